@@ -1,0 +1,62 @@
+# sterna_layer(<name> NEEDS <layers...> LIBRARIES <targets...>): a folder of src/ is a layer and a
+# static library. Its sources are all *.cc and *.S of the folder but the ones named for a kind:
+#   x_test.cc   GoogleTest, gathered in one program <name>_tests (label unit, test names <name>.*)
+#   x_fuzz.cc   one LLVMFuzzerTestOneInput; built with a driver that replays tests/corpus/<x>
+#   x_bench.cc  Google Benchmark program
+find_package(GTest REQUIRED)
+find_package(Threads REQUIRED)
+include(GoogleTest)
+
+add_library(sterna_flags INTERFACE)
+target_include_directories(sterna_flags INTERFACE ${PROJECT_SOURCE_DIR}/src
+                                                  ${PROJECT_SOURCE_DIR}/include)
+# No stack protector: a runtime function may resume on another kernel thread, whose guard differs.
+# Initial-exec: a thread-local address is read again after every call (docs/rules/switching.md).
+target_compile_options(sterna_flags INTERFACE
+  -Wall -Wextra -fno-omit-frame-pointer -fno-stack-protector -ftls-model=initial-exec
+  -fno-semantic-interposition
+  $<$<COMPILE_LANGUAGE:CXX>:-Wshadow -Woverloaded-virtual -Werror>
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+target_link_libraries(sterna_flags INTERFACE Threads::Threads)
+if(STERNA_SANITIZE)
+  target_compile_options(sterna_flags INTERFACE -fsanitize=${STERNA_SANITIZE}
+                         -fno-sanitize-recover=undefined -fno-sanitize=vptr)
+  target_link_options(sterna_flags INTERFACE -fsanitize=${STERNA_SANITIZE})
+  add_compile_definitions(STERNA_SANITIZED)
+endif()
+set(STERNA_TEST_SECONDS 60)
+
+function(sterna_layer layer)
+  cmake_parse_arguments(ARG "" "" "NEEDS;LIBRARIES" ${ARGN})
+  file(GLOB_RECURSE all CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc
+                                          ${CMAKE_CURRENT_SOURCE_DIR}/*.S)
+  set(sources ${all})
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz|bench)\\.cc$")
+  list(TRANSFORM ARG_NEEDS PREPEND sterna_)
+  if(sources)
+    add_library(sterna_${layer} STATIC ${sources})
+    target_link_libraries(sterna_${layer} PUBLIC sterna_flags ${ARG_NEEDS} ${ARG_LIBRARIES})
+  else()
+    add_library(sterna_${layer} INTERFACE)
+    target_link_libraries(sterna_${layer} INTERFACE sterna_flags ${ARG_NEEDS} ${ARG_LIBRARIES})
+  endif()
+  set(tests ${all})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  if(tests)
+    add_executable(${layer}_tests ${tests})
+    target_link_libraries(${layer}_tests PRIVATE sterna_${layer} GTest::gtest_main)
+    gtest_discover_tests(${layer}_tests TEST_PREFIX ${layer}. NO_PRETTY_VALUES
+                         DISCOVERY_TIMEOUT 60 PROPERTIES LABELS unit TIMEOUT ${STERNA_TEST_SECONDS})
+  endif()
+  foreach(source IN LISTS all)
+    if(source MATCHES "/([a-z0-9_]+)_fuzz\\.cc$")
+      set(subject ${CMAKE_MATCH_1})
+      add_executable(${layer}_${subject}_fuzz ${source} ${PROJECT_SOURCE_DIR}/tests/fuzz_replay.cc)
+      target_link_libraries(${layer}_${subject}_fuzz PRIVATE sterna_${layer})
+      add_test(NAME ${layer}.fuzz.${subject}
+               COMMAND ${layer}_${subject}_fuzz ${PROJECT_SOURCE_DIR}/tests/corpus/${subject})
+      set_tests_properties(${layer}.fuzz.${subject} PROPERTIES LABELS fuzz
+                           TIMEOUT ${STERNA_TEST_SECONDS})
+    endif()
+  endforeach()
+endfunction()

@@ -1,0 +1,156 @@
+// What a network driver provides, and the list of the built-in ones.
+//
+// A driver moves packets, whole, between nodes over one kind of network. Matching, rendezvous,
+// aggregation and order across rails belong above it (net/transport.h), and waiting belongs to
+// progress/. So a driver never blocks, never switches user threads, and calls upwards through
+// PacketSink only.
+//
+// Life: open (by DriverEntry, at start-up) -> close (refuse new work) -> poll until is_drained() ->
+// destroy. Channels belong to their driver and live until it is destroyed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace sterna {
+class Clock;
+}
+
+namespace sterna::net {
+
+class Bootstrap;
+
+/// Bytes of this process, read when a packet or a message is sent.
+using Piece = std::span<const std::byte>;
+using Packet = std::span<const std::byte>;
+
+/// Bytes of another process of this host, written by Channel::write_remote.
+struct RemotePiece {
+  std::uint64_t address;
+  std::uint64_t bytes;
+};
+
+inline constexpr std::uint32_t kPacketPiecesMax = 64;  // Of one try_send.
+
+/// Upcalls of a driver, made inside Driver::poll only, with no lock of the driver held. The sink may
+/// send on any channel; it must not poll, block or switch.
+class PacketSink {
+ public:
+  /// `packet` is valid until the call returns. It was sent by `from_node`, which has proven the
+  /// secret of the job; its bytes are still to be checked.
+  virtual void on_packet(std::uint32_t from_node, Packet packet) noexcept = 0;
+
+  /// No packet comes from, or reaches, `node` over this driver any more. Once per node, after all
+  /// packets that did arrive. `reason` is a sentence part for the operator, valid during the call.
+  virtual void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept = 0;
+
+ protected:
+  ~PacketSink() = default;
+};
+
+enum class SendState : std::uint8_t {
+  accepted,  // The bytes are copied: the caller may reuse its buffers.
+  full,      // No room now; poll, then try again. This is flow control, not a failure.
+  closed,    // The peer is lost or the driver is closed: no packet will be accepted any more.
+};
+
+/// The way to one peer node. One sender and the poller of the driver may use it at the same time;
+/// two senders may not: the gate that owns the channel serialises them.
+class Channel {
+ public:
+  virtual ~Channel() = default;
+
+  /// Queues one packet: the bytes of `pieces` (kPacketPiecesMax of them at most,
+  /// Capabilities::packet_bytes_max bytes in all, not empty) one after the other. Starts at once
+  /// what the network takes; Driver::poll pushes the rest.
+  [[nodiscard]] virtual SendState try_send(std::span<const Piece> pieces) noexcept = 0;
+
+  /// True: write_remote works towards this peer (asked of the system when the channel was opened).
+  [[nodiscard]] virtual bool can_write_remote() const noexcept { return false; }
+
+  /// Copies `local`, as one sequence of bytes, to the addresses `remote` of the peer's process; both
+  /// have the same length in all. Done when it returns, visible to the peer before any packet sent
+  /// after. Long copies are cut by the caller. May be called by several threads at once. Fails with
+  /// unsupported, closed (the peer has gone) or refused (an address there is not writable).
+  virtual Result<> write_remote(std::span<const Piece> /*local*/,
+                                std::span<const RemotePiece> /*remote*/) noexcept {
+    return Errc::unsupported;
+  }
+};
+
+/// What the core asks instead of a driver's name. Constant after open. The figures are a profile:
+/// the cost model (net/cost.h) starts from them and corrects them by what it measures.
+struct Capabilities {
+  std::uint32_t packet_bytes_max = 4096;  // At least kPacketBytesMin.
+  bool is_ordered = true;                 // Packets of one channel arrive in the order sent.
+  bool is_reliable = true;                // A packet accepted arrives, or the peer is lost.
+  std::uint32_t latency_ns = 1000;        // One small packet, one way.
+  std::uint32_t bandwidth_mb_per_s = 1000;
+  std::uint32_t cpu_ps_per_byte = 100;    // Of the processor, both sides together.
+  std::uint32_t direct_latency_ns = 0;    // A write_remote of few bytes; 0: there is none.
+  std::uint32_t direct_mb_per_s = 0;
+};
+inline constexpr std::uint32_t kPacketBytesMin = 256;
+
+/// One opened network of one node. poll, prepare_sleep, end_sleep, close and is_drained are called by
+/// one thread at a time; connect and the channels' sends may run at the same time as they.
+class Driver {
+ public:
+  virtual ~Driver() = default;
+
+  [[nodiscard]] virtual const Capabilities& capabilities() const noexcept = 0;
+
+  /// What peers need in order to reach us, exchanged at start-up through Bootstrap::exchange; empty:
+  /// the job's Bootstrap says it all. Valid as long as the driver.
+  [[nodiscard]] virtual Packet address() const noexcept = 0;
+
+  /// Whether this driver is a way to `node`, whose driver of the same name said `peer_address`
+  /// (empty while addresses are not known). Pure: it opens nothing.
+  [[nodiscard]] virtual bool reaches(std::uint32_t node, Packet peer_address) const noexcept = 0;
+
+  /// The channel to `node`; called on first use, once a node. Never blocks: packets accepted before
+  /// the connection stands wait in the channel. A peer may send to us before we connect to it.
+  virtual Result<Channel*> connect(std::uint32_t node, Packet peer_address) noexcept = 0;
+
+  /// Hands arrived packets, about `packets_max` at most, to `sink`; moves on what waits to be sent.
+  /// Returns how many packets were handed over.
+  virtual std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept = 0;
+
+  /// Readable while there is something to poll for, between prepare_sleep and end_sleep; -1: none
+  /// (the driver must then be polled, without sleep). Constant after open.
+  [[nodiscard]] virtual int fd() const noexcept = 0;
+
+  /// Tells the peers to ring: from now on fd() becomes readable when a packet arrives, a peer is
+  /// lost, or a channel that has answered `full` has room again. False: there is something to poll
+  /// for already, do not sleep (end_sleep is not called then).
+  [[nodiscard]] virtual bool prepare_sleep() noexcept = 0;
+  /// Takes back prepare_sleep and clears the bell.
+  virtual void end_sleep() noexcept = 0;
+
+  /// Refuses new packets and new peers; peers see an orderly end, not a loss.
+  virtual void close() noexcept = 0;
+  /// After close: whether everything accepted has been handed to the network.
+  [[nodiscard]] virtual bool is_drained() const noexcept = 0;
+};
+
+struct DriverOptions {
+  Bootstrap* bootstrap;  // Lives longer than the driver.
+  const Clock* clock;    // For timeouts; may be null: the machine's clock.
+};
+
+/// Enough to list a driver without opening it.
+struct DriverEntry {
+  std::string_view name;     // As written in --drivers and STERNA_DRIVERS.
+  std::string_view summary;  // One line, for `sterna info`.
+  Result<std::unique_ptr<Driver>> (*open)(const DriverOptions&) noexcept;
+};
+
+/// All drivers of this build, the preferred ones first; see net/drivers/builtin.cc to add one.
+[[nodiscard]] std::span<const DriverEntry* const> builtin_drivers() noexcept;
+
+}  // namespace sterna::net

@@ -16,10 +16,12 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/tunable.h"
 
 namespace sterna {
 class Clock;
-}
+class Log;
+}  // namespace sterna
 
 namespace sterna::net {
 
@@ -139,14 +141,17 @@ class Driver {
 };
 
 struct DriverOptions {
-  Bootstrap* bootstrap;  // Lives longer than the driver.
-  const Clock* clock;    // For timeouts; may be null: the machine's clock.
+  Bootstrap* bootstrap = nullptr;      // All of these live longer than the driver.
+  Clock* clock = nullptr;              // For timeouts; null: the machine's clock.
+  const Log* log = nullptr;            // For what no call returns (a stranger's connection); or null.
+  const Settings* settings = nullptr;  // Values of the entry's tunables; null: their defaults.
 };
 
 /// Enough to list a driver without opening it.
 struct DriverEntry {
   std::string_view name;     // As written in --drivers and STERNA_DRIVERS.
   std::string_view summary;  // One line, for `sterna info`.
+  std::span<const Tunable> tunables;  // For the table of Settings.
   Result<std::unique_ptr<Driver>> (*open)(const DriverOptions&) noexcept;
 };
 

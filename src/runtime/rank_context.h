@@ -1,0 +1,53 @@
+// What the layers above the runtime need of the rank that calls: who it is, and its way to the
+// network.
+//
+// In node mode the context lies in the rank's slot and moves with it; what points into node memory
+// (node, transport, progress) is set again when the rank arrives. In process mode there is one
+// context, of the process.
+#pragma once
+
+#include <cstdint>
+
+#include "memory/heap.h"
+#include "memory/rank_slot.h"
+
+namespace sterna::net {
+class Transport;
+struct Endpoint;
+}  // namespace sterna::net
+
+namespace sterna::progress {
+class Progress;
+}
+
+namespace sterna::runtime {
+
+class Runtime;
+
+struct RankContext {
+  std::uint32_t rank = 0;
+  std::uint32_t size = 1;  // Ranks of the job.
+  // Node memory: read again after every call that switches.
+  Runtime* runtime = nullptr;
+  net::Transport* transport = nullptr;
+  progress::Progress* progress = nullptr;
+  // The rank's own, constant.
+  net::Endpoint* endpoint = nullptr;
+  memory::Heap* heap = nullptr;      // The system heap: what the runtime keeps for this rank.
+  memory::RankSlot* slot = nullptr;  // Null in process mode.
+  void* mpi = nullptr;               // Root of the MPI state (mpi/rank_state.h); owned by src/mpi.
+};
+
+/// The rank whose code called into the runtime, or null outside of a job's life: before
+/// Runtime::open_process, after it closed. From any kernel thread of a process-mode program, and
+/// any thread of a rank.
+[[nodiscard]] RankContext* find_current_rank() noexcept;
+
+/// As find_current_rank, where there must be one.
+[[nodiscard]] inline RankContext& current_rank() noexcept {
+  RankContext* context = find_current_rank();
+  check(context != nullptr, "a call that needs a rank is made between start and end of a job");
+  return *context;
+}
+
+}  // namespace sterna::runtime

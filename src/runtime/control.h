@@ -1,0 +1,112 @@
+// A node's end of the socket to its launcher: learns the job, exchanges addresses, reports what its
+// ranks do, hears of lost nodes and orders.
+//
+// Without a launcher (the program was started alone) the object stands for a job of one rank: the
+// exchange gives back the own blob, and reports go nowhere. Reports may be made by any kernel thread
+// on its own thread pointer, do not switch, and block only while the launcher does not read.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/syscall.h"
+#include "net/bootstrap.h"
+#include "runtime/control_protocol.h"
+
+namespace sterna::runtime {
+
+/// What the launcher tells a running node. Called inside ControlClient::poll, by its caller.
+class ControlEvents {
+ public:
+  virtual void on_peer_lost(std::uint32_t node) noexcept = 0;
+  /// Answer with report_status.
+  virtual void on_status_wanted() noexcept = 0;
+  virtual void on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept = 0;
+  /// The job ends, or the launcher has gone: leave the process soon; it will be killed else.
+  virtual void on_stop() noexcept = 0;
+
+ protected:
+  ~ControlEvents() = default;
+};
+
+/// A lock that may be held across a system call: waiters sleep in the kernel. Touches no
+/// thread-local storage. Never held across a switch.
+class KernelLock {
+ public:
+  void lock() noexcept;
+  [[nodiscard]] bool try_lock() noexcept;
+  void unlock() noexcept;
+
+ private:
+  std::atomic<std::uint32_t> state_{0};  // 0 free, 1 held, 2 held and somebody sleeps.
+};
+
+class ControlClient final : public net::Bootstrap {
+ public:
+  /// Reads STERNA_CONTROL_FD, takes the variable out of the environment, sets close-on-exec on all
+  /// inherited descriptors, says hello and waits for the job. Without the variable: a job of one
+  /// rank alone, with a random secret.
+  [[nodiscard]] static Result<std::unique_ptr<ControlClient>> open() noexcept;
+  /// The same over a given connected socket (tests).
+  [[nodiscard]] static Result<std::unique_ptr<ControlClient>> open(FileDescriptor socket) noexcept;
+  ~ControlClient() override;
+
+  /// True: there is no launcher; MPI_Abort and the like just end the process.
+  [[nodiscard]] bool is_alone() const noexcept { return !socket_.is_open(); }
+  [[nodiscard]] const Job& description() const noexcept { return job_; }
+  [[nodiscard]] const net::JobMap& job() const noexcept override { return job_.map; }
+  [[nodiscard]] const net::HostShare& host() const noexcept override { return host_; }
+  Result<std::vector<std::vector<std::byte>>> exchange(
+      std::span<const std::byte> blob) noexcept override;
+
+  void report_initialized(std::uint32_t rank) noexcept;
+  /// After this the end of the rank's process (or of the rank) with code 0 is an orderly end.
+  void report_finalized(std::uint32_t rank) noexcept;
+  /// Node mode only; in process mode the launcher sees it.
+  void report_ended(RankEnd end) noexcept;
+  /// The launcher ends the job with `code`; the caller waits to be killed, or leaves.
+  void report_abort(const RankAbort& abort) noexcept;
+  /// Safe in a signal handler: allocates nothing, waits at most 100 ms for other reporters.
+  void report_crash(const RankCrash& crash) noexcept;
+  /// Any number of bytes; alone: they are written to descriptor 1 or 2. The launcher puts lines
+  /// together.
+  void write_output(std::uint32_t rank, OutputStream stream,
+                    std::span<const std::byte> bytes) noexcept;
+  void report_status(const NodeStatus& status) noexcept;
+
+  /// Readable when poll() has something to do; -1 when alone.
+  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  /// Handles what has come, without blocking. One thread at a time, not during exchange(). Returns
+  /// the number of events.
+  std::uint32_t poll(ControlEvents& events) noexcept;
+
+ private:
+  ControlClient() noexcept = default;
+
+  [[nodiscard]] Result<> greet();
+  /// The next frame with its body in body_; waits at most until `deadline_ns`.
+  [[nodiscard]] Result<FrameHeader> receive(std::uint64_t deadline_ns);
+  [[nodiscard]] Result<bool> read_some(bool may_block, std::uint64_t deadline_ns);
+  [[nodiscard]] bool take_frame(FrameHeader& header, std::span<const std::byte>& body,
+                                bool& malformed);
+  void handle(FrameHeader header, std::span<const std::byte> body, ControlEvents& events) noexcept;
+  void send(std::span<const std::byte> frame) noexcept;
+  void write_all(std::span<const std::byte> bytes) noexcept;
+
+  FileDescriptor socket_;   // Constant after open; alone: not open.
+  Job job_;                 // Constant after open.
+  net::HostShare host_;     // Constant after open.
+  KernelLock send_lock_;    // One frame at a time onto the socket.
+  std::vector<std::byte> input_;  // What was read and not used yet. Guard: the caller of poll.
+  std::size_t input_used_ = 0;
+  std::vector<std::byte> deferred_;  // Frames of events that came during exchange(), whole.
+  bool stopped_ = false;    // on_stop was called. Guard: the caller of poll.
+};
+
+}  // namespace sterna::runtime

@@ -1,0 +1,117 @@
+// The part of the address space that has the same meaning in every node: stack slots of threads and
+// the slots of ranks. One object a node; several (simulated nodes) may live in one process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/annotate.h"
+#include "base/result.h"
+#include "base/spin_lock.h"
+#include "base/syscall.h"
+#include "memory/layout.h"
+#include "memory/rank_slot.h"
+
+namespace sterna::memory {
+
+/// A stack slot. A value; whoever holds it owns the memory until it is released or departs.
+struct StackSlot {
+  std::uintptr_t base = 0;
+  std::size_t bytes = 0;
+
+  /// kDescriptorBytes for the thread, zero when the slot was never used.
+  [[nodiscard]] void* descriptor() const noexcept {
+    return reinterpret_cast<void*>(descriptor_address(base));
+  }
+  /// The usable stack is [stack_low(), stack_top()); stack_top() is aligned to 64.
+  [[nodiscard]] std::uintptr_t stack_low() const noexcept { return base + kPageBytes; }
+  [[nodiscard]] std::uintptr_t stack_top() const noexcept { return descriptor_address(base); }
+};
+
+/// Upcall of IsoSpace for more addresses: a job asks its node 0, tests count. Called without locks,
+/// by a thread that acquires a stack; may switch.
+class LeaseSource {
+ public:
+  LeaseSource() noexcept = default;
+  virtual ~LeaseSource() = default;
+  LeaseSource(const LeaseSource&) = delete;
+  LeaseSource& operator=(const LeaseSource&) = delete;
+  /// A range of the class that no node was given before, and not below IsoOptions::node_count
+  /// (those are what the nodes start with).
+  [[nodiscard]] virtual Result<std::uint32_t> lease(std::uint32_t stack_class) noexcept = 0;
+};
+
+struct IsoOptions {
+  std::uint32_t node_index = 0;
+  std::uint32_t node_count = 1;
+  std::uint32_t rank_count = 1;       // Of the job: decides the size of rank slots.
+  LeaseSource* leases = nullptr;      // Null: a node lives with the range it starts with.
+  std::size_t stack_keep_bytes = 256 << 20;  // Free slots up to this keep their memory warm.
+};
+
+struct IsoCounters {
+  std::uint64_t stacks_mapped = 0;  // Slots ever mapped by this node.
+  std::uint64_t stacks_free = 0;    // Waiting for reuse.
+  std::uint64_t leases_held = 0;
+  std::uint64_t ranks_mapped = 0;
+};
+
+class IsoSpace {
+ public:
+  /// Maps nothing yet. Refuses a rank_count whose slots differ from those of a space that this
+  /// process has opened before.
+  [[nodiscard]] static Result<std::unique_ptr<IsoSpace>> open(const IsoOptions& options);
+  /// Unmaps every slot it mapped: no thread may be on them.
+  ~IsoSpace();
+  IsoSpace(const IsoSpace&) = delete;
+  IsoSpace& operator=(const IsoSpace&) = delete;
+
+  // Stacks. Any thread, also a user thread on a slot; takes a spin lock for a few instructions.
+
+  /// A slot whose stack has `bytes` at least. Used ones first, whose contents are undefined.
+  /// out_of_memory: no lease or no memory left, with the reason.
+  [[nodiscard]] Result<StackSlot> acquire_stack(std::size_t bytes);
+  void release_stack(StackSlot slot) noexcept;
+  /// The thread of this slot has left with its contents: its memory goes, its address stays taken.
+  void depart_stack(StackSlot slot) noexcept;
+  /// A thread arrives on a slot of another node (or comes back): maps it, zeroed. The slot is ours
+  /// from then on, also for reuse.
+  [[nodiscard]] Result<StackSlot> adopt_stack(std::uintptr_t base);
+
+  // Ranks. Called by whoever owns the rank's life; not twice at once for one rank.
+
+  /// The slot of a rank that is born here: header and both heaps are ready to use.
+  [[nodiscard]] Result<RankSlot*> map_rank(std::uint32_t rank, const RankOptions& options = {});
+  /// The same mappings for a rank that arrives, of the shape it had; contents are zero until the
+  /// migration writes the live extents. With `memory_fd` (rank_memory_fd of the source, received
+  /// over a socket; owned from now on) the contents are there at once.
+  [[nodiscard]] Result<RankSlot*> adopt_rank(const RankShape& shape, FileDescriptor memory_fd = {});
+  /// Forgets the rank: all of its slot is unmapped, whatever was mapped there.
+  void unmap_rank(std::uint32_t rank) noexcept;
+  /// Memory for the loader, writable, zero, at the start of the images region; again with more
+  /// bytes it grows. Part of the rank's backing memory. The loader may map file pages over it.
+  [[nodiscard]] Result<std::span<std::byte>> map_images(std::uint32_t rank, std::size_t bytes);
+  /// What backs the slot: byte i of the slot is byte i of this file. -1: rank not here.
+  [[nodiscard]] int rank_memory_fd(std::uint32_t rank) noexcept;
+  [[nodiscard]] bool has_rank(std::uint32_t rank) noexcept;
+
+  [[nodiscard]] IsoCounters counters() noexcept;
+  [[nodiscard]] const IsoOptions& options() const noexcept { return options_; }
+
+ private:
+  struct StackClass;
+  struct RankMemory;
+
+  explicit IsoSpace(const IsoOptions& options);
+
+  const IsoOptions options_;
+  std::size_t range_bytes_ = 0;  // Of a lease, where the class allows it. Constant after open.
+  std::unique_ptr<StackClass[]> classes_;  // Each guards itself.
+  SpinLock ranks_lock_;
+  std::vector<RankMemory> ranks_ STERNA_GUARDED_BY(ranks_lock_);
+};
+
+}  // namespace sterna::memory

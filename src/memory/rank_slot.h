@@ -1,0 +1,154 @@
+// The slot of a rank: everything that moves when the rank moves, at one place, at the same address
+// in every node. This header of it says where the parts are and carries what the floors hang there.
+//
+//   offset (slot of S bytes)
+//   0                header page: RankSlot, at a coloured offset
+//   4 KiB .. S/64    thread-local block of the rank
+//   S/64 .. S/8      stack, growing down from S/8 (descriptor of the main thread at its top)
+//   S/8  .. S/4      images: private data of the program, and text mapped from files
+//   S/4  .. S/2      system heap: what the runtime keeps for this rank
+//   S/2  .. S        user heap: malloc of the program
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "memory/heap.h"
+#include "memory/layout.h"
+
+namespace sterna::threads {
+class Thread;
+}
+
+namespace sterna::memory {
+
+inline constexpr std::uint32_t kRefusalKindCount = 32;  // migration/refusal.h names them.
+inline constexpr std::uint32_t kExtraExtentCountMax = 32;
+
+/// A part of a slot. `bytes` are mapped, `bytes_max` are set aside.
+struct Region {
+  std::uintptr_t base = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t bytes_max = 0;
+
+  [[nodiscard]] bool contains(std::uintptr_t address) const noexcept {
+    return address - base < bytes_max;
+  }
+};
+
+struct Extent {
+  std::uintptr_t base = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct RankOptions {
+  std::size_t stack_bytes = std::size_t{8} << 20;
+  std::size_t tls_bytes = std::size_t{1} << 20;  // Room for the thread-local block.
+  bool is_heap_locked = false;  // Kernel threads other than the rank's worker use its heaps.
+};
+
+/// What another node must know to prepare the slot. Goes over the wire as four numbers.
+struct RankShape {
+  std::uint32_t rank = 0;
+  std::uint64_t stack_bytes = 0;
+  std::uint64_t tls_bytes = 0;
+  std::uint64_t images_bytes = 0;
+  std::uint64_t system_heap_bytes = 0;
+  std::uint64_t user_heap_bytes = 0;
+};
+
+/// Moves as bytes: pointers in it are into this slot, or to text and tables that are at the same
+/// address in every node.
+struct RankSlot {
+  static constexpr std::uint64_t kMagic = 0x6b6e6172'6e726574;  // "ternrank"
+  static constexpr std::uint32_t kLayoutVersion = 1;
+
+  std::uint64_t magic = kMagic;
+  std::uint32_t layout_version = kLayoutVersion;
+  std::uint32_t rank = 0;
+
+  // Written by the loader before the rank runs, then constant.
+  std::uintptr_t thread_pointer = 0;    // What %fs (or tpidr_el0) is while user code runs.
+  threads::Thread* thread = nullptr;    // The rank's main thread; its descriptor is in the slot.
+  std::uint64_t tls_bytes_used = 0;     // From the start of the tls region.
+
+  // Roots of the floors above. Each is written by its floor only, in the rank's own context.
+  void* mpi = nullptr;       // mpi::RankState, in the system heap.
+  void* endpoint = nullptr;  // net::Endpoint, in the system heap; guard: its RankEntry's lock.
+  void* program = nullptr;   // program's record of images and descriptors, in the system heap.
+
+  // Constant after creation, but for `bytes` of images (the loader) and of the heaps, which is
+  // theirs to know: see shape_of().
+  Region tls;
+  Region stack;
+  Region images;
+  Region system_heap_region;
+  Region user_heap_region;
+  Heap* system_heap = nullptr;
+  Heap* user_heap = nullptr;
+
+  // Node that the rank shall move to, or -1. Set by anyone (release), taken by the rank at a safe
+  // point (exchange, acquire).
+  std::atomic<std::int32_t> move_request{-1};
+  // How many reasons of each kind hold the rank here. Relaxed: read by the rank itself to decide,
+  // by others to report.
+  std::atomic<std::uint32_t> refusals[kRefusalKindCount] = {};
+
+  // Load since the last measure; relaxed, they order nothing. Written by the rank's side only.
+  std::atomic<std::uint64_t> cpu_ns{0};
+  std::atomic<std::uint64_t> messages{0};
+  std::atomic<std::uint64_t> message_bytes{0};
+  std::atomic<std::uint64_t> moves{0};
+
+  // Memory of the images region that must be copied when the rank moves: the loader's list.
+  std::uint32_t extra_extent_count = 0;
+  Extent extra_extents[kExtraExtentCountMax] = {};
+
+  /// False: the table is full.
+  [[nodiscard]] bool try_add_extent(Extent extent) noexcept;
+  [[nodiscard]] bool has_refusal() const noexcept;
+};
+
+// Page and colours: the header never leaves the first page of the slot.
+static_assert(sizeof(RankSlot) + (kColourCount - 1) * kColourBytes <= kPageBytes);
+
+/// Where the header of a rank is, mapped or not.
+[[nodiscard]] inline RankSlot* rank_slot_address(std::uint32_t rank) noexcept {
+  return reinterpret_cast<RankSlot*>(kRankBase +
+                                     (std::uintptr_t{rank} << rank_slot_shift()) +
+                                     colour_offset(rank));
+}
+
+/// The slot that an address is in, null when outside all rank slots. Arithmetic only: does not say
+/// whether that rank is mapped here.
+[[nodiscard]] inline RankSlot* rank_slot_of(std::uintptr_t address) noexcept {
+  if (!is_rank_address(address)) {
+    return nullptr;
+  }
+  return rank_slot_address(
+      static_cast<std::uint32_t>((address - kRankBase) >> rank_slot_shift()));
+}
+[[nodiscard]] inline RankSlot* rank_slot_of(const void* address) noexcept {
+  return rank_slot_of(reinterpret_cast<std::uintptr_t>(address));
+}
+
+/// The regions of a slot, with nothing mapped.
+struct RankRegions {
+  Region head;  // Header page and tls, one mapping.
+  Region tls, stack, images, system_heap, user_heap;
+};
+[[nodiscard]] RankRegions rank_regions(std::uint32_t rank) noexcept;
+
+[[nodiscard]] RankShape shape_of(const RankSlot& slot) noexcept;
+
+/// All bytes that must be copied to move the rank, in ascending order, without overlap: header,
+/// tls, stack from `stack_pointer` (minus the red zone) up to and with the descriptor, the loader's
+/// extents, live parts of both heaps. The rank does not run meanwhile.
+void for_each_live_extent(RankSlot& slot, std::uintptr_t stack_pointer,
+                          FunctionRef<void(std::span<std::byte>)> extent) noexcept;
+
+}  // namespace sterna::memory

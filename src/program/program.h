@@ -1,0 +1,78 @@
+// An executable that runs as ranks: parsed, bound and measured once a node; each rank is then a copy
+// of its data in the rank's slot.
+//
+// The executable and its language runtimes (libstdc++ and every other library that is not of the
+// system) are private: each rank has its own data, the text is mapped from the file and so shared.
+// libc, libm, libgcc_s, the dynamic linker and Sterna's own libraries are the host's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "memory/rank_slot.h"
+#include "program/host_calls.h"
+
+namespace sterna::program {
+
+struct ProgramOptions {
+  std::string path;                  // A file; found along PATH by who calls, if at all.
+  HostCalls* host = nullptr;         // Outlives the program.
+};
+
+struct RankArguments {
+  std::span<char* const> arguments;    // argv without its null; the first is the program's name.
+  std::span<char* const> environment;  // envp without its null.
+};
+
+/// One a process while it is open: the code of ranks calls without an object (exit, write). Constant
+/// after open(), so all calls may come from several workers at once, each for another rank.
+class Program {
+ public:
+  /// Reads the executable and everything it needs, binds all symbols, and keeps the plan. Errors say
+  /// which file, what is wrong with it and what to do (rebuild with -fPIE -pie, a missing library
+  /// and where it was looked for, a script, another machine's file, an undefined symbol).
+  static Result<std::unique_ptr<Program>> open(ProgramOptions options);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  /// Fills a slot that IsoSpace::map_rank has mapped and IsoSpace::map_images(rank, image_bytes())
+  /// has given its images: data, thread-local block, standard streams, arguments (copied into the
+  /// slot), and the extents that a migration copies. On the worker's thread pointer.
+  Result<> create_rank(memory::RankSlot& slot, const RankArguments& arguments) noexcept;
+
+  /// The entry of a rank's user thread (threads::Team::adopt): `slot` is its RankSlot*. Runs the
+  /// program from its _start; ends in HostCalls::rank_exit or rank_abort.
+  static void run(void* slot) noexcept;
+
+  /// For a slot whose bytes came from another node (all of the image region may have been written):
+  /// maps the text. The rank can go on afterwards.
+  Result<> arrived(memory::RankSlot& slot) noexcept;
+
+  /// The rank's slot is about to be unmapped: takes what it left open out of libc's lists and closes
+  /// it. Once for each rank that ended here; not for one that moved away.
+  void forget(memory::RankSlot& slot) noexcept;
+
+  /// Equal on two nodes exactly if a rank can move between them: same files at same addresses, same
+  /// libraries of the host, same thread-local layout, same choice of processor-specific code.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept;
+  /// What fingerprint() covers, a line an item, to explain a difference.
+  [[nodiscard]] std::string describe() const;
+
+  /// Bytes of the slot's image region that a rank uses.
+  [[nodiscard]] std::size_t image_bytes() const noexcept;
+
+  class Parts;  // program/parts.h: for the files of this layer.
+  [[nodiscard]] const Parts& parts() const noexcept { return *parts_; }
+
+ private:
+  explicit Program(std::unique_ptr<Parts> parts) noexcept;
+
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace sterna::program

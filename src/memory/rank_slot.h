@@ -80,6 +80,7 @@ struct RankSlot {
   void* mpi = nullptr;       // mpi::RankState, in the system heap.
   void* endpoint = nullptr;  // net::Endpoint, in the system heap; guard: its RankEntry's lock.
   void* program = nullptr;   // program's record of images and descriptors, in the system heap.
+  void* context = nullptr;   // runtime::RankContext, in the system heap.
 
   // Constant after creation, but for `bytes` of images (the loader) and of the heaps, which is
   // theirs to know: see shape_of().

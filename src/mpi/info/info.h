@@ -1,0 +1,34 @@
+// Info objects: an ordered list of pairs of strings.
+#pragma once
+
+#include <mpi.h>
+
+#include "mpi/rank_state.h"
+
+namespace sterna::mpi {
+
+struct InfoPair {
+  InfoPair* next;
+  char* key;    // Both in one block with the pair.
+  char* value;
+};
+
+/// Guard: the program must not race its own calls on one object.
+struct Info final : Object {
+  Info() noexcept : Object{ObjectKind::info} {}
+
+  InfoPair* first = nullptr;
+};
+
+[[nodiscard]] Info* find_info(RankState& state, MPI_Info handle) noexcept;
+/// Null: no memory.
+[[nodiscard]] Info* create_info(RankState& state) noexcept;
+[[nodiscard]] Info* copy_info(RankState& state, const Info& from) noexcept;
+void destroy_info(RankState& state, Info* info) noexcept;
+/// False: no memory.
+[[nodiscard]] bool set_info(RankState& state, Info& info, const char* key,
+                            const char* value) noexcept;
+/// The value, or null.
+[[nodiscard]] const char* get_info(const Info& info, const char* key) noexcept;
+
+}  // namespace sterna::mpi

@@ -1,0 +1,110 @@
+// Requests: one operation under way, and the ways to wait for one or many of them.
+#pragma once
+
+#include <cstdint>
+
+#include <mpi.h>
+
+#include "mpi/errors/error.h"
+#include "mpi/rank_state.h"
+#include "net/message.h"
+
+namespace sterna::mpi {
+
+struct Comm;
+struct Schedule;
+
+enum class RequestType : std::uint8_t {
+  send,         // One message out.
+  receive,      // One message in.
+  schedule,     // A collective, or any other program of steps (coll/schedule.h).
+  generalized,  // The program completes it.
+  finished,     // Nothing was to be done: MPI_PROC_NULL, a buffered send.
+};
+
+enum class MessageMode : std::uint8_t { standard, synchronous, ready, buffered };
+
+/// What MPI_Grequest_start was given.
+struct Generalized {
+  MPI_Grequest_query_function* query = nullptr;
+  MPI_Grequest_free_function* free = nullptr;
+  MPI_Grequest_cancel_function* cancel = nullptr;
+  void* extra_state = nullptr;
+};
+
+/// The arguments of a message, kept for persistent requests and for unpacking.
+struct MessageArguments {
+  void* buffer = nullptr;
+  MPI_Count count = 0;
+  MPI_Datatype datatype = MPI_DATATYPE_NULL;  // One reference when derived.
+  int peer = MPI_PROC_NULL;
+  int tag = 0;
+  MessageMode mode = MessageMode::standard;
+};
+
+/// Written by the thread that starts it and the one that completes it, which the program orders;
+/// `message.done` orders both with the transport.
+struct Request final : Object {
+  Request() noexcept : Object{ObjectKind::request} {}
+
+  RequestType type = RequestType::finished;
+  bool is_persistent = false;
+  bool is_active = false;      // Started and not completed: a wait or test has not returned it.
+  bool is_freed = false;       // MPI_Request_free: ends itself when done.
+  bool is_cancelled = false;
+  Comm* comm = nullptr;        // One reference; null: none.
+  Request* next = nullptr;     // Of the free list or the orphans; guard: RankState::lock.
+  net::SendRequest send;       // type send.
+  net::RecvRequest receive;    // type receive.
+  progress::Completion ended;  // type generalized.
+  MessageArguments arguments;
+  std::byte* packed = nullptr;  // The bytes of a message whose type is not contiguous. Owned.
+  std::uint64_t packed_bytes = 0;
+  Schedule* schedule = nullptr;  // Owned.
+  Generalized generalized;
+  MPI_Status status{};           // Types finished, generalized and schedule.
+  int error = MPI_SUCCESS;       // Of the operation, with `status`.
+};
+
+/// From the free list, or new; null: no memory. `comm` may be null, else gets a reference.
+[[nodiscard]] Request* create_request(RankState& state, RequestType type, Comm* comm) noexcept;
+/// Gives everything back that it holds. It is not under way.
+void destroy_request(RankState& state, Request* request) noexcept;
+/// A request that is complete from the start.
+[[nodiscard]] Request* create_finished(RankState& state, Comm* comm,
+                                       const MPI_Status& status) noexcept;
+
+[[nodiscard]] inline MPI_Request handle_of(Request* request) noexcept {
+  return reinterpret_cast<MPI_Request>(request);
+}
+/// The request of a handle that is not MPI_REQUEST_NULL, or null: not a request.
+[[nodiscard]] inline Request* find_request(MPI_Request handle) noexcept {
+  return is_object(handle, ObjectKind::request) ? reinterpret_cast<Request*>(handle) : nullptr;
+}
+
+/// Whether the operation has ended; advances it where that needs the caller. Never blocks.
+[[nodiscard]] bool is_done(RankState& state, Request& request) noexcept;
+/// Blocks until is_done. Switches; may move the rank.
+void wait_for(RankState& state, Request& request) noexcept;
+/// After is_done: unpacks, fills the status (may be MPI_STATUS_IGNORE), returns the error class of the
+/// operation, makes the request inactive or destroys it and sets the handle to MPI_REQUEST_NULL.
+int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status) noexcept;
+/// The status of a request that is done, without an effect on it.
+int read_status(RankState& state, Request& request, MPI_Status* status) noexcept;
+
+/// What every wait does between two looks: lets the network and the schedules advance, gives the
+/// processor away, sleeps when there is nothing else. Switches; may move the rank.
+void wait_a_little(RankState& state, std::uint32_t round) noexcept;
+/// Advances the non-blocking collectives of the rank.
+void advance_schedules(RankState& state) noexcept;
+/// What a test that found nothing does: see runtime::tested_in_vain.
+void test_in_vain(RankState& state) noexcept;
+
+/// Waits for what MPI_Request_free left under way. Switches.
+void drain_orphans(RankState& state) noexcept;
+
+/// MPI_PROC_NULL's status, and the empty one.
+void set_empty_status(MPI_Status* status) noexcept;
+void set_null_status(MPI_Status* status) noexcept;
+
+}  // namespace sterna::mpi

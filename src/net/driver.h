@@ -39,8 +39,8 @@ struct RemotePiece {
 
 inline constexpr std::uint32_t kPacketPiecesMax = 64;  // Of one try_send.
 
-/// Upcalls of a driver, made inside Driver::poll only, with no lock of the driver held. The sink may
-/// send on any channel; it must not poll, block or switch.
+/// Upcalls of a driver, made inside Driver::poll only, with no lock of the driver held. The sink
+/// may send on any channel; it must not poll, block or switch.
 class PacketSink {
  public:
   /// `packet` is valid until the call returns. It was sent by `from_node`, which has proven the
@@ -75,10 +75,10 @@ class Channel {
   /// True: write_remote works towards this peer (asked of the system when the channel was opened).
   [[nodiscard]] virtual bool can_write_remote() const noexcept { return false; }
 
-  /// Copies `local`, as one sequence of bytes, to the addresses `remote` of the peer's process; both
-  /// have the same length in all. Done when it returns, visible to the peer before any packet sent
-  /// after. Long copies are cut by the caller. May be called by several threads at once. Fails with
-  /// unsupported, closed (the peer has gone) or refused (an address there is not writable).
+  /// Copies `local`, as one sequence of bytes, to the addresses `remote` of the peer's process;
+  /// both have the same length in all. Done when it returns, visible to the peer before any packet
+  /// sent after. Long copies are cut by the caller. May be called by several threads at once. Fails
+  /// with unsupported, closed (the peer has gone) or refused (an address there is not writable).
   virtual Result<> write_remote(std::span<const Piece> /*local*/,
                                 std::span<const RemotePiece> /*remote*/) noexcept {
     return Errc::unsupported;
@@ -99,16 +99,16 @@ struct Capabilities {
 };
 inline constexpr std::uint32_t kPacketBytesMin = 256;
 
-/// One opened network of one node. poll, prepare_sleep, end_sleep, close and is_drained are called by
-/// one thread at a time; connect and the channels' sends may run at the same time as they.
+/// One opened network of one node. poll, prepare_sleep, end_sleep, close and is_drained are called
+/// by one thread at a time; connect and the channels' sends may run at the same time as they.
 class Driver {
  public:
   virtual ~Driver() = default;
 
   [[nodiscard]] virtual const Capabilities& capabilities() const noexcept = 0;
 
-  /// What peers need in order to reach us, exchanged at start-up through Bootstrap::exchange; empty:
-  /// the job's Bootstrap says it all. Valid as long as the driver.
+  /// What peers need in order to reach us, exchanged at start-up through Bootstrap::exchange;
+  /// empty: the job's Bootstrap says it all. Valid as long as the driver.
   [[nodiscard]] virtual Packet address() const noexcept = 0;
 
   /// Whether this driver is a way to `node`, whose driver of the same name said `peer_address`
@@ -143,7 +143,7 @@ class Driver {
 struct DriverOptions {
   Bootstrap* bootstrap = nullptr;      // All of these live longer than the driver.
   Clock* clock = nullptr;              // For timeouts; null: the machine's clock.
-  const Log* log = nullptr;            // For what no call returns (a stranger's connection); or null.
+  const Log* log = nullptr;            // For what no call returns (a stranger came); may be null.
   const Settings* settings = nullptr;  // Values of the entry's tunables; null: their defaults.
 };
 

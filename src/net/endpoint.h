@@ -1,0 +1,129 @@
+// The matching state of one rank: receives that wait, messages that wait, and for each rank it
+// talks to over the network the order and the credit of both directions.
+//
+// All of it lies in the rank's system heap and moves with it as bytes: trivially copyable
+// structures and iso-addresses only. Guard of everything: the lock of the rank's RankEntry. The
+// functions of matching.h and peer.h work on it; who is not the transport keeps the pointer and
+// nothing else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "net/message.h"
+
+namespace sterna::memory {
+class Heap;
+}
+
+namespace sterna::net {
+
+/// A message that no receive has matched yet, or one taken by a matched probe.
+struct Message {
+  Envelope envelope;
+  std::uint64_t order = 0;    // Of arrival.
+  std::uint64_t send_id = 0;  // Rendezvous and synchronous: in the pending table of the source.
+  std::byte* payload = nullptr;  // Eager: `envelope.bytes` bytes. Null: rendezvous, or empty.
+  std::uint64_t arrived_bytes = 0;
+  RecvRequest* receiver = nullptr;  // Matched before its last part arrived.
+  bool is_rendezvous = false;
+  bool is_synchronous = false;
+  bool is_local = false;   // Sent within the node: no credit goes back.
+  bool is_small = false;   // Of the endpoint's free list.
+  Message* all_next = nullptr;  // Of the endpoint, in order of arrival.
+  Message* all_previous = nullptr;
+  // By class of pattern (matching.h): place in the lane of that class.
+  struct Link {
+    Message* next = nullptr;
+    Message* previous = nullptr;
+    Lane* lane = nullptr;
+  } links[4];
+};
+
+/// All that waits for one (context, source, tag), where source and tag may be "any": a queue of
+/// receives, a queue of messages. Kept when empty, swept when the table would grow.
+struct Lane {
+  Pattern key;
+  std::uint8_t pattern_class;
+  Lane* next_in_bucket;
+  RecvRequest* receives_first;
+  RecvRequest* receives_last;
+  Message* messages_first;
+  Message* messages_last;
+};
+
+/// A part of a message that came before its turn; `bytes` bytes of frame follow.
+struct EarlyFrame {
+  EarlyFrame* next;
+  std::uint32_t sequence;
+  std::uint32_t bytes;
+};
+
+/// What this rank knows of its exchange with another one over the network.
+struct Peer {
+  std::uint32_t rank;
+  Peer* next_in_bucket;
+  // Towards it.
+  std::uint32_t send_sequence;   // Of the next frame.
+  std::uint32_t eager_sent;      // Bytes counted against the window, modulo 2^32.
+  std::uint32_t eager_returned;  // Of them, consumed by it.
+  // From it.
+  std::uint32_t receive_sequence;  // The next one to be taken.
+  std::uint32_t consumed;          // Eager bytes consumed, modulo 2^32.
+  std::uint32_t consumed_told;     // Of them, told.
+  EarlyFrame* early;               // Ascending.
+  std::uint32_t early_count;
+  Message* partial_message;        // An eager message whose last parts are still to come goes here,
+  RecvRequest* partial_receive;    // or here, or (a receive that failed) nowhere.
+  std::uint64_t partial_left;      // Bytes of it to come; 0: none.
+};
+
+/// Requests that wait for an answer from the network, by an id that a stranger cannot abuse.
+struct PendingEntry {
+  enum class Kind : std::uint8_t { free, send, receive } kind;
+  std::uint32_t generation;
+  std::uint32_t next_free;
+  std::uint32_t peer;  // The other rank.
+  void* request;
+};
+
+struct Endpoint {
+  std::uint32_t rank;
+  std::uint32_t epoch;  // How often the rank has moved.
+  memory::Heap* heap;   // The rank's system heap.
+  std::uint64_t next_order;
+
+  Lane** lanes;  // Buckets.
+  std::uint32_t lane_bucket_count;
+  std::uint32_t lane_count;
+  std::uint32_t posted_count[4];  // Receives by class.
+  bool is_indexed[4];             // Messages are linked in the lanes of this class too.
+  std::uint32_t message_count;
+  Message* messages_first;  // All that wait, in order of arrival.
+  Message* messages_last;
+
+  Peer** peers;  // Buckets.
+  std::uint32_t peer_bucket_count;
+  std::uint32_t peer_count;
+
+  PendingEntry* pending;
+  std::uint32_t pending_capacity;
+  std::uint32_t pending_free;  // Index of the first free entry; kNoPending: none.
+  std::uint32_t pending_count;
+
+  Lane* free_lanes;
+  Message* free_messages;  // Small ones.
+  std::uint32_t free_message_count;
+  std::uint64_t local_bytes;       // Of messages that wait and came from ranks of the same node.
+  std::uint64_t unexpected_bytes;  // Payload held, of all.
+  std::uint64_t unexpected_bytes_peak;
+};
+static_assert(std::is_trivially_copyable_v<Endpoint>, "it moves as bytes");
+
+/// In `heap`, which must outlive it; null: out of memory.
+[[nodiscard]] Endpoint* create_endpoint(memory::Heap& heap, std::uint32_t rank) noexcept;
+/// Frees all it holds. No request of it is pending.
+void destroy_endpoint(Endpoint* endpoint) noexcept;
+
+}  // namespace sterna::net

@@ -1,0 +1,116 @@
+// Messages between ranks as their sender and receiver see them: envelopes, buffers, requests.
+//
+// Requests live in the caller's memory, which moves with its rank: they hold iso-addresses only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "progress/completion.h"
+
+namespace sterna::net {
+
+inline constexpr std::uint32_t kAnySource = 0xffff'ffff;
+inline constexpr std::int32_t kAnyTag = -1;  // Tags of messages are not negative.
+
+/// What is known of a message without its bytes.
+struct Envelope {
+  std::uint32_t source = 0;
+  std::uint32_t context = 0;
+  std::int32_t tag = 0;
+  std::uint64_t bytes = 0;  // In a receive that ended: those stored.
+};
+
+/// Which messages a receive or a probe takes. `source` may be kAnySource, `tag` kAnyTag.
+struct Pattern {
+  std::uint32_t source;
+  std::uint32_t context;
+  std::int32_t tag;
+};
+
+/// Where a message goes.
+struct Target {
+  std::uint32_t rank;
+  std::uint32_t context;
+  std::int32_t tag;
+};
+
+struct Extent {
+  std::byte* address;
+  std::uint64_t bytes;
+};
+
+/// The bytes of a message: one range, or `extents` one after the other (then `address` is not
+/// read). `bytes` is the total. Extents belong to the caller until the request is done. Bytes that
+/// are sent are not written, in spite of the type.
+struct Buffer {
+  std::byte* address = nullptr;
+  std::uint64_t bytes = 0;
+  const Extent* extents = nullptr;
+  std::uint32_t extent_count = 0;
+
+  [[nodiscard]] static Buffer of(void* address, std::uint64_t bytes) noexcept {
+    return {static_cast<std::byte*>(address), bytes, nullptr, 0};
+  }
+  [[nodiscard]] static Buffer of(const void* address, std::uint64_t bytes) noexcept {
+    return of(const_cast<void*>(address), bytes);
+  }
+};
+
+/// How a request ended.
+enum class Fault : std::uint8_t {
+  none,
+  truncated,      // The message was longer than the buffer; what fits was stored.
+  peer_lost,      // The node of the other rank is gone.
+  cancelled,      // cancel_receive came before the message.
+  no_memory,      // The heap of a rank is full: the message is lost.
+};
+
+/// One sentence part, for error texts.
+[[nodiscard]] const char* to_string(Fault fault) noexcept;
+
+enum class SendMode : std::uint8_t {
+  standard,
+  synchronous,  // Done only when the receive has started.
+  ready,        // The caller knows that the receive is posted.
+};
+
+struct Lane;
+struct Endpoint;
+
+/// One message on its way out. Free for reuse when done; Transport::send sets everything.
+/// Guard of all but `done`: the lock of the sender's RankEntry, until done.
+struct SendRequest {
+  progress::Completion done;
+  Fault fault = Fault::none;
+  SendMode mode = SendMode::standard;
+  // The rest is the transport's.
+  bool is_listed = false;  // In Endpoint::sends: it waits for an answer.
+  Target target{};
+  Buffer data{};
+  std::uint64_t id = 0;  // In Endpoint::pending; 0: none.
+};
+
+/// One message on its way in. Read `envelope` and `fault` when it is done.
+/// Guard of all but `done`: the lock of the receiver's RankEntry, until done.
+struct RecvRequest {
+  progress::Completion done;
+  Fault fault = Fault::none;
+  enum class State : std::uint8_t {
+    idle,       // Not in use, or done.
+    posted,     // In a lane, waits for a message.
+    receiving,  // Matched; bytes are still to come.
+  } state = State::idle;
+  Envelope envelope{};
+  // The rest is the transport's.
+  Buffer data{};
+  RecvRequest* next = nullptr;      // In its lane.
+  RecvRequest* previous = nullptr;
+  Lane* lane = nullptr;
+  std::uint64_t order = 0;           // Of posting: the oldest that fits takes the message.
+  std::uint64_t message_bytes = 0;   // Of the matched message, which may be more than fits.
+  std::uint64_t received_bytes = 0;  // Arrived of it, in any order.
+  std::uint64_t id = 0;              // In Endpoint::pending; 0: none.
+};
+
+}  // namespace sterna::net

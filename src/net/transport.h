@@ -1,0 +1,188 @@
+// The waist between the network and mpi, rpc, migration: messages between ranks wherever they are,
+// messages and large copies between nodes, and the calls that move a rank.
+//
+// One Transport a node. Sends, receives and probes come from any thread of the node, for ranks that
+// are here; nothing blocks or switches. poll() and the sleep calls come from one thread at a time
+// (progress/), at start-up and shutdown from the owner.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "base/tunable.h"
+#include "net/bootstrap.h"
+#include "net/cost.h"
+#include "net/driver.h"
+#include "net/message.h"
+#include "net/rank_table.h"
+
+namespace sterna::progress {
+class Progress;
+}
+
+namespace sterna::net {
+
+class Gate;
+class TransportCore;
+
+struct TransportOptions {
+  Bootstrap* bootstrap = nullptr;              // Lives longer, as all of these.
+  std::span<const DriverEntry* const> drivers;  // By preference; see choose_drivers.
+  Clock* clock = nullptr;                      // Null: the machine's.
+  const Log* log = nullptr;                    // Null: silent.
+  const Settings* settings = nullptr;          // Null: defaults.
+};
+
+/// The tunables of src/net itself, for the table of Settings; those of drivers are in their
+/// entries.
+[[nodiscard]] std::span<const Tunable> transport_tunables() noexcept;
+
+/// The drivers that a list like "shm,tcp" names, in its order; an empty list: all built-in ones.
+/// An unknown name is an error that lists the known ones.
+[[nodiscard]] Result<std::vector<const DriverEntry*>> choose_drivers(std::string_view names);
+
+/// Called by poll() with a message of another node (or of this one): `bytes` is valid until it
+/// returns. May send messages and complete requests; must not block, switch or poll.
+using NodeHandler = void (*)(void* context, std::uint32_t from_node,
+                             std::span<const std::byte> bytes) noexcept;
+/// Called by poll() or within rank_message(): a note for `rank`, which is on this node.
+using RankHandler = void (*)(void* context, std::uint32_t rank, std::uint32_t from_node,
+                             std::span<const std::byte> bytes) noexcept;
+
+inline constexpr std::uint32_t kHandlerCount = 16;             // Ids 0 .. 15 of each kind.
+inline constexpr std::uint64_t kNodeMessageBytesMax = 16 << 20;
+inline constexpr std::uint32_t kRankNoteBytesMax = kPacketBytesMin - 64;
+
+/// One large copy to another node. Memory of the caller, until done.
+struct BulkSend {
+  progress::Completion done;
+  Fault fault = Fault::none;
+};
+
+/// Where a large copy from another node arrives. Memory of the caller, until done or withdrawn.
+struct Landing {
+  progress::Completion done;
+  Fault fault = Fault::none;
+  std::uint64_t id = 0;             // To be told to the sender. Set by expect_bulk.
+  std::uint64_t received_bytes = 0;
+};
+
+struct TransportStatistics {
+  std::uint64_t messages_local = 0, messages_eager = 0, messages_rendezvous = 0;
+  std::uint64_t frames_forwarded = 0, frames_malformed = 0, frames_dropped = 0, frames_held = 0;
+  std::uint64_t bytes_direct = 0, bytes_data = 0;
+};
+
+class Transport {
+ public:
+  /// Opens the drivers, and exchanges their addresses where the first one does not reach all nodes
+  /// without. Blocks for that exchange.
+  [[nodiscard]] static Result<std::unique_ptr<Transport>> open(const TransportOptions& options);
+  ~Transport();
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  /// Registers one source a driver with `progress`; remove_from before either ends.
+  void add_to(progress::Progress& progress) noexcept;
+  void remove_from(progress::Progress& progress) noexcept;
+
+  [[nodiscard]] const JobMap& job() const noexcept;
+
+  // --- Messages between ranks -----------------------------------------------------------------
+  // The Endpoint is that of a rank which is here. A request is not in use when it is given.
+
+  /// Sends `data` from the rank of `from`. The bytes may be reused when request.done.
+  void send(Endpoint& from, SendRequest& request, const Target& target, const Buffer& data,
+            SendMode mode = SendMode::standard) noexcept;
+
+  void receive(Endpoint& at, RecvRequest& request, const Pattern& pattern,
+               const Buffer& data) noexcept;
+
+  /// Whether a message that fits has come; it stays.
+  [[nodiscard]] bool probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept;
+
+  /// As probe, and takes the message out: only receive_matched gets it. Null: none.
+  [[nodiscard]] Message* matched_probe(Endpoint& at, const Pattern& pattern,
+                                       Envelope& found) noexcept;
+  void receive_matched(Endpoint& at, RecvRequest& request, Message& message,
+                       const Buffer& data) noexcept;
+
+  /// True: the receive had no message and has none now; it is done with Fault::cancelled.
+  bool cancel_receive(Endpoint& at, RecvRequest& request) noexcept;
+
+  // --- Ranks ----------------------------------------------------------------------------------
+
+  /// The rank is here from now on: at start-up, and after a move (then `endpoint` came with it).
+  /// Packets that were held for it are delivered. The rank must be expected.
+  void install(std::uint32_t rank, Endpoint* endpoint) noexcept;
+  /// The rank takes no more messages: its endpoint can be destroyed afterwards.
+  void remove(std::uint32_t rank) noexcept;
+
+  /// Where the rank is as far as this node knows (for one that is here: this node).
+  [[nodiscard]] std::uint32_t node_of(std::uint32_t rank) noexcept;
+
+  // Moving, at the source: begin, copy its memory, then commit or cancel. From begin on, nothing
+  // here touches the rank's memory; what comes for it is held.
+  /// Fails with refused, and the reason, while a copy from or to the rank's memory is under way.
+  [[nodiscard]] Result<> begin_leave(std::uint32_t rank) noexcept;
+  void commit_leave(std::uint32_t rank, std::uint32_t to_node) noexcept;
+  void cancel_leave(std::uint32_t rank) noexcept;
+  // At the destination: expect before the source may commit, then install or unexpect.
+  void expect(std::uint32_t rank) noexcept;
+  /// The rank does not come; what came for it goes back to `node`, where it is.
+  void unexpect(std::uint32_t rank, std::uint32_t node) noexcept;
+
+  // --- Messages and copies between nodes ------------------------------------------------------
+
+  /// Before the first poll.
+  void register_node_handler(std::uint32_t id, NodeHandler handler, void* context) noexcept;
+  void register_rank_handler(std::uint32_t id, RankHandler handler, void* context) noexcept;
+
+  /// Ordered and reliable for each pair of nodes; the bytes are copied before it returns. To this
+  /// node itself: delivered by the next poll. Fails with closed: the node is lost.
+  [[nodiscard]] Result<> node_message(std::uint32_t to_node, std::uint32_t handler,
+                                      std::span<const std::byte> bytes) noexcept;
+
+  /// A note of at most kRankNoteBytesMax bytes to the node where `to_rank` is: it follows the rank,
+  /// is held while it moves, and is not ordered with anything. Any thread, any node.
+  void rank_message(std::uint32_t to_rank, std::uint32_t handler,
+                    std::span<const std::byte> bytes) noexcept;
+
+  /// `extents` (copied) take the bytes of one bulk_send of `from_node` that names landing.id.
+  void expect_bulk(std::uint32_t from_node, std::span<const Extent> extents,
+                   Landing& landing) noexcept;
+  /// False: it is done, or bytes are arriving at this moment, ask again.
+  bool withdraw_bulk(Landing& landing) noexcept;
+
+  /// Copies `local` to the landing `landing_id` of `to_node`; `remote` (its extents there) lets the
+  /// bytes be written directly on the same host; empty: packets. Done when the local memory may be
+  /// reused and the landing's end is on its way.
+  void bulk_send(std::uint32_t to_node, std::uint64_t landing_id, std::span<const Extent> local,
+                 std::span<const RemotePiece> remote, BulkSend& request) noexcept;
+
+  // --- Progress -------------------------------------------------------------------------------
+
+  /// Handles what has come and sends what waits. Returns how many packets and parts of copies.
+  std::uint32_t poll() noexcept;
+
+  /// Refuses new messages to other nodes; poll until is_drained(), then destroy.
+  void close() noexcept;
+  [[nodiscard]] bool is_drained() noexcept;
+
+  [[nodiscard]] TransportStatistics statistics() const noexcept;
+  /// Why a message of `bytes` to `node` goes the way it goes, for `sterna info --why`.
+  [[nodiscard]] std::string explain(std::uint32_t node, std::uint64_t bytes);
+
+ private:
+  explicit Transport(std::unique_ptr<TransportCore> core) noexcept;
+  const std::unique_ptr<TransportCore> core_;
+};
+
+}  // namespace sterna::net

@@ -1,0 +1,78 @@
+// Progression of communication: polls the sources at the scheduling points of threads, and sleeps
+// in the kernel for all of them at once. Never a thread of its own. Works with a Team (it is the
+// team's IdleHook) and, in process mode, without one: kernel threads poll while they wait on a
+// Completion.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/annotate.h"
+#include "base/result.h"
+#include "base/spin_lock.h"
+#include "base/syscall.h"
+#include "progress/source.h"
+#include "threads/idle_hook.h"
+#include "threads/waiter.h"
+
+namespace sterna::progress {
+
+struct ProgressOptions {
+  // A waiting kernel thread polls for so long before it yields or sleeps.
+  std::uint64_t spin_ns = 20'000;
+  // More waiting processes than processors: yield early, spin little.
+  bool is_oversubscribed = false;
+  // At a switch, polls only if the last poll is older than this.
+  std::uint64_t switch_budget_ns = 20'000;
+  Clock* clock = nullptr;             // Null: the monotonic clock. Outlives the object.
+};
+
+/// Relaxed counters, for reports and tests.
+struct ProgressCounters {
+  std::uint64_t polls = 0;      // Rounds over the sources.
+  std::uint64_t declined = 0;   // Somebody else was polling.
+  std::uint64_t events = 0;
+  std::uint64_t sleeps = 0;
+};
+
+class Progress final : public threads::IdleHook {
+ public:
+  static Result<std::unique_ptr<Progress>> open(const ProgressOptions& options = {});
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// The source is polled from now on. Not from inside a poll().
+  Result<> add(Source& source) noexcept;
+  /// When it returns, no call to the source is under way and none will come. Not from inside a
+  /// poll().
+  void remove(Source& source) noexcept;
+
+  /// One round over the sources, by one caller at a time: the others return 0 at once. Does not
+  /// switch.
+  ///   idle, enter, forced, tick: always;  switching: when the last round is older than the budget.
+  std::uint32_t poll(threads::SchedulingPoint point) noexcept override;
+  std::uint32_t poll() noexcept { return poll(threads::SchedulingPoint::forced); }
+
+  /// Sleeps until an event of a source, wake(), or the deadline (monotonic clock). Declines
+  /// (returns at once) if a source has something, or while another kernel thread sleeps here.
+  void sleep(std::uint64_t deadline_ns) noexcept override;
+  void wake() noexcept override;
+
+  /// The last round, for load reports and for callers that poll by time.
+  [[nodiscard]] std::uint64_t last_poll_ns() const noexcept;
+  [[nodiscard]] ProgressCounters counters() const noexcept;
+  [[nodiscard]] const ProgressOptions& options() const noexcept { return options_; }
+
+ private:
+  friend class KernelWait;
+  struct Impl;
+  explicit Progress(const ProgressOptions& options, std::unique_ptr<Impl> impl) noexcept;
+
+  const ProgressOptions options_;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sterna::progress

@@ -1,0 +1,39 @@
+// A source of events that wants to be polled: a driver, a control channel, the timers of a
+// protocol.
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace sterna::progress {
+
+/// Upcalls of Progress. All but fd() come from one poller at a time (whichever thread that is: a
+/// worker, a user thread at a switch, a kernel thread that waits), without locks of Progress that a
+/// source could need. They must not switch or block; they may complete Completions and unpark
+/// threads. fd() is asked once, in add().
+class Source {
+ public:
+  /// Handles what has arrived, a bounded part at a time; returns how many events.
+  virtual std::uint32_t poll() noexcept = 0;
+
+  /// Readable when poll() has something to do; -1: this source has none. Constant. Several: an
+  /// epoll descriptor.
+  [[nodiscard]] virtual int fd() noexcept { return -1; }
+
+  /// The poller wants to sleep. False: do not, poll again. True: from now on, until end_sleep(), an
+  /// event makes fd() readable (or calls Progress::wake()), also one that came between the last
+  /// poll() and this call.
+  virtual bool prepare_sleep() noexcept { return true; }
+  /// After every prepare_sleep() that returned true, slept or not.
+  virtual void end_sleep() noexcept {}
+
+  /// When poll() must run again although nothing arrives (retransmission, simulated delay). Asked
+  /// before a sleep.
+  [[nodiscard]] virtual std::uint64_t next_deadline_ns() noexcept { return kNever; }
+
+ protected:
+  ~Source() = default;
+};
+
+}  // namespace sterna::progress

@@ -1,0 +1,34 @@
+// Who runs next? The interface through which sched/ steers threads that belong to an entity.
+//
+// Threads without an entity never come here: they live in the private queues of the workers, and
+// cost nothing for bubbles. All calls run in the scheduler of a worker or in a waker, with no lock
+// of threads/ held but, in next(), the private queue of `worker`; they must not switch, block or
+// allocate.
+#pragma once
+
+#include "threads/thread.h"
+
+namespace sterna::threads {
+
+class Dispatch {
+ public:
+  /// The private queue and the inbox of `worker` are empty: a thread for it, or null. The caller
+  /// waits until the thread has left its former processor.
+  virtual Thread* next(Worker& worker) noexcept = 0;
+
+  /// `thread`, which has an entity, became runnable; `hint` is where it ran last, or null.
+  /// Implementations queue it and call Team::wake_idle().
+  virtual void ready(Thread& thread, Worker* hint) noexcept = 0;
+
+  /// `thread` has ended and its context will not run again. Called before its joiner goes on.
+  virtual void ended(Thread& thread) noexcept = 0;
+
+  /// Whether next(worker) may find something: asked between "I will sleep" and the sleep. Must see
+  /// every ready() whose wake_idle() came before.
+  virtual bool has_work(const Worker& worker) const noexcept = 0;
+
+ protected:
+  ~Dispatch() = default;
+};
+
+}  // namespace sterna::threads

@@ -1,0 +1,36 @@
+// What a worker does when it has no thread to run: poll something, and sleep in a wait that others
+// can end. progress/ implements it; a team without one sleeps on a futex.
+#pragma once
+
+#include <cstdint>
+
+namespace sterna::threads {
+
+/// Which scheduling point calls: threads -> progress. See progress/progress.h for what each one
+/// does.
+enum class SchedulingPoint : std::uint8_t {
+  idle,       // The worker has nothing to run.
+  switching,  // A thread gives way to another one.
+  tick,       // A thread has computed for long.
+  enter,      // A thread entered the runtime (an MPI call).
+  forced,     // Somebody needs progress now.
+};
+
+class IdleHook {
+ public:
+  /// Polls; returns how many events it handled. Runs on the worker's own stack (idle) or on that of
+  /// a thread (switching); must not switch. Any worker may call it at the same time as others.
+  virtual std::uint32_t poll(SchedulingPoint point) noexcept = 0;
+
+  /// Sleeps in the kernel until an event, wake(), or `deadline_ns` (kForever: none). One worker at
+  /// a time.
+  virtual void sleep(std::uint64_t deadline_ns) noexcept = 0;
+
+  /// Ends the sleep that is under way, or the next one at once. From anywhere.
+  virtual void wake() noexcept = 0;
+
+ protected:
+  ~IdleHook() = default;
+};
+
+}  // namespace sterna::threads

@@ -1,0 +1,33 @@
+// Waiting for a condition that a mutex guards.
+#pragma once
+
+#include <cstdint>
+
+#include "threads/sync/mutex.h"
+
+namespace sterna::threads {
+
+/// As POSIX: signal wakes one, broadcast all; a wait may also end without a reason, so test the
+/// condition again.
+class Condition {
+ public:
+  constexpr Condition() noexcept = default;
+  Condition(const Condition&) = delete;
+  Condition& operator=(const Condition&) = delete;
+
+  /// The caller holds `mutex`, and holds it again afterwards. Switches.
+  void wait(Mutex& mutex) noexcept { (void)wait_until(mutex, kNever); }
+  /// False: the deadline came first. Switches.
+  bool wait_until(Mutex& mutex, std::uint64_t deadline_ns) noexcept;
+  void signal() noexcept;
+  void broadcast() noexcept;
+
+ private:
+  // Whether the list has elements, so that signal() without waiters takes no lock. Written under
+  // lock_.
+  std::atomic<std::uint32_t> waiter_count_{0};
+  SpinLock lock_;
+  WaitList waiters_;  // Guard: lock_.
+};
+
+}  // namespace sterna::threads

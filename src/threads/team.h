@@ -1,0 +1,112 @@
+// The workers of one node: kernel threads, one per processor, that run user threads.
+//
+// An object: several teams may exist in one process (tests). Who may call what: spawn, adopt,
+// start, reinstall and wake_idle from anywhere; run() once, by the kernel thread that will be
+// worker 0; stop() from anywhere.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "threads/dispatch.h"
+#include "threads/idle_hook.h"
+#include "threads/thread.h"
+
+namespace sterna::memory {
+class IsoSpace;
+}  // namespace sterna::memory
+
+namespace sterna::threads {
+
+class TeamState;
+
+/// A fault that is no stack overflow. Runs in the signal handler, on the alternate stack of its
+/// kernel thread.
+struct CrashInfo {
+  int signal;
+  std::uintptr_t address;     // The faulting address.
+  const Thread* thread;       // Null: not on a user thread.
+  const Worker* worker;       // Null: a foreign kernel thread.
+  void* signal_context;       // ucontext_t.
+};
+
+struct TeamOptions {
+  std::uint32_t worker_count = 1;           // At least 1.
+  // OS index per worker to bind to; empty: no binding.
+  std::span<const std::uint32_t> processors = {};
+  bool main_is_worker = false;  // Worker 0 is the kernel thread that calls run().
+  bool steal = true;            // Idle workers take threads from the queues of others.
+  // An idle worker polls for so long before it sleeps; 0 if oversubscribed.
+  std::uint64_t spin_ns = 20'000;
+  std::uint32_t switch_poll_interval = 64;  // Every n-th switch polls the hook; 0: never.
+  Dispatch* dispatch = nullptr;  // Schedules the threads with an entity. Outlives the team.
+  IdleHook* idle_hook = nullptr;  // Outlives the team.
+  // Where stacks come from; outlives the team. Needed for spawn().
+  memory::IsoSpace* iso_space = nullptr;
+  std::uint64_t (*clock_ns)() noexcept = nullptr;  // Null: the monotonic clock.
+};
+
+class Team {
+ public:
+  /// Starts the workers (all but worker 0 with `main_is_worker`).
+  static Result<std::unique_ptr<Team>> open(const TeamOptions& options) noexcept;
+
+  /// stop() and waits for the workers. All threads must have ended (check).
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  /// A new runnable thread. An exception that leaves `entry` ends the process with a message.
+  Result<Thread*> spawn(const ThreadOptions& options, Entry entry, void* argument) noexcept;
+
+  /// A thread in memory of the caller, which stays the caller's until join() returns (detached:
+  /// until Dispatch::ended or never). Not runnable before start().
+  Thread* adopt(const StackRegion& region, const ThreadOptions& options, Entry entry,
+                void* argument) noexcept;
+
+  /// Makes an adopted or frozen thread runnable, on `worker` if given.
+  void start(Thread& thread, std::uint32_t worker = kAnyWorker) noexcept;
+
+  /// A thread whose bytes, frozen in another node, have arrived at the same address here: belongs
+  /// to this team now and is runnable.
+  Thread* reinstall(Thread* thread, std::uint32_t worker = kAnyWorker) noexcept;
+
+  /// A thread left this node for good after freeze(): the team forgets it (it is not waited for any
+  /// more).
+  void forget(Thread& thread) noexcept;
+
+  /// With `main_is_worker`: runs threads on the calling kernel thread until stop().
+  void run() noexcept;
+
+  /// Workers end when their current thread leaves the processor. Does not wait.
+  void stop() noexcept;
+
+  /// Wakes one sleeping worker of [first, first + count), if there is one and nobody is already
+  /// looking for work.
+  void wake_idle(std::uint32_t first, std::uint32_t count) noexcept;
+
+  [[nodiscard]] std::uint32_t worker_count() const noexcept;
+  [[nodiscard]] std::uint32_t live_thread_count() const noexcept;  // Spawned, adopted, not ended.
+  [[nodiscard]] std::uint64_t now_ns() const noexcept;
+
+  /// Time that worker has spent running threads since it started, for load measures. From anywhere.
+  [[nodiscard]] std::uint64_t busy_ns(std::uint32_t worker) const noexcept;
+
+ private:
+  explicit Team(std::unique_ptr<TeamState> state) noexcept;
+  std::unique_ptr<TeamState> state_;
+};
+
+/// Index of a worker in its team.
+[[nodiscard]] std::uint32_t worker_index(const Worker& worker) noexcept;
+
+/// Installs the handlers of SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT: a stack overflow is reported
+/// with the name of the thread; all faults then reach `callback` (which may be null and must be
+/// async-signal-safe) and then the default action. Process-wide, since signals are; the last call
+/// counts.
+void install_crash_handler(void (*callback)(const CrashInfo&)) noexcept;
+
+}  // namespace sterna::threads

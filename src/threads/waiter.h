@@ -1,0 +1,72 @@
+// Who waits: a user thread (parked) or a kernel thread (asleep in the kernel), in one tagged word.
+// All waiting of the runtime (sync/, join, progress::Completion) is built on the pair
+// await_signal() and Waiter::signal().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "threads/idle_hook.h"
+#include "threads/thread.h"
+
+namespace sterna::threads {
+
+/// How a wait ended.
+enum class Wake : std::uint8_t {
+  signalled,    // signal() was called for this wait: exactly one signal was taken.
+  interrupted,  // unpark() gave the token, and the wait asked for it; the signal may still come.
+  timed_out,    // The deadline came first; the signal may still come.
+};
+
+struct WaitOptions {
+  std::uint64_t deadline_ns = kNever;
+  bool is_interruptible = false;  // Also returns for the token of unpark(), and takes it.
+};
+
+/// A kernel thread that waits; lies on its stack.
+struct alignas(8) KernelWaiter {
+  // 0: awake, 1: asleep on this word (futex), 2: asleep in `hook`, 4: signalled, 5: interrupted.
+  // Written by the waiter and by the one that signals.
+  std::atomic<std::uint32_t> word{0};
+  IdleHook* hook = nullptr;  // Constant while word is 2.
+};
+
+class Waiter {
+ public:
+  constexpr Waiter() noexcept = default;
+  explicit Waiter(Thread& thread) noexcept : bits_{reinterpret_cast<std::uintptr_t>(&thread)} {}
+  explicit Waiter(KernelWaiter& waiter) noexcept
+      : bits_{reinterpret_cast<std::uintptr_t>(&waiter) | kKernelTag} {}
+  static Waiter from_bits(std::uintptr_t bits) noexcept {
+    Waiter waiter;
+    waiter.bits_ = bits;
+    return waiter;
+  }
+
+  [[nodiscard]] std::uintptr_t bits() const noexcept { return bits_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return bits_ != 0; }
+  [[nodiscard]] Thread* thread() const noexcept {
+    return (bits_ & kKernelTag) == 0 ? reinterpret_cast<Thread*>(bits_) : nullptr;
+  }
+
+  /// Ends one await_signal(), under way or to come. Exactly one call for each wait; it is the last
+  /// access of the caller to the waiter, which may be gone when this returns. From anywhere.
+  void signal() const noexcept;
+
+  // Bit 0 stays free for the words that hold waiters.
+  static constexpr std::uintptr_t kKernelTag = 2;
+
+ private:
+  std::uintptr_t bits_ = 0;
+};
+
+/// Waits for one signal of a user thread (the current one). When it ends without (interrupted,
+/// timed_out), the caller withdraws its Waiter from where it is published, or, if somebody has
+/// taken it, calls this once more without options. Switches.
+Wake await_signal(const WaitOptions& options = {}) noexcept;
+
+/// The same for a kernel thread that sleeps on its own futex. `now_ns` is the monotonic clock.
+Wake await_signal(KernelWaiter& waiter, const WaitOptions& options = {}) noexcept;
+
+}  // namespace sterna::threads

@@ -76,6 +76,7 @@ enum class SendMode : std::uint8_t {
 };
 
 struct Lane;
+struct Message;  // One that no receive has matched: endpoint.h.
 struct Endpoint;
 
 /// One message on its way out. Free for reuse when done; Transport::send sets everything.

@@ -7,6 +7,7 @@
 
 #include "base/thread_pointer.h"
 #include "memory/rank_slot.h"
+#include "threads/this_thread.h"
 
 namespace sterna::runtime {
 
@@ -15,21 +16,16 @@ class RuntimeScope {
  public:
   RuntimeScope() noexcept : slot_{memory::rank_slot_of(thread_pointer())} {
     if (slot_ != nullptr) {
-      enter_runtime(slot_);
+      set_thread_pointer(reinterpret_cast<std::uintptr_t>(threads::worker_thread_pointer()));
     }
   }
   ~RuntimeScope() {
     if (slot_ != nullptr) {
-      enter_user(slot_);
+      set_thread_pointer(slot_->thread_pointer);
     }
   }
   RuntimeScope(const RuntimeScope&) = delete;
   RuntimeScope& operator=(const RuntimeScope&) = delete;
-
-  /// Loads the thread pointer of the worker that runs the rank now.
-  static void enter_runtime(memory::RankSlot* slot) noexcept;
-  /// Loads the rank's thread pointer, made to fit the worker that runs it now.
-  static void enter_user(memory::RankSlot* slot) noexcept;
 
  private:
   memory::RankSlot* const slot_;  // Null: no rank, or already in the runtime.
@@ -39,13 +35,21 @@ class RuntimeScope {
 /// handlers). The rank may call the runtime again from there, and switch.
 class UserScope {
  public:
-  UserScope() noexcept;
-  ~UserScope();
+  UserScope() noexcept : slot_{memory::rank_slot_of(__builtin_frame_address(0))} {
+    if (slot_ != nullptr) {
+      set_thread_pointer(slot_->thread_pointer);
+    }
+  }
+  ~UserScope() {
+    if (slot_ != nullptr) {
+      set_thread_pointer(reinterpret_cast<std::uintptr_t>(threads::worker_thread_pointer()));
+    }
+  }
   UserScope(const UserScope&) = delete;
   UserScope& operator=(const UserScope&) = delete;
 
  private:
-  memory::RankSlot* slot_;  // Null: the caller runs on no rank's stack.
+  memory::RankSlot* const slot_;  // Null: the caller runs on no rank's stack.
 };
 
 }  // namespace sterna::runtime

@@ -23,7 +23,7 @@ enum class ObjectKind : std::uint32_t {
 };
 
 struct Object {
-  explicit Object(ObjectKind what) noexcept : kind{what} {}
+  constexpr explicit Object(ObjectKind what) noexcept : kind{what} {}
 
   ObjectKind kind;  // Constant until the object is freed.
   // Handles and objects that refer to this one. Relaxed to add; the last release orders the end.

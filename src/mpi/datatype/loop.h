@@ -1,0 +1,39 @@
+// Where the bytes of a datatype lie: loops over contiguous blocks, compiled so that walking them
+// costs little and can start at any byte of the stream.
+//
+// A plan is an array of loops; those that stand at the top are visited in order. A loop repeats,
+// with a stride, either one contiguous block or a row of inner loops (adjacent in the array).
+// Several loops may name the same row. Invariants that the builder keeps: no loop has zero bytes; a
+// loop with inner loops repeats at least twice or stands at the top, so loops are nested at most 63
+// deep, for each level at least doubles the bytes; a loop over adjacent blocks is one block.
+#pragma once
+
+#include <cstdint>
+
+namespace sterna::mpi {
+
+enum class Basic : std::uint8_t;
+
+struct Loop {
+  std::int64_t displacement;  // Of the first repetition, from the place of what contains the loop.
+  std::int64_t stride;        // From one repetition to the next. 0 when there is one.
+  std::uint64_t count;        // Repetitions, at least 1.
+  std::uint64_t block_bytes;  // Data bytes of one repetition, at least 1.
+  std::uint64_t start;        // Data bytes of the loops before it in its row.
+  std::uint32_t inner_first;  // Index in the plan.
+  std::uint32_t inner_count;  // 0: a contiguous block.
+  Basic basic;                // What the block is made of; in a plan for copies it says nothing.
+
+  [[nodiscard]] constexpr std::uint64_t bytes() const noexcept { return count * block_bytes; }
+};
+
+/// One instance of a datatype. The loops belong to the datatype (or are static).
+struct Plan {
+  const Loop* loops = nullptr;
+  std::uint32_t loop_count = 0;
+  std::uint32_t top_first = 0;
+  std::uint32_t top_count = 0;
+  std::uint64_t bytes = 0;  // Data bytes of one instance.
+};
+
+}  // namespace sterna::mpi

@@ -134,6 +134,11 @@ class Driver {
   /// Takes back prepare_sleep and clears the bell.
   virtual void end_sleep() noexcept = 0;
 
+  /// The launcher saw the process of `node` end. A driver that would not notice by itself (shared
+  /// memory) closes the channel: packets that did arrive are handed over by later polls, then
+  /// on_peer_lost is called. Called by the poller's thread, outside poll.
+  virtual void lose_peer(std::uint32_t /*node*/) noexcept {}
+
   /// Refuses new packets and new peers; peers see an orderly end, not a loss.
   virtual void close() noexcept = 0;
   /// After close: whether everything accepted has been handed to the network.

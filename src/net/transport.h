@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -171,6 +172,10 @@ class Transport {
 
   /// Handles what has come and sends what waits. Returns how many packets and parts of copies.
   std::uint32_t poll() noexcept;
+
+  /// The launcher says that the process of `node` has ended: tells the drivers; what was to come
+  /// from it or go to it ends with Fault::peer_lost, after what did arrive. By the poller.
+  void lose_peer(std::uint32_t node, std::string_view reason) noexcept;
 
   /// Refuses new messages to other nodes; poll until is_drained(), then destroy.
   void close() noexcept;

@@ -1,0 +1,227 @@
+// Opening and closing of a node: control channel, settings, log, progress, network, in this order.
+#include "runtime/runtime.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "net/endpoint.h"
+#include "runtime/process_rank.h"
+#include "runtime/settings.h"
+
+namespace sterna::runtime {
+namespace {
+
+// How long a node waits for the network to take its last packets.
+constexpr std::uint64_t kDrainNs = 2'000'000'000;
+// And for the launcher's signal after an abort was told.
+constexpr unsigned kKillWaitSeconds = 5;
+
+std::uint32_t usable_processors() noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) {
+    return 1;
+  }
+  return static_cast<std::uint32_t>(CPU_COUNT(&set));
+}
+
+}  // namespace
+
+Runtime::Runtime(RuntimeOptions options)
+    : control_{std::move(options.control)}, events_{options.events}, settings_{all_tunables()} {}
+
+Result<std::unique_ptr<Runtime>> Runtime::open(RuntimeOptions options) {
+  std::unique_ptr<Runtime> runtime{new Runtime{std::move(options)}};
+  if (Result<> loaded = runtime->load_settings(); !loaded) {
+    return loaded.error();
+  }
+  LogOptions log_options{.prefix = fmt::format("node {}", runtime->job().node_index)};
+  if (Result<> parsed = parse_log_levels(runtime->settings_.text(kLog), log_options); !parsed) {
+    return parsed.error();
+  }
+  runtime->log_ = std::make_unique<Log>(std::move(log_options));
+  if (Result<> opened = runtime->open_network(); !opened) {
+    return opened.error();
+  }
+  return runtime;
+}
+
+Result<> Runtime::load_settings() {
+  if (Result<> loaded = settings_.load(environ); !loaded) {
+    return loaded;
+  }
+  for (const auto& [name, value] : control_->description().settings) {
+    const std::string place = "--" + name;
+    if (Result<> set = settings_.set(name, value, SettingSource::command_line, place); !set) {
+      return set;
+    }
+  }
+  return Done{};
+}
+
+progress::ProgressOptions Runtime::progress_options() const {
+  progress::ProgressOptions options;
+  options.spin_ns = static_cast<std::uint64_t>(settings_.number(kSpin));
+  options.is_oversubscribed = control_->host().nodes.size() > usable_processors();
+  return options;
+}
+
+Result<> Runtime::open_network() {
+  Result<std::unique_ptr<progress::Progress>> progress =
+      progress::Progress::open(progress_options());
+  if (!progress) {
+    return progress.error();
+  }
+  progress_ = std::move(progress.value());
+  Result<std::vector<const net::DriverEntry*>> drivers =
+      net::choose_drivers(settings_.text(kDrivers));
+  if (!drivers) {
+    return drivers.error();
+  }
+  Result<std::unique_ptr<net::Transport>> transport = net::Transport::open({
+      .bootstrap = control_.get(),
+      .drivers = drivers.value(),
+      .clock = nullptr,
+      .log = log_.get(),
+      .settings = &settings_,
+  });
+  if (!transport) {
+    return transport.error();
+  }
+  transport_ = std::move(transport.value());
+  transport_->add_to(*progress_);
+  if (!control_->is_alone()) {
+    ControlEvents& events = *this;
+    control_source_ = std::make_unique<ControlSource>(*control_, events);
+    return progress_->add(*control_source_);
+  }
+  return Done{};
+}
+
+Result<std::unique_ptr<Runtime>> Runtime::open_process() {
+  Result<std::unique_ptr<ControlClient>> control = ControlClient::open();
+  if (!control) {
+    return control.error();
+  }
+  Result<std::unique_ptr<Runtime>> runtime = open({.control = std::move(control.value())});
+  if (!runtime) {
+    return runtime;
+  }
+  Runtime& self = *runtime.value();
+  // Process mode places rank r on node r.
+  self.process_context_ = std::make_unique<RankContext>();
+  Result<> started = self.start_rank(*self.process_context_, self.job().node_index,
+                                     *memory::Heap::process(), nullptr);
+  if (!started) {
+    return started.error();
+  }
+  set_process_rank(self.process_context_.get());
+  return runtime;
+}
+
+Runtime::~Runtime() {
+  if (process_context_ != nullptr) {
+    set_process_rank(nullptr);
+    end_rank(*process_context_);
+  }
+  if (transport_ != nullptr) {
+    transport_->close();
+    const std::uint64_t deadline_ns = now_ns() + kDrainNs;
+    while (!transport_->is_drained() && now_ns() < deadline_ns) {
+      if (progress_->poll() == 0) {
+        ::sched_yield();
+      }
+    }
+    transport_->remove_from(*progress_);
+  }
+  if (control_source_ != nullptr && progress_ != nullptr) {
+    progress_->remove(*control_source_);
+  }
+}
+
+Result<> Runtime::start_rank(RankContext& context, std::uint32_t rank, memory::Heap& heap,
+                             memory::RankSlot* slot) {
+  net::Endpoint* endpoint = net::create_endpoint(heap, rank);
+  if (endpoint == nullptr) {
+    return Error{Errc::out_of_memory, fmt::format("rank {}: no memory for its endpoint", rank)};
+  }
+  context.rank = rank;
+  context.size = job().rank_count;
+  context.runtime = this;
+  context.transport = transport_.get();
+  context.progress = progress_.get();
+  context.endpoint = endpoint;
+  context.heap = &heap;
+  context.slot = slot;
+  if (slot != nullptr) {
+    slot->context = &context;
+    slot->endpoint = endpoint;
+  }
+  transport_->install(rank, endpoint);
+  return Done{};
+}
+
+void Runtime::end_rank(RankContext& context) noexcept {
+  transport_->remove(context.rank);
+  net::destroy_endpoint(context.endpoint);
+  context.endpoint = nullptr;
+}
+
+void Runtime::abort_job(std::uint32_t rank, int code, const std::string& text) noexcept {
+  if (control_->is_alone()) {
+    if (!text.empty()) {
+      log_->write("job", LogLevel::error, text);
+    }
+    ::_exit(code == 0 ? 1 : code & 0xff);
+  }
+  control_->report_abort({.rank = rank, .code = code, .text = text});
+  ::alarm(kKillWaitSeconds);  // Should the launcher be gone as well.
+  for (;;) {
+    ::pause();
+  }
+}
+
+void Runtime::on_peer_lost(std::uint32_t node) noexcept {
+  transport_->lose_peer(node, "its process has ended");
+  if (events_ != nullptr) {
+    events_->on_peer_lost(node);
+  }
+}
+
+void Runtime::on_status_wanted() noexcept {
+  if (events_ != nullptr) {
+    events_->on_status_wanted();
+    return;
+  }
+  NodeStatus status;
+  status.node = job().node_index;
+  status.cpu_ns = thread_cpu_ns();
+  if (process_context_ != nullptr) {
+    RankStatus& rank = status.ranks.emplace_back();
+    rank.rank = process_context_->rank;
+    rank.state = "running";
+    rank.cpu_ns = status.cpu_ns;
+    rank.refusal = "it is a process of its own: only ranks started with --nodes can move";
+  }
+  control_->report_status(status);
+}
+
+void Runtime::on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept {
+  if (events_ != nullptr) {
+    events_->on_move_ordered(rank, node);
+  }
+}
+
+void Runtime::on_stop() noexcept {
+  if (events_ != nullptr) {
+    events_->on_stop();
+    return;
+  }
+  ::_exit(1);  // The job has ended elsewhere: nobody will read what this rank computes.
+}
+
+}  // namespace sterna::runtime

@@ -1,0 +1,82 @@
+// One node of a job, whole: builds the layers in order and ends them in reverse.
+//
+// Process mode: the process is one rank, its kernel threads call; there is no team. Node mode: a team
+// of workers runs mobile ranks; rpc, migration and balance stand on it (runtime/node.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "base/tunable.h"
+#include "net/transport.h"
+#include "progress/progress.h"
+#include "runtime/control.h"
+#include "runtime/control_source.h"
+#include "runtime/rank_context.h"
+
+namespace sterna::runtime {
+
+struct RuntimeOptions {
+  std::unique_ptr<ControlClient> control;
+  ControlEvents* events = nullptr;  // Beyond what Runtime does itself; outlives it; may be null.
+};
+
+/// What both modes have. Made and closed by one kernel thread.
+class Runtime final : private ControlEvents {
+ public:
+  /// Reads the settings, opens the network, tells nobody yet that ranks are here.
+  [[nodiscard]] static Result<std::unique_ptr<Runtime>> open(RuntimeOptions options);
+
+  /// Process mode in one call: connects to the launcher (or stands alone), opens, and makes the
+  /// context of the process's rank, which find_current_rank() returns from then on.
+  [[nodiscard]] static Result<std::unique_ptr<Runtime>> open_process();
+
+  /// Drains the network within a bounded time, then ends the layers. The process rank's context is
+  /// gone afterwards.
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  [[nodiscard]] ControlClient& control() noexcept { return *control_; }
+  [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+  [[nodiscard]] const Log& log() const noexcept { return *log_; }
+  [[nodiscard]] progress::Progress& progress() noexcept { return *progress_; }
+  [[nodiscard]] net::Transport& transport() noexcept { return *transport_; }
+  [[nodiscard]] const net::JobMap& job() const noexcept { return control_->job(); }
+
+  /// Fills a context for a rank on this node and installs its endpoint. `heap` is the rank's system
+  /// heap, `slot` null in process mode.
+  [[nodiscard]] Result<> start_rank(RankContext& context, std::uint32_t rank, memory::Heap& heap,
+                                    memory::RankSlot* slot);
+  /// The rank takes no more messages.
+  void end_rank(RankContext& context) noexcept;
+
+  /// The rank ends the whole job: tells the launcher, says why on standard error if there is none.
+  /// Does not return.
+  [[noreturn]] void abort_job(std::uint32_t rank, int code, const std::string& text) noexcept;
+
+ private:
+  explicit Runtime(RuntimeOptions options);
+  [[nodiscard]] Result<> load_settings();
+  [[nodiscard]] Result<> open_network();
+  [[nodiscard]] progress::ProgressOptions progress_options() const;
+
+  void on_peer_lost(std::uint32_t node) noexcept override;
+  void on_status_wanted() noexcept override;
+  void on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept override;
+  void on_stop() noexcept override;
+
+  std::unique_ptr<ControlClient> control_;
+  ControlEvents* const events_;
+  Settings settings_;  // Constant after open, as all that follows.
+  std::unique_ptr<Log> log_;
+  std::unique_ptr<progress::Progress> progress_;
+  std::unique_ptr<net::Transport> transport_;
+  std::unique_ptr<ControlSource> control_source_;
+  std::unique_ptr<RankContext> process_context_;  // Process mode.
+};
+
+}  // namespace sterna::runtime

@@ -1,0 +1,10 @@
+// One line per driver. An entry is defined in net/drivers/<name>/.
+#pragma once
+
+#include "net/driver.h"
+
+namespace sterna::net {
+
+extern const DriverEntry kShmDriver;
+
+}  // namespace sterna::net

@@ -1,0 +1,214 @@
+// Sending through an inbox, and copying straight into another process.
+#include "net/drivers/shm/channel.h"
+
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.h"
+#include "net/drivers/shm/doorbell.h"
+
+namespace sterna::net::shm {
+namespace {
+
+constexpr std::size_t kVectorsMax = 64;  // Of one process_vm_writev.
+
+void copy_pieces(std::byte* to, std::span<const Piece> pieces) noexcept {
+  for (const Piece& piece : pieces) {
+    std::memcpy(to, piece.data(), piece.size());
+    to += piece.size();
+  }
+}
+
+/// A place in a sequence of pieces; makes io vectors of what follows it.
+template <typename Sequence>
+class Cursor {
+ public:
+  explicit Cursor(std::span<const Sequence> pieces) noexcept : pieces_{pieces} {}
+
+  std::size_t fill(std::array<iovec, kVectorsMax>& vectors) const noexcept {
+    std::size_t count = 0;
+    std::uint64_t skip = done_;
+    for (std::size_t i = next_; i < pieces_.size() && count < kVectorsMax; ++i) {
+      vectors[count++] = {.iov_base = address(pieces_[i], skip), .iov_len = length(pieces_[i]) - skip};
+      skip = 0;
+    }
+    return count;
+  }
+  void advance(std::uint64_t bytes) noexcept {
+    while (next_ < pieces_.size() && bytes >= length(pieces_[next_]) - done_) {
+      bytes -= length(pieces_[next_++]) - done_;
+      done_ = 0;
+    }
+    done_ += bytes;
+  }
+  [[nodiscard]] bool at_end() const noexcept { return next_ == pieces_.size(); }
+
+ private:
+  static std::uint64_t length(const Piece& piece) noexcept { return piece.size(); }
+  static std::uint64_t length(const RemotePiece& piece) noexcept { return piece.bytes; }
+  static void* address(const Piece& piece, std::uint64_t skip) noexcept {
+    return const_cast<std::byte*>(piece.data()) + skip;
+  }
+  static void* address(const RemotePiece& piece, std::uint64_t skip) noexcept {
+    return reinterpret_cast<void*>(piece.address + skip);
+  }
+
+  std::span<const Sequence> pieces_;
+  std::size_t next_ = 0;
+  std::uint64_t done_ = 0;  // Of pieces_[next_].
+};
+
+}  // namespace
+
+SendState ShmChannel::try_send(std::span<const Piece> pieces) noexcept {
+  std::size_t bytes = 0;
+  for (const Piece& piece : pieces) {
+    bytes += piece.size();
+  }
+  check(bytes > 0 && bytes <= self_->pool->chunk_bytes(),
+        "a packet has between 1 and packet_bytes_max bytes");
+  check(pieces.size() <= kPacketPiecesMax, "a packet has at most kPacketPiecesMax pieces");
+  if (is_lost() || self_->is_closed.load(std::memory_order_relaxed) || has_closed()) [[unlikely]] {
+    return SendState::closed;
+  }
+  return bytes <= kInlineBytesMax ? send_inline(pieces, bytes) : send_bulk(pieces, bytes);
+}
+
+SendState ShmChannel::send_inline(std::span<const Piece> pieces, std::size_t bytes) noexcept {
+  std::uint32_t ticket;
+  if (!inbox_.try_claim(ticket)) {
+    return refuse_full();
+  }
+  copy_pieces(inbox_.payload(ticket), pieces);
+  publish(ticket, static_cast<std::uint32_t>(bytes));
+  return SendState::accepted;
+}
+
+SendState ShmChannel::send_bulk(std::span<const Piece> pieces, std::size_t bytes) noexcept {
+  if (!inbox_.has_room()) {
+    return refuse_full();  // Before the copy, which would be in vain.
+  }
+  const std::uint32_t chunk = self_->pool->try_acquire(peer_.local_index);
+  if (chunk == BulkPool::kNone) {
+    return refuse_full();
+  }
+  copy_pieces(self_->pool->bytes(chunk), pieces);
+  std::uint32_t ticket;
+  if (!inbox_.try_claim(ticket)) {
+    self_->pool->release_unsent(chunk);
+    return refuse_full();
+  }
+  const BulkReference reference{.chunk = chunk, .bytes = static_cast<std::uint32_t>(bytes)};
+  std::memcpy(inbox_.payload(ticket), &reference, sizeof reference);
+  publish(ticket, kBulk);
+  return SendState::accepted;
+}
+
+void ShmChannel::publish(std::uint32_t ticket, std::uint32_t kind) noexcept {
+  inbox_.publish(ticket, self_->local_index, kind);
+  ringer_fence(segment_->state.load(std::memory_order_relaxed));
+  ring_if_asleep(*segment_, peer_.bell_fd);
+  if (is_refused_.load(std::memory_order_relaxed)) [[unlikely]] {
+    is_refused_.store(false, std::memory_order_relaxed);
+  }
+}
+
+SendState ShmChannel::refuse_full() noexcept {
+  is_refused_.store(true, std::memory_order_relaxed);
+  return SendState::full;
+}
+
+void ShmChannel::want_room() noexcept {
+  const std::uint32_t index = self_->local_index;
+  segment_->room_waiters[index / 64].fetch_or(std::uint64_t{1} << (index % 64),
+                                              std::memory_order_acq_rel);
+  segment_->is_room_wanted.store(1, std::memory_order_release);  // C: the bit is set.
+}
+
+bool ShmChannel::take_room() noexcept {
+  InboxSender look{*segment_};  // Its own: the sender's may be in use.
+  const bool has_news = is_lost() || has_closed() ||
+                        (look.has_room() && self_->pool->has_room(peer_.local_index));
+  if (has_news) {
+    is_refused_.store(false, std::memory_order_relaxed);
+  }
+  return has_news;
+}
+
+int ShmChannel::watch() noexcept {
+  const std::uint32_t pid = segment_->pid.load(std::memory_order_relaxed);
+  const long fd = pid == 0 ? -1 : raw_system_call(SYS_pidfd_open, static_cast<long>(pid), 0);
+  process_ = FileDescriptor{static_cast<int>(std::max(fd, -1L))};
+  return static_cast<int>(fd);
+}
+
+void ShmChannel::mark_lost() noexcept {
+  is_lost_.store(true, std::memory_order_relaxed);
+  self_->pool->reclaim(peer_.local_index);
+}
+
+Result<> ShmChannel::open_direct(const DirectAddress& address) noexcept {
+  std::uint64_t seen = 0;
+  const iovec here{.iov_base = &seen, .iov_len = sizeof seen};
+  const iovec there{.iov_base = reinterpret_cast<void*>(address.cookie_address),
+                    .iov_len = sizeof seen};
+  const long count = raw_system_call(SYS_process_vm_readv, address.pid,
+                                     reinterpret_cast<long>(&here), 1,
+                                     reinterpret_cast<long>(&there), 1, 0);
+  if (count < 0) {
+    return system_error("the system forbids copies between processes (process_vm_writev)",
+                        static_cast<int>(-count));
+  }
+  if (count != sizeof seen || seen != address.cookie) {
+    return Error{Errc::refused, "process " + std::to_string(address.pid) + " is not that node"};
+  }
+  direct_pid_.store(address.pid, std::memory_order_relaxed);
+  return Done{};
+}
+
+Result<> ShmChannel::write_remote(std::span<const Piece> local,
+                                  std::span<const RemotePiece> remote) noexcept {
+  const std::uint32_t pid = direct_pid_.load(std::memory_order_relaxed);
+  if (pid == 0) {
+    return Errc::unsupported;
+  }
+  if (is_lost()) {
+    return Errc::closed;
+  }
+  Cursor<Piece> from{local};
+  Cursor<RemotePiece> to{remote};
+  from.advance(0);  // Past empty pieces.
+  to.advance(0);
+  while (!from.at_end() && !to.at_end()) {
+    std::array<iovec, kVectorsMax> here;
+    std::array<iovec, kVectorsMax> there;
+    const std::size_t here_count = from.fill(here);
+    const std::size_t there_count = to.fill(there);
+    const long count = raw_system_call(
+        SYS_process_vm_writev, static_cast<long>(pid), reinterpret_cast<long>(here.data()),
+        static_cast<long>(here_count), reinterpret_cast<long>(there.data()),
+        static_cast<long>(there_count), 0);
+    if (count <= 0) {
+      if (count == -ESRCH) {
+        return Errc::closed;
+      }
+      Error error = system_error("cannot write into the memory of node " +
+                                     std::to_string(peer_.node) + " (process " +
+                                     std::to_string(pid) + ")",
+                                 count == 0 ? EFAULT : static_cast<int>(-count));
+      error.code = Errc::refused;
+      return error;
+    }
+    from.advance(static_cast<std::uint64_t>(count));
+    to.advance(static_cast<std::uint64_t>(count));
+  }
+  check(from.at_end() && to.at_end(), "both sides of a remote write have the same length");
+  return Done{};
+}
+
+}  // namespace sterna::net::shm

@@ -1,0 +1,98 @@
+// The way from this node to one node of the same host, through that node's inbox.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "base/syscall.h"
+#include "net/driver.h"
+#include "net/drivers/shm/bulk_pool.h"
+#include "net/drivers/shm/inbox.h"
+#include "net/drivers/shm/segment.h"
+
+namespace sterna::net::shm {
+
+/// What a node tells the others of its host about itself (Driver::address).
+struct DirectAddress {
+  std::uint32_t pid;
+  std::uint32_t version;
+  std::uint64_t cookie_address;  // Where in that process the cookie is...
+  std::uint64_t cookie;          // ...so that a copy can prove that it reads the right process.
+};
+inline constexpr std::uint32_t kAddressVersion = 0x314d4853;  // "SHM1"
+
+/// What all channels of a node share. Constant after open, but for is_closed.
+struct NodeSide {
+  std::uint32_t local_index;
+  BulkPool* pool;
+  std::atomic<bool> is_closed{false};  // Relaxed: a late sender's packet is only a little late.
+};
+
+/// A peer of this host, as sender, as receiver, and as a process that may end.
+class ShmChannel final : public Channel {
+ public:
+  struct Peer {
+    std::uint32_t node;         // In the job.
+    std::uint32_t local_index;  // On the host.
+    int bell_fd;
+  };
+
+  ShmChannel(NodeSide& self, Peer peer, SegmentMapping mapping) noexcept
+      : self_{&self}, peer_{peer}, segment_{std::move(mapping)}, inbox_{*segment_} {}
+
+  [[nodiscard]] SendState try_send(std::span<const Piece> pieces) noexcept override;
+
+  [[nodiscard]] bool can_write_remote() const noexcept override {
+    return direct_pid_.load(std::memory_order_relaxed) != 0;
+  }
+  Result<> write_remote(std::span<const Piece> local,
+                        std::span<const RemotePiece> remote) noexcept override;
+
+  /// Asks the system whether this process may copy to and from the peer's. Fails with why not.
+  Result<> open_direct(const DirectAddress& address) noexcept;
+
+  [[nodiscard]] const Peer& peer() const noexcept { return peer_; }
+  [[nodiscard]] Segment& segment() noexcept { return *segment_; }
+
+  // The rest is the poller's.
+
+  /// Whether a sender has been told `full` since the last accepted packet or true take_room().
+  [[nodiscard]] bool is_refused() const noexcept {
+    return is_refused_.load(std::memory_order_relaxed);
+  }
+  /// Asks the peer to ring when there is room; a fence and take_room() must follow.
+  void want_room() noexcept;
+  /// Whether a refused sender may try again; says it once.
+  [[nodiscard]] bool take_room() noexcept;
+
+  /// Watches the process for its end: a descriptor for poll/epoll, or -1 when there is none.
+  int watch() noexcept;
+  void unwatch() noexcept { process_ = FileDescriptor{}; }
+  [[nodiscard]] bool is_watched() const noexcept { return process_.is_open(); }
+
+  /// No more packets go this way.
+  void mark_lost() noexcept;
+  [[nodiscard]] bool is_lost() const noexcept { return is_lost_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool has_closed() noexcept {
+    return (segment_->state.load(std::memory_order_acquire) & kClosed) != 0;
+  }
+
+ private:
+  [[nodiscard]] SendState send_inline(std::span<const Piece> pieces, std::size_t bytes) noexcept;
+  [[nodiscard]] SendState send_bulk(std::span<const Piece> pieces, std::size_t bytes) noexcept;
+  [[nodiscard]] SendState refuse_full() noexcept;
+  void publish(std::uint32_t ticket, std::uint32_t kind) noexcept;
+
+  NodeSide* const self_;
+  const Peer peer_;
+  const SegmentMapping segment_;
+  InboxSender inbox_;  // The sender's.
+  // Relaxed: a hint for prepare_sleep; who got the answer `full` is ordered before its own sleep.
+  std::atomic<bool> is_refused_{false};
+  std::atomic<bool> is_lost_{false};         // Relaxed: as NodeSide::is_closed.
+  std::atomic<std::uint32_t> direct_pid_{0};  // 0: no direct copy. Constant after connect.
+  FileDescriptor process_;                   // The poller's.
+};
+
+}  // namespace sterna::net::shm

@@ -1,0 +1,478 @@
+// The shm driver: the nodes of one host, through one shared memory inherited from the launcher.
+//
+// The inbox of this node is polled by its one poller; the ends of other processes are noticed
+// through their pidfds, which sleep in one epoll set together with our bell.
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/syscall.h"
+#include "net/auth.h"
+#include "net/bootstrap.h"
+#include "net/driver.h"
+#include "net/drivers/builtin.h"
+#include "net/drivers/settings_of.h"
+#include "net/drivers/shm/channel.h"
+#include "net/drivers/shm/doorbell.h"
+
+namespace sterna::net {
+namespace shm {
+namespace {
+
+constexpr Tunable kChunkBytes{.name = "shm_chunk_bytes",
+                              .kind = TunableKind::bytes,
+                              .fallback = "8K",
+                              .minimum = 1024,
+                              .maximum = 1 << 18,
+                              .help = "largest packet between two nodes of a host"};
+constexpr Tunable kChunks{.name = "shm_chunks",
+                          .kind = TunableKind::integer,
+                          .fallback = "64",
+                          .minimum = 2,
+                          .maximum = kChunkCountMax,
+                          .help = "packets above 120 bytes that a node has under way, at most"};
+constexpr Tunable kDirect{.name = "shm_direct",
+                          .kind = TunableKind::flag,
+                          .fallback = "on",
+                          .help = "copy large messages straight into the other process"};
+constexpr std::array kTunables{kChunkBytes, kChunks, kDirect};
+
+constexpr std::uint32_t kBellMark = ~0U;       // In epoll data: not a peer.
+constexpr std::uint32_t kRoomEvery = 16;       // Packets between two tellings of room.
+constexpr std::uint32_t kLookEvery = 1024;     // Polls between two looks for ended processes.
+
+class ShmDriver final : public Driver {
+ public:
+  ShmDriver(const DriverOptions& options, SegmentMapping mapping, std::uint32_t local_index,
+            std::uint32_t chunk_count, std::uint32_t chunk_bytes) noexcept
+      : bootstrap_{*options.bootstrap},
+        logger_{options.log != nullptr ? Logger{*options.log, "shm"} : Logger{}},
+        is_direct_wanted_{text_of(options, kDirect)},
+        segment_{std::move(mapping)},
+        pool_{*segment_, chunk_count, chunk_bytes},
+        inbox_{*segment_},
+        channels_(bootstrap_.host().nodes.size()) {
+    self_.local_index = local_index;
+    self_.pool = &pool_;
+    capabilities_.packet_bytes_max = chunk_bytes;
+    capabilities_.latency_ns = 120;
+    capabilities_.bandwidth_mb_per_s = 12'000;
+    capabilities_.cpu_ps_per_byte = 120;
+    capabilities_.direct_latency_ns = 500;
+    capabilities_.direct_mb_per_s = 20'000;
+  }
+
+  ~ShmDriver() override {
+    for (std::atomic<ShmChannel*>& channel : channels_) {
+      delete channel.load(std::memory_order_relaxed);
+    }
+  }
+
+  Result<> open() noexcept;
+
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  Packet address() const noexcept override { return std::as_bytes(std::span{&address_, 1}); }
+  bool reaches(std::uint32_t node, Packet peer_address) const noexcept override;
+  Result<Channel*> connect(std::uint32_t node, Packet peer_address) noexcept override;
+  std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept override;
+  int fd() const noexcept override { return waiting_.get(); }
+  bool prepare_sleep() noexcept override;
+  void end_sleep() noexcept override;
+  void close() noexcept override;
+  // A packet is handed over when it is in the inbox; the launcher keeps the memory.
+  bool is_drained() const noexcept override { return true; }
+
+ private:
+  [[nodiscard]] std::uint32_t local_of(std::uint32_t node) const noexcept;
+  Result<ShmChannel*> channel_to(std::uint32_t local) noexcept;
+  void hand_over(PacketSink& sink, const InboxReceiver::Head& head) noexcept;
+  void hand_over_bulk(PacketSink& sink, ShmChannel& from, const std::byte* payload) noexcept;
+  void publish_room() noexcept;
+  void wake_room_waiters() noexcept;
+  void watch_new_peers() noexcept;
+  void look_for_ends() noexcept;
+  void report_ends(PacketSink& sink) noexcept;
+  void note_end(std::uint32_t local) noexcept;
+  void complain(std::string_view what) noexcept;
+
+  Bootstrap& bootstrap_;
+  Logger logger_;
+  std::string_view is_direct_wanted_;
+  Capabilities capabilities_;
+  DirectAddress address_{};
+  std::uint64_t cookie_ = 0;  // Peers read it through process_vm_readv.
+  SegmentMapping segment_;
+  BulkPool pool_;
+  NodeSide self_;
+  bool has_membarrier_ = false;  // Constant after open.
+  FileDescriptor waiting_;       // epoll: our bell and the pidfds of the peers.
+
+  InboxReceiver inbox_;  // The poller's, as all that follows but channels_.
+  struct End {
+    std::uint32_t local;
+    std::uint32_t ticket;  // Packets before it are still handed over.
+  };
+  std::vector<End> ends_;
+  std::uint32_t polls_until_look_ = kLookEvery;
+  bool has_complained_ = false;
+  std::atomic<std::uint32_t> unwatched_count_{0};  // New channels that the poller has not watched.
+  // By local index; set once by whoever comes first, freed with the driver.
+  std::vector<std::atomic<ShmChannel*>> channels_;
+};
+
+Result<> ShmDriver::open() noexcept {
+  const HostShare& host = bootstrap_.host();
+  waiting_ = FileDescriptor{::epoll_create1(EPOLL_CLOEXEC)};
+  if (!waiting_.is_open()) {
+    return system_error("cannot make an epoll set for shared memory", last_error_number());
+  }
+  for (const int bell : host.bell_fds) {
+    const long flags = system_call([&] { return ::fcntl(bell, F_GETFL); });
+    if (flags < 0 || system_call([&] { return ::fcntl(bell, F_SETFL, flags | O_NONBLOCK); }) < 0) {
+      return system_error("a bell of this host's nodes is not usable", last_error_number());
+    }
+  }
+  epoll_event event{.events = EPOLLIN, .data = {.u32 = kBellMark}};
+  if (::epoll_ctl(waiting_.get(), EPOLL_CTL_ADD, host.bell_fds[self_.local_index], &event) != 0) {
+    return system_error("cannot wait on the bell of this node", last_error_number());
+  }
+  // Under Yama only a parent may write into our memory; a peer of the job is not one. Fails where
+  // there is no Yama, and then nothing is needed.
+  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  const Nonce nonce = random_nonce();
+  std::memcpy(&cookie_, nonce.data(), sizeof cookie_);
+  address_ = {.pid = static_cast<std::uint32_t>(::getpid()),
+              .version = kAddressVersion,
+              .cookie_address = reinterpret_cast<std::uint64_t>(&cookie_),
+              .cookie = cookie_};
+  has_membarrier_ = register_for_membarrier();
+  if (!has_membarrier_) {
+    segment_->state.fetch_or(kFence, std::memory_order_relaxed);
+  }
+  segment_->pid.store(address_.pid, std::memory_order_relaxed);
+  segment_->chunk_bytes.store(pool_.chunk_bytes(), std::memory_order_relaxed);
+  segment_->chunk_count.store(pool_.chunk_count(), std::memory_order_relaxed);
+  segment_->ready.store(1, std::memory_order_release);
+  return Done{};
+}
+
+std::uint32_t ShmDriver::local_of(std::uint32_t node) const noexcept {
+  const std::vector<std::uint32_t>& nodes = bootstrap_.host().nodes;
+  const auto place = std::ranges::lower_bound(nodes, node);
+  return place != nodes.end() && *place == node
+             ? static_cast<std::uint32_t>(place - nodes.begin())
+             : kBellMark;
+}
+
+bool ShmDriver::reaches(std::uint32_t node, Packet peer_address) const noexcept {
+  return local_of(node) != kBellMark &&
+         (peer_address.empty() || peer_address.size() == sizeof(DirectAddress));
+}
+
+Result<ShmChannel*> ShmDriver::channel_to(std::uint32_t local) noexcept {
+  std::atomic<ShmChannel*>& place = channels_[local];
+  // Acquire: pairs with D, the channel is complete.
+  if (ShmChannel* known = place.load(std::memory_order_acquire); known != nullptr) {
+    return known;
+  }
+  const HostShare& host = bootstrap_.host();
+  auto mapping = SegmentMapping::map(host.segment_fd, local, host.segment_bytes);
+  if (!mapping) {
+    return mapping.error();
+  }
+  std::unique_ptr<ShmChannel> made{new (std::nothrow) ShmChannel(
+      self_,
+      {.node = host.nodes[local], .local_index = local, .bell_fd = host.bell_fds[local]},
+      std::move(mapping.value()))};
+  if (made == nullptr) {
+    return Errc::out_of_memory;
+  }
+  if (!has_membarrier_) {
+    made->segment().state.fetch_or(kFence, std::memory_order_relaxed);
+  }
+  ShmChannel* known = nullptr;
+  if (!place.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) {  // D.
+    return known;  // Another thread was faster.
+  }
+  unwatched_count_.fetch_add(1, std::memory_order_release);
+  return made.release();
+}
+
+Result<Channel*> ShmDriver::connect(std::uint32_t node, Packet peer_address) noexcept {
+  const std::uint32_t local = local_of(node);
+  if (local == kBellMark || !reaches(node, peer_address)) {
+    return Error{Errc::unreachable, "node " + std::to_string(node) +
+                                        " shares no memory with node " +
+                                        std::to_string(bootstrap_.job().node_index)};
+  }
+  auto channel = channel_to(local);
+  if (!channel) {
+    return channel.error();
+  }
+  const bool is_wanted = parse_tunable(kDirect, is_direct_wanted_).value() != 0;
+  if (!peer_address.empty() && is_wanted) {
+    DirectAddress address;
+    std::memcpy(&address, peer_address.data(), sizeof address);
+    if (address.version != kAddressVersion) {
+      return Error{Errc::malformed, "node " + std::to_string(node) +
+                                        " runs another version of the shm driver: start all nodes "
+                                        "from one installation"};
+    }
+    if (auto opened = channel.value()->open_direct(address); !opened) {
+      logger_.info("large messages to node {} go through shared memory: {}", node,
+                   opened.error().text);
+    }
+  }
+  return static_cast<Channel*>(channel.value());
+}
+
+std::uint32_t ShmDriver::poll(PacketSink& sink, std::uint32_t packets_max) noexcept {
+  std::uint32_t count = 0;
+  InboxReceiver::Head head;
+  while (count < packets_max && inbox_.peek(head)) {
+    hand_over(sink, head);
+    inbox_.pop();
+    if (++count % kRoomEvery == 0) {
+      publish_room();
+    }
+  }
+  if (count % kRoomEvery != 0) {
+    publish_room();
+  }
+  if (--polls_until_look_ == 0) [[unlikely]] {
+    look_for_ends();
+  }
+  if (!ends_.empty()) [[unlikely]] {
+    report_ends(sink);
+  }
+  return count;
+}
+
+void ShmDriver::hand_over(PacketSink& sink, const InboxReceiver::Head& head) noexcept {
+  ShmChannel* from = nullptr;
+  if (head.sender < channels_.size()) [[likely]] {
+    from = channels_[head.sender].load(std::memory_order_acquire);  // Pairs with D.
+    if (from == nullptr) {
+      auto made = channel_to(head.sender);
+      from = made ? made.value() : nullptr;
+    }
+  }
+  if (from == nullptr) [[unlikely]] {
+    complain("a packet of an unknown node");
+  } else if (head.kind <= kInlineBytesMax && head.kind > 0) [[likely]] {
+    sink.on_packet(from->peer().node, Packet{head.payload, head.kind});
+  } else if (head.kind == kBulk) {
+    hand_over_bulk(sink, *from, head.payload);
+  } else {
+    complain("a packet of an impossible size");
+  }
+}
+
+void ShmDriver::hand_over_bulk(PacketSink& sink, ShmChannel& from,
+                               const std::byte* payload) noexcept {
+  Segment& theirs = from.segment();
+  BulkReference reference;
+  std::memcpy(&reference, payload, sizeof reference);
+  // Read once, checked, and used from here: the peer could change them in between.
+  const std::uint32_t chunk_bytes = theirs.chunk_bytes.load(std::memory_order_relaxed);
+  const std::uint32_t chunk_count = theirs.chunk_count.load(std::memory_order_relaxed);
+  const std::uint64_t room = bootstrap_.host().segment_bytes - sizeof(Segment);
+  if (chunk_count > kChunkCountMax || reference.chunk >= chunk_count || reference.bytes == 0 ||
+      reference.bytes > chunk_bytes || std::uint64_t{chunk_count} * chunk_bytes > room) {
+    complain("a packet outside the sender's memory");
+    return;
+  }
+  sink.on_packet(from.peer().node,
+                 Packet{theirs.chunk(reference.chunk, chunk_bytes), reference.bytes});
+  // Release: our reads of the chunk are done (BulkPool::collect acquires).
+  theirs.chunk_is_busy[reference.chunk].store(0, std::memory_order_release);
+}
+
+void ShmDriver::publish_room() noexcept {
+  inbox_.publish_room();
+  ringer_fence(segment_->state.load(std::memory_order_relaxed));
+  // Acquire: pairs with C, the waiters' bits are set.
+  if (segment_->is_room_wanted.load(std::memory_order_acquire) != 0) [[unlikely]] {
+    wake_room_waiters();
+  }
+}
+
+void ShmDriver::wake_room_waiters() noexcept {
+  segment_->is_room_wanted.store(0, std::memory_order_relaxed);
+  // A waiter that sets its bit after our exchange sets is_room_wanted after it, too.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const std::vector<int>& bells = bootstrap_.host().bell_fds;
+  for (std::size_t word = 0; word * 64 < bells.size(); ++word) {
+    std::uint64_t bits = segment_->room_waiters[word].exchange(0, std::memory_order_acq_rel);
+    for (; bits != 0; bits &= bits - 1) {
+      const std::size_t local = word * 64 + static_cast<std::size_t>(__builtin_ctzll(bits));
+      if (local < bells.size()) {
+        ring(bells[local]);
+      }
+    }
+  }
+}
+
+bool ShmDriver::prepare_sleep() noexcept {
+  watch_new_peers();
+  segment_->state.fetch_or(kAsleep, std::memory_order_relaxed);
+  const auto for_each_refused = [&](auto what) {
+    for (std::atomic<ShmChannel*>& place : channels_) {
+      ShmChannel* channel = place.load(std::memory_order_acquire);
+      if (channel != nullptr && channel->is_refused()) {
+        what(*channel);
+      }
+    }
+  };
+  for_each_refused([](ShmChannel& channel) { channel.want_room(); });
+  sleeper_fence(has_membarrier_);
+  InboxReceiver::Head head;
+  bool may_sleep = !inbox_.peek(head) && ends_.empty();
+  for_each_refused([&](ShmChannel& channel) { may_sleep = !channel.take_room() && may_sleep; });
+  if (!may_sleep) {
+    segment_->state.fetch_and(~kAsleep, std::memory_order_relaxed);
+  }
+  return may_sleep;
+}
+
+void ShmDriver::end_sleep() noexcept {
+  segment_->state.fetch_and(~kAsleep, std::memory_order_relaxed);
+  silence(bootstrap_.host().bell_fds[self_.local_index]);
+  polls_until_look_ = 1;  // Perhaps it was the end of a process that woke us.
+}
+
+void ShmDriver::watch_new_peers() noexcept {
+  // Acquire: pairs with the release in channel_to.
+  if (unwatched_count_.load(std::memory_order_acquire) == 0) {
+    return;
+  }
+  unwatched_count_.store(0, std::memory_order_relaxed);
+  for (std::uint32_t local = 0; local < channels_.size(); ++local) {
+    ShmChannel* channel = channels_[local].load(std::memory_order_acquire);
+    if (channel == nullptr || channel->is_watched() || channel->is_lost() ||
+        local == self_.local_index) {
+      continue;
+    }
+    if (channel->segment().ready.load(std::memory_order_acquire) == 0) {
+      unwatched_count_.fetch_add(1, std::memory_order_relaxed);  // Not yet open: next time.
+      continue;
+    }
+    const int process = channel->watch();
+    epoll_event event{.events = EPOLLIN, .data = {.u32 = local}};
+    if (process == -ESRCH) {
+      note_end(local);
+    } else if (process < 0 ||
+               ::epoll_ctl(waiting_.get(), EPOLL_CTL_ADD, process, &event) != 0) {
+      logger_.warn("cannot watch the process of node {}: its end will be noticed late",
+                   channel->peer().node);
+    }
+  }
+}
+
+void ShmDriver::look_for_ends() noexcept {
+  polls_until_look_ = kLookEvery;
+  watch_new_peers();
+  std::array<epoll_event, 16> events;
+  const int count = ::epoll_wait(waiting_.get(), events.data(), events.size(), 0);
+  for (int i = 0; i < count; ++i) {
+    if (events[static_cast<std::size_t>(i)].data.u32 != kBellMark) {
+      note_end(events[static_cast<std::size_t>(i)].data.u32);
+    }
+  }
+}
+
+void ShmDriver::note_end(std::uint32_t local) noexcept {
+  ShmChannel* channel = channels_[local].load(std::memory_order_acquire);
+  channel->unwatch();  // Closing it takes it out of the epoll set.
+  ends_.push_back({.local = local, .ticket = inbox_.tail()});
+}
+
+void ShmDriver::report_ends(PacketSink& sink) noexcept {
+  for (std::size_t i = 0; i < ends_.size();) {
+    if (!inbox_.has_passed(ends_[i].ticket)) {
+      ++i;
+      continue;
+    }
+    ShmChannel* channel = channels_[ends_[i].local].load(std::memory_order_acquire);
+    ends_.erase(ends_.begin() + static_cast<std::ptrdiff_t>(i));
+    channel->mark_lost();
+    if (!channel->has_closed()) {
+      sink.on_peer_lost(channel->peer().node, "its process has ended");
+    }
+  }
+}
+
+void ShmDriver::close() noexcept {
+  self_.is_closed.store(true, std::memory_order_relaxed);
+  segment_->state.fetch_or(kClosed, std::memory_order_release);
+  wake_room_waiters();  // Who waits for room learns that there will be none.
+}
+
+void ShmDriver::complain(std::string_view what) noexcept {
+  if (!has_complained_) {
+    has_complained_ = true;
+    logger_.error("shared memory holds {}: a node of this host has gone wrong; ignored, as the "
+                  "next ones", what);
+  }
+}
+
+Result<std::unique_ptr<Driver>> open(const DriverOptions& options) noexcept {
+  const HostShare& host = options.bootstrap->host();
+  const std::uint32_t node = options.bootstrap->job().node_index;
+  const auto place = std::ranges::find(host.nodes, node);
+  if (host.segment_fd < 0 || place == host.nodes.end()) {
+    return Error{Errc::unsupported, "node " + std::to_string(node) +
+                                        " has no memory shared with others: its launcher made none"};
+  }
+  if (host.bell_fds.size() != host.nodes.size() || host.nodes.size() > kLocalNodesMax) {
+    return Error{Errc::invalid_argument,
+                 "shared memory serves at most " + std::to_string(kLocalNodesMax) +
+                     " nodes of a host, each with a bell; this host has " +
+                     std::to_string(host.nodes.size()) + " nodes and " +
+                     std::to_string(host.bell_fds.size()) + " bells"};
+  }
+  const auto local = static_cast<std::uint32_t>(place - host.nodes.begin());
+  auto mapping = SegmentMapping::map(host.segment_fd, local, host.segment_bytes);
+  if (!mapping) {
+    return mapping.error();
+  }
+  const auto chunk_bytes = static_cast<std::uint32_t>(number_of(options, kChunkBytes));
+  const std::uint64_t fitting = (host.segment_bytes - sizeof(Segment)) / chunk_bytes;
+  const auto chunk_count = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(fitting, static_cast<std::uint64_t>(number_of(options, kChunks))));
+  if (chunk_count < 2) {
+    return Error{Errc::invalid_argument, "shm_chunk_bytes is too large for the memory of a node (" +
+                                             std::to_string(host.segment_bytes) + " bytes)"};
+  }
+  std::unique_ptr<ShmDriver> driver{new (std::nothrow) ShmDriver(
+      options, std::move(mapping.value()), local, chunk_count, chunk_bytes)};
+  if (driver == nullptr) {
+    return Errc::out_of_memory;
+  }
+  if (auto opened = driver->open(); !opened) {
+    return opened.error();
+  }
+  return std::unique_ptr<Driver>{std::move(driver)};
+}
+
+}  // namespace
+}  // namespace shm
+
+constinit const DriverEntry kShmDriver{
+    .name = "shm",
+    .summary = "nodes of one host, through shared memory and copies between processes",
+    .tunables = shm::kTunables,
+    .open = shm::open,
+};
+
+}  // namespace sterna::net

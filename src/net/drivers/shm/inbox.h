@@ -1,0 +1,123 @@
+// The inbox of a node: a bounded ring of cells with many producers and one consumer, lock-free.
+//
+// Producers: all nodes of the host. Consumer: the poller of the owner. Guarantee: a packet is taken
+// once, whole; packets of one producer in the order sent; a producer that finds no room is told so
+// at once. Source: the bounded queue of D. Vyukov, changed in one point: room is told by one counter
+// of the consumer instead of a word in every cell, so the consumer never writes to a cell and a
+// producer never reads one. A small packet then moves one cache line once.
+//
+// Tickets are numbers modulo 2^32; ticket t uses cell t % kCellCount. Memory order:
+//   A: a producer that has won ticket t on `tail` writes cell t and stores its header with release;
+//      the consumer loads it with acquire and sees turn t + 1: the payload is complete.
+//   B: the consumer stores `taken` with release after it is done with the cells before it; a
+//      producer that claims ticket t has loaded with acquire a `taken` > t - kCellCount: nobody
+//      reads the cell any more.
+//   The compare-exchange on `tail` is relaxed: it gives out numbers, and publishes nothing.
+// A producer that dies between claim and publish leaves a hole that stops the inbox: two or three
+// nanoseconds wide, and the launcher ends the job of a dead node.
+#pragma once
+
+#include <cstring>
+#include <span>
+
+#include "net/drivers/shm/segment.h"
+
+namespace sterna::net::shm {
+
+/// The producing side towards one inbox. One thread at a time; one object a producer.
+class InboxSender {
+ public:
+  explicit InboxSender(Segment& segment) noexcept : segment_{&segment} {}
+
+  /// A hint: what it says may be over at once.
+  [[nodiscard]] bool has_room() noexcept {
+    return !is_full(segment_->tail.load(std::memory_order_relaxed));
+  }
+
+  /// Takes the next ticket; false: the inbox is full. publish() must follow.
+  [[nodiscard]] bool try_claim(std::uint32_t& ticket) noexcept {
+    std::uint32_t tail = segment_->tail.load(std::memory_order_relaxed);
+    do {
+      if (is_full(tail)) [[unlikely]] {
+        return false;
+      }
+    } while (!segment_->tail.compare_exchange_weak(tail, tail + 1, std::memory_order_relaxed));
+    ticket = tail;
+    return true;
+  }
+
+  /// Where the claimed ticket's payload goes.
+  [[nodiscard]] std::byte* payload(std::uint32_t ticket) noexcept {
+    return segment_->cells[ticket % kCellCount].payload.data();
+  }
+
+  /// `kind` is the number of inline bytes, or kBulk.
+  void publish(std::uint32_t ticket, std::uint32_t sender, std::uint32_t kind) noexcept {
+    const std::uint64_t header = (ticket + 1U) | (std::uint64_t{sender} << 32) |
+                                 (static_cast<std::uint64_t>(kind) << 48);
+    segment_->cells[ticket % kCellCount].header.store(header, std::memory_order_release);  // A.
+  }
+
+ private:
+  [[nodiscard]] bool is_full(std::uint32_t tail) noexcept {
+    // Signed: a stale `tail` may lie behind `taken`; then the exchange fails and we look again.
+    const auto used = [&] { return static_cast<std::int32_t>(tail - taken_seen_); };
+    if (used() < static_cast<std::int32_t>(kCellCount)) [[likely]] {
+      return false;
+    }
+    taken_seen_ = segment_->taken.load(std::memory_order_acquire);  // Pairs with B.
+    return used() >= static_cast<std::int32_t>(kCellCount);
+  }
+
+  Segment* segment_;
+  std::uint32_t taken_seen_ = 0;  // A past value of segment_->taken.
+};
+
+/// The consuming side. One thread at a time; one object an inbox.
+class InboxReceiver {
+ public:
+  struct Head {
+    std::uint32_t sender;  // Local index; not checked.
+    std::uint32_t kind;    // Inline bytes, or kBulk; not checked.
+    const std::byte* payload;
+  };
+
+  explicit InboxReceiver(Segment& segment) noexcept
+      : segment_{&segment}, taken_{segment.taken.load(std::memory_order_relaxed)} {}
+
+  /// Looks at the oldest packet; false: there is none.
+  [[nodiscard]] bool peek(Head& head) const noexcept {
+    const Cell& cell = segment_->cells[taken_ % kCellCount];
+    const std::uint64_t header = cell.header.load(std::memory_order_acquire);  // Pairs with A.
+    if (static_cast<std::uint32_t>(header) != taken_ + 1) {
+      return false;
+    }
+    head = {.sender = static_cast<std::uint32_t>(header >> 32) & 0xffff,
+            .kind = static_cast<std::uint32_t>(header >> 48),
+            .payload = cell.payload.data()};
+    return true;
+  }
+
+  /// Done with the packet that peek() showed. Room is told with publish_room().
+  void pop() noexcept { ++taken_; }
+
+  void publish_room() noexcept {
+    segment_->taken.store(taken_, std::memory_order_release);  // B.
+  }
+
+  /// Whether every ticket before `ticket` is done.
+  [[nodiscard]] bool has_passed(std::uint32_t ticket) const noexcept {
+    return static_cast<std::int32_t>(taken_ - ticket) >= 0;
+  }
+
+  /// The next ticket that a sender will take.
+  [[nodiscard]] std::uint32_t tail() const noexcept {
+    return segment_->tail.load(std::memory_order_relaxed);
+  }
+
+ private:
+  Segment* segment_;
+  std::uint32_t taken_;  // The truth; segment_->taken follows it.
+};
+
+}  // namespace sterna::net::shm

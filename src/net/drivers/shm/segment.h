@@ -1,0 +1,93 @@
+// What lies in the shared memory of one node: its inbox, its bulk chunks and the flags around them.
+//
+// All nodes of a host map the same memfd; the segment of local node i begins at i * segment bytes.
+// A segment of zeros is a valid empty one, so peers may write before its owner has opened it. No
+// pointer lies here, and whoever reads an index or a size checks it before use: a peer that goes
+// wrong may spoil the job, but not the memory of this process.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/cpu.h"
+#include "base/result.h"
+
+namespace sterna::net::shm {
+
+/// What the launcher gives each node (HostShare::segment_bytes); touched lazily.
+inline constexpr std::uint64_t kSegmentBytes = 1U << 20;
+
+inline constexpr std::uint32_t kCellCount = 512;
+inline constexpr std::uint32_t kInlineBytesMax = 120;
+inline constexpr std::uint32_t kLocalNodesMax = 2048;  // Bits of the room-waiters map.
+inline constexpr std::uint32_t kChunkCountMax = 128;
+
+/// One packet on its way. The header says all in one word, stored last: bits 0-31 the turn (ticket
+/// + 1), bits 32-47 the local index of the sender, bits 48-63 the inline bytes, or kBulk.
+/// Two cache lines; a packet of at most 56 bytes is in the first.
+struct alignas(2 * kCacheLineBytes) Cell {
+  std::atomic<std::uint64_t> header;
+  std::array<std::byte, kInlineBytesMax> payload;
+};
+static_assert(sizeof(Cell) == 128 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+inline constexpr std::uint32_t kBulk = 0xffff;
+
+/// The payload of a kBulk cell: where in the sender's segment the bytes are.
+struct BulkReference {
+  std::uint32_t chunk;
+  std::uint32_t bytes;
+};
+
+// Bits of Segment::state.
+inline constexpr std::uint32_t kAsleep = 1;  // Set by the owner; who clears it rings the bell.
+inline constexpr std::uint32_t kClosed = 2;  // Set by the owner: takes no more packets.
+inline constexpr std::uint32_t kFence = 4;   // Somebody has no membarrier: see doorbell.h.
+
+struct Segment {
+  // Written once by the owner when it opens; `ready` last.
+  std::atomic<std::uint32_t> ready;
+  std::atomic<std::uint32_t> pid;
+  std::atomic<std::uint32_t> chunk_count;
+  std::atomic<std::uint32_t> chunk_bytes;
+
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> state;
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> is_room_wanted;  // 1: see room_waiters.
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> tail;   // Next ticket; taken by senders.
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> taken;  // Tickets done; written by the owner.
+  // Bit i: local node i sleeps until there is room here. Set by senders, cleared by the owner.
+  alignas(kCacheLineBytes) std::array<std::atomic<std::uint64_t>, kLocalNodesMax / 64> room_waiters;
+  // 1: the chunk is with a receiver. Set by the owner, cleared by the receiver.
+  alignas(kCacheLineBytes) std::array<std::atomic<std::uint8_t>, kChunkCountMax> chunk_is_busy;
+  alignas(4096) std::array<Cell, kCellCount> cells;
+  // chunk_count chunks of chunk_bytes each follow.
+
+  [[nodiscard]] std::byte* chunk(std::uint32_t index, std::uint32_t bytes) noexcept {
+    return reinterpret_cast<std::byte*>(this) + sizeof(Segment) + std::size_t{index} * bytes;
+  }
+};
+static_assert(sizeof(Segment) % 4096 == 0);
+
+/// A mapping of the segment of one local node. Maps on map(), unmaps with the object.
+class SegmentMapping {
+ public:
+  SegmentMapping() noexcept = default;
+  SegmentMapping(SegmentMapping&& other) noexcept;
+  SegmentMapping& operator=(SegmentMapping&& other) noexcept;
+  ~SegmentMapping();
+
+  /// Fails with system, or malformed when the memfd is too small for this node.
+  static Result<SegmentMapping> map(int fd, std::uint32_t local_index,
+                                    std::uint64_t segment_bytes) noexcept;
+
+  [[nodiscard]] Segment& operator*() const noexcept { return *segment_; }
+  [[nodiscard]] Segment* operator->() const noexcept { return segment_; }
+
+ private:
+  Segment* segment_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace sterna::net::shm

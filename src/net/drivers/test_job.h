@@ -1,0 +1,73 @@
+// For tests and benchmarks: the launcher's part of a job on one host, in this process; what it gives
+// works in processes forked from it.
+#pragma once
+
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "net/bootstrap.h"
+#include "net/drivers/shm/segment.h"
+
+namespace sterna::net {
+
+class TestJob {
+ public:
+  explicit TestJob(std::uint32_t node_count, std::uint64_t segment_bytes = shm::kSegmentBytes) {
+    host_.segment_fd = ::memfd_create("sterna-test", MFD_CLOEXEC);
+    host_.segment_bytes = segment_bytes;
+    check(::ftruncate(host_.segment_fd, static_cast<off_t>(node_count * segment_bytes)) == 0,
+          "the test's memory has room");
+    for (std::uint32_t i = 0; i < node_count; ++i) {
+      host_.nodes.push_back(i);
+      host_.bell_fds.push_back(::eventfd(0, EFD_CLOEXEC));
+    }
+    map_.node_count = node_count;
+    map_.rank_count = node_count;
+    map_.job_id = static_cast<std::uint64_t>(::getpid());
+    map_.secret.fill(std::byte{42});
+    map_.host_of_node.assign(node_count, "here");
+    for (std::uint32_t i = 0; i < node_count; ++i) {
+      map_.node_of_rank.push_back(i);
+      nodes_.push_back(std::make_unique<Node>(*this, i));
+    }
+  }
+  ~TestJob() {
+    ::close(host_.segment_fd);
+    for (const int bell : host_.bell_fds) {
+      ::close(bell);
+    }
+  }
+  TestJob(const TestJob&) = delete;
+  TestJob& operator=(const TestJob&) = delete;
+
+  [[nodiscard]] Bootstrap& node(std::uint32_t index) { return *nodes_[index]; }
+  /// To be changed before a node's driver opens.
+  [[nodiscard]] JobMap& map_of(std::uint32_t index) { return nodes_[index]->map; }
+
+ private:
+  struct Node final : Bootstrap {
+    Node(TestJob& job, std::uint32_t index) : host_share{&job.host_}, map{job.map_} {
+      map.node_index = index;
+    }
+    const JobMap& job() const noexcept override { return map; }
+    const HostShare& host() const noexcept override { return *host_share; }
+    Result<std::vector<std::vector<std::byte>>> exchange(
+        std::span<const std::byte>) noexcept override {
+      return Errc::unsupported;  // Tests pass the addresses themselves.
+    }
+    HostShare* host_share;
+    JobMap map;
+  };
+
+  HostShare host_;
+  JobMap map_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+};
+
+}  // namespace sterna::net

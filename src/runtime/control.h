@@ -28,7 +28,8 @@ class ControlEvents {
   /// Answer with report_status.
   virtual void on_status_wanted() noexcept = 0;
   virtual void on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept = 0;
-  /// The job ends, or the launcher has gone: leave the process soon; it will be killed else.
+  /// No rank of the job runs any more, or the launcher has gone: send the final status, leave the
+  /// process soon.
   virtual void on_stop() noexcept = 0;
 
  protected:
@@ -70,6 +71,8 @@ class ControlClient final : public net::Bootstrap {
   void report_finalized(std::uint32_t rank) noexcept;
   /// Node mode only; in process mode the launcher sees it.
   void report_ended(RankEnd end) noexcept;
+  /// A rank has moved to this node; sent by the new node, when it owns the rank.
+  void report_arrived(std::uint32_t rank) noexcept;
   /// The launcher ends the job with `code`; the caller waits to be killed, or leaves.
   void report_abort(const RankAbort& abort) noexcept;
   /// Safe in a signal handler: allocates nothing, waits at most 100 ms for other reporters.
@@ -89,24 +92,29 @@ class ControlClient final : public net::Bootstrap {
  private:
   ControlClient() noexcept = default;
 
+  enum class Read : std::uint8_t { frame, nothing, gone, malformed };
+
+  void stand_alone() noexcept;
   [[nodiscard]] Result<> greet();
-  /// The next frame with its body in body_; waits at most until `deadline_ns`.
-  [[nodiscard]] Result<FrameHeader> receive(std::uint64_t deadline_ns);
-  [[nodiscard]] Result<bool> read_some(bool may_block, std::uint64_t deadline_ns);
-  [[nodiscard]] bool take_frame(FrameHeader& header, std::span<const std::byte>& body,
-                                bool& malformed);
-  void handle(FrameHeader header, std::span<const std::byte> body, ControlEvents& events) noexcept;
+  /// Reads what is there of the next frame, not a byte more; `frame`: it is in header_ and input_.
+  [[nodiscard]] Read read_frame() noexcept;
+  /// As read_frame, but sleeps until there is one, the launcher has gone or the time is over.
+  [[nodiscard]] Result<> wait_frame(std::uint64_t deadline_ns);
+  [[nodiscard]] std::span<const std::byte> body() const noexcept;
+  [[nodiscard]] bool handle_frame(ControlEvents& events);
   void send(std::span<const std::byte> frame) noexcept;
-  void write_all(std::span<const std::byte> bytes) noexcept;
+  void send_locked(std::span<const std::byte> frame) noexcept;
 
   FileDescriptor socket_;   // Constant after open; alone: not open.
   Job job_;                 // Constant after open.
   net::HostShare host_;     // Constant after open.
   KernelLock send_lock_;    // One frame at a time onto the socket.
-  std::vector<std::byte> input_;  // What was read and not used yet. Guard: the caller of poll.
-  std::size_t input_used_ = 0;
-  std::vector<std::byte> deferred_;  // Frames of events that came during exchange(), whole.
-  bool stopped_ = false;    // on_stop was called. Guard: the caller of poll.
+  // The frame that is being read. Guard: the caller of poll or exchange.
+  std::vector<std::byte> input_;
+  std::size_t input_bytes_ = 0;  // Of input_: read so far.
+  FrameHeader header_;
+  bool has_header_ = false;
+  bool stopped_ = false;    // on_stop was called.
 };
 
 }  // namespace sterna::runtime

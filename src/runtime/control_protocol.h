@@ -5,7 +5,7 @@
 // one version, told in `hello`. Decoders refuse what they do not understand; bodies are bounded.
 //
 //   node -> launcher: hello, then any of exchange, initialized, finalized, ended, abort, crash,
-//                     output, status
+//                     output, status, arrived
 //   launcher -> node: host, job (answers to hello), then blobs (one for each exchange), peer_lost,
 //                     ask_status, move, stop
 #pragma once
@@ -49,7 +49,8 @@ enum class FrameKind : std::uint16_t {
   peer_lost,    // Launcher: a node has died (u32 node).
   ask_status,   // Launcher: somebody looks (sterna ps).
   move,         // Launcher: rank should go to node (MoveOrder).
-  stop,         // Launcher: the job ends, now.
+  stop,         // Launcher: no rank runs any more; leave the process.
+  arrived,      // Node: a rank has moved here (u32 rank).
 };
 
 enum class JobMode : std::uint8_t {
@@ -135,7 +136,7 @@ struct FrameHeader {
 /// From the first kFrameHeaderBytes bytes; malformed if the kind is unknown or the body too long.
 [[nodiscard]] Result<FrameHeader> decode_header(std::span<const std::byte> bytes) noexcept;
 
-/// Whole frames, header first. Fail with invalid_argument when a bound is exceeded.
+/// Whole frames, header first. That the bounds above are kept is the caller's business.
 using Frame = std::vector<std::byte>;
 [[nodiscard]] Frame encode(const Hello& hello);
 [[nodiscard]] Frame encode(const net::HostShare& host);
@@ -147,7 +148,7 @@ using Frame = std::vector<std::byte>;
 [[nodiscard]] Frame encode(const MoveOrder& order);
 [[nodiscard]] Frame encode_exchange(std::span<const std::byte> blob);
 [[nodiscard]] Frame encode_blobs(std::span<const std::vector<std::byte>> blobs);
-/// initialized, finalized, peer_lost.
+/// initialized, finalized, arrived, peer_lost.
 [[nodiscard]] Frame encode_index(FrameKind kind, std::uint32_t index);
 /// ask_status, stop.
 [[nodiscard]] Frame encode_empty(FrameKind kind);

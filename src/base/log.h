@@ -22,9 +22,9 @@ enum class LogLevel : std::uint8_t {
 };
 
 struct LogOptions {
-  std::string prefix;           // Who speaks, for example "node 2". Empty: nobody.
+  std::string prefix = {};      // Who speaks, for example "node 2". Empty: nobody.
   LogLevel level = LogLevel::warn;
-  std::vector<std::pair<std::string, LogLevel>> subsystems;  // They override `level`.
+  std::vector<std::pair<std::string, LogLevel>> subsystems = {};  // They override `level`.
   int fd = 2;
 };
 

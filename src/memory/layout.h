@@ -1,7 +1,7 @@
 // The plan of the iso-address space: the same in every process of a job. Arithmetic only.
 //
 //   [kIsoBase + k * kClassAreaBytes, ...)   stack slots of class k: kStackSlotBytesMin << k bytes
-//   [kRankBase, kIsoEnd)                    slot of rank r: the r-th of 1 << rank_slot_shift() bytes
+//   [kRankBase, kIsoEnd)                    slot of rank r: r-th of 1 << rank_slot_shift() bytes
 //
 // A slot is aligned to its size. The top of a stack slot holds the descriptor of its thread, below
 // it the stack grows down, at the bottom is a guard page.

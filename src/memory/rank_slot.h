@@ -21,7 +21,7 @@
 #include "memory/layout.h"
 
 namespace sterna::threads {
-class Thread;
+struct Thread;
 }
 
 namespace sterna::memory {

@@ -1,0 +1,11 @@
+// Which numbers of net::Transport's handlers belong to rpc.
+#pragma once
+
+#include <cstdint>
+
+namespace sterna::rpc {
+
+inline constexpr std::uint32_t kNodeHandler = 0;
+inline constexpr std::uint32_t kRankHandler = 0;
+
+}  // namespace sterna::rpc

@@ -45,6 +45,9 @@ struct RankState {
   bool is_multiple = false;      // thread_level is MPI_THREAD_MULTIPLE: locks are taken.
   std::uintptr_t main_thread = 0;  // Which thread called MPI_Init: its stack's slot or thread pointer.
 
+  // True while a thread advances the active schedules: set by exchange (acquire), cleared (release).
+  std::atomic<bool> is_advancing{false};
+
   // Written by the threads that call MPI_Init and MPI_Finalize.
   std::atomic<Phase> phase{Phase::before_init};
 

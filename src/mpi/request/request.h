@@ -103,8 +103,5 @@ void test_in_vain(RankState& state) noexcept;
 /// Waits for what MPI_Request_free left under way. Switches.
 void drain_orphans(RankState& state) noexcept;
 
-/// MPI_PROC_NULL's status, and the empty one.
-void set_empty_status(MPI_Status* status) noexcept;
-void set_null_status(MPI_Status* status) noexcept;
 
 }  // namespace sterna::mpi

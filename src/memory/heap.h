@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <span>
 
+#include "base/annotate.h"
 #include "base/function_ref.h"
 #include "base/spin_lock.h"
 #include "memory/heap_layout.h"
@@ -65,7 +66,9 @@ class Heap {
   /// Null is allowed.
   void deallocate(void* block) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(block);
-    if (is_plain_ && address - reinterpret_cast<std::uintptr_t>(this) < extent_bytes_) [[likely]] {
+    // Less one, as no block starts where the heap does: the chunk before is not ours to read.
+    if (is_plain_ && address - 1 - reinterpret_cast<std::uintptr_t>(this) < extent_bytes_)
+        [[likely]] {
       Span* span = run_of<Span>(address);
       if (span->magic == kSpanMagic) [[likely]] {
         deallocate_small(span, address);
@@ -88,8 +91,9 @@ class Heap {
   [[nodiscard]] HeapCounters counters() noexcept;
   [[nodiscard]] std::size_t mapped_bytes() const noexcept { return mapped_bytes_; }
   [[nodiscard]] bool is_process() const noexcept { return is_process_; }
-  /// The bytes that carry the heap's contents, ascending, whole pages but for gaps inside large
-  /// blocks' ends. Includes the heap itself. None for the process heap.
+  /// The pages that carry the heap's contents, ascending, adjacent ones joined: the heap itself,
+  /// blocks once handed out, headers. All others may be lost (read as zero). None for the process
+  /// heap. The heap must not change meanwhile.
   void for_each_live_extent(FunctionRef<void(std::span<std::byte>)> extent) noexcept;
   /// Gives free pages back to the system now.
   void trim() noexcept;
@@ -97,7 +101,27 @@ class Heap {
   void check_invariants() noexcept;
 
  private:
-  constexpr Heap() noexcept = default;
+  // Holds lock_ if the heap is locked.
+  class Guard {
+   public:
+    explicit Guard(Heap& heap) noexcept STERNA_LOCKS_UNCHECKED : heap_{heap} {
+      if (heap_.is_locked_) {
+        heap_.lock_.lock();
+      }
+    }
+    ~Guard() STERNA_LOCKS_UNCHECKED {
+      if (heap_.is_locked_) {
+        heap_.lock_.unlock();
+      }
+    }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+
+   private:
+    Heap& heap_;
+  };
+
+  constexpr explicit Heap(bool is_process) noexcept : is_process_{is_process} {}
 
   void* allocate_small(std::uint32_t size_class) noexcept {
     Span* span = current_[size_class];
@@ -149,21 +173,23 @@ class Heap {
   FreeRun* best_fit(std::uint32_t chunk_count) noexcept;
   void bin_run(Run* run, bool is_dirty) noexcept;
   void unbin_run(FreeRun* run) noexcept;
-  void purge(std::uintptr_t from, std::uintptr_t to) noexcept;
+  bool purge(std::uintptr_t from, std::uintptr_t to) noexcept;
   void purge_run(FreeRun* run) noexcept;
+  void purge_above() noexcept;
   void retain_or_purge(FreeRun* run) noexcept;
-  bool map_up_to(std::uintptr_t end) noexcept;
+  bool map_up_to(std::uint64_t bytes) noexcept;
   Run* next_run(Run* run) noexcept;
   std::uintptr_t runs_begin() const noexcept;
   std::uintptr_t extent_end() const noexcept;
-  void check_span(const Span* span) noexcept;
+  void check_span(const Span& span) const noexcept;
+  void check_bins() const noexcept;
 
   // Guard of all: the caller (one kernel thread), or lock_ when the heap is locked.
   Span* current_[kSizeClassCount] = {};  // Head of the class's spans with room, or &no_span_.
   std::uint64_t extent_bytes_ = 0;       // From this to the end of the last run.
   std::uint64_t region_bytes_max_ = 0;   // Constant after creation.
   bool is_plain_ = false;                // Neither process nor locked: the fast path. Constant.
-  bool is_process_ = false;              // Constant.
+  const bool is_process_;                // Constant.
   bool is_locked_ = false;               // Constant.
   HeapBacking backing_ = HeapBacking::private_pages;  // Constant.
   SpinLock lock_;

@@ -10,6 +10,7 @@ namespace sterna::memory {
 
 inline constexpr std::size_t kHeapChunkBytes = 64 << 10;
 inline constexpr std::size_t kRunHeaderBytes = 64;
+inline constexpr std::size_t kPageBytesOfHeap = 4096;
 inline constexpr std::size_t kSmallBytesMax = 28672;  // Two blocks of it fit in a span.
 inline constexpr std::uint32_t kSizeClassCount = 39;
 inline constexpr std::uint32_t kRunBinCount = 64;

@@ -1,0 +1,189 @@
+// The source's half of a move: freeze, offer, send, commit; or let the rank go on.
+#include <unistd.h>
+
+#include "memory/rank_slot.h"
+#include "migration/migrator.h"
+#include "migration/steps.h"
+#include "threads/this_thread.h"
+
+namespace sterna::migration {
+namespace {
+
+// Room for rpc and bulk copies on the stack of the thread that carries a departure out.
+constexpr std::size_t kMoverStackBytes = 248 << 10;
+// A destination that does not answer for so long is as good as dead, and the rank stays.
+constexpr std::uint64_t kAnswerNs = 10'000'000'000;
+
+Refusal refusal_of(Errc code) noexcept {
+  switch (code) {
+    case Errc::closed:
+    case Errc::timed_out:
+      return Refusal::peer_lost;
+    case Errc::out_of_memory:
+      return Refusal::no_memory;
+    case Errc::unsupported:
+      return Refusal::other_layout;
+    default:
+      return Refusal::refused_there;
+  }
+}
+
+}  // namespace
+
+/// On the stack of the rank that moves; read by the mover until the rank runs again.
+struct Migrator::Departure {
+  Migrator* migrator;
+  memory::RankSlot* slot;
+  std::uint32_t to_node;
+  bool is_memory_shared = false;
+};
+
+Refusal Migrator::why_not(memory::RankSlot& slot, std::uint32_t to_node,
+                          std::string& detail) noexcept {
+  const net::JobMap& job = options_.transport->job();
+  if (to_node >= job.node_count || to_node == job.node_index) {
+    return Refusal::unknown_node;
+  }
+  if (threads::has_live_exception()) {
+    return Refusal::live_exception;
+  }
+  detail = options_.host->describe_blockers(slot);
+  return detail.empty() ? Refusal::none : Refusal::held_resource;
+}
+
+void Migrator::move_self(memory::RankSlot& slot, std::uint32_t to_node) noexcept {
+  {
+    std::string detail;  // Node memory: must be gone before the rank moves.
+    Refusal refusal = why_not(slot, to_node, detail);
+    if (refusal == Refusal::none) {
+      if (Result<> left = options_.transport->begin_leave(slot.rank); !left) {
+        refusal = Refusal::copy_in_progress;
+        detail = left.error().text;
+      }
+    }
+    if (refusal != Refusal::none) {
+      stay(slot, to_node, refusal, detail);
+      return;
+    }
+  }
+  Departure departure{.migrator = this, .slot = &slot, .to_node = to_node};
+  threads::freeze(begin_departure, &departure);
+  // Here or there: `this` may be of another process now.
+}
+
+void Migrator::begin_departure(threads::Thread&, void* argument) {
+  auto* departure = static_cast<Departure*>(argument);
+  Migrator& migrator = *departure->migrator;
+  Result<threads::Thread*> mover = migrator.options_.team->spawn(
+      {.name = "mover", .stack_bytes = kMoverStackBytes, .detached = true}, run_departure,
+      departure);
+  if (!mover) {
+    migrator.options_.transport->cancel_leave(departure->slot->rank);
+    migrator.stay(*departure->slot, departure->to_node, Refusal::no_memory, mover.error().text);
+    migrator.options_.team->start(*departure->slot->thread);
+  }
+}
+
+void Migrator::run_departure(void* argument) {
+  // A copy: once the bytes are on their way, the rank's stack is not ours to read.
+  Departure departure = *static_cast<Departure*>(argument);
+  departure.migrator->depart(departure);
+}
+
+void Migrator::depart(Departure& departure) {
+  memory::RankSlot& slot = *departure.slot;
+  const std::uint32_t rank = slot.rank;
+  fault_.reached("source:frozen");
+  const Result<> handed_over = hand_over(departure);
+  if (!handed_over.has_value()) {
+    // The destination forgets what it has, if it is still there to do so.
+    (void)options_.rpc->post(departure.to_node, kCancelService, encode_rank(rank));
+    options_.transport->cancel_leave(rank);
+    stay(slot, departure.to_node, refusal_of(handed_over.error().code), handed_over.error().text);
+    options_.team->start(*slot.thread);
+    return;
+  }
+  fault_.reached("source:committed");
+  options_.host->moved_out(rank, departure.to_node);
+  options_.team->forget(*slot.thread);
+  options_.space->unmap_rank(rank);
+  options_.transport->commit_leave(rank, departure.to_node);
+  left_.fetch_add(1, std::memory_order_relaxed);
+}
+
+Offer Migrator::make_offer(memory::RankSlot& slot, std::uint32_t to_node) {
+  Offer offer;
+  offer.shape = memory::shape_of(slot);
+  offer.fingerprint = options_.fingerprint;
+  const net::JobMap& job = options_.transport->job();
+  if (job.host_of_node[to_node] == job.host_of_node[job.node_index]) {
+    offer.source_pid = static_cast<std::uint32_t>(::getpid());
+    offer.memory_fd = options_.space->rank_memory_fd(slot.rank);
+  }
+  const auto add = [&](std::span<std::byte> bytes) {
+    offer.extents.push_back({bytes.data(), bytes.size()});
+  };
+  const auto stack_pointer = reinterpret_cast<std::uintptr_t>(slot.thread->context);
+  memory::for_each_live_extent(slot, stack_pointer, add);
+  options_.host->for_each_image_extent(slot, add);
+  normalise(offer.extents);
+  return offer;
+}
+
+Result<> Migrator::hand_over(Departure& departure) {
+  const std::uint32_t rank = departure.slot->rank;
+  Offer offer = make_offer(*departure.slot, departure.to_node);
+  Result<rpc::Bytes> accepted =
+      options_.rpc->call(departure.to_node, kOfferService, encode(offer), now_ns() + kAnswerNs);
+  if (!accepted) {
+    return accepted.error();
+  }
+  fault_.reached("source:offered");
+  const Result<Acceptance> acceptance = decode_acceptance(accepted.value());
+  if (!acceptance.has_value()) {
+    return acceptance.error();
+  }
+  std::uint64_t bytes = 0;
+  for (const net::Extent& extent : offer.extents) {
+    bytes += extent.bytes;
+  }
+  const Acceptance how = Result<Acceptance>{acceptance}.value();
+  if (how.is_memory_shared) {
+    shared_.fetch_add(bytes, std::memory_order_relaxed);
+  } else {
+    net::BulkSend bulk;
+    std::vector<net::RemotePiece> remote;
+    for (const net::Extent& extent : offer.extents) {
+      remote.push_back({reinterpret_cast<std::uint64_t>(extent.address), extent.bytes});
+    }
+    options_.transport->bulk_send(departure.to_node, how.landing_id, offer.extents, remote, bulk);
+    bulk.done.wait(*options_.progress);
+    if (bulk.fault != net::Fault::none) {
+      return Error{Errc::closed, fmt::format("sending rank {} to node {}: {}", rank,
+                                             departure.to_node, net::to_string(bulk.fault))};
+    }
+    copied_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  fault_.reached("source:sent");
+  Result<rpc::Bytes> received = options_.rpc->call(departure.to_node, kReceivedService,
+                                                   encode_rank(rank), now_ns() + kAnswerNs);
+  if (!received) {
+    return received.error();
+  }
+  fault_.reached("source:received");
+  return options_.rpc->post(departure.to_node, kCommitService, encode_rank(rank));
+}
+
+void Migrator::stay(memory::RankSlot& slot, std::uint32_t to_node, Refusal refusal,
+                    const std::string& detail) noexcept {
+  slot.refusals[static_cast<std::size_t>(refusal)].fetch_add(1, std::memory_order_relaxed);
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  std::string reason{to_string(refusal)};
+  if (!detail.empty()) {
+    reason += ": " + detail;
+  }
+  log_.info("rank {} does not move to node {}: {}", slot.rank, to_node, reason);
+  options_.host->stayed(slot.rank, to_node, reason);
+}
+
+}  // namespace sterna::migration

@@ -1,0 +1,113 @@
+// Moves ranks between nodes: one handshake, never two copies of a rank, never none.
+//
+//   source                                destination
+//   the rank freezes itself
+//   OFFER shape, live extents  ---------> maps the slot, expects the rank's messages
+//                              <--------- ACCEPT (how the bytes come) or REFUSE
+//   bytes                      ---------> (same host: the memory itself is opened; else a bulk copy)
+//   RECEIVED?                  ---------> all bytes here
+//                              <--------- yes
+//   COMMIT                     ---------> installs the rank and lets it run
+//   forgets the rank
+//
+// Until it sends COMMIT the source owns the rank: whatever fails before (the destination dies,
+// refuses, does not answer) lets the rank go on where it was. After it has said "all bytes here" the
+// destination only installs the rank on COMMIT, or when the source dies, which then cannot run it
+// any more.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "base/annotate.h"
+#include "base/log.h"
+#include "base/spin_lock.h"
+#include "memory/iso_space.h"
+#include "migration/fault.h"
+#include "migration/offer.h"
+#include "migration/rank_host.h"
+#include "migration/refusal.h"
+#include "net/transport.h"
+#include "rpc/rpc.h"
+#include "threads/team.h"
+
+namespace sterna::migration {
+
+struct MigratorOptions {
+  memory::IsoSpace* space = nullptr;  // All outlive the Migrator.
+  threads::Team* team = nullptr;
+  net::Transport* transport = nullptr;
+  progress::Progress* progress = nullptr;
+  rpc::Rpc* rpc = nullptr;
+  RankHost* host = nullptr;
+  const Log* log = nullptr;
+  std::uint64_t fingerprint = 0;      // Ranks move between nodes of equal fingerprints only.
+  std::string fault_step;             // For tests: see fault.h.
+};
+
+struct MigratorStatistics {
+  std::uint64_t arrived = 0;
+  std::uint64_t left = 0;
+  std::uint64_t refused = 0;       // Asked, and stayed.
+  std::uint64_t bytes_copied = 0;  // Of ranks that left by copy.
+  std::uint64_t bytes_shared = 0;  // Of ranks that left with their memory.
+};
+
+/// One a node.
+class Migrator {
+ public:
+  /// Registers its services with rpc: before the first poll.
+  explicit Migrator(MigratorOptions options);
+  ~Migrator();
+  Migrator(const Migrator&) = delete;
+  Migrator& operator=(const Migrator&) = delete;
+
+  /// Called by a rank for itself, in runtime code, at a safe point. Comes back on `to_node`, or here
+  /// when it cannot move: the reason is told to the RankHost and counted in the slot. Switches.
+  void move_self(memory::RankSlot& slot, std::uint32_t to_node) noexcept;
+
+  /// Asks a rank of this node to move at its next safe point. False: it is not here.
+  bool ask(std::uint32_t rank, std::uint32_t to_node) noexcept;
+
+  /// The process of `node` has ended: what came from there is completed or given up. By the poller.
+  void lose_peer(std::uint32_t node) noexcept;
+
+  [[nodiscard]] MigratorStatistics statistics() const noexcept;
+
+ private:
+  struct Departure;
+  struct Arrival;
+
+  // Source (departure.cc).
+  static void begin_departure(threads::Thread& thread, void* departure);
+  static void run_departure(void* departure);
+  void depart(Departure& departure);
+  [[nodiscard]] Result<> hand_over(Departure& departure);
+  [[nodiscard]] Result<> send_bytes(Departure& departure, std::uint64_t landing_id);
+  void stay(memory::RankSlot& slot, std::uint32_t to_node, Refusal refusal,
+            const std::string& detail) noexcept;
+  [[nodiscard]] Refusal why_not(memory::RankSlot& slot, std::uint32_t to_node,
+                                std::string& detail) noexcept;
+  [[nodiscard]] Offer make_offer(memory::RankSlot& slot, std::uint32_t to_node);
+
+  // Destination (arrival.cc).
+  static Result<rpc::Bytes> on_offer(void* self, const rpc::Request& request);
+  static Result<rpc::Bytes> on_received(void* self, const rpc::Request& request);
+  static Result<rpc::Bytes> on_commit(void* self, const rpc::Request& request);
+  static Result<rpc::Bytes> on_cancel(void* self, const rpc::Request& request);
+  [[nodiscard]] Result<> map_arrival(Arrival& arrival, const Offer& offer);
+  void install(std::unique_ptr<Arrival> arrival);
+  void give_up(std::unique_ptr<Arrival> arrival, std::uint32_t node);
+  [[nodiscard]] std::unique_ptr<Arrival> take_arrival(std::uint32_t rank, std::uint32_t from_node);
+
+  const MigratorOptions options_;
+  const Logger log_;
+  const FaultPoint fault_;
+  SpinLock lock_;
+  std::map<std::uint32_t, std::unique_ptr<Arrival>> arrivals_ STERNA_GUARDED_BY(lock_);  // By rank.
+  // Counters: relaxed, they order nothing.
+  std::atomic<std::uint64_t> arrived_{0}, left_{0}, refused_{0}, copied_{0}, shared_{0};
+};
+
+}  // namespace sterna::migration

@@ -1,0 +1,38 @@
+// What migration needs of those who run ranks (program/, runtime/): an interface owned here and
+// implemented above.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "memory/rank_slot.h"
+
+namespace sterna::migration {
+
+class RankHost {
+ public:
+  /// Empty: the rank holds nothing of this process. Else what it holds. On the rank's own stack.
+  virtual std::string describe_blockers(memory::RankSlot& slot) noexcept = 0;
+
+  /// Bytes of the slot that are alive beyond header, stack, thread-local block and heaps.
+  virtual void for_each_image_extent(memory::RankSlot& slot,
+                                     FunctionRef<void(std::span<std::byte>)> visit) noexcept = 0;
+
+  /// The rank's bytes are here: makes right what belongs to this process. It does not run yet.
+  virtual Result<> arrive(memory::RankSlot& slot) noexcept = 0;
+
+  /// The rank is known to run here from now on; it has left for `node`. For reports.
+  virtual void moved_in(std::uint32_t rank) noexcept = 0;
+  virtual void moved_out(std::uint32_t rank, std::uint32_t node) noexcept = 0;
+
+  /// A rank that was asked to move did not. For reports.
+  virtual void stayed(std::uint32_t rank, std::uint32_t node, const std::string& reason) noexcept = 0;
+
+ protected:
+  ~RankHost() = default;
+};
+
+}  // namespace sterna::migration

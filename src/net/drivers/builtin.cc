@@ -8,7 +8,7 @@
 namespace sterna::net {
 
 std::span<const DriverEntry* const> builtin_drivers() noexcept {
-  static constexpr std::array kDrivers{&kShmDriver};
+  static constexpr std::array kDrivers{&kShmDriver, &kTcpDriver};
   return kDrivers;
 }
 

@@ -6,5 +6,6 @@
 namespace sterna::net {
 
 extern const DriverEntry kShmDriver;
+extern const DriverEntry kTcpDriver;
 
 }  // namespace sterna::net

@@ -1,0 +1,202 @@
+// Finds, writes and reads the addresses that nodes tell each other.
+#include "net/drivers/tcp/address.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/hash.h"
+#include "base/syscall.h"
+#include "base/wire.h"
+
+namespace sterna::net::tcp {
+namespace {
+
+constexpr std::uint32_t kBlobMagic = 0x31504354;  // "TCP1"
+constexpr std::size_t kBlobBytesMax = 1024;
+
+std::uint16_t port_of(const SocketAddress& address) noexcept {
+  return ntohs(address.storage.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port
+                   : reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
+}
+
+std::string host_text(const SocketAddress& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address.storage.ss_family == AF_INET6) {
+    ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr,
+                text.data(), text.size());
+  } else {
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr,
+                text.data(), text.size());
+  }
+  return text.data();
+}
+
+SocketAddress make_v4(const in_addr& host, std::uint16_t port) noexcept {
+  SocketAddress address;
+  sockaddr_in plain{};
+  plain.sin_family = AF_INET;
+  plain.sin_port = htons(port);
+  plain.sin_addr = host;
+  std::memcpy(&address.storage, &plain, sizeof plain);
+  address.bytes = sizeof plain;
+  return address;
+}
+
+SocketAddress make_v6(const in6_addr& host, std::uint16_t port) noexcept {
+  SocketAddress address;
+  sockaddr_in6 plain{};
+  plain.sin6_family = AF_INET6;
+  plain.sin6_port = htons(port);
+  plain.sin6_addr = host;
+  std::memcpy(&address.storage, &plain, sizeof plain);
+  address.bytes = sizeof plain;
+  return address;
+}
+
+}  // namespace
+
+bool SocketAddress::is_loopback() const noexcept {
+  if (storage.ss_family == AF_INET6) {
+    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr);
+  }
+  const auto host = ntohl(reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr.s_addr);
+  return (host >> 24) == 127;
+}
+
+std::string SocketAddress::text() const {
+  const std::string host = host_text(*this);
+  return (storage.ss_family == AF_INET6 ? "[" + host + "]" : host) + ":" +
+         std::to_string(port_of(*this));
+}
+
+std::vector<std::byte> encode(const Listening& listening) {
+  std::vector<std::byte> blob;
+  wire::Writer writer{blob, kBlobBytesMax};
+  writer.u32(kBlobMagic);
+  writer.u64(listening.network_token);
+  writer.u32(static_cast<std::uint32_t>(listening.addresses.size()));
+  for (const SocketAddress& address : listening.addresses) {
+    const bool is_v6 = address.storage.ss_family == AF_INET6;
+    writer.u8(is_v6 ? 6 : 4);
+    writer.u16(port_of(address));
+    if (is_v6) {
+      const auto& host = reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr;
+      writer.raw(std::as_bytes(std::span{&host, 1}));
+    } else {
+      const auto& host = reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr;
+      writer.raw(std::as_bytes(std::span{&host, 1}));
+    }
+  }
+  check(writer.ok(), "kAddressesMax addresses fit in a blob");
+  return blob;
+}
+
+Result<Listening> decode(std::span<const std::byte> blob) noexcept {
+  constexpr auto kMalformed = "the address of a node does not have the format of the tcp driver";
+  wire::Reader reader{blob};
+  Listening listening;
+  const bool is_ours = reader.u32() == kBlobMagic;
+  listening.network_token = reader.u64();
+  const std::uint32_t count = reader.count(7);
+  if (!is_ours || !reader.ok() || count == 0 || count > kAddressesMax) {
+    return Error{Errc::malformed, kMalformed};
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint8_t family = reader.u8();
+    const std::uint16_t port = reader.u16();
+    const auto host = reader.raw(family == 6 ? sizeof(in6_addr) : sizeof(in_addr));
+    if (!reader.ok() || (family != 4 && family != 6) || port == 0) {
+      return Error{Errc::malformed, kMalformed};
+    }
+    if (family == 6) {
+      in6_addr v6;
+      std::memcpy(&v6, host.data(), sizeof v6);
+      listening.addresses.push_back(make_v6(v6, port));
+    } else {
+      in_addr v4;
+      std::memcpy(&v4, host.data(), sizeof v4);
+      listening.addresses.push_back(make_v4(v4, port));
+    }
+  }
+  if (!reader.finished()) {
+    return Error{Errc::malformed, kMalformed};
+  }
+  return listening;
+}
+
+std::uint64_t network_token() noexcept {
+  struct stat status {};
+  if (::stat("/proc/self/ns/net", &status) != 0) {
+    return 0;
+  }
+  std::uint64_t token = mix64(status.st_ino ^ mix64(status.st_dev));
+  // The number of a namespace means something within one boot of one machine only.
+  FILE* file = std::fopen("/proc/sys/kernel/random/boot_id", "re");
+  if (file == nullptr) {
+    return 0;
+  }
+  for (int byte = std::fgetc(file); byte != EOF; byte = std::fgetc(file)) {
+    token = mix64(token ^ static_cast<std::uint64_t>(byte));
+  }
+  std::fclose(file);
+  return token;
+}
+
+Result<std::vector<SocketAddress>> local_addresses(std::string_view interface,
+                                                   std::uint16_t port) noexcept {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) {
+    return system_error("cannot list the network interfaces", last_error_number());
+  }
+  std::vector<SocketAddress> found;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) {
+      continue;
+    }
+    SocketAddress address;
+    if (entry->ifa_addr->sa_family == AF_INET) {
+      address = make_v4(reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr, port);
+    } else if (entry->ifa_addr->sa_family == AF_INET6) {
+      const auto* v6 = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr);
+      if (IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr)) {
+        continue;  // Means nothing without an interface of the peer.
+      }
+      address = make_v6(v6->sin6_addr, port);
+    } else {
+      continue;
+    }
+    if (interface.empty() || interface == entry->ifa_name || interface == host_text(address)) {
+      found.push_back(address);
+    }
+  }
+  ::freeifaddrs(list);
+  if (found.empty()) {
+    return Error{Errc::unreachable, interface.empty()
+                                        ? "no network interface is up: tcp cannot be used"
+                                        : "no interface that is up has the name or address \"" +
+                                              std::string{interface} + "\" (tcp_interface)"};
+  }
+  std::ranges::stable_sort(found, std::greater{}, &SocketAddress::is_loopback);
+  found.resize(std::min(found.size(), kAddressesMax));
+  return found;
+}
+
+std::vector<SocketAddress> usable_addresses(const Listening& peer, std::uint64_t own_token) {
+  std::vector<SocketAddress> usable;
+  const bool is_shared = own_token != 0 && own_token == peer.network_token;
+  for (const SocketAddress& address : peer.addresses) {
+    if (!address.is_loopback() || is_shared) {
+      usable.push_back(address);
+    }
+  }
+  return usable;
+}
+
+}  // namespace sterna::net::tcp

@@ -1,0 +1,55 @@
+// Where a node listens, as the other nodes are told: a port and the addresses of its interfaces.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace sterna::net::tcp {
+
+/// An address of a socket, IPv4 or IPv6.
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t bytes = 0;
+
+  [[nodiscard]] const sockaddr* get() const noexcept {
+    return reinterpret_cast<const sockaddr*>(&storage);
+  }
+  [[nodiscard]] sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&storage); }
+  [[nodiscard]] bool is_loopback() const noexcept;
+  [[nodiscard]] std::string text() const;  // "10.0.0.1:4711", "[::1]:4711"; for messages.
+};
+
+struct Listening {
+  std::uint64_t network_token = 0;  // Equal: one network namespace, where loopback is shared.
+  std::vector<SocketAddress> addresses;
+};
+
+inline constexpr std::size_t kAddressesMax = 16;
+
+[[nodiscard]] std::vector<std::byte> encode(const Listening& listening);
+
+/// Fails with malformed. The bytes may come from anywhere.
+[[nodiscard]] Result<Listening> decode(std::span<const std::byte> blob) noexcept;
+
+/// The token of the network namespace of this process; 0: unknown.
+[[nodiscard]] std::uint64_t network_token() noexcept;
+
+/// The addresses of the interfaces that are up, with `port`, loopback ones first, at most
+/// kAddressesMax; `interface` restricts them to one interface or one address, empty: all.
+[[nodiscard]] Result<std::vector<SocketAddress>> local_addresses(std::string_view interface,
+                                                                 std::uint16_t port) noexcept;
+
+/// The addresses of a peer to try from here, in this order: loopback ones in our own namespace only.
+[[nodiscard]] std::vector<SocketAddress> usable_addresses(const Listening& peer,
+                                                          std::uint64_t own_token);
+
+}  // namespace sterna::net::tcp

@@ -1,0 +1,229 @@
+// Writes packets to a socket without waiting; keeps only what the kernel did not take.
+#include "net/drivers/tcp/channel.h"
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace sterna::net::tcp {
+namespace {
+
+constexpr std::size_t kGatherBytesMax = 1024;  // Up to here one copy and send() beat sendmsg().
+
+long send_bytes(int fd, const std::byte* bytes, std::size_t count) noexcept {
+  long sent;
+  do {
+    sent = raw_system_call(SYS_sendto, fd, reinterpret_cast<long>(bytes),
+                           static_cast<long>(count), MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+  } while (sent == -EINTR);
+  return sent;
+}
+
+long send_pieces(int fd, const std::uint32_t& length, std::span<const Piece> pieces) noexcept {
+  std::array<iovec, kPacketPiecesMax + 1> vectors;
+  vectors[0] = {.iov_base = const_cast<std::uint32_t*>(&length), .iov_len = sizeof length};
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    vectors[i + 1] = {.iov_base = const_cast<std::byte*>(pieces[i].data()),
+                      .iov_len = pieces[i].size()};
+  }
+  msghdr message{};
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = pieces.size() + 1;
+  long sent;
+  do {
+    sent = raw_system_call(SYS_sendmsg, fd, reinterpret_cast<long>(&message),
+                           MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent == -EINTR);
+  return sent;
+}
+
+long send_frame(int fd, std::span<const Piece> pieces, std::size_t bytes) noexcept {
+  const auto length = static_cast<std::uint32_t>(bytes);
+  if (bytes > kGatherBytesMax) {
+    return send_pieces(fd, length, pieces);
+  }
+  std::array<std::byte, kLengthBytes + kGatherBytesMax> frame;
+  std::memcpy(frame.data(), &length, kLengthBytes);
+  std::byte* to = frame.data() + kLengthBytes;
+  for (const Piece& piece : pieces) {
+    std::memcpy(to, piece.data(), piece.size());
+    to += piece.size();
+  }
+  return send_bytes(fd, frame.data(), kLengthBytes + bytes);
+}
+
+}  // namespace
+
+SendState TcpChannel::try_send(std::span<const Piece> pieces) noexcept {
+  std::size_t bytes = 0;
+  for (const Piece& piece : pieces) {
+    bytes += piece.size();
+  }
+  check(bytes > 0 && bytes <= packet_bytes_max_,
+        "a packet has between 1 and packet_bytes_max bytes");
+  check(pieces.size() <= kPacketPiecesMax, "a packet has at most kPacketPiecesMax pieces");
+  if (state() >= State::ending || is_closed_.load(std::memory_order_relaxed)) [[unlikely]] {
+    return SendState::closed;
+  }
+  SendState result = SendState::full;
+  if (try_own()) {
+    result = send_owned(pieces, bytes);
+    disown();
+  }
+  if (result == SendState::full) {
+    is_refused_.store(true, std::memory_order_relaxed);
+  }
+  return result;
+}
+
+SendState TcpChannel::send_owned(std::span<const Piece> pieces, std::size_t bytes) noexcept {
+  const State now = state();
+  if (now >= State::ending || is_closed_.load(std::memory_order_relaxed)) {
+    return SendState::closed;
+  }
+  if (now == State::idle) {
+    const bool fits = unsent_.size() + kLengthBytes + bytes <= 2 * packet_bytes_max_;
+    if (!fits) {
+      return SendState::full;
+    }
+    append(pieces, bytes, 0);  // Sent by the poller, which sees waiting_bytes_ when it has adopted.
+    return SendState::accepted;
+  }
+  if (sent_ != unsent_.size()) {
+    const Flush flushed = flush_owned();
+    if (flushed != Flush::done) {
+      return SendState::full;  // When it is broken the poller finds out, after what did arrive.
+    }
+  }
+  const long sent = send_frame(socket_.get(), pieces, bytes);
+  const std::size_t whole = kLengthBytes + bytes;
+  if (sent == static_cast<long>(whole)) [[likely]] {
+    return SendState::accepted;
+  }
+  if (sent <= 0) {
+    return SendState::full;  // As above.
+  }
+  append(pieces, bytes, static_cast<std::size_t>(sent));
+  return SendState::accepted;
+}
+
+void TcpChannel::append(std::span<const Piece> pieces, std::size_t bytes,
+                        std::size_t skip) noexcept {
+  if (unsent_.capacity() == 0) {
+    unsent_.reserve(2 * std::size_t{packet_bytes_max_} + 2 * kLengthBytes);
+  }
+  const auto length = static_cast<std::uint32_t>(bytes);
+  const auto add = [&](std::span<const std::byte> piece) {
+    const std::size_t skipped = std::min(skip, piece.size());
+    skip -= skipped;
+    piece = piece.subspan(skipped);
+    unsent_.insert(unsent_.end(), piece.begin(), piece.end());
+  };
+  add(std::as_bytes(std::span{&length, 1}));
+  for (const Piece& piece : pieces) {
+    add(piece);
+  }
+  waiting_bytes_.store(unsent_.size() - sent_, std::memory_order_relaxed);
+}
+
+TcpChannel::Flush TcpChannel::flush_owned() noexcept {
+  while (sent_ < unsent_.size()) {
+    const long sent = send_bytes(socket_.get(), unsent_.data() + sent_, unsent_.size() - sent_);
+    if (sent < 0) {
+      return sent == -EAGAIN ? Flush::waiting : Flush::broken;
+    }
+    sent_ += static_cast<std::size_t>(sent);
+    waiting_bytes_.store(unsent_.size() - sent_, std::memory_order_relaxed);
+  }
+  unsent_.clear();
+  sent_ = 0;
+  return Flush::done;
+}
+
+TcpChannel::Flush TcpChannel::flush() noexcept {
+  if (state() != State::open || waiting_bytes_.load(std::memory_order_relaxed) == 0) {
+    return Flush::done;
+  }
+  if (!try_own()) {
+    return Flush::busy;
+  }
+  const Flush flushed = flush_owned();
+  disown();
+  return flushed;
+}
+
+bool TcpChannel::adopt(FileDescriptor socket) noexcept {
+  check(state() == State::idle, "a channel takes one connection");
+  if (!reader.init(packet_bytes_max_)) {
+    return false;
+  }
+  socket_ = std::move(socket);
+  state_.store(State::open, std::memory_order_release);
+  return true;
+}
+
+bool TcpChannel::queue_end() noexcept {
+  if (has_queued_end_ || state() != State::open) {
+    return true;
+  }
+  if (!try_own()) {
+    return false;
+  }
+  has_queued_end_ = true;
+  const std::uint32_t mark = kEndMark;
+  const auto bytes = std::as_bytes(std::span{&mark, 1});
+  unsent_.insert(unsent_.end(), bytes.begin(), bytes.end());
+  waiting_bytes_.store(unsent_.size() - sent_, std::memory_order_relaxed);
+  flush_owned();
+  disown();
+  return true;
+}
+
+void TcpChannel::end(std::string_view reason) noexcept {
+  reason_ = reason;
+  state_.store(State::ending, std::memory_order_release);
+}
+
+bool TcpChannel::finish() noexcept {
+  if (!try_own()) {
+    return false;
+  }
+  socket_ = FileDescriptor{};
+  unsent_ = {};
+  sent_ = 0;
+  waiting_bytes_.store(0, std::memory_order_relaxed);
+  state_.store(State::ended, std::memory_order_release);
+  disown();
+  return true;
+}
+
+bool TcpChannel::take_room() noexcept {
+  if (!is_refused_.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  // While bytes wait, the socket rings when it takes more.
+  if (state() < State::ending && waiting_bytes_.load(std::memory_order_relaxed) != 0) {
+    return false;
+  }
+  is_refused_.store(false, std::memory_order_relaxed);
+  return true;
+}
+
+bool TcpChannel::is_drained() const noexcept {
+  if (waiting_bytes_.load(std::memory_order_relaxed) != 0) {
+    return false;
+  }
+  int in_kernel = 0;
+  return !socket_.is_open() || ::ioctl(socket_.get(), SIOCOUTQ, &in_kernel) != 0 ||
+         in_kernel == 0;
+}
+
+}  // namespace sterna::net::tcp

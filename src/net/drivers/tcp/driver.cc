@@ -1,0 +1,374 @@
+// The traffic of the tcp driver: reading, pushing what waits, sleeping, ends.
+#include "net/drivers/tcp/driver.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <new>
+
+#include "base/check.h"
+#include "net/drivers/builtin.h"
+#include "net/drivers/tcp/marks.h"
+#include "net/drivers/tcp/tunables.h"
+
+namespace sterna::net {
+namespace tcp {
+namespace {
+
+constexpr std::uint32_t kLookEvery = 16;       // Polls between two looks at the epoll set.
+constexpr std::size_t kActiveMax = 4;          // Silent channels that are still read every poll.
+constexpr std::uint32_t kEmptyReadsMax = 512;  // Then a silent channel leaves the active ones.
+
+}  // namespace
+
+TcpDriver::TcpDriver(const DriverOptions& given, const Options& options,
+                     Listener listener) noexcept
+    : bootstrap_{*given.bootstrap},
+      clock_{given.clock != nullptr ? *given.clock : machine_clock_},
+      logger_{given.log != nullptr ? Logger{*given.log, "tcp"} : Logger{}},
+      options_{options},
+      self_{bootstrap_.job().node_index},
+      node_count_{bootstrap_.job().node_count},
+      network_token_{listener.told.network_token},
+      address_{encode(listener.told)},
+      channels_(node_count_),
+      listener_{std::move(listener.socket)},
+      dials_(node_count_) {
+  capabilities_.packet_bytes_max = options.packet_bytes;
+  capabilities_.latency_ns = 4'000;
+  capabilities_.bandwidth_mb_per_s = 6'000;
+  capabilities_.cpu_ps_per_byte = 250;
+}
+
+TcpDriver::~TcpDriver() {
+  for (std::atomic<TcpChannel*>& channel : channels_) {
+    delete channel.load(std::memory_order_relaxed);
+  }
+}
+
+Result<> TcpDriver::open() noexcept {
+  waiting_ = FileDescriptor{::epoll_create1(EPOLL_CLOEXEC)};
+  wake_ = FileDescriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  timer_ = FileDescriptor{::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)};
+  if (!waiting_.is_open() || !wake_.is_open() || !timer_.is_open() ||
+      !watch(wake_.get(), EPOLLIN, mark_of(Mark::wake), EPOLL_CTL_ADD) ||
+      !watch(timer_.get(), EPOLLIN, mark_of(Mark::timer), EPOLL_CTL_ADD) ||
+      !watch(listener_.get(), EPOLLIN, mark_of(Mark::listener), EPOLL_CTL_ADD)) {
+    return system_error("cannot wait for tcp connections", last_error_number());
+  }
+  return Done{};
+}
+
+bool TcpDriver::watch(int fd, std::uint32_t events, std::uint64_t mark, int operation) noexcept {
+  epoll_event event{.events = events, .data = {.u64 = mark}};
+  return ::epoll_ctl(waiting_.get(), operation, fd, &event) == 0;
+}
+
+bool TcpDriver::reaches(std::uint32_t node, Packet peer_address) const noexcept {
+  if (node == self_ || node >= node_count_) {
+    return false;
+  }
+  auto peer = decode(peer_address);
+  return peer && !usable_addresses(peer.value(), network_token_).empty();
+}
+
+TcpChannel* TcpDriver::channel_to(std::uint32_t node) noexcept {
+  std::atomic<TcpChannel*>& place = channels_[node];
+  // Acquire: pairs with D, the channel is complete.
+  if (TcpChannel* known = place.load(std::memory_order_acquire); known != nullptr) {
+    return known;
+  }
+  std::unique_ptr<TcpChannel> made{new (std::nothrow) TcpChannel(node, options_.packet_bytes)};
+  TcpChannel* known = nullptr;
+  if (made == nullptr ||
+      !place.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) {  // D.
+    return known;  // Another thread was faster, or there is no memory.
+  }
+  return made.release();
+}
+
+Result<Channel*> TcpDriver::connect(std::uint32_t node, Packet peer_address) noexcept {
+  check(node < node_count_ && node != self_, "a channel goes to another node of the job");
+  auto peer = decode(peer_address);
+  if (!peer) {
+    return peer.error();
+  }
+  Request request{.node = node, .addresses = usable_addresses(peer.value(), network_token_)};
+  if (request.addresses.empty()) {
+    return Error{Errc::unreachable, "node " + std::to_string(node) +
+                                        " listens on addresses of its own host only"};
+  }
+  TcpChannel* channel = channel_to(node);
+  if (channel == nullptr) {
+    return Errc::out_of_memory;
+  }
+  if (channel->state() == TcpChannel::State::idle) {
+    {
+      const SpinGuard guard{lock_};
+      requests_.push_back(std::move(request));
+    }
+    request_count_.fetch_add(1, std::memory_order_release);
+    const std::uint64_t one = 1;
+    raw_system_call(SYS_write, wake_.get(), reinterpret_cast<long>(&one), sizeof one);
+  }
+  return static_cast<Channel*>(channel);
+}
+
+std::uint32_t TcpDriver::poll(PacketSink& sink, std::uint32_t packets_max) noexcept {
+  if (active_.empty() || --polls_until_look_ == 0 ||
+      request_count_.load(std::memory_order_relaxed) != 0) {
+    look();
+  }
+  std::uint32_t count = 0;
+  bool is_silent = false;
+  for (std::size_t i = 0; i < active_.size() && count < packets_max; ++i) {
+    count += read(*active_[i], sink, packets_max - count);
+    is_silent = is_silent || active_[i]->empty_reads > 0;
+  }
+  if (is_silent) {
+    retire_silent();
+  }
+  if (!ending_.empty()) [[unlikely]] {
+    report_ends(sink);
+  }
+  return count;
+}
+
+std::uint32_t TcpDriver::read(TcpChannel& channel, PacketSink& sink,
+                              std::uint32_t packets_max) noexcept {
+  std::uint32_t count = 0;
+  bool may_receive = true;
+  while (channel.state() == TcpChannel::State::open) {
+    Packet packet;
+    switch (channel.reader.next(packet)) {
+      case FrameReader::Next::packet:
+        sink.on_packet(channel.node(), packet);
+        if (++count == packets_max) {
+          channel.is_readable = true;  // The rest is here already.
+          return count;
+        }
+        continue;
+      case FrameReader::Next::end:
+        channel.has_ended_well = true;
+        end(channel, "it has closed");
+        return count;
+      case FrameReader::Next::malformed:
+        end(channel, "it sent bytes that are no packets");
+        return count;
+      case FrameReader::Next::more:
+        break;
+    }
+    if (!may_receive) {
+      break;
+    }
+    may_receive = receive(channel);
+    if (!channel.is_readable) {
+      break;
+    }
+  }
+  return count;
+}
+
+bool TcpDriver::receive(TcpChannel& channel) noexcept {
+  const std::span<std::byte> room = channel.reader.room();
+  long got;
+  do {
+    got = raw_system_call(SYS_recvfrom, channel.socket(), reinterpret_cast<long>(room.data()),
+                          static_cast<long>(room.size()), MSG_DONTWAIT, 0, 0);
+  } while (got == -EINTR);
+  if (got > 0) {
+    channel.reader.filled(static_cast<std::size_t>(got));
+    channel.is_readable = true;
+    channel.empty_reads = 0;
+    return false;  // Once a poll: other channels wait, too.
+  }
+  channel.is_readable = false;
+  if (got == -EAGAIN) {
+    ++channel.empty_reads;
+  } else if (got == 0) {
+    end(channel, "its end of the connection was closed: has its process ended?");
+  } else {
+    end(channel, error_number_text(static_cast<int>(-got)));
+  }
+  return false;
+}
+
+void TcpDriver::activate(TcpChannel& channel) noexcept {
+  channel.is_readable = true;
+  channel.empty_reads = 0;
+  if (!channel.is_active) {
+    channel.is_active = true;
+    active_.push_back(&channel);
+  }
+}
+
+void TcpDriver::retire_silent() noexcept {
+  std::size_t silent_max = kActiveMax;
+  std::erase_if(active_, [&](TcpChannel* channel) {
+    if (channel->is_readable || (channel->empty_reads < kEmptyReadsMax && silent_max > 0 &&
+                                 channel->state() == TcpChannel::State::open)) {
+      silent_max -= channel->is_readable ? 0 : 1;
+      return false;
+    }
+    channel->is_active = false;
+    return true;
+  });
+}
+
+void TcpDriver::look() noexcept {
+  polls_until_look_ = kLookEvery;
+  std::array<epoll_event, 64> events;
+  const int count = ::epoll_wait(waiting_.get(), events.data(), events.size(), 0);
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    const std::uint64_t mark = event.data.u64;
+    switch (kind_of(mark)) {
+      case Mark::channel:
+        if (TcpChannel* channel = known_channel(index_of(mark));
+            channel != nullptr && (event.events & ~std::uint32_t{EPOLLOUT}) != 0) {
+          activate(*channel);
+        }
+        break;
+      case Mark::joining:
+        advance(index_of(mark));
+        break;
+      case Mark::listener:
+        accept_all();
+        break;
+      case Mark::timer:
+        on_timer();
+        break;
+      case Mark::wake: {
+        std::uint64_t rings;
+        raw_system_call(SYS_read, wake_.get(), reinterpret_cast<long>(&rings), sizeof rings);
+        break;
+      }
+    }
+  }
+  if (request_count_.load(std::memory_order_acquire) != 0) {
+    take_requests();
+  }
+  push_waiting();
+}
+
+void TcpDriver::push_waiting() noexcept {
+  const bool is_closed = is_closed_.load(std::memory_order_relaxed);
+  for (std::atomic<TcpChannel*>& place : channels_) {
+    TcpChannel* channel = place.load(std::memory_order_acquire);
+    if (channel == nullptr) {
+      continue;
+    }
+    // A broken connection is found by reading, after what did arrive.
+    if (channel->flush() == TcpChannel::Flush::broken) {
+      activate(*channel);
+    }
+    if (is_closed && !channel->queue_end()) {
+      polls_until_look_ = 1;
+    }
+  }
+}
+
+bool TcpDriver::prepare_sleep() noexcept {
+  bool may_sleep = ending_.empty() && request_count_.load(std::memory_order_acquire) == 0;
+  for (TcpChannel* channel : active_) {
+    may_sleep = may_sleep && !channel->is_readable;
+  }
+  // After an answer "would wait" the socket rings when it takes more: that is asked for here.
+  for (std::atomic<TcpChannel*>& place : channels_) {
+    TcpChannel* channel = place.load(std::memory_order_acquire);
+    if (channel != nullptr) {
+      const TcpChannel::Flush flushed = channel->flush();
+      may_sleep = may_sleep && flushed != TcpChannel::Flush::busy &&
+                  flushed != TcpChannel::Flush::broken;
+      may_sleep = !channel->take_room() && may_sleep;
+    }
+  }
+  if (!may_sleep) {
+    polls_until_look_ = 1;
+  }
+  return may_sleep;
+}
+
+void TcpDriver::end(TcpChannel& channel, std::string_view reason) noexcept {
+  if (channel.state() < TcpChannel::State::ending) {
+    channel.is_readable = false;
+    channel.end(reason);
+    ending_.push_back(&channel);
+  }
+}
+
+void TcpDriver::report_ends(PacketSink& sink) noexcept {
+  for (std::size_t i = 0; i < ending_.size();) {
+    TcpChannel* channel = ending_[i];
+    if (!channel->finish()) {
+      ++i;  // A sender is using the socket this moment.
+      continue;
+    }
+    ending_.erase(ending_.begin() + static_cast<std::ptrdiff_t>(i));
+    std::erase(active_, channel);
+    channel->is_active = false;
+    if (!channel->has_ended_well && !is_closed_.load(std::memory_order_relaxed)) {
+      sink.on_peer_lost(channel->node(), channel->reason());
+    }
+  }
+}
+
+void TcpDriver::close() noexcept {
+  is_closed_.store(true, std::memory_order_relaxed);
+  listener_ = FileDescriptor{};
+  for (std::atomic<TcpChannel*>& place : channels_) {
+    if (TcpChannel* channel = place.load(std::memory_order_acquire); channel != nullptr) {
+      channel->close();
+    }
+  }
+  push_waiting();
+}
+
+bool TcpDriver::is_drained() const noexcept {
+  return std::ranges::all_of(channels_, [](const std::atomic<TcpChannel*>& place) {
+    TcpChannel* channel = place.load(std::memory_order_acquire);
+    return channel == nullptr || channel->is_drained();
+  });
+}
+
+namespace {
+
+Result<std::unique_ptr<Driver>> open_driver(const DriverOptions& given) noexcept {
+  auto options = read_options(given);
+  if (!options) {
+    return options.error();
+  }
+  const JobMap& job = given.bootstrap->job();
+  const bool is_one_host = std::ranges::all_of(
+      job.host_of_node, [&](const std::string& host) { return host == job.host_of_node.front(); });
+  auto listener = listen_for_peers(options.value(), is_one_host);
+  if (!listener) {
+    return listener.error();
+  }
+  std::unique_ptr<TcpDriver> driver{
+      new (std::nothrow) TcpDriver(given, options.value(), std::move(listener.value()))};
+  if (driver == nullptr) {
+    return Errc::out_of_memory;
+  }
+  if (auto opened = driver->open(); !opened) {
+    return opened.error();
+  }
+  return std::unique_ptr<Driver>{std::move(driver)};
+}
+
+}  // namespace
+}  // namespace tcp
+
+constinit const DriverEntry kTcpDriver{
+    .name = "tcp",
+    .summary = "nodes anywhere, over authenticated tcp connections",
+    .tunables = tcp::kTunables,
+    .open = tcp::open_driver,
+};
+
+}  // namespace sterna::net

@@ -1,0 +1,133 @@
+// The tcp driver: one listening socket a node, one connection a pair of nodes that talk.
+//
+// A connection is made on first use by whoever sends first. When both begin at once, the attempt of
+// the node with the lower index stays and the other is declined. Nothing of a connection is parsed
+// before both sides have proven the secret of the job (net/auth.h); until then it counts among the
+// strangers, whose number and time are bounded.
+//
+// Waiting: one epoll set is the driver's fd. Connections are in it edge-triggered, both ways: an
+// edge makes a channel active, and active channels are read in every poll, without epoll, until they
+// have been silent for a while. So a spinning exchange with one peer costs one recv a poll.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/spin_lock.h"
+#include "base/syscall.h"
+#include "net/bootstrap.h"
+#include "net/driver.h"
+#include "net/drivers/tcp/channel.h"
+#include "net/drivers/tcp/joining.h"
+#include "net/drivers/tcp/sockets.h"
+
+namespace sterna::net::tcp {
+
+class TcpDriver final : public Driver {
+ public:
+  TcpDriver(const DriverOptions& given, const Options& options, Listener listener) noexcept;
+  ~TcpDriver() override;
+
+  Result<> open() noexcept;
+
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  Packet address() const noexcept override { return address_; }
+  bool reaches(std::uint32_t node, Packet peer_address) const noexcept override;
+  Result<Channel*> connect(std::uint32_t node, Packet peer_address) noexcept override;
+  std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept override;
+  int fd() const noexcept override { return waiting_.get(); }
+  bool prepare_sleep() noexcept override;
+  void end_sleep() noexcept override {}
+  void close() noexcept override;
+  bool is_drained() const noexcept override;
+
+ private:
+  /// Our attempts to reach one node.
+  struct Dial {
+    std::vector<SocketAddress> addresses;
+    std::size_t next = 0;
+    std::uint64_t deadline_ns = 0;  // Of all attempts together.
+    std::uint64_t retry_ns = kNever;  // When to begin the next one; kNever: one is under way.
+    std::string failures;             // Of the last round over all addresses.
+  };
+  struct Request {
+    std::uint32_t node;
+    std::vector<SocketAddress> addresses;
+  };
+
+  [[nodiscard]] TcpChannel* channel_to(std::uint32_t node) noexcept;
+  [[nodiscard]] TcpChannel* known_channel(std::uint32_t node) const noexcept {
+    return channels_[node].load(std::memory_order_acquire);
+  }
+
+  // driver.cc: traffic.
+  std::uint32_t read(TcpChannel& channel, PacketSink& sink, std::uint32_t packets_max) noexcept;
+  /// Returns whether more may be received at once.
+  bool receive(TcpChannel& channel) noexcept;
+  void look() noexcept;
+  void activate(TcpChannel& channel) noexcept;
+  void retire_silent() noexcept;
+  void push_waiting() noexcept;
+  void end(TcpChannel& channel, std::string_view reason) noexcept;
+  void report_ends(PacketSink& sink) noexcept;
+  [[nodiscard]] bool watch(int fd, std::uint32_t events, std::uint64_t mark, int operation) noexcept;
+
+  // membership.cc: who gets in.
+  void take_requests() noexcept;
+  void accept_all() noexcept;
+  void make_place() noexcept;
+  void advance(std::size_t slot) noexcept;
+  void decide(std::size_t slot) noexcept;
+  void admit(std::size_t slot) noexcept;
+  void drop(std::size_t slot) noexcept;
+  void fail(std::size_t slot, std::string_view reason) noexcept;
+  void begin_attempt(std::uint32_t node) noexcept;
+  void attempt_failed(std::uint32_t node, std::string_view reason) noexcept;
+  void give_up(std::uint32_t node) noexcept;
+  void on_timer() noexcept;
+  void set_timer() noexcept;
+  std::size_t add_joining(std::unique_ptr<Joining> joining) noexcept;
+  [[nodiscard]] bool has_attempt(std::uint32_t node) const noexcept;
+  void tell_stranger(const SocketAddress& address, std::string_view reason) noexcept;
+
+  Bootstrap& bootstrap_;
+  MonotonicClock machine_clock_;
+  Clock& clock_;
+  const Logger logger_;
+  const Options options_;
+  Capabilities capabilities_;
+  const std::uint32_t self_;
+  const std::uint32_t node_count_;
+  std::uint64_t network_token_ = 0;
+  std::vector<std::byte> address_;
+  FileDescriptor waiting_;  // epoll
+  FileDescriptor wake_;     // eventfd: requests_ has something.
+  FileDescriptor timer_;
+
+  SpinLock lock_;
+  std::vector<Request> requests_ STERNA_GUARDED_BY(lock_);
+  std::atomic<std::uint32_t> request_count_{0};  // Requests made and not yet taken up.
+  std::atomic<bool> is_closed_{false};           // Relaxed: late calls are only a little late.
+  // By node; set once by whoever comes first (D), freed with the driver.
+  std::vector<std::atomic<TcpChannel*>> channels_;
+
+  // All below: the poller's.
+  FileDescriptor listener_;
+  std::vector<TcpChannel*> active_;
+  std::vector<TcpChannel*> ending_;
+  std::vector<std::unique_ptr<Joining>> joinings_;  // Slots; empty ones are reused.
+  std::vector<std::unique_ptr<Dial>> dials_;        // By node.
+  std::uint32_t dial_count_ = 0;
+  std::uint32_t joining_count_ = 0;
+  std::uint32_t polls_until_look_ = 1;
+  bool is_timer_set_ = false;
+  bool is_listener_paused_ = false;
+  std::uint64_t strangers_told_ns_ = 0;
+  std::uint64_t strangers_untold_ = 0;
+};
+
+}  // namespace sterna::net::tcp

@@ -49,13 +49,10 @@ Migrator::Migrator(MigratorOptions options)
 Migrator::~Migrator() = default;
 
 bool Migrator::ask(std::uint32_t rank, std::uint32_t to_node) noexcept {
-  if (!options_.space->has_rank(rank)) {
-    return false;
-  }
-  memory::RankSlot* slot = memory::rank_slot_address(rank);
-  slot->move_request.store(static_cast<std::int32_t>(to_node), std::memory_order_release);
-  threads::unpark(*slot->thread);  // A rank that waits notices at once.
-  return true;
+  return options_.residents->with(rank, [&](memory::RankSlot& slot) {
+    slot.move_request.store(static_cast<std::int32_t>(to_node), std::memory_order_release);
+    threads::unpark(*slot.thread);  // A rank that waits notices at once.
+  });
 }
 
 Result<> Migrator::map_arrival(Arrival& arrival, const Offer& offer) {
@@ -192,6 +189,7 @@ void Migrator::install(std::unique_ptr<Arrival> arrival) {
   Result<> arrived = options_.host->arrive(slot);
   check(arrived.has_value(), "a node of the same fingerprint can run the rank");
   slot.moves.fetch_add(1, std::memory_order_relaxed);
+  options_.residents->add(slot);
   options_.host->moved_in(slot.rank);
   options_.transport->install(slot.rank, static_cast<net::Endpoint*>(slot.endpoint));
   arrived_.fetch_add(1, std::memory_order_relaxed);

@@ -35,7 +35,7 @@ struct Migrator::Departure {
   Migrator* migrator;
   memory::RankSlot* slot;
   std::uint32_t to_node;
-  bool is_memory_shared = false;
+  bool is_forgotten = false;  // The team counts the rank out: the last step before COMMIT.
 };
 
 Refusal Migrator::why_not(memory::RankSlot& slot, std::uint32_t to_node,
@@ -66,6 +66,7 @@ void Migrator::move_self(memory::RankSlot& slot, std::uint32_t to_node) noexcept
       return;
     }
   }
+  options_.residents->remove(slot.rank);
   Departure departure{.migrator = this, .slot = &slot, .to_node = to_node};
   threads::freeze(begin_departure, &departure);
   // Here or there: `this` may be of another process now.
@@ -79,6 +80,7 @@ void Migrator::begin_departure(threads::Thread&, void* argument) {
       departure);
   if (!mover) {
     migrator.options_.transport->cancel_leave(departure->slot->rank);
+    migrator.options_.residents->add(*departure->slot);
     migrator.stay(*departure->slot, departure->to_node, Refusal::no_memory, mover.error().text);
     migrator.options_.team->start(*departure->slot->thread);
   }
@@ -99,13 +101,18 @@ void Migrator::depart(Departure& departure) {
     // The destination forgets what it has, if it is still there to do so.
     (void)options_.rpc->post(departure.to_node, kCancelService, encode_rank(rank));
     options_.transport->cancel_leave(rank);
+    options_.residents->add(slot);
     stay(slot, departure.to_node, refusal_of(handed_over.error().code), handed_over.error().text);
-    options_.team->start(*slot.thread);
+    if (departure.is_forgotten) {
+      options_.team->reinstall(slot.thread);
+    } else {
+      options_.team->start(*slot.thread);
+    }
     return;
   }
+  // From here on the rank runs elsewhere, perhaps on the very same memory: nothing of it is read.
   fault_.reached("source:committed");
   options_.host->moved_out(rank, departure.to_node);
-  options_.team->forget(*slot.thread);
   options_.space->unmap_rank(rank);
   options_.transport->commit_leave(rank, departure.to_node);
   left_.fetch_add(1, std::memory_order_relaxed);
@@ -171,6 +178,8 @@ Result<> Migrator::hand_over(Departure& departure) {
     return received.error();
   }
   fault_.reached("source:received");
+  options_.team->forget(*departure.slot->thread);
+  departure.is_forgotten = true;
   return options_.rpc->post(departure.to_node, kCommitService, encode_rank(rank));
 }
 

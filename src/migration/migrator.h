@@ -28,6 +28,7 @@
 #include "migration/offer.h"
 #include "migration/rank_host.h"
 #include "migration/refusal.h"
+#include "migration/residents.h"
 #include "net/transport.h"
 #include "rpc/rpc.h"
 #include "threads/team.h"
@@ -41,6 +42,7 @@ struct MigratorOptions {
   progress::Progress* progress = nullptr;
   rpc::Rpc* rpc = nullptr;
   RankHost* host = nullptr;
+  Residents* residents = nullptr;
   const Log* log = nullptr;
   std::uint64_t fingerprint = 0;      // Ranks move between nodes of equal fingerprints only.
   std::string fault_step;             // For tests: see fault.h.

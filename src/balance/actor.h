@@ -1,0 +1,97 @@
+// Measures the ranks of a job, asks the policy, and has ranks moved: at intervals, and when the
+// program says that now is a good moment (sterna_balance_point).
+//
+// Node 0 decides, in a user thread of its own; every node answers for its ranks. A node's answer is
+// one message, however many ranks it has.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "balance/policy.h"
+#include "base/annotate.h"
+#include "base/log.h"
+#include "base/spin_lock.h"
+#include "migration/migrator.h"
+#include "progress/completion.h"
+#include "rpc/rpc.h"
+#include "threads/team.h"
+
+namespace sterna::balance {
+
+struct ActorOptions {
+  const PolicyEntry* policy = nullptr;
+  std::uint64_t interval_ns = 500'000'000;
+  net::Transport* transport = nullptr;  // All outlive the actor.
+  progress::Progress* progress = nullptr;
+  rpc::Rpc* rpc = nullptr;
+  threads::Team* team = nullptr;
+  migration::Residents* residents = nullptr;
+  migration::Migrator* migrator = nullptr;
+  const Log* log = nullptr;
+};
+
+/// What the end-of-run report says of balancing; of node 0.
+struct ActorStatistics {
+  std::uint64_t rounds = 0;
+  std::uint64_t moves_ordered = 0;
+  double imbalance_first = 0.0;  // Most loaded node over the average, at the first round with load.
+  double imbalance_last = 0.0;
+};
+
+/// One a node.
+class Actor {
+ public:
+  /// Registers its services with rpc: before the first poll.
+  explicit Actor(const ActorOptions& options);
+  ~Actor();
+  Actor(const Actor&) = delete;
+  Actor& operator=(const Actor&) = delete;
+
+  /// On node 0: starts the deciding thread. Elsewhere, and with the policy none: nothing.
+  [[nodiscard]] Result<> start();
+  /// The deciding thread ends soon. Does not wait.
+  void stop() noexcept;
+
+  /// Called by every rank, in runtime code: waits until all ranks of the job that still run have
+  /// called it and node 0 has decided. The caller goes to a safe point next. Switches.
+  void point(memory::RankSlot& slot) noexcept;
+  /// The rank has ended: nobody waits for it at a point.
+  void rank_ended(std::uint32_t rank) noexcept;
+
+  /// The process of `node` has ended.
+  void lose_peer(std::uint32_t node) noexcept;
+
+  [[nodiscard]] ActorStatistics statistics() const noexcept;
+
+ private:
+  struct Decider;
+
+  static Result<rpc::Bytes> on_report(void* self, const rpc::Request& request);
+  static Result<rpc::Bytes> on_move(void* self, const rpc::Request& request);
+  static Result<rpc::Bytes> on_arrived(void* self, const rpc::Request& request);
+  static Result<rpc::Bytes> on_release(void* self, const rpc::Request& request);
+  static void run_decider(void* self);
+
+  [[nodiscard]] Result<Measures> measure();
+  [[nodiscard]] double processor_share() noexcept;
+  void decide();
+  void carry_out(const Plan& plan);
+  void release_all();
+
+  const ActorOptions options_;
+  const Logger log_;
+  SpinLock lock_;
+  // Ranks of this node at a point. The completions lie on their stacks; they do not move meanwhile.
+  std::map<std::uint32_t, progress::Completion*> waiting_ STERNA_GUARDED_BY(lock_);
+  std::vector<bool> lost_nodes_ STERNA_GUARDED_BY(lock_);
+  // Of processor_share(): called by the report service only, one at a time.
+  std::uint64_t last_busy_ns_ = 0;
+  std::uint64_t last_cpu_ns_ = 0;
+  const std::unique_ptr<Decider> decider_;  // Null but on node 0.
+};
+
+}  // namespace sterna::balance

@@ -1,0 +1,136 @@
+// Node 0: when to balance, and what comes of it.
+#include "balance/decider.h"
+
+#include "balance/report.h"
+#include <algorithm>
+
+#include "balance/services.h"
+#include "threads/this_thread.h"
+
+namespace sterna::balance {
+namespace {
+
+// Measures and plans of large jobs need room.
+constexpr std::size_t kDeciderStackBytes = 248 << 10;
+
+}  // namespace
+
+Result<> Actor::start() {
+  if (decider_ == nullptr || options_.policy == find_policy("none")) {
+    return Done{};
+  }
+  Result<threads::Thread*> thread = options_.team->spawn(
+      {.name = "balancer", .stack_bytes = kDeciderStackBytes, .detached = true}, run_decider, this);
+  if (!thread) {
+    return thread.error();
+  }
+  return Done{};
+}
+
+void Actor::stop() noexcept {
+  if (decider_ != nullptr && decider_->thread != nullptr) {
+    decider_->is_stopping.store(true, std::memory_order_release);
+    threads::unpark(*decider_->thread);
+  }
+}
+
+void Actor::run_decider(void* self) {
+  Actor& actor = *static_cast<Actor*>(self);
+  Decider& decider = *actor.decider_;
+  decider.thread = threads::self();
+  const std::uint32_t rank_count = actor.options_.transport->job().rank_count;
+  std::uint64_t next_ns = now_ns() + actor.options_.interval_ns;
+  while (!decider.is_stopping.load(std::memory_order_acquire)) {
+    const std::uint32_t at_point = decider.at_point.load();
+    const bool is_point = at_point > 0 && at_point + decider.ended.load() >= rank_count;
+    if (is_point || now_ns() >= next_ns) {
+      actor.decide();
+      next_ns = now_ns() + actor.options_.interval_ns;
+    }
+    if (is_point) {
+      decider.at_point.store(0);
+      actor.release_all();
+      continue;
+    }
+    threads::park_until(next_ns);
+  }
+  decider.thread = nullptr;
+}
+
+Result<Measures> Actor::measure() {
+  const net::JobMap& job = options_.transport->job();
+  std::vector<std::unique_ptr<rpc::PendingCall>> calls;
+  for (std::uint32_t node = 0; node < job.node_count; ++node) {
+    calls.push_back(std::make_unique<rpc::PendingCall>());
+    options_.rpc->start(node, kReportService, {}, *calls.back());
+  }
+  Measures measures;
+  measures.nodes.resize(job.node_count, {.speed = 1e-6});  // A node without an answer gets nobody.
+  for (std::uint32_t node = 0; node < job.node_count; ++node) {
+    calls[node]->done.wait(*options_.progress);
+    if (!calls[node]->reply) {
+      continue;
+    }
+    Result<Report> report = decode_report(calls[node]->reply.value(), node, job.rank_count);
+    if (!report) {
+      return report.error();
+    }
+    measures.nodes[node].speed = report.value().speed;
+    measures.ranks.insert(measures.ranks.end(), report.value().ranks.begin(),
+                          report.value().ranks.end());
+  }
+  std::ranges::sort(measures.ranks, {}, &RankLoad::rank);
+  return measures;
+}
+
+void Actor::decide() {
+  Result<Measures> measured = measure();
+  if (!measured) {
+    log_.warn("no balancing this time: {}", measured.error().text);
+    return;
+  }
+  const Measures& measures = measured.value();
+  const double before = imbalance(measures);
+  const Plan plan = options_.policy->plan(measures);
+  if (decider_->rounds.fetch_add(1, std::memory_order_relaxed) == 0) {
+    decider_->imbalance_first.store(before, std::memory_order_relaxed);
+  }
+  decider_->imbalance_last.store(imbalance(apply(measures, plan)), std::memory_order_relaxed);
+  decider_->moves_ordered.fetch_add(plan.size(), std::memory_order_relaxed);
+  log_.info("imbalance {:.2f}, {} moves make it {:.2f}", before, plan.size(),
+            imbalance(apply(measures, plan)));
+  carry_out(plan);
+}
+
+void Actor::carry_out(const Plan& plan) {
+  std::map<std::uint32_t, Plan> by_node;
+  for (const Move& move : plan) {
+    by_node[move.from].push_back(move);
+  }
+  for (const auto& [node, moves] : by_node) {
+    if (Result<> sent = options_.rpc->post(node, kMoveService, encode(moves)); !sent) {
+      log_.warn("{} ranks are not moved: {}", moves.size(), sent.error().text);
+    }
+  }
+}
+
+void Actor::release_all() {
+  const std::uint32_t node_count = options_.transport->job().node_count;
+  for (std::uint32_t node = 0; node < node_count; ++node) {
+    if (Result<> sent = options_.rpc->post(node, kReleaseService, {}); !sent) {
+      log_.debug("node {} is gone, its ranks are not released", node);
+    }
+  }
+}
+
+ActorStatistics Actor::statistics() const noexcept {
+  if (decider_ == nullptr) {
+    return {};
+  }
+  return {.rounds = decider_->rounds.load(std::memory_order_relaxed),
+          .moves_ordered = decider_->moves_ordered.load(std::memory_order_relaxed),
+          .imbalance_first = decider_->imbalance_first.load(std::memory_order_relaxed),
+          .imbalance_last = decider_->imbalance_last.load(std::memory_order_relaxed)};
+}
+
+}  // namespace sterna::balance

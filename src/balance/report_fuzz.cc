@@ -1,0 +1,18 @@
+// Any bytes: decoding reports and plans stays inside them, and what decodes encodes the same.
+#include <algorithm>
+
+#include "balance/report.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
+  using namespace sterna;
+  const std::span<const std::byte> input{reinterpret_cast<const std::byte*>(data), bytes};
+  Result<balance::Report> report = balance::decode_report(input, 0, 1000);
+  if (report) {
+    check(std::ranges::equal(balance::encode(report.value()), input), "one way to encode");
+  }
+  Result<balance::Plan> plan = balance::decode_plan(input);
+  if (plan) {
+    check(std::ranges::equal(balance::encode(plan.value()), input), "one way to encode");
+  }
+  return 0;
+}

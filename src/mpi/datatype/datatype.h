@@ -6,6 +6,7 @@
 // rank points into the library's tables. Engine only: the functions of MPI are in api/datatype.cc.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -33,7 +34,38 @@ struct Recipe {
 };
 
 struct Datatype final : Object {
+  /// What a predefined type is made of (predefined.cc).
+  struct Predefined {
+    const char* name;
+    Basic basic;
+    std::int64_t bytes;
+    std::int64_t extent;
+    std::int64_t true_extent;
+    std::uint32_t element_count;
+    std::uint32_t alignment;
+    std::span<const Loop> elements;
+    std::span<const Loop> copies;
+  };
+
   constexpr Datatype() noexcept : Object{ObjectKind::datatype} {}
+  constexpr explicit Datatype(const Predefined& what) noexcept
+      : Object{ObjectKind::datatype},
+        bytes{what.bytes},
+        extent{what.extent},
+        true_extent{what.true_extent},
+        element_count{what.element_count},
+        alignment{what.alignment},
+        basic{what.basic},
+        is_predefined{true},
+        is_committed{true},
+        is_dense{what.bytes == what.extent},
+        is_one_run{what.copies.size() == 1},
+        copies{Plan::of(what.copies, what.bytes)},
+        elements{Plan::of(what.elements, what.bytes)} {
+    for (std::size_t i = 0; what.name[i] != 0; ++i) {
+      name[i] = what.name[i];
+    }
+  }
 
   // All but name, attributes and is_committed are constant once the type is made.
   std::int64_t bytes = 0;  // MPI_Type_size: data of one instance.
@@ -46,7 +78,7 @@ struct Datatype final : Object {
   Basic basic = Basic::none;        // What all elements are, or none: mixed.
   bool is_predefined = false;
   bool is_committed = false;
-  bool is_dense = false;     // Any number of instances is one run of bytes that starts at lb.
+  bool is_dense = false;     // Any number of instances is one run of bytes that starts at true_lb.
   bool is_one_run = false;   // One instance is one run.
   bool has_markers = false;  // lb and extent were set by the program (resized, subarray, darray).
   Plan copies;               // To copy bytes: blocks of different elements are merged.
@@ -56,8 +88,12 @@ struct Datatype final : Object {
   char name[MPI_MAX_OBJECT_NAME] = {};
 };
 
-extern const std::uint8_t kPredefinedIndex[512];  // By the low 9 bits of the handle; 0: none.
-extern const Datatype kPredefinedTypes[];
+inline constexpr std::size_t kPredefinedCount = 71;
+/// By the low 9 bits of the handle; 0: none.
+extern const std::array<std::uint8_t, 512> kPredefinedIndex;
+extern const std::array<Datatype, kPredefinedCount> kPredefinedTypes;
+/// The handle of an entry of kPredefinedTypes (of two names for one type, one).
+[[nodiscard]] MPI_Datatype predefined_handle(std::size_t index) noexcept;
 
 /// The type behind a handle. Null: MPI_DATATYPE_NULL, or no datatype.
 [[nodiscard]] inline const Datatype* find_datatype(MPI_Datatype handle) noexcept {
@@ -110,7 +146,10 @@ struct TypedBuffer {
   [[nodiscard]] bool is_one_run() const noexcept {
     return type->is_dense || count == 0 || (count == 1 && type->is_one_run);
   }
-  [[nodiscard]] std::byte* first_byte() const noexcept { return address + type->true_lb; }
+  [[nodiscard]] std::byte* first_byte() const noexcept {
+    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(address) +
+                                        static_cast<std::uintptr_t>(type->true_lb));
+  }
 };
 
 /// Copies the bytes [offset, offset + stream.size()) of the stream of data that the buffer makes

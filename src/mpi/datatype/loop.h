@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace sterna::mpi {
 
@@ -31,9 +32,15 @@ struct Loop {
 struct Plan {
   const Loop* loops = nullptr;
   std::uint32_t loop_count = 0;
-  std::uint32_t top_first = 0;
+  std::uint32_t top_first = 0;  // The top stands at the end: top_first + top_count == loop_count.
   std::uint32_t top_count = 0;
   std::uint64_t bytes = 0;  // Data bytes of one instance.
+
+  /// Loops without inner ones.
+  [[nodiscard]] static constexpr Plan of(std::span<const Loop> row, std::int64_t bytes) noexcept {
+    const auto count = static_cast<std::uint32_t>(row.size());
+    return {row.data(), count, 0, count, static_cast<std::uint64_t>(bytes)};
+  }
 };
 
 }  // namespace sterna::mpi

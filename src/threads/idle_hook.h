@@ -22,7 +22,7 @@ class IdleHook {
   /// a thread (switching); must not switch. Any worker may call it at the same time as others.
   virtual std::uint32_t poll(SchedulingPoint point) noexcept = 0;
 
-  /// Sleeps in the kernel until an event, wake(), or `deadline_ns` (kForever: none). One worker at
+  /// Sleeps in the kernel until an event, wake(), or `deadline_ns` (kNever: none). One worker at
   /// a time.
   virtual void sleep(std::uint64_t deadline_ns) noexcept = 0;
 

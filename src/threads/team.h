@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "threads/dispatch.h"
 #include "threads/idle_hook.h"
@@ -46,7 +47,7 @@ struct TeamOptions {
   IdleHook* idle_hook = nullptr;  // Outlives the team.
   // Where stacks come from; outlives the team. Needed for spawn().
   memory::IsoSpace* iso_space = nullptr;
-  std::uint64_t (*clock_ns)() noexcept = nullptr;  // Null: the monotonic clock.
+  Clock* clock = nullptr;  // Null: the monotonic clock. Outlives the team.
 };
 
 class Team {
@@ -94,6 +95,8 @@ class Team {
 
   /// Time that worker has spent running threads since it started, for load measures. From anywhere.
   [[nodiscard]] std::uint64_t busy_ns(std::uint32_t worker) const noexcept;
+
+  [[nodiscard]] TeamState* state() const noexcept { return state_.get(); }  // For threads/ only.
 
  private:
   explicit Team(std::unique_ptr<TeamState> state) noexcept;

@@ -4,13 +4,17 @@
 
 #include <cstdint>
 
+#include "memory/layout.h"
 #include "threads/thread.h"
 
 namespace sterna::threads {
 
 /// The current user thread, by arithmetic on the stack pointer; null on a kernel thread's own
 /// stack.
-[[nodiscard]] Thread* self() noexcept;
+[[nodiscard]] inline Thread* self() noexcept {
+  return reinterpret_cast<Thread*>(
+      memory::descriptor_address(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0))));
+}
 
 /// The worker of this kernel thread, or null on a foreign kernel thread. After a switch ask again.
 [[nodiscard]] Worker* this_worker() noexcept;

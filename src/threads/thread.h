@@ -24,7 +24,6 @@ using Entry = void (*)(void*);
 inline constexpr std::size_t kDefaultStackBytes = 60 * 1024;
 inline constexpr std::size_t kNameBytes = 32;
 inline constexpr std::uint32_t kAnyWorker = 0xffff'ffff;
-inline constexpr std::uint64_t kForever = ~std::uint64_t{0};  // A deadline that never comes.
 
 struct ThreadOptions {
   const char* name = nullptr;  // Copied; the first kNameBytes - 1 bytes count.
@@ -78,7 +77,6 @@ class alignas(64) Thread {
   std::atomic<std::uint32_t> on_processor{0};  // For Dispatch: 1 until its context is saved.
   std::uint32_t timer_index = 0;      // Place in the timer heap + 1; guard: lock of that heap.
   std::uint64_t deadline_ns = 0;      // Of the wait that is under way; same guard.
-  Worker* timer_worker = nullptr;     // Whose heap; same guard.
   std::byte* stack_base = nullptr;
   std::size_t stack_bytes = 0;
   void* sanitizer_fiber = nullptr;    // TSan's fiber or ASan's fake stack; null else.
@@ -93,6 +91,8 @@ inline constexpr std::uint32_t bound = 1;
 inline constexpr std::uint32_t accounted = 2;
 inline constexpr std::uint32_t adopted = 4;          // Its memory is not ours.
 inline constexpr std::uint32_t exception_saved = 8;  // `exceptions` holds something.
+inline constexpr std::uint32_t managed = 16;         // Has an entity: Dispatch schedules it.
+inline constexpr std::uint32_t detached = 32;        // Nobody joins; set before it runs.
 }  // namespace ThreadFlag
 
 /// Name of a thread, or "thread <id>" when it has none: `buffer` keeps that text.

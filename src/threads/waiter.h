@@ -29,8 +29,11 @@ struct alignas(8) KernelWaiter {
   // 0: awake, 1: asleep on this word (futex), 2: asleep in `hook`, 4: signalled, 5: interrupted.
   // Written by the waiter and by the one that signals.
   std::atomic<std::uint32_t> word{0};
-  IdleHook* hook = nullptr;  // Constant while word is 2.
+  IdleHook* hook = nullptr;  // Constant while others know the waiter.
 };
+
+/// See Waiter::signal().
+void signal_kernel(KernelWaiter& waiter) noexcept;
 
 class Waiter {
  public:
@@ -38,6 +41,10 @@ class Waiter {
   explicit Waiter(Thread& thread) noexcept : bits_{reinterpret_cast<std::uintptr_t>(&thread)} {}
   explicit Waiter(KernelWaiter& waiter) noexcept
       : bits_{reinterpret_cast<std::uintptr_t>(&waiter) | kKernelTag} {}
+  /// `thread` publishes this inside suspend() (scheduler.h): signal() makes it runnable, no more.
+  static Waiter suspended(Thread& thread) noexcept {
+    return from_bits(reinterpret_cast<std::uintptr_t>(&thread) | kSuspendedTag);
+  }
   static Waiter from_bits(std::uintptr_t bits) noexcept {
     Waiter waiter;
     waiter.bits_ = bits;
@@ -47,7 +54,7 @@ class Waiter {
   [[nodiscard]] std::uintptr_t bits() const noexcept { return bits_; }
   [[nodiscard]] explicit operator bool() const noexcept { return bits_ != 0; }
   [[nodiscard]] Thread* thread() const noexcept {
-    return (bits_ & kKernelTag) == 0 ? reinterpret_cast<Thread*>(bits_) : nullptr;
+    return (bits_ & kKernelTag) == 0 ? reinterpret_cast<Thread*>(bits_ & ~kSuspendedTag) : nullptr;
   }
 
   /// Ends one await_signal(), under way or to come. Exactly one call for each wait; it is the last
@@ -56,6 +63,7 @@ class Waiter {
 
   // Bit 0 stays free for the words that hold waiters.
   static constexpr std::uintptr_t kKernelTag = 2;
+  static constexpr std::uintptr_t kSuspendedTag = 4;
 
  private:
   std::uintptr_t bits_ = 0;

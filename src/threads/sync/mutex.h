@@ -58,7 +58,9 @@ class STERNA_LOCK_TYPE Mutex {
 
 class STERNA_SCOPED_LOCK MutexGuard {
  public:
-  explicit MutexGuard(Mutex& mutex) noexcept STERNA_ACQUIRES(mutex) : mutex_{mutex} { mutex_.lock(); }
+  explicit MutexGuard(Mutex& mutex) noexcept STERNA_ACQUIRES(mutex) : mutex_{mutex} {
+    mutex_.lock();
+  }
   ~MutexGuard() STERNA_RELEASES() { mutex_.unlock(); }
   MutexGuard(const MutexGuard&) = delete;
   MutexGuard& operator=(const MutexGuard&) = delete;

@@ -10,22 +10,24 @@ namespace sterna::threads {
 
 class Semaphore {
  public:
-  constexpr explicit Semaphore(std::int64_t count = 0) noexcept : count_{count} {}
+  constexpr explicit Semaphore(std::uint32_t count = 0) noexcept
+      : word_{std::uint64_t{count} * kUnit} {}
   Semaphore(const Semaphore&) = delete;
   Semaphore& operator=(const Semaphore&) = delete;
 
-  /// Takes one; waits while there is none. First come, first served. Switches.
+  /// Takes one unit; waits while there is none. A unit that is released while somebody waits goes
+  /// to the one that waits longest. Switches.
   void acquire() noexcept {
     if (!try_acquire()) {
       (void)acquire_slow(kNever);
     }
   }
   [[nodiscard]] bool try_acquire() noexcept {
-    std::int64_t count = count_.load(std::memory_order_relaxed);
-    while (count > 0) {
+    std::uint64_t word = word_.load(std::memory_order_relaxed);
+    while (word >= kUnit) {
       // A: acquires what release() released.
-      if (count_.compare_exchange_weak(count, count - 1, std::memory_order_acquire,
-                                       std::memory_order_relaxed)) {
+      if (word_.compare_exchange_weak(word, word - kUnit, std::memory_order_acquire,
+                                      std::memory_order_relaxed)) {
         return true;
       }
     }
@@ -35,18 +37,34 @@ class Semaphore {
   [[nodiscard]] bool try_acquire_until(std::uint64_t deadline_ns) noexcept {
     return try_acquire() || acquire_slow(deadline_ns);
   }
-  /// From anywhere, also a kernel thread outside the team. The semaphore may go when the last
-  /// acquire returned.
-  void release(std::uint32_t count = 1) noexcept;
+  /// From anywhere, also a kernel thread outside the team. Does not switch.
+  void release(std::uint32_t count = 1) noexcept {
+    for (; count > 0; --count) {
+      std::uint64_t word = word_.load(std::memory_order_relaxed);
+      while ((word & kWaiters) == 0) {
+        // A: releases what came before to the one that takes the unit.
+        if (word_.compare_exchange_weak(word, word + kUnit, std::memory_order_release,
+                                        std::memory_order_relaxed)) {
+          break;
+        }
+      }
+      if ((word & kWaiters) != 0) {
+        release_slow();
+      }
+    }
+  }
 
  private:
-  bool acquire_slow(std::uint64_t deadline_ns) noexcept;
+  static constexpr std::uint64_t kWaiters = 1;
+  static constexpr std::uint64_t kUnit = 2;
 
-  // Units that may be taken; below 0: minus the number of waiters. Changed below 1 under lock_
-  // only.
-  std::atomic<std::int64_t> count_;
+  bool acquire_slow(std::uint64_t deadline_ns) noexcept;
+  void release_slow() noexcept;
+
+  // Units, and whether somebody waits; then there are no units. kWaiters changes under lock_ only.
+  std::atomic<std::uint64_t> word_;
   SpinLock lock_;
-  WaitList waiters_;  // Guard: lock_.
+  WaitList waiters_;  // Guard: lock_. May be empty though kWaiters is set (a wait that timed out).
 };
 
 }  // namespace sterna::threads

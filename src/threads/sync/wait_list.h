@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/annotate.h"
+#include "base/function_ref.h"
 #include "base/spin_lock.h"
 #include "threads/waiter.h"
 
@@ -18,7 +19,7 @@ struct WaitNode {
   KernelWaiter kernel;       // When the waiter is a kernel thread.
   bool is_linked = false;
   bool is_granted = false;   // What it waited for was handed to it when it was taken off the list.
-  std::uint32_t kind = 0;    // For the object: reader or writer.
+  bool is_impatient = false;  // Joins at the front: it has waited before.
 };
 
 class WaitList {
@@ -38,13 +39,11 @@ class WaitList {
   WaitNode* tail_ = nullptr;
 };
 
-/// Fills in node.waiter for the caller, user thread or kernel thread.
-void init_wait(WaitNode& node) noexcept;
-
-/// Waits for the signal of `node`, which is in `list`; `lock` is free. On timed_out the node is off
-/// the list; if it was taken off before, its signal has been awaited and the answer is signalled.
-/// Switches.
-Wake wait_on(WaitNode& node, WaitList& list, SpinLock& lock,
+/// The slow way into every object of sync/: takes `lock` and asks `must_wait()`; on false it ends
+/// (signalled). Else the node joins the end of `list` (or the front), `lock` is given back, and the
+/// caller, user thread or kernel thread, waits until somebody takes the node off and signals it.
+/// timed_out: the node is off the list, nobody will touch it. Switches.
+Wake wait_in(WaitList& list, SpinLock& lock, WaitNode& node, FunctionRef<bool()> must_wait,
              std::uint64_t deadline_ns = kNever) noexcept;
 
 /// Signals a chain of take_all(); reads each link before its signal.

@@ -1,0 +1,60 @@
+// A lock that is almost free for one owner and dear for the rare others: that of a run queue.
+//
+// Owner:  owner_ = 1; (compiler barrier) read thief_;  0: inside.
+// Thief:  thief_ = 1; membarrier(); wait until owner_ == 0;  inside.
+// Forbidden: both inside, that is, the owner read thief_ == 0 and the thief read owner_ == 0. The
+// owner's load may pass its store only inside its store buffer; membarrier() runs a full barrier
+// on every running thread of the process, after thief_ = 1 and before the thief's read. If the
+// owner's load came before that barrier, so did its store, and the thief sees owner_ == 1; if
+// after, the load sees thief_ == 1. A thread that does not run has passed a full barrier in the
+// kernel. (Dice, Huang, Yang: "Asymmetric Dekker Synchronization", 2001.) tests:
+// biased_lock_model_test.cc. Without membarrier both sides use sequentially consistent operations:
+// plain Dekker.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/cpu.h"
+
+namespace sterna::threads {
+
+/// Asks the kernel for membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED). False: not to be had.
+[[nodiscard]] bool register_process_barrier() noexcept;
+/// A full memory barrier on all running threads of this process; after a successful register.
+void process_barrier() noexcept;
+
+class BiasedLock {
+ public:
+  /// Constant for the life of the lock: register_process_barrier() succeeded.
+  explicit BiasedLock(bool is_asymmetric) noexcept : is_asymmetric_{is_asymmetric} {}
+
+  /// The owner only: one kernel thread. Not recursive. May be given back on another stack of it.
+  void lock() noexcept {
+    if (is_asymmetric_) [[likely]] {
+      owner_.store(1, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+      owner_.exchange(1, std::memory_order_seq_cst);
+    }
+    // B: acquires what the last thief released. Sequentially consistent for plain Dekker only.
+    if (thief_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
+      lock_slow();
+    }
+  }
+  void unlock() noexcept { owner_.store(0, std::memory_order_release); }  // A
+
+  /// Anybody else. False: another thief is there. Waits for the owner to leave its section.
+  [[nodiscard]] bool try_lock_from_outside() noexcept;
+  void unlock_from_outside() noexcept { thief_.store(0, std::memory_order_release); }  // B
+
+ private:
+  void lock_slow() noexcept;
+
+  std::atomic<std::uint32_t> owner_{0};  // Written by the owner.
+  const bool is_asymmetric_;
+  // Written by thieves; the owner's core keeps a shared copy of the line.
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> thief_{0};
+};
+
+}  // namespace sterna::threads

@@ -1,0 +1,110 @@
+// Blocking calls: handed to a spare kernel thread, while the caller is parked.
+#include "threads/blocking.h"
+
+#include "threads/blocking_pool.h"
+#include "threads/scheduler.h"
+
+namespace sterna::threads {
+
+/// Lies on the stack of the caller.
+struct BlockingPool::Job {
+  FunctionRef<long()> function;
+  Waiter waiter;
+  long value = 0;
+  Job* next = nullptr;
+};
+
+BlockingPool::~BlockingPool() {
+  {
+    const SpinGuard guard{lock_};
+    is_closed_ = true;
+  }
+  jobs_.release(static_cast<std::uint32_t>(spares_.size()));
+  for (const pthread_t spare : spares_) {
+    (void)pthread_join(spare, nullptr);
+  }
+}
+
+void* BlockingPool::spare_main(void* pool) noexcept {
+  static_cast<BlockingPool*>(pool)->serve();
+  return nullptr;
+}
+
+void BlockingPool::serve() noexcept {
+  for (;;) {
+    jobs_.acquire();
+    Job* job = nullptr;
+    {
+      const SpinGuard guard{lock_};
+      job = first_;
+      if (job == nullptr) {
+        return;  // The unit of the end.
+      }
+      first_ = job->next;
+      --job_count_;
+      --idle_count_;
+    }
+    job->value = job->function();
+    {
+      const SpinGuard guard{lock_};
+      ++idle_count_;
+    }
+    job->waiter.signal();
+  }
+}
+
+bool BlockingPool::ensure_spare() noexcept {
+  {
+    const SpinGuard guard{lock_};
+    if (idle_count_ > job_count_ || spares_.size() + 1 > kSpareMax) {
+      return true;
+    }
+    ++idle_count_;
+  }
+  pthread_t spare = {};
+  const int error = pthread_create(&spare, nullptr, spare_main, this);
+  const SpinGuard guard{lock_};
+  if (error != 0) {
+    --idle_count_;
+    return !spares_.empty();
+  }
+  spares_.push_back(spare);
+  return true;
+}
+
+bool BlockingPool::run(FunctionRef<long()> function, long& value) noexcept {
+  if (!ensure_spare()) {
+    return false;
+  }
+  Job job{.function = function, .waiter = Waiter{*self()}};
+  {
+    const SpinGuard guard{lock_};
+    (first_ == nullptr ? first_ : last_->next) = &job;
+    last_ = &job;
+    ++job_count_;
+  }
+  jobs_.release();
+  (void)await_signal();
+  value = job.value;
+  return true;
+}
+
+long blocking(FunctionRef<long()> function) noexcept {
+  Thread* const me = self();
+  if (me == nullptr) {
+    return function();
+  }
+  TeamState& team = me->worker.load(std::memory_order_relaxed)->team;
+  BlockingPool* pool = nullptr;
+  {
+    const SpinGuard guard{team.blocking_lock};
+    if (team.blocking == nullptr) {
+      team.blocking = std::make_unique<BlockingPool>();
+    }
+    pool = team.blocking.get();
+  }
+  long value = 0;
+  return pool->run(function, value) ? value : function();
+}
+
+}  // namespace sterna::threads

@@ -1,0 +1,44 @@
+// The spare kernel threads of a team, on which blocking calls wait. Internal to threads/.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/spin_lock.h"
+#include "threads/sync/semaphore.h"
+#include "threads/waiter.h"
+
+namespace sterna::threads {
+
+/// As many kernel threads as calls that block at the same time, up to kSpareMax; then calls queue.
+/// They stay until the pool is destroyed.
+class BlockingPool {
+ public:
+  static constexpr std::uint32_t kSpareMax = 256;
+
+  BlockingPool() noexcept = default;
+  ~BlockingPool();
+
+  /// False: no kernel thread could be started, and none runs: call it directly. Switches.
+  bool run(FunctionRef<long()> function, long& value) noexcept;
+
+ private:
+  struct Job;
+  static void* spare_main(void* pool) noexcept;
+  void serve() noexcept;
+  bool ensure_spare() noexcept;
+
+  SpinLock lock_;
+  Job* first_ = nullptr;              // All guarded by lock_.
+  Job* last_ = nullptr;
+  std::uint32_t job_count_ = 0;       // Waiting in the list.
+  std::uint32_t idle_count_ = 0;      // Spare threads that wait for a job.
+  bool is_closed_ = false;
+  std::vector<pthread_t> spares_;
+  Semaphore jobs_{0};                 // One unit per job, and one per thread at the end.
+};
+
+}  // namespace sterna::threads

@@ -1,0 +1,174 @@
+// Yielding, waking, and what happens now and then at a switch.
+#include "threads/scheduler.h"
+
+#include <sys/syscall.h>
+
+#include "base/check.h"
+#include "base/syscall.h"
+
+namespace sterna::threads {
+namespace {
+
+void do_nothing(Thread&, void*) noexcept {}
+
+void ready_managed(Thread& thread, void* worker) noexcept {
+  Worker& home = *static_cast<Worker*>(worker);
+  home.team.options.dispatch->ready(thread, &home);
+}
+
+/// Until the former processor of a managed thread has saved its registers.
+void wait_until_saved(const Thread& thread) noexcept {
+  while (thread.on_processor.load(std::memory_order_acquire) != 0) {  // C
+    cpu_pause();
+  }
+}
+
+}  // namespace
+
+void prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept {
+  const std::uint64_t now = cycles();
+  if ((from.flags & ThreadFlag::accounted) != 0) {
+    // Relaxed: for readers that want a number; cycles_run first, so that time is not lost to them.
+    const std::uint64_t begin = from.cycles_begin.load(std::memory_order_relaxed);
+    from.cycles_run.store(from.cycles_run.load(std::memory_order_relaxed) + now - begin,
+                          std::memory_order_relaxed);
+    from.cycles_begin.store(0, std::memory_order_release);
+  }
+  if ((to.flags & ThreadFlag::accounted) != 0) {
+    to.cycles_begin.store(now, std::memory_order_release);
+  }
+  if ((to.flags & ThreadFlag::managed) != 0) {
+    wait_until_saved(to);
+    to.on_processor.store(1, std::memory_order_relaxed);
+  }
+  if ((from.flags & ThreadFlag::managed) != 0 && worker.post == nullptr) {
+    worker.post = do_nothing;
+    worker.post_thread = &from;
+  }
+}
+
+void run_post(Worker& worker) noexcept {
+  const PostFunction function = worker.post;
+  Thread& thread = *worker.post_thread;
+  void* const argument = worker.post_argument;
+  worker.post = nullptr;
+  worker.lock.unlock();
+  if ((thread.flags & ThreadFlag::managed) != 0) {
+    thread.on_processor.store(0, std::memory_order_release);  // C
+    if (function == do_nothing) {
+      return;  // From here on the thread may be anywhere.
+    }
+  }
+  function(thread, argument);
+}
+
+void send_home(Worker& worker, Thread& thread) noexcept {
+  worker.inbox.push(thread);
+  (void)worker.wake();
+}
+
+void make_runnable(Thread& thread) noexcept {
+  // Relaxed: what the thread wrote before it was published reached us with the publication.
+  Worker* const home = thread.worker.load(std::memory_order_relaxed);
+  if ((thread.flags & ThreadFlag::managed) != 0) [[unlikely]] {
+    home->team.options.dispatch->ready(thread, home);
+    return;
+  }
+  if (home != current_worker()) {
+    send_home(*home, thread);
+    return;
+  }
+  home->lock.lock();
+  home->queue.push_back(thread);
+  home->lock.unlock();
+  TeamState& team = home->team;
+  // One thread waits for us to leave, which is usual when two talk; from two on, others may help.
+  if (team.sleeper_count.load(std::memory_order_relaxed) != 0 && home->queue.count() > 1)
+      [[unlikely]] {
+    team.wake_idle(0, static_cast<std::uint32_t>(team.workers.size()));
+  }
+}
+
+void yield() noexcept {
+  Thread* const me = self();
+  if (me == nullptr) {
+    raw_system_call(SYS_sched_yield);
+    return;
+  }
+  Worker& worker = *me->worker.load(std::memory_order_relaxed);
+  worker.count_switch();
+  worker.lock.lock();
+  if (!worker.inbox.looks_empty()) [[unlikely]] {
+    worker.inbox.drain_to(worker.queue);
+  }
+  Thread* next = worker.queue.pop_front();
+  if ((me->flags & ThreadFlag::managed) != 0) [[unlikely]] {
+    if (next == nullptr) {
+      next = worker.team.options.dispatch->next(worker);
+    }
+    if (next == nullptr) {
+      worker.lock.unlock();
+      return;
+    }
+    worker.post = ready_managed;
+    worker.post_thread = me;
+    worker.post_argument = &worker;
+  } else {
+    if (next == nullptr) {
+      worker.lock.unlock();
+      return;
+    }
+    worker.queue.push_back(*me);
+  }
+  switch_contexts(worker, *me, *next);
+}
+
+void Worker::slow_point() noexcept {
+  const TeamOptions& options = team.options;
+  countdown.store(options.switch_poll_interval != 0 ? options.switch_poll_interval : 1024,
+                  std::memory_order_relaxed);
+  if (timers.next_ns() != kNever) {
+    timers.fire(team.now_ns());
+  }
+  if (options.idle_hook != nullptr && options.switch_poll_interval != 0) {
+    (void)options.idle_hook->poll(SchedulingPoint::switching);
+  }
+  if (options.dispatch != nullptr && options.dispatch->has_work(*this)) {
+    // Private threads that switch among themselves must not starve those in shared queues.
+    lock.lock();
+    if (Thread* const thread = options.dispatch->next(*this); thread != nullptr) {
+      queue.push_back(*thread);
+    }
+    lock.unlock();
+  }
+}
+
+void freeze(void (*then)(Thread&, void*), void* argument) noexcept {
+  Thread* const me = self();
+  check(me != nullptr, "freeze() is called on a user thread");
+  check(!has_live_exception(), "a thread with a live exception is not frozen");
+  Worker& worker = *me->worker.load(std::memory_order_relaxed);
+  worker.lock.lock();
+  worker.post = then;
+  worker.post_thread = me;
+  worker.post_argument = argument;
+  // Always to the worker's own context: `then` has a large stack there and holds up no thread.
+  switch_contexts(worker, *me, worker.idle);
+}
+
+void* worker_thread_pointer() noexcept {
+  const Thread* const me = self();
+  check(me != nullptr, "worker_thread_pointer() is called on a user thread");
+  return me->worker.load(std::memory_order_relaxed)->thread_pointer;
+}
+
+std::uint32_t worker_index(const Worker& worker) noexcept { return worker.index; }
+
+bool has_live_exception() noexcept {
+  const Worker* const worker = current_worker();
+  const ExceptionGlobals* const globals =
+      worker != nullptr ? worker->exceptions : exception_globals();
+  return globals->caught != nullptr || globals->uncaught != 0;
+}
+
+}  // namespace sterna::threads

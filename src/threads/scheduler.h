@@ -1,0 +1,104 @@
+// The scheduler's core: how a thread leaves its processor and how it becomes runnable again.
+// Internal to threads/ and sched/.
+//
+// The one rule: a thread that leaves makes itself known to its wakers (in a wait list, a wait word,
+// the run queue) while it holds the biased lock of its worker, and that lock is given back only
+// after the switch, by the next context. So nobody runs a thread whose registers are not saved yet:
+//  - a waker on the same worker cannot be there at the same time: it is the same kernel thread;
+//  - any other waker pushes the thread into the inbox of its home worker, and who takes it out of
+//    there (that worker at its next switch, or a thief) holds the same biased lock.
+// Managed threads (with an entity) go to queues of Dispatch instead, which know no biased lock:
+// they carry the flag on_processor, cleared after the switch, and who takes one waits for it.
+#pragma once
+
+#include <atomic>
+
+#include "threads/context.h"
+#include "threads/sanitizer.h"
+#include "threads/this_thread.h"
+#include "threads/worker.h"
+
+namespace sterna::threads {
+
+inline constexpr std::uint32_t kSlowSwitchFlags = ThreadFlag::accounted | ThreadFlag::managed;
+
+/// The worker that runs the caller, user thread or idle context; null on a foreign kernel thread.
+[[nodiscard]] inline Worker* current_worker() noexcept {
+  Thread* const me = self();
+  // Relaxed: a running thread's own field.
+  return me != nullptr ? me->worker.load(std::memory_order_relaxed) : this_worker();
+}
+
+/// Accounts time, marks managed threads.
+void prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept;
+void run_post(Worker& worker) noexcept;
+
+/// First thing after a switch, on the context that goes on: `worker` is the present one.
+inline void finish_switch(Worker& worker) noexcept {
+  if (worker.post != nullptr) [[unlikely]] {
+    run_post(worker);
+  } else {
+    worker.lock.unlock();
+  }
+}
+
+/// Leaves `from` for `to`; worker.lock is held. Returns when `from` is continued, with no lock.
+inline void switch_contexts(Worker& worker, Thread& from, Thread& to,
+                            bool is_last = false) noexcept {
+  // Relaxed: whoever continues or wakes `to` later gets there through the lock or an inbox.
+  to.worker.store(&worker, std::memory_order_relaxed);
+  if (((from.flags | to.flags) & kSlowSwitchFlags) != 0) [[unlikely]] {
+    prepare_slow_switch(worker, from, to);
+  }
+  if (must_swap_exceptions(*worker.exceptions, to)) [[unlikely]] {
+    swap_exceptions(*worker.exceptions, from, to);
+  }
+  if constexpr (kSanitized) {
+    sanitized_switch(from, to, is_last);
+  } else {
+    sterna_context_switch(&from.context, to.context);
+  }
+  finish_switch(*from.worker.load(std::memory_order_relaxed));
+}
+
+/// Takes the current thread off its processor until make_runnable(me) is called, exactly once, by
+/// somebody who found what `publish()` published. publish() runs under the biased lock: it must
+/// not wake threads, and may hold spin locks of its own; false: stay. `post` runs after the switch.
+/// Returns whether it left. Switches.
+template <typename Publish>
+bool suspend(Thread& me, Publish&& publish, PostFunction post = nullptr,
+             void* argument = nullptr) noexcept {
+  Worker& worker = *me.worker.load(std::memory_order_relaxed);
+  worker.count_switch();
+  worker.lock.lock();
+  if (!publish()) {
+    worker.lock.unlock();
+    return false;
+  }
+  worker.post = post;
+  worker.post_thread = &me;
+  worker.post_argument = argument;
+  Thread& next = worker.pick();
+  if (&next == &me) [[unlikely]] {
+    finish_switch(worker);  // A waker was faster: it is in our inbox already.
+  } else {
+    switch_contexts(worker, me, next);
+  }
+  return true;
+}
+
+/// `thread` has been suspended, and the caller is the one who may let it go on: once. It is the
+/// last access of the caller to the thread. From anywhere; not with a biased lock held. Does not
+/// switch.
+void make_runnable(Thread& thread) noexcept;
+
+/// To the queue of `worker`, from outside: inbox and wake.
+void send_home(Worker& worker, Thread& thread) noexcept;
+
+/// A deadline of `thread` has passed. True: it was waiting, and the caller must make it runnable.
+bool expire_wait(Thread& thread) noexcept;
+
+/// The bottom function of every thread; never returns.
+void thread_main(void* thread) noexcept;
+
+}  // namespace sterna::threads

@@ -1,0 +1,258 @@
+// What a worker does when it has nothing to run: looks elsewhere, polls, spins a little, sleeps.
+//
+// Nothing is lost between "nothing to do" and "asleep". The sleeper stores sleep_word (1) and then
+// looks into its inbox (2); a waker pushes into the inbox (3) and then reads sleep_word (4). All
+// four are sequentially consistent, so in their one order either 3 comes before 2, and the sleeper
+// sees the thread and stays, or 1 comes before 4, and the waker sees a sleeper. It takes sleep_word
+// back to 0 and wakes: the futex does not fall asleep on a changed word, and the hook's wake() is
+// kept for a sleep that is about to begin. Dispatch gives the same promise for its queues:
+// has_work() at 2 against a push at 3, then wake_idle() at 4.
+// Work in the private queue of another worker is a hint only: that worker runs it itself sooner
+// or later, and one sleeper of the team, the watcher, gets up now and then (1 ms, then longer while
+// nothing happens) to take what waits behind a thread that computes for long.
+#include <algorithm>
+
+#include "base/cpu.h"
+#include "threads/futex.h"
+#include "threads/scheduler.h"
+
+namespace sterna::threads {
+namespace {
+
+// States of Worker::sleep_word.
+constexpr std::uint32_t kAwake = 0;
+constexpr std::uint32_t kOnFutex = 1;
+constexpr std::uint32_t kInHook = 2;
+
+constexpr std::uint64_t kWatchNsMin = 1'000'000;
+constexpr std::uint64_t kWatchNsMax = 16'000'000;
+constexpr std::uint32_t kStealMax = 64;  // Bounds the time in a foreign lock.
+constexpr std::uint64_t kLoneStealCycles = 5'000;
+constexpr std::uint32_t kPausesPerLook = 8;
+
+}  // namespace
+
+/// One period without work, from its begin to the next thread.
+struct Worker::Search {
+  std::uint64_t begin_cycles = 0;    // Of the present spinning.
+  std::uint64_t watch_ns = kWatchNsMin;
+  std::uint32_t victim_countdown = 0;  // To see whether a victim switches.
+  std::uint64_t victim_since = 0;
+  Worker* victim = nullptr;
+  bool was_asleep_for_all = false;
+};
+
+bool Worker::wake() noexcept {
+  if (sleep_word.load(std::memory_order_seq_cst) == kAwake) {  // (4)
+    return false;
+  }
+  const std::uint32_t state = sleep_word.exchange(kAwake, std::memory_order_seq_cst);
+  if (state == kAwake) {
+    return false;
+  }
+  team.sleeper_count.fetch_sub(1, std::memory_order_relaxed);
+  if (state == kInHook) {
+    team.options.idle_hook->wake();
+  } else {
+    futex_wake(&sleep_word, 1);
+  }
+  return true;
+}
+
+void TeamState::wake_idle(std::uint32_t first, std::uint32_t count) noexcept {
+  // Relaxed: hints. A searcher looks everywhere once more before it sleeps.
+  if (searcher_count.load(std::memory_order_relaxed) != 0) {
+    return;
+  }
+  const auto end = static_cast<std::uint32_t>(
+      std::min<std::size_t>(workers.size(), std::size_t{first} + count));
+  for (std::uint32_t i = first; i < end; ++i) {
+    if (workers[i]->wake()) {
+      return;
+    }
+  }
+}
+
+std::uint64_t TeamState::next_timer_ns() const noexcept {
+  std::uint64_t next = kNever;
+  for (const auto& worker : workers) {
+    next = std::min(next, worker->timers.next_ns());
+  }
+  return next;
+}
+
+std::uint32_t Worker::steal_from(Worker& victim) noexcept {
+  if (!victim.lock.try_lock_from_outside()) {
+    return 0;
+  }
+  victim.inbox.drain_to(victim.queue);
+  const std::uint32_t present = victim.queue.count();
+  const std::uint32_t wanted = std::min((present + 1) / 2, kStealMax);
+  std::array<Thread*, kStealMax> taken;
+  std::uint32_t taken_count = 0;
+  for (std::uint32_t i = 0; i < present && taken_count < wanted; ++i) {
+    Thread* const thread = victim.queue.pop_front();
+    if ((thread->flags & ThreadFlag::bound) != 0) {
+      victim.queue.push_back(*thread);
+    } else {
+      taken[taken_count++] = thread;
+    }
+  }
+  victim.lock.unlock_from_outside();
+  lock.lock();
+  for (std::uint32_t i = 0; i < taken_count; ++i) {
+    // Relaxed: its next home; wakers learn of it by way of its next parking.
+    taken[i]->worker.store(this, std::memory_order_relaxed);
+    queue.push_back(*taken[i]);
+  }
+  lock.unlock();
+  return taken_count;
+}
+
+bool Worker::try_steal(Search& search, bool is_last_look) noexcept {
+  if (!team.options.steal) {
+    return false;
+  }
+  const std::size_t count = team.workers.size();
+  for (std::size_t i = 1; i < count; ++i) {
+    Worker& victim = *team.workers[(index + i) % count];
+    const std::uint32_t waiting = victim.queue.count() + (victim.inbox.looks_empty() ? 0 : 1);
+    if (waiting == 0) {
+      continue;
+    }
+    if (waiting == 1) {
+      // A lone thread is about to run there, unless the worker does not switch for a while.
+      const std::uint32_t now_countdown = victim.countdown.load(std::memory_order_relaxed);
+      if (search.victim != &victim || search.victim_countdown != now_countdown) {
+        search.victim = &victim;
+        search.victim_countdown = now_countdown;
+        search.victim_since = cycles();
+      }
+      if (!is_last_look && cycles() - search.victim_since < kLoneStealCycles) {
+        continue;
+      }
+    }
+    if (steal_from(victim) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Worker::find_work(Search& search) noexcept {
+  if (!inbox.looks_empty()) {
+    return true;
+  }
+  if (Dispatch* const dispatch = team.options.dispatch; dispatch != nullptr) {
+    lock.lock();
+    Thread* const thread = dispatch->next(*this);
+    if (thread != nullptr) {
+      queue.push_back(*thread);
+    }
+    lock.unlock();
+    if (thread != nullptr) {
+      return true;
+    }
+  }
+  if (team.next_timer_ns() != kNever) {
+    const std::uint64_t now = team.now_ns();
+    for (const auto& worker : team.workers) {
+      if (worker->timers.next_ns() <= now) {
+        worker->timers.fire(now);
+      }
+    }
+  }
+  if (IdleHook* const hook = team.options.idle_hook;
+      hook != nullptr && hook->poll(SchedulingPoint::idle) != 0) {
+    search.begin_cycles = cycles();  // Where something comes, more may come.
+  }
+  return !queue.empty() || !inbox.looks_empty() || try_steal(search, false);
+}
+
+bool Worker::has_reason_to_stay(Search& search) noexcept {
+  // (2): sequentially consistent, see above.
+  if (!inbox.empty() || team.is_stopped.load(std::memory_order_seq_cst)) {
+    return true;
+  }
+  const Dispatch* const dispatch = team.options.dispatch;
+  return (dispatch != nullptr && dispatch->has_work(*this)) ||
+         (search.was_asleep_for_all && try_steal(search, true));
+}
+
+void Worker::sleep(Search& search) noexcept {
+  IdleHook* const hook = team.options.idle_hook;
+  const bool is_watcher = !team.has_watcher.exchange(true, std::memory_order_acq_rel);
+  const std::uint32_t state = is_watcher && hook != nullptr ? kInHook : kOnFutex;
+  team.searcher_count.fetch_sub(1, std::memory_order_relaxed);
+  team.sleeper_count.fetch_add(1, std::memory_order_relaxed);
+  sleep_word.store(state, std::memory_order_seq_cst);  // (1)
+  if (!has_reason_to_stay(search)) {
+    std::uint64_t deadline_ns = timers.next_ns();
+    if (is_watcher) {
+      deadline_ns = team.next_timer_ns();
+      if (team.workers.size() > 1) {
+        deadline_ns = std::min(deadline_ns, team.now_ns() + search.watch_ns);
+      }
+      search.watch_ns = std::min(2 * search.watch_ns, kWatchNsMax);
+    }
+    if (state == kInHook) {
+      hook->sleep(deadline_ns);
+    } else {
+      futex_wait(sleep_word, state, deadline_ns);
+    }
+  }
+  search.was_asleep_for_all = is_watcher;
+  if (sleep_word.exchange(kAwake, std::memory_order_seq_cst) != kAwake) {
+    team.sleeper_count.fetch_sub(1, std::memory_order_relaxed);  // Nobody woke us.
+  } else {
+    search.begin_cycles = cycles();  // Somebody did, for work: look around for a while.
+  }
+  team.searcher_count.fetch_add(1, std::memory_order_relaxed);
+  if (is_watcher) {
+    team.has_watcher.store(false, std::memory_order_release);
+  }
+}
+
+void Worker::rest(Search& search) noexcept {
+  if (cycles() - search.begin_cycles < team.spin_cycles) {
+    for (std::uint32_t i = 0; i < kPausesPerLook; ++i) {
+      cpu_pause();
+    }
+    return;
+  }
+  sleep(search);
+}
+
+void Worker::run_thread(Thread& thread) noexcept {
+  const std::uint64_t begin = cycles();
+  busy_begin.store(begin, std::memory_order_relaxed);
+  switch_contexts(*this, idle, thread);
+  busy_cycles.store(busy_cycles.load(std::memory_order_relaxed) + cycles() - begin,
+                    std::memory_order_relaxed);
+  busy_begin.store(0, std::memory_order_relaxed);
+}
+
+void Worker::run() noexcept {
+  // Relaxed: is_stopped orders nothing, and has_reason_to_stay() reads it once more.
+  while (!team.is_stopped.load(std::memory_order_relaxed)) {
+    lock.lock();
+    if (Thread& next = pick(); &next != &idle) {
+      run_thread(next);
+      continue;
+    }
+    lock.unlock();
+    Search search;
+    search.begin_cycles = cycles();
+    team.searcher_count.fetch_add(1, std::memory_order_relaxed);
+    while (!find_work(search) && !team.is_stopped.load(std::memory_order_relaxed)) {
+      rest(search);
+    }
+    team.searcher_count.fetch_sub(1, std::memory_order_relaxed);
+    // Who slept for all has work now: one of the others takes over the network and the watch.
+    if (search.was_asleep_for_all && team.sleeper_count.load(std::memory_order_relaxed) != 0) {
+      team.wake_idle(0, static_cast<std::uint32_t>(team.workers.size()));
+    }
+  }
+}
+
+}  // namespace sterna::threads

@@ -1,0 +1,85 @@
+// The waiters of a condition. A waiter is in the list before it gives the mutex back, so no signal
+// that is sent under the mutex can miss it.
+#include "threads/sync/condition.h"
+
+#include "threads/scheduler.h"
+
+namespace sterna::threads {
+namespace {
+
+void unlock_after_switch(Thread&, void* mutex) { static_cast<Mutex*>(mutex)->unlock(); }
+
+}  // namespace
+
+bool Condition::wait_until(Mutex& mutex, std::uint64_t deadline_ns) noexcept {
+  WaitNode node;
+  Wake wake = Wake::signalled;
+  const auto publish = [&]() noexcept {
+    const SpinGuard guard{lock_};
+    waiters_.push_back(node);
+    // Relaxed: who signals under the mutex sees it by way of the mutex.
+    waiter_count_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  };
+  Thread* const me = self();
+  if (me != nullptr && deadline_ns == kNever) {
+    node.waiter = Waiter::suspended(*me);
+    (void)suspend(*me, publish, unlock_after_switch, &mutex);
+  } else {
+    node.waiter = me != nullptr ? Waiter{*me} : Waiter{node.kernel};
+    publish();
+    mutex.unlock();
+    const auto await = [&](const WaitOptions& options) noexcept {
+      return me != nullptr ? await_signal(options) : await_signal(node.kernel, options);
+    };
+    wake = await({.deadline_ns = deadline_ns});
+    if (wake == Wake::timed_out) {
+      bool is_taken = false;
+      {
+        const SpinGuard guard{lock_};
+        is_taken = !node.is_linked;
+        if (!is_taken) {
+          waiters_.erase(node);
+          waiter_count_.fetch_sub(1, std::memory_order_relaxed);
+        }
+      }
+      if (is_taken) {
+        wake = await({});
+      }
+    }
+  }
+  mutex.lock();
+  return wake != Wake::timed_out;
+}
+
+void Condition::signal() noexcept {
+  if (waiter_count_.load(std::memory_order_relaxed) == 0) {
+    return;
+  }
+  Waiter waiter;
+  {
+    const SpinGuard guard{lock_};
+    if (const WaitNode* const node = waiters_.pop_front(); node != nullptr) {
+      waiter = node->waiter;
+      waiter_count_.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+  if (waiter) {
+    waiter.signal();
+  }
+}
+
+void Condition::broadcast() noexcept {
+  if (waiter_count_.load(std::memory_order_relaxed) == 0) {
+    return;
+  }
+  WaitNode* all = nullptr;
+  {
+    const SpinGuard guard{lock_};
+    all = waiters_.take_all();
+    waiter_count_.store(0, std::memory_order_relaxed);
+  }
+  signal_chain(all);
+}
+
+}  // namespace sterna::threads

@@ -1,0 +1,41 @@
+// The waiting half of the semaphore.
+#include "threads/sync/semaphore.h"
+
+namespace sterna::threads {
+
+bool Semaphore::acquire_slow(std::uint64_t deadline_ns) noexcept {
+  WaitNode node;
+  const auto must_wait = [&]() noexcept {
+    // Under lock_. Either there is a unit after all, or every later release() comes to the list.
+    std::uint64_t word = word_.load(std::memory_order_relaxed);
+    for (;;) {
+      const bool has_unit = word >= kUnit;
+      if (word_.compare_exchange_weak(word, has_unit ? word - kUnit : word | kWaiters,
+                                      std::memory_order_acquire,
+                                      std::memory_order_relaxed)) {  // A
+        return !has_unit;
+      }
+    }
+  };
+  return wait_in(waiters_, lock_, node, must_wait, deadline_ns) != Wake::timed_out;
+}
+
+void Semaphore::release_slow() noexcept {
+  Waiter waiter;
+  {
+    const SpinGuard guard{lock_};
+    if (const WaitNode* const first = waiters_.pop_front(); first != nullptr) {
+      waiter = first->waiter;
+    } else {
+      word_.fetch_add(kUnit, std::memory_order_release);  // A
+    }
+    if (waiters_.empty()) {
+      word_.fetch_and(~kWaiters, std::memory_order_release);
+    }
+  }
+  if (waiter) {
+    waiter.signal();
+  }
+}
+
+}  // namespace sterna::threads

@@ -1,0 +1,109 @@
+// The list of waiters, and the one way into it for user and kernel threads.
+#include "threads/sync/wait_list.h"
+
+#include "base/check.h"
+#include "threads/scheduler.h"
+
+namespace sterna::threads {
+
+void WaitList::push_back(WaitNode& node) noexcept {
+  check(!node.is_linked, "a waiter is in one list at a time");
+  node.is_linked = true;
+  node.previous = tail_;
+  node.next = nullptr;
+  (tail_ == nullptr ? head_ : tail_->next) = &node;
+  tail_ = &node;
+}
+
+void WaitList::push_front(WaitNode& node) noexcept {
+  check(!node.is_linked, "a waiter is in one list at a time");
+  node.is_linked = true;
+  node.previous = nullptr;
+  node.next = head_;
+  (head_ == nullptr ? tail_ : head_->previous) = &node;
+  head_ = &node;
+}
+
+void WaitList::erase(WaitNode& node) noexcept {
+  check(node.is_linked, "a waiter is erased from the list that holds it");
+  node.is_linked = false;
+  (node.previous == nullptr ? head_ : node.previous->next) = node.next;
+  (node.next == nullptr ? tail_ : node.next->previous) = node.previous;
+}
+
+WaitNode* WaitList::pop_front() noexcept {
+  WaitNode* const first = head_;
+  if (first != nullptr) {
+    erase(*first);
+  }
+  return first;
+}
+
+WaitNode* WaitList::take_all() noexcept {
+  WaitNode* const first = head_;
+  for (WaitNode* node = first; node != nullptr; node = node->next) {
+    node->is_linked = false;
+  }
+  head_ = tail_ = nullptr;
+  return first;
+}
+
+namespace {
+
+bool publish(WaitList& list, SpinLock& lock, WaitNode& node,
+             FunctionRef<bool()> must_wait) noexcept {
+  const SpinGuard guard{lock};
+  if (!must_wait()) {
+    return false;
+  }
+  if (node.is_impatient) {
+    list.push_front(node);
+  } else {
+    list.push_back(node);
+  }
+  return true;
+}
+
+Wake await_node(WaitNode& node, const WaitOptions& options) noexcept {
+  return node.waiter.thread() != nullptr ? await_signal(options)
+                                         : await_signal(node.kernel, options);
+}
+
+}  // namespace
+
+Wake wait_in(WaitList& list, SpinLock& lock, WaitNode& node, FunctionRef<bool()> must_wait,
+             std::uint64_t deadline_ns) noexcept {
+  Thread* const me = self();
+  if (me != nullptr && deadline_ns == kNever) {
+    // The short way: who takes the node off the list makes the thread runnable, no word between.
+    node.waiter = Waiter::suspended(*me);
+    (void)suspend(*me, [&]() noexcept { return publish(list, lock, node, must_wait); });
+    return Wake::signalled;
+  }
+  node.waiter = me != nullptr ? Waiter{*me} : Waiter{node.kernel};
+  if (!publish(list, lock, node, must_wait)) {
+    return Wake::signalled;
+  }
+  Wake wake = await_node(node, {.deadline_ns = deadline_ns});
+  if (wake != Wake::timed_out) {
+    return wake;
+  }
+  {
+    const SpinGuard guard{lock};
+    if (node.is_linked) {
+      list.erase(node);
+      return wake;
+    }
+  }
+  return await_node(node, {});  // Somebody has taken the node, and signals it.
+}
+
+void signal_chain(WaitNode* first) noexcept {
+  while (first != nullptr) {
+    WaitNode* const next = first->next;
+    first->waiter.signal();
+    first = next;
+  }
+}
+
+}  // namespace sterna::threads

@@ -1,0 +1,158 @@
+// A worker: one kernel thread and the user threads that are at home on it. Internal to threads/.
+#pragma once
+
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/spin_lock.h"
+#include "memory/iso_space.h"
+#include "threads/biased_lock.h"
+#include "threads/exceptions.h"
+#include "threads/run_queue.h"
+#include "threads/team.h"
+#include "threads/thread.h"
+#include "threads/timers.h"
+
+namespace sterna::threads {
+
+class TeamState;
+class BlockingPool;
+
+/// What the next context does for the one it comes from, right after the switch, with no lock held.
+/// Must not switch.
+using PostFunction = void (*)(Thread&, void*);
+
+/// Free slots of one stack class. Owner: its worker.
+struct SlotCache {
+  Thread* first = nullptr;
+  std::uint32_t count = 0;
+};
+
+inline constexpr std::uint32_t kSlotCacheMax = 1024;  // Of the smallest class; halves with each.
+
+class alignas(kCacheLineBytes) Worker {
+ public:
+  Worker(TeamState& its_team, std::uint32_t its_index, bool is_asymmetric) noexcept;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// Takes the next thread; the idle context when there is none. Holds the lock.
+  [[nodiscard]] Thread& pick() noexcept {
+    if (!inbox.looks_empty()) [[unlikely]] {
+      inbox.drain_to(queue);
+    }
+    Thread* const next = queue.pop_front();
+    return next != nullptr ? *next : idle;
+  }
+
+  /// Once per switch that a thread asks for; every n-th time looks after timers and network.
+  void count_switch() noexcept {
+    // Relaxed, plain load and store: only this worker writes; thieves look whether it moves.
+    const std::uint32_t left = countdown.load(std::memory_order_relaxed) - 1;
+    countdown.store(left, std::memory_order_relaxed);
+    if (left == 0) [[unlikely]] {
+      slow_point();
+    }
+  }
+  void slow_point() noexcept;
+
+  /// The life of the worker, on the stack of its kernel thread.
+  void run() noexcept;
+
+  /// Ends its sleep. False: it did not sleep. From anywhere.
+  bool wake() noexcept;
+
+  // First lines: the owner's. `lock` is held over a switch and given back on the next context.
+  BiasedLock lock;
+  RunQueue queue;                       // Guard: lock.
+  PostFunction post = nullptr;          // This worker only, as all below.
+  Thread* post_thread = nullptr;
+  void* post_argument = nullptr;
+  ExceptionGlobals* exceptions = nullptr;
+  void* thread_pointer = nullptr;       // Constant while it runs.
+  TeamState& team;
+  const std::uint32_t index;
+  std::atomic<std::uint32_t> countdown;
+  std::uint64_t spawned_count = 0;      // For ids.
+  // Written by this worker, read by anyone; relaxed: sums for reports.
+  std::atomic<std::uint64_t> born{0};
+  std::atomic<std::uint64_t> ended{0};
+  std::atomic<std::uint64_t> busy_cycles{0};
+  std::atomic<std::uint64_t> busy_begin{0};  // 0: idle.
+  std::array<SlotCache, memory::kStackClassCount> slots;
+  Thread idle;                          // The context of the kernel thread itself.
+
+  Inbox inbox;                          // Any thread pushes; who holds `lock` drains.
+  // 0: awake; else kAsleep...; see sleep.cc.
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleep_word{0};
+  Timers timers;
+  pthread_t kernel_thread = {};
+  void* signal_stack = nullptr;
+
+ private:
+  struct Search;
+
+  void run_thread(Thread& thread) noexcept;
+  bool find_work(Search& search) noexcept;
+  bool try_steal(Search& search, bool is_last_look) noexcept;
+  std::uint32_t steal_from(Worker& victim) noexcept;
+  void rest(Search& search) noexcept;
+  void sleep(Search& search) noexcept;
+  bool has_reason_to_stay(Search& search) noexcept;
+};
+
+struct KeyEntry {
+  bool is_used = false;
+  void (*destructor)(void*) = nullptr;
+};
+
+/// What the workers of a team share.
+class TeamState {
+ public:
+  explicit TeamState(const TeamOptions& its_options) noexcept;
+  ~TeamState();
+  TeamState(const TeamState&) = delete;
+  TeamState& operator=(const TeamState&) = delete;
+
+  [[nodiscard]] std::uint64_t now_ns() noexcept {
+    return options.clock != nullptr ? options.clock->now_ns() : sterna::now_ns();
+  }
+  void wake_idle(std::uint32_t first, std::uint32_t count) noexcept;
+  /// The earliest timer of all workers.
+  [[nodiscard]] std::uint64_t next_timer_ns() const noexcept;
+
+  TeamOptions options;                           // Constant, as the next ones, after open.
+  std::vector<std::uint32_t> processors;
+  std::vector<std::unique_ptr<Worker>> workers;
+  Team* handle = nullptr;
+  double ns_per_cycle = 1;
+  std::uint64_t spin_cycles = 0;
+
+  // Workers that sleep, and those that are awake and look for work: hints for wakers.
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleeper_count{0};
+  std::atomic<std::uint32_t> searcher_count{0};
+  std::atomic<bool> has_watcher{false};          // Taken by the worker that sleeps for all.
+  std::atomic<bool> is_stopped{false};
+  std::atomic<bool> is_run_by_caller{false};
+  std::atomic<std::uint32_t> next_worker{0};     // For threads that start from outside.
+  std::atomic<std::uint64_t> foreign_ids{0};
+  std::atomic<std::uint64_t> foreign_born{0};
+  std::atomic<std::uint64_t> foreign_ended{0};
+
+  SpinLock keys_lock;
+  std::array<KeyEntry, 128> keys;                // Guard: keys_lock.
+
+  SpinLock blocking_lock;
+  std::unique_ptr<BlockingPool> blocking;        // Made at first use; guard: blocking_lock.
+};
+
+/// The calling kernel thread is (or, with null, is no longer) this worker.
+void set_this_worker(Worker* worker) noexcept;
+
+}  // namespace sterna::threads

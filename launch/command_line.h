@@ -1,0 +1,33 @@
+// The command lines of `sterna run` and of mpiexec.
+#pragma once
+
+#include <span>
+
+#include "launch/plan.h"
+
+namespace sterna::launch {
+
+/// `arguments` without the command's own name. Print help or errors themselves; return exit codes.
+int run_command(std::span<char* const> arguments);
+int mpiexec_command(const char* name, std::span<char* const> arguments);
+
+/// Adds a tunable given on the command line; `place` is the option's spelling.
+[[nodiscard]] Result<> add_setting(RunOptions& options, std::string_view name,
+                                   std::string_view value, std::string_view place);
+
+/// STERNA_NODES, where no option has said it.
+[[nodiscard]] Result<> take_node_count(RunOptions& options);
+
+/// A count of at least 1 for `option`.
+[[nodiscard]] Result<std::uint32_t> parse_count(std::string_view option, std::string_view text);
+
+/// "NAME=value" or "NAME", whose value is ours.
+[[nodiscard]] Result<> add_environment(Application& application, std::string_view option,
+                                       std::string_view text);
+
+/// "30s", "2min"; "30" alone is seconds.
+[[nodiscard]] Result<std::uint64_t> parse_seconds(std::string_view option, std::string_view text);
+
+[[nodiscard]] Result<std::vector<HostEntry>> read_host_file(const std::string& path);
+
+}  // namespace sterna::launch

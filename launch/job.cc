@@ -1,0 +1,291 @@
+// What happens to a job: frames, ends of processes, signals, and how the verdict falls.
+#include "launch/job.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "base/clock.h"
+#include "launch/describe.h"
+
+namespace sterna::launch {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kGraceNs = kSecond;           // From SIGTERM to SIGKILL.
+constexpr std::uint64_t kGiveUpNs = 4 * kSecond;      // From SIGTERM: leave, whatever is left.
+constexpr std::uint64_t kOutputGraceNs = kSecond;     // For pipes that somebody else holds open.
+constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+constexpr int kTimeoutExitCode = 124;  // As timeout(1).
+
+}  // namespace
+
+Job::Job(Loop& loop, LineOutput& output, JobPlan plan)
+    : loop_{loop}, output_{output}, plan_{std::move(plan)} {
+  nodes_.resize(plan_.job.map.node_count);
+  ranks_.resize(plan_.job.map.rank_count);
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    ranks_[rank].node = plan_.job.map.node_of_rank[rank];
+  }
+  for (std::size_t crew = 0; crew < plan_.crews.size(); ++crew) {
+    for (const ProcessOrder& order : plan_.crews[crew].processes) {
+      nodes_[order.node].crew = crew;
+    }
+  }
+  loop_.on_signals(*this);
+}
+
+void Job::add_crew(std::unique_ptr<Crew> crew) { crews_.push_back(std::move(crew)); }
+
+Result<> Job::start() {
+  start_ns_ = now_ns();
+  for (const std::unique_ptr<Crew>& crew : crews_) {
+    if (Result<> started = crew->start(); !started) {
+      return started;
+    }
+  }
+  return Done{};
+}
+
+int Job::run(FunctionRef<void()> each_turn) {
+  while (!is_over()) {
+    each_turn();
+    for (const std::unique_ptr<Crew>& crew : crews_) {
+      crew->let_output_flow(!output_.is_full());
+    }
+    loop_.run_once(next_deadline_ns());
+    if (plan_.options.timeout_ns != 0 && now_ns() >= start_ns_ + plan_.options.timeout_ns) {
+      fail(kTimeoutExitCode, fmt::format("the job has not ended within {} s (--timeout)",
+                                         plan_.options.timeout_ns / kSecond));
+    }
+    step_ending();
+  }
+  for (const std::unique_ptr<Crew>& crew : crews_) {
+    crew->close();
+  }
+  output_.finish();
+  // A slow reader gets all of a good job's output; a failed job does not wait for ever.
+  const std::uint64_t deadline_ns = has_failed_ ? now_ns() + kSecond : kNever;
+  while (!output_.is_drained() && now_ns() < deadline_ns && signals_ < 2) {
+    loop_.run_once(deadline_ns);
+  }
+  return exit_code_;
+}
+
+bool Job::is_over() const {
+  if (ended_nodes_ < nodes_.size()) {
+    return ending_since_ns_ != 0 && now_ns() > ending_since_ns_ + kGiveUpNs;
+  }
+  bool is_quiet = true;
+  for (const std::unique_ptr<Crew>& crew : crews_) {
+    is_quiet = is_quiet && crew->is_over();
+  }
+  return is_quiet || (!output_.is_full() && now_ns() > ending_since_ns_ + kOutputGraceNs);
+}
+
+std::uint64_t Job::next_deadline_ns() const {
+  if (is_ending_) {
+    return now_ns() + 50'000'000;
+  }
+  return plan_.options.timeout_ns != 0 ? start_ns_ + plan_.options.timeout_ns : kNever;
+}
+
+void Job::step_ending() {
+  if (!is_ending_ && ended_nodes_ == nodes_.size()) {
+    is_ending_ = true;
+    ending_since_ns_ = now_ns();
+  }
+  if (has_failed_ && !is_killed_ && now_ns() > ending_since_ns_ + kGraceNs) {
+    is_killed_ = true;
+    for (const std::unique_ptr<Crew>& crew : crews_) {
+      crew->signal(SIGKILL);
+    }
+  }
+}
+
+void Job::fail(int exit_code, const std::string& text) {
+  if (has_failed_) {
+    return;
+  }
+  has_failed_ = true;
+  if (exit_code_ == 0) {
+    exit_code_ = exit_code;
+  }
+  output_.add_message(plan_.options.command_name + ": " + text);
+  is_ending_ = true;
+  ending_since_ns_ = now_ns();
+  for (const std::unique_ptr<Crew>& crew : crews_) {
+    crew->signal(SIGTERM);
+  }
+}
+
+void Job::warn(const std::string& text) {
+  output_.add_message(plan_.options.command_name + ": warning: " + text);
+}
+
+void Job::on_signal(int signal) {
+  ++signals_;
+  fail(128 + signal, signal == SIGINT ? "interrupted; the job ends"
+                                      : fmt::format("received {}; the job ends",
+                                                    signal_text(signal)));
+  if (signals_ > 1) {
+    is_killed_ = true;
+    for (const std::unique_ptr<Crew>& crew : crews_) {
+      crew->signal(SIGKILL);
+    }
+  }
+}
+
+void Job::broadcast(const Frame& frame, std::uint32_t but_node) {
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    if (node != but_node && nodes_[node].state == NodeRecord::State::member) {
+      crews_[nodes_[node].crew]->send(node, frame);
+    }
+  }
+}
+
+void Job::ask_status() {
+  if (in_nodes()) {
+    broadcast(runtime::encode_empty(FrameKind::ask_status), kNobody);
+  }
+}
+
+bool Job::order_move(std::uint32_t rank, std::uint32_t node) {
+  if (!in_nodes() || rank >= ranks_.size() || node >= nodes_.size() ||
+      nodes_[node].state != NodeRecord::State::member || ranks_[rank].is_ended) {
+    return false;
+  }
+  const std::uint32_t from = ranks_[rank].node;
+  crews_[nodes_[from].crew]->send(from, runtime::encode(runtime::MoveOrder{rank, node}));
+  return true;
+}
+
+void Job::give_input(std::span<const std::byte> bytes) {
+  crews_[nodes_[plan_.job.map.node_of_rank[0]].crew]->give_input(bytes);
+}
+
+std::size_t Job::input_bytes_waiting() const {
+  return crews_[nodes_[plan_.job.map.node_of_rank[0]].crew]->input_bytes_waiting();
+}
+
+std::string Job::where(std::uint32_t node) const {
+  return fmt::format("node {}, host {}, process {}", node, plan_.job.map.host_of_node[node],
+                     nodes_[node].pid);
+}
+
+std::string Job::who(std::uint32_t rank) const {
+  return fmt::format("rank {} ({})", rank, where(ranks_[rank].node));
+}
+
+void Job::on_started(std::uint32_t node, std::uint32_t pid) {
+  nodes_[node].state = NodeRecord::State::started;
+  nodes_[node].pid = pid;
+}
+
+void Job::on_start_failed(std::uint32_t node, std::string_view text) {
+  fail(127, fmt::format("node {} on host {}: {}", node, plan_.job.map.host_of_node[node], text));
+}
+
+void Job::on_crew_lost(std::string_view host, std::string_view text) {
+  fail(255, fmt::format("host {}: {}", host, text));
+}
+
+void Job::on_output(std::uint32_t node, OutputStream stream, std::span<const std::byte> bytes) {
+  if (!in_nodes()) {
+    output_.add(node, stream, bytes);
+  } else {
+    output_.add_plain(node, stream, bytes);  // The runtime's own words; no rank's.
+  }
+}
+
+void Job::on_process_end(std::uint32_t node, const ProcessEnd& end) {
+  NodeRecord& record = nodes_[node];
+  if (record.state == NodeRecord::State::ended) {
+    return;
+  }
+  const bool was_member = record.state == NodeRecord::State::member;
+  record.state = NodeRecord::State::ended;
+  record.end = end;
+  ++ended_nodes_;
+  if (was_member && !is_ending_) {
+    broadcast(runtime::encode_index(FrameKind::peer_lost, node), node);
+  }
+  judge_node_end(node);
+}
+
+void Job::end_rank(std::uint32_t rank, int exit_code) {
+  RankRecord& record = ranks_[rank];
+  if (!record.is_ended) {
+    record.is_ended = true;
+    record.exit_code = exit_code;
+    ++ended_ranks_;
+  }
+}
+
+/// Process mode: the rank has ended with its process. Node mode: the node is lost, or has done.
+void Job::judge_node_end(std::uint32_t node) {
+  const NodeRecord& record = nodes_[node];
+  std::string hosted;
+  std::uint32_t hosted_count = 0;
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (ranks_[rank].node == node && !ranks_[rank].is_ended) {
+      hosted += (hosted_count < 8 ? (hosted_count == 0 ? "" : ", ") + std::to_string(rank)
+                                  : (hosted_count == 8 ? ", ..." : ""));
+      ++hosted_count;
+    }
+  }
+  if (!in_nodes() && record.end.signal == 0) {
+    judge_rank_end(node, record.end.exit_code);
+    return;
+  }
+  const int exit_code = record.end.signal != 0 ? 128 + record.end.signal : record.end.exit_code;
+  const std::string how = record.end.signal != 0
+                              ? "was ended by " + signal_text(record.end.signal)
+                              : fmt::format("exited with code {}", record.end.exit_code);
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (ranks_[rank].node == node) {
+      end_rank(rank, exit_code);
+    }
+  }
+  if (!record.crash.empty()) {
+    fail(exit_code != 0 ? exit_code : 1, record.crash);
+  } else if (!in_nodes()) {
+    fail(exit_code, fmt::format("{} {}", who(node), how));
+  } else if (hosted_count > 0) {
+    fail(exit_code != 0 ? exit_code : 1,
+         fmt::format("the process of {} {}; {} {} on it", where(node), how,
+                     hosted_count == 1 ? "rank" : "ranks", hosted));
+  } else if (exit_code != 0 && !is_ending_) {
+    warn(fmt::format("the process of {} {}; no rank was on it, the job goes on", where(node),
+                     how));
+  }
+}
+
+/// An end without a signal.
+void Job::judge_rank_end(std::uint32_t rank, int exit_code) {
+  end_rank(rank, exit_code);
+  const RankRecord& record = ranks_[rank];
+  const bool others_run = ended_ranks_ < ranks_.size();
+  std::size_t initialized = 0;
+  for (const RankRecord& other : ranks_) {
+    initialized += other.is_initialized ? 1 : 0;
+  }
+  const bool others_use_mpi = initialized > (record.is_initialized ? 1u : 0u) ||
+                              (!in_nodes() && members_ > 0 && !record.is_initialized);
+  if (record.is_initialized && !record.is_finalized && (exit_code != 0 || others_run)) {
+    fail(exit_code != 0 ? exit_code : 1,
+         fmt::format("{} exited with code {} before MPI_Finalize", who(rank), exit_code));
+  } else if (!record.is_initialized && others_use_mpi && others_run) {
+    fail(exit_code != 0 ? exit_code : 1,
+         fmt::format("{} exited with code {} without MPI_Init, and others wait for it", who(rank),
+                     exit_code));
+  } else if (exit_code != 0 && exit_code_ == 0) {
+    exit_code_ = exit_code;  // The others may go on: they do not need it.
+  }
+  if (in_nodes() && ended_ranks_ == ranks_.size()) {
+    broadcast(runtime::encode_empty(FrameKind::stop), kNobody);
+  }
+}
+
+}  // namespace sterna::launch

@@ -1,0 +1,118 @@
+// Puts a job together, lets it run, reports, and leaves nothing behind.
+#include "launch/run.h"
+
+#include <csignal>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "launch/describe.h"
+#include "launch/input_relay.h"
+#include "launch/job.h"
+#include "launch/local_crew.h"
+
+namespace sterna::launch {
+namespace {
+
+constexpr std::uint64_t kReapNs = 1'000'000'000;
+
+/// Descriptors 0 to 2 exist from now on, so that none of ours takes their numbers.
+void open_standard_descriptors() {
+  int fd = 0;
+  do {
+    fd = ::open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= 2);
+  ::close(fd);
+}
+
+/// Waits for the killed rest: the guardian, and orphans of ranks, which are ours as the subreaper.
+void reap_all() {
+  const std::uint64_t deadline_ns = now_ns() + kReapNs;
+  while (now_ns() < deadline_ns) {
+    const pid_t pid = ::waitpid(-1, nullptr, WNOHANG);
+    if (pid < 0) {
+      return;
+    }
+    if (pid == 0) {
+      // An orphan that had left its process group is still to be found.
+      if (std::unique_ptr<std::FILE, decltype(&std::fclose)> children{
+              std::fopen(fmt::format("/proc/self/task/{}/children", ::getpid()).c_str(), "r"),
+              &std::fclose};
+          children != nullptr) {
+        for (int child = 0; std::fscanf(children.get(), "%d", &child) == 1;) {
+          ::kill(child, SIGKILL);
+        }
+      }
+      ::usleep(1000);
+    }
+  }
+}
+
+void say_plan(const JobPlan& plan) {
+  for (const CrewOrder& crew : plan.crews) {
+    fmt::print(stderr, "{}: host {}: {} process{}\n", plan.options.command_name, crew.host,
+               crew.processes.size(), crew.processes.size() == 1 ? "" : "es");
+  }
+}
+
+}  // namespace
+
+void print_error(const std::string& command, const std::string& text) {
+  fmt::print(stderr, "{}: {}\n", command, text);
+}
+
+int run_job(RunOptions options) {
+  const std::string command = options.command_name;
+  open_standard_descriptors();
+  Result<JobPlan> plan = make_plan(std::move(options));
+  if (!plan) {
+    print_error(command, plan.error().text);
+    return plan.error().code == Errc::unreachable ? 127 : kUsageExitCode;
+  }
+  Result<Loop> opened = Loop::open();
+  if (!opened) {
+    print_error(command, opened.error().text);
+    return 1;
+  }
+  Loop loop = std::move(opened.value());
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (plan.value().options.verbose) {
+    say_plan(plan.value());
+  }
+  int exit_code = 0;
+  {
+    const RunOptions& wanted = plan.value().options;
+    LineOutput output{loop, {.tag_lines = wanted.tag_output,
+                             .pass_through = plan.value().job.map.rank_count == 1}};
+    const std::vector<CrewOrder> crews = plan.value().crews;
+    Job job{loop, output, std::move(plan.value())};
+    bool relays_input = input_is_terminal();
+    for (const CrewOrder& crew : crews) {
+      job.add_crew(std::make_unique<LocalCrew>(
+          loop, job, crew, LocalCrew::Options{.input_fd = relays_input ? -1 : 0}));
+    }
+    if (Result<> started = job.start(); !started) {
+      job.fail(1, started.error().text);
+    }
+    std::optional<InputRelay> relay;
+    if (relays_input) {
+      relay.emplace(loop, job);
+    }
+    exit_code = job.run([&] {
+      if (relay) {
+        relay->step();
+      }
+    });
+  }
+  reap_all();
+  return exit_code;
+}
+
+}  // namespace sterna::launch

@@ -1,0 +1,174 @@
+// fork and exec, the guardian, and where programs are.
+#include "launch/spawn.h"
+
+#include <csignal>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "launch/loop.h"
+
+namespace sterna::launch {
+namespace {
+
+rlimit& old_limit() noexcept {
+  static constinit rlimit limit{};  // Set once, before the first child.
+  return limit;
+}
+
+enum class Step : int { directory, program };
+
+struct Failure {
+  Step step;
+  int number;
+};
+
+std::vector<char*> pointers_to(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) {
+    pointers.push_back(const_cast<char*>(word.c_str()));
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// In the child: does all there is to do before exec. Async-signal-safe.
+[[noreturn]] void become(const SpawnOptions& options, char* const* arguments,
+                         char* const* environment, pid_t parent, int failure_fd) noexcept {
+  Loop::restore_signals();
+  ::setpgid(0, options.group);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) {
+    ::_exit(127);  // The launcher ended before the line above.
+  }
+  const int input = options.input_fd >= 0 ? options.input_fd : ::open("/dev/null", O_RDONLY);
+  ::dup2(input, 0);
+  ::dup2(options.output_fd, 1);
+  ::dup2(options.error_fd, 2);
+  for (const int fd : options.inherited_fds) {
+    ::fcntl(fd, F_SETFD, 0);
+  }
+  if (old_limit().rlim_cur != 0) {
+    ::setrlimit(RLIMIT_NOFILE, &old_limit());
+  }
+  Failure failure{Step::program, 0};
+  if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) {
+    failure = {Step::directory, last_error_number()};
+  } else {
+    ::execvpe(arguments[0], arguments, environment);
+    failure.number = last_error_number();
+  }
+  static_cast<void>(!::write(failure_fd, &failure, sizeof failure));
+  ::_exit(failure.number == ENOENT ? 127 : 126);
+}
+
+}  // namespace
+
+Result<pid_t> spawn(const SpawnOptions& options) {
+  const std::vector<char*> arguments = pointers_to(*options.arguments);
+  const std::vector<char*> environment = pointers_to(*options.environment);
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return system_error("cannot start a process (pipe)", last_error_number());
+  }
+  FileDescriptor failure_reader{ends[0]};
+  FileDescriptor failure_writer{ends[1]};
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    become(options, arguments.data(), environment.data(), parent, failure_writer.get());
+  }
+  if (pid < 0) {
+    return system_error("cannot start a process (fork)", last_error_number());
+  }
+  failure_writer = FileDescriptor{};
+  Failure failure{};
+  const long count = system_call(
+      [&] { return ::read(failure_reader.get(), &failure, sizeof failure); });
+  if (count == static_cast<long>(sizeof failure)) {
+    return system_error(failure.step == Step::directory
+                            ? "cannot change to the folder " + options.directory
+                            : "cannot run " + options.arguments->front(),
+                        failure.number);
+  }
+  return pid;
+}
+
+Result<Guardian> Guardian::start() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return system_error("cannot start the guardian (pipe)", last_error_number());
+  }
+  FileDescriptor reader{ends[0]};
+  FileDescriptor writer{ends[1]};
+  const pid_t pid = ::fork();
+  if (pid < 0) {
+    return system_error("cannot start the guardian (fork)", last_error_number());
+  }
+  if (pid == 0) {
+    // The handled signals are blocked (Loop), and it must hold no output of ours open.
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_NAME, "sterna-guard");
+    const int nothing = ::open("/dev/null", O_RDWR);
+    for (int fd = 0; fd <= 2; ++fd) {
+      ::dup2(nothing, fd);
+    }
+    ::close(writer.get());
+    char byte = 0;
+    static_cast<void>(system_call([&] { return ::read(reader.get(), &byte, 1); }));
+    ::kill(0, SIGKILL);
+    ::_exit(0);
+  }
+  ::setpgid(pid, pid);
+  return Guardian{pid, std::move(writer)};
+}
+
+void Guardian::signal_group(int number) const noexcept { ::kill(-group_, number); }
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && old_limit().rlim_cur == 0) {
+    old_limit() = limit;
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
+
+std::string find_program(const std::string& program, std::string_view path) {
+  const auto is_program = [](const std::string& file) {
+    struct stat status {};
+    return ::stat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+           ::access(file.c_str(), X_OK) == 0;
+  };
+  if (program.find('/') != std::string::npos) {
+    return is_program(program) ? program : std::string{};
+  }
+  while (!path.empty()) {
+    const std::string_view folder = path.substr(0, path.find(':'));
+    path.remove_prefix(std::min(path.size(), folder.size() + 1));
+    const std::string file = (folder.empty() ? "." : std::string{folder}) + "/" + program;
+    if (is_program(file)) {
+      return file;
+    }
+  }
+  return {};
+}
+
+std::string own_path() {
+  std::array<char, 4096> path{};
+  const long count =
+      system_call([&] { return ::readlink("/proc/self/exe", path.data(), path.size()); });
+  return count > 0 ? std::string{path.data(), static_cast<std::size_t>(count)} : "sterna";
+}
+
+std::string own_folder() {
+  const std::string path = own_path();
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+}  // namespace sterna::launch

@@ -1,0 +1,52 @@
+// The executable `sterna`, which is also mpiexec and mpirun by its name.
+#include <cstdio>
+#include <fmt/format.h>
+#include <string_view>
+
+#include "launch/command_line.h"
+#include "tools/cli/command.h"
+
+namespace {
+
+void print_help(std::FILE* to) {
+  fmt::print(to, "Usage: sterna COMMAND [OPTIONS]\n\n"
+                 "Runs parallel programs whose threads can move between processes.\n\n"
+                 "Commands:\n");
+  for (const sterna::cli::Command& command : sterna::cli::commands()) {
+    if (!command.summary.empty()) {
+      fmt::print(to, "  {:<10} {}\n", command.name, command.summary);
+    }
+  }
+  fmt::print(to, "\nsterna COMMAND --help says more; sterna --version says which one this is.\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view path = argc > 0 ? argv[0] : "sterna";
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::span<char* const> words{argv, static_cast<std::size_t>(argc)};
+  if (name.starts_with("mpi")) {
+    return sterna::launch::mpiexec_command(name.data(), words.subspan(1));
+  }
+  if (argc < 2) {
+    print_help(stderr);
+    return 2;
+  }
+  const std::string_view command_name = argv[1];
+  if (command_name == "--help" || command_name == "-h" || command_name == "help") {
+    print_help(stdout);
+    return 0;
+  }
+  if (command_name == "--version") {
+    fmt::print("sterna {}\n", STERNA_VERSION);
+    return 0;
+  }
+  for (const sterna::cli::Command& command : sterna::cli::commands()) {
+    if (command.name == command_name) {
+      return command.run(words.subspan(2));
+    }
+  }
+  fmt::print(stderr, "sterna: unknown command '{}'; sterna --help lists them\n", command_name);
+  return 2;
+}

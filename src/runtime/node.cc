@@ -1,0 +1,202 @@
+// Opening a node and creating its ranks. What happens while it runs is in node_events.cc.
+#include "runtime/node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "base/wire.h"
+#include "runtime/mover.h"
+#include "runtime/node_of_process.h"
+#include "runtime/settings.h"
+#include "topology/topology.h"
+
+namespace sterna::runtime {
+namespace {
+
+// Constant while ranks run; see node_of_process.h.
+constinit Node* the_node = nullptr;
+
+/// Which processors this node has: its share among the nodes of its host.
+Result<std::vector<std::uint32_t>> processors_of(const ControlClient& control) {
+  Result<std::unique_ptr<topology::Topology>> machine = topology::Topology::flat();
+  if (!machine) {
+    return machine.error();
+  }
+  const std::vector<std::uint32_t>& nodes = control.host().nodes;
+  const auto here = std::ranges::find(nodes, control.job().node_index);
+  topology::Share share;
+  if (here != nodes.end()) {
+    share = {.node_index = static_cast<std::uint32_t>(here - nodes.begin()),
+             .node_count = static_cast<std::uint32_t>(nodes.size())};
+  }
+  std::vector<std::uint32_t> processors;
+  for (const topology::Place* place : machine.value()->share(share)) {
+    processors.push_back(place->os_index);
+  }
+  return processors;
+}
+
+}  // namespace
+
+Node* node_of_process() noexcept { return the_node; }
+
+Result<std::unique_ptr<Node>> Node::open(std::unique_ptr<ControlClient> control,
+                                         RankRunner& runner) {
+  std::unique_ptr<Node> node{new Node{runner}};
+  ControlEvents* events = node.get();
+  Result<std::unique_ptr<Runtime>> runtime =
+      Runtime::open({.control = std::move(control), .events = events});
+  if (!runtime) {
+    return runtime.error();
+  }
+  node->runtime_ = std::move(runtime.value());
+  if (Result<> opened = node->open_memory_and_team(); !opened) {
+    return opened.error();
+  }
+  if (Result<> opened = runner.open(); !opened) {
+    return opened.error();
+  }
+  if (Result<> opened = node->open_mobility(); !opened) {
+    return opened.error();
+  }
+  the_node = node.get();
+  set_mover(move_rank);
+  threads::install_crash_handler(on_crash);
+  return node;
+}
+
+Result<> Node::open_memory_and_team() {
+  const net::JobMap& job = runtime_->job();
+  leases_ = std::make_unique<Leases>(job.node_index, job.node_count);
+  Result<std::unique_ptr<memory::IsoSpace>> space =
+      memory::IsoSpace::open({.node_index = job.node_index,
+                              .node_count = job.node_count,
+                              .rank_count = job.rank_count,
+                              .leases = leases_.get()});
+  if (!space) {
+    return space.error();
+  }
+  space_ = std::move(space.value());
+  Result<std::vector<std::uint32_t>> processors = processors_of(runtime_->control());
+  if (!processors) {
+    return processors.error();
+  }
+  const bool is_oversubscribed = runtime_->progress().options().is_oversubscribed;
+  threads::TeamOptions options;
+  options.worker_count = static_cast<std::uint32_t>(processors.value().size());
+  options.processors = processors.value();
+  options.main_is_worker = true;
+  options.spin_ns = is_oversubscribed ? 0 : runtime_->progress().options().spin_ns;
+  options.idle_hook = &runtime_->progress();
+  options.iso_space = space_.get();
+  Result<std::unique_ptr<threads::Team>> team = threads::Team::open(options);
+  if (!team) {
+    return team.error();
+  }
+  team_ = std::move(team.value());
+  return Done{};
+}
+
+Result<> Node::open_mobility() {
+  rpc_ = std::make_unique<rpc::Rpc>(rpc::RpcOptions{.transport = &runtime_->transport(),
+                                                    .progress = &runtime_->progress(),
+                                                    .team = team_.get(),
+                                                    .log = &runtime_->log()});
+  leases_->connect(*rpc_);
+  migration::MigratorOptions options;
+  options.space = space_.get();
+  options.team = team_.get();
+  options.transport = &runtime_->transport();
+  options.progress = &runtime_->progress();
+  options.rpc = rpc_.get();
+  options.host = this;
+  options.residents = &residents_;
+  options.log = &runtime_->log();
+  options.fingerprint = runner_.fingerprint();
+  options.fault_step = runtime_->settings().text(kFault);
+  migrator_ = std::make_unique<migration::Migrator>(std::move(options));
+  const Settings& settings = runtime_->settings();
+  balancer_ = std::make_unique<balance::Actor>(balance::ActorOptions{
+      .policy = balance::find_policy(settings.text(kBalance)),
+      .interval_ns = static_cast<std::uint64_t>(settings.number(kBalanceInterval)),
+      .transport = &runtime_->transport(),
+      .progress = &runtime_->progress(),
+      .rpc = rpc_.get(),
+      .team = team_.get(),
+      .residents = &residents_,
+      .migrator = migrator_.get(),
+      .log = &runtime_->log()});
+  return compare_fingerprints();
+}
+
+// A job that cannot migrate says so at once, and runs on without.
+Result<> Node::compare_fingerprints() {
+  std::vector<std::byte> mine;
+  wire::Writer writer{mine, 8};
+  writer.u64(runner_.fingerprint());
+  Result<std::vector<std::vector<std::byte>>> all = runtime_->control().exchange(mine);
+  if (!all) {
+    return all.error();
+  }
+  const Logger log{runtime_->log(), "node"};
+  for (std::uint32_t node = 0; node < all.value().size(); ++node) {
+    if (all.value()[node] == mine || node == runtime_->job().node_index) {
+      continue;
+    }
+    log.warn("ranks cannot move between nodes {} and {}: they do not have the same binaries at the "
+             "same addresses. Here: {}",
+             runtime_->job().node_index, node, runner_.describe());
+    break;
+  }
+  return Done{};
+}
+
+Result<> Node::create_ranks() {
+  const std::vector<std::uint32_t>& node_of_rank = runtime_->job().node_of_rank;
+  for (std::uint32_t rank = 0; rank < node_of_rank.size(); ++rank) {
+    if (node_of_rank[rank] != runtime_->job().node_index) {
+      continue;
+    }
+    if (Result<> created = create_rank(rank); !created) {
+      return created;
+    }
+  }
+  return balancer_->start();
+}
+
+Result<> Node::create_rank(std::uint32_t rank) {
+  const Settings& settings = runtime_->settings();
+  memory::RankOptions options;
+  options.stack_bytes = static_cast<std::size_t>(settings.number(kStackSize));
+  Result<memory::RankSlot*> mapped = space_->map_rank(rank, options);
+  if (!mapped) {
+    return mapped.error();
+  }
+  memory::RankSlot& slot = *mapped.value();
+  if (Result<> created = runner_.create(slot); !created) {
+    return created;
+  }
+  void* place = slot.system_heap->allocate(sizeof(RankContext));
+  if (place == nullptr) {
+    return Error{Errc::out_of_memory, fmt::format("rank {}: its system heap is full", rank)};
+  }
+  auto* context = new (place) RankContext{};
+  if (Result<> started = runtime_->start_rank(*context, rank, *slot.system_heap, &slot); !started) {
+    return started;
+  }
+  const std::string name = fmt::format("rank {}", rank);
+  const std::uintptr_t descriptor = memory::descriptor_address(slot.stack.base);
+  slot.thread = team_->adopt(
+      {.base = reinterpret_cast<std::byte*>(slot.stack.base),
+       .bytes = descriptor - slot.stack.base,
+       .descriptor = reinterpret_cast<threads::Thread*>(descriptor)},
+      {.name = name.c_str(), .detached = true, .accounted = true, .owner = context},
+      runner_.entry(), &slot);
+  residents_.add(slot);
+  team_->start(*slot.thread);
+  return Done{};
+}
+
+}  // namespace sterna::runtime

@@ -1,0 +1,156 @@
+// A node while it runs: ranks that end, move and crash, what the launcher says, what it is told.
+#include <csignal>
+
+#include "base/clock.h"
+#include "net/endpoint.h"
+#include "runtime/node.h"
+#include "runtime/node_of_process.h"
+#include "runtime/safe_point.h"
+#include "threads/this_thread.h"
+
+namespace sterna::runtime {
+
+void Node::run() noexcept {
+  team_->run();
+  report(true);
+}
+
+void Node::end_rank(memory::RankSlot& slot, int exit_code) noexcept {
+  runtime_->control().report_ended({.rank = slot.rank, .exit_code = exit_code});
+  balancer_->rank_ended(slot.rank);
+  residents_.remove(slot.rank);
+  {
+    RankStatus status;
+    status.rank = slot.rank;
+    status.state = "ended";
+    status.cpu_ns = threads::processor_ns(*slot.thread);
+    status.moves = static_cast<std::uint32_t>(slot.moves.load(std::memory_order_relaxed));
+    const SpinGuard guard{report_lock_};
+    ended_.push_back(std::move(status));
+  }
+  runtime_->transport().remove(slot.rank);
+  threads::freeze(after_end, &slot);
+  __builtin_unreachable();
+}
+
+// Off the stack of the rank, which is unmapped here.
+void Node::after_end(threads::Thread& thread, void* argument) noexcept {
+  auto& slot = *static_cast<memory::RankSlot*>(argument);
+  Node& node = *node_of_process();
+  node.team_->forget(thread);
+  node.runner_.forget(slot);
+  node.space_->unmap_rank(slot.rank);
+}
+
+void Node::kill_rank(memory::RankSlot& slot, int signal) noexcept {
+  runtime_->control().report_crash(
+      {.rank = slot.rank, .signal = signal, .thread = "main", .text = {}});
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+  ::_exit(128 + signal);
+}
+
+void Node::balance_point(RankContext& rank) noexcept {
+  balancer_->point(*rank.slot);
+  safe_point(rank);
+}
+
+void Node::move_rank(RankContext& rank, std::uint32_t to_node) noexcept {
+  Node* node = node_of_process();
+  node->migrator_->move_self(*rank.slot, to_node);
+}
+
+void Node::on_crash(const threads::CrashInfo& crash) noexcept {
+  RankCrash report;
+  report.signal = crash.signal;
+  report.address = crash.address;
+  if (const memory::RankSlot* slot = memory::rank_slot_of(crash.thread); slot != nullptr) {
+    report.rank = slot->rank;
+  }
+  if (crash.thread != nullptr) {
+    report.thread = crash.thread->name;
+  }
+  node_of_process()->runtime_->control().report_crash(report);
+}
+
+void Node::on_peer_lost(std::uint32_t node) noexcept {
+  rpc_->lose_peer(node);
+  migrator_->lose_peer(node);
+  balancer_->lose_peer(node);
+}
+
+void Node::on_status_wanted() noexcept { report(false); }
+
+void Node::report(bool is_final) noexcept {
+  NodeStatus status;
+  status.node = runtime_->job().node_index;
+  status.workers = team_->worker_count();
+  status.is_final = is_final;
+  for (std::uint32_t i = 0; i < team_->worker_count(); ++i) {
+    status.cpu_ns += team_->busy_ns(i);
+  }
+  const migration::MigratorStatistics moves = migrator_->statistics();
+  status.arrived = moves.arrived;
+  status.left = moves.left;
+  residents_.for_each([&](memory::RankSlot& slot) {
+    RankStatus& rank = status.ranks.emplace_back();
+    rank.rank = slot.rank;
+    rank.state = "running";
+    rank.cpu_ns = threads::processor_ns(*slot.thread);
+    rank.moves = static_cast<std::uint32_t>(slot.moves.load(std::memory_order_relaxed));
+    rank.messages = slot.messages.load(std::memory_order_relaxed);
+  });
+  {
+    const SpinGuard guard{report_lock_};
+    for (RankStatus& rank : status.ranks) {
+      if (const auto why = last_refusal_.find(rank.rank); why != last_refusal_.end()) {
+        rank.refusal = why->second;
+      }
+    }
+    status.ranks.insert(status.ranks.end(), ended_.begin(), ended_.end());
+    status.refusals.assign(refusals_.begin(), refusals_.end());
+  }
+  runtime_->control().report_status(status);
+}
+
+void Node::on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept {
+  if (!migrator_->ask(rank, node)) {
+    Logger{runtime_->log(), "node"}.warn("rank {} is not here and cannot be moved from here", rank);
+  }
+}
+
+void Node::on_stop() noexcept {
+  balancer_->stop();
+  team_->stop();
+}
+
+std::string Node::describe_blockers(memory::RankSlot& slot) noexcept {
+  return runner_.describe_blockers(slot);
+}
+
+void Node::for_each_image_extent(memory::RankSlot& slot,
+                                 FunctionRef<void(std::span<std::byte>)> visit) noexcept {
+  runner_.for_each_image_extent(slot, visit);
+}
+
+Result<> Node::arrive(memory::RankSlot& slot) noexcept {
+  auto* context = static_cast<RankContext*>(slot.context);
+  context->runtime = runtime_.get();
+  context->transport = &runtime_->transport();
+  context->progress = &runtime_->progress();
+  return runner_.arrive(slot);
+}
+
+void Node::moved_in(std::uint32_t rank) noexcept { runtime_->control().report_arrived(rank); }
+
+void Node::moved_out(std::uint32_t rank, std::uint32_t node) noexcept {
+  Logger{runtime_->log(), "node"}.debug("rank {} has left for node {}", rank, node);
+}
+
+void Node::stayed(std::uint32_t rank, std::uint32_t, const std::string& reason) noexcept {
+  const SpinGuard guard{report_lock_};
+  ++refusals_[reason];
+  last_refusal_[rank] = reason;
+}
+
+}  // namespace sterna::runtime

@@ -1,0 +1,41 @@
+// What a node needs of the layer that runs programs as ranks (program/): an interface owned here.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "memory/rank_slot.h"
+#include "threads/thread.h"
+
+namespace sterna::runtime {
+
+/// One a node. Calls come on the worker's thread pointer.
+class RankRunner {
+ public:
+  /// Reads the program, once, before the first create().
+  virtual Result<> open() noexcept = 0;
+  /// Fills a mapped slot so that entry(&slot) starts the program as this rank.
+  virtual Result<> create(memory::RankSlot& slot) noexcept = 0;
+  [[nodiscard]] virtual threads::Entry entry() const noexcept = 0;
+  /// The slot of a rank that ended here is about to be unmapped.
+  virtual void forget(memory::RankSlot& slot) noexcept = 0;
+
+  /// Equal on two nodes exactly when a rank can move between them; 0: no rank can move from here.
+  [[nodiscard]] virtual std::uint64_t fingerprint() const noexcept = 0;
+  /// What differs or why nothing moves, in lines, for the log.
+  [[nodiscard]] virtual std::string describe() const = 0;
+
+  /// See migration/rank_host.h.
+  virtual std::string describe_blockers(memory::RankSlot& slot) noexcept = 0;
+  virtual void for_each_image_extent(memory::RankSlot& slot,
+                                     FunctionRef<void(std::span<std::byte>)> visit) noexcept = 0;
+  virtual Result<> arrive(memory::RankSlot& slot) noexcept = 0;
+
+ protected:
+  ~RankRunner() = default;
+};
+
+}  // namespace sterna::runtime

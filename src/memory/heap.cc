@@ -124,7 +124,7 @@ Run* Heap::checked_run(std::uintptr_t address) noexcept {
           "a block is freed by the address that the heap gave");
   } else {
     check(run->magic == kSpanMagic,
-          "a freed address is a block of the heap, and nothing was written before or beyond blocks");
+          "a freed address is a block of the heap, and nothing was written beyond blocks");
   }
   return run;
 }

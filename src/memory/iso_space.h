@@ -49,7 +49,7 @@ struct IsoOptions {
   std::uint32_t node_count = 1;
   std::uint32_t rank_count = 1;       // Of the job: decides the size of rank slots.
   LeaseSource* leases = nullptr;      // Null: a node lives with the range it starts with.
-  std::size_t stack_keep_bytes = 256 << 20;  // Free slots up to this keep their memory warm.
+  bool is_rank_memory_shared = true;  // By memfd: a rank can move without a copy. Else anonymous.
 };
 
 struct IsoCounters {
@@ -94,7 +94,8 @@ class IsoSpace {
   /// Memory for the loader, writable, zero, at the start of the images region; again with more
   /// bytes it grows. Part of the rank's backing memory. The loader may map file pages over it.
   [[nodiscard]] Result<std::span<std::byte>> map_images(std::uint32_t rank, std::size_t bytes);
-  /// What backs the slot: byte i of the slot is byte i of this file. -1: rank not here.
+  /// What backs the slot: byte i of the slot is byte i of this file. -1: the rank is not here, or
+  /// its memory is anonymous.
   [[nodiscard]] int rank_memory_fd(std::uint32_t rank) noexcept;
   [[nodiscard]] bool has_rank(std::uint32_t rank) noexcept;
 
@@ -108,10 +109,18 @@ class IsoSpace {
   explicit IsoSpace(const IsoOptions& options);
 
   const IsoOptions options_;
-  std::size_t range_bytes_ = 0;  // Of a lease, where the class allows it. Constant after open.
+  [[nodiscard]] Result<std::uintptr_t> map_stacks(std::uint32_t stack_class);
+  [[nodiscard]] std::uintptr_t pop_free(std::uint32_t stack_class, bool* is_fresh) noexcept;
+  void unmap_stacks() noexcept;
+  [[nodiscard]] IsoCounters stack_counters() noexcept;
+  [[nodiscard]] Result<> lease_range(std::uint32_t stack_class);
+  [[nodiscard]] Result<> map_rank_memory(const RankShape& shape, FileDescriptor file);
+  [[nodiscard]] RankMemory* find_rank(std::uint32_t rank) noexcept;
+
   std::unique_ptr<StackClass[]> classes_;  // Each guards itself.
   SpinLock ranks_lock_;
-  std::vector<RankMemory> ranks_ STERNA_GUARDED_BY(ranks_lock_);
+  // By rank; null: not here. The objects do not move.
+  std::vector<std::unique_ptr<RankMemory>> ranks_ STERNA_GUARDED_BY(ranks_lock_);
 };
 
 }  // namespace sterna::memory

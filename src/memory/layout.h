@@ -48,7 +48,7 @@ inline constexpr std::size_t kColourBytes = 64;
 /// The largest power of two such that `rank_count` slots fit, within 1 GiB and 1 TiB.
 [[nodiscard]] constexpr std::uint32_t rank_slot_shift_for(std::uint32_t rank_count) noexcept {
   check(rank_count <= kRankCountMax, "a job has at most kRankCountMax ranks");
-  const std::size_t room = kRankAreaBytes / std::bit_ceil(std::size_t{rank_count | 1});
+  const std::size_t room = kRankAreaBytes / std::bit_ceil(std::size_t{rank_count == 0 ? 1 : rank_count});
   const auto shift = static_cast<std::uint32_t>(std::bit_width(room) - 1);
   return shift > kRankSlotShiftMax ? kRankSlotShiftMax : shift;
 }
@@ -99,10 +99,12 @@ struct SlotRange {
   return slot_at(address).bytes;
 }
 
-// The parts of a rank's slot, as offsets; all scale with the slot. Holes between them are not
-// mapped, which guards the stack.
-[[nodiscard]] constexpr std::size_t rank_stack_end(std::size_t slot_bytes) noexcept {
-  return slot_bytes / 8;
+// What a rank touches first lies together, so that one page of page tables serves it: below this
+// offset its stack (growing down), above it the header of the slot (a RankSlot), then the
+// thread-local block and the system heap. rank_slot.h has the whole plan.
+inline constexpr std::size_t kRankHeadBytes = 512 << 10;
+[[nodiscard]] constexpr std::size_t rank_head_offset(std::size_t slot_bytes) noexcept {
+  return slot_bytes / 8 + kRankHeadBytes;
 }
 
 [[nodiscard]] constexpr std::size_t colour_offset(std::uint32_t slot_number) noexcept {
@@ -118,7 +120,7 @@ struct SlotRange {
     return 0;
   }
   const std::size_t end =
-      is_stack_address(address) ? slot.bytes : rank_stack_end(slot.bytes);
+      is_stack_address(address) ? slot.bytes : rank_head_offset(slot.bytes);
   return slot.base + end - kDescriptorBytes - colour_offset(slot.number);
 }
 

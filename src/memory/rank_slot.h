@@ -1,13 +1,14 @@
 // The slot of a rank: everything that moves when the rank moves, at one place, at the same address
 // in every node. This header of it says where the parts are and carries what the floors hang there.
 //
-//   offset (slot of S bytes)
-//   0                header page: RankSlot, at a coloured offset
-//   4 KiB .. S/64    thread-local block of the rank
-//   S/64 .. S/8      stack, growing down from S/8 (descriptor of the main thread at its top)
-//   S/8  .. S/4      images: private data of the program, and text mapped from files
-//   S/4  .. S/2      system heap: what the runtime keeps for this rank
-//   S/2  .. S        user heap: malloc of the program
+//   offset (slot of S bytes, H = S/8 + 512 KiB)
+//   64 KiB .. H               stack, growing down from H; at its top the descriptor of the main
+//                             thread; what is not mapped below it guards it
+//   H  .. H + 4 KiB           RankSlot, at a coloured offset: use rank_slot_of()
+//   H + 4 KiB .. H + 512 KiB  thread-local block of the rank (a larger one: in images)
+//   H + 512 KiB .. S/4        system heap: what the runtime keeps for this rank
+//   S/4 .. S/2                images: private data of the program, and text mapped from files
+//   S/2 .. S                  user heap: malloc of the program
 #pragma once
 
 #include <atomic>
@@ -47,15 +48,13 @@ struct Extent {
 
 struct RankOptions {
   std::size_t stack_bytes = std::size_t{8} << 20;
-  std::size_t tls_bytes = std::size_t{1} << 20;  // Room for the thread-local block.
   bool is_heap_locked = false;  // Kernel threads other than the rank's worker use its heaps.
 };
 
-/// What another node must know to prepare the slot. Goes over the wire as four numbers.
+/// What another node must know to prepare the slot. Goes over the wire as these numbers.
 struct RankShape {
   std::uint32_t rank = 0;
   std::uint64_t stack_bytes = 0;
-  std::uint64_t tls_bytes = 0;
   std::uint64_t images_bytes = 0;
   std::uint64_t system_heap_bytes = 0;
   std::uint64_t user_heap_bytes = 0;
@@ -84,8 +83,8 @@ struct RankSlot {
 
   // Constant after creation, but for `bytes` of images (the loader) and of the heaps, which is
   // theirs to know: see shape_of().
-  Region tls;
   Region stack;
+  Region tls;
   Region images;
   Region system_heap_region;
   Region user_heap_region;
@@ -114,14 +113,14 @@ struct RankSlot {
   [[nodiscard]] bool has_refusal() const noexcept;
 };
 
-// Page and colours: the header never leaves the first page of the slot.
+// Page and colours: the header never leaves its page.
 static_assert(sizeof(RankSlot) + (kColourCount - 1) * kColourBytes <= kPageBytes);
 
 /// Where the header of a rank is, mapped or not.
 [[nodiscard]] inline RankSlot* rank_slot_address(std::uint32_t rank) noexcept {
-  return reinterpret_cast<RankSlot*>(kRankBase +
-                                     (std::uintptr_t{rank} << rank_slot_shift()) +
-                                     colour_offset(rank));
+  return reinterpret_cast<RankSlot*>(
+      kRankBase + (std::uintptr_t{rank} << rank_slot_shift()) +
+      rank_head_offset(std::size_t{1} << rank_slot_shift()) + colour_offset(rank));
 }
 
 /// The slot that an address is in, null when outside all rank slots. Arithmetic only: does not say
@@ -139,8 +138,7 @@ static_assert(sizeof(RankSlot) + (kColourCount - 1) * kColourBytes <= kPageBytes
 
 /// The regions of a slot, with nothing mapped.
 struct RankRegions {
-  Region head;  // Header page and tls, one mapping.
-  Region tls, stack, images, system_heap, user_heap;
+  Region stack, head, tls, system_heap, images, user_heap;  // head: the page of the header
 };
 [[nodiscard]] RankRegions rank_regions(std::uint32_t rank) noexcept;
 

@@ -1,0 +1,202 @@
+// The iso-address space: arithmetic of slots, stacks and their guards, leases between simulated
+// nodes, slots of ranks and their moves.
+#include "memory/iso_space.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace sterna::memory {
+namespace {
+
+class CounterLeases final : public LeaseSource {
+ public:
+  explicit CounterLeases(std::uint32_t first) noexcept : next_{first} {}
+  Result<std::uint32_t> lease(std::uint32_t) noexcept override { return next_++; }
+
+ private:
+  std::uint32_t next_;
+};
+
+// All tests of this program open spaces of one layout, as one process must.
+constexpr std::uint32_t kRanks = 64;
+
+std::unique_ptr<IsoSpace> open_space(IsoOptions options = {}) {
+  options.rank_count = kRanks;
+  Result<std::unique_ptr<IsoSpace>> space = IsoSpace::open(options);
+  EXPECT_TRUE(space) << (space ? "" : space.error().text);
+  return std::move(space.value());
+}
+
+StackSlot acquire(IsoSpace& space, std::size_t bytes = 60'000) {
+  Result<StackSlot> slot = space.acquire_stack(bytes);
+  EXPECT_TRUE(slot) << (slot ? "" : slot.error().text);
+  return slot.value();
+}
+
+// The signal that kills a child which runs `body`, 0 when it ends well.
+template <typename Body>
+int signal_of_child(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    _exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+TEST(Layout, TheSizeOfRankSlotsFollowsTheirCount) {
+  EXPECT_EQ(rank_slot_shift_for(kRankCountMax), kRankSlotShiftMin);
+  const std::size_t area_log = kClassAreaShift + 5;
+  EXPECT_EQ(rank_slot_shift_for(1), std::min<std::size_t>(area_log, kRankSlotShiftMax));
+  EXPECT_EQ(rank_slot_shift_for(64), std::min<std::size_t>(area_log - 6, kRankSlotShiftMax));
+  EXPECT_EQ(rank_slot_shift_for(65), std::min<std::size_t>(area_log - 7, kRankSlotShiftMax));
+}
+
+TEST(Layout, EveryAddressOfASlotFindsItsDescriptor) {
+  const auto space = open_space();
+  const std::uintptr_t slot = kIsoBase + 3 * kClassAreaBytes + (std::uintptr_t{5} << 19);
+  for (const std::uintptr_t offset : {0, 1, 4096, 70'000, (1 << 19) - 1}) {
+    EXPECT_EQ(slot_at(slot + offset).base, slot);
+    EXPECT_EQ(slot_bytes_at(slot + offset), std::size_t{1} << 19);
+    EXPECT_EQ(descriptor_address(slot + offset), slot + (1 << 19) - 1024 - 5 * 64);
+  }
+  EXPECT_EQ(slot_bytes_at(kIsoBase - 1), 0u);
+  EXPECT_EQ(slot_bytes_at(kIsoBase + kStackClassCount * kClassAreaBytes), 0u);
+  EXPECT_EQ(slot_bytes_at(kIsoEnd), 0u);
+  EXPECT_EQ(rank_slot_of(kRankBase - 1), nullptr);
+  EXPECT_EQ(rank_slot_of(kIsoEnd), nullptr);
+  EXPECT_EQ(rank_slot_of(&space), nullptr);
+  const std::uintptr_t rank7 = kRankBase + (std::uintptr_t{7} << rank_slot_shift());
+  EXPECT_EQ(rank_slot_of(rank7), rank_slot_address(7));
+  EXPECT_EQ(rank_slot_of(rank7 - 1), rank_slot_address(6));
+  EXPECT_EQ(descriptor_address(rank7), descriptor_address(rank7 + slot_bytes_at(rank7) - 1));
+}
+
+TEST(Layout, OneProcessHasOneLayout) {
+  const auto space = open_space();
+  Result<std::unique_ptr<IsoSpace>> other = IsoSpace::open({.rank_count = kRankCountMax});
+  if (rank_slot_shift() == kRankSlotShiftMin) {
+    GTEST_SKIP() << "this build has the smallest slots for any count";
+  }
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().text.find("were laid out"), std::string::npos);
+}
+
+TEST(Stacks, ASlotIsUsableWritableAndUsedAgainFirst) {
+  const auto space = open_space();
+  const StackSlot first = acquire(*space);
+  EXPECT_GE(first.stack_top() - first.stack_low(), 60'000u);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first.descriptor()) % 64, 0u);
+  EXPECT_EQ(*static_cast<std::uint64_t*>(first.descriptor()), 0u);
+  std::memset(reinterpret_cast<void*>(first.stack_low()), 1,
+              first.base + first.bytes - first.stack_low());
+  const StackSlot second = acquire(*space);
+  EXPECT_NE(second.base, first.base);
+  EXPECT_EQ(*static_cast<std::uint64_t*>(second.descriptor()), 0u);
+  space->release_stack(first);
+  EXPECT_EQ(acquire(*space).base, first.base);
+  EXPECT_FALSE(space->acquire_stack(std::size_t{8} << 30));
+  EXPECT_FALSE(space->acquire_stack(~std::size_t{0}));
+}
+
+TEST(Stacks, DescriptorsOfNeighboursHaveOtherColours) {
+  const auto space = open_space();
+  std::set<std::uintptr_t> colours;
+  for (int i = 0; i < 32; ++i) {
+    colours.insert(reinterpret_cast<std::uintptr_t>(acquire(*space).descriptor()) % 4096);
+  }
+  EXPECT_EQ(colours.size(), 32u);
+}
+
+TEST(Stacks, TheGuardPageTraps) {
+  const auto space = open_space();
+  const StackSlot slot = acquire(*space);
+  const auto touch = [](std::uintptr_t address) {
+    return [address] { *reinterpret_cast<volatile char*>(address) = 1; };
+  };
+  EXPECT_EQ(signal_of_child(touch(slot.stack_low())), 0);
+  EXPECT_NE(signal_of_child(touch(slot.stack_low() - 1)), 0);
+  EXPECT_NE(signal_of_child(touch(slot.base)), 0);
+}
+
+TEST(Stacks, NodesTakeTheirRangesAndLeaseMore) {
+  CounterLeases leases{2};
+  const auto first = open_space({.node_index = 0, .node_count = 2, .leases = &leases});
+  const auto second = open_space({.node_index = 1, .node_count = 2, .leases = &leases});
+  // Slots of 2 GiB: two to a range of 4 GiB (one, in the small space of ThreadSanitizer).
+  const std::size_t bytes = std::size_t{1} << 30;
+  std::set<std::uintptr_t> bases;
+  for (IsoSpace* space : {first.get(), second.get(), first.get(), first.get()}) {
+    Result<StackSlot> slot = space->acquire_stack(bytes + 1);
+    if (slot) {
+      EXPECT_TRUE(bases.insert(slot.value().base).second);
+    } else {
+      EXPECT_EQ(slot.error().code, Errc::out_of_memory);
+    }
+  }
+  EXPECT_GE(bases.size(), 2u);
+  EXPECT_GE(first->counters().leases_held, 1u);
+  const auto alone = open_space({.node_index = 1, .node_count = 2});
+  Result<StackSlot> slot{Errc::closed};
+  for (int i = 0; i < 3; ++i) {
+    slot = alone->acquire_stack(std::size_t{3} << 30);
+  }
+  ASSERT_FALSE(slot);
+  EXPECT_NE(slot.error().text.find("node 1: "), std::string::npos) << slot.error().text;
+}
+
+TEST(Stacks, ASlotDepartsAndIsAdopted) {
+  const auto source = open_space({.node_index = 0, .node_count = 2});
+  const auto target = open_space({.node_index = 1, .node_count = 2});
+  const StackSlot slot = acquire(*source);
+  std::memset(slot.descriptor(), 7, kDescriptorBytes);
+  EXPECT_FALSE(target->adopt_stack(slot.base));  // Still there.
+  source->depart_stack(slot);
+  ASSERT_TRUE(target->adopt_stack(slot.base));
+  EXPECT_EQ(*static_cast<char*>(slot.descriptor()), 0);
+  EXPECT_FALSE(target->adopt_stack(slot.base + 64));
+  target->release_stack(slot);
+  EXPECT_EQ(acquire(*target).base, slot.base);
+  EXPECT_NE(acquire(*source).base, slot.base);
+}
+
+TEST(Stacks, SeveralThreadsGetDifferentSlots) {
+  const auto space = open_space();
+  std::vector<std::vector<StackSlot>> taken(3);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < taken.size(); ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 500; ++i) {
+        taken[t].push_back(acquire(*space));
+        *static_cast<std::size_t*>(taken[t].back().descriptor()) = t;
+        if (i % 3 == 0) {
+          space->release_stack(taken[t].back());
+          taken[t].pop_back();
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  std::set<std::uintptr_t> bases;
+  for (std::size_t t = 0; t < taken.size(); ++t) {
+    for (const StackSlot& slot : taken[t]) {
+      EXPECT_TRUE(bases.insert(slot.base).second);
+      EXPECT_EQ(*static_cast<std::size_t*>(slot.descriptor()), t);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sterna::memory

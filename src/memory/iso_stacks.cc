@@ -1,0 +1,281 @@
+// Stack slots: leased ranges, mapping ahead, guard pages, reuse.
+#include "memory/iso_stacks.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+#include "base/syscall.h"
+
+namespace sterna::memory {
+
+namespace {
+
+constexpr std::size_t kRangeBytesMax = std::size_t{4} << 30;
+constexpr std::size_t kMapAheadBytes = 4 << 20;  // One mapping serves many slots.
+constexpr int kAdviseGuardInstall = 102;         // MADV_GUARD_INSTALL, Linux 6.13.
+
+std::uintptr_t area_of(std::uint32_t stack_class) noexcept {
+  return kIsoBase + (std::uintptr_t{stack_class} << kClassAreaShift);
+}
+
+std::uint32_t class_of_slot(std::uintptr_t base) noexcept {
+  return static_cast<std::uint32_t>((base - kIsoBase) >> kClassAreaShift);
+}
+
+Result<> map_pages(std::uintptr_t base, std::size_t bytes) {
+  void* wanted = reinterpret_cast<void*>(base);
+  void* got = ::mmap(wanted, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got != wanted) {
+    const int number = got == MAP_FAILED ? last_error_number() : EEXIST;
+    if (got != MAP_FAILED) {
+      ::munmap(got, bytes);  // A kernel before 4.17 took the address as a hint.
+    }
+    return system_error(fmt::format("cannot map {} KiB of thread stacks at {:#x} (ulimit -v and "
+                                    "vm.max_map_count are the usual limits)",
+                                    bytes >> 10, base),
+                        number);
+  }
+  return Done{};
+}
+
+// The lowest page of a slot traps. A guard mark costs no mapping; mprotect splits one in two and
+// ends at vm.max_map_count, about 32,000 stacks.
+Result<> guard_page(std::uintptr_t base) {
+  void* page = reinterpret_cast<void*>(base);
+  if (::madvise(page, kPageBytes, kAdviseGuardInstall) == 0 ||
+      ::mprotect(page, kPageBytes, PROT_NONE) == 0) {
+    return Done{};
+  }
+  return system_error("cannot guard a thread stack (raise vm.max_map_count)",
+                      last_error_number());
+}
+
+FreeSlot& link_of(std::uintptr_t base) noexcept {
+  return *reinterpret_cast<FreeSlot*>(descriptor_address(base));
+}
+
+bool take(std::vector<std::uintptr_t>& list, std::uintptr_t base) noexcept {
+  const auto place = std::find(list.begin(), list.end(), base);
+  if (place == list.end()) {
+    return false;
+  }
+  *place = list.back();
+  list.pop_back();
+  return true;
+}
+
+}  // namespace
+
+std::size_t range_bytes_of(std::uint32_t stack_class, std::uint32_t node_count) noexcept {
+  const std::size_t share = kClassAreaBytes / (std::bit_ceil(std::size_t{node_count}) * 4);
+  return std::max(std::min(share, kRangeBytesMax), kStackSlotBytesMin << stack_class);
+}
+
+// Starts a new range. Called without the lock: the source may talk to another node.
+Result<> IsoSpace::lease_range(std::uint32_t stack_class) {
+  StackClass& own = classes_[stack_class];
+  const std::size_t bytes = range_bytes_of(stack_class, options_.node_count);
+  const std::size_t range_count = kClassAreaBytes / bytes;
+  std::uint32_t range = options_.node_index;
+  own.lock.lock();
+  const bool is_first = !own.took_first && range < range_count;
+  own.took_first = true;
+  own.lock.unlock();
+  if (!is_first) {
+    if (options_.leases == nullptr) {
+      return Error{Errc::out_of_memory,
+                   fmt::format("node {}: no addresses left for stacks of {} KiB",
+                               options_.node_index, kStackSlotBytesMin << stack_class >> 10)};
+    }
+    Result<std::uint32_t> leased = options_.leases->lease(stack_class);
+    if (!leased) {
+      return leased.error();
+    }
+    range = leased.value();
+    check(range >= options_.node_count, "the first range of each node is not leased again");
+  }
+  if (range >= range_count) {
+    return Error{Errc::out_of_memory,
+                 fmt::format("node {}: all {} ranges of addresses for stacks of {} KiB are taken",
+                             options_.node_index, range_count,
+                             kStackSlotBytesMin << stack_class >> 10)};
+  }
+  const SpinGuard guard{own.lock};
+  // When two threads came here at once, the rest of the earlier range is given up: addresses only.
+  own.next = area_of(stack_class) + range * bytes;
+  own.end = own.next + bytes;
+  ++own.lease_count;
+  return Done{};
+}
+
+// Maps the next slots of the range, takes the first and lists the others.
+Result<std::uintptr_t> IsoSpace::map_stacks(std::uint32_t stack_class) {
+  StackClass& own = classes_[stack_class];
+  const std::size_t slot_bytes = kStackSlotBytesMin << stack_class;
+  std::uintptr_t base = 0;
+  std::size_t bytes = 0;
+  for (;;) {
+    own.lock.lock();
+    bytes = std::min(own.end - own.next, std::max(kMapAheadBytes, slot_bytes));
+    base = own.next;
+    own.next += bytes;
+    own.lock.unlock();
+    if (bytes != 0) {
+      break;
+    }
+    if (Result<> leased = lease_range(stack_class); !leased) {
+      return leased.error();
+    }
+  }
+  if (Result<> mapped = map_pages(base, bytes); !mapped) {
+    return mapped.error();
+  }
+  const std::size_t count = bytes / slot_bytes;
+  FreeSlot* rest = nullptr;
+  if (count > 1) {
+    rest = &link_of(base + slot_bytes);
+    rest->fresh_count = count - 1;
+  }
+  const SpinGuard guard{own.lock};
+  own.mapped_count += count;
+  own.batches.push_back({base, bytes});
+  if (rest != nullptr) {
+    rest->next = own.free;
+    own.free = base + slot_bytes;
+    own.free_count += count - 1;
+  }
+  return base;
+}
+
+// A listed slot, or 0.
+std::uintptr_t IsoSpace::pop_free(std::uint32_t stack_class, bool* is_fresh) noexcept {
+  StackClass& own = classes_[stack_class];
+  const SpinGuard guard{own.lock};
+  const std::uintptr_t base = own.free;
+  if (base == 0) {
+    return 0;
+  }
+  const FreeSlot first = link_of(base);
+  own.free = first.next;
+  --own.free_count;
+  *is_fresh = first.fresh_count != 0;
+  if (first.fresh_count > 1) {
+    own.free = base + (kStackSlotBytesMin << stack_class);
+    link_of(own.free) = {first.next, first.fresh_count - 1};
+  }
+  if (*is_fresh) {
+    link_of(base) = {};  // Promised to be zero.
+  }
+  return base;
+}
+
+Result<StackSlot> IsoSpace::acquire_stack(std::size_t bytes) {
+  // Room for the stack, the guard and the most coloured descriptor.
+  const std::size_t slot_bytes = std::bit_ceil(std::max(
+      bytes + kPageBytes + kDescriptorBytes + kColourCount * kColourBytes, kStackSlotBytesMin));
+  const auto stack_class =
+      static_cast<std::uint32_t>(std::bit_width(slot_bytes) - 1) - kStackSlotShiftMin;
+  if (bytes > kStackSlotBytesMin << kStackClassCount || stack_class >= kStackClassCount) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("a thread's stack of {} bytes is larger than the largest, {} MiB",
+                             bytes, kStackSlotBytesMin << (kStackClassCount - 1) >> 20)};
+  }
+  bool is_fresh = false;
+  std::uintptr_t base = pop_free(stack_class, &is_fresh);
+  if (base == 0) {
+    Result<std::uintptr_t> mapped = map_stacks(stack_class);
+    if (!mapped) {
+      return mapped.error();
+    }
+    base = mapped.value();
+    is_fresh = true;
+  }
+  if (is_fresh) {
+    if (Result<> guarded = guard_page(base); !guarded) {
+      return guarded.error();
+    }
+  }
+  return StackSlot{base, slot_bytes};
+}
+
+void IsoSpace::release_stack(StackSlot slot) noexcept {
+  check(slot.bytes != 0 && slot_at(slot.base).base == slot.base &&
+            slot_at(slot.base).bytes == slot.bytes && is_stack_address(slot.base),
+        "a stack slot is released as it was acquired");
+  StackClass& own = classes_[class_of_slot(slot.base)];
+  FreeSlot& link = link_of(slot.base);
+  const SpinGuard guard{own.lock};
+  link = {own.free, 0};
+  own.free = slot.base;
+  ++own.free_count;
+}
+
+void IsoSpace::depart_stack(StackSlot slot) noexcept {
+  check(slot_at(slot.base).base == slot.base && slot_at(slot.base).bytes == slot.bytes,
+        "a stack slot departs as it was acquired");
+  check(::munmap(reinterpret_cast<void*>(slot.base), slot.bytes) == 0,
+        "a stack slot that departs is mapped");
+  StackClass& own = classes_[class_of_slot(slot.base)];
+  const SpinGuard guard{own.lock};
+  --own.mapped_count;
+  if (!take(own.adopted, slot.base)) {
+    own.departed.push_back(slot.base);
+  }
+}
+
+Result<StackSlot> IsoSpace::adopt_stack(std::uintptr_t base) {
+  const SlotRange slot = slot_at(base);
+  if (!is_stack_address(base) || slot.base != base) {
+    return Error{Errc::malformed, fmt::format("{:#x} is not the address of a stack slot", base)};
+  }
+  if (Result<> mapped = map_pages(base, slot.bytes); !mapped) {
+    return mapped.error();
+  }
+  if (Result<> guarded = guard_page(base); !guarded) {
+    return guarded.error();
+  }
+  StackClass& own = classes_[class_of_slot(base)];
+  const SpinGuard guard{own.lock};
+  ++own.mapped_count;
+  if (!take(own.departed, base)) {
+    own.adopted.push_back(base);
+  }
+  return StackSlot{base, slot.bytes};
+}
+
+void IsoSpace::unmap_stacks() noexcept {
+  for (std::uint32_t stack_class = 0; stack_class < kStackClassCount; ++stack_class) {
+    StackClass& own = classes_[stack_class];
+    const std::size_t bytes = kStackSlotBytesMin << stack_class;
+    const SpinGuard guard{own.lock};  // Nobody else is left; for the checker.
+    for (const Extent& batch : own.batches) {
+      for (std::uintptr_t base = batch.base; base < batch.base + batch.bytes; base += bytes) {
+        if (std::find(own.departed.begin(), own.departed.end(), base) == own.departed.end()) {
+          ::munmap(reinterpret_cast<void*>(base), bytes);
+        }
+      }
+    }
+    for (const std::uintptr_t base : own.adopted) {
+      ::munmap(reinterpret_cast<void*>(base), bytes);
+    }
+  }
+}
+
+IsoCounters IsoSpace::stack_counters() noexcept {
+  IsoCounters counters;
+  for (std::uint32_t stack_class = 0; stack_class < kStackClassCount; ++stack_class) {
+    StackClass& own = classes_[stack_class];
+    const SpinGuard guard{own.lock};
+    counters.stacks_mapped += own.mapped_count;
+    counters.stacks_free += own.free_count;
+    counters.leases_held += own.lease_count;
+  }
+  return counters;
+}
+
+}  // namespace sterna::memory

@@ -1,0 +1,43 @@
+// Stack slots of one class of one node. Private to IsoSpace.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/annotate.h"
+#include "base/spin_lock.h"
+#include "memory/iso_space.h"
+
+namespace sterna::memory {
+
+/// Lies where the descriptor of a free slot will be: warm for its next user. Stands for
+/// `fresh_count` slots from this one on that are mapped but were never used (nor guarded), or for
+/// one used slot when that is 0.
+struct FreeSlot {
+  std::uintptr_t next;
+  std::uint64_t fresh_count;
+};
+
+struct IsoSpace::StackClass {
+  SpinLock lock;
+  std::uintptr_t free STERNA_GUARDED_BY(lock) = 0;  // Base of the first FreeSlot; 0: none.
+  // What is left of the leased range: neither mapped nor handed out.
+  std::uintptr_t next STERNA_GUARDED_BY(lock) = 0;
+  std::uintptr_t end STERNA_GUARDED_BY(lock) = 0;
+  bool took_first STERNA_GUARDED_BY(lock) = false;  // The range a node starts with is in use.
+  // What the destructor unmaps: these batches, but for the slots that departed, and those that
+  // arrived.
+  std::vector<Extent> batches STERNA_GUARDED_BY(lock);
+  std::vector<std::uintptr_t> departed STERNA_GUARDED_BY(lock);
+  std::vector<std::uintptr_t> adopted STERNA_GUARDED_BY(lock);
+  std::uint64_t mapped_count STERNA_GUARDED_BY(lock) = 0;
+  std::uint64_t free_count STERNA_GUARDED_BY(lock) = 0;
+  std::uint64_t lease_count STERNA_GUARDED_BY(lock) = 0;
+};
+
+/// Bytes of a leased range of a class: at most 4 GiB, so small that each node can have four, and a
+/// slot at least.
+[[nodiscard]] std::size_t range_bytes_of(std::uint32_t stack_class,
+                                         std::uint32_t node_count) noexcept;
+
+}  // namespace sterna::memory

@@ -1,0 +1,181 @@
+// The slot of a rank: its parts, its heaps, and its move to another process by copy and by
+// remapping.
+#include "memory/rank_slot.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <vector>
+
+#include "base/clock.h"
+#include "memory/iso_space.h"
+
+namespace sterna::memory {
+namespace {
+
+constexpr std::uint32_t kRanks = 64;  // As in iso_space_test.cc: one process, one layout.
+
+std::unique_ptr<IsoSpace> open_space(bool is_shared) {
+  Result<std::unique_ptr<IsoSpace>> space =
+      IsoSpace::open({.rank_count = kRanks, .is_rank_memory_shared = is_shared});
+  EXPECT_TRUE(space) << (space ? "" : space.error().text);
+  return std::move(space.value());
+}
+
+RankSlot& map(IsoSpace& space, std::uint32_t rank, const RankOptions& options = {}) {
+  Result<RankSlot*> slot = space.map_rank(rank, options);
+  EXPECT_TRUE(slot) << (slot ? "" : slot.error().text);
+  return *slot.value();
+}
+
+class RankSlots : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Backing, RankSlots, testing::Bool());
+
+TEST_P(RankSlots, EveryPartIsWritableAndFindsItsSlot) {
+  const auto space = open_space(GetParam());
+  RankSlot& slot = map(*space, 3);
+  EXPECT_EQ(slot.magic, RankSlot::kMagic);
+  EXPECT_EQ(slot.rank, 3u);
+  Result<std::span<std::byte>> images = space->map_images(3, 10'000);
+  ASSERT_TRUE(images);
+  EXPECT_EQ(images.value().size(), 12'288u);
+  ASSERT_TRUE(space->map_images(3, 100'000));
+  const std::uintptr_t descriptor = descriptor_address(slot.stack.base);
+  EXPECT_EQ(descriptor, descriptor_address(reinterpret_cast<std::uintptr_t>(&slot)));
+  EXPECT_GT(descriptor, slot.stack.base);
+  EXPECT_LE(descriptor + kDescriptorBytes, slot.stack.base + slot.stack.bytes);
+  void* user = slot.user_heap->allocate(3 << 20);  // Grows the mapping.
+  void* system = slot.system_heap->allocate(3 << 20);
+  for (const std::uintptr_t address :
+       {slot.stack.base, descriptor, slot.tls.base, slot.tls.base + slot.tls.bytes - 1,
+        slot.images.base + 99'999, reinterpret_cast<std::uintptr_t>(user) + (3 << 20) - 1,
+        reinterpret_cast<std::uintptr_t>(system) + (3 << 20) - 1}) {
+    *reinterpret_cast<volatile char*>(address) = 1;
+    EXPECT_EQ(rank_slot_of(address), &slot);
+  }
+  EXPECT_EQ(slot.magic, RankSlot::kMagic);
+  slot.user_heap->check_invariants();
+  slot.system_heap->check_invariants();
+  EXPECT_FALSE(slot.has_refusal());
+  EXPECT_EQ(space->rank_memory_fd(3) >= 0, GetParam());
+}
+
+TEST_P(RankSlots, BelowTheStackNothingIsMapped) {
+  const auto space = open_space(GetParam());
+  RankSlot& slot = map(*space, 0, {.stack_bytes = 64 << 10});
+  EXPECT_EQ(slot.stack.bytes, 65'536u);
+  unsigned char resident = 0;
+  EXPECT_EQ(mincore(reinterpret_cast<void*>(slot.stack.base), 4096, &resident), 0);
+  EXPECT_NE(mincore(reinterpret_cast<void*>(slot.stack.base - 4096), 4096, &resident), 0);
+}
+
+TEST_P(RankSlots, WrongRequestsAreRefusedWithAReason) {
+  const auto space = open_space(GetParam());
+  map(*space, 1);
+  EXPECT_FALSE(space->map_rank(1));
+  EXPECT_FALSE(space->map_rank(kRanks));
+  EXPECT_FALSE(space->map_rank(2, {.stack_bytes = std::size_t{1} << 45}));
+  EXPECT_FALSE(space->map_rank(2, {.stack_bytes = 0}));
+  EXPECT_FALSE(space->map_images(1, std::size_t{1} << 45));
+  EXPECT_FALSE(space->adopt_rank({.rank = 2, .stack_bytes = 65'536, .images_bytes = 1}));
+  EXPECT_FALSE(space->has_rank(2));
+  // Another node of this process holds rank 1: nothing of it is touched.
+  const auto other = open_space(GetParam());
+  EXPECT_FALSE(other->map_rank(1));
+  EXPECT_EQ(rank_slot_address(1)->magic, RankSlot::kMagic);
+  space->unmap_rank(1);
+  EXPECT_TRUE(other->map_rank(1));
+}
+
+// Fills a slot with what a rank would have; the stack pointer stands 10,000 bytes below the top.
+std::uintptr_t live_a_little(IsoSpace& space, RankSlot& slot) {
+  EXPECT_TRUE(space.map_images(slot.rank, 20'000));
+  std::memset(reinterpret_cast<void*>(slot.images.base + 4096), 0x11, 4096);
+  EXPECT_TRUE(slot.try_add_extent({slot.images.base + 4096, 4096}));
+  const std::uintptr_t stack_pointer = slot.stack.base + slot.stack.bytes - 10'000;
+  std::memset(reinterpret_cast<void*>(stack_pointer), 0x22, 5'000);
+  std::memset(reinterpret_cast<void*>(slot.tls.base), 0x33, 100);
+  slot.tls_bytes_used = 100;
+  auto** root = static_cast<char**>(slot.system_heap->allocate(sizeof(char*)));
+  *root = static_cast<char*>(slot.user_heap->allocate(5 << 20));
+  std::memset(*root, 0x44, 5 << 20);
+  slot.mpi = root;
+  return stack_pointer;
+}
+
+void expect_alive(RankSlot& slot) {
+  EXPECT_EQ(slot.magic, RankSlot::kMagic);
+  const auto byte_at = [](std::uintptr_t address) { return *reinterpret_cast<char*>(address); };
+  EXPECT_EQ(byte_at(slot.images.base + 4096 + 4095), 0x11);
+  EXPECT_EQ(byte_at(slot.stack.base + slot.stack.bytes - 10'000), 0x22);
+  EXPECT_EQ(byte_at(slot.tls.base + 99), 0x33);
+  char* block = *static_cast<char**>(slot.mpi);
+  EXPECT_EQ(block[(5 << 20) - 1], 0x44);
+  slot.system_heap->check_invariants();
+  slot.user_heap->check_invariants();
+  slot.user_heap->deallocate(block);
+  EXPECT_EQ(slot.user_heap->live_bytes(), 0u);
+  EXPECT_NE(slot.user_heap->allocate(50 << 20), nullptr);  // Grows on.
+}
+
+TEST_P(RankSlots, MovesByItsLiveExtents) {
+  const auto source = open_space(GetParam());
+  const auto target = open_space(!GetParam());  // The backing may differ.
+  RankSlot& slot = map(*source, 9);
+  const std::uintptr_t stack_pointer = live_a_little(*source, slot);
+  const RankShape shape = shape_of(slot);
+  std::vector<std::pair<std::byte*, std::vector<std::byte>>> image;
+  std::size_t bytes = 0;
+  std::byte* last = nullptr;
+  for_each_live_extent(slot, stack_pointer, [&](std::span<std::byte> extent) {
+    EXPECT_GT(extent.data(), last);
+    last = extent.data() + extent.size() - 1;
+    bytes += extent.size();
+    image.emplace_back(extent.data(), std::vector<std::byte>(extent.begin(), extent.end()));
+  });
+  EXPECT_LE(bytes, (5u << 20) + 100'000);
+  source->unmap_rank(9);
+  ASSERT_TRUE(target->adopt_rank(shape));
+  for (const auto& [address, contents] : image) {
+    std::memcpy(address, contents.data(), contents.size());
+  }
+  expect_alive(slot);
+}
+
+TEST(RankSlots, MovesToAnotherProcessByItsFile) {
+  const auto source = open_space(true);
+  RankSlot& slot = map(*source, 11);
+  static_cast<void>(live_a_little(*source, slot));
+  const RankShape shape = shape_of(slot);
+  FileDescriptor file{dup(source->rank_memory_fd(11))};
+  source->unmap_rank(11);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto target = open_space(true);
+    if (!target->adopt_rank(shape, std::move(file))) {
+      _exit(1);
+    }
+    expect_alive(slot);
+    _exit(testing::Test::HasFailure() ? 2 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(RankSlots, ExtraExtentsAreSortedAndBounded) {
+  const auto space = open_space(true);
+  RankSlot& slot = map(*space, 5);
+  ASSERT_TRUE(space->map_images(5, 1 << 20));
+  for (std::uint32_t i = kExtraExtentCountMax; i > 0; --i) {
+    EXPECT_TRUE(slot.try_add_extent({slot.images.base + i * 4096, 100}));
+  }
+  EXPECT_FALSE(slot.try_add_extent({slot.images.base, 100}));
+  EXPECT_EQ(slot.extra_extents[0].base, slot.images.base + 4096);
+}
+
+}  // namespace
+}  // namespace sterna::memory

@@ -1,5 +1,5 @@
 // The constructors of derived datatypes, each a few moves of an Assembly.
-#include <cstring>
+#include <algorithm>
 
 #include "mpi/datatype/assembly.h"
 #include "mpi/datatype/grid.h"
@@ -164,8 +164,8 @@ bool keep_recipe(memory::Heap& heap, const RecipeView& from, Recipe& recipe) noe
     heap.deallocate(types);
     return false;
   }
-  std::memcpy(values, from.values.data(), from.values.size_bytes());
-  std::memcpy(types, from.types.data(), from.types.size_bytes());
+  std::copy(from.values.begin(), from.values.end(), values);
+  std::copy(from.types.begin(), from.types.end(), types);
   for (const MPI_Datatype type : from.types) {
     retain_datatype(type);
   }

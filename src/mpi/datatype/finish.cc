@@ -76,6 +76,10 @@ bool Assembly::make_copy_plan(const Datatype& type, Plan& plan) noexcept {
 int Assembly::finish(Datatype& type) noexcept {
   std::int64_t extent = 0;
   std::int64_t true_extent = 0;
+  if (joined_.bytes == 0) {
+    joined_.true_lb = 0;
+    joined_.true_ub = 0;
+  }
   joined_.is_overflown |= __builtin_sub_overflow(joined_.ub, joined_.lb, &extent);
   joined_.is_overflown |= __builtin_sub_overflow(joined_.true_ub, joined_.true_lb, &true_extent);
   if (!joined_.has_markers && extent % joined_.alignment != 0) {

@@ -1,0 +1,248 @@
+// Random nested datatypes, made by every constructor, against the naive list of their elements:
+// bounds, packing and unpacking from any byte, runs, elements, external32. Then the corner cases by
+// hand.
+#include "mpi/datatype/datatype.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "mpi/datatype/datatype_generator.h"
+#include "mpi/datatype/external.h"
+#include "mpi/datatype/recipe.h"
+
+namespace sterna::mpi {
+namespace {
+
+/// The memory around `count` instances, and where the buffer's address is in it.
+struct Arena {
+  std::vector<std::byte> bytes;
+  std::int64_t origin = 0;
+
+  explicit Arena(const std::vector<std::int64_t>& places) {
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+    for (const std::int64_t place : places) {
+      low = std::min(low, place);
+      high = std::max(high, place + 1);
+    }
+    origin = -low;
+    bytes.resize(static_cast<std::size_t>(high - low) + 1);
+  }
+  [[nodiscard]] std::byte* address() { return bytes.data() + origin; }
+  [[nodiscard]] std::byte& at(std::int64_t place) {
+    return bytes[static_cast<std::size_t>(origin + place)];
+  }
+};
+
+void expect_shape(const Datatype& type, const Model& model) {
+  EXPECT_EQ(type.bytes, model.bytes());
+  EXPECT_EQ(type.lb, model.lb);
+  EXPECT_EQ(type.extent, model.extent());
+  EXPECT_EQ(type.true_lb, model.true_lb());
+  EXPECT_EQ(type.true_lb + type.true_extent, model.true_ub());
+  EXPECT_EQ(type.element_count, model.map.size());
+}
+
+void expect_packs(const Datatype& type, const Model& model, Generator& generator) {
+  const auto count = static_cast<std::uint64_t>(generator.draw(0, 3));
+  const std::vector<std::int64_t> places = model.places(count);
+  Arena arena{places};
+  for (std::byte& byte : arena.bytes) {
+    byte = static_cast<std::byte>(generator.draw(0, 255));
+  }
+  const TypedBuffer buffer = TypedBuffer::of(arena.address(), static_cast<MPI_Count>(count), type);
+  std::vector<std::byte> expected;
+  for (const std::int64_t place : places) {
+    expected.push_back(arena.at(place));
+  }
+  ASSERT_EQ(buffer.bytes(), expected.size());
+  if (buffer.is_one_run() && !expected.empty()) {
+    EXPECT_EQ(std::memcmp(buffer.first_byte(), expected.data(), expected.size()), 0);
+  }
+  for (int i = 0; i < 4; ++i) {  // Any part of the stream.
+    const std::int64_t total = static_cast<std::int64_t>(expected.size());
+    const std::int64_t offset = i == 0 ? 0 : generator.draw(0, total);
+    const std::int64_t length = i == 0 ? total : generator.draw(0, total - offset);
+    std::vector<std::byte> part(static_cast<std::size_t>(length));
+    EXPECT_EQ(pack(buffer, static_cast<std::uint64_t>(offset), part),
+              static_cast<std::uint64_t>(length));
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), expected.begin() + offset));
+    Arena target{places};
+    const TypedBuffer into = TypedBuffer::of(target.address(), static_cast<MPI_Count>(count), type);
+    unpack(into, static_cast<std::uint64_t>(offset), part);
+    Arena wanted{places};
+    for (std::int64_t n = 0; n < length; ++n) {
+      wanted.at(places[static_cast<std::size_t>(offset + n)]) = part[static_cast<std::size_t>(n)];
+    }
+    EXPECT_EQ(target.bytes, wanted.bytes);
+  }
+  std::vector<std::byte> gathered;
+  std::uint64_t offset = 0;
+  Run runs[3];
+  for (std::uint32_t n = 0; (n = collect_runs(buffer, offset, runs)) != 0;) {
+    for (const Run& run : std::span{runs, n}) {
+      gathered.insert(gathered.end(), run.address, run.address + run.bytes);
+    }
+    EXPECT_EQ(gathered.size(), offset);
+  }
+  EXPECT_EQ(gathered, expected);
+}
+
+void expect_elements(const Datatype& type, const Model& model, Generator& generator) {
+  std::vector<std::uint64_t> ends{0};
+  for (int instance = 0; instance < 2; ++instance) {
+    for (const ModelEntry& entry : model.map) {
+      ends.push_back(ends.back() + sizes_of(entry.basic).bytes);
+    }
+  }
+  const auto bytes =
+      static_cast<std::uint64_t>(generator.draw(0, static_cast<std::int64_t>(ends.back())));
+  const auto end = std::find(ends.begin(), ends.end(), bytes);
+  EXPECT_EQ(count_elements(type, bytes),
+            end == ends.end() ? kNotWhole : static_cast<std::uint64_t>(end - ends.begin()));
+}
+
+bool has_overlap(std::vector<std::int64_t> places) {
+  std::sort(places.begin(), places.end());
+  return std::adjacent_find(places.begin(), places.end()) != places.end();
+}
+
+TEST(Datatype, RandomTypesBehaveAsTheirTypeMaps) {
+  const char* given = std::getenv("STERNA_TEST_SEED");
+  const auto first =
+      given == nullptr ? 1U : static_cast<std::uint32_t>(std::strtoul(given, nullptr, 10));
+  for (std::uint32_t seed = first; seed < first + 1500; ++seed) {
+    SCOPED_TRACE("STERNA_TEST_SEED=" + std::to_string(seed));
+    Generator generator{seed};
+    const Sample sample = generator.draw_type(static_cast<int>(generator.draw(1, 4)));
+    if (sample.model.map.size() > 4000) {
+      continue;
+    }
+    const Datatype& type = *find_datatype(sample.handle);
+    expect_shape(type, sample.model);
+    expect_packs(type, sample.model, generator);
+    expect_elements(type, sample.model, generator);
+    if (!has_overlap(sample.model.places(2))) {
+      const std::vector<std::int64_t> places = sample.model.places(2);
+      Arena from{places};
+      Arena into{places};
+      for (const std::int64_t place : places) {
+        from.at(place) = static_cast<std::byte>(generator.draw(0, 63));  // No signalling numbers.
+      }
+      std::vector<std::byte> stream(2 * external_bytes(type));
+      pack_external(TypedBuffer::of(from.address(), 2, type), stream.data());
+      unpack_external(TypedBuffer::of(into.address(), 2, type), stream.data());
+      std::vector<std::byte> again(stream.size());
+      pack_external(TypedBuffer::of(into.address(), 2, type), again.data());
+      EXPECT_EQ(stream, again);
+      copy_typed(TypedBuffer::of(from.address(), 2, type),
+                 TypedBuffer::of(into.address(), 2, type));
+      EXPECT_EQ(from.bytes, into.bytes);
+    }
+    if (testing::Test::HasFailure()) {
+      return;
+    }
+  }
+}
+
+int error_of(int combiner, const Values& values, const std::vector<MPI_Datatype>& types) {
+  Datatype* made = nullptr;
+  const int error = create_datatype(heap(), {combiner, false, values, types}, made);
+  if (error == MPI_SUCCESS) {
+    release_datatype(heap(), handle_of(made));
+  }
+  return error;
+}
+
+TEST(Datatype, ConstructorsRefuseWhatCannotBe) {
+  EXPECT_EQ(error_of(MPI_COMBINER_CONTIGUOUS, {-1}, {MPI_INT}), MPI_ERR_COUNT);
+  EXPECT_EQ(error_of(MPI_COMBINER_VECTOR, {1, -1, 1}, {MPI_INT}), MPI_ERR_ARG);
+  EXPECT_EQ(error_of(MPI_COMBINER_INDEXED, {1, -1, 0}, {MPI_INT}), MPI_ERR_ARG);
+  EXPECT_EQ(error_of(MPI_COMBINER_CONTIGUOUS, {1}, {MPI_DATATYPE_NULL}), MPI_ERR_TYPE);
+  EXPECT_EQ(error_of(MPI_COMBINER_CONTIGUOUS, {1}, {MPI_Datatype(MPI_COMM_WORLD)}), MPI_ERR_TYPE);
+  EXPECT_EQ(error_of(MPI_COMBINER_SUBARRAY, {1, 4, 3, 2, MPI_ORDER_C}, {MPI_INT}), MPI_ERR_ARG);
+  EXPECT_EQ(error_of(MPI_COMBINER_SUBARRAY, {1, 4, 3, 1, 0}, {MPI_INT}), MPI_ERR_ARG);
+  EXPECT_EQ(error_of(MPI_COMBINER_DARRAY, {4, 0, 1, 8, MPI_DISTRIBUTE_BLOCK, 1, 4, MPI_ORDER_C},
+                     {MPI_INT}),
+            MPI_ERR_ARG);
+  const std::int64_t huge = std::int64_t{1} << 62;
+  EXPECT_EQ(error_of(MPI_COMBINER_CONTIGUOUS, {huge}, {MPI_INT}), MPI_ERR_VALUE_TOO_LARGE);
+  EXPECT_EQ(error_of(MPI_COMBINER_VECTOR, {4, 1, huge}, {MPI_INT}), MPI_ERR_VALUE_TOO_LARGE);
+}
+
+TEST(Datatype, RegularShapesBecomeOneLoop) {
+  std::vector<std::int64_t> values{100, 1};
+  for (std::int64_t i = 0; i < 100; ++i) {
+    values.push_back(3 * i);
+  }
+  const MPI_Datatype regular = make(MPI_COMBINER_INDEXED_BLOCK, values, {MPI_DOUBLE});
+  EXPECT_EQ(find_datatype(regular)->copies.loop_count, 1U);
+  const MPI_Datatype row = make(MPI_COMBINER_VECTOR, {4, 1, 2}, {MPI_INT});
+  const MPI_Datatype spaced = make(MPI_COMBINER_RESIZED, {0, 32}, {row});
+  const MPI_Datatype rows = make(MPI_COMBINER_CONTIGUOUS, {8}, {spaced});
+  EXPECT_EQ(find_datatype(rows)->copies.loop_count, 1U);
+  EXPECT_EQ(find_datatype(rows)->copies.loops[0].count, 32U);
+  const MPI_Datatype parts =
+      make(MPI_COMBINER_STRUCT, {3, 1, 1, 2, 0, 8, 12}, {MPI_DOUBLE, MPI_INT, MPI_SHORT});
+  EXPECT_TRUE(find_datatype(parts)->is_dense);
+  EXPECT_EQ(find_datatype(parts)->elements.loop_count, 3U);
+  for (const MPI_Datatype type : {regular, row, spaced, rows, parts}) {
+    release_datatype(heap(), type);
+  }
+}
+
+TEST(Datatype, DeepNestsOfTypesStayShallowAndAreFreedWithoutRecursion) {
+  MPI_Datatype type = make(MPI_COMBINER_CONTIGUOUS, {3}, {MPI_CHAR});
+  for (int depth = 0; depth < 20000; ++depth) {
+    const MPI_Datatype next = make(MPI_COMBINER_DUP, {}, {type});
+    release_datatype(heap(), type);
+    type = next;
+  }
+  EXPECT_EQ(find_datatype(type)->copies.loop_count, 1U);
+  release_datatype(heap(), type);
+}
+
+TEST(Datatype, BigTypesOfManyReferencesShareTheirRows) {
+  std::vector<std::int64_t> irregular{100};
+  for (std::int64_t i = 0; i < 100; ++i) {
+    irregular.push_back(1);
+  }
+  for (std::int64_t i = 0; i < 100; ++i) {
+    irregular.push_back(i * i);
+  }
+  const MPI_Datatype inner = make(MPI_COMBINER_INDEXED, irregular, {MPI_INT});
+  const MPI_Datatype outer = make(MPI_COMBINER_CONTIGUOUS, {1'000'000}, {inner});
+  EXPECT_LE(find_datatype(outer)->copies.loop_count, 110U);
+  release_datatype(heap(), inner);
+  release_datatype(heap(), outer);
+}
+
+TEST(Datatype, External32IsBigEndianIeee) {
+  const double number = 1.0;
+  std::byte stream[16] = {};
+  pack_external(TypedBuffer::of(&number, 1, *find_datatype(MPI_DOUBLE)), stream);
+  EXPECT_EQ(stream[0], std::byte{0x3f});
+  EXPECT_EQ(stream[1], std::byte{0xf0});
+  const long double extended = -2.0L;
+  pack_external(TypedBuffer::of(&extended, 1, *find_datatype(MPI_LONG_DOUBLE)), stream);
+  EXPECT_EQ(stream[0], std::byte{0xc0});
+  EXPECT_EQ(stream[1], std::byte{0x00});
+  EXPECT_EQ(stream[15], std::byte{0x00});
+  EXPECT_EQ(external_bytes(*find_datatype(MPI_WCHAR)), 2U);
+}
+
+TEST(Datatype, EveryPredefinedHandleIsFoundOnce) {
+  for (std::size_t i = 1; i < kPredefinedCount; ++i) {
+    EXPECT_EQ(find_datatype(predefined_handle(i)), &kPredefinedTypes[i]);
+  }
+  EXPECT_EQ(find_datatype(MPI_DATATYPE_NULL), nullptr);
+  EXPECT_EQ(find_datatype(nullptr), nullptr);
+  EXPECT_EQ(find_datatype(MPI_Datatype(MPI_REQUEST_NULL)), nullptr);
+  EXPECT_STREQ(find_datatype(MPI_DOUBLE_INT)->name, "MPI_DOUBLE_INT");
+}
+
+}  // namespace
+}  // namespace sterna::mpi

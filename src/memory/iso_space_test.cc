@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
 
 namespace sterna::memory {
 namespace {

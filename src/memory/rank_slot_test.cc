@@ -10,7 +10,6 @@
 #include <cstring>
 #include <vector>
 
-#include "base/clock.h"
 #include "memory/iso_space.h"
 
 namespace sterna::memory {

@@ -1,0 +1,155 @@
+// The machine as a tree: literal synthetic machines, shares of nodes, the real machine's processors.
+#include "topology/topology.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+
+namespace sterna::topology {
+namespace {
+
+std::unique_ptr<Topology> machine(const char* description) {
+  Result<std::unique_ptr<Topology>> made = Topology::synthetic(description);
+  EXPECT_TRUE(made) << (made ? "" : made.error().text);
+  return std::move(made.value());
+}
+
+std::vector<std::uint32_t> indexes(const std::vector<const Place*>& pus) {
+  std::vector<std::uint32_t> result;
+  for (const Place* pu : pus) {
+    result.push_back(pu->index);
+  }
+  return result;
+}
+
+TEST(Topology, TwoNodesOfFourCoresOfTwoThreads) {
+  const auto topology = machine("node:2 core:4 pu:2");
+  EXPECT_EQ(topology->depth_count(), 4u);
+  EXPECT_EQ(topology->pu_count(), 16u);
+  EXPECT_EQ(topology->count(PlaceKind::numa), 2u);
+  EXPECT_EQ(topology->count(PlaceKind::core), 8u);
+  EXPECT_TRUE(topology->is_synthetic());
+  const Place& root = topology->root();
+  EXPECT_EQ(root.kind, PlaceKind::machine);
+  ASSERT_EQ(root.children.size(), 2u);
+  const Place& second = *root.children[1];
+  EXPECT_EQ(second.kind, PlaceKind::numa);
+  EXPECT_EQ(second.child_index, 1u);
+  EXPECT_EQ(second.pu_first, 8u);
+  EXPECT_EQ(second.pu_count, 8u);
+  EXPECT_EQ(second.cpus.text(), "8-15");
+  EXPECT_EQ(second.children.size(), 4u);
+  EXPECT_EQ(topology->level(2).size(), 8u);
+  EXPECT_EQ(topology->level(3)[5]->os_index, 5u);
+}
+
+TEST(Topology, PackagesWithCachesKeepTheirOrder) {
+  const auto topology = machine("package:2 l3:2 core:2 pu:1");
+  EXPECT_EQ(topology->pu_count(), 8u);
+  EXPECT_EQ(topology->count(PlaceKind::package), 2u);
+  EXPECT_EQ(topology->count(PlaceKind::l3), 4u);
+  const Place& pu = *topology->pus()[5];
+  EXPECT_EQ(enclosing(pu, PlaceKind::l3)->index, 2u);
+  EXPECT_EQ(enclosing(pu, PlaceKind::package)->index, 1u);
+  EXPECT_EQ(enclosing(topology->root(), PlaceKind::pu), nullptr);
+  // Parents come before their children, and contain them.
+  for (const Place* place : topology->places()) {
+    EXPECT_EQ(topology->places()[place->id], place);
+    if (place->parent != nullptr) {
+      EXPECT_LT(place->parent->id, place->id);
+      EXPECT_TRUE(place->parent->cpus.includes(place->cpus));
+      EXPECT_EQ(place->parent->children[place->child_index], place);
+    }
+  }
+}
+
+TEST(Topology, PackagesWithOwnMemoryHaveANumaLevelInside) {
+  const auto topology = machine("package:2 numa:1 core:2 pu:1");
+  EXPECT_EQ(topology->count(PlaceKind::numa), 2u);
+  EXPECT_EQ(enclosing(*topology->pus()[3], PlaceKind::numa)->index, 1u);
+  EXPECT_EQ(enclosing(*topology->pus()[3], PlaceKind::numa)->parent->kind, PlaceKind::package);
+  EXPECT_EQ(topology->root().pu_count, 4u);
+  EXPECT_EQ(topology->find(PlaceKind::numa, 1)->pu_first, 2u);
+}
+
+TEST(Topology, DistanceCountsTheStepsToTheCommonAncestor) {
+  const auto topology = machine("node:2 core:2 pu:2");
+  const auto pus = topology->pus();
+  EXPECT_EQ(distance(*pus[0], *pus[0]), 0u);
+  EXPECT_EQ(distance(*pus[0], *pus[1]), 1u);
+  EXPECT_EQ(distance(*pus[0], *pus[2]), 2u);
+  EXPECT_EQ(distance(*pus[0], *pus[7]), 3u);
+  EXPECT_EQ(&common_ancestor(*pus[4], *pus[6]), topology->root().children[1]);
+  EXPECT_EQ(&common_ancestor(*pus[4], topology->root()), &topology->root());
+}
+
+TEST(Topology, NodesShareTheProcessors) {
+  const auto topology = machine("core:5 pu:1");
+  using Indexes = std::vector<std::uint32_t>;
+  EXPECT_EQ(indexes(topology->share({0, 1})), (Indexes{0, 1, 2, 3, 4}));
+  EXPECT_EQ(indexes(topology->share({0, 2})), (Indexes{0, 1}));
+  EXPECT_EQ(indexes(topology->share({1, 2})), (Indexes{2, 3, 4}));
+  std::multiset<std::uint32_t> used;
+  for (std::uint32_t node = 0; node < 12; ++node) {
+    const Indexes own = indexes(topology->share({node, 12}));
+    ASSERT_EQ(own.size(), 1u);
+    used.insert(own[0]);
+  }
+  for (std::uint32_t pu = 0; pu < 5; ++pu) {
+    EXPECT_GE(used.count(pu), 2u);
+    EXPECT_LE(used.count(pu), 3u);
+  }
+}
+
+TEST(Topology, WrongDescriptionsAreRefused) {
+  for (const char* description : {"", "core", "core:x", "bogus:2 pu:1", "core:2 node:2 zebra"}) {
+    Result<std::unique_ptr<Topology>> made = Topology::synthetic(description);
+    ASSERT_FALSE(made) << description;
+    EXPECT_NE(made.error().text.find("for example"), std::string::npos);
+  }
+}
+
+TEST(Topology, TheRealMachineHasTheProcessorsOfThisProcess) {
+  Result<CpuSet> own = current_thread_cpus();
+  ASSERT_TRUE(own);
+  for (const bool is_full : {false, true}) {
+    Result<std::unique_ptr<Topology>> made = is_full ? Topology::detect() : Topology::flat();
+    ASSERT_TRUE(made) << (made ? "" : made.error().text);
+    EXPECT_EQ(made.value()->root().cpus, own.value());
+    EXPECT_EQ(made.value()->pu_count(), own.value().count());
+    EXPECT_NE(made.value()->text().find("pu 0 (processor "), std::string::npos);
+  }
+}
+
+TEST(Topology, ABoundThreadSeesAndUsesItsPartOnly) {
+  Result<CpuSet> before = current_thread_cpus();
+  ASSERT_TRUE(before);
+  const CpuSet last{before.value().list().back()};
+  ASSERT_TRUE(bind_current_thread(last));
+  EXPECT_EQ(current_thread_cpus().value(), last);
+  Result<std::unique_ptr<Topology>> made = Topology::detect();
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made.value()->pu_count(), 1u);
+  EXPECT_EQ(made.value()->pus()[0]->os_index, last.list()[0]);
+  ASSERT_TRUE(bind_current_thread(before.value()));
+  EXPECT_FALSE(bind_current_thread(CpuSet{}));
+  EXPECT_FALSE(bind_current_thread(CpuSet{60'000}));
+}
+
+TEST(CpuSet, ListsAndText) {
+  CpuSet cpus{0, 1, 2, 8, 130};
+  EXPECT_EQ(cpus.text(), "0-2,8,130");
+  EXPECT_EQ(cpus.count(), 5u);
+  EXPECT_TRUE(cpus.includes(CpuSet{1, 130}));
+  EXPECT_FALSE(cpus.includes(CpuSet{3}));
+  EXPECT_FALSE(CpuSet{1}.includes(cpus));
+  CpuSet sum{500};
+  sum.add(cpus);
+  EXPECT_EQ(sum.count(), 6u);
+  EXPECT_EQ(CpuSet{}.text(), "");
+  EXPECT_EQ((CpuSet{1}), (CpuSet{1}));
+}
+
+}  // namespace
+}  // namespace sterna::topology

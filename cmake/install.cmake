@@ -1,0 +1,39 @@
+# The tree of the build and of the installation, which have one shape:
+#   bin/      sterna, sterna-node, mpiexec, mpirun, mpicc, mpicxx, mpic++
+#   lib/      libsterna.so.0, libmpi_abi.so.1, pkgconfig/, cmake/Sterna/
+#   include/  mpi.h, sterna/
+#   share/    documents, examples
+# Everything finds its parts from its own place, so the tree may be moved.
+include(cmake/libraries.cmake)
+
+set(compilers ${PROJECT_SOURCE_DIR}/tools/compilers/mpicc)
+foreach(name IN ITEMS mpicc mpicxx mpic++)
+  configure_file(${compilers} ${CMAKE_BINARY_DIR}/bin/${name} COPYONLY)
+  install(PROGRAMS ${compilers} DESTINATION bin RENAME ${name})
+endforeach()
+if(NOT EXISTS ${CMAKE_BINARY_DIR}/include)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/include SYMBOLIC)
+endif()
+foreach(file IN ITEMS pkgconfig/sterna.pc pkgconfig/mpi.pc cmake/Sterna/SternaConfig.cmake
+                      cmake/Sterna/SternaConfigVersion.cmake)
+  get_filename_component(name ${file} NAME)
+  get_filename_component(folder ${file} DIRECTORY)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/package/${name}.in ${CMAKE_BINARY_DIR}/lib/${file}
+                 @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/lib/${file} DESTINATION lib/${folder})
+endforeach()
+
+set_target_properties(sterna PROPERTIES INSTALL_RPATH "\$ORIGIN/../lib")
+install(TARGETS sterna DESTINATION bin)
+foreach(name IN ITEMS mpiexec mpirun)
+  install(CODE "file(CREATE_LINK sterna \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/bin/${name}\" SYMBOLIC)")
+endforeach()
+if(TARGET sterna_node)
+  set_target_properties(sterna_node PROPERTIES INSTALL_RPATH "\$ORIGIN/../lib")
+  install(TARGETS sterna_node DESTINATION bin)
+endif()
+install(TARGETS sterna_core sterna_mpi_abi DESTINATION lib)
+install(DIRECTORY include/ DESTINATION include)
+install(DIRECTORY examples/ DESTINATION share/sterna/examples PATTERN CMakeLists.txt EXCLUDE)
+install(DIRECTORY docs/ DESTINATION share/doc/sterna)
+install(FILES README.md DESTINATION share/doc/sterna)

@@ -4,7 +4,6 @@
 #   include/  mpi.h, sterna/
 #   share/    documents, examples
 # Everything finds its parts from its own place, so the tree may be moved.
-include(cmake/libraries.cmake)
 
 set(compilers ${PROJECT_SOURCE_DIR}/tools/compilers/mpicc)
 foreach(name IN ITEMS mpicc mpicxx mpic++)
@@ -32,7 +31,9 @@ if(TARGET sterna_node)
   set_target_properties(sterna_node PROPERTIES INSTALL_RPATH "\$ORIGIN/../lib")
   install(TARGETS sterna_node DESTINATION bin)
 endif()
-install(TARGETS sterna_core sterna_mpi_abi DESTINATION lib)
+foreach(library IN ITEMS ${STERNA_LIBRARIES})
+  install(TARGETS ${library} DESTINATION lib)
+endforeach()
 install(DIRECTORY include/ DESTINATION include)
 install(DIRECTORY examples/ DESTINATION share/sterna/examples PATTERN CMakeLists.txt EXCLUDE)
 install(DIRECTORY docs/ DESTINATION share/doc/sterna)

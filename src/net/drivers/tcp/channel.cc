@@ -108,10 +108,12 @@ SendState TcpChannel::send_owned(std::span<const Piece> pieces, std::size_t byte
   if (sent == static_cast<long>(whole)) [[likely]] {
     return SendState::accepted;
   }
-  if (sent <= 0) {
+  if (sent < 0 && sent != -EAGAIN) {
     return SendState::full;  // As above.
   }
-  append(pieces, bytes, static_cast<std::size_t>(sent));
+  // Kept even when the kernel took nothing: only a channel with bytes that wait answers `full`, and
+  // whose socket will ring.
+  append(pieces, bytes, static_cast<std::size_t>(std::max(sent, 0L)));
   return SendState::accepted;
 }
 

@@ -1,0 +1,485 @@
+// The contract of net/driver.h, run on every built-in driver: a new driver gets these tests by
+// being listed in net/drivers/builtin.cc. Nodes are objects of this process; where a process must
+// end or another address space is needed, forked ones.
+#include "net/driver.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+#include "base/random.h"
+#include "net/drivers/test_nodes.h"
+
+namespace sterna::net {
+namespace {
+
+class DriverContract : public testing::TestWithParam<const DriverEntry*> {
+ protected:
+  std::uint32_t packet_bytes_max() const { return a.driver->capabilities().packet_bytes_max; }
+  Channel& a_to_b() { return a.to(b, 1); }
+  Channel& b_to_a() { return b.to(a, 0); }
+  /// Both ways work: connections stand.
+  void join() {
+    ASSERT_TRUE(send_patiently({&a, &b}, a_to_b(), "hello"));
+    ASSERT_TRUE(send_patiently({&a, &b}, b_to_a(), "hello"));
+    ASSERT_TRUE(poll_until({&a, &b}, [&] {
+      return a.sink.packets.size() == 1 && b.sink.packets.size() == 1;
+    }));
+    a.sink.packets.clear();
+    b.sink.packets.clear();
+  }
+  bool sleep(TestNode& node) {
+    return poll_until({&node}, [&] { return node.driver->prepare_sleep(); });
+  }
+
+  TestJob job{3};
+  TestNode a{*GetParam(), job, 0};
+  TestNode b{*GetParam(), job, 1};
+};
+
+TEST_P(DriverContract, PacketsArriveWholeAndInOrder) {
+  std::vector<std::string> sent;
+  for (const std::uint32_t bytes : {1U, 8U, 56U, 57U, 120U, 121U, 1000U, packet_bytes_max()}) {
+    sent.emplace_back(bytes, static_cast<char>('a' + sent.size()));
+    ASSERT_TRUE(send_patiently({&a, &b}, a_to_b(), sent.back()));
+  }
+  ASSERT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == sent.size(); }));
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    EXPECT_EQ(b.sink.packets[i].first, 0U);
+    EXPECT_EQ(b.sink.packets[i].second, sent[i]);
+  }
+}
+
+TEST_P(DriverContract, PiecesAreGathered) {
+  for (const std::size_t piece_bytes : {1, 3, 100}) {
+    const std::string text = std::string(piece_bytes, 'p') + std::string(piece_bytes, 'q');
+    std::vector<Piece> pieces;
+    std::string whole;
+    for (std::uint32_t i = 0; i < kPacketPiecesMax; ++i) {
+      const std::size_t bytes = i % 3 == 0 ? 0 : piece_bytes;
+      pieces.push_back(std::as_bytes(std::span{text}).subspan(i % (piece_bytes + 1), bytes));
+      whole += text.substr(i % (piece_bytes + 1), bytes);
+    }
+    SendState state;
+    ASSERT_TRUE(poll_until(
+        {&a, &b}, [&] { return (state = a_to_b().try_send(pieces)) != SendState::full; }));
+    ASSERT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == 1; }));
+    EXPECT_EQ(b.sink.packets[0].second, whole);
+    b.sink.packets.clear();
+  }
+}
+
+TEST_P(DriverContract, SenderMayReuseItsBuffer) {
+  for (const std::size_t bytes : {8, 2000}) {
+    std::string text(bytes, 'o');
+    const Piece piece = std::as_bytes(std::span{text});
+    ASSERT_EQ(a_to_b().try_send({&piece, 1}), SendState::accepted);
+    std::ranges::fill(text, 'n');
+    ASSERT_TRUE(poll_until({&a, &b}, [&] { return !b.sink.packets.empty(); }));
+    EXPECT_EQ(b.sink.packets[0].second, std::string(bytes, 'o'));
+    b.sink.packets.clear();
+  }
+}
+
+TEST_P(DriverContract, FullChannelAcceptsAgainAfterPoll) {
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{packet_bytes_max()}}) {
+    join();
+    std::size_t sent = 0;
+    std::string text(bytes, 'x');
+    const auto stamp = [&] { std::memcpy(text.data(), &sent, sizeof sent); };
+    for (stamp(); send_text(a_to_b(), text) == SendState::accepted; stamp()) {
+      ASSERT_LT(++sent, 10'000'000U) << "a channel is bounded";
+    }
+    ASSERT_TRUE(send_patiently({&a, &b}, a_to_b(), text));
+    ++sent;
+    ASSERT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == sent; }));
+    for (std::size_t i = 0; i < sent; ++i) {
+      ASSERT_EQ(std::memcmp(b.sink.packets[i].second.data(), &i, sizeof i), 0);
+    }
+    a.sink.packets.clear();
+    b.sink.packets.clear();
+  }
+}
+
+TEST_P(DriverContract, PollHandsAboutWhatIsAsked) {
+  join();
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(send_patiently({&a}, a_to_b(), "x"));
+  }
+  std::uint32_t polled = 0;
+  ASSERT_TRUE(poll_until({&a}, [&] {
+    const std::uint32_t count = b.poll(3);
+    EXPECT_LE(count, 8U);
+    return (polled += count) == 100;
+  }));
+}
+
+TEST_P(DriverContract, PacketsOfManySendersKeepTheirOrder) {
+  TestNode c{*GetParam(), job, 2};
+  constexpr int kCount = 2000;
+  for (int i = 0; i < kCount; ++i) {
+    const std::string text = std::to_string(i) + std::string(i % 300, '.');
+    ASSERT_TRUE(send_patiently({&a, &b, &c}, a.to(c, 2), text));
+    ASSERT_TRUE(send_patiently({&a, &b, &c}, b.to(c, 2), text));
+  }
+  ASSERT_TRUE(poll_until({&a, &b, &c}, [&] { return c.sink.packets.size() == 2 * kCount; }));
+  int next[2] = {0, 0};
+  for (const auto& [from, text] : c.sink.packets) {
+    ASSERT_LT(from, 2U);
+    ASSERT_EQ(std::stoi(text), next[from]++);
+  }
+}
+
+TEST_P(DriverContract, BothSidesMayBeginAtOnce) {
+  for (int round = 0; round < 20; ++round) {
+    TestJob own_job{2};
+    TestNode x{*GetParam(), own_job, 0};
+    TestNode y{*GetParam(), own_job, 1};
+    static_cast<void>(send_text(x.to(y, 1), "from 0"));
+    static_cast<void>(send_text(y.to(x, 0), "from 1"));
+    ASSERT_TRUE(poll_until({&x, &y}, [&] {
+      return x.sink.packets.size() == 1 && y.sink.packets.size() == 1;
+    }));
+    EXPECT_TRUE(x.sink.losses.empty() && y.sink.losses.empty());
+  }
+}
+
+TEST_P(DriverContract, SleeperIsWokenByAPacket) {
+  join();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(sleep(b));
+    EXPECT_FALSE(is_readable(b.driver->fd(), 0));
+    ASSERT_EQ(send_text(a_to_b(), "wake"), SendState::accepted);
+    ASSERT_TRUE(is_readable(b.driver->fd(), 5000));
+    b.driver->end_sleep();
+    ASSERT_TRUE(poll_until({&b}, [&] { return b.sink.packets.size() == std::size_t(i) + 1; }));
+  }
+}
+
+TEST_P(DriverContract, SleepIsDeclinedWhilePacketsWait) {
+  join();
+  ASSERT_EQ(send_text(a_to_b(), "first"), SendState::accepted);
+  ASSERT_EQ(send_text(a_to_b(), "second"), SendState::accepted);
+  ASSERT_TRUE(poll_until({&a}, [&] { return b.poll(1) > 0; }));
+  // What was not handed over must not be slept on: either declined, or the bell rings at once.
+  if (b.sink.packets.size() < 2 && b.driver->prepare_sleep()) {
+    EXPECT_TRUE(is_readable(b.driver->fd(), 1000));
+    b.driver->end_sleep();
+  }
+  EXPECT_TRUE(poll_until({&b}, [&] { return b.sink.packets.size() == 2; }));
+}
+
+TEST_P(DriverContract, SleeperIsWokenByRoom) {
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{packet_bytes_max()}}) {
+    join();
+    const std::string text(bytes, 'x');
+    std::size_t sent = 0;
+    // The network may take some more a little later; in the end nothing moves.
+    for (bool is_still = false; !is_still;) {
+      while (send_text(a_to_b(), text) == SendState::accepted) {
+        ++sent;
+      }
+      a.poll();
+      if (a.driver->prepare_sleep()) {
+        is_still = !is_readable(a.driver->fd(), 20);
+        if (!is_still) {
+          a.driver->end_sleep();
+        }
+      }
+    }
+    ASSERT_TRUE(poll_until({&b}, [&] { return is_readable(a.driver->fd(), 0); }));
+    a.driver->end_sleep();
+    EXPECT_TRUE(send_patiently({&a, &b}, a_to_b(), text));
+    ASSERT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == sent + 1; }));
+    b.sink.packets.clear();
+    a.sink.packets.clear();
+  }
+}
+
+/// Sends `count` packets, answers to `count`, sleeps whenever the driver allows; a lost wake-up
+/// shows as a sleep that lasts too long.
+void exchange_asleep(TestNode& node, Channel& channel, int count, std::atomic<int>& late) {
+  for (int i = 0; i < count; ++i) {
+    static_cast<void>(send_patiently({&node}, channel, std::to_string(i)));
+    while (node.sink.packets.size() <= static_cast<std::size_t>(i)) {
+      if (node.poll() == 0 && node.driver->prepare_sleep()) {
+        if (!is_readable(node.driver->fd(), 3000)) {
+          late.fetch_add(1);
+          return;
+        }
+        node.driver->end_sleep();
+      }
+    }
+  }
+}
+
+TEST_P(DriverContract, NoWakeUpIsLost) {
+  join();
+  std::atomic<int> late{0};
+  constexpr int kCount = 3000;
+  Channel& there = a_to_b();
+  Channel& back = b_to_a();
+  std::thread other{[&] { exchange_asleep(b, back, kCount, late); }};
+  exchange_asleep(a, there, kCount, late);
+  other.join();
+  EXPECT_EQ(late.load(), 0);
+}
+
+TEST_P(DriverContract, SenderAndPollerMayRunTogether) {
+  join();
+  constexpr int kCount = 20'000;
+  Channel& there = a_to_b();
+  std::atomic<bool> is_over{false};
+  std::thread sender{[&] {
+    Random random{7};
+    for (int i = 0; i < kCount; ++i) {
+      std::string text = std::to_string(i) + " ";
+      text.resize(text.size() + random.below(random.below(200) == 0 ? 1500 : 150), '.');
+      while (send_text(there, text) == SendState::full) {
+        std::this_thread::yield();
+      }
+    }
+    is_over = true;
+  }};
+  EXPECT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == kCount; },
+                         3 * kPatienceNs));
+  sender.join();
+  for (int i = 0; i < kCount; ++i) {
+    ASSERT_EQ(std::stoi(b.sink.packets[static_cast<std::size_t>(i)].second), i);
+  }
+}
+
+TEST_P(DriverContract, OrderlyCloseIsNoLoss) {
+  join();
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(send_patiently({&a, &b}, a_to_b(), std::string(1000, 'x')));
+  }
+  a.driver->close();
+  EXPECT_EQ(send_text(a_to_b(), "late"), SendState::closed);
+  ASSERT_TRUE(poll_until({&a, &b}, [&] { return a.driver->is_drained(); }));
+  Channel& back = b_to_a();
+  a.driver.reset();
+  EXPECT_TRUE(poll_until({&b}, [&] { return b.sink.packets.size() == 50; }));
+  EXPECT_TRUE(poll_until({&b}, [&] { return send_text(back, "x") == SendState::closed; }));
+  EXPECT_TRUE(b.sink.losses.empty());
+}
+
+TEST_P(DriverContract, ForeignAddressIsNotReached) {
+  const std::string text = "not an address";
+  const Packet address = std::as_bytes(std::span{text});
+  EXPECT_FALSE(a.driver->reaches(1, address));
+  EXPECT_FALSE(a.driver->connect(1, address).has_value());
+}
+
+TEST_P(DriverContract, WrongSizesBreakARule) {
+  Channel& channel = a_to_b();
+  const std::string text(packet_bytes_max() + 1, 'x');
+  EXPECT_DEATH(static_cast<void>(send_text(channel, text)), "packet_bytes_max");
+  EXPECT_DEATH(static_cast<void>(send_text(channel, "")), "between 1 and packet_bytes_max");
+}
+
+// From here on with a second process, which the simulated network does not have.
+class DriverProcesses : public testing::TestWithParam<const DriverEntry*> {
+ protected:
+  /// Runs `body` as node 1 in another process, which ends by a signal, without closing anything.
+  template <typename Body>
+  void fork_node(Body body) {
+    shared = static_cast<Shared*>(::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                                         MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    child = ::fork();
+    if (child == 0) {
+      {
+        TestNode node{*GetParam(), job, 1};
+        exchange_addresses(node, 1);
+        body(node);
+        ::kill(::getpid(), SIGKILL);
+      }
+    }
+    exchange_addresses(a, 0);
+  }
+  void exchange_addresses(TestNode& node, std::uint32_t index) {
+    const Packet address = node.driver->address();
+    std::memcpy(shared->address[index], address.data(), address.size());
+    shared->bytes[index].store(address.size());
+    while (shared->bytes[1 - index].load() == 0) {
+      ::usleep(100);
+    }
+    peer = {shared->address[1 - index], shared->bytes[1 - index].load()};
+  }
+  void TearDown() override {
+    if (HasFatalFailure()) {
+      ::kill(child, SIGKILL);
+    }
+    ::waitpid(child, nullptr, 0);
+  }
+
+  struct Shared {
+    std::byte address[2][1024];
+    std::atomic<std::size_t> bytes[2];
+    std::atomic<std::uint32_t> word;
+  };
+  TestJob job{2};
+  TestNode a{*GetParam(), job, 0};
+  Shared* shared = nullptr;
+  Packet peer;
+  pid_t child = -1;
+};
+
+TEST_P(DriverProcesses, DeadPeerIsReportedOnceAfterItsPackets) {
+  fork_node([&](TestNode& node) {
+    for (int i = 0; i < 100; ++i) {
+      static_cast<void>(send_patiently({&node}, node.to(0, peer), std::to_string(i)));
+    }
+    static_cast<void>(poll_until({&node}, [&] { return shared->word.load() == 1; }));
+  });
+  ASSERT_TRUE(poll_until({&a}, [&] { return a.sink.packets.size() == 100; }));
+  shared->word = 1;
+  ASSERT_TRUE(poll_until({&a}, [&] { return !a.sink.losses.empty(); }));
+  for (int i = 0; i < 5000; ++i) {
+    a.poll();
+  }
+  ASSERT_EQ(a.sink.losses.size(), 1U);
+  EXPECT_EQ(a.sink.losses[0].first, 1U);
+  EXPECT_FALSE(a.sink.losses[0].second.empty());
+  EXPECT_EQ(a.sink.packets_before_loss, 100U);
+  EXPECT_EQ(send_text(a.to(1, peer), "x"), SendState::closed);
+}
+
+TEST_P(DriverProcesses, SleeperIsWokenByTheEndOfAPeer) {
+  fork_node([&](TestNode& node) {
+    static_cast<void>(send_patiently({&node}, node.to(0, peer), "here"));
+    static_cast<void>(poll_until({&node}, [&] { return shared->word.load() == 1; }));
+  });
+  ASSERT_TRUE(poll_until({&a}, [&] { return a.sink.packets.size() == 1; }));
+  ASSERT_TRUE(poll_until({&a}, [&] { return a.driver->prepare_sleep(); }));
+  shared->word = 1;
+  ASSERT_TRUE(is_readable(a.driver->fd(), 5000));
+  a.driver->end_sleep();
+  EXPECT_TRUE(poll_until({&a}, [&] { return a.sink.losses.size() == 1; }, 2'000'000'000));
+}
+
+TEST_P(DriverProcesses, FullChannelToADeadPeerCloses) {
+  fork_node([&](TestNode& node) {
+    static_cast<void>(send_patiently({&node}, node.to(0, peer), "here"));
+    static_cast<void>(poll_until({&node}, [&] { return !node.sink.packets.empty(); }));
+    while (shared->word.load() == 0) {  // Does not poll: what is sent to it stays.
+      ::usleep(100);
+    }
+  });
+  ASSERT_TRUE(poll_until({&a}, [&] { return a.sink.packets.size() == 1; }));
+  const std::string text(1000, 'x');
+  ASSERT_TRUE(send_patiently({&a}, a.to(1, peer), text));
+  ::usleep(10'000);
+  while (send_text(a.to(1, peer), text) == SendState::accepted) {
+  }
+  EXPECT_EQ(send_text(a.to(1, peer), text), SendState::full);
+  shared->word = 1;
+  EXPECT_TRUE(
+      poll_until({&a}, [&] { return send_text(a.to(1, peer), text) == SendState::closed; }));
+  EXPECT_TRUE(poll_until({&a}, [&] { return a.sink.losses.size() == 1; }));
+}
+
+TEST_P(DriverProcesses, RandomPacketsSurviveBothWays) {
+  constexpr int kCount = 5000;
+  const auto text_of = [](Random& random, std::uint32_t bytes_max) {
+    std::string text(1 + random.below(random.chance(0.1) ? bytes_max : 200), '\0');
+    for (char& c : text) {
+      c = static_cast<char>(random.next());
+    }
+    return text;
+  };
+  const auto run = [&](TestNode& node, std::uint32_t self) {
+    const std::uint32_t bytes_max = node.driver->capabilities().packet_bytes_max;
+    Random sending{self + 1};
+    Random expecting{2 - self};
+    std::size_t checked = 0;
+    const auto check_arrived = [&] {
+      for (; checked < node.sink.packets.size(); ++checked) {
+        if (node.sink.packets[checked].second != text_of(expecting, bytes_max)) {
+          return false;
+        }
+        node.sink.packets[checked].second = {};
+      }
+      return true;
+    };
+    for (int i = 0; i < kCount; ++i) {
+      if (!send_patiently({&node}, node.to(1 - self, peer), text_of(sending, bytes_max)) ||
+          !check_arrived()) {
+        return false;
+      }
+    }
+    return poll_until({&node}, [&] { return node.sink.packets.size() == kCount; }) &&
+           check_arrived();
+  };
+  fork_node([&](TestNode& node) {
+    if (run(node, 1)) {
+      shared->word = 1;
+    }
+    static_cast<void>(poll_until({&node}, [&] { return shared->word.load() == 2; }));
+  });
+  EXPECT_TRUE(run(a, 0));
+  EXPECT_TRUE(poll_until({&a}, [&] { return shared->word.load() == 1; }));
+  shared->word = 2;
+}
+
+TEST_P(DriverProcesses, RemoteWritesArriveBeforeTheNextPacket) {
+  // Made before fork: at the same address in both, private to each.
+  constexpr std::size_t kBytes = 300'000;
+  auto* target = static_cast<std::byte*>(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  fork_node([&](TestNode& node) {
+    static_cast<void>(send_patiently({&node}, node.to(0, peer), "ready"));
+    static_cast<void>(poll_until({&node}, [&] { return node.sink.packets.size() == 1; }));
+    bool is_right = true;
+    for (std::size_t i = 0; i < kBytes; ++i) {
+      is_right = is_right && target[i] == static_cast<std::byte>(i * 7);
+    }
+    shared->word = is_right ? 1 : 2;
+  });
+  ASSERT_TRUE(poll_until({&a}, [&] { return a.sink.packets.size() == 1; }));
+  Channel& channel = a.to(1, peer);
+  if (!channel.can_write_remote()) {
+    ASSERT_TRUE(send_patiently({&a}, channel, "nothing written"));
+    GTEST_SKIP() << "this driver or system has no direct copy";
+  }
+  std::vector<std::byte> data(kBytes);
+  for (std::size_t i = 0; i < kBytes; ++i) {
+    data[i] = static_cast<std::byte>(i * 7);
+  }
+  const std::span<const std::byte> all{data};
+  std::vector<Piece> local{all.first(1), all.subspan(1, 0), all.subspan(1, 99'999)};
+  for (std::size_t at = 100'000; at < kBytes; at += 1000) {
+    local.push_back(all.subspan(at, 1000));
+  }
+  const auto base = reinterpret_cast<std::uint64_t>(target);
+  const RemotePiece remote[] = {{base, 150'001}, {base + 150'001, 0}, {base + 150'001, 149'999}};
+  EXPECT_TRUE(channel.write_remote(local, remote).has_value());
+  const RemotePiece nowhere[] = {{8, 1}};
+  const auto refused = channel.write_remote({local.data(), 1}, nowhere);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Errc::refused);
+  ASSERT_TRUE(send_patiently({&a}, channel, "written"));
+  EXPECT_TRUE(poll_until({&a}, [&] { return shared->word.load() != 0; }));
+  EXPECT_EQ(shared->word.load(), 1U);
+}
+
+std::vector<const DriverEntry*> real_drivers() {
+  std::vector<const DriverEntry*> entries;
+  for (const DriverEntry* entry : builtin_drivers()) {
+    if (entry->name != "sim") {
+      entries.push_back(entry);
+    }
+  }
+  return entries;
+}
+
+constexpr auto kName = [](const auto& entry) { return std::string{entry.param->name}; };
+INSTANTIATE_TEST_SUITE_P(Drivers, DriverContract, testing::ValuesIn(builtin_drivers()), kName);
+INSTANTIATE_TEST_SUITE_P(Drivers, DriverProcesses, testing::ValuesIn(real_drivers()), kName);
+
+}  // namespace
+}  // namespace sterna::net

@@ -1,0 +1,187 @@
+// The simulated network and its driver.
+#include "net/drivers/sim/sim.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace sterna::net {
+
+SimNetwork::SimNetwork(const SimOptions& options)
+    : options_{options}, random_{options.seed}, nodes_(options.node_count) {
+  check(options.clock != nullptr, "a simulated network is given its clock");
+  for (Node& node : nodes_) {
+    node.last_ns.assign(options.node_count, 0);
+    node.in_flight.assign(options.node_count, 0);
+  }
+}
+
+void SimNetwork::put(std::uint32_t from, std::uint32_t to, std::vector<std::byte> bytes) {
+  Node& node = nodes_[to];
+  std::uint64_t time = options_.clock->now_ns() + options_.delay_ns_min;
+  if (options_.delay_ns_max > options_.delay_ns_min) {
+    time += random_.below(options_.delay_ns_max - options_.delay_ns_min);
+  }
+  if (options_.is_ordered || bytes.empty()) {
+    time = std::max(time, node.last_ns[from]);
+  }
+  node.last_ns[from] = std::max(time, node.last_ns[from]);
+  ++node.in_flight[from];
+  ++packet_count_;
+  node.arriving.emplace(time, InFlight{from, std::move(bytes)});
+}
+
+SendState SimNetwork::send(std::uint32_t from, std::uint32_t to, std::span<const Piece> pieces) {
+  std::vector<std::byte> bytes;
+  for (const Piece& piece : pieces) {
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+  }
+  check(!bytes.empty() && bytes.size() <= options_.packet_bytes_max &&
+            pieces.size() <= kPacketPiecesMax,
+        "a packet is not empty and keeps the bounds of its driver");
+  const SpinGuard guard{lock_};
+  if (nodes_[from].is_lost || nodes_[to].is_lost) {
+    return SendState::closed;
+  }
+  if (nodes_[to].in_flight[from] >= options_.channel_packets_max) {
+    return SendState::full;
+  }
+  put(from, to, std::move(bytes));
+  return SendState::accepted;
+}
+
+void SimNetwork::lose(std::uint32_t node) {
+  const SpinGuard guard{lock_};
+  nodes_[node].is_lost = true;
+  for (std::uint32_t to = 0; to < nodes_.size(); ++to) {
+    if (to != node) {
+      put(node, to, {});
+    }
+  }
+}
+
+void SimNetwork::inject(std::uint32_t from, std::uint32_t to, Packet packet) {
+  const SpinGuard guard{lock_};
+  put(from, to, {packet.begin(), packet.end()});
+}
+
+std::uint64_t SimNetwork::next_arrival_ns() {
+  const SpinGuard guard{lock_};
+  std::uint64_t next = kNever;
+  for (const Node& node : nodes_) {
+    if (!node.arriving.empty()) {
+      next = std::min(next, node.arriving.begin()->first);
+    }
+  }
+  return next;
+}
+
+class SimChannel final : public Channel {
+ public:
+  SimChannel(SimNetwork& network, std::uint32_t from, std::uint32_t to) noexcept
+      : network_{network}, from_{from}, to_{to} {}
+
+  SendState try_send(std::span<const Piece> pieces) noexcept override {
+    return network_.send(from_, to_, pieces);
+  }
+  bool can_write_remote() const noexcept override { return network_.options().has_direct; }
+  Result<> write_remote(std::span<const Piece> local,
+                        std::span<const RemotePiece> remote) noexcept override {
+    std::vector<std::byte> bytes;
+    for (const Piece& piece : local) {
+      bytes.insert(bytes.end(), piece.begin(), piece.end());
+    }
+    std::size_t offset = 0;
+    for (const RemotePiece& piece : remote) {
+      check(piece.bytes <= bytes.size() - offset, "both sides of a direct copy are as long");
+      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), piece.bytes,
+                  reinterpret_cast<std::byte*>(piece.address));
+      offset += piece.bytes;
+    }
+    check(offset == bytes.size(), "both sides of a direct copy are as long");
+    return Done{};
+  }
+
+ private:
+  SimNetwork& network_;
+  const std::uint32_t from_;
+  const std::uint32_t to_;
+};
+
+class SimDriver final : public Driver {
+ public:
+  SimDriver(SimNetwork& network, std::uint32_t node) noexcept : network_{network}, node_{node} {
+    const SimOptions& options = network.options();
+    capabilities_.packet_bytes_max = options.packet_bytes_max;
+    capabilities_.is_ordered = options.is_ordered;
+    capabilities_.latency_ns =
+        static_cast<std::uint32_t>((options.delay_ns_min + options.delay_ns_max) / 2);
+    capabilities_.direct_latency_ns = options.has_direct ? 500 : 0;
+    capabilities_.direct_mb_per_s = options.has_direct ? 8000 : 0;
+  }
+
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  Packet address() const noexcept override { return {}; }
+  bool reaches(std::uint32_t node, Packet /*peer_address*/) const noexcept override {
+    return node < network_.options().node_count;
+  }
+  Result<Channel*> connect(std::uint32_t node, Packet /*peer_address*/) noexcept override {
+    channels_.push_back(std::make_unique<SimChannel>(network_, node_, node));
+    return channels_.back().get();
+  }
+
+  std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept override {
+    std::uint32_t count = 0;
+    while (count < packets_max) {
+      SimNetwork::InFlight packet;
+      {
+        const SpinGuard guard{network_.lock_};
+        SimNetwork::Node& node = network_.nodes_[node_];
+        if (node.arriving.empty() ||
+            node.arriving.begin()->first > network_.options_.clock->now_ns()) {
+          break;
+        }
+        packet = std::move(node.arriving.begin()->second);
+        node.arriving.erase(node.arriving.begin());
+        --node.in_flight[packet.from];
+      }
+      if (packet.bytes.empty()) {
+        sink.on_peer_lost(packet.from, "it was lost in the simulation");
+      } else {
+        sink.on_packet(packet.from, packet.bytes);
+        ++count;
+      }
+    }
+    return count;
+  }
+
+  int fd() const noexcept override { return -1; }
+  bool prepare_sleep() noexcept override { return false; }
+  void end_sleep() noexcept override {}
+  void close() noexcept override {}
+  bool is_drained() const noexcept override { return true; }
+
+ private:
+  SimNetwork& network_;
+  const std::uint32_t node_;
+  Capabilities capabilities_;
+  std::vector<std::unique_ptr<Channel>> channels_;  // The gates, one at a time each.
+};
+
+namespace {
+
+Result<std::unique_ptr<Driver>> open_sim(const DriverOptions& options) noexcept {
+  auto* bootstrap = static_cast<SimBootstrap*>(options.bootstrap);
+  return try_make<Driver, SimDriver>(bootstrap->network(), bootstrap->job().node_index);
+}
+
+}  // namespace
+
+constinit const DriverEntry kSimDriver{
+    .name = "sim",
+    .summary = "simulated nodes in one process, for tests",
+    .tunables = {},
+    .open = open_sim,
+};
+
+}  // namespace sterna::net

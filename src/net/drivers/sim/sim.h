@@ -1,0 +1,91 @@
+// A simulated network between nodes that live in one process: delays drawn from a seed, time from
+// an injected clock, order kept or not, full channels, nodes that vanish. For tests; no rail of a
+// job.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/spin_lock.h"
+#include "net/bootstrap.h"
+#include "net/driver.h"
+
+namespace sterna::net {
+
+struct SimOptions {
+  std::uint32_t node_count = 2;
+  std::uint64_t seed = 1;
+  Clock* clock = nullptr;             // Not null; outlives the network.
+  std::uint64_t delay_ns_min = 0;
+  std::uint64_t delay_ns_max = 0;
+  bool is_ordered = true;             // Of one channel. False: delays alone decide.
+  bool has_direct = false;            // write_remote copies within the process.
+  std::uint32_t packet_bytes_max = 1024;
+  std::uint32_t channel_packets_max = 64;  // On their way, of one channel; more: full.
+};
+
+/// The wires. Any thread.
+class SimNetwork {
+ public:
+  explicit SimNetwork(const SimOptions& options);
+
+  [[nodiscard]] const SimOptions& options() const noexcept { return options_; }
+  /// The node is gone: what it sent last arrives, then the others see a loss.
+  void lose(std::uint32_t node);
+  /// Puts bytes on the wire as if `from` had sent them.
+  void inject(std::uint32_t from, std::uint32_t to, Packet packet);
+  [[nodiscard]] std::uint64_t packet_count() const noexcept { return packet_count_; }
+  /// When the next packet for anybody arrives; kNever: none is on its way.
+  [[nodiscard]] std::uint64_t next_arrival_ns();
+
+ private:
+  friend class SimDriver;
+  friend class SimChannel;
+  struct InFlight {
+    std::uint32_t from;
+    std::vector<std::byte> bytes;  // Empty: `from` is lost.
+  };
+  struct Node {
+    std::multimap<std::uint64_t, InFlight> arriving;  // By time.
+    std::vector<std::uint64_t> last_ns;               // By sender: when its last packet arrives.
+    std::vector<std::uint32_t> in_flight;             // By sender.
+    bool is_lost = false;
+  };
+  [[nodiscard]] SendState send(std::uint32_t from, std::uint32_t to, std::span<const Piece> pieces);
+  void put(std::uint32_t from, std::uint32_t to, std::vector<std::byte> bytes)
+      STERNA_REQUIRES(lock_);
+
+  const SimOptions options_;
+  SpinLock lock_;
+  Random random_ STERNA_GUARDED_BY(lock_);
+  std::vector<Node> nodes_ STERNA_GUARDED_BY(lock_);
+  std::uint64_t packet_count_ = 0;
+};
+
+/// The start of a node of a simulated job: all on one host, nothing to exchange.
+class SimBootstrap final : public Bootstrap {
+ public:
+  SimBootstrap(SimNetwork& network, JobMap job) : network_{network}, job_{std::move(job)} {}
+  [[nodiscard]] const JobMap& job() const noexcept override { return job_; }
+  [[nodiscard]] const HostShare& host() const noexcept override { return host_; }
+  Result<std::vector<std::vector<std::byte>>> exchange(
+      std::span<const std::byte> /*blob*/) noexcept override {
+    return Error{Errc::unsupported, "simulated nodes have nothing to exchange"};
+  }
+  [[nodiscard]] SimNetwork& network() const noexcept { return network_; }
+
+ private:
+  SimNetwork& network_;
+  const JobMap job_;
+  const HostShare host_;
+};
+
+/// Opens only with a SimBootstrap. Not among the built-in drivers.
+extern const DriverEntry kSimDriver;
+
+}  // namespace sterna::net

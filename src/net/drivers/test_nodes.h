@@ -1,0 +1,96 @@
+// For the tests of drivers: nodes that record what they receive, polled until something is true.
+#pragma once
+
+#include <poll.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "net/driver.h"
+#include "net/drivers/test_job.h"
+
+namespace sterna::net {
+
+inline constexpr std::uint64_t kPatienceNs = 10'000'000'000;
+
+struct Recorder final : PacketSink {
+  void on_packet(std::uint32_t from_node, Packet packet) noexcept override {
+    packets.emplace_back(from_node, std::string{reinterpret_cast<const char*>(packet.data()),
+                                                packet.size()});
+  }
+  void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept override {
+    losses.emplace_back(node, reason);
+    packets_before_loss = packets.size();
+  }
+  std::vector<std::pair<std::uint32_t, std::string>> packets;
+  std::vector<std::pair<std::uint32_t, std::string>> losses;
+  std::size_t packets_before_loss = 0;
+};
+
+inline SendState send_text(Channel& channel, const std::string& text) {
+  const Piece piece = std::as_bytes(std::span{text});
+  return channel.try_send({&piece, 1});
+}
+
+/// One node of a job with one driver.
+struct TestNode {
+  TestNode(const DriverEntry& entry, TestJob& job, std::uint32_t node, DriverOptions options = {}) {
+    options.bootstrap = &job.node(node);
+    auto opened = entry.open(options);
+    check(opened.has_value(), opened ? "" : opened.error().text.c_str());
+    driver = std::move(opened.value());
+  }
+  Channel& to(std::uint32_t node, Packet address) {
+    Channel*& channel = channels[node];
+    if (channel == nullptr) {
+      auto connected = driver->connect(node, address);
+      check(connected.has_value(), connected ? "" : connected.error().text.c_str());
+      channel = connected.value();
+    }
+    return *channel;
+  }
+  Channel& to(const TestNode& peer, std::uint32_t node) { return to(node, peer.driver->address()); }
+  std::uint32_t poll(std::uint32_t packets_max = 64) { return driver->poll(sink, packets_max); }
+
+  std::map<std::uint32_t, Channel*> channels;
+  Recorder sink;
+  std::unique_ptr<Driver> driver;
+};
+
+/// Polls all `nodes` until `is_done()`; false: it does not come true.
+template <typename Done>
+[[nodiscard]] bool poll_until(std::initializer_list<TestNode*> nodes, Done is_done,
+                              std::uint64_t patience_ns = kPatienceNs) {
+  const std::uint64_t deadline = now_ns() + patience_ns;
+  while (!is_done()) {
+    for (TestNode* node : nodes) {
+      node->poll();
+    }
+    if (now_ns() > deadline) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Sends, polling while the channel is full. False: closed, or full for ever.
+[[nodiscard]] inline bool send_patiently(std::initializer_list<TestNode*> nodes, Channel& channel,
+                                         const std::string& text) {
+  SendState state = SendState::full;
+  return poll_until(nodes, [&] { return (state = send_text(channel, text)) != SendState::full; }) &&
+         state == SendState::accepted;
+}
+
+inline bool is_readable(int fd, int timeout_ms) {
+  pollfd asked{.fd = fd, .events = POLLIN, .revents = 0};
+  return ::poll(&asked, 1, timeout_ms) == 1;
+}
+
+}  // namespace sterna::net

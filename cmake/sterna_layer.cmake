@@ -1,5 +1,7 @@
-# sterna_layer(<name> NEEDS <layers...> LIBRARIES <targets...>): a folder of src/ is a layer and a
-# static library. Its sources are all *.cc and *.S of the folder but the ones named for a kind:
+# sterna_layer(<name> NEEDS <layers...> LIBRARIES <targets...> SOURCES <generated files...>
+# EXCLUDE <regex>): a folder of src/ is a layer, a static library sterna_<name> (for tests and tools)
+# and its objects sterna_<name>_objects (for the shared libraries). Its sources are all *.cc and *.S
+# of the folder but those that EXCLUDE matches and the ones named for a kind:
 #   x_test.cc   GoogleTest, gathered in one program <name>_tests (label unit, test names <name>.*)
 #   x_fuzz.cc   one LLVMFuzzerTestOneInput; built with a driver that replays tests/corpus/<x>
 #   x_bench.cc  Google Benchmark program
@@ -27,14 +29,19 @@ endif()
 set(STERNA_TEST_SECONDS 60)
 
 function(sterna_layer layer)
-  cmake_parse_arguments(ARG "" "" "NEEDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "NEEDS;LIBRARIES;SOURCES;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE all CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc
                                           ${CMAKE_CURRENT_SOURCE_DIR}/*.S)
-  set(sources ${all})
+  if(ARG_EXCLUDE)
+    list(FILTER all EXCLUDE REGEX ${ARG_EXCLUDE})
+  endif()
+  set(sources ${all} ${ARG_SOURCES})
   list(FILTER sources EXCLUDE REGEX "_(test|fuzz|bench)\\.cc$")
   list(TRANSFORM ARG_NEEDS PREPEND sterna_)
   if(sources)
-    add_library(sterna_${layer} STATIC ${sources})
+    add_library(sterna_${layer}_objects OBJECT ${sources})
+    target_link_libraries(sterna_${layer}_objects PRIVATE sterna_flags ${ARG_LIBRARIES})
+    add_library(sterna_${layer} STATIC $<TARGET_OBJECTS:sterna_${layer}_objects>)
     target_link_libraries(sterna_${layer} PUBLIC sterna_flags ${ARG_NEEDS} ${ARG_LIBRARIES})
   else()
     add_library(sterna_${layer} INTERFACE)

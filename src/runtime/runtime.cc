@@ -93,7 +93,9 @@ Result<> Runtime::open_network() {
     return transport.error();
   }
   transport_ = std::move(transport.value());
-  transport_->add_to(*progress_);
+  if (Result<> added = transport_->add_to(*progress_); !added) {
+    return added;
+  }
   if (!control_->is_alone()) {
     ControlEvents& events = *this;
     control_source_ = std::make_unique<ControlSource>(*control_, events);

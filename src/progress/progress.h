@@ -56,10 +56,14 @@ class Progress final : public threads::IdleHook {
   std::uint32_t poll(threads::SchedulingPoint point) noexcept override;
   std::uint32_t poll() noexcept { return poll(threads::SchedulingPoint::forced); }
 
-  /// Sleeps until an event of a source, wake(), or the deadline (monotonic clock). Declines
-  /// (returns at once) if a source has something, or while another kernel thread sleeps here.
-  void sleep(std::uint64_t deadline_ns) noexcept override;
+  /// Sleeps until an event of a source, wake(), or the deadline (monotonic clock); returns at once
+  /// if a source has something. False, at once, while another kernel thread sleeps here.
+  bool sleep(std::uint64_t deadline_ns) noexcept override;
   void wake() noexcept override;
+
+  /// A kernel thread waits for a signal of `waiter`, which others know by now: polls, yields,
+  /// sleeps. `waiter.hook` is this object. User threads never come here.
+  threads::Wake await_signal(threads::KernelWaiter& waiter, std::uint64_t deadline_ns) noexcept;
 
   /// The last round, for load reports and for callers that poll by time.
   [[nodiscard]] std::uint64_t last_poll_ns() const noexcept;
@@ -67,9 +71,11 @@ class Progress final : public threads::IdleHook {
   [[nodiscard]] const ProgressOptions& options() const noexcept { return options_; }
 
  private:
-  friend class KernelWait;
   struct Impl;
   explicit Progress(const ProgressOptions& options, std::unique_ptr<Impl> impl) noexcept;
+
+  [[nodiscard]] std::uint64_t now_here() const noexcept;
+  void sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadline_ns) noexcept;
 
   const ProgressOptions options_;
   std::unique_ptr<Impl> impl_;

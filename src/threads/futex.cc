@@ -11,16 +11,6 @@
 #include "threads/waiter.h"
 
 namespace sterna::threads {
-namespace {
-
-// States of KernelWaiter::word.
-constexpr std::uint32_t kAwake = 0;
-constexpr std::uint32_t kOnFutex = 1;
-constexpr std::uint32_t kInHook = 2;
-constexpr std::uint32_t kSignalled = 4;
-
-}  // namespace
-
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 std::uint64_t deadline_ns) noexcept {
   timespec deadline{.tv_sec = static_cast<time_t>(deadline_ns / 1'000'000'000),
@@ -36,15 +26,17 @@ void futex_wake(const std::atomic<std::uint32_t>* word, int count) noexcept {
 }
 
 void signal_kernel(KernelWaiter& waiter) noexcept {
-  // Both are read or computed before the exchange: the waiter may be gone right after it.
+  // Both are read or computed before the addition: the waiter may be gone right after it.
   IdleHook* const hook = waiter.hook;
   const std::atomic<std::uint32_t>* const word = &waiter.word;
-  // A: the waiter sees what was done before. Acquire pairs with the store of kInHook, for `hook`.
-  switch (waiter.word.exchange(kSignalled, std::memory_order_acq_rel)) {
-    case kOnFutex:
+  // A: the waiter sees what was done before.
+  const std::uint32_t before =
+      waiter.word.fetch_add(KernelWaiter::kSignal, std::memory_order_acq_rel);
+  switch (before & KernelWaiter::kStates) {
+    case KernelWaiter::kOnFutex:
       futex_wake(word, 1);
       break;
-    case kInHook:
+    case KernelWaiter::kInHook:
       hook->wake();
       break;
     default:
@@ -52,28 +44,44 @@ void signal_kernel(KernelWaiter& waiter) noexcept {
   }
 }
 
-Wake await_signal(KernelWaiter& waiter, const WaitOptions& options) noexcept {
-  for (;;) {
-    std::uint32_t word = waiter.word.load(std::memory_order_acquire);  // A
-    if (word == kSignalled) {
-      waiter.word.store(kAwake, std::memory_order_relaxed);
-      return Wake::signalled;
+bool try_take_signal(KernelWaiter& waiter) noexcept {
+  std::uint32_t word = waiter.word.load(std::memory_order_relaxed);
+  while (word >= KernelWaiter::kSignal) {
+    if (waiter.word.compare_exchange_weak(
+            word, (word - KernelWaiter::kSignal) & ~KernelWaiter::kStates,
+            std::memory_order_acquire, std::memory_order_relaxed)) {  // A
+      return true;
     }
-    if (options.deadline_ns != kNever && now_ns() >= options.deadline_ns) {
-      word = kOnFutex;
-      // Back to awake, unless the signal has come just now.
-      if (waiter.word.compare_exchange_strong(word, kAwake, std::memory_order_acquire) ||
-          word == kAwake) {
-        return Wake::timed_out;
-      }
-      continue;
-    }
-    if (word == kAwake &&
-        !waiter.word.compare_exchange_strong(word, kOnFutex, std::memory_order_acq_rel)) {
-      continue;
-    }
-    futex_wait(waiter.word, kOnFutex, options.deadline_ns);
   }
+  return false;
+}
+
+bool try_enter_sleep(KernelWaiter& waiter, std::uint32_t state) noexcept {
+  std::uint32_t word = waiter.word.load(std::memory_order_relaxed);
+  while (word < KernelWaiter::kSignal) {
+    if (waiter.word.compare_exchange_weak(word, state, std::memory_order_acq_rel,
+                                          std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void leave_sleep(KernelWaiter& waiter) noexcept {
+  waiter.word.fetch_and(~KernelWaiter::kStates, std::memory_order_acq_rel);
+}
+
+Wake await_signal(KernelWaiter& waiter, const WaitOptions& options) noexcept {
+  while (!try_take_signal(waiter)) {
+    if (options.deadline_ns != kNever && now_ns() >= options.deadline_ns) {
+      leave_sleep(waiter);
+      return Wake::timed_out;
+    }
+    if (try_enter_sleep(waiter, KernelWaiter::kOnFutex)) {
+      futex_wait(waiter.word, KernelWaiter::kOnFutex, options.deadline_ns);
+    }
+  }
+  return Wake::signalled;
 }
 
 }  // namespace sterna::threads

@@ -22,9 +22,9 @@ class IdleHook {
   /// a thread (switching); must not switch. Any worker may call it at the same time as others.
   virtual std::uint32_t poll(SchedulingPoint point) noexcept = 0;
 
-  /// Sleeps in the kernel until an event, wake(), or `deadline_ns` (kNever: none). One worker at
-  /// a time.
-  virtual void sleep(std::uint64_t deadline_ns) noexcept = 0;
+  /// Sleeps in the kernel until an event, wake(), or `deadline_ns` (kNever: none); true. One kernel
+  /// thread at a time: false, at once, while another one sleeps here; then it sleeps elsewhere.
+  virtual bool sleep(std::uint64_t deadline_ns) noexcept = 0;
 
   /// Ends the sleep that is under way, or the next one at once. From anywhere.
   virtual void wake() noexcept = 0;

@@ -28,7 +28,6 @@ constexpr std::uint64_t kWatchNsMin = 1'000'000;
 constexpr std::uint64_t kWatchNsMax = 16'000'000;
 constexpr std::uint32_t kStealMax = 64;  // Bounds the time in a foreign lock.
 constexpr std::uint64_t kLoneStealCycles = 5'000;
-constexpr std::uint32_t kPausesPerLook = 8;
 
 }  // namespace
 
@@ -195,8 +194,14 @@ void Worker::sleep(Search& search) noexcept {
       }
       search.watch_ns = std::min(2 * search.watch_ns, kWatchNsMax);
     }
-    if (state == kInHook) {
-      hook->sleep(deadline_ns);
+    if (state == kInHook && hook->sleep(deadline_ns)) {
+      // An event came, or wake(), or the deadline.
+    } else if (state == kInHook) {
+      // A kernel thread that is no worker sleeps there: look again soon, it may go away.
+      std::uint32_t expected = kInHook;
+      if (sleep_word.compare_exchange_strong(expected, kOnFutex, std::memory_order_seq_cst)) {
+        futex_wait(sleep_word, kOnFutex, std::min(deadline_ns, team.now_ns() + search.watch_ns));
+      }
     } else {
       futex_wait(sleep_word, state, deadline_ns);
     }
@@ -215,9 +220,7 @@ void Worker::sleep(Search& search) noexcept {
 
 void Worker::rest(Search& search) noexcept {
   if (cycles() - search.begin_cycles < team.spin_cycles) {
-    for (std::uint32_t i = 0; i < kPausesPerLook; ++i) {
-      cpu_pause();
-    }
+    cpu_pause();
     return;
   }
   sleep(search);

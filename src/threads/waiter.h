@@ -26,11 +26,23 @@ struct WaitOptions {
 
 /// A kernel thread that waits; lies on its stack.
 struct alignas(8) KernelWaiter {
-  // 0: awake, 1: asleep on this word (futex), 2: asleep in `hook`, 4: signalled, 5: interrupted.
-  // Written by the waiter and by the one that signals.
+  static constexpr std::uint32_t kOnFutex = 1;  // It sleeps on `word`.
+  static constexpr std::uint32_t kInHook = 2;   // It sleeps in `hook`.
+  static constexpr std::uint32_t kStates = 3;
+  static constexpr std::uint32_t kSignal = 4;   // One signal that was not taken yet.
+
+  // One of the states, or 0: awake; plus the signals. States are the waiter's, signals are added by
+  // others.
   std::atomic<std::uint32_t> word{0};
   IdleHook* hook = nullptr;  // Constant while others know the waiter.
 };
+
+/// Takes a signal if there is one, and is awake.
+[[nodiscard]] bool try_take_signal(KernelWaiter& waiter) noexcept;
+/// Awake -> `state`. False: there is a signal, stay awake.
+[[nodiscard]] bool try_enter_sleep(KernelWaiter& waiter, std::uint32_t state) noexcept;
+/// Any state -> awake.
+void leave_sleep(KernelWaiter& waiter) noexcept;
 
 /// See Waiter::signal().
 void signal_kernel(KernelWaiter& waiter) noexcept;

@@ -1,0 +1,111 @@
+// Waiting for completions. A waiter publishes itself in the words it waits for; complete() takes it
+// from there, and from then on owes it exactly one signal. A waiter that leaves early withdraws;
+// where it comes too late, it awaits that signal: so nobody ever signals a waiter that is gone.
+#include "progress/completion.h"
+
+#include "progress/progress.h"
+#include "threads/this_thread.h"
+
+namespace sterna::progress {
+namespace {
+
+using threads::Wake;
+
+/// One wait of the caller, user thread or kernel thread.
+class Waiting {
+ public:
+  explicit Waiting(Progress& progress) noexcept : progress_{progress}, thread_{threads::self()} {
+    kernel_.hook = &progress;
+  }
+
+  [[nodiscard]] threads::Waiter waiter() noexcept {
+    return thread_ != nullptr ? threads::Waiter{*thread_} : threads::Waiter{kernel_};
+  }
+  /// Switches.
+  Wake await(const threads::WaitOptions& options) noexcept {
+    return thread_ != nullptr ? threads::await_signal(options)
+                              : progress_.await_signal(kernel_, options.deadline_ns);
+  }
+
+ private:
+  Progress& progress_;
+  threads::Thread* const thread_;
+  threads::KernelWaiter kernel_;
+};
+
+}  // namespace
+
+bool Completion::publish(threads::Waiter waiter) noexcept {
+  std::uintptr_t expected = 0;
+  // Release: complete() reads the waiter's record. Acquire on failure (A): it is done.
+  const bool is_published = word_.compare_exchange_strong(
+      expected, waiter.bits(), std::memory_order_release, std::memory_order_acquire);
+  check(is_published || expected == kDone, "a completion has one waiter at a time");
+  return is_published;
+}
+
+bool Completion::withdraw(threads::Waiter waiter) noexcept {
+  std::uintptr_t expected = waiter.bits();
+  return word_.compare_exchange_strong(expected, 0, std::memory_order_relaxed,
+                                       std::memory_order_acquire);  // A
+}
+
+Wake Completion::wait_for(Progress& progress, const threads::WaitOptions& options) noexcept {
+  if (!done()) {
+    (void)progress.poll(threads::SchedulingPoint::enter);
+  }
+  if (done()) {
+    return Wake::signalled;
+  }
+  Waiting waiting{progress};
+  if (!publish(waiting.waiter())) {
+    return Wake::signalled;
+  }
+  const Wake wake = waiting.await(options);
+  if (wake == Wake::signalled || withdraw(waiting.waiter())) {
+    return wake;
+  }
+  return waiting.await({});  // complete() has taken us.
+}
+
+std::size_t Completion::wait_any(Progress& progress, std::span<Completion* const> completions,
+                                 const threads::WaitOptions& options) noexcept {
+  const auto first_done = [&]() noexcept {
+    std::size_t i = 0;
+    while (i < completions.size() && (completions[i] == nullptr || !completions[i]->done())) {
+      ++i;
+    }
+    return i;
+  };
+  if (first_done() == completions.size()) {
+    (void)progress.poll(threads::SchedulingPoint::enter);
+  }
+  if (const std::size_t done = first_done(); done != completions.size()) {
+    return done;
+  }
+  Waiting waiting{progress};
+  std::size_t published_end = 0;
+  bool is_done = false;
+  while (published_end < completions.size() && !is_done) {
+    Completion* const completion = completions[published_end];
+    is_done = completion != nullptr && !completion->publish(waiting.waiter());
+    published_end += is_done ? 0 : 1;
+  }
+  std::size_t signals_taken = 0;
+  if (!is_done && waiting.await(options) == Wake::signalled) {
+    signals_taken = 1;
+  }
+  std::size_t signals_owed = 0;
+  for (std::size_t i = 0; i < published_end; ++i) {
+    if (completions[i] != nullptr && !completions[i]->withdraw(waiting.waiter())) {
+      ++signals_owed;
+    }
+  }
+  while (signals_taken < signals_owed) {
+    (void)waiting.await({});
+    ++signals_taken;
+  }
+  return first_done();
+}
+
+}  // namespace sterna::progress

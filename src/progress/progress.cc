@@ -1,0 +1,328 @@
+// The poller's turn, the kernel sleep and its wake-up.
+//
+// A sleep loses no event: prepare_sleep() of each source promises that from then on an event makes
+// its descriptor readable, also one that came just before; wake() writes to an eventfd that is
+// in the same epoll set and stays readable until a sleeper has taken it.
+#include "progress/progress.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include "base/check.h"
+#include "base/cpu.h"
+#include "threads/futex.h"
+#include "threads/waiter.h"
+
+namespace sterna::progress {
+
+struct Progress::Impl {
+  // The poller's right: taken by a try-lock, never waited for but in add() and remove().
+  alignas(kCacheLineBytes) std::atomic<bool> is_polled{false};
+  std::vector<Source*> sources;  // Guard: is_polled.
+  std::atomic<std::uint64_t> last_poll_ns{0};
+  // Relaxed counters; written by the poller, but for declined.
+  std::atomic<std::uint64_t> polls{0};
+  std::atomic<std::uint64_t> declined{0};
+  std::atomic<std::uint64_t> events{0};
+  std::atomic<std::uint64_t> sleeps{0};
+
+  std::vector<Source*> prepared;  // For the sleep that is under way; guard: is_polled.
+
+  // One sleeper in epoll. Kernel threads that wait meanwhile sleep on their own words, in this
+  // list: the sleeper wakes one of them when it gets up, so that somebody sleeps for the network
+  // again.
+  alignas(kCacheLineBytes) std::atomic<bool> has_sleeper{false};
+  SpinLock aside_lock;
+  std::vector<threads::KernelWaiter*> aside;  // Guard: aside_lock.
+  FileDescriptor epoll;
+  FileDescriptor event;
+
+  bool try_take() noexcept {
+    // A: acquires the state of the sources from the last poller.
+    return !is_polled.load(std::memory_order_relaxed) &&
+           !is_polled.exchange(true, std::memory_order_acquire);
+  }
+  void take() noexcept {
+    while (!try_take()) {
+      raw_system_call(SYS_sched_yield);
+    }
+  }
+  void give_back() noexcept { is_polled.store(false, std::memory_order_release); }  // A
+
+  std::uint32_t poll_all() noexcept;
+  bool prepare_all() noexcept;
+  void end_all() noexcept;
+  void wake_aside() noexcept;
+  void sleep_in_epoll(std::uint64_t deadline_ns, std::uint64_t now) noexcept;
+};
+
+namespace {
+
+void add_relaxed(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept {
+  // One writer at a time (the poller): no read-modify-write.
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+std::uint32_t Progress::Impl::poll_all() noexcept {
+  std::uint32_t count = 0;
+  for (Source* const source : sources) {
+    count += source->poll();
+  }
+  add_relaxed(polls, 1);
+  if (count != 0) {
+    add_relaxed(events, count);
+  }
+  return count;
+}
+
+Progress::Progress(const ProgressOptions& options, std::unique_ptr<Impl> impl) noexcept
+    : options_{options}, impl_{std::move(impl)} {}
+
+Progress::~Progress() {
+  check(impl_->sources.empty(), "all sources are removed before progress ends");
+}
+
+Result<std::unique_ptr<Progress>> Progress::open(const ProgressOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  const long epoll = system_call([] { return ::epoll_create1(EPOLL_CLOEXEC); });
+  if (epoll < 0) {
+    return system_error("progress: cannot create an epoll descriptor (raise `ulimit -n`?)",
+                        static_cast<int>(-epoll));
+  }
+  impl->epoll = FileDescriptor{static_cast<int>(epoll)};
+  const long event = system_call([] { return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); });
+  if (event < 0) {
+    return system_error("progress: cannot create an event descriptor (raise `ulimit -n`?)",
+                        static_cast<int>(-event));
+  }
+  impl->event = FileDescriptor{static_cast<int>(event)};
+  epoll_event wanted{.events = EPOLLIN, .data = {.fd = impl->event.get()}};
+  const long added = system_call([&] {
+    return ::epoll_ctl(impl->epoll.get(), EPOLL_CTL_ADD, impl->event.get(), &wanted);
+  });
+  if (added < 0) {
+    return system_error("progress: cannot watch the event descriptor", static_cast<int>(-added));
+  }
+  return std::unique_ptr<Progress>{new Progress{options, std::move(impl)}};
+}
+
+Result<> Progress::add(Source& source) noexcept {
+  if (const int fd = source.fd(); fd >= 0) {
+    epoll_event wanted{.events = EPOLLIN, .data = {.fd = fd}};
+    const long added = system_call(
+        [&] { return ::epoll_ctl(impl_->epoll.get(), EPOLL_CTL_ADD, fd, &wanted); });
+    if (added < 0) {
+      return system_error("progress: cannot watch the descriptor of a source",
+                          static_cast<int>(-added));
+    }
+  }
+  impl_->take();
+  impl_->sources.push_back(&source);
+  impl_->give_back();
+  wake();  // Who sleeps now did not prepare this source.
+  return Done{};
+}
+
+void Progress::remove(Source& source) noexcept {
+  impl_->take();
+  const auto place = std::find(impl_->sources.begin(), impl_->sources.end(), &source);
+  check(place != impl_->sources.end(), "a source is removed once, after it was added");
+  impl_->sources.erase(place);
+  if (std::erase(impl_->prepared, &source) != 0) {
+    source.end_sleep();
+  }
+  const int fd = source.fd();
+  impl_->give_back();
+  if (fd >= 0) {
+    // It may be closed already, which removes it too.
+    (void)system_call(
+        [&] { return ::epoll_ctl(impl_->epoll.get(), EPOLL_CTL_DEL, fd, nullptr); });
+  }
+}
+
+std::uint32_t Progress::poll(threads::SchedulingPoint point) noexcept {
+  Impl& impl = *impl_;
+  std::uint64_t now = 0;
+  if (point == threads::SchedulingPoint::switching) {
+    now = now_here();
+    // Relaxed: a time for a decision that may be wrong.
+    if (now - impl.last_poll_ns.load(std::memory_order_relaxed) < options_.switch_budget_ns) {
+      return 0;
+    }
+  }
+  if (!impl.try_take()) {
+    impl.declined.fetch_add(1, std::memory_order_relaxed);
+    return 0;
+  }
+  if (point == threads::SchedulingPoint::switching) {
+    impl.last_poll_ns.store(now, std::memory_order_relaxed);
+  } else if ((impl.polls.load(std::memory_order_relaxed) & 31) == 0) {
+    // The clock costs as much as a poll: when polls come often, the time need not be exact.
+    impl.last_poll_ns.store(now_here(), std::memory_order_relaxed);
+  }
+  const std::uint32_t count = impl.poll_all();
+  impl.give_back();
+  return count;
+}
+
+std::uint64_t Progress::now_here() const noexcept {
+  return options_.clock != nullptr ? options_.clock->now_ns() : now_ns();
+}
+
+bool Progress::Impl::prepare_all() noexcept {
+  for (Source* const source : sources) {
+    if (!source->prepare_sleep()) {
+      end_all();
+      return false;
+    }
+    prepared.push_back(source);
+  }
+  return true;
+}
+
+void Progress::Impl::end_all() noexcept {
+  for (Source* const source : prepared) {
+    source->end_sleep();
+  }
+  prepared.clear();
+}
+
+void Progress::Impl::sleep_in_epoll(std::uint64_t deadline_ns, std::uint64_t now) noexcept {
+  timespec timeout{};
+  if (deadline_ns != kNever) {
+    const std::uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
+    timeout = {.tv_sec = static_cast<time_t>(left / 1'000'000'000),
+               .tv_nsec = static_cast<long>(left % 1'000'000'000)};
+  }
+  epoll_event arrived[8];
+  const timespec* const limit = deadline_ns != kNever ? &timeout : nullptr;
+  long count = raw_system_call(SYS_epoll_pwait2, epoll.get(), reinterpret_cast<long>(arrived), 8,
+                               reinterpret_cast<long>(limit), 0, 0);
+  if (count == -ENOSYS) {  // Before Linux 5.11: milliseconds, rounded up.
+    const int timeout_ms =
+        limit == nullptr
+            ? -1
+            : static_cast<int>(std::min<std::uint64_t>(
+                  timeout.tv_sec * 1000 + (timeout.tv_nsec + 999'999) / 1'000'000, 1 << 30));
+    count = raw_system_call(SYS_epoll_pwait, epoll.get(), reinterpret_cast<long>(arrived), 8,
+                            timeout_ms, 0, 0);
+  }
+  for (long i = 0; i < count; ++i) {
+    if (arrived[i].data.fd == event.get()) {
+      std::uint64_t ignored = 0;
+      raw_system_call(SYS_read, event.get(), reinterpret_cast<long>(&ignored), sizeof ignored);
+    }
+  }
+}
+
+void Progress::Impl::wake_aside() noexcept {
+  const SpinGuard guard{aside_lock};
+  if (!aside.empty()) {
+    threads::futex_wake(&aside.front()->word, 1);
+  }
+}
+
+bool Progress::sleep(std::uint64_t deadline_ns) noexcept {
+  Impl& impl = *impl_;
+  if (impl.has_sleeper.exchange(true, std::memory_order_seq_cst)) {
+    return false;
+  }
+  bool is_prepared = false;
+  if (impl.try_take()) {
+    is_prepared = impl.prepare_all();
+    for (Source* const source : impl.prepared) {
+      deadline_ns = std::min(deadline_ns, source->next_deadline_ns());
+    }
+    impl.give_back();
+  }
+  if (is_prepared) {
+    impl.sleeps.fetch_add(1, std::memory_order_relaxed);
+    impl.sleep_in_epoll(deadline_ns, now_ns());
+    impl.take();
+    impl.end_all();
+    impl.give_back();
+  }
+  // Sequentially consistent, against one that saw a sleeper, joins `aside` and looks again.
+  impl.has_sleeper.store(false, std::memory_order_seq_cst);
+  impl.wake_aside();
+  return true;
+}
+
+void Progress::wake() noexcept {
+  const std::uint64_t one = 1;
+  raw_system_call(SYS_write, impl_->event.get(), reinterpret_cast<long>(&one), sizeof one);
+}
+
+void Progress::sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadline_ns) noexcept {
+  Impl& impl = *impl_;
+  {
+    const SpinGuard guard{impl.aside_lock};
+    impl.aside.push_back(&waiter);
+  }
+  if (impl.has_sleeper.load(std::memory_order_seq_cst) &&
+      threads::try_enter_sleep(waiter, threads::KernelWaiter::kOnFutex)) {
+    threads::futex_wait(waiter.word, threads::KernelWaiter::kOnFutex, deadline_ns);
+  }
+  threads::leave_sleep(waiter);
+  const SpinGuard guard{impl.aside_lock};
+  std::erase(impl.aside, &waiter);
+}
+
+threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
+                                     std::uint64_t deadline_ns) noexcept {
+  std::uint64_t begin = 0;
+  for (std::uint32_t round = 0;; ++round) {
+    const std::uint32_t events = poll(threads::SchedulingPoint::idle);
+    if (threads::try_take_signal(waiter)) {
+      return threads::Wake::signalled;
+    }
+    if (!options_.is_oversubscribed && (round & 15) != 0) {
+      cpu_pause();
+      continue;  // The clock costs as much as a poll.
+    }
+    const std::uint64_t now = now_ns();
+    if (now >= deadline_ns) {
+      return threads::Wake::timed_out;
+    }
+    if (events != 0 || begin == 0) {
+      begin = now;
+    }
+    if (now - begin < options_.spin_ns) {
+      if (options_.is_oversubscribed) {
+        raw_system_call(SYS_sched_yield);
+      }
+      continue;
+    }
+    if (threads::try_enter_sleep(waiter, threads::KernelWaiter::kInHook)) {
+      const bool has_slept = sleep(deadline_ns);
+      threads::leave_sleep(waiter);
+      if (!has_slept) {
+        sleep_beside(waiter, deadline_ns);
+      }
+    }
+  }
+}
+
+std::uint64_t Progress::last_poll_ns() const noexcept {
+  return impl_->last_poll_ns.load(std::memory_order_relaxed);
+}
+
+ProgressCounters Progress::counters() const noexcept {
+  const auto read = [](const std::atomic<std::uint64_t>& counter) {
+    return counter.load(std::memory_order_relaxed);
+  };
+  return {.polls = read(impl_->polls),
+          .declined = read(impl_->declined),
+          .events = read(impl_->events),
+          .sleeps = read(impl_->sleeps)};
+}
+
+}  // namespace sterna::progress

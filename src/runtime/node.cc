@@ -175,6 +175,9 @@ Result<> Node::create_rank(std::uint32_t rank) {
     return mapped.error();
   }
   memory::RankSlot& slot = *mapped.value();
+  if (auto images = space_->map_images(rank, runner_.image_bytes()); !images) {
+    return images.error();
+  }
   if (Result<> created = runner_.create(slot); !created) {
     return created;
   }

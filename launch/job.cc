@@ -81,7 +81,9 @@ bool Job::is_over() const {
   for (const std::unique_ptr<Crew>& crew : crews_) {
     is_quiet = is_quiet && crew->is_over();
   }
-  return is_quiet || (!output_.is_full() && now_ns() > ending_since_ns_ + kOutputGraceNs);
+  // Somebody else holds a pipe open, or nobody reads the output of a job that has failed.
+  return is_quiet || ((has_failed_ || !output_.is_full()) &&
+                      now_ns() > ending_since_ns_ + kOutputGraceNs);
 }
 
 std::uint64_t Job::next_deadline_ns() const {

@@ -1,0 +1,80 @@
+"""What the tests of the launcher share: running it, and looking for what it leaves behind."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ["STERNA_BIN"])
+PROBE = os.environ["STERNA_PROBE"]
+STERNA = str(BIN / "sterna")
+MPIEXEC = str(BIN / "mpiexec")
+
+
+def run(*words, seconds=20, **options):
+    """The finished process of a command, with its output as text."""
+    return subprocess.run([str(word) for word in words], text=True, capture_output=True,
+                          timeout=seconds, **options)
+
+
+def start(*words, **options):
+    options.setdefault("stdout", subprocess.PIPE)
+    options.setdefault("stderr", subprocess.PIPE)
+    return subprocess.Popen([str(word) for word in words], text=True, **options)
+
+
+def processes_with(marker):
+    """Processes that carry `marker` in their environment: {pid: command line}."""
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if marker.encode() in (entry / "environ").read_bytes():
+                    found[int(entry.name)] = (entry / "cmdline").read_bytes()
+            except OSError:
+                pass
+    return found
+
+
+def wait_until(condition, seconds=5.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return bool(condition())
+
+
+class LaunchTest(unittest.TestCase):
+    """Each test has a marker in the environment by which its processes are known."""
+
+    def setUp(self):
+        self.marker = f"STERNA_TEST_MARK={os.getpid()}.{time.monotonic_ns()}"
+        name, _, value = self.marker.partition("=")
+        self.environment = {**os.environ, name: value}
+        self.shared_memory = set(os.listdir("/dev/shm"))
+
+    def tearDown(self):
+        left = wait_until(lambda: not processes_with(self.marker), 6)
+        remains = processes_with(self.marker)
+        for pid in remains:
+            os.kill(pid, signal.SIGKILL)
+        self.assertTrue(left, f"processes were left behind: {remains}")
+        new = {n for n in set(os.listdir("/dev/shm")) - self.shared_memory if "sterna" in n}
+        self.assertFalse(new, "shared memory was left behind")
+
+    def run_job(self, *words, **options):
+        options.setdefault("env", self.environment)
+        return run(*words, **options)
+
+    def start_job(self, *words, **options):
+        options.setdefault("env", self.environment)
+        return start(*words, **options)
+
+    def wait_for_ranks(self, count):
+        """Until the ranks of the job run our probe."""
+        def ranks():
+            return [c for c in processes_with(self.marker).values() if c.startswith(PROBE.encode())]
+        self.assertTrue(wait_until(lambda: len(ranks()) >= count), "the ranks did not start")

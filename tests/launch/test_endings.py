@@ -1,0 +1,125 @@
+"""How jobs end: exit codes, aborts, crashes, signals, time limits; each names who and where."""
+
+import signal
+import time
+import unittest
+
+from harness import MPIEXEC, PROBE, STERNA, LaunchTest, processes_with
+
+
+class Endings(LaunchTest):
+    def job(self, *words, count=3, **options):
+        return self.run_job(STERNA, "run", "-n", count, *options.pop("flags", ()), PROBE, *words,
+                            **options)
+
+    def test_a_good_job_exits_with_0_and_says_nothing(self):
+        done = self.job("init", "finalize")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_a_plain_program_runs_in_all_ranks(self):
+        done = self.run_job(MPIEXEC, "-n", 3, "echo", "hello")
+        self.assertEqual((done.returncode, done.stdout), (0, "hello\n" * 3))
+
+    def test_the_code_of_the_first_failing_rank_is_the_code_of_the_job(self):
+        done = self.job("init", "finalize", "1=exit:7", "sleep:300")
+        self.assertEqual(done.returncode, 7)
+
+    def test_an_exit_before_finalize_ends_the_others(self):
+        begin = time.monotonic()
+        done = self.job("init", "1=exit:4", "hang")
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("rank 1 (node 1, host ", done.stderr)
+        self.assertIn("exited with code 4 before MPI_Finalize", done.stderr)
+        self.assertLess(time.monotonic() - begin, 5)
+
+    def test_an_exit_with_0_before_finalize_is_a_failure_too(self):
+        done = self.job("init", "2=exit:0", "hang")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("rank 2 ", done.stderr)
+
+    def test_a_rank_that_never_comes_to_init_does_not_hang_the_others(self):
+        done = self.run_job(MPIEXEC, "-n", 2, PROBE, "init", ":", "-n", 1, "true")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("rank 2 ", done.stderr)
+        self.assertIn("without MPI_Init", done.stderr)
+
+    def test_abort_ends_the_job_with_its_code(self):
+        begin = time.monotonic()
+        done = self.job("init", "1=abort:42", "hang")
+        self.assertEqual(done.returncode, 42)
+        self.assertIn("rank 1 ", done.stderr)
+        self.assertIn("MPI_Abort with code 42: the test wants it", done.stderr)
+        self.assertLess(time.monotonic() - begin, 5)
+
+    def test_a_rank_that_ignores_sigterm_is_killed(self):
+        begin = time.monotonic()
+        done = self.job("deaf", "init", "1=abort:3", "hang")
+        self.assertEqual(done.returncode, 3)
+        self.assertLess(time.monotonic() - begin, 5)
+
+    def test_a_crash_names_rank_signal_and_address(self):
+        done = self.job("init", "2=crash", "hang")
+        self.assertEqual(done.returncode, 128 + signal.SIGSEGV)
+        self.assertIn("rank 2 (node 2, host ", done.stderr)
+        self.assertIn("signal 11 (Segmentation fault) at address 0x1234", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, "one message, not several")
+
+    def test_a_signal_without_a_report_is_told_too(self):
+        done = self.job("init", f"0=kill:{int(signal.SIGKILL)}", "hang")
+        self.assertEqual(done.returncode, 128 + signal.SIGKILL)
+        self.assertIn("rank 0 ", done.stderr)
+        self.assertIn("signal 9 (Killed)", done.stderr)
+
+    def test_the_timeout_ends_the_job(self):
+        done = self.job("init", "hang", flags=("--timeout", "500ms"))
+        self.assertEqual(done.returncode, 124)
+        self.assertIn("--timeout", done.stderr)
+
+    def end_by(self, number, expected):
+        job = self.start_job(STERNA, "run", "-n", 3, PROBE, "init", "leak", "hang")
+        self.wait_for_ranks(6)
+        begin = time.monotonic()
+        job.send_signal(number)
+        job.communicate(timeout=10)
+        self.assertEqual(job.returncode, expected)
+        self.assertLess(time.monotonic() - begin, 5)
+
+    def test_control_c_ends_the_job_and_what_it_started(self):
+        self.end_by(signal.SIGINT, 130)
+
+    def test_sigterm_ends_the_job_and_what_it_started(self):
+        self.end_by(signal.SIGTERM, 143)
+
+    def test_nothing_survives_a_killed_launcher(self):
+        self.end_by(signal.SIGKILL, -signal.SIGKILL)
+
+    def test_a_child_that_outlives_its_rank_is_ended(self):
+        done = self.job("init", "finalize", "leak")
+        self.assertEqual(done.returncode, 0)
+
+    def test_a_child_in_a_group_of_its_own_is_ended(self):
+        done = self.run_job(MPIEXEC, "-n", 2, "sh", "-c", "setsid sleep 600 >/dev/null 2>&1 &")
+        self.assertEqual(done.returncode, 0)
+
+    def test_a_rank_below_a_script_belongs_to_the_job(self):
+        done = self.run_job(MPIEXEC, "-n", 2, "sh", "-c", f"{PROBE} init finalize; exit 0")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_many_ranks_start_and_end(self):
+        done = self.job("init", "finalize", count=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_the_secret_is_in_no_command_line_and_no_environment(self):
+        job = self.start_job(STERNA, "run", "-n", 2, PROBE, "init", "hang")
+        self.wait_for_ranks(2)
+        for pid in processes_with(self.marker):
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                names = {v.split(b"=")[0] for v in file.read().split(b"\0")} - {b""}
+            added = {n.decode() for n in names if n.decode() not in self.environment}
+            self.assertLessEqual(added, {"STERNA_CONTROL_FD"})
+        job.send_signal(signal.SIGINT)
+        job.communicate(timeout=10)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/cpu.h"
 #include "base/random.h"
 
 namespace sterna::memory {
@@ -20,8 +21,9 @@ namespace {
 
 constexpr std::size_t kMiB = 1 << 20;
 
-// Where no one else maps anything; inside what every sanitizer leaves to programs.
-std::byte* const kPlace = reinterpret_cast<std::byte*>(0x20'0000'0000);
+// Where no one else maps anything, and the sanitizers neither.
+std::byte* const kPlace =
+    reinterpret_cast<std::byte*>(kIsThreadSanitized ? 0x20'0000'0000 : 0x5200'0000'0000);
 
 class Memory {
  public:

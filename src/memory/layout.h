@@ -48,7 +48,8 @@ inline constexpr std::size_t kColourBytes = 64;
 /// The largest power of two such that `rank_count` slots fit, within 1 GiB and 1 TiB.
 [[nodiscard]] constexpr std::uint32_t rank_slot_shift_for(std::uint32_t rank_count) noexcept {
   check(rank_count <= kRankCountMax, "a job has at most kRankCountMax ranks");
-  const std::size_t room = kRankAreaBytes / std::bit_ceil(std::size_t{rank_count == 0 ? 1 : rank_count});
+  const std::size_t slot_count = std::bit_ceil(std::size_t{rank_count == 0 ? 1 : rank_count});
+  const std::size_t room = kRankAreaBytes / slot_count;
   const auto shift = static_cast<std::uint32_t>(std::bit_width(room) - 1);
   return shift > kRankSlotShiftMax ? kRankSlotShiftMax : shift;
 }

@@ -1,4 +1,4 @@
-// The machine as a tree: literal synthetic machines, shares of nodes, the real machine's processors.
+// The machine as a tree: literal synthetic machines, shares of nodes, the real processors.
 #include "topology/topology.h"
 
 #include <gtest/gtest.h>

@@ -25,6 +25,7 @@ struct Message {
   std::uint64_t order = 0;    // Of arrival.
   std::uint64_t send_id = 0;  // Rendezvous and synchronous: in the pending table of the source.
   std::byte* payload = nullptr;  // Eager: `envelope.bytes` bytes. Null: rendezvous, or empty.
+  std::uint64_t held_bytes = 0;  // Room behind this, for the payload.
   std::uint64_t arrived_bytes = 0;
   RecvRequest* receiver = nullptr;  // Matched before its last part arrived.
   bool is_rendezvous = false;
@@ -70,9 +71,11 @@ struct Peer {
   std::uint32_t eager_returned;  // Of them, consumed by it.
   // From it.
   std::uint32_t receive_sequence;  // The next one to be taken.
+  std::uint32_t eager_received;    // Eager bytes that came, modulo 2^32.
   std::uint32_t consumed;          // Eager bytes consumed, modulo 2^32.
   std::uint32_t consumed_told;     // Of them, told.
   EarlyFrame* early;               // Ascending.
+  EarlyFrame* early_last;
   std::uint32_t early_count;
   Message* partial_message;        // An eager message whose last parts are still to come goes here,
   RecvRequest* partial_receive;    // or here, or (a receive that failed) nowhere.

@@ -30,7 +30,8 @@ enum class FrameKind : std::uint8_t {
 inline constexpr std::uint8_t kFrameKindLast = static_cast<std::uint8_t>(FrameKind::moved);
 
 inline constexpr std::uint8_t kFrameSynchronous = 1;  // Flag of eager: answer with `matched`.
-inline constexpr std::uint8_t kFrameFlagsKnown = kFrameSynchronous;
+inline constexpr std::uint8_t kFrameHasCredit = 2;    // The field `credit` means something.
+inline constexpr std::uint8_t kFrameFlagsKnown = kFrameSynchronous | kFrameHasCredit;
 inline constexpr std::uint8_t kHopsMax = 64;
 
 struct FrameHeader {

@@ -32,6 +32,7 @@ struct alignas(kCacheLineBytes) RankEntry {
   RankState state STERNA_GUARDED_BY(lock) = RankState::elsewhere;
   std::uint32_t node STERNA_GUARDED_BY(lock) = 0;
   std::uint32_t epoch STERNA_GUARDED_BY(lock) = 0;  // How often it has moved: later news win.
+  bool is_moving STERNA_GUARDED_BY(lock) = false;   // Expected from another node, not to start.
   std::uint32_t pins STERNA_GUARDED_BY(lock) = 0;   // Copies in progress that need it to stay here.
   Endpoint* endpoint STERNA_GUARDED_BY(lock) = nullptr;
   HeldPacket* held_first STERNA_GUARDED_BY(lock) = nullptr;

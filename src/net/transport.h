@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -57,6 +58,9 @@ using NodeHandler = void (*)(void* context, std::uint32_t from_node,
 using RankHandler = void (*)(void* context, std::uint32_t rank, std::uint32_t from_node,
                              std::span<const std::byte> bytes) noexcept;
 
+/// Called by poll() once for each node that is lost, after everything that waited for it has ended.
+using LostHandler = void (*)(void* context, std::uint32_t node, std::string_view reason) noexcept;
+
 inline constexpr std::uint32_t kHandlerCount = 16;             // Ids 0 .. 15 of each kind.
 inline constexpr std::uint64_t kNodeMessageBytesMax = 16 << 20;
 inline constexpr std::uint32_t kRankNoteBytesMax = kPacketBytesMin - 64;
@@ -90,7 +94,8 @@ class Transport {
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
 
-  /// Registers one source a driver with `progress`; remove_from before either ends.
+  /// Registers one source a driver, and one for the node itself, with `progress`; remove_from
+  /// before either ends.
   void add_to(progress::Progress& progress) noexcept;
   void remove_from(progress::Progress& progress) noexcept;
 
@@ -145,6 +150,7 @@ class Transport {
   /// Before the first poll.
   void register_node_handler(std::uint32_t id, NodeHandler handler, void* context) noexcept;
   void register_rank_handler(std::uint32_t id, RankHandler handler, void* context) noexcept;
+  void register_lost_handler(LostHandler handler, void* context) noexcept;
 
   /// Ordered and reliable for each pair of nodes; the bytes are copied before it returns. To this
   /// node itself: delivered by the next poll. Fails with closed: the node is lost.

@@ -1,0 +1,88 @@
+// Copies between buffers of one or several extents, at any offset.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "net/driver.h"
+#include "net/message.h"
+
+namespace sterna::net {
+
+/// Calls visit(address, bytes) for the parts of [offset, offset + bytes) of `buffer`, in order,
+/// while it returns true.
+template <typename Visit>
+void for_each_part(const Buffer& buffer, std::uint64_t offset, std::uint64_t bytes, Visit&& visit) {
+  if (buffer.extents == nullptr) {
+    if (bytes != 0) {
+      (void)visit(buffer.address + offset, bytes);
+    }
+    return;
+  }
+  for (std::uint32_t i = 0; i < buffer.extent_count && bytes != 0; ++i) {
+    const Extent& extent = buffer.extents[i];
+    if (offset >= extent.bytes) {
+      offset -= extent.bytes;
+      continue;
+    }
+    const std::uint64_t part = std::min(extent.bytes - offset, bytes);
+    if (!visit(extent.address + offset, part)) {
+      return;
+    }
+    offset = 0;
+    bytes -= part;
+  }
+}
+
+/// Stores `bytes` bytes at `offset` of `to`, which has room for them.
+inline void copy_in(const Buffer& to, std::uint64_t offset, const std::byte* from,
+                    std::uint64_t bytes) noexcept {
+  for_each_part(to, offset, bytes, [&](std::byte* address, std::uint64_t part) {
+    std::memcpy(address, from, part);
+    from += part;
+    return true;
+  });
+}
+
+inline void copy_out(const Buffer& from, std::uint64_t offset, std::byte* to,
+                     std::uint64_t bytes) noexcept {
+  for_each_part(from, offset, bytes, [&](std::byte* address, std::uint64_t part) {
+    std::memcpy(to, address, part);
+    to += part;
+    return true;
+  });
+}
+
+/// The first `bytes` bytes; both have so many.
+inline void copy_between(const Buffer& to, const Buffer& from, std::uint64_t bytes) noexcept {
+  if (to.extents == nullptr) [[likely]] {
+    copy_out(from, 0, to.address, bytes);
+    return;
+  }
+  std::uint64_t offset = 0;
+  for_each_part(from, 0, bytes, [&](std::byte* address, std::uint64_t part) {
+    copy_in(to, offset, address, part);
+    offset += part;
+    return true;
+  });
+}
+
+/// The parts of [offset, offset + bytes) as pieces, as many as there is room for. Returns how many;
+/// `taken_bytes` says what they hold.
+inline std::uint32_t pieces_of(const Buffer& buffer, std::uint64_t offset, std::uint64_t bytes,
+                               std::span<Piece> pieces, std::uint64_t& taken_bytes) noexcept {
+  std::uint32_t count = 0;
+  taken_bytes = 0;
+  for_each_part(buffer, offset, bytes, [&](std::byte* address, std::uint64_t part) {
+    if (count == pieces.size()) {
+      return false;
+    }
+    pieces[count++] = {address, part};
+    taken_bytes += part;
+    return true;
+  });
+  return count;
+}
+
+}  // namespace sterna::net

@@ -1,0 +1,318 @@
+// The inside of a Transport: what its parts (send.cc, receive.cc, deliver.cc, transfer.cc, move.cc,
+// nodes.cc, lost.cc) share. Only they include it.
+//
+// Frames between ranks all take one way: transmit() looks the destination up; a rank that is here
+// gets the frame on the spot (deliver()), one that moves has it held, else it goes to a gate. What
+// a frame or a call makes necessary (answers, transfers) is gathered in an Outcome under the lock
+// of the rank, and done after it: no lock is held around a driver, and no two locks of ranks at
+// once.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/spin_lock.h"
+#include "net/endpoint.h"
+#include "net/gate.h"
+#include "net/packet.h"
+#include "net/packet_pool.h"
+#include "net/rank_table.h"
+#include "net/transport.h"
+#include "progress/source.h"
+
+namespace sterna::net {
+
+/// Values of the tunables, see transport_options.cc.
+struct CoreOptions {
+  CostModel::Options cost;
+  std::uint32_t eager_window_bytes;  // Not yet consumed, of one pair of ranks on different nodes.
+  std::uint32_t local_eager_bytes;   // Larger messages within a node wait at their sender.
+  std::uint64_t local_window_bytes;  // Messages of its own node that wait at one rank.
+  std::uint32_t chunk_bytes;         // Of a large copy, between two polls.
+  std::uint32_t poll_packets_max;
+  const Strategy* strategy;
+};
+[[nodiscard]] Result<CoreOptions> read_options(const Settings* settings);
+
+/// Answers to be sent, and a transfer to be started, once the lock of the rank is free.
+struct Outcome {
+  struct Answer {
+    FrameHeader header;
+    std::array<std::byte, sizeof(ClearPayload) + kClearExtentsMax * sizeof(RemotePiece)> payload;
+  };
+  std::array<Answer, 3> answers;
+  std::uint32_t answer_count = 0;
+  SendRequest* cleared = nullptr;  // This send of the rank may start; the rank is pinned for it.
+  std::uint32_t cleared_by = 0;    // The receiver.
+  ClearPayload clear;
+  RemoteExtents extents;
+  bool is_note = false;    // A note for the rank, which is pinned for it.
+  bool has_early = false;  // The next frame of the same peer is there already.
+
+  Answer& add() noexcept {
+    check(answer_count < answers.size(), "a frame causes no more than three answers");
+    return answers[answer_count++];
+  }
+};
+
+/// A large copy to another node: of a message between pinned ranks, or for bulk_send.
+struct TransferJob : MpscNode {
+  Gate* gate = nullptr;
+  std::uint32_t node = 0;
+  FrameHeader header;          // Of its data frames, without what changes.
+  FrameKind finish_kind{};
+  Buffer local;
+  std::vector<Extent> extents;      // Behind `local`, for bulk_send.
+  std::vector<RemotePiece> remote;  // Empty: data frames.
+  std::uint64_t total_bytes = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t started_ns = 0;
+  SendRequest* send = nullptr;  // One of these two.
+  BulkSend* bulk = nullptr;
+};
+
+class TransportCore;
+
+/// One driver of this node, as progress/ polls it and as the driver calls up.
+class Rail final : public progress::Source, public PacketSink {
+ public:
+  Rail(TransportCore& core, std::unique_ptr<Driver> driver) noexcept
+      : core_{core}, driver_{std::move(driver)} {}
+  [[nodiscard]] Driver& driver() noexcept { return *driver_; }
+
+  std::uint32_t poll() noexcept override;
+  int fd() noexcept override { return driver_->fd(); }
+  bool prepare_sleep() noexcept override;
+  void end_sleep() noexcept override { driver_->end_sleep(); }
+
+  void on_packet(std::uint32_t from_node, Packet packet) noexcept override;
+  void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept override;
+
+ private:
+  TransportCore& core_;
+  const std::unique_ptr<Driver> driver_;
+};
+
+/// What waits inside the node: messages to itself and large copies.
+class InnerSource final : public progress::Source {
+ public:
+  explicit InnerSource(TransportCore& core) noexcept : core_{core} {}
+  std::uint32_t poll() noexcept override;
+  bool prepare_sleep() noexcept override;
+
+ private:
+  TransportCore& core_;
+};
+
+class TransportCore {
+ public:
+  TransportCore(const TransportOptions& options, const CoreOptions& core_options);
+  ~TransportCore();
+  [[nodiscard]] Result<> open_drivers(const TransportOptions& options);
+
+  // send.cc
+  void send(Endpoint& from, SendRequest& request, const Target& target, const Buffer& data,
+            SendMode mode) noexcept;
+  // receive.cc
+  void receive(Endpoint& at, RecvRequest& request, const Pattern& pattern,
+               const Buffer& data) noexcept;
+  bool probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept;
+  Message* matched_probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept;
+  void receive_matched(Endpoint& at, RecvRequest& request, Message& message,
+                       const Buffer& data) noexcept;
+  bool cancel_receive(Endpoint& at, RecvRequest& request) noexcept;
+  // move.cc
+  void install(std::uint32_t rank, Endpoint* endpoint) noexcept;
+  void remove(std::uint32_t rank) noexcept;
+  Result<> begin_leave(std::uint32_t rank) noexcept;
+  void commit_leave(std::uint32_t rank, std::uint32_t to_node) noexcept;
+  void cancel_leave(std::uint32_t rank) noexcept;
+  void expect(std::uint32_t rank) noexcept;
+  void unexpect(std::uint32_t rank, std::uint32_t node) noexcept;
+  // nodes.cc
+  Result<> node_message(std::uint32_t to_node, std::uint32_t handler,
+                        std::span<const std::byte> bytes) noexcept;
+  void rank_message(std::uint32_t to_rank, std::uint32_t handler,
+                    std::span<const std::byte> bytes) noexcept;
+  // bulk.cc
+  void expect_bulk(std::uint32_t from_node, std::span<const Extent> extents,
+                   Landing& landing) noexcept;
+  bool withdraw_bulk(Landing& landing) noexcept;
+  void bulk_send(std::uint32_t to_node, std::uint64_t landing_id, std::span<const Extent> local,
+                 std::span<const RemotePiece> remote, BulkSend& request) noexcept;
+  // core.cc
+  std::uint32_t poll() noexcept;
+  std::uint32_t poll_inner() noexcept;
+  [[nodiscard]] bool has_inner_work() noexcept;
+  [[nodiscard]] bool is_quiet() noexcept;
+  [[nodiscard]] bool is_drained() noexcept;
+  void on_packet(std::uint32_t from_node, Packet packet) noexcept;
+  // lost.cc
+  void on_peer_lost(Driver& driver, std::uint32_t node, std::string_view reason) noexcept;
+
+ private:
+  friend class Transport;
+  friend class Rail;
+
+  [[nodiscard]] Result<> exchange_addresses(Bootstrap& bootstrap);
+  [[nodiscard]] Result<> open_gates();
+
+  // --- Frames (deliver.cc) --------------------------------------------------------------------
+  /// Routes a frame to its destination rank: header, then [offset, offset + payload_bytes) of
+  /// `payload`. False: the node of the rank is lost.
+  bool transmit(const FrameHeader& header, const Buffer& payload,
+                std::uint64_t offset = 0) noexcept;
+  /// A frame to a rank; `from_node` handed it to us (this node: it starts here).
+  void deliver(std::uint32_t from_node, const Frame& frame) noexcept;
+  bool send_frame(std::uint32_t node, const FrameHeader& header, const Buffer& payload,
+                  std::uint64_t offset) noexcept;
+  void hold(RankEntry& entry, std::uint32_t from_node, const Frame& frame) noexcept
+      STERNA_REQUIRES(entry.lock);
+  void deliver_held(HeldPacket* first) noexcept;
+  void forward(std::uint32_t from_node, const Frame& frame, std::uint32_t to_node,
+               std::uint32_t epoch) noexcept;
+  void accept(RankEntry& entry, Endpoint& at, const Frame& frame, Outcome& outcome) noexcept
+      STERNA_REQUIRES(entry.lock);
+  void accept_in_turn(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
+                      Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
+  void accept_answer(RankEntry& entry, Endpoint& at, const Frame& frame,
+                     Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
+  /// Sends the answers, starts the transfer of `rank`.
+  void act(std::uint32_t rank, Outcome& outcome) noexcept;
+  void fail_cleared(std::uint32_t rank, const Outcome::Answer& answer) noexcept;
+  void refuse(const FrameHeader& header, const char* why) noexcept;
+
+  // --- Messages at their receiver (receive.cc) -------------------------------------------------
+  // Those without an entry in their parameters too are called under the lock of the rank.
+  void accept_eager(Endpoint& at, Peer& peer, const Frame& frame, Outcome& outcome) noexcept;
+  void accept_more(Endpoint& at, Peer& peer, const Frame& frame, Outcome& outcome) noexcept;
+  bool accept_rendezvous(RankEntry& entry, Endpoint& at, const Frame& frame,
+                         Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
+  void match(RankEntry& entry, Endpoint& at, RecvRequest& request, Message& message,
+             Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
+  void clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& request, std::uint64_t send_id,
+                     Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
+  void consume(Endpoint& at, std::uint32_t source, std::uint64_t bytes, Outcome& outcome) noexcept;
+  void answer_matched(Endpoint& at, std::uint32_t source, std::uint64_t send_id,
+                      Outcome& outcome) noexcept;
+  void finish_receive(RankEntry& entry, Endpoint& at, RecvRequest& request, Fault fault) noexcept
+      STERNA_REQUIRES(entry.lock);
+  bool is_source_lost(const Pattern& pattern) noexcept;
+
+  // --- Messages at their sender (send.cc) ------------------------------------------------------
+  bool send_local(Endpoint& from, SendRequest& request) noexcept;
+  enum class HandOver : std::uint8_t {
+    done,
+    must_copy,  // Into the receive that matched; the receiver is pinned for it.
+    no_room,    // Nothing happened: the message must wait at its sender.
+  };
+  HandOver hand_over(RankEntry& entry, Endpoint& to, std::uint32_t from_rank,
+                     SendRequest& request, RecvRequest*& receive) noexcept
+      STERNA_REQUIRES(entry.lock);
+  bool announce_local(Endpoint& from, SendRequest& request) noexcept;
+  void send_remote(Endpoint& from, SendRequest& request) noexcept;
+  void fail_send(Endpoint& from, std::uint64_t id, std::uint32_t peer) noexcept;
+  void deliver_now(std::uint32_t rank, RecvRequest& receive, SendRequest& request) noexcept;
+  [[nodiscard]] bool is_caught_up(const Endpoint& from, std::uint32_t to_rank,
+                                  std::uint32_t& sequence) noexcept;
+
+  // --- Transfers (transfer.cc) -----------------------------------------------------------------
+  void start_transfer(std::uint32_t rank, Outcome& outcome) noexcept;
+  void copy_local(std::uint32_t rank, std::uint32_t to_rank, SendRequest& send,
+                  std::uint64_t receive_id) noexcept;
+  void submit(TransferJob* job) noexcept;
+  std::uint32_t advance_jobs() noexcept;
+  bool step(TransferJob& job) noexcept;  // True: it has ended.
+  bool step_direct(TransferJob& job, Channel& channel) noexcept;
+  bool step_frames(TransferJob& job) noexcept;
+  void end_job(TransferJob* job, Fault fault) noexcept;
+  void end_send(std::uint32_t rank, SendRequest& send, Fault fault) noexcept;
+
+  // --- Frames between nodes (nodes.cc, bulk.cc) ------------------------------------------------
+  struct NodeLink {
+    SpinLock lock;
+    std::uint32_t send_sequence STERNA_GUARDED_BY(lock) = 0;
+    // The rest: the poller only.
+    std::uint32_t receive_sequence = 0;
+    std::map<std::uint32_t, std::vector<std::byte>> early;  // By distance to come: few.
+    std::vector<std::byte> assembly;
+  };
+  struct LandingState {
+    Landing* landing;
+    std::uint32_t from_node;
+    std::vector<Extent> extents;
+    std::uint64_t total_bytes;
+  };
+  void accept_node_frame(std::uint32_t from_node, const Frame& frame) noexcept;
+  void accept_node_part(std::uint32_t from_node, NodeLink& link, const Frame& frame) noexcept;
+  void accept_bulk(std::uint32_t from_node, const Frame& frame) noexcept;
+  void fail_landings(std::uint32_t node) noexcept;
+  std::uint32_t deliver_own() noexcept;
+  void call_note(const Frame& frame) noexcept;
+  void wake() noexcept;
+
+  void fail_requests(RankEntry& entry, const std::vector<bool>& is_lost) noexcept;
+
+  const JobMap& job_;
+  const std::uint32_t node_;
+  const FrameLimits limits_;
+  const CoreOptions options_;
+  MonotonicClock own_clock_;
+  Clock& clock_;
+  const Logger log_;
+  std::uint32_t frame_payload_max_ = 0;  // Constant after open_drivers.
+
+  RankTable ranks_;
+  PacketPool pool_;
+  std::atomic<std::uint32_t> waiting_gates_{0};
+  std::vector<std::vector<std::vector<std::byte>>> addresses_;  // By driver, by node. Constant.
+  std::vector<std::unique_ptr<Rail>> rails_;                    // Constant after open_drivers.
+  InnerSource inner_{*this};
+  std::unique_ptr<Gate[]> gates_;  // By node.
+  std::unique_ptr<NodeLink[]> links_;
+  std::atomic<progress::Progress*> progress_{nullptr};
+  std::atomic<bool> is_any_lost_{false};
+  bool is_closing_ = false;         // The owner, with the poller stopped or the same thread.
+  bool are_drivers_closed_ = false;
+
+  MpscQueue<TransferJob> new_jobs_;    // Consumer: the poller.
+  std::vector<TransferJob*> jobs_;     // The poller only.
+  std::atomic<std::uint32_t> job_count_{0};
+  MpscQueue<HeldPacket> own_messages_;  // To this node itself. Consumer: the poller.
+
+  SpinLock landings_lock_;
+  std::map<std::uint64_t, LandingState> landings_ STERNA_GUARDED_BY(landings_lock_);
+  std::uint64_t next_landing_ STERNA_GUARDED_BY(landings_lock_) = 1;
+
+  struct Handler {
+    NodeHandler node = nullptr;
+    RankHandler rank = nullptr;
+    void* node_context = nullptr;
+    void* rank_context = nullptr;
+  };
+  std::array<Handler, kHandlerCount> handlers_;  // Constant once polled.
+  LostHandler lost_handler_ = nullptr;           // Constant once polled.
+  void* lost_context_ = nullptr;
+
+  // Relaxed and not exact: several threads may count at once.
+  struct Counter {
+    std::atomic<std::uint64_t> value{0};
+    void add(std::uint64_t by = 1) noexcept {
+      value.store(value.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+    }
+    [[nodiscard]] std::uint64_t read() const noexcept {
+      return value.load(std::memory_order_relaxed);
+    }
+  };
+  struct {
+    Counter local, eager, rendezvous, forwarded, malformed, dropped, held, direct_bytes, data_bytes;
+  } counters_;
+};
+
+}  // namespace sterna::net

@@ -1,0 +1,99 @@
+// The cost model: a few sums, and the sentence that explains them.
+#include "net/cost.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sterna::net {
+namespace {
+
+// Weight of a new measure in the moving mean: about the last sixteen count.
+constexpr double kNewWeight = 1.0 / 16;
+constexpr std::uint64_t kMeasuredBytesMin = 16 << 10;  // Below, the clock is what one measures.
+
+// Memory that was just received is copied from the cache; used until something is measured.
+constexpr double kCopyPsPerByte = 80;
+
+void correct(double& ps_per_byte, std::uint64_t bytes, std::uint64_t ns) noexcept {
+  if (bytes >= kMeasuredBytesMin) {
+    const double measured = static_cast<double>(ns) * 1000 / static_cast<double>(bytes);
+    // One preempted copy must not look like a slow network.
+    const double bounded = std::clamp(measured, ps_per_byte / 4, ps_per_byte * 4);
+    ps_per_byte += (bounded - ps_per_byte) * kNewWeight;
+  }
+}
+
+constexpr double ps_per_byte_at(std::uint32_t mb_per_s) noexcept {
+  return 1e6 / std::max(mb_per_s, 1U);
+}
+
+}  // namespace
+
+CostModel::CostModel(const Capabilities& capabilities, bool is_direct,
+                     const Options& options) noexcept
+    : options_{options},
+      is_direct_{is_direct},
+      latency_ns_{static_cast<double>(capabilities.latency_ns)},
+      packet_ps_per_byte_{ps_per_byte_at(capabilities.bandwidth_mb_per_s) +
+                          capabilities.cpu_ps_per_byte},
+      copy_ps_per_byte_{kCopyPsPerByte},
+      direct_latency_ns_{static_cast<double>(capabilities.direct_latency_ns)},
+      direct_ps_per_byte_{ps_per_byte_at(capabilities.direct_mb_per_s)} {
+  decide();
+}
+
+double CostModel::eager_ns(std::uint64_t bytes) const noexcept {
+  // Half of the messages are taken to come before their receive, and are copied once more.
+  return latency_ns_ +
+         static_cast<double>(bytes) * (packet_ps_per_byte_ + copy_ps_per_byte_ / 2) / 1000;
+}
+
+double CostModel::rendezvous_ns(std::uint64_t bytes) const noexcept {
+  const double announced = 2 * latency_ns_;
+  const double size = static_cast<double>(bytes);
+  if (is_direct_) {
+    return announced + latency_ns_ + direct_latency_ns_ + size * direct_ps_per_byte_ / 1000;
+  }
+  return announced + latency_ns_ + size * packet_ps_per_byte_ / 1000;
+}
+
+void CostModel::decide() noexcept {
+  if (options_.eager_bytes != 0) {
+    eager_bytes_ = options_.eager_bytes;
+    return;
+  }
+  // Both costs are straight lines: they cross once, or the dearer slope never catches up.
+  const double fixed = rendezvous_ns(0) - eager_ns(0);
+  const double slope = (eager_ns(1 << 20) - eager_ns(0) - rendezvous_ns(1 << 20) +
+                        rendezvous_ns(0)) / (1 << 20);
+  const double crossing =
+      slope <= 0 ? static_cast<double>(options_.eager_bytes_max) : fixed / slope;
+  eager_bytes_ = static_cast<std::uint64_t>(
+      std::clamp(crossing, static_cast<double>(options_.eager_bytes_min),
+                 static_cast<double>(options_.eager_bytes_max)));
+}
+
+void CostModel::measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {
+  correct(direct_ps_per_byte_, bytes, ns);
+  decide();
+}
+
+void CostModel::measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept {
+  correct(packet_ps_per_byte_, bytes, ns);
+  decide();
+}
+
+std::string CostModel::explain(std::uint64_t bytes) const {
+  const bool is_eager = bytes <= eager_bytes_;
+  return fmt::format(
+      "{} bytes: {} (eager {:.0f} ns: latency {:.0f} ns, {:.0f} ps/byte; rendezvous {:.0f} ns: {} "
+      "at {:.0f} ps/byte); eager up to {} bytes{}",
+      bytes, is_eager ? "eager" : "rendezvous", eager_ns(bytes), latency_ns_,
+      packet_ps_per_byte_ + copy_ps_per_byte_ / 2, rendezvous_ns(bytes),
+      is_direct_ ? "written directly" : "packets",
+      is_direct_ ? direct_ps_per_byte_ : packet_ps_per_byte_, eager_bytes_,
+      options_.eager_bytes != 0 ? " (set by net_eager_bytes)" : "");
+}
+
+}  // namespace sterna::net

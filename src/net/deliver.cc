@@ -1,0 +1,304 @@
+// Frames between ranks: routed to where the rank is, taken in turn, acted upon.
+#include <cstring>
+
+#include "net/buffer.h"
+#include "net/core.h"
+#include "net/peer.h"
+
+namespace sterna::net {
+namespace {
+
+Piece header_piece(const FrameHeader& header) noexcept {
+  return std::as_bytes(std::span{&header, 1});
+}
+
+}  // namespace
+
+bool TransportCore::transmit(const FrameHeader& header, const Buffer& payload,
+                             std::uint64_t offset) noexcept {
+  RankEntry& entry = ranks_[header.destination];
+  std::uint32_t node = node_;
+  {
+    const SpinGuard guard{entry.lock};
+    if (entry.state == RankState::elsewhere) [[likely]] {
+      node = entry.node;
+    }
+  }
+  if (node != node_) [[likely]] {
+    return send_frame(node, header, payload, offset);
+  }
+  // Here, or held here: rare (order or a move asks for it), so a copy makes it simple.
+  std::array<Piece, kPacketPiecesMax> pieces;
+  pieces[0] = header_piece(header);
+  std::uint64_t taken = 0;
+  const std::uint32_t count = pieces_of(payload, offset, header.payload_bytes,
+                                        std::span{pieces}.subspan(1), taken);
+  check(taken == header.payload_bytes, "the payload of a frame fits the pieces of a packet");
+  HeldPacket* packet = pool_.copy({pieces.data(), count + 1});
+  Frame frame{header, packet->packet().subspan(kHeaderBytes)};
+  deliver(node_, frame);
+  pool_.release(packet);
+  return true;
+}
+
+bool TransportCore::send_frame(std::uint32_t node, const FrameHeader& header,
+                               const Buffer& payload, std::uint64_t offset) noexcept {
+  Gate& gate = gates_[node];
+  if (!gate.is_open()) [[unlikely]] {
+    return false;
+  }
+  std::array<Piece, kPacketPiecesMax> pieces;
+  pieces[0] = header_piece(header);
+  std::uint64_t taken = 0;
+  const std::uint32_t count = pieces_of(payload, offset, header.payload_bytes,
+                                        std::span{pieces}.subspan(1), taken);
+  check(taken == header.payload_bytes, "the payload of a frame fits the pieces of a packet");
+  const Gate::SendResult result = gate.send({pieces.data(), count + 1});
+  if (result == Gate::SendResult::queued) [[unlikely]] {
+    wake();  // Who sleeps must wait for room too.
+  }
+  return result != Gate::SendResult::lost;
+}
+
+void TransportCore::hold(RankEntry& entry, std::uint32_t from_node, const Frame& frame) noexcept {
+  const Piece pieces[2] = {header_piece(frame.header), frame.payload};
+  HeldPacket* packet = pool_.copy(pieces);
+  packet->from_node = from_node;
+  (entry.held_last != nullptr ? entry.held_last->next : entry.held_first) = packet;
+  entry.held_last = packet;
+  counters_.held.add();
+}
+
+void TransportCore::deliver_held(HeldPacket* first) noexcept {
+  while (first != nullptr) {
+    HeldPacket* packet = first;
+    first = packet->next;
+    Frame frame;
+    std::memcpy(&frame.header, packet->data(), kHeaderBytes);
+    frame.payload = packet->packet().subspan(kHeaderBytes);
+    deliver(packet->from_node, frame);
+    pool_.release(packet);
+  }
+}
+
+void TransportCore::deliver(std::uint32_t from_node, const Frame& frame) noexcept {
+  const FrameHeader& header = frame.header;
+  RankEntry& entry = ranks_[header.destination];
+  Outcome outcome;
+  std::uint32_t forward_to = node_;
+  std::uint32_t epoch = 0;
+  {
+    const SpinGuard guard{entry.lock};
+    switch (entry.state) {
+      case RankState::here:
+        accept(entry, *entry.endpoint, frame, outcome);
+        break;
+      case RankState::expected:
+      case RankState::leaving:
+        hold(entry, from_node, frame);
+        return;
+      case RankState::elsewhere:
+        forward_to = entry.node;
+        epoch = entry.epoch;
+        break;
+      case RankState::ended:
+        counters_.dropped.add();
+        return;
+    }
+  }
+  if (forward_to != node_) {
+    forward(from_node, frame, forward_to, epoch);
+    return;
+  }
+  if (outcome.is_note) [[unlikely]] {
+    call_note(frame);
+    return;
+  }
+  act(header.destination, outcome);
+  while (outcome.has_early) {
+    // One at a time, with its answers: frames that came out of order are rare.
+    outcome.has_early = false;
+    {
+      const SpinGuard guard{entry.lock};
+      Peer* peer =
+          entry.state == RankState::here ? find_peer(*entry.endpoint, header.source) : nullptr;
+      EarlyFrame* early = peer != nullptr ? next_early(*peer) : nullptr;
+      if (early != nullptr) {
+        accept_in_turn(entry, *entry.endpoint, *peer, frame_of(*early), outcome);
+        free_early(*entry.endpoint, early);
+      }
+    }
+    act(header.destination, outcome);
+  }
+}
+
+void TransportCore::forward(std::uint32_t from_node, const Frame& frame, std::uint32_t to_node,
+                            std::uint32_t epoch) noexcept {
+  if (frame.header.hops >= kHopsMax) {
+    refuse(frame.header, "it has followed its rank for too long");
+    return;
+  }
+  FrameHeader header = frame.header;
+  ++header.hops;
+  counters_.forwarded.add();
+  (void)send_frame(to_node, header, Buffer::of(frame.payload.data(), frame.payload.size()), 0);
+  if (from_node != node_ && from_node != to_node && epoch != 0) {
+    FrameHeader moved;
+    moved.kind = FrameKind::moved;
+    moved.source = node_;
+    moved.destination = from_node;
+    moved.cookie = frame.header.destination;
+    moved.context = to_node;
+    moved.sequence = epoch;
+    (void)send_frame(from_node, moved, {}, 0);
+  }
+}
+
+void TransportCore::accept(RankEntry& entry, Endpoint& at, const Frame& frame,
+                           Outcome& outcome) noexcept {
+  const FrameHeader& header = frame.header;
+  if (header.kind > FrameKind::rendezvous) {
+    accept_answer(entry, at, frame, outcome);
+    return;
+  }
+  Peer* peer = make_peer(at, header.source);
+  if (peer == nullptr) {
+    refuse(header, "the system heap of its receiver is full");
+    return;
+  }
+  if ((header.flags & kFrameHasCredit) != 0) {
+    take_credit(*peer, header.credit);
+  }
+  switch (turn_of(*peer, header.sequence)) {
+    case Turn::now:
+      accept_in_turn(entry, at, *peer, frame, outcome);
+      break;
+    case Turn::later:
+      if (!keep_early(at, *peer, frame)) {
+        refuse(header, "it came twice, or too many came before their turn");
+      }
+      break;
+    case Turn::past:
+      refuse(header, "it came twice");
+      break;
+  }
+}
+
+void TransportCore::accept_in_turn(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
+                                   Outcome& outcome) noexcept {
+  ++peer.receive_sequence;
+  switch (frame.header.kind) {
+    case FrameKind::eager:
+      accept_eager(at, peer, frame, outcome);
+      break;
+    case FrameKind::eager_more:
+      accept_more(at, peer, frame, outcome);
+      break;
+    default:
+      if (!accept_rendezvous(entry, at, frame, outcome)) {
+        refuse(frame.header, "the system heap of its receiver is full");
+      }
+      break;
+  }
+  outcome.has_early = peer.early != nullptr && peer.early->sequence == peer.receive_sequence;
+}
+
+void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& frame,
+                                  Outcome& outcome) noexcept {
+  const FrameHeader& header = frame.header;
+  if (header.kind == FrameKind::rank_note) {
+    ++entry.pins;
+    outcome.is_note = true;
+    return;
+  }
+  if ((header.flags & kFrameHasCredit) != 0) {
+    if (Peer* peer = find_peer(at, header.source); peer != nullptr) {
+      take_credit(*peer, header.credit);
+    }
+  }
+  if (header.kind == FrameKind::credit) {
+    return;
+  }
+  const bool is_for_send = header.kind == FrameKind::clear || header.kind == FrameKind::matched;
+  void* found = find_pending(
+      at, header.cookie, is_for_send ? PendingEntry::Kind::send : PendingEntry::Kind::receive,
+      header.source);
+  if (found == nullptr) {
+    refuse(header, "no request waits for it");
+    return;
+  }
+  if (is_for_send) {
+    auto& send = *static_cast<SendRequest*>(found);
+    if (header.kind == FrameKind::matched) {
+      remove_pending(at, header.cookie);
+      send.done.complete();
+      return;
+    }
+    if (!decode_clear(frame.payload, limits_, outcome.clear, outcome.extents) ||
+        outcome.clear.bytes_max > send.data.bytes) {
+      refuse(header, "its payload breaks the format");
+      return;
+    }
+    remove_pending(at, header.cookie);
+    send.id = kNoId;
+    ++entry.pins;
+    outcome.cleared = &send;
+    outcome.cleared_by = header.source;
+    return;
+  }
+  auto& request = *static_cast<RecvRequest*>(found);
+  const std::uint64_t offset = header.total_bytes;
+  if (header.kind == FrameKind::finish) {
+    finish_receive(entry, at, request, Fault::none);
+    return;
+  }
+  if (header.payload_bytes > request.envelope.bytes ||
+      offset > request.envelope.bytes - header.payload_bytes) {
+    refuse(header, "its bytes lie outside of the message");
+    return;
+  }
+  copy_in(request.data, offset, frame.payload.data(), header.payload_bytes);
+  request.received_bytes += header.payload_bytes;
+  if (request.received_bytes >= request.envelope.bytes) {
+    finish_receive(entry, at, request, Fault::none);
+  }
+}
+
+void TransportCore::act(std::uint32_t rank, Outcome& outcome) noexcept {
+  for (std::uint32_t i = 0; i < outcome.answer_count; ++i) {
+    const Outcome::Answer& answer = outcome.answers[i];
+    const bool is_sent = transmit(
+        answer.header, Buffer::of(answer.payload.data(), answer.header.payload_bytes));
+    if (!is_sent && answer.header.kind == FrameKind::clear) {
+      fail_cleared(rank, answer);
+    }
+  }
+  outcome.answer_count = 0;
+  if (outcome.cleared != nullptr) {
+    start_transfer(rank, outcome);
+    outcome.cleared = nullptr;
+  }
+}
+
+/// A receive that matched a message of a node that is lost.
+void TransportCore::fail_cleared(std::uint32_t rank, const Outcome::Answer& answer) noexcept {
+  ClearPayload clear;
+  std::memcpy(&clear, answer.payload.data(), sizeof clear);
+  RankEntry& entry = ranks_[rank];
+  const SpinGuard guard{entry.lock};
+  // on_peer_lost() may have found it first.
+  void* found = find_pending(*entry.endpoint, clear.receive_id, PendingEntry::Kind::receive,
+                             answer.header.destination);
+  if (found != nullptr) {
+    finish_receive(entry, *entry.endpoint, *static_cast<RecvRequest*>(found), Fault::peer_lost);
+  }
+}
+
+void TransportCore::refuse(const FrameHeader& header, const char* why) noexcept {
+  counters_.malformed.add();
+  log_.error("a frame of kind {} from {} to {} (sequence {}) was dropped: {}",
+             static_cast<int>(header.kind), header.source, header.destination, header.sequence,
+             why);
+}
+
+}  // namespace sterna::net

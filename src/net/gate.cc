@@ -1,0 +1,208 @@
+// Gates: who may send now, and what waits.
+#include "net/gate.h"
+
+#include <array>
+
+#include "base/check.h"
+
+namespace sterna::net {
+
+Gate::~Gate() { drop_all(); }
+
+void Gate::open(std::uint32_t node, Driver& driver, Packet peer_address, const CostModel& cost,
+                const GateShared& shared) noexcept {
+  node_ = node;
+  driver_ = &driver;
+  peer_address_ = peer_address;
+  packet_bytes_max_ = driver.capabilities().packet_bytes_max;
+  shared_ = shared;
+  cost_ = std::make_unique<CostModel>(cost);
+  publish_cost();
+}
+
+bool Gate::try_own() noexcept {
+  // Acquire: pairs with A in let_go(), for what the last owner wrote. Sequentially consistent, see
+  // let_go().
+  return !is_owned_.exchange(true, std::memory_order_seq_cst);
+}
+
+void Gate::let_go() noexcept {
+  for (;;) {
+    // A: releases what the owner wrote. Sequentially consistent: a sender pushes, then tries to
+    // own; we let go, then look. If it failed to own because of us, its push comes before our look
+    // in the one order of the four operations, so we see it.
+    is_owned_.exchange(false, std::memory_order_seq_cst);
+    if (inbox_.looks_empty() || !try_own()) {
+      return;
+    }
+    // Only moved, when there is no room: then advance() goes on, from poll().
+    drain();
+  }
+}
+
+Channel* Gate::connected() noexcept {
+  Channel* channel = channel_.load(std::memory_order_relaxed);  // Written by owners.
+  if (channel != nullptr || is_lost()) [[likely]] {
+    return channel;
+  }
+  Result<Channel*> opened = driver_->connect(node_, peer_address_);
+  if (!opened) {
+    lose();
+    return nullptr;
+  }
+  channel_.store(opened.value(), std::memory_order_release);
+  return opened.value();
+}
+
+Channel* Gate::channel() noexcept {
+  if (Channel* channel = channel_.load(std::memory_order_acquire); channel != nullptr) {
+    return channel;
+  }
+  if (!try_own()) {
+    return nullptr;
+  }
+  Channel* channel = connected();
+  let_go();
+  return channel;
+}
+
+Gate::SendResult Gate::send(std::span<const Piece> frame) noexcept {
+  if (is_lost()) [[unlikely]] {
+    return SendResult::lost;
+  }
+  if (!try_own()) {
+    inbox_.push(*shared_.pool->copy(frame));
+    if (try_own()) {
+      drain();
+      let_go();
+    }
+    return SendResult::queued;
+  }
+  SendResult result = SendResult::queued;
+  if (pending_first_ == nullptr && inbox_.looks_empty()) [[likely]] {
+    if (Channel* channel = connected(); channel != nullptr) [[likely]] {
+      const SendState state = channel->try_send(frame);
+      if (state == SendState::accepted) [[likely]] {
+        let_go();
+        return SendResult::sent;
+      }
+      if (state == SendState::closed) {
+        lose();
+      }
+    }
+  }
+  if (is_lost()) {
+    result = SendResult::lost;
+  } else {
+    inbox_.push(*shared_.pool->copy(frame));
+  }
+  drain();
+  let_go();
+  return result;
+}
+
+SendState Gate::try_send(std::span<const Piece> frame) noexcept {
+  if (is_lost()) {
+    return SendState::closed;
+  }
+  if (!try_own()) {
+    return SendState::full;
+  }
+  SendState state = SendState::full;
+  if (pending_first_ == nullptr && inbox_.looks_empty()) {
+    Channel* channel = connected();
+    state = channel != nullptr ? channel->try_send(frame) : SendState::closed;
+    if (state == SendState::closed) {
+      lose();
+    }
+  }
+  let_go();
+  return state;
+}
+
+std::uint32_t Gate::advance() noexcept {
+  if (is_empty() || !try_own()) {
+    return 0;
+  }
+  const std::uint32_t count = drain();
+  let_go();
+  return count;
+}
+
+void Gate::take_inbox() noexcept {
+  while (HeldPacket* packet = inbox_.pop()) {
+    packet->next = nullptr;
+    (pending_last_ != nullptr ? pending_last_->next : pending_first_) = packet;
+    pending_last_ = packet;
+    // Relaxed: written by owners only, read elsewhere as a hint.
+    pending_count_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+std::uint32_t Gate::drain() noexcept {
+  std::uint32_t packet_count = 0;
+  take_inbox();
+  if (is_lost()) {
+    drop_all();
+  }
+  Channel* channel = pending_first_ != nullptr ? connected() : nullptr;
+  std::array<Piece, kPacketPiecesMax> pieces;
+  while (pending_first_ != nullptr && channel != nullptr) {
+    const std::uint32_t count = shared_.strategy->form(pending_first_, packet_bytes_max_, pieces);
+    check(count > 0 && count <= pieces.size(), "a strategy takes at least one frame");
+    const SendState state = channel->try_send({pieces.data(), count});
+    if (state == SendState::full) {
+      break;
+    }
+    if (state == SendState::closed) {
+      lose();
+      drop_all();
+      break;
+    }
+    for (std::uint32_t i = 0; i < count; ++i) {
+      HeldPacket* packet = pending_first_;
+      pending_first_ = packet->next;
+      shared_.pool->release(packet);
+    }
+    if (pending_first_ == nullptr) {
+      pending_last_ = nullptr;
+    }
+    pending_count_.fetch_sub(count, std::memory_order_relaxed);
+    ++packet_count;
+    take_inbox();
+  }
+  note_waiting();
+  return packet_count;
+}
+
+void Gate::note_waiting() noexcept {
+  const bool is_waiting = pending_first_ != nullptr;
+  if (is_waiting != is_waiting_) {
+    is_waiting_ = is_waiting;
+    // Relaxed: a hint for the poller, which looks again at each poll.
+    if (is_waiting) {
+      shared_.waiting_count->fetch_add(1, std::memory_order_relaxed);
+    } else {
+      shared_.waiting_count->fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+}
+
+void Gate::drop_all() noexcept {
+  take_inbox();
+  while (pending_first_ != nullptr) {
+    HeldPacket* packet = pending_first_;
+    pending_first_ = packet->next;
+    shared_.pool->release(packet);
+  }
+  pending_last_ = nullptr;
+  pending_count_.store(0, std::memory_order_relaxed);
+}
+
+void Gate::lose() noexcept { is_lost_.store(true, std::memory_order_release); }
+
+bool Gate::is_empty() const noexcept {
+  return pending_count_.load(std::memory_order_relaxed) == 0 && inbox_.looks_empty();
+}
+
+}  // namespace sterna::net

@@ -1,0 +1,107 @@
+// A peer node as this node sees it: the rail that reaches it, and the frames that wait for that
+// rail.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/annotate.h"
+#include "base/mpsc_queue.h"
+#include "net/cost.h"
+#include "net/driver.h"
+#include "net/packet_pool.h"
+#include "net/strategy.h"
+
+namespace sterna::net {
+
+/// What the gates of one node share.
+struct GateShared {
+  PacketPool* pool;
+  const Strategy* strategy;
+  std::atomic<std::uint32_t>* waiting_count;  // Gates whose frames wait for room.
+};
+
+/// A thread that sends takes the gate if it is free and nothing waits, and sends directly. Else it
+/// hands the frame over, and whoever owns the gate sends it before, or just after, letting go. So
+/// nobody waits for a gate, and no lock is held around the driver.
+class alignas(kCacheLineBytes) Gate {
+ public:
+  Gate() noexcept = default;
+  ~Gate();
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  /// At start-up. `peer_address` lives as long as the gate.
+  void open(std::uint32_t node, Driver& driver, Packet peer_address, const CostModel& cost,
+            const GateShared& shared) noexcept;
+  [[nodiscard]] bool is_open() const noexcept { return driver_ != nullptr; }
+
+  enum class SendResult : std::uint8_t {
+    sent,    // Accepted by the driver.
+    queued,  // It waits here.
+    lost,    // The peer is lost; the frame is dropped.
+  };
+  /// Sends one frame, or keeps a copy of it. Any thread.
+  SendResult send(std::span<const Piece> frame) noexcept;
+
+  /// Sends one frame only if it can go now, before nothing that waits. Any thread.
+  [[nodiscard]] SendState try_send(std::span<const Piece> frame) noexcept;
+
+  /// Sends what waits, as far as there is room. Any thread; poll() calls it. Returns how many
+  /// packets went.
+  std::uint32_t advance() noexcept;
+
+  /// The channel, opened if it was not; null: the gate is lost, or another thread has the gate.
+  [[nodiscard]] Channel* channel() noexcept;
+
+  /// Nothing will be sent any more, and what waits is dropped.
+  void lose() noexcept;
+  [[nodiscard]] bool is_lost() const noexcept { return is_lost_.load(std::memory_order_acquire); }
+  /// No frame waits. A hint while others send.
+  [[nodiscard]] bool is_empty() const noexcept;
+
+  [[nodiscard]] Driver* driver() const noexcept { return driver_; }
+  [[nodiscard]] std::uint32_t packet_bytes_max() const noexcept { return packet_bytes_max_; }
+  /// Messages of at most so many bytes go eagerly.
+  [[nodiscard]] std::uint64_t eager_bytes() const noexcept {
+    return eager_bytes_.load(std::memory_order_relaxed);  // A threshold orders nothing.
+  }
+
+  /// The poller only.
+  [[nodiscard]] CostModel& cost() noexcept { return *cost_; }
+  void publish_cost() noexcept {
+    eager_bytes_.store(cost_->eager_bytes(), std::memory_order_relaxed);
+  }
+
+ private:
+  [[nodiscard]] bool try_own() noexcept;
+  void let_go() noexcept;
+  // The rest is called by the owner.
+  [[nodiscard]] Channel* connected() noexcept;
+  std::uint32_t drain() noexcept;
+  void take_inbox() noexcept;
+  void drop_all() noexcept;
+  void note_waiting() noexcept;
+
+  // Constant after open().
+  std::uint32_t node_ = 0;
+  std::uint32_t packet_bytes_max_ = 0;
+  Driver* driver_ = nullptr;
+  Packet peer_address_;
+  GateShared shared_{};
+
+  std::atomic<bool> is_owned_{false};
+  std::atomic<bool> is_lost_{false};
+  std::atomic<Channel*> channel_{nullptr};  // Set once, by the owner.
+  std::atomic<std::uint64_t> eager_bytes_{0};
+  std::atomic<std::uint32_t> pending_count_{0};  // Written by the owner.
+  MpscQueue<HeldPacket> inbox_;                  // Consumer: the owner.
+  HeldPacket* pending_first_ = nullptr;          // The owner only; older than what is in inbox_.
+  HeldPacket* pending_last_ = nullptr;           // The owner only.
+  bool is_waiting_ = false;                      // The owner only: counted in waiting_count.
+  std::unique_ptr<CostModel> cost_;              // The poller only.
+};
+
+}  // namespace sterna::net

@@ -1,0 +1,107 @@
+// A node is lost: everything that waits for it, or for ranks on it, ends with peer_lost.
+#include "net/core.h"
+#include "net/matching.h"
+#include "net/peer.h"
+
+namespace sterna::net {
+namespace {
+
+void fail(RecvRequest& request) noexcept {
+  request.fault = Fault::peer_lost;
+  request.state = RecvRequest::State::idle;
+  request.done.complete();
+}
+
+/// Receives that only a lost rank could serve; and those from any rank, because their sender may be
+/// among the lost and nobody can know (as MPI_ERR_PROC_FAILED_PENDING of the fault-tolerance
+/// proposal, but final).
+void fail_posted(Endpoint& at, const std::vector<bool>& is_lost) noexcept {
+  for (std::uint32_t i = 0; i < at.lane_bucket_count; ++i) {
+    for (Lane* lane = at.lanes[i]; lane != nullptr; lane = lane->next_in_bucket) {
+      if (lane->key.source == kAnySource || is_lost[lane->key.source]) {
+        while (lane->receives_first != nullptr) {
+          RecvRequest& request = *lane->receives_first;
+          unpost_receive(at, request);
+          fail(request);
+        }
+      }
+    }
+  }
+}
+
+/// Eager messages whose last parts will not come.
+void fail_partial(Endpoint& at, const std::vector<bool>& is_lost) noexcept {
+  for (std::uint32_t i = 0; i < at.peer_bucket_count; ++i) {
+    for (Peer* peer = at.peers[i]; peer != nullptr; peer = peer->next_in_bucket) {
+      if (!is_lost[peer->rank] || peer->partial_left == 0) {
+        continue;
+      }
+      Message* message = peer->partial_message;
+      RecvRequest* request = message != nullptr ? message->receiver : peer->partial_receive;
+      if (request != nullptr) {
+        fail(*request);
+      }
+      if (message != nullptr) {
+        if (message->receiver == nullptr && message->links[0].lane != nullptr) {
+          remove_message(at, *message);
+        }
+        free_message(at, message);
+      }
+      peer->partial_message = nullptr;
+      peer->partial_receive = nullptr;
+      peer->partial_left = 0;
+    }
+  }
+}
+
+}  // namespace
+
+void TransportCore::on_peer_lost(Driver& driver, std::uint32_t node,
+                                 std::string_view reason) noexcept {
+  if (node >= limits_.node_count || gates_[node].driver() != &driver || gates_[node].is_lost()) {
+    return;
+  }
+  log_.error("node {} is lost: {}; what waits for its ranks ends with an error", node, reason);
+  gates_[node].lose();
+  is_any_lost_.store(true, std::memory_order_seq_cst);
+  fail_landings(node);
+  std::vector<bool> is_lost(limits_.rank_count);
+  for (std::uint32_t rank = 0; rank < limits_.rank_count; ++rank) {
+    is_lost[rank] = ranks_.node_of(rank) == node;
+  }
+  for (std::uint32_t rank = 0; rank < limits_.rank_count; ++rank) {
+    fail_requests(ranks_[rank], is_lost);
+  }
+  (void)gates_[node].advance();  // Drops what waits.
+  if (lost_handler_ != nullptr) {
+    lost_handler_(lost_context_, node, reason);
+  }
+}
+
+void TransportCore::fail_requests(RankEntry& entry, const std::vector<bool>& is_lost) noexcept {
+  const SpinGuard guard{entry.lock};
+  if (entry.state != RankState::here) {
+    return;
+  }
+  Endpoint& at = *entry.endpoint;
+  fail_posted(at, is_lost);
+  fail_partial(at, is_lost);
+  for (std::uint32_t i = 0; i < at.pending_capacity; ++i) {
+    PendingEntry& pending = at.pending[i];
+    if (pending.kind == PendingEntry::Kind::free || !is_lost[pending.peer]) {
+      continue;
+    }
+    void* request = pending.request;
+    const bool is_send = pending.kind == PendingEntry::Kind::send;
+    if (is_send) {
+      remove_pending(at, (std::uint64_t{pending.generation} << 32) | i);
+      auto& send = *static_cast<SendRequest*>(request);
+      send.fault = Fault::peer_lost;
+      send.done.complete();
+    } else {
+      finish_receive(entry, at, *static_cast<RecvRequest*>(request), Fault::peer_lost);
+    }
+  }
+}
+
+}  // namespace sterna::net

@@ -1,0 +1,50 @@
+// Matching of receives and messages in one Endpoint, as MPI orders it: a message goes to the oldest
+// receive that fits, a receive takes the oldest message that fits. The cost does not depend on how
+// many wait: receives lie in lanes, one for each pattern, and a message looks into the (at most
+// four) lanes that fit it. Messages lie in the lane of their exact pattern, and in those of the
+// other classes once a receive or a probe of that class has found nothing in front of it.
+//
+// All of it under the lock of the rank's RankEntry.
+#pragma once
+
+#include "net/endpoint.h"
+
+namespace sterna::net {
+
+inline constexpr std::uint32_t kPatternClasses = 4;
+inline constexpr std::uint32_t kSmallMessageBytes = 128;  // Payload within a recycled Message.
+
+/// 0: exact; 1: any source; 2: any tag; 3: both.
+[[nodiscard]] constexpr std::uint32_t class_of(const Pattern& pattern) noexcept {
+  return (pattern.source == kAnySource ? 1U : 0U) | (pattern.tag == kAnyTag ? 2U : 0U);
+}
+
+/// The receive waits, after all those posted before. False: no memory, nothing happened.
+[[nodiscard]] bool post_receive(Endpoint& endpoint, RecvRequest& request,
+                                const Pattern& pattern) noexcept;
+/// The receive waits no longer.
+void unpost_receive(Endpoint& endpoint, RecvRequest& request) noexcept;
+
+/// Takes the oldest receive that waits for a message of this exact pattern; null: none.
+[[nodiscard]] RecvRequest* take_receive(Endpoint& endpoint, const Pattern& exact) noexcept;
+
+/// The oldest message that fits; it stays. Null: none.
+[[nodiscard]] Message* find_message(Endpoint& endpoint, const Pattern& pattern) noexcept;
+
+/// A message with room for `payload_bytes` of payload, in no list; null: no memory.
+[[nodiscard]] Message* create_message(Endpoint& endpoint, std::uint64_t payload_bytes) noexcept;
+/// It is in no list.
+void free_message(Endpoint& endpoint, Message* message) noexcept;
+
+/// The message waits, after all those that came before. False: no memory, nothing happened.
+[[nodiscard]] bool add_message(Endpoint& endpoint, Message& message) noexcept;
+/// The message is in no list any more.
+void remove_message(Endpoint& endpoint, Message& message) noexcept;
+
+/// Frees all lanes and the messages that wait. No receive is posted.
+void clear_matching(Endpoint& endpoint) noexcept;
+
+/// Walks over everything and stops at the first broken rule. For tests.
+void check_matching(Endpoint& endpoint) noexcept;
+
+}  // namespace sterna::net

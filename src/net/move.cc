@@ -1,0 +1,124 @@
+// Ranks that come, leave and end. The states and their changes:
+//   expected -> here (install), elsewhere (unexpect)
+//   here -> leaving (begin_leave), ended (remove)
+//   leaving -> elsewhere (commit_leave), here (cancel_leave)
+//   elsewhere -> expected (expect)
+#include <fmt/format.h>
+
+#include "net/core.h"
+
+namespace sterna::net {
+namespace {
+
+HeldPacket* take_held(RankEntry& entry) noexcept STERNA_REQUIRES(entry.lock) {
+  HeldPacket* first = entry.held_first;
+  entry.held_first = entry.held_last = nullptr;
+  return first;
+}
+
+}  // namespace
+
+void TransportCore::install(std::uint32_t rank, Endpoint* endpoint) noexcept {
+  check(rank < limits_.rank_count && endpoint->rank == rank,
+        "an endpoint is installed as its rank");
+  RankEntry& entry = ranks_[rank];
+  HeldPacket* held = nullptr;
+  {
+    const SpinGuard guard{entry.lock};
+    check(entry.state == RankState::expected, "a rank that is installed was expected");
+    const bool has_moved = entry.is_moving;
+    endpoint->epoch += has_moved ? 1 : 0;
+    entry.is_moving = false;
+    entry.state = RankState::here;
+    entry.node = node_;
+    entry.epoch = endpoint->epoch;
+    entry.endpoint = endpoint;
+    entry.pins = 0;
+    held = take_held(entry);
+  }
+  // Others may be delivered before these: sequence numbers put them right.
+  deliver_held(held);
+}
+
+void TransportCore::remove(std::uint32_t rank) noexcept {
+  RankEntry& entry = ranks_[rank];
+  HeldPacket* held = nullptr;
+  {
+    const SpinGuard guard{entry.lock};
+    check(entry.state == RankState::here && entry.pins == 0,
+          "a rank ends where it is, when no copy from or to it is under way");
+    entry.state = RankState::ended;
+    entry.endpoint = nullptr;
+    held = take_held(entry);
+  }
+  deliver_held(held);
+}
+
+Result<> TransportCore::begin_leave(std::uint32_t rank) noexcept {
+  RankEntry& entry = ranks_[rank];
+  std::uint32_t pins = 0;
+  {
+    const SpinGuard guard{entry.lock};
+    check(entry.state == RankState::here, "a rank leaves from where it is");
+    pins = entry.pins;
+    if (pins == 0) {
+      entry.state = RankState::leaving;
+      return Done{};
+    }
+  }
+  return Error{Errc::refused,
+               fmt::format("rank {} has {} large messages under way; it can move when they have "
+                           "arrived", rank, pins)};
+}
+
+void TransportCore::commit_leave(std::uint32_t rank, std::uint32_t to_node) noexcept {
+  check(to_node < limits_.node_count && to_node != node_, "a rank leaves for another node");
+  RankEntry& entry = ranks_[rank];
+  HeldPacket* held = nullptr;
+  {
+    const SpinGuard guard{entry.lock};
+    check(entry.state == RankState::leaving, "a move is committed after it was begun");
+    entry.state = RankState::elsewhere;
+    entry.node = to_node;
+    entry.endpoint = nullptr;
+    ++entry.epoch;
+    held = take_held(entry);
+  }
+  deliver_held(held);
+}
+
+void TransportCore::cancel_leave(std::uint32_t rank) noexcept {
+  RankEntry& entry = ranks_[rank];
+  HeldPacket* held = nullptr;
+  {
+    const SpinGuard guard{entry.lock};
+    check(entry.state == RankState::leaving, "a move is cancelled after it was begun");
+    entry.state = RankState::here;
+    held = take_held(entry);
+  }
+  deliver_held(held);
+}
+
+void TransportCore::expect(std::uint32_t rank) noexcept {
+  RankEntry& entry = ranks_[rank];
+  const SpinGuard guard{entry.lock};
+  check(entry.state == RankState::elsewhere, "a rank is expected from elsewhere");
+  entry.state = RankState::expected;
+  entry.is_moving = true;
+}
+
+void TransportCore::unexpect(std::uint32_t rank, std::uint32_t node) noexcept {
+  RankEntry& entry = ranks_[rank];
+  HeldPacket* held = nullptr;
+  {
+    const SpinGuard guard{entry.lock};
+    check(entry.state == RankState::expected, "only a rank that is expected can fail to come");
+    entry.state = RankState::elsewhere;
+    entry.is_moving = false;
+    entry.node = node;
+    held = take_held(entry);
+  }
+  deliver_held(held);
+}
+
+}  // namespace sterna::net

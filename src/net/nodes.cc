@@ -1,0 +1,181 @@
+// Messages between nodes, in order, and notes to the node of a rank.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "net/core.h"
+#include "progress/progress.h"
+
+namespace sterna::net {
+namespace {
+
+// Parts that came before their turn, of one node: only drivers without order make any.
+constexpr std::uint32_t kEarlyPartsMax = 1 << 16;
+
+}  // namespace
+
+void TransportCore::wake() noexcept {
+  if (progress::Progress* progress = progress_.load(std::memory_order_acquire);
+      progress != nullptr) {
+    progress->wake();
+  }
+}
+
+Result<> TransportCore::node_message(std::uint32_t to_node, std::uint32_t handler,
+                                     std::span<const std::byte> bytes) noexcept {
+  check(to_node < limits_.node_count && handler < kHandlerCount,
+        "a message to a node names a node of the job and a handler");
+  check(bytes.size() <= kNodeMessageBytesMax, "a message to a node is not longer than the bound");
+  FrameHeader header;
+  header.kind = FrameKind::node;
+  header.source = node_;
+  header.destination = to_node;
+  header.cookie = handler;
+  header.total_bytes = bytes.size();
+  if (to_node == node_) {
+    header.payload_bytes = static_cast<std::uint32_t>(bytes.size());
+    const Piece pieces[2] = {std::as_bytes(std::span{&header, 1}), bytes};
+    own_messages_.push(*pool_.copy(pieces));
+    wake();
+    return Done{};
+  }
+  const std::uint32_t frame_count =
+      bytes.empty() ? 1
+                    : static_cast<std::uint32_t>((bytes.size() + frame_payload_max_ - 1) /
+                                                 frame_payload_max_);
+  {
+    NodeLink& link = links_[to_node];
+    const SpinGuard guard{link.lock};
+    header.sequence = link.send_sequence;
+    link.send_sequence += frame_count;
+  }
+  for (std::uint32_t i = 0; i < frame_count; ++i) {
+    const std::span<const std::byte> part =
+        bytes.subspan(std::size_t{i} * frame_payload_max_)
+            .first(std::min<std::size_t>(frame_payload_max_,
+                                         bytes.size() - std::size_t{i} * frame_payload_max_));
+    header.payload_bytes = static_cast<std::uint32_t>(part.size());
+    if (!send_frame(to_node, header, Buffer::of(part.data(), part.size()), 0)) {
+      return Error{Errc::closed, fmt::format("node {} is gone", to_node)};
+    }
+    ++header.sequence;
+  }
+  return Done{};
+}
+
+std::uint32_t TransportCore::deliver_own() noexcept {
+  std::uint32_t count = 0;
+  while (count < options_.poll_packets_max) {
+    HeldPacket* packet = own_messages_.pop();
+    if (packet == nullptr) {
+      break;
+    }
+    FrameHeader header;
+    std::memcpy(&header, packet->data(), kHeaderBytes);
+    const Handler& handler = handlers_[header.cookie];
+    check(handler.node != nullptr, "a message to this node names a handler that is registered");
+    handler.node(handler.node_context, node_, packet->packet().subspan(kHeaderBytes));
+    pool_.release(packet);
+    ++count;
+  }
+  return count;
+}
+
+void TransportCore::accept_node_frame(std::uint32_t from_node, const Frame& frame) noexcept {
+  const FrameHeader& header = frame.header;
+  if (header.source != from_node || header.destination != node_) {
+    refuse(header, "it is not from the node that sent it, or not for this one");
+    return;
+  }
+  switch (header.kind) {
+    case FrameKind::moved:
+      ranks_.learn(static_cast<std::uint32_t>(header.cookie), header.context, header.sequence);
+      return;
+    case FrameKind::bulk:
+    case FrameKind::bulk_finish:
+      accept_bulk(from_node, frame);
+      return;
+    default:
+      break;
+  }
+  NodeLink& link = links_[from_node];
+  const auto ahead = static_cast<std::int32_t>(header.sequence - link.receive_sequence);
+  if (ahead != 0) {
+    if (ahead < 0 || link.early.size() >= kEarlyPartsMax) {
+      refuse(header, "it came twice, or too many came before their turn");
+      return;
+    }
+    const auto* bytes = reinterpret_cast<const std::byte*>(&header);
+    std::vector<std::byte>& kept = link.early[header.sequence];
+    kept.assign(bytes, bytes + kHeaderBytes);
+    kept.insert(kept.end(), frame.payload.begin(), frame.payload.end());
+    return;
+  }
+  accept_node_part(from_node, link, frame);
+  for (auto next = link.early.find(link.receive_sequence); next != link.early.end();
+       next = link.early.find(link.receive_sequence)) {
+    const std::vector<std::byte> kept = std::move(next->second);
+    link.early.erase(next);
+    Frame early;
+    std::memcpy(&early.header, kept.data(), kHeaderBytes);
+    early.payload = std::span{kept}.subspan(kHeaderBytes);
+    accept_node_part(from_node, link, early);
+  }
+}
+
+void TransportCore::accept_node_part(std::uint32_t from_node, NodeLink& link,
+                                     const Frame& frame) noexcept {
+  const FrameHeader& header = frame.header;
+  ++link.receive_sequence;
+  const bool is_known =
+      header.cookie < kHandlerCount && handlers_[header.cookie].node != nullptr;
+  if (!is_known || header.total_bytes > kNodeMessageBytesMax ||
+      header.payload_bytes > header.total_bytes - std::min<std::uint64_t>(
+                                 link.assembly.size(), header.total_bytes)) {
+    refuse(header, "its handler or its length is not one of a message between nodes");
+    link.assembly.clear();
+    return;
+  }
+  const Handler& handler = handlers_[header.cookie];
+  if (link.assembly.empty() && header.payload_bytes == header.total_bytes) {
+    handler.node(handler.node_context, from_node, frame.payload);
+    return;
+  }
+  link.assembly.insert(link.assembly.end(), frame.payload.begin(), frame.payload.end());
+  if (link.assembly.size() == header.total_bytes) {
+    // Moved out: the handler may take its time, and memory of a large message is given back.
+    const std::vector<std::byte> message = std::move(link.assembly);
+    link.assembly = {};
+    handler.node(handler.node_context, from_node, message);
+  }
+}
+
+void TransportCore::rank_message(std::uint32_t to_rank, std::uint32_t handler,
+                                 std::span<const std::byte> bytes) noexcept {
+  check(to_rank < limits_.rank_count && handler < kHandlerCount,
+        "a note names a rank of the job and a handler");
+  check(bytes.size() <= kRankNoteBytesMax, "a note to a rank fits one packet");
+  FrameHeader header;
+  header.kind = FrameKind::rank_note;
+  header.source = node_;
+  header.destination = to_rank;
+  header.cookie = handler;
+  header.payload_bytes = static_cast<std::uint32_t>(bytes.size());
+  (void)transmit(header, Buffer::of(bytes.data(), bytes.size()));
+}
+
+/// The rank is pinned until the handler has returned.
+void TransportCore::call_note(const Frame& frame) noexcept {
+  const FrameHeader& header = frame.header;
+  if (header.cookie < kHandlerCount && handlers_[header.cookie].rank != nullptr) {
+    const Handler& handler = handlers_[header.cookie];
+    handler.rank(handler.rank_context, header.destination, header.source, frame.payload);
+  } else {
+    refuse(header, "no handler of notes has its number");
+  }
+  RankEntry& entry = ranks_[header.destination];
+  const SpinGuard guard{entry.lock};
+  --entry.pins;
+}
+
+}  // namespace sterna::net

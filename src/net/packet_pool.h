@@ -1,0 +1,46 @@
+// Frames that wait in this node: to be sent, or for a rank that is moving. Node memory, reused.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/annotate.h"
+#include "base/mpsc_queue.h"
+#include "base/spin_lock.h"
+#include "net/driver.h"
+
+namespace sterna::net {
+
+/// One frame, header included.
+struct HeldPacket : MpscNode {
+  HeldPacket* next = nullptr;
+  std::uint32_t from_node = 0;
+  std::uint32_t bytes = 0;
+  std::uint32_t capacity = 0;
+
+  [[nodiscard]] std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+  [[nodiscard]] std::span<const std::byte> packet() noexcept { return {data(), bytes}; }
+};
+
+/// Any thread. Keeps a bounded number of free ones in two sizes; others come from malloc.
+class PacketPool {
+ public:
+  PacketPool() noexcept = default;
+  ~PacketPool();
+  PacketPool(const PacketPool&) = delete;
+  PacketPool& operator=(const PacketPool&) = delete;
+
+  /// A packet of the bytes of `pieces`. Never null: a node without memory for a packet ends.
+  [[nodiscard]] HeldPacket* copy(std::span<const Piece> pieces) noexcept;
+  void release(HeldPacket* packet) noexcept;
+
+ private:
+  static constexpr std::uint32_t kCapacities[2] = {448, 16 << 10};
+  static constexpr std::uint32_t kFreeCountMax[2] = {1024, 64};
+  SpinLock lock_;
+  HeldPacket* free_[2] STERNA_GUARDED_BY(lock_) = {};
+  std::uint32_t free_count_[2] STERNA_GUARDED_BY(lock_) = {};
+};
+
+}  // namespace sterna::net

@@ -1,0 +1,75 @@
+// For each rank that an Endpoint talks to over the network: order of both directions, credit, and
+// the frames that came before their turn; and the table of requests that wait for an answer.
+//
+// All of it under the lock of the rank's RankEntry.
+#pragma once
+
+#include "net/endpoint.h"
+#include "net/packet.h"
+
+namespace sterna::net {
+
+// An eager message counts its bytes and this much for what describes it.
+inline constexpr std::uint32_t kMessageOverheadBytes = 64;
+inline constexpr std::uint32_t kEarlyFramesMax = 1 << 16;  // Of one peer.
+inline constexpr std::uint64_t kNoId = 0;
+
+[[nodiscard]] Peer* find_peer(const Endpoint& endpoint, std::uint32_t rank) noexcept;
+/// Null: no memory.
+[[nodiscard]] Peer* make_peer(Endpoint& endpoint, std::uint32_t rank) noexcept;
+
+/// What an eager message of so many bytes takes off the window.
+[[nodiscard]] constexpr std::uint32_t credit_of(std::uint64_t bytes) noexcept {
+  return static_cast<std::uint32_t>(bytes) + kMessageOverheadBytes;
+}
+
+/// Bytes sent to the peer and not known to be consumed.
+[[nodiscard]] inline std::uint32_t outstanding_bytes(const Peer& peer) noexcept {
+  return peer.eager_sent - peer.eager_returned;
+}
+
+/// The peer says how much it has consumed, ever. Old news and nonsense change nothing.
+inline void take_credit(Peer& peer, std::uint32_t consumed) noexcept {
+  const std::uint32_t returned = consumed - peer.eager_returned;
+  if (returned <= outstanding_bytes(peer)) {
+    peer.eager_returned = consumed;
+  }
+}
+
+/// Puts what we have consumed from the peer into a header that goes to it.
+inline void tell_credit(Peer& peer, FrameHeader& header) noexcept {
+  header.credit = peer.consumed_told = peer.consumed;
+  header.flags |= kFrameHasCredit;
+}
+
+/// How the turn of a frame stands.
+enum class Turn : std::uint8_t {
+  now,
+  later,  // Frames before it are still on their way.
+  past,   // A frame of this number was taken already.
+};
+[[nodiscard]] inline Turn turn_of(const Peer& peer, std::uint32_t sequence) noexcept {
+  const auto ahead = static_cast<std::int32_t>(sequence - peer.receive_sequence);
+  return ahead == 0 ? Turn::now : ahead > 0 ? Turn::later : Turn::past;
+}
+
+/// Keeps a copy of the frame until its turn. False: it is there already, too many wait, or there is
+/// no memory.
+[[nodiscard]] bool keep_early(Endpoint& endpoint, Peer& peer, const Frame& frame) noexcept;
+/// The kept frame whose turn it is, taken off the list; null: none. The caller frees it.
+[[nodiscard]] EarlyFrame* next_early(Peer& peer) noexcept;
+void free_early(Endpoint& endpoint, EarlyFrame* early) noexcept;
+[[nodiscard]] Frame frame_of(const EarlyFrame& early) noexcept;
+
+/// An id for the request, which waits for `peer`; kNoId: no memory.
+[[nodiscard]] std::uint64_t add_pending(Endpoint& endpoint, PendingEntry::Kind kind, void* request,
+                                        std::uint32_t peer) noexcept;
+/// The request of this id if it is of this kind and waits for this peer; null otherwise.
+[[nodiscard]] void* find_pending(const Endpoint& endpoint, std::uint64_t id,
+                                 PendingEntry::Kind kind, std::uint32_t peer) noexcept;
+/// `id` is valid.
+void remove_pending(Endpoint& endpoint, std::uint64_t id) noexcept;
+
+void clear_peers(Endpoint& endpoint) noexcept;
+
+}  // namespace sterna::net

@@ -1,0 +1,36 @@
+// Where ranks are.
+#include "net/rank_table.h"
+
+#include "base/check.h"
+
+namespace sterna::net {
+
+RankTable::RankTable(std::uint32_t node_index, std::span<const std::uint32_t> node_of_rank)
+    : rank_count_{static_cast<std::uint32_t>(node_of_rank.size())},
+      entries_{std::make_unique<RankEntry[]>(node_of_rank.size())} {
+  for (std::uint32_t rank = 0; rank < rank_count_; ++rank) {
+    RankEntry& entry = entries_[rank];
+    const SpinGuard guard{entry.lock};  // Nobody else is here yet; it satisfies the checker.
+    entry.node = node_of_rank[rank];
+    entry.state = entry.node == node_index ? RankState::expected : RankState::elsewhere;
+  }
+}
+
+std::uint32_t RankTable::node_of(std::uint32_t rank) noexcept {
+  check(rank < rank_count_, "a rank is less than the number of ranks");
+  RankEntry& entry = entries_[rank];
+  const SpinGuard guard{entry.lock};
+  return entry.node;
+}
+
+void RankTable::learn(std::uint32_t rank, std::uint32_t node, std::uint32_t epoch) noexcept {
+  RankEntry& entry = entries_[rank];
+  const SpinGuard guard{entry.lock};
+  // Epochs wrap after 2^32 moves; the difference says which is later.
+  if (entry.state == RankState::elsewhere && static_cast<std::int32_t>(epoch - entry.epoch) > 0) {
+    entry.node = node;
+    entry.epoch = epoch;
+  }
+}
+
+}  // namespace sterna::net

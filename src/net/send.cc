@@ -1,0 +1,269 @@
+// Messages at their sender: handed over within the node, or put into frames.
+#include "net/buffer.h"
+#include "net/core.h"
+#include "net/matching.h"
+#include "net/peer.h"
+
+namespace sterna::net {
+namespace {
+
+// Up to here a copy is done under the lock of the receiver's rank: about as long as taking the lock
+// twice more.
+constexpr std::uint64_t kCopyUnderLockBytes = 4096;
+// An eager message is cut into frames of whole payload: each must fit the pieces of a packet.
+constexpr std::uint32_t kEagerExtentsMax = kPacketPiecesMax - 2;
+
+void start_receive(RecvRequest& receive, const Envelope& envelope) noexcept {
+  receive.message_bytes = envelope.bytes;
+  receive.envelope = envelope;
+  if (envelope.bytes > receive.data.bytes) [[unlikely]] {
+    receive.envelope.bytes = receive.data.bytes;
+    receive.fault = Fault::truncated;
+  }
+}
+
+}  // namespace
+
+void TransportCore::send(Endpoint& from, SendRequest& request, const Target& target,
+                         const Buffer& data, SendMode mode) noexcept {
+  check(target.rank < limits_.rank_count, "a message goes to a rank of the job");
+  check(target.tag >= 0, "the tag of a message is not negative");
+  request.done.reset();
+  request.fault = Fault::none;
+  request.mode = mode;
+  request.target = target;
+  request.data = data;
+  request.id = kNoId;
+  if (!send_local(from, request)) {
+    send_remote(from, request);
+  }
+}
+
+/// Whether all frames that `from` has sent to `to_rank` were taken: read what was sent (false: no
+/// frame ever), to be compared under the lock of the receiver.
+bool TransportCore::is_caught_up(const Endpoint& from, std::uint32_t to_rank,
+                                 std::uint32_t& sequence) noexcept {
+  RankEntry& entry = ranks_[from.rank];
+  const SpinGuard guard{entry.lock};
+  const Peer* peer = find_peer(from, to_rank);
+  sequence = peer != nullptr ? peer->send_sequence : 0;
+  return peer == nullptr;
+}
+
+/// False: the receiver is not here, or frames before this message are still on their way.
+bool TransportCore::send_local(Endpoint& from, SendRequest& request) noexcept {
+  std::uint32_t sequence = 0;
+  bool is_free = true;
+  // Relaxed: a peer that this thread made is seen by it, others do not order messages with us.
+  if (std::atomic_ref<std::uint32_t>{from.peer_count}.load(std::memory_order_relaxed) != 0) {
+    is_free = is_caught_up(from, request.target.rank, sequence);
+  }
+  RankEntry& entry = ranks_[request.target.rank];
+  RecvRequest* receive = nullptr;
+  HandOver state;
+  {
+    const SpinGuard guard{entry.lock};
+    if (entry.state != RankState::here) {
+      return false;
+    }
+    if (!is_free) {
+      const Peer* peer = find_peer(*entry.endpoint, from.rank);
+      if ((peer != nullptr ? peer->receive_sequence : 0) != sequence) {
+        return false;
+      }
+    }
+    state = hand_over(entry, *entry.endpoint, from.rank, request, receive);
+  }
+  if (state == HandOver::no_room) [[unlikely]] {
+    return announce_local(from, request);
+  }
+  counters_.local.add();
+  if (state == HandOver::must_copy) {
+    deliver_now(request.target.rank, *receive, request);
+  }
+  request.done.complete();
+  return true;
+}
+
+TransportCore::HandOver TransportCore::hand_over(RankEntry& entry, Endpoint& to,
+                                                 std::uint32_t from_rank, SendRequest& request,
+                                                 RecvRequest*& receive) noexcept {
+  const Target& target = request.target;
+  const std::uint64_t bytes = request.data.bytes;
+  const Envelope envelope{from_rank, target.context, target.tag, bytes};
+  receive = take_receive(to, {from_rank, target.context, target.tag});
+  if (receive != nullptr) {
+    start_receive(*receive, envelope);
+    if (receive->envelope.bytes <= kCopyUnderLockBytes) [[likely]] {
+      copy_between(receive->data, request.data, receive->envelope.bytes);
+      receive->done.complete();
+      return HandOver::done;
+    }
+    ++entry.pins;
+    receive->state = RecvRequest::State::receiving;
+    return HandOver::must_copy;
+  }
+  if (bytes > options_.local_eager_bytes || request.mode == SendMode::synchronous ||
+      to.local_bytes + credit_of(bytes) > options_.local_window_bytes) {
+    return HandOver::no_room;
+  }
+  Message* message = create_message(to, bytes);
+  if (message == nullptr) {
+    return HandOver::no_room;
+  }
+  message->envelope = envelope;
+  message->is_local = true;
+  message->arrived_bytes = bytes;
+  copy_out(request.data, 0, message->payload, bytes);
+  if (!add_message(to, *message)) {
+    free_message(to, message);
+    return HandOver::no_room;
+  }
+  to.local_bytes += credit_of(bytes);
+  return HandOver::done;
+}
+
+/// A copy that takes long, into the memory of a rank that is pinned for it.
+void TransportCore::deliver_now(std::uint32_t rank, RecvRequest& receive,
+                                SendRequest& request) noexcept {
+  copy_between(receive.data, request.data, receive.envelope.bytes);
+  RankEntry& entry = ranks_[rank];
+  const SpinGuard guard{entry.lock};
+  --entry.pins;
+  receive.state = RecvRequest::State::idle;
+  receive.done.complete();
+}
+
+/// The message waits at its sender; the receiver gets its envelope. False: the receiver has left.
+bool TransportCore::announce_local(Endpoint& from, SendRequest& request) noexcept {
+  const Target& target = request.target;
+  {
+    RankEntry& entry = ranks_[from.rank];
+    const SpinGuard guard{entry.lock};
+    request.id = add_pending(from, PendingEntry::Kind::send, &request, target.rank);
+  }
+  if (request.id == kNoId) {
+    request.fault = Fault::no_memory;
+    request.done.complete();
+    return true;
+  }
+  Outcome outcome;
+  bool is_here = false;
+  bool is_announced = false;
+  {
+    RankEntry& entry = ranks_[target.rank];
+    const SpinGuard guard{entry.lock};
+    if (entry.state == RankState::here) {
+      is_here = true;
+      Endpoint& to = *entry.endpoint;
+      // A receive may have been posted since we looked.
+      Frame frame;
+      frame.header.kind = FrameKind::rendezvous;
+      frame.header.source = from.rank;
+      frame.header.destination = target.rank;
+      frame.header.context = target.context;
+      frame.header.tag = target.tag;
+      frame.header.total_bytes = request.data.bytes;
+      frame.header.cookie = request.id;
+      is_announced = accept_rendezvous(entry, to, frame, outcome);
+    }
+  }
+  if (is_announced) {
+    counters_.local.add();
+    act(target.rank, outcome);
+    return true;
+  }
+  {
+    RankEntry& entry = ranks_[from.rank];
+    const SpinGuard guard{entry.lock};
+    remove_pending(from, request.id);
+    request.id = kNoId;
+  }
+  if (is_here) {
+    request.fault = Fault::no_memory;
+    request.done.complete();
+  }
+  return is_here;
+}
+
+void TransportCore::send_remote(Endpoint& from, SendRequest& request) noexcept {
+  const Target& target = request.target;
+  const std::uint64_t bytes = request.data.bytes;
+  const Gate& gate = gates_[ranks_.node_of(target.rank)];
+  // A rank that is on its way to or from here has no gate: any threshold will do.
+  const std::uint64_t eager_bytes =
+      gate.is_open() ? gate.eager_bytes() : options_.local_eager_bytes;
+  const bool is_synchronous = request.mode == SendMode::synchronous;
+  bool is_eager = bytes <= eager_bytes && request.data.extent_count <= kEagerExtentsMax;
+  FrameHeader header;
+  std::uint32_t frame_count = 1;
+  {
+    RankEntry& entry = ranks_[from.rank];
+    const SpinGuard guard{entry.lock};
+    Peer* peer = make_peer(from, target.rank);
+    is_eager = is_eager && peer != nullptr &&
+               outstanding_bytes(*peer) + std::uint64_t{credit_of(bytes)} <=
+                   options_.eager_window_bytes;
+    if (peer != nullptr && (!is_eager || is_synchronous)) {
+      request.id = add_pending(from, PendingEntry::Kind::send, &request, target.rank);
+    }
+    if (peer == nullptr || ((!is_eager || is_synchronous) && request.id == kNoId)) {
+      request.fault = Fault::no_memory;
+      request.done.complete();
+      return;
+    }
+    if (is_eager) {
+      peer->eager_sent += credit_of(bytes);
+      frame_count = bytes == 0 ? 1
+                               : static_cast<std::uint32_t>((bytes + frame_payload_max_ - 1) /
+                                                            frame_payload_max_);
+    }
+    header.sequence = peer->send_sequence;
+    peer->send_sequence += frame_count;
+    tell_credit(*peer, header);
+  }
+  header.kind = is_eager ? FrameKind::eager : FrameKind::rendezvous;
+  header.flags |= is_eager && is_synchronous ? kFrameSynchronous : 0;
+  header.source = from.rank;
+  header.destination = target.rank;
+  header.context = target.context;
+  header.tag = target.tag;
+  header.total_bytes = bytes;
+  header.cookie = request.id;
+  (is_eager ? counters_.eager : counters_.rendezvous).add();
+  // The answer may complete a synchronous or announced send at any moment from here on: the
+  // request is not ours any more then.
+  const bool is_ours = is_eager && !is_synchronous;
+  const Buffer data = is_eager ? request.data : Buffer{};
+  bool is_sent = true;
+  for (std::uint64_t offset = 0; frame_count-- != 0 && is_sent; offset += frame_payload_max_) {
+    header.payload_bytes =
+        is_eager ? static_cast<std::uint32_t>(
+                       std::min<std::uint64_t>(bytes - offset, frame_payload_max_))
+                 : 0;
+    is_sent = transmit(header, data, offset);
+    header.kind = FrameKind::eager_more;
+    ++header.sequence;
+  }
+  if (is_ours) {
+    request.fault = is_sent ? Fault::none : Fault::peer_lost;
+    request.done.complete();
+  } else if (!is_sent) {
+    fail_send(from, header.cookie, target.rank);
+  }
+}
+
+/// The node of the peer was lost while we sent: unless on_peer_lost() has found the request first.
+void TransportCore::fail_send(Endpoint& from, std::uint64_t id, std::uint32_t peer) noexcept {
+  RankEntry& entry = ranks_[from.rank];
+  const SpinGuard guard{entry.lock};
+  void* request = find_pending(from, id, PendingEntry::Kind::send, peer);
+  if (request != nullptr) {
+    auto& send = *static_cast<SendRequest*>(request);
+    remove_pending(from, id);
+    send.fault = Fault::peer_lost;
+    send.done.complete();
+  }
+}
+
+}  // namespace sterna::net

@@ -1,0 +1,89 @@
+// Several nodes with their ranks in one process, over a simulated network: what the tests of the
+// transport drive, from a seed, on one kernel thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "memory/heap.h"
+#include "net/drivers/sim/sim.h"
+#include "net/endpoint.h"
+#include "net/transport.h"
+
+namespace sterna::net {
+
+/// Rank r starts on node r % node_count.
+class SimCluster {
+ public:
+  SimCluster(SimOptions options, std::uint32_t rank_count, const Settings* settings = nullptr) {
+    options.clock = &clock;
+    network = std::make_unique<SimNetwork>(options);
+    JobMap job;
+    job.node_count = options.node_count;
+    job.rank_count = rank_count;
+    for (std::uint32_t rank = 0; rank < rank_count; ++rank) {
+      job.node_of_rank.push_back(rank % options.node_count);
+      endpoints.push_back(create_endpoint(*memory::Heap::process(), rank));
+    }
+    job.host_of_node.assign(options.node_count, "here");
+    static constexpr const DriverEntry* kDrivers[] = {&kSimDriver};
+    for (job.node_index = 0; job.node_index < job.node_count; ++job.node_index) {
+      bootstraps.push_back(std::make_unique<SimBootstrap>(*network, job));
+      auto opened = Transport::open({.bootstrap = bootstraps.back().get(),
+                                     .drivers = kDrivers,
+                                     .clock = &clock,
+                                     .settings = settings});
+      check(opened.has_value(), "a simulated node opens");
+      nodes.push_back(std::move(opened.value()));
+    }
+    place = job.node_of_rank;
+    for (std::uint32_t rank = 0; rank < rank_count; ++rank) {
+      nodes[place[rank]]->install(rank, endpoints[rank]);
+    }
+  }
+  ~SimCluster() {
+    nodes.clear();
+    for (Endpoint* endpoint : endpoints) {
+      destroy_endpoint(endpoint);
+    }
+  }
+
+  Transport& node_of(std::uint32_t rank) { return *nodes[place[rank]]; }
+
+  /// Every node polls once. Returns what they did.
+  std::uint32_t poll() {
+    std::uint32_t count = 0;
+    for (const auto& node : nodes) {
+      count += node->poll();
+    }
+    return count;
+  }
+
+  /// Until nothing is on its way; time goes on with the packets.
+  void settle() {
+    for (int rounds = 0; rounds < 1'000'000; ++rounds) {
+      if (poll() != 0) {
+        continue;
+      }
+      const std::uint64_t next_ns = network->next_arrival_ns();
+      if (next_ns == kNever) {
+        return;
+      }
+      if (next_ns > clock.now_ns()) {
+        clock.advance(next_ns - clock.now_ns());
+      }
+    }
+    check(false, "a simulated network comes to rest");
+  }
+
+  ManualClock clock;
+  std::unique_ptr<SimNetwork> network;
+  std::vector<std::unique_ptr<SimBootstrap>> bootstraps;
+  std::vector<std::unique_ptr<Transport>> nodes;
+  std::vector<Endpoint*> endpoints;
+  std::vector<std::uint32_t> place;  // Node of each rank.
+};
+
+}  // namespace sterna::net

@@ -1,0 +1,11 @@
+// The entries of the built-in strategies.
+#pragma once
+
+#include "net/strategy.h"
+
+namespace sterna::net {
+
+extern const StrategyEntry kDirectStrategy;
+extern const StrategyEntry kAggregateStrategy;
+
+}  // namespace sterna::net

@@ -1,0 +1,215 @@
+// Transfers of large messages, once receiver and sender have found each other: copied within the
+// node, written directly on the host, or sent in data frames; in parts, from poll().
+#include "net/buffer.h"
+#include "net/core.h"
+#include "net/peer.h"
+
+namespace sterna::net {
+
+void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcept {
+  SendRequest& send = *outcome.cleared;
+  const ClearPayload& clear = outcome.clear;
+  const std::uint32_t to_rank = outcome.cleared_by;
+  if (clear.node == node_) {
+    copy_local(rank, to_rank, send, clear.receive_id);
+    return;
+  }
+  auto* job = new TransferJob;
+  job->gate = &gates_[clear.node];
+  job->node = clear.node;
+  job->header.kind = FrameKind::data;
+  job->header.source = rank;
+  job->header.destination = to_rank;
+  job->header.cookie = clear.receive_id;
+  job->finish_kind = FrameKind::finish;
+  job->local = send.data;
+  job->total_bytes = clear.bytes_max;
+  job->remote.assign(outcome.extents.pieces, outcome.extents.pieces + outcome.extents.count);
+  job->send = &send;
+  submit(job);
+}
+
+/// Both ranks are pinned. The addresses are those of the receive itself, not of the frame.
+void TransportCore::copy_local(std::uint32_t rank, std::uint32_t to_rank, SendRequest& send,
+                               std::uint64_t receive_id) noexcept {
+  RankEntry& entry = ranks_[to_rank];
+  RecvRequest* receive = nullptr;
+  {
+    const SpinGuard guard{entry.lock};
+    if (entry.state == RankState::here) {
+      receive = static_cast<RecvRequest*>(find_pending(
+          *entry.endpoint, receive_id, PendingEntry::Kind::receive, rank));
+    }
+  }
+  if (receive == nullptr) {
+    log_.error("rank {} cleared a message of rank {} for a receive that does not wait", to_rank,
+               rank);
+    end_send(rank, send, Fault::peer_lost);
+    return;
+  }
+  copy_between(receive->data, send.data, receive->envelope.bytes);
+  counters_.direct_bytes.add(receive->envelope.bytes);
+  {
+    const SpinGuard guard{entry.lock};
+    finish_receive(entry, *entry.endpoint, *receive, Fault::none);
+  }
+  end_send(rank, send, Fault::none);
+}
+
+void TransportCore::end_send(std::uint32_t rank, SendRequest& send, Fault fault) noexcept {
+  RankEntry& entry = ranks_[rank];
+  const SpinGuard guard{entry.lock};
+  --entry.pins;
+  send.fault = fault;
+  send.done.complete();
+}
+
+void TransportCore::submit(TransferJob* job) noexcept {
+  // Relaxed: the queue publishes the job, this only says whether to look.
+  job_count_.fetch_add(1, std::memory_order_relaxed);
+  new_jobs_.push(*job);
+  wake();
+}
+
+std::uint32_t TransportCore::advance_jobs() noexcept {
+  if (job_count_.load(std::memory_order_relaxed) == 0) [[likely]] {
+    return 0;
+  }
+  while (TransferJob* job = new_jobs_.pop()) {
+    job->started_ns = clock_.now_ns();
+    jobs_.push_back(job);
+  }
+  std::uint32_t count = 0;
+  for (std::size_t i = 0; i < jobs_.size();) {
+    TransferJob* job = jobs_[i];
+    const std::uint64_t before = job->offset;
+    const bool has_ended = step(*job);
+    count += has_ended || job->offset != before ? 1 : 0;
+    if (has_ended) {
+      jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(i));
+      job_count_.fetch_sub(1, std::memory_order_relaxed);
+      end_job(job, job->gate->is_lost() ? Fault::peer_lost : Fault::none);
+    } else {
+      ++i;
+    }
+  }
+  return count;
+}
+
+bool TransportCore::step(TransferJob& job) noexcept {
+  if (!job.gate->is_open() || job.gate->is_lost()) {
+    return true;
+  }
+  if (!job.remote.empty()) {
+    Channel* channel = job.gate->channel();
+    if (channel == nullptr) {
+      return false;  // Somebody is opening it: the next poll will find it.
+    }
+    if (channel->can_write_remote()) {
+      return step_direct(job, *channel);
+    }
+    job.remote.clear();
+  }
+  return step_frames(job);
+}
+
+bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
+  const std::uint64_t bytes = std::min<std::uint64_t>(job.total_bytes - job.offset,
+                                                      options_.chunk_bytes);
+  std::array<Piece, kPacketPiecesMax> local;
+  std::array<RemotePiece, kPacketPiecesMax> remote;
+  std::uint64_t local_bytes = 0;
+  std::uint64_t remote_bytes = 0;
+  std::uint32_t remote_count = 0;
+  std::uint64_t skip = job.offset;
+  std::uint32_t local_count = pieces_of(job.local, job.offset, bytes, local, local_bytes);
+  for (const RemotePiece& piece : job.remote) {
+    if (skip >= piece.bytes) {
+      skip -= piece.bytes;
+      continue;
+    }
+    const std::uint64_t part = std::min(piece.bytes - skip, local_bytes - remote_bytes);
+    if (part == 0 || remote_count == remote.size()) {
+      break;
+    }
+    remote[remote_count++] = {piece.address + skip, part};
+    remote_bytes += part;
+    skip = 0;
+  }
+  if (remote_bytes < local_bytes) {  // Many small pieces there: as many bytes as they hold.
+    local_count = pieces_of(job.local, job.offset, remote_bytes, local, local_bytes);
+  }
+  if (remote_bytes != 0) {
+    const std::uint64_t start_ns = clock_.now_ns();
+    if (Result<> written = channel.write_remote({local.data(), local_count},
+                                                {remote.data(), remote_count});
+        !written) {
+      if (written.error().code == Errc::closed) {
+        return false;  // The driver will report the loss of the peer.
+      }
+      log_.warn("direct copy to node {} failed, using packets: {}", job.node,
+                written.error().text);
+      job.remote.clear();
+      job.offset = 0;  // The receiver counts the bytes of data frames only.
+      return false;
+    }
+    job.gate->cost().measured_direct(remote_bytes, clock_.now_ns() - start_ns);
+    counters_.direct_bytes.add(remote_bytes);
+    job.offset += remote_bytes;
+  }
+  if (job.offset < job.total_bytes) {
+    return false;
+  }
+  FrameHeader finish = job.header;
+  finish.kind = job.finish_kind;
+  finish.total_bytes = job.total_bytes;
+  (void)send_frame(job.node, finish, {}, 0);
+  return true;
+}
+
+bool TransportCore::step_frames(TransferJob& job) noexcept {
+  if (job.total_bytes == 0) {
+    FrameHeader finish = job.header;
+    finish.kind = job.finish_kind;
+    return send_frame(job.node, finish, {}, 0) || job.gate->is_lost();
+  }
+  const std::uint64_t stop =
+      job.offset + std::min<std::uint64_t>(job.total_bytes - job.offset, options_.chunk_bytes);
+  const std::uint64_t payload_max = job.gate->packet_bytes_max() - kHeaderBytes;
+  std::array<Piece, kPacketPiecesMax> pieces;
+  while (job.offset < stop) {
+    std::uint64_t taken = 0;
+    const std::uint32_t count =
+        pieces_of(job.local, job.offset, std::min(stop - job.offset, payload_max),
+                  std::span{pieces}.subspan(1), taken);
+    FrameHeader header = job.header;
+    header.total_bytes = job.offset;
+    header.payload_bytes = static_cast<std::uint32_t>(taken);
+    pieces[0] = std::as_bytes(std::span{&header, 1});
+    const SendState state = job.gate->try_send({pieces.data(), count + 1});
+    if (state != SendState::accepted) {
+      return state == SendState::closed;
+    }
+    job.offset += taken;
+    counters_.data_bytes.add(taken);
+  }
+  return job.offset == job.total_bytes;
+}
+
+void TransportCore::end_job(TransferJob* job, Fault fault) noexcept {
+  if (fault == Fault::none) {
+    if (job->remote.empty()) {
+      job->gate->cost().measured_packets(job->total_bytes, clock_.now_ns() - job->started_ns);
+    }
+    job->gate->publish_cost();
+  }
+  if (job->send != nullptr) {
+    end_send(job->header.source, *job->send, fault);
+  } else {
+    job->bulk->fault = fault;
+    job->bulk->done.complete();
+  }
+  delete job;
+}
+
+}  // namespace sterna::net

@@ -1,0 +1,177 @@
+// The public face of TransportCore.
+#include "net/transport.h"
+
+#include <fmt/format.h>
+
+#include "net/core.h"
+#include "progress/progress.h"
+
+namespace sterna::net {
+
+Transport::Transport(std::unique_ptr<TransportCore> core) noexcept : core_{std::move(core)} {}
+Transport::~Transport() = default;
+
+Result<std::unique_ptr<Transport>> Transport::open(const TransportOptions& options) {
+  Result<CoreOptions> core_options = read_options(options.settings);
+  if (!core_options) {
+    return core_options.error();
+  }
+  auto core = std::make_unique<TransportCore>(options, core_options.value());
+  if (Result<> opened = core->open_drivers(options); !opened) {
+    return opened.error();
+  }
+  return std::unique_ptr<Transport>{new Transport{std::move(core)}};
+}
+
+void Transport::add_to(progress::Progress& progress) noexcept {
+  Result<> added = progress.add(core_->inner_);
+  for (const auto& rail : core_->rails_) {
+    if (added) {
+      added = progress.add(*rail);
+    }
+  }
+  if (!added) {
+    core_->log_.error("the network cannot be waited for: {}", added.error().text);
+  }
+  check(added.has_value(), "there is room for the sources of a node");
+  core_->progress_.store(&progress, std::memory_order_release);
+}
+
+void Transport::remove_from(progress::Progress& progress) noexcept {
+  core_->progress_.store(nullptr, std::memory_order_release);
+  for (const auto& rail : core_->rails_) {
+    progress.remove(*rail);
+  }
+  progress.remove(core_->inner_);
+}
+
+const JobMap& Transport::job() const noexcept { return core_->job_; }
+
+void Transport::send(Endpoint& from, SendRequest& request, const Target& target,
+                     const Buffer& data, SendMode mode) noexcept {
+  core_->send(from, request, target, data, mode);
+}
+
+void Transport::receive(Endpoint& at, RecvRequest& request, const Pattern& pattern,
+                        const Buffer& data) noexcept {
+  core_->receive(at, request, pattern, data);
+}
+
+bool Transport::probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept {
+  return core_->probe(at, pattern, found);
+}
+
+Message* Transport::matched_probe(Endpoint& at, const Pattern& pattern,
+                                  Envelope& found) noexcept {
+  return core_->matched_probe(at, pattern, found);
+}
+
+void Transport::receive_matched(Endpoint& at, RecvRequest& request, Message& message,
+                                const Buffer& data) noexcept {
+  core_->receive_matched(at, request, message, data);
+}
+
+bool Transport::cancel_receive(Endpoint& at, RecvRequest& request) noexcept {
+  return core_->cancel_receive(at, request);
+}
+
+void Transport::install(std::uint32_t rank, Endpoint* endpoint) noexcept {
+  core_->install(rank, endpoint);
+}
+void Transport::remove(std::uint32_t rank) noexcept { core_->remove(rank); }
+std::uint32_t Transport::node_of(std::uint32_t rank) noexcept {
+  return core_->ranks_.node_of(rank);
+}
+Result<> Transport::begin_leave(std::uint32_t rank) noexcept { return core_->begin_leave(rank); }
+void Transport::commit_leave(std::uint32_t rank, std::uint32_t to_node) noexcept {
+  core_->commit_leave(rank, to_node);
+}
+void Transport::cancel_leave(std::uint32_t rank) noexcept { core_->cancel_leave(rank); }
+void Transport::expect(std::uint32_t rank) noexcept { core_->expect(rank); }
+void Transport::unexpect(std::uint32_t rank, std::uint32_t node) noexcept {
+  core_->unexpect(rank, node);
+}
+
+void Transport::register_node_handler(std::uint32_t id, NodeHandler handler,
+                                      void* context) noexcept {
+  check(id < kHandlerCount && core_->handlers_[id].node == nullptr,
+        "a handler is registered once, under a number below the bound");
+  core_->handlers_[id].node = handler;
+  core_->handlers_[id].node_context = context;
+}
+
+void Transport::register_rank_handler(std::uint32_t id, RankHandler handler,
+                                      void* context) noexcept {
+  check(id < kHandlerCount && core_->handlers_[id].rank == nullptr,
+        "a handler is registered once, under a number below the bound");
+  core_->handlers_[id].rank = handler;
+  core_->handlers_[id].rank_context = context;
+}
+
+void Transport::register_lost_handler(LostHandler handler, void* context) noexcept {
+  core_->lost_handler_ = handler;
+  core_->lost_context_ = context;
+}
+
+Result<> Transport::node_message(std::uint32_t to_node, std::uint32_t handler,
+                                 std::span<const std::byte> bytes) noexcept {
+  return core_->node_message(to_node, handler, bytes);
+}
+
+void Transport::rank_message(std::uint32_t to_rank, std::uint32_t handler,
+                             std::span<const std::byte> bytes) noexcept {
+  core_->rank_message(to_rank, handler, bytes);
+}
+
+void Transport::expect_bulk(std::uint32_t from_node, std::span<const Extent> extents,
+                            Landing& landing) noexcept {
+  core_->expect_bulk(from_node, extents, landing);
+}
+bool Transport::withdraw_bulk(Landing& landing) noexcept { return core_->withdraw_bulk(landing); }
+
+void Transport::bulk_send(std::uint32_t to_node, std::uint64_t landing_id,
+                          std::span<const Extent> local, std::span<const RemotePiece> remote,
+                          BulkSend& request) noexcept {
+  core_->bulk_send(to_node, landing_id, local, remote, request);
+}
+
+void Transport::lose_peer(std::uint32_t node, std::string_view reason) noexcept {
+  if (node < core_->limits_.node_count && core_->gates_[node].is_open()) {
+    core_->log_.info("node {} has ended: {}", node, reason);
+    core_->gates_[node].driver()->lose_peer(node);
+  }
+}
+
+std::uint32_t Transport::poll() noexcept { return core_->poll(); }
+
+void Transport::close() noexcept {
+  core_->is_closing_ = true;
+  (void)core_->poll_inner();
+}
+
+bool Transport::is_drained() noexcept { return core_->is_drained(); }
+
+TransportStatistics Transport::statistics() const noexcept {
+  const auto& counters = core_->counters_;
+  return {.messages_local = counters.local.read(),
+          .messages_eager = counters.eager.read(),
+          .messages_rendezvous = counters.rendezvous.read(),
+          .frames_forwarded = counters.forwarded.read(),
+          .frames_malformed = counters.malformed.read(),
+          .frames_dropped = counters.dropped.read(),
+          .frames_held = counters.held.read(),
+          .bytes_direct = counters.direct_bytes.read(),
+          .bytes_data = counters.data_bytes.read()};
+}
+
+std::string Transport::explain(std::uint32_t node, std::uint64_t bytes) {
+  check(node < core_->limits_.node_count, "a node is less than the number of nodes");
+  if (node == core_->node_) {
+    return fmt::format("{} bytes within a node: copied once when the receive is posted; else kept "
+                       "up to {} bytes, beyond that it waits at its sender",
+                       bytes, core_->options_.local_eager_bytes);
+  }
+  return core_->gates_[node].cost().explain(bytes);
+}
+
+}  // namespace sterna::net

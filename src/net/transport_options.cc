@@ -1,0 +1,115 @@
+// The tunables of src/net, and the choice of drivers by name.
+#include "net/core.h"
+
+namespace sterna::net {
+namespace {
+
+constexpr Tunable kEagerBytes{
+    .name = "net_eager_bytes",
+    .kind = TunableKind::bytes,
+    .fallback = "0",
+    .maximum = 1 << 20,
+    .help = "messages up to this size are sent at once, larger ones announced; 0: by cost"};
+constexpr Tunable kEagerWindow{
+    .name = "net_eager_window",
+    .kind = TunableKind::bytes,
+    .fallback = "256K",
+    .minimum = 4 << 10,
+    .maximum = 1 << 30,
+    .help = "bytes one rank may send another before it has received any (64 each for envelopes)"};
+constexpr Tunable kLocalEagerBytes{
+    .name = "net_local_eager_bytes",
+    .kind = TunableKind::bytes,
+    .fallback = "16K",
+    .maximum = 1 << 20,
+    .help = "within a node, larger messages wait at their sender for the receive"};
+constexpr Tunable kLocalWindow{
+    .name = "net_local_window",
+    .kind = TunableKind::bytes,
+    .fallback = "4M",
+    .minimum = 4 << 10,
+    .help = "bytes of messages of its own node that may wait at one rank"};
+constexpr Tunable kChunkBytes{
+    .name = "net_chunk_bytes",
+    .kind = TunableKind::bytes,
+    .fallback = "1M",
+    .minimum = 4 << 10,
+    .maximum = 1 << 30,
+    .help = "how much of a large message is copied between two polls"};
+constexpr Tunable kPollPackets{
+    .name = "net_poll_packets",
+    .kind = TunableKind::integer,
+    .fallback = "64",
+    .minimum = 1,
+    .maximum = 1 << 16,
+    .help = "packets a poll takes from one driver at most"};
+constexpr Tunable kStrategyName{
+    .name = "net_strategy",
+    .kind = TunableKind::choice,
+    .fallback = "aggregate",
+    .choices = "aggregate direct",
+    .help = "what a packet carries when several messages wait for one node"};
+
+constexpr Tunable kTunables[] = {kEagerBytes, kEagerWindow, kLocalEagerBytes, kLocalWindow,
+                                 kChunkBytes, kPollPackets, kStrategyName};
+
+}  // namespace
+
+std::span<const Tunable> transport_tunables() noexcept { return kTunables; }
+
+Result<CoreOptions> read_options(const Settings* settings) {
+  const Settings defaults{kTunables};
+  const Settings& values =
+      settings != nullptr && settings->has(kEagerBytes.name) ? *settings : defaults;
+  Result<const Strategy*> strategy = find_strategy(values.text(kStrategyName));
+  if (!strategy) {
+    return strategy.error();
+  }
+  const auto number = [&](const Tunable& tunable) {
+    return static_cast<std::uint64_t>(values.number(tunable));
+  };
+  CoreOptions options{};
+  options.eager_window_bytes = static_cast<std::uint32_t>(number(kEagerWindow));
+  options.local_eager_bytes = static_cast<std::uint32_t>(number(kLocalEagerBytes));
+  options.local_window_bytes = number(kLocalWindow);
+  options.chunk_bytes = static_cast<std::uint32_t>(number(kChunkBytes));
+  options.poll_packets_max = static_cast<std::uint32_t>(number(kPollPackets));
+  options.strategy = strategy.value();
+  options.cost.eager_bytes = number(kEagerBytes);
+  options.cost.eager_bytes_min = 1 << 10;
+  // One message must not take the whole window.
+  options.cost.eager_bytes_max =
+      std::min<std::uint64_t>(64 << 10, options.eager_window_bytes / 4);
+  options.cost.eager_bytes =
+      std::min<std::uint64_t>(options.cost.eager_bytes, options.eager_window_bytes / 4);
+  return options;
+}
+
+Result<std::vector<const DriverEntry*>> choose_drivers(std::string_view names) {
+  const std::span<const DriverEntry* const> all = builtin_drivers();
+  std::vector<const DriverEntry*> chosen;
+  if (names.empty()) {
+    chosen.assign(all.begin(), all.end());
+    return chosen;
+  }
+  while (!names.empty()) {
+    const std::size_t comma = names.find(',');
+    const std::string_view name = names.substr(0, comma);
+    names.remove_prefix(comma == std::string_view::npos ? names.size() : comma + 1);
+    const DriverEntry* found = nullptr;
+    std::string known;
+    for (const DriverEntry* entry : all) {
+      found = entry->name == name ? entry : found;
+      known += known.empty() ? "" : ", ";
+      known += entry->name;
+    }
+    if (found == nullptr) {
+      return Error{Errc::invalid_argument, "there is no network driver '" + std::string{name} +
+                                               "'; the drivers of this build are: " + known};
+    }
+    chosen.push_back(found);
+  }
+  return chosen;
+}
+
+}  // namespace sterna::net

@@ -21,7 +21,9 @@ Nonce nonce_of(int seed) {
   return nonce;
 }
 
-std::vector<std::byte> copy(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
+std::vector<std::byte> copy(std::span<const std::byte> bytes) {
+  return {bytes.begin(), bytes.end()};
+}
 
 struct Pair {
   Handshake initiator =

@@ -247,7 +247,8 @@ double driver_ns(const DriverEntry& entry, std::size_t bytes, Pattern pattern, i
       if (pattern != Pattern::ping_pong) {  // The end is when the other side has it all.
         node == 0 ? side->receive(1) : side->send(1);
       }
-      return static_cast<double>(now_ns() - start) / turns / (pattern == Pattern::ping_pong ? 2 : 1);
+      const int ways = pattern == Pattern::ping_pong ? 2 : 1;
+      return static_cast<double>(now_ns() - start) / turns / ways;
     };
     const double best = best_ns(round);
     if (node == 0) {

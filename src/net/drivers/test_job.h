@@ -1,5 +1,5 @@
-// For tests and benchmarks: the launcher's part of a job on one host, in this process; what it gives
-// works in processes forked from it.
+// For tests and benchmarks: the launcher's part of a job on one host, in this process; what it
+// gives works in processes forked from it.
 #pragma once
 
 #include <sys/eventfd.h>

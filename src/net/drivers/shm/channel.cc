@@ -34,7 +34,8 @@ class Cursor {
     std::size_t count = 0;
     std::uint64_t skip = done_;
     for (std::size_t i = next_; i < pieces_.size() && count < kVectorsMax; ++i) {
-      vectors[count++] = {.iov_base = address(pieces_[i], skip), .iov_len = length(pieces_[i]) - skip};
+      vectors[count++] = {.iov_base = address(pieces_[i], skip),
+                          .iov_len = length(pieces_[i]) - skip};
       skip = 0;
     }
     return count;

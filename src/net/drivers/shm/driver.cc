@@ -1,134 +1,54 @@
-// The shm driver: the nodes of one host, through one shared memory inherited from the launcher.
-//
-// The inbox of this node is polled by its one poller; the ends of other processes are noticed
-// through their pidfds, which sleep in one epoll set together with our bell.
+// The traffic of the shm driver: handing over, telling room, sleeping, ends of processes.
+#include "net/drivers/shm/driver.h"
+
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
-#include <memory>
-#include <vector>
+#include <new>
 
 #include "base/check.h"
-#include "base/log.h"
-#include "base/syscall.h"
 #include "net/auth.h"
-#include "net/bootstrap.h"
-#include "net/driver.h"
-#include "net/drivers/builtin.h"
-#include "net/drivers/settings_of.h"
-#include "net/drivers/shm/channel.h"
 #include "net/drivers/shm/doorbell.h"
 
-namespace sterna::net {
-namespace shm {
+namespace sterna::net::shm {
 namespace {
-
-constexpr Tunable kChunkBytes{.name = "shm_chunk_bytes",
-                              .kind = TunableKind::bytes,
-                              .fallback = "8K",
-                              .minimum = 1024,
-                              .maximum = 1 << 18,
-                              .help = "largest packet between two nodes of a host"};
-constexpr Tunable kChunks{.name = "shm_chunks",
-                          .kind = TunableKind::integer,
-                          .fallback = "64",
-                          .minimum = 2,
-                          .maximum = kChunkCountMax,
-                          .help = "packets above 120 bytes that a node has under way, at most"};
-constexpr Tunable kDirect{.name = "shm_direct",
-                          .kind = TunableKind::flag,
-                          .fallback = "on",
-                          .help = "copy large messages straight into the other process"};
-constexpr std::array kTunables{kChunkBytes, kChunks, kDirect};
 
 constexpr std::uint32_t kBellMark = ~0U;       // In epoll data: not a peer.
 constexpr std::uint32_t kRoomEvery = 16;       // Packets between two tellings of room.
 constexpr std::uint32_t kLookEvery = 1024;     // Polls between two looks for ended processes.
 
-class ShmDriver final : public Driver {
- public:
-  ShmDriver(const DriverOptions& options, SegmentMapping mapping, std::uint32_t local_index,
-            std::uint32_t chunk_count, std::uint32_t chunk_bytes) noexcept
-      : bootstrap_{*options.bootstrap},
-        logger_{options.log != nullptr ? Logger{*options.log, "shm"} : Logger{}},
-        is_direct_wanted_{text_of(options, kDirect)},
-        segment_{std::move(mapping)},
-        pool_{*segment_, chunk_count, chunk_bytes},
-        inbox_{*segment_},
-        channels_(bootstrap_.host().nodes.size()) {
-    self_.local_index = local_index;
-    self_.pool = &pool_;
-    capabilities_.packet_bytes_max = chunk_bytes;
-    capabilities_.latency_ns = 120;
-    capabilities_.bandwidth_mb_per_s = 12'000;
-    capabilities_.cpu_ps_per_byte = 120;
-    capabilities_.direct_latency_ns = 500;
-    capabilities_.direct_mb_per_s = 20'000;
+}  // namespace
+
+ShmDriver::ShmDriver(const DriverOptions& given, const Options& options,
+                     SegmentMapping mapping) noexcept
+    : bootstrap_{*given.bootstrap},
+      logger_{given.log != nullptr ? Logger{*given.log, "shm"} : Logger{}},
+      is_direct_wanted_{options.is_direct_wanted},
+      segment_{std::move(mapping)},
+      pool_{*segment_, options.chunk_count, options.chunk_bytes},
+      inbox_{*segment_},
+      channels_(bootstrap_.host().nodes.size()) {
+  self_.local_index = options.local_index;
+  self_.pool = &pool_;
+  capabilities_.packet_bytes_max = options.chunk_bytes;
+  capabilities_.latency_ns = 120;
+  capabilities_.bandwidth_mb_per_s = 9'000;
+  capabilities_.cpu_ps_per_byte = 200;
+  capabilities_.direct_latency_ns = 500;
+  capabilities_.direct_mb_per_s = 12'000;
+}
+
+ShmDriver::~ShmDriver() {
+  for (std::atomic<ShmChannel*>& channel : channels_) {
+    delete channel.load(std::memory_order_relaxed);
   }
-
-  ~ShmDriver() override {
-    for (std::atomic<ShmChannel*>& channel : channels_) {
-      delete channel.load(std::memory_order_relaxed);
-    }
-  }
-
-  Result<> open() noexcept;
-
-  const Capabilities& capabilities() const noexcept override { return capabilities_; }
-  Packet address() const noexcept override { return std::as_bytes(std::span{&address_, 1}); }
-  bool reaches(std::uint32_t node, Packet peer_address) const noexcept override;
-  Result<Channel*> connect(std::uint32_t node, Packet peer_address) noexcept override;
-  std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept override;
-  int fd() const noexcept override { return waiting_.get(); }
-  bool prepare_sleep() noexcept override;
-  void end_sleep() noexcept override;
-  void close() noexcept override;
-  // A packet is handed over when it is in the inbox; the launcher keeps the memory.
-  bool is_drained() const noexcept override { return true; }
-
- private:
-  [[nodiscard]] std::uint32_t local_of(std::uint32_t node) const noexcept;
-  Result<ShmChannel*> channel_to(std::uint32_t local) noexcept;
-  void hand_over(PacketSink& sink, const InboxReceiver::Head& head) noexcept;
-  void hand_over_bulk(PacketSink& sink, ShmChannel& from, const std::byte* payload) noexcept;
-  void publish_room() noexcept;
-  void wake_room_waiters() noexcept;
-  void watch_new_peers() noexcept;
-  void look_for_ends() noexcept;
-  void report_ends(PacketSink& sink) noexcept;
-  void note_end(std::uint32_t local) noexcept;
-  void complain(std::string_view what) noexcept;
-
-  Bootstrap& bootstrap_;
-  Logger logger_;
-  std::string_view is_direct_wanted_;
-  Capabilities capabilities_;
-  DirectAddress address_{};
-  std::uint64_t cookie_ = 0;  // Peers read it through process_vm_readv.
-  SegmentMapping segment_;
-  BulkPool pool_;
-  NodeSide self_;
-  bool has_membarrier_ = false;  // Constant after open.
-  FileDescriptor waiting_;       // epoll: our bell and the pidfds of the peers.
-
-  InboxReceiver inbox_;  // The poller's, as all that follows but channels_.
-  struct End {
-    std::uint32_t local;
-    std::uint32_t ticket;  // Packets before it are still handed over.
-  };
-  std::vector<End> ends_;
-  std::uint32_t polls_until_look_ = kLookEvery;
-  bool has_complained_ = false;
-  std::atomic<std::uint32_t> unwatched_count_{0};  // New channels that the poller has not watched.
-  // By local index; set once by whoever comes first, freed with the driver.
-  std::vector<std::atomic<ShmChannel*>> channels_;
-};
+}
 
 Result<> ShmDriver::open() noexcept {
   const HostShare& host = bootstrap_.host();
@@ -219,8 +139,7 @@ Result<Channel*> ShmDriver::connect(std::uint32_t node, Packet peer_address) noe
   if (!channel) {
     return channel.error();
   }
-  const bool is_wanted = parse_tunable(kDirect, is_direct_wanted_).value() != 0;
-  if (!peer_address.empty() && is_wanted) {
+  if (!peer_address.empty() && is_direct_wanted_) {
     DirectAddress address;
     std::memcpy(&address, peer_address.data(), sizeof address);
     if (address.version != kAddressVersion) {
@@ -391,9 +310,19 @@ void ShmDriver::look_for_ends() noexcept {
   }
 }
 
+void ShmDriver::lose_peer(std::uint32_t node) noexcept {
+  const std::uint32_t local = local_of(node);
+  if (local != kBellMark && channels_[local].load(std::memory_order_acquire) != nullptr) {
+    note_end(local);
+  }
+}
+
 void ShmDriver::note_end(std::uint32_t local) noexcept {
   ShmChannel* channel = channels_[local].load(std::memory_order_acquire);
   channel->unwatch();  // Closing it takes it out of the epoll set.
+  if (channel->is_lost() || std::ranges::find(ends_, local, &End::local) != ends_.end()) {
+    return;  // The launcher and the system both say it.
+  }
   ends_.push_back({.local = local, .ticket = inbox_.tail()});
 }
 
@@ -426,53 +355,4 @@ void ShmDriver::complain(std::string_view what) noexcept {
   }
 }
 
-Result<std::unique_ptr<Driver>> open(const DriverOptions& options) noexcept {
-  const HostShare& host = options.bootstrap->host();
-  const std::uint32_t node = options.bootstrap->job().node_index;
-  const auto place = std::ranges::find(host.nodes, node);
-  if (host.segment_fd < 0 || place == host.nodes.end()) {
-    return Error{Errc::unsupported, "node " + std::to_string(node) +
-                                        " has no memory shared with others: its launcher made none"};
-  }
-  if (host.bell_fds.size() != host.nodes.size() || host.nodes.size() > kLocalNodesMax) {
-    return Error{Errc::invalid_argument,
-                 "shared memory serves at most " + std::to_string(kLocalNodesMax) +
-                     " nodes of a host, each with a bell; this host has " +
-                     std::to_string(host.nodes.size()) + " nodes and " +
-                     std::to_string(host.bell_fds.size()) + " bells"};
-  }
-  const auto local = static_cast<std::uint32_t>(place - host.nodes.begin());
-  auto mapping = SegmentMapping::map(host.segment_fd, local, host.segment_bytes);
-  if (!mapping) {
-    return mapping.error();
-  }
-  const auto chunk_bytes = static_cast<std::uint32_t>(number_of(options, kChunkBytes));
-  const std::uint64_t fitting = (host.segment_bytes - sizeof(Segment)) / chunk_bytes;
-  const auto chunk_count = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(fitting, static_cast<std::uint64_t>(number_of(options, kChunks))));
-  if (chunk_count < 2) {
-    return Error{Errc::invalid_argument, "shm_chunk_bytes is too large for the memory of a node (" +
-                                             std::to_string(host.segment_bytes) + " bytes)"};
-  }
-  std::unique_ptr<ShmDriver> driver{new (std::nothrow) ShmDriver(
-      options, std::move(mapping.value()), local, chunk_count, chunk_bytes)};
-  if (driver == nullptr) {
-    return Errc::out_of_memory;
-  }
-  if (auto opened = driver->open(); !opened) {
-    return opened.error();
-  }
-  return std::unique_ptr<Driver>{std::move(driver)};
-}
-
-}  // namespace
-}  // namespace shm
-
-constinit const DriverEntry kShmDriver{
-    .name = "shm",
-    .summary = "nodes of one host, through shared memory and copies between processes",
-    .tunables = shm::kTunables,
-    .open = shm::open,
-};
-
-}  // namespace sterna::net
+}  // namespace sterna::net::shm

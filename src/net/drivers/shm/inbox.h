@@ -1,10 +1,10 @@
 // The inbox of a node: a bounded ring of cells with many producers and one consumer, lock-free.
 //
 // Producers: all nodes of the host. Consumer: the poller of the owner. Guarantee: a packet is taken
-// once, whole; packets of one producer in the order sent; a producer that finds no room is told so
-// at once. Source: the bounded queue of D. Vyukov, changed in one point: room is told by one counter
-// of the consumer instead of a word in every cell, so the consumer never writes to a cell and a
-// producer never reads one. A small packet then moves one cache line once.
+// once, whole; packets of one producer in the order sent; a producer that finds no room is told
+// so at once. Source: the bounded queue of D. Vyukov, changed in one point: room is told by one
+// counter of the consumer instead of a word in every cell, so the consumer never writes to a cell
+// and a producer never reads one. A small packet then moves one cache line once.
 //
 // Tickets are numbers modulo 2^32; ticket t uses cell t % kCellCount. Memory order:
 //   A: a producer that has won ticket t on `tail` writes cell t and stores its header with release;

@@ -48,7 +48,8 @@ inline constexpr std::size_t kAddressesMax = 16;
 [[nodiscard]] Result<std::vector<SocketAddress>> local_addresses(std::string_view interface,
                                                                  std::uint16_t port) noexcept;
 
-/// The addresses of a peer to try from here, in this order: loopback ones in our own namespace only.
+/// The addresses of a peer to try from here, in this order; loopback ones in our own namespace
+/// only.
 [[nodiscard]] std::vector<SocketAddress> usable_addresses(const Listening& peer,
                                                           std::uint64_t own_token);
 

@@ -6,8 +6,8 @@
 // strangers, whose number and time are bounded.
 //
 // Waiting: one epoll set is the driver's fd. Connections are in it edge-triggered, both ways: an
-// edge makes a channel active, and active channels are read in every poll, without epoll, until they
-// have been silent for a while. So a spinning exchange with one peer costs one recv a poll.
+// edge makes a channel active, and active channels are read in every poll, without epoll, until
+// they have been silent for a while. So a spinning exchange with one peer costs one recv a poll.
 #pragma once
 
 #include <atomic>
@@ -74,7 +74,8 @@ class TcpDriver final : public Driver {
   void push_waiting() noexcept;
   void end(TcpChannel& channel, std::string_view reason) noexcept;
   void report_ends(PacketSink& sink) noexcept;
-  [[nodiscard]] bool watch(int fd, std::uint32_t events, std::uint64_t mark, int operation) noexcept;
+  [[nodiscard]] bool watch(int fd, std::uint32_t events, std::uint64_t mark,
+                           int operation) noexcept;
 
   // membership.cc: who gets in.
   void take_requests() noexcept;

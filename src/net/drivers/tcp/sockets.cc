@@ -161,7 +161,8 @@ FileDescriptor accept_one(int listener, SocketAddress& address, int& error) noex
 
 void tune(int socket, const Options& options) noexcept {
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-  const auto silence_s = static_cast<int>(std::max<std::uint64_t>(options.silence_ns / 1'000'000'000, 3));
+  const auto silence_s =
+      static_cast<int>(std::max<std::uint64_t>(options.silence_ns / 1'000'000'000, 3));
   set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, silence_s * 1000);
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, std::max(silence_s / 3, 1));

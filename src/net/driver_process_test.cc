@@ -1,0 +1,215 @@
+// The contract of net/driver.h between two processes, one of which ends without a word. Not for the
+// simulated network, which is inside one process.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+
+#include "base/random.h"
+#include "net/driver.h"
+#include "net/drivers/test_nodes.h"
+
+namespace sterna::net {
+namespace {
+
+class DriverProcesses : public testing::TestWithParam<const DriverEntry*> {
+ protected:
+  /// Runs `body` as node 1 in another process, which ends by a signal, without closing anything.
+  template <typename Body>
+  void fork_node(Body body) {
+    shared = static_cast<Shared*>(::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                                         MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    child = ::fork();
+    if (child == 0) {
+      {
+        TestNode node{*GetParam(), job, 1};
+        exchange_addresses(node, 1);
+        body(node);
+        ::kill(::getpid(), SIGKILL);
+      }
+    }
+    exchange_addresses(a, 0);
+  }
+  void exchange_addresses(TestNode& node, std::uint32_t index) {
+    const Packet address = node.driver->address();
+    std::memcpy(shared->address[index], address.data(), address.size());
+    shared->bytes[index].store(address.size());
+    while (shared->bytes[1 - index].load() == 0) {
+      ::usleep(100);
+    }
+    peer = {shared->address[1 - index], shared->bytes[1 - index].load()};
+  }
+  void TearDown() override {
+    if (HasFatalFailure()) {
+      ::kill(child, SIGKILL);
+    }
+    ::waitpid(child, nullptr, 0);
+  }
+
+  struct Shared {
+    std::byte address[2][1024];
+    std::atomic<std::size_t> bytes[2];
+    std::atomic<std::uint32_t> word;
+  };
+  TestJob job{2};
+  TestNode a{*GetParam(), job, 0};
+  Shared* shared = nullptr;
+  Packet peer;
+  pid_t child = -1;
+};
+
+TEST_P(DriverProcesses, DeadPeerIsReportedOnceAfterItsPackets) {
+  fork_node([&](TestNode& node) {
+    for (int i = 0; i < 100; ++i) {
+      static_cast<void>(send_patiently({&node}, node.to(0, peer), std::to_string(i)));
+    }
+    static_cast<void>(poll_until({&node}, [&] { return shared->word.load() == 1; }));
+  });
+  ASSERT_TRUE(poll_until({&a}, [&] { return a.sink.packets.size() == 100; }));
+  shared->word = 1;
+  ASSERT_TRUE(poll_until({&a}, [&] { return !a.sink.losses.empty(); }));
+  for (int i = 0; i < 5000; ++i) {
+    a.poll();
+  }
+  ASSERT_EQ(a.sink.losses.size(), 1U);
+  EXPECT_EQ(a.sink.losses[0].first, 1U);
+  EXPECT_FALSE(a.sink.losses[0].second.empty());
+  EXPECT_EQ(a.sink.packets_before_loss, 100U);
+  EXPECT_EQ(send_text(a.to(1, peer), "x"), SendState::closed);
+}
+
+TEST_P(DriverProcesses, SleeperIsWokenByTheEndOfAPeer) {
+  fork_node([&](TestNode& node) {
+    static_cast<void>(send_patiently({&node}, node.to(0, peer), "here"));
+    static_cast<void>(poll_until({&node}, [&] { return shared->word.load() == 1; }));
+  });
+  ASSERT_TRUE(poll_until({&a}, [&] { return a.sink.packets.size() == 1; }));
+  ASSERT_TRUE(poll_until({&a}, [&] { return a.driver->prepare_sleep(); }));
+  shared->word = 1;
+  ASSERT_TRUE(is_readable(a.driver->fd(), 5000));
+  a.driver->end_sleep();
+  EXPECT_TRUE(poll_until({&a}, [&] { return a.sink.losses.size() == 1; }, 2'000'000'000));
+}
+
+TEST_P(DriverProcesses, FullChannelToADeadPeerCloses) {
+  fork_node([&](TestNode& node) {
+    static_cast<void>(send_patiently({&node}, node.to(0, peer), "here"));
+    static_cast<void>(poll_until({&node}, [&] { return !node.sink.packets.empty(); }));
+    while (shared->word.load() == 0) {  // Does not poll: what is sent to it stays.
+      ::usleep(100);
+    }
+  });
+  ASSERT_TRUE(poll_until({&a}, [&] { return a.sink.packets.size() == 1; }));
+  const std::string text(1000, 'x');
+  ASSERT_TRUE(send_patiently({&a}, a.to(1, peer), text));
+  ::usleep(10'000);
+  while (send_text(a.to(1, peer), text) == SendState::accepted) {
+  }
+  EXPECT_EQ(send_text(a.to(1, peer), text), SendState::full);
+  shared->word = 1;
+  EXPECT_TRUE(
+      poll_until({&a}, [&] { return send_text(a.to(1, peer), text) == SendState::closed; }));
+  EXPECT_TRUE(poll_until({&a}, [&] { return a.sink.losses.size() == 1; }));
+}
+
+TEST_P(DriverProcesses, RandomPacketsSurviveBothWays) {
+  constexpr int kCount = 5000;
+  const auto text_of = [](Random& random, std::uint32_t bytes_max) {
+    std::string text(1 + random.below(random.chance(0.1) ? bytes_max : 200), '\0');
+    for (char& c : text) {
+      c = static_cast<char>(random.next());
+    }
+    return text;
+  };
+  const auto run = [&](TestNode& node, std::uint32_t self) {
+    const std::uint32_t bytes_max = node.driver->capabilities().packet_bytes_max;
+    Random sending{self + 1};
+    Random expecting{2 - self};
+    std::size_t checked = 0;
+    const auto check_arrived = [&] {
+      for (; checked < node.sink.packets.size(); ++checked) {
+        if (node.sink.packets[checked].second != text_of(expecting, bytes_max)) {
+          return false;
+        }
+        node.sink.packets[checked].second = {};
+      }
+      return true;
+    };
+    for (int i = 0; i < kCount; ++i) {
+      if (!send_patiently({&node}, node.to(1 - self, peer), text_of(sending, bytes_max)) ||
+          !check_arrived()) {
+        return false;
+      }
+    }
+    return poll_until({&node}, [&] { return node.sink.packets.size() == kCount; }) &&
+           check_arrived();
+  };
+  fork_node([&](TestNode& node) {
+    if (run(node, 1)) {
+      shared->word = 1;
+    }
+    static_cast<void>(poll_until({&node}, [&] { return shared->word.load() == 2; }));
+  });
+  EXPECT_TRUE(run(a, 0));
+  EXPECT_TRUE(poll_until({&a}, [&] { return shared->word.load() == 1; }));
+  shared->word = 2;
+}
+
+TEST_P(DriverProcesses, RemoteWritesArriveBeforeTheNextPacket) {
+  // Made before fork: at the same address in both, private to each.
+  constexpr std::size_t kBytes = 300'000;
+  auto* target = static_cast<std::byte*>(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  fork_node([&](TestNode& node) {
+    static_cast<void>(send_patiently({&node}, node.to(0, peer), "ready"));
+    static_cast<void>(poll_until({&node}, [&] { return node.sink.packets.size() == 1; }));
+    bool is_right = true;
+    for (std::size_t i = 0; i < kBytes; ++i) {
+      is_right = is_right && target[i] == static_cast<std::byte>(i * 7);
+    }
+    shared->word = is_right ? 1 : 2;
+  });
+  ASSERT_TRUE(poll_until({&a}, [&] { return a.sink.packets.size() == 1; }));
+  Channel& channel = a.to(1, peer);
+  if (!channel.can_write_remote()) {
+    ASSERT_TRUE(send_patiently({&a}, channel, "nothing written"));
+    GTEST_SKIP() << "this driver or system has no direct copy";
+  }
+  std::vector<std::byte> data(kBytes);
+  for (std::size_t i = 0; i < kBytes; ++i) {
+    data[i] = static_cast<std::byte>(i * 7);
+  }
+  const std::span<const std::byte> all{data};
+  std::vector<Piece> local{all.first(1), all.subspan(1, 0), all.subspan(1, 99'999)};
+  for (std::size_t at = 100'000; at < kBytes; at += 1000) {
+    local.push_back(all.subspan(at, 1000));
+  }
+  const auto base = reinterpret_cast<std::uint64_t>(target);
+  const RemotePiece remote[] = {{base, 150'001}, {base + 150'001, 0}, {base + 150'001, 149'999}};
+  EXPECT_TRUE(channel.write_remote(local, remote).has_value());
+  const RemotePiece nowhere[] = {{8, 1}};
+  const auto refused = channel.write_remote({local.data(), 1}, nowhere);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Errc::refused);
+  ASSERT_TRUE(send_patiently({&a}, channel, "written"));
+  EXPECT_TRUE(poll_until({&a}, [&] { return shared->word.load() != 0; }));
+  EXPECT_EQ(shared->word.load(), 1U);
+}
+
+std::vector<const DriverEntry*> real_drivers() {
+  std::vector<const DriverEntry*> entries;
+  for (const DriverEntry* entry : builtin_drivers()) {
+    if (entry->name != "sim") {
+      entries.push_back(entry);
+    }
+  }
+  return entries;
+}
+
+constexpr auto kName = [](const auto& entry) { return std::string{entry.param->name}; };
+INSTANTIATE_TEST_SUITE_P(Drivers, DriverProcesses, testing::ValuesIn(real_drivers()), kName);
+
+}  // namespace
+}  // namespace sterna::net

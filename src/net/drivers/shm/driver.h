@@ -1,0 +1,90 @@
+// The shm driver: the nodes of one host, through one shared memory inherited from the launcher.
+//
+// The inbox of this node is polled by its one poller; the ends of other processes are noticed
+// through their pidfds, which sleep in one epoll set together with our bell.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/log.h"
+#include "base/syscall.h"
+#include "net/bootstrap.h"
+#include "net/driver.h"
+#include "net/drivers/shm/bulk_pool.h"
+#include "net/drivers/shm/channel.h"
+#include "net/drivers/shm/inbox.h"
+#include "net/drivers/shm/segment.h"
+
+namespace sterna::net::shm {
+
+/// What to open with.
+struct Options {
+  std::uint32_t local_index;
+  std::uint32_t chunk_count;
+  std::uint32_t chunk_bytes;
+  bool is_direct_wanted;
+};
+
+class ShmDriver final : public Driver {
+ public:
+  ShmDriver(const DriverOptions& given, const Options& options, SegmentMapping mapping) noexcept;
+  ~ShmDriver() override;
+
+  Result<> open() noexcept;
+
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  Packet address() const noexcept override { return std::as_bytes(std::span{&address_, 1}); }
+  bool reaches(std::uint32_t node, Packet peer_address) const noexcept override;
+  Result<Channel*> connect(std::uint32_t node, Packet peer_address) noexcept override;
+  std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept override;
+  int fd() const noexcept override { return waiting_.get(); }
+  bool prepare_sleep() noexcept override;
+  void end_sleep() noexcept override;
+  void lose_peer(std::uint32_t node) noexcept override;
+  void close() noexcept override;
+  // A packet is handed over when it is in the inbox; the launcher keeps the memory.
+  bool is_drained() const noexcept override { return true; }
+
+ private:
+  [[nodiscard]] std::uint32_t local_of(std::uint32_t node) const noexcept;
+  Result<ShmChannel*> channel_to(std::uint32_t local) noexcept;
+  void hand_over(PacketSink& sink, const InboxReceiver::Head& head) noexcept;
+  void hand_over_bulk(PacketSink& sink, ShmChannel& from, const std::byte* payload) noexcept;
+  void publish_room() noexcept;
+  void wake_room_waiters() noexcept;
+  void watch_new_peers() noexcept;
+  void look_for_ends() noexcept;
+  void report_ends(PacketSink& sink) noexcept;
+  void note_end(std::uint32_t local) noexcept;
+  void complain(std::string_view what) noexcept;
+
+  Bootstrap& bootstrap_;
+  Logger logger_;
+  const bool is_direct_wanted_;
+  Capabilities capabilities_;
+  DirectAddress address_{};
+  std::uint64_t cookie_ = 0;  // Peers read it through process_vm_readv.
+  SegmentMapping segment_;
+  BulkPool pool_;
+  NodeSide self_;
+  bool has_membarrier_ = false;  // Constant after open.
+  FileDescriptor waiting_;       // epoll: our bell and the pidfds of the peers.
+
+  InboxReceiver inbox_;  // The poller's, as all that follows but channels_.
+  struct End {
+    std::uint32_t local;
+    std::uint32_t ticket;  // Packets before it are still handed over.
+  };
+  std::vector<End> ends_;
+  std::uint32_t polls_until_look_ = 1;
+  bool has_complained_ = false;
+  std::atomic<std::uint32_t> unwatched_count_{0};  // New channels that the poller has not watched.
+  // By local index; set once by whoever comes first, freed with the driver.
+  std::vector<std::atomic<ShmChannel*>> channels_;
+};
+
+}  // namespace sterna::net::shm

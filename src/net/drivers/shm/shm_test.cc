@@ -1,0 +1,163 @@
+// What only the shm driver has: a lock-free inbox under many producers, and memory in which others
+// may write what they want.
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "base/random.h"
+#include "net/drivers/builtin.h"
+#include "net/drivers/shm/inbox.h"
+#include "net/drivers/test_nodes.h"
+
+namespace sterna::net {
+namespace {
+
+TEST(ShmInbox, ManyProducersLoseAndDoubleNothing) {
+  // Run it under ThreadSanitizer, too: the payload is plain memory.
+  constexpr std::uint32_t kProducers = 4;
+  constexpr std::uint32_t kCount = 20'000;
+  auto segment = std::make_unique<shm::Segment>();
+  std::vector<std::thread> producers;
+  for (std::uint32_t producer = 0; producer < kProducers; ++producer) {
+    producers.emplace_back([&, producer] {
+      shm::InboxSender sender{*segment};
+      for (std::uint32_t i = 0; i < kCount;) {
+        std::uint32_t ticket;
+        if (!sender.try_claim(ticket)) {
+          std::this_thread::yield();
+          continue;
+        }
+        const std::uint32_t bytes = 4 + (i % 29) * 4;
+        for (std::uint32_t at = 0; at < bytes; at += 4) {
+          std::memcpy(sender.payload(ticket) + at, &i, 4);
+        }
+        sender.publish(ticket, producer, bytes);
+        ++i;
+      }
+    });
+  }
+  shm::InboxReceiver receiver{*segment};
+  std::uint32_t next[kProducers] = {};
+  std::uint32_t count = 0;
+  bool is_right = true;
+  while (count < kProducers * kCount) {
+    shm::InboxReceiver::Head head;
+    if (!receiver.peek(head)) {
+      std::this_thread::yield();
+      continue;
+    }
+    const std::uint32_t i = next[head.sender]++;
+    is_right = is_right && head.kind == 4 + (i % 29) * 4;
+    for (std::uint32_t at = 0; at < head.kind; at += 4) {
+      is_right = is_right && std::memcmp(head.payload + at, &i, 4) == 0;
+    }
+    receiver.pop();
+    if (++count % 7 == 0) {
+      receiver.publish_room();
+    }
+    if (count % 7 != 0 && count % shm::kCellCount == 0) {
+      receiver.publish_room();
+    }
+  }
+  for (std::thread& producer : producers) {
+    producer.join();
+  }
+  EXPECT_TRUE(is_right);
+}
+
+TEST(ShmInbox, TicketsMayWrapAround) {
+  auto segment = std::make_unique<shm::Segment>();
+  segment->tail = segment->taken = 0xffffff00;
+  shm::InboxSender sender{*segment};
+  shm::InboxReceiver receiver{*segment};
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    std::uint32_t ticket;
+    ASSERT_TRUE(sender.try_claim(ticket));
+    std::memcpy(sender.payload(ticket), &i, sizeof i);
+    sender.publish(ticket, 3, sizeof i);
+    shm::InboxReceiver::Head head;
+    ASSERT_TRUE(receiver.peek(head));
+    EXPECT_EQ(std::memcmp(head.payload, &i, sizeof i), 0);
+    receiver.pop();
+    receiver.publish_room();
+  }
+}
+
+class ShmGarbage : public testing::Test {
+ protected:
+  TestJob job{2};
+  TestNode a{kShmDriver, job, 0};
+  TestNode b{kShmDriver, job, 1};
+  shm::SegmentMapping to_b =
+      std::move(shm::SegmentMapping::map(job.node(0).host().segment_fd, 1, shm::kSegmentBytes)
+                    .value());
+};
+
+TEST_F(ShmGarbage, ImpossibleHeadersAndReferencesAreSkipped) {
+  Random random{11};
+  for (int i = 0; i < 2000; ++i) {
+    shm::InboxSender sender{*to_b};
+    std::uint32_t ticket;
+    ASSERT_TRUE(sender.try_claim(ticket));
+    for (std::uint32_t at = 0; at < shm::kInlineBytesMax; at += 8) {
+      const std::uint64_t noise = random.next();
+      std::memcpy(sender.payload(ticket) + at, &noise, 8);
+    }
+    const auto kind = random.chance(0.5) ? shm::kBulk : static_cast<std::uint32_t>(random.next());
+    sender.publish(ticket, static_cast<std::uint32_t>(random.below(4)), kind & 0xffff);
+    b.poll();
+  }
+  ASSERT_TRUE(send_patiently({&a, &b}, a.to(b, 1), "good"));
+  ASSERT_TRUE(poll_until({&b}, [&] {
+    return !b.sink.packets.empty() && b.sink.packets.back().second == "good";
+  }));
+  for (const auto& [from, text] : b.sink.packets) {
+    EXPECT_LT(from, 2U);
+    EXPECT_LE(text.size(), b.driver->capabilities().packet_bytes_max);
+  }
+}
+
+TEST_F(ShmGarbage, LyingGeometryIsSkipped) {
+  auto to_a = std::move(
+      shm::SegmentMapping::map(job.node(0).host().segment_fd, 0, shm::kSegmentBytes).value());
+  to_a->chunk_bytes = 1U << 31;
+  to_a->chunk_count = 1U << 31;
+  ASSERT_TRUE(send_patiently({&a}, a.to(b, 1), std::string(500, 'x')));
+  ASSERT_TRUE(send_patiently({&a}, a.to(b, 1), "good"));
+  ASSERT_TRUE(poll_until({&b}, [&] { return !b.sink.packets.empty(); }));
+  EXPECT_EQ(b.sink.packets[0].second, "good");
+}
+
+TEST_F(ShmGarbage, RingersFenceWhenSomebodyAsks) {
+  to_b->state.fetch_or(shm::kFence);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(poll_until({&b}, [&] { return b.driver->prepare_sleep(); }));
+    ASSERT_EQ(send_text(a.to(b, 1), "wake"), SendState::accepted);
+    ASSERT_TRUE(is_readable(b.driver->fd(), 5000));
+    b.driver->end_sleep();
+    ASSERT_EQ(b.poll(), 1U);
+  }
+}
+
+TEST(ShmOpen, TooSmallMemoryIsAnError) {
+  TestJob job{2, 4096};
+  const auto opened = kShmDriver.open({.bootstrap = &job.node(1)});
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_NE(opened.error().text.find("too small"), std::string::npos);
+}
+
+TEST_F(ShmGarbage, LauncherMayTellALossFirst) {
+  ASSERT_TRUE(send_patiently({&a}, a.to(b, 1), "last words"));
+  ASSERT_TRUE(send_patiently({&b}, b.to(a, 0), "x"));
+  b.driver->lose_peer(0);
+  b.driver->lose_peer(0);
+  ASSERT_TRUE(poll_until({&b}, [&] { return b.sink.losses.size() == 1; }));
+  EXPECT_EQ(b.sink.packets_before_loss, 1U);
+  b.driver->lose_peer(0);
+  b.poll();
+  EXPECT_EQ(b.sink.losses.size(), 1U);
+  EXPECT_EQ(send_text(b.to(a, 0), "x"), SendState::closed);
+}
+
+}  // namespace
+}  // namespace sterna::net

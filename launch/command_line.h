@@ -1,4 +1,4 @@
-// The command lines of `sterna run` and of mpiexec.
+// The command lines of `sterna run`, mpiexec, `sterna ps` and `sterna move`.
 #pragma once
 
 #include <span>
@@ -9,6 +9,8 @@ namespace sterna::launch {
 
 /// `arguments` without the command's own name. Print help or errors themselves; return exit codes.
 int run_command(std::span<char* const> arguments);
+int ps_command(std::span<char* const> arguments);
+int move_command(std::span<char* const> arguments);
 int mpiexec_command(const char* name, std::span<char* const> arguments);
 
 /// Adds a tunable given on the command line; `place` is the option's spelling.

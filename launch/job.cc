@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "launch/describe.h"
+#include "launch/report.h"
 
 namespace sterna::launch {
 namespace {
@@ -48,13 +49,13 @@ Result<> Job::start() {
   return Done{};
 }
 
-int Job::run(FunctionRef<void()> each_turn) {
+int Job::run(FunctionRef<bool()> each_turn) {
   while (!is_over()) {
-    each_turn();
+    const bool is_busy = each_turn();
     for (const std::unique_ptr<Crew>& crew : crews_) {
       crew->let_output_flow(!output_.is_full());
     }
-    loop_.run_once(next_deadline_ns());
+    loop_.run_once(next_deadline_ns(is_busy));
     if (plan_.options.timeout_ns != 0 && now_ns() >= start_ns_ + plan_.options.timeout_ns) {
       fail(kTimeoutExitCode, fmt::format("the job has not ended within {} s (--timeout)",
                                          plan_.options.timeout_ns / kSecond));
@@ -65,6 +66,9 @@ int Job::run(FunctionRef<void()> each_turn) {
     crew->close();
   }
   output_.finish();
+  if (!write_report(*this, output_, exit_code_)) {
+    warn("the report cannot be written to " + plan_.options.report_file);
+  }
   // A slow reader gets all of a good job's output; a failed job does not wait for ever.
   const std::uint64_t deadline_ns = has_failed_ ? now_ns() + kSecond : kNever;
   while (!output_.is_drained() && now_ns() < deadline_ns && signals_ < 2) {
@@ -86,8 +90,8 @@ bool Job::is_over() const {
                       now_ns() > ending_since_ns_ + kOutputGraceNs);
 }
 
-std::uint64_t Job::next_deadline_ns() const {
-  if (is_ending_) {
+std::uint64_t Job::next_deadline_ns(bool is_busy) const {
+  if (is_ending_ || is_busy) {
     return now_ns() + 50'000'000;
   }
   return plan_.options.timeout_ns != 0 ? start_ns_ + plan_.options.timeout_ns : kNever;

@@ -51,8 +51,9 @@ class Job final : public CrewEvents, public SignalHandler {
 
   void add_crew(std::unique_ptr<Crew> crew);
   Result<> start();
-  /// Runs the loop until everything has ended; calls `each_turn` in it. Returns the exit code.
-  int run(FunctionRef<void()> each_turn);
+  /// Runs the loop until everything has ended; calls `each_turn` in it, soon again if that
+  /// returns true. Writes the report. Returns the exit code.
+  int run(FunctionRef<bool()> each_turn);
 
   /// The job ends with `exit_code`; the first call decides and is told to the user.
   void fail(int exit_code, const std::string& text);
@@ -97,7 +98,7 @@ class Job final : public CrewEvents, public SignalHandler {
   void complete_exchange();
   void step_ending();
   [[nodiscard]] bool is_over() const;
-  [[nodiscard]] std::uint64_t next_deadline_ns() const;
+  [[nodiscard]] std::uint64_t next_deadline_ns(bool is_busy) const;
   [[nodiscard]] std::string who(std::uint32_t rank) const;
   [[nodiscard]] std::string where(std::uint32_t node) const;
 

@@ -17,6 +17,8 @@
 #include "launch/input_relay.h"
 #include "launch/job.h"
 #include "launch/local_crew.h"
+#include "launch/report.h"
+#include "launch/status_server.h"
 
 namespace sterna::launch {
 namespace {
@@ -105,10 +107,16 @@ int run_job(RunOptions options) {
     if (relays_input) {
       relay.emplace(loop, job);
     }
+    StatusServer status{loop, job};
+    if (Result<> listening = status.open(); !listening) {
+      job.warn(listening.error().text + "; sterna ps will not see this job");
+    }
     exit_code = job.run([&] {
       if (relay) {
         relay->step();
       }
+      status.step();
+      return status.is_busy();
     });
   }
   reap_all();

@@ -9,6 +9,8 @@ namespace sterna::cli {
 std::span<const Command> commands() {
   static constexpr std::array kCommands{
       Command{"run", "run a parallel program", launch::run_command},
+      Command{"ps", "list the running jobs, their ranks and load", launch::ps_command},
+      Command{"move", "move a rank of a running job to another node", launch::move_command},
   };
   return kCommands;
 }

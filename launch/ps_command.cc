@@ -1,0 +1,163 @@
+// `sterna ps` and `sterna move`: find the running jobs of this user, ask them, tell them.
+#include <CLI/CLI.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "launch/command_line.h"
+#include "launch/report.h"
+#include "launch/run.h"
+#include "launch/status_server.h"
+
+namespace sterna::launch {
+namespace {
+
+constexpr int kWaitMs = 2000;  // For one answer; a job that is stopped gives none.
+
+/// The one line that the job at `path` answers; nothing if it does not.
+std::optional<std::string> ask(const std::string& path, const std::string& request) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return std::nullopt;
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  FileDescriptor socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (last_error_number() == ECONNREFUSED) {
+      ::unlink(path.c_str());  // Its job was killed.
+    }
+    return std::nullopt;
+  }
+  if (::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) {
+    return std::nullopt;
+  }
+  std::string answer;
+  std::array<char, 65536> bytes;
+  for (;;) {
+    pollfd descriptor{.fd = socket.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&descriptor, 1, kWaitMs) <= 0) {
+      return std::nullopt;
+    }
+    const long count =
+        system_call([&] { return ::read(socket.get(), bytes.data(), bytes.size()); });
+    if (count <= 0) {
+      break;
+    }
+    answer.append(bytes.data(), static_cast<std::size_t>(count));
+  }
+  return answer.empty() ? std::nullopt : std::optional{answer};
+}
+
+std::vector<std::string> job_sockets(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code unreadable;  // Then there are none.
+  for (const auto& entry : std::filesystem::directory_iterator{folder, unreadable}) {
+    if (entry.path().filename().string().starts_with("job-")) {
+      paths.push_back(entry.path().string());
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+/// Parses; false: the exit code is set and all is said.
+bool parse(CLI::App& app, const char* name, std::span<char* const> arguments, int& exit_code) {
+  std::vector<std::string> reversed{arguments.rbegin(), arguments.rend()};
+  try {
+    app.parse(reversed);
+    return true;
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    exit_code = 0;
+  } catch (const CLI::ParseError& error) {
+    print_error(name, fmt::format("{}; see {} --help", error.what(), name));
+    exit_code = kUsageExitCode;
+  }
+  return false;
+}
+
+}  // namespace
+
+int ps_command(std::span<char* const> arguments) {
+  bool as_json = false;
+  int exit_code = 0;
+  CLI::App app{"Lists the running jobs of this user: ranks, where they are, load, moves, and why a\n"
+               "rank could not move.",
+               "sterna ps"};
+  app.add_flag("--json", as_json, "As a JSON list, one object a job");
+  if (!parse(app, "sterna ps", arguments, exit_code)) {
+    return exit_code;
+  }
+  Result<std::string> folder = status_folder();
+  if (!folder) {
+    print_error("sterna ps", folder.error().text);
+    return 1;
+  }
+  nlohmann::json jobs = nlohmann::json::array();
+  for (const std::string& path : job_sockets(folder.value())) {
+    const std::optional<std::string> answer = ask(path, "status\n");
+    nlohmann::json job =
+        answer ? nlohmann::json::parse(*answer, nullptr, false) : nlohmann::json{};
+    if (job.is_object()) {
+      jobs.push_back(std::move(job));
+    }
+  }
+  if (as_json) {
+    fmt::print("{}\n", jobs.dump(1));
+  } else if (jobs.empty()) {
+    fmt::print("no job is running\n");
+  }
+  for (std::size_t i = 0; i < jobs.size() && !as_json; ++i) {
+    fmt::print("{}{}", i == 0 ? "" : "\n", job_table(jobs[i]));
+  }
+  return 0;
+}
+
+int move_command(std::span<char* const> arguments) {
+  unsigned job = 0;
+  unsigned rank = 0;
+  unsigned node = 0;
+  int exit_code = 0;
+  CLI::App app{"Asks a running job (sterna run --nodes) to move a rank to another node. The rank goes\n"
+               "at its next MPI call; sterna ps shows where it is.\n\n"
+               "Example: sterna move 4242 3 1",
+               "sterna move"};
+  app.add_option("JOB", job, "Number of the job, as sterna ps prints it")->required();
+  app.add_option("RANK", rank, "Which rank")->required();
+  app.add_option("NODE", node, "Where to")->required();
+  if (!parse(app, "sterna move", arguments, exit_code)) {
+    return exit_code;
+  }
+  Result<std::string> folder = status_folder();
+  if (!folder) {
+    print_error("sterna move", folder.error().text);
+    return 1;
+  }
+  const std::optional<std::string> answer = ask(fmt::format("{}/job-{}", folder.value(), job),
+                                                fmt::format("move {} {}\n", rank, node));
+  if (!answer) {
+    print_error("sterna move", fmt::format("no job {} is running; sterna ps lists them", job));
+    return 1;
+  }
+  if (answer->find("true") == std::string::npos) {
+    print_error("sterna move",
+                fmt::format("job {} has no running rank {} or no node {}, or was started without "
+                            "--nodes",
+                            job, rank, node));
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace sterna::launch

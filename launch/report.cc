@@ -1,0 +1,180 @@
+// A job as JSON and as tables.
+#include "launch/report.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/clock.h"
+#include "launch/describe.h"
+
+namespace sterna::launch {
+namespace {
+
+using nlohmann::json;
+
+double seconds(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+std::string state_of(const RankRecord& rank, const NodeRecord& node) {
+  if (rank.is_ended) {
+    return "ended";
+  }
+  if (rank.is_finalized) {
+    return "finalized";
+  }
+  if (rank.is_initialized) {
+    return "running";
+  }
+  return node.state == NodeRecord::State::waiting ? "waiting" : "starting";
+}
+
+const runtime::RankStatus* status_of(const Job& job, std::uint32_t rank) {
+  const NodeRecord& node = job.nodes()[job.ranks()[rank].node];
+  if (node.status) {
+    for (const runtime::RankStatus& status : node.status->ranks) {
+      if (status.rank == rank) {
+        return &status;
+      }
+    }
+  }
+  return nullptr;
+}
+
+json describe_rank(const Job& job, std::uint32_t rank) {
+  const RankRecord& record = job.ranks()[rank];
+  const NodeRecord& node = job.nodes()[record.node];
+  json result{{"rank", rank},
+              {"node", record.node},
+              {"state", state_of(record, node)},
+              {"moves", record.moves}};
+  if (record.is_ended) {
+    result["exit_code"] = record.exit_code;
+  }
+  if (job.plan().job.mode == runtime::JobMode::process) {
+    result["cpu_seconds"] = seconds(node.end.cpu_ns);
+  } else if (const runtime::RankStatus* const status = status_of(job, rank); status != nullptr) {
+    result["state"] = status->state.empty() ? result["state"].get<std::string>() : status->state;
+    result["cpu_seconds"] = seconds(status->cpu_ns);
+    result["load"] = status->load;
+    result["messages"] = status->messages;
+    if (!status->refusal.empty()) {
+      result["refusal"] = status->refusal;
+    }
+  }
+  return result;
+}
+
+json describe_node(const Job& job, std::uint32_t node) {
+  const NodeRecord& record = job.nodes()[node];
+  std::uint32_t rank_count = 0;
+  for (const RankRecord& rank : job.ranks()) {
+    rank_count += rank.node == node ? 1 : 0;
+  }
+  json result{{"node", node},
+              {"host", job.plan().job.map.host_of_node[node]},
+              {"pid", record.pid},
+              {"ranks", rank_count},
+              {"state", record.state == NodeRecord::State::ended ? "ended" : "running"}};
+  std::uint64_t cpu_ns = record.end.cpu_ns;
+  if (record.status) {
+    cpu_ns = cpu_ns != 0 ? cpu_ns : record.status->cpu_ns;
+    result["workers"] = record.status->workers;
+    result["arrived"] = record.status->arrived;
+    result["left"] = record.status->left;
+    json refusals = json::object();
+    for (const auto& [reason, count] : record.status->refusals) {
+      refusals[reason] = count;
+    }
+    result["refusals"] = refusals;
+  }
+  result["cpu_seconds"] = seconds(cpu_ns);
+  return result;
+}
+
+std::string percent(const json& value) {
+  return value.is_number() ? fmt::format("{:.0f} %", value.get<double>() * 100) : "-";
+}
+
+std::string time_cell(const json& object) {
+  const auto found = object.find("cpu_seconds");
+  return found != object.end() ? fmt::format("{:.2f} s", found->get<double>()) : "-";
+}
+
+}  // namespace
+
+json describe_job(const Job& job) {
+  std::string command;
+  for (const std::string& word : job.plan().options.applications.front().arguments) {
+    command += (command.empty() ? "" : " ") + word;
+  }
+  json result{{"job", ::getpid()},
+              {"command", command},
+              {"mode", job.plan().job.mode == runtime::JobMode::node ? "node" : "process"},
+              {"state", job.is_ending() ? "ending" : "running"},
+              {"seconds", seconds(now_ns() - job.start_ns())},
+              {"nodes", json::array()},
+              {"ranks", json::array()}};
+  for (std::uint32_t node = 0; node < job.nodes().size(); ++node) {
+    result["nodes"].push_back(describe_node(job, node));
+  }
+  for (std::uint32_t rank = 0; rank < job.ranks().size(); ++rank) {
+    result["ranks"].push_back(describe_rank(job, rank));
+  }
+  return result;
+}
+
+std::string job_table(const json& job) {
+  std::string text = fmt::format("job {}  {}  ({} mode, {}, {})\n", job.at("job").get<int>(),
+                                 job.at("command").get<std::string>(),
+                                 job.at("mode").get<std::string>(),
+                                 job.at("state").get<std::string>(),
+                                 time_text(static_cast<std::uint64_t>(
+                                     job.at("seconds").get<double>() * 1e9)));
+  text += fmt::format("  {:>5} {:<16} {:>8} {:>6} {:>10} {:>8} {:>8}\n", "node", "host", "process",
+                      "ranks", "cpu", "arrived", "left");
+  for (const json& node : job.at("nodes")) {
+    text += fmt::format("  {:>5} {:<16} {:>8} {:>6} {:>10} {:>8} {:>8}\n",
+                        node.at("node").get<int>(), node.at("host").get<std::string>(),
+                        node.at("pid").get<int>(), node.at("ranks").get<int>(), time_cell(node),
+                        node.value("arrived", 0), node.value("left", 0));
+    const json refusals = node.value("refusals", json::object());
+    for (const auto& [reason, count] : refusals.items()) {
+      text += fmt::format("        refused {} times: {}\n", count.get<std::uint64_t>(), reason);
+    }
+  }
+  text += fmt::format("  {:>5} {:>5} {:<10} {:>10} {:>6} {:>6}  {}\n", "rank", "node", "state",
+                      "cpu", "load", "moves", "why it did not move");
+  for (const json& rank : job.at("ranks")) {
+    text += fmt::format("  {:>5} {:>5} {:<10} {:>10} {:>6} {:>6}  {}\n", rank.at("rank").get<int>(),
+                        rank.at("node").get<int>(), rank.at("state").get<std::string>(),
+                        time_cell(rank), percent(rank.value("load", json{})),
+                        rank.at("moves").get<int>(), rank.value("refusal", ""));
+  }
+  return text;
+}
+
+bool write_report(const Job& job, LineOutput& output, int exit_code) {
+  const RunOptions& options = job.plan().options;
+  if (!options.report && options.report_file.empty()) {
+    return true;
+  }
+  json description = describe_job(job);
+  description["state"] = "ended";
+  description["exit_code"] = exit_code;
+  if (options.report) {
+    std::string table = job_table(description);
+    table.pop_back();
+    output.add_message(table);
+  }
+  if (!options.report_file.empty()) {
+    std::ofstream file{options.report_file};
+    file << description.dump(1) << "\n";
+    file.close();
+    return file.good();
+  }
+  return true;
+}
+
+}  // namespace sterna::launch

@@ -1,0 +1,54 @@
+// The socket at which `sterna ps` finds a running job and asks how it goes.
+//
+// One socket a job, in a folder that only its user can enter. A client sends one line, "status" or
+// "move RANK NODE", and gets one line of JSON. Whatever else is sent is answered by a closed
+// connection.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include "launch/job.h"
+
+namespace sterna::launch {
+
+/// $XDG_RUNTIME_DIR/sterna, or /tmp/sterna-<uid>; made if need be, mode 0700, and ours.
+[[nodiscard]] Result<std::string> status_folder();
+
+class StatusServer final : private DescriptorHandler {
+ public:
+  StatusServer(Loop& loop, Job& job) : loop_{loop}, job_{job} {}
+  ~StatusServer();
+
+  Result<> open();
+  /// Answers those who wait, when the nodes have answered or have had their time.
+  void step();
+  /// Somebody waits for an answer: step() must be called soon.
+  [[nodiscard]] bool is_busy() const noexcept { return waiting_count_ > 0; }
+
+ private:
+  struct Client {
+    FileDescriptor socket;
+    std::string request;
+    ByteSender answer;
+    std::uint64_t asked_at_ns = 0;  // Not 0: waits for the nodes.
+    bool is_answered = false;
+  };
+
+  void on_ready(int fd, short events) override;
+  void accept_client();
+  void read_request(int fd, Client& client);
+  void obey(Client& client);
+  void answer(Client& client, const std::string& text);
+  void drop(int fd);
+  [[nodiscard]] bool nodes_have_answered(std::uint64_t since_ns) const;
+
+  Loop& loop_;
+  Job& job_;
+  FileDescriptor listener_;
+  std::string path_;
+  std::unordered_map<int, Client> clients_;
+  std::size_t waiting_count_ = 0;
+};
+
+}  // namespace sterna::launch

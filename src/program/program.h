@@ -15,12 +15,15 @@
 #include "base/result.h"
 #include "memory/rank_slot.h"
 #include "program/host_calls.h"
+#include "program/shims.h"
 
 namespace sterna::program {
 
 struct ProgramOptions {
-  std::string path;                  // A file; found along PATH by who calls, if at all.
-  HostCalls* host = nullptr;         // Outlives the program.
+  std::string path;           // A file; found along PATH by who calls, if at all.
+  HostCalls* host = nullptr;  // Outlives the program.
+  // More functions of the host that programs may call, beyond those of its libraries.
+  std::span<const Shim> functions = {};
 };
 
 struct RankArguments {

@@ -1,0 +1,108 @@
+// A table in the rank's data names what it can, the counters of the slot count all.
+#include "program/blockers.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+#include "program/blocker_table.h"
+#include "program/rank_data.h"
+
+namespace sterna::program {
+namespace {
+
+std::atomic<std::uint32_t>& counter(const RankData& data, BlockerKind kind) noexcept {
+  return data.slot->refusals[static_cast<std::size_t>(kind)];
+}
+
+const char* what_they_are(BlockerKind kind) noexcept {
+  switch (kind) {
+    case BlockerKind::file:
+      return "open files";
+    case BlockerKind::thread:
+      return "threads";
+    case BlockerKind::mapping:
+      return "mappings";
+    case BlockerKind::library:
+      return "libraries";
+    case BlockerKind::locale:
+      return "locales";
+    case BlockerKind::process:
+      return "child processes";
+  }
+  return "things";
+}
+
+constexpr BlockerKind kKinds[] = {BlockerKind::file,    BlockerKind::thread,
+                                  BlockerKind::mapping, BlockerKind::library,
+                                  BlockerKind::locale,  BlockerKind::process};
+
+}  // namespace
+
+void add_blocker(RankData& data, BlockerKind kind, std::uint64_t key, const char* format,
+                 ...) noexcept {
+  const SpinGuard guard{data.lock};
+  counter(data, kind).fetch_add(1, std::memory_order_relaxed);
+  for (Blocker& blocker : data.blockers) {
+    if (!blocker.is_used) {
+      blocker.is_used = true;
+      blocker.kind = kind;
+      blocker.key = key;
+      va_list arguments;
+      va_start(arguments, format);
+      std::vsnprintf(blocker.text, sizeof blocker.text, format, arguments);
+      va_end(arguments);
+      return;
+    }
+  }
+  ++data.unnamed_blockers[static_cast<std::size_t>(kind) - kFirstBlockerKind];
+}
+
+void remove_blocker(RankData& data, BlockerKind kind, std::uint64_t key) noexcept {
+  const SpinGuard guard{data.lock};
+  for (Blocker& blocker : data.blockers) {
+    if (blocker.is_used && blocker.kind == kind && blocker.key == key) {
+      blocker.is_used = false;
+      counter(data, kind).fetch_sub(1, std::memory_order_relaxed);
+      return;
+    }
+  }
+  // Acquired when the table was full: it is one of those without a name.
+  std::uint32_t& unnamed = data.unnamed_blockers[static_cast<std::size_t>(kind) - kFirstBlockerKind];
+  if (unnamed != 0) {
+    --unnamed;
+    counter(data, kind).fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+std::string describe_blockers(const memory::RankSlot& slot) {
+  std::string text;
+  if (slot.program == nullptr) {
+    return text;
+  }
+  RankData& data = data_of(slot);
+  const SpinGuard guard{data.lock};
+  for (const Blocker& blocker : data.blockers) {
+    if (blocker.is_used) {
+      text.append(text.empty() ? "" : "; ").append(blocker.text);
+    }
+  }
+  for (const BlockerKind kind : kKinds) {
+    const std::uint32_t more =
+        data.unnamed_blockers[static_cast<std::size_t>(kind) - kFirstBlockerKind];
+    if (more != 0) {
+      text += "; " + std::to_string(more) + " more " + what_they_are(kind);
+    }
+  }
+  return text;
+}
+
+bool may_move(const memory::RankSlot& slot) noexcept {
+  for (const BlockerKind kind : kKinds) {
+    if (slot.refusals[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace sterna::program

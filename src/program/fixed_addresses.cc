@@ -1,0 +1,49 @@
+// personality(2) says how the next executable is laid out, so the process starts itself again.
+#include "program/fixed_addresses.h"
+
+#include <sys/personality.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace sterna::program {
+namespace {
+
+// Passed through exec, so that a kernel that ignores the personality does not make a loop.
+constexpr char kMark[] = "STERNA_FIXED_ADDRESSES=1";
+constexpr char kMarkName[] = "STERNA_FIXED_ADDRESSES";
+
+}  // namespace
+
+AddressLayout ensure_fixed_addresses(char** arguments, char** environment) noexcept {
+  const int current = ::personality(0xffffffff);
+  const bool is_fixed = current >= 0 && (current & ADDR_NO_RANDOMIZE) != 0;
+  const bool is_second_try = std::getenv(kMarkName) != nullptr;
+  if (is_fixed) {
+    // Ranks' programs start other programs, which are none of ours.
+    ::unsetenv(kMarkName);
+    return AddressLayout::fixed;
+  }
+  if (is_second_try || current < 0 ||
+      ::personality(static_cast<unsigned long>(current) | ADDR_NO_RANDOMIZE) < 0) {
+    ::unsetenv(kMarkName);
+    return AddressLayout::randomized;
+  }
+  std::size_t count = 0;
+  while (environment[count] != nullptr) {
+    ++count;
+  }
+  auto** marked = static_cast<char**>(std::malloc((count + 2) * sizeof(char*)));
+  if (marked == nullptr) {
+    return AddressLayout::randomized;
+  }
+  std::memcpy(marked, environment, count * sizeof(char*));
+  marked[count] = const_cast<char*>(kMark);
+  marked[count + 1] = nullptr;
+  ::execve("/proc/self/exe", arguments, marked);
+  std::free(marked);
+  return AddressLayout::randomized;
+}
+
+}  // namespace sterna::program

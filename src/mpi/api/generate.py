@@ -1,12 +1,21 @@
 #!/usr/bin/env python3
 """Makes from functions.def all that repeats every function of MPI: prototypes, entry points, exports.
 
-  generate.py header FILE            rewrites the prototypes inside mpi.h
-  generate.py check-header FILE      fails when the prototypes inside mpi.h are not those of the table
+  generate.py header FILE        rewrites the prototypes inside mpi.h
+  generate.py check-header FILE  fails when the prototypes inside mpi.h are not those of the table
+  generate.py sources DIRECTORY  writes what the library is built from: entry_points.cc, table.cc, and
+                                 the version script libmpi_abi.map
+  generate.py check-symbols LIB  fails when the library does not export exactly the ABI's symbols
+
+A function is implemented when a file of this folder defines it: a line that starts with its type and
+its name, as `int PMPI_Send_c(`. Of a pair, only the large form need be written where all that differs
+are counts given by value: then the int form, made here, calls it. What nobody wrote is made here too
+and reports MPI_ERR_UNSUPPORTED_OPERATION through the error handler of its communicator.
 """
 
 import pathlib
 import re
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -104,7 +113,107 @@ def with_prototypes(header):
     return before + begin + first + "\n" + prototypes(read_table()) + "\n" + end + after
 
 
-def main(command, path, *arguments):
+def hand_written():
+    """Names of the functions that the files of this folder define."""
+    names = set()
+    for path in sorted(HERE.glob("*.cc")):
+        if not path.name.endswith("_test.cc"):
+            names |= set(re.findall(r"^[a-zA-Z]\w* PMPI_(\w+)\(", path.read_text(), re.M))
+    return names
+
+
+def is_forwardable(function, written):
+    """The int form of a pair whose large form is written, and which differs in values only."""
+    return (function.has_large and not function.large and function.name + "_c" in written
+            and not any(re.search(r"\b(COUNT|DISPL|EXTENT)\b.*[*\[]|FN:", token)
+                        for token in function.tokens))
+
+
+def arguments(function):
+    return ", ".join(p.name for p in function.parameters)
+
+
+def entry_point(function, written):
+    """The PMPI_ definition of a function that nobody wrote, or nothing."""
+    if function.name in written:
+        return ""
+    if is_forwardable(function, written):
+        return (f"{function.declaration('PMPI_')} {{\n"
+                f"  return PMPI_{function.name}_c({arguments(function)});\n}}\n")
+    if function.result != "int":
+        sys.exit(f"PMPI_{function.name} returns no error: it must be written by hand")
+    comm = next((p for p in function.parameters if p.type == "MPI_Comm" and not p.array), None)
+    by_tool = function.name.startswith("T_")
+    by_file = function.name.startswith("File_")
+    if by_tool or by_file:
+        comm = None
+    named = [p.type + (" " + p.name if p is comm else "") + p.array for p in function.parameters]
+    if by_tool:
+        body = "return MPI_T_ERR_NOT_SUPPORTED;"
+    elif by_file:
+        body = "return MPI_ERR_UNSUPPORTED_OPERATION;  // The handler of files returns."
+    else:
+        handle = comm.name if comm else "MPI_COMM_SELF"
+        body = f'return sterna::mpi::report_unsupported("MPI_{function.name}", {handle});'
+    text = ", ".join(named) + (", ..." if function.variadic else "")
+    return f"int PMPI_{function.name}({text}) {{\n  {body}\n}}\n"
+
+
+def alias(function):
+    """The MPI_ name: weak, so that a profiling library linked before ours may take it."""
+    # MPI_Pcontrol drops what follows the level: it is for profilers only.
+    body = f"return PMPI_{function.name}({arguments(function)});"
+    return f"[[gnu::weak]] {function.declaration('MPI_')} {{\n  {body}\n}}\n"
+
+
+def write_sources(directory):
+    functions, written = read_table(), hand_written()
+    unknown = written - {f.name for f in functions}
+    if unknown:
+        sys.exit(f"defined, but not in functions.def: {', '.join(sorted(unknown))}")
+    entries = [entry_point(f, written) for f in functions]
+    made_here = {f.name for f, text in zip(functions, entries) if "report_unsupported" in text
+                 or "return MPI_T_ERR" in text or "return MPI_ERR_UNSUPPORTED" in text}
+    head = "// Made by src/mpi/api/generate.py from functions.def.\n"
+    write(directory / "entry_points.cc",
+          head + '#include <mpi.h>\n\n#include "mpi/api/unsupported.h"\n\nextern "C" {\n\n'
+          + "\n".join(filter(None, entries)) + "\n"
+          + "\n".join(alias(f) for f in functions) + "\n}  // extern \"C\"\n")
+    rows = "".join(f'    {{"MPI_{f.name}", {"false" if f.name in made_here else "true"}}},\n'
+                   for f in functions)
+    write(directory / "table.cc",
+          head + '#include "mpi/api/implemented.h"\n\nnamespace sterna::mpi {\nnamespace {\n\n'
+          f"constexpr FunctionEntry kFunctions[] = {{\n{rows}}};\n\n}}  // namespace\n\n"
+          "std::span<const FunctionEntry> functions() noexcept { return kFunctions; }\n\n"
+          "}  // namespace sterna::mpi\n")
+    names = "".join(f"    MPI_{f.name};\n    PMPI_{f.name};\n" for f in functions)
+    write(directory / "libmpi_abi.map", f"{{\n  global:\n{names}  local: *;\n}};\n")
+
+
+def write(path, text):
+    """Leaves a file that is right alone, so that nothing is compiled again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def check_symbols(library):
+    listing = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True,
+                             text=True, check=True).stdout
+    exported = {line.split()[-1].partition("@")[0] for line in listing.splitlines()}
+    wanted = {prefix + f.name for f in read_table() for prefix in ("MPI_", "PMPI_")}
+    if exported != wanted:
+        sys.exit(f"{library}: missing: {sorted(wanted - exported)}; "
+                 f"not of the ABI: {sorted(exported - wanted)}")
+
+
+def main(command, path):
+    if command == "sources":
+        write_sources(pathlib.Path(path))
+        return
+    if command == "check-symbols":
+        check_symbols(path)
+        return
     if command in ("header", "check-header"):
         header = pathlib.Path(path)
         text = with_prototypes(header.read_text())

@@ -171,5 +171,8 @@ std::uint64_t copy_typed(const TypedBuffer& from, const TypedBuffer& into) noexc
 /// MPI_Get_elements; kNotWhole: the bytes end inside of an element.
 inline constexpr std::uint64_t kNotWhole = ~std::uint64_t{0};
 [[nodiscard]] std::uint64_t count_elements(const Datatype& type, std::uint64_t bytes) noexcept;
+/// The reverse: bytes of the first `elements` basic elements of a stream of instances.
+[[nodiscard]] std::uint64_t bytes_of_elements(const Datatype& type,
+                                              std::uint64_t elements) noexcept;
 
 }  // namespace sterna::mpi

@@ -154,6 +154,7 @@ class ExternalUnpacker {
 };
 
 /// Adds up elements and their bytes in external32.
+/// A block that ends inside of an element counts its whole ones.
 class Counter {
  public:
   bool block(const std::byte* /*address*/, std::uint64_t bytes, Basic basic) noexcept {
@@ -181,6 +182,29 @@ class Counter {
 };
 
 }  // namespace
+
+std::uint64_t bytes_of_elements(const Datatype& type, std::uint64_t elements) noexcept {
+  if (type.element_count == 0) {
+    return 0;
+  }
+  const std::uint64_t whole =
+      elements / type.element_count * static_cast<std::uint64_t>(type.bytes);
+  // The fewest bytes of an instance that hold the rest of the elements: counts grow with bytes.
+  const std::uint64_t rest = elements % type.element_count;
+  std::uint64_t low = 0;
+  std::uint64_t high = static_cast<std::uint64_t>(type.bytes);
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    Counter counter;
+    walk(TypedBuffer::of(nullptr, 1, type), type.elements, 0, middle, counter);
+    if (counter.elements() < rest) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return whole + low;
+}
 
 std::uint64_t external_bytes(const Datatype& type) noexcept {
   Counter counter;

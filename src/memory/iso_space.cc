@@ -236,7 +236,8 @@ Result<RankSlot*> IsoSpace::map_rank(std::uint32_t rank, const RankOptions& opti
                                            : HeapBacking::private_pages,
                             .is_locked = is_locked});
   };
-  slot->system_heap = make_heap(regions.system_heap, options.is_heap_locked);
+  // Whoever polls the network puts unexpected messages there, while the rank runs.
+  slot->system_heap = make_heap(regions.system_heap, true);
   slot->user_heap = make_heap(regions.user_heap, options.is_heap_locked);
   return slot;
 }

@@ -93,9 +93,7 @@ Result<> Runtime::open_network() {
     return transport.error();
   }
   transport_ = std::move(transport.value());
-  if (Result<> added = transport_->add_to(*progress_); !added) {
-    return added;
-  }
+  transport_->add_to(*progress_);
   if (!control_->is_alone()) {
     ControlEvents& events = *this;
     control_source_ = std::make_unique<ControlSource>(*control_, events);

@@ -253,7 +253,8 @@ void drop_slots(Worker& worker) noexcept {
 
 void join(Thread& thread) noexcept {
   std::uintptr_t expected = 0;
-  bool was_detached = false;
+  bool was_detached = (thread.flags & ThreadFlag::detached) != 0;
+  check(!was_detached, "a thread is joined once, and not when it is detached");
   if (Thread* const me = self(); me != nullptr) {
     check(me != &thread, "a thread does not join itself");
     (void)suspend(*me, [&]() noexcept {
@@ -273,8 +274,7 @@ void join(Thread& thread) noexcept {
       was_detached = expected != kEnded;
     }
   }
-  check(!was_detached && (thread.flags & ThreadFlag::detached) == 0,
-        "a thread is joined once, and not when it is detached");
+  check(!was_detached, "a thread is joined once, and not when it is detached");
   reap(thread);
 }
 

@@ -59,8 +59,8 @@ bool Worker::wake() noexcept {
 }
 
 void TeamState::wake_idle(std::uint32_t first, std::uint32_t count) noexcept {
-  // Relaxed: hints. A searcher looks everywhere once more before it sleeps.
-  if (searcher_count.load(std::memory_order_relaxed) != 0) {
+  // A searcher looks everywhere once more before it sleeps; but it may not be one of the range.
+  if (count >= workers.size() && searcher_count.load(std::memory_order_relaxed) != 0) {
     return;
   }
   const auto end = static_cast<std::uint32_t>(
@@ -252,7 +252,11 @@ void Worker::run() noexcept {
     }
     team.searcher_count.fetch_sub(1, std::memory_order_relaxed);
     // Who slept for all has work now: one of the others takes over the network and the watch.
-    if (search.was_asleep_for_all && team.sleeper_count.load(std::memory_order_relaxed) != 0) {
+    // Who found one of several threads in the shared queues was, as a searcher, a reason to wake
+    // nobody else.
+    const Dispatch* const dispatch = team.options.dispatch;
+    if (team.sleeper_count.load(std::memory_order_relaxed) != 0 &&
+        (search.was_asleep_for_all || (dispatch != nullptr && dispatch->has_work(*this)))) {
       team.wake_idle(0, static_cast<std::uint32_t>(team.workers.size()));
     }
   }

@@ -1,0 +1,136 @@
+// Threads in bubbles on real workers: all run, once, where they were planned, and nothing is lost
+// when plans change underway.
+#include <gtest/gtest.h>
+
+#include "sched/policies/builtin.h"
+#include "sched/scheduler.h"
+#include "threads/sync/semaphore.h"
+#include "threads/team_fixture.h"
+
+namespace sterna::sched {
+namespace {
+
+class SchedulerTest : public testing::TestWithParam<const PolicyEntry*> {
+ protected:
+  void open(bool steal) {
+    auto topology = topology::Topology::synthetic("node:2 pu:2");
+    ASSERT_TRUE(topology);
+    topology_ = std::move(topology.value());
+    auto scheduler = Scheduler::open({.topology = topology_.get(),
+                                      .workers = topology_->pus(),
+                                      .policy = GetParam(),
+                                      .steal = steal});
+    ASSERT_TRUE(scheduler);
+    scheduler_ = std::move(scheduler.value());
+    team_ = std::make_unique<threads::TestTeam>(
+        4U, threads::TeamOptions{.steal = steal, .dispatch = scheduler_.get()});
+    scheduler_->attach(**team_);
+  }
+
+  std::unique_ptr<topology::Topology> topology_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<threads::TestTeam> team_;
+};
+INSTANTIATE_TEST_SUITE_P(Policies, SchedulerTest,
+                         testing::Values(&kFlatPolicy, &kSpreadPolicy),
+                         [](const auto& its) { return std::string{its.param->name}; });
+
+TEST_P(SchedulerTest, ThreadsOfBubblesAllRunWhilePlansChange) {
+  for (const bool steal : {true, false}) {
+    open(steal);
+    constexpr int kThreads = 40;
+    std::atomic<int> turns{0};
+    auto function = [&] {
+      for (int i = 0; i < 50; ++i) {
+        turns.fetch_add(1);
+        threads::yield();
+      }
+    };
+    Bubble bubbles[2];
+    for (Bubble& bubble : bubbles) {
+      scheduler_->insert(scheduler_->root(), bubble);
+    }
+    std::vector<Entity> entities(kThreads);
+    std::vector<threads::Thread*> started;
+    for (int i = 0; i < kThreads; ++i) {
+      scheduler_->insert(bubbles[i % 2], entities[i]);
+      started.push_back(team_->go(function, {.entity = &entities[i]}));
+      if (i % 8 == 0) {
+        scheduler_->plan();
+      }
+    }
+    scheduler_->plan();
+    for (threads::Thread* const thread : started) {
+      threads::join(*thread);
+    }
+    EXPECT_EQ(turns.load(), kThreads * 50);
+    for (Bubble& bubble : bubbles) {
+      EXPECT_TRUE(bubble.empty());
+      scheduler_->remove(bubble);
+    }
+    team_.reset();
+    scheduler_.reset();
+  }
+}
+
+TEST_P(SchedulerTest, ParkedThreadsWakeAtTheirPlannedPlace) {
+  open(false);
+  threads::Semaphore go;
+  std::atomic<int> elsewhere{0};
+  struct Member {
+    threads::Semaphore* go;
+    Entity* entity;
+    Scheduler* scheduler;
+    const topology::Topology* topology;
+    std::atomic<int>* elsewhere;
+    void operator()() const {
+      go->acquire();
+      const topology::Place& planned = *topology->places()[entity->planned_place.load()];
+      const topology::Place& actual = *topology->places()[entity->actual_place.load()];
+      if (&topology::common_ancestor(planned, actual) != &planned) {
+        elsewhere->fetch_add(1);
+      }
+    }
+  };
+  std::vector<Entity> entities(8);
+  std::vector<Member> members;
+  std::vector<threads::Thread*> started;
+  for (Entity& entity : entities) {
+    scheduler_->insert(scheduler_->root(), entity);
+    members.push_back({&go, &entity, scheduler_.get(), topology_.get(), &elsewhere});
+  }
+  for (std::size_t i = 0; i < entities.size(); ++i) {
+    started.push_back(team_->go(members[i], {.entity = &entities[i]}));
+  }
+  threads::sleep_for(20'000'000);
+  scheduler_->plan();
+  go.release(8);
+  for (threads::Thread* const thread : started) {
+    threads::join(*thread);
+  }
+  EXPECT_EQ(elsewhere.load(), 0);
+}
+
+TEST_P(SchedulerTest, PrivateThreadsDoNotStarveThoseInBubbles) {
+  open(true);
+  std::atomic<bool> is_over{false};
+  auto spins = [&] {
+    while (!is_over.load()) {
+      threads::yield();
+    }
+  };
+  std::vector<threads::Thread*> started;
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    started.push_back(team_->go(spins, {.worker = i % 4, .bound = true}));
+  }
+  auto ends = [&] { is_over.store(true); };
+  Entity entity;
+  scheduler_->insert(scheduler_->root(), entity);
+  started.push_back(team_->go(ends, {.entity = &entity}));
+  for (threads::Thread* const thread : started) {
+    threads::join(*thread);
+  }
+}
+
+}  // namespace
+}  // namespace sterna::sched

@@ -19,6 +19,7 @@ enum class RequestType : std::uint8_t {
   receive,      // One message in.
   schedule,     // A collective, or any other program of steps (coll/schedule.h).
   generalized,  // The program completes it.
+  pair,         // A send and a receive: MPI_Isendrecv.
   finished,     // Nothing was to be done: MPI_PROC_NULL, a buffered send.
 };
 
@@ -52,6 +53,7 @@ struct Request final : Object {
   bool is_active = false;      // Started and not completed: a wait or test has not returned it.
   bool is_freed = false;       // MPI_Request_free: ends itself when done.
   bool is_cancelled = false;
+  bool is_settled = false;     // A pair: its parts have been looked at.
   Comm* comm = nullptr;        // One reference; null: none.
   Request* next = nullptr;     // Of the free list or the orphans; guard: RankState::lock.
   net::SendRequest send;       // type send.
@@ -62,6 +64,7 @@ struct Request final : Object {
   std::uint64_t packed_bytes = 0;
   Schedule* schedule = nullptr;  // Owned.
   Generalized generalized;
+  Request* parts[2] = {nullptr, nullptr};  // Of a pair: send, receive; null: MPI_PROC_NULL. Owned.
   MPI_Status status{};           // Types finished, generalized and schedule.
   int error = MPI_SUCCESS;       // Of the operation, with `status`.
 };
@@ -84,6 +87,8 @@ void destroy_request(RankState& state, Request* request) noexcept;
 
 /// Whether the operation has ended; advances it where that needs the caller. Never blocks.
 [[nodiscard]] bool is_done(RankState& state, Request& request) noexcept;
+/// What announces its end; null: it has ended.
+[[nodiscard]] progress::Completion* completion_of(Request& request) noexcept;
 /// Blocks until is_done. Switches; may move the rank.
 void wait_for(RankState& state, Request& request) noexcept;
 /// After is_done: unpacks, fills the status (may be MPI_STATUS_IGNORE), returns the error class of the
@@ -92,14 +97,15 @@ int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status) no
 /// The status of a request that is done, without an effect on it.
 int read_status(RankState& state, Request& request, MPI_Status* status) noexcept;
 
-/// What every wait does between two looks: lets the network and the schedules advance, gives the
-/// processor away, sleeps when there is nothing else. Switches; may move the rank.
-void wait_a_little(RankState& state, std::uint32_t round) noexcept;
 /// Advances the non-blocking collectives of the rank.
 void advance_schedules(RankState& state) noexcept;
-/// What a test that found nothing does: see runtime::tested_in_vain.
+
+/// What a test that found nothing does: the network and the collectives advance, others run. May
+/// switch; may move the rank.
 void test_in_vain(RankState& state) noexcept;
 
+/// The program gives up the handle: the request ends itself when it is done. May switch.
+void abandon_request(RankState& state, Request& request) noexcept;
 /// Waits for what MPI_Request_free left under way. Switches.
 void drain_orphans(RankState& state) noexcept;
 

@@ -1,0 +1,188 @@
+// Start and end of MPI, and what a program asks about where it runs.
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/thread_pointer.h"
+#include "mpi/api/process_life.h"
+#include "mpi/comm/comm.h"
+#include "mpi/coll/enter.h"
+#include "mpi/comm/create.h"
+#include "mpi/p2p/buffered.h"
+#include "mpi/request/request.h"
+#include "net/transport.h"
+#include "runtime/runtime.h"
+#include "runtime/scope.h"
+#include "threads/this_thread.h"
+
+namespace sterna::mpi {
+namespace {
+
+// Which thread calls, also across moves: a rank's threads are found by their descriptors.
+std::uintptr_t caller_identity() noexcept {
+  threads::Thread* self = threads::self();
+  return self != nullptr ? reinterpret_cast<std::uintptr_t>(self) : thread_pointer();
+}
+
+int start(int required, int* provided, const char* function) noexcept {
+  RankState* old = find_state();
+  if ((old != nullptr && old->phase.load(std::memory_order_relaxed) != Phase::before_init) ||
+      is_process_finalized()) {
+    return Call{*old, function}.fail(MPI_ERR_OTHER, "MPI has been initialized before");
+  }
+  if (runtime::find_current_rank() == nullptr) {
+    open_process_job(function);
+  }
+  runtime::RankContext& context = runtime::current_rank();
+  const int level = required < MPI_THREAD_SINGLE     ? MPI_THREAD_SINGLE
+                    : required > MPI_THREAD_MULTIPLE ? MPI_THREAD_MULTIPLE
+                                                     : required;
+  const int error = open_state(context, level);
+  if (error != MPI_SUCCESS) {
+    context.runtime->abort_job(context.rank, 1, "MPI_Init: no memory for the state of the rank");
+  }
+  RankState& state = *find_state();
+  state.main_thread = caller_identity();
+  context.runtime->control().report_initialized(context.rank);
+  if (provided != nullptr) {
+    *provided = level;
+  }
+  return MPI_SUCCESS;
+}
+
+void finish(RankState& state) noexcept {
+  state.phase.store(Phase::finalizing, std::memory_order_relaxed);
+  (void)delete_all_attributes(state, MPI_COMM_SELF, state.self->attributes);
+  drain_orphans(state);
+  if (state.buffers != nullptr) {
+    flush_buffer(state, *state.buffers);
+  }
+  Call call{state, "MPI_Finalize", state.world};
+  (void)run_collective(call, {call.function}, [](Builder& b) { build_barrier(b); });
+  runtime::RankContext& context = *state.context;
+  context.runtime->control().report_finalized(context.rank);
+  close_state(state);
+}
+
+}  // namespace
+
+extern "C" {
+
+int PMPI_Init(int*, char***) {
+  runtime::RuntimeScope scope;
+  return start(MPI_THREAD_SINGLE, nullptr, "MPI_Init");
+}
+
+int PMPI_Init_thread(int*, char***, int required, int* provided) {
+  runtime::RuntimeScope scope;
+  return start(required, provided, "MPI_Init_thread");
+}
+
+int PMPI_Finalize(void) {
+  runtime::RuntimeScope scope;
+  RankState& state = state_of_caller("MPI_Finalize");
+  const bool is_process = state.context->slot == nullptr;
+  finish(state);
+  if (is_process) {
+    close_process_job();
+  }
+  return MPI_SUCCESS;
+}
+
+int PMPI_Initialized(int* flag) {
+  const RankState* state = find_state();
+  *flag = (state != nullptr &&
+           state->phase.load(std::memory_order_relaxed) != Phase::before_init) ||
+                  is_process_finalized()
+              ? 1
+              : 0;
+  return MPI_SUCCESS;
+}
+
+int PMPI_Finalized(int* flag) {
+  const RankState* state = find_state();
+  *flag = (state != nullptr && state->phase.load(std::memory_order_relaxed) == Phase::finalized) ||
+                  is_process_finalized()
+              ? 1
+              : 0;
+  return MPI_SUCCESS;
+}
+
+int PMPI_Query_thread(int* provided) {
+  *provided = state_of_caller("MPI_Query_thread").thread_level;
+  return MPI_SUCCESS;
+}
+
+int PMPI_Is_thread_main(int* flag) {
+  runtime::RuntimeScope scope;
+  *flag = state_of_caller("MPI_Is_thread_main").main_thread == caller_identity() ? 1 : 0;
+  return MPI_SUCCESS;
+}
+
+int PMPI_Abort(MPI_Comm, int errorcode) {
+  runtime::RuntimeScope scope;
+  RankState& state = state_of_caller("MPI_Abort");
+  char text[96];
+  std::snprintf(text, sizeof text, "MPI_Abort was called on rank %u with code %d",
+                state.context->rank, errorcode);
+  abort_job(state, errorcode, text);
+}
+
+double PMPI_Wtime(void) { return static_cast<double>(now_ns()) * 1e-9; }
+ 
+double PMPI_Wtick(void) { return 1e-9; }
+ 
+int PMPI_Get_processor_name(char* name, int* resultlen) {
+  runtime::RuntimeScope scope;
+  const RankState& state = state_of_caller("MPI_Get_processor_name");
+  const net::JobMap& job = state.context->transport->job();
+  char text[MPI_MAX_PROCESSOR_NAME] = "localhost";
+  if (job.node_index < job.host_of_node.size() && !job.host_of_node[job.node_index].empty()) {
+    std::snprintf(text, sizeof text, "%s", job.host_of_node[job.node_index].c_str());
+  }
+  *resultlen = static_cast<int>(std::strlen(text));
+  std::memcpy(name, text, static_cast<std::size_t>(*resultlen) + 1);
+  return MPI_SUCCESS;
+}
+
+int PMPI_Get_version(int* version, int* subversion) {
+  *version = MPI_VERSION;
+  *subversion = MPI_SUBVERSION;
+  return MPI_SUCCESS;
+}
+
+int PMPI_Get_library_version(char* version, int* resultlen) {
+  constexpr char kText[] = "Sterna 0.1.0 (MPI 5.0, standard ABI): ranks are threads that can move";
+  std::memcpy(version, kText, sizeof kText);
+  *resultlen = static_cast<int>(sizeof kText) - 1;
+  return MPI_SUCCESS;
+}
+
+int PMPI_Pcontrol(const int, ...) { return MPI_SUCCESS; }
+ 
+int PMPI_Alloc_mem(MPI_Aint size, MPI_Info, void* baseptr) {
+  runtime::RuntimeScope scope;
+  RankState& state = state_of_caller("MPI_Alloc_mem");
+  if (size < 0) {
+    return Call{state, "MPI_Alloc_mem"}.fail(MPI_ERR_ARG, "the size is %lld",
+                                             static_cast<long long>(size));
+  }
+  void* block = state.heap().allocate(static_cast<std::size_t>(size) + (size == 0 ? 1 : 0), 64);
+  if (block == nullptr) {
+    return Call{state, "MPI_Alloc_mem"}.fail(MPI_ERR_NO_MEM, "no room for %lld bytes",
+                                             static_cast<long long>(size));
+  }
+  std::memcpy(baseptr, &block, sizeof block);
+  return MPI_SUCCESS;
+}
+
+int PMPI_Free_mem(void* base) {
+  runtime::RuntimeScope scope;
+  state_of_caller("MPI_Free_mem").deallocate(base);
+  return MPI_SUCCESS;
+}
+
+}  // extern "C"
+}  // namespace sterna::mpi

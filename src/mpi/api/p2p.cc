@@ -1,0 +1,259 @@
+// Blocking point-to-point messages, and the non-blocking and persistent starts.
+#include <mpi.h>
+
+#include "mpi/p2p/enter.h"
+
+namespace sterna::mpi {
+extern "C" {
+
+int PMPI_Send(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+  return enter_send("MPI_Send", MessageMode::standard,
+                    {const_cast<void*>(buf), count, datatype, dest, tag}, comm);
+}
+
+int PMPI_Send_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                MPI_Comm comm) {
+  return enter_send("MPI_Send_c", MessageMode::standard,
+                    {const_cast<void*>(buf), count, datatype, dest, tag}, comm);
+}
+
+int PMPI_Isend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+               MPI_Request* request) {
+  return enter_isend("MPI_Isend", MessageMode::standard,
+                     {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Isend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                 MPI_Comm comm, MPI_Request* request) {
+  return enter_isend("MPI_Isend_c", MessageMode::standard,
+                     {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Send_init(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                   MPI_Comm comm, MPI_Request* request) {
+  return enter_send_init("MPI_Send_init", MessageMode::standard,
+                         {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Send_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                     MPI_Comm comm, MPI_Request* request) {
+  return enter_send_init("MPI_Send_init_c", MessageMode::standard,
+                         {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Ssend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+  return enter_send("MPI_Ssend", MessageMode::synchronous,
+                    {const_cast<void*>(buf), count, datatype, dest, tag}, comm);
+}
+
+int PMPI_Ssend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                 MPI_Comm comm) {
+  return enter_send("MPI_Ssend_c", MessageMode::synchronous,
+                    {const_cast<void*>(buf), count, datatype, dest, tag}, comm);
+}
+
+int PMPI_Issend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                MPI_Request* request) {
+  return enter_isend("MPI_Issend", MessageMode::synchronous,
+                     {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Issend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                  MPI_Comm comm, MPI_Request* request) {
+  return enter_isend("MPI_Issend_c", MessageMode::synchronous,
+                     {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Ssend_init(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                    MPI_Comm comm, MPI_Request* request) {
+  return enter_send_init("MPI_Ssend_init", MessageMode::synchronous,
+                         {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Ssend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                      MPI_Comm comm, MPI_Request* request) {
+  return enter_send_init("MPI_Ssend_init_c", MessageMode::synchronous,
+                         {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Rsend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+  return enter_send("MPI_Rsend", MessageMode::ready,
+                    {const_cast<void*>(buf), count, datatype, dest, tag}, comm);
+}
+
+int PMPI_Rsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                 MPI_Comm comm) {
+  return enter_send("MPI_Rsend_c", MessageMode::ready,
+                    {const_cast<void*>(buf), count, datatype, dest, tag}, comm);
+}
+
+int PMPI_Irsend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                MPI_Request* request) {
+  return enter_isend("MPI_Irsend", MessageMode::ready,
+                     {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Irsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                  MPI_Comm comm, MPI_Request* request) {
+  return enter_isend("MPI_Irsend_c", MessageMode::ready,
+                     {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Rsend_init(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                    MPI_Comm comm, MPI_Request* request) {
+  return enter_send_init("MPI_Rsend_init", MessageMode::ready,
+                         {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Rsend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                      MPI_Comm comm, MPI_Request* request) {
+  return enter_send_init("MPI_Rsend_init_c", MessageMode::ready,
+                         {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Bsend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+  return enter_send("MPI_Bsend", MessageMode::buffered,
+                    {const_cast<void*>(buf), count, datatype, dest, tag}, comm);
+}
+
+int PMPI_Bsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                 MPI_Comm comm) {
+  return enter_send("MPI_Bsend_c", MessageMode::buffered,
+                    {const_cast<void*>(buf), count, datatype, dest, tag}, comm);
+}
+
+int PMPI_Ibsend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                MPI_Request* request) {
+  return enter_isend("MPI_Ibsend", MessageMode::buffered,
+                     {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Ibsend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                  MPI_Comm comm, MPI_Request* request) {
+  return enter_isend("MPI_Ibsend_c", MessageMode::buffered,
+                     {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Bsend_init(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+                    MPI_Comm comm, MPI_Request* request) {
+  return enter_send_init("MPI_Bsend_init", MessageMode::buffered,
+                         {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Bsend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                      MPI_Comm comm, MPI_Request* request) {
+  return enter_send_init("MPI_Bsend_init_c", MessageMode::buffered,
+                         {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+}
+
+int PMPI_Recv(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+              MPI_Status* status) {
+  return enter_receive("MPI_Recv", {buf, count, datatype, source, tag}, comm, status);
+}
+
+int PMPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
+                MPI_Comm comm, MPI_Status* status) {
+  return enter_receive("MPI_Recv_c", {buf, count, datatype, source, tag}, comm, status);
+}
+
+int PMPI_Irecv(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+               MPI_Request* request) {
+  return enter_ireceive("MPI_Irecv", {buf, count, datatype, source, tag}, comm, request);
+}
+
+int PMPI_Irecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
+                 MPI_Comm comm, MPI_Request* request) {
+  return enter_ireceive("MPI_Irecv_c", {buf, count, datatype, source, tag}, comm, request);
+}
+
+int PMPI_Recv_init(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+                   MPI_Request* request) {
+  return enter_receive_init("MPI_Recv_init", {buf, count, datatype, source, tag}, comm,
+                            request);
+}
+
+int PMPI_Recv_init_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
+                     MPI_Comm comm, MPI_Request* request) {
+  return enter_receive_init("MPI_Recv_init_c", {buf, count, datatype, source, tag}, comm,
+                            request);
+}
+
+int PMPI_Mrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* message,
+               MPI_Status* status) {
+  return enter_mreceive("MPI_Mrecv", {buf, count, datatype, 0, 0}, message, status);
+}
+
+int PMPI_Mrecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Message* message,
+                 MPI_Status* status) {
+  return enter_mreceive("MPI_Mrecv_c", {buf, count, datatype, 0, 0}, message, status);
+}
+
+int PMPI_Imrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* message,
+                MPI_Request* request) {
+  return enter_imreceive("MPI_Imrecv", {buf, count, datatype, 0, 0}, message, request);
+}
+
+int PMPI_Imrecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, MPI_Message* message,
+                  MPI_Request* request) {
+  return enter_imreceive("MPI_Imrecv_c", {buf, count, datatype, 0, 0}, message, request);
+}
+
+int PMPI_Sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+                  void* recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
+                  MPI_Comm comm, MPI_Status* status) {
+  return enter_exchange("MPI_Sendrecv",
+                        {const_cast<void*>(sendbuf), sendcount, sendtype, dest, sendtag},
+                        {recvbuf, recvcount, recvtype, source, recvtag}, comm, status);
+}
+
+int PMPI_Sendrecv_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest,
+                    int sendtag, void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
+                    int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
+  return enter_exchange("MPI_Sendrecv_c",
+                        {const_cast<void*>(sendbuf), sendcount, sendtype, dest, sendtag},
+                        {recvbuf, recvcount, recvtype, source, recvtag}, comm, status);
+}
+
+int PMPI_Isendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+                   void* recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
+                   MPI_Comm comm, MPI_Request* request) {
+  return enter_iexchange("MPI_Isendrecv",
+                         {const_cast<void*>(sendbuf), sendcount, sendtype, dest, sendtag},
+                         {recvbuf, recvcount, recvtype, source, recvtag}, comm, request);
+}
+
+int PMPI_Isendrecv_c(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest,
+                     int sendtag, void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
+                     int source, int recvtag, MPI_Comm comm, MPI_Request* request) {
+  return enter_iexchange("MPI_Isendrecv_c",
+                         {const_cast<void*>(sendbuf), sendcount, sendtype, dest, sendtag},
+                         {recvbuf, recvcount, recvtype, source, recvtag}, comm, request);
+}
+
+int PMPI_Sendrecv_replace(void* buf, int count, MPI_Datatype datatype, int dest, int sendtag,
+                          int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
+  return enter_exchange_replace("MPI_Sendrecv_replace", {buf, count, datatype, dest, sendtag},
+                                source, recvtag, comm, status);
+}
+
+int PMPI_Sendrecv_replace_c(void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
+                            int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
+  return enter_exchange_replace("MPI_Sendrecv_replace_c", {buf, count, datatype, dest, sendtag},
+                                source, recvtag, comm, status);
+}
+
+int PMPI_Isendrecv_replace(void* buf, int count, MPI_Datatype datatype, int dest, int sendtag,
+                           int source, int recvtag, MPI_Comm comm, MPI_Request* request) {
+  return enter_iexchange_replace("MPI_Isendrecv_replace", {buf, count, datatype, dest, sendtag},
+                                 source, recvtag, comm, request);
+}
+
+int PMPI_Isendrecv_replace_c(void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                             int sendtag, int source, int recvtag, MPI_Comm comm,
+                             MPI_Request* request) {
+  return enter_iexchange_replace("MPI_Isendrecv_replace_c", {buf, count, datatype, dest, sendtag},
+                                 source, recvtag, comm, request);
+}
+
+}  // extern "C"
+}  // namespace sterna::mpi

@@ -1,0 +1,155 @@
+// Entry of the collectives that reduce.
+#include "mpi/coll/check.h"
+#include "mpi/coll/enter.h"
+#include "runtime/scope.h"
+
+namespace sterna::mpi {
+
+int check_op(const Call& call, const Reduction& r) noexcept {
+  if (!is_op(r.op)) {
+    return r.op == MPI_OP_NULL
+               ? call.fail(MPI_ERR_OP, "the operation is MPI_OP_NULL")
+               : call.fail(MPI_ERR_OP, "%p is not an operation", static_cast<void*>(r.op));
+  }
+  if (r.op == MPI_REPLACE || r.op == MPI_NO_OP) {
+    return call.fail(MPI_ERR_OP, "MPI_REPLACE and MPI_NO_OP are for one-sided communication");
+  }
+  const int error = check_reduction(r.op, r.type);
+  return error == MPI_ERR_OP
+             ? call.fail(error, "the operation is not defined for this datatype")
+             : call.pass(error);
+}
+
+namespace {
+
+int check_sum(const Call& call, const Reduction& r) noexcept {
+  if (const int error = check_data(call, r.into, r.count, r.type)) {
+    return error;
+  }
+  if (!r.is_in_place() || call.comm->is_inter()) {
+    if (const int error = check_data(call, r.from, r.count, r.type)) {
+      return error;
+    }
+  }
+  return check_op(call, r);
+}
+
+void hold(Builder& b, const Entry& entry, const Reduction& r) noexcept {
+  if (entry.form != Form::blocking) {
+    b.hold(r.type);
+    b.hold_op(r.op);
+  }
+}
+
+template <typename Build>
+int enter_sum(const Entry& entry, const Reduction& r, MPI_Comm comm, bool may_be_inter,
+              Build build) noexcept {
+  runtime::RuntimeScope scope;
+  Call call{state_of_caller(entry.function), entry.function};
+  if (const int error = check_entry(call, entry, comm)) {
+    return error;
+  }
+  if (call.comm->is_inter() && !may_be_inter) {
+    return call.fail(MPI_ERR_COMM, "not defined on an intercommunicator");
+  }
+  if (const int error = check_sum(call, r)) {
+    return error;
+  }
+  return run_collective(call, entry, [&](Builder& b) {
+    hold(b, entry, r);
+    build(b, r);
+  });
+}
+
+}  // namespace
+
+int enter_reduce(const Entry& entry, const Reduction& r, int root, MPI_Comm comm) noexcept {
+  runtime::RuntimeScope scope;
+  Call call{state_of_caller(entry.function), entry.function};
+  if (const int error = check_entry(call, entry, comm)) {
+    return error;
+  }
+  if (const int error = check_root(call, root)) {
+    return error;
+  }
+  if (root == MPI_PROC_NULL) {
+    return MPI_SUCCESS;
+  }
+  // The receive buffer counts at the root only, the send buffer of MPI_ROOT not at all.
+  if (is_root(call, root)) {
+    if (const int error = check_data(call, r.into, r.count, r.type)) {
+      return error;
+    }
+  }
+  const bool is_taken = is_root(call, root) && (call.comm->is_inter() || r.is_in_place());
+  if (!is_taken) {
+    if (const int error = check_data(call, r.from, r.count, r.type)) {
+      return error;
+    }
+  }
+  if (const int error = check_op(call, r)) {
+    return error;
+  }
+  return run_collective(call, entry, [&](Builder& b) {
+    hold(b, entry, r);
+    build_reduce(b, r, root);
+  });
+}
+
+int enter_allreduce(const Entry& entry, const Reduction& r, MPI_Comm comm) noexcept {
+  return enter_sum(entry, r, comm, true, build_allreduce);
+}
+
+int enter_scan(const Entry& entry, const Reduction& r, MPI_Comm comm) noexcept {
+  return enter_sum(entry, r, comm, false, build_scan);
+}
+
+int enter_exscan(const Entry& entry, const Reduction& r, MPI_Comm comm) noexcept {
+  return enter_sum(entry, r, comm, false, build_exscan);
+}
+
+int enter_reduce_scatter(const Entry& entry, const Reduction& r, const Counts& counts,
+                         MPI_Comm comm) noexcept {
+  runtime::RuntimeScope scope;
+  Call call{state_of_caller(entry.function), entry.function};
+  if (const int error = check_entry(call, entry, comm)) {
+    return error;
+  }
+  Reduction whole = r;
+  whole.count = 0;
+  for (std::uint32_t i = 0; i < call.comm->size; ++i) {
+    const MPI_Count count = counts[static_cast<int>(i)];
+    if (count < 0) {
+      return call.fail(MPI_ERR_COUNT, "the count of rank %u is %lld", i,
+                       static_cast<long long>(count));
+    }
+    whole.count += count;
+  }
+  if (const int error = check_sum(call, whole)) {
+    return error;
+  }
+  const Parts parts{r.into, counts, counts, r.type};
+  return run_collective(call, entry, [&](Builder& b) {
+    hold(b, entry, whole);
+    build_reduce_scatter(b, whole, parts);
+  });
+}
+
+int enter_reduce_scatter_block(const Entry& entry, const Reduction& r, MPI_Comm comm) noexcept {
+  runtime::RuntimeScope scope;
+  Call call{state_of_caller(entry.function), entry.function};
+  if (const int error = check_entry(call, entry, comm)) {
+    return error;
+  }
+  if (const int error = check_sum(call, r)) {
+    return error;
+  }
+  Reduction whole = r;
+  whole.count = r.count * call.comm->size;
+  return run_collective(call, entry, [&](Builder& b) {
+    hold(b, entry, whole);
+    build_reduce_scatter(b, whole, Parts::equal({r.into, r.count, r.type}));
+  });
+}
+
+}  // namespace sterna::mpi

@@ -1,0 +1,33 @@
+// Error classes, codes and texts that a program adds, beside the predefined ones.
+#pragma once
+
+#include "mpi/rank_state.h"
+
+namespace sterna::mpi {
+
+/// One added class or code. Guard: RankState::lock.
+struct AddedError {
+  int error_class = 0;     // Its own number: it is a class.
+  bool is_present = false;
+  char* text = nullptr;    // Null: an empty string.
+};
+
+struct ErrorTable {
+  AddedError* entries = nullptr;  // Code kFirstAdded + index.
+  int count = 0;                  // Entries that are or were in use: MPI_LASTUSEDCODE.
+  int capacity = 0;
+};
+
+inline constexpr int kFirstAdded = MPI_ERR_LASTCODE + 1;
+
+/// Text of a predefined class, or null.
+[[nodiscard]] const char* text_of_class(int error_class) noexcept;
+
+/// A new class (`error_class` < 0) or a new code of a class. 0: no memory.
+int add_error(RankState& state, int error_class) noexcept;
+/// Results are error classes.
+int remove_error(RankState& state, int code, bool is_class) noexcept;
+int set_error_text(RankState& state, int code, const char* text) noexcept;
+[[nodiscard]] int last_used_code(RankState& state) noexcept;
+
+}  // namespace sterna::mpi

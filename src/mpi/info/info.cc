@@ -1,0 +1,90 @@
+// Info objects: an ordered list of pairs of strings.
+#include "mpi/info/info.h"
+
+#include <cstring>
+
+namespace sterna::mpi {
+namespace {
+
+InfoPair* create_pair(RankState& state, const char* key, const char* value) noexcept {
+  const std::size_t key_bytes = std::strlen(key) + 1;
+  const std::size_t value_bytes = std::strlen(value) + 1;
+  auto* block = static_cast<char*>(state.allocate(sizeof(InfoPair) + key_bytes + value_bytes));
+  if (block == nullptr) {
+    return nullptr;
+  }
+  char* key_copy = block + sizeof(InfoPair);
+  std::memcpy(key_copy, key, key_bytes);
+  std::memcpy(key_copy + key_bytes, value, value_bytes);
+  return ::new (block) InfoPair{nullptr, key_copy, key_copy + key_bytes};
+}
+
+}  // namespace
+
+Info* create_info(RankState& state) noexcept { return state.create<Info>(); }
+
+bool set_info(RankState& state, Info& info, const char* key, const char* value) noexcept {
+  InfoPair* pair = create_pair(state, key, value);
+  if (pair == nullptr) {
+    return false;
+  }
+  InfoPair** link = &info.first;
+  while (*link != nullptr && std::strcmp((*link)->key, key) != 0) {
+    link = &(*link)->next;
+  }
+  if (*link != nullptr) {
+    pair->next = (*link)->next;
+    state.deallocate(*link);
+  }
+  *link = pair;
+  return true;
+}
+
+Info* copy_info(RankState& state, const Info& from) noexcept {
+  Info* copy = create_info(state);
+  if (copy == nullptr) {
+    return nullptr;
+  }
+  for (const InfoPair* pair = from.first; pair != nullptr; pair = pair->next) {
+    if (!set_info(state, *copy, pair->key, pair->value)) {
+      destroy_info(state, copy);
+      return nullptr;
+    }
+  }
+  return copy;
+}
+
+void destroy_info(RankState& state, Info* info) noexcept {
+  if (info == nullptr) {
+    return;
+  }
+  while (info->first != nullptr) {
+    InfoPair* pair = info->first;
+    info->first = pair->next;
+    state.deallocate(pair);
+  }
+  info->kind = ObjectKind::freed;
+  state.destroy(info);
+}
+
+const char* get_info(const Info& info, const char* key) noexcept {
+  for (const InfoPair* pair = info.first; pair != nullptr; pair = pair->next) {
+    if (std::strcmp(pair->key, key) == 0) {
+      return pair->value;
+    }
+  }
+  return nullptr;
+}
+
+Info* find_info(RankState& state, MPI_Info handle) noexcept {
+  if (handle == MPI_INFO_ENV) {
+    StateGuard guard{state};
+    if (state.info_env == nullptr) {
+      state.info_env = create_info(state);
+    }
+    return static_cast<Info*>(state.info_env);
+  }
+  return is_object(handle, ObjectKind::info) ? reinterpret_cast<Info*>(handle) : nullptr;
+}
+
+}  // namespace sterna::mpi

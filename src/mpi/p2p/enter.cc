@@ -1,0 +1,317 @@
+// Sends and receives: the shortest way for blocking ones, requests for the others.
+#include "mpi/p2p/enter.h"
+
+#include "mpi/coll/schedule.h"
+#include "mpi/p2p/buffered.h"
+#include "mpi/request/status.h"
+#include "mpi/request/wait.h"
+#include "net/transport.h"
+#include "runtime/safe_point.h"
+#include "runtime/scope.h"
+
+namespace sterna::mpi {
+namespace {
+
+net::SendMode transport_mode(MessageMode mode) noexcept {
+  return mode == MessageMode::synchronous ? net::SendMode::synchronous
+         : mode == MessageMode::ready     ? net::SendMode::ready
+                                          : net::SendMode::standard;
+}
+
+int check_request(const Call& call, const MPI_Request* request) noexcept {
+  return request != nullptr ? MPI_SUCCESS
+                            : call.fail(MPI_ERR_ARG, "the address of the request is null");
+}
+
+int give_finished(const Call& call, bool is_receive, MPI_Request* handle) noexcept {
+  MPI_Status status{};
+  if (is_receive) {
+    set_proc_null(status);
+  } else {
+    set_empty(status);
+  }
+  Request* request = create_finished(call.state, call.comm, status);
+  if (request == nullptr) {
+    return call.fail_plain(MPI_ERR_NO_MEM);
+  }
+  *handle = handle_of(request);
+  return MPI_SUCCESS;
+}
+
+// A request with these arguments; it is not started.
+Request* create_message(const Call& call, RequestType type, const Side& side,
+                        MessageMode mode) noexcept {
+  Request* request = create_request(call.state, type, call.comm);
+  if (request != nullptr) {
+    retain_datatype(side.datatype);
+    request->arguments = {side.buffer, side.count, side.datatype, side.peer, side.tag, mode};
+  }
+  return request;
+}
+
+int start_new(const Call& call, RequestType type, const Side& side, MessageMode mode,
+              MPI_Request* handle) noexcept {
+  Request* request = create_message(call, type, side, mode);
+  const int error = request == nullptr ? MPI_ERR_NO_MEM : start_message(call.state, *request);
+  if (error != MPI_SUCCESS) {
+    if (request != nullptr) {
+      destroy_request(call.state, request);
+    }
+    return call.fail_plain(error);
+  }
+  *handle = handle_of(request);
+  return MPI_SUCCESS;
+}
+
+int create_persistent(const Call& call, RequestType type, const Side& side, MessageMode mode,
+                      MPI_Request* handle) noexcept {
+  Request* request = create_message(
+      call, side.peer == MPI_PROC_NULL ? RequestType::finished : type, side, mode);
+  if (request == nullptr) {
+    return call.fail_plain(MPI_ERR_NO_MEM);
+  }
+  if (type == RequestType::receive) {
+    set_proc_null(request->status);
+  } else {
+    set_empty(request->status);
+  }
+  request->is_persistent = true;
+  request->is_active = false;
+  *handle = handle_of(request);
+  return MPI_SUCCESS;
+}
+
+// Of a receive that is done.
+int conclude(const Call& call, const net::RecvRequest& receive, Bytes& bytes,
+             MPI_Status* status) noexcept {
+  const net::Envelope& envelope = receive.envelope;
+  bytes.deliver(envelope.bytes);
+  const int source = call.comm->peers().index_of(envelope.source);
+  if (status != MPI_STATUS_IGNORE) {
+    set_status(*status, source, envelope.tag, envelope.bytes);
+  }
+  if (receive.fault == net::Fault::truncated) {
+    return call.fail(MPI_ERR_TRUNCATE,
+                     "the message of rank %d with tag %d is longer than the buffer of %llu bytes",
+                     source, envelope.tag, static_cast<unsigned long long>(bytes.buffer().bytes));
+  }
+  return call.pass(class_of_fault(receive.fault));
+}
+
+int conclude_null(MPI_Status* status) noexcept {
+  if (status != MPI_STATUS_IGNORE) {
+    set_proc_null(*status);
+  }
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int enter_send(const char* function, MessageMode mode, const Side& side, MPI_Comm comm) noexcept {
+  runtime::RuntimeScope scope;
+  Call call{state_of_caller(function), function};
+  RankState& state = call.state;
+  runtime::safe_point(*state.context);
+  if (const int error = check_comm(call, comm)) {
+    return error;
+  }
+  if (const int error = check_send(call, side)) {
+    return error;
+  }
+  if (side.peer == MPI_PROC_NULL) {
+    return MPI_SUCCESS;
+  }
+  if (mode == MessageMode::buffered) {
+    return send_buffered(call, side);
+  }
+  Bytes bytes{state};
+  if (!bytes.for_send(side)) {
+    return call.fail_plain(MPI_ERR_NO_MEM);
+  }
+  net::SendRequest send;
+  state.context->transport->send(*state.context->endpoint, send,
+                                 target_of(*call.comm, side.peer, side.tag), bytes.buffer(),
+                                 transport_mode(mode));
+  wait_done(state, send.done);
+  return call.pass(class_of_fault(send.fault));
+}
+
+int enter_receive(const char* function, const Side& side, MPI_Comm comm,
+                  MPI_Status* status) noexcept {
+  runtime::RuntimeScope scope;
+  Call call{state_of_caller(function), function};
+  RankState& state = call.state;
+  runtime::safe_point(*state.context);
+  if (const int error = check_comm(call, comm)) {
+    return error;
+  }
+  if (const int error = check_receive(call, side)) {
+    return error;
+  }
+  if (side.peer == MPI_PROC_NULL) {
+    return conclude_null(status);
+  }
+  Bytes bytes{state};
+  if (!bytes.for_receive(side)) {
+    return call.fail_plain(MPI_ERR_NO_MEM);
+  }
+  net::RecvRequest receive;
+  state.context->transport->receive(*state.context->endpoint, receive,
+                                    pattern_of(*call.comm, side.peer, side.tag), bytes.buffer());
+  wait_done(state, receive.done);
+  return conclude(call, receive, bytes, status);
+}
+
+int enter_isend(const char* function, MessageMode mode, const Side& side, MPI_Comm comm,
+                MPI_Request* request) noexcept {
+  runtime::RuntimeScope scope;
+  Call call{state_of_caller(function), function};
+  runtime::safe_point(*call.state.context);
+  if (const int error = check_comm(call, comm)) {
+    return error;
+  }
+  if (const int error = check_send(call, side)) {
+    return error;
+  }
+  if (const int error = check_request(call, request)) {
+    return error;
+  }
+  if (side.peer == MPI_PROC_NULL) {
+    return give_finished(call, false, request);
+  }
+  if (mode == MessageMode::buffered) {
+    const int error = send_buffered(call, side);
+    return error != MPI_SUCCESS ? error : give_finished(call, false, request);
+  }
+  return start_new(call, RequestType::send, side, mode, request);
+}
+
+int enter_ireceive(const char* function, const Side& side, MPI_Comm comm,
+                   MPI_Request* request) noexcept {
+  runtime::RuntimeScope scope;
+  Call call{state_of_caller(function), function};
+  runtime::safe_point(*call.state.context);
+  if (const int error = check_comm(call, comm)) {
+    return error;
+  }
+  if (const int error = check_receive(call, side)) {
+    return error;
+  }
+  if (const int error = check_request(call, request)) {
+    return error;
+  }
+  return side.peer == MPI_PROC_NULL
+             ? give_finished(call, true, request)
+             : start_new(call, RequestType::receive, side, MessageMode::standard, request);
+}
+
+int enter_send_init(const char* function, MessageMode mode, const Side& side, MPI_Comm comm,
+                    MPI_Request* request) noexcept {
+  runtime::RuntimeScope scope;
+  Call call{state_of_caller(function), function};
+  if (const int error = check_comm(call, comm)) {
+    return error;
+  }
+  if (const int error = check_send(call, side)) {
+    return error;
+  }
+  if (const int error = check_request(call, request)) {
+    return error;
+  }
+  return create_persistent(call, RequestType::send, side, mode, request);
+}
+
+int enter_receive_init(const char* function, const Side& side, MPI_Comm comm,
+                       MPI_Request* request) noexcept {
+  runtime::RuntimeScope scope;
+  Call call{state_of_caller(function), function};
+  if (const int error = check_comm(call, comm)) {
+    return error;
+  }
+  if (const int error = check_receive(call, side)) {
+    return error;
+  }
+  if (const int error = check_request(call, request)) {
+    return error;
+  }
+  return create_persistent(call, RequestType::receive, side, MessageMode::standard, request);
+}
+
+int enter_exchange(const char* function, const Side& send_side, const Side& receive_side,
+                   MPI_Comm comm, MPI_Status* status) noexcept {
+  runtime::RuntimeScope scope;
+  Call call{state_of_caller(function), function};
+  RankState& state = call.state;
+  runtime::safe_point(*state.context);
+  if (const int error = check_comm(call, comm)) {
+    return error;
+  }
+  if (const int error = check_send(call, send_side)) {
+    return error;
+  }
+  if (const int error = check_receive(call, receive_side)) {
+    return error;
+  }
+  Bytes incoming{state};
+  Bytes outgoing{state};
+  if (!incoming.for_receive(receive_side) || !outgoing.for_send(send_side)) {
+    return call.fail_plain(MPI_ERR_NO_MEM);
+  }
+  net::RecvRequest receive;
+  net::SendRequest send;
+  runtime::RankContext& context = *state.context;
+  if (receive_side.peer != MPI_PROC_NULL) {
+    context.transport->receive(*context.endpoint, receive,
+                               pattern_of(*call.comm, receive_side.peer, receive_side.tag),
+                               incoming.buffer());
+  }
+  if (send_side.peer != MPI_PROC_NULL) {
+    context.transport->send(*context.endpoint, send,
+                            target_of(*call.comm, send_side.peer, send_side.tag),
+                            outgoing.buffer());
+    wait_done(state, send.done);
+  }
+  if (receive_side.peer == MPI_PROC_NULL) {
+    (void)conclude_null(status);
+  } else {
+    wait_done(state, receive.done);
+    if (const int error = conclude(call, receive, incoming, status)) {
+      return error;
+    }
+  }
+  return call.pass(class_of_fault(send.fault));
+}
+
+int enter_exchange_replace(const char* function, const Side& side, int source, int tag,
+                           MPI_Comm comm, MPI_Status* status) noexcept {
+  std::byte* copy = nullptr;
+  Side outgoing = side;
+  RankState* state = nullptr;
+  {
+    runtime::RuntimeScope scope;
+    Call call{state_of_caller(function), function};
+    state = &call.state;
+    if (const int error = check_comm(call, comm)) {
+      return error;
+    }
+    if (const int error = check_send(call, side)) {
+      return error;
+    }
+    const TypedBuffer typed =
+        TypedBuffer::of(side.buffer, side.count, *find_datatype(side.datatype));
+    copy = state->allocate_array<std::byte>(typed.bytes() + 1);
+    if (copy == nullptr) {
+      return call.fail_plain(MPI_ERR_NO_MEM);
+    }
+    (void)pack(typed, 0, {copy, typed.bytes()});
+    outgoing = {copy, static_cast<MPI_Count>(typed.bytes()), MPI_BYTE, side.peer, side.tag};
+  }
+  const int error = enter_exchange(function, outgoing,
+                                   {side.buffer, side.count, side.datatype, source, tag}, comm,
+                                   status);
+  runtime::RuntimeScope scope;
+  state->deallocate(copy);
+  return error;
+}
+
+}  // namespace sterna::mpi

@@ -1,0 +1,168 @@
+// Point-to-point messages: checks, packing, starting.
+#include "mpi/p2p/message.h"
+
+#include "mpi/p2p/buffered.h"
+#include "net/transport.h"
+
+namespace sterna::mpi {
+
+int check_comm(Call& call, MPI_Comm handle) noexcept {
+  call.comm = find_comm(call.state, handle);
+  if (call.comm != nullptr) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  return handle == MPI_COMM_NULL
+             ? call.fail(MPI_ERR_COMM, "the communicator is MPI_COMM_NULL")
+             : call.fail(MPI_ERR_COMM, "%p is not a communicator (freed, or never one)",
+                         static_cast<void*>(handle));
+}
+
+int check_data(const Call& call, const void* buffer, MPI_Count count,
+               MPI_Datatype datatype) noexcept {
+  if (count < 0) {
+    return call.fail(MPI_ERR_COUNT, "the count is %lld, it must not be negative",
+                     static_cast<long long>(count));
+  }
+  const Datatype* type = find_datatype(datatype);
+  if (type == nullptr) {
+    return datatype == MPI_DATATYPE_NULL
+               ? call.fail(MPI_ERR_TYPE, "the datatype is MPI_DATATYPE_NULL")
+               : call.fail(MPI_ERR_TYPE, "%p is not a datatype (freed, or never one)",
+                           static_cast<void*>(datatype));
+  }
+  if (!type->is_predefined && !type->is_committed) {
+    return call.fail(MPI_ERR_TYPE, "the datatype has not been committed (MPI_Type_commit)");
+  }
+  if (buffer == nullptr && count > 0 && type->bytes > 0 && type->is_predefined) {
+    return call.fail(MPI_ERR_BUFFER, "the buffer is null, the count is %lld",
+                     static_cast<long long>(count));
+  }
+  if (buffer == MPI_IN_PLACE) {
+    return call.fail(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed here");
+  }
+  return MPI_SUCCESS;
+}
+
+namespace {
+
+int check_peer(const Call& call, int peer) noexcept {
+  return call.fail(MPI_ERR_RANK, "the rank is %d, the communicator has ranks 0 to %d", peer,
+                   static_cast<int>(call.comm->peers().size) - 1);
+}
+
+bool is_member(const Call& call, int peer) noexcept {
+  return static_cast<std::uint32_t>(peer) < call.comm->peers().size;
+}
+
+}  // namespace
+
+int check_send(const Call& call, const Side& side) noexcept {
+  const Datatype* type = find_datatype(side.datatype);
+  // The common case in one test; whatever is odd is looked at again.
+  if (type != nullptr && type->is_predefined && side.count > 0 && side.buffer > MPI_IN_PLACE &&
+      is_member(call, side.peer) && side.tag >= 0) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  if (const int error = check_data(call, side.buffer, side.count, side.datatype)) {
+    return error;
+  }
+  if (!is_member(call, side.peer) && side.peer != MPI_PROC_NULL) {
+    return check_peer(call, side.peer);
+  }
+  if (side.tag < 0) {
+    return call.fail(MPI_ERR_TAG, "the tag is %d, tags to send with are 0 to %d", side.tag,
+                     kTagMax);
+  }
+  return MPI_SUCCESS;
+}
+
+int check_pattern(const Call& call, int source, int tag) noexcept {
+  if (!is_member(call, source) && source != MPI_PROC_NULL && source != MPI_ANY_SOURCE) {
+    return check_peer(call, source);
+  }
+  if (tag < 0 && tag != MPI_ANY_TAG) {
+    return call.fail(MPI_ERR_TAG, "the tag is %d, tags are 0 to %d or MPI_ANY_TAG", tag, kTagMax);
+  }
+  return MPI_SUCCESS;
+}
+
+int check_receive(const Call& call, const Side& side) noexcept {
+  const int error = check_data(call, side.buffer, side.count, side.datatype);
+  return error != MPI_SUCCESS ? error : check_pattern(call, side.peer, side.tag);
+}
+
+net::Pattern pattern_of(const Comm& comm, int source, int tag) noexcept {
+  return {source == MPI_ANY_SOURCE ? net::kAnySource
+                                   : comm.peers().world_of(static_cast<std::uint32_t>(source)),
+          comm.context_for(ContextUse::messages), tag == MPI_ANY_TAG ? net::kAnyTag : tag};
+}
+
+bool Bytes::for_send(const Side& side) noexcept {
+  const TypedBuffer typed = TypedBuffer::of(side.buffer, side.count, *find_datatype(side.datatype));
+  const std::uint64_t bytes = typed.bytes();
+  if (typed.is_one_run()) [[likely]] {
+    buffer_ = net::Buffer::of(typed.first_byte(), bytes);
+    return true;
+  }
+  packed_ = state_.allocate_array<std::byte>(bytes);
+  buffer_ = net::Buffer::of(packed_, bytes);
+  return packed_ != nullptr && pack(typed, 0, {packed_, bytes}) == bytes;
+}
+
+bool Bytes::for_receive(const Side& side) noexcept {
+  const TypedBuffer typed = TypedBuffer::of(side.buffer, side.count, *find_datatype(side.datatype));
+  const std::uint64_t bytes = typed.bytes();
+  if (typed.is_one_run()) [[likely]] {
+    buffer_ = net::Buffer::of(typed.first_byte(), bytes);
+    return true;
+  }
+  side_ = side;
+  packed_ = state_.allocate_array<std::byte>(bytes);
+  buffer_ = net::Buffer::of(packed_, bytes);
+  return packed_ != nullptr;
+}
+
+void Bytes::deliver(std::uint64_t bytes) noexcept {
+  if (packed_ != nullptr) {
+    (void)unpack(TypedBuffer::of(side_.buffer, side_.count, *find_datatype(side_.datatype)), 0,
+                 {packed_, bytes});
+  }
+}
+
+std::byte* Bytes::take_packed() noexcept {
+  std::byte* packed = packed_;
+  packed_ = nullptr;
+  return packed;
+}
+
+int start_message(RankState& state, Request& request) noexcept {
+  const MessageArguments& a = request.arguments;
+  const Side side{a.buffer, a.count, a.datatype, a.peer, a.tag};
+  request.is_active = true;
+  state.deallocate(request.packed);  // Of the last start.
+  request.packed = nullptr;
+  Bytes bytes{state};
+  runtime::RankContext& context = *state.context;
+  if (request.type == RequestType::send) {
+    if (!bytes.for_send(side)) {
+      return MPI_ERR_NO_MEM;
+    }
+    request.send.done.reset();
+    context.transport->send(*context.endpoint, request.send, target_of(*request.comm, a.peer, a.tag),
+                            bytes.buffer(),
+                            a.mode == MessageMode::synchronous ? net::SendMode::synchronous
+                            : a.mode == MessageMode::ready     ? net::SendMode::ready
+                                                               : net::SendMode::standard);
+  } else {
+    if (!bytes.for_receive(side)) {
+      return MPI_ERR_NO_MEM;
+    }
+    request.receive.done.reset();
+    context.transport->receive(*context.endpoint, request.receive,
+                               pattern_of(*request.comm, a.peer, a.tag), bytes.buffer());
+  }
+  request.packed = bytes.take_packed();
+  return MPI_SUCCESS;
+}
+
+}  // namespace sterna::mpi

@@ -1,0 +1,78 @@
+// Point-to-point messages: checking their arguments, starting them.
+#pragma once
+
+#include <mpi.h>
+
+#include "mpi/comm/comm.h"
+#include "mpi/datatype/datatype.h"
+#include "mpi/errors/error.h"
+#include "mpi/request/request.h"
+#include "net/message.h"
+
+namespace sterna::mpi {
+
+inline constexpr int kTagMax = 0x7fff'ffff;
+
+/// The arguments of one side of a message, checked. `comm` is that of the Call.
+struct Side {
+  void* buffer;
+  MPI_Count count;
+  MPI_Datatype datatype;
+  int peer;
+  int tag;
+};
+
+/// MPI_SUCCESS, or what the entry point returns (the handler was called). Sets call.comm.
+int check_comm(Call& call, MPI_Comm handle) noexcept;
+int check_send(const Call& call, const Side& side) noexcept;
+int check_receive(const Call& call, const Side& side) noexcept;
+/// Buffer, count and type alone.
+int check_data(const Call& call, const void* buffer, MPI_Count count,
+               MPI_Datatype datatype) noexcept;
+/// Source and tag of a receive or a probe.
+int check_pattern(const Call& call, int source, int tag) noexcept;
+
+/// What the transport is given for a receive or a probe.
+[[nodiscard]] net::Pattern pattern_of(const Comm& comm, int source, int tag) noexcept;
+[[nodiscard]] inline net::Target target_of(const Comm& comm, int peer, int tag) noexcept {
+  return {comm.peers().world_of(static_cast<std::uint32_t>(peer)),
+          comm.context_for(ContextUse::messages), tag};
+}
+
+/// Bytes to send or room to receive, for the time of one message: the program's memory where that is
+/// one run, else a block of the heap.
+class Bytes {
+ public:
+  explicit Bytes(RankState& state) noexcept : state_{state} {}
+  ~Bytes() {
+    if (packed_ != nullptr) {
+      state_.deallocate(packed_);
+    }
+  }
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+
+  /// False: no memory.
+  [[nodiscard]] bool for_send(const Side& side) noexcept;
+  [[nodiscard]] bool for_receive(const Side& side) noexcept;
+  /// Into the program's memory, after a receive of `bytes` bytes.
+  void deliver(std::uint64_t bytes) noexcept;
+  [[nodiscard]] const net::Buffer& buffer() const noexcept { return buffer_; }
+  /// Gives the block away; null: there is none.
+  [[nodiscard]] std::byte* take_packed() noexcept;
+
+ private:
+  RankState& state_;
+  net::Buffer buffer_;
+  std::byte* packed_ = nullptr;
+  Side side_{};
+};
+
+/// Starts the operation of a request of type send or receive, whose `arguments` are set. Also again,
+/// for persistent ones. Result: an error class.
+int start_message(RankState& state, Request& request) noexcept;
+
+/// A buffered send: copies, and leaves the rest to itself. Result: an error class.
+int send_buffered(const Call& call, const Side& side) noexcept;
+
+}  // namespace sterna::mpi

@@ -1,0 +1,292 @@
+// Requests: their life, and what completing one means for each type.
+#include "mpi/request/request.h"
+
+#include <new>
+
+#include "mpi/coll/schedule.h"
+#include "mpi/comm/comm.h"
+#include "mpi/request/status.h"
+#include "mpi/request/wait.h"
+#include "runtime/scope.h"
+
+namespace sterna::mpi {
+namespace {
+
+void sweep_orphans(RankState& state) noexcept {
+  Request* done = nullptr;
+  {
+    StateGuard guard{state};
+    Request** link = &state.orphans;
+    while (*link != nullptr) {
+      Request* request = *link;
+      progress::Completion* completion = completion_of(*request);
+      if (completion != nullptr && !completion->done()) {
+        link = &request->next;
+        continue;
+      }
+      *link = request->next;
+      request->next = done;
+      done = request;
+    }
+  }
+  while (done != nullptr) {
+    Request* next = done->next;
+    MPI_Request handle = handle_of(done);
+    (void)finish_request(state, &handle, MPI_STATUS_IGNORE);
+    done = next;
+  }
+}
+
+void finish_receive(RankState& state, Request& request) noexcept {
+  const net::Envelope& envelope = request.receive.envelope;
+  if (request.receive.fault == net::Fault::cancelled) {
+    request.is_cancelled = true;
+    set_empty(request.status);
+    set_status_cancelled(request.status, true);
+    return;
+  }
+  const int source = request.comm->peers().index_of(envelope.source);
+  set_status(request.status, source, envelope.tag, envelope.bytes);
+  if (request.packed != nullptr) {
+    const MessageArguments& a = request.arguments;
+    (void)unpack(TypedBuffer::of(a.buffer, a.count, *find_datatype(a.datatype)), 0,
+                 {request.packed, envelope.bytes});
+    if (!request.is_persistent) {
+      state.deallocate(request.packed);
+      request.packed = nullptr;
+    }
+  }
+}
+
+// Ends both parts, once; the status is that of the receive.
+void settle_pair(RankState& state, Request& request) noexcept {
+  if (request.parts[1] == nullptr && !request.is_settled) {
+    set_proc_null(request.status);
+  }
+  for (int i = 0; i < 2; ++i) {
+    if (request.parts[i] != nullptr) {
+      MPI_Request handle = handle_of(request.parts[i]);
+      request.parts[i] = nullptr;
+      const int error = finish_request(state, &handle, i == 1 ? &request.status : MPI_STATUS_IGNORE);
+      request.error = request.error == MPI_SUCCESS ? error : request.error;
+    }
+  }
+  request.is_settled = true;
+}
+
+// Once per start: gathers error and status of what has ended.
+int settle(RankState& state, Request& request) noexcept {
+  switch (request.type) {
+    case RequestType::send:
+      set_empty(request.status);
+      request.error = class_of_fault(request.send.fault);
+      break;
+    case RequestType::receive:
+      request.error = class_of_fault(request.receive.fault);
+      finish_receive(state, request);
+      break;
+    case RequestType::schedule:
+      request.error = request.schedule->error;
+      break;
+    case RequestType::generalized: {
+      runtime::UserScope user;
+      const Generalized& g = request.generalized;
+      request.error = g.query == nullptr ? MPI_SUCCESS : g.query(g.extra_state, &request.status);
+      break;
+    }
+    case RequestType::pair:
+      settle_pair(state, request);
+      break;
+    case RequestType::finished:
+      break;
+  }
+  return request.error;
+}
+
+void copy_status(const MPI_Status& from, MPI_Status* into) noexcept {
+  if (into != MPI_STATUS_IGNORE) {
+    const int error = into->MPI_ERROR;
+    *into = from;
+    into->MPI_ERROR = error;
+  }
+}
+
+}  // namespace
+
+Request* create_request(RankState& state, RequestType type, Comm* comm) noexcept {
+  if (state.orphans != nullptr) [[unlikely]] {
+    sweep_orphans(state);
+  }
+  Request* request = nullptr;
+  {
+    StateGuard guard{state};
+    request = state.free_requests;
+    if (request != nullptr) {
+      state.free_requests = request->next;
+    }
+  }
+  if (request == nullptr) {
+    void* place = state.heap().allocate(sizeof(Request), 64);
+    if (place == nullptr) {
+      return nullptr;
+    }
+    request = ::new (place) Request{};
+  }
+  request->kind = ObjectKind::request;
+  request->type = type;
+  request->next = nullptr;
+  request->comm = comm;
+  request->is_active = true;
+  if (comm != nullptr) {
+    comm->retain();
+  }
+  return request;
+}
+
+void destroy_request(RankState& state, Request* request) noexcept {
+  if (request->schedule != nullptr) {
+    destroy_schedule(state, request->schedule);
+    request->schedule = nullptr;
+  }
+  state.deallocate(request->packed);
+  request->packed = nullptr;
+  release_datatype(state.heap(), request->arguments.datatype);
+  request->arguments = {};
+  release_comm(state, request->comm);
+  request->comm = nullptr;
+  request->kind = ObjectKind::freed;  // A handle that is used again is found out.
+  request->is_persistent = request->is_active = request->is_freed = request->is_cancelled = false;
+  request->is_settled = false;
+  request->error = MPI_SUCCESS;
+  StateGuard guard{state};
+  request->next = state.free_requests;
+  state.free_requests = request;
+}
+
+Request* create_finished(RankState& state, Comm* comm, const MPI_Status& status) noexcept {
+  Request* request = create_request(state, RequestType::finished, comm);
+  if (request != nullptr) {
+    request->status = status;
+  }
+  return request;
+}
+
+progress::Completion* completion_of(Request& request) noexcept {
+  if (!request.is_active) {
+    return nullptr;
+  }
+  switch (request.type) {
+    case RequestType::send:
+      return &request.send.done;
+    case RequestType::receive:
+      return &request.receive.done;
+    case RequestType::schedule:
+      return &request.schedule->ended;
+    case RequestType::generalized:
+      return &request.ended;
+    case RequestType::pair:
+      for (Request* part : request.parts) {
+        progress::Completion* completion = part == nullptr ? nullptr : completion_of(*part);
+        if (completion != nullptr && !completion->done()) {
+          return completion;
+        }
+      }
+      break;
+    case RequestType::finished:
+      break;
+  }
+  return nullptr;
+}
+
+bool is_done(RankState& state, Request& request) noexcept {
+  progress::Completion* completion = completion_of(request);
+  if (completion == nullptr || completion->done()) {
+    return true;
+  }
+  if (request.type == RequestType::schedule) {
+    advance_schedules(state);
+    return completion->done();
+  }
+  return false;
+}
+
+void wait_for(RankState& state, Request& request) noexcept {
+  // A pair has one after the other.
+  for (auto* c = completion_of(request); c != nullptr && !c->done(); c = completion_of(request)) {
+    wait_done(state, *c);
+  }
+}
+
+int read_status(RankState& state, Request& request, MPI_Status* status) noexcept {
+  if (!request.is_active) {
+    MPI_Status empty{};
+    set_empty(empty);
+    copy_status(empty, status);
+    return MPI_SUCCESS;
+  }
+  if (request.type == RequestType::receive) {
+    // The bytes are unpacked by finish_request only; the envelope is known now.
+    MPI_Status known{};
+    const net::Envelope& envelope = request.receive.envelope;
+    if (request.receive.fault == net::Fault::cancelled) {
+      set_empty(known);
+      set_status_cancelled(known, true);
+    } else {
+      set_status(known, request.comm->peers().index_of(envelope.source), envelope.tag,
+                 envelope.bytes);
+    }
+    copy_status(known, status);
+    return MPI_SUCCESS;
+  }
+  const int error = settle(state, request);
+  copy_status(request.status, status);
+  return error;
+}
+
+int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status) noexcept {
+  Request& request = *find_request(*handle);
+  if (!request.is_active) {
+    return read_status(state, request, status);
+  }
+  int error = settle(state, request);
+  copy_status(request.status, status);
+  request.is_active = false;
+  if (request.is_persistent && !request.is_freed) {
+    request.is_cancelled = false;
+    return error;
+  }
+  if (request.type == RequestType::generalized && request.generalized.free != nullptr) {
+    runtime::UserScope user;
+    const int result = request.generalized.free(request.generalized.extra_state);
+    error = error == MPI_SUCCESS ? result : error;
+  }
+  destroy_request(state, &request);
+  *handle = MPI_REQUEST_NULL;
+  return error;
+}
+
+void abandon_request(RankState& state, Request& request) noexcept {
+  if (!request.is_active) {
+    destroy_request(state, &request);
+    return;
+  }
+  request.is_freed = true;
+  if (is_done(state, request)) {
+    MPI_Request handle = handle_of(&request);
+    (void)finish_request(state, &handle, MPI_STATUS_IGNORE);
+    return;
+  }
+  StateGuard guard{state};
+  request.next = state.orphans;
+  state.orphans = &request;
+}
+
+void drain_orphans(RankState& state) noexcept {
+  sweep_orphans(state);
+  for (std::uint32_t round = 0; state.orphans != nullptr; ++round) {
+    wait_a_little(state, round);
+    sweep_orphans(state);
+  }
+}
+
+}  // namespace sterna::mpi

@@ -57,6 +57,7 @@ struct Outcome {
 
   Answer& add() noexcept {
     check(answer_count < answers.size(), "a frame causes no more than three answers");
+    answers[answer_count].header = {};
     return answers[answer_count++];
   }
 };

@@ -17,7 +17,8 @@ namespace sterna::net {
 /// Rank r starts on node r % node_count.
 class SimCluster {
  public:
-  SimCluster(SimOptions options, std::uint32_t rank_count, const Settings* settings = nullptr) {
+  SimCluster(SimOptions options, std::uint32_t rank_count, const Settings* settings = nullptr,
+             const Log* log = nullptr) {
     options.clock = &clock;
     network = std::make_unique<SimNetwork>(options);
     JobMap job;
@@ -34,6 +35,7 @@ class SimCluster {
       auto opened = Transport::open({.bootstrap = bootstraps.back().get(),
                                      .drivers = kDrivers,
                                      .clock = &clock,
+                                     .log = log,
                                      .settings = settings});
       check(opened.has_value(), "a simulated node opens");
       nodes.push_back(std::move(opened.value()));

@@ -1,0 +1,182 @@
+// Messages and large copies between nodes, notes that follow ranks, and the choice of strategies.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <string>
+
+#include "net/sim_cluster.h"
+#include "net/strategy.h"
+
+namespace sterna::net {
+namespace {
+
+struct Inbox {
+  std::deque<std::pair<std::uint32_t, std::vector<std::byte>>> got;
+
+  static void on_message(void* context, std::uint32_t from,
+                         std::span<const std::byte> bytes) noexcept {
+    static_cast<Inbox*>(context)->got.push_back({from, {bytes.begin(), bytes.end()}});
+  }
+  static void on_note(void* context, std::uint32_t rank, std::uint32_t /*from_node*/,
+                      std::span<const std::byte> bytes) noexcept {
+    static_cast<Inbox*>(context)->got.push_back({rank, {bytes.begin(), bytes.end()}});
+  }
+};
+
+class NodeMessages : public testing::TestWithParam<bool> {};  // Whether channels keep order.
+
+TEST_P(NodeMessages, ArriveWholeAndInOrder) {
+  SimCluster cluster{{.node_count = 3,
+                      .delay_ns_max = 3000,
+                      .is_ordered = GetParam(),
+                      .packet_bytes_max = 300,
+                      .channel_packets_max = 8},
+                     3};
+  Inbox inbox;
+  cluster.nodes[1]->register_node_handler(2, Inbox::on_message, &inbox);
+  Random random{3};
+  std::vector<std::vector<std::byte>> sent[3];
+  for (int i = 0; i < 200; ++i) {
+    std::vector<std::byte> bytes(random.below(10) == 0 ? random.below(20'000) : random.below(400));
+    for (std::byte& byte : bytes) {
+      byte = static_cast<std::byte>(random.next());
+    }
+    const std::uint64_t from = random.below(3);  // Node 1 sends to itself too.
+    ASSERT_TRUE(cluster.nodes[from]->node_message(1, 2, bytes).has_value());
+    sent[from].push_back(std::move(bytes));
+  }
+  cluster.settle();
+  std::size_t next[3] = {};
+  for (const auto& [from, bytes] : inbox.got) {
+    ASSERT_LT(next[from], sent[from].size());
+    ASSERT_TRUE(bytes == sent[from][next[from]++]);
+  }
+  EXPECT_EQ(inbox.got.size(), 200U);
+}
+
+TEST_P(NodeMessages, NotesFollowARankThatMoves) {
+  SimCluster cluster{{.node_count = 3, .delay_ns_max = 3000, .is_ordered = GetParam()}, 3};
+  Inbox inbox[3];
+  for (int node = 0; node < 3; ++node) {
+    cluster.nodes[node]->register_rank_handler(1, Inbox::on_note, &inbox[node]);
+  }
+  const std::byte note[4] = {};
+  ASSERT_TRUE(cluster.nodes[0]->begin_leave(0).has_value());
+  cluster.nodes[1]->rank_message(0, 1, note);
+  cluster.nodes[0]->rank_message(0, 1, note);
+  cluster.settle();
+  EXPECT_TRUE(inbox[0].got.empty());  // Held.
+  cluster.nodes[2]->expect(0);
+  cluster.nodes[0]->commit_leave(0, 2);
+  cluster.settle();
+  cluster.nodes[2]->install(0, cluster.endpoints[0]);
+  cluster.nodes[1]->rank_message(0, 1, note);
+  cluster.settle();
+  EXPECT_EQ(inbox[2].got.size(), 3U);
+  EXPECT_EQ(cluster.nodes[1]->node_of(0), 2U);  // It was told.
+}
+
+TEST_P(NodeMessages, LargeCopiesLandWhereTheyAreExpected) {
+  for (const bool has_direct : {true, false}) {
+    SimCluster cluster{{.node_count = 2, .is_ordered = GetParam(), .has_direct = has_direct}, 2};
+    std::vector<std::byte> from(3'000'000);
+    std::vector<std::byte> to(3'000'000);
+    Random random{9};
+    for (std::byte& byte : from) {
+      byte = static_cast<std::byte>(random.next());
+    }
+    const Extent local[] = {{from.data(), 1'000'001}, {from.data() + 1'000'001, 1'999'999}};
+    const Extent there[] = {{to.data(), 17}, {to.data() + 17, 0}, {to.data() + 17, 2'999'983}};
+    std::vector<RemotePiece> remote;
+    for (const Extent& extent : there) {
+      remote.push_back({reinterpret_cast<std::uintptr_t>(extent.address), extent.bytes});
+    }
+    Landing landing;
+    BulkSend request;
+    cluster.nodes[1]->expect_bulk(0, there, landing);
+    cluster.nodes[0]->bulk_send(1, landing.id, local, remote, request);
+    cluster.settle();
+    EXPECT_TRUE(request.done.done() && landing.done.done());
+    EXPECT_TRUE(from == to);
+    EXPECT_FALSE(cluster.nodes[1]->withdraw_bulk(landing));
+  }
+}
+
+TEST_P(NodeMessages, ALandingEndsWhenItsSenderIsLost) {
+  SimCluster cluster{{.node_count = 2, .is_ordered = GetParam()}, 2};
+  std::vector<std::byte> bytes(100);
+  const Extent there[] = {{bytes.data(), bytes.size()}};
+  Landing landing;
+  cluster.nodes[1]->expect_bulk(0, there, landing);
+  cluster.network->lose(0);
+  cluster.settle();
+  EXPECT_TRUE(landing.done.done());
+  EXPECT_EQ(landing.fault, Fault::peer_lost);
+}
+INSTANTIATE_TEST_SUITE_P(Order, NodeMessages, testing::Bool());
+
+// The contract of strategies: all frames go, in order, in packets that fit.
+TEST(Strategies, SendAllFramesInOrderInPacketsThatFit) {
+  for (const StrategyEntry* entry : builtin_strategies()) {
+    PacketPool pool;
+    Random random{5};
+    std::vector<HeldPacket*> frames;
+    for (int i = 0; i < 500; ++i) {
+      const std::vector<std::byte> bytes(1 + random.below(random.chance(0.5) ? 100 : 4096));
+      const Piece piece{bytes};
+      frames.push_back(pool.copy({&piece, 1}));
+      if (i > 0) {
+        frames[static_cast<std::size_t>(i) - 1]->next = frames.back();
+      }
+    }
+    std::size_t next = 0;
+    std::size_t packets = 0;
+    while (next < frames.size()) {
+      std::array<Piece, kPacketPiecesMax> pieces;
+      const std::uint32_t count = entry->strategy->form(frames[next], 4096, pieces);
+      ASSERT_GT(count, 0U);
+      std::size_t bytes = 0;
+      for (std::uint32_t i = 0; i < count; ++i) {
+        ASSERT_EQ(pieces[i].data(), frames[next]->data()) << entry->name;
+        bytes += pieces[i].size();
+        ++next;
+      }
+      ASSERT_LE(bytes, 4096U);
+      ++packets;
+    }
+    EXPECT_EQ(packets < frames.size(), entry->name == "aggregate");
+    for (HeldPacket* frame : frames) {
+      pool.release(frame);
+    }
+  }
+  EXPECT_FALSE(find_strategy("none such").has_value());
+}
+
+TEST(CostModel, PrefersDirectCopiesForLargeMessagesAndSaysWhy) {
+  const Capabilities shm{.latency_ns = 200,
+                         .bandwidth_mb_per_s = 6000,
+                         .direct_latency_ns = 500,
+                         .direct_mb_per_s = 8000};
+  CostModel model{shm, true, {.eager_bytes_min = 1024}};
+  EXPECT_GE(model.eager_bytes(), 1024U);
+  EXPECT_LT(model.eager_bytes(), 64U << 10);
+  EXPECT_NE(model.explain(1 << 20).find("written directly"), std::string::npos);
+  const std::uint64_t before = model.eager_bytes();
+  for (int i = 0; i < 100; ++i) {
+    model.measured_direct(1 << 20, 4 << 20);  // Four times slower than thought.
+  }
+  EXPECT_GT(model.eager_bytes(), before);
+}
+
+TEST(Drivers, AreChosenByNameInTheOrderGiven) {
+  auto chosen = choose_drivers("tcp,shm");
+  ASSERT_TRUE(chosen.has_value());
+  EXPECT_EQ(chosen.value()[0]->name, "tcp");
+  EXPECT_EQ(chosen.value()[1]->name, "shm");
+  auto unknown = choose_drivers("shm,pigeon");
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_NE(unknown.error().text.find("pigeon"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sterna::net

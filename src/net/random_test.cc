@@ -1,0 +1,241 @@
+// Random messages with wildcards between ranks that move between simulated nodes, from seeds. Each
+// message arrives exactly once, whole; messages of one envelope are received in the order sent;
+// memory is bounded and given back.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "net/matching.h"
+#include "net/sim_cluster.h"
+
+namespace sterna::net {
+namespace {
+
+constexpr std::uint32_t kRanks = 6;
+
+struct Sent {
+  std::vector<std::byte> bytes;
+  SendRequest request;
+};
+struct Received {
+  std::vector<std::byte> bytes;
+  RecvRequest request;
+};
+struct Moving {
+  std::uint32_t to_node;
+  bool is_committed = false;
+  bool is_expected = false;
+};
+
+std::byte filling(std::uint32_t source, std::uint32_t serial, std::size_t at) {
+  return static_cast<std::byte>(mix64((std::uint64_t{source} << 32 | serial) + at));
+}
+
+class RandomTraffic {
+ public:
+  RandomTraffic(std::uint64_t seed, const SimOptions& options)
+      : random_{seed}, cluster_{options, kRanks, nullptr, &log_} {}
+
+  void run(int steps) {
+    for (int step = 0; step < steps; ++step) {
+      switch (random_.below(10)) {
+        case 0:
+        case 1:
+        case 2:
+          send();
+          break;
+        case 3:
+        case 4:
+        case 5:
+          receive();
+          break;
+        case 6:
+          move(static_cast<std::uint32_t>(random_.below(kRanks)));
+          break;
+        default:
+          cluster_.clock.advance(random_.below(500));
+          cluster_.poll();
+      }
+    }
+    finish();
+    judge();
+  }
+
+ private:
+  bool is_still(std::uint32_t rank) { return !moving_[rank].has_value(); }
+
+  void send() {
+    const auto from = static_cast<std::uint32_t>(random_.below(kRanks));
+    const Target target{static_cast<std::uint32_t>(random_.below(kRanks)),
+                        static_cast<std::uint32_t>(random_.below(2)),
+                        static_cast<std::int32_t>(random_.below(3))};
+    if (!is_still(from)) {
+      return;
+    }
+    const std::size_t sizes[] = {8, 40, 300, 3000, 40'000};
+    auto sent = std::make_unique<Sent>();
+    const std::uint32_t serial = serials_[{from, target.rank}]++;
+    sent->bytes.resize(8 + random_.below(sizes[random_.below(5)]));
+    for (std::size_t i = 0; i < sent->bytes.size(); ++i) {
+      sent->bytes[i] = filling(from, serial, i);
+    }
+    std::memcpy(sent->bytes.data(), &from, 4);
+    std::memcpy(sent->bytes.data() + 4, &serial, 4);
+    cluster_.node_of(from).send(
+        *cluster_.endpoints[from], sent->request, target,
+        Buffer::of(sent->bytes.data(), sent->bytes.size()),
+        random_.chance(0.1) ? SendMode::synchronous : SendMode::standard);
+    sent_.push_back(std::move(sent));
+  }
+
+  void post(std::uint32_t at, const Pattern& pattern) {
+    received_[at].push_back(std::make_unique<Received>());
+    Received& received = *received_[at].back();
+    received.bytes.resize(50'000);
+    cluster_.node_of(at).receive(*cluster_.endpoints[at], received.request, pattern,
+                                 Buffer::of(received.bytes.data(), received.bytes.size()));
+  }
+
+  void receive() {
+    const auto at = static_cast<std::uint32_t>(random_.below(kRanks));
+    if (is_still(at)) {
+      post(at, {random_.chance(0.3) ? kAnySource
+                                    : static_cast<std::uint32_t>(random_.below(kRanks)),
+                static_cast<std::uint32_t>(random_.below(2)),
+                random_.chance(0.3) ? kAnyTag : static_cast<std::int32_t>(random_.below(3))});
+    }
+  }
+
+  // One step of a move: begin; then the destination expects; then commit and install, either
+  // first, with any traffic between; sometimes it is called off.
+  void move(std::uint32_t rank) {
+    Transport& source = cluster_.node_of(rank);
+    if (!moving_[rank]) {
+      const auto to = static_cast<std::uint32_t>(random_.below(cluster_.nodes.size()));
+      if (to != cluster_.place[rank] && source.begin_leave(rank).has_value()) {
+        moving_[rank] = Moving{to};
+        ++move_count_;
+      }
+      return;
+    }
+    Moving& moving = *moving_[rank];
+    Transport& target = *cluster_.nodes[moving.to_node];
+    if (!moving.is_expected) {
+      target.expect(rank);
+      moving.is_expected = true;
+    } else if (!moving.is_committed && random_.chance(0.2)) {
+      source.cancel_leave(rank);
+      target.unexpect(rank, cluster_.place[rank]);
+      moving_[rank].reset();
+    } else if (!moving.is_committed) {
+      source.commit_leave(rank, moving.to_node);
+      moving.is_committed = true;
+    } else {
+      target.install(rank, cluster_.endpoints[rank]);
+      cluster_.place[rank] = moving.to_node;
+      moving_[rank].reset();
+    }
+  }
+
+  void finish() {
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      while (moving_[rank]) {
+        move(rank);
+      }
+    }
+    cluster_.settle();
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      for (const auto& received : received_[rank]) {
+        cluster_.node_of(rank).cancel_receive(*cluster_.endpoints[rank], received->request);
+      }
+      Envelope found;
+      for (std::uint32_t context = 0; context < 2; ++context) {
+        const Pattern any{kAnySource, context, kAnyTag};
+        while (cluster_.node_of(rank).probe(*cluster_.endpoints[rank], any, found)) {
+          post(rank, any);
+          cluster_.settle();
+        }
+      }
+    }
+    cluster_.settle();
+  }
+
+  void judge() {
+    std::size_t received_count = 0;
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      // By envelope: the serial numbers, in the order in which the receives were posted.
+      std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, std::int64_t> last;
+      std::map<std::pair<std::uint32_t, std::uint32_t>, int> seen;
+      for (const auto& received : received_[rank]) {
+        const RecvRequest& request = received->request;
+        ASSERT_TRUE(request.done.done());
+        if (request.fault == Fault::cancelled) {
+          continue;
+        }
+        ASSERT_EQ(request.fault, Fault::none);
+        std::uint32_t head[2];
+        std::memcpy(head, received->bytes.data(), 8);
+        ASSERT_EQ(head[0], request.envelope.source);
+        for (std::size_t i = 8; i < request.envelope.bytes; ++i) {
+          ASSERT_EQ(received->bytes[i], filling(head[0], head[1], i)) << i;
+        }
+        std::int64_t& before =
+            last.try_emplace({head[0], request.envelope.context, request.envelope.tag}, -1)
+                .first->second;
+        ASSERT_GT(std::int64_t{head[1]}, before) << "rank " << rank << " from " << head[0];
+        before = head[1];
+        ASSERT_EQ(++seen[std::pair(head[0], head[1])], 1);
+        ++received_count;
+      }
+      check_matching(*cluster_.endpoints[rank]);
+      EXPECT_EQ(cluster_.endpoints[rank]->unexpected_bytes, 0U);
+      EXPECT_EQ(cluster_.endpoints[rank]->message_count, 0U);
+      EXPECT_EQ(cluster_.endpoints[rank]->pending_count, 0U);
+    }
+    ASSERT_EQ(received_count, sent_.size());
+    for (const auto& sent : sent_) {
+      ASSERT_TRUE(sent->request.done.done());
+      ASSERT_EQ(sent->request.fault, Fault::none);
+    }
+    for (const auto& node : cluster_.nodes) {
+      EXPECT_EQ(node->statistics().frames_malformed, 0U);
+      EXPECT_EQ(node->statistics().frames_dropped, 0U);
+    }
+    EXPECT_GT(move_count_, 0);
+  }
+
+  const Log log_;  // A frame that is refused is seen.
+  Random random_;
+  SimCluster cluster_;
+  std::vector<std::unique_ptr<Sent>> sent_;
+  std::vector<std::unique_ptr<Received>> received_[kRanks];
+  std::optional<Moving> moving_[kRanks];
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> serials_;
+  int move_count_ = 0;
+};
+
+class RandomTrafficOf : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(RandomTrafficOf, MessagesOfRanksThatMoveArriveOnceInOrder) {
+  const std::uint64_t seed = GetParam();
+  Random random{seed};
+  SimOptions options;
+  options.node_count = 2 + static_cast<std::uint32_t>(random.below(3));
+  options.seed = seed;
+  options.delay_ns_max = random.below(5000);
+  options.is_ordered = random.chance(0.5);
+  options.has_direct = random.chance(0.5);
+  options.channel_packets_max = 1 + static_cast<std::uint32_t>(random.below(64));
+  options.packet_bytes_max = 256 << random.below(4);
+  RandomTraffic{seed, options}.run(3000);
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomTrafficOf, testing::Range<std::uint64_t>(1, 61));
+
+}  // namespace
+}  // namespace sterna::net

@@ -36,5 +36,6 @@ template <typename Function>
 [[nodiscard]] std::span<const Shim> thread_shims();
 [[nodiscard]] std::span<const Shim> time_shims();
 [[nodiscard]] std::span<const Shim> library_shims();
+[[nodiscard]] std::span<const Shim> shared_shims();
 
 }  // namespace sterna::program

@@ -95,9 +95,10 @@ bool is_built_in(const char* name) noexcept {
 }
 
 char* shim_setlocale(int category, const char* name) {
-  char* result = std::setlocale(category, name);
+  RankData& data = calling_data();
+  // Locales belong to the process: loaded by one rank, used by all.
+  char* result = on_worker(data, [&] { return std::setlocale(category, name); });
   if (result != nullptr && name != nullptr) {
-    RankData& data = calling_data();
     const auto key = static_cast<std::uint64_t>(category);
     remove_blocker(data, BlockerKind::locale, key);
     if (!is_built_in(result)) {

@@ -1,8 +1,8 @@
-// The context switch of AArch64 (AAPCS64): see context.h for what it does and does not save.
+// The context switch of AArch64 (AAPCS64): see context.h for what it does not save.
 #if defined(__aarch64__)
         .text
 
-// void sterna_context_switch(void** save /* x0 */, void* load /* x1 */)
+// void* sterna_context_switch(void** save /* x0 */, void* load /* x1 */, void* message /* x2 */)
         .globl  sterna_context_switch
         .hidden sterna_context_switch
         .type   sterna_context_switch, %function
@@ -43,6 +43,7 @@ sterna_context_switch:
         .cfi_restore x29
         .cfi_register x30, x16
         mov     x30, x16
+        mov     x0, x2
         br      x16
         .cfi_endproc
         .size   sterna_context_switch, . - sterna_context_switch

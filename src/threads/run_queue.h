@@ -33,6 +33,18 @@ class RunQueue {
     }
     return first;
   }
+  /// pop_front(), then push_back(thread): the count does not change. Null, and no push, when empty.
+  Thread* rotate(Thread& thread) noexcept {
+    Thread* const first = head_;
+    if (first == nullptr) {
+      return nullptr;
+    }
+    thread.next = nullptr;
+    tail_->next = &thread;  // Perhaps first->next.
+    tail_ = &thread;
+    head_ = first->next;
+    return first;
+  }
   [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
   // Relaxed: a hint orders nothing.
   [[nodiscard]] std::uint32_t count() const noexcept {

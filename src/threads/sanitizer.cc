@@ -29,7 +29,7 @@ void sanitizer_end(Thread&) noexcept {}
 void sanitized_switch(Thread& from, Thread& to, bool is_last) noexcept {
   __sanitizer_start_switch_fiber(is_last ? nullptr : &from.sanitizer_fiber, to.stack_base,
                                  to.stack_bytes);
-  sterna_context_switch(&from.context, to.context);
+  (void)switch_context(&from.context, to.context, nullptr);
   __sanitizer_finish_switch_fiber(from.sanitizer_fiber, nullptr, nullptr);
 }
 
@@ -51,7 +51,7 @@ void sanitizer_end(Thread& thread) noexcept {
 [[gnu::noinline]] __attribute__((no_sanitize("thread"))) void sanitized_switch(
     Thread& from, Thread& to, bool) noexcept {
   __tsan_switch_to_fiber(to.sanitizer_fiber, __tsan_switch_to_fiber_no_sync);
-  sterna_context_switch(&from.context, to.context);
+  (void)switch_context(&from.context, to.context, nullptr);
 }
 
 void sanitizer_entered(Thread&) noexcept {}
@@ -61,7 +61,7 @@ void sanitizer_entered(Thread&) noexcept {}
 void sanitizer_begin(Thread&, bool) noexcept {}
 void sanitizer_end(Thread&) noexcept {}
 void sanitized_switch(Thread& from, Thread& to, bool) noexcept {
-  sterna_context_switch(&from.context, to.context);
+  (void)switch_context(&from.context, to.context, nullptr);
 }
 void sanitizer_entered(Thread&) noexcept {}
 

@@ -89,6 +89,26 @@ void make_runnable(Thread& thread) noexcept {
   }
 }
 
+namespace {
+
+/// worker.lock is held.
+[[gnu::noinline]] void yield_managed(Worker& worker, Thread& me) noexcept {
+  Thread* next = worker.queue.pop_front();
+  if (next == nullptr) {
+    next = worker.team.options.dispatch->next(worker);
+  }
+  if (next == nullptr) {
+    worker.lock.unlock();
+    return;
+  }
+  worker.post = ready_managed;
+  worker.post_thread = &me;
+  worker.post_argument = &worker;
+  switch_contexts(worker, me, *next);
+}
+
+}  // namespace
+
 void yield() noexcept {
   Thread* const me = self();
   if (me == nullptr) {
@@ -101,24 +121,14 @@ void yield() noexcept {
   if (!worker.inbox.looks_empty()) [[unlikely]] {
     worker.inbox.drain_to(worker.queue);
   }
-  Thread* next = worker.queue.pop_front();
   if ((me->flags & ThreadFlag::managed) != 0) [[unlikely]] {
-    if (next == nullptr) {
-      next = worker.team.options.dispatch->next(worker);
-    }
-    if (next == nullptr) {
-      worker.lock.unlock();
-      return;
-    }
-    worker.post = ready_managed;
-    worker.post_thread = me;
-    worker.post_argument = &worker;
-  } else {
-    if (next == nullptr) {
-      worker.lock.unlock();
-      return;
-    }
-    worker.queue.push_back(*me);
+    yield_managed(worker, *me);
+    return;
+  }
+  Thread* const next = worker.queue.rotate(*me);
+  if (next == nullptr) {
+    worker.lock.unlock();
+    return;
   }
   switch_contexts(worker, *me, *next);
 }

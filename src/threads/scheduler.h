@@ -55,10 +55,11 @@ inline void switch_contexts(Worker& worker, Thread& from, Thread& to,
   }
   if constexpr (kSanitized) {
     sanitized_switch(from, to, is_last);
+    finish_switch(*from.worker.load(std::memory_order_relaxed));
   } else {
-    sterna_context_switch(&from.context, to.context);
+    void* const present = switch_context(&from.context, to.context, &worker);
+    finish_switch(*static_cast<Worker*>(present));
   }
-  finish_switch(*from.worker.load(std::memory_order_relaxed));
 }
 
 /// Takes the current thread off its processor until make_runnable(me) is called, exactly once, by

@@ -1,4 +1,5 @@
-// Synchronisation: every primitive with user threads on 1 to 8 workers and with kernel threads at once.
+// Synchronisation: every primitive with user threads on 1 to 8 workers and with kernel threads at
+// once.
 #include <poll.h>
 #include <unistd.h>
 

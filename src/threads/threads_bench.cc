@@ -47,7 +47,7 @@ struct Pair {
 void bounce(void* argument) {
   auto& pair = *static_cast<Pair*>(argument);
   for (;;) {
-    sterna_context_switch(&pair.other, pair.main);
+    (void)switch_context(&pair.other, pair.main, nullptr);
   }
 }
 
@@ -59,7 +59,7 @@ double bare_switch_ns() {
   pair.other = make_context(stack + sizeof stack, bounce, &pair);
   return median_ns(2 * kCount, [&] {
     for (int i = 0; i < kCount; ++i) {
-      sterna_context_switch(&pair.main, pair.other);
+      (void)switch_context(&pair.main, pair.other, nullptr);
     }
   });
 }

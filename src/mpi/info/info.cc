@@ -40,6 +40,18 @@ bool set_info(RankState& state, Info& info, const char* key, const char* value) 
   return true;
 }
 
+bool remove_info(RankState& state, Info& info, const char* key) noexcept {
+  for (InfoPair** link = &info.first; *link != nullptr; link = &(*link)->next) {
+    InfoPair* pair = *link;
+    if (std::strcmp(pair->key, key) == 0) {
+      *link = pair->next;
+      state.deallocate(pair);
+      return true;
+    }
+  }
+  return false;
+}
+
 Info* copy_info(RankState& state, const Info& from) noexcept {
   Info* copy = create_info(state);
   if (copy == nullptr) {

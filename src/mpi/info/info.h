@@ -28,6 +28,8 @@ void destroy_info(RankState& state, Info* info) noexcept;
 /// False: no memory.
 [[nodiscard]] bool set_info(RankState& state, Info& info, const char* key,
                             const char* value) noexcept;
+/// False: there is no such key.
+[[nodiscard]] bool remove_info(RankState& state, Info& info, const char* key) noexcept;
 /// The value, or null.
 [[nodiscard]] const char* get_info(const Info& info, const char* key) noexcept;
 

@@ -21,6 +21,8 @@ enum class Basic : std::uint8_t {
   uint16,
   uint32,
   uint64,
+  signed_long,  // long of C, which is 8 bytes here but 4 in external32: apart from int64 for that.
+  unsigned_long,
   float16,
   float32,
   float64,

@@ -232,6 +232,22 @@ TEST(Datatype, External32IsBigEndianIeee) {
   EXPECT_EQ(stream[1], std::byte{0x00});
   EXPECT_EQ(stream[15], std::byte{0x00});
   EXPECT_EQ(external_bytes(*find_datatype(MPI_WCHAR)), 2U);
+  const long below = -3;
+  long back = 0;
+  EXPECT_EQ(pack_external(TypedBuffer::of(&below, 1, *find_datatype(MPI_LONG)), stream), 4U);
+  EXPECT_EQ(stream[3], std::byte{0xfd});
+  unpack_external(TypedBuffer::of(&back, 1, *find_datatype(MPI_LONG)), stream);
+  EXPECT_EQ(back, below);
+}
+
+TEST(Datatype, BytesOfElementsReverseCountElements) {
+  const MPI_Datatype type =
+      make(MPI_COMBINER_STRUCT, {3, 2, 1, 3, 0, 16, 24}, {MPI_INT, MPI_DOUBLE, MPI_CHAR});
+  for (std::uint64_t elements = 0; elements < 25; ++elements) {
+    const std::uint64_t bytes = bytes_of_elements(*find_datatype(type), elements);
+    EXPECT_EQ(count_elements(*find_datatype(type), bytes), elements);
+  }
+  release_datatype(heap(), type);
 }
 
 TEST(Datatype, EveryPredefinedHandleIsFoundOnce) {

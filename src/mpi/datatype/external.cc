@@ -76,6 +76,27 @@ bool is_extended(Basic basic) noexcept {
   return basic == Basic::float_extended || basic == Basic::complex_extended;
 }
 
+bool is_long(Basic basic) noexcept {
+  return basic == Basic::signed_long || basic == Basic::unsigned_long;
+}
+
+/// Numbers that are shorter in external32 lose their upper bytes, as the standard has it.
+template <std::uint32_t kBytes, std::uint32_t kExternal>
+void narrow(std::byte* to, const std::byte* from, std::uint64_t count) noexcept {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    reverse(to + i * kExternal, from + i * kBytes, kExternal);
+  }
+}
+
+template <std::uint32_t kBytes, std::uint32_t kExternal>
+void widen(std::byte* to, const std::byte* from, std::uint64_t count, bool is_signed) noexcept {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const bool is_negative = is_signed && (from[i * kExternal] & std::byte{0x80}) != std::byte{0};
+    reverse(to + i * kBytes, from + i * kExternal, kExternal);
+    std::memset(to + i * kBytes + kExternal, is_negative ? 0xff : 0, kBytes - kExternal);
+  }
+}
+
 /// Blocks are whole elements: bounds of parts of messages never reach these walks.
 class ExternalPacker {
  public:
@@ -93,10 +114,9 @@ class ExternalPacker {
         reverse(stream_ + i * sizeof quad, reinterpret_cast<const std::byte*>(&quad), sizeof quad);
       }
     } else if (basic == Basic::wide_character) {
-      for (std::uint64_t i = 0; i < elements; ++i) {
-        stream_[2 * i] = address[4 * i + 1];
-        stream_[2 * i + 1] = address[4 * i];
-      }
+      narrow<4, 2>(stream_, address, elements);
+    } else if (is_long(basic)) {
+      narrow<8, 4>(stream_, address, elements);
     } else {
       reverse_all(stream_, address, elements * numbers, sizes.bytes / numbers);
     }
@@ -131,10 +151,9 @@ class ExternalUnpacker {
         std::memcpy(address + i * sizeof value, &value, sizeof value);
       }
     } else if (basic == Basic::wide_character) {
-      for (std::uint64_t i = 0; i < elements; ++i) {
-        const std::byte wide[4] = {stream_[2 * i + 1], stream_[2 * i], std::byte{0}, std::byte{0}};
-        std::memcpy(address + 4 * i, wide, sizeof wide);
-      }
+      widen<4, 2>(address, stream_, elements, false);
+    } else if (is_long(basic)) {
+      widen<8, 4>(address, stream_, elements, basic == Basic::signed_long);
     } else {
       reverse_all(address, stream_, elements * numbers, sizes.bytes / numbers);
     }

@@ -14,6 +14,7 @@ constexpr std::uint8_t kBasicBytes[kBasicCount] = {
     1, 1,  1,  4,                  // byte, packed, character, wide_character
     1, 2,  4,  8,  16,             // int8 ... int128
     1, 2,  4,  8,                  // uint8 ... uint64
+    8, 8,                          // signed_long, unsigned_long
     2, 4,  8,  16, 16,             // float16, float32, float64, float_extended, float128
     4, 8,  16, 32, 32,             // complex16, complex32, complex64, complex_extended, complex128
     1, 1,  2,  4,  8,  16,         // bool8, logical8 ... logical128
@@ -37,11 +38,11 @@ constexpr Row kRows[] = {
     {0x207, Basic::packed, "MPI_PACKED"},
     {0x208, Basic::int16, "MPI_SHORT"},
     {0x209, Basic::int32, "MPI_INT"},
-    {0x20a, Basic::int64, "MPI_LONG"},
+    {0x20a, Basic::signed_long, "MPI_LONG"},
     {0x20b, Basic::int64, "MPI_LONG_LONG"},
     {0x20c, Basic::uint16, "MPI_UNSIGNED_SHORT"},
     {0x20d, Basic::uint32, "MPI_UNSIGNED"},
-    {0x20e, Basic::uint64, "MPI_UNSIGNED_LONG"},
+    {0x20e, Basic::unsigned_long, "MPI_UNSIGNED_LONG"},
     {0x20f, Basic::uint64, "MPI_UNSIGNED_LONG_LONG"},
     {0x210, Basic::float32, "MPI_FLOAT"},
     {0x212, Basic::complex32, "MPI_C_FLOAT_COMPLEX"},
@@ -117,7 +118,7 @@ constexpr Parts parts_of(Basic basic) noexcept {
     case Basic::pair_double_int:
       return {Basic::float64, Basic::int32};
     case Basic::pair_long_int:
-      return {Basic::int64, Basic::int32};
+      return {Basic::signed_long, Basic::int32};
     case Basic::pair_int_int:
       return {Basic::int32, Basic::int32};
     case Basic::pair_short_int:
@@ -231,6 +232,9 @@ constexpr std::uint8_t external_bytes(Basic basic) noexcept {
   switch (basic) {
     case Basic::wide_character:
       return 2;
+    case Basic::signed_long:
+    case Basic::unsigned_long:
+      return 4;
     default:
       return bytes_of(basic);
   }

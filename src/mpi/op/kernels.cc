@@ -185,6 +185,7 @@ constexpr Row row_of(Basic basic) noexcept {
     case Basic::int32:
       return integers<std::int32_t>();
     case Basic::int64:
+    case Basic::signed_long:
     case Basic::address:
     case Basic::offset:
     case Basic::count:
@@ -198,6 +199,7 @@ constexpr Row row_of(Basic basic) noexcept {
     case Basic::uint32:
       return integers<std::uint32_t>();
     case Basic::uint64:
+    case Basic::unsigned_long:
       return integers<std::uint64_t>();
     case Basic::float16:
       return reals<Half>();

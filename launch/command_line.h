@@ -11,6 +11,7 @@ namespace sterna::launch {
 int run_command(std::span<char* const> arguments);
 int ps_command(std::span<char* const> arguments);
 int move_command(std::span<char* const> arguments);
+int agent_command(std::span<char* const> arguments);
 int mpiexec_command(const char* name, std::span<char* const> arguments);
 
 /// Adds a tunable given on the command line; `place` is the option's spelling.

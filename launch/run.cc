@@ -17,6 +17,7 @@
 #include "launch/input_relay.h"
 #include "launch/job.h"
 #include "launch/local_crew.h"
+#include "launch/remote_crew.h"
 #include "launch/report.h"
 #include "launch/status_server.h"
 
@@ -93,12 +94,18 @@ int run_job(RunOptions options) {
     const RunOptions& wanted = plan.value().options;
     LineOutput output{loop, {.tag_lines = wanted.tag_output,
                              .pass_through = plan.value().job.map.rank_count == 1}};
+    const std::string ssh = wanted.ssh;
     const std::vector<CrewOrder> crews = plan.value().crews;
     Job job{loop, output, std::move(plan.value())};
-    bool relays_input = input_is_terminal();
+    // A local rank 0 takes our input itself, unless it is a terminal, which only we may read.
+    const bool relays_input = input_is_terminal() || !is_this_host(crews.front().host);
     for (const CrewOrder& crew : crews) {
-      job.add_crew(std::make_unique<LocalCrew>(
-          loop, job, crew, LocalCrew::Options{.input_fd = relays_input ? -1 : 0}));
+      if (is_this_host(crew.host)) {
+        job.add_crew(std::make_unique<LocalCrew>(
+            loop, job, crew, LocalCrew::Options{.input_fd = relays_input ? -1 : 0}));
+      } else {
+        job.add_crew(std::make_unique<RemoteCrew>(loop, job, crew, ssh));
+      }
     }
     if (Result<> started = job.start(); !started) {
       job.fail(1, started.error().text);

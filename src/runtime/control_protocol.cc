@@ -109,7 +109,7 @@ Result<FrameHeader> decode_header(std::span<const std::byte> bytes) noexcept {
   const std::uint16_t kind = reader.u16();
   const std::uint16_t zero = reader.u16();
   if (!reader.ok() || zero != 0 || kind < static_cast<std::uint16_t>(FrameKind::hello) ||
-      kind > static_cast<std::uint16_t>(FrameKind::arrived) ||
+      kind > static_cast<std::uint16_t>(FrameKind::relay) ||
       header.body_bytes > kFrameBodyBytesMax) {
     return malformed("header");
   }

@@ -51,6 +51,7 @@ enum class FrameKind : std::uint16_t {
   move,         // Launcher: rank should go to node (MoveOrder).
   stop,         // Launcher: no rank runs any more; leave the process.
   arrived,      // Node: a rank has moved here (u32 rank).
+  relay,        // Between launcher and agents only (launch/agent_protocol.h).
 };
 
 enum class JobMode : std::uint8_t {

@@ -1,0 +1,149 @@
+// `sterna info`: what this installation is, what it can do, and every setting with its origin.
+#include <CLI/CLI.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "balance/policy.h"
+#include "base/tunable.h"
+#include "launch/run.h"
+#include "mpi/api/implemented.h"
+#include "net/driver.h"
+#include "net/strategy.h"
+#include "runtime/settings.h"
+#include "sched/policy.h"
+#include "tools/cli/command.h"
+
+namespace sterna::cli {
+namespace {
+
+using nlohmann::json;
+
+template <typename Entries>
+json names_of(const Entries& entries) {
+  json list = json::array();
+  for (const auto* entry : entries) {
+    list.push_back({{"name", entry->name}, {"summary", entry->summary}});
+  }
+  return list;
+}
+
+json build_facts() {
+  return {{"version", STERNA_VERSION},
+          {"build_type", STERNA_BUILD_TYPE},
+#if defined(__clang__)
+          {"compiler", "clang " __clang_version__},
+#else
+          {"compiler", "g++ " __VERSION__},
+#endif
+#if defined(__x86_64__)
+          {"processor", "x86-64"},
+#elif defined(__aarch64__)
+          {"processor", "aarch64"},
+#else
+          {"processor", "other"},
+#endif
+          {"drivers", names_of(net::builtin_drivers())},
+          {"strategies", names_of(net::builtin_strategies())},
+          {"policies", names_of(sched::builtin_policies())},
+          {"balancers", names_of(balance::builtin_policies())}};
+}
+
+json list_settings(const Settings& settings) {
+  json list = json::array();
+  settings.for_each([&](const SettingRow& row) {
+    list.push_back({{"name", row.tunable->name},
+                    {"value", row.value},
+                    {"source", to_string(row.source)},
+                    {"place", row.place},
+                    {"default", row.tunable->fallback},
+                    {"allowed", allowed_values(*row.tunable)},
+                    {"help", row.tunable->help}});
+  });
+  return list;
+}
+
+json list_functions() {
+  json implemented = json::array();
+  json unsupported = json::array();
+  for (const mpi::FunctionEntry& function : mpi::functions()) {
+    (function.is_implemented ? implemented : unsupported).push_back(function.name);
+  }
+  return {{"implemented", implemented}, {"unsupported", unsupported}};
+}
+
+void print_names(const char* title, const json& list) {
+  fmt::print("\n{}\n", title);
+  for (const json& entry : list) {
+    fmt::print("  {:<12} {}\n", entry["name"].get<std::string>(),
+               entry["summary"].get<std::string>());
+  }
+}
+
+void print_info(const json& info) {
+  fmt::print("Sterna {} ({}, {}, {})\n", info["version"].get<std::string>(),
+             info["build_type"].get<std::string>(), info["compiler"].get<std::string>(),
+             info["processor"].get<std::string>());
+  print_names("Networks (--drivers)", info["drivers"]);
+  print_names("Strategies of sending", info["strategies"]);
+  print_names("Scheduling policies", info["policies"]);
+  print_names("Balancers (--balance)", info["balancers"]);
+  fmt::print("\nSettings (environment STERNA_<NAME>, sterna run --set name=value)\n");
+  for (const json& row : info["settings"]) {
+    fmt::print("  {:<26} {:<12} from {}\n      {}: {}\n", row["name"].get<std::string>(),
+               row["value"].get<std::string>().empty() ? "\"\"" : row["value"].get<std::string>(),
+               row["place"].get<std::string>(), row["allowed"].get<std::string>(),
+               row["help"].get<std::string>());
+  }
+}
+
+void print_functions(const json& functions) {
+  for (const char* kind : {"implemented", "unsupported"}) {
+    fmt::print("{}: {} functions\n", kind, functions[kind].size());
+    for (const json& name : functions[kind]) {
+      fmt::print("  {}\n", name.get<std::string>());
+    }
+  }
+}
+
+}  // namespace
+
+int info_command(std::span<char* const> arguments) {
+  bool as_json = false;
+  bool only_mpi = false;
+  CLI::App app{"Prints the version, what is built in, and every setting with its value and where it\n"
+               "comes from.",
+               "sterna info"};
+  app.add_flag("--json", as_json, "As JSON");
+  app.add_flag("--mpi", only_mpi, "The functions of MPI: implemented, and not yet");
+  std::vector<std::string> reversed{arguments.rbegin(), arguments.rend()};
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    launch::print_error("sterna info", fmt::format("{}; see sterna info --help", error.what()));
+    return launch::kUsageExitCode;
+  }
+  Settings settings{runtime::all_tunables()};
+  if (Result<> loaded = settings.load(environ); !loaded) {
+    launch::print_error("sterna info", loaded.error().text);
+    return launch::kUsageExitCode;
+  }
+  json info = only_mpi ? list_functions() : build_facts();
+  if (!only_mpi) {
+    info["settings"] = list_settings(settings);
+  }
+  if (as_json) {
+    fmt::print("{}\n", info.dump(1));
+  } else if (only_mpi) {
+    print_functions(info);
+  } else {
+    print_info(info);
+  }
+  return 0;
+}
+
+}  // namespace sterna::cli

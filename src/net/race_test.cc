@@ -1,5 +1,5 @@
-// Kernel threads that send, receive and poll at the same time. Made for ThreadSanitizer; without it,
-// it still counts messages and checks their order.
+// Kernel threads that send, receive and poll at the same time. Made for ThreadSanitizer; without
+// it, it still counts messages and checks their order.
 #include <gtest/gtest.h>
 
 #include <atomic>

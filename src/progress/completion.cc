@@ -39,14 +39,14 @@ bool Completion::publish(threads::Waiter waiter) noexcept {
   std::uintptr_t expected = 0;
   // Release: complete() reads the waiter's record. Acquire on failure (A): it is done.
   const bool is_published = word_.compare_exchange_strong(
-      expected, waiter.bits(), std::memory_order_release, std::memory_order_acquire);
+      expected, waiter.bits(), std::memory_order_acq_rel, std::memory_order_acquire);
   check(is_published || expected == kDone, "a completion has one waiter at a time");
   return is_published;
 }
 
 bool Completion::withdraw(threads::Waiter waiter) noexcept {
   std::uintptr_t expected = waiter.bits();
-  return word_.compare_exchange_strong(expected, 0, std::memory_order_relaxed,
+  return word_.compare_exchange_strong(expected, 0, std::memory_order_acquire,
                                        std::memory_order_acquire);  // A
 }
 

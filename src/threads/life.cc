@@ -260,14 +260,14 @@ void join(Thread& thread) noexcept {
     (void)suspend(*me, [&]() noexcept {
       // B: the ending thread reads our record. Acquire on failure (A): it has ended.
       return thread.joiner.compare_exchange_strong(expected, Waiter::suspended(*me).bits(),
-                                                   std::memory_order_release,
+                                                   std::memory_order_acq_rel,
                                                    std::memory_order_acquire);
     });
     was_detached = expected != 0 && expected != kEnded;
   } else {
     KernelWaiter waiter;
     if (thread.joiner.compare_exchange_strong(expected, Waiter{waiter}.bits(),
-                                              std::memory_order_release,
+                                              std::memory_order_acq_rel,
                                               std::memory_order_acquire)) {
       (void)await_signal(waiter);
     } else {
@@ -280,7 +280,7 @@ void join(Thread& thread) noexcept {
 
 void detach(Thread& thread) noexcept {
   std::uintptr_t expected = 0;
-  if (!thread.joiner.compare_exchange_strong(expected, kDetached, std::memory_order_relaxed,
+  if (!thread.joiner.compare_exchange_strong(expected, kDetached, std::memory_order_acquire,
                                              std::memory_order_acquire)) {  // A
     check(expected == kEnded, "a thread is detached once, and not when it is joined");
     reap(thread);

@@ -14,6 +14,10 @@ std::atomic<std::uint32_t>& counter(const RankData& data, BlockerKind kind) noex
   return data.slot->refusals[static_cast<std::size_t>(kind)];
 }
 
+std::uint32_t& unnamed_count(RankData& data, BlockerKind kind) noexcept {
+  return data.unnamed_blockers[static_cast<std::size_t>(kind) - kFirstBlockerKind];
+}
+
 const char* what_they_are(BlockerKind kind) noexcept {
   switch (kind) {
     case BlockerKind::file:
@@ -54,7 +58,7 @@ void add_blocker(RankData& data, BlockerKind kind, std::uint64_t key, const char
       return;
     }
   }
-  ++data.unnamed_blockers[static_cast<std::size_t>(kind) - kFirstBlockerKind];
+  ++unnamed_count(data, kind);
 }
 
 void remove_blocker(RankData& data, BlockerKind kind, std::uint64_t key) noexcept {
@@ -67,7 +71,7 @@ void remove_blocker(RankData& data, BlockerKind kind, std::uint64_t key) noexcep
     }
   }
   // Acquired when the table was full: it is one of those without a name.
-  std::uint32_t& unnamed = data.unnamed_blockers[static_cast<std::size_t>(kind) - kFirstBlockerKind];
+  std::uint32_t& unnamed = unnamed_count(data, kind);
   if (unnamed != 0) {
     --unnamed;
     counter(data, kind).fetch_sub(1, std::memory_order_relaxed);
@@ -87,8 +91,7 @@ std::string describe_blockers(const memory::RankSlot& slot) {
     }
   }
   for (const BlockerKind kind : kKinds) {
-    const std::uint32_t more =
-        data.unnamed_blockers[static_cast<std::size_t>(kind) - kFirstBlockerKind];
+    const std::uint32_t more = unnamed_count(data, kind);
     if (more != 0) {
       text += "; " + std::to_string(more) + " more " + what_they_are(kind);
     }

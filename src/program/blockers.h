@@ -1,7 +1,7 @@
 // Why a rank may not move now: what it holds of its process, named.
 //
-// The shims of open, fopen, socket, pthread_create and the like note what a rank acquires and strike
-// it off when it is closed. A rank with blockers stays; the report names them.
+// The shims of open, fopen, socket, pthread_create and the like note what a rank acquires and
+// strike it off when it is closed. A rank with blockers stays; the report names them.
 #pragma once
 
 #include <cstdint>

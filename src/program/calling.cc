@@ -1,5 +1,5 @@
-// Whose code calls. This file has the layer's one thread_local: it is read right where it is used, by
-// code that does not switch.
+// Whose code calls. This file has the layer's one thread_local: it is read right where it is used,
+// by code that does not switch.
 #include "program/calling.h"
 
 namespace sterna::program {

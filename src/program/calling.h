@@ -1,4 +1,5 @@
-// For shims: whose code calls, and running a piece of the host's code on the worker's thread pointer.
+// For shims: whose code calls, and running a piece of the host's code on the worker's thread
+// pointer.
 #pragma once
 
 #include "base/thread_pointer.h"

@@ -1,7 +1,7 @@
 // The data of a program, relocated once: what each new rank gets as its own by a copy.
 //
-// Words that point into the rank's own images hold offsets from the start of its images region and are
-// listed; everything else is the same for all ranks.
+// Words that point into the rank's own images hold offsets from the start of its images region and
+// are listed; everything else is the same for all ranks.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// A position-independent ELF file (executable or library), read defensively: it is bytes from outside.
-// Every offset, size and index is checked against the file before it is used.
+// A position-independent ELF file (executable or library), read defensively: it is bytes from
+// outside. Every offset, size and index is checked against the file before it is used.
 #pragma once
 
 #include <elf.h>
@@ -94,8 +94,8 @@ class ElfFile {
   [[nodiscard]] const Elf64_Sym* symbol(std::uint32_t index) const noexcept;
   [[nodiscard]] std::string_view symbol_name(const Elf64_Sym& symbol) const noexcept;
   [[nodiscard]] SymbolVersion symbol_version(std::uint32_t index) const noexcept;
-  /// A definition that others may use, by GNU hash. With a version: that one, or an unversioned one;
-  /// without: the default one, else any.
+  /// A definition that others may use, by GNU hash. With a version: that one, or an unversioned
+  /// one; without: the default one, else any.
   [[nodiscard]] const Elf64_Sym* find(std::string_view name,
                                       std::string_view version = {}) const noexcept;
 

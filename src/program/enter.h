@@ -1,4 +1,5 @@
-// What is written in assembly for the loader: entering a program, and reading a thread-local offset.
+// What is written in assembly for the loader: entering a program, and reading a thread-local
+// offset.
 #pragma once
 
 #include <cstdint>

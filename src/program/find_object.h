@@ -1,5 +1,5 @@
-// Which object an address of a rank is in: for the unwinder, for dladdr, for debuggers. Arithmetic on
-// the slot and the program, so it is right in every node that has opened the program.
+// Which object an address of a rank is in: for the unwinder, for dladdr, for debuggers. Arithmetic
+// on the slot and the program, so it is right in every node that has opened the program.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 namespace sterna::program {
 namespace {
 
-/// Runs one rank of `name`; at each pause it goes to the other process, runs there to the next, comes
-/// back and runs here to the one after. Returns how often it moved.
+/// Runs one rank of `name`; at each pause it goes to the other process, runs there to the next,
+/// comes back and runs here to the one after. Returns how often it moved.
 int run_on_two(TestHost& host, const std::string& name, std::vector<std::string> arguments) {
   OtherProcess other{kTestPrograms + name, 1};
   host.run(name, std::move(arguments), {"HOME=/nowhere"});

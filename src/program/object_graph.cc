@@ -66,12 +66,12 @@ class Loader {
       return executable.error();
     }
     const ElfFile& file = executable.value()->file;
+    if (file.entry() == 0) {
+      return Error{Errc::unsupported, path + ": is a shared library, not a program"};
+    }
     if (file.needed().empty() && !file.has_interpreter()) {
       return Error{Errc::unsupported, path + ": is statically linked: build it without -static "
                                              "and -static-pie, with -fPIE -pie"};
-    }
-    if (file.entry() == 0) {
-      return Error{Errc::unsupported, path + ": is a shared library, not a program"};
     }
     add(std::move(executable.value()));
     for (std::size_t index = 0; index < graph_.objects.size(); ++index) {

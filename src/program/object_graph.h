@@ -39,7 +39,7 @@ struct TlsRoom {
 };
 
 struct ObjectGraph {
-  std::vector<std::unique_ptr<PrivateObject>> objects;  // Breadth-first; the first is the executable.
+  std::vector<std::unique_ptr<PrivateObject>> objects;  // Breadth-first; first the executable.
   std::vector<HostLibrary> host;
   std::vector<std::uint32_t> init_order;  // Indexes of objects: what is needed comes first.
   std::uint64_t image_bytes = 0;          // Of the images region.

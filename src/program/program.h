@@ -1,5 +1,5 @@
-// An executable that runs as ranks: parsed, bound and measured once a node; each rank is then a copy
-// of its data in the rank's slot.
+// An executable that runs as ranks: parsed, bound and measured once a node; each rank is then a
+// copy of its data in the rank's slot.
 //
 // The executable and its language runtimes (libstdc++ and every other library that is not of the
 // system) are private: each rank has its own data, the text is mapped from the file and so shared.
@@ -31,13 +31,14 @@ struct RankArguments {
   std::span<char* const> environment;  // envp without its null.
 };
 
-/// One a process while it is open: the code of ranks calls without an object (exit, write). Constant
-/// after open(), so all calls may come from several workers at once, each for another rank.
+/// One a process while it is open: the code of ranks calls without an object (exit, write).
+/// Constant after open(), so all calls may come from several workers at once, each for another
+/// rank.
 class Program {
  public:
-  /// Reads the executable and everything it needs, binds all symbols, and keeps the plan. Errors say
-  /// which file, what is wrong with it and what to do (rebuild with -fPIE -pie, a missing library
-  /// and where it was looked for, a script, another machine's file, an undefined symbol).
+  /// Reads the executable and everything it needs, binds all symbols, and keeps the plan. Errors
+  /// say which file, what is wrong with it and what to do (rebuild with -fPIE -pie, a missing
+  /// library and where it was looked for, a script, another machine's file, an undefined symbol).
   static Result<std::unique_ptr<Program>> open(ProgramOptions options);
   ~Program();
   Program(const Program&) = delete;
@@ -56,8 +57,8 @@ class Program {
   /// maps the text. The rank can go on afterwards.
   Result<> arrived(memory::RankSlot& slot) noexcept;
 
-  /// The rank's slot is about to be unmapped: takes what it left open out of libc's lists and closes
-  /// it. Once for each rank that ended here; not for one that moved away.
+  /// The rank's slot is about to be unmapped: takes what it left open out of libc's lists and
+  /// closes it. Once for each rank that ended here; not for one that moved away.
   void forget(memory::RankSlot& slot) noexcept;
 
   /// Equal on two nodes exactly if a rank can move between them: same files at same addresses, same

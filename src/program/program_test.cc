@@ -1,5 +1,5 @@
-// Unmodified programs as ranks: each test runs a program of testdata/ and looks at what it printed and
-// how it ended.
+// Unmodified programs as ranks: each test runs a program of testdata/ and looks at what it printed
+// and how it ended.
 #include "program/program.h"
 
 #include <gtest/gtest.h>
@@ -137,7 +137,7 @@ TEST(Program, EachThingThatHoldsARankIsNamed) {
   };
   EXPECT_EQ(describe_blockers(host.slot(0)), "");
   EXPECT_TRUE(may_move(host.slot(0)));
-  EXPECT_EQ(next(), "file holds is open");
+  EXPECT_EQ(next(), "file /etc/passwd is open");
   EXPECT_FALSE(may_move(host.slot(0)));
   EXPECT_EQ(next(),
             "file /dev/null is open; socket pair (one end) is open; "

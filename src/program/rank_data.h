@@ -1,4 +1,5 @@
-// What the loader keeps for a rank: at the start of its images region, so that it moves with the rank.
+// What the loader keeps for a rank: at the start of its images region, so that it moves with the
+// rank.
 //
 // Plain bytes; pointers are into the slot or to text. Used on the rank's thread pointer by the rank
 // and by kernel threads that it has created: what those may touch is under `lock`.

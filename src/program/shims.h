@@ -1,5 +1,6 @@
-// What the code of a rank gets instead of libc's: functions that know ranks, and variables that each
-// rank has of its own. Bound by name when a program is opened; nothing else in the process sees them.
+// What the code of a rank gets instead of libc's: functions that know ranks, and variables that
+// each rank has of its own. Bound by name when a program is opened; nothing else in the process
+// sees them.
 #pragma once
 
 #include <cstddef>

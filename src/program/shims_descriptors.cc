@@ -1,5 +1,5 @@
-// Descriptors: opened by the kernel as ever, but noted, since they do not move with a rank; and 0, 1
-// and 2, which are the rank's own streams.
+// Descriptors: opened by the kernel as ever, but noted, since they do not move with a rank; and 0,
+// 1 and 2, which are the rank's own streams.
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

@@ -1,4 +1,5 @@
-// FILEs, directories, processes, locales: they work as ever, and are noted as what holds a rank here.
+// FILEs, directories, processes, locales: they work as ever, and are noted as what holds a rank
+// here.
 #include <dirent.h>
 #include <sys/types.h>
 #include <unistd.h>

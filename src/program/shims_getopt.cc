@@ -1,5 +1,5 @@
-// getopt and getopt_long on the rank's own variables: libc's keep where they are in variables of the
-// process, which several ranks would share. Behaves and words its messages as glibc does.
+// getopt and getopt_long on the rank's own variables: libc's keep where they are in variables of
+// the process, which several ranks would share. Behaves and words its messages as glibc does.
 #include <getopt.h>
 
 #include <cstdlib>

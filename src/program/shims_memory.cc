@@ -1,5 +1,5 @@
-// mmap and its family: anonymous memory comes from the rank's heap, so that it moves; everything else
-// is mapped as ever and holds the rank here.
+// mmap and its family: anonymous memory comes from the rank's heap, so that it moves; everything
+// else is mapped as ever and holds the rank here.
 #include <malloc.h>
 #include <sys/mman.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // Functions of libc that keep memory of their own for the process (the time zone, locales, the user
-// database, message catalogues): they run on the worker's thread pointer, so that this memory is the
-// process's and not that of the rank which happened to call first.
+// database, message catalogues): they run on the worker's thread pointer, so that this memory is
+// the process's and not that of the rank which happened to call first.
 #include <execinfo.h>
 #include <grp.h>
 #include <iconv.h>

@@ -193,7 +193,8 @@ int shim_on_exit(void (*function)(int, void*), void* argument) {
 int shim_thread_atexit(void (*function)(void*), void* object, void* library) {
   RankData& data = calling_data();
   if (!is_main_of(data)) {
-    // libc looks for the library of the last argument, to keep it loaded: it gets one of the host's.
+    // libc looks for the library of the last argument, to keep it loaded: it gets one of the
+    // host's.
     return __cxa_thread_atexit_impl(function, object, const_cast<Shim*>(start_shims().data()));
   }
   const ExitHandler handler{reinterpret_cast<void*>(function), object, library,

@@ -1,5 +1,5 @@
-// Kernel threads of a rank (std::thread, OpenMP runtimes): they have their own copies of the program's
-// thread-local variables and hold the rank here while they live.
+// Kernel threads of a rank (std::thread, OpenMP runtimes): they have their own copies of the
+// program's thread-local variables and hold the rank here while they live.
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>

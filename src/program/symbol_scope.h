@@ -1,4 +1,5 @@
-// What a name means for a program: its own definitions first, then shims, then the host's libraries.
+// What a name means for a program: its own definitions first, then shims, then the host's
+// libraries.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// libc's own functions make one block, in ordinary memory; ranks get copies of what is not zero in it.
+// libc's own functions make one block, in ordinary memory; ranks get copies of what is not zero in
+// it.
 #include "program/tls_block.h"
 
 #include <dlfcn.h>
@@ -123,8 +124,8 @@ void init_pthread(std::uintptr_t pointer, std::uint32_t tid, const TlsGeometry& 
   if (geometry.rseq_offset != 0) {
     // struct rseq: {cpu_id_start, cpu_id}. The kernel knows the worker's only.
     const std::uint32_t ids[2] = {0, kRseqUnregistered};
-    std::memcpy(reinterpret_cast<void*>(pointer + static_cast<std::uintptr_t>(geometry.rseq_offset)),
-                ids, sizeof ids);
+    const std::uintptr_t at = pointer + static_cast<std::uintptr_t>(geometry.rseq_offset);
+    std::memcpy(reinterpret_cast<void*>(at), ids, sizeof ids);
   }
 }
 

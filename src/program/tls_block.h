@@ -1,7 +1,8 @@
-// The thread-local block of a rank: made as libc makes that of a new thread, but in the rank's slot.
+// The thread-local block of a rank: made as libc makes that of a new thread, but in the rank's
+// slot.
 //
-// Layout (x86-64): [host libraries' variables | private objects' | struct pthread], thread pointer at
-// struct pthread. aarch64: [struct pthread | private objects' | host libraries'].
+// Layout (x86-64): [host libraries' variables | private objects' | struct pthread], thread pointer
+// at struct pthread. aarch64: [struct pthread | private objects' | host libraries'].
 #pragma once
 
 #include <cstddef>

@@ -21,8 +21,8 @@ inline void leave_user() noexcept {
   set_thread_pointer(reinterpret_cast<std::uintptr_t>(threads::worker_thread_pointer()));
 }
 
-/// The rank whose code calls: by the thread pointer, or, on a kernel thread that a rank has created,
-/// by what that thread remembers. Null: code of no rank.
+/// The rank whose code calls: by the thread pointer, or, on a kernel thread that a rank has
+/// created, by what that thread remembers. Null: code of no rank.
 [[nodiscard]] memory::RankSlot* find_calling_slot() noexcept;
 
 }  // namespace sterna::program

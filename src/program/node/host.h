@@ -1,4 +1,5 @@
-// Joins the loader to a node: what the code of ranks asks for, and what the node asks of the loader.
+// Joins the loader to a node: what the code of ranks asks for, and what the node asks of the
+// loader.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// sterna-node: one process of a job whose ranks are mobile threads. Started by `sterna run --nodes`.
+// sterna-node: one process of a job whose ranks are mobile threads. Started by `sterna run
+// --nodes`.
 #include <unistd.h>
 
 #include <cstdio>

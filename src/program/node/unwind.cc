@@ -1,5 +1,5 @@
-// The unwinder (libgcc_s) asks where an address has its unwind table: it sees these definitions of the
-// executable instead of libc's, and so finds the tables of ranks' private objects.
+// The unwinder (libgcc_s) asks where an address has its unwind table: it sees these definitions of
+// the executable instead of libc's, and so finds the tables of ranks' private objects.
 #include <dlfcn.h>
 #include <link.h>
 

@@ -32,7 +32,9 @@ struct Failure : std::runtime_error {
 };
 struct Announcer {
   const char* what;
-  ~Announcer() { std::cout << what << " of " << sterna_test_rank() << " is destroyed" << std::endl; }
+  ~Announcer() {
+    std::cout << what << " of " << sterna_test_rank() << " is destroyed" << std::endl;
+  }
 };
 
 static std::map<std::string, int> table{{"a", 1}, {"b", 2}};

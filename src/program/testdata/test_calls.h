@@ -1,5 +1,5 @@
-/* What test programs may ask of the test host, like calls of MPI. Weak, so that they link without a
-   library that has them. */
+// What test programs may ask of the test host, like calls of MPI. Weak, so that they link without a
+// library that has them.
 #pragma once
 #ifdef __cplusplus
 extern "C" {

@@ -78,6 +78,7 @@ class Actor {
 
   [[nodiscard]] Result<Measures> measure();
   [[nodiscard]] double processor_share() noexcept;
+  void smooth(Measures& measures);
   void decide();
   void carry_out(const Plan& plan);
   void release_all();

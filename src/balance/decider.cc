@@ -10,6 +10,11 @@
 namespace sterna::balance {
 namespace {
 
+// A window of measures cuts steps of the program anywhere: the newest window counts this much, those
+// before it the rest.
+constexpr double kNewest = 0.4;
+// A plan must make the slowest node faster by this part, or nobody moves.
+constexpr double kGainMin = 0.05;
 // Measures and plans of large jobs need room.
 constexpr std::size_t kDeciderStackBytes = 248 << 10;
 
@@ -83,22 +88,37 @@ Result<Measures> Actor::measure() {
   return measures;
 }
 
+void Actor::smooth(Measures& measures) {
+  for (RankLoad& rank : measures.ranks) {
+    const auto newest = static_cast<double>(rank.cpu_ns);
+    const auto [average, is_new] = decider_->average_ns.try_emplace(rank.rank, newest);
+    if (!is_new) {
+      average->second = kNewest * newest + (1.0 - kNewest) * average->second;
+    }
+    rank.cpu_ns = static_cast<std::uint64_t>(average->second);
+  }
+}
+
 void Actor::decide() {
   Result<Measures> measured = measure();
   if (!measured) {
     log_.warn("no balancing this time: {}", measured.error().text);
     return;
   }
-  const Measures& measures = measured.value();
+  Measures& measures = measured.value();
+  smooth(measures);
   const double before = imbalance(measures);
-  const Plan plan = options_.policy->plan(measures);
+  Plan plan = options_.policy->plan(measures);
+  if (imbalance(balance::apply(measures, plan)) > (1.0 - kGainMin) * before) {
+    plan.clear();
+  }
   if (decider_->rounds.fetch_add(1, std::memory_order_relaxed) == 0) {
     decider_->imbalance_first.store(before, std::memory_order_relaxed);
   }
-  decider_->imbalance_last.store(imbalance(apply(measures, plan)), std::memory_order_relaxed);
+  decider_->imbalance_last.store(imbalance(balance::apply(measures, plan)), std::memory_order_relaxed);
   decider_->moves_ordered.fetch_add(plan.size(), std::memory_order_relaxed);
   log_.info("imbalance {:.2f}, {} moves make it {:.2f}", before, plan.size(),
-            imbalance(apply(measures, plan)));
+            imbalance(balance::apply(measures, plan)));
   carry_out(plan);
 }
 

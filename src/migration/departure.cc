@@ -57,8 +57,9 @@ void Migrator::move_self(memory::RankSlot& slot, std::uint32_t to_node) noexcept
     Refusal refusal = why_not(slot, to_node, detail);
     if (refusal == Refusal::none) {
       if (Result<> left = options_.transport->begin_leave(slot.rank); !left) {
-        refusal = Refusal::copy_in_progress;
-        detail = left.error().text;
+        // Short-lived: the rank tries again at its next safe point.
+        slot.move_request.store(static_cast<std::int32_t>(to_node), std::memory_order_release);
+        return;
       }
     }
     if (refusal != Refusal::none) {

@@ -13,6 +13,7 @@ namespace sterna::runtime {
 void Node::run() noexcept {
   team_->run();
   report(true);
+  runtime_->end_network();  // In order: the others see an end, not a loss.
 }
 
 void Node::end_rank(memory::RankSlot& slot, int exit_code) noexcept {

@@ -129,17 +129,21 @@ Runtime::~Runtime() {
     end_rank(*process_context_);
   }
   if (transport_ != nullptr) {
-    transport_->close();
-    const std::uint64_t deadline_ns = now_ns() + kDrainNs;
-    while (!transport_->is_drained() && now_ns() < deadline_ns) {
-      if (progress_->poll() == 0) {
-        ::sched_yield();
-      }
-    }
+    end_network();
     transport_->remove_from(*progress_);
   }
   if (control_source_ != nullptr && progress_ != nullptr) {
     progress_->remove(*control_source_);
+  }
+}
+
+void Runtime::end_network() noexcept {
+  transport_->close();
+  const std::uint64_t deadline_ns = now_ns() + kDrainNs;
+  while (!transport_->is_drained() && now_ns() < deadline_ns) {
+    if (progress_->poll() == 0) {
+      ::sched_yield();
+    }
   }
 }
 

@@ -51,6 +51,10 @@ class Runtime final : private ControlEvents {
   /// heap, `slot` null in process mode.
   [[nodiscard]] Result<> start_rank(RankContext& context, std::uint32_t rank, memory::Heap& heap,
                                     memory::RankSlot* slot);
+  /// Takes leave of the other nodes and waits, within a bounded time, until the network has taken the
+  /// last packets. Nothing is sent afterwards.
+  void end_network() noexcept;
+
   /// The rank takes no more messages.
   void end_rank(RankContext& context) noexcept;
 

@@ -214,7 +214,9 @@ void Job::on_process_end(std::uint32_t node, const ProcessEnd& end) {
   record.state = NodeRecord::State::ended;
   record.end = end;
   ++ended_nodes_;
-  if (was_member && !is_ending_) {
+  // The end of who has done its part is no loss.
+  const bool has_done = in_nodes() ? ended_ranks_ == ranks_.size() : ranks_[node].is_finalized;
+  if (was_member && !is_ending_ && !has_done) {
     broadcast(runtime::encode_index(FrameKind::peer_lost, node), node);
   }
   judge_node_end(node);

@@ -1,5 +1,5 @@
-// What every MPI object that a handle may point to starts with: a magic word that says what it is, and
-// who counts on it. Objects lie in the system heap of their rank and move with it as bytes.
+// What every MPI object that a handle may point to starts with: a magic word that says what it is,
+// and who counts on it. Objects lie in the system heap of their rank and move with it as bytes.
 #pragma once
 
 #include <atomic>
@@ -38,8 +38,8 @@ struct Object {
 
 inline constexpr std::uintptr_t kPredefinedHandleMax = 0xfff;  // The ABI's constants are below.
 
-/// Whether the handle points to an object of this kind. `handle` is a constant of the ABI, an object,
-/// or garbage; misaligned garbage is refused without a look, other garbage may fault.
+/// Whether the handle points to an object of this kind. `handle` is a constant of the ABI, an
+/// object, or garbage; misaligned garbage is refused without a look, other garbage may fault.
 template <typename Handle>
 [[nodiscard]] bool is_object(Handle handle, ObjectKind kind) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(handle);

@@ -1,5 +1,5 @@
-// All that MPI keeps for one rank, reachable from RankContext::mpi. It lies in the rank's system heap
-// and moves with the rank as bytes: plain structures and addresses of the rank's slot only.
+// All that MPI keeps for one rank, reachable from RankContext::mpi. It lies in the rank's system
+// heap and moves with the rank as bytes: plain structures and addresses of the rank's slot only.
 #pragma once
 
 #include <atomic>
@@ -42,10 +42,12 @@ struct RankState {
   Comm* self = nullptr;
   Group* empty_group = nullptr;
   int thread_level = MPI_THREAD_SINGLE;
-  bool is_multiple = false;      // thread_level is MPI_THREAD_MULTIPLE: locks are taken.
-  std::uintptr_t main_thread = 0;  // Which thread called MPI_Init: its stack's slot or thread pointer.
+  bool is_multiple = false;  // thread_level is MPI_THREAD_MULTIPLE: locks are taken.
+  std::uintptr_t main_thread =
+      0;  // Which thread called MPI_Init: its stack's slot or thread pointer.
 
-  // True while a thread advances the active schedules: set by exchange (acquire), cleared (release).
+  // True while a thread advances the active schedules: set by exchange (acquire), cleared
+  // (release).
   std::atomic<bool> is_advancing{false};
 
   // Written by the threads that call MPI_Init and MPI_Finalize.
@@ -53,19 +55,19 @@ struct RankState {
 
   SpinLock lock;  // Guards what follows; held for a few instructions, never across a switch.
   Request* free_requests = nullptr;
-  Request* orphans = nullptr;            // Freed by the program while under way.
+  Request* orphans = nullptr;  // Freed by the program while under way.
   Schedule* free_schedules = nullptr;
   Schedule* active_schedules = nullptr;  // Non-blocking collectives that every wait advances.
   Keyval* keyvals = nullptr;
   int next_keyval = 0;
-  ErrorTable* errors = nullptr;          // Codes and texts that the program added.
-  BufferPool* buffers = nullptr;         // MPI_Buffer_attach.
+  ErrorTable* errors = nullptr;                           // Codes and texts that the program added.
+  BufferPool* buffers = nullptr;                          // MPI_Buffer_attach.
   MPI_Errhandler self_errhandler = MPI_ERRORS_ARE_FATAL;  // Of errors that belong to no object.
-  std::uint32_t next_context = 0;        // The rank's next communicator as a leader; comm/context.cc.
-  void* attribute_values = nullptr;      // Values of the predefined attributes; attribute/.
-  void* datatypes = nullptr;             // Root of what datatype/ keeps.
-  void* ops = nullptr;                   // Root of what op/ keeps.
-  void* info_env = nullptr;              // MPI_INFO_ENV, made at its first use.
+  std::uint32_t next_context = 0;    // The rank's next communicator as a leader; comm/context.cc.
+  void* attribute_values = nullptr;  // Values of the predefined attributes; attribute/.
+  void* datatypes = nullptr;         // Root of what datatype/ keeps.
+  void* ops = nullptr;               // Root of what op/ keeps.
+  void* info_env = nullptr;          // MPI_INFO_ENV, made at its first use.
 
   [[nodiscard]] memory::Heap& heap() const noexcept { return *context->heap; }
 

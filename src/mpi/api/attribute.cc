@@ -1,9 +1,10 @@
 // Attributes of communicators, and the predefined ones.
-#include <mpi.h>
+#include "mpi/attribute/attribute.h"
 
 #include <cstring>
 
-#include "mpi/attribute/attribute.h"
+#include <mpi.h>
+
 #include "mpi/comm/comm.h"
 #include "mpi/errors/table.h"
 #include "mpi/p2p/message.h"
@@ -77,8 +78,8 @@ int set_on(const char* name, MPI_Comm comm, int keyval, void* value) noexcept {
     return error;
   }
   return report(call,
-                set_attribute(call.state, AttributeOwner::communicator, comm,
-                              call.comm->attributes, keyval, value),
+                set_attribute(call.state, AttributeOwner::communicator, comm, call.comm->attributes,
+                              keyval, value),
                 keyval);
 }
 
@@ -150,7 +151,9 @@ int PMPI_Comm_free_keyval(int* comm_keyval) {
   return drop_key("MPI_Comm_free_keyval", comm_keyval);
 }
 
-int PMPI_Keyval_free(int* keyval) { return drop_key("MPI_Keyval_free", keyval); }
+int PMPI_Keyval_free(int* keyval) {
+  return drop_key("MPI_Keyval_free", keyval);
+}
 
 int PMPI_Comm_set_attr(MPI_Comm comm, int comm_keyval, void* attribute_val) {
   return set_on("MPI_Comm_set_attr", comm, comm_keyval, attribute_val);

@@ -1,9 +1,10 @@
 // Communicators.
-#include <mpi.h>
+#include "mpi/comm/comm.h"
 
 #include <cstring>
 
-#include "mpi/comm/comm.h"
+#include <mpi.h>
+
 #include "mpi/comm/create.h"
 #include "mpi/info/info.h"
 #include "mpi/p2p/message.h"
@@ -42,8 +43,8 @@ int duplicate(const char* name, MPI_Comm comm, const Info* info, Form form, MPI_
   }
   runtime::safe_point(*call.state.context);
   Comm* made = nullptr;
-  const int error = duplicate_comm(call, {name, form, request},
-                                   info != nullptr ? info : call.comm->info, &made);
+  const int error =
+      duplicate_comm(call, {name, form, request}, info != nullptr ? info : call.comm->info, &made);
   return error != MPI_SUCCESS ? error : call.give(made, newcomm);
 }
 

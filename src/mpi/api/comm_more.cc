@@ -1,7 +1,7 @@
 // What a program hangs onto communicators: names, hints, buffers; and leaving them.
-#include <mpi.h>
-
 #include <cstring>
+
+#include <mpi.h>
 
 #include "mpi/coll/enter.h"
 #include "mpi/comm/comm.h"
@@ -139,8 +139,8 @@ int PMPI_Comm_disconnect(MPI_Comm* comm) {
     if (call.comm->is_predefined) {
       return call.fail(MPI_ERR_COMM, "%s cannot be disconnected", call.comm->name);
     }
-    if (const int error = run_collective(call, {call.function},
-                                         [](Builder& b) { build_barrier(b); })) {
+    if (const int error =
+            run_collective(call, {call.function}, [](Builder& b) { build_barrier(b); })) {
       return error;
     }
     const int error = free_comm(call.state, call.comm);

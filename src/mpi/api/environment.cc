@@ -1,14 +1,14 @@
 // Start and end of MPI, and what a program asks about where it runs.
-#include <mpi.h>
-
 #include <cstdio>
 #include <cstring>
+
+#include <mpi.h>
 
 #include "base/clock.h"
 #include "base/thread_pointer.h"
 #include "mpi/api/process_life.h"
-#include "mpi/comm/comm.h"
 #include "mpi/coll/enter.h"
+#include "mpi/comm/comm.h"
 #include "mpi/comm/create.h"
 #include "mpi/p2p/buffered.h"
 #include "mpi/request/request.h"
@@ -93,11 +93,11 @@ int PMPI_Finalize(void) {
 
 int PMPI_Initialized(int* flag) {
   const RankState* state = find_state();
-  *flag = (state != nullptr &&
-           state->phase.load(std::memory_order_relaxed) != Phase::before_init) ||
-                  is_process_finalized()
-              ? 1
-              : 0;
+  *flag =
+      (state != nullptr && state->phase.load(std::memory_order_relaxed) != Phase::before_init) ||
+              is_process_finalized()
+          ? 1
+          : 0;
   return MPI_SUCCESS;
 }
 
@@ -130,10 +130,14 @@ int PMPI_Abort(MPI_Comm, int errorcode) {
   abort_job(state, errorcode, text);
 }
 
-double PMPI_Wtime(void) { return static_cast<double>(now_ns()) * 1e-9; }
- 
-double PMPI_Wtick(void) { return 1e-9; }
- 
+double PMPI_Wtime(void) {
+  return static_cast<double>(now_ns()) * 1e-9;
+}
+
+double PMPI_Wtick(void) {
+  return 1e-9;
+}
+
 int PMPI_Get_processor_name(char* name, int* resultlen) {
   runtime::RuntimeScope scope;
   const RankState& state = state_of_caller("MPI_Get_processor_name");
@@ -160,8 +164,10 @@ int PMPI_Get_library_version(char* version, int* resultlen) {
   return MPI_SUCCESS;
 }
 
-int PMPI_Pcontrol(const int, ...) { return MPI_SUCCESS; }
- 
+int PMPI_Pcontrol(const int, ...) {
+  return MPI_SUCCESS;
+}
+
 int PMPI_Alloc_mem(MPI_Aint size, MPI_Info, void* baseptr) {
   runtime::RuntimeScope scope;
   RankState& state = state_of_caller("MPI_Alloc_mem");

@@ -1,7 +1,7 @@
 // Error codes, texts and handlers.
-#include <mpi.h>
-
 #include <cstring>
+
+#include <mpi.h>
 
 #include "mpi/comm/comm.h"
 #include "mpi/errors/error.h"

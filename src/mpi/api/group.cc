@@ -1,8 +1,9 @@
 // Groups.
+#include "mpi/group/group.h"
+
 #include <mpi.h>
 
 #include "mpi/errors/error.h"
-#include "mpi/group/group.h"
 #include "mpi/group/select.h"
 #include "runtime/scope.h"
 
@@ -39,8 +40,7 @@ struct GroupCall : Call {
 
 using Combine = Group* (*)(RankState&, const Group&, const Group&) noexcept;
 
-int combine(const char* function, MPI_Group a, MPI_Group b, MPI_Group* made,
-            Combine how) noexcept {
+int combine(const char* function, MPI_Group a, MPI_Group b, MPI_Group* made, Combine how) noexcept {
   runtime::RuntimeScope scope;
   GroupCall call{function};
   const Group* first = call.find(a);

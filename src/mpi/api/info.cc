@@ -1,10 +1,11 @@
 // Info objects.
-#include <mpi.h>
+#include "mpi/info/info.h"
 
 #include <cstring>
 
+#include <mpi.h>
+
 #include "mpi/errors/error.h"
-#include "mpi/info/info.h"
 #include "runtime/scope.h"
 
 namespace sterna::mpi {
@@ -79,8 +80,7 @@ int PMPI_Info_set(MPI_Info info, const char* key, const char* value) {
       return call.fail(MPI_ERR_INFO_VALUE, "the value is null or longer than %d characters",
                        MPI_MAX_INFO_VAL - 1);
     }
-    return set_info(call.state, found, key, value) ? MPI_SUCCESS
-                                                   : call.fail_plain(MPI_ERR_NO_MEM);
+    return set_info(call.state, found, key, value) ? MPI_SUCCESS : call.fail_plain(MPI_ERR_NO_MEM);
   });
 }
 

@@ -41,7 +41,8 @@ int PMPI_Send_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, in
                          {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
 }
 
-int PMPI_Ssend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+int PMPI_Ssend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+               MPI_Comm comm) {
   return enter_send("MPI_Ssend", MessageMode::synchronous,
                     {const_cast<void*>(buf), count, datatype, dest, tag}, comm);
 }
@@ -76,7 +77,8 @@ int PMPI_Ssend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, i
                          {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
 }
 
-int PMPI_Rsend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+int PMPI_Rsend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+               MPI_Comm comm) {
   return enter_send("MPI_Rsend", MessageMode::ready,
                     {const_cast<void*>(buf), count, datatype, dest, tag}, comm);
 }
@@ -111,7 +113,8 @@ int PMPI_Rsend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, i
                          {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
 }
 
-int PMPI_Bsend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+int PMPI_Bsend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
+               MPI_Comm comm) {
   return enter_send("MPI_Bsend", MessageMode::buffered,
                     {const_cast<void*>(buf), count, datatype, dest, tag}, comm);
 }
@@ -168,14 +171,12 @@ int PMPI_Irecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, 
 
 int PMPI_Recv_init(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                    MPI_Request* request) {
-  return enter_receive_init("MPI_Recv_init", {buf, count, datatype, source, tag}, comm,
-                            request);
+  return enter_receive_init("MPI_Recv_init", {buf, count, datatype, source, tag}, comm, request);
 }
 
 int PMPI_Recv_init_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
                      MPI_Comm comm, MPI_Request* request) {
-  return enter_receive_init("MPI_Recv_init_c", {buf, count, datatype, source, tag}, comm,
-                            request);
+  return enter_receive_init("MPI_Recv_init_c", {buf, count, datatype, source, tag}, comm, request);
 }
 
 int PMPI_Mrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* message,
@@ -236,8 +237,9 @@ int PMPI_Sendrecv_replace(void* buf, int count, MPI_Datatype datatype, int dest,
                                 source, recvtag, comm, status);
 }
 
-int PMPI_Sendrecv_replace_c(void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int sendtag,
-                            int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
+int PMPI_Sendrecv_replace_c(void* buf, MPI_Count count, MPI_Datatype datatype, int dest,
+                            int sendtag, int source, int recvtag, MPI_Comm comm,
+                            MPI_Status* status) {
   return enter_exchange_replace("MPI_Sendrecv_replace_c", {buf, count, datatype, dest, sendtag},
                                 source, recvtag, comm, status);
 }

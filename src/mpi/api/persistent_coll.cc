@@ -254,7 +254,7 @@ int PMPI_Reduce_scatter_block_init_c(const void* sendbuf, void* recvbuf, MPI_Cou
                                      MPI_Request* request) {
   (void)info;  // No hint changes what they do.
   return enter_reduce_scatter_block({"MPI_Reduce_scatter_block_init_c", Form::persistent, request},
-      {sendbuf, recvbuf, recvcount, datatype, op}, comm);
+                                    {sendbuf, recvbuf, recvcount, datatype, op}, comm);
 }
 
 int PMPI_Scan_init(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,

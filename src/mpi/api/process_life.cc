@@ -32,6 +32,8 @@ void close_process_job() noexcept {
   process_runtime = nullptr;
 }
 
-bool is_process_finalized() noexcept { return process_finalized.load(std::memory_order_relaxed); }
+bool is_process_finalized() noexcept {
+  return process_finalized.load(std::memory_order_relaxed);
+}
 
 }  // namespace sterna::mpi

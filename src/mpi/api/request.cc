@@ -1,9 +1,10 @@
 // Completing requests: one, all, any, some.
+#include "mpi/request/request.h"
+
 #include <mpi.h>
 
 #include "mpi/comm/comm.h"
 #include "mpi/errors/error.h"
-#include "mpi/request/request.h"
 #include "mpi/request/status.h"
 #include "mpi/request/wait.h"
 #include "runtime/safe_point.h"

@@ -166,8 +166,7 @@ int PMPI_Cancel(MPI_Request* request) {
     (void)context.transport->cancel_receive(*context.endpoint, found->receive);
   } else if (found->type == RequestType::generalized && found->generalized.cancel != nullptr) {
     runtime::UserScope user;
-    return found->generalized.cancel(found->generalized.extra_state,
-                                     found->ended.done() ? 1 : 0);
+    return found->generalized.cancel(found->generalized.extra_state, found->ended.done() ? 1 : 0);
   }
   // A send cannot be taken back: it completes as if nobody had asked.
   return MPI_SUCCESS;

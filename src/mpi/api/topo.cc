@@ -66,8 +66,7 @@ int PMPI_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int p
   // Ranks move to where they communicate least: their numbers need no reordering.
   const bool is_member = call.comm->rank < size;
   Comm* made = nullptr;
-  if (const int error =
-          split_comm(call, is_member ? 0 : MPI_UNDEFINED, call.comm->rank, &made)) {
+  if (const int error = split_comm(call, is_member ? 0 : MPI_UNDEFINED, call.comm->rank, &made)) {
     return error;
   }
   *comm_cart = MPI_COMM_NULL;

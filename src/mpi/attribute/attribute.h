@@ -20,7 +20,7 @@ struct Keyval final : Object {
   Keyval* next = nullptr;  // Guard: RankState::lock.
   int number = 0;
   AttributeOwner owner = AttributeOwner::communicator;
-  bool is_freed = false;   // MPI_Comm_free_keyval was called; attributes still hold it.
+  bool is_freed = false;  // MPI_Comm_free_keyval was called; attributes still hold it.
   // The signatures of all three kinds agree but for the handle's type, a pointer in each.
   int (*copy)(void* handle, int keyval, void* extra, void* in, void* out, int* flag) = nullptr;
   int (*remove)(void* handle, int keyval, void* value, void* extra) = nullptr;
@@ -33,8 +33,8 @@ struct Attribute {
   void* value;
 };
 
-/// The attributes of one object, newest first. Guard: the program must not race its own calls on one
-/// object; no lock is held while functions of the program run.
+/// The attributes of one object, newest first. Guard: the program must not race its own calls on
+/// one object; no lock is held while functions of the program run.
 struct AttributeSet {
   Attribute* newest = nullptr;
 };

@@ -1,5 +1,5 @@
-// MPI_Allgather and MPI_Allgatherv: Bruck's doubling for short totals, a ring for long ones. Blocks may
-// have different lengths, which all ranks know.
+// MPI_Allgather and MPI_Allgatherv: Bruck's doubling for short totals, a ring for long ones. Blocks
+// may have different lengths, which all ranks know.
 #include "mpi/coll/collectives.h"
 #include "mpi/coll/cost.h"
 
@@ -23,8 +23,8 @@ void for_each_piece(const Blocks& blocks, int first, int count, int size, Functi
   }
 }
 
-// After each round a rank holds twice as many blocks, from its own on. Each message is sent as the one
-// or two pieces of memory where its blocks are, so nothing is turned around at the end.
+// After each round a rank holds twice as many blocks, from its own on. Each message is sent as the
+// one or two pieces of memory where its blocks are, so nothing is turned around at the end.
 void build_bruck(Builder& b, const Blocks& blocks) noexcept {
   const int size = b.size();
   const int rank = b.rank();
@@ -35,9 +35,8 @@ void build_bruck(Builder& b, const Blocks& blocks) noexcept {
     for_each_piece(blocks, rank + held, count, size, [&](std::byte* data, std::uint64_t bytes) {
       b.receive_bytes(data, bytes, from);
     });
-    for_each_piece(blocks, rank, count, size, [&](std::byte* data, std::uint64_t bytes) {
-      b.send_bytes(data, bytes, to);
-    });
+    for_each_piece(blocks, rank, count, size,
+                   [&](std::byte* data, std::uint64_t bytes) { b.send_bytes(data, bytes, to); });
     b.fence();
   }
 }
@@ -47,16 +46,17 @@ void build_ring(Builder& b, const Blocks& blocks) noexcept {
   const int left = (b.rank() - 1 + size) % size;
   const int right = (b.rank() + 1) % size;
   for (int step = 0; step < size - 1; ++step) {
-    for_each_piece(blocks, b.rank() - step - 1 + size, 1, size,
-                   [&](std::byte* data, std::uint64_t bytes) { b.receive_bytes(data, bytes, left); });
+    for_each_piece(
+        blocks, b.rank() - step - 1 + size, 1, size,
+        [&](std::byte* data, std::uint64_t bytes) { b.receive_bytes(data, bytes, left); });
     for_each_piece(blocks, b.rank() - step + size, 1, size,
                    [&](std::byte* data, std::uint64_t bytes) { b.send_bytes(data, bytes, right); });
     b.fence();
   }
 }
 
-// By the bytes of all blocks together. The ring's neighbours are close when ranks lie in order, so its
-// messages are counted at half the price.
+// By the bytes of all blocks together. The ring's neighbours are close when ranks lie in order, so
+// its messages are counted at half the price.
 constexpr Algorithm<void (*)(Builder&, const Blocks&) noexcept> kAlgorithms[] = {
     {"doubling (Bruck)",
      [](int size, double bytes) { return cost_ns({2.0 * rounds_of(size), 1.25 * bytes, 0}); },

@@ -1,6 +1,6 @@
 // MPI_Allreduce: recursive doubling in rank order for short vectors and for operations that do not
-// commute; Rabenseifner's reduce-scatter and allgather for long ones. Every rank gets the same bits:
-// each pair computes lower op upper on both sides, or an element is computed once and copied.
+// commute; Rabenseifner's reduce-scatter and allgather for long ones. Every rank gets the same
+// bits: each pair computes lower op upper on both sides, or an element is computed once and copied.
 #include <utility>
 
 #include "mpi/coll/collectives.h"
@@ -10,15 +10,14 @@
 namespace sterna::mpi {
 namespace {
 
-// Sizes that are no power of two: of the first 2 * extra ranks, the even ones give their value to the
-// odd ones and get the result at the end. The others are numbered anew, in order.
+// Sizes that are no power of two: of the first 2 * extra ranks, the even ones give their value to
+// the odd ones and get the result at the end. The others are numbered anew, in order.
 struct Fold {
   int extra;  // Ranks too many.
   int power;  // The largest power of two that is not above the size.
   int self;   // New number, -1: folded away.
 
-  Fold(int rank, int size) noexcept
-      : extra{0}, power{1 << (rounds_of(size + 1) - 1)}, self{0} {
+  Fold(int rank, int size) noexcept : extra{0}, power{1 << (rounds_of(size + 1) - 1)}, self{0} {
     while (power > size) {
       power /= 2;
     }
@@ -128,9 +127,8 @@ void build_rabenseifner(Builder& b, const Reduction& r) noexcept {
     for (int mask = 1; mask < fold.power; mask *= 2, --level) {
       const Range all = ranges[level - 1];
       const Range kept = ranges[level];
-      const Range other = (fold.self & mask) == 0
-                              ? Range{kept.last, all.last}
-                              : Range{all.first, kept.first};
+      const Range other =
+          (fold.self & mask) == 0 ? Range{kept.last, all.last} : Range{all.first, kept.first};
       const int peer = fold.rank(fold.self ^ mask);
       b.receive(at(value, other.first, extent), other.count(), r.type, peer);
       b.send(at(value, kept.first, extent), kept.count(), r.type, peer);
@@ -148,9 +146,7 @@ constexpr Algorithm<void (*)(Builder&, const Reduction&) noexcept> kAlgorithms[]
      },
      build_doubling},
     {"reduce-scatter and allgather (Rabenseifner)",
-     [](int size, double bytes) {
-       return cost_ns({2.0 * rounds_of(size), 2 * bytes, bytes});
-     },
+     [](int size, double bytes) { return cost_ns({2.0 * rounds_of(size), 2 * bytes, bytes}); },
      build_rabenseifner},
 };
 

@@ -12,8 +12,8 @@ constexpr int kPairsAtOnce = 32;
 void build_pairs(Builder& b, const Parts& from, const Parts& into) noexcept {
   const int size = b.size();
   const int rank = b.rank();
-  b.copy(from.place(rank), from.count(rank), from.type_of(rank), into.place(rank),
-         into.count(rank), into.type_of(rank));
+  b.copy(from.place(rank), from.count(rank), from.type_of(rank), into.place(rank), into.count(rank),
+         into.type_of(rank));
   for (int first = 1; first < size; first += kPairsAtOnce) {
     const int last = first + kPairsAtOnce < size ? first + kPairsAtOnce : size;
     for (int i = first; i < last; ++i) {
@@ -28,8 +28,8 @@ void build_pairs(Builder& b, const Parts& from, const Parts& into) noexcept {
   }
 }
 
-// Block i (for rank + i) travels the ones of i's binary digits. ceil(log2(size)) messages of half of
-// all blocks.
+// Block i (for rank + i) travels the ones of i's binary digits. ceil(log2(size)) messages of half
+// of all blocks.
 void build_bruck(Builder& b, const Parts& from, const Parts& into) noexcept {
   const int size = b.size();
   const int rank = b.rank();
@@ -41,7 +41,9 @@ void build_bruck(Builder& b, const Parts& from, const Parts& into) noexcept {
   if (b.error() != MPI_SUCCESS) {
     return;
   }
-  const auto place = [&](std::byte* base, int i) { return base + block * static_cast<unsigned>(i); };
+  const auto place = [&](std::byte* base, int i) {
+    return base + block * static_cast<unsigned>(i);
+  };
   for (int i = 0; i < size; ++i) {
     const int peer = (rank + i) % size;
     b.pack_bytes(from.place(peer), from.count(peer), from.type, place(turned, i));
@@ -53,7 +55,8 @@ void build_bruck(Builder& b, const Parts& from, const Parts& into) noexcept {
         b.move(place(turned, i), place(outgoing, count++), block);
       }
     }
-    b.receive_bytes(incoming, block * static_cast<unsigned>(count), (rank - distance + size) % size);
+    b.receive_bytes(incoming, block * static_cast<unsigned>(count),
+                    (rank - distance + size) % size);
     b.send_bytes(outgoing, block * static_cast<unsigned>(count), (rank + distance) % size);
     b.fence();
     count = 0;

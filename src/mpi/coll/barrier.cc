@@ -1,5 +1,5 @@
-// MPI_Barrier: dissemination. In round k each rank tells the one 2^k further, and hears from the one
-// 2^k before: after ceil(log2(size)) rounds everyone has heard of everyone, for any size.
+// MPI_Barrier: dissemination. In round k each rank tells the one 2^k further, and hears from the
+// one 2^k before: after ceil(log2(size)) rounds everyone has heard of everyone, for any size.
 #include "mpi/coll/collectives.h"
 
 namespace sterna::mpi {

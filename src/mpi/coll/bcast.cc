@@ -1,5 +1,5 @@
-// MPI_Bcast: a binomial tree for short messages; for long ones the root scatters pieces down that tree
-// and a ring gathers them everywhere, so that each rank sends about twice the bytes and not
+// MPI_Bcast: a binomial tree for short messages; for long ones the root scatters pieces down that
+// tree and a ring gathers them everywhere, so that each rank sends about twice the bytes and not
 // log2(size) times.
 #include "mpi/coll/collectives.h"
 #include "mpi/coll/cost.h"
@@ -17,7 +17,9 @@ struct Tree {
       : size{b.size()}, root{root_rank}, self{(b.rank() - root_rank + b.size()) % b.size()} {}
   [[nodiscard]] int rank(int relative) const noexcept { return (relative + root) % size; }
   // Distance to the parent; for the root the first power of two that is not below the size.
-  [[nodiscard]] int reach() const noexcept { return self != 0 ? self & -self : 1 << rounds_of(size); }
+  [[nodiscard]] int reach() const noexcept {
+    return self != 0 ? self & -self : 1 << rounds_of(size);
+  }
 };
 
 void build_binomial(Builder& b, std::byte* data, std::uint64_t bytes, int root) noexcept {
@@ -37,7 +39,8 @@ void build_binomial(Builder& b, std::byte* data, std::uint64_t bytes, int root) 
 void build_scatter_ring(Builder& b, std::byte* data, std::uint64_t bytes, int root) noexcept {
   const Tree tree{b, root};
   const int size = tree.size;
-  const std::uint64_t piece = (bytes + static_cast<unsigned>(size) - 1) / static_cast<unsigned>(size);
+  const std::uint64_t piece =
+      (bytes + static_cast<unsigned>(size) - 1) / static_cast<unsigned>(size);
   const auto start = [&](int relative) {
     const std::uint64_t offset = piece * static_cast<unsigned>(relative < size ? relative : size);
     return offset < bytes ? offset : bytes;

@@ -66,8 +66,7 @@ void Builder::append_flight() noexcept {
     return;
   }
   // Nothing is under way while a schedule is built: the old ones are dropped, not moved.
-  const std::uint32_t wanted =
-      schedule_.flight_capacity == 0 ? 4 : 2 * schedule_.flight_capacity;
+  const std::uint32_t wanted = schedule_.flight_capacity == 0 ? 4 : 2 * schedule_.flight_capacity;
   auto* grown = state_.allocate_array<Flight>(wanted);
   if (grown == nullptr) {
     fail(MPI_ERR_NO_MEM);

@@ -1,5 +1,5 @@
-// Checks of the arguments that several collectives share. Each returns MPI_SUCCESS, or what the entry
-// point returns.
+// Checks of the arguments that several collectives share. Each returns MPI_SUCCESS, or what the
+// entry point returns.
 #pragma once
 
 #include "mpi/coll/collectives.h"
@@ -9,7 +9,8 @@
 
 namespace sterna::mpi {
 
-/// Finds the communicator of an entry and, in the forms that need one, checks the place for the request.
+/// Finds the communicator of an entry and, in the forms that need one, checks the place for the
+/// request.
 int check_entry(Call& call, const Entry& entry, MPI_Comm comm) noexcept;
 int check_root(const Call& call, int root) noexcept;
 int check_parts(const Call& call, const Parts& parts, int count) noexcept;

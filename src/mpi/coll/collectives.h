@@ -1,6 +1,6 @@
-// The collective operations: each appends the steps of the calling rank to a schedule. Arguments have
-// been checked, and the communicator has more than zero members; it may be an intercommunicator
-// (inter.cc), but for scans.
+// The collective operations: each appends the steps of the calling rank to a schedule. Arguments
+// have been checked, and the communicator has more than zero members; it may be an
+// intercommunicator (inter.cc), but for scans.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ struct Parts {
   Counts displacements;
   MPI_Datatype type = MPI_DATATYPE_NULL;
   const MPI_Datatype* types = nullptr;
-  bool is_equal = false;     // All parts have same_count instances and are adjacent.
+  bool is_equal = false;  // All parts have same_count instances and are adjacent.
   MPI_Count same_count = 0;
 
   template <typename Count, typename Displacement>
@@ -62,9 +62,7 @@ struct Parts {
     return {data.buffer, {}, {}, data.type, nullptr, true, data.count};
   }
   [[nodiscard]] bool is_in_place() const noexcept { return buffer == MPI_IN_PLACE; }
-  [[nodiscard]] MPI_Count count(int i) const noexcept {
-    return is_equal ? same_count : counts[i];
-  }
+  [[nodiscard]] MPI_Count count(int i) const noexcept { return is_equal ? same_count : counts[i]; }
   [[nodiscard]] MPI_Datatype type_of(int i) const noexcept {
     return types == nullptr ? type : types[i];
   }

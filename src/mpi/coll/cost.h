@@ -1,8 +1,8 @@
 // The cost of a collective's algorithm, for choosing among them.
 //
 // All ranks of a communicator must choose the same one, and a reduction must give the same bits
-// wherever its ranks live and however fast the network is today: so the figures are those of a nominal
-// network, equal everywhere, and not the measured ones of net/cost.h.
+// wherever its ranks live and however fast the network is today: so the figures are those of a
+// nominal network, equal everywhere, and not the measured ones of net/cost.h.
 #pragma once
 
 #include <bit>
@@ -10,8 +10,8 @@
 
 namespace sterna::mpi {
 
-inline constexpr double kLatencyNs = 1500;     // Of one message between two processes of a host.
-inline constexpr double kNsPerByte = 0.25;     // 4 GB/s.
+inline constexpr double kLatencyNs = 1500;  // Of one message between two processes of a host.
+inline constexpr double kNsPerByte = 0.25;  // 4 GB/s.
 inline constexpr double kReduceNsPerByte = 0.1;
 
 /// Rounds of a binary tree or of a doubling over `size` ranks: ceil(log2(size)).

@@ -52,8 +52,8 @@ int enter_neighbor_alltoall(const Entry& entry, const Parts& from, const Parts& 
 /// Takes the schedule.
 int perform(const Call& call, const Entry& entry, Schedule* schedule) noexcept;
 
-/// Runs, starts or keeps what `build(builder)` appends. Used by the functions above and by those that
-/// make communicators. Result: what the entry point returns.
+/// Runs, starts or keeps what `build(builder)` appends. Used by the functions above and by those
+/// that make communicators. Result: what the entry point returns.
 template <typename Build>
 int run_collective(const Call& call, const Entry& entry, Build&& build) noexcept {
   RankState& state = call.state;

@@ -15,9 +15,8 @@ int check_op(const Call& call, const Reduction& r) noexcept {
     return call.fail(MPI_ERR_OP, "MPI_REPLACE and MPI_NO_OP are for one-sided communication");
   }
   const int error = check_reduction(r.op, r.type);
-  return error == MPI_ERR_OP
-             ? call.fail(error, "the operation is not defined for this datatype")
-             : call.pass(error);
+  return error == MPI_ERR_OP ? call.fail(error, "the operation is not defined for this datatype")
+                             : call.pass(error);
 }
 
 namespace {

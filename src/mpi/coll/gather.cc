@@ -1,5 +1,5 @@
-// MPI_Gather and MPI_Gatherv: a binomial tree for short blocks, straight to the root for long ones and
-// for blocks of different lengths (which only the root knows).
+// MPI_Gather and MPI_Gatherv: a binomial tree for short blocks, straight to the root for long ones
+// and for blocks of different lengths (which only the root knows).
 #include "mpi/coll/collectives.h"
 #include "mpi/coll/cost.h"
 
@@ -29,10 +29,10 @@ void build_tree(Builder& b, const Data& from, const Data& into, int root) noexce
   const int size = b.size();
   const int self = (b.rank() - root + size) % size;
   const bool is_root = self == 0;
-  const Data own = is_root && from.is_in_place()
-                       ? Data{at(into.buffer, into.count * root, extent_of(into.type)), into.count,
-                              into.type}
-                       : from;
+  const Data own =
+      is_root && from.is_in_place()
+          ? Data{at(into.buffer, into.count * root, extent_of(into.type)), into.count, into.type}
+          : from;
   const std::uint64_t block = bytes_of(own.count, own.type);
   const int reach = is_root ? size : self & -self;
   const int held = self + reach <= size ? reach : size - self;

@@ -1,5 +1,5 @@
-// Collectives of intercommunicators: ranks of one group talk to those of the other; what a group does
-// among itself goes over its local communicator.
+// Collectives of intercommunicators: ranks of one group talk to those of the other; what a group
+// does among itself goes over its local communicator.
 #include "mpi/coll/collectives.h"
 
 namespace sterna::mpi {
@@ -14,7 +14,9 @@ void exchange_signals(Builder& b) noexcept {
   }
 }
 
-int remote_size(Builder& b) noexcept { return static_cast<int>(b.comm().remote->size); }
+int remote_size(Builder& b) noexcept {
+  return static_cast<int>(b.comm().remote->size);
+}
 
 /// The next steps are among the local group.
 class Locally {

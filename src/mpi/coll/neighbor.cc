@@ -1,8 +1,8 @@
 // Neighbourhood collectives: straight messages with the neighbours of the topology.
 //
-// In a Cartesian dimension of size 1 or 2 two neighbours are one rank: the message to the one before
-// belongs to the receiver's place for the one after. Both are sent and received in such an order that
-// the first message from a rank goes to its right place.
+// In a Cartesian dimension of size 1 or 2 two neighbours are one rank: the message to the one
+// before belongs to the receiver's place for the one after. Both are sent and received in such an
+// order that the first message from a rank goes to its right place.
 #include "mpi/coll/collectives.h"
 #include "mpi/topo/topology.h"
 
@@ -15,7 +15,9 @@ bool is_cartesian(const Comm& comm) noexcept {
 
 // Receives are posted in the order in which a peer that is several neighbours at once sends: in
 // Cartesian topologies what is sent "before" (even) is received as "after" (odd).
-int receive_order(const Comm& comm, int i) noexcept { return is_cartesian(comm) ? i ^ 1 : i; }
+int receive_order(const Comm& comm, int i) noexcept {
+  return is_cartesian(comm) ? i ^ 1 : i;
+}
 
 }  // namespace
 

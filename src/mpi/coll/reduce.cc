@@ -6,8 +6,9 @@
 
 namespace sterna::mpi {
 
-// The tree stands on rank 0 whatever the root: the order of operations is then the same for all. The
-// value of [rank, rank + 2^k) is at `rank` after k rounds: its own part, then op, then the upper one.
+// The tree stands on rank 0 whatever the root: the order of operations is then the same for all.
+// The value of [rank, rank + 2^k) is at `rank` after k rounds: its own part, then op, then the
+// upper one.
 void build_reduce_tree(Builder& b, const Reduction& r, int root) noexcept {
   const int rank = b.rank();
   const int size = b.size();
@@ -15,7 +16,8 @@ void build_reduce_tree(Builder& b, const Reduction& r, int root) noexcept {
     return;
   }
   const void* value = r.source();
-  // Two buffers in turn: the value so far is the left operand, and the result replaces the right one.
+  // Two buffers in turn: the value so far is the left operand, and the result replaces the right
+  // one.
   std::byte* spare[2] = {nullptr, nullptr};
   int turn = 0;
   int distance = 1;

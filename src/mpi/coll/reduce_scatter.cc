@@ -1,5 +1,5 @@
-// MPI_Reduce_scatter and _block: for operations that commute and long vectors every pair exchanges the
-// part that the other one wants; else a reduction to rank 0, and a scatter.
+// MPI_Reduce_scatter and _block: for operations that commute and long vectors every pair exchanges
+// the part that the other one wants; else a reduction to rank 0, and a scatter.
 #include "mpi/coll/collectives.h"
 #include "mpi/coll/cost.h"
 #include "mpi/op/op.h"

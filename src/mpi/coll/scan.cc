@@ -1,5 +1,5 @@
-// MPI_Scan and MPI_Exscan: recursive doubling in rank order. `partial` is the value of all ranks of the
-// own block of 2^k; the result takes what comes from lower blocks.
+// MPI_Scan and MPI_Exscan: recursive doubling in rank order. `partial` is the value of all ranks of
+// the own block of 2^k; the result takes what comes from lower blocks.
 #include <utility>
 
 #include "mpi/coll/collectives.h"
@@ -47,8 +47,12 @@ void build_prefix(Builder& b, const Reduction& r, bool is_inclusive) noexcept {
 
 }  // namespace
 
-void build_scan(Builder& b, const Reduction& r) noexcept { build_prefix(b, r, true); }
+void build_scan(Builder& b, const Reduction& r) noexcept {
+  build_prefix(b, r, true);
+}
 
-void build_exscan(Builder& b, const Reduction& r) noexcept { build_prefix(b, r, false); }
+void build_exscan(Builder& b, const Reduction& r) noexcept {
+  build_prefix(b, r, false);
+}
 
 }  // namespace sterna::mpi

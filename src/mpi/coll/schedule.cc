@@ -54,8 +54,7 @@ void start_message(RankState& state, Schedule& schedule, const Step& step) noexc
   runtime::RankContext& context = *state.context;
   if (flight.is_send) {
     flight.send.done.reset();
-    context.transport->send(*context.endpoint, flight.send,
-                            {step.peer, step.context, schedule.tag},
+    context.transport->send(*context.endpoint, flight.send, {step.peer, step.context, schedule.tag},
                             net::Buffer::of(step.from, step.bytes));
   } else {
     flight.receive.done.reset();

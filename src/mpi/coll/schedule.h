@@ -1,11 +1,11 @@
 // A collective operation as a program of steps: messages, and local work between them. Building one
-// sends nothing; running it to its end is a blocking collective, a step at a time a non-blocking one,
-// again and again a persistent one.
+// sends nothing; running it to its end is a blocking collective, a step at a time a non-blocking
+// one, again and again a persistent one.
 //
 // Messages of adjacent steps are under way together. Steps that read what arrived or write what is
-// being sent wait for all messages before them: local ones do so themselves, fence() between messages.
-// The order of local steps is that of building: results depend on the numbers of ranks only, never on
-// who came first or where a rank lives.
+// being sent wait for all messages before them: local ones do so themselves, fence() between
+// messages. The order of local steps is that of building: results depend on the numbers of ranks
+// only, never on who came first or where a rank lives.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ struct Request;
 
 /// What a step does. Fenced: waits for all messages before it.
 enum class StepKind : std::uint8_t {
-  send,          // `bytes` at `from` to rank `peer` of the job.
-  receive,       // `bytes` at `into`.
-  pack,          // Typed `from` into bytes at `into`; not fenced: nothing before it writes `from`.
-  fence,         // Waits only.
-  unpack,        // Bytes at `from` into typed `into`. Fenced.
-  copy,          // Typed to typed. Fenced.
-  move_bytes,    // `bytes` from `from` into `into`. Fenced.
-  reduce,        // into = from op into. Fenced.
-  call,          // function(state, argument). Fenced.
+  send,        // `bytes` at `from` to rank `peer` of the job.
+  receive,     // `bytes` at `into`.
+  pack,        // Typed `from` into bytes at `into`; not fenced: nothing before it writes `from`.
+  fence,       // Waits only.
+  unpack,      // Bytes at `from` into typed `into`. Fenced.
+  copy,        // Typed to typed. Fenced.
+  move_bytes,  // `bytes` from `from` into `into`. Fenced.
+  reduce,      // into = from op into. Fenced.
+  call,        // function(state, argument). Fenced.
 };
 
 struct Step {
@@ -63,26 +63,26 @@ struct Block {
 /// Guard: whoever runs it. One in RankState::active_schedules is run by the holder of
 /// `RankState::is_advancing` only.
 struct Schedule {
-  Schedule* next = nullptr;          // Free list, or the active ones.
-  Comm* comm = nullptr;              // One reference.
+  Schedule* next = nullptr;  // Free list, or the active ones.
+  Comm* comm = nullptr;      // One reference.
   int tag = 0;
-  int error = MPI_SUCCESS;           // Of the first step that failed; the rest still runs.
+  int error = MPI_SUCCESS;  // Of the first step that failed; the rest still runs.
   Step* steps = nullptr;
   std::uint32_t step_count = 0;
   std::uint32_t step_capacity = 0;
-  std::uint32_t position = 0;        // Next step to do.
+  std::uint32_t position = 0;  // Next step to do.
   Flight* flights = nullptr;
-  std::uint32_t flight_capacity = 0;  // The most messages between two fences.
-  std::uint32_t flight_count = 0;     // Under way, or ended but not looked at.
-  std::uint32_t flight_ended = 0;     // Of them, seen to be done.
-  Block* blocks = nullptr;            // Temporary memory.
+  std::uint32_t flight_capacity = 0;   // The most messages between two fences.
+  std::uint32_t flight_count = 0;      // Under way, or ended but not looked at.
+  std::uint32_t flight_ended = 0;      // Of them, seen to be done.
+  Block* blocks = nullptr;             // Temporary memory.
   MPI_Datatype* held_types = nullptr;  // References, for those that outlive the call.
   std::uint32_t held_count = 0;
   std::uint32_t held_capacity = 0;
   MPI_Op held_op = MPI_OP_NULL;
   void (*cleanup)(RankState& state, void* argument) = nullptr;  // Called when it is destroyed.
   void* cleanup_argument = nullptr;
-  progress::Completion ended;         // Of one in the active list.
+  progress::Completion ended;  // Of one in the active list.
 };
 
 /// From the free list, or new; null: no memory.

@@ -57,9 +57,9 @@ void release_comm(RankState& state, Comm* comm) noexcept {
   state.destroy(comm);
 }
 
-// The number of a communicator is (count of its leader * ranks of the job + leader): no two ranks give
-// the same, and nobody needs to ask. The first of each rank is its MPI_COMM_SELF; MPI_COMM_WORLD takes
-// the second of rank 0.
+// The number of a communicator is (count of its leader * ranks of the job + leader): no two ranks
+// give the same, and nobody needs to ask. The first of each rank is its MPI_COMM_SELF;
+// MPI_COMM_WORLD takes the second of rank 0.
 std::uint32_t reserve_context(RankState& state) noexcept {
   StateGuard guard{state};
   const std::uint64_t number =

@@ -1,5 +1,6 @@
-// Communicators: a group, contexts that no other communicator of its members has, and what the program
-// attached. An intercommunicator has a remote group, and a private communicator of the local one.
+// Communicators: a group, contexts that no other communicator of its members has, and what the
+// program attached. An intercommunicator has a remote group, and a private communicator of the
+// local one.
 #pragma once
 
 #include <atomic>
@@ -19,10 +20,10 @@ struct BufferPool;
 
 /// Each communicator has four contexts of the transport: its number + one of these.
 enum class ContextUse : std::uint32_t {
-  messages = 0,      // Point-to-point.
-  collectives = 1,   // Tag: the sequence number of the collective.
-  creation = 2,      // MPI_Comm_create_group and MPI_Intercomm_create. Tag: the program's.
-  neighbours = 3,    // Reserved.
+  messages = 0,     // Point-to-point.
+  collectives = 1,  // Tag: the sequence number of the collective.
+  creation = 2,     // MPI_Comm_create_group and MPI_Intercomm_create. Tag: the program's.
+  neighbours = 3,   // Reserved.
 };
 inline constexpr std::uint32_t kContextsPerComm = 4;
 
@@ -30,14 +31,14 @@ struct Comm final : Object {
   Comm() noexcept : Object{ObjectKind::communicator} {}
 
   // Constant after creation.
-  Group* group = nullptr;         // The local group.
-  Group* remote = nullptr;        // Of an intercommunicator; else null.
-  Comm* local = nullptr;          // Of an intercommunicator: for what its local group does alone.
+  Group* group = nullptr;   // The local group.
+  Group* remote = nullptr;  // Of an intercommunicator; else null.
+  Comm* local = nullptr;    // Of an intercommunicator: for what its local group does alone.
   int rank = 0;
   std::uint32_t size = 0;
-  std::uint32_t context = 0;      // First of its four; the same in all members.
-  Topology* topology = nullptr;   // Owned.
-  bool is_low_group = false;      // Of an intercommunicator: orders the two groups.
+  std::uint32_t context = 0;     // First of its four; the same in all members.
+  Topology* topology = nullptr;  // Owned.
+  bool is_low_group = false;     // Of an intercommunicator: orders the two groups.
   bool is_predefined = false;
 
   // Written by the program's calls; it must not race them (MPI-5.0 §11.6).
@@ -70,8 +71,9 @@ struct Comm final : Object {
 }
 [[nodiscard]] MPI_Comm handle_of(RankState& state, Comm* comm) noexcept;
 
-/// A communicator of this group in a context that its members agreed upon; takes the reference to the
-/// group. Null: no memory, or the rank is not a member. Error handler: that of `parent`, if any.
+/// A communicator of this group in a context that its members agreed upon; takes the reference to
+/// the group. Null: no memory, or the rank is not a member. Error handler: that of `parent`, if
+/// any.
 [[nodiscard]] Comm* create_comm(RankState& state, Group* group, std::uint32_t context,
                                 const Comm* parent) noexcept;
 /// Drops a reference; the last one frees. Attributes must have been deleted before.

@@ -213,10 +213,9 @@ int create_from_group(Call& call, Group& group, Comm** result) noexcept {
     return MPI_SUCCESS;
   }
   Schedule* schedule = create_schedule(call.state, *call.comm, tag);
-  return schedule == nullptr
-             ? call.fail_plain(MPI_ERR_NO_MEM)
-             : create_with(call, group, schedule,
-                           call.comm->context_for(ContextUse::collectives), result);
+  return schedule == nullptr ? call.fail_plain(MPI_ERR_NO_MEM)
+                             : create_with(call, group, schedule,
+                                           call.comm->context_for(ContextUse::collectives), result);
 }
 
 int create_among_group(Call& call, Group& group, int tag, Comm** result) noexcept {

@@ -56,8 +56,7 @@ Comm* assemble(RankState& state, const Comm& local, const std::uint32_t* remote,
                const Greeting& mine, const Greeting& theirs) noexcept {
   const bool is_low = mine.leader < theirs.leader;
   local.group->retain();
-  Comm* made =
-      create_comm(state, local.group, is_low ? mine.context : theirs.context, &local);
+  Comm* made = create_comm(state, local.group, is_low ? mine.context : theirs.context, &local);
   if (made == nullptr) {
     return nullptr;
   }
@@ -81,11 +80,11 @@ int create_inter(Call& call, const Meeting& meeting, Comm** result) noexcept {
   Greeting greetings[2];  // Own, theirs.
   Greeting& mine = greetings[0];
   Greeting& theirs = greetings[1];
-  const std::uint32_t context =
-      is_leader ? meeting.bridge->context_for(ContextUse::creation) : 0;
+  const std::uint32_t context = is_leader ? meeting.bridge->context_for(ContextUse::creation) : 0;
   const std::uint32_t world =
-      is_leader ? meeting.bridge->peers().world_of(static_cast<std::uint32_t>(meeting.remote_leader))
-                : 0;
+      is_leader
+          ? meeting.bridge->peers().world_of(static_cast<std::uint32_t>(meeting.remote_leader))
+          : 0;
   *result = nullptr;
   if (is_leader) {
     mine = {local.size, reserve_context(state), state.context->rank, reserve_context(state), 0};
@@ -101,13 +100,13 @@ int create_inter(Call& call, const Meeting& meeting, Comm** result) noexcept {
   }
   auto* own_list = state.allocate_array<std::uint32_t>(local.size);
   auto* remote_list = state.allocate_array<std::uint32_t>(theirs.size);
-  int error = own_list == nullptr || remote_list == nullptr ? call.fail_plain(MPI_ERR_NO_MEM)
-                                                            : MPI_SUCCESS;
+  int error =
+      own_list == nullptr || remote_list == nullptr ? call.fail_plain(MPI_ERR_NO_MEM) : MPI_SUCCESS;
   if (error == MPI_SUCCESS && is_leader) {
     list_members(*local.group, own_list);
     error = run_with_tag(call, meeting.tag, [&](Builder& b) {
-      build_exchange(b, context, world, own_list, remote_list,
-                     local.size * sizeof(std::uint32_t), theirs.size * sizeof(std::uint32_t));
+      build_exchange(b, context, world, own_list, remote_list, local.size * sizeof(std::uint32_t),
+                     theirs.size * sizeof(std::uint32_t));
     });
   }
   if (error == MPI_SUCCESS) {

@@ -1,5 +1,5 @@
-// Errors: how an entry point reports one (through the handler of the object it concerns), handlers, and
-// the codes that programs add.
+// Errors: how an entry point reports one (through the handler of the object it concerns), handlers,
+// and the codes that programs add.
 #pragma once
 
 #include <mpi.h>
@@ -21,14 +21,14 @@ struct ErrorHandler final : Object {
 /// Where an error happened: the entry point makes one and passes it down.
 struct Call {
   RankState& state;
-  const char* function;   // "MPI_Send"
-  Comm* comm = nullptr;   // Whose handler is called; null: that of MPI_COMM_SELF.
+  const char* function;  // "MPI_Send"
+  Comm* comm = nullptr;  // Whose handler is called; null: that of MPI_COMM_SELF.
 
-  /// Reports the error and returns what the entry point returns: the class, when the handler returns.
-  /// The text is formatted as by printf and says what was wrong. Prints and ends the job when the
-  /// handler is fatal. May switch (the handler is the program's).
+  /// Reports the error and returns what the entry point returns: the class, when the handler
+  /// returns. The text is formatted as by printf and says what was wrong. Prints and ends the job
+  /// when the handler is fatal. May switch (the handler is the program's).
   [[gnu::cold, gnu::format(printf, 3, 4)]] int fail(int error_class, const char* format,
-                                                   ...) const noexcept;
+                                                    ...) const noexcept;
   /// The same for an error whose text is that of its class; MPI_SUCCESS passes through.
   int pass(int error_code) const noexcept {
     return error_code == MPI_SUCCESS ? MPI_SUCCESS : fail_plain(error_code);

@@ -7,9 +7,9 @@ namespace sterna::mpi {
 
 /// One added class or code. Guard: RankState::lock.
 struct AddedError {
-  int error_class = 0;     // Its own number: it is a class.
+  int error_class = 0;  // Its own number: it is a class.
   bool is_present = false;
-  char* text = nullptr;    // Null: an empty string.
+  char* text = nullptr;  // Null: an empty string.
 };
 
 struct ErrorTable {

@@ -19,8 +19,8 @@ struct Group final : Object {
   };
 
   std::uint32_t size = 0;
-  int rank = MPI_UNDEFINED;       // Of the owner of the object.
-  std::uint32_t first = 0;        // Without a table, member i is first + i.
+  int rank = MPI_UNDEFINED;          // Of the owner of the object.
+  std::uint32_t first = 0;           // Without a table, member i is first + i.
   std::uint32_t* members = nullptr;  // Ranks of the job, or null.
   Place* places = nullptr;           // The same, sorted by `world`.
 

@@ -9,7 +9,8 @@ namespace {
 // Members of `a` that are (or are not) in `b`, then, if `extra`, those of it that are not in `a`.
 Group* filter(RankState& state, const Group& a, const Group& b, bool wanted,
               const Group* extra) noexcept {
-  auto* members = state.allocate_array<std::uint32_t>(a.size + (extra != nullptr ? extra->size : 0));
+  auto* members =
+      state.allocate_array<std::uint32_t>(a.size + (extra != nullptr ? extra->size : 0));
   if (members == nullptr) {
     return nullptr;
   }

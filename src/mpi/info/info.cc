@@ -21,7 +21,9 @@ InfoPair* create_pair(RankState& state, const char* key, const char* value) noex
 
 }  // namespace
 
-Info* create_info(RankState& state) noexcept { return state.create<Info>(); }
+Info* create_info(RankState& state) noexcept {
+  return state.create<Info>();
+}
 
 bool set_info(RankState& state, Info& info, const char* key, const char* value) noexcept {
   InfoPair* pair = create_pair(state, key, value);

@@ -9,7 +9,7 @@ namespace sterna::mpi {
 
 struct InfoPair {
   InfoPair* next;
-  char* key;    // Both in one block with the pair.
+  char* key;  // Both in one block with the pair.
   char* value;
 };
 

@@ -126,8 +126,7 @@ int send_buffered(const Call& call, const Side& side) noexcept {
   (void)pack(typed, 0, {data, bytes});
   runtime::RankContext& context = *state.context;
   context.transport->send(*context.endpoint, message->send,
-                          target_of(*call.comm, side.peer, side.tag),
-                          net::Buffer::of(data, bytes));
+                          target_of(*call.comm, side.peer, side.tag), net::Buffer::of(data, bytes));
   return MPI_SUCCESS;
 }
 

@@ -20,7 +20,7 @@ struct BufferedMessage {
 
 /// One attached buffer. Guard: RankState::lock, but not during the transport's work.
 struct BufferPool {
-  void* base = nullptr;        // As the program gave it; MPI_BUFFER_AUTOMATIC: the heap is the buffer.
+  void* base = nullptr;  // As the program gave it; MPI_BUFFER_AUTOMATIC: the heap is the buffer.
   MPI_Count bytes = 0;
   BufferedMessage* first = nullptr;  // Ascending addresses: the gaps between them are free.
   bool is_automatic = false;

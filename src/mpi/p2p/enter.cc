@@ -65,8 +65,8 @@ int start_new(const Call& call, RequestType type, const Side& side, MessageMode 
 
 int create_persistent(const Call& call, RequestType type, const Side& side, MessageMode mode,
                       MPI_Request* handle) noexcept {
-  Request* request = create_message(
-      call, side.peer == MPI_PROC_NULL ? RequestType::finished : type, side, mode);
+  Request* request =
+      create_message(call, side.peer == MPI_PROC_NULL ? RequestType::finished : type, side, mode);
   if (request == nullptr) {
     return call.fail_plain(MPI_ERR_NO_MEM);
   }
@@ -306,9 +306,8 @@ int enter_exchange_replace(const char* function, const Side& side, int source, i
     (void)pack(typed, 0, {copy, typed.bytes()});
     outgoing = {copy, static_cast<MPI_Count>(typed.bytes()), MPI_BYTE, side.peer, side.tag};
   }
-  const int error = enter_exchange(function, outgoing,
-                                   {side.buffer, side.count, side.datatype, source, tag}, comm,
-                                   status);
+  const int error = enter_exchange(
+      function, outgoing, {side.buffer, side.count, side.datatype, source, tag}, comm, status);
   runtime::RuntimeScope scope;
   state->deallocate(copy);
   return error;

@@ -148,8 +148,8 @@ int start_message(RankState& state, Request& request) noexcept {
       return MPI_ERR_NO_MEM;
     }
     request.send.done.reset();
-    context.transport->send(*context.endpoint, request.send, target_of(*request.comm, a.peer, a.tag),
-                            bytes.buffer(),
+    context.transport->send(*context.endpoint, request.send,
+                            target_of(*request.comm, a.peer, a.tag), bytes.buffer(),
                             a.mode == MessageMode::synchronous ? net::SendMode::synchronous
                             : a.mode == MessageMode::ready     ? net::SendMode::ready
                                                                : net::SendMode::standard);

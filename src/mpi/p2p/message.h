@@ -39,8 +39,8 @@ int check_pattern(const Call& call, int source, int tag) noexcept;
           comm.context_for(ContextUse::messages), tag};
 }
 
-/// Bytes to send or room to receive, for the time of one message: the program's memory where that is
-/// one run, else a block of the heap.
+/// Bytes to send or room to receive, for the time of one message: the program's memory where that
+/// is one run, else a block of the heap.
 class Bytes {
  public:
   explicit Bytes(RankState& state) noexcept : state_{state} {}
@@ -68,8 +68,8 @@ class Bytes {
   Side side_{};
 };
 
-/// Starts the operation of a request of type send or receive, whose `arguments` are set. Also again,
-/// for persistent ones. Result: an error class.
+/// Starts the operation of a request of type send or receive, whose `arguments` are set. Also
+/// again, for persistent ones. Result: an error class.
 int start_message(RankState& state, Request& request) noexcept;
 
 /// A buffered send: copies, and leaves the rest to itself. Result: an error class.

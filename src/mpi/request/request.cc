@@ -67,7 +67,8 @@ void settle_pair(RankState& state, Request& request) noexcept {
     if (request.parts[i] != nullptr) {
       MPI_Request handle = handle_of(request.parts[i]);
       request.parts[i] = nullptr;
-      const int error = finish_request(state, &handle, i == 1 ? &request.status : MPI_STATUS_IGNORE);
+      const int error =
+          finish_request(state, &handle, i == 1 ? &request.status : MPI_STATUS_IGNORE);
       request.error = request.error == MPI_SUCCESS ? error : request.error;
     }
   }

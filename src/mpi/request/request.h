@@ -50,8 +50,8 @@ struct Request final : Object {
 
   RequestType type = RequestType::finished;
   bool is_persistent = false;
-  bool is_active = false;      // Started and not completed: a wait or test has not returned it.
-  bool is_freed = false;       // MPI_Request_free: ends itself when done.
+  bool is_active = false;  // Started and not completed: a wait or test has not returned it.
+  bool is_freed = false;   // MPI_Request_free: ends itself when done.
   bool is_cancelled = false;
   bool is_settled = false;     // A pair: its parts have been looked at.
   Comm* comm = nullptr;        // One reference; null: none.
@@ -65,8 +65,8 @@ struct Request final : Object {
   Schedule* schedule = nullptr;  // Owned.
   Generalized generalized;
   Request* parts[2] = {nullptr, nullptr};  // Of a pair: send, receive; null: MPI_PROC_NULL. Owned.
-  MPI_Status status{};           // Types finished, generalized and schedule.
-  int error = MPI_SUCCESS;       // Of the operation, with `status`.
+  MPI_Status status{};                     // Types finished, generalized and schedule.
+  int error = MPI_SUCCESS;                 // Of the operation, with `status`.
 };
 
 /// From the free list, or new; null: no memory. `comm` may be null, else gets a reference.
@@ -91,8 +91,9 @@ void destroy_request(RankState& state, Request* request) noexcept;
 [[nodiscard]] progress::Completion* completion_of(Request& request) noexcept;
 /// Blocks until is_done. Switches; may move the rank.
 void wait_for(RankState& state, Request& request) noexcept;
-/// After is_done: unpacks, fills the status (may be MPI_STATUS_IGNORE), returns the error class of the
-/// operation, makes the request inactive or destroys it and sets the handle to MPI_REQUEST_NULL.
+/// After is_done: unpacks, fills the status (may be MPI_STATUS_IGNORE), returns the error class of
+/// the operation, makes the request inactive or destroys it and sets the handle to
+/// MPI_REQUEST_NULL.
 int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status) noexcept;
 /// The status of a request that is done, without an effect on it.
 int read_status(RankState& state, Request& request, MPI_Status* status) noexcept;
@@ -108,6 +109,5 @@ void test_in_vain(RankState& state) noexcept;
 void abandon_request(RankState& state, Request& request) noexcept;
 /// Waits for what MPI_Request_free left under way. Switches.
 void drain_orphans(RankState& state) noexcept;
-
 
 }  // namespace sterna::mpi

@@ -32,9 +32,9 @@ struct Watched {
   }
 };
 
-// Watches the schedules' own messages: who sees one end can advance its schedule. A completion has one
-// waiter, so with several threads only the holder of `is_advancing` watches them; the others, and
-// those whose schedule came after it looked, look again after a while.
+// Watches the schedules' own messages: who sees one end can advance its schedule. A completion has
+// one waiter, so with several threads only the holder of `is_advancing` watches them; the others,
+// and those whose schedule came after it looked, look again after a while.
 class ScheduleWatch {
  public:
   ScheduleWatch(RankState& state, Watched& watched) noexcept : state_{state} {

@@ -55,7 +55,7 @@ Topology* copy_topology(RankState& state, const Comm& comm) noexcept {
   }
   const int edge_count = from.node_count > 0 ? from.ends[from.node_count - 1] : 0;
   const struct {
-    int* Topology::*list;
+    int* Topology::* list;
     int count;
   } lists[] = {{&Topology::dimensions, from.dimension_count},
                {&Topology::periods, from.dimension_count},
@@ -105,7 +105,9 @@ int rank_of(const Topology& t, const int* coordinates) noexcept {
 
 namespace {
 
-int graph_first(const Topology& t, int rank) noexcept { return rank == 0 ? 0 : t.ends[rank - 1]; }
+int graph_first(const Topology& t, int rank) noexcept {
+  return rank == 0 ? 0 : t.ends[rank - 1];
+}
 
 // Neighbour 2i is the one before in dimension i, 2i + 1 the one after.
 int cartesian_neighbour(const Topology& t, int index) noexcept {

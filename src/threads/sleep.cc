@@ -165,7 +165,7 @@ bool Worker::find_work(Search& search) noexcept {
       hook != nullptr && hook->poll(SchedulingPoint::idle) != 0) {
     search.begin_cycles = cycles();  // Where something comes, more may come.
   }
-  return !queue.empty() || !inbox.looks_empty() || try_steal(search, false);
+  return queue.count() != 0 || !inbox.looks_empty() || try_steal(search, false);
 }
 
 bool Worker::has_reason_to_stay(Search& search) noexcept {

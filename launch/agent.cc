@@ -2,12 +2,12 @@
 // another one. Started by ssh, spoken to through its standard input and output; when these end, all
 // that it has started ends.
 #include <csignal>
+#include <optional>
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-
-#include <optional>
 
 #include "base/clock.h"
 #include "base/wire.h"
@@ -117,8 +117,7 @@ class Agent final : private CrewEvents, private SignalHandler, private Descripto
     }
   }
 
-  void on_frame(std::uint32_t node, FrameHeader header,
-                std::span<const std::byte> body) override {
+  void on_frame(std::uint32_t node, FrameHeader header, std::span<const std::byte> body) override {
     Frame frame;
     wire::Writer writer{frame, runtime::kFrameHeaderBytes + runtime::kFrameBodyBytesMax};
     writer.u32(header.body_bytes);

@@ -11,8 +11,8 @@ namespace {
 constexpr std::size_t kRelayHeadBytes = 5;
 
 Error malformed(std::string_view what) {
-  return {Errc::malformed, "the message '" + std::string{what} +
-                               "' between launcher and agent breaks its format"};
+  return {Errc::malformed,
+          "the message '" + std::string{what} + "' between launcher and agent breaks its format"};
 }
 
 void write_words(wire::Writer& writer, const std::vector<std::string>& words) {
@@ -56,8 +56,7 @@ Result<Relay> decode_relay(std::span<const std::byte> body) {
   Relay relay;
   relay.node = reader.u32();
   if (!reader.ok() || kind < static_cast<std::uint8_t>(RelayKind::order) ||
-      kind > static_cast<std::uint8_t>(RelayKind::failed) ||
-      relay.node >= runtime::kNodeCountMax) {
+      kind > static_cast<std::uint8_t>(RelayKind::failed) || relay.node >= runtime::kNodeCountMax) {
     return malformed("relay");
   }
   relay.kind = static_cast<RelayKind>(kind);

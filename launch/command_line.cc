@@ -12,7 +12,9 @@
 namespace sterna::launch {
 namespace {
 
-Error wrong(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
+Error wrong(std::string text) {
+  return {Errc::invalid_argument, std::move(text)};
+}
 
 constexpr Tunable kSeconds{.name = "timeout", .kind = TunableKind::time, .fallback = "0"};
 
@@ -55,8 +57,7 @@ Result<> take_node_count(RunOptions& options) {
   return Done{};
 }
 
-Result<> add_environment(Application& application, std::string_view option,
-                         std::string_view text) {
+Result<> add_environment(Application& application, std::string_view option, std::string_view text) {
   std::string name{text.substr(0, text.find('='))};
   if (name.empty()) {
     return wrong(std::string{option} + " '" + std::string{text} +

@@ -1,9 +1,9 @@
 // Signals and times as a reader wants them.
 #include "launch/describe.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
+
+#include <fmt/format.h>
 
 namespace sterna::launch {
 

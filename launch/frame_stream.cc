@@ -21,8 +21,7 @@ FrameReader::State FrameReader::read_from(int fd) {
   used_ = 0;
   const std::size_t old_bytes = bytes_.size();
   bytes_.resize(old_bytes + kReadBytes);
-  const long count =
-      system_call([&] { return ::read(fd, bytes_.data() + old_bytes, kReadBytes); });
+  const long count = system_call([&] { return ::read(fd, bytes_.data() + old_bytes, kReadBytes); });
   bytes_.resize(old_bytes + static_cast<std::size_t>(count > 0 ? count : 0));
   if (count == -EAGAIN) {
     return State::open;

@@ -1,11 +1,11 @@
 // Reading standard input only as fast as rank 0 takes it, and only while we are in the foreground.
 #include "launch/input_relay.h"
 
+#include <array>
 #include <csignal>
+
 #include <poll.h>
 #include <unistd.h>
-
-#include <array>
 
 namespace sterna::launch {
 namespace {
@@ -14,7 +14,9 @@ constexpr std::size_t kWaitingBytesMax = std::size_t{1} << 20;
 
 }  // namespace
 
-bool input_is_terminal() noexcept { return ::isatty(0) != 0; }
+bool input_is_terminal() noexcept {
+  return ::isatty(0) != 0;
+}
 
 InputRelay::InputRelay(Loop& loop, Job& job) : loop_{loop}, job_{job} {
   // Started in the background of a shell: a read from the terminal would stop us.
@@ -24,7 +26,9 @@ InputRelay::InputRelay(Loop& loop, Job& job) : loop_{loop}, job_{job} {
   }
 }
 
-InputRelay::~InputRelay() { loop_.unwatch(0); }
+InputRelay::~InputRelay() {
+  loop_.unwatch(0);
+}
 
 void InputRelay::step() {
   if (!is_open_ || job_.input_bytes_waiting() > kWaitingBytesMax) {

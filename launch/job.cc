@@ -1,10 +1,10 @@
 // What happens to a job: frames, ends of processes, signals, and how the verdict falls.
 #include "launch/job.h"
 
-#include <fmt/format.h>
-
 #include <csignal>
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "base/clock.h"
 #include "launch/describe.h"
@@ -14,9 +14,9 @@ namespace sterna::launch {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr std::uint64_t kGraceNs = kSecond;           // From SIGTERM to SIGKILL.
-constexpr std::uint64_t kGiveUpNs = 4 * kSecond;      // From SIGTERM: leave, whatever is left.
-constexpr std::uint64_t kOutputGraceNs = kSecond;     // For pipes that somebody else holds open.
+constexpr std::uint64_t kGraceNs = kSecond;        // From SIGTERM to SIGKILL.
+constexpr std::uint64_t kGiveUpNs = 4 * kSecond;   // From SIGTERM: leave, whatever is left.
+constexpr std::uint64_t kOutputGraceNs = kSecond;  // For pipes that somebody else holds open.
 constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 constexpr int kTimeoutExitCode = 124;  // As timeout(1).
 
@@ -37,7 +37,9 @@ Job::Job(Loop& loop, LineOutput& output, JobPlan plan)
   loop_.on_signals(*this);
 }
 
-void Job::add_crew(std::unique_ptr<Crew> crew) { crews_.push_back(std::move(crew)); }
+void Job::add_crew(std::unique_ptr<Crew> crew) {
+  crews_.push_back(std::move(crew));
+}
 
 Result<> Job::start() {
   start_ns_ = now_ns();
@@ -86,8 +88,8 @@ bool Job::is_over() const {
     is_quiet = is_quiet && crew->is_over();
   }
   // Somebody else holds a pipe open, or nobody reads the output of a job that has failed.
-  return is_quiet || ((has_failed_ || !output_.is_full()) &&
-                      now_ns() > ending_since_ns_ + kOutputGraceNs);
+  return is_quiet ||
+         ((has_failed_ || !output_.is_full()) && now_ns() > ending_since_ns_ + kOutputGraceNs);
 }
 
 std::uint64_t Job::next_deadline_ns(bool is_busy) const {
@@ -132,9 +134,9 @@ void Job::warn(const std::string& text) {
 
 void Job::on_signal(int signal) {
   ++signals_;
-  fail(128 + signal, signal == SIGINT ? "interrupted; the job ends"
-                                      : fmt::format("received {}; the job ends",
-                                                    signal_text(signal)));
+  fail(128 + signal, signal == SIGINT
+                         ? "interrupted; the job ends"
+                         : fmt::format("received {}; the job ends", signal_text(signal)));
   if (signals_ > 1) {
     is_killed_ = true;
     for (const std::unique_ptr<Crew>& crew : crews_) {
@@ -265,8 +267,7 @@ void Job::judge_node_end(std::uint32_t node) {
          fmt::format("the process of {} {}; {} {} on it", where(node), how,
                      hosted_count == 1 ? "rank" : "ranks", hosted));
   } else if (exit_code != 0 && !is_ending_) {
-    warn(fmt::format("the process of {} {}; no rank was on it, the job goes on", where(node),
-                     how));
+    warn(fmt::format("the process of {} {}; no rank was on it, the job goes on", where(node), how));
   }
 }
 

@@ -40,7 +40,7 @@ struct NodeRecord {
   std::optional<std::vector<std::byte>> blob;  // Of the exchange under way.
   std::optional<runtime::NodeStatus> status;   // The last one told.
   std::uint64_t status_at_ns = 0;
-  std::string crash;                           // A sentence; empty: none.
+  std::string crash;  // A sentence; empty: none.
   std::uint32_t crashed_rank = runtime::kNoRank;
   ProcessEnd end;
 };
@@ -71,8 +71,7 @@ class Job final : public CrewEvents, public SignalHandler {
   void give_input(std::span<const std::byte> bytes);
   [[nodiscard]] std::size_t input_bytes_waiting() const;
 
-  void on_frame(std::uint32_t node, FrameHeader header,
-                std::span<const std::byte> body) override;
+  void on_frame(std::uint32_t node, FrameHeader header, std::span<const std::byte> body) override;
   void on_output(std::uint32_t node, OutputStream stream,
                  std::span<const std::byte> bytes) override;
   void on_started(std::uint32_t node, std::uint32_t pid) override;
@@ -82,9 +81,7 @@ class Job final : public CrewEvents, public SignalHandler {
   void on_signal(int signal) override;
 
  private:
-  [[nodiscard]] bool in_nodes() const noexcept {
-    return plan_.job.mode == runtime::JobMode::node;
-  }
+  [[nodiscard]] bool in_nodes() const noexcept { return plan_.job.mode == runtime::JobMode::node; }
   bool handle_frame(std::uint32_t node, FrameHeader header, std::span<const std::byte> body);
   bool take_hello(std::uint32_t node, std::span<const std::byte> body);
   bool take_blob(std::uint32_t node, std::span<const std::byte> body);
@@ -110,15 +107,15 @@ class Job final : public CrewEvents, public SignalHandler {
   std::vector<RankRecord> ranks_;
   std::size_t ended_nodes_ = 0;
   std::size_t ended_ranks_ = 0;
-  std::size_t members_ = 0;   // Nodes that have said hello.
-  std::size_t blobs_ = 0;     // Of the exchange under way.
+  std::size_t members_ = 0;  // Nodes that have said hello.
+  std::size_t blobs_ = 0;    // Of the exchange under way.
   std::uint64_t start_ns_ = 0;
-  bool is_ending_ = false;    // Everything is being ended.
-  bool has_failed_ = false;   // fail() was called.
-  int exit_code_ = 0;         // Of the first failure.
+  bool is_ending_ = false;   // Everything is being ended.
+  bool has_failed_ = false;  // fail() was called.
+  int exit_code_ = 0;        // Of the first failure.
   std::uint64_t ending_since_ns_ = 0;
-  bool is_killed_ = false;    // SIGKILL was sent.
-  std::uint32_t signals_ = 0; // Ctrl-C and the like, so far.
+  bool is_killed_ = false;     // SIGKILL was sent.
+  std::uint32_t signals_ = 0;  // Ctrl-C and the like, so far.
 };
 
 }  // namespace sterna::launch

@@ -98,8 +98,7 @@ void Job::complete_exchange() {
   broadcast(runtime::encode_blobs(blobs), runtime::kNoRank);
 }
 
-bool Job::take_rank_event(std::uint32_t node, FrameHeader header,
-                          std::span<const std::byte> body) {
+bool Job::take_rank_event(std::uint32_t node, FrameHeader header, std::span<const std::byte> body) {
   const auto is_rank = [&](std::uint32_t rank) { return rank < ranks_.size(); };
   switch (header.kind) {
     case FrameKind::ended: {
@@ -155,13 +154,12 @@ bool Job::take_crash(std::uint32_t node, std::span<const std::byte> body) {
   const runtime::RankCrash& crash = decoded.value();
   const bool has_rank = crash.rank < ranks_.size();
   nodes_[node].crashed_rank = has_rank ? crash.rank : runtime::kNoRank;
-  nodes_[node].crash = fmt::format(
-      "{} crashed: {} at address {:#x}, instruction {:#x}{}{}{}{}",
-      has_rank ? fmt::format("rank {} ({})", crash.rank, where(node))
-               : fmt::format("the process of {}", where(node)),
-      signal_text(crash.signal), crash.address, crash.instruction,
-      crash.thread.empty() ? "" : ", thread ", crash.thread, crash.text.empty() ? "" : "; ",
-      crash.text);
+  nodes_[node].crash = fmt::format("{} crashed: {} at address {:#x}, instruction {:#x}{}{}{}{}",
+                                   has_rank ? fmt::format("rank {} ({})", crash.rank, where(node))
+                                            : fmt::format("the process of {}", where(node)),
+                                   signal_text(crash.signal), crash.address, crash.instruction,
+                                   crash.thread.empty() ? "" : ", thread ", crash.thread,
+                                   crash.text.empty() ? "" : "; ", crash.text);
   // The process is about to end; if its end does not come, the job ends all the same.
   fail(128 + (crash.signal & 0x7f), nodes_[node].crash);
   return true;

@@ -1,21 +1,23 @@
 // Lines of ranks: gathering, tags, and writes that do not block.
 #include "launch/line_output.h"
 
+#include <algorithm>
+
 #include <poll.h>
 #include <unistd.h>
-
-#include <algorithm>
 
 namespace sterna::launch {
 namespace {
 
 constexpr std::size_t kQueueBytesMax = std::size_t{1} << 20;
 constexpr std::size_t kLineBytesMax = std::size_t{64} << 10;  // A longer line is cut here.
-// poll(2) promises that a pipe which is ready takes this much (PIPE_BUF). Our descriptors are shared
-// with others (a terminal, a script), so they must not be made non-blocking.
+// poll(2) promises that a pipe which is ready takes this much (PIPE_BUF). Our descriptors are
+// shared with others (a terminal, a script), so they must not be made non-blocking.
 constexpr std::size_t kWriteBytes = 4096;
 
-std::size_t index_of(OutputStream stream) { return stream == OutputStream::error ? 1 : 0; }
+std::size_t index_of(OutputStream stream) {
+  return stream == OutputStream::error ? 1 : 0;
+}
 
 std::uint64_t key_of(std::uint32_t source, std::size_t index, bool is_rank = true) {
   return (std::uint64_t{source} << 2) | (index << 1) | (is_rank ? 1 : 0);
@@ -78,7 +80,9 @@ void LineOutput::finish() {
   unfinished_.clear();
 }
 
-void LineOutput::add_message(std::string_view line) { push(1, std::string{line} + "\n"); }
+void LineOutput::add_message(std::string_view line) {
+  push(1, std::string{line} + "\n");
+}
 
 void LineOutput::push(std::size_t index, std::string text) {
   Sink& sink = sinks_[index];
@@ -129,9 +133,8 @@ void LineOutput::write_some(std::size_t index) {
   }
   const std::string& front = sink.queue.front();
   const std::size_t bytes = std::min(front.size() - sink.front_used, kWriteBytes);
-  const long count = system_call([&] {
-    return ::write(options_.fds[index], front.data() + sink.front_used, bytes);
-  });
+  const long count = system_call(
+      [&] { return ::write(options_.fds[index], front.data() + sink.front_used, bytes); });
   if (count == -EAGAIN) {
     return;  // Somebody else made it non-blocking.
   }

@@ -21,7 +21,7 @@ using runtime::OutputStream;
 class LineOutput final : public DescriptorHandler {
  public:
   struct Options {
-    bool tag_lines = false;   // [rank] before each line.
+    bool tag_lines = false;     // [rank] before each line.
     bool pass_through = false;  // One rank only: its bytes go on as they come.
     std::array<int, 2> fds = {1, 2};
   };

@@ -1,17 +1,17 @@
 // Starting and following the processes of a job on this machine.
 #include "launch/local_crew.h"
 
+#include <algorithm>
+#include <array>
 #include <csignal>
+#include <utility>
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <utility>
 
 namespace sterna::launch {
 namespace {
@@ -40,15 +40,17 @@ LocalCrew::LocalCrew(Loop& loop, CrewEvents& events, CrewOrder order, Options op
   }
 }
 
-LocalCrew::~LocalCrew() { close(); }
+LocalCrew::~LocalCrew() {
+  close();
+}
 
 Result<> LocalCrew::share_memory() {
   segments_ = FileDescriptor{::memfd_create("sterna-segments", MFD_CLOEXEC)};
   const std::uint64_t bytes = segment_bytes_ * processes_.size();
   if (!segments_.is_open() || ::ftruncate(segments_.get(), static_cast<off_t>(bytes)) != 0) {
-    return system_error("launcher: cannot make shared memory of " + std::to_string(bytes) +
-                            " bytes",
-                        last_error_number());
+    return system_error(
+        "launcher: cannot make shared memory of " + std::to_string(bytes) + " bytes",
+        last_error_number());
   }
   share_.segment_fd = segments_.get();
   share_.segment_bytes = segment_bytes_;
@@ -93,8 +95,7 @@ Result<> LocalCrew::start() {
 Result<> LocalCrew::start_process(Process& process) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return system_error("launcher: cannot make a socket (raise 'ulimit -n')",
-                        last_error_number());
+    return system_error("launcher: cannot make a socket (raise 'ulimit -n')", last_error_number());
   }
   FileDescriptor control{ends[0]};
   FileDescriptor theirs{ends[1]};
@@ -206,12 +207,13 @@ void LocalCrew::read_control(Process& process) {
   }
 }
 
-void LocalCrew::greet(Process& process) { send(process.order.node, runtime::encode(share_)); }
+void LocalCrew::greet(Process& process) {
+  send(process.order.node, runtime::encode(share_));
+}
 
 bool LocalCrew::read_output(Process& process, FileDescriptor& from, OutputStream stream) {
   std::array<std::byte, kOutputReadBytes> bytes;
-  const long count =
-      system_call([&] { return ::read(from.get(), bytes.data(), bytes.size()); });
+  const long count = system_call([&] { return ::read(from.get(), bytes.data(), bytes.size()); });
   if (count > 0) {
     events_.on_output(process.order.node, stream,
                       std::span{bytes}.first(static_cast<std::size_t>(count)));

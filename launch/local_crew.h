@@ -25,9 +25,7 @@ class LocalCrew final : public Crew, private DescriptorHandler, private ChildHan
   void send(std::uint32_t node, const Frame& frame) override;
   void signal(int number) override;
   void give_input(std::span<const std::byte> bytes) override;
-  [[nodiscard]] std::size_t input_bytes_waiting() const noexcept override {
-    return input_.bytes();
-  }
+  [[nodiscard]] std::size_t input_bytes_waiting() const noexcept override { return input_.bytes(); }
   void let_output_flow(bool flows) override;
   [[nodiscard]] bool is_over() const noexcept override;
   void close() override;

@@ -1,13 +1,13 @@
 // The event loop over poll(2), signalfd(2) and wait4(2).
 #include "launch/loop.h"
 
+#include <algorithm>
 #include <csignal>
+
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
 
 #include "base/clock.h"
 
@@ -54,9 +54,13 @@ void Loop::watch(int fd, short events, DescriptorHandler& handler) {
   watches_[fd] = {events, &handler};
 }
 
-void Loop::unwatch(int fd) { watches_.erase(fd); }
+void Loop::unwatch(int fd) {
+  watches_.erase(fd);
+}
 
-void Loop::watch_child(pid_t pid, ChildHandler& handler) { children_[pid] = &handler; }
+void Loop::watch_child(pid_t pid, ChildHandler& handler) {
+  children_[pid] = &handler;
+}
 
 void Loop::run_once(std::uint64_t deadline_ns) {
   poll_set_.clear();
@@ -69,7 +73,8 @@ void Loop::run_once(std::uint64_t deadline_ns) {
   const std::uint64_t now = now_ns();
   int wait_ms = 0;
   if (deadline_ns > now) {
-    wait_ms = static_cast<int>(std::min<std::uint64_t>((deadline_ns - now) / 1'000'000 + 1, 60'000));
+    wait_ms =
+        static_cast<int>(std::min<std::uint64_t>((deadline_ns - now) / 1'000'000 + 1, 60'000));
   }
   if (::poll(poll_set_.data(), poll_set_.size(), wait_ms) <= 0) {
     return;
@@ -92,8 +97,7 @@ void Loop::read_signals() {
   bool has_child_ended = false;
   for (;;) {
     signalfd_siginfo info;
-    const long count =
-        system_call([&] { return ::read(signal_fd_.get(), &info, sizeof info); });
+    const long count = system_call([&] { return ::read(signal_fd_.get(), &info, sizeof info); });
     if (count != static_cast<long>(sizeof info)) {
       break;
     }

@@ -1,15 +1,15 @@
 // The event loop of the launcher and its agents: descriptors, signals, ends of child processes.
 //
-// One thread, poll(2): some hundreds of descriptors, no wake-up is lost, and regular files (standard
-// output sent to a file) are always ready, which epoll refuses.
+// One thread, poll(2): some hundreds of descriptors, no wake-up is lost, and regular files
+// (standard output sent to a file) are always ready, which epoll refuses.
 #pragma once
-
-#include <poll.h>
-#include <sys/types.h>
 
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
+
+#include <poll.h>
+#include <sys/types.h>
 
 #include "base/result.h"
 #include "base/syscall.h"

@@ -1,5 +1,7 @@
-// The command line of mpiexec and mpirun: the options users of other MPIs know, with one dash or two.
+// The command line of mpiexec and mpirun: the options users of other MPIs know, with one dash or
+// two.
 #include <cstdlib>
+
 #include <fmt/format.h>
 
 #include "launch/command_line.h"
@@ -9,9 +11,28 @@ namespace sterna::launch {
 namespace {
 
 enum class Meaning : std::uint8_t {
-  count, environment, environment_pair, environment_list, ignored, ignored_value, directory,
-  hosts, host_file, per_host, tag, timeout, verbose, nodes, balance, drivers, setting, launcher,
-  report, report_file, help, version,
+  count,
+  environment,
+  environment_pair,
+  environment_list,
+  ignored,
+  ignored_value,
+  directory,
+  hosts,
+  host_file,
+  per_host,
+  tag,
+  timeout,
+  verbose,
+  nodes,
+  balance,
+  drivers,
+  setting,
+  launcher,
+  report,
+  report_file,
+  help,
+  version,
 };
 
 struct Option {
@@ -80,9 +101,10 @@ const Option* find_option(std::string_view word) {
 }
 
 void print_help(const std::string& name) {
-  fmt::print("Usage: {0} [OPTIONS] PROGRAM [ARGUMENTS...] [: [OPTIONS] PROGRAM [ARGUMENTS...]]...\n\n"
-             "Runs an MPI program, one process a rank. Options may have one dash or two:\n\n",
-             name);
+  fmt::print(
+      "Usage: {0} [OPTIONS] PROGRAM [ARGUMENTS...] [: [OPTIONS] PROGRAM [ARGUMENTS...]]...\n\n"
+      "Runs an MPI program, one process a rank. Options may have one dash or two:\n\n",
+      name);
   for (const Option& option : kOptions) {
     if (option.help != nullptr) {
       fmt::print("  {:<28} {}\n",
@@ -90,9 +112,10 @@ void print_help(const std::string& name) {
                  option.help);
     }
   }
-  fmt::print("\nExamples:\n  {0} -n 4 ./hello\n  {0} -n 1 ./master : -n 3 ./worker\n"
-             "  {0} -n 8 -host a,b ./app\nsterna run --help says more.\n",
-             name);
+  fmt::print(
+      "\nExamples:\n  {0} -n 4 ./hello\n  {0} -n 1 ./master : -n 3 ./worker\n"
+      "  {0} -n 8 -host a,b ./app\nsterna run --help says more.\n",
+      name);
 }
 
 /// Reads the words one after the other. Options before the first program hold for all of them.
@@ -115,8 +138,7 @@ class Parser {
   Result<> take(const Option& option, const std::string& word);
   Result<> take_number(const Option& option, const std::string& word, const std::string& text);
   Result<> take_hosts(const Option& option, const std::string& word, const std::string& text);
-  Result<> take_environment(const Option& option, const std::string& word,
-                            const std::string& text);
+  Result<> take_environment(const Option& option, const std::string& word, const std::string& text);
   Result<> finish_application();
 
   std::span<char* const> words_;
@@ -233,8 +255,8 @@ Result<> Parser::take(const Option& option, const std::string& word) {
   std::string text;
   if (option.value != nullptr) {
     const std::size_t equals = word.find('=');
-    Result<std::string> given = equals != std::string::npos ? Result{word.substr(equals + 1)}
-                                                            : value(word);
+    Result<std::string> given =
+        equals != std::string::npos ? Result{word.substr(equals + 1)} : value(word);
     if (!given) {
       return given.error();
     }
@@ -266,16 +288,33 @@ Result<> Parser::take(const Option& option, const std::string& word) {
       options_.timeout_ns = time.value();
       return Done{};
     }
-    case Meaning::directory: application_.directory = text; break;
-    case Meaning::launcher: options_.ssh = text; break;
-    case Meaning::report_file: options_.report_file = text; break;
-    case Meaning::tag: options_.tag_output = true; break;
-    case Meaning::verbose: options_.verbose = true; break;
-    case Meaning::report: options_.report = true; break;
-    case Meaning::help: wants_help_ = true; break;
-    case Meaning::version: wants_version_ = true; break;
+    case Meaning::directory:
+      application_.directory = text;
+      break;
+    case Meaning::launcher:
+      options_.ssh = text;
+      break;
+    case Meaning::report_file:
+      options_.report_file = text;
+      break;
+    case Meaning::tag:
+      options_.tag_output = true;
+      break;
+    case Meaning::verbose:
+      options_.verbose = true;
+      break;
+    case Meaning::report:
+      options_.report = true;
+      break;
+    case Meaning::help:
+      wants_help_ = true;
+      break;
+    case Meaning::version:
+      wants_version_ = true;
+      break;
     case Meaning::ignored:
-    case Meaning::ignored_value: break;
+    case Meaning::ignored_value:
+      break;
   }
   return Done{};
 }

@@ -1,13 +1,13 @@
 // From options to orders: counts, placement of ranks on nodes and of nodes on hosts, environments.
 #include "launch/plan.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
+
 #include <sodium.h>
+#include <unistd.h>
 
 #include "launch/spawn.h"
 #include "net/drivers/shm/segment.h"
@@ -15,18 +15,24 @@
 namespace sterna::launch {
 namespace {
 
-Error wrong(std::string text) { return {Errc::invalid_argument, std::move(text)}; }
+Error wrong(std::string text) {
+  return {Errc::invalid_argument, std::move(text)};
+}
 
 /// A variable that is the host's, or ours, is not given to other hosts.
 bool is_private(std::string_view variable, bool is_local) {
   const std::string_view name = variable.substr(0, variable.find('='));
   constexpr std::array kNever = {std::string_view{runtime::kControlVariable},
                                  std::string_view{"STERNA_NODES"}};
-  constexpr std::array kLocal = {
-      std::string_view{"HOSTNAME"}, std::string_view{"DISPLAY"},  std::string_view{"TMPDIR"},
-      std::string_view{"XDG_RUNTIME_DIR"}, std::string_view{"DBUS_SESSION_BUS_ADDRESS"},
-      std::string_view{"SSH_CLIENT"}, std::string_view{"SSH_CONNECTION"},
-      std::string_view{"SSH_TTY"}, std::string_view{"SSH_AUTH_SOCK"}};
+  constexpr std::array kLocal = {std::string_view{"HOSTNAME"},
+                                 std::string_view{"DISPLAY"},
+                                 std::string_view{"TMPDIR"},
+                                 std::string_view{"XDG_RUNTIME_DIR"},
+                                 std::string_view{"DBUS_SESSION_BUS_ADDRESS"},
+                                 std::string_view{"SSH_CLIENT"},
+                                 std::string_view{"SSH_CONNECTION"},
+                                 std::string_view{"SSH_TTY"},
+                                 std::string_view{"SSH_AUTH_SOCK"}};
   return std::find(kNever.begin(), kNever.end(), name) != kNever.end() ||
          (!is_local && std::find(kLocal.begin(), kLocal.end(), name) != kLocal.end());
 }
@@ -61,15 +67,14 @@ Result<> check_counts(const RunOptions& options, std::uint64_t rank_count) {
   }
   const std::uint64_t node_count = options.node_count == 0 ? rank_count : options.node_count;
   if (node_count > runtime::kNodeCountMax) {
-    return wrong((options.node_count == 0 ? "-n " : "--nodes ") + std::to_string(node_count) +
-                 ": a job has at most " + std::to_string(runtime::kNodeCountMax) +
-                 (options.node_count == 0 ? " processes; use --nodes to put many ranks in each"
-                                          : " nodes"));
+    return wrong(
+        (options.node_count == 0 ? "-n " : "--nodes ") + std::to_string(node_count) +
+        ": a job has at most " + std::to_string(runtime::kNodeCountMax) +
+        (options.node_count == 0 ? " processes; use --nodes to put many ranks in each" : " nodes"));
   }
   if (options.node_count > rank_count) {
     return wrong("--nodes " + std::to_string(options.node_count) + " with -n " +
-                 std::to_string(rank_count) +
-                 ": there must be at least as many ranks as nodes");
+                 std::to_string(rank_count) + ": there must be at least as many ranks as nodes");
   }
   if (options.node_count > 0 && options.applications.size() > 1) {
     return wrong("--nodes runs one program in all ranks; ':' needs one process a rank");
@@ -140,11 +145,10 @@ Result<std::string> program_of(const Application& application) {
   }
   std::string found = find_program(named, path_of(application));
   if (found.empty()) {
-    return Error{Errc::unreachable,
-                 program + ": no such program" +
-                     (program.find('/') == std::string::npos
-                          ? " in PATH; is './" + program + "' meant?"
-                          : " (no file, or not executable)")};
+    return Error{Errc::unreachable, program + ": no such program" +
+                                        (program.find('/') == std::string::npos
+                                             ? " in PATH; is './" + program + "' meant?"
+                                             : " (no file, or not executable)")};
   }
   return found;
 }
@@ -168,8 +172,8 @@ ProcessOrder order_of(const JobPlan& plan, std::uint32_t node, const Application
                       bool is_local) {
   ProcessOrder order;
   order.node = node;
-  order.directory = application.directory.empty() && !is_local ? working_folder()
-                                                               : application.directory;
+  order.directory =
+      application.directory.empty() && !is_local ? working_folder() : application.directory;
   order.environment = environment_of(application, is_local);
   order.arguments = plan.options.node_count > 0 ? std::vector<std::string>{node_program()}
                                                 : application.arguments;
@@ -204,8 +208,9 @@ Result<std::vector<HostEntry>> parse_hosts(std::string_view text) {
         line.replace(at, std::string_view{mark}.size(), ":");
       }
     }
-    line.erase(std::remove_if(line.begin(), line.end(), [](char c) { return std::isspace(c) != 0; }),
-               line.end());
+    line.erase(
+        std::remove_if(line.begin(), line.end(), [](char c) { return std::isspace(c) != 0; }),
+        line.end());
     while (!line.empty() && line.back() == ':') {
       line.pop_back();
     }
@@ -294,8 +299,8 @@ Result<JobPlan> make_plan(RunOptions options) {
     job.map.host_of_node.push_back(hosts[host].name);
     plan.crews[host].host = hosts[host].name;
     plan.crews[host].segment_bytes = net::shm::kSegmentBytes;
-    plan.crews[host].processes.push_back(order_of(plan, node, plan.options.applications[application],
-                                                  is_this_host(hosts[host].name)));
+    plan.crews[host].processes.push_back(order_of(
+        plan, node, plan.options.applications[application], is_this_host(hosts[host].name)));
   }
   std::erase_if(plan.crews, [](const CrewOrder& crew) { return crew.processes.empty(); });
   return plan;

@@ -16,7 +16,7 @@ namespace sterna::launch {
 /// One program of a job (mpiexec's a : b : c).
 struct Application {
   std::uint32_t rank_count = 1;
-  std::vector<std::string> arguments;  // With the program first.
+  std::vector<std::string> arguments;                            // With the program first.
   std::vector<std::pair<std::string, std::string>> environment;  // Added to what there is.
   std::string directory;
 };
@@ -33,9 +33,9 @@ struct RunOptions {
   std::vector<Application> applications;
   std::uint32_t node_count = 0;  // 0: process mode.
   RankMap map = RankMap::block;
-  std::vector<HostEntry> hosts;  // Empty: this machine.
-  std::uint32_t processes_per_host = 0;  // 0: shared out evenly.
-  std::string ssh = "ssh";       // Command, may have options.
+  std::vector<HostEntry> hosts;                               // Empty: this machine.
+  std::uint32_t processes_per_host = 0;                       // 0: shared out evenly.
+  std::string ssh = "ssh";                                    // Command, may have options.
   std::vector<std::pair<std::string, std::string>> settings;  // Tunables.
   bool tag_output = false;
   std::uint64_t timeout_ns = 0;  // 0: none.
@@ -51,8 +51,8 @@ struct JobPlan {
   std::vector<CrewOrder> crews;
 };
 
-/// Fails with invalid_argument when the counts cannot be meant, with unreachable when the program is
-/// not there.
+/// Fails with invalid_argument when the counts cannot be meant, with unreachable when the program
+/// is not there.
 [[nodiscard]] Result<JobPlan> make_plan(RunOptions options);
 
 /// Whether `host` names this machine.

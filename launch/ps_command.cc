@@ -1,18 +1,17 @@
 // `sterna ps` and `sterna move`: find the running jobs of this user, ask them, tell them.
-#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <optional>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <filesystem>
-#include <optional>
 
 #include "launch/command_line.h"
 #include "launch/report.h"
@@ -92,9 +91,10 @@ bool parse(CLI::App& app, const char* name, std::span<char* const> arguments, in
 int ps_command(std::span<char* const> arguments) {
   bool as_json = false;
   int exit_code = 0;
-  CLI::App app{"Lists the running jobs of this user: ranks, where they are, load, moves, and why a\n"
-               "rank could not move.",
-               "sterna ps"};
+  CLI::App app{
+      "Lists the running jobs of this user: ranks, where they are, load, moves, and why a\n"
+      "rank could not move.",
+      "sterna ps"};
   app.add_flag("--json", as_json, "As a JSON list, one object a job");
   if (!parse(app, "sterna ps", arguments, exit_code)) {
     return exit_code;
@@ -107,8 +107,7 @@ int ps_command(std::span<char* const> arguments) {
   nlohmann::json jobs = nlohmann::json::array();
   for (const std::string& path : job_sockets(folder.value())) {
     const std::optional<std::string> answer = ask(path, "status\n");
-    nlohmann::json job =
-        answer ? nlohmann::json::parse(*answer, nullptr, false) : nlohmann::json{};
+    nlohmann::json job = answer ? nlohmann::json::parse(*answer, nullptr, false) : nlohmann::json{};
     if (job.is_object()) {
       jobs.push_back(std::move(job));
     }
@@ -129,10 +128,11 @@ int move_command(std::span<char* const> arguments) {
   unsigned rank = 0;
   unsigned node = 0;
   int exit_code = 0;
-  CLI::App app{"Asks a running job (sterna run --nodes) to move a rank to another node. The rank goes\n"
-               "at its next MPI call; sterna ps shows where it is.\n\n"
-               "Example: sterna move 4242 3 1",
-               "sterna move"};
+  CLI::App app{
+      "Asks a running job (sterna run --nodes) to move a rank to another node. The rank goes\n"
+      "at its next MPI call; sterna ps shows where it is.\n\n"
+      "Example: sterna move 4242 3 1",
+      "sterna move"};
   app.add_option("JOB", job, "Number of the job, as sterna ps prints it")->required();
   app.add_option("RANK", rank, "Which rank")->required();
   app.add_option("NODE", node, "Where to")->required();
@@ -144,8 +144,8 @@ int move_command(std::span<char* const> arguments) {
     print_error("sterna move", folder.error().text);
     return 1;
   }
-  const std::optional<std::string> answer = ask(fmt::format("{}/job-{}", folder.value(), job),
-                                                fmt::format("move {} {}\n", rank, node));
+  const std::optional<std::string> answer =
+      ask(fmt::format("{}/job-{}", folder.value(), job), fmt::format("move {} {}\n", rank, node));
   if (!answer) {
     print_error("sterna move", fmt::format("no job {} is running; sterna ps lists them", job));
     return 1;

@@ -1,14 +1,14 @@
 // Talking to the agent of another machine.
 #include "launch/remote_crew.h"
 
+#include <array>
 #include <csignal>
+#include <sstream>
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
-
-#include <array>
-#include <sstream>
 
 #include "base/clock.h"
 #include "base/wire.h"
@@ -46,7 +46,9 @@ std::vector<std::string> command_for(const std::string& ssh, const std::string& 
 RemoteCrew::RemoteCrew(Loop& loop, CrewEvents& events, CrewOrder order, std::string ssh)
     : loop_{loop}, events_{events}, order_{std::move(order)}, ssh_{std::move(ssh)} {}
 
-RemoteCrew::~RemoteCrew() { close(); }
+RemoteCrew::~RemoteCrew() {
+  close();
+}
 
 Result<> RemoteCrew::start() {
   std::array<int, 2> in{};
@@ -162,8 +164,7 @@ bool RemoteCrew::handle(const Relay& relay) {
   wire::Reader reader{relay.bytes};
   switch (relay.kind) {
     case RelayKind::from_node: {
-      Result<FrameHeader> header =
-          runtime::decode_header(reader.raw(runtime::kFrameHeaderBytes));
+      Result<FrameHeader> header = runtime::decode_header(reader.raw(runtime::kFrameHeaderBytes));
       if (!header || header.value().body_bytes != reader.bytes_left()) {
         return false;
       }
@@ -222,10 +223,11 @@ void RemoteCrew::lose(const std::string& why) {
 void RemoteCrew::on_child_end(pid_t /*pid*/, const ProcessEnd& end) {
   pid_ = -1;
   if (!is_over_) {
-    lose(end.exit_code == 127
-             ? fmt::format("there is no {} (Sterna must be installed at the same place)", own_path())
-             : fmt::format("'{}' ended with code {}; does '{} {} true' work without a password?",
-                           ssh_, end.exit_code, ssh_, order_.host));
+    lose(
+        end.exit_code == 127
+            ? fmt::format("there is no {} (Sterna must be installed at the same place)", own_path())
+            : fmt::format("'{}' ended with code {}; does '{} {} true' work without a password?",
+                          ssh_, end.exit_code, ssh_, order_.host));
   }
 }
 

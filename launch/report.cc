@@ -1,11 +1,11 @@
 // A job as JSON and as tables.
 #include "launch/report.h"
 
+#include <fstream>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
-
-#include <fstream>
 
 #include "base/clock.h"
 #include "launch/describe.h"
@@ -15,7 +15,9 @@ namespace {
 
 using nlohmann::json;
 
-double seconds(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
+double seconds(std::uint64_t ns) {
+  return static_cast<double>(ns) / 1e9;
+}
 
 std::string state_of(const RankRecord& rank, const NodeRecord& node) {
   if (rank.is_ended) {
@@ -126,12 +128,11 @@ json describe_job(const Job& job) {
 }
 
 std::string job_table(const json& job) {
-  std::string text = fmt::format("job {}  {}  ({} mode, {}, {})\n", job.at("job").get<int>(),
-                                 job.at("command").get<std::string>(),
-                                 job.at("mode").get<std::string>(),
-                                 job.at("state").get<std::string>(),
-                                 time_text(static_cast<std::uint64_t>(
-                                     job.at("seconds").get<double>() * 1e9)));
+  std::string text =
+      fmt::format("job {}  {}  ({} mode, {}, {})\n", job.at("job").get<int>(),
+                  job.at("command").get<std::string>(), job.at("mode").get<std::string>(),
+                  job.at("state").get<std::string>(),
+                  time_text(static_cast<std::uint64_t>(job.at("seconds").get<double>() * 1e9)));
   text += fmt::format("  {:>5} {:<16} {:>8} {:>6} {:>10} {:>8} {:>8}\n", "node", "host", "process",
                       "ranks", "cpu", "arrived", "left");
   for (const json& node : job.at("nodes")) {

@@ -1,8 +1,9 @@
 // What is known of a job, as one JSON document: `sterna ps` and the report at the end print it.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "launch/job.h"
 

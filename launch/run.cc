@@ -2,15 +2,15 @@
 #include "launch/run.h"
 
 #include <csignal>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstdio>
-#include <memory>
-#include <optional>
 
 #include "base/clock.h"
 #include "launch/describe.h"
@@ -92,8 +92,9 @@ int run_job(RunOptions options) {
   int exit_code = 0;
   {
     const RunOptions& wanted = plan.value().options;
-    LineOutput output{loop, {.tag_lines = wanted.tag_output,
-                             .pass_through = plan.value().job.map.rank_count == 1}};
+    LineOutput output{
+        loop,
+        {.tag_lines = wanted.tag_output, .pass_through = plan.value().job.map.rank_count == 1}};
     const std::string ssh = wanted.ssh;
     const std::vector<CrewOrder> crews = plan.value().crews;
     Job job{loop, output, std::move(plan.value())};

@@ -1,7 +1,7 @@
 // The command line of `sterna run`.
-#include <CLI/CLI.hpp>
-
 #include <cstdlib>
+
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "launch/command_line.h"
@@ -12,7 +12,8 @@ namespace {
 
 constexpr const char* kDescription =
     "Runs a parallel program.\n\n"
-    "Without --nodes every rank is a process of its own. With --nodes N the ranks are threads in N\n"
+    "Without --nodes every rank is a process of its own. With --nodes N the ranks are threads in "
+    "N\n"
     "processes, can be moved from one to another while they run, and --balance moves them where\n"
     "there is room. The program is the same: an ordinary executable made with mpicc.";
 
@@ -23,8 +24,8 @@ rank 0. Ctrl-C ends the job.
 Exit code: 0 if all ranks ended well; else that of the first rank that failed, 128 + N if signal N
 ended it; 124 after --timeout; 127 if the program is not there; 2 if this command line is wrong.
 
-Environment: STERNA_NODES is --nodes, STERNA_SSH is --launcher-exec, and STERNA_<NAME> is any setting
-that `sterna info` lists. Options of the command line win.
+Environment: STERNA_NODES is --nodes, STERNA_SSH is --launcher-exec, and STERNA_<NAME> is any
+setting that `sterna info` lists. Options of the command line win.
 
 Examples:
   sterna run -n 4 ./hello                          four processes
@@ -82,8 +83,7 @@ Result<> understand(const Words& words, RunOptions& options,
   }
   options.map = words.map == "cyclic" ? RankMap::cyclic : RankMap::block;
   if (!words.hosts.empty() || !words.host_file.empty()) {
-    auto hosts =
-        words.hosts.empty() ? read_host_file(words.host_file) : parse_hosts(words.hosts);
+    auto hosts = words.hosts.empty() ? read_host_file(words.host_file) : parse_hosts(words.hosts);
     if (!hosts) {
       return Error{hosts.error().code, "--hosts: " + hosts.error().text};
     }
@@ -116,8 +116,8 @@ Result<> understand(const Words& words, RunOptions& options,
       return Error{Errc::invalid_argument,
                    "--set '" + setting + "': name=value is expected; sterna info lists the names"};
     }
-    if (Result<> set = add_setting(options, setting.substr(0, equals),
-                                   setting.substr(equals + 1), "--set");
+    if (Result<> set =
+            add_setting(options, setting.substr(0, equals), setting.substr(equals + 1), "--set");
         !set) {
       return set;
     }
@@ -144,7 +144,8 @@ int run_command(std::span<char* const> arguments) {
   app.add_option("-n,--ranks,--np", words.count, "Number of ranks (1)")->type_name("COUNT");
   app.add_option("--nodes", words.nodes, "Run the ranks as mobile threads in this many processes")
       ->type_name("COUNT");
-  app.add_option("--map", words.map, "Which ranks share a node: block (0,0,1,1) or cyclic (0,1,0,1)")
+  app.add_option("--map", words.map,
+                 "Which ranks share a node: block (0,0,1,1) or cyclic (0,1,0,1)")
       ->check(CLI::IsMember({"block", "cyclic"}))
       ->type_name("MAP");
   for (std::size_t i = 0; i < setting_values.size(); ++i) {
@@ -158,8 +159,7 @@ int run_command(std::span<char* const> arguments) {
       ->type_name("LIST");
   app.add_option("--hostfile", words.host_file, "The same from a file, one host a line")
       ->type_name("FILE");
-  app.add_option("--ppn", options.processes_per_host, "Processes on each host")
-      ->type_name("COUNT");
+  app.add_option("--ppn", options.processes_per_host, "Processes on each host")->type_name("COUNT");
   app.add_option("--launcher-exec", options.ssh, "Command that reaches other hosts (ssh)")
       ->type_name("COMMAND");
   app.add_option("--env", words.environment, "A variable for the ranks; may be repeated")
@@ -169,7 +169,8 @@ int run_command(std::span<char* const> arguments) {
   app.add_flag("--tag-output", options.tag_output, "Begin each line of output with [rank]");
   app.add_option("--timeout", words.timeout, "End the job after this time, as in 30s or 2min")
       ->type_name("TIME");
-  app.add_flag("--report", options.report, "Print where the ranks were, load and moves, at the end");
+  app.add_flag("--report", options.report,
+               "Print where the ranks were, load and moves, at the end");
   app.add_option("--json", options.report_file, "Write that report to a file, as JSON")
       ->type_name("FILE");
   app.add_flag("-v,--verbose", options.verbose, "Say what is done");
@@ -180,7 +181,11 @@ int run_command(std::span<char* const> arguments) {
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    std::string help = app.help();
+    if (const std::size_t at = help.find("[OPTIONS]"); at != std::string::npos) {
+      help.insert(at + 9, " PROGRAM [ARGUMENTS...]");
+    }
+    fmt::print("{}", help);
     return 0;
   } catch (const CLI::ParseError& error) {
     print_error("sterna run", std::string{error.what()} + "; see sterna run --help");

@@ -1,14 +1,14 @@
 // fork and exec, the guardian, and where programs are.
 #include "launch/spawn.h"
 
+#include <array>
 #include <csignal>
+
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <array>
 
 #include "launch/loop.h"
 
@@ -87,8 +87,8 @@ Result<pid_t> spawn(const SpawnOptions& options) {
   }
   failure_writer = FileDescriptor{};
   Failure failure{};
-  const long count = system_call(
-      [&] { return ::read(failure_reader.get(), &failure, sizeof failure); });
+  const long count =
+      system_call([&] { return ::read(failure_reader.get(), &failure, sizeof failure); });
   if (count == static_cast<long>(sizeof failure)) {
     return system_error(failure.step == Step::directory
                             ? "cannot change to the folder " + options.directory
@@ -127,7 +127,9 @@ Result<Guardian> Guardian::start() {
   return Guardian{pid, std::move(writer)};
 }
 
-void Guardian::signal_group(int number) const noexcept { ::kill(-group_, number); }
+void Guardian::signal_group(int number) const noexcept {
+  ::kill(-group_, number);
+}
 
 void raise_descriptor_limit() {
   rlimit limit{};

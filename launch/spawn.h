@@ -1,11 +1,11 @@
 // Starting one process with everything that ties its life to ours.
 #pragma once
 
-#include <sys/types.h>
-
 #include <span>
 #include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "base/result.h"
 #include "base/syscall.h"
@@ -27,8 +27,8 @@ struct SpawnOptions {
 /// program that is not there) is the error returned.
 [[nodiscard]] Result<pid_t> spawn(const SpawnOptions& options);
 
-/// A process that does nothing but lead a process group and, when this process has ended in whatever
-/// way, kill all of the group: ranks and what they have started.
+/// A process that does nothing but lead a process group and, when this process has ended in
+/// whatever way, kill all of the group: ranks and what they have started.
 class Guardian {
  public:
   [[nodiscard]] static Result<Guardian> start();

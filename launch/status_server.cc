@@ -1,6 +1,10 @@
 // Serving status requests without ever waiting for a client.
 #include "launch/status_server.h"
 
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <poll.h>
@@ -8,10 +12,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <array>
-#include <cstdlib>
-#include <cstring>
 
 #include "base/clock.h"
 #include "launch/report.h"
@@ -103,8 +103,7 @@ void StatusServer::on_ready(int fd, short events) {
 }
 
 void StatusServer::accept_client() {
-  FileDescriptor socket{::accept4(listener_.get(), nullptr, nullptr,
-                                  SOCK_CLOEXEC | SOCK_NONBLOCK)};
+  FileDescriptor socket{::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
   if (!socket.is_open()) {
     return;
   }

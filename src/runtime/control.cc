@@ -4,6 +4,11 @@
 // handlers.
 #include "runtime/control.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <utility>
+
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -11,11 +16,6 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <charconv>
-#include <cstdlib>
-#include <utility>
 
 #include "base/clock.h"
 
@@ -173,9 +173,9 @@ ControlClient::Read ControlClient::read_frame() noexcept {
     if (input_.size() < wanted) {
       input_.resize(std::max(wanted, kFirstBytes));
     }
-    const long count = raw_system_call(
-        SYS_recvfrom, socket_.get(), reinterpret_cast<long>(input_.data() + input_bytes_),
-        static_cast<long>(wanted - input_bytes_), MSG_DONTWAIT);
+    const long count = raw_system_call(SYS_recvfrom, socket_.get(),
+                                       reinterpret_cast<long>(input_.data() + input_bytes_),
+                                       static_cast<long>(wanted - input_bytes_), MSG_DONTWAIT);
     if (count == -EAGAIN) {
       return Read::nothing;
     }
@@ -206,8 +206,8 @@ Result<> ControlClient::wait_frame(std::uint64_t deadline_ns) {
       return Error{Errc::timed_out, "control channel: the launcher does not answer"};
     }
     // One second at most: the deadline may lie beyond what poll can count.
-    const int wait_ms = static_cast<int>(std::min<std::uint64_t>(
-        (deadline_ns - now) / 1'000'000 + 1, 1000));
+    const int wait_ms =
+        static_cast<int>(std::min<std::uint64_t>((deadline_ns - now) / 1'000'000 + 1, 1000));
     pollfd descriptor{.fd = socket_.get(), .events = POLLIN, .revents = 0};
     static_cast<void>(::poll(&descriptor, 1, wait_ms));
   }
@@ -266,9 +266,9 @@ void ControlClient::send(std::span<const std::byte> frame) noexcept {
 
 void ControlClient::send_locked(std::span<const std::byte> frame) noexcept {
   while (!frame.empty()) {
-    const long count = raw_system_call(SYS_sendto, socket_.get(),
-                                       reinterpret_cast<long>(frame.data()),
-                                       static_cast<long>(frame.size()), MSG_NOSIGNAL);
+    const long count =
+        raw_system_call(SYS_sendto, socket_.get(), reinterpret_cast<long>(frame.data()),
+                        static_cast<long>(frame.size()), MSG_NOSIGNAL);
     if (count > 0) {
       frame = frame.subspan(static_cast<std::size_t>(count));
     } else if (count == -EAGAIN) {
@@ -292,11 +292,17 @@ void ControlClient::report_arrived(std::uint32_t rank) noexcept {
   send(encode_index(FrameKind::arrived, rank));
 }
 
-void ControlClient::report_ended(RankEnd end) noexcept { send(encode(end)); }
+void ControlClient::report_ended(RankEnd end) noexcept {
+  send(encode(end));
+}
 
-void ControlClient::report_abort(const RankAbort& abort) noexcept { send(encode(abort)); }
+void ControlClient::report_abort(const RankAbort& abort) noexcept {
+  send(encode(abort));
+}
 
-void ControlClient::report_status(const NodeStatus& status) noexcept { send(encode(status)); }
+void ControlClient::report_status(const NodeStatus& status) noexcept {
+  send(encode(status));
+}
 
 void ControlClient::report_crash(const RankCrash& crash) noexcept {
   if (is_alone()) {
@@ -321,9 +327,9 @@ void ControlClient::write_output(std::uint32_t rank, OutputStream stream,
   while (!bytes.empty()) {
     const std::span<const std::byte> part = bytes.first(std::min(bytes.size(), kOutputBytesMax));
     if (is_alone()) {
-      const long count = raw_system_call(SYS_write, static_cast<long>(stream),
-                                         reinterpret_cast<long>(part.data()),
-                                         static_cast<long>(part.size()));
+      const long count =
+          raw_system_call(SYS_write, static_cast<long>(stream), reinterpret_cast<long>(part.data()),
+                          static_cast<long>(part.size()));
       if (count <= 0 && count != -EINTR) {
         return;  // Nobody reads any more.
       }

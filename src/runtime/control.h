@@ -2,8 +2,8 @@
 // ranks do, hears of lost nodes and orders.
 //
 // Without a launcher (the program was started alone) the object stands for a job of one rank: the
-// exchange gives back the own blob, and reports go nowhere. Reports may be made by any kernel thread
-// on its own thread pointer, do not switch, and block only while the launcher does not read.
+// exchange gives back the own blob, and reports go nowhere. Reports may be made by any kernel
+// thread on its own thread pointer, do not switch, and block only while the launcher does not read.
 #pragma once
 
 #include <atomic>
@@ -105,16 +105,16 @@ class ControlClient final : public net::Bootstrap {
   void send(std::span<const std::byte> frame) noexcept;
   void send_locked(std::span<const std::byte> frame) noexcept;
 
-  FileDescriptor socket_;   // Constant after open; alone: not open.
-  Job job_;                 // Constant after open.
-  net::HostShare host_;     // Constant after open.
-  KernelLock send_lock_;    // One frame at a time onto the socket.
+  FileDescriptor socket_;  // Constant after open; alone: not open.
+  Job job_;                // Constant after open.
+  net::HostShare host_;    // Constant after open.
+  KernelLock send_lock_;   // One frame at a time onto the socket.
   // The frame that is being read. Guard: the caller of poll or exchange.
   std::vector<std::byte> input_;
   std::size_t input_bytes_ = 0;  // Of input_: read so far.
   FrameHeader header_;
   bool has_header_ = false;
-  bool stopped_ = false;    // on_stop was called.
+  bool stopped_ = false;  // on_stop was called.
 };
 
 }  // namespace sterna::runtime

@@ -379,7 +379,9 @@ Frame encode_index(FrameKind kind, std::uint32_t index) {
   return frame.finish();
 }
 
-Frame encode_empty(FrameKind kind) { return FrameWriter{kind}.finish(); }
+Frame encode_empty(FrameKind kind) {
+  return FrameWriter{kind}.finish();
+}
 
 Result<std::uint32_t> decode_index(std::span<const std::byte> body) {
   wire::Reader reader{body};

@@ -1,8 +1,9 @@
 // The messages between the launcher (launch/) and a node: what they hold and how they are written.
 //
-// One stream socket a node, inherited at its start; nobody else can speak on it. A frame is a header
-// of kFrameHeaderBytes (u32 bytes of the body, u16 kind, u16 zero) and a body. Both sides must be of
-// one version, told in `hello`. Decoders refuse what they do not understand; bodies are bounded.
+// One stream socket a node, inherited at its start; nobody else can speak on it. A frame is a
+// header of kFrameHeaderBytes (u32 bytes of the body, u16 kind, u16 zero) and a body. Both sides
+// must be of one version, told in `hello`. Decoders refuse what they do not understand; bodies are
+// bounded.
 //
 //   node -> launcher: hello, then any of exchange, initialized, finalized, ended, abort, crash,
 //                     output, status, arrived
@@ -89,10 +90,10 @@ inline constexpr std::uint32_t kNoRank = ~std::uint32_t{0};
 struct RankCrash {
   std::uint32_t rank = kNoRank;  // kNoRank: the runtime's own code, or not known.
   std::int32_t signal = 0;
-  std::uint64_t address = 0;     // What was touched (si_addr).
+  std::uint64_t address = 0;  // What was touched (si_addr).
   std::uint64_t instruction = 0;
-  std::string_view thread;       // Name, for the message; at most 64 bytes are sent.
-  std::string_view text;         // One more sentence, for example of a stack that overflowed.
+  std::string_view thread;  // Name, for the message; at most 64 bytes are sent.
+  std::string_view text;    // One more sentence, for example of a stack that overflowed.
 };
 
 enum class OutputStream : std::uint8_t { output = 1, error = 2 };
@@ -105,20 +106,20 @@ struct RankOutput {
 
 struct RankStatus {
   std::uint32_t rank = 0;
-  std::string state;             // One word: running, waiting, moving, ended.
-  std::uint64_t cpu_ns = 0;      // Processor time since the start of the rank.
-  double load = 0;               // Of one processor, lately: 0 to 1.
+  std::string state;         // One word: running, waiting, moving, ended.
+  std::uint64_t cpu_ns = 0;  // Processor time since the start of the rank.
+  double load = 0;           // Of one processor, lately: 0 to 1.
   std::uint64_t messages = 0;
   std::uint32_t moves = 0;
-  std::string refusal;           // Why it could not move, last time; empty: nothing.
+  std::string refusal;  // Why it could not move, last time; empty: nothing.
 };
 
 struct NodeStatus {
   std::uint32_t node = 0;
   std::uint32_t workers = 0;
-  bool is_final = false;         // Sent at the end of the node: what the report is made of.
+  bool is_final = false;  // Sent at the end of the node: what the report is made of.
   std::uint64_t cpu_ns = 0;
-  std::uint64_t arrived = 0;     // Ranks that moved here.
+  std::uint64_t arrived = 0;  // Ranks that moved here.
   std::uint64_t left = 0;
   std::vector<RankStatus> ranks;  // Those that are here (final: those that ended here).
   std::vector<std::pair<std::string, std::uint64_t>> refusals;  // Reason, how often.

@@ -2,11 +2,11 @@
 // a launcher over a socket pair.
 #include "runtime/control.h"
 
+#include <array>
+
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <array>
 
 #include "runtime/control_protocol.h"
 
@@ -49,9 +49,19 @@ TEST(ControlProtocolTest, AJobArrivesAsItWasSent) {
 }
 
 TEST(ControlProtocolTest, AStatusArrivesAsItWasSent) {
-  NodeStatus status{.node = 3, .workers = 2, .is_final = true, .cpu_ns = 5, .arrived = 6, .left = 7,
-                    .ranks = {{.rank = 1, .state = "running", .cpu_ns = 8, .load = 0.5,
-                               .messages = 9, .moves = 2, .refusal = "it holds a file"}},
+  NodeStatus status{.node = 3,
+                    .workers = 2,
+                    .is_final = true,
+                    .cpu_ns = 5,
+                    .arrived = 6,
+                    .left = 7,
+                    .ranks = {{.rank = 1,
+                               .state = "running",
+                               .cpu_ns = 8,
+                               .load = 0.5,
+                               .messages = 9,
+                               .moves = 2,
+                               .refusal = "it holds a file"}},
                     .refusals = {{"it holds a file", 4}}};
   Result<NodeStatus> got = decode_status(body_of(encode(status)));
   ASSERT_TRUE(got);
@@ -89,8 +99,8 @@ std::pair<Launcher, std::unique_ptr<ControlClient>> connect() {
   std::array<int, 2> ends{};
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
   Launcher launcher{FileDescriptor{ends[0]}};
-  launcher.send(encode(net::HostShare{.segment_fd = -1, .segment_bytes = 0, .nodes = {1},
-                                      .bell_fds = {-1}}));
+  launcher.send(
+      encode(net::HostShare{.segment_fd = -1, .segment_bytes = 0, .nodes = {1}, .bell_fds = {-1}}));
   launcher.send(encode(some_job()));
   auto client = ControlClient::open(FileDescriptor{ends[1]});
   EXPECT_TRUE(client);

@@ -1,12 +1,13 @@
 // A rank for tests of the launcher: does what its arguments say, one after the other, without MPI.
 //
-//   init finalize exit:CODE abort:CODE crash kill:SIGNAL sleep:MS lines:COUNT text:WORDS (unfinished)
-//   error:WORDS leak hang deaf read      R=WORD: on rank R only
+//   init finalize exit:CODE abort:CODE crash kill:SIGNAL sleep:MS lines:COUNT text:WORDS
+//   (unfinished) error:WORDS leak hang deaf read      R=WORD: on rank R only
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
+
 #include <unistd.h>
 
 #include "runtime/control.h"
@@ -44,8 +45,12 @@ void init() {
 }
 
 void crash() {
-  control->report_crash({.rank = rank_number, .signal = SIGSEGV, .address = 0x1234,
-                         .instruction = 0x5678, .thread = "main", .text = ""});
+  control->report_crash({.rank = rank_number,
+                         .signal = SIGSEGV,
+                         .address = 0x1234,
+                         .instruction = 0x5678,
+                         .thread = "main",
+                         .text = ""});
   static_cast<void>(std::signal(SIGSEGV, SIG_DFL));
   std::raise(SIGSEGV);
 }

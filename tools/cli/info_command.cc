@@ -1,6 +1,5 @@
 // `sterna info`: what this installation is, what it can do, and every setting with its origin.
 #include <CLI/CLI.hpp>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -30,24 +29,26 @@ json names_of(const Entries& entries) {
 }
 
 json build_facts() {
-  return {{"version", STERNA_VERSION},
-          {"build_type", STERNA_BUILD_TYPE},
+  return {
+    {"version", STERNA_VERSION}, {"build_type", STERNA_BUILD_TYPE},
 #if defined(__clang__)
-          {"compiler", "clang " __clang_version__},
+        {"compiler", "clang " __clang_version__},
 #else
-          {"compiler", "g++ " __VERSION__},
+        {"compiler", "g++ " __VERSION__},
 #endif
 #if defined(__x86_64__)
-          {"processor", "x86-64"},
+        {"processor", "x86-64"},
 #elif defined(__aarch64__)
-          {"processor", "aarch64"},
+        {"processor", "aarch64"},
 #else
-          {"processor", "other"},
+        {"processor", "other"},
 #endif
-          {"drivers", names_of(net::builtin_drivers())},
-          {"strategies", names_of(net::builtin_strategies())},
-          {"policies", names_of(sched::builtin_policies())},
-          {"balancers", names_of(balance::builtin_policies())}};
+        {"drivers", names_of(net::builtin_drivers())},
+        {"strategies", names_of(net::builtin_strategies())},
+        {"policies", names_of(sched::builtin_policies())}, {
+      "balancers", names_of(balance::builtin_policies())
+    }
+  };
 }
 
 json list_settings(const Settings& settings) {
@@ -112,9 +113,10 @@ void print_functions(const json& functions) {
 int info_command(std::span<char* const> arguments) {
   bool as_json = false;
   bool only_mpi = false;
-  CLI::App app{"Prints the version, what is built in, and every setting with its value and where it\n"
-               "comes from.",
-               "sterna info"};
+  CLI::App app{
+      "Prints the version, what is built in, and every setting with its value and where it\n"
+      "comes from.",
+      "sterna info"};
   app.add_flag("--json", as_json, "As JSON");
   app.add_flag("--mpi", only_mpi, "The functions of MPI: implemented, and not yet");
   std::vector<std::string> reversed{arguments.rbegin(), arguments.rend()};

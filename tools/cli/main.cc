@@ -1,7 +1,8 @@
 // The executable `sterna`, which is also mpiexec and mpirun by its name.
 #include <cstdio>
-#include <fmt/format.h>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "launch/command_line.h"
 #include "tools/cli/command.h"
@@ -9,9 +10,10 @@
 namespace {
 
 void print_help(std::FILE* to) {
-  fmt::print(to, "Usage: sterna COMMAND [OPTIONS]\n\n"
-                 "Runs parallel programs whose threads can move between processes.\n\n"
-                 "Commands:\n");
+  fmt::print(to,
+             "Usage: sterna COMMAND [OPTIONS]\n\n"
+             "Runs parallel programs whose threads can move between processes.\n\n"
+             "Commands:\n");
   for (const sterna::cli::Command& command : sterna::cli::commands()) {
     if (!command.summary.empty()) {
       fmt::print(to, "  {:<10} {}\n", command.name, command.summary);

@@ -1,6 +1,5 @@
 // `sterna topo`: the machine, or an imagined one, as a tree.
 #include <CLI/CLI.hpp>
-
 #include <fmt/format.h>
 
 #include "launch/run.h"
@@ -26,8 +25,8 @@ int topo_command(std::span<char* const> arguments) {
     launch::print_error("sterna topo", fmt::format("{}; see sterna topo --help", error.what()));
     return launch::kUsageExitCode;
   }
-  auto topology = machine.empty() ? topology::Topology::detect()
-                                  : topology::Topology::synthetic(machine);
+  auto topology =
+      machine.empty() ? topology::Topology::detect() : topology::Topology::synthetic(machine);
   if (!topology) {
     launch::print_error("sterna topo", topology.error().text);
     return machine.empty() ? 1 : launch::kUsageExitCode;

@@ -1,0 +1,102 @@
+"""sterna ps and sterna move: what they show, what strangers get, what is left behind."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import tempfile
+import unittest
+
+from harness import PROBE, STERNA, LaunchTest, wait_until
+
+
+class Ps(LaunchTest):
+    def setUp(self):
+        super().setUp()
+        self.folder = tempfile.TemporaryDirectory()
+        self.environment["XDG_RUNTIME_DIR"] = self.folder.name
+        self.sockets = pathlib.Path(self.folder.name) / "sterna"
+        self.job = self.start_job(STERNA, "run", "-n", 3, PROBE, "init", "hang")
+        self.wait_for_ranks(3)
+
+    def tearDown(self):
+        if self.job.poll() is None:
+            self.job.send_signal(signal.SIGINT)
+        self.job.communicate(timeout=10)
+        super().tearDown()
+        self.folder.cleanup()
+
+    def jobs(self):
+        return json.loads(self.run_job(STERNA, "ps", "--json").stdout)
+
+    def path(self):
+        return str(self.sockets / f"job-{self.job.pid}")
+
+    def test_a_running_job_is_listed_with_its_ranks(self):
+        running = lambda: [r["state"] for r in self.jobs()[0]["ranks"]] == ["running"] * 3
+        self.assertTrue(wait_until(running))
+        job, = self.jobs()
+        self.assertEqual(job["job"], self.job.pid)
+        self.assertEqual([n["ranks"] for n in job["nodes"]], [1, 1, 1])
+        self.assertIn(str(self.job.pid), self.run_job(STERNA, "ps").stdout)
+
+    def test_only_its_user_can_enter_the_folder(self):
+        self.assertEqual(self.sockets.stat().st_mode & 0o777, 0o700)
+
+    def test_strangers_words_close_the_connection_and_harm_nobody(self):
+        for words in (b"\n", b"status", b"status\nstatus\n", b"GET / HTTP/1.0\r\n\r\n",
+                      b"move 1\n", b"move 0 0 0\n", os.urandom(63) + b"\n", b"x" * 100000):
+            with socket.socket(socket.AF_UNIX) as stranger:
+                stranger.connect(self.path())
+                stranger.settimeout(5)
+                try:
+                    stranger.sendall(words)
+                    stranger.shutdown(socket.SHUT_WR)
+                    self.assertEqual(stranger.recv(100), b"", words[:20])
+                except (BrokenPipeError, ConnectionResetError):
+                    pass
+        idle = [socket.socket(socket.AF_UNIX) for _ in range(40)]
+        for stranger in idle[:16]:
+            stranger.connect(self.path())
+        for stranger in idle:
+            stranger.close()
+        self.assertEqual(len(self.jobs()), 1)
+        self.assertIsNone(self.job.poll())
+
+    def test_a_move_in_process_mode_is_refused(self):
+        done = self.run_job(STERNA, "move", self.job.pid, 1, 2)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--nodes", done.stderr)
+        done = self.run_job(STERNA, "move", 1, 1, 2)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no job 1", done.stderr)
+
+    def test_the_socket_goes_with_its_job(self):
+        self.assertEqual(os.listdir(self.sockets), [f"job-{self.job.pid}"])
+        self.job.send_signal(signal.SIGINT)
+        self.job.wait(timeout=10)
+        self.assertEqual(os.listdir(self.sockets), [])
+
+    def test_a_socket_of_a_killed_job_is_cleared_away(self):
+        self.job.kill()
+        self.job.wait(timeout=10)
+        self.assertEqual(self.jobs(), [])
+        self.assertEqual(os.listdir(self.sockets), [])
+
+
+class Report(LaunchTest):
+    def test_the_report_says_how_each_rank_ended(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "report.json"
+            done = self.run_job(STERNA, "run", "-n", 2, "--report", "--json", file, PROBE, "init",
+                                "finalize", "1=exit:3")
+            self.assertEqual(done.returncode, 3)
+            report = json.loads(file.read_text())
+            self.assertEqual(report["exit_code"], 3)
+            self.assertEqual([r["exit_code"] for r in report["ranks"]], [0, 3])
+            self.assertIn("rank", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -16,7 +16,7 @@ namespace sterna::threads {
 
 class Worker;
 class Team;
-class Thread;
+struct Thread;
 
 using Entry = void (*)(void*);
 
@@ -51,8 +51,7 @@ struct ExceptionState {
   std::uint64_t uncaught = 0;
 };
 
-class alignas(64) Thread {
- public:
+struct alignas(64) Thread {
   // First line: what a switch touches. Written by the worker that runs the thread or, while it is
   // queued, by whoever holds the lock of that queue.
   void* context = nullptr;            // Stack pointer of the saved context; see context.h.

@@ -16,9 +16,11 @@ class Condition {
   Condition& operator=(const Condition&) = delete;
 
   /// The caller holds `mutex`, and holds it again afterwards. Switches.
-  void wait(Mutex& mutex) noexcept { (void)wait_until(mutex, kNever); }
+  void wait(Mutex& mutex) noexcept STERNA_REQUIRES(mutex) { (void)wait_until(mutex, kNever); }
   /// False: the deadline came first. Switches.
-  bool wait_until(Mutex& mutex, std::uint64_t deadline_ns) noexcept;
+  // Not checked inside: it gives the mutex back on another stack, after the switch.
+  bool wait_until(Mutex& mutex, std::uint64_t deadline_ns) noexcept STERNA_REQUIRES(mutex)
+      STERNA_LOCKS_UNCHECKED;
   void signal() noexcept;
   void broadcast() noexcept;
 

@@ -41,6 +41,12 @@ AddressLayout ensure_fixed_addresses(char** arguments, char** environment) noexc
   std::memcpy(marked, environment, count * sizeof(char*));
   marked[count] = const_cast<char*>(kMark);
   marked[count + 1] = nullptr;
+  // By its own path, so that ps and top show its name; by the link if that path is gone.
+  char path[4096];
+  if (const ssize_t bytes = ::readlink("/proc/self/exe", path, sizeof path - 1); bytes > 0) {
+    path[bytes] = '\0';
+    ::execve(path, arguments, marked);
+  }
   ::execve("/proc/self/exe", arguments, marked);
   std::free(marked);
   return AddressLayout::randomized;

@@ -52,22 +52,27 @@ Result<std::unique_ptr<Node>> Node::open(std::unique_ptr<ControlClient> control,
     return runtime.error();
   }
   node->runtime_ = std::move(runtime.value());
-  if (Result<> opened = node->open_memory_and_team(); !opened) {
+  if (Result<> opened = node->open_memory(); !opened) {
     return opened.error();
   }
   if (Result<> opened = runner.open(); !opened) {
     return opened.error();
   }
-  if (Result<> opened = node->open_mobility(); !opened) {
+  // Before there are workers: they poll the control channel, and would take the answer.
+  if (Result<> compared = node->compare_fingerprints(); !compared) {
+    return compared.error();
+  }
+  if (Result<> opened = node->open_team(); !opened) {
     return opened.error();
   }
+  node->open_mobility();
   the_node = node.get();
   set_mover(move_rank);
   threads::install_crash_handler(on_crash);
   return node;
 }
 
-Result<> Node::open_memory_and_team() {
+Result<> Node::open_memory() {
   const net::JobMap& job = runtime_->job();
   leases_ = std::make_unique<Leases>(job.node_index, job.node_count);
   Result<std::unique_ptr<memory::IsoSpace>> space =
@@ -79,6 +84,10 @@ Result<> Node::open_memory_and_team() {
     return space.error();
   }
   space_ = std::move(space.value());
+  return Done{};
+}
+
+Result<> Node::open_team() {
   Result<std::vector<std::uint32_t>> processors = processors_of(runtime_->control());
   if (!processors) {
     return processors.error();
@@ -99,7 +108,7 @@ Result<> Node::open_memory_and_team() {
   return Done{};
 }
 
-Result<> Node::open_mobility() {
+void Node::open_mobility() {
   rpc_ = std::make_unique<rpc::Rpc>(rpc::RpcOptions{.transport = &runtime_->transport(),
                                                     .progress = &runtime_->progress(),
                                                     .team = team_.get(),
@@ -128,7 +137,6 @@ Result<> Node::open_mobility() {
       .residents = &residents_,
       .migrator = migrator_.get(),
       .log = &runtime_->log()});
-  return compare_fingerprints();
 }
 
 // A job that cannot migrate says so at once, and runs on without.

@@ -50,8 +50,9 @@ class Node final : private ControlEvents, private migration::RankHost {
  private:
   explicit Node(RankRunner& runner) noexcept : runner_{runner} {}
 
-  [[nodiscard]] Result<> open_memory_and_team();
-  [[nodiscard]] Result<> open_mobility();
+  [[nodiscard]] Result<> open_memory();
+  [[nodiscard]] Result<> open_team();
+  void open_mobility();
   [[nodiscard]] Result<> compare_fingerprints();
   [[nodiscard]] Result<> create_rank(std::uint32_t rank);
   void clear_rank(memory::RankSlot& slot) noexcept;

@@ -1,11 +1,11 @@
 // The heap of a rank: small blocks, and the choice between small and large.
 #include "memory/heap.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
+
+#include <malloc.h>
 
 #include "base/check.h"
 
@@ -182,9 +182,8 @@ void* Heap::carve(std::uint32_t size_class) noexcept {
   span->block_bytes = static_cast<std::uint32_t>(class_bytes(size_class));
   span->capacity =
       static_cast<std::uint16_t>((kHeapChunkBytes - kRunHeaderBytes) / span->block_bytes);
-  span->reciprocal =
-      static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + span->block_bytes - 1) /
-                                 span->block_bytes);
+  span->reciprocal = static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + span->block_bytes - 1) /
+                                                span->block_bytes);
   list_span(span);
   return reinterpret_cast<void*>(span->first_block());
 }
@@ -267,10 +266,10 @@ void* Heap::reallocate(void* block, std::size_t bytes) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(block);
     old_bytes = usable_here(address);
     Run* run = run_of(address);
-    const bool stays = run->magic == kLargeMagic
-                           ? bytes > kSmallBytesMax &&
-                                 resize_large(static_cast<LargeRun*>(run), bytes)
-                           : bytes <= old_bytes && bytes > old_bytes / 2;
+    const bool stays =
+        run->magic == kLargeMagic
+            ? bytes > kSmallBytesMax && resize_large(static_cast<LargeRun*>(run), bytes)
+            : bytes <= old_bytes && bytes > old_bytes / 2;
     if (stays) {
       return block;
     }

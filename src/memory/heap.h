@@ -34,9 +34,9 @@ struct HeapRegion {
 };
 
 struct HeapCounters {
-  std::uint64_t live_bytes = 0;      // In blocks handed out, rounded to their classes.
-  std::uint64_t live_count = 0;      // Blocks handed out.
-  std::uint64_t extent_bytes = 0;    // From the base to the highest run ever used.
+  std::uint64_t live_bytes = 0;    // In blocks handed out, rounded to their classes.
+  std::uint64_t live_count = 0;    // Blocks handed out.
+  std::uint64_t extent_bytes = 0;  // From the base to the highest run ever used.
   std::uint64_t mapped_bytes = 0;
 };
 
@@ -94,6 +94,7 @@ class Heap {
   /// The pages that carry the heap's contents, ascending, adjacent ones joined: the heap itself,
   /// blocks once handed out, headers. All others may be lost (read as zero). None for the process
   /// heap. The heap must not change meanwhile.
+  /// Takes no lock: nobody else uses the heap meanwhile, so the callback may copy the bytes.
   void for_each_live_extent(FunctionRef<void(std::span<std::byte>)> extent) noexcept;
   /// Gives free pages back to the system now.
   void trim() noexcept;
@@ -136,8 +137,7 @@ class Heap {
   }
   void deallocate_small(Span* span, std::uintptr_t address) noexcept {
     auto* block = reinterpret_cast<FreeBlock*>(address);
-    if (span->block(span->index_of(address)) != address || block->key == span->key())
-        [[unlikely]] {
+    if (span->block(span->index_of(address)) != address || block->key == span->key()) [[unlikely]] {
       block = examine(span, address);
     }
     block->next = span->free;
@@ -194,12 +194,12 @@ class Heap {
   HeapBacking backing_ = HeapBacking::private_pages;  // Constant.
   SpinLock lock_;
   std::uint64_t mapped_bytes_ = 0;
-  std::uint64_t touched_bytes_ = 0;      // Beyond this the region is still zero.
-  std::uint64_t dirty_bytes_ = 0;        // In free runs and above the extent: not given back.
-  std::uint32_t last_count_ = 0;         // Chunks of the last run; 0: there is none.
-  std::uint64_t bins_filled_ = 0;        // Bit i: bins_[i] is not empty.
+  std::uint64_t touched_bytes_ = 0;  // Beyond this the region is still zero.
+  std::uint64_t dirty_bytes_ = 0;    // In free runs and above the extent: not given back.
+  std::uint32_t last_count_ = 0;     // Chunks of the last run; 0: there is none.
+  std::uint64_t bins_filled_ = 0;    // Bit i: bins_[i] is not empty.
   FreeRun* bins_[kRunBinCount] = {};
-  Span no_span_ = {};                    // Full for ever: ends the fast path without a test.
+  Span no_span_ = {};  // Full for ever: ends the fast path without a test.
 };
 
 static_assert(sizeof(Heap) <= 2048, "a heap's state and its first blocks share few pages");

@@ -1,9 +1,9 @@
 // malloc+free of the rank's heap against glibc's, in one run: id, ns of ours, ns of glibc, ratio.
-#include <sys/mman.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
+
+#include <sys/mman.h>
 
 #include "base/clock.h"
 #include "base/random.h"

@@ -61,13 +61,13 @@ struct Run {
 
 /// One chunk of blocks of one size.
 struct Span : Run {
-  FreeBlock* free;          // Blocks given back; those never used start at carved_count.
+  FreeBlock* free;  // Blocks given back; those never used start at carved_count.
   std::uint16_t used_count;
   std::uint16_t carved_count;
   std::uint16_t capacity;
   std::uint8_t size_class;
-  bool is_listed : 1;       // In the list of its class; else it is full.
-  bool has_aligned : 1;     // Addresses inside its blocks were handed out.
+  bool is_listed : 1;    // In the list of its class; else it is full.
+  bool has_aligned : 1;  // Addresses inside its blocks were handed out.
   std::uint32_t block_bytes;
   std::uint32_t reciprocal;  // ceil(2^32 / block_bytes): divides any offset in a chunk.
   Span* previous;            // In the list of the class.
@@ -85,14 +85,14 @@ struct Span : Run {
 
 /// One block handed out, of any size.
 struct LargeRun : Run {
-  std::uintptr_t block;   // Its address, in (base, base + chunk].
-  std::uint64_t bytes;    // Those that may be written.
+  std::uintptr_t block;  // Its address, in (base, base + chunk].
+  std::uint64_t bytes;   // Those that may be written.
 };
 
 struct FreeRun : Run {
   FreeRun* previous;
   FreeRun* next;
-  bool is_dirty;          // Beyond the header some bytes may not be zero.
+  bool is_dirty;  // Beyond the header some bytes may not be zero.
 };
 
 static_assert(sizeof(Span) <= kRunHeaderBytes && sizeof(LargeRun) <= kRunHeaderBytes &&

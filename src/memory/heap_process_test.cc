@@ -1,7 +1,7 @@
 // The heap in process mode: the same calls, served by libc.
-#include <gtest/gtest.h>
-
 #include <cstring>
+
+#include <gtest/gtest.h>
 
 #include "memory/heap.h"
 

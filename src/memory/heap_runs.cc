@@ -1,10 +1,10 @@
 // The heap of a rank: runs of chunks, best fit, and their return to the system.
-#include <sys/mman.h>
-#include <sys/syscall.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "base/check.h"
 #include "base/syscall.h"
@@ -117,8 +117,8 @@ bool Heap::map_up_to(std::uint64_t bytes) noexcept {
   if (bytes <= mapped_bytes_) {
     return true;
   }
-  const std::uint64_t step = std::clamp(mapped_bytes_ / 2, kGrowthBytesMin, kGrowthBytesMax) &
-                             ~(kHeapChunkBytes - 1);
+  const std::uint64_t step =
+      std::clamp(mapped_bytes_ / 2, kGrowthBytesMin, kGrowthBytesMax) & ~(kHeapChunkBytes - 1);
   const std::uint64_t target = std::min(std::max(bytes, mapped_bytes_ + step), region_bytes_max_);
   // In place: without MREMAP_MAYMOVE the last mapped chunk grows or nothing happens. Needs no file
   // descriptor, and the raw call no errno: user code may be on any thread pointer.
@@ -259,8 +259,8 @@ void* Heap::allocate_large(std::size_t bytes, std::size_t alignment, bool* is_ze
   }
   const auto chunk_count =
       static_cast<std::uint32_t>((bytes + offset + kHeapChunkBytes - 1) / kHeapChunkBytes);
-  const auto slack = static_cast<std::uint32_t>(
-      alignment > kHeapChunkBytes ? alignment / kHeapChunkBytes : 0);
+  const auto slack =
+      static_cast<std::uint32_t>(alignment > kHeapChunkBytes ? alignment / kHeapChunkBytes : 0);
   Run* run = take_run(chunk_count + slack, is_zero);
   if (run == nullptr) {
     return nullptr;

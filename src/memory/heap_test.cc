@@ -2,16 +2,16 @@
 // process; the mistakes of programs that it must notice.
 #include "memory/heap.h"
 
-#include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cpu.h"
 #include "base/random.h"
@@ -35,8 +35,8 @@ class Memory {
       EXPECT_EQ(ftruncate(fd, static_cast<off_t>(bytes_max)), 0);
     }
     void* base = mmap(kPlace, bytes, PROT_READ | PROT_WRITE,
-                      (is_shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS) |
-                          MAP_FIXED_NOREPLACE | MAP_NORESERVE,
+                      (is_shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS) | MAP_FIXED_NOREPLACE |
+                          MAP_NORESERVE,
                       fd, 0);
     EXPECT_EQ(base, kPlace);
     if (fd >= 0) {
@@ -118,8 +118,7 @@ class Model {
   }
   void add() {
     const std::size_t bytes = random_bytes();
-    const std::size_t alignment =
-        random_.below(5) == 0 ? std::size_t{1} << random_.below(18) : 16;
+    const std::size_t alignment = random_.below(5) == 0 ? std::size_t{1} << random_.below(18) : 16;
     const bool is_zeroed = alignment == 16 && random_.below(4) == 0;
     auto* address = static_cast<std::byte*>(is_zeroed ? heap_.allocate_zeroed(bytes)
                                                       : heap_.allocate(bytes, alignment));

@@ -55,7 +55,9 @@ void Heap::for_each_live_extent(FunctionRef<void(std::span<std::byte>)> extent) 
   if (is_process_) {
     return;
   }
-  const Guard guard{*this};
+  // Without the lock: nobody uses the heap of a rank that moves, and a lock held while the callback
+  // copies would be copied held.
+  check(!lock_.is_locked(), "nobody uses a heap whose bytes are copied");
   PageJoiner joiner{extent};
   joiner.add(reinterpret_cast<std::uintptr_t>(this),
              reinterpret_cast<std::uintptr_t>(this) + sizeof(Heap));
@@ -87,7 +89,9 @@ HeapCounters Heap::counters() noexcept {
   return counters;
 }
 
-std::size_t Heap::live_bytes() noexcept { return counters().live_bytes; }
+std::size_t Heap::live_bytes() noexcept {
+  return counters().live_bytes;
+}
 
 void Heap::check_span(const Span& span) const noexcept {
   check(span.chunk_count == 1 && span.size_class < kSizeClassCount &&

@@ -1,13 +1,13 @@
 // The iso-address space of a node: opening it, and the slots of ranks.
 #include "memory/iso_space.h"
 
+#include <new>
+#include <utility>
+
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include <new>
-#include <utility>
 
 #include "base/check.h"
 #include "memory/iso_stacks.h"
@@ -111,11 +111,10 @@ Result<> check_shape(const RankShape& shape) {
 Result<> map_regions(const RankShape& shape, int fd) {
   const RankRegions regions = rank_regions(shape.rank);
   // Stack, header, thread-local block and system heap are neighbours: one mapping.
-  const Extent parts[] = {
-      {regions.head.base - shape.stack_bytes,
-       shape.stack_bytes + kRankHeadBytes + shape.system_heap_bytes},
-      {regions.images.base, shape.images_bytes},
-      {regions.user_heap.base, shape.user_heap_bytes}};
+  const Extent parts[] = {{regions.head.base - shape.stack_bytes,
+                           shape.stack_bytes + kRankHeadBytes + shape.system_heap_bytes},
+                          {regions.images.base, shape.images_bytes},
+                          {regions.user_heap.base, shape.user_heap_bytes}};
   for (std::size_t i = 0; i < std::size(parts); ++i) {
     if (Result<> done = map_part(shape.rank, fd, parts[i].base, parts[i].bytes); !done) {
       while (i-- > 0) {
@@ -136,10 +135,10 @@ IsoSpace::IsoSpace(const IsoOptions& options)
 
 Result<std::unique_ptr<IsoSpace>> IsoSpace::open(const IsoOptions& options) {
   if (options.node_index >= options.node_count || options.rank_count > kRankCountMax) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("node {} of {} with {} ranks: a job has at most {} ranks",
-                             options.node_index, options.node_count, options.rank_count,
-                             kRankCountMax)};
+    return Error{
+        Errc::invalid_argument,
+        fmt::format("node {} of {} with {} ranks: a job has at most {} ranks", options.node_index,
+                    options.node_count, options.rank_count, kRankCountMax)};
   }
   const std::uint32_t shift = rank_slot_shift_for(options.rank_count);
   // Relaxed: nodes of one process are opened by one thread, before their workers start.
@@ -231,9 +230,8 @@ Result<RankSlot*> IsoSpace::map_rank(std::uint32_t rank, const RankOptions& opti
     return Heap::create_in({.base = reinterpret_cast<std::byte*>(region.base),
                             .bytes = kFirstHeapBytes,
                             .bytes_max = region.bytes_max & ~(kHeapChunkBytes - 1),
-                            .backing = options_.is_rank_memory_shared
-                                           ? HeapBacking::shared_file
-                                           : HeapBacking::private_pages,
+                            .backing = options_.is_rank_memory_shared ? HeapBacking::shared_file
+                                                                      : HeapBacking::private_pages,
                             .is_locked = is_locked});
   };
   // Whoever polls the network puts unexpected messages there, while the rank runs.
@@ -256,9 +254,9 @@ void IsoSpace::unmap_rank(std::uint32_t rank) noexcept {
     check(rank < ranks_.size() && ranks_[rank] != nullptr, "a rank that is unmapped is here");
     memory = std::move(ranks_[rank]);
   }
-  check(::munmap(reinterpret_cast<void*>(slot_base(rank)), std::size_t{1} << rank_slot_shift()) ==
-            0,
-        "the slot of a rank can be unmapped");
+  check(
+      ::munmap(reinterpret_cast<void*>(slot_base(rank)), std::size_t{1} << rank_slot_shift()) == 0,
+      "the slot of a rank can be unmapped");
 }
 
 Result<std::span<std::byte>> IsoSpace::map_images(std::uint32_t rank, std::size_t bytes) {
@@ -287,7 +285,9 @@ int IsoSpace::rank_memory_fd(std::uint32_t rank) noexcept {
   return memory == nullptr ? -1 : memory->file.get();
 }
 
-bool IsoSpace::has_rank(std::uint32_t rank) noexcept { return find_rank(rank) != nullptr; }
+bool IsoSpace::has_rank(std::uint32_t rank) noexcept {
+  return find_rank(rank) != nullptr;
+}
 
 IsoCounters IsoSpace::counters() noexcept {
   IsoCounters counters = stack_counters();

@@ -2,15 +2,14 @@
 // nodes, slots of ranks and their moves.
 #include "memory/iso_space.h"
 
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <set>
 #include <thread>
 #include <vector>
 
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace sterna::memory {
 namespace {

@@ -1,11 +1,11 @@
 // Stack slots: leased ranges, mapping ahead, guard pages, reuse.
 #include "memory/iso_stacks.h"
 
-#include <fmt/format.h>
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
 
 #include "base/check.h"
 #include "base/syscall.h"
@@ -51,8 +51,7 @@ Result<> guard_page(std::uintptr_t base) {
       ::mprotect(page, kPageBytes, PROT_NONE) == 0) {
     return Done{};
   }
-  return system_error("cannot guard a thread stack (raise vm.max_map_count)",
-                      last_error_number());
+  return system_error("cannot guard a thread stack (raise vm.max_map_count)", last_error_number());
 }
 
 FreeSlot& link_of(std::uintptr_t base) noexcept {
@@ -100,10 +99,10 @@ Result<> IsoSpace::lease_range(std::uint32_t stack_class) {
     check(range >= options_.node_count, "the first range of each node is not leased again");
   }
   if (range >= range_count) {
-    return Error{Errc::out_of_memory,
-                 fmt::format("node {}: all {} ranges of addresses for stacks of {} KiB are taken",
-                             options_.node_index, range_count,
-                             kStackSlotBytesMin << stack_class >> 10)};
+    return Error{
+        Errc::out_of_memory,
+        fmt::format("node {}: all {} ranges of addresses for stacks of {} KiB are taken",
+                    options_.node_index, range_count, kStackSlotBytesMin << stack_class >> 10)};
   }
   const SpinGuard guard{own.lock};
   // When two threads came here at once, the rest of the earlier range is given up: addresses only.

@@ -24,8 +24,7 @@ inline constexpr std::uint32_t kStackClassCount = 17;  // 64 KiB to 4 GiB.
 // 17 TiB, and up to 81 TiB: above the shadow of AddressSanitizer (which ends just past 16 TiB),
 // below where Linux loads position-independent executables (85 TiB, 0x5555'...). ThreadSanitizer
 // allows programs the first 512 GiB and a few places far above only.
-inline constexpr std::uintptr_t kIsoBase =
-    kIsThreadSanitized ? 0x0010'0000'0000 : 0x1100'0000'0000;
+inline constexpr std::uintptr_t kIsoBase = kIsThreadSanitized ? 0x0010'0000'0000 : 0x1100'0000'0000;
 inline constexpr std::uint32_t kClassAreaShift = kIsThreadSanitized ? 32 : 40;
 inline constexpr std::uint32_t kClassAreaCount = 32;  // Those from kStackClassCount on stay empty.
 inline constexpr std::size_t kClassAreaBytes = std::size_t{1} << kClassAreaShift;
@@ -61,7 +60,9 @@ namespace detail {
 extern constinit std::uint32_t rank_slot_shift;
 }  // namespace detail
 
-[[nodiscard]] inline std::uint32_t rank_slot_shift() noexcept { return detail::rank_slot_shift; }
+[[nodiscard]] inline std::uint32_t rank_slot_shift() noexcept {
+  return detail::rank_slot_shift;
+}
 
 /// A slot found from an address inside it. bytes == 0: the address is not in the iso space.
 struct SlotRange {
@@ -120,8 +121,7 @@ inline constexpr std::size_t kRankHeadBytes = 512 << 10;
   if (slot.bytes == 0) {
     return 0;
   }
-  const std::size_t end =
-      is_stack_address(address) ? slot.bytes : rank_head_offset(slot.bytes);
+  const std::size_t end = is_stack_address(address) ? slot.bytes : rank_head_offset(slot.bytes);
   return slot.base + end - kDescriptorBytes - colour_offset(slot.number);
 }
 

@@ -34,9 +34,8 @@ bool RankSlot::try_add_extent(Extent extent) noexcept {
 }
 
 bool RankSlot::has_refusal() const noexcept {
-  return std::any_of(std::begin(refusals), std::end(refusals), [](const auto& count) {
-    return count.load(std::memory_order_relaxed) != 0;
-  });
+  return std::any_of(std::begin(refusals), std::end(refusals),
+                     [](const auto& count) { return count.load(std::memory_order_relaxed) != 0; });
 }
 
 RankRegions rank_regions(std::uint32_t rank) noexcept {

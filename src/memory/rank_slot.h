@@ -71,9 +71,9 @@ struct RankSlot {
   std::uint32_t rank = 0;
 
   // Written by the loader before the rank runs, then constant.
-  std::uintptr_t thread_pointer = 0;    // What %fs (or tpidr_el0) is while user code runs.
-  threads::Thread* thread = nullptr;    // The rank's main thread; its descriptor is in the slot.
-  std::uint64_t tls_bytes_used = 0;     // From the start of the tls region.
+  std::uintptr_t thread_pointer = 0;  // What %fs (or tpidr_el0) is while user code runs.
+  threads::Thread* thread = nullptr;  // The rank's main thread; its descriptor is in the slot.
+  std::uint64_t tls_bytes_used = 0;   // From the start of the tls region.
 
   // Roots of the floors above. Each is written by its floor only, in the rank's own context.
   void* mpi = nullptr;       // mpi::RankState, in the system heap.
@@ -118,9 +118,9 @@ static_assert(sizeof(RankSlot) + (kColourCount - 1) * kColourBytes <= kPageBytes
 
 /// Where the header of a rank is, mapped or not.
 [[nodiscard]] inline RankSlot* rank_slot_address(std::uint32_t rank) noexcept {
-  return reinterpret_cast<RankSlot*>(
-      kRankBase + (std::uintptr_t{rank} << rank_slot_shift()) +
-      rank_head_offset(std::size_t{1} << rank_slot_shift()) + colour_offset(rank));
+  return reinterpret_cast<RankSlot*>(kRankBase + (std::uintptr_t{rank} << rank_slot_shift()) +
+                                     rank_head_offset(std::size_t{1} << rank_slot_shift()) +
+                                     colour_offset(rank));
 }
 
 /// The slot that an address is in, null when outside all rank slots. Arithmetic only: does not say
@@ -129,8 +129,7 @@ static_assert(sizeof(RankSlot) + (kColourCount - 1) * kColourBytes <= kPageBytes
   if (!is_rank_address(address)) {
     return nullptr;
   }
-  return rank_slot_address(
-      static_cast<std::uint32_t>((address - kRankBase) >> rank_slot_shift()));
+  return rank_slot_address(static_cast<std::uint32_t>((address - kRankBase) >> rank_slot_shift()));
 }
 [[nodiscard]] inline RankSlot* rank_slot_of(const void* address) noexcept {
   return rank_slot_of(reinterpret_cast<std::uintptr_t>(address));

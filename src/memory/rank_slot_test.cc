@@ -2,13 +2,13 @@
 // remapping.
 #include "memory/rank_slot.h"
 
+#include <cstring>
+#include <vector>
+
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstring>
-#include <vector>
 
 #include "memory/iso_space.h"
 

@@ -1,17 +1,17 @@
 // Node 0: when to balance, and what comes of it.
 #include "balance/decider.h"
 
-#include "balance/report.h"
 #include <algorithm>
 
+#include "balance/report.h"
 #include "balance/services.h"
 #include "threads/this_thread.h"
 
 namespace sterna::balance {
 namespace {
 
-// A window of measures cuts steps of the program anywhere: the newest window counts this much, those
-// before it the rest.
+// A window of measures cuts steps of the program anywhere: the newest window counts this much,
+// those before it the rest.
 constexpr double kNewest = 0.4;
 // A plan must make the slowest node faster by this part, or nobody moves.
 constexpr double kGainMin = 0.05;
@@ -115,7 +115,8 @@ void Actor::decide() {
   if (decider_->rounds.fetch_add(1, std::memory_order_relaxed) == 0) {
     decider_->imbalance_first.store(before, std::memory_order_relaxed);
   }
-  decider_->imbalance_last.store(imbalance(balance::apply(measures, plan)), std::memory_order_relaxed);
+  decider_->imbalance_last.store(imbalance(balance::apply(measures, plan)),
+                                 std::memory_order_relaxed);
   decider_->moves_ordered.fetch_add(plan.size(), std::memory_order_relaxed);
   log_.info("imbalance {:.2f}, {} moves make it {:.2f}", before, plan.size(),
             imbalance(balance::apply(measures, plan)));

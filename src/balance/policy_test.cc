@@ -1,11 +1,11 @@
 // Every policy on the same jobs: literal plans where the answer is known, else properties.
 #include "balance/policy.h"
 
-#include <gtest/gtest.h>
-
 #include <random>
 #include <set>
 #include <string>
+
+#include <gtest/gtest.h>
 
 namespace sterna::balance {
 namespace {
@@ -65,16 +65,15 @@ TEST_P(EveryPolicy, LeavesABalancedJobAlone) {
   EXPECT_TRUE(GetParam()->plan(job({{0, 0}, {0}})).empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Builtin, EveryPolicy, testing::ValuesIn(builtin_policies().begin(),
-                                                                  builtin_policies().end()),
+INSTANTIATE_TEST_SUITE_P(Builtin, EveryPolicy,
+                         testing::ValuesIn(builtin_policies().begin(), builtin_policies().end()),
                          [](const auto& entry) { return std::string{entry.param->name}; });
 
 TEST(Greedy, PutsTheHeaviestFirst) {
   const Measures measures = job({{8, 4, 3, 1}, {}});
-  EXPECT_EQ(find_policy("greedy")->plan(measures),
-            (Plan{{.rank = 1, .from = 0, .to = 1},
-                  {.rank = 2, .from = 0, .to = 1},
-                  {.rank = 3, .from = 0, .to = 1}}));
+  EXPECT_EQ(find_policy("greedy")->plan(measures), (Plan{{.rank = 1, .from = 0, .to = 1},
+                                                         {.rank = 2, .from = 0, .to = 1},
+                                                         {.rank = 3, .from = 0, .to = 1}}));
 }
 
 TEST(Refine, MovesTheOneRankThatMends) {

@@ -20,8 +20,8 @@ struct Report {
 };
 
 [[nodiscard]] std::vector<std::byte> encode(const Report& report);
-/// malformed when it cannot be read, or a load is not a number that makes sense. `node` is filled in
-/// as the node of all its ranks.
+/// malformed when it cannot be read, or a load is not a number that makes sense. `node` is filled
+/// in as the node of all its ranks.
 [[nodiscard]] Result<Report> decode_report(std::span<const std::byte> bytes, std::uint32_t node,
                                            std::uint32_t rank_count);
 

@@ -4,7 +4,9 @@
 namespace sterna::balance {
 namespace {
 
-Plan plan_none(const Measures&) { return {}; }
+Plan plan_none(const Measures&) {
+  return {};
+}
 
 }  // namespace
 

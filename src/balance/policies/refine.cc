@@ -35,8 +35,8 @@ class Refinement {
   Plan run() {
     const std::size_t steps_max = 2 * now_.ranks.size();
     for (std::size_t step = 0; step < steps_max; ++step) {
-      const auto worst = static_cast<std::uint32_t>(std::ranges::max_element(times_) -
-                                                    times_.begin());
+      const auto worst =
+          static_cast<std::uint32_t>(std::ranges::max_element(times_) - times_.begin());
       if (times_[worst] <= kSlack * average_ || !improve(worst)) {
         break;
       }
@@ -54,14 +54,13 @@ class Refinement {
   };
 
   double time_of(const RankLoad* rank, std::uint32_t node) const noexcept {
-    return rank == nullptr ? 0.0
-                           : static_cast<double>(rank->cpu_ns) / measures_.nodes[node].speed;
+    return rank == nullptr ? 0.0 : static_cast<double>(rank->cpu_ns) / measures_.nodes[node].speed;
   }
 
   void consider(std::optional<Step>& best, std::uint32_t worst, Step step) const noexcept {
     const double worst_end = times_[worst] - time_of(step.out, worst) + time_of(step.in, worst);
-    const double other_end = times_[step.to] + time_of(step.out, step.to) -
-                             time_of(step.in, step.to);
+    const double other_end =
+        times_[step.to] + time_of(step.out, step.to) - time_of(step.in, step.to);
     step.end = std::max(worst_end, other_end);
     if (!best || step.end < best->end) {
       best = step;

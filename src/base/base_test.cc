@@ -1,13 +1,13 @@
 // The small things of base: clocks, wire bytes, log lines, queues, pools, random numbers.
-#include <gtest/gtest.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <array>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/function_ref.h"

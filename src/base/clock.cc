@@ -38,9 +38,13 @@ Reading read_both() noexcept {
 
 }  // namespace
 
-std::uint64_t now_ns() noexcept { return read_clock(CLOCK_MONOTONIC); }
+std::uint64_t now_ns() noexcept {
+  return read_clock(CLOCK_MONOTONIC);
+}
 
-std::uint64_t thread_cpu_ns() noexcept { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
+std::uint64_t thread_cpu_ns() noexcept {
+  return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
 
 CycleRate calibrate_cycles(std::uint64_t spin_ns) noexcept {
   const Reading first = read_both();
@@ -48,9 +52,8 @@ CycleRate calibrate_cycles(std::uint64_t spin_ns) noexcept {
   }
   const Reading last = read_both();
   const std::uint64_t count = last.count - first.count;
-  return CycleRate{count == 0 ? 1.0
-                              : static_cast<double>(last.ns - first.ns) /
-                                    static_cast<double>(count)};
+  return CycleRate{
+      count == 0 ? 1.0 : static_cast<double>(last.ns - first.ns) / static_cast<double>(count)};
 }
 
 }  // namespace sterna

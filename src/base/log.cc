@@ -1,11 +1,11 @@
 // Formats lines of the log and writes them, each with one system call.
 #include "base/log.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <optional>
+
+#include <unistd.h>
 
 #include "base/syscall.h"
 

@@ -1,16 +1,20 @@
 // System calls and errno.
 #include "base/syscall.h"
 
-#include <unistd.h>
-
 #include <cstring>
 #include <utility>
 
+#include <unistd.h>
+
 namespace sterna {
 
-int last_error_number() noexcept { return errno; }
+int last_error_number() noexcept {
+  return errno;
+}
 
-void set_last_error_number(int number) noexcept { errno = number; }
+void set_last_error_number(int number) noexcept {
+  errno = number;
+}
 
 std::string error_number_text(int number) {
   char text[128];
@@ -64,6 +68,8 @@ FileDescriptor::~FileDescriptor() {
   }
 }
 
-int FileDescriptor::release() noexcept { return std::exchange(fd_, -1); }
+int FileDescriptor::release() noexcept {
+  return std::exchange(fd_, -1);
+}
 
 }  // namespace sterna

@@ -1,13 +1,13 @@
 // Parses and keeps the values of settings.
 #include "base/tunable.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/check.h"
 
@@ -19,13 +19,12 @@ struct Unit {
   std::string_view name;
   std::int64_t factor;
 };
-constexpr std::array kByteUnits{Unit{"K", 1LL << 10}, Unit{"M", 1LL << 20}, Unit{"G", 1LL << 30},
-                                Unit{"T", 1LL << 40}, Unit{"KiB", 1LL << 10},
-                                Unit{"MiB", 1LL << 20}, Unit{"GiB", 1LL << 30},
-                                Unit{"TiB", 1LL << 40}, Unit{"", 1}};
-constexpr std::array kTimeUnits{Unit{"ns", 1},           Unit{"us", 1'000},
-                                Unit{"ms", 1'000'000},   Unit{"s", 1'000'000'000},
-                                Unit{"min", 60'000'000'000}};
+constexpr std::array kByteUnits{
+    Unit{"K", 1LL << 10},   Unit{"M", 1LL << 20},   Unit{"G", 1LL << 30},
+    Unit{"T", 1LL << 40},   Unit{"KiB", 1LL << 10}, Unit{"MiB", 1LL << 20},
+    Unit{"GiB", 1LL << 30}, Unit{"TiB", 1LL << 40}, Unit{"", 1}};
+constexpr std::array kTimeUnits{Unit{"ns", 1}, Unit{"us", 1'000}, Unit{"ms", 1'000'000},
+                                Unit{"s", 1'000'000'000}, Unit{"min", 60'000'000'000}};
 constexpr std::array kNoUnits{Unit{"", 1}};
 
 std::span<const Unit> units_of(TunableKind kind) noexcept {
@@ -151,7 +150,9 @@ Settings::Settings(std::span<const std::span<const Tunable>> tables) {
   }
 }
 
-Settings::Settings(std::span<const Tunable> table) { add(table); }
+Settings::Settings(std::span<const Tunable> table) {
+  add(table);
+}
 
 void Settings::add(std::span<const Tunable> table) {
   for (const Tunable& tunable : table) {

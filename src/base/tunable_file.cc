@@ -1,10 +1,10 @@
 // Reads settings from configuration files (TOML).
 #define TOML_EXCEPTIONS 0
+#include <sstream>
+
 #include <fmt/format.h>
 #include <toml++/toml.h>
 #include <unistd.h>
-
-#include <sstream>
 
 #include "base/tunable.h"
 

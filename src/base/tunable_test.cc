@@ -1,11 +1,11 @@
 // Settings: order of the sources, units, ranges and the texts of errors.
 #include "base/tunable.h"
 
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <fstream>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace sterna {
 namespace {
@@ -33,8 +33,8 @@ constexpr Tunable kTable[] = {kWorkers, kEager, kTick, kTag, kBalance};
 
 class File {
  public:
-  explicit File(const char* text) : path_{testing::TempDir() + "sterna_config_" +
-                                          std::to_string(getpid()) + ".toml"} {
+  explicit File(const char* text)
+      : path_{testing::TempDir() + "sterna_config_" + std::to_string(getpid()) + ".toml"} {
     std::ofstream{path_} << text;
   }
   ~File() { std::remove(path_.c_str()); }

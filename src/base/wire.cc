@@ -34,7 +34,9 @@ void Writer::blob(std::span<const std::byte> bytes) noexcept {
   raw(bytes);
 }
 
-void Writer::text(std::string_view text) noexcept { blob(std::as_bytes(std::span{text})); }
+void Writer::text(std::string_view text) noexcept {
+  blob(std::as_bytes(std::span{text}));
+}
 
 void Reader::refuse() noexcept {
   ok_ = false;

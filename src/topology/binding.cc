@@ -1,8 +1,8 @@
 // Which processors the calling kernel thread may use.
+#include <vector>
+
 #include <fmt/format.h>
 #include <sched.h>
-
-#include <vector>
 
 #include "base/syscall.h"
 #include "topology/topology.h"

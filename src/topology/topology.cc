@@ -1,12 +1,12 @@
 // Builds the tree of places from hwloc or from a set of processors.
 #include "topology/topology.h"
 
-#include <fmt/format.h>
-#include <hwloc.h>
-
 #include <array>
 #include <optional>
 #include <utility>
+
+#include <fmt/format.h>
+#include <hwloc.h>
 
 #include "base/check.h"
 #include "base/syscall.h"
@@ -71,8 +71,7 @@ class Builder {
     place->cpus = std::move(cpus);
     if (parent != nullptr) {
       place->depth = parent->depth + 1;
-      place->child_index =
-          static_cast<std::uint32_t>(topology_->children_[parent->id].size());
+      place->child_index = static_cast<std::uint32_t>(topology_->children_[parent->id].size());
       topology_->children_[parent->id].push_back(place.get());
     }
     topology_->children_.emplace_back();
@@ -131,8 +130,8 @@ class Builder {
     return is_numa ? object->memory_first_child->os_index : object->os_index;
   }
   void add_numa(hwloc_obj_t object, Place& own) {
-    Place& numa = add(PlaceKind::numa, &own, object->memory_first_child->os_index,
-                      to_cpus(object->cpuset));
+    Place& numa =
+        add(PlaceKind::numa, &own, object->memory_first_child->os_index, to_cpus(object->cpuset));
     numa.pu_first = own.pu_first;
     add_children(object, &numa);
     numa.pu_count = own.pu_count = topology_->pu_count() - own.pu_first;
@@ -154,9 +153,9 @@ Result<std::unique_ptr<Topology>> load(Hwloc hwloc, bool is_synthetic) {
   hwloc_topology_set_all_types_filter(hwloc.get(), HWLOC_TYPE_FILTER_KEEP_NONE);
   for (const hwloc_obj_type_t type :
        {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_CORE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE}) {
-    hwloc_topology_set_type_filter(hwloc.get(), type,
-                                   is_synthetic ? HWLOC_TYPE_FILTER_KEEP_ALL
-                                                : HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
+    hwloc_topology_set_type_filter(
+        hwloc.get(), type,
+        is_synthetic ? HWLOC_TYPE_FILTER_KEEP_ALL : HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
   }
   hwloc_topology_set_type_filter(hwloc.get(), HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
   if (hwloc_topology_load(hwloc.get()) != 0) {
@@ -169,7 +168,7 @@ Result<std::unique_ptr<Topology>> load(Hwloc hwloc, bool is_synthetic) {
       return own.error();
     }
     const std::unique_ptr<hwloc_bitmap_s, void (*)(hwloc_bitmap_t)> set{hwloc_bitmap_alloc(),
-                                                                       hwloc_bitmap_free};
+                                                                        hwloc_bitmap_free};
     for (const std::uint32_t cpu : own.value().list()) {
       hwloc_bitmap_set(set.get(), cpu);
     }

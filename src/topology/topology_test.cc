@@ -1,10 +1,9 @@
 // The machine as a tree: literal synthetic machines, shares of nodes, the real processors.
 #include "topology/topology.h"
 
-#include <gtest/gtest.h>
-
 #include <set>
 
+#include <gtest/gtest.h>
 
 namespace sterna::topology {
 namespace {

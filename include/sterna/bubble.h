@@ -1,0 +1,54 @@
+/* Bubbles: threads that belong together, described before they run.
+ *
+ * A bubble tells the scheduler which threads share data; the policy (sterna_options.policy) decides
+ * where they run. Bubbles nest, and describe affinity, never a place: the same program runs unchanged
+ * on another machine. Any thread may build a bubble, one at a time; not in mobile ranks (UNSUPPORTED).
+ */
+#ifndef STERNA_BUBBLE_H
+#define STERNA_BUBBLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sterna/status.h"
+#include "sterna/thread.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sterna_bubble sterna_bubble; /* Opaque. */
+
+/* Makes an empty bubble, the caller's until join or destroy. Fails with INVALID_ARGUMENT,
+ * OUT_OF_MEMORY, NOT_STARTED, UNSUPPORTED. */
+sterna_status sterna_bubble_create(sterna_bubble** bubble) STERNA_NOEXCEPT;
+
+/* A thread that starts when the outermost bubble is submitted. Worker and detachment in `options`
+ * (may be NULL) are not for bubbles: INVALID_ARGUMENT. BUSY: submitted already. */
+sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_thread_options* options,
+                                       sterna_thread_function function,
+                                       void* argument) STERNA_NOEXCEPT;
+
+/* `child` belongs to `bubble` from now on: it is submitted, joined and destroyed with it. Fails with
+ * INVALID_ARGUMENT (it has a holder, or holds `bubble`), BUSY (submitted already). */
+sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble,
+                                       sterna_bubble* child) STERNA_NOEXCEPT;
+
+/* Asks the policy for the places, then starts all threads. For outermost bubbles. Fails with
+ * INVALID_ARGUMENT (it has a holder), BUSY (submitted already), OUT_OF_MEMORY: then some threads
+ * run, and join waits for those. */
+sterna_status sterna_bubble_submit(sterna_bubble* bubble) STERNA_NOEXCEPT;
+
+/* Waits until every thread has ended, then frees the bubble and those in it. Kernel threads too.
+ * Switches. Fails with INVALID_ARGUMENT: not submitted, or it has a holder. */
+sterna_status sterna_bubble_join(sterna_bubble* bubble) STERNA_NOEXCEPT;
+
+/* Frees an outermost bubble that was not submitted, and those in it. NULL is allowed. Fails as
+ * join. */
+sterna_status sterna_bubble_destroy(sterna_bubble* bubble) STERNA_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* STERNA_BUBBLE_H */

@@ -1,0 +1,35 @@
+/* Moving the calling rank to another node.
+ *
+ * For mobile ranks (`sterna run --nodes`); elsewhere a rank is its process, and the calls fail with
+ * UNSUPPORTED. The balancer and `sterna move` move ranks too, at any call that communicates.
+ */
+#ifndef STERNA_MIGRATE_H
+#define STERNA_MIGRATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sterna/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Moves the caller to `node`, and returns there; at once if it is there. Addresses stay the same.
+ * Switches. Fails with INVALID_ARGUMENT (no such node), or REFUSED: the rank is where it was,
+ * `sterna ps` and the report say why. */
+sterna_status sterna_migrate_to(uint32_t node) STERNA_NOEXCEPT;
+
+/* A safe point: moves the caller if somebody asked for it. For loops that compute for long and do
+ * not communicate. Costs one load, else switches. SUCCESS elsewhere too. */
+sterna_status sterna_migration_point(void) STERNA_NOEXCEPT;
+
+/* SUCCESS: nothing known holds the caller here. REFUSED: `buffer` (may be NULL) has the reason, as
+ * much of it as fits. Does not switch. */
+sterna_status sterna_migratable(char* buffer, size_t bytes) STERNA_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* STERNA_MIGRATE_H */

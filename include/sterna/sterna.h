@@ -1,0 +1,65 @@
+/* Start and end of Sterna in a program, and the place of the program in its job.
+ *
+ * A program started by `sterna run -n N ./prog` is N processes, each a node with one rank; started
+ * alone it is one. Inside an MPI program (after MPI_Init) and inside a mobile rank
+ * (`sterna run --nodes`) sterna_start joins what is there. sterna_start and sterna_stop are called by
+ * the initial kernel thread, once each; everything else says for itself who may call it.
+ *
+ *     sterna_start(NULL); ... threads, calls, messages ... sterna_stop();
+ */
+#ifndef STERNA_STERNA_H
+#define STERNA_STERNA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sterna/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define STERNA_VERSION_MAJOR 0
+#define STERNA_VERSION_MINOR 1
+
+/* Version of the library that runs: major * 1000 + minor. Any thread, at any time. */
+uint32_t sterna_version(void) STERNA_NOEXCEPT;
+
+/* Fill it with STERNA_OPTIONS_DEFAULT, then set what you need. */
+typedef struct sterna_options {
+  size_t size_bytes;  /* sizeof(sterna_options), which says the caller's version. */
+  uint32_t workers;   /* Kernel threads that run user threads; 0: one per processor of the node. */
+  uint32_t reserved;  /* 0. */
+  const char* policy; /* Who places the threads of bubbles: "flat", "spread"; NULL: flat. */
+} sterna_options;
+
+/* For an initialiser: sterna_options options = STERNA_OPTIONS_DEFAULT; */
+#define STERNA_OPTIONS_DEFAULT {sizeof(sterna_options), 0, 0, NULL}
+
+/* Starts Sterna, together with all other nodes of the job: returns when all have called it. Services
+ * (rpc.h) are registered before. `options` may be NULL. In a mobile rank options mean nothing.
+ * Fails with BUSY (started already), INVALID_ARGUMENT (size_bytes, policy), SYSTEM or OUT_OF_MEMORY;
+ * why is on standard error. */
+sterna_status sterna_start(const sterna_options* options) STERNA_NOEXCEPT;
+
+/* Waits until all nodes have called it and all threads of this node have ended, then ends what
+ * sterna_start began. In an MPI program before MPI_Finalize. Fails with NOT_STARTED, or UNSUPPORTED
+ * on a user thread. */
+sterna_status sterna_stop(void) STERNA_NOEXCEPT;
+
+/* Where the caller is. A node is one process of the job; a rank is one program of it, on the node of
+ * the same number, but for mobile ranks, which share nodes and change them. Before sterna_start: 0
+ * of 1. Any thread. */
+uint32_t sterna_node_index(void) STERNA_NOEXCEPT;
+uint32_t sterna_node_count(void) STERNA_NOEXCEPT;
+uint32_t sterna_rank(void) STERNA_NOEXCEPT;
+uint32_t sterna_rank_count(void) STERNA_NOEXCEPT;
+
+/* Workers of this node; 0 before sterna_start. Any thread. */
+uint32_t sterna_worker_count(void) STERNA_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* STERNA_STERNA_H */

@@ -1,0 +1,85 @@
+/* User threads: many, cheap, scheduled over the workers of a node.
+ *
+ * A switch between them costs tens of nanoseconds. They must not use thread-local variables across a
+ * call that switches: a thread may go on on another kernel thread. Between sterna_start and
+ * sterna_stop; mobile ranks are threads themselves and create none (UNSUPPORTED).
+ */
+#ifndef STERNA_THREAD_H
+#define STERNA_THREAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sterna/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sterna_thread sterna_thread; /* Opaque. */
+typedef void (*sterna_thread_function)(void* argument);
+
+#define STERNA_ANY_WORKER UINT32_MAX
+
+/* Fill it with STERNA_THREAD_OPTIONS_DEFAULT, then set what you need. */
+typedef struct sterna_thread_options {
+  size_t size_bytes;   /* sizeof(sterna_thread_options), which says the caller's version. */
+  const char* name;    /* Copied; the first 31 bytes count. NULL: none. */
+  size_t stack_bytes;  /* Least usable stack; 0: 60 KiB. */
+  uint32_t worker;     /* Where it starts: below sterna_worker_count(), or STERNA_ANY_WORKER. */
+  uint8_t is_bound;    /* 1: it stays on that worker. */
+  uint8_t is_detached; /* 1: nobody joins it. */
+  uint8_t reserved[2]; /* 0. */
+} sterna_thread_options;
+
+#define STERNA_THREAD_OPTIONS_DEFAULT \
+  {sizeof(sterna_thread_options), NULL, 0, STERNA_ANY_WORKER, 0, 0, {0, 0}}
+
+/* Starts a thread that calls function(argument). *thread is valid until join, or, for a detached
+ * one, until it ends; `thread` may be NULL then. `options` may be NULL. Any thread, kernel threads
+ * too; does not switch. Fails with INVALID_ARGUMENT, OUT_OF_MEMORY, NOT_STARTED, UNSUPPORTED. */
+sterna_status sterna_thread_create(const sterna_thread_options* options,
+                                   sterna_thread_function function, void* argument,
+                                   sterna_thread** thread) STERNA_NOEXCEPT;
+
+/* Waits until the thread has ended, then frees it: once per thread that is not detached. Any thread,
+ * kernel threads too. Switches. Fails with DEADLOCK (itself), INVALID_ARGUMENT (NULL, or created
+ * detached). */
+sterna_status sterna_thread_join(sterna_thread* thread) STERNA_NOEXCEPT;
+
+/* Nobody will join: the thread is freed when it ends. Any thread; does not switch. Fails with
+ * INVALID_ARGUMENT (NULL, or created detached). */
+sterna_status sterna_thread_detach(sterna_thread* thread) STERNA_NOEXCEPT;
+
+/* Ends the calling thread, as if its function returned. Returns only if it fails: UNSUPPORTED on a
+ * kernel thread and in a rank. Frames of C++ are not unwound. */
+sterna_status sterna_thread_exit(void) STERNA_NOEXCEPT;
+
+/* The calling user thread; NULL on a kernel thread. */
+sterna_thread* sterna_thread_self(void) STERNA_NOEXCEPT;
+
+/* Lets other threads go first. On a kernel thread: sched_yield. Switches. */
+void sterna_thread_yield(void) STERNA_NOEXCEPT;
+
+/* Sleeps for at least so long; other threads run. Kernel threads too. Switches. */
+void sterna_thread_sleep(uint64_t duration_ns) STERNA_NOEXCEPT;
+
+/* Writes the name (or "thread <number>") and a 0 byte, as much as fits. Any thread; the thread has
+ * not ended. Fails with INVALID_ARGUMENT, or TRUNCATED. */
+sterna_status sterna_thread_name(const sterna_thread* thread, char* buffer,
+                                 size_t bytes) STERNA_NOEXCEPT;
+
+/* Waits for the token of the calling thread and takes it; may also return without it, so test what
+ * you wait for again. A thread has at most one token. Switches. Fails with UNSUPPORTED on a kernel
+ * thread, TIMED_OUT. */
+sterna_status sterna_thread_park(uint64_t timeout_ns) STERNA_NOEXCEPT;
+
+/* Gives the thread, which has not ended, its token. Any thread, kernel threads too; does not
+ * switch. Fails with INVALID_ARGUMENT (NULL). */
+sterna_status sterna_thread_unpark(sterna_thread* thread) STERNA_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* STERNA_THREAD_H */

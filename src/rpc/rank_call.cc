@@ -79,11 +79,17 @@ void Rpc::on_rank_note(void*, std::uint32_t rank, std::uint32_t,
     return;
   }
   if (call->reply == nullptr) {
-    call->reply = static_cast<std::byte*>(call->heap->allocate(note.total));
+    call->reply = static_cast<std::byte*>(call->heap->allocate(std::max<std::size_t>(note.total, 1)));
     call->total = note.total;
     call->is_error = note.is_error;
   }
-  if (call->reply == nullptr || call->total != note.total) {
+  if (call->reply == nullptr) {
+    call->is_error = true;
+    call->total = 0;  // No memory for the reply: an error without a text.
+    call->done.complete();
+    return;
+  }
+  if (call->total != note.total) {
     return;
   }
   std::ranges::copy(note.body, call->reply + note.offset);
@@ -134,6 +140,11 @@ Result<Bytes> Rpc::call_from_rank(std::uint32_t node, std::string_view name,
     const std::uint64_t look_ns = std::min(deadline_ns, now_ns() + kLookNs);
     if (call.done.done() || call.done.wait_for(*options_.progress, {.deadline_ns = look_ns}) ==
                                 threads::Wake::signalled) {
+      if (call.reply == nullptr) {
+        result = Error{Errc::out_of_memory, fmt::format("rank {}: no memory for the answer of {}",
+                                                        slot->rank, name)};
+        break;
+      }
       const Bytes body{call.reply, call.reply + call.total};
       result = call.is_error ? Result<Bytes>{decode_error(body)} : Result<Bytes>{body};
       break;

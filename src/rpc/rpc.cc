@@ -140,6 +140,13 @@ void Rpc::on_node_message(void* self, std::uint32_t from_node,
     return;
   }
   const Message& message = decoded.value();
+  const net::JobMap& job = rpc.options_.transport->job();
+  const bool is_known = message.reply_to.node < job.node_count &&
+                        (message.reply_to.rank == kNoRank || message.reply_to.rank < job.rank_count);
+  if (!is_known) {
+    rpc.log_.warn("node {} sent a call of nobody of this job", from_node);
+    return;
+  }
   switch (message.kind) {
     case MessageKind::request:
       rpc.on_request(message, from_node);

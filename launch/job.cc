@@ -218,10 +218,25 @@ void Job::on_process_end(std::uint32_t node, const ProcessEnd& end) {
   ++ended_nodes_;
   // The end of who has done its part is no loss.
   const bool has_done = in_nodes() ? ended_ranks_ == ranks_.size() : ranks_[node].is_finalized;
-  if (was_member && !is_ending_ && !has_done) {
-    broadcast(runtime::encode_index(FrameKind::peer_lost, node), node);
+  const bool must_tell = was_member && !is_ending_ && !has_done;
+  if (must_tell && !in_nodes()) {
+    tell_of_loss(node);
   }
   judge_node_end(node);
+  // With a rank in it the job has ended: nobody should make a second failure of that.
+  if (must_tell && in_nodes() && !is_ending_) {
+    tell_of_loss(node);
+  }
+}
+
+void Job::tell_of_loss(std::uint32_t node) {
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+    const RankRecord& record = ranks_[rank];
+    if (record.moves != 0 && record.node != node) {
+      broadcast(runtime::encode(runtime::RankMove{rank, record.node, record.moves}), node);
+    }
+  }
+  broadcast(runtime::encode_index(FrameKind::peer_lost, node), node);
 }
 
 void Job::end_rank(std::uint32_t rank, int exit_code) {

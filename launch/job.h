@@ -85,7 +85,8 @@ class Job final : public CrewEvents, public SignalHandler {
   bool handle_frame(std::uint32_t node, FrameHeader header, std::span<const std::byte> body);
   bool take_hello(std::uint32_t node, std::span<const std::byte> body);
   bool take_blob(std::uint32_t node, std::span<const std::byte> body);
-  bool take_rank_event(std::uint32_t node, FrameHeader header, std::span<const std::byte> body);
+  bool take_rank_event(FrameHeader header, std::span<const std::byte> body);
+  void take_move(const runtime::RankMove& move);
   bool take_crash(std::uint32_t node, std::span<const std::byte> body);
   bool take_status(std::uint32_t node, std::span<const std::byte> body);
   void judge_rank_end(std::uint32_t rank, int exit_code);
@@ -94,6 +95,7 @@ class Job final : public CrewEvents, public SignalHandler {
   void broadcast(const Frame& frame, std::uint32_t but_node);
   void complete_exchange();
   void step_ending();
+  void tell_of_loss(std::uint32_t node);
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] std::uint64_t next_deadline_ns(bool is_busy) const;
   [[nodiscard]] std::string who(std::uint32_t rank) const;

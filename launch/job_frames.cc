@@ -27,11 +27,11 @@ bool Job::handle_frame(std::uint32_t node, FrameHeader header, std::span<const s
       return take_blob(node, body);
     case FrameKind::initialized:
     case FrameKind::finalized:
-    case FrameKind::arrived:
+    case FrameKind::moved:
     case FrameKind::ended:
     case FrameKind::abort:
     case FrameKind::output:
-      return take_rank_event(node, header, body);
+      return take_rank_event(header, body);
     case FrameKind::crash:
       return take_crash(node, body);
     case FrameKind::status:
@@ -98,7 +98,7 @@ void Job::complete_exchange() {
   broadcast(runtime::encode_blobs(blobs), runtime::kNoRank);
 }
 
-bool Job::take_rank_event(std::uint32_t node, FrameHeader header, std::span<const std::byte> body) {
+bool Job::take_rank_event(FrameHeader header, std::span<const std::byte> body) {
   const auto is_rank = [&](std::uint32_t rank) { return rank < ranks_.size(); };
   switch (header.kind) {
     case FrameKind::ended: {
@@ -129,6 +129,14 @@ bool Job::take_rank_event(std::uint32_t node, FrameHeader header, std::span<cons
       output_.add(output.value().rank, output.value().stream, output.value().bytes);
       return true;
     }
+    case FrameKind::moved: {
+      Result<runtime::RankMove> move = runtime::decode_moved(body);
+      if (!move || !is_rank(move.value().rank) || move.value().node >= nodes_.size()) {
+        return false;
+      }
+      take_move(move.value());
+      return true;
+    }
     default: {
       Result<std::uint32_t> rank = runtime::decode_index(body);
       if (!rank || !is_rank(rank.value())) {
@@ -137,12 +145,23 @@ bool Job::take_rank_event(std::uint32_t node, FrameHeader header, std::span<cons
       RankRecord& record = ranks_[rank.value()];
       record.is_initialized = record.is_initialized || header.kind == FrameKind::initialized;
       record.is_finalized = record.is_finalized || header.kind == FrameKind::finalized;
-      if (header.kind == FrameKind::arrived && record.node != node) {
-        record.node = node;
-        ++record.moves;
-      }
       return true;
     }
+  }
+}
+
+void Job::take_move(const runtime::RankMove& move) {
+  RankRecord& record = ranks_[move.rank];
+  // Different nodes' news of one rank come in any order.
+  if (move.move <= record.moves || record.is_ended) {
+    return;
+  }
+  record.moves = static_cast<std::uint32_t>(move.move);
+  record.node = move.node;
+  if (nodes_[move.node].state == NodeRecord::State::ended && !is_ending_) {
+    end_rank(move.rank, 1);
+    fail(1, fmt::format("rank {} was lost: it was moving to node {}, whose process has ended",
+                        move.rank, move.node));
   }
 }
 

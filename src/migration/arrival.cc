@@ -1,5 +1,6 @@
 // The destination's half of a move: map, receive, install; or give it up.
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "memory/rank_slot.h"
 #include "migration/migrator.h"
@@ -8,15 +9,22 @@
 
 namespace sterna::migration {
 
-/// A rank on its way here. Guard: lock_ while it is in arrivals_, else whoever took it out.
+/// A rank on its way here. Guard: lock_ for `phase` and `is_cancelled`; the rest belongs to whoever
+/// works on the arrival in its phase.
 struct Migrator::Arrival {
+  enum class Phase : std::uint8_t {
+    mapping,    // on_offer prepares its memory.
+    accepted,   // Nobody works on it: its bytes may come.
+    receiving,  // on_received waits for its bytes.
+    received,   // We said "all bytes here": only a dead source or COMMIT installs it.
+    ending,     // It is being installed, or given up.
+  };
   std::uint32_t rank = 0;
   std::uint32_t from_node = 0;
+  Phase phase = Phase::mapping;
+  bool is_cancelled = false;  // The source took the offer back, or died, while we worked on it.
   memory::RankSlot* slot = nullptr;  // Null: not mapped yet.
   bool is_memory_shared = false;
-  bool is_received = false;  // We said "all bytes here": only a dead source or COMMIT ends this.
-  bool is_waited_for = false;  // on_received waits for its bytes, and gives it up if need be.
-  bool is_cancelled = false;   // The source took the offer back, or died, meanwhile.
   net::Landing landing;
 };
 
@@ -28,8 +36,15 @@ FileDescriptor open_memory(const Offer& offer) {
     return {};
   }
   const std::string path = fmt::format("/proc/{}/fd/{}", offer.source_pid, offer.memory_fd);
-  return FileDescriptor{
+  FileDescriptor memory{
       static_cast<int>(system_call([&] { return ::open(path.c_str(), O_RDWR | O_CLOEXEC); }))};
+  struct ::stat status {};
+  // In another namespace of processes the same number is somebody else.
+  if (!memory.is_open() || ::fstat(memory.get(), &status) != 0 ||
+      status.st_ino != offer.memory_inode) {
+    return {};
+  }
+  return memory;
 }
 
 }  // namespace
@@ -37,7 +52,8 @@ FileDescriptor open_memory(const Offer& offer) {
 Migrator::Migrator(MigratorOptions options)
     : options_{std::move(options)},
       log_{options_.log == nullptr ? Logger{} : Logger{*options_.log, "migration"}},
-      fault_{options_.fault_step} {
+      fault_{options_.fault_step},
+      lost_(options_.transport->job().node_count) {
   rpc::Rpc& rpc = *options_.rpc;
   rpc.add_service(kOfferService, rpc::RunIn::thread, on_offer, this);
   rpc.add_service(kReceivedService, rpc::RunIn::thread, on_received, this);
@@ -70,6 +86,47 @@ Result<> Migrator::map_arrival(Arrival& arrival, const Offer& offer) {
   return Done{};
 }
 
+bool Migrator::has_departing(std::uint32_t rank) noexcept {
+  const SpinGuard guard{lock_};
+  return departing_.contains(rank);
+}
+
+void Migrator::erase(std::uint32_t rank) {
+  const SpinGuard guard{lock_};
+  arrivals_.erase(rank);
+}
+
+Result<> Migrator::open_arrival(const Offer& offer, std::uint32_t from_node, Arrival*& arrival) {
+  const std::uint32_t rank = offer.shape.rank;
+  const net::JobMap& job = options_.transport->job();
+  if (rank >= job.rank_count) {
+    return Error{Errc::refused, fmt::format("there is no rank {}", rank)};
+  }
+  if (offer.fingerprint != options_.fingerprint) {
+    return Error{Errc::unsupported,
+                 fmt::format("nodes {} and {} do not have the same binaries at the same addresses",
+                             from_node, job.node_index)};
+  }
+  while (has_departing(rank)) {
+    threads::yield();  // It comes back so soon that its old memory here is still being unmapped.
+  }
+  const bool is_here = options_.space->has_rank(rank);
+  const SpinGuard guard{lock_};
+  if (lost_[from_node]) {
+    return Error{Errc::closed, fmt::format("node {} is gone", from_node)};
+  }
+  if (is_here || arrivals_.contains(rank)) {
+    return Error{Errc::refused, fmt::format("rank {} cannot come to node {}: it is there", rank,
+                                            job.node_index)};
+  }
+  auto opened = std::make_unique<Arrival>();
+  opened->rank = rank;
+  opened->from_node = from_node;
+  arrival = opened.get();
+  arrivals_.emplace(rank, std::move(opened));
+  return Done{};
+}
+
 Result<rpc::Bytes> Migrator::on_offer(void* self, const rpc::Request& request) {
   Migrator& migrator = *static_cast<Migrator*>(self);
   migrator.fault_.reached("destination:offered");
@@ -77,83 +134,84 @@ Result<rpc::Bytes> Migrator::on_offer(void* self, const rpc::Request& request) {
   if (!offer) {
     return offer.error();
   }
-  const std::uint32_t rank = offer.value().shape.rank;
-  const net::JobMap& job = migrator.options_.transport->job();
-  if (rank >= job.rank_count || migrator.options_.space->has_rank(rank)) {
-    return Error{Errc::refused, fmt::format("rank {} cannot come to node {}: it is there", rank,
-                                            job.node_index)};
+  Arrival* arrival = nullptr;
+  if (Result<> opened = migrator.open_arrival(offer.value(), request.from_node, arrival); !opened) {
+    return opened.error();
   }
-  if (offer.value().fingerprint != migrator.options_.fingerprint) {
-    return Error{Errc::unsupported,
-                 fmt::format("nodes {} and {} do not have the same binaries at the same addresses",
-                             request.from_node, job.node_index)};
-  }
-  auto arrival = std::make_unique<Arrival>();
-  arrival->rank = rank;
-  arrival->from_node = request.from_node;
   if (Result<> mapped = migrator.map_arrival(*arrival, offer.value()); !mapped) {
+    migrator.erase(arrival->rank);
     return mapped.error();
   }
   migrator.fault_.reached("destination:mapped");
   const Acceptance acceptance{.is_memory_shared = arrival->is_memory_shared,
                               .landing_id = arrival->landing.id};
-  const SpinGuard guard{migrator.lock_};
-  migrator.arrivals_[rank] = std::move(arrival);
-  return encode(acceptance);
+  {
+    const SpinGuard guard{migrator.lock_};
+    arrival->phase = arrival->is_cancelled ? Arrival::Phase::ending : Arrival::Phase::accepted;
+    if (!arrival->is_cancelled) {
+      return encode(acceptance);
+    }
+  }
+  migrator.give_up(*arrival);
+  return Error{Errc::closed, "the offer was taken back"};
+}
+
+bool Migrator::is_whole(const Arrival& arrival) const noexcept {
+  return arrival.landing.fault == net::Fault::none &&
+         arrival.slot->magic == memory::RankSlot::kMagic && arrival.slot->rank == arrival.rank;
 }
 
 Result<rpc::Bytes> Migrator::on_received(void* self, const rpc::Request& request) {
   Migrator& migrator = *static_cast<Migrator*>(self);
-  const Result<std::uint32_t> rank = decode_rank(request.arguments);
-  if (!rank.has_value()) {
+  Result<std::uint32_t> rank = decode_rank(request.arguments);
+  if (!rank) {
     return rank.error();
   }
   Arrival* arrival = nullptr;
   {
     const SpinGuard guard{migrator.lock_};
-    const auto found = migrator.arrivals_.find(Result<std::uint32_t>{rank}.value());
-    if (found == migrator.arrivals_.end() || found->second->from_node != request.from_node) {
+    const auto found = migrator.arrivals_.find(rank.value());
+    if (found == migrator.arrivals_.end() || found->second->from_node != request.from_node ||
+        found->second->phase != Arrival::Phase::accepted) {
       return Error{Errc::refused, "no such rank is on its way here"};
     }
     arrival = found->second.get();
-    arrival->is_waited_for = true;  // Until we take this back, nobody else ends it.
+    arrival->phase = Arrival::Phase::receiving;  // Until we change it, nobody else ends this.
   }
   if (!arrival->is_memory_shared) {
     arrival->landing.done.wait(*migrator.options_.progress);
   }
-  const bool is_whole = arrival->landing.fault == net::Fault::none &&
-                        arrival->slot->magic == memory::RankSlot::kMagic &&
-                        arrival->slot->rank == arrival->rank;
+  const bool is_whole = migrator.is_whole(*arrival);
   migrator.fault_.reached("destination:received");
-  std::unique_ptr<Arrival> ended;
   {
     const SpinGuard guard{migrator.lock_};
-    arrival->is_waited_for = false;
     if (is_whole && !arrival->is_cancelled) {
-      arrival->is_received = true;
+      arrival->phase = Arrival::Phase::received;
       return rpc::Bytes{};
     }
-    ended = std::move(migrator.arrivals_[arrival->rank]);
-    migrator.arrivals_.erase(arrival->rank);
+    arrival->phase = Arrival::Phase::ending;
   }
-  migrator.give_up(std::move(ended), request.from_node);
+  migrator.give_up(*arrival);
   return Error{Errc::closed, "the bytes of the rank did not all arrive"};
 }
 
-std::unique_ptr<Migrator::Arrival> Migrator::take_arrival(std::uint32_t rank,
-                                                          std::uint32_t from_node) {
+// Null: there is none in a phase that lets it end now.
+Migrator::Arrival* Migrator::claim(std::uint32_t rank, std::uint32_t from_node, bool is_commit) {
   const SpinGuard guard{lock_};
   const auto found = arrivals_.find(rank);
   if (found == arrivals_.end() || found->second->from_node != from_node) {
     return nullptr;
   }
-  if (found->second->is_waited_for) {
-    found->second->is_cancelled = true;
+  Arrival& arrival = *found->second;
+  const bool is_at_rest =
+      arrival.phase == Arrival::Phase::received ||
+      (!is_commit && arrival.phase == Arrival::Phase::accepted);
+  if (!is_at_rest) {
+    arrival.is_cancelled = true;
     return nullptr;
   }
-  std::unique_ptr<Arrival> arrival = std::move(found->second);
-  arrivals_.erase(found);
-  return arrival;
+  arrival.phase = Arrival::Phase::ending;
+  return &arrival;
 }
 
 Result<rpc::Bytes> Migrator::on_commit(void* self, const rpc::Request& request) {
@@ -162,11 +220,11 @@ Result<rpc::Bytes> Migrator::on_commit(void* self, const rpc::Request& request) 
   if (!rank) {
     return rank.error();
   }
-  std::unique_ptr<Arrival> arrival = migrator.take_arrival(rank.value(), request.from_node);
+  Arrival* arrival = migrator.claim(rank.value(), request.from_node, true);
   if (arrival == nullptr) {
     return Error{Errc::refused, "a rank is committed that was not on its way here"};
   }
-  migrator.install(std::move(arrival));
+  migrator.install(*arrival);
   return rpc::Bytes{};
 }
 
@@ -177,48 +235,52 @@ Result<rpc::Bytes> Migrator::on_cancel(void* self, const rpc::Request& request) 
     return rank.error();
   }
   // Nothing here: the offer was refused, or never came.
-  if (auto arrival = migrator.take_arrival(rank.value(), request.from_node)) {
-    migrator.give_up(std::move(arrival), request.from_node);
+  if (Arrival* arrival = migrator.claim(rank.value(), request.from_node, false)) {
+    migrator.give_up(*arrival);
   }
   return rpc::Bytes{};
 }
 
-void Migrator::install(std::unique_ptr<Arrival> arrival) {
-  memory::RankSlot& slot = *arrival->slot;
+void Migrator::install(Arrival& arrival) {
+  memory::RankSlot& slot = *arrival.slot;
   fault_.reached("destination:committed");
   Result<> arrived = options_.host->arrive(slot);
   check(arrived.has_value(), "a node of the same fingerprint can run the rank");
   slot.moves.fetch_add(1, std::memory_order_relaxed);
   options_.residents->add(slot);
-  options_.host->moved_in(slot.rank);
   options_.transport->install(slot.rank, static_cast<net::Endpoint*>(slot.endpoint));
   arrived_.fetch_add(1, std::memory_order_relaxed);
+  erase(slot.rank);  // Before it runs: it may leave and come back at once.
   options_.team->reinstall(slot.thread);
 }
 
-void Migrator::give_up(std::unique_ptr<Arrival> arrival, std::uint32_t node) {
-  if (!arrival->is_memory_shared) {
-    // Bytes that are arriving at this moment end within this poll or the next.
-    while (!arrival->landing.done.done() && !options_.transport->withdraw_bulk(arrival->landing)) {
+void Migrator::give_up(Arrival& arrival) {
+  if (!arrival.is_memory_shared) {
+    // False while bytes are copied in, under a lock that is held for one packet.
+    while (!arrival.landing.done.done() && !options_.transport->withdraw_bulk(arrival.landing)) {
     }
   }
-  options_.transport->unexpect(arrival->rank, node);
-  options_.space->unmap_rank(arrival->rank);
+  options_.transport->unexpect(arrival.rank, arrival.from_node);
+  options_.space->unmap_rank(arrival.rank);
+  erase(arrival.rank);
 }
 
 void Migrator::lose_peer(std::uint32_t node) noexcept {
   for (;;) {
-    std::unique_ptr<Arrival> arrival;
+    Arrival* arrival = nullptr;
+    bool is_received = false;
     {
       const SpinGuard guard{lock_};
-      for (auto entry = arrivals_.begin(); entry != arrivals_.end(); ++entry) {
-        if (entry->second->from_node != node) {
+      lost_[node] = true;
+      for (const auto& [rank, candidate] : arrivals_) {
+        if (candidate->from_node != node || candidate->phase == Arrival::Phase::ending) {
           continue;
         }
-        entry->second->is_cancelled = true;
-        if (!entry->second->is_waited_for) {
-          arrival = std::move(entry->second);
-          arrivals_.erase(entry);
+        candidate->is_cancelled = true;
+        is_received = candidate->phase == Arrival::Phase::received;
+        if (is_received || candidate->phase == Arrival::Phase::accepted) {
+          candidate->phase = Arrival::Phase::ending;
+          arrival = candidate.get();
           break;
         }
       }
@@ -226,12 +288,13 @@ void Migrator::lose_peer(std::uint32_t node) noexcept {
     if (arrival == nullptr) {
       return;
     }
-    if (arrival->is_received) {
-      // The source is dead and can neither run nor cancel it: the rank is ours.
-      install(std::move(arrival));
+    if (is_received) {
+      // The source is dead and can neither run nor cancel it: the rank is ours. If its COMMIT
+      // comes after this, it finds nothing to do.
+      install(*arrival);
     } else {
       log_.error("rank {} was lost with node {} before all of it had arrived", arrival->rank, node);
-      give_up(std::move(arrival), node);
+      give_up(*arrival);
     }
   }
 }

@@ -1,4 +1,5 @@
 // The source's half of a move: freeze, offer, send, commit; or let the rank go on.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "memory/rank_slot.h"
@@ -104,6 +105,7 @@ void Migrator::depart(Departure& departure) {
     options_.transport->cancel_leave(rank);
     options_.residents->add(slot);
     stay(slot, departure.to_node, refusal_of(handed_over.error().code), handed_over.error().text);
+    forget_departing(rank);
     if (departure.is_forgotten) {
       options_.team->reinstall(slot.thread);
     } else {
@@ -113,10 +115,35 @@ void Migrator::depart(Departure& departure) {
   }
   // From here on the rank runs elsewhere, perhaps on the very same memory: nothing of it is read.
   fault_.reached("source:committed");
-  options_.host->moved_out(rank, departure.to_node);
-  options_.space->unmap_rank(rank);
   options_.transport->commit_leave(rank, departure.to_node);
+  options_.space->unmap_rank(rank);
   left_.fetch_add(1, std::memory_order_relaxed);
+  forget_departing(rank);  // Last: it may come back from now on.
+}
+
+void Migrator::forget_departing(std::uint32_t rank) {
+  const SpinGuard guard{lock_};
+  departing_.erase(rank);
+}
+
+Result<> Migrator::commit(Departure& departure) {
+  memory::RankSlot& slot = *departure.slot;
+  const std::uint32_t rank = slot.rank;
+  const std::uint64_t move = slot.moves.load(std::memory_order_relaxed) + 1;
+  {
+    const SpinGuard guard{lock_};
+    departing_.insert(rank);
+  }
+  options_.team->forget(*slot.thread);
+  departure.is_forgotten = true;
+  options_.host->handing_over(rank, departure.to_node, move);
+  Result<> posted = options_.rpc->post(departure.to_node, kCommitService, encode_rank(rank));
+  if (!posted) {
+    // Counts on beyond the move that did not take place.
+    slot.moves.store(move + 1, std::memory_order_relaxed);
+    options_.host->handing_over(rank, options_.transport->job().node_index, move + 1);
+  }
+  return posted;
 }
 
 Offer Migrator::make_offer(memory::RankSlot& slot, std::uint32_t to_node) {
@@ -127,6 +154,10 @@ Offer Migrator::make_offer(memory::RankSlot& slot, std::uint32_t to_node) {
   if (job.host_of_node[to_node] == job.host_of_node[job.node_index]) {
     offer.source_pid = static_cast<std::uint32_t>(::getpid());
     offer.memory_fd = options_.space->rank_memory_fd(slot.rank);
+    struct ::stat status {};
+    if (offer.memory_fd >= 0 && ::fstat(offer.memory_fd, &status) == 0) {
+      offer.memory_inode = status.st_ino;
+    }
   }
   const auto add = [&](std::span<std::byte> bytes) {
     offer.extents.push_back({bytes.data(), bytes.size()});
@@ -179,14 +210,11 @@ Result<> Migrator::hand_over(Departure& departure) {
     return received.error();
   }
   fault_.reached("source:received");
-  options_.team->forget(*departure.slot->thread);
-  departure.is_forgotten = true;
-  return options_.rpc->post(departure.to_node, kCommitService, encode_rank(rank));
+  return commit(departure);
 }
 
 void Migrator::stay(memory::RankSlot& slot, std::uint32_t to_node, Refusal refusal,
                     const std::string& detail) noexcept {
-  slot.refusals[static_cast<std::size_t>(refusal)].fetch_add(1, std::memory_order_relaxed);
   refused_.fetch_add(1, std::memory_order_relaxed);
   std::string reason{to_string(refusal)};
   if (!detail.empty()) {

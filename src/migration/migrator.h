@@ -16,9 +16,12 @@
 // any more.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
+#include <vector>
 
 #include "base/annotate.h"
 #include "base/log.h"
@@ -66,7 +69,7 @@ class Migrator {
   Migrator& operator=(const Migrator&) = delete;
 
   /// Called by a rank for itself, in runtime code, at a safe point. Comes back on `to_node`, or here
-  /// when it cannot move: the reason is told to the RankHost and counted in the slot. Switches.
+  /// when it cannot move: the reason is told to the RankHost. Switches.
   void move_self(memory::RankSlot& slot, std::uint32_t to_node) noexcept;
 
   /// Asks a rank of this node to move at its next safe point. False: it is not here.
@@ -86,7 +89,8 @@ class Migrator {
   static void run_departure(void* departure);
   void depart(Departure& departure);
   [[nodiscard]] Result<> hand_over(Departure& departure);
-  [[nodiscard]] Result<> send_bytes(Departure& departure, std::uint64_t landing_id);
+  [[nodiscard]] Result<> commit(Departure& departure);
+  void forget_departing(std::uint32_t rank);
   void stay(memory::RankSlot& slot, std::uint32_t to_node, Refusal refusal,
             const std::string& detail) noexcept;
   [[nodiscard]] Refusal why_not(memory::RankSlot& slot, std::uint32_t to_node,
@@ -99,15 +103,24 @@ class Migrator {
   static Result<rpc::Bytes> on_commit(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_cancel(void* self, const rpc::Request& request);
   [[nodiscard]] Result<> map_arrival(Arrival& arrival, const Offer& offer);
-  void install(std::unique_ptr<Arrival> arrival);
-  void give_up(std::unique_ptr<Arrival> arrival, std::uint32_t node);
-  [[nodiscard]] std::unique_ptr<Arrival> take_arrival(std::uint32_t rank, std::uint32_t from_node);
+  [[nodiscard]] Result<> open_arrival(const Offer& offer, std::uint32_t from_node,
+                                      Arrival*& arrival);
+  [[nodiscard]] bool has_departing(std::uint32_t rank) noexcept;
+  void install(Arrival& arrival);
+  void give_up(Arrival& arrival);
+  [[nodiscard]] Arrival* claim(std::uint32_t rank, std::uint32_t from_node, bool is_commit);
+  [[nodiscard]] bool is_whole(const Arrival& arrival) const noexcept;
+  void erase(std::uint32_t rank);
 
   const MigratorOptions options_;
   const Logger log_;
   const FaultPoint fault_;
   SpinLock lock_;
-  std::map<std::uint32_t, std::unique_ptr<Arrival>> arrivals_ STERNA_GUARDED_BY(lock_);  // By rank.
+  // By rank; from the offer until the rank is installed or all of it is gone again.
+  std::map<std::uint32_t, std::unique_ptr<Arrival>> arrivals_ STERNA_GUARDED_BY(lock_);
+  // Ranks that were committed to another node and whose memory is still mapped here.
+  std::set<std::uint32_t> departing_ STERNA_GUARDED_BY(lock_);
+  std::vector<bool> lost_ STERNA_GUARDED_BY(lock_);  // By node.
   // Counters: relaxed, they order nothing.
   std::atomic<std::uint64_t> arrived_{0}, left_{0}, refused_{0}, copied_{0}, shared_{0};
 };

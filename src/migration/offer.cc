@@ -35,6 +35,7 @@ std::vector<std::byte> encode(const Offer& offer) {
   writer.u64(offer.fingerprint);
   writer.u32(offer.source_pid);
   writer.i32(offer.memory_fd);
+  writer.u64(offer.memory_inode);
   writer.u32(static_cast<std::uint32_t>(offer.extents.size()));
   for (const net::Extent& extent : offer.extents) {
     writer.u64(begin_of(extent));
@@ -55,6 +56,7 @@ Result<Offer> decode_offer(std::span<const std::byte> bytes) {
   offer.fingerprint = reader.u64();
   offer.source_pid = reader.u32();
   offer.memory_fd = reader.i32();
+  offer.memory_inode = reader.u64();
   const std::uint32_t count = reader.count(16);
   if (!reader.ok() || count > kExtentCountMax) {
     return Error{Errc::malformed, "an offer of a rank that cannot be read"};

@@ -24,9 +24,10 @@ class RankHost {
   /// The rank's bytes are here: makes right what belongs to this process. It does not run yet.
   virtual Result<> arrive(memory::RankSlot& slot) noexcept = 0;
 
-  /// The rank is known to run here from now on; it has left for `node`. For reports.
-  virtual void moved_in(std::uint32_t rank) noexcept = 0;
-  virtual void moved_out(std::uint32_t rank, std::uint32_t node) noexcept = 0;
+  /// This node gives the rank to `node` with its next word, the COMMIT: `move` counts the moves of
+  /// the rank so far, this one included. Called again with this node and a higher count if the
+  /// word could not be said and the rank is still here.
+  virtual void handing_over(std::uint32_t rank, std::uint32_t node, std::uint64_t move) noexcept = 0;
 
   /// A rank that was asked to move did not. For reports.
   virtual void stayed(std::uint32_t rank, std::uint32_t node, const std::string& reason) noexcept = 0;

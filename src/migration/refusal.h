@@ -1,11 +1,24 @@
-// Every reason of the runtime not to move a rank. Kinds from 16 on belong to program/ (what the rank
-// holds of its process); RankSlot::refusals counts both.
+// Every reason of the runtime not to move a rank. RankSlot::refusals counts how often each was met;
+// from kBlockerKindFirst on it counts what the rank holds of its process now (program/blockers.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
+#include "memory/rank_slot.h"
+
 namespace sterna::migration {
+
+inline constexpr std::size_t kBlockerKindFirst = 16;
+
+/// Whether the rank holds something that keeps it here for now. Reasons of the past do not count:
+/// a node that had no memory, a file that was closed since.
+[[nodiscard]] inline bool is_held(const memory::RankSlot& slot) noexcept {
+  return std::any_of(std::begin(slot.refusals) + kBlockerKindFirst, std::end(slot.refusals),
+                     [](const auto& count) { return count.load(std::memory_order_relaxed) != 0; });
+}
 
 enum class Refusal : std::uint8_t {
   none,

@@ -156,7 +156,9 @@ void Rail::on_peer_lost(std::uint32_t node, std::string_view reason) noexcept {
   core_.on_peer_lost(*driver_, node, reason);
 }
 
-std::uint32_t InnerSource::poll() noexcept { return core_.poll_inner(); }
+std::uint32_t InnerSource::poll() noexcept {
+  return core_.rails_.empty() ? core_.poll_inner() : 0;  // Rails poll it, too.
+}
 bool InnerSource::prepare_sleep() noexcept { return !core_.has_inner_work(); }
 
 std::uint32_t TransportCore::poll() noexcept {

@@ -135,6 +135,7 @@ class TransportCore {
   void commit_leave(std::uint32_t rank, std::uint32_t to_node) noexcept;
   void cancel_leave(std::uint32_t rank) noexcept;
   void expect(std::uint32_t rank) noexcept;
+  void relocate(std::uint32_t rank, std::uint32_t from_node, std::uint32_t node) noexcept;
   void unexpect(std::uint32_t rank, std::uint32_t node) noexcept;
   // nodes.cc
   Result<> node_message(std::uint32_t to_node, std::uint32_t handler,
@@ -160,6 +161,7 @@ class TransportCore {
  private:
   friend class Transport;
   friend class Rail;
+  friend class InnerSource;
 
   [[nodiscard]] Result<> exchange_addresses(Bootstrap& bootstrap);
   [[nodiscard]] Result<> open_gates();
@@ -217,7 +219,7 @@ class TransportCore {
                      SendRequest& request, RecvRequest*& receive) noexcept
       STERNA_REQUIRES(entry.lock);
   bool announce_local(Endpoint& from, SendRequest& request) noexcept;
-  void send_remote(Endpoint& from, SendRequest& request) noexcept;
+  void send_remote(Endpoint& from, SendRequest& request, std::uint32_t node) noexcept;
   void fail_send(Endpoint& from, std::uint64_t id, std::uint32_t peer) noexcept;
   void deliver_now(std::uint32_t rank, RecvRequest& receive, SendRequest& request) noexcept;
   [[nodiscard]] bool is_caught_up(const Endpoint& from, std::uint32_t to_rank,

@@ -84,6 +84,11 @@ void CostModel::measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept
   decide();
 }
 
+void CostModel::lose_direct() noexcept {
+  is_direct_ = false;
+  decide();
+}
+
 std::string CostModel::explain(std::uint64_t bytes) const {
   const bool is_eager = bytes <= eager_bytes_;
   return fmt::format(

@@ -34,6 +34,9 @@ class CostModel {
   void measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept;
   void measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept;
 
+  /// Direct writes turned out to be impossible.
+  void lose_direct() noexcept;
+
   /// The sums behind the choice for `bytes`, one line.
   [[nodiscard]] std::string explain(std::uint64_t bytes) const;
 

@@ -16,16 +16,9 @@ Piece header_piece(const FrameHeader& header) noexcept {
 
 bool TransportCore::transmit(const FrameHeader& header, const Buffer& payload,
                              std::uint64_t offset) noexcept {
-  RankEntry& entry = ranks_[header.destination];
-  std::uint32_t node = node_;
-  {
-    const SpinGuard guard{entry.lock};
-    if (entry.state == RankState::elsewhere) [[likely]] {
-      node = entry.node;
-    }
-  }
-  if (node != node_) [[likely]] {
-    return send_frame(node, header, payload, offset);
+  const std::uint32_t route = ranks_[header.destination].route.load(std::memory_order_relaxed);
+  if (route != RankEntry::kNoRoute && route != node_) [[likely]] {
+    return send_frame(route, header, payload, offset);
   }
   // Here, or held here: rare (order or a move asks for it), so a copy makes it simple.
   std::array<Piece, kPacketPiecesMax> pieces;

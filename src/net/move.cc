@@ -1,7 +1,7 @@
 // Ranks that come, leave and end. The states and their changes:
 //   expected -> here (install), elsewhere (unexpect)
 //   here -> leaving (begin_leave), ended (remove)
-//   leaving -> elsewhere (commit_leave), here (cancel_leave)
+//   leaving -> elsewhere (commit_leave), here (cancel_leave), ended (remove)
 //   elsewhere -> expected (expect)
 #include <fmt/format.h>
 
@@ -31,6 +31,7 @@ void TransportCore::install(std::uint32_t rank, Endpoint* endpoint) noexcept {
     entry.is_moving = false;
     entry.state = RankState::here;
     entry.node = node_;
+    entry.tell_route();
     entry.epoch = endpoint->epoch;
     entry.endpoint = endpoint;
     entry.pins = 0;
@@ -45,7 +46,7 @@ void TransportCore::remove(std::uint32_t rank) noexcept {
   HeldPacket* held = nullptr;
   {
     const SpinGuard guard{entry.lock};
-    check(entry.state == RankState::here && entry.pins == 0,
+    check((entry.state == RankState::here || entry.state == RankState::leaving) && entry.pins == 0,
           "a rank ends where it is, when no copy from or to it is under way");
     entry.state = RankState::ended;
     entry.endpoint = nullptr;
@@ -80,6 +81,7 @@ void TransportCore::commit_leave(std::uint32_t rank, std::uint32_t to_node) noex
     check(entry.state == RankState::leaving, "a move is committed after it was begun");
     entry.state = RankState::elsewhere;
     entry.node = to_node;
+    entry.tell_route();
     entry.endpoint = nullptr;
     ++entry.epoch;
     held = take_held(entry);
@@ -104,7 +106,20 @@ void TransportCore::expect(std::uint32_t rank) noexcept {
   const SpinGuard guard{entry.lock};
   check(entry.state == RankState::elsewhere, "a rank is expected from elsewhere");
   entry.state = RankState::expected;
+  entry.tell_route();
   entry.is_moving = true;
+}
+
+void TransportCore::relocate(std::uint32_t rank, std::uint32_t from_node,
+                             std::uint32_t node) noexcept {
+  check(rank < limits_.rank_count && node < limits_.node_count, "a rank is placed on a node");
+  RankEntry& entry = ranks_[rank];
+  const SpinGuard guard{entry.lock};
+  // Its epoch stays: whatever a node says of the rank that is newer than what we knew, is taken.
+  if (entry.state == RankState::elsewhere && entry.node == from_node && node != node_) {
+    entry.node = node;
+    entry.tell_route();
+  }
 }
 
 void TransportCore::unexpect(std::uint32_t rank, std::uint32_t node) noexcept {
@@ -116,6 +131,7 @@ void TransportCore::unexpect(std::uint32_t rank, std::uint32_t node) noexcept {
     entry.state = RankState::elsewhere;
     entry.is_moving = false;
     entry.node = node;
+    entry.tell_route();
     held = take_held(entry);
   }
   deliver_held(held);

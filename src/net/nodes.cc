@@ -17,7 +17,7 @@ constexpr std::uint32_t kEarlyPartsMax = 1 << 16;
 void TransportCore::wake() noexcept {
   if (progress::Progress* progress = progress_.load(std::memory_order_acquire);
       progress != nullptr) {
-    progress->wake();
+    progress->wake_for_source();
   }
 }
 

@@ -13,6 +13,7 @@ RankTable::RankTable(std::uint32_t node_index, std::span<const std::uint32_t> no
     const SpinGuard guard{entry.lock};  // Nobody else is here yet; it satisfies the checker.
     entry.node = node_of_rank[rank];
     entry.state = entry.node == node_index ? RankState::expected : RankState::elsewhere;
+    entry.tell_route();
   }
 }
 
@@ -30,6 +31,7 @@ void RankTable::learn(std::uint32_t rank, std::uint32_t node, std::uint32_t epoc
   if (entry.state == RankState::elsewhere && static_cast<std::int32_t>(epoch - entry.epoch) > 0) {
     entry.node = node;
     entry.epoch = epoch;
+    entry.tell_route();
   }
 }
 

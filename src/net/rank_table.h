@@ -2,6 +2,7 @@
 // those that are here or come here.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,7 +26,12 @@ enum class RankState : std::uint8_t {
 };
 
 struct alignas(kCacheLineBytes) RankEntry {
+  static constexpr std::uint32_t kNoRoute = ~std::uint32_t{0};
+
   SpinLock lock;
+  // `node` while the rank is elsewhere, else kNoRoute. Written under `lock`, read without it, relaxed:
+  // a sender that is behind the news sends to where the rank was, and is forwarded.
+  std::atomic<std::uint32_t> route{kNoRoute};
   // All below: guarded by `lock`. It also guards the Endpoint and what hangs from it, and may be
   // held while a request completes (which may take the lock of a run queue), never across a switch.
   // A thread holds the lock of one entry at a time.
@@ -37,6 +43,11 @@ struct alignas(kCacheLineBytes) RankEntry {
   Endpoint* endpoint STERNA_GUARDED_BY(lock) = nullptr;
   HeldPacket* held_first STERNA_GUARDED_BY(lock) = nullptr;
   HeldPacket* held_last STERNA_GUARDED_BY(lock) = nullptr;
+
+  /// After each change of state or node.
+  void tell_route() noexcept STERNA_REQUIRES(lock) {
+    route.store(state == RankState::elsewhere ? node : kNoRoute, std::memory_order_relaxed);
+  }
 };
 
 /// One entry a rank, constant in number. Entries are used directly, under their lock.

@@ -34,8 +34,11 @@ void TransportCore::send(Endpoint& from, SendRequest& request, const Target& tar
   request.target = target;
   request.data = data;
   request.id = kNoId;
-  if (!send_local(from, request)) {
-    send_remote(from, request);
+  const std::uint32_t route = ranks_[target.rank].route.load(std::memory_order_relaxed);
+  if (route != RankEntry::kNoRoute) {
+    send_remote(from, request, route);
+  } else if (!send_local(from, request)) {
+    send_remote(from, request, ranks_.node_of(target.rank));
   }
 }
 
@@ -186,10 +189,11 @@ bool TransportCore::announce_local(Endpoint& from, SendRequest& request) noexcep
   return is_here;
 }
 
-void TransportCore::send_remote(Endpoint& from, SendRequest& request) noexcept {
+void TransportCore::send_remote(Endpoint& from, SendRequest& request,
+                                std::uint32_t node) noexcept {
   const Target& target = request.target;
   const std::uint64_t bytes = request.data.bytes;
-  const Gate& gate = gates_[ranks_.node_of(target.rank)];
+  const Gate& gate = gates_[node];
   // A rank that is on its way to or from here has no gate: any threshold will do.
   const std::uint64_t eager_bytes =
       gate.is_open() ? gate.eager_bytes() : options_.local_eager_bytes;

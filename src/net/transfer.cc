@@ -108,6 +108,7 @@ bool TransportCore::step(TransferJob& job) noexcept {
     if (channel->can_write_remote()) {
       return step_direct(job, *channel);
     }
+    job.gate->cost().lose_direct();
     job.remote.clear();
   }
   return step_frames(job);

@@ -128,7 +128,8 @@ class Transport {
   /// The rank is here from now on: at start-up, and after a move (then `endpoint` came with it).
   /// Packets that were held for it are delivered. The rank must be expected.
   void install(std::uint32_t rank, Endpoint* endpoint) noexcept;
-  /// The rank takes no more messages: its endpoint can be destroyed afterwards.
+  /// The rank takes no more messages: its endpoint can be destroyed afterwards. It is here, or has
+  /// begun to leave.
   void remove(std::uint32_t rank) noexcept;
 
   /// Where the rank is as far as this node knows (for one that is here: this node).
@@ -144,6 +145,8 @@ class Transport {
   void expect(std::uint32_t rank) noexcept;
   /// The rank does not come; what came for it goes back to `node`, where it is.
   void unexpect(std::uint32_t rank, std::uint32_t node) noexcept;
+  /// Before lose_peer(from_node): should this node think that the rank is there, it is on `node`.
+  void relocate(std::uint32_t rank, std::uint32_t from_node, std::uint32_t node) noexcept;
 
   // --- Messages and copies between nodes ------------------------------------------------------
 

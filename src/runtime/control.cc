@@ -288,8 +288,8 @@ void ControlClient::report_finalized(std::uint32_t rank) noexcept {
   send(encode_index(FrameKind::finalized, rank));
 }
 
-void ControlClient::report_arrived(std::uint32_t rank) noexcept {
-  send(encode_index(FrameKind::arrived, rank));
+void ControlClient::report_moved(const RankMove& move) noexcept {
+  send(encode(move));
 }
 
 void ControlClient::report_ended(RankEnd end) noexcept {
@@ -370,6 +370,15 @@ bool ControlClient::handle_frame(ControlEvents& events) {
     case FrameKind::ask_status:
       events.on_status_wanted();
       return true;
+    case FrameKind::moved: {
+      Result<RankMove> move = decode_moved(body());
+      if (!move || move.value().rank >= job_.map.rank_count ||
+          move.value().node >= job_.map.node_count) {
+        return false;
+      }
+      events.on_rank_moved(move.value());
+      return true;
+    }
     case FrameKind::move: {
       Result<MoveOrder> order = decode_move(body());
       if (!order || order.value().rank >= job_.map.rank_count ||

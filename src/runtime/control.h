@@ -27,6 +27,8 @@ class ControlEvents {
   virtual void on_peer_lost(std::uint32_t node) noexcept = 0;
   /// Answer with report_status.
   virtual void on_status_wanted() noexcept = 0;
+  /// Comes before on_peer_lost: this rank is not on the lost node.
+  virtual void on_rank_moved(const RankMove&) noexcept {}
   virtual void on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept = 0;
   /// No rank of the job runs any more, or the launcher has gone: send the final status, leave the
   /// process soon.
@@ -71,8 +73,9 @@ class ControlClient final : public net::Bootstrap {
   void report_finalized(std::uint32_t rank) noexcept;
   /// Node mode only; in process mode the launcher sees it.
   void report_ended(RankEnd end) noexcept;
-  /// A rank has moved to this node; sent by the new node, when it owns the rank.
-  void report_arrived(std::uint32_t rank) noexcept;
+  /// A rank changes its node; sent by the old one, before the new one may let it run: who reads this
+  /// and then sees a node end knows whether the rank was lost with it.
+  void report_moved(const RankMove& move) noexcept;
   /// The launcher ends the job with `code`; the caller waits to be killed, or leaves.
   void report_abort(const RankAbort& abort) noexcept;
   /// Safe in a signal handler: allocates nothing, waits at most 100 ms for other reporters.

@@ -346,6 +346,23 @@ Result<MoveOrder> decode_move(std::span<const std::byte> body) {
   return finish(reader, order, "move");
 }
 
+Frame encode(const RankMove& move) {
+  FrameWriter frame{FrameKind::moved};
+  frame->u32(move.rank);
+  frame->u32(move.node);
+  frame->u64(move.move);
+  return frame.finish();
+}
+
+Result<RankMove> decode_moved(std::span<const std::byte> body) {
+  wire::Reader reader{body};
+  RankMove move;
+  move.rank = reader.u32();
+  move.node = reader.u32();
+  move.move = reader.u64();
+  return finish(reader, move, "moved");
+}
+
 Frame encode_exchange(std::span<const std::byte> blob) {
   check(blob.size() <= kExchangeBlobBytesMax, "a blob to exchange stays within its bound");
   FrameWriter frame{FrameKind::exchange};

@@ -6,9 +6,9 @@
 // bounded.
 //
 //   node -> launcher: hello, then any of exchange, initialized, finalized, ended, abort, crash,
-//                     output, status, arrived
-//   launcher -> node: host, job (answers to hello), then blobs (one for each exchange), peer_lost,
-//                     ask_status, move, stop
+//                     output, status, moved
+//   launcher -> node: host, job (answers to hello), then blobs (one for each exchange), moved,
+//                     peer_lost, ask_status, move, stop
 #pragma once
 
 #include <cstddef>
@@ -51,7 +51,7 @@ enum class FrameKind : std::uint16_t {
   ask_status,   // Launcher: somebody looks (sterna ps).
   move,         // Launcher: rank should go to node (MoveOrder).
   stop,         // Launcher: no rank runs any more; leave the process.
-  arrived,      // Node: a rank has moved here (u32 rank).
+  moved,        // Node: it gives a rank away. Launcher: where it is, before peer_lost (RankMove).
   relay,        // Between launcher and agents only (launch/agent_protocol.h).
 };
 
@@ -130,6 +130,14 @@ struct MoveOrder {
   std::uint32_t node = 0;
 };
 
+/// Who has the rank from now on. `move` counts its moves: what is told by different nodes arrives in any
+/// order, and the greatest count is the news.
+struct RankMove {
+  std::uint32_t rank = 0;
+  std::uint32_t node = 0;
+  std::uint64_t move = 0;
+};
+
 struct FrameHeader {
   std::uint32_t body_bytes = 0;
   FrameKind kind = FrameKind::hello;
@@ -148,9 +156,10 @@ using Frame = std::vector<std::byte>;
 [[nodiscard]] Frame encode(const RankOutput& output);
 [[nodiscard]] Frame encode(const NodeStatus& status);
 [[nodiscard]] Frame encode(const MoveOrder& order);
+[[nodiscard]] Frame encode(const RankMove& move);
 [[nodiscard]] Frame encode_exchange(std::span<const std::byte> blob);
 [[nodiscard]] Frame encode_blobs(std::span<const std::vector<std::byte>> blobs);
-/// initialized, finalized, arrived, peer_lost.
+/// initialized, finalized, peer_lost.
 [[nodiscard]] Frame encode_index(FrameKind kind, std::uint32_t index);
 /// ask_status, stop.
 [[nodiscard]] Frame encode_empty(FrameKind kind);
@@ -169,6 +178,7 @@ inline constexpr std::size_t kCrashFrameBytesMax = 512;
 [[nodiscard]] Result<RankOutput> decode_output(std::span<const std::byte> body);
 [[nodiscard]] Result<NodeStatus> decode_status(std::span<const std::byte> body);
 [[nodiscard]] Result<MoveOrder> decode_move(std::span<const std::byte> body);
+[[nodiscard]] Result<RankMove> decode_moved(std::span<const std::byte> body);
 [[nodiscard]] Result<std::vector<std::vector<std::byte>>> decode_blobs(
     std::span<const std::byte> body);
 [[nodiscard]] Result<std::uint32_t> decode_index(std::span<const std::byte> body);

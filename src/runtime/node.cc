@@ -9,6 +9,7 @@
 #include "base/wire.h"
 #include "runtime/mover.h"
 #include "runtime/node_of_process.h"
+#include "runtime/safe_point.h"
 #include "runtime/settings.h"
 #include "topology/topology.h"
 
@@ -196,6 +197,10 @@ Result<> Node::create_rank(std::uint32_t rank) {
   auto* context = new (place) RankContext{};
   if (Result<> started = runtime_->start_rank(*context, rank, *slot.system_heap, &slot); !started) {
     return started;
+  }
+  if (const std::int64_t every = settings.number(kShuffle); every > 0) {
+    start_shuffling(*context, static_cast<std::uint32_t>(every),
+                    static_cast<std::uint64_t>(settings.number(kShuffleSeed)));
   }
   const std::string name = fmt::format("rank {}", rank);
   const std::uintptr_t descriptor = memory::descriptor_address(slot.stack.base);

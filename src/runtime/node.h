@@ -64,6 +64,7 @@ class Node final : private ControlEvents, private migration::RankHost {
 
   void on_peer_lost(std::uint32_t node) noexcept override;
   void on_status_wanted() noexcept override;
+  void on_rank_moved(const RankMove& move) noexcept override;
   void on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept override;
   void on_stop() noexcept override;
 
@@ -71,8 +72,7 @@ class Node final : private ControlEvents, private migration::RankHost {
   void for_each_image_extent(memory::RankSlot& slot,
                              FunctionRef<void(std::span<std::byte>)> visit) noexcept override;
   Result<> arrive(memory::RankSlot& slot) noexcept override;
-  void moved_in(std::uint32_t rank) noexcept override;
-  void moved_out(std::uint32_t rank, std::uint32_t node) noexcept override;
+  void handing_over(std::uint32_t rank, std::uint32_t node, std::uint64_t move) noexcept override;
   void stayed(std::uint32_t rank, std::uint32_t node, const std::string& reason) noexcept override;
 
   RankRunner& runner_;
@@ -85,6 +85,7 @@ class Node final : private ControlEvents, private migration::RankHost {
   std::unique_ptr<migration::Migrator> migrator_;
   std::unique_ptr<balance::Actor> balancer_;
 
+  std::map<std::uint32_t, std::uint32_t> told_places_;  // Node by rank, told by the launcher. Poller.
   SpinLock report_lock_;  // What the reports say of ranks that did not move.
   std::map<std::string, std::uint64_t> refusals_ STERNA_GUARDED_BY(report_lock_);
   std::map<std::uint32_t, std::string> last_refusal_ STERNA_GUARDED_BY(report_lock_);

@@ -17,8 +17,6 @@ void Node::run() noexcept {
 }
 
 void Node::end_rank(memory::RankSlot& slot, int exit_code) noexcept {
-  runtime_->control().report_ended({.rank = slot.rank, .exit_code = exit_code});
-  balancer_->rank_ended(slot.rank);
   residents_.remove(slot.rank);
   {
     RankStatus status;
@@ -29,7 +27,15 @@ void Node::end_rank(memory::RankSlot& slot, int exit_code) noexcept {
     const SpinGuard guard{report_lock_};
     ended_.push_back(std::move(status));
   }
+  // Without MPI_Finalize a large message may still be read from or written to its memory.
+  while (!runtime_->transport().begin_leave(slot.rank)) {
+    runtime_->progress().poll(threads::SchedulingPoint::switching);
+    threads::yield();
+  }
   runtime_->transport().remove(slot.rank);
+  // Last: after the end of the last rank the launcher stops the nodes.
+  balancer_->rank_ended(slot.rank);
+  runtime_->control().report_ended({.rank = slot.rank, .exit_code = exit_code});
   threads::freeze(after_end, &slot);
   __builtin_unreachable();
 }
@@ -74,9 +80,14 @@ void Node::on_crash(const threads::CrashInfo& crash) noexcept {
   node_of_process()->runtime_->control().report_crash(report);
 }
 
+void Node::on_rank_moved(const RankMove& move) noexcept { told_places_[move.rank] = move.node; }
+
 void Node::on_peer_lost(std::uint32_t node) noexcept {
-  rpc_->lose_peer(node);
   migrator_->lose_peer(node);
+  for (const auto& [rank, place] : told_places_) {
+    runtime_->transport().relocate(rank, node, place);
+  }
+  rpc_->lose_peer(node);
   balancer_->lose_peer(node);
 }
 
@@ -142,10 +153,9 @@ Result<> Node::arrive(memory::RankSlot& slot) noexcept {
   return runner_.arrive(slot);
 }
 
-void Node::moved_in(std::uint32_t rank) noexcept { runtime_->control().report_arrived(rank); }
-
-void Node::moved_out(std::uint32_t rank, std::uint32_t node) noexcept {
-  Logger{runtime_->log(), "node"}.debug("rank {} has left for node {}", rank, node);
+void Node::handing_over(std::uint32_t rank, std::uint32_t node, std::uint64_t move) noexcept {
+  runtime_->control().report_moved({.rank = rank, .node = node, .move = move});
+  Logger{runtime_->log(), "node"}.debug("rank {} goes to node {}, its move {}", rank, node, move);
 }
 
 void Node::stayed(std::uint32_t rank, std::uint32_t, const std::string& reason) noexcept {

@@ -35,6 +35,9 @@ struct RankContext {
   net::Endpoint* endpoint = nullptr;
   memory::Heap* heap = nullptr;      // The system heap: what the runtime keeps for this rank.
   memory::RankSlot* slot = nullptr;  // Null in process mode.
+  std::uint32_t shuffle_every = 0;   // For tests: moves at every n-th safe point (safe_point.h).
+  std::uint32_t shuffle_left = 0;    // Safe points until then.
+  std::uint64_t shuffle_state = 0;   // Of its random numbers.
   void* mpi = nullptr;               // Root of the MPI state (mpi/rank_state.h); owned by src/mpi.
 };
 

@@ -190,9 +190,16 @@ void Runtime::abort_job(std::uint32_t rank, int code, const std::string& text) n
 }
 
 void Runtime::on_peer_lost(std::uint32_t node) noexcept {
-  transport_->lose_peer(node, "its process has ended");
+  // First what was on its way from there: a rank that has come as a whole is not lost.
   if (events_ != nullptr) {
     events_->on_peer_lost(node);
+  }
+  transport_->lose_peer(node, "its process has ended");
+}
+
+void Runtime::on_rank_moved(const RankMove& move) noexcept {
+  if (events_ != nullptr) {
+    events_->on_rank_moved(move);
   }
 }
 

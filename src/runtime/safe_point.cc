@@ -1,8 +1,10 @@
 // What a rank does at a safe point, and when it tested in vain.
 #include "runtime/safe_point.h"
 
+#include "base/hash.h"
 #include "progress/progress.h"
 #include "runtime/mover.h"
+#include "runtime/runtime.h"
 #include "threads/this_thread.h"
 
 namespace sterna::runtime {
@@ -13,11 +15,43 @@ constinit MoveRank mover = nullptr;  // Written once at start of a node, before 
 
 void set_mover(MoveRank move) noexcept { mover = move; }
 
+namespace {
+
+// Where the rank goes at this safe point, or -1.
+std::int32_t shuffle(RankContext& rank) noexcept {
+  if (--rank.shuffle_left != 0) {
+    return -1;
+  }
+  rank.shuffle_left = rank.shuffle_every;
+  rank.shuffle_state = mix64(rank.shuffle_state + 1);
+  const net::JobMap& job = rank.runtime->job();
+  const auto node = static_cast<std::uint32_t>(rank.shuffle_state % job.node_count);
+  return node == job.node_index ? -1 : static_cast<std::int32_t>(node);
+}
+
+}  // namespace
+
+void start_shuffling(RankContext& rank, std::uint32_t every, std::uint64_t seed) noexcept {
+  rank.shuffle_every = every;
+  rank.shuffle_left = every;
+  rank.shuffle_state = mix64(seed + rank.rank);
+  rank.slot->move_request.store(kShuffleRequest, std::memory_order_relaxed);
+}
+
 void move_if_asked(RankContext& rank) noexcept {
   // Acquire pairs with the release of who asked: the order and what led to it.
-  const std::int32_t to_node = rank.slot->move_request.exchange(-1, std::memory_order_acquire);
+  std::int32_t to_node = rank.slot->move_request.exchange(-1, std::memory_order_acquire);
+  if (to_node == kShuffleRequest) {
+    to_node = shuffle(rank);
+  }
   if (to_node >= 0 && mover != nullptr) {
     mover(rank, static_cast<std::uint32_t>(to_node));
+  }
+  if (rank.shuffle_every != 0) {
+    // Unless somebody has asked meanwhile. Relaxed: the rank tells itself.
+    std::int32_t nobody = -1;
+    rank.slot->move_request.compare_exchange_strong(nobody, kShuffleRequest,
+                                                    std::memory_order_relaxed);
   }
 }
 

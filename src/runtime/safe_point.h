@@ -5,6 +5,12 @@
 
 namespace sterna::runtime {
 
+/// A rank that shuffles is always asked: by this number, which is no node.
+inline constexpr std::int32_t kShuffleRequest = 1 << 30;
+
+/// For tests: from now on the rank moves to a random node at each `every`-th safe point.
+void start_shuffling(RankContext& rank, std::uint32_t every, std::uint64_t seed) noexcept;
+
 /// The rank moves to another node here if it was asked to. Switches. What is left of the caller's
 /// world is what lies in the rank's slot: read RankContext's node pointers again.
 void move_if_asked(RankContext& rank) noexcept;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array kRuntimeTunables{kDrivers, kLog,     kStackSize,
                                       kSpin,    kBalance, kBalanceInterval,
-                                      kFault};
+                                      kFault,   kShuffle, kShuffleSeed};
 
 std::vector<std::span<const Tunable>> gather() {
   std::vector<std::span<const Tunable>> tables{kRuntimeTunables, net::transport_tunables()};

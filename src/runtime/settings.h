@@ -50,6 +50,19 @@ inline constexpr Tunable kFault{
     .fallback = "",
     .help = "for tests: dies at a step of a migration, as in source:offered or destination:received"};
 
+inline constexpr Tunable kShuffle{
+    .name = "shuffle",
+    .kind = TunableKind::integer,
+    .fallback = "0",
+    .maximum = 1'000'000,
+    .help = "for tests: every rank moves to a random node at each n-th place where it can; 0: never"};
+inline constexpr Tunable kShuffleSeed{
+    .name = "shuffle_seed",
+    .kind = TunableKind::integer,
+    .fallback = "1",
+    .maximum = 1'000'000'000,
+    .help = "where the random numbers of shuffle begin"};
+
 /// All tables of all layers, in the order of the floors. For `sterna info`, the launcher and nodes.
 [[nodiscard]] std::span<const std::span<const Tunable>> all_tunables();
 

@@ -51,6 +51,10 @@ class ShmChannel final : public Channel {
 
   /// Asks the system whether this process may copy to and from the peer's. Fails with why not.
   Result<> open_direct(const DirectAddress& address) noexcept;
+  [[nodiscard]] bool is_direct_tried() const noexcept {
+    return is_direct_tried_.load(std::memory_order_relaxed);
+  }
+  void note_direct_tried() noexcept { is_direct_tried_.store(true, std::memory_order_relaxed); }
 
   [[nodiscard]] const Peer& peer() const noexcept { return peer_; }
   [[nodiscard]] Segment& segment() noexcept { return *segment_; }
@@ -91,7 +95,8 @@ class ShmChannel final : public Channel {
   // Relaxed: a hint for prepare_sleep; who got the answer `full` is ordered before its own sleep.
   std::atomic<bool> is_refused_{false};
   std::atomic<bool> is_lost_{false};         // Relaxed: as NodeSide::is_closed.
-  std::atomic<std::uint32_t> direct_pid_{0};  // 0: no direct copy. Constant after connect.
+  std::atomic<std::uint32_t> direct_pid_{0};  // 0: no direct copy (yet).
+  std::atomic<bool> is_direct_tried_{false};  // Relaxed: to try twice does no harm.
   FileDescriptor process_;                   // The poller's.
 };
 

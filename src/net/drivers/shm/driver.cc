@@ -80,6 +80,8 @@ Result<> ShmDriver::open() noexcept {
     segment_->state.fetch_or(kFence, std::memory_order_relaxed);
   }
   segment_->pid.store(address_.pid, std::memory_order_relaxed);
+  segment_->cookie_address.store(address_.cookie_address, std::memory_order_relaxed);
+  segment_->cookie.store(address_.cookie, std::memory_order_relaxed);
   segment_->chunk_bytes.store(pool_.chunk_bytes(), std::memory_order_relaxed);
   segment_->chunk_count.store(pool_.chunk_count(), std::memory_order_relaxed);
   segment_->ready.store(1, std::memory_order_release);
@@ -139,7 +141,7 @@ Result<Channel*> ShmDriver::connect(std::uint32_t node, Packet peer_address) noe
   if (!channel) {
     return channel.error();
   }
-  if (!peer_address.empty() && is_direct_wanted_) {
+  if (!peer_address.empty()) {
     DirectAddress address;
     std::memcpy(&address, peer_address.data(), sizeof address);
     if (address.version != kAddressVersion) {
@@ -147,12 +149,20 @@ Result<Channel*> ShmDriver::connect(std::uint32_t node, Packet peer_address) noe
                                         " runs another version of the shm driver: start all nodes "
                                         "from one installation"};
     }
-    if (auto opened = channel.value()->open_direct(address); !opened) {
-      logger_.info("large messages to node {} go through shared memory: {}", node,
-                   opened.error().text);
-    }
+    open_direct(*channel.value(), address);
   }
   return static_cast<Channel*>(channel.value());
+}
+
+void ShmDriver::open_direct(ShmChannel& channel, const DirectAddress& address) noexcept {
+  channel.note_direct_tried();
+  if (!is_direct_wanted_) {
+    return;
+  }
+  if (auto opened = channel.open_direct(address); !opened) {
+    logger_.info("large messages to node {} go through shared memory: {}", channel.peer().node,
+                 opened.error().text);
+  }
 }
 
 std::uint32_t ShmDriver::poll(PacketSink& sink, std::uint32_t packets_max) noexcept {
@@ -185,6 +195,14 @@ void ShmDriver::hand_over(PacketSink& sink, const InboxReceiver::Head& head) noe
       auto made = channel_to(head.sender);
       from = made ? made.value() : nullptr;
     }
+  }
+  if (from != nullptr && !from->is_direct_tried()) [[unlikely]] {
+    // It was opened before its peer was, or without an address. The peer has sent, so it is open.
+    const Segment& theirs = from->segment();
+    open_direct(*from, {.pid = theirs.pid.load(std::memory_order_relaxed),
+                        .version = kAddressVersion,
+                        .cookie_address = theirs.cookie_address.load(std::memory_order_relaxed),
+                        .cookie = theirs.cookie.load(std::memory_order_relaxed)});
   }
   if (from == nullptr) [[unlikely]] {
     complain("a packet of an unknown node");

@@ -52,6 +52,7 @@ class ShmDriver final : public Driver {
  private:
   [[nodiscard]] std::uint32_t local_of(std::uint32_t node) const noexcept;
   Result<ShmChannel*> channel_to(std::uint32_t local) noexcept;
+  void open_direct(ShmChannel& channel, const DirectAddress& address) noexcept;
   void hand_over(PacketSink& sink, const InboxReceiver::Head& head) noexcept;
   void hand_over_bulk(PacketSink& sink, ShmChannel& from, const std::byte* payload) noexcept;
   void publish_room() noexcept;

@@ -52,6 +52,9 @@ struct Segment {
   std::atomic<std::uint32_t> pid;
   std::atomic<std::uint32_t> chunk_count;
   std::atomic<std::uint32_t> chunk_bytes;
+  // Where in the owner's process the cookie is, for who copies directly (DirectAddress).
+  std::atomic<std::uint64_t> cookie_address;
+  std::atomic<std::uint64_t> cookie;
 
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> state;
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> is_room_wanted;  // 1: see room_waiters.

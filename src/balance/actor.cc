@@ -7,6 +7,7 @@
 #include "balance/report.h"
 #include "balance/services.h"
 #include "memory/rank_slot.h"
+#include "migration/refusal.h"
 #include "migration/steps.h"
 #include "threads/this_thread.h"
 
@@ -67,7 +68,7 @@ Result<rpc::Bytes> Actor::on_report(void* self, const rpc::Request&) {
         .cpu_ns = static_cast<std::uint64_t>(used_ns),
         .messages = slot.messages.exchange(0, std::memory_order_relaxed),
         .bytes = slot.system_heap->mapped_bytes() + slot.user_heap->mapped_bytes(),
-        .movable = !slot.has_refusal(),
+        .movable = !migration::is_held(slot),
     });
   });
   return encode(report);
@@ -95,9 +96,7 @@ Result<rpc::Bytes> Actor::on_arrived(void* self, const rpc::Request& request) {
   }
   Decider& decider = *actor.decider_;
   (has_ended.value() != 0 ? decider.ended : decider.at_point).fetch_add(1);
-  if (decider.thread != nullptr) {
-    threads::unpark(*decider.thread);
-  }
+  actor.wake_decider();
   return rpc::Bytes{};
 }
 
@@ -115,7 +114,7 @@ Result<rpc::Bytes> Actor::on_release(void* self, const rpc::Request&) {
 }
 
 void Actor::point(memory::RankSlot& slot) noexcept {
-  if (options_.policy == &*find_policy("none")) {
+  if (options_.policy == find_policy("none")) {
     return;
   }
   progress::Completion released;

@@ -82,6 +82,7 @@ class Actor {
   void decide();
   void carry_out(const Plan& plan);
   void release_all();
+  void wake_decider() noexcept;
 
   const ActorOptions options_;
   const Logger log_;

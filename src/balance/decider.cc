@@ -25,7 +25,7 @@ Result<> Actor::start() {
     return Done{};
   }
   Result<threads::Thread*> thread = options_.team->spawn(
-      {.name = "balancer", .stack_bytes = kDeciderStackBytes, .detached = true}, run_decider, this);
+      {.name = "balancer", .stack_bytes = kDeciderStackBytes}, run_decider, this);
   if (!thread) {
     return thread.error();
   }
@@ -33,16 +33,23 @@ Result<> Actor::start() {
 }
 
 void Actor::stop() noexcept {
-  if (decider_ != nullptr && decider_->thread != nullptr) {
+  if (decider_ != nullptr) {
     decider_->is_stopping.store(true, std::memory_order_release);
-    threads::unpark(*decider_->thread);
+    wake_decider();
+  }
+}
+
+void Actor::wake_decider() noexcept {
+  // Acquire pairs with the release of run_decider. Not there yet: it looks before it parks.
+  if (threads::Thread* thread = decider_->thread.load(std::memory_order_acquire)) {
+    threads::unpark(*thread);
   }
 }
 
 void Actor::run_decider(void* self) {
   Actor& actor = *static_cast<Actor*>(self);
   Decider& decider = *actor.decider_;
-  decider.thread = threads::self();
+  decider.thread.store(threads::self(), std::memory_order_release);
   const std::uint32_t rank_count = actor.options_.transport->job().rank_count;
   std::uint64_t next_ns = now_ns() + actor.options_.interval_ns;
   while (!decider.is_stopping.load(std::memory_order_acquire)) {
@@ -59,7 +66,6 @@ void Actor::run_decider(void* self) {
     }
     threads::park_until(next_ns);
   }
-  decider.thread = nullptr;
 }
 
 Result<Measures> Actor::measure() {

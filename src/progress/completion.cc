@@ -18,6 +18,7 @@ class Waiting {
     kernel_.hook = &progress;
   }
 
+  [[nodiscard]] bool is_kernel_thread() const noexcept { return thread_ == nullptr; }
   [[nodiscard]] threads::Waiter waiter() noexcept {
     return thread_ != nullptr ? threads::Waiter{*thread_} : threads::Waiter{kernel_};
   }
@@ -58,6 +59,9 @@ Wake Completion::wait_for(Progress& progress, const threads::WaitOptions& option
     return Wake::signalled;
   }
   Waiting waiting{progress};
+  if (waiting.is_kernel_thread() && progress.spin_until(*this)) {
+    return Wake::signalled;
+  }
   if (!publish(waiting.waiter())) {
     return Wake::signalled;
   }

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/cpu.h"
+#include "progress/completion.h"
 #include "threads/futex.h"
 #include "threads/waiter.h"
 
@@ -63,6 +64,8 @@ struct Progress::Impl {
 };
 
 namespace {
+
+constexpr std::uint32_t kSpinRounds = 256;
 
 void add_relaxed(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept {
   // One writer at a time (the poller): no read-modify-write.
@@ -261,6 +264,15 @@ void Progress::wake() noexcept {
   raw_system_call(SYS_write, impl_->event.get(), reinterpret_cast<long>(&one), sizeof one);
 }
 
+void Progress::wake_for_source() noexcept {
+  // The sleeper sets has_sleeper, then asks the sources; the caller has changed its source, and looks
+  // here. In the one order of the two exchanges either the source says no, or we see the sleeper.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (impl_->has_sleeper.load(std::memory_order_seq_cst)) {
+    wake();
+  }
+}
+
 void Progress::sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadline_ns) noexcept {
   Impl& impl = *impl_;
   {
@@ -274,6 +286,24 @@ void Progress::sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadlin
   threads::leave_sleep(waiter);
   const SpinGuard guard{impl.aside_lock};
   std::erase(impl.aside, &waiter);
+}
+
+bool Progress::spin_until(const Completion& completion) noexcept {
+  if (options_.is_oversubscribed) {
+    return false;
+  }
+  // A few microseconds. No pause between the rounds: that would be added to the latency of each
+  // message, and a round takes long enough for the other half of a core.
+  for (std::uint32_t round = 0; round < kSpinRounds; ++round) {
+    if (completion.done()) {
+      return true;
+    }
+    if (impl_->try_take()) {
+      (void)impl_->poll_all();
+      impl_->give_back();
+    }
+  }
+  return completion.done();
 }
 
 threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,

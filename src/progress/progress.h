@@ -37,6 +37,8 @@ struct ProgressCounters {
   std::uint64_t sleeps = 0;
 };
 
+class Completion;
+
 class Progress final : public threads::IdleHook {
  public:
   static Result<std::unique_ptr<Progress>> open(const ProgressOptions& options = {});
@@ -60,6 +62,13 @@ class Progress final : public threads::IdleHook {
   /// if a source has something. False, at once, while another kernel thread sleeps here.
   bool sleep(std::uint64_t deadline_ns) noexcept override;
   void wake() noexcept override;
+  /// For sources: ends a sleep that began, or will begin, without what its prepare_sleep() would
+  /// find now. Free when nobody sleeps.
+  void wake_for_source() noexcept;
+
+  /// A kernel thread polls for a short while, as long as a quick answer takes; whether the completion
+  /// is done.
+  [[nodiscard]] bool spin_until(const Completion& completion) noexcept;
 
   /// A kernel thread waits for a signal of `waiter`, which others know by now: polls, yields,
   /// sleeps. `waiter.hook` is this object. User threads never come here.

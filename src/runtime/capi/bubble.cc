@@ -1,0 +1,177 @@
+// bubble.h: bubbles of C programs on sched::Scheduler.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/capi/program.h"
+#include "runtime/scope.h"
+#include "sterna/bubble.h"
+
+namespace {
+
+/// A thread of a bubble, to come or running. Its entity is removed when the thread ends.
+struct Member {
+  sterna::sched::Entity entity;
+  std::string name;
+  std::size_t stack_bytes = 0;
+  sterna_thread_function function = nullptr;
+  void* argument = nullptr;
+  sterna::threads::Thread* thread = nullptr;  // Null: not started.
+};
+
+}  // namespace
+
+/// Guard of all: the program, which builds, submits and joins a bubble from one thread at a time.
+struct sterna_bubble {
+  sterna::sched::Bubble bubble;
+  std::vector<std::unique_ptr<Member>> members;
+  std::vector<std::unique_ptr<sterna_bubble>> children;
+  sterna_bubble* holder = nullptr;
+  bool is_submitted = false;
+};
+
+namespace capi = sterna::runtime::capi;
+using sterna::runtime::RuntimeScope;
+
+namespace {
+
+void insert_all(sterna::sched::Scheduler& scheduler, sterna::sched::Bubble& holder,
+                sterna_bubble& bubble) noexcept {
+  bubble.is_submitted = true;
+  scheduler.insert(holder, bubble.bubble);
+  for (const auto& member : bubble.members) {
+    scheduler.insert(bubble.bubble, member->entity);
+  }
+  for (const auto& child : bubble.children) {
+    insert_all(scheduler, bubble.bubble, *child);
+  }
+}
+
+sterna_status start_all(capi::Program& program, sterna_bubble& bubble) noexcept {
+  sterna_status status = STERNA_SUCCESS;
+  for (const auto& member : bubble.members) {
+    sterna::threads::ThreadOptions options;
+    options.name = member->name.empty() ? nullptr : member->name.c_str();
+    if (member->stack_bytes != 0) {
+      options.stack_bytes = member->stack_bytes;
+    }
+    options.entity = &member->entity;
+    auto made = program.team->spawn(options, member->function, member->argument);
+    if (made) {
+      member->thread = made.value();
+    } else {
+      program.scheduler->remove(member->entity);
+      status = capi::to_status(made.error().code);
+    }
+  }
+  for (const auto& child : bubble.children) {
+    const sterna_status inner = start_all(program, *child);
+    status = inner == STERNA_SUCCESS ? status : inner;
+  }
+  return status;
+}
+
+void join_all(capi::Program& program, sterna_bubble& bubble) noexcept {
+  for (const auto& member : bubble.members) {
+    if (member->thread != nullptr) {
+      sterna::threads::join(*member->thread);
+    }
+  }
+  for (const auto& child : bubble.children) {
+    join_all(program, *child);
+  }
+  program.scheduler->remove(bubble.bubble);
+}
+
+}  // namespace
+
+sterna_status sterna_bubble_create(sterna_bubble** bubble) noexcept {
+  const RuntimeScope scope;
+  if (capi::program() == nullptr) {
+    return capi::why_no_program();
+  }
+  if (bubble == nullptr) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  *bubble = new sterna_bubble;
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_thread_options* options,
+                                       sterna_thread_function function, void* argument) noexcept {
+  const RuntimeScope scope;
+  const sterna_thread_options used =
+      options == nullptr ? sterna_thread_options STERNA_THREAD_OPTIONS_DEFAULT : *options;
+  if (bubble == nullptr || function == nullptr || used.size_bytes != sizeof used ||
+      used.worker != STERNA_ANY_WORKER || used.is_bound != 0 || used.is_detached != 0) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  if (bubble->is_submitted) {
+    return STERNA_BUSY;
+  }
+  auto member = std::make_unique<Member>();
+  member->name = used.name == nullptr ? "" : used.name;
+  member->stack_bytes = used.stack_bytes;
+  member->function = function;
+  member->argument = argument;
+  bubble->members.push_back(std::move(member));
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* child) noexcept {
+  const RuntimeScope scope;
+  if (bubble == nullptr || child == nullptr || child->holder != nullptr) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  for (const sterna_bubble* outer = bubble; outer != nullptr; outer = outer->holder) {
+    if (outer == child) {
+      return STERNA_INVALID_ARGUMENT;
+    }
+  }
+  if (bubble->is_submitted || child->is_submitted) {
+    return STERNA_BUSY;
+  }
+  child->holder = bubble;
+  bubble->children.emplace_back(child);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_bubble_submit(sterna_bubble* bubble) noexcept {
+  const RuntimeScope scope;
+  capi::Program* const program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  if (bubble == nullptr || bubble->holder != nullptr) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  if (bubble->is_submitted) {
+    return STERNA_BUSY;
+  }
+  insert_all(*program->scheduler, program->scheduler->root(), *bubble);
+  program->scheduler->plan();
+  return start_all(*program, *bubble);
+}
+
+sterna_status sterna_bubble_join(sterna_bubble* bubble) noexcept {
+  const RuntimeScope scope;
+  capi::Program* const program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  if (bubble == nullptr || bubble->holder != nullptr || !bubble->is_submitted) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  join_all(*program, *bubble);
+  delete bubble;
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_bubble_destroy(sterna_bubble* bubble) noexcept {
+  const RuntimeScope scope;
+  if (bubble != nullptr && (bubble->holder != nullptr || bubble->is_submitted)) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  delete bubble;
+  return STERNA_SUCCESS;
+}

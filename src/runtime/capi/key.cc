@@ -1,0 +1,56 @@
+// key.h: the C names of thread-specific data.
+#include "runtime/capi/program.h"
+#include "runtime/scope.h"
+#include "sterna/key.h"
+#include "threads/sync/key.h"
+#include "threads/this_thread.h"
+
+namespace capi = sterna::runtime::capi;
+namespace threads = sterna::threads;
+using sterna::runtime::RuntimeScope;
+
+sterna_status sterna_key_create(sterna_key* key, void (*destructor)(void*)) noexcept {
+  const RuntimeScope scope;
+  const capi::Program* program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  if (key == nullptr) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  auto made = threads::create_key(*program->team, destructor);
+  if (!made) {
+    return STERNA_OUT_OF_MEMORY;
+  }
+  *key = made.value().index;
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_key_delete(sterna_key key) noexcept {
+  const RuntimeScope scope;
+  const capi::Program* program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  if (key >= threads::kKeyCountMax) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  threads::delete_key(*program->team, {key});
+  return STERNA_SUCCESS;
+}
+
+void* sterna_key_get(sterna_key key) noexcept {
+  const RuntimeScope scope;
+  return key < threads::kKeyCountMax ? threads::get_specific({key}) : nullptr;
+}
+
+sterna_status sterna_key_set(sterna_key key, void* value) noexcept {
+  const RuntimeScope scope;
+  if (key >= threads::kKeyCountMax) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  if (threads::self() == nullptr || capi::is_mobile()) {
+    return STERNA_UNSUPPORTED;
+  }
+  return threads::set_specific({key}, value) ? STERNA_SUCCESS : STERNA_OUT_OF_MEMORY;
+}

@@ -1,0 +1,62 @@
+// What sterna_start opened, for the other entry points of the C API.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "memory/iso_space.h"
+#include "rpc/rpc.h"
+#include "runtime/rank_context.h"
+#include "runtime/runtime.h"
+#include "sched/scheduler.h"
+#include "sterna/status.h"
+#include "threads/team.h"
+#include "topology/topology.h"
+
+namespace sterna::runtime::capi {
+
+// Contexts of net::Transport that MPI, which counts from 0, does not reach.
+inline constexpr std::uint32_t kMessageContext = 0xffff'fff0;
+inline constexpr std::uint32_t kStartContext = 0xffff'fff1;
+
+/// Of a process that is no sterna-node. Made and ended by the initial kernel thread.
+struct Program {
+  std::unique_ptr<Runtime> own_runtime;  // Null: MPI_Init made the one that is used.
+  RankContext* rank = nullptr;
+  std::unique_ptr<topology::Topology> topology;
+  std::unique_ptr<memory::IsoSpace> space;
+  std::unique_ptr<sched::Scheduler> scheduler;
+  std::unique_ptr<threads::Team> team;
+  std::unique_ptr<rpc::Rpc> rpc;
+  // By node: it is in sterna_stop, or lost.
+  std::unique_ptr<std::atomic<bool>[]> has_left;
+};
+
+/// Null before sterna_start, after sterna_stop and in mobile ranks.
+[[nodiscard]] Program* program() noexcept;
+
+/// Whether the caller is the code of a mobile rank.
+[[nodiscard]] bool is_mobile() noexcept;
+
+/// Why there is no program(): UNSUPPORTED in a mobile rank, else NOT_STARTED.
+[[nodiscard]] sterna_status why_no_program() noexcept;
+
+[[nodiscard]] sterna_status to_status(Errc code) noexcept;
+
+/// Adds what the program has registered; before the other nodes can call.
+void add_services(rpc::Rpc& rpc);
+/// From now on registrations are refused, or allowed again.
+void lock_services(bool is_locked) noexcept;
+
+/// now + timeout; kNever for STERNA_FOREVER.
+[[nodiscard]] std::uint64_t deadline_of(std::uint64_t timeout_ns) noexcept;
+
+/// Messages in any context: for message.h and the start.
+sterna_status send_message(std::uint32_t rank, std::uint32_t context, std::int32_t tag,
+                           const void* data, std::size_t bytes) noexcept;
+sterna_status receive_message(std::uint32_t rank, std::uint32_t context, std::int32_t tag,
+                              void* buffer, std::size_t bytes, net::Envelope& envelope) noexcept;
+
+}  // namespace sterna::runtime::capi

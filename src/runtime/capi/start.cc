@@ -1,0 +1,263 @@
+// sterna.h: start and end of a program that is its own node, and its place in the job.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "runtime/capi/program.h"
+#include "runtime/scope.h"
+#include "sterna/sterna.h"
+#include "threads/this_thread.h"
+
+namespace sterna::runtime::capi {
+namespace {
+
+constexpr char kLeave[] = "sterna.capi.leave";
+constexpr std::uint64_t kLookNs = 200'000;  // Between two looks for the end of threads and nodes.
+
+// Owned; written by the initial kernel thread while there are no others of ours.
+constinit Program* the_program = nullptr;
+
+sterna_status fail(const Error& error) noexcept {
+  const std::string line = fmt::format("sterna_start: {}\n", error.text);
+  [[maybe_unused]] const ssize_t written = ::write(2, line.data(), line.size());
+  return to_status(error.code);
+}
+
+Result<rpc::Bytes> on_leave(void* program, const rpc::Request& request) {
+  static_cast<Program*>(program)->has_left[request.from_node].store(true,
+                                                                    std::memory_order_release);
+  return rpc::Bytes{};
+}
+
+void on_lost(void* program, std::uint32_t node, std::string_view) noexcept {
+  auto& self = *static_cast<Program*>(program);
+  self.rpc->lose_peer(node);
+  self.has_left[node].store(true, std::memory_order_release);  // Nothing comes from there.
+}
+
+/// The processor of each worker, from left to right: the node's share of its host.
+std::vector<const topology::Place*> places_of(const Program& program, std::uint32_t wanted) {
+  ControlClient& control = program.rank->runtime->control();
+  const std::vector<std::uint32_t>& nodes = control.host().nodes;
+  const auto here = std::ranges::find(nodes, control.job().node_index);
+  topology::Share share;
+  if (here != nodes.end()) {
+    share = {.node_index = static_cast<std::uint32_t>(here - nodes.begin()),
+             .node_count = static_cast<std::uint32_t>(nodes.size())};
+  }
+  const std::vector<const topology::Place*> pus = program.topology->share(share);
+  const std::size_t count = wanted == 0 ? pus.size() : wanted;
+  std::vector<const topology::Place*> places;
+  for (std::size_t i = 0; i < count; ++i) {
+    places.push_back(pus[i * pus.size() / count]);
+  }
+  return places;
+}
+
+Result<> open_team(Program& program, const sterna_options& wanted) {
+  auto topology = topology::Topology::detect();
+  if (!topology) {
+    return topology.error();
+  }
+  program.topology = std::move(topology.value());
+  auto space = memory::IsoSpace::open({});
+  if (!space) {
+    return space.error();
+  }
+  program.space = std::move(space.value());
+  const std::vector<const topology::Place*> places = places_of(program, wanted.workers);
+  auto scheduler = sched::Scheduler::open(
+      {.topology = program.topology.get(),
+       .workers = places,
+       .policy = wanted.policy == nullptr ? nullptr : sched::find_policy(wanted.policy)});
+  if (!scheduler) {
+    return scheduler.error();
+  }
+  program.scheduler = std::move(scheduler.value());
+  progress::Progress& progress = *program.rank->progress;
+  std::vector<std::uint32_t> processors;
+  if (wanted.workers == 0 && !progress.options().is_oversubscribed) {
+    std::ranges::transform(places, std::back_inserter(processors),
+                           [](const topology::Place* place) { return place->os_index; });
+  }
+  threads::TeamOptions options;
+  options.worker_count = static_cast<std::uint32_t>(places.size());
+  options.processors = processors;
+  options.spin_ns = progress.options().is_oversubscribed ? 0 : progress.options().spin_ns;
+  options.dispatch = program.scheduler.get();
+  options.idle_hook = &progress;
+  options.iso_space = program.space.get();
+  auto team = threads::Team::open(options);
+  if (!team) {
+    return team.error();
+  }
+  program.team = std::move(team.value());
+  program.scheduler->attach(*program.team);
+  return Done{};
+}
+
+void open_rpc(Program& program) {
+  net::Transport& transport = *program.rank->transport;
+  const std::uint32_t node_count = transport.job().node_count;
+  program.has_left = std::make_unique<std::atomic<bool>[]>(node_count);
+  program.rpc = std::make_unique<rpc::Rpc>(rpc::RpcOptions{.transport = &transport,
+                                                           .progress = program.rank->progress,
+                                                           .team = program.team.get(),
+                                                           .log = &program.rank->runtime->log()});
+  program.rpc->add_service(kLeave, rpc::RunIn::poll, on_leave, &program);
+  add_services(*program.rpc);
+  transport.register_lost_handler(on_lost, &program);
+}
+
+/// Returns when all ranks are here: no request comes before its handler is registered.
+sterna_status meet_all(const RankContext& rank) noexcept {
+  for (std::uint32_t distance = 1; distance < rank.size; distance *= 2) {
+    const std::uint32_t to = (rank.rank + distance) % rank.size;
+    const std::uint32_t from = (rank.rank + rank.size - distance) % rank.size;
+    net::Envelope envelope;
+    sterna_status status = send_message(to, kStartContext, 0, nullptr, 0);
+    if (status == STERNA_SUCCESS) {
+      status = receive_message(from, kStartContext, 0, nullptr, 0, envelope);
+    }
+    if (status != STERNA_SUCCESS) {
+      return status;
+    }
+  }
+  return STERNA_SUCCESS;
+}
+
+sterna_status open_program(const sterna_options& options) noexcept {
+  auto program = std::make_unique<Program>();
+  if (find_current_rank() == nullptr) {
+    auto runtime = Runtime::open_process();
+    if (!runtime) {
+      return fail(runtime.error());
+    }
+    program->own_runtime = std::move(runtime.value());
+    program->own_runtime->control().report_initialized(program->own_runtime->job().node_index);
+  }
+  program->rank = find_current_rank();
+  if (Result<> opened = open_team(*program, options); !opened) {
+    return fail(opened.error());
+  }
+  lock_services(true);
+  open_rpc(*program);
+  the_program = program.release();
+  return meet_all(*the_program->rank);
+}
+
+/// Tells all nodes that nothing comes from here any more, and hears it from all: messages between
+/// two nodes keep their order, so all requests have been taken then.
+void leave_all(Program& program) noexcept {
+  const net::JobMap& job = program.rank->transport->job();
+  for (std::uint32_t i = 0; i < job.node_count; ++i) {
+    const std::uint32_t node = (job.node_index + i) % job.node_count;
+    // Closed: on_lost has noted it.
+    (void)program.rpc->call(node, kLeave, {});
+  }
+  for (std::uint32_t node = 0; node < job.node_count; ++node) {
+    while (node != job.node_index && !program.has_left[node].load(std::memory_order_acquire)) {
+      threads::sleep_for(kLookNs);
+    }
+  }
+}
+
+}  // namespace
+
+Program* program() noexcept { return is_mobile() ? nullptr : the_program; }
+
+bool is_mobile() noexcept {
+  const RankContext* rank = find_current_rank();
+  return rank != nullptr && rank->slot != nullptr;
+}
+
+sterna_status why_no_program() noexcept {
+  return is_mobile() ? STERNA_UNSUPPORTED : STERNA_NOT_STARTED;
+}
+
+}  // namespace sterna::runtime::capi
+
+using sterna::runtime::find_current_rank;
+using sterna::runtime::RankContext;
+using sterna::runtime::RuntimeScope;
+namespace capi = sterna::runtime::capi;
+
+uint32_t sterna_version(void) noexcept {
+  return STERNA_VERSION_MAJOR * 1000 + STERNA_VERSION_MINOR;
+}
+
+sterna_status sterna_start(const sterna_options* options) noexcept {
+  const RuntimeScope scope;
+  const sterna_options used = options == nullptr ? sterna_options STERNA_OPTIONS_DEFAULT : *options;
+  if (used.size_bytes != sizeof used || used.workers > 1024 ||
+      (used.policy != nullptr && sterna::sched::find_policy(used.policy) == nullptr)) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  if (capi::is_mobile()) {
+    return STERNA_SUCCESS;
+  }
+  return capi::program() != nullptr ? STERNA_BUSY : capi::open_program(used);
+}
+
+sterna_status sterna_stop(void) noexcept {
+  const RuntimeScope scope;
+  if (capi::is_mobile()) {
+    return STERNA_SUCCESS;
+  }
+  capi::Program* program = capi::program();
+  if (program == nullptr) {
+    return STERNA_NOT_STARTED;
+  }
+  if (sterna::threads::self() != nullptr) {
+    return STERNA_UNSUPPORTED;
+  }
+  capi::leave_all(*program);
+  while (program->team->live_thread_count() != 0) {
+    sterna::threads::sleep_for(capi::kLookNs);
+  }
+  program->team.reset();
+  capi::the_program = nullptr;
+  capi::lock_services(false);
+  if (program->own_runtime == nullptr) {
+    // The transport is MPI's, and knows handlers of this object until MPI_Finalize.
+    program->scheduler.reset();
+    program->space.reset();
+    return STERNA_SUCCESS;
+  }
+  program->own_runtime->control().report_finalized(program->rank->rank);
+  program->own_runtime.reset();
+  delete program;
+  return STERNA_SUCCESS;
+}
+
+uint32_t sterna_node_index(void) noexcept {
+  const RuntimeScope scope;
+  const RankContext* rank = find_current_rank();
+  return rank == nullptr ? 0 : rank->transport->job().node_index;
+}
+
+uint32_t sterna_node_count(void) noexcept {
+  const RuntimeScope scope;
+  const RankContext* rank = find_current_rank();
+  return rank == nullptr ? 1 : rank->transport->job().node_count;
+}
+
+uint32_t sterna_rank(void) noexcept {
+  const RuntimeScope scope;
+  const RankContext* rank = find_current_rank();
+  return rank == nullptr ? 0 : rank->rank;
+}
+
+uint32_t sterna_rank_count(void) noexcept {
+  const RuntimeScope scope;
+  const RankContext* rank = find_current_rank();
+  return rank == nullptr ? 1 : rank->size;
+}
+
+uint32_t sterna_worker_count(void) noexcept {
+  const RuntimeScope scope;
+  const capi::Program* program = capi::program();
+  return program == nullptr ? 0 : program->team->worker_count();
+}

@@ -202,7 +202,8 @@ int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
   return error != MPI_SUCCESS ? error : call.give(made, newcomm);
 }
 
-int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info, MPI_Comm* newcomm) {
+int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info,
+                         MPI_Comm* newcomm) {
   runtime::RuntimeScope scope;
   CommCall call{"MPI_Comm_split_type", comm};
   if (call.error != MPI_SUCCESS) {
@@ -211,12 +212,19 @@ int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info, MPI_C
   if (const int error = call.need_intra()) {
     return error;
   }
+  const Info* hints = nullptr;
+  if (const int error = find_hints("MPI_Comm_split_type", info, &hints)) {
+    return error;
+  }
+  const char* resource = hints == nullptr ? nullptr : get_info(*hints, "mpi_hw_resource_type");
+  const bool is_guided =
+      split_type == MPI_COMM_TYPE_HW_GUIDED || split_type == MPI_COMM_TYPE_RESOURCE_GUIDED;
   int color = MPI_UNDEFINED;
-  if (split_type == MPI_COMM_TYPE_SHARED) {
+  if (split_type == MPI_COMM_TYPE_SHARED ||
+      (is_guided && resource != nullptr && std::strcmp(resource, "mpi_shared_memory") == 0)) {
     color = host_of(call.state);
-  } else if (split_type != MPI_UNDEFINED && split_type != MPI_COMM_TYPE_HW_GUIDED &&
-             split_type != MPI_COMM_TYPE_HW_UNGUIDED &&
-             split_type != MPI_COMM_TYPE_RESOURCE_GUIDED) {
+  } else if (!is_guided && split_type != MPI_UNDEFINED &&
+             split_type != MPI_COMM_TYPE_HW_UNGUIDED) {
     return call.fail(MPI_ERR_ARG, "%d is no type to split by", split_type);
   }
   // Ranks move between processors: finer than a host there is nothing to split by.

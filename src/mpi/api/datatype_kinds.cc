@@ -73,7 +73,10 @@ int PMPI_Type_match_size(int typeclass, int size, MPI_Datatype* datatype) {
 
 int PMPI_Type_get_value_index(MPI_Datatype value_type, MPI_Datatype index_type,
                               MPI_Datatype* pair_type) {
-  return enter("MPI_Type_get_value_index", [&](const Call& /*call*/) {
+  return enter("MPI_Type_get_value_index", [&](const Call& call) {
+    if (find_datatype(value_type) == nullptr || find_datatype(index_type) == nullptr) {
+      return call.fail(MPI_ERR_TYPE, "the datatype is not valid");
+    }
     *pair_type = match_pair(value_type, index_type);
     return int{MPI_SUCCESS};
   });

@@ -16,6 +16,7 @@ namespace {
 void give_empty(MPI_Status* status) noexcept {
   if (status != MPI_STATUS_IGNORE) {
     set_empty(*status);
+    status->MPI_ERROR = MPI_SUCCESS;
   }
 }
 

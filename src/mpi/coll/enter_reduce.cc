@@ -72,7 +72,8 @@ int enter_reduce(const Entry& entry, const Reduction& r, int root, MPI_Comm comm
     return error;
   }
   if (root == MPI_PROC_NULL) {
-    return MPI_SUCCESS;
+    // Nothing to do, but one tag passes, and other forms have a request.
+    return run_collective(call, entry, [](Builder& /*builder*/) {});
   }
   // The receive buffer counts at the root only, the send buffer of MPI_ROOT not at all.
   if (is_root(call, root)) {

@@ -58,13 +58,15 @@ int remove_error(RankState& state, int code, bool is_class) noexcept {
   if (added == nullptr || (added->error_class == code) != is_class) {
     return MPI_ERR_ARG;
   }
+  if (added->text != nullptr) {
+    return MPI_ERR_OTHER;  // Its string is to be removed first.
+  }
   for (int i = 0; is_class && i < state.errors->count; ++i) {
     const AddedError& other = state.errors->entries[i];
     if (other.is_present && other.error_class == code && i + kFirstAdded != code) {
       return MPI_ERR_OTHER;  // Codes of the class are left.
     }
   }
-  state.deallocate(added->text);
   *added = {};
   return MPI_SUCCESS;
 }

@@ -1,0 +1,25 @@
+/* Sizes and offsets of the public structs on 64-bit systems: constant within libsterna.so.0. */
+#include "sterna/balance.h"
+#include "sterna/message.h"
+#include "sterna/sterna.h"
+#include "sterna/sync.h"
+#include "sterna/thread.h"
+
+_Static_assert(sizeof(sterna_status) == 4, "status");
+_Static_assert(STERNA_SYSTEM == 13, "the last status");
+_Static_assert(sizeof(sterna_options) == 24, "options");
+_Static_assert(offsetof(sterna_options, workers) == 8, "options");
+_Static_assert(offsetof(sterna_options, policy) == 16, "options");
+_Static_assert(sizeof(sterna_thread_options) == 32, "thread options");
+_Static_assert(offsetof(sterna_thread_options, name) == 8, "thread options");
+_Static_assert(offsetof(sterna_thread_options, stack_bytes) == 16, "thread options");
+_Static_assert(offsetof(sterna_thread_options, worker) == 24, "thread options");
+_Static_assert(offsetof(sterna_thread_options, is_bound) == 28, "thread options");
+_Static_assert(sizeof(sterna_mutex) == 40, "mutex");
+_Static_assert(sizeof(sterna_condition) == 32, "condition");
+_Static_assert(sizeof(sterna_semaphore) == 40, "semaphore");
+_Static_assert(sizeof(sterna_barrier) == 40, "barrier");
+_Static_assert(sizeof(sterna_once) == 40, "once");
+_Static_assert(sizeof(sterna_envelope) == 16, "envelope");
+_Static_assert(offsetof(sterna_envelope, bytes) == 8, "envelope");
+_Static_assert(sizeof(sterna_load) == 24, "load");

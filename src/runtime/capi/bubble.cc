@@ -5,7 +5,7 @@
 
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
-#include "sterna/bubble.h"
+#include <sterna/bubble.h>
 
 namespace {
 

@@ -1,7 +1,7 @@
 // key.h: the C names of thread-specific data.
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
-#include "sterna/key.h"
+#include <sterna/key.h>
 #include "threads/sync/key.h"
 #include "threads/this_thread.h"
 

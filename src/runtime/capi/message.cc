@@ -4,7 +4,7 @@
 #include "runtime/capi/program.h"
 #include "runtime/safe_point.h"
 #include "runtime/scope.h"
-#include "sterna/message.h"
+#include <sterna/message.h>
 
 namespace sterna::runtime::capi {
 namespace {

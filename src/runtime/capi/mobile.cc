@@ -9,9 +9,9 @@
 #include "runtime/node_of_process.h"
 #include "runtime/safe_point.h"
 #include "runtime/scope.h"
-#include "sterna/balance.h"
-#include "sterna/memory.h"
-#include "sterna/migrate.h"
+#include <sterna/balance.h>
+#include <sterna/memory.h>
+#include <sterna/migrate.h>
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "runtime/rank_context.h"
 #include "runtime/runtime.h"
 #include "sched/scheduler.h"
-#include "sterna/status.h"
+#include <sterna/status.h>
 #include "threads/team.h"
 #include "topology/topology.h"
 

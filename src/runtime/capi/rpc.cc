@@ -9,7 +9,7 @@
 
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
-#include "sterna/rpc.h"
+#include <sterna/rpc.h>
 
 struct sterna_rpc_request {
   const sterna::rpc::Request* request;

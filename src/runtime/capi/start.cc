@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
-#include "sterna/sterna.h"
+#include <sterna/sterna.h>
 #include "threads/this_thread.h"
 
 namespace sterna::runtime::capi {

@@ -1,7 +1,7 @@
 // status.h: texts, and what errors of the runtime are for a C program.
 #include "base/clock.h"
 #include "runtime/capi/program.h"
-#include "sterna/status.h"
+#include <sterna/status.h>
 
 namespace sterna::runtime::capi {
 

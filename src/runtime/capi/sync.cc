@@ -4,7 +4,7 @@
 #include "base/thread_pointer.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
-#include "sterna/sync.h"
+#include <sterna/sync.h>
 #include "threads/sync/barrier.h"
 #include "threads/sync/condition.h"
 #include "threads/sync/mutex.h"

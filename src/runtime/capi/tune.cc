@@ -10,7 +10,7 @@
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
 #include "runtime/settings.h"
-#include "sterna/tune.h"
+#include <sterna/tune.h>
 
 namespace capi = sterna::runtime::capi;
 using sterna::runtime::RuntimeScope;

@@ -179,11 +179,12 @@ std::uint32_t TransportCore::poll_inner() noexcept {
       count += gates_[node].advance();
     }
   }
-  if (is_closing_ && !are_drivers_closed_ && is_quiet()) [[unlikely]] {
-    are_drivers_closed_ = true;
+  if (is_closing_.load(std::memory_order_relaxed) &&
+      !are_drivers_closed_.load(std::memory_order_relaxed) && is_quiet()) [[unlikely]] {
     for (const auto& rail : rails_) {
       rail->driver().close();
     }
+    are_drivers_closed_.store(true, std::memory_order_release);
   }
   return count;
 }
@@ -202,7 +203,8 @@ bool TransportCore::is_quiet() noexcept {
 }
 
 bool TransportCore::is_drained() noexcept {
-  bool is_drained = are_drivers_closed_ || (rails_.empty() && is_quiet());
+  bool is_drained = are_drivers_closed_.load(std::memory_order_acquire) ||
+                    (rails_.empty() && is_quiet());
   for (const auto& rail : rails_) {
     is_drained = is_drained && rail->driver().is_drained();
   }

@@ -52,6 +52,11 @@ struct Outcome {
   std::uint32_t cleared_by = 0;    // The receiver.
   ClearPayload clear;
   RemoteExtents extents;
+  struct {
+    RecvRequest* request = nullptr;  // This receive matched a message that can be read; the rank is
+    std::uint64_t address = 0;       // pinned for it.
+    std::uint64_t send_id = 0;
+  } read;
   bool is_note = false;    // A note for the rank, which is pinned for it.
   bool has_early = false;  // The next frame of the same peer is there already.
 
@@ -202,6 +207,9 @@ class TransportCore {
   void clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& request, std::uint64_t send_id,
                      Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void consume(Endpoint& at, std::uint32_t source, std::uint64_t bytes, Outcome& outcome) noexcept;
+  void start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest& request,
+                        const Message& message, Outcome& outcome) noexcept
+      STERNA_REQUIRES(entry.lock);
   void answer_matched(Endpoint& at, std::uint32_t source, std::uint64_t send_id,
                       Outcome& outcome) noexcept;
   void finish_receive(RankEntry& entry, Endpoint& at, RecvRequest& request, Fault fault) noexcept
@@ -227,6 +235,8 @@ class TransportCore {
 
   // --- Transfers (transfer.cc) -----------------------------------------------------------------
   void start_transfer(std::uint32_t rank, Outcome& outcome) noexcept;
+  void read_remote(std::uint32_t rank, Outcome& outcome) noexcept;
+  [[nodiscard]] bool try_read(const RecvRequest& request, std::uint64_t address) noexcept;
   void copy_local(std::uint32_t rank, std::uint32_t to_rank, SendRequest& send,
                   std::uint64_t receive_id) noexcept;
   void submit(TransferJob* job) noexcept;
@@ -281,8 +291,8 @@ class TransportCore {
   std::unique_ptr<NodeLink[]> links_;
   std::atomic<progress::Progress*> progress_{nullptr};
   std::atomic<bool> is_any_lost_{false};
-  bool is_closing_ = false;         // The owner, with the poller stopped or the same thread.
-  bool are_drivers_closed_ = false;
+  std::atomic<bool> is_closing_{false};          // By the owner; the poller acts on it.
+  std::atomic<bool> are_drivers_closed_{false};  // By the poller.
 
   MpscQueue<TransferJob> new_jobs_;    // Consumer: the poller.
   std::vector<TransferJob*> jobs_;     // The poller only.

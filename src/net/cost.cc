@@ -15,6 +15,8 @@ constexpr std::uint64_t kMeasuredBytesMin = 16 << 10;  // Below, the clock is wh
 // Memory that was just received is copied from the cache; used until something is measured.
 constexpr double kCopyPsPerByte = 80;
 
+constexpr std::uint64_t kDirectEagerBytesMax = 8 << 10;
+
 void correct(double& ps_per_byte, std::uint64_t bytes, std::uint64_t ns) noexcept {
   if (bytes >= kMeasuredBytesMin) {
     const double measured = static_cast<double>(ns) * 1000 / static_cast<double>(bytes);
@@ -67,11 +69,14 @@ void CostModel::decide() noexcept {
   const double fixed = rendezvous_ns(0) - eager_ns(0);
   const double slope = (eager_ns(1 << 20) - eager_ns(0) - rendezvous_ns(1 << 20) +
                         rendezvous_ns(0)) / (1 << 20);
-  const double crossing =
-      slope <= 0 ? static_cast<double>(options_.eager_bytes_max) : fixed / slope;
-  eager_bytes_ = static_cast<std::uint64_t>(
-      std::clamp(crossing, static_cast<double>(options_.eager_bytes_min),
-                 static_cast<double>(options_.eager_bytes_max)));
+  // Between caches that lie far apart, packets of many bytes cost much more than the profile says,
+  // and direct copies do not: where there are such, be careful.
+  const auto most = static_cast<double>(
+      is_direct_ ? std::min(options_.eager_bytes_max, kDirectEagerBytesMax)
+                 : options_.eager_bytes_max);
+  const double crossing = slope <= 0 ? most : fixed / slope;
+  eager_bytes_ = static_cast<std::uint64_t>(std::clamp(
+      crossing, std::min(most, static_cast<double>(options_.eager_bytes_min)), most));
 }
 
 void CostModel::measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {

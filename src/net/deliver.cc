@@ -267,6 +267,10 @@ void TransportCore::act(std::uint32_t rank, Outcome& outcome) noexcept {
     }
   }
   outcome.answer_count = 0;
+  if (outcome.read.request != nullptr) {
+    read_remote(rank, outcome);
+    outcome.read.request = nullptr;
+  }
   if (outcome.cleared != nullptr) {
     start_transfer(rank, outcome);
     outcome.cleared = nullptr;

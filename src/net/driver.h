@@ -83,6 +83,12 @@ class Channel {
                                 std::span<const RemotePiece> /*remote*/) noexcept {
     return Errc::unsupported;
   }
+
+  /// The other way: copies `from`, memory of the peer's process, to `into`. Works where
+  /// can_write_remote() says so, and fails as write_remote() does.
+  virtual Result<> read_remote(std::byte* /*into*/, RemotePiece /*from*/) noexcept {
+    return Errc::unsupported;
+  }
 };
 
 /// What the core asks instead of a driver's name. Constant after open. The figures are a profile:

@@ -28,6 +28,7 @@ struct Message {
   std::uint64_t held_bytes = 0;  // Room behind this, for the payload.
   std::uint64_t arrived_bytes = 0;
   RecvRequest* receiver = nullptr;  // Matched before its last part arrived.
+  std::uint64_t address = 0;  // Rendezvous of a message that may be read there; else 0.
   bool is_rendezvous = false;
   bool is_synchronous = false;
   bool is_local = false;   // Sent within the node: no credit goes back.
@@ -95,6 +96,7 @@ struct Endpoint {
   std::uint32_t rank;
   std::uint32_t epoch;  // How often the rank has moved.
   memory::Heap* heap;   // The rank's system heap.
+  bool is_fixed;        // The rank never moves: others may read its messages where they are.
   std::uint64_t next_order;
 
   Lane** lanes;  // Buckets.

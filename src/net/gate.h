@@ -62,6 +62,10 @@ class alignas(kCacheLineBytes) Gate {
   /// No frame waits. A hint while others send.
   [[nodiscard]] bool is_empty() const noexcept;
 
+  /// Its driver can copy directly; whether it may is known when it tries.
+  [[nodiscard]] bool is_direct() const noexcept {
+    return is_open() && driver_->capabilities().direct_mb_per_s != 0;
+  }
   [[nodiscard]] Driver* driver() const noexcept { return driver_; }
   [[nodiscard]] std::uint32_t packet_bytes_max() const noexcept { return packet_bytes_max_; }
   /// Messages of at most so many bytes go eagerly.

@@ -30,7 +30,9 @@ bool is_consistent(const FrameHeader& header, const FrameLimits& limits) noexcep
       return header.tag >= 0 && header.payload_bytes <= header.total_bytes &&
              (header.payload_bytes != 0 || header.total_bytes == 0);
     case FrameKind::rendezvous:
-      return header.tag >= 0 && header.payload_bytes == 0;
+      return header.tag >= 0 && header.payload_bytes == ((header.flags & kFrameReadable) != 0
+                                                             ? sizeof(std::uint64_t)
+                                                             : 0);
     case FrameKind::eager_more:
       return header.payload_bytes != 0;
     case FrameKind::data:

@@ -18,7 +18,7 @@ enum class FrameKind : std::uint8_t {
   clear,         // Send it: cookie: the send's id. Payload: ClearPayload.
   data,          // cookie: the receive's id; total_bytes: where the payload goes.
   finish,        // cookie: the receive's id; all bytes were written directly.
-  matched,       // cookie: the send's id: a synchronous eager message was received.
+  matched,       // cookie: the send's id: a synchronous eager message was received, or one read.
   credit,        // Nothing but the header's credit.
   rank_note,     // cookie: handler. For the node where the destination rank is.
   // Between nodes (source and destination are nodes).
@@ -31,7 +31,11 @@ inline constexpr std::uint8_t kFrameKindLast = static_cast<std::uint8_t>(FrameKi
 
 inline constexpr std::uint8_t kFrameSynchronous = 1;  // Flag of eager: answer with `matched`.
 inline constexpr std::uint8_t kFrameHasCredit = 2;    // The field `credit` means something.
-inline constexpr std::uint8_t kFrameFlagsKnown = kFrameSynchronous | kFrameHasCredit;
+// Of rendezvous: the payload is the address of the message, one range, which the receiver's node may
+// read itself (and answers `matched`); its sender is a process that stays. Else there is no payload.
+inline constexpr std::uint8_t kFrameReadable = 4;
+inline constexpr std::uint8_t kFrameFlagsKnown =
+    kFrameSynchronous | kFrameHasCredit | kFrameReadable;
 inline constexpr std::uint8_t kHopsMax = 64;
 
 struct FrameHeader {

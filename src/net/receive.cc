@@ -132,9 +132,8 @@ void TransportCore::match(RankEntry& entry, Endpoint& at, RecvRequest& request, 
                           Outcome& outcome) noexcept {
   start_receive(request, message.envelope);
   if (message.is_rendezvous) {
-    const std::uint64_t send_id = message.send_id;
+    start_rendezvous(entry, at, request, message, outcome);
     free_message(at, &message);
-    clear_to_send(entry, at, request, send_id, outcome);
     return;
   }
   if (message.is_synchronous) {
@@ -240,10 +239,16 @@ bool TransportCore::accept_rendezvous(RankEntry& entry, Endpoint& at, const Fram
                                       Outcome& outcome) noexcept {
   const FrameHeader& header = frame.header;
   const Envelope envelope{header.source, header.context, header.tag, header.total_bytes};
+  Message announced;
+  announced.envelope = envelope;
+  announced.send_id = header.cookie;
+  if ((header.flags & kFrameReadable) != 0) {
+    std::memcpy(&announced.address, frame.payload.data(), sizeof announced.address);
+  }
   RecvRequest* request = take_receive(at, {header.source, header.context, header.tag});
   if (request != nullptr) {
     start_receive(*request, envelope);
-    clear_to_send(entry, at, *request, header.cookie, outcome);
+    start_rendezvous(entry, at, *request, announced, outcome);
     return true;
   }
   Message* message = create_message(at, 0);
@@ -252,12 +257,24 @@ bool TransportCore::accept_rendezvous(RankEntry& entry, Endpoint& at, const Fram
   }
   message->envelope = envelope;
   message->is_rendezvous = true;
-  message->send_id = header.cookie;
+  message->send_id = announced.send_id;
+  message->address = announced.address;
   if (!add_message(at, *message)) {
     free_message(at, message);
     return false;
   }
   return true;
+}
+
+/// The receive has matched an announced message: reads it, or has it sent.
+void TransportCore::start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest& request,
+                                     const Message& message, Outcome& outcome) noexcept {
+  if (message.address != 0 && request.data.extents == nullptr) {
+    ++entry.pins;
+    outcome.read = {&request, message.address, message.send_id};
+    return;
+  }
+  clear_to_send(entry, at, request, message.send_id, outcome);
 }
 
 /// Tells the sender where its bytes go. From here to the last byte the rank stays here.

@@ -22,6 +22,9 @@ void start_receive(RecvRequest& receive, const Envelope& envelope) noexcept {
   }
 }
 
+// Up to here the receiver's node may read a message by itself, in one go: it polls nothing meanwhile.
+constexpr std::uint64_t kReadBytesMax = 256 << 10;
+
 }  // namespace
 
 void TransportCore::send(Endpoint& from, SendRequest& request, const Target& target,
@@ -226,8 +229,11 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request,
     peer->send_sequence += frame_count;
     tell_credit(*peer, header);
   }
+  const bool is_readable = !is_eager && from.is_fixed && bytes <= kReadBytesMax &&
+                           request.data.extents == nullptr && gate.is_direct();
+  const auto address = reinterpret_cast<std::uint64_t>(request.data.address);
   header.kind = is_eager ? FrameKind::eager : FrameKind::rendezvous;
-  header.flags |= is_eager && is_synchronous ? kFrameSynchronous : 0;
+  header.flags |= is_eager && is_synchronous ? kFrameSynchronous : is_readable ? kFrameReadable : 0;
   header.source = from.rank;
   header.destination = target.rank;
   header.context = target.context;
@@ -238,13 +244,15 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request,
   // The answer may complete a synchronous or announced send at any moment from here on: the
   // request is not ours any more then.
   const bool is_ours = is_eager && !is_synchronous;
-  const Buffer data = is_eager ? request.data : Buffer{};
+  const Buffer data = is_eager      ? request.data
+                      : is_readable ? Buffer::of(&address, sizeof address)
+                                    : Buffer{};
   bool is_sent = true;
   for (std::uint64_t offset = 0; frame_count-- != 0 && is_sent; offset += frame_payload_max_) {
     header.payload_bytes =
         is_eager ? static_cast<std::uint32_t>(
                        std::min<std::uint64_t>(bytes - offset, frame_payload_max_))
-                 : 0;
+                 : static_cast<std::uint32_t>(data.bytes);
     is_sent = transmit(header, data, offset);
     header.kind = FrameKind::eager_more;
     ++header.sequence;

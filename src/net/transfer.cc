@@ -29,6 +29,49 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   submit(job);
 }
 
+/// The receiver's side copies: one message less on the way than when the sender's side does. The
+/// receive belongs to nobody else meanwhile, and its rank is pinned.
+void TransportCore::read_remote(std::uint32_t rank, Outcome& outcome) noexcept {
+  RecvRequest& request = *outcome.read.request;
+  const bool is_read = try_read(request, outcome.read.address);
+  const std::uint32_t source = request.envelope.source;
+  RankEntry& entry = ranks_[rank];
+  Outcome answers;
+  {
+    const SpinGuard guard{entry.lock};
+    --entry.pins;
+    Endpoint& at = *entry.endpoint;
+    if (is_read) {
+      counters_.direct_bytes.add(request.envelope.bytes);
+      answer_matched(at, source, outcome.read.send_id, answers);
+      request.state = RecvRequest::State::idle;
+      request.done.complete();
+    } else {
+      clear_to_send(entry, at, request, outcome.read.send_id, answers);
+    }
+  }
+  act(rank, answers);
+}
+
+bool TransportCore::try_read(const RecvRequest& request, std::uint64_t address) noexcept {
+  const std::uint32_t route =
+      ranks_[request.envelope.source].route.load(std::memory_order_relaxed);
+  if (route == RankEntry::kNoRoute || !gates_[route].is_direct()) {
+    return false;
+  }
+  Channel* channel = gates_[route].channel();
+  if (channel == nullptr || !channel->can_write_remote()) {
+    return false;
+  }
+  const std::uint64_t bytes = request.envelope.bytes;
+  const RemotePiece from{address, bytes};
+  Result<> read = bytes == 0 ? Result<>{Done{}} : channel->read_remote(request.data.address, from);
+  if (!read) {
+    log_.warn("direct copy from node {} failed, it shall send: {}", route, read.error().text);
+  }
+  return read.has_value();
+}
+
 /// Both ranks are pinned. The addresses are those of the receive itself, not of the frame.
 void TransportCore::copy_local(std::uint32_t rank, std::uint32_t to_rank, SendRequest& send,
                                std::uint64_t receive_id) noexcept {

@@ -149,8 +149,8 @@ void Transport::lose_peer(std::uint32_t node, std::string_view reason) noexcept 
 std::uint32_t Transport::poll() noexcept { return core_->poll(); }
 
 void Transport::close() noexcept {
-  core_->is_closing_ = true;
-  (void)core_->poll_inner();
+  // Relaxed: the poller sees it in one of its next rounds, and closes the drivers there.
+  core_->is_closing_.store(true, std::memory_order_relaxed);
 }
 
 bool Transport::is_drained() noexcept { return core_->is_drained(); }

@@ -93,7 +93,12 @@ Result<> Runtime::open_network() {
     return transport.error();
   }
   transport_ = std::move(transport.value());
+  return Done{};
+}
+
+Result<> Runtime::start_polling() {
   transport_->add_to(*progress_);
+  is_polled_ = true;
   if (!control_->is_alone()) {
     ControlEvents& events = *this;
     control_source_ = std::make_unique<ControlSource>(*control_, events);
@@ -112,6 +117,9 @@ Result<std::unique_ptr<Runtime>> Runtime::open_process() {
     return runtime;
   }
   Runtime& self = *runtime.value();
+  if (Result<> started = self.start_polling(); !started) {
+    return started.error();
+  }
   // Process mode places rank r on node r.
   self.process_context_ = std::make_unique<RankContext>();
   Result<> started = self.start_rank(*self.process_context_, self.job().node_index,
@@ -128,7 +136,7 @@ Runtime::~Runtime() {
     set_process_rank(nullptr);
     end_rank(*process_context_);
   }
-  if (transport_ != nullptr) {
+  if (is_polled_) {
     end_network();
     transport_->remove_from(*progress_);
   }
@@ -153,6 +161,7 @@ Result<> Runtime::start_rank(RankContext& context, std::uint32_t rank, memory::H
   if (endpoint == nullptr) {
     return Error{Errc::out_of_memory, fmt::format("rank {}: no memory for its endpoint", rank)};
   }
+  endpoint->is_fixed = slot == nullptr;
   context.rank = rank;
   context.size = job().rank_count;
   context.runtime = this;

@@ -195,21 +195,49 @@ Result<> ShmChannel::write_remote(std::span<const Piece> local,
         static_cast<long>(here_count), reinterpret_cast<long>(there.data()),
         static_cast<long>(there_count), 0);
     if (count <= 0) {
-      if (count == -ESRCH) {
-        return Errc::closed;
-      }
-      Error error = system_error("cannot write into the memory of node " +
-                                     std::to_string(peer_.node) + " (process " +
-                                     std::to_string(pid) + ")",
-                                 count == 0 ? EFAULT : static_cast<int>(-count));
-      error.code = Errc::refused;
-      return error;
+      return copy_error("write into", count);
     }
     from.advance(static_cast<std::uint64_t>(count));
     to.advance(static_cast<std::uint64_t>(count));
   }
   check(from.at_end() && to.at_end(), "both sides of a remote write have the same length");
   return Done{};
+}
+
+Result<> ShmChannel::read_remote(std::byte* into, RemotePiece from) noexcept {
+  const std::uint32_t pid = direct_pid_.load(std::memory_order_relaxed);
+  if (pid == 0) {
+    return Errc::unsupported;
+  }
+  if (is_lost()) {
+    return Errc::closed;
+  }
+  while (from.bytes != 0) {
+    const iovec here{.iov_base = into, .iov_len = from.bytes};
+    const iovec there{.iov_base = reinterpret_cast<void*>(from.address), .iov_len = from.bytes};
+    const long count = raw_system_call(SYS_process_vm_readv, static_cast<long>(pid),
+                                       reinterpret_cast<long>(&here), 1,
+                                       reinterpret_cast<long>(&there), 1, 0);
+    if (count <= 0) {
+      return copy_error("read", count);
+    }
+    into += count;
+    from.address += static_cast<std::uint64_t>(count);
+    from.bytes -= static_cast<std::uint64_t>(count);
+  }
+  return Done{};
+}
+
+Error ShmChannel::copy_error(const char* what, long result) const noexcept {
+  if (result == -ESRCH) {
+    return Error{Errc::closed, "its process has ended"};
+  }
+  Error error = system_error(std::string{"cannot "} + what + " the memory of node " +
+                                 std::to_string(peer_.node) + " (process " +
+                                 std::to_string(direct_pid_.load(std::memory_order_relaxed)) + ")",
+                             result == 0 ? EFAULT : static_cast<int>(-result));
+  error.code = Errc::refused;
+  return error;
 }
 
 }  // namespace sterna::net::shm

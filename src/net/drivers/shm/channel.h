@@ -48,6 +48,7 @@ class ShmChannel final : public Channel {
   }
   Result<> write_remote(std::span<const Piece> local,
                         std::span<const RemotePiece> remote) noexcept override;
+  Result<> read_remote(std::byte* into, RemotePiece from) noexcept override;
 
   /// Asks the system whether this process may copy to and from the peer's. Fails with why not.
   Result<> open_direct(const DirectAddress& address) noexcept;
@@ -83,6 +84,7 @@ class ShmChannel final : public Channel {
   }
 
  private:
+  [[nodiscard]] Error copy_error(const char* what, long result) const noexcept;
   [[nodiscard]] SendState send_inline(std::span<const Piece> pieces, std::size_t bytes) noexcept;
   [[nodiscard]] SendState send_bulk(std::span<const Piece> pieces, std::size_t bytes) noexcept;
   [[nodiscard]] SendState refuse_full() noexcept;

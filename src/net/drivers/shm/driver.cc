@@ -39,7 +39,7 @@ ShmDriver::ShmDriver(const DriverOptions& given, const Options& options,
   capabilities_.packet_bytes_max = options.chunk_bytes;
   capabilities_.latency_ns = 120;
   capabilities_.bandwidth_mb_per_s = 9'000;
-  capabilities_.cpu_ps_per_byte = 200;
+  capabilities_.cpu_ps_per_byte = 40;
   capabilities_.direct_latency_ns = 500;
   capabilities_.direct_mb_per_s = 12'000;
 }

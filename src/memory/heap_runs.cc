@@ -120,13 +120,14 @@ bool Heap::map_up_to(std::uint64_t bytes) noexcept {
   const std::uint64_t step =
       std::clamp(mapped_bytes_ / 2, kGrowthBytesMin, kGrowthBytesMax) & ~(kHeapChunkBytes - 1);
   const std::uint64_t target = std::min(std::max(bytes, mapped_bytes_ + step), region_bytes_max_);
-  // In place: without MREMAP_MAYMOVE the last mapped chunk grows or nothing happens. Needs no file
+  // In place: without MREMAP_MAYMOVE the last mapped page grows or nothing happens. (A page, not a
+  // chunk: mbind or madvise of the program may have cut the mapping inside a chunk.) Needs no file
   // descriptor, and the raw call no errno: user code may be on any thread pointer.
   const auto last = reinterpret_cast<long>(this) + static_cast<long>(mapped_bytes_) -
-                    static_cast<long>(kHeapChunkBytes);
+                    static_cast<long>(kPageBytesOfHeap);
   const long result =
-      raw_system_call(SYS_mremap, last, static_cast<long>(kHeapChunkBytes),
-                      static_cast<long>(target - mapped_bytes_ + kHeapChunkBytes), 0);
+      raw_system_call(SYS_mremap, last, static_cast<long>(kPageBytesOfHeap),
+                      static_cast<long>(target - mapped_bytes_ + kPageBytesOfHeap), 0);
   if (result != last) {
     return false;
   }

@@ -229,17 +229,22 @@ void Progress::Impl::sleep_in_epoll(std::uint64_t deadline_ns, std::uint64_t now
 void Progress::Impl::wake_aside() noexcept {
   const SpinGuard guard{aside_lock};
   if (!aside.empty()) {
+    // Its word first: it may be about to fall asleep.
+    threads::leave_sleep(*aside.front());
     threads::futex_wake(&aside.front()->word, 1);
   }
 }
 
-bool Progress::sleep(std::uint64_t deadline_ns) noexcept {
+bool Progress::sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,
+                     std::uint32_t expected) noexcept {
   Impl& impl = *impl_;
   if (impl.has_sleeper.exchange(true, std::memory_order_seq_cst)) {
     return false;
   }
   bool is_prepared = false;
-  if (impl.try_take()) {
+  // The word is read when nobody else takes from the eventfd: a waker that changes it later writes
+  // there later, for us. One that changed it before may have woken the sleeper before us instead.
+  if (word.load(std::memory_order_seq_cst) == expected && impl.try_take()) {
     is_prepared = impl.prepare_all();
     for (Source* const source : impl.prepared) {
       deadline_ns = std::min(deadline_ns, source->next_deadline_ns());
@@ -279,13 +284,26 @@ void Progress::sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadlin
     const SpinGuard guard{impl.aside_lock};
     impl.aside.push_back(&waiter);
   }
-  if (impl.has_sleeper.load(std::memory_order_seq_cst) &&
-      threads::try_enter_sleep(waiter, threads::KernelWaiter::kOnFutex)) {
-    threads::futex_wait(waiter.word, threads::KernelWaiter::kOnFutex, deadline_ns);
+  // The word says "asleep" before we look for the sleeper, who takes his leave before he looks at
+  // our word: either we see that he has gone, or he ends our sleep.
+  if (threads::try_enter_sleep(waiter, threads::KernelWaiter::kOnFutex)) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (impl.has_sleeper.load(std::memory_order_seq_cst)) {
+      threads::futex_wait(waiter.word, threads::KernelWaiter::kOnFutex, deadline_ns);
+    }
   }
   threads::leave_sleep(waiter);
-  const SpinGuard guard{impl.aside_lock};
-  std::erase(impl.aside, &waiter);
+  {
+    const SpinGuard guard{impl.aside_lock};
+    std::erase(impl.aside, &waiter);
+  }
+  // Who will not sleep for the network, though it may have been woken for that, passes it on.
+  const bool is_leaving =
+      waiter.word.load(std::memory_order_relaxed) >= threads::KernelWaiter::kSignal ||
+      (deadline_ns != kNever && now_ns() >= deadline_ns);
+  if (is_leaving && !impl.has_sleeper.load(std::memory_order_seq_cst)) {
+    impl.wake_aside();
+  }
 }
 
 bool Progress::spin_until(const Completion& completion) noexcept {
@@ -332,7 +350,8 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
       continue;
     }
     if (threads::try_enter_sleep(waiter, threads::KernelWaiter::kInHook)) {
-      const bool has_slept = sleep(deadline_ns);
+      const bool has_slept =
+          sleep(deadline_ns, waiter.word, threads::KernelWaiter::kInHook);
       threads::leave_sleep(waiter);
       if (!has_slept) {
         sleep_beside(waiter, deadline_ns);

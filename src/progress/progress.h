@@ -59,8 +59,10 @@ class Progress final : public threads::IdleHook {
   std::uint32_t poll() noexcept { return poll(threads::SchedulingPoint::forced); }
 
   /// Sleeps until an event of a source, wake(), or the deadline (monotonic clock); returns at once
-  /// if a source has something. False, at once, while another kernel thread sleeps here.
-  bool sleep(std::uint64_t deadline_ns) noexcept override;
+  /// if a source has something, or if `word` is not `expected`. False, at once, while another kernel
+  /// thread sleeps here.
+  bool sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,
+             std::uint32_t expected) noexcept override;
   void wake() noexcept override;
   /// For sources: ends a sleep that began, or will begin, without what its prepare_sleep() would
   /// find now. Free when nobody sleeps.

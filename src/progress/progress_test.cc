@@ -119,6 +119,15 @@ TEST_F(ProgressTest, SeveralKernelThreadsWaitAndOneSleepsForTheNetwork) {
   }
 }
 
+TEST_F(ProgressTest, SleepDoesNotBeginWhenTheWordHasChanged) {
+  // The wake-up that came with the change has ended another sleep: nothing else would end this one.
+  const std::atomic<std::uint32_t> word{0};
+  const std::uint64_t begin = now_ns();
+  EXPECT_TRUE(progress->sleep(begin + 2'000'000'000, word, 2));
+  EXPECT_LT(now_ns() - begin, 1'000'000'000U);
+  EXPECT_EQ(progress->counters().sleeps, 0U);
+}
+
 TEST_F(ProgressTest, WaitAnyReturnsTheFirstThatIsDone) {
   Completion* const wanted[] = {&completions[3], nullptr, &completions[4]};
   EXPECT_EQ(Completion::wait_any(*progress, wanted, {.deadline_ns = now_ns() + 1'000'000}), 3U);

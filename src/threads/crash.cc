@@ -75,7 +75,7 @@ void report_overflow(const Thread& thread) noexcept {
   line.add("sterna: stack overflow in thread '").add(display_name(thread, buffer));
   line.add("': its stack has ").add_number(thread.stack_bytes);
   line.add(" bytes. Give it a larger one (ThreadOptions::stack_bytes; for a rank, the option ");
-  line.add("--stack-bytes), or look for a recursion without end and for large local arrays.\n");
+  line.add("--stack-size), or look for a recursion without end and for large local arrays.\n");
   line.write();
 }
 

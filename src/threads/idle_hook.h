@@ -2,6 +2,7 @@
 // can end. progress/ implements it; a team without one sleeps on a futex.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace sterna::threads {
@@ -24,7 +25,11 @@ class IdleHook {
 
   /// Sleeps in the kernel until an event, wake(), or `deadline_ns` (kNever: none); true. One kernel
   /// thread at a time: false, at once, while another one sleeps here; then it sleeps elsewhere.
-  virtual bool sleep(std::uint64_t deadline_ns) noexcept = 0;
+  /// As a futex, it does not fall asleep when `word` is not `expected`: a wake() that was meant for
+  /// the caller may have ended the sleep of the one before it. Who calls wake() for the caller
+  /// changes the word first.
+  virtual bool sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,
+                     std::uint32_t expected) noexcept = 0;
 
   /// Ends the sleep that is under way, or the next one at once. From anywhere.
   virtual void wake() noexcept = 0;

@@ -4,8 +4,10 @@
 // looks into its inbox (2); a waker pushes into the inbox (3) and then reads sleep_word (4). All
 // four are sequentially consistent, so in their one order either 3 comes before 2, and the sleeper
 // sees the thread and stays, or 1 comes before 4, and the waker sees a sleeper. It takes sleep_word
-// back to 0 and wakes: the futex does not fall asleep on a changed word, and the hook's wake() is
-// kept for a sleep that is about to begin. Dispatch gives the same promise for its queues:
+// back to 0 and wakes: neither futex nor hook falls asleep on a changed word, and the hook keeps a
+// wake() that comes later. The look (2) holds the biased lock and includes the queue: a thief drains
+// the inbox into it and leaves there what is bound, or more than its half, and wakes nobody. tests:
+// sleep_model_test.cc. Dispatch gives the same promise for its queues:
 // has_work() at 2 against a push at 3, then wake_idle() at 4.
 // Work in the private queue of another worker is a hint only: that worker runs it itself sooner
 // or later, and one sleeper of the team, the watcher, gets up now and then (1 ms, then longer while
@@ -170,7 +172,10 @@ bool Worker::find_work(Search& search) noexcept {
 
 bool Worker::has_reason_to_stay(Search& search) noexcept {
   // (2): sequentially consistent, see above.
-  if (!inbox.empty() || team.is_stopped.load(std::memory_order_seq_cst)) {
+  lock.lock();
+  const bool has_thread = !inbox.empty() || !queue.empty();
+  lock.unlock();
+  if (has_thread || team.is_stopped.load(std::memory_order_seq_cst)) {
     return true;
   }
   const Dispatch* const dispatch = team.options.dispatch;
@@ -194,7 +199,7 @@ void Worker::sleep(Search& search) noexcept {
       }
       search.watch_ns = std::min(2 * search.watch_ns, kWatchNsMax);
     }
-    if (state == kInHook && hook->sleep(deadline_ns)) {
+    if (state == kInHook && hook->sleep(deadline_ns, sleep_word, kInHook)) {
       // An event came, or wake(), or the deadline.
     } else if (state == kInHook) {
       // A kernel thread that is no worker sleeps there: look again soon, it may go away.

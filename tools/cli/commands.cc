@@ -1,6 +1,7 @@
 // One line per subcommand.
 #include <array>
 
+#include "bench/bench_command.h"
 #include "launch/command_line.h"
 #include "tools/cli/command.h"
 
@@ -14,6 +15,7 @@ std::span<const Command> commands() {
       Command{"agent", "", launch::agent_command},
       Command{"info", "print version, drivers, policies, settings and their origin", info_command},
       Command{"topo", "print the machine as a tree", topo_command},
+      Command{"bench", "measure, beside other implementations", bench::bench_command},
   };
   return kCommands;
 }

@@ -1,0 +1,99 @@
+// Rounds and medians.
+#include "bench/contest.h"
+
+#include <fmt/format.h>
+
+#include "bench/statistics.h"
+
+namespace sterna::bench {
+namespace {
+
+struct Runner {
+  Command command;
+  std::map<std::string, std::vector<double>> samples;
+  std::string trouble;
+};
+
+Runner prepare(const Contest& contest, const Candidate& candidate, Bench& bench) {
+  Runner runner;
+  Result<std::string> executable = build_program(bench, candidate.maker, contest.program);
+  if (!executable) {
+    runner.trouble = executable.error().text;
+    return runner;
+  }
+  runner.command = launch_command(bench, candidate, contest.rank_count, executable.value(),
+                                  contest.arguments);
+  runner.command.seconds_max = contest.seconds_max;
+  return runner;
+}
+
+Standing finish(const Candidate& candidate, const Runner& runner, const Bench& bench) {
+  Standing standing{candidate.name, {}, runner.trouble};
+  if (!standing.trouble.empty()) {
+    bench.say(fmt::format("{}: {}", candidate.name, standing.trouble));
+    return standing;
+  }
+  for (const auto& [name, samples] : runner.samples) {
+    standing.medians[name] = median(samples);
+    bench.say(fmt::format("{}: {} {:.4g}", candidate.name, name, standing.medians[name]));
+  }
+  return standing;
+}
+
+}  // namespace
+
+std::vector<Standing> hold(const Contest& contest, Bench& bench) {
+  std::vector<Runner> runners;
+  for (const Candidate& candidate : contest.candidates) {
+    runners.push_back(prepare(contest, candidate, bench));
+  }
+  for (int round = 0; round < contest.rounds; ++round) {
+    for (Runner& runner : runners) {
+      if (!runner.trouble.empty()) {
+        continue;
+      }
+      Result<Readings> readings = run_command(runner.command, bench.work_folder());
+      if (!readings) {
+        runner.trouble = readings.error().text;
+        continue;
+      }
+      for (const auto& [name, value] : readings.value()) {
+        runner.samples[name].push_back(value);
+      }
+    }
+  }
+  std::vector<Standing> standings;
+  for (std::size_t i = 0; i < runners.size(); ++i) {
+    standings.push_back(finish(contest.candidates[i], runners[i], bench));
+  }
+  return standings;
+}
+
+Figure compare(const Row& row, const std::vector<Standing>& standings, const Judged& judged) {
+  Figure figure{.id = row.id, .params = judged.params, .unit = judged.unit};
+  if (!judged.is_information) {
+    figure.target = row.target;
+  }
+  const Standing& ours = standings.front();
+  const auto own = ours.medians.find(judged.reading);
+  if (own != ours.medians.end()) {
+    figure.value = own->second * judged.scale;
+  } else {
+    figure.note = "ours: " + ours.trouble;
+  }
+  for (std::size_t i = 1; i < standings.size(); ++i) {
+    const auto reading = standings[i].medians.find(judged.reading);
+    if (reading != standings[i].medians.end() &&
+        (!figure.reference_value || reading->second * judged.scale < *figure.reference_value)) {
+      figure.reference_value = reading->second * judged.scale;
+      figure.reference = standings[i].name;
+    }
+  }
+  if (!figure.reference_value && figure.note.empty()) {
+    figure.reference = "none";
+    figure.note = standings.size() > 1 ? standings[1].trouble : "";
+  }
+  return figure;
+}
+
+}  // namespace sterna::bench

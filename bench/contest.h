@@ -1,0 +1,69 @@
+// Several implementations run the same program in turn, round by round, so that whatever else the
+// machine does hits all of them; medians are compared.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/bench.h"
+#include "bench/process.h"
+
+namespace sterna::bench {
+
+/// Where a candidate's programs come from.
+enum class Maker : std::uint8_t { sterna, mpich, open_mpi };
+
+struct Candidate {
+  std::string name;
+  Maker maker = Maker::sterna;
+  std::vector<std::string> options;      // Of its launcher.
+  std::vector<std::string> environment;  // NAME=value.
+};
+
+/// The first candidate is ours.
+struct Contest {
+  std::string program;                 // Of bench/programs, without ".c".
+  std::vector<std::string> arguments = {};  // Of the program.
+  int rank_count = 2;
+  int rounds = 5;
+  double seconds_max = 60;  // For one run.
+  std::vector<Candidate> candidates = {};
+};
+
+struct Standing {
+  std::string name;
+  Readings medians;     // Empty: it could not be measured.
+  std::string trouble;  // Why.
+};
+
+/// In the order of the candidates.
+[[nodiscard]] std::vector<Standing> hold(const Contest& contest, Bench& bench);
+
+/// What is judged of the readings of a contest.
+struct Judged {
+  std::string reading;
+  std::string params;
+  std::string_view unit;
+  double scale = 1;  // From the reading to the unit.
+  bool is_information = false;
+};
+
+/// Ours, the first standing, against the best of the others in that reading.
+[[nodiscard]] Figure compare(const Row& row, const std::vector<Standing>& standings,
+                             const Judged& judged);
+
+/// The peers as most users run them, best settings for what is measured.
+[[nodiscard]] std::vector<Candidate> shm_peers();
+[[nodiscard]] std::vector<Candidate> tcp_peers();
+[[nodiscard]] std::vector<Candidate> crowd_peers();
+
+/// Compiles bench/programs/<program>.c, once, with the compiler wrapper of `maker`.
+[[nodiscard]] Result<std::string> build_program(Bench& bench, Maker maker,
+                                                const std::string& program);
+
+/// The words that start `rank_count` ranks of `executable`.
+[[nodiscard]] Command launch_command(const Bench& bench, const Candidate& candidate,
+                                     int rank_count, const std::string& executable,
+                                     const std::vector<std::string>& arguments);
+
+}  // namespace sterna::bench

@@ -1,0 +1,90 @@
+/* A rank with much memory, sent as a message and moved: rank 0 sends BYTES to rank 1 on the other
+ * node, several times; then it waits to be moved from outside, MOVES times, and measures how long it
+ * was away. Prints "send MICROSECONDS" and "move MICROSECONDS", medians.
+ *
+ * usage: migrate BYTES MOVES
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "timing.h"
+
+enum { kSends = 15, kWarm = 3 };
+
+/* Time until rank 1 has all the bytes: its answer is empty. */
+static double send_time(char* memory, int bytes) {
+  double times[kSends];
+  for (int i = -kWarm; i < kSends; ++i) {
+    const double begin = MPI_Wtime();
+    MPI_Send(memory, bytes, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
+    MPI_Recv(NULL, 0, MPI_CHAR, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (i >= 0) times[i] = (MPI_Wtime() - begin) * 1e6;
+  }
+  return median(times, kSends);
+}
+
+static void answer(char* memory, int bytes) {
+  for (int i = -kWarm; i < kSends; ++i) {
+    MPI_Recv(memory, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(NULL, 0, MPI_CHAR, 0, 2, MPI_COMM_WORLD);
+  }
+}
+
+/* A move shows as a call that comes back in another process. */
+static double move_time(int moves) {
+  double* times = malloc(sizeof(double) * moves);
+  if (times == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  const pid_t start = getpid();
+  printf("ready %d\n", (int)start);
+  fflush(stdout);
+  pid_t here = start;
+  for (int count = 0; count < moves;) {
+    int is_there = 0;
+    const double begin = MPI_Wtime();
+    MPI_Iprobe(1, 3, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
+    const double end = MPI_Wtime();
+    const pid_t now = getpid();
+    if (now != here) {
+      here = now;
+      times[count++] = (end - begin) * 1e6;
+    }
+  }
+  const double result = median(times, moves);
+  free(times);
+  return result;
+}
+
+int main(int argc, char** argv) {
+  int rank = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int bytes = argc > 1 ? atoi(argv[1]) : 0, moves = argc > 2 ? atoi(argv[2]) : 0;
+  if (bytes < 1 || moves < 1) {
+    fprintf(stderr, "usage: migrate BYTES MOVES\n");
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  char* memory = malloc(bytes);
+  if (memory == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  for (int i = 0; i < bytes; ++i) memory[i] = (char)(i * 31 + i / 4096);
+  if (rank == 0) {
+    printf("send %.2f\n", send_time(memory, bytes));
+    printf("move %.2f\n", move_time(moves));
+    for (int i = 0; i < bytes; ++i) {
+      if (memory[i] != (char)(i * 31 + i / 4096)) {
+        fprintf(stderr, "migrate: byte %d is wrong after the moves\n", i);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+      }
+    }
+    MPI_Send(NULL, 0, MPI_CHAR, 1, 4, MPI_COMM_WORLD);
+  } else if (rank == 1) {
+    answer(memory, bytes);
+    MPI_Recv(NULL, 0, MPI_CHAR, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  fflush(stdout);
+  free(memory);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,33 @@
+/* What the timed programs have in common: medians, and a share of the processor that others do not
+ * disturb where the system allows it. */
+#ifndef STERNA_BENCH_TIMING_H
+#define STERNA_BENCH_TIMING_H
+
+#include <sched.h>
+#include <stdlib.h>
+
+static int compare_times(const void* left, const void* right) {
+  const double a = *(const double*)left, b = *(const double*)right;
+  return (a > b) - (a < b);
+}
+
+/* Sorts `times`. */
+static inline double median(double* times, int count) {
+  qsort(times, (size_t)count, sizeof(double), compare_times);
+  return times[count / 2];
+}
+
+/* Real-time priority for the calling kernel thread, if allowed. For two ranks on two processors and
+ * less than a second: the system takes the processor back after that. Never with more ranks than
+ * processors: a rank that spins would keep the others out. */
+static inline void prefer_this_thread(void) {
+  struct sched_param one = {.sched_priority = 1};
+  (void)!sched_setscheduler(0, SCHED_FIFO, &one);
+}
+
+static inline void stop_preferring(void) {
+  struct sched_param zero = {.sched_priority = 0};
+  (void)!sched_setscheduler(0, SCHED_OTHER, &zero);
+}
+
+#endif

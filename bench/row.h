@@ -1,0 +1,55 @@
+// What a row of the benchmark is: a figure of ours beside its reference, measured in the same run.
+//
+// To add a row: a file in rows/, a line in rows.cc, a line in README.md.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace sterna::bench {
+
+class Bench;
+
+/// One line of the output.
+struct Figure {
+  std::string_view id;
+  std::string params = {};
+  std::string_view unit = {};
+  std::optional<double> value = {};  // Empty: could not be measured; `note` says why.
+  std::string reference = {};        // What is compared with.
+  std::optional<double> reference_value = {};
+  bool more_is_better = false;        // Rates and bandwidths.
+  std::optional<double> target = {};  // Of the ratio; empty: for information, not judged.
+  std::string note = {};
+};
+
+/// Cost-like: ours over the reference, smaller is better; the inverse if more is better. Empty
+/// unless both were measured.
+[[nodiscard]] std::optional<double> ratio(const Figure& figure) noexcept;
+
+/// Whether the target is met; empty without a target or without a reference. A figure of ours that
+/// could not be measured is a failure.
+[[nodiscard]] std::optional<bool> passes(const Figure& figure) noexcept;
+
+struct Row {
+  std::string_view id;
+  std::string_view summary;  // For --list: ours against what.
+  double target;
+  void (*run)(const Row& row, Bench& bench);
+};
+
+[[nodiscard]] std::span<const Row> rows();
+
+void run_yield(const Row& row, Bench& bench);
+void run_create(const Row& row, Bench& bench);
+void run_latency_node(const Row& row, Bench& bench);
+void run_latency_shm(const Row& row, Bench& bench);
+void run_latency_tcp(const Row& row, Bench& bench);
+void run_oversubscribed(const Row& row, Bench& bench);
+void run_start(const Row& row, Bench& bench);
+void run_migrate(const Row& row, Bench& bench);
+void run_balance(const Row& row, Bench& bench);
+
+}  // namespace sterna::bench

@@ -1,0 +1,75 @@
+// migrate.bandwidth: a rank moves between two nodes, against the same bytes in one message.
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "bench/contest.h"
+
+namespace sterna::bench {
+namespace {
+
+constexpr std::uint64_t kBetweenMovesNs = 40'000'000;
+
+/// Asks for a move of rank 0 from time to time: to node 1, back, and so on.
+class Mover {
+ public:
+  explicit Mover(const Bench& bench)
+      : bench_{&bench}, folder_{bench.work_folder() + "/mover"} {
+    std::error_code ignored;
+    std::filesystem::create_directory(folder_, ignored);
+  }
+
+  void operator()(pid_t job, const std::string& output) {
+    if (output.find("ready ") == std::string::npos || now_ns() < next_ns_) {
+      return;
+    }
+    Result<Readings> asked = run_command(
+        {.words = {bench_->bin_folder() + "/sterna", "move", std::to_string(job), "0",
+                   std::to_string(1 - node_)}},
+        folder_);
+    if (asked) {
+      node_ = 1 - node_;
+    }
+    next_ns_ = now_ns() + kBetweenMovesNs;
+  }
+
+ private:
+  const Bench* bench_;
+  std::string folder_;  // Its own: the output of the job lies in the other one.
+  int node_ = 0;
+  std::uint64_t next_ns_ = 0;
+};
+
+}  // namespace
+
+void run_migrate(const Row& row, Bench& bench) {
+  static constexpr int kMebibytes[] = {1, 4, 16, 64};
+  Result<std::string> executable = build_program(bench, Maker::sterna, "migrate");
+  const Candidate ours{"two nodes", Maker::sterna, {"--nodes", "2"}, {}};
+  for (const int size : std::span{kMebibytes}.first(bench.options().quick ? 1 : 4)) {
+    Figure figure{.id = row.id,
+                  .params = fmt::format("{} MiB", size),
+                  .unit = "us",
+                  .reference = "one message, between the same nodes",
+                  .target = row.target};
+    if (!executable) {
+      figure.note = executable.error().text;
+      bench.add(figure);
+      continue;
+    }
+    Command command = launch_command(bench, ours, 2, executable.value(),
+                                     {std::to_string(size << 20), bench.options().quick ? "2" : "14"});
+    command.seconds_max = 30;
+    Result<Readings> readings = run_command(command, bench.work_folder(), Mover{bench});
+    if (readings && readings.value().contains("move") && readings.value().contains("send")) {
+      figure.value = readings.value()["move"];
+      figure.reference_value = readings.value()["send"];
+    } else {
+      figure.note = readings ? "no move was seen" : readings.error().text;
+    }
+    bench.add(figure);
+  }
+}
+
+}  // namespace sterna::bench

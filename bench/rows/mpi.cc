@@ -1,0 +1,107 @@
+// mpi.latency.*, mpi.oversubscribed, mpi.start: ours and the peers run the same programs.
+#include <fmt/format.h>
+
+#include "bench/contest.h"
+
+namespace sterna::bench {
+namespace {
+
+constexpr int kSizes[] = {8, 64, 512, 1024, 4096, 16384, 65536};
+
+Contest latency_contest(const Bench& bench, std::span<const int> sizes, Candidate ours,
+                        const std::vector<Candidate>& peers) {
+  Contest contest{.program = "latency",
+                  .arguments = {bench.options().quick ? "2" : "41"},
+                  .rounds = bench.rounds(7),
+                  .candidates = {std::move(ours)}};
+  for (const int size : sizes) {
+    contest.arguments.push_back(std::to_string(size));
+  }
+  contest.candidates.insert(contest.candidates.end(), peers.begin(), peers.end());
+  return contest;
+}
+
+/// A figure a size: the worst decides, since each is judged.
+void run_latency(const Row& row, Bench& bench, std::span<const int> sizes, Candidate ours,
+                 const std::vector<Candidate>& peers) {
+  const std::vector<Standing> standings =
+      hold(latency_contest(bench, sizes, std::move(ours), peers), bench);
+  for (const int size : sizes) {
+    bench.add(compare(row, standings,
+                      {.reading = fmt::format("latency.{}", size),
+                       .params = fmt::format("{} B", size),
+                       .unit = "us"}));
+  }
+}
+
+}  // namespace
+
+void run_latency_node(const Row& row, Bench& bench) {
+  run_latency(row, bench, std::span{kSizes}.first(1),
+              {"ranks of one node", Maker::sterna, {"--nodes", "1"}, {}}, shm_peers());
+}
+
+void run_latency_shm(const Row& row, Bench& bench) {
+  run_latency(row, bench, kSizes, {"processes", Maker::sterna, {"--drivers", "shm"}, {}},
+              shm_peers());
+}
+
+void run_latency_tcp(const Row& row, Bench& bench) {
+  run_latency(row, bench, kSizes, {"processes", Maker::sterna, {"--drivers", "tcp"}, {}},
+              tcp_peers());
+}
+
+void run_oversubscribed(const Row& row, Bench& bench) {
+  const int rank_count = bench.options().quick ? 4 : 32;
+  Contest contest{.program = "crowd",
+                  .arguments = {bench.options().quick ? "5" : "200"},
+                  .rank_count = rank_count,
+                  .rounds = bench.rounds(5)};
+  contest.candidates = crowd_peers();
+  contest.candidates.insert(contest.candidates.begin(),
+                            {{"mobile ranks", Maker::sterna, {"--nodes", "1"}, {}}});
+  contest.candidates.push_back({"processes", Maker::sterna, {}, {}});
+  std::vector<Standing> standings = hold(contest, bench);
+  const Standing processes = standings.back();
+  standings.pop_back();
+  for (const char* const operation : {"barrier", "allreduce"}) {
+    bench.add(compare(
+        row, standings,
+        {.reading = operation,
+         .params = fmt::format("{}{} ranks", operation == std::string_view{"barrier"} ?
+                                                 "barrier, " : "allreduce 8 B, ", rank_count),
+         .unit = "us"}));
+  }
+  standings.front() = processes;
+  for (const char* const operation : {"barrier", "allreduce"}) {
+    bench.add(compare(row, standings,
+                      {.reading = operation,
+                       .params = fmt::format("{}, processes", operation),
+                       .unit = "us",
+                       .is_information = true}));
+  }
+}
+
+void run_start(const Row& row, Bench& bench) {
+  const int rank_count = bench.options().quick ? 4 : 64;
+  Contest contest{.program = "start", .rank_count = rank_count, .rounds = bench.rounds(5)};
+  contest.candidates = crowd_peers();
+  contest.candidates.insert(contest.candidates.begin(),
+                            {{"mobile ranks", Maker::sterna, {"--nodes", "1"}, {}}});
+  contest.candidates.push_back({"processes", Maker::sterna, {}, {}});
+  std::vector<Standing> standings = hold(contest, bench);
+  const Standing processes = standings.back();
+  standings.pop_back();
+  const Judged judged{.reading = "wall",
+                      .params = fmt::format("{} ranks", rank_count),
+                      .unit = "ms",
+                      .scale = 1e3};
+  bench.add(compare(row, standings, judged));
+  standings.front() = processes;
+  Judged information = judged;
+  information.params += ", processes";
+  information.is_information = true;
+  bench.add(compare(row, standings, information));
+}
+
+}  // namespace sterna::bench

@@ -1,0 +1,198 @@
+// thread.yield and thread.create: one worker, in this process.
+#include <sched.h>
+
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "bench/bench.h"
+#include "bench/rows/foreign_switch.h"
+#include "bench/statistics.h"
+#include "memory/iso_space.h"
+#include "threads/context.h"
+#include "threads/team.h"
+#include "threads/this_thread.h"
+
+namespace sterna::bench {
+namespace {
+
+/// Real-time priority, if allowed, for a measurement of less than a second. Threads that are
+/// created meanwhile inherit it.
+class Preferred {
+ public:
+  Preferred() noexcept { set(SCHED_FIFO, 1); }
+  ~Preferred() { set(SCHED_OTHER, 0); }
+  Preferred(const Preferred&) = delete;
+  Preferred& operator=(const Preferred&) = delete;
+
+ private:
+  static void set(int policy, int priority) noexcept {
+    sched_param parameters{};
+    parameters.sched_priority = priority;
+    static_cast<void>(::sched_setscheduler(0, policy, &parameters));
+  }
+};
+
+/// Runs `body(argument)` as a user thread of a team with one worker. False: says why on the row.
+bool run_on_team(const Row& row, Bench& bench, void (*body)(void*), void* argument) {
+  Result<std::unique_ptr<memory::IsoSpace>> space = memory::IsoSpace::open({});
+  if (!space) {
+    bench.add({.id = row.id, .target = row.target, .note = space.error().text});
+    return false;
+  }
+  const Preferred preferred;
+  Result<std::unique_ptr<threads::Team>> team =
+      threads::Team::open({.worker_count = 1, .iso_space = space.value().get()});
+  if (!team) {
+    bench.add({.id = row.id, .target = row.target, .note = team.error().text});
+    return false;
+  }
+  Result<threads::Thread*> thread =
+      team.value()->spawn({.stack_bytes = 256 * 1024}, body, argument);
+  if (!thread) {
+    bench.add({.id = row.id, .target = row.target, .note = thread.error().text});
+    return false;
+  }
+  threads::join(*thread.value());
+  return true;
+}
+
+template <typename Operation>
+double ns_per(int count, Operation&& operation) {
+  const std::uint64_t begin = now_ns();
+  operation();
+  return static_cast<double>(now_ns() - begin) / count;
+}
+
+threads::Thread* spawn(threads::Entry entry, void* argument) {
+  Result<threads::Thread*> thread = threads::self()->team->spawn({}, entry, argument);
+  check(thread.has_value(), "the benchmark's thread starts");
+  return thread.value();
+}
+
+void yield_often(void* count) {
+  for (int i = *static_cast<int*>(count); i > 0; --i) {
+    threads::yield();
+  }
+}
+
+double yield_ns(int thread_count) {
+  int count = 40'000 / thread_count;
+  std::vector<threads::Thread*> others(static_cast<std::size_t>(thread_count));
+  return ns_per(count * thread_count, [&] {
+    for (threads::Thread*& thread : others) {
+      thread = spawn(yield_often, &count);
+    }
+    for (threads::Thread* const thread : others) {
+      threads::join(*thread);
+    }
+  });
+}
+
+struct Pair {
+  void* main = nullptr;
+  void* other = nullptr;
+};
+
+void bounce(void* argument) {
+  auto& pair = *static_cast<Pair*>(argument);
+  for (;;) {
+    static_cast<void>(threads::switch_context(&pair.other, pair.main, nullptr));
+  }
+}
+
+double own_switch_ns(std::span<std::byte> stack) {
+  constexpr int kCount = 20'000;
+  Pair pair;
+  pair.other = threads::make_context(stack.data() + stack.size(), bounce, &pair);
+  return ns_per(2 * kCount, [&] {
+    for (int i = 0; i < kCount; ++i) {
+      static_cast<void>(threads::switch_context(&pair.main, pair.other, nullptr));
+    }
+  });
+}
+
+struct YieldTimes {
+  int rounds;
+  std::vector<double> two = {}, many = {}, own = {}, foreign = {};
+
+  static void run(void* argument) {
+    auto& its = *static_cast<YieldTimes*>(argument);
+    alignas(64) std::byte stack[32 * 1024];
+    for (int i = 0; i < its.rounds; ++i) {
+      its.two.push_back(yield_ns(2));
+      its.foreign.push_back(foreign_switch_ns(stack, 20'000));
+      its.own.push_back(own_switch_ns(stack));
+      its.many.push_back(yield_ns(1000));
+    }
+  }
+};
+
+struct CreateTimes {
+  int rounds;
+  std::vector<double> ours = {}, kernel = {};
+
+  static void run(void* argument) {
+    auto& its = *static_cast<CreateTimes*>(argument);
+    constexpr int kOurs = 5'000;
+    constexpr int kKernel = 50;
+    for (int i = 0; i < its.rounds; ++i) {
+      its.ours.push_back(ns_per(kOurs, [] {
+        for (int k = 0; k < kOurs; ++k) {
+          threads::join(*spawn([](void*) {}, nullptr));
+        }
+      }));
+      its.kernel.push_back(ns_per(kKernel, [] {
+        for (int k = 0; k < kKernel; ++k) {
+          pthread_t thread{};
+          check(pthread_create(
+                    &thread, nullptr, [](void*) -> void* { return nullptr; }, nullptr) == 0,
+                "the benchmark's kernel thread starts");
+          pthread_join(thread, nullptr);
+        }
+      }));
+    }
+  }
+};
+
+}  // namespace
+
+void run_yield(const Row& row, Bench& bench) {
+  YieldTimes times{.rounds = bench.rounds(41)};
+  if (!run_on_team(row, bench, YieldTimes::run, &times)) {
+    return;
+  }
+  Figure figure{.id = row.id,
+                .params = "2 threads",
+                .unit = "ns",
+                .value = median(times.two),
+                .reference = "jump_fcontext",
+                .target = row.target};
+  if (const double foreign = median(times.foreign); foreign > 0) {
+    figure.reference_value = foreign;
+  } else {
+    figure.note = "Boost.Context was not there when this was built (libboost-context-dev)";
+  }
+  bench.add(figure);
+  figure.target.reset();
+  figure.params = "1000 threads";
+  figure.value = median(times.many);
+  bench.add(figure);
+  figure.params = "our bare switch";
+  figure.value = median(times.own);
+  bench.add(figure);
+}
+
+void run_create(const Row& row, Bench& bench) {
+  CreateTimes times{.rounds = bench.rounds(31)};
+  if (run_on_team(row, bench, CreateTimes::run, &times)) {
+    bench.add({.id = row.id,
+               .params = "create and join",
+               .unit = "ns",
+               .value = median(times.ours),
+               .reference = "pthread_create, pthread_join",
+               .reference_value = median(times.kernel),
+               .target = row.target});
+  }
+}
+
+}  // namespace sterna::bench

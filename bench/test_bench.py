@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Checks what `sterna bench` prints, never how fast anything is."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+
+STERNA = sys.argv.pop(1)
+KEYS = {"id", "params", "value", "unit", "reference", "reference_value", "ratio", "target", "pass"}
+IDS = ["thread.yield", "thread.create", "mpi.latency.node", "mpi.latency.shm", "mpi.latency.tcp",
+       "mpi.oversubscribed", "mpi.start", "migrate.bandwidth", "balance.gain"]
+
+
+def bench(*arguments):
+    return subprocess.run([STERNA, "bench", *arguments], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=55)
+
+
+class Bench(unittest.TestCase):
+    def test_the_list_has_all_rows(self):
+        done = bench("--list")
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual([line.split()[0] for line in done.stdout.splitlines()], IDS)
+
+    def test_an_unknown_row_is_an_error(self):
+        done = bench("mpi.lotency")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("mpi.lotency", done.stderr)
+
+    def test_every_row_gives_figures_with_all_keys_and_no_peer_is_made_up(self):
+        with tempfile.TemporaryDirectory() as nothing:
+            done = bench("--quick", "--json", "--peers", nothing)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        figures = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(list(dict.fromkeys(figure["id"] for figure in figures)), IDS)
+        for figure in figures:
+            self.assertLessEqual(KEYS, set(figure), figure)
+            self.assertIsInstance(figure["value"], (int, float), figure)
+            self.assertGreater(figure["value"], 0, figure)
+            if figure["id"].startswith("mpi."):
+                self.assertIsNone(figure["reference_value"], figure)
+                self.assertIsNone(figure["ratio"], figure)
+                self.assertIsNone(figure["pass"], figure)
+            elif figure["reference_value"] is not None:
+                self.assertAlmostEqual(figure["ratio"],
+                                       figure["value"] / figure["reference_value"])
+                if figure["target"] is not None:
+                    self.assertEqual(figure["pass"], figure["ratio"] <= figure["target"])
+
+    def test_the_table_says_which_peer_is_missing(self):
+        with tempfile.TemporaryDirectory() as nothing:
+            done = bench("--quick", "mpi.start", "--peers", nothing)
+        self.assertIn("./dev peers", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -45,6 +45,9 @@ Refusal Migrator::why_not(memory::RankSlot& slot, std::uint32_t to_node,
   if (to_node >= job.node_count || to_node == job.node_index) {
     return Refusal::unknown_node;
   }
+  if (options_.fingerprint == 0) {
+    return Refusal::random_addresses;
+  }
   if (threads::has_live_exception()) {
     return Refusal::live_exception;
   }

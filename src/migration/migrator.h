@@ -47,7 +47,7 @@ struct MigratorOptions {
   RankHost* host = nullptr;
   Residents* residents = nullptr;
   const Log* log = nullptr;
-  std::uint64_t fingerprint = 0;      // Ranks move between nodes of equal fingerprints only.
+  std::uint64_t fingerprint = 0;      // Ranks move between equal ones only; 0: none from here.
   std::string fault_step;             // For tests: see fault.h.
 };
 

@@ -30,6 +30,7 @@ enum class Refusal : std::uint8_t {
   held_resource,     // The rank holds a file, a thread, a mapping: program/blockers.h says which.
   unknown_node,      // There is no such node, or the rank is there already.
   refused_there,     // The destination said no for another reason.
+  random_addresses,  // This process could not turn address randomisation off.
 };
 
 [[nodiscard]] constexpr std::string_view to_string(Refusal refusal) noexcept {
@@ -52,6 +53,8 @@ enum class Refusal : std::uint8_t {
       return "there is no such node to go to";
     case Refusal::refused_there:
       return "the other node refused it";
+    case Refusal::random_addresses:
+      return "this system gives every process other addresses, and does not let us change that";
   }
   return "an unknown reason";
 }

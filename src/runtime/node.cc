@@ -59,7 +59,7 @@ Result<std::unique_ptr<Node>> Node::open(std::unique_ptr<ControlClient> control,
   if (Result<> opened = runner.open(); !opened) {
     return opened.error();
   }
-  // Before there are workers: they poll the control channel, and would take the answer.
+  // Before anybody polls the control channel, and would take the answer.
   if (Result<> compared = node->compare_fingerprints(); !compared) {
     return compared.error();
   }
@@ -70,6 +70,10 @@ Result<std::unique_ptr<Node>> Node::open(std::unique_ptr<ControlClient> control,
   the_node = node.get();
   set_mover(move_rank);
   threads::install_crash_handler(on_crash);
+  // Not before: what came too early for its handler would be dropped.
+  if (Result<> started = node->runtime_->start_polling(); !started) {
+    return started.error();
+  }
   return node;
 }
 
@@ -150,6 +154,11 @@ Result<> Node::compare_fingerprints() {
     return all.error();
   }
   const Logger log{runtime_->log(), "node"};
+  if (runner_.fingerprint() == 0) {
+    log.warn("ranks cannot move from or to node {}: {}", runtime_->job().node_index,
+             runner_.describe());
+    return Done{};
+  }
   for (std::uint32_t node = 0; node < all.value().size(); ++node) {
     if (all.value()[node] == mine || node == runtime_->job().node_index) {
       continue;

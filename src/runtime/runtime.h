@@ -27,8 +27,12 @@ struct RuntimeOptions {
 /// What both modes have. Made and closed by one kernel thread.
 class Runtime final : private ControlEvents {
  public:
-  /// Reads the settings, opens the network, tells nobody yet that ranks are here.
+  /// Reads the settings, opens the network, tells nobody yet that ranks are here. Nothing is polled.
   [[nodiscard]] static Result<std::unique_ptr<Runtime>> open(RuntimeOptions options);
+
+  /// Network and launcher are polled from now on: all handlers of what may come are registered, and
+  /// RuntimeOptions::events can take its calls.
+  [[nodiscard]] Result<> start_polling();
 
   /// Process mode in one call: connects to the launcher (or stands alone), opens, and makes the
   /// context of the process's rank, which find_current_rank() returns from then on.
@@ -80,6 +84,7 @@ class Runtime final : private ControlEvents {
   std::unique_ptr<Log> log_;
   std::unique_ptr<progress::Progress> progress_;
   std::unique_ptr<net::Transport> transport_;
+  bool is_polled_ = false;
   std::unique_ptr<ControlSource> control_source_;
   std::unique_ptr<RankContext> process_context_;  // Process mode.
 };

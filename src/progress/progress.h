@@ -59,8 +59,8 @@ class Progress final : public threads::IdleHook {
   std::uint32_t poll() noexcept { return poll(threads::SchedulingPoint::forced); }
 
   /// Sleeps until an event of a source, wake(), or the deadline (monotonic clock); returns at once
-  /// if a source has something, or if `word` is not `expected`. False, at once, while another kernel
-  /// thread sleeps here.
+  /// if a source has something, or if `word` is not `expected`. False, at once, while another
+  /// kernel thread sleeps here.
   bool sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,
              std::uint32_t expected) noexcept override;
   void wake() noexcept override;
@@ -68,8 +68,8 @@ class Progress final : public threads::IdleHook {
   /// find now. Free when nobody sleeps.
   void wake_for_source() noexcept;
 
-  /// A kernel thread polls for a short while, as long as a quick answer takes; whether the completion
-  /// is done.
+  /// A kernel thread polls for a short while, as long as a quick answer takes; whether the
+  /// completion is done.
   [[nodiscard]] bool spin_until(const Completion& completion) noexcept;
 
   /// A kernel thread waits for a signal of `waiter`, which others know by now: polls, yields,

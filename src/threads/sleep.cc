@@ -5,9 +5,9 @@
 // four are sequentially consistent, so in their one order either 3 comes before 2, and the sleeper
 // sees the thread and stays, or 1 comes before 4, and the waker sees a sleeper. It takes sleep_word
 // back to 0 and wakes: neither futex nor hook falls asleep on a changed word, and the hook keeps a
-// wake() that comes later. The look (2) holds the biased lock and includes the queue: a thief drains
-// the inbox into it and leaves there what is bound, or more than its half, and wakes nobody. tests:
-// sleep_model_test.cc. Dispatch gives the same promise for its queues:
+// wake() that comes later. The look (2) holds the biased lock and includes the queue: a thief
+// drains the inbox into it, leaves there what is bound, or more than its half, and wakes nobody.
+// tests: sleep_model_test.cc. Dispatch gives the same promise for its queues:
 // has_work() at 2 against a push at 3, then wake_idle() at 4.
 // Work in the private queue of another worker is a hint only: that worker runs it itself sooner
 // or later, and one sleeper of the team, the watcher, gets up now and then (1 ms, then longer while

@@ -1,6 +1,6 @@
 // Falling asleep, all interleavings. First a worker whose thread is bound, with a waker and a thief
-// that moves threads from the inbox to the queue. Then a worker that wants to sleep in the hook while
-// another kernel thread sleeps there and may take the wake-up that was meant for it. Negative
+// that moves threads from the inbox to the queue. Then a worker that wants to sleep in the hook
+// while another kernel thread sleeps there and may take the wake-up that was meant for it. Negative
 // controls: a last look at the inbox only; a hook that does not look at the sleeper's word.
 #include <gtest/gtest.h>
 

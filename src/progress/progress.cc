@@ -271,7 +271,8 @@ void Progress::wake() noexcept {
 
 void Progress::wake_for_source() noexcept {
   // The sleeper sets has_sleeper, then asks the sources; the caller has changed its source, and
-  // looks here. In the one order of the two exchanges either the source says no, or we see the sleeper.
+  // looks here. In the one order of the two exchanges either the source says no, or we see
+  // the sleeper.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (impl_->has_sleeper.load(std::memory_order_seq_cst)) {
     wake();

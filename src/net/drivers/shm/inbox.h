@@ -95,6 +95,12 @@ class InboxReceiver {
     head = {.sender = static_cast<std::uint32_t>(header >> 32) & 0xffff,
             .kind = static_cast<std::uint32_t>(header >> 48),
             .payload = cell.payload.data()};
+    // All its lines are on their way while the first is read.
+    const std::uint32_t inline_bytes = head.kind <= kInlineBytesMax ? head.kind : 0;
+    for (std::uint32_t at = kCacheLineBytes; at < inline_bytes + sizeof header;
+         at += kCacheLineBytes) {
+      __builtin_prefetch(head.payload + at - sizeof header);
+    }
     return true;
   }
 

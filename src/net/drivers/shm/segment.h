@@ -19,19 +19,19 @@ namespace sterna::net::shm {
 /// What the launcher gives each node (HostShare::segment_bytes); touched lazily.
 inline constexpr std::uint64_t kSegmentBytes = 1U << 20;
 
-inline constexpr std::uint32_t kCellCount = 512;
-inline constexpr std::uint32_t kInlineBytesMax = 120;
+inline constexpr std::uint32_t kCellCount = 256;
+inline constexpr std::uint32_t kInlineBytesMax = 376;
 inline constexpr std::uint32_t kLocalNodesMax = 2048;  // Bits of the room-waiters map.
 inline constexpr std::uint32_t kChunkCountMax = 128;
 
 /// One packet on its way. The header says all in one word, stored last: bits 0-31 the turn (ticket
 /// + 1), bits 32-47 the local index of the sender, bits 48-63 the inline bytes, or kBulk.
-/// Two cache lines; a packet of at most 56 bytes is in the first.
+/// Six cache lines, of which a packet touches what it needs; one of at most 56 bytes the first only.
 struct alignas(2 * kCacheLineBytes) Cell {
   std::atomic<std::uint64_t> header;
   std::array<std::byte, kInlineBytesMax> payload;
 };
-static_assert(sizeof(Cell) == 128 && std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(sizeof(Cell) == 384 && std::atomic<std::uint64_t>::is_always_lock_free);
 
 inline constexpr std::uint32_t kBulk = 0xffff;
 

@@ -1,6 +1,7 @@
 // What happens to a job: frames, ends of processes, signals, and how the verdict falls.
 #include "launch/job.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 
@@ -17,6 +18,8 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kGraceNs = kSecond;        // From SIGTERM to SIGKILL.
 constexpr std::uint64_t kGiveUpNs = 4 * kSecond;   // From SIGTERM: leave, whatever is left.
 constexpr std::uint64_t kOutputGraceNs = kSecond;  // For pipes that somebody else holds open.
+// After so long all nodes know that a rank has left a node, and send nothing through it.
+constexpr std::uint64_t kSettleNs = kSecond;
 constexpr std::uint32_t kNobody = ~std::uint32_t{0};
 constexpr int kTimeoutExitCode = 124;  // As timeout(1).
 
@@ -58,6 +61,9 @@ int Job::run(FunctionRef<bool()> each_turn) {
       crew->let_output_flow(!output_.is_full());
     }
     loop_.run_once(next_deadline_ns(is_busy));
+    if (tell_places_at_ns_ != 0 && now_ns() >= tell_places_at_ns_) {
+      tell_places(kNobody);
+    }
     if (plan_.options.timeout_ns != 0 && now_ns() >= start_ns_ + plan_.options.timeout_ns) {
       fail(kTimeoutExitCode, fmt::format("the job has not ended within {} s (--timeout)",
                                          plan_.options.timeout_ns / kSecond));
@@ -96,7 +102,9 @@ std::uint64_t Job::next_deadline_ns(bool is_busy) const {
   if (is_ending_ || is_busy) {
     return now_ns() + 50'000'000;
   }
-  return plan_.options.timeout_ns != 0 ? start_ns_ + plan_.options.timeout_ns : kNever;
+  const std::uint64_t tell_ns = tell_places_at_ns_ != 0 ? tell_places_at_ns_ : kNever;
+  return std::min(tell_ns,
+                  plan_.options.timeout_ns != 0 ? start_ns_ + plan_.options.timeout_ns : kNever);
 }
 
 void Job::step_ending() {
@@ -229,13 +237,18 @@ void Job::on_process_end(std::uint32_t node, const ProcessEnd& end) {
   }
 }
 
-void Job::tell_of_loss(std::uint32_t node) {
+void Job::tell_places(std::uint32_t but_node) {
+  tell_places_at_ns_ = 0;
   for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     const RankRecord& record = ranks_[rank];
-    if (record.moves != 0 && record.node != node) {
-      broadcast(runtime::encode(runtime::RankMove{rank, record.node, record.moves}), node);
+    if (record.moves != 0 && !record.is_ended) {
+      broadcast(runtime::encode(runtime::RankMove{rank, record.node, record.moves}), but_node);
     }
   }
+}
+
+void Job::tell_of_loss(std::uint32_t node) {
+  tell_places(node);
   broadcast(runtime::encode_index(FrameKind::peer_lost, node), node);
 }
 
@@ -281,6 +294,11 @@ void Job::judge_node_end(std::uint32_t node) {
     fail(exit_code != 0 ? exit_code : 1,
          fmt::format("the process of {} {}; {} {} on it", where(node), how,
                      hosted_count == 1 ? "rank" : "ranks", hosted));
+  } else if (exit_code != 0 && record.left_at_ns != 0 &&
+             now_ns() < record.left_at_ns + kSettleNs) {
+    fail(exit_code, fmt::format("the process of {} {}; a rank had just left it, and messages on their "
+                                "way to that rank are lost",
+                                where(node), how));
   } else if (exit_code != 0 && !is_ending_) {
     warn(fmt::format("the process of {} {}; no rank was on it, the job goes on", where(node), how));
   }

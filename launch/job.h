@@ -43,6 +43,7 @@ struct NodeRecord {
   std::string crash;  // A sentence; empty: none.
   std::uint32_t crashed_rank = runtime::kNoRank;
   ProcessEnd end;
+  std::uint64_t left_at_ns = 0;  // When a rank last moved away; 0: never.
 };
 
 class Job final : public CrewEvents, public SignalHandler {
@@ -95,6 +96,7 @@ class Job final : public CrewEvents, public SignalHandler {
   void broadcast(const Frame& frame, std::uint32_t but_node);
   void complete_exchange();
   void step_ending();
+  void tell_places(std::uint32_t but_node);
   void tell_of_loss(std::uint32_t node);
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] std::uint64_t next_deadline_ns(bool is_busy) const;
@@ -112,6 +114,7 @@ class Job final : public CrewEvents, public SignalHandler {
   std::size_t members_ = 0;  // Nodes that have said hello.
   std::size_t blobs_ = 0;    // Of the exchange under way.
   std::uint64_t start_ns_ = 0;
+  std::uint64_t tell_places_at_ns_ = 0;  // Ranks have moved; 0: all nodes know their places.
   bool is_ending_ = false;   // Everything is being ended.
   bool has_failed_ = false;  // fail() was called.
   int exit_code_ = 0;        // Of the first failure.

@@ -7,6 +7,11 @@
 
 namespace sterna::launch {
 
+namespace {
+// So that nobody sends through a node that a rank has left: told once for all moves of this time.
+constexpr std::uint64_t kTellPlacesNs = 300'000'000;
+}  // namespace
+
 void Job::on_frame(std::uint32_t node, FrameHeader header, std::span<const std::byte> body) {
   if (!handle_frame(node, header, body)) {
     fail(1, fmt::format("{} sent a message that makes no sense (kind {}); are launcher and library "
@@ -157,7 +162,11 @@ void Job::take_move(const runtime::RankMove& move) {
     return;
   }
   record.moves = static_cast<std::uint32_t>(move.move);
+  nodes_[record.node].left_at_ns = now_ns();
   record.node = move.node;
+  if (tell_places_at_ns_ == 0) {
+    tell_places_at_ns_ = now_ns() + kTellPlacesNs;
+  }
   if (nodes_[move.node].state == NodeRecord::State::ended && !is_ending_) {
     end_rank(move.rank, 1);
     fail(1, fmt::format("rank {} was lost: it was moving to node {}, whose process has ended",

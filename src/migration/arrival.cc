@@ -52,7 +52,7 @@ FileDescriptor open_memory(const Offer& offer) {
 Migrator::Migrator(MigratorOptions options)
     : options_{std::move(options)},
       log_{options_.log == nullptr ? Logger{} : Logger{*options_.log, "migration"}},
-      fault_{options_.fault_step},
+      fault_{options_.fault_step, options_.transport->job().node_index},
       lost_(options_.transport->job().node_count) {
   rpc::Rpc& rpc = *options_.rpc;
   rpc.add_service(kOfferService, rpc::RunIn::thread, on_offer, this);

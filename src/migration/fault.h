@@ -1,17 +1,18 @@
 // Dies on purpose at a named step, so that tests see what the other side makes of it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace sterna::migration {
 
 /// The steps, in order: source: frozen, offered, sent, received, committed; destination: offered,
-/// mapped, received, committed. As a setting: "source:sent", "destination:mapped".
+/// mapped, received, committed. As a setting: "source:sent", or "destination:mapped@2" for node 2 only.
 class FaultPoint {
  public:
   /// Empty: nothing happens at any step, at the cost of a comparison.
-  explicit FaultPoint(std::string_view step) : step_{step} {}
+  FaultPoint(std::string_view setting, std::uint32_t node_index);
 
   void reached(std::string_view step) const noexcept {
     if (!step_.empty() && step == step_) [[unlikely]] {
@@ -21,7 +22,7 @@ class FaultPoint {
 
  private:
   static void die() noexcept;
-  const std::string step_;
+  std::string step_;  // Constant; empty on nodes that are not meant.
 };
 
 }  // namespace sterna::migration

@@ -140,7 +140,7 @@ class TransportCore {
   void commit_leave(std::uint32_t rank, std::uint32_t to_node) noexcept;
   void cancel_leave(std::uint32_t rank) noexcept;
   void expect(std::uint32_t rank) noexcept;
-  void relocate(std::uint32_t rank, std::uint32_t from_node, std::uint32_t node) noexcept;
+  void learn(std::uint32_t rank, std::uint32_t node, std::uint32_t move) noexcept;
   void unexpect(std::uint32_t rank, std::uint32_t node) noexcept;
   // nodes.cc
   Result<> node_message(std::uint32_t to_node, std::uint32_t handler,

@@ -110,15 +110,10 @@ void TransportCore::expect(std::uint32_t rank) noexcept {
   entry.is_moving = true;
 }
 
-void TransportCore::relocate(std::uint32_t rank, std::uint32_t from_node,
-                             std::uint32_t node) noexcept {
+void TransportCore::learn(std::uint32_t rank, std::uint32_t node, std::uint32_t move) noexcept {
   check(rank < limits_.rank_count && node < limits_.node_count, "a rank is placed on a node");
-  RankEntry& entry = ranks_[rank];
-  const SpinGuard guard{entry.lock};
-  // Its epoch stays: whatever a node says of the rank that is newer than what we knew, is taken.
-  if (entry.state == RankState::elsewhere && entry.node == from_node && node != node_) {
-    entry.node = node;
-    entry.tell_route();
+  if (node != node_) {  // What comes here is known here first.
+    ranks_.learn(rank, node, move);
   }
 }
 

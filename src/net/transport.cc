@@ -88,9 +88,8 @@ void Transport::commit_leave(std::uint32_t rank, std::uint32_t to_node) noexcept
 }
 void Transport::cancel_leave(std::uint32_t rank) noexcept { core_->cancel_leave(rank); }
 void Transport::expect(std::uint32_t rank) noexcept { core_->expect(rank); }
-void Transport::relocate(std::uint32_t rank, std::uint32_t from_node,
-                         std::uint32_t node) noexcept {
-  core_->relocate(rank, from_node, node);
+void Transport::learn(std::uint32_t rank, std::uint32_t node, std::uint32_t move) noexcept {
+  core_->learn(rank, node, move);
 }
 void Transport::unexpect(std::uint32_t rank, std::uint32_t node) noexcept {
   core_->unexpect(rank, node);

@@ -145,8 +145,8 @@ class Transport {
   void expect(std::uint32_t rank) noexcept;
   /// The rank does not come; what came for it goes back to `node`, where it is.
   void unexpect(std::uint32_t rank, std::uint32_t node) noexcept;
-  /// Before lose_peer(from_node): should this node think that the rank is there, it is on `node`.
-  void relocate(std::uint32_t rank, std::uint32_t from_node, std::uint32_t node) noexcept;
+  /// Somebody says that the rank, after `move` moves, is on `node`: taken over if it is news.
+  void learn(std::uint32_t rank, std::uint32_t node, std::uint32_t move) noexcept;
 
   // --- Messages and copies between nodes ------------------------------------------------------
 

@@ -27,7 +27,7 @@ class ControlEvents {
   virtual void on_peer_lost(std::uint32_t node) noexcept = 0;
   /// Answer with report_status.
   virtual void on_status_wanted() noexcept = 0;
-  /// Comes before on_peer_lost: this rank is not on the lost node.
+  /// Where a rank is, as far as the launcher knows; comes before on_peer_lost of where it was.
   virtual void on_rank_moved(const RankMove&) noexcept {}
   virtual void on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept = 0;
   /// No rank of the job runs any more, or the launcher has gone: send the final status, leave the

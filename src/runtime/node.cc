@@ -84,7 +84,9 @@ Result<> Node::open_memory() {
       memory::IsoSpace::open({.node_index = job.node_index,
                               .node_count = job.node_count,
                               .rank_count = job.rank_count,
-                              .leases = leases_.get()});
+                              .leases = leases_.get(),
+                              .is_rank_memory_shared =
+                                  runtime_->settings().text(kRankMemory) == "shared"});
   if (!space) {
     return space.error();
   }

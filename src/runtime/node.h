@@ -46,6 +46,7 @@ class Node final : private ControlEvents, private migration::RankHost {
   [[nodiscard]] threads::Team& team() noexcept { return *team_; }
   [[nodiscard]] rpc::Rpc& rpc() noexcept { return *rpc_; }
   [[nodiscard]] migration::Migrator& migrator() noexcept { return *migrator_; }
+  [[nodiscard]] RankRunner& runner() noexcept { return runner_; }
 
  private:
   explicit Node(RankRunner& runner) noexcept : runner_{runner} {}
@@ -85,7 +86,6 @@ class Node final : private ControlEvents, private migration::RankHost {
   std::unique_ptr<migration::Migrator> migrator_;
   std::unique_ptr<balance::Actor> balancer_;
 
-  std::map<std::uint32_t, std::uint32_t> told_places_;  // Node by rank, told by the launcher. Poller.
   SpinLock report_lock_;  // What the reports say of ranks that did not move.
   std::map<std::string, std::uint64_t> refusals_ STERNA_GUARDED_BY(report_lock_);
   std::map<std::uint32_t, std::string> last_refusal_ STERNA_GUARDED_BY(report_lock_);

@@ -80,13 +80,12 @@ void Node::on_crash(const threads::CrashInfo& crash) noexcept {
   node_of_process()->runtime_->control().report_crash(report);
 }
 
-void Node::on_rank_moved(const RankMove& move) noexcept { told_places_[move.rank] = move.node; }
+void Node::on_rank_moved(const RankMove& move) noexcept {
+  runtime_->transport().learn(move.rank, move.node, static_cast<std::uint32_t>(move.move));
+}
 
 void Node::on_peer_lost(std::uint32_t node) noexcept {
   migrator_->lose_peer(node);
-  for (const auto& [rank, place] : told_places_) {
-    runtime_->transport().relocate(rank, node, place);
-  }
   rpc_->lose_peer(node);
   balancer_->lose_peer(node);
 }

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::array kRuntimeTunables{kDrivers, kLog,     kStackSize,
                                       kSpin,    kBalance, kBalanceInterval,
-                                      kFault,   kShuffle, kShuffleSeed};
+                                      kFault,   kShuffle, kShuffleSeed,
+                                      kRankMemory};
 
 std::vector<std::span<const Tunable>> gather() {
   std::vector<std::span<const Tunable>> tables{kRuntimeTunables, net::transport_tunables()};

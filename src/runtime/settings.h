@@ -48,8 +48,15 @@ inline constexpr Tunable kFault{
     .name = "fault",
     .kind = TunableKind::text,
     .fallback = "",
-    .help = "for tests: dies at a step of a migration, as in source:offered or destination:received"};
+    .help = "for tests: dies at a step of a move, as in source:offered or destination:received@2 (node 2)"};
 
+inline constexpr Tunable kRankMemory{
+    .name = "rank_memory",
+    .kind = TunableKind::choice,
+    .fallback = "shared",
+    .choices = "shared private",
+    .help = "how ranks have their memory: shared, so that they move within a host without a copy, or "
+            "private"};
 inline constexpr Tunable kShuffle{
     .name = "shuffle",
     .kind = TunableKind::integer,

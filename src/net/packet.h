@@ -31,8 +31,8 @@ inline constexpr std::uint8_t kFrameKindLast = static_cast<std::uint8_t>(FrameKi
 
 inline constexpr std::uint8_t kFrameSynchronous = 1;  // Flag of eager: answer with `matched`.
 inline constexpr std::uint8_t kFrameHasCredit = 2;    // The field `credit` means something.
-// Of rendezvous: the payload is the address of the message, one range, which the receiver's node may
-// read itself (and answers `matched`); its sender is a process that stays. Else there is no payload.
+// Of rendezvous: the payload is the address of the message, one range, which the receiver's node
+// may read itself (and answers `matched`); its sender stays. Else there is no payload.
 inline constexpr std::uint8_t kFrameReadable = 4;
 inline constexpr std::uint8_t kFrameFlagsKnown =
     kFrameSynchronous | kFrameHasCredit | kFrameReadable;

@@ -29,8 +29,8 @@ struct alignas(kCacheLineBytes) RankEntry {
   static constexpr std::uint32_t kNoRoute = ~std::uint32_t{0};
 
   SpinLock lock;
-  // `node` while the rank is elsewhere, else kNoRoute. Written under `lock`, read without it, relaxed:
-  // a sender that is behind the news sends to where the rank was, and is forwarded.
+  // `node` while the rank is elsewhere, else kNoRoute. Written under `lock`, read without it,
+  // relaxed: a sender that is behind the news sends to where the rank was, and is forwarded.
   std::atomic<std::uint32_t> route{kNoRoute};
   // All below: guarded by `lock`. It also guards the Endpoint and what hangs from it, and may be
   // held while a request completes (which may take the lock of a run queue), never across a switch.

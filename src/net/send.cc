@@ -22,7 +22,8 @@ void start_receive(RecvRequest& receive, const Envelope& envelope) noexcept {
   }
 }
 
-// Up to here the receiver's node may read a message by itself, in one go: it polls nothing meanwhile.
+// Up to here the receiver's node may read a message by itself, in one go: it polls nothing
+// meanwhile.
 constexpr std::uint64_t kReadBytesMax = 256 << 10;
 
 }  // namespace

@@ -65,7 +65,8 @@ struct Progress::Impl {
 
 namespace {
 
-constexpr std::uint32_t kSpinRounds = 256;
+constexpr std::uint32_t kSpinTurns = 32;
+constexpr std::uint32_t kRoundsOfTurn = 8;
 
 void add_relaxed(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept {
   // One writer at a time (the poller): no read-modify-write.
@@ -313,14 +314,16 @@ bool Progress::spin_until(const Completion& completion) noexcept {
   }
   // A few microseconds. No pause between the rounds: that would be added to the latency of each
   // message, and a round takes long enough for the other half of a core.
-  for (std::uint32_t round = 0; round < kSpinRounds; ++round) {
-    if (completion.done()) {
-      return true;
+  for (std::uint32_t turn = 0; turn < kSpinTurns && !completion.done(); ++turn) {
+    if (!impl_->try_take()) {
+      cpu_pause();
+      continue;
     }
-    if (impl_->try_take()) {
+    // To take and give the turn each time costs as much as the look itself.
+    for (std::uint32_t round = 0; round < kRoundsOfTurn && !completion.done(); ++round) {
       (void)impl_->poll_all();
-      impl_->give_back();
     }
+    impl_->give_back();
   }
   return completion.done();
 }

@@ -26,7 +26,7 @@ inline constexpr std::uint32_t kChunkCountMax = 128;
 
 /// One packet on its way. The header says all in one word, stored last: bits 0-31 the turn (ticket
 /// + 1), bits 32-47 the local index of the sender, bits 48-63 the inline bytes, or kBulk.
-/// Six cache lines, of which a packet touches what it needs; one of at most 56 bytes the first only.
+/// Six cache lines, of which a packet touches what it needs; one of 56 bytes the first only.
 struct alignas(2 * kCacheLineBytes) Cell {
   std::atomic<std::uint64_t> header;
   std::array<std::byte, kInlineBytesMax> payload;

@@ -128,6 +128,7 @@ class TcpDriver final : public Driver {
   bool is_timer_set_ = false;
   bool is_listener_paused_ = false;
   std::uint64_t strangers_told_ns_ = 0;
+  std::uint64_t admitted_ns_ = 0;  // When the last connection became a channel.
   std::uint64_t strangers_untold_ = 0;
 };
 

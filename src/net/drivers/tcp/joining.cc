@@ -58,6 +58,7 @@ Joining::Step Joining::advance() noexcept {
       return Step::waiting;
     }
     if (count <= 0) {
+      has_left_ = count == 0 || count == -ECONNRESET;
       return fail(count == 0 ? "it closed the connection before it had proven itself"
                              : error_number_text(static_cast<int>(-count)));
     }

@@ -40,6 +40,8 @@ class Joining {
   void set_incoming() noexcept { is_incoming_ = true, is_connecting_ = false; }
   [[nodiscard]] std::uint32_t peer() const noexcept { return handshake_.peer(); }
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+  /// Failed, and it was the other side that closed it.
+  [[nodiscard]] bool has_left() const noexcept { return has_left_; }
   [[nodiscard]] const SocketAddress& address() const noexcept { return address_; }
   [[nodiscard]] std::uint64_t deadline_ns() const noexcept { return deadline_ns_; }
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
@@ -57,6 +59,7 @@ class Joining {
   const std::uint64_t deadline_ns_;
   bool is_connecting_ = true;
   bool is_incoming_ = false;
+  bool has_left_ = false;
   std::array<std::byte, Handshake::kMessageBytesMax> message_{};
   std::size_t message_bytes_ = 0;
   std::string reason_;

@@ -215,6 +215,7 @@ void TcpDriver::admit(std::size_t slot) noexcept {
   const std::uint32_t node = joinings_[slot]->peer();
   FileDescriptor socket = joinings_[slot]->take_socket();
   drop(slot);
+  admitted_ns_ = clock_.now_ns();
   if (dials_[node] != nullptr) {
     for (std::size_t other = 0; other < joinings_.size(); ++other) {
       if (joinings_[other] != nullptr && !joinings_[other]->is_incoming() &&
@@ -247,6 +248,16 @@ void TcpDriver::fail(std::size_t slot, std::string_view reason) noexcept {
   const bool is_incoming = joinings_[slot]->is_incoming();
   const std::uint32_t node = joinings_[slot]->peer();
   if (is_incoming) {
+    const bool is_perhaps_peer =
+        joinings_[slot]->has_left() &&
+        (dial_count_ > 0 || clock_.now_ns() - admitted_ns_ < kTellEveryNs);
+    if (is_perhaps_peer) {
+      // Two nodes that call each other at once close one of the two connections, at any step.
+      logger_.info("a connection from {} was closed by its other side: {}",
+                   joinings_[slot]->address().text(), reason);
+      drop(slot);
+      return;
+    }
     tell_stranger(joinings_[slot]->address(), reason);
     drop(slot);
     return;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
@@ -12,6 +13,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "launch/spawn.h"
 
 namespace sterna::launch {
 namespace {
@@ -24,6 +27,23 @@ Result<std::pair<FileDescriptor, FileDescriptor>> make_pipe() {
     return system_error("launcher: cannot make a pipe", last_error_number());
   }
   return std::pair{FileDescriptor{ends[0]}, FileDescriptor{ends[1]}};
+}
+
+// A program that was linked with another MPI of the standard ABI names that one's folder, and would
+// start as jobs of one rank each on it. Ours goes first, if it lies beside us.
+void put_own_library_first(std::vector<std::string>& environment) {
+  constexpr std::string_view kVariable = "LD_LIBRARY_PATH=";
+  const std::string folder = own_folder() + "/../lib";
+  if (::access((folder + "/libmpi_abi.so.1").c_str(), R_OK) != 0) {
+    return;
+  }
+  for (std::string& variable : environment) {
+    if (variable.starts_with(kVariable)) {
+      variable.insert(kVariable.size(), variable.size() > kVariable.size() ? folder + ":" : folder);
+      return;
+    }
+  }
+  environment.push_back(std::string{kVariable} + folder);
 }
 
 }  // namespace
@@ -108,6 +128,7 @@ Result<> LocalCrew::start_process(Process& process) {
   std::vector<int> inherited = shared_fds_;
   inherited.push_back(theirs.get());
   std::vector<std::string> environment = process.order.environment;
+  put_own_library_first(environment);
   environment.push_back(std::string{runtime::kControlVariable} + "=" +
                         std::to_string(theirs.get()));
   const bool has_pipe = process.order.takes_input && options_.input_fd < 0;

@@ -176,6 +176,12 @@ void shim_error(int status, int number, const char* format, ...) {
   }
 }
 
+// libc has one table for the process, in memory of whoever is first, with functions of that rank's
+// copy of the library (libquadmath registers some): ranks cannot have their own, so they get none.
+int shim_register_printf(int /*specifier*/, void* /*print*/, void* /*arguments*/) { return -1; }
+
+int shim_register_printf_one(void* /*what*/) { return -1; }
+
 }  // namespace
 
 std::span<const Shim> print_shims() {
@@ -205,6 +211,10 @@ std::span<const Shim> print_shims() {
       function_shim("err", shim_err),
       function_shim("errx", shim_errx),
       function_shim("error", shim_error),
+      function_shim("register_printf_specifier", shim_register_printf),
+      function_shim("register_printf_function", shim_register_printf),
+      function_shim("register_printf_modifier", shim_register_printf_one),
+      function_shim("register_printf_type", shim_register_printf_one),
   };
   return shims;
 }

@@ -1,14 +1,16 @@
 """Jobs over several machines: with a stand-in for ssh on this one, and over network namespaces."""
 
+import json
 import os
 import pathlib
 import signal
 import stat
+import subprocess
 import tempfile
 import time
 import unittest
 
-from harness import PROBE, STERNA, LaunchTest, run
+from harness import BIN, PROBE, STERNA, LaunchTest, run, start
 
 GRID = pathlib.Path(__file__).resolve().parents[2] / "tools" / "grid" / "grid"
 
@@ -95,12 +97,54 @@ class StandIn(LaunchTest):
         self.assertIn("take 4", done.stderr)
 
 
+PROGRAM = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int rank, size, length, more = 1;
+  long rounds = 0, sum;
+  char host[MPI_MAX_PROCESSOR_NAME];
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Get_processor_name(host, &length);
+  printf("rank %d of %d on %s\n", rank, size, host);
+  fflush(stdout);
+  const double begin = MPI_Wtime();
+  for (; more; ++rounds) {
+    long mine = rounds * size + rank;
+    MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    if (sum != rounds * size * size + (long)size * (size - 1) / 2) MPI_Abort(MPI_COMM_WORLD, 50);
+    more = MPI_Wtime() - begin < atoi(argv[1]) / 1000.0;
+    MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    usleep(200);
+  }
+  printf("rank %d counted right\n", rank);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
 @unittest.skipUnless(os.getuid() == 0, "network namespaces need root")
 class Namespaces(unittest.TestCase):
+    """Hosts A1, A2 in one network and B1 behind a link that can be cut."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        source = pathlib.Path(cls.folder.name) / "program.c"
+        source.write_text(PROGRAM)
+        cls.program = str(source.with_suffix(""))
+        subprocess.run([BIN / "mpicc", source, "-o", cls.program], check=True)
+
     def setUp(self):
         self.name = f"sl{os.getpid() % 10000}"
         self.topology = tempfile.NamedTemporaryFile("w", suffix=".grid")
-        self.topology.write("site A hosts=2\n")
+        self.topology.write("site A hosts=2\nsite B hosts=1\nwan w0 A B rtt=2ms rate=1gbit\n")
         self.topology.flush()
         up = self.grid("up", self.topology.name)
         if up.returncode != 0:
@@ -121,6 +165,73 @@ class Namespaces(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(sorted(done.stdout.splitlines()),
                          ["[0] A1", "[1] A1", "[2] A2", "[3] A2"])
+
+    def words(self, *options, milliseconds):
+        return ["exec", "A1", STERNA, "run", "--hosts", "A1,A2,B1", "--timeout", "30s",
+                "--launcher-exec", f"/tmp/grid-{self.name}/ssh", *options, self.program,
+                milliseconds]
+
+    def assert_right(self, done, ranks):
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout.count("counted right"), ranks)
+
+    def test_ranks_as_processes_talk_over_the_network(self):
+        done = self.grid(*self.words("-n", 6, milliseconds=200))
+        self.assert_right(done, 6)
+        for rank, host in enumerate(("A1", "A1", "A2", "A2", "B1", "B1")):
+            self.assertIn(f"rank {rank} of 6 on {host}\n", done.stdout)
+
+    def test_ranks_move_between_hosts_that_share_no_memory(self):
+        report = pathlib.Path(self.folder.name) / "report.json"
+        done = self.grid(*self.words("-n", 5, "--nodes", 3, "--set", "shuffle=1", "--json", report,
+                                     milliseconds=1500))
+        self.assert_right(done, 5)
+        report = json.loads(report.read_text())
+        self.assertEqual([node["host"] for node in report["nodes"]], ["A1", "A2", "B1"])
+        self.assertGreaterEqual(min(node["arrived"] for node in report["nodes"]), 1)
+        self.assertGreaterEqual(min(rank["moves"] for rank in report["ranks"]), 1)
+
+    def test_memory_shared_between_hosts_is_not_to_be_had(self):
+        done = self.grid(*self.words("-n", 3, "--drivers", "shm", milliseconds=200))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, "node [0-9].*(driver|reach|address)")
+
+    def cut_after_start(self, *options, seconds):
+        """The finished job whose link to B1 was cut, and for how long the cut lasted at most."""
+        job = start(GRID, "-n", self.name, *self.words(*options, milliseconds=1500))
+        try:
+            self.assertIn("of 3 on", job.stdout.readline())
+            self.assertEqual(self.grid("cut", "w0").returncode, 0)
+            time.sleep(seconds)
+            self.assertIsNone(job.poll(), "the job went on without its link")
+            self.assertEqual(self.grid("restore", "w0").returncode, 0)
+            output, errors = job.communicate(timeout=30)
+        finally:
+            job.kill()
+            job.communicate()
+        return job.returncode, output, errors
+
+    def test_a_job_goes_on_after_a_link_was_cut_for_a_while(self):
+        for options in (("-n", 3), ("-n", 3, "--nodes", 3)):
+            with self.subTest(options):
+                code, output, errors = self.cut_after_start(*options, seconds=2)
+                self.assertEqual((code, errors), (0, ""))
+                self.assertEqual(output.count("counted right"), 3)
+
+    def test_a_link_that_stays_cut_ends_the_job_and_names_who_is_lost(self):
+        job = start(GRID, "-n", self.name, *self.words("-n", 3, "--set", "tcp_silence_timeout=2s",
+                                                       milliseconds=1500))
+        try:
+            self.assertIn("of 3 on", job.stdout.readline())
+            begin = time.monotonic()
+            self.assertEqual(self.grid("cut", "w0").returncode, 0)
+            _, errors = job.communicate(timeout=25)
+            self.assertLess(time.monotonic() - begin, 12)
+        finally:
+            job.kill()
+            job.communicate()
+        self.assertNotIn(job.returncode, (0, 124))
+        self.assertRegex(errors, "node [0-2] is lost: ")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,9 @@ class Options(LaunchTest):
             (["-n", "99999999", "true"], ["-n", "1048576"]),
             (["-n", "5000", "true"], ["4096", "--nodes"]),
             (["-n", "2", "--nodes", "4", "true"], ["--nodes 4", "-n 2"]),
+            (["-n", "2", "--nodes", "0", "true"], ["--nodes", "from 1"]),
+            (["-n", "2", "--nodes", "-1", "true"], ["--nodes", "from 1"]),
+            (["--set", "tcp_silence_timeout=0", "true"], ["tcp_silence_timeout", "1s or more"]),
             (["-n", "2", "--map", "zigzag", "true"], ["--map", "block", "cyclic"]),
             (["--balance", "magic", "true"], ["--balance", "none", "greedy", "refine"]),
             (["--balance-interval", "soon", "true"], ["--balance-interval", "soon"]),
@@ -51,8 +54,13 @@ class Options(LaunchTest):
     def test_an_unknown_command_is_refused(self):
         self.refused(STERNA, "fly", naming=["fly", "--help"])
 
+    def test_wrong_words_of_the_other_commands_are_refused_by_name(self):
+        for words in (["info", "--frob"], ["ps", "--frob"], ["move", "x", "1", "2"]):
+            with self.subTest(words=words):
+                self.refused(STERNA, *words, naming=[words[1], f"sterna {words[0]} --help"])
+
     def test_a_missing_program_is_named(self):
-        for words in (["nosuchprogram"], ["./nosuchprogram"], ["/etc/passwd"]):
+        for words in (["nosuchprogram"], ["./nosuchprogram"], ["/etc/passwd"], ["/usr"]):
             done = self.run_job(STERNA, "run", "-n", 2, *words)
             self.assertEqual(done.returncode, 127)
             self.assertIn(words[0], done.stderr)

@@ -28,8 +28,12 @@ std::uintptr_t caller_identity() noexcept {
 
 int start(int required, int* provided, const char* function) noexcept {
   RankState* old = find_state();
-  if ((old != nullptr && old->phase.load(std::memory_order_relaxed) != Phase::before_init) ||
-      is_process_finalized()) {
+  const Phase phase =
+      old == nullptr ? Phase::before_init : old->phase.load(std::memory_order_relaxed);
+  if (is_process_finalized() || phase == Phase::finalized) {
+    fail_outside_job(function);
+  }
+  if (phase != Phase::before_init) {
     return Call{*old, function}.fail(MPI_ERR_OTHER, "MPI has been initialized before");
   }
   if (runtime::find_current_rank() == nullptr) {

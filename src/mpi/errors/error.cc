@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "mpi/api/process_life.h"
 #include "mpi/comm/comm.h"
 #include "mpi/errors/table.h"
 #include "runtime/runtime.h"
@@ -36,6 +37,11 @@ const char* name_of(const Comm* comm) noexcept {
 }  // namespace
 
 void abort_job(RankState& state, int exit_code, const char* text) noexcept {
+  if (state.context->slot == nullptr) {
+    // What the program has said of its reasons. Not all files: one may be locked by a thread that
+    // waits for input.
+    std::fflush(stdout);
+  }
   state.context->runtime->abort_job(state.context->rank, exit_code, text);
 }
 
@@ -43,7 +49,8 @@ void fail_outside_job(const char* function) noexcept {
   char line[kTextBytes];
   const RankState* state = find_state();
   const bool is_over =
-      state != nullptr && state->phase.load(std::memory_order_relaxed) == Phase::finalized;
+      is_process_finalized() ||
+      (state != nullptr && state->phase.load(std::memory_order_relaxed) == Phase::finalized);
   std::snprintf(line, sizeof line, "%s was called %s", function,
                 is_over ? "after MPI_Finalize" : "before MPI_Init");
   runtime::RankContext* context = runtime::find_current_rank();

@@ -1,4 +1,5 @@
 // Messages at their sender: handed over within the node, or put into frames.
+#include "memory/rank_slot.h"
 #include "net/buffer.h"
 #include "net/core.h"
 #include "net/matching.h"
@@ -12,6 +13,14 @@ namespace {
 constexpr std::uint64_t kCopyUnderLockBytes = 4096;
 // An eager message is cut into frames of whole payload: each must fit the pieces of a packet.
 constexpr std::uint32_t kEagerExtentsMax = kPacketPiecesMax - 2;
+
+/// For the balancer, which takes and resets the counts of mobile ranks.
+void count_message(const Endpoint& from, std::uint64_t bytes) noexcept {
+  if (memory::RankSlot* slot = memory::rank_slot_of(&from); slot != nullptr) {
+    slot->messages.fetch_add(1, std::memory_order_relaxed);
+    slot->message_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
+}
 
 void start_receive(RecvRequest& receive, const Envelope& envelope) noexcept {
   receive.message_bytes = envelope.bytes;
@@ -38,6 +47,9 @@ void TransportCore::send(Endpoint& from, SendRequest& request, const Target& tar
   request.target = target;
   request.data = data;
   request.id = kNoId;
+  if (!from.is_fixed) {
+    count_message(from, data.bytes);
+  }
   const std::uint32_t route = ranks_[target.rank].route.load(std::memory_order_relaxed);
   if (route != RankEntry::kNoRoute) {
     send_remote(from, request, route);

@@ -58,6 +58,8 @@ class Loop {
   void watch(int fd, short events, DescriptorHandler& handler);
   void unwatch(int fd);
   void watch_child(pid_t pid, ChildHandler& handler);
+  /// Tells the ends of children that have ended by now; else run_once does it.
+  void reap();
   void on_signals(SignalHandler& handler) { signals_ = &handler; }
 
   /// Waits for events until `deadline_ns` at most, and handles those there are.
@@ -74,7 +76,6 @@ class Loop {
 
   explicit Loop(FileDescriptor signal_fd) : signal_fd_{std::move(signal_fd)} {}
   void read_signals();
-  void reap();
 
   FileDescriptor signal_fd_;
   std::unordered_map<int, Watch> watches_;

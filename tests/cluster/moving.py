@@ -1,0 +1,68 @@
+"""What the tests of moves share: jobs of mobile ranks, their reports, and orders to move."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "launch"))
+from harness import LaunchTest, STERNA, run, wait_until  # noqa: E402,F401  (launch/harness.py)
+
+CLUSTER = pathlib.Path(os.environ["STERNA_CLUSTER_PROGRAMS"])
+MPI = pathlib.Path(os.environ["STERNA_MPI_PROGRAMS"])
+
+
+class MoveTest(LaunchTest):
+    """Runs jobs with a report; every job has ended, with nothing left behind, when a test ends."""
+
+    def setUp(self):
+        super().setUp()
+        self.directory = tempfile.TemporaryDirectory()
+        self.report_file = pathlib.Path(self.directory.name) / "report.json"
+        self.addCleanup(self.directory.cleanup)
+
+    def words(self, *options, program):
+        program = [str(word) for word in program]
+        return [STERNA, "run", "--timeout", "40s", "--json", str(self.report_file),
+                *[str(option) for option in options], *program]
+
+    def run_moving(self, *options, program, seconds=60):
+        """The finished job and its report."""
+        done = self.run_job(*self.words(*options, program=program), seconds=seconds)
+        return done, self.report()
+
+    def report(self):
+        return json.loads(self.report_file.read_text()) if self.report_file.exists() else None
+
+    def assert_right(self, done, report):
+        self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr[-2000:])
+        self.assertIn("No Errors", done.stdout)
+        self.assertIsNotNone(report)
+
+
+    def order(self, process, rank, node):
+        return subprocess.run([STERNA, "move", str(process.pid), str(rank), str(node)], text=True,
+                              capture_output=True, timeout=10, env=self.environment)
+
+    def ranks(self, process):
+        listed = subprocess.run([STERNA, "ps", "--json"], text=True, capture_output=True, timeout=10,
+                                env=self.environment)
+        for job in json.loads(listed.stdout or "[]"):
+            if job["job"] == process.pid:
+                return job["ranks"]
+        return []
+
+    def places(self, process):
+        """The node of each rank, or None when the job is not to be seen."""
+        ranks = self.ranks(process)
+        return [rank["node"] for rank in ranks] if ranks else None
+
+    def node_pid(self, process, node):
+        listed = subprocess.run([STERNA, "ps", "--json"], text=True, capture_output=True, timeout=10,
+                                env=self.environment)
+        for job in json.loads(listed.stdout or "[]"):
+            if job["job"] == process.pid:
+                return job["nodes"][node]["pid"]
+        return None

@@ -1,0 +1,101 @@
+"""A process is killed at each step of a move: the rank goes on at one place, exactly once, or the job ends
+soon and says which rank was lost with which node."""
+
+import os
+import signal
+import time
+import unittest
+
+from moving import CLUSTER, MoveTest, wait_until
+
+STAYS = ("destination:offered", "destination:mapped", "destination:received")
+LOST_AT_SOURCE = ("source:frozen", "source:offered", "source:sent", "source:received")
+
+
+class Faults(MoveTest):
+    """Rank r starts on node r of three; node 2 is the one that dies."""
+
+    def start_with(self, fault, *options):
+        job = self.start_job(*self.words("-n", 3, "--nodes", 3, "--set", f"fault={fault}@2", *options,
+                                         program=[CLUSTER / "cluster_counting", 3000]))
+        self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 2] and all(
+            rank["state"] == "running" for rank in self.ranks(job))))
+        return job
+
+    def finish(self, job):
+        output, errors = job.communicate(timeout=20)
+        return output, errors
+
+    def assert_goes_on(self, job, places):
+        output, errors = self.finish(job)
+        self.assertEqual(job.returncode, 0, errors)
+        self.assertIn("No Errors", output)
+        for rank in range(3):
+            self.assertEqual(output.count(f"rank {rank} counted right"), 1, output)
+        self.assertRegex(errors, "warning: the process of node 2, .* no rank was on it")
+        self.assertEqual([rank["node"] for rank in self.report()["ranks"]], places)
+
+    def assert_ends(self, job, begin, text):
+        _, errors = self.finish(job)
+        self.assertLess(time.monotonic() - begin, 5.0)
+        self.assertEqual(job.returncode, 137, errors)
+        self.assertRegex(errors, text)
+        self.assertNotIn("MPI_Abort", errors)
+
+    def empty_node_2(self, job):
+        self.order(job, 2, 0)
+        self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 0]))
+
+    def test_a_rank_goes_on_where_it_is_when_the_destination_dies_before_the_commit(self):
+        for step in STAYS:
+            with self.subTest(step):
+                job = self.start_with(step)
+                self.empty_node_2(job)
+                time.sleep(1.2)
+                self.order(job, 1, 2)
+                self.assert_goes_on(job, [0, 1, 0])
+
+    def test_a_rank_is_lost_with_the_destination_that_had_it(self):
+        job = self.start_with("destination:committed")
+        self.empty_node_2(job)
+        begin = time.monotonic()
+        self.order(job, 1, 2)
+        self.assert_ends(job, begin, "node 2, .*signal 9.*rank 1 on it")
+
+    def test_a_rank_is_lost_with_its_source_before_the_commit(self):
+        for step in LOST_AT_SOURCE:
+            with self.subTest(step):
+                job = self.start_with(step)
+                begin = time.monotonic()
+                self.order(job, 2, 1)
+                self.assert_ends(job, begin, "node 2, .*signal 9.*rank 2 on it")
+
+    def test_messages_on_their_way_through_a_source_that_dies_at_once_end_the_job(self):
+        for options in ((), ("--set", "rank_memory=private"),
+                        ("--set", "drivers=tcp", "--set", "rank_memory=private")):
+            with self.subTest(options):
+                job = self.start_with("source:committed", *options)
+                begin = time.monotonic()
+                self.order(job, 2, 1)
+                self.assert_ends(job, begin, "node 2, .*signal 9.*a rank had just left it")
+
+    def test_an_empty_node_is_no_loss_once_everybody_knows_that_it_is_empty(self):
+        for options in ((), ("--set", "drivers=tcp")):
+            with self.subTest(options):
+                job = self.start_with("none", *options)
+                pid = self.node_pid(job, 2)
+                self.empty_node_2(job)
+                time.sleep(1.2)
+                os.kill(pid, signal.SIGKILL)
+                self.assert_goes_on(job, [0, 1, 0])
+
+    def test_ranks_of_a_killed_node_end_the_job(self):
+        job = self.start_with("none")
+        pid = self.node_pid(job, 2)
+        begin = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        self.assert_ends(job, begin, "node 2, .*signal 9.*rank 2 on it")
+
+
+if __name__ == "__main__":
+    unittest.main()

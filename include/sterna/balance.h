@@ -12,9 +12,9 @@
 extern "C" {
 #endif
 
-/* Now is a good moment: waits until all ranks of the job that still run have called it, and moves
- * the caller if the policy (--balance) says so. Once per step of an iterative program. A no-op where
- * ranks are not mobile. Switches. */
+/* Now is a good moment: waits until all ranks of the job that still run have called it, and
+ * moves the caller if the policy (--balance) says so. Once per step of an iterative program. A
+ * no-op where ranks are not mobile. Switches. */
 sterna_status sterna_balance_point(void) STERNA_NOEXCEPT;
 
 /* Set size_bytes before the call. */

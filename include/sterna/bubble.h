@@ -1,8 +1,9 @@
 /* Bubbles: threads that belong together, described before they run.
  *
  * A bubble tells the scheduler which threads share data; the policy (sterna_options.policy) decides
- * where they run. Bubbles nest, and describe affinity, never a place: the same program runs unchanged
- * on another machine. Any thread may build a bubble, one at a time; not in mobile ranks (UNSUPPORTED).
+ * where they run. Bubbles nest, and describe affinity, never a place: the same program runs
+ * unchanged on another machine. Any thread may build a bubble, one at a time; not in mobile ranks
+ * (UNSUPPORTED).
  */
 #ifndef STERNA_BUBBLE_H
 #define STERNA_BUBBLE_H
@@ -29,8 +30,8 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
                                        sterna_thread_function function,
                                        void* argument) STERNA_NOEXCEPT;
 
-/* `child` belongs to `bubble` from now on: it is submitted, joined and destroyed with it. Fails with
- * INVALID_ARGUMENT (it has a holder, or holds `bubble`), BUSY (submitted already). */
+/* `child` belongs to `bubble` from now on: it is submitted, joined and destroyed with it. Fails
+ * with INVALID_ARGUMENT (it has a holder, or holds `bubble`), BUSY (submitted already). */
 sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble,
                                        sterna_bubble* child) STERNA_NOEXCEPT;
 

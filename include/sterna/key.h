@@ -16,8 +16,8 @@ extern "C" {
 
 typedef uint32_t sterna_key;
 
-/* `destructor` (may be NULL) runs on a thread at its end for a value that is not NULL, in up to four
- * rounds. Any thread. Fails with OUT_OF_MEMORY: all 128 keys are in use. */
+/* `destructor` (may be NULL) runs on a thread at its end for a value that is not NULL, in up to
+ * four rounds. Any thread. Fails with OUT_OF_MEMORY: all 128 keys are in use. */
 sterna_status sterna_key_create(sterna_key* key, void (*destructor)(void* value)) STERNA_NOEXCEPT;
 
 /* Nobody uses the key any more: the values are dropped, no destructor is called. Any thread. */

@@ -1,7 +1,7 @@
 /* Memory that moves with a rank.
  *
- * In a mobile rank all of its malloc is such memory; these calls are for libraries that want to say so.
- * Elsewhere they are malloc and free. From any thread; no call switches.
+ * In a mobile rank all of its malloc is such memory; these calls are for libraries that want to say
+ * so. Elsewhere they are malloc and free. From any thread; no call switches.
  */
 #ifndef STERNA_MEMORY_H
 #define STERNA_MEMORY_H

@@ -1,7 +1,7 @@
 /* Messages with tags between ranks.
  *
- * Messages of one sender to one receiver are received in order. They never mix with those of MPI. From
- * any thread of a rank, kernel threads too. A mobile rank may be moved inside these calls.
+ * Messages of one sender to one receiver are received in order. They never mix with those of MPI.
+ * From any thread of a rank, kernel threads too. A mobile rank may be moved inside these calls.
  */
 #ifndef STERNA_MESSAGE_H
 #define STERNA_MESSAGE_H

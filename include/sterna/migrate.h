@@ -16,7 +16,8 @@ extern "C" {
 #endif
 
 /* Moves the caller to `node`, and returns there; at once if it is there. Addresses stay the same.
- * Switches. Fails with INVALID_ARGUMENT (no such node), or REFUSED: the rank is where it was,
+ * Switches. Waits up to two seconds for large messages of the caller that are being copied. Fails
+ * with INVALID_ARGUMENT (no such node), or REFUSED: the rank is where it was; sterna_migratable,
  * `sterna ps` and the report say why. */
 sterna_status sterna_migrate_to(uint32_t node) STERNA_NOEXCEPT;
 
@@ -24,8 +25,8 @@ sterna_status sterna_migrate_to(uint32_t node) STERNA_NOEXCEPT;
  * not communicate. Costs one load, else switches. SUCCESS elsewhere too. */
 sterna_status sterna_migration_point(void) STERNA_NOEXCEPT;
 
-/* SUCCESS: nothing known holds the caller here. REFUSED: `buffer` (may be NULL) has the reason, as
- * much of it as fits. Does not switch. */
+/* SUCCESS: nothing known holds the caller here. REFUSED: `buffer` (may be NULL) names what does,
+ * say "file /x/y is open", as much of it as fits. Does not switch. */
 sterna_status sterna_migratable(char* buffer, size_t bytes) STERNA_NOEXCEPT;
 
 #ifdef __cplusplus

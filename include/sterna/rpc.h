@@ -1,8 +1,8 @@
 /* Calling functions on other nodes, by name.
  *
  * All nodes register the same services before sterna_start. Calls come from user threads and kernel
- * threads. Not in mobile ranks, and not where MPI_Init came first in a process that has no
- * sterna_start (UNSUPPORTED, NOT_STARTED).
+ * threads, between sterna_start and sterna_stop (else NOT_STARTED: MPI_Init alone is not enough).
+ * Not in mobile ranks, which are not tied to a node (UNSUPPORTED).
  */
 #ifndef STERNA_RPC_H
 #define STERNA_RPC_H
@@ -39,10 +39,10 @@ const void* sterna_rpc_arguments(const sterna_rpc_request* request,
 sterna_status sterna_rpc_reply(sterna_rpc_request* request, const void* data,
                                size_t bytes) STERNA_NOEXCEPT;
 
-/* Calls a service of `node` (also the own one) and waits for its reply, at most `bytes_max` bytes of
- * which are stored; *bytes (may be NULL) is the length of the whole reply. Arguments and replies are
- * of at most 15 MiB. Switches. Fails with what the service returned, NOT_FOUND (no such service
- * there), TRUNCATED, TIMED_OUT, CLOSED, INVALID_ARGUMENT, NOT_STARTED. */
+/* Calls a service of `node` (also the own one) and waits for its reply, at most `bytes_max`
+ * bytes of which are stored; *bytes (may be NULL) is the length of the whole reply. Arguments
+ * and replies are of at most 15 MiB. Switches. Fails with what the service returned, NOT_FOUND
+ * (no such service there), TRUNCATED, TIMED_OUT, CLOSED, INVALID_ARGUMENT, NOT_STARTED. */
 sterna_status sterna_rpc_call_for(uint32_t node, const char* name, const void* arguments,
                                   size_t argument_bytes, void* reply, size_t bytes_max,
                                   size_t* bytes, uint64_t timeout_ns) STERNA_NOEXCEPT;

@@ -1,9 +1,10 @@
 /* Start and end of Sterna in a program, and the place of the program in its job.
  *
  * A program started by `sterna run -n N ./prog` is N processes, each a node with one rank; started
- * alone it is one. Inside an MPI program (after MPI_Init) and inside a mobile rank
- * (`sterna run --nodes`) sterna_start joins what is there. sterna_start and sterna_stop are called by
- * the initial kernel thread, once each; everything else says for itself who may call it.
+ * alone it is one. sterna_start and MPI_Init, in any order, open one job, which ends with the last
+ * of sterna_stop and MPI_Finalize. Inside a mobile rank (`sterna run --nodes`) both are already
+ * done. sterna_start and sterna_stop are called by the initial kernel thread, once each; everything
+ * else says for itself who may call it.
  *
  *     sterna_start(NULL); ... threads, calls, messages ... sterna_stop();
  */
@@ -36,20 +37,21 @@ typedef struct sterna_options {
 /* For an initialiser: sterna_options options = STERNA_OPTIONS_DEFAULT; */
 #define STERNA_OPTIONS_DEFAULT {sizeof(sterna_options), 0, 0, NULL}
 
-/* Starts Sterna, together with all other nodes of the job: returns when all have called it. Services
- * (rpc.h) are registered before. `options` may be NULL. In a mobile rank options mean nothing.
- * Fails with BUSY (started already), INVALID_ARGUMENT (size_bytes, policy), SYSTEM or OUT_OF_MEMORY;
- * why is on standard error. */
+/* Starts Sterna, together with all other nodes of the job: returns when all have called it.
+ * Services (rpc.h) are registered before. `options` may be NULL. In a mobile rank options mean
+ * nothing. Fails with INVALID_ARGUMENT (size_bytes, policy); BUSY (started); UNSUPPORTED
+ * (stopped, or failed with what follows: a process starts once); SYSTEM, CLOSED (a node has
+ * ended before its start), OUT_OF_MEMORY: why is on standard error, and nothing is open. */
 sterna_status sterna_start(const sterna_options* options) STERNA_NOEXCEPT;
 
 /* Waits until all nodes have called it and all threads of this node have ended, then ends what
- * sterna_start began. In an MPI program before MPI_Finalize. Fails with NOT_STARTED, or UNSUPPORTED
+ * sterna_start began. MPI, if it is open, goes on. Fails with NOT_STARTED, or UNSUPPORTED
  * on a user thread. */
 sterna_status sterna_stop(void) STERNA_NOEXCEPT;
 
-/* Where the caller is. A node is one process of the job; a rank is one program of it, on the node of
- * the same number, but for mobile ranks, which share nodes and change them. Before sterna_start: 0
- * of 1. Any thread. */
+/* Where the caller is. A node is one process of the job; a rank is one program of it, on the
+ * node of the same number, but for mobile ranks, which share nodes and change them. Before
+ * sterna_start: 0 of 1. Any thread. */
 uint32_t sterna_node_index(void) STERNA_NOEXCEPT;
 uint32_t sterna_node_count(void) STERNA_NOEXCEPT;
 uint32_t sterna_rank(void) STERNA_NOEXCEPT;

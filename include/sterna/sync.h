@@ -1,8 +1,8 @@
 /* Waiting for each other: mutex, condition, semaphore, barrier, once.
  *
  * User threads and kernel threads alike, in any mixture; what is needed is memory of the program,
- * initialised by its initialiser or by its _init call, never copied, and dropped when nobody uses it.
- * There is nothing to destroy. "Switches": a user thread may go on on another kernel thread.
+ * initialised by its initialiser or by its _init call, never copied, and dropped when nobody uses
+ * it. There is nothing to destroy. "Switches": a user thread may go on on another kernel thread.
  * All calls fail with INVALID_ARGUMENT for NULL.
  */
 #ifndef STERNA_SYNC_H
@@ -50,8 +50,8 @@ sterna_status sterna_mutex_try_lock(sterna_mutex* mutex) STERNA_NOEXCEPT;
 /* NOT_OWNER: the caller does not hold it. Does not switch. */
 sterna_status sterna_mutex_unlock(sterna_mutex* mutex) STERNA_NOEXCEPT;
 
-/* Gives the mutex back, waits for a signal, takes the mutex again. May also return without a signal:
- * test the condition again. NOT_OWNER; TIMED_OUT, with the mutex held as well. Switches. */
+/* Gives the mutex back, waits for a signal, takes the mutex again. May also return without a
+ * signal: test the condition again. NOT_OWNER; TIMED_OUT, with the mutex held as well. Switches. */
 sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* mutex,
                                     uint64_t timeout_ns) STERNA_NOEXCEPT;
 /* Wakes one waiter, or all. Does not switch. */
@@ -70,8 +70,8 @@ sterna_status sterna_semaphore_release(sterna_semaphore* semaphore,
 
 /* For `count` participants; INVALID_ARGUMENT: 0. */
 sterna_status sterna_barrier_init(sterna_barrier* barrier, uint32_t count) STERNA_NOEXCEPT;
-/* Waits until all have come; can be used again at once. *is_last (may be NULL) is 1 for one of them.
- * Switches. */
+/* Waits until all have come; can be used again at once. *is_last (may be NULL) is 1 for one of
+ * them. Switches. */
 sterna_status sterna_barrier_wait(sterna_barrier* barrier, int* is_last) STERNA_NOEXCEPT;
 
 /* The first caller runs function(argument); all return after that has returned. Switches. */

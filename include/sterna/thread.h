@@ -1,7 +1,7 @@
 /* User threads: many, cheap, scheduled over the workers of a node.
  *
- * A switch between them costs tens of nanoseconds. They must not use thread-local variables across a
- * call that switches: a thread may go on on another kernel thread. Between sterna_start and
+ * A switch between them costs tens of nanoseconds. They must not use thread-local variables across
+ * a call that switches: a thread may go on on another kernel thread. Between sterna_start and
  * sterna_stop; mobile ranks are threads themselves and create none (UNSUPPORTED).
  */
 #ifndef STERNA_THREAD_H
@@ -42,9 +42,9 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
                                    sterna_thread_function function, void* argument,
                                    sterna_thread** thread) STERNA_NOEXCEPT;
 
-/* Waits until the thread has ended, then frees it: once per thread that is not detached. Any thread,
- * kernel threads too. Switches. Fails with DEADLOCK (itself), INVALID_ARGUMENT (NULL, or created
- * detached). */
+/* Waits until the thread has ended, then frees it: once per thread that is not detached. Any
+ * thread, kernel threads too. Switches. Fails with DEADLOCK (itself), INVALID_ARGUMENT (NULL, or
+ * created detached). */
 sterna_status sterna_thread_join(sterna_thread* thread) STERNA_NOEXCEPT;
 
 /* Nobody will join: the thread is freed when it ends. Any thread; does not switch. Fails with

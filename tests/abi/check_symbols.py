@@ -13,8 +13,8 @@ def main(headers, library):
     declared = set()
     for header in pathlib.Path(headers).glob("*.h"):
         code = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
-        declared |= set(re.findall(r"\b(sterna_\w+)\([^()]*(?:\([^()]*\)[^()]*)*\)\s*STERNA_NOEXCEPT;",
-                                   code))
+        function = r"\b(sterna_\w+)\([^()]*(?:\([^()]*\)[^()]*)*\)\s*STERNA_NOEXCEPT;"
+        declared |= set(re.findall(function, code))
     symbols = subprocess.run(["nm", "-D", "--defined-only", library], check=True,
                              capture_output=True, text=True).stdout
     exported = set(re.findall(r" T (sterna_\w+)$", symbols, flags=re.MULTILINE)) - INTERNAL

@@ -36,7 +36,8 @@ int start(int required, int* provided, const char* function) noexcept {
   if (phase != Phase::before_init) {
     return Call{*old, function}.fail(MPI_ERR_OTHER, "MPI has been initialized before");
   }
-  if (runtime::find_current_rank() == nullptr) {
+  runtime::RankContext* rank = runtime::find_current_rank();
+  if (rank == nullptr || rank->slot == nullptr) {
     open_process_job(function);
   }
   runtime::RankContext& context = runtime::current_rank();
@@ -65,8 +66,9 @@ void finish(RankState& state) noexcept {
   }
   Call call{state, "MPI_Finalize", state.world};
   (void)run_collective(call, {call.function}, [](Builder& b) { build_barrier(b); });
-  runtime::RankContext& context = *state.context;
-  context.runtime->control().report_finalized(context.rank);
+  if (runtime::RankContext& context = *state.context; context.slot != nullptr) {
+    context.runtime->control().report_finalized(context.rank);  // A process: close_process_job().
+  }
   close_state(state);
 }
 

@@ -1,5 +1,6 @@
 // bubble.h: bubbles of C programs on sched::Scheduler.
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -93,8 +94,8 @@ sterna_status sterna_bubble_create(sterna_bubble** bubble) noexcept {
   if (bubble == nullptr) {
     return STERNA_INVALID_ARGUMENT;
   }
-  *bubble = new sterna_bubble;
-  return STERNA_SUCCESS;
+  *bubble = new (std::nothrow) sterna_bubble;
+  return *bubble != nullptr ? STERNA_SUCCESS : STERNA_OUT_OF_MEMORY;
 }
 
 sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_thread_options* options,
@@ -109,13 +110,15 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
   if (bubble->is_submitted) {
     return STERNA_BUSY;
   }
-  auto member = std::make_unique<Member>();
-  member->name = used.name == nullptr ? "" : used.name;
-  member->stack_bytes = used.stack_bytes;
-  member->function = function;
-  member->argument = argument;
-  bubble->members.push_back(std::move(member));
-  return STERNA_SUCCESS;
+  return capi::guarded([&] {
+    auto member = std::make_unique<Member>();
+    member->name = used.name == nullptr ? "" : used.name;
+    member->stack_bytes = used.stack_bytes;
+    member->function = function;
+    member->argument = argument;
+    bubble->members.push_back(std::move(member));
+    return STERNA_SUCCESS;
+  });
 }
 
 sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* child) noexcept {
@@ -131,9 +134,13 @@ sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* chi
   if (bubble->is_submitted || child->is_submitted) {
     return STERNA_BUSY;
   }
-  child->holder = bubble;
-  bubble->children.emplace_back(child);
-  return STERNA_SUCCESS;
+  return capi::guarded([&] {
+    // What may fail comes before it is owned twice.
+    bubble->children.reserve(bubble->children.size() + 1);
+    bubble->children.emplace_back(child);
+    child->holder = bubble;
+    return STERNA_SUCCESS;
+  });
 }
 
 sterna_status sterna_bubble_submit(sterna_bubble* bubble) noexcept {

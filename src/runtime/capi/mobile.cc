@@ -2,13 +2,16 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
+#include "base/clock.h"
 #include "migration/refusal.h"
 #include "runtime/capi/program.h"
 #include "runtime/node.h"
 #include "runtime/node_of_process.h"
 #include "runtime/safe_point.h"
 #include "runtime/scope.h"
+#include "threads/this_thread.h"
 #include <sterna/balance.h>
 #include <sterna/memory.h>
 #include <sterna/migrate.h>
@@ -24,18 +27,19 @@ RankContext* mobile_rank() noexcept {
   return rank != nullptr && rank->slot != nullptr ? rank : nullptr;
 }
 
-/// What holds the rank here, as known to its slot. Kinds that program/ counts have no text here.
-std::string_view reason_of(const sterna::memory::RankSlot& slot) noexcept {
-  for (std::uint32_t kind = 0; kind < sterna::memory::kRefusalKindCount; ++kind) {
-    if (slot.refusals[kind].load(std::memory_order_relaxed) != 0) {
-      const auto known = std::min<std::uint32_t>(
-          kind, static_cast<std::uint32_t>(sterna::migration::Refusal::refused_there));
-      return kind == known ? to_string(static_cast<sterna::migration::Refusal>(kind))
-                           : to_string(sterna::migration::Refusal::held_resource);
-    }
+/// What holds the rank here now; empty: nothing known. By the rank.
+std::string blockers_of(sterna::runtime::Node& node, sterna::memory::RankSlot& slot) {
+  if (node.runner().fingerprint() == 0) {
+    return std::string{to_string(sterna::migration::Refusal::random_addresses)};
   }
-  return {};
+  if (sterna::threads::has_live_exception()) {
+    return std::string{to_string(sterna::migration::Refusal::live_exception)};
+  }
+  return node.runner().describe_blockers(slot);
 }
+
+// How long sterna_migrate_to asks again while large messages of the rank are being copied.
+constexpr std::uint64_t kRetryNs = 2'000'000'000;
 
 }  // namespace
 
@@ -59,8 +63,17 @@ sterna_status sterna_migrate_to(uint32_t node) noexcept {
   if (node == rank->transport->job().node_index) {
     return STERNA_SUCCESS;
   }
-  rank->slot->move_request.store(static_cast<std::int32_t>(node), std::memory_order_release);
+  const auto wanted = static_cast<std::int32_t>(node);
+  const std::uint64_t give_up_ns = sterna::now_ns() + kRetryNs;
+  rank->slot->move_request.store(wanted, std::memory_order_release);
   sterna::runtime::move_if_asked(*rank);
+  // What is short-lived leaves the request where it is.
+  while (rank->slot->move_request.load(std::memory_order_relaxed) == wanted &&
+         rank->transport->job().node_index != node && sterna::now_ns() < give_up_ns) {
+    sterna::runtime::tested_in_vain(*rank);
+  }
+  std::int32_t left = wanted;
+  rank->slot->move_request.compare_exchange_strong(left, -1, std::memory_order_relaxed);
   return rank->transport->job().node_index == node ? STERNA_SUCCESS : STERNA_REFUSED;
 }
 
@@ -75,19 +88,22 @@ sterna_status sterna_migration_point(void) noexcept {
 sterna_status sterna_migratable(char* buffer, size_t bytes) noexcept {
   const RuntimeScope scope;
   const RankContext* const rank = mobile_rank();
-  if (rank == nullptr) {
+  sterna::runtime::Node* const node = sterna::runtime::node_of_process();
+  if (rank == nullptr || node == nullptr) {
     return STERNA_UNSUPPORTED;
   }
-  const std::string_view reason = reason_of(*rank->slot);
-  if (reason.empty()) {
-    return STERNA_SUCCESS;
-  }
-  if (buffer != nullptr && bytes != 0) {
-    const std::size_t stored = std::min(bytes - 1, reason.size());
-    std::memcpy(buffer, reason.data(), stored);
-    buffer[stored] = '\0';
-  }
-  return STERNA_REFUSED;
+  return sterna::runtime::capi::guarded([&] {
+    const std::string reason = blockers_of(*node, *rank->slot);
+    if (reason.empty()) {
+      return STERNA_SUCCESS;
+    }
+    if (buffer != nullptr && bytes != 0) {
+      const std::size_t stored = std::min(bytes - 1, reason.size());
+      std::memcpy(buffer, reason.data(), stored);
+      buffer[stored] = '\0';
+    }
+    return STERNA_REFUSED;
+  });
 }
 
 sterna_status sterna_balance_point(void) noexcept {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "memory/iso_space.h"
@@ -11,9 +12,9 @@
 #include "runtime/rank_context.h"
 #include "runtime/runtime.h"
 #include "sched/scheduler.h"
-#include <sterna/status.h>
 #include "threads/team.h"
 #include "topology/topology.h"
+#include <sterna/status.h>
 
 namespace sterna::runtime::capi {
 
@@ -23,7 +24,6 @@ inline constexpr std::uint32_t kStartContext = 0xffff'fff1;
 
 /// Of a process that is no sterna-node. Made and ended by the initial kernel thread.
 struct Program {
-  std::unique_ptr<Runtime> own_runtime;  // Null: MPI_Init made the one that is used.
   RankContext* rank = nullptr;
   std::unique_ptr<topology::Topology> topology;
   std::unique_ptr<memory::IsoSpace> space;
@@ -47,8 +47,19 @@ struct Program {
 
 /// Adds what the program has registered; before the other nodes can call.
 void add_services(rpc::Rpc& rpc);
-/// From now on registrations are refused, or allowed again.
-void lock_services(bool is_locked) noexcept;
+/// From now on registrations are refused.
+void lock_services() noexcept;
+
+/// What `call` returns; OUT_OF_MEMORY when its containers find no memory: it leaves nothing half
+/// done then.
+template <typename Call>
+sterna_status guarded(Call call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return STERNA_OUT_OF_MEMORY;
+  }
+}
 
 /// now + timeout; kNever for STERNA_FOREVER.
 [[nodiscard]] std::uint64_t deadline_of(std::uint64_t timeout_ns) noexcept;

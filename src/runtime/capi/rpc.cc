@@ -34,7 +34,7 @@ struct Registered {
   void* context;
 };
 
-/// Written before sterna_start by the initial thread, constant until sterna_stop.
+/// Written before sterna_start by the initial thread, constant from then on.
 struct Services {
   std::vector<std::unique_ptr<Registered>> list;
   bool is_locked = false;
@@ -109,7 +109,7 @@ void add_services(rpc::Rpc& rpc) {
   }
 }
 
-void lock_services(bool is_locked) noexcept { services().is_locked = is_locked; }
+void lock_services() noexcept { services().is_locked = true; }
 
 }  // namespace sterna::runtime::capi
 
@@ -131,9 +131,11 @@ sterna_status sterna_rpc_register(const char* name, sterna_rpc_kind kind,
       std::ranges::any_of(all.list, [&](const auto& known) { return known->name == name; })) {
     return STERNA_INVALID_ARGUMENT;
   }
-  all.list.push_back(
-      std::make_unique<capi::Registered>(capi::Registered{name, kind, service, context}));
-  return STERNA_SUCCESS;
+  return capi::guarded([&] {
+    all.list.push_back(
+        std::make_unique<capi::Registered>(capi::Registered{name, kind, service, context}));
+    return STERNA_SUCCESS;
+  });
 }
 
 uint32_t sterna_rpc_from(const sterna_rpc_request* request) noexcept {
@@ -154,9 +156,12 @@ sterna_status sterna_rpc_reply(sterna_rpc_request* request, const void* data,
     return STERNA_INVALID_ARGUMENT;
   }
   const auto given = capi::bytes_of(data, bytes);
-  request->reply.resize(capi::kStatusBytes);
-  request->reply.insert(request->reply.end(), given.begin(), given.end());
-  return STERNA_SUCCESS;
+  return capi::guarded([&] {
+    request->reply.reserve(capi::kStatusBytes + bytes);
+    request->reply.resize(capi::kStatusBytes);
+    request->reply.insert(request->reply.end(), given.begin(), given.end());
+    return STERNA_SUCCESS;
+  });
 }
 
 sterna_status sterna_rpc_call_for(uint32_t node, const char* name, const void* arguments,
@@ -170,10 +175,12 @@ sterna_status sterna_rpc_call_for(uint32_t node, const char* name, const void* a
   if (reply == nullptr && bytes_max != 0) {
     return STERNA_INVALID_ARGUMENT;
   }
-  auto result = capi::program()->rpc->call(node, std::string{capi::kPrefix} + name,
-                                           capi::bytes_of(arguments, argument_bytes),
-                                           capi::deadline_of(timeout_ns));
-  return capi::store_reply(result, reply, bytes_max, bytes);
+  return capi::guarded([&] {
+    auto result = capi::program()->rpc->call(node, std::string{capi::kPrefix} + name,
+                                             capi::bytes_of(arguments, argument_bytes),
+                                             capi::deadline_of(timeout_ns));
+    return capi::store_reply(result, reply, bytes_max, bytes);
+  });
 }
 
 sterna_status sterna_rpc_post(uint32_t node, const char* name, const void* arguments,
@@ -183,9 +190,11 @@ sterna_status sterna_rpc_post(uint32_t node, const char* name, const void* argum
       bad != STERNA_SUCCESS) {
     return bad;
   }
-  const auto sent = capi::program()->rpc->post(node, std::string{capi::kPrefix} + name,
-                                               capi::bytes_of(arguments, argument_bytes));
-  return sent ? STERNA_SUCCESS : capi::to_status(sent.error().code);
+  return capi::guarded([&] {
+    const auto sent = capi::program()->rpc->post(node, std::string{capi::kPrefix} + name,
+                                                 capi::bytes_of(arguments, argument_bytes));
+    return sent ? STERNA_SUCCESS : capi::to_status(sent.error().code);
+  });
 }
 
 sterna_status sterna_rpc_start(uint32_t node, const char* name, const void* arguments,

@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "runtime/capi/program.h"
+#include "runtime/process_job.h"
 #include "runtime/scope.h"
-#include <sterna/sterna.h>
 #include "threads/this_thread.h"
+#include <sterna/sterna.h>
 
 namespace sterna::runtime::capi {
 namespace {
@@ -18,6 +20,9 @@ constexpr std::uint64_t kLookNs = 200'000;  // Between two looks for the end of 
 
 // Owned; written by the initial kernel thread while there are no others of ours.
 constinit Program* the_program = nullptr;
+// A process starts once: a second start would wait for a second start of all other nodes. Guard: as
+// above.
+constinit bool has_begun = false;
 
 sterna_status fail(const Error& error) noexcept {
   const std::string line = fmt::format("sterna_start: {}\n", error.text);
@@ -128,24 +133,46 @@ sterna_status meet_all(const RankContext& rank) noexcept {
   return STERNA_SUCCESS;
 }
 
-sterna_status open_program(const sterna_options& options) noexcept {
-  auto program = std::make_unique<Program>();
-  if (find_current_rank() == nullptr) {
-    auto runtime = Runtime::open_process();
-    if (!runtime) {
-      return fail(runtime.error());
-    }
-    program->own_runtime = std::move(runtime.value());
-    program->own_runtime->control().report_initialized(program->own_runtime->job().node_index);
+/// Ends what is open. The network of a job that MPI goes on to use knows `program` for ever: the
+/// object is kept then, without what costs.
+void retire(std::unique_ptr<Program> program) noexcept {
+  the_program = nullptr;
+  program->team.reset();  // It polls the network that goes next.
+  leave_process_job();
+  if (find_current_rank() != nullptr) {
+    program->scheduler.reset();
+    program->space.reset();
+    [[maybe_unused]] const Program* const kept = program.release();
   }
-  program->rank = find_current_rank();
-  if (Result<> opened = open_team(*program, options); !opened) {
+}
+
+sterna_status open_layers(Program& program, const sterna_options& options) {
+  if (Result<> opened = open_team(program, options); !opened) {
     return fail(opened.error());
   }
-  lock_services(true);
-  open_rpc(*program);
-  the_program = program.release();
-  return meet_all(*the_program->rank);
+  lock_services();
+  open_rpc(program);
+  the_program = &program;  // Requests of those who are through may come before the last has come.
+  if (meet_all(*program.rank) != STERNA_SUCCESS) {
+    return fail(Error{Errc::closed, "a node of the job is gone, for which all others wait here"});
+  }
+  return STERNA_SUCCESS;
+}
+
+sterna_status open_program(const sterna_options& options) {
+  auto program = std::make_unique<Program>();
+  auto joined = join_process_job();
+  if (!joined) {
+    return fail(joined.error());
+  }
+  program->rank = find_current_rank();
+  const sterna_status status = guarded([&] { return open_layers(*program, options); });
+  if (status == STERNA_SUCCESS) {
+    [[maybe_unused]] const Program* const used = program.release();  // the_program owns it.
+  } else {
+    retire(std::move(program));
+  }
+  return status;
 }
 
 /// Tells all nodes that nothing comes from here any more, and hears it from all: messages between
@@ -198,7 +225,13 @@ sterna_status sterna_start(const sterna_options* options) noexcept {
   if (capi::is_mobile()) {
     return STERNA_SUCCESS;
   }
-  return capi::program() != nullptr ? STERNA_BUSY : capi::open_program(used);
+  if (capi::program() != nullptr) {
+    return STERNA_BUSY;
+  }
+  if (std::exchange(capi::has_begun, true)) {
+    return STERNA_UNSUPPORTED;
+  }
+  return capi::guarded([&] { return capi::open_program(used); });
 }
 
 sterna_status sterna_stop(void) noexcept {
@@ -217,18 +250,7 @@ sterna_status sterna_stop(void) noexcept {
   while (program->team->live_thread_count() != 0) {
     sterna::threads::sleep_for(capi::kLookNs);
   }
-  program->team.reset();
-  capi::the_program = nullptr;
-  capi::lock_services(false);
-  if (program->own_runtime == nullptr) {
-    // The transport is MPI's, and knows handlers of this object until MPI_Finalize.
-    program->scheduler.reset();
-    program->space.reset();
-    return STERNA_SUCCESS;
-  }
-  program->own_runtime->control().report_finalized(program->rank->rank);
-  program->own_runtime.reset();
-  delete program;
+  capi::retire(std::unique_ptr<capi::Program>{program});
   return STERNA_SUCCESS;
 }
 

@@ -4,13 +4,13 @@
 #include "base/thread_pointer.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
-#include <sterna/sync.h>
 #include "threads/sync/barrier.h"
 #include "threads/sync/condition.h"
 #include "threads/sync/mutex.h"
 #include "threads/sync/once.h"
 #include "threads/sync/semaphore.h"
 #include "threads/this_thread.h"
+#include <sterna/sync.h>
 
 namespace capi = sterna::runtime::capi;
 namespace threads = sterna::threads;

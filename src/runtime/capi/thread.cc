@@ -5,9 +5,9 @@
 #include "memory/rank_slot.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
-#include <sterna/thread.h>
 #include "threads/life.h"
 #include "threads/this_thread.h"
+#include <sterna/thread.h>
 
 namespace capi = sterna::runtime::capi;
 namespace threads = sterna::threads;

@@ -34,11 +34,13 @@ sterna_status with_settings(Use use) noexcept {
   if (const auto* rank = sterna::runtime::find_current_rank(); rank != nullptr) {
     return use(rank->runtime->settings());
   }
-  sterna::Settings settings{sterna::runtime::all_tunables()};
-  if (!settings.load(environ)) {
-    return STERNA_SYSTEM;
-  }
-  return use(settings);
+  return capi::guarded([&] {
+    sterna::Settings settings{sterna::runtime::all_tunables()};
+    if (!settings.load(environ)) {
+      return STERNA_SYSTEM;
+    }
+    return use(settings);
+  });
 }
 
 }  // namespace
@@ -58,10 +60,12 @@ sterna_status sterna_setting_set(const char* name, const char* value) noexcept {
   if (!sterna::parse_tunable(*tunable, value)) {
     return STERNA_INVALID_ARGUMENT;
   }
-  std::string variable = "STERNA_";
-  std::ranges::transform(tunable->name, std::back_inserter(variable),
-                         [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
-  return ::setenv(variable.c_str(), value, 1) == 0 ? STERNA_SUCCESS : STERNA_OUT_OF_MEMORY;
+  return capi::guarded([&] {
+    std::string variable = "STERNA_";
+    std::ranges::transform(tunable->name, std::back_inserter(variable),
+                           [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
+    return ::setenv(variable.c_str(), value, 1) == 0 ? STERNA_SUCCESS : STERNA_OUT_OF_MEMORY;
+  });
 }
 
 sterna_status sterna_setting_get(const char* name, char* buffer, size_t bytes) noexcept {

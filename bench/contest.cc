@@ -24,6 +24,7 @@ Runner prepare(const Contest& contest, const Candidate& candidate, Bench& bench)
   runner.command = launch_command(bench, candidate, contest.rank_count, executable.value(),
                                   contest.arguments);
   runner.command.seconds_max = contest.seconds_max;
+  runner.command.is_preferred = contest.is_preferred;
   return runner;
 }
 

@@ -26,7 +26,8 @@ struct Contest {
   std::vector<std::string> arguments = {};  // Of the program.
   int rank_count = 2;
   int rounds = 5;
-  double seconds_max = 60;  // For one run.
+  double seconds_max = 60;    // For one run.
+  bool is_preferred = false;  // See Command.
   std::vector<Candidate> candidates = {};
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "bench/preferred.h"
 #include "launch/spawn.h"
 
 namespace sterna::bench {
@@ -106,12 +108,17 @@ Result<Readings> run_command(const Command& command, const std::string& work_fol
   const FileDescriptor errors = create_file(error_path);
   const std::vector<std::string> environment = environment_with(command.environment);
   const std::uint64_t begin = now_ns();
+  std::optional<Preferred> preferred;
+  if (command.is_preferred) {
+    preferred.emplace();
+  }
   Result<pid_t> pid = launch::spawn({.arguments = &command.words,
                                      .environment = &environment,
                                      .directory = work_folder,
                                      .output_fd = output.get(),
                                      .error_fd = errors.get(),
                                      .inherited_fds = {}});
+  preferred.reset();
   if (!pid) {
     return pid.error();
   }

@@ -15,7 +15,8 @@ namespace sterna::bench {
 struct Command {
   std::vector<std::string> words = {};        // The program first.
   std::vector<std::string> environment = {};  // NAME=value, added to ours.
-  double seconds_max = 60;               // After that it is killed, with all it has started.
+  bool is_preferred = false;  // With real-time priority, if allowed: never if ranks spin together.
+  double seconds_max = 60;    // After that it is killed, with all it has started.
 };
 
 /// What a program printed as lines "name number", and "wall": seconds from start to end.

@@ -10,9 +10,10 @@ void run_balance(const Row& row, Bench& bench) {
   const Contest contest{
       .program = "heat",
       .arguments = quick ? std::vector<std::string>{"64", "5"}
-                         : std::vector<std::string>{"480", "400"},
+                         : std::vector<std::string>{"320", "400"},
       .rank_count = 16,
       .rounds = bench.rounds(3),
+      .is_preferred = true,
       .candidates = {{"balanced", Maker::sterna, {"--nodes", "2", "--balance", "refine"}, {}},
                      {"not balanced", Maker::sterna, {"--nodes", "2"}, {}}}};
   bench.add(compare(row, hold(contest, bench),

@@ -45,6 +45,7 @@ class Mover {
 
 void run_migrate(const Row& row, Bench& bench) {
   static constexpr int kMebibytes[] = {1, 4, 16, 64};
+  const std::string moves = bench.options().quick ? "2" : "14";
   Result<std::string> executable = build_program(bench, Maker::sterna, "migrate");
   const Candidate ours{"two nodes", Maker::sterna, {"--nodes", "2"}, {}};
   for (const int size : std::span{kMebibytes}.first(bench.options().quick ? 1 : 4)) {
@@ -59,7 +60,7 @@ void run_migrate(const Row& row, Bench& bench) {
       continue;
     }
     Command command = launch_command(bench, ours, 2, executable.value(),
-                                     {std::to_string(size << 20), bench.options().quick ? "2" : "14"});
+                                     {std::to_string(size << 20), moves});
     command.seconds_max = 30;
     Result<Readings> readings = run_command(command, bench.work_folder(), Mover{bench});
     if (readings && readings.value().contains("move") && readings.value().contains("send")) {

@@ -1,10 +1,9 @@
 // thread.yield and thread.create: one worker, in this process.
-#include <sched.h>
-
 #include <pthread.h>
 
 #include "base/clock.h"
 #include "bench/bench.h"
+#include "bench/preferred.h"
 #include "bench/rows/foreign_switch.h"
 #include "bench/statistics.h"
 #include "memory/iso_space.h"
@@ -14,23 +13,6 @@
 
 namespace sterna::bench {
 namespace {
-
-/// Real-time priority, if allowed, for a measurement of less than a second. Threads that are
-/// created meanwhile inherit it.
-class Preferred {
- public:
-  Preferred() noexcept { set(SCHED_FIFO, 1); }
-  ~Preferred() { set(SCHED_OTHER, 0); }
-  Preferred(const Preferred&) = delete;
-  Preferred& operator=(const Preferred&) = delete;
-
- private:
-  static void set(int policy, int priority) noexcept {
-    sched_param parameters{};
-    parameters.sched_priority = priority;
-    static_cast<void>(::sched_setscheduler(0, policy, &parameters));
-  }
-};
 
 /// Runs `body(argument)` as a user thread of a team with one worker. False: says why on the row.
 bool run_on_team(const Row& row, Bench& bench, void (*body)(void*), void* argument) {

@@ -40,6 +40,8 @@ bool settle(Schedule& schedule) noexcept {
     const net::Fault fault = flight.is_send ? flight.send.fault : flight.receive.fault;
     if (fault != net::Fault::none) {
       set_error(schedule, class_of_fault(fault));
+    } else if (!flight.is_send && flight.receive.envelope.bytes < flight.receive.data.bytes) {
+      set_error(schedule, MPI_ERR_OTHER);  // Its sender had nothing right to send: see below.
     }
     ++schedule.flight_ended;
   }
@@ -54,8 +56,11 @@ void start_message(RankState& state, Schedule& schedule, const Step& step) noexc
   runtime::RankContext& context = *state.context;
   if (flight.is_send) {
     flight.send.done.reset();
+    // After an error (a peer is lost) what we would send is wrong. The others wait for a message, so
+    // an empty one goes: who needs more ends with an error as well, instead of a wrong result.
+    const std::uint64_t bytes = schedule.error == MPI_SUCCESS ? step.bytes : 0;
     context.transport->send(*context.endpoint, flight.send, {step.peer, step.context, schedule.tag},
-                            net::Buffer::of(step.from, step.bytes));
+                            net::Buffer::of(step.from, bytes));
   } else {
     flight.receive.done.reset();
     context.transport->receive(*context.endpoint, flight.receive,

@@ -66,7 +66,7 @@ struct Schedule {
   Schedule* next = nullptr;  // Free list, or the active ones.
   Comm* comm = nullptr;      // One reference.
   int tag = 0;
-  int error = MPI_SUCCESS;  // Of the first step that failed; the rest still runs.
+  int error = MPI_SUCCESS;  // Of the first step that failed; the rest still runs, sending nothing.
   Step* steps = nullptr;
   std::uint32_t step_count = 0;
   std::uint32_t step_capacity = 0;

@@ -24,7 +24,7 @@ constinit Program* the_program = nullptr;
 // above.
 constinit bool has_begun = false;
 
-sterna_status fail(const Error& error) noexcept {
+sterna_status fail(const Error& error) {
   const std::string line = fmt::format("sterna_start: {}\n", error.text);
   [[maybe_unused]] const ssize_t written = ::write(2, line.data(), line.size());
   return to_status(error.code);

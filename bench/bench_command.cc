@@ -105,8 +105,7 @@ int bench_command(std::span<char* const> arguments) {
     fmt::print("{}", app.help());
     return 0;
   } catch (const CLI::ParseError& error) {
-    launch::print_error("sterna bench",
-                        fmt::format("{}; see sterna bench --help", error.what()));
+    launch::print_error("sterna bench", fmt::format("{}; see sterna bench --help", error.what()));
     return launch::kUsageExitCode;
   }
   if (is_list) {

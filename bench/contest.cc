@@ -21,8 +21,8 @@ Runner prepare(const Contest& contest, const Candidate& candidate, Bench& bench)
     runner.trouble = executable.error().text;
     return runner;
   }
-  runner.command = launch_command(bench, candidate, contest.rank_count, executable.value(),
-                                  contest.arguments);
+  runner.command =
+      launch_command(bench, candidate, contest.rank_count, executable.value(), contest.arguments);
   runner.command.seconds_max = contest.seconds_max;
   runner.command.is_preferred = contest.is_preferred;
   return runner;
@@ -80,7 +80,7 @@ Figure compare(const Row& row, const std::vector<Standing>& standings, const Jud
   if (own != ours.medians.end()) {
     figure.value = own->second * judged.scale;
   } else {
-    figure.note = "ours: " + ours.trouble;
+    figure.note = "ours: " + (ours.trouble.empty() ? "printed no figure" : ours.trouble);
   }
   for (std::size_t i = 1; i < standings.size(); ++i) {
     const auto reading = standings[i].medians.find(judged.reading);

@@ -22,7 +22,7 @@ struct Candidate {
 
 /// The first candidate is ours.
 struct Contest {
-  std::string program;                 // Of bench/programs, without ".c".
+  std::string program;                      // Of bench/programs, without ".c".
   std::vector<std::string> arguments = {};  // Of the program.
   int rank_count = 2;
   int rounds = 5;
@@ -63,8 +63,8 @@ struct Judged {
                                                 const std::string& program);
 
 /// The words that start `rank_count` ranks of `executable`.
-[[nodiscard]] Command launch_command(const Bench& bench, const Candidate& candidate,
-                                     int rank_count, const std::string& executable,
+[[nodiscard]] Command launch_command(const Bench& bench, const Candidate& candidate, int rank_count,
+                                     const std::string& executable,
                                      const std::vector<std::string>& arguments);
 
 }  // namespace sterna::bench

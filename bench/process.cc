@@ -2,6 +2,7 @@
 #include "bench/process.h"
 
 #include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <fstream>
 #include <optional>
@@ -34,15 +35,19 @@ FileDescriptor create_file(const std::string& path) {
   return FileDescriptor{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
 }
 
+/// A word that is a number belongs to the word before it.
 Readings parse(const std::string& output) {
   Readings readings;
-  std::istringstream lines{output};
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words{line};
-    std::string name;
+  std::istringstream words{output};
+  std::string name;
+  for (std::string word; words >> word;) {
     double value = 0;
-    if (words >> name >> value) {
+    const char* const end = word.data() + word.size();
+    if (std::from_chars(word.data(), end, value).ptr == end && !name.empty()) {
       readings[name] = value;
+      name.clear();
+    } else {
+      name = word;
     }
   }
   return readings;
@@ -129,9 +134,8 @@ Result<Readings> run_command(const Command& command, const std::string& work_fol
   static_cast<void>(system_call([&] { return ::waitpid(pid.value(), &status, 0); }));
   const std::string text = read_file(output_path);
   if (!in_time) {
-    return Error{Errc::timed_out,
-                 fmt::format("{} did not end within {} s", command.words.front(),
-                             command.seconds_max)};
+    return Error{Errc::timed_out, fmt::format("{} did not end within {} s", command.words.front(),
+                                              command.seconds_max)};
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     return Error{Errc::system, fmt::format("{} failed: {}", command.words.front(),

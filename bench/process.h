@@ -19,7 +19,7 @@ struct Command {
   double seconds_max = 60;    // After that it is killed, with all it has started.
 };
 
-/// What a program printed as lines "name number", and "wall": seconds from start to end.
+/// What a program printed as "name number", and "wall": seconds from start to end.
 using Readings = std::map<std::string, double>;
 
 /// Called while the command runs, every 2 ms, with its id and what it has printed so far.

@@ -9,8 +9,8 @@ void run_balance(const Row& row, Bench& bench) {
   const bool quick = bench.options().quick;
   const Contest contest{
       .program = "heat",
-      .arguments = quick ? std::vector<std::string>{"64", "5"}
-                         : std::vector<std::string>{"320", "400"},
+      .arguments =
+          quick ? std::vector<std::string>{"64", "5"} : std::vector<std::string>{"320", "300"},
       .rank_count = 16,
       .rounds = bench.rounds(3),
       .is_preferred = true,

@@ -3,6 +3,8 @@
 
 namespace sterna::bench {
 
-double foreign_switch_ns(std::span<std::byte> /*stack*/, int /*count*/) { return 0; }
+double foreign_switch_ns(std::span<std::byte> /*stack*/, int /*count*/) {
+  return 0;
+}
 
 }  // namespace sterna::bench

@@ -14,8 +14,7 @@ constexpr std::uint64_t kBetweenMovesNs = 40'000'000;
 /// Asks for a move of rank 0 from time to time: to node 1, back, and so on.
 class Mover {
  public:
-  explicit Mover(const Bench& bench)
-      : bench_{&bench}, folder_{bench.work_folder() + "/mover"} {
+  explicit Mover(const Bench& bench) : bench_{&bench}, folder_{bench.work_folder() + "/mover"} {
     std::error_code ignored;
     std::filesystem::create_directory(folder_, ignored);
   }
@@ -24,10 +23,10 @@ class Mover {
     if (output.find("ready ") == std::string::npos || now_ns() < next_ns_) {
       return;
     }
-    Result<Readings> asked = run_command(
-        {.words = {bench_->bin_folder() + "/sterna", "move", std::to_string(job), "0",
-                   std::to_string(1 - node_)}},
-        folder_);
+    Result<Readings> asked =
+        run_command({.words = {bench_->bin_folder() + "/sterna", "move", std::to_string(job), "0",
+                               std::to_string(1 - node_)}},
+                    folder_);
     if (asked) {
       node_ = 1 - node_;
     }
@@ -59,8 +58,8 @@ void run_migrate(const Row& row, Bench& bench) {
       bench.add(figure);
       continue;
     }
-    Command command = launch_command(bench, ours, 2, executable.value(),
-                                     {std::to_string(size << 20), moves});
+    Command command =
+        launch_command(bench, ours, 2, executable.value(), {std::to_string(size << 20), moves});
     command.seconds_max = 30;
     Result<Readings> readings = run_command(command, bench.work_folder(), Mover{bench});
     if (readings && readings.value().contains("move") && readings.value().contains("send")) {

@@ -68,8 +68,10 @@ void run_oversubscribed(const Row& row, Bench& bench) {
     bench.add(compare(
         row, standings,
         {.reading = operation,
-         .params = fmt::format("{}{} ranks", operation == std::string_view{"barrier"} ?
-                                                 "barrier, " : "allreduce 8 B, ", rank_count),
+         .params =
+             fmt::format("{}{} ranks",
+                         operation == std::string_view{"barrier"} ? "barrier, " : "allreduce 8 B, ",
+                         rank_count),
          .unit = "us"}));
   }
   standings.front() = processes;
@@ -92,10 +94,8 @@ void run_start(const Row& row, Bench& bench) {
   std::vector<Standing> standings = hold(contest, bench);
   const Standing processes = standings.back();
   standings.pop_back();
-  const Judged judged{.reading = "wall",
-                      .params = fmt::format("{} ranks", rank_count),
-                      .unit = "ms",
-                      .scale = 1e3};
+  const Judged judged{
+      .reading = "wall", .params = fmt::format("{} ranks", rank_count), .unit = "ms", .scale = 1e3};
   bench.add(compare(row, standings, judged));
   standings.front() = processes;
   Judged information = judged;

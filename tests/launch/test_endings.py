@@ -116,7 +116,7 @@ class Endings(LaunchTest):
             with open(f"/proc/{pid}/environ", "rb") as file:
                 names = {v.split(b"=")[0] for v in file.read().split(b"\0")} - {b""}
             added = {n.decode() for n in names if n.decode() not in self.environment}
-            self.assertLessEqual(added, {"STERNA_CONTROL_FD"})
+            self.assertLessEqual(added, {"STERNA_CONTROL_FD", "LD_LIBRARY_PATH"})
         job.send_signal(signal.SIGINT)
         job.communicate(timeout=10)
 

@@ -62,5 +62,5 @@ sterna_context_entry:
         .cfi_endproc
         .size   sterna_context_entry, . - sterna_context_entry
 
-        .section .note.GNU-stack, "", %progbits
 #endif
+        .section .note.GNU-stack, "", %progbits

@@ -1,6 +1,7 @@
 /* A rank with much memory, sent as a message and moved: rank 0 sends BYTES to rank 1 on the other
  * node, several times; then it waits to be moved from outside, MOVES times, and measures how long it
- * was away. Prints "send MICROSECONDS" and "move MICROSECONDS", medians.
+ * was away, and then how long it takes to look at each page. Prints "send MICROSECONDS", "move
+ * MICROSECONDS" and "touch MICROSECONDS" (move and look), medians.
  *
  * usage: migrate BYTES MOVES
  */
@@ -33,10 +34,18 @@ static void answer(char* memory, int bytes) {
   }
 }
 
+static long look_at(const volatile char* memory, int bytes) {
+  long sum = 0;
+  for (int i = 0; i < bytes; i += 4096) sum += memory[i];
+  return sum;
+}
+
 /* A move shows as a call that comes back in another process. */
-static double move_time(int moves) {
+static void measure_moves(int moves, const char* memory, int bytes) {
   double* times = malloc(sizeof(double) * moves);
-  if (times == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  double* touched = malloc(sizeof(double) * moves);
+  if (times == NULL || touched == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  const long expected = look_at(memory, bytes);
   const pid_t start = getpid();
   printf("ready %d\n", (int)start);
   fflush(stdout);
@@ -49,12 +58,15 @@ static double move_time(int moves) {
     const pid_t now = getpid();
     if (now != here) {
       here = now;
+      if (look_at(memory, bytes) != expected) MPI_Abort(MPI_COMM_WORLD, 1);
+      touched[count] = (MPI_Wtime() - begin) * 1e6;
       times[count++] = (end - begin) * 1e6;
     }
   }
-  const double result = median(times, moves);
+  printf("move %.2f\n", median(times, moves));
+  printf("touch %.2f\n", median(touched, moves));
+  free(touched);
   free(times);
-  return result;
 }
 
 int main(int argc, char** argv) {
@@ -72,7 +84,7 @@ int main(int argc, char** argv) {
   prefer_this_thread(); /* The worker of either node, and both nodes are where the moves go. */
   if (rank == 0) {
     printf("send %.2f\n", send_time(memory, bytes));
-    printf("move %.2f\n", move_time(moves));
+    measure_moves(moves, memory, bytes);
     for (int i = 0; i < bytes; ++i) {
       if (memory[i] != (char)(i * 31 + i / 4096)) {
         fprintf(stderr, "migrate: byte %d is wrong after the moves\n", i);

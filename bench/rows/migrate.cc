@@ -69,6 +69,12 @@ void run_migrate(const Row& row, Bench& bench) {
       figure.note = readings ? "no move was seen" : readings.error().text;
     }
     bench.add(figure);
+    if (figure.value && readings.value().contains("touch")) {
+      figure.params += ", all pages read";
+      figure.value = readings.value()["touch"];
+      figure.target.reset();
+      bench.add(figure);
+    }
   }
 }
 

@@ -143,17 +143,25 @@ Result<rpc::Bytes> Migrator::on_offer(void* self, const rpc::Request& request) {
     return mapped.error();
   }
   migrator.fault_.reached("destination:mapped");
+  if (arrival->is_memory_shared) {
+    migrator.fault_.reached("destination:received");
+  }
   const Acceptance acceptance{.is_memory_shared = arrival->is_memory_shared,
                               .landing_id = arrival->landing.id};
   {
     const SpinGuard guard{migrator.lock_};
-    arrival->phase = arrival->is_cancelled ? Arrival::Phase::ending : Arrival::Phase::accepted;
-    if (!arrival->is_cancelled) {
+    // Memory that is opened is here with all its bytes: accepting is receiving.
+    const bool is_good = !arrival->is_cancelled &&
+                         (!arrival->is_memory_shared || migrator.is_whole(*arrival));
+    arrival->phase = !is_good                    ? Arrival::Phase::ending
+                     : arrival->is_memory_shared ? Arrival::Phase::received
+                                                 : Arrival::Phase::accepted;
+    if (is_good) {
       return encode(acceptance);
     }
   }
   migrator.give_up(*arrival);
-  return Error{Errc::closed, "the offer was taken back"};
+  return Error{Errc::closed, "the offer was taken back, or its memory was not the rank's"};
 }
 
 bool Migrator::is_whole(const Arrival& arrival) const noexcept {
@@ -178,9 +186,7 @@ Result<rpc::Bytes> Migrator::on_received(void* self, const rpc::Request& request
     arrival = found->second.get();
     arrival->phase = Arrival::Phase::receiving;  // Until we change it, nobody else ends this.
   }
-  if (!arrival->is_memory_shared) {
-    arrival->landing.done.wait(*migrator.options_.progress);
-  }
+  arrival->landing.done.wait(*migrator.options_.progress);
   const bool is_whole = migrator.is_whole(*arrival);
   migrator.fault_.reached("destination:received");
   {

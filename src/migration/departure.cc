@@ -173,7 +173,6 @@ Offer Migrator::make_offer(memory::RankSlot& slot, std::uint32_t to_node) {
 }
 
 Result<> Migrator::hand_over(Departure& departure) {
-  const std::uint32_t rank = departure.slot->rank;
   Offer offer = make_offer(*departure.slot, departure.to_node);
   Result<rpc::Bytes> accepted =
       options_.rpc->call(departure.to_node, kOfferService, encode(offer), now_ns() + kAnswerNs);
@@ -191,20 +190,31 @@ Result<> Migrator::hand_over(Departure& departure) {
   }
   const Acceptance how = Result<Acceptance>{acceptance}.value();
   if (how.is_memory_shared) {
+    // Accepted is received: there is nothing to send.
     shared_.fetch_add(bytes, std::memory_order_relaxed);
+    fault_.reached("source:sent");
+  } else if (Result<> sent = send_bytes(departure, offer, how.landing_id); !sent) {
+    return sent;
   } else {
-    net::BulkSend bulk;
-    std::vector<net::RemotePiece> remote;
-    for (const net::Extent& extent : offer.extents) {
-      remote.push_back({reinterpret_cast<std::uint64_t>(extent.address), extent.bytes});
-    }
-    options_.transport->bulk_send(departure.to_node, how.landing_id, offer.extents, remote, bulk);
-    bulk.done.wait(*options_.progress);
-    if (bulk.fault != net::Fault::none) {
-      return Error{Errc::closed, fmt::format("sending rank {} to node {}: {}", rank,
-                                             departure.to_node, net::to_string(bulk.fault))};
-    }
     copied_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  fault_.reached("source:received");
+  return commit(departure);
+}
+
+Result<> Migrator::send_bytes(Departure& departure, const Offer& offer,
+                              std::uint64_t landing_id) {
+  const std::uint32_t rank = departure.slot->rank;
+  net::BulkSend bulk;
+  std::vector<net::RemotePiece> remote;
+  for (const net::Extent& extent : offer.extents) {
+    remote.push_back({reinterpret_cast<std::uint64_t>(extent.address), extent.bytes});
+  }
+  options_.transport->bulk_send(departure.to_node, landing_id, offer.extents, remote, bulk);
+  bulk.done.wait(*options_.progress);
+  if (bulk.fault != net::Fault::none) {
+    return Error{Errc::closed, fmt::format("sending rank {} to node {}: {}", rank,
+                                           departure.to_node, net::to_string(bulk.fault))};
   }
   fault_.reached("source:sent");
   Result<rpc::Bytes> received = options_.rpc->call(departure.to_node, kReceivedService,
@@ -212,8 +222,7 @@ Result<> Migrator::hand_over(Departure& departure) {
   if (!received) {
     return received.error();
   }
-  fault_.reached("source:received");
-  return commit(departure);
+  return Done{};
 }
 
 void Migrator::stay(memory::RankSlot& slot, std::uint32_t to_node, Refusal refusal,

@@ -5,7 +5,7 @@
 //   OFFER shape, live extents  ---------> maps the slot, expects the rank's messages
 //                              <--------- ACCEPT (how the bytes come) or REFUSE
 //   bytes                      ---------> (same host: the memory itself is opened; else a bulk copy)
-//   RECEIVED?                  ---------> all bytes here
+//   RECEIVED? (after a copy)   ---------> all bytes here
 //                              <--------- yes
 //   COMMIT                     ---------> installs the rank and lets it run
 //   forgets the rank
@@ -89,6 +89,8 @@ class Migrator {
   static void run_departure(void* departure);
   void depart(Departure& departure);
   [[nodiscard]] Result<> hand_over(Departure& departure);
+  [[nodiscard]] Result<> send_bytes(Departure& departure, const Offer& offer,
+                                    std::uint64_t landing_id);
   [[nodiscard]] Result<> commit(Departure& departure);
   void forget_departing(std::uint32_t rank);
   void stay(memory::RankSlot& slot, std::uint32_t to_node, Refusal refusal,

@@ -111,6 +111,9 @@ bool Job::take_rank_event(FrameHeader header, std::span<const std::byte> body) {
       if (!end || !is_rank(end.value().rank)) {
         return false;
       }
+      if (in_nodes() && end.value().exit_code != 0) {
+        loop_.reap();  // As with an abort.
+      }
       judge_rank_end(end.value().rank, end.value().exit_code);
       return true;
     }
@@ -161,12 +164,15 @@ bool Job::take_rank_event(FrameHeader header, std::span<const std::byte> body) {
 void Job::take_move(const runtime::RankMove& move) {
   RankRecord& record = ranks_[move.rank];
   // Different nodes' news of one rank come in any order.
-  if (move.move <= record.moves || record.is_ended) {
+  if (move.move <= record.moves) {
     return;
   }
   record.moves = static_cast<std::uint32_t>(move.move);
   nodes_[record.node].left_at_ns = now_ns();
   record.node = move.node;
+  if (record.is_ended) {
+    return;  // Its end came from there before the news of its last move: for the report.
+  }
   if (tell_places_at_ns_ == 0) {
     tell_places_at_ns_ = now_ns() + kTellPlacesNs;
   }

@@ -32,16 +32,20 @@ std::string state_of(const RankRecord& rank, const NodeRecord& node) {
   return node.state == NodeRecord::State::waiting ? "waiting" : "starting";
 }
 
+/// The newest; the node that said it may have given the rank away since.
 const runtime::RankStatus* status_of(const Job& job, std::uint32_t rank) {
-  const NodeRecord& node = job.nodes()[job.ranks()[rank].node];
-  if (node.status) {
+  const runtime::RankStatus* newest = nullptr;
+  for (const NodeRecord& node : job.nodes()) {
+    if (!node.status) {
+      continue;
+    }
     for (const runtime::RankStatus& status : node.status->ranks) {
-      if (status.rank == rank) {
-        return &status;
+      if (status.rank == rank && (newest == nullptr || status.moves >= newest->moves)) {
+        newest = &status;
       }
     }
   }
-  return nullptr;
+  return newest;
 }
 
 json describe_rank(const Job& job, std::uint32_t rank) {

@@ -66,7 +66,7 @@ Result<rpc::Bytes> Actor::on_report(void* self, const rpc::Request&) {
         .rank = slot.rank,
         .node = 0,
         .cpu_ns = static_cast<std::uint64_t>(used_ns),
-        .messages = slot.messages.exchange(0, std::memory_order_relaxed),
+        .messages = slot.messages.load(std::memory_order_relaxed),
         .bytes = slot.system_heap->mapped_bytes() + slot.user_heap->mapped_bytes(),
         .movable = !migration::is_held(slot),
     });

@@ -2,6 +2,7 @@
 #include "balance/decider.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "balance/report.h"
 #include "balance/services.h"
@@ -102,6 +103,9 @@ void Actor::smooth(Measures& measures) {
       average->second = kNewest * newest + (1.0 - kNewest) * average->second;
     }
     rank.cpu_ns = static_cast<std::uint64_t>(average->second);
+    // The rank counts for ever, also for ps and the report.
+    const std::uint64_t total = rank.messages;
+    rank.messages = total - std::exchange(decider_->messages[rank.rank], total);
   }
 }
 

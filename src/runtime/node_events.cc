@@ -9,6 +9,13 @@
 #include "threads/this_thread.h"
 
 namespace sterna::runtime {
+namespace {
+
+// Refusals are counted by their whole text, which names files and ranks; of more different texts
+// than this, by their kind.
+constexpr std::size_t kRefusalTextsMax = 16;
+
+}  // namespace
 
 void Node::run() noexcept {
   team_->run();
@@ -24,6 +31,7 @@ void Node::end_rank(memory::RankSlot& slot, int exit_code) noexcept {
     status.state = "ended";
     status.cpu_ns = threads::processor_ns(*slot.thread);
     status.moves = static_cast<std::uint32_t>(slot.moves.load(std::memory_order_relaxed));
+    status.messages = slot.messages.load(std::memory_order_relaxed);
     const SpinGuard guard{report_lock_};
     ended_.push_back(std::move(status));
   }
@@ -159,7 +167,8 @@ void Node::handing_over(std::uint32_t rank, std::uint32_t node, std::uint64_t mo
 
 void Node::stayed(std::uint32_t rank, std::uint32_t, const std::string& reason) noexcept {
   const SpinGuard guard{report_lock_};
-  ++refusals_[reason];
+  const bool is_told_apart = refusals_.size() < kRefusalTextsMax || refusals_.contains(reason);
+  ++refusals_[is_told_apart ? reason : reason.substr(0, reason.find(": "))];
   last_refusal_[rank] = reason;
 }
 

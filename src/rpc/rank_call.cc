@@ -53,8 +53,8 @@ bool read(wire::Reader& reader, Note& note) noexcept {
 
 }  // namespace
 
-/// In the rank's slot. Guard: the notes' handler runs while the rank cannot move, and the rank reads
-/// only what `done` released.
+/// In the rank's slot. Guard: Rpc::notes_lock_, until `done` or the withdrawal; the lock is not in
+/// here because a late note would take it in a frame that is not there any more.
 struct Rpc::RankCall {
   std::uint64_t cookie = 0;
   progress::Completion done;
@@ -65,7 +65,7 @@ struct Rpc::RankCall {
   memory::Heap* heap = nullptr;
 };
 
-void Rpc::on_rank_note(void*, std::uint32_t rank, std::uint32_t,
+void Rpc::on_rank_note(void* self, std::uint32_t rank, std::uint32_t,
                        std::span<const std::byte> bytes) noexcept {
   wire::Reader reader{bytes};
   Note note;
@@ -74,6 +74,7 @@ void Rpc::on_rank_note(void*, std::uint32_t rank, std::uint32_t,
       !slot->stack.contains(note.address)) {
     return;
   }
+  const SpinGuard guard{static_cast<Rpc*>(self)->notes_lock_};
   auto* call = reinterpret_cast<RankCall*>(note.address);
   if (call->cookie != note.cookie || call->done.done()) {
     return;
@@ -162,7 +163,10 @@ Result<Bytes> Rpc::call_from_rank(std::uint32_t node, std::string_view name,
       break;
     }
   }
-  call.cookie = 0;  // Notes that come later find nothing.
+  {
+    const SpinGuard guard{notes_lock_};
+    call.cookie = 0;  // Notes that come later find nothing.
+  }
   call.heap->deallocate(call.reply);
   return result;
 }

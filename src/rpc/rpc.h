@@ -123,6 +123,8 @@ class Rpc {
   std::unordered_map<std::uint64_t, PendingCall*> pending_ STERNA_GUARDED_BY(lock_);
   std::uint64_t next_id_ STERNA_GUARDED_BY(lock_) = 1;
   std::vector<bool> lost_ STERNA_GUARDED_BY(lock_);  // By node.
+  // While a note is stored in a call on a rank's stack, and while a rank withdraws its call.
+  SpinLock notes_lock_;
 };
 
 }  // namespace sterna::rpc

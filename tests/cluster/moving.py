@@ -25,10 +25,10 @@ class MoveTest(LaunchTest):
 
     def words(self, *options, program):
         program = [str(word) for word in program]
-        return [STERNA, "run", "--timeout", "40s", "--json", str(self.report_file),
+        return [STERNA, "run", "--timeout", "90s", "--json", str(self.report_file),
                 *[str(option) for option in options], *program]
 
-    def run_moving(self, *options, program, seconds=60):
+    def run_moving(self, *options, program, seconds=120):
         """The finished job and its report."""
         done = self.run_job(*self.words(*options, program=program), seconds=seconds)
         return done, self.report()
@@ -44,10 +44,10 @@ class MoveTest(LaunchTest):
 
     def order(self, process, rank, node):
         return subprocess.run([STERNA, "move", str(process.pid), str(rank), str(node)], text=True,
-                              capture_output=True, timeout=10, env=self.environment)
+                              capture_output=True, timeout=60, env=self.environment)
 
     def ranks(self, process):
-        listed = subprocess.run([STERNA, "ps", "--json"], text=True, capture_output=True, timeout=10,
+        listed = subprocess.run([STERNA, "ps", "--json"], text=True, capture_output=True, timeout=60,
                                 env=self.environment)
         for job in json.loads(listed.stdout or "[]"):
             if job["job"] == process.pid:
@@ -60,7 +60,7 @@ class MoveTest(LaunchTest):
         return [rank["node"] for rank in ranks] if ranks else None
 
     def node_pid(self, process, node):
-        listed = subprocess.run([STERNA, "ps", "--json"], text=True, capture_output=True, timeout=10,
+        listed = subprocess.run([STERNA, "ps", "--json"], text=True, capture_output=True, timeout=60,
                                 env=self.environment)
         for job in json.loads(listed.stdout or "[]"):
             if job["job"] == process.pid:

@@ -1,6 +1,7 @@
-// Everything a C++ program keeps, across many moves: globals, static objects, thread_local, heap, stack,
-// output that is not flushed, exceptions; and what MPI keeps for it: receives that wait, messages that
-// nobody has asked for yet, communicators, attributes, datatypes, persistent requests, time.
+// Everything a C++ program keeps, across many moves: globals, static objects, thread_local, heap,
+// stack, output that is not flushed, exceptions; and what MPI keeps for it: receives that wait,
+// messages that nobody has asked for yet, communicators, attributes, datatypes, persistent
+// requests, time.
 #include <map>
 #include <memory>
 #include <numeric>
@@ -26,7 +27,9 @@ int* pointer_to_counter = &counter;
 thread_local int thread_counter = 7;
 thread_local std::vector<int> thread_list{1, 2, 3};
 
-int tagged_value(int rank, int round) { return rank * 1000 + round; }
+int tagged_value(int rank, int round) {
+  return rank * 1000 + round;
+}
 
 void throw_from_below(int depth) {
   if (depth == 0) {

@@ -5,7 +5,7 @@
 
 #include "../mpi/check.h"
 
-enum { kEach = 2, kBytesMax = 1 << 20, kRanksMax = 16 };
+enum { kEach = 2, kBytesMax = 1 << 18, kRanksMax = 16 };
 
 static uint64_t seed = 1;
 static unsigned char* outgoing[kRanksMax][kEach];

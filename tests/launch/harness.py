@@ -38,7 +38,7 @@ def processes_with(marker):
     return found
 
 
-def wait_until(condition, seconds=5.0):
+def wait_until(condition, seconds=30.0):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():

@@ -294,11 +294,11 @@ void Job::judge_node_end(std::uint32_t node) {
     fail(exit_code != 0 ? exit_code : 1,
          fmt::format("the process of {} {}; {} {} on it", where(node), how,
                      hosted_count == 1 ? "rank" : "ranks", hosted));
-  } else if (exit_code != 0 && record.left_at_ns != 0 &&
-             now_ns() < record.left_at_ns + kSettleNs) {
-    fail(exit_code, fmt::format("the process of {} {}; a rank had just left it, and messages on their "
-                                "way to that rank are lost",
-                                where(node), how));
+  } else if (exit_code != 0 && record.left_at_ns != 0 && now_ns() < record.left_at_ns + kSettleNs) {
+    fail(exit_code,
+         fmt::format("the process of {} {}; a rank had just left it, and messages on their "
+                     "way to that rank are lost",
+                     where(node), how));
   } else if (exit_code != 0 && !is_ending_) {
     warn(fmt::format("the process of {} {}; no rank was on it, the job goes on", where(node), how));
   }

@@ -115,9 +115,9 @@ class Job final : public CrewEvents, public SignalHandler {
   std::size_t blobs_ = 0;    // Of the exchange under way.
   std::uint64_t start_ns_ = 0;
   std::uint64_t tell_places_at_ns_ = 0;  // Ranks have moved; 0: all nodes know their places.
-  bool is_ending_ = false;   // Everything is being ended.
-  bool has_failed_ = false;  // fail() was called.
-  int exit_code_ = 0;        // Of the first failure.
+  bool is_ending_ = false;               // Everything is being ended.
+  bool has_failed_ = false;              // fail() was called.
+  int exit_code_ = 0;                    // Of the first failure.
   std::uint64_t ending_since_ns_ = 0;
   bool is_killed_ = false;     // SIGKILL was sent.
   std::uint32_t signals_ = 0;  // Ctrl-C and the like, so far.

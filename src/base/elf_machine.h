@@ -2,10 +2,10 @@
 // and thread-local blocks look like.
 #pragma once
 
-#include <elf.h>
-
 #include <cstddef>
 #include <cstdint>
+
+#include <elf.h>
 
 namespace sterna::elf_machine {
 

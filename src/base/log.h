@@ -2,13 +2,13 @@
 // A Log belongs to a node; each layer keeps a Logger, which names its subsystem.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/result.h"
 
@@ -22,7 +22,7 @@ enum class LogLevel : std::uint8_t {
 };
 
 struct LogOptions {
-  std::string prefix = {};      // Who speaks, for example "node 2". Empty: nobody.
+  std::string prefix = {};  // Who speaks, for example "node 2". Empty: nobody.
   LogLevel level = LogLevel::warn;
   std::vector<std::pair<std::string, LogLevel>> subsystems = {};  // They override `level`.
   int fd = 2;

@@ -14,15 +14,15 @@ namespace sterna {
 
 /// Why an operation failed. These are for the operator; broken rules are for check().
 enum class Errc : std::uint8_t {
-  invalid_argument,   // What the user wrote cannot be meant.
+  invalid_argument,  // What the user wrote cannot be meant.
   out_of_memory,
-  unreachable,        // No such peer, or no way to it.
-  unsupported,        // This system or build cannot do it.
-  refused,            // The other side said no, and why.
-  closed,             // The peer, the link or the job is gone.
+  unreachable,  // No such peer, or no way to it.
+  unsupported,  // This system or build cannot do it.
+  refused,      // The other side said no, and why.
+  closed,       // The peer, the link or the job is gone.
   timed_out,
-  malformed,          // Bytes from outside that break their format.
-  system,             // The operating system said no; the text has its words.
+  malformed,  // Bytes from outside that break their format.
+  system,     // The operating system said no; the text has its words.
 };
 
 /// `text` says who, what, where, and what to do: it is printed as it is.

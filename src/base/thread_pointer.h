@@ -67,7 +67,9 @@ inline constinit signed char thread_pointer_writable = -1;
   return pointer;
 }
 
-[[nodiscard]] inline bool can_write_thread_pointer() noexcept { return true; }
+[[nodiscard]] inline bool can_write_thread_pointer() noexcept {
+  return true;
+}
 
 /// From here on everything thread-local is that of `pointer`.
 [[gnu::always_inline]] inline void set_thread_pointer(std::uintptr_t pointer) noexcept {

@@ -28,8 +28,8 @@ struct Tunable {
   std::string_view name;  // snake_case; STERNA_<NAME> in the environment, --<name> on command lines
   TunableKind kind = TunableKind::integer;
   std::string_view fallback = {};  // The default, written as a user would.
-  std::string_view choices = {};  // For choice: "shm tcp sim".
-  std::int64_t minimum = 0;       // For numbers, in the base unit.
+  std::string_view choices = {};   // For choice: "shm tcp sim".
+  std::int64_t minimum = 0;        // For numbers, in the base unit.
   std::int64_t maximum = std::numeric_limits<std::int64_t>::max();
   std::string_view help = {};
 };

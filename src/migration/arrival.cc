@@ -116,8 +116,8 @@ Result<> Migrator::open_arrival(const Offer& offer, std::uint32_t from_node, Arr
     return Error{Errc::closed, fmt::format("node {} is gone", from_node)};
   }
   if (is_here || arrivals_.contains(rank)) {
-    return Error{Errc::refused, fmt::format("rank {} cannot come to node {}: it is there", rank,
-                                            job.node_index)};
+    return Error{Errc::refused,
+                 fmt::format("rank {} cannot come to node {}: it is there", rank, job.node_index)};
   }
   auto opened = std::make_unique<Arrival>();
   opened->rank = rank;
@@ -151,8 +151,8 @@ Result<rpc::Bytes> Migrator::on_offer(void* self, const rpc::Request& request) {
   {
     const SpinGuard guard{migrator.lock_};
     // Memory that is opened is here with all its bytes: accepting is receiving.
-    const bool is_good = !arrival->is_cancelled &&
-                         (!arrival->is_memory_shared || migrator.is_whole(*arrival));
+    const bool is_good =
+        !arrival->is_cancelled && (!arrival->is_memory_shared || migrator.is_whole(*arrival));
     arrival->phase = !is_good                    ? Arrival::Phase::ending
                      : arrival->is_memory_shared ? Arrival::Phase::received
                                                  : Arrival::Phase::accepted;
@@ -209,9 +209,8 @@ Migrator::Arrival* Migrator::claim(std::uint32_t rank, std::uint32_t from_node, 
     return nullptr;
   }
   Arrival& arrival = *found->second;
-  const bool is_at_rest =
-      arrival.phase == Arrival::Phase::received ||
-      (!is_commit && arrival.phase == Arrival::Phase::accepted);
+  const bool is_at_rest = arrival.phase == Arrival::Phase::received ||
+                          (!is_commit && arrival.phase == Arrival::Phase::accepted);
   if (!is_at_rest) {
     arrival.is_cancelled = true;
     return nullptr;

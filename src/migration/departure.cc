@@ -202,8 +202,7 @@ Result<> Migrator::hand_over(Departure& departure) {
   return commit(departure);
 }
 
-Result<> Migrator::send_bytes(Departure& departure, const Offer& offer,
-                              std::uint64_t landing_id) {
+Result<> Migrator::send_bytes(Departure& departure, const Offer& offer, std::uint64_t landing_id) {
   const std::uint32_t rank = departure.slot->rank;
   net::BulkSend bulk;
   std::vector<net::RemotePiece> remote;

@@ -12,6 +12,8 @@ FaultPoint::FaultPoint(std::string_view setting, std::uint32_t node_index) {
   }
 }
 
-void FaultPoint::die() noexcept { ::raise(SIGKILL); }
+void FaultPoint::die() noexcept {
+  ::raise(SIGKILL);
+}
 
 }  // namespace sterna::migration

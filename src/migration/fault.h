@@ -8,7 +8,8 @@
 namespace sterna::migration {
 
 /// The steps, in order: source: frozen, offered, sent, received, committed; destination: offered,
-/// mapped, received, committed. As a setting: "source:sent", or "destination:mapped@2" for node 2 only.
+/// mapped, received, committed. As a setting: "source:sent", or "destination:mapped@2" for node 2
+/// only.
 class FaultPoint {
  public:
   /// Empty: nothing happens at any step, at the cost of a comparison.

@@ -4,16 +4,16 @@
 //   the rank freezes itself
 //   OFFER shape, live extents  ---------> maps the slot, expects the rank's messages
 //                              <--------- ACCEPT (how the bytes come) or REFUSE
-//   bytes                      ---------> (same host: the memory itself is opened; else a bulk copy)
-//   RECEIVED? (after a copy)   ---------> all bytes here
+//   bytes                      ---------> (same host: the memory itself is opened; else a bulk
+//   copy) RECEIVED? (after a copy)   ---------> all bytes here
 //                              <--------- yes
 //   COMMIT                     ---------> installs the rank and lets it run
 //   forgets the rank
 //
 // Until it sends COMMIT the source owns the rank: whatever fails before (the destination dies,
-// refuses, does not answer) lets the rank go on where it was. After it has said "all bytes here" the
-// destination only installs the rank on COMMIT, or when the source dies, which then cannot run it
-// any more.
+// refuses, does not answer) lets the rank go on where it was. After it has said "all bytes here"
+// the destination only installs the rank on COMMIT, or when the source dies, which then cannot run
+// it any more.
 #pragma once
 
 #include <atomic>
@@ -47,8 +47,8 @@ struct MigratorOptions {
   RankHost* host = nullptr;
   Residents* residents = nullptr;
   const Log* log = nullptr;
-  std::uint64_t fingerprint = 0;      // Ranks move between equal ones only; 0: none from here.
-  std::string fault_step;             // For tests: see fault.h.
+  std::uint64_t fingerprint = 0;  // Ranks move between equal ones only; 0: none from here.
+  std::string fault_step;         // For tests: see fault.h.
 };
 
 struct MigratorStatistics {
@@ -68,8 +68,8 @@ class Migrator {
   Migrator(const Migrator&) = delete;
   Migrator& operator=(const Migrator&) = delete;
 
-  /// Called by a rank for itself, in runtime code, at a safe point. Comes back on `to_node`, or here
-  /// when it cannot move: the reason is told to the RankHost. Switches.
+  /// Called by a rank for itself, in runtime code, at a safe point. Comes back on `to_node`, or
+  /// here when it cannot move: the reason is told to the RankHost. Switches.
   void move_self(memory::RankSlot& slot, std::uint32_t to_node) noexcept;
 
   /// Asks a rank of this node to move at its next safe point. False: it is not here.

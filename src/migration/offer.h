@@ -17,9 +17,10 @@ inline constexpr std::size_t kOfferBytesMax = 64 + 16 * kExtentCountMax;
 struct Offer {
   memory::RankShape shape;
   std::uint64_t fingerprint = 0;  // Of binaries, addresses and layout: must be equal on both sides.
-  std::uint32_t source_pid = 0;   // With memory_fd: where the slot's memory can be opened on this host.
-  std::int32_t memory_fd = -1;    // -1: the bytes must be copied.
-  std::uint64_t memory_inode = 0;  // Of memory_fd: proves that what was opened is that memory.
+  std::uint32_t source_pid =
+      0;  // With memory_fd: where the slot's memory can be opened on this host.
+  std::int32_t memory_fd = -1;       // -1: the bytes must be copied.
+  std::uint64_t memory_inode = 0;    // Of memory_fd: proves that what was opened is that memory.
   std::vector<net::Extent> extents;  // Ascending, without overlap, all inside the rank's slot.
 };
 

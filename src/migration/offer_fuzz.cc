@@ -1,10 +1,9 @@
 // Any bytes: decoding an offer must stay inside them, and accept only extents of one slot.
-#include "migration/offer.h"
-
 #include <algorithm>
 #include <memory>
 
 #include "memory/iso_space.h"
+#include "migration/offer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
   using namespace sterna;
@@ -14,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
   if (offer) {
     for (const net::Extent& extent : offer.value().extents) {
       const memory::RankSlot* slot = memory::rank_slot_of(extent.address);
-      check(slot == memory::rank_slot_address(offer.value().shape.rank), "extents stay in the slot");
+      check(slot == memory::rank_slot_address(offer.value().shape.rank),
+            "extents stay in the slot");
     }
     check(std::ranges::equal(migration::encode(offer.value()), input), "one way to encode");
   }

@@ -70,7 +70,7 @@ TEST(Offer, IsRefusedWhenItsBytesAreNotTheRanks) {
 }
 
 TEST(Extents, AreSortedAndJoined) {
-  std::vector<net::Extent> extents{{at(kRank, 200), 50}, {at(kRank, 0), 100}, {at(kRank, 90), 20},
+  std::vector<net::Extent> extents{{at(kRank, 200), 50}, {at(kRank, 0), 100},  {at(kRank, 90), 20},
                                    {at(kRank, 110), 0},  {at(kRank, 110), 10}, {at(kRank, 220), 5}};
   normalise(extents);
   ASSERT_EQ(extents.size(), 2U);

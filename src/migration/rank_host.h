@@ -27,10 +27,12 @@ class RankHost {
   /// This node gives the rank to `node` with its next word, the COMMIT: `move` counts the moves of
   /// the rank so far, this one included. Called again with this node and a higher count if the
   /// word could not be said and the rank is still here.
-  virtual void handing_over(std::uint32_t rank, std::uint32_t node, std::uint64_t move) noexcept = 0;
+  virtual void handing_over(std::uint32_t rank, std::uint32_t node,
+                            std::uint64_t move) noexcept = 0;
 
   /// A rank that was asked to move did not. For reports.
-  virtual void stayed(std::uint32_t rank, std::uint32_t node, const std::string& reason) noexcept = 0;
+  virtual void stayed(std::uint32_t rank, std::uint32_t node,
+                      const std::string& reason) noexcept = 0;
 
  protected:
   ~RankHost() = default;

@@ -22,7 +22,7 @@ inline constexpr std::size_t kBlockerKindFirst = 16;
 
 enum class Refusal : std::uint8_t {
   none,
-  live_exception,    // It is handling a C++ exception of the runtime's copy of the language library.
+  live_exception,  // It is handling a C++ exception of the runtime's copy of the language library.
   copy_in_progress,  // A matched rendezvous reads or writes its memory at this moment.
   other_layout,      // The destination has other binaries, or the same at other addresses.
   no_memory,         // The destination cannot map the slot.

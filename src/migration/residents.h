@@ -12,7 +12,8 @@
 namespace sterna::migration {
 
 /// One a node. A rank is taken out before its memory can go away, so who looks at a slot inside
-/// for_each or with() looks at mapped memory. Any thread; the callbacks must be short and not switch.
+/// for_each or with() looks at mapped memory. Any thread; the callbacks must be short and not
+/// switch.
 class Residents {
  public:
   void add(memory::RankSlot& slot) {

@@ -1,9 +1,9 @@
 // The messages of the handshake: fixed sizes, little-endian, each starts with its own magic word.
 #include "net/auth.h"
 
-#include <sodium.h>
-
 #include <algorithm>
+
+#include <sodium.h>
 
 #include "base/check.h"
 

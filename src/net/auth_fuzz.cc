@@ -1,9 +1,8 @@
 // Any bytes given to either side of a handshake: it never crashes and never admits a stranger.
-#include "net/auth.h"
-
 #include <cstdlib>
 
 #include "base/check.h"
+#include "net/auth.h"
 
 namespace {
 

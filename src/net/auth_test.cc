@@ -125,7 +125,9 @@ TEST(Auth, NodesOutsideTheJobAreRefused) {
   EXPECT_EQ(pair.responder.take(hello), Handshake::State::refused);
 }
 
-TEST(Auth, NoncesDiffer) { EXPECT_NE(random_nonce(), random_nonce()); }
+TEST(Auth, NoncesDiffer) {
+  EXPECT_NE(random_nonce(), random_nonce());
+}
 
 }  // namespace
 }  // namespace sterna::net

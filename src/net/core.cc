@@ -55,11 +55,11 @@ Result<> TransportCore::open_drivers(const TransportOptions& options) {
   }
   bool reaches_all = false;
   for (const DriverEntry* entry : options.drivers) {
-    Result<std::unique_ptr<Driver>> driver = entry->open(
-        {options.bootstrap, options.clock, options.log, options.settings});
+    Result<std::unique_ptr<Driver>> driver =
+        entry->open({options.bootstrap, options.clock, options.log, options.settings});
     if (!driver) {
-      return Error{driver.error().code, fmt::format("network driver {}: {}", entry->name,
-                                                    driver.error().text)};
+      return Error{driver.error().code,
+                   fmt::format("network driver {}: {}", entry->name, driver.error().text)};
     }
     rails_.push_back(std::make_unique<Rail>(*this, std::move(driver.value())));
     if (rails_.size() == 1) {
@@ -104,7 +104,8 @@ Result<> TransportCore::exchange_addresses(Bootstrap& bootstrap) {
     if (!is_same_count || !reader.finished()) {
       return Error{Errc::malformed,
                    fmt::format("node {} opened other network drivers than node {}: start all with "
-                               "the same --drivers", node, node_)};
+                               "the same --drivers",
+                               node, node_)};
     }
   }
   return Done{};
@@ -134,7 +135,8 @@ Result<> TransportCore::open_gates() {
     if (node != node_ && !gates_[node].is_open()) {
       return Error{Errc::unreachable,
                    fmt::format("no network driver of node {} reaches node {} on {}; add one that "
-                               "does with --drivers", node_, node, job_.host_of_node[node])};
+                               "does with --drivers",
+                               node_, node, job_.host_of_node[node])};
     }
   }
   return Done{};
@@ -146,7 +148,9 @@ std::uint32_t Rail::poll() noexcept {
   return count + core_.poll_inner();
 }
 
-bool Rail::prepare_sleep() noexcept { return driver_->prepare_sleep(); }
+bool Rail::prepare_sleep() noexcept {
+  return driver_->prepare_sleep();
+}
 
 void Rail::on_packet(std::uint32_t from_node, Packet packet) noexcept {
   core_.on_packet(from_node, packet);
@@ -159,7 +163,9 @@ void Rail::on_peer_lost(std::uint32_t node, std::string_view reason) noexcept {
 std::uint32_t InnerSource::poll() noexcept {
   return core_.rails_.empty() ? core_.poll_inner() : 0;  // Rails poll it, too.
 }
-bool InnerSource::prepare_sleep() noexcept { return !core_.has_inner_work(); }
+bool InnerSource::prepare_sleep() noexcept {
+  return !core_.has_inner_work();
+}
 
 std::uint32_t TransportCore::poll() noexcept {
   std::uint32_t count = 0;
@@ -203,8 +209,8 @@ bool TransportCore::is_quiet() noexcept {
 }
 
 bool TransportCore::is_drained() noexcept {
-  bool is_drained = are_drivers_closed_.load(std::memory_order_acquire) ||
-                    (rails_.empty() && is_quiet());
+  bool is_drained =
+      are_drivers_closed_.load(std::memory_order_acquire) || (rails_.empty() && is_quiet());
   for (const auto& rail : rails_) {
     is_drained = is_drained && rail->driver().is_drained();
   }

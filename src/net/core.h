@@ -71,7 +71,7 @@ struct Outcome {
 struct TransferJob : MpscNode {
   Gate* gate = nullptr;
   std::uint32_t node = 0;
-  FrameHeader header;          // Of its data frames, without what changes.
+  FrameHeader header;  // Of its data frames, without what changes.
   FrameKind finish_kind{};
   Buffer local;
   std::vector<Extent> extents;      // Behind `local`, for bulk_send.
@@ -189,8 +189,8 @@ class TransportCore {
       STERNA_REQUIRES(entry.lock);
   void accept_in_turn(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
                       Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
-  void accept_answer(RankEntry& entry, Endpoint& at, const Frame& frame,
-                     Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
+  void accept_answer(RankEntry& entry, Endpoint& at, const Frame& frame, Outcome& outcome) noexcept
+      STERNA_REQUIRES(entry.lock);
   /// Sends the answers, starts the transfer of `rank`.
   void act(std::uint32_t rank, Outcome& outcome) noexcept;
   void fail_cleared(std::uint32_t rank, const Outcome::Answer& answer) noexcept;
@@ -223,9 +223,8 @@ class TransportCore {
     must_copy,  // Into the receive that matched; the receiver is pinned for it.
     no_room,    // Nothing happened: the message must wait at its sender.
   };
-  HandOver hand_over(RankEntry& entry, Endpoint& to, std::uint32_t from_rank,
-                     SendRequest& request, RecvRequest*& receive) noexcept
-      STERNA_REQUIRES(entry.lock);
+  HandOver hand_over(RankEntry& entry, Endpoint& to, std::uint32_t from_rank, SendRequest& request,
+                     RecvRequest*& receive) noexcept STERNA_REQUIRES(entry.lock);
   bool announce_local(Endpoint& from, SendRequest& request) noexcept;
   void send_remote(Endpoint& from, SendRequest& request, std::uint32_t node) noexcept;
   void fail_send(Endpoint& from, std::uint64_t id, std::uint32_t peer) noexcept;
@@ -294,8 +293,8 @@ class TransportCore {
   std::atomic<bool> is_closing_{false};          // By the owner; the poller acts on it.
   std::atomic<bool> are_drivers_closed_{false};  // By the poller.
 
-  MpscQueue<TransferJob> new_jobs_;    // Consumer: the poller.
-  std::vector<TransferJob*> jobs_;     // The poller only.
+  MpscQueue<TransferJob> new_jobs_;  // Consumer: the poller.
+  std::vector<TransferJob*> jobs_;   // The poller only.
   std::atomic<std::uint32_t> job_count_{0};
   MpscQueue<HeldPacket> own_messages_;  // To this node itself. Consumer: the poller.
 

@@ -1,9 +1,9 @@
 // The cost model: a few sums, and the sentence that explains them.
 #include "net/cost.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 namespace sterna::net {
 namespace {
@@ -67,16 +67,16 @@ void CostModel::decide() noexcept {
   }
   // Both costs are straight lines: they cross once, or the dearer slope never catches up.
   const double fixed = rendezvous_ns(0) - eager_ns(0);
-  const double slope = (eager_ns(1 << 20) - eager_ns(0) - rendezvous_ns(1 << 20) +
-                        rendezvous_ns(0)) / (1 << 20);
+  const double slope =
+      (eager_ns(1 << 20) - eager_ns(0) - rendezvous_ns(1 << 20) + rendezvous_ns(0)) / (1 << 20);
   // Between caches that lie far apart, packets of many bytes cost much more than the profile says,
   // and direct copies do not: where there are such, be careful.
-  const auto most = static_cast<double>(
-      is_direct_ ? std::min(options_.eager_bytes_max, kDirectEagerBytesMax)
-                 : options_.eager_bytes_max);
+  const auto most =
+      static_cast<double>(is_direct_ ? std::min(options_.eager_bytes_max, kDirectEagerBytesMax)
+                                     : options_.eager_bytes_max);
   const double crossing = slope <= 0 ? most : fixed / slope;
-  eager_bytes_ = static_cast<std::uint64_t>(std::clamp(
-      crossing, std::min(most, static_cast<double>(options_.eager_bytes_min)), most));
+  eager_bytes_ = static_cast<std::uint64_t>(
+      std::clamp(crossing, std::min(most, static_cast<double>(options_.eager_bytes_min)), most));
 }
 
 void CostModel::measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {

@@ -14,7 +14,7 @@ namespace sterna::net {
 class CostModel {
  public:
   struct Options {
-    std::uint64_t eager_bytes = 0;     // Forces the threshold; 0: the model decides.
+    std::uint64_t eager_bytes = 0;      // Forces the threshold; 0: the model decides.
     std::uint64_t eager_bytes_min = 0;  // Smaller ones are eager in any case.
     std::uint64_t eager_bytes_max = 64 << 10;
   };

@@ -24,8 +24,8 @@ bool TransportCore::transmit(const FrameHeader& header, const Buffer& payload,
   std::array<Piece, kPacketPiecesMax> pieces;
   pieces[0] = header_piece(header);
   std::uint64_t taken = 0;
-  const std::uint32_t count = pieces_of(payload, offset, header.payload_bytes,
-                                        std::span{pieces}.subspan(1), taken);
+  const std::uint32_t count =
+      pieces_of(payload, offset, header.payload_bytes, std::span{pieces}.subspan(1), taken);
   check(taken == header.payload_bytes, "the payload of a frame fits the pieces of a packet");
   HeldPacket* packet = pool_.copy({pieces.data(), count + 1});
   Frame frame{header, packet->packet().subspan(kHeaderBytes)};
@@ -34,8 +34,8 @@ bool TransportCore::transmit(const FrameHeader& header, const Buffer& payload,
   return true;
 }
 
-bool TransportCore::send_frame(std::uint32_t node, const FrameHeader& header,
-                               const Buffer& payload, std::uint64_t offset) noexcept {
+bool TransportCore::send_frame(std::uint32_t node, const FrameHeader& header, const Buffer& payload,
+                               std::uint64_t offset) noexcept {
   Gate& gate = gates_[node];
   if (!gate.is_open()) [[unlikely]] {
     return false;
@@ -43,8 +43,8 @@ bool TransportCore::send_frame(std::uint32_t node, const FrameHeader& header,
   std::array<Piece, kPacketPiecesMax> pieces;
   pieces[0] = header_piece(header);
   std::uint64_t taken = 0;
-  const std::uint32_t count = pieces_of(payload, offset, header.payload_bytes,
-                                        std::span{pieces}.subspan(1), taken);
+  const std::uint32_t count =
+      pieces_of(payload, offset, header.payload_bytes, std::span{pieces}.subspan(1), taken);
   check(taken == header.payload_bytes, "the payload of a frame fits the pieces of a packet");
   const Gate::SendResult result = gate.send({pieces.data(), count + 1});
   if (result == Gate::SendResult::queued) [[unlikely]] {
@@ -213,9 +213,9 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
     return;
   }
   const bool is_for_send = header.kind == FrameKind::clear || header.kind == FrameKind::matched;
-  void* found = find_pending(
-      at, header.cookie, is_for_send ? PendingEntry::Kind::send : PendingEntry::Kind::receive,
-      header.source);
+  void* found = find_pending(at, header.cookie,
+                             is_for_send ? PendingEntry::Kind::send : PendingEntry::Kind::receive,
+                             header.source);
   if (found == nullptr) {
     refuse(header, "no request waits for it");
     return;
@@ -260,8 +260,8 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
 void TransportCore::act(std::uint32_t rank, Outcome& outcome) noexcept {
   for (std::uint32_t i = 0; i < outcome.answer_count; ++i) {
     const Outcome::Answer& answer = outcome.answers[i];
-    const bool is_sent = transmit(
-        answer.header, Buffer::of(answer.payload.data(), answer.header.payload_bytes));
+    const bool is_sent =
+        transmit(answer.header, Buffer::of(answer.payload.data(), answer.header.payload_bytes));
     if (!is_sent && answer.header.kind == FrameKind::clear) {
       fail_cleared(rank, answer);
     }

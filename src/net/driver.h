@@ -99,8 +99,8 @@ struct Capabilities {
   bool is_reliable = true;                // A packet accepted arrives, or the peer is lost.
   std::uint32_t latency_ns = 1000;        // One small packet, one way.
   std::uint32_t bandwidth_mb_per_s = 1000;
-  std::uint32_t cpu_ps_per_byte = 100;    // Of the processor, both sides together.
-  std::uint32_t direct_latency_ns = 0;    // A write_remote of few bytes; 0: there is none.
+  std::uint32_t cpu_ps_per_byte = 100;  // Of the processor, both sides together.
+  std::uint32_t direct_latency_ns = 0;  // A write_remote of few bytes; 0: there is none.
   std::uint32_t direct_mb_per_s = 0;
 };
 inline constexpr std::uint32_t kPacketBytesMin = 256;
@@ -160,8 +160,8 @@ struct DriverOptions {
 
 /// Enough to list a driver without opening it.
 struct DriverEntry {
-  std::string_view name;     // As written in --drivers and STERNA_DRIVERS.
-  std::string_view summary;  // One line, for `sterna info`.
+  std::string_view name;              // As written in --drivers and STERNA_DRIVERS.
+  std::string_view summary;           // One line, for `sterna info`.
   std::span<const Tunable> tunables;  // For the table of Settings.
   Result<std::unique_ptr<Driver>> (*open)(const DriverOptions&) noexcept;
 };

@@ -1,11 +1,11 @@
 // The contract of net/driver.h between two processes, one of which ends without a word. Not for the
 // simulated network, which is inside one process.
+#include <atomic>
+#include <csignal>
+
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <csignal>
 
 #include "base/random.h"
 #include "net/driver.h"
@@ -19,8 +19,8 @@ class DriverProcesses : public testing::TestWithParam<const DriverEntry*> {
   /// Runs `body` as node 1 in another process, which ends by a signal, without closing anything.
   template <typename Body>
   void fork_node(Body body) {
-    shared = static_cast<Shared*>(::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
-                                         MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    shared = static_cast<Shared*>(
+        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     child = ::fork();
     if (child == 0) {
       {
@@ -90,7 +90,8 @@ TEST_P(DriverProcesses, SleeperIsWokenByTheEndOfAPeer) {
   shared->word = 1;
   ASSERT_TRUE(is_readable(a.driver->fd(), 5000));
   a.driver->end_sleep();
-  EXPECT_TRUE(poll_until({&a}, [&] { return a.sink.losses.size() == 1; }, 2'000'000'000));
+  EXPECT_TRUE(poll_until(
+      {&a}, [&] { return a.sink.losses.size() == 1; }, 2'000'000'000));
 }
 
 TEST_P(DriverProcesses, FullChannelToADeadPeerCloses) {
@@ -160,8 +161,8 @@ TEST_P(DriverProcesses, RandomPacketsSurviveBothWays) {
 TEST_P(DriverProcesses, RemoteWritesArriveBeforeTheNextPacket) {
   // Made before fork: at the same address in both, private to each.
   constexpr std::size_t kBytes = 300'000;
-  auto* target = static_cast<std::byte*>(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
-                                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* target = static_cast<std::byte*>(
+      ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   fork_node([&](TestNode& node) {
     static_cast<void>(send_patiently({&node}, node.to(0, peer), "ready"));
     static_cast<void>(poll_until({&node}, [&] { return node.sink.packets.size() == 1; }));

@@ -21,9 +21,8 @@ class DriverContract : public testing::TestWithParam<const DriverEntry*> {
   void join() {
     ASSERT_TRUE(send_patiently({&a, &b}, a_to_b(), "hello"));
     ASSERT_TRUE(send_patiently({&a, &b}, b_to_a(), "hello"));
-    ASSERT_TRUE(poll_until({&a, &b}, [&] {
-      return a.sink.packets.size() == 1 && b.sink.packets.size() == 1;
-    }));
+    ASSERT_TRUE(poll_until(
+        {&a, &b}, [&] { return a.sink.packets.size() == 1 && b.sink.packets.size() == 1; }));
     a.sink.packets.clear();
     b.sink.packets.clear();
   }
@@ -60,8 +59,8 @@ TEST_P(DriverContract, PiecesAreGathered) {
       whole += text.substr(i % (piece_bytes + 1), bytes);
     }
     SendState state;
-    ASSERT_TRUE(poll_until(
-        {&a, &b}, [&] { return (state = a_to_b().try_send(pieces)) != SendState::full; }));
+    ASSERT_TRUE(poll_until({&a, &b},
+                           [&] { return (state = a_to_b().try_send(pieces)) != SendState::full; }));
     ASSERT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == 1; }));
     EXPECT_EQ(b.sink.packets[0].second, whole);
     b.sink.packets.clear();
@@ -136,9 +135,8 @@ TEST_P(DriverContract, BothSidesMayBeginAtOnce) {
     TestNode y{*GetParam(), own_job, 1};
     static_cast<void>(send_text(x.to(y, 1), "from 0"));
     static_cast<void>(send_text(y.to(x, 0), "from 1"));
-    ASSERT_TRUE(poll_until({&x, &y}, [&] {
-      return x.sink.packets.size() == 1 && y.sink.packets.size() == 1;
-    }));
+    ASSERT_TRUE(poll_until(
+        {&x, &y}, [&] { return x.sink.packets.size() == 1 && y.sink.packets.size() == 1; }));
     EXPECT_TRUE(x.sink.losses.empty() && y.sink.losses.empty());
   }
 }
@@ -240,8 +238,8 @@ TEST_P(DriverContract, SenderAndPollerMayRunTogether) {
     }
     is_over = true;
   }};
-  EXPECT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == kCount; },
-                         3 * kPatienceNs));
+  EXPECT_TRUE(poll_until(
+      {&a, &b}, [&] { return b.sink.packets.size() == kCount; }, 3 * kPatienceNs));
   sender.join();
   for (int i = 0; i < kCount; ++i) {
     ASSERT_EQ(std::stoi(b.sink.packets[static_cast<std::size_t>(i)].second), i);

@@ -22,17 +22,17 @@ namespace sterna::net {
 /// A message that no receive has matched yet, or one taken by a matched probe.
 struct Message {
   Envelope envelope;
-  std::uint64_t order = 0;    // Of arrival.
-  std::uint64_t send_id = 0;  // Rendezvous and synchronous: in the pending table of the source.
+  std::uint64_t order = 0;       // Of arrival.
+  std::uint64_t send_id = 0;     // Rendezvous and synchronous: in the pending table of the source.
   std::byte* payload = nullptr;  // Eager: `envelope.bytes` bytes. Null: rendezvous, or empty.
   std::uint64_t held_bytes = 0;  // Room behind this, for the payload.
   std::uint64_t arrived_bytes = 0;
   RecvRequest* receiver = nullptr;  // Matched before its last part arrived.
-  std::uint64_t address = 0;  // Rendezvous of a message that may be read there; else 0.
+  std::uint64_t address = 0;        // Rendezvous of a message that may be read there; else 0.
   bool is_rendezvous = false;
   bool is_synchronous = false;
-  bool is_local = false;   // Sent within the node: no credit goes back.
-  bool is_small = false;   // Of the endpoint's free list.
+  bool is_local = false;        // Sent within the node: no credit goes back.
+  bool is_small = false;        // Of the endpoint's free list.
   Message* all_next = nullptr;  // Of the endpoint, in order of arrival.
   Message* all_previous = nullptr;
   // By class of pattern (matching.h): place in the lane of that class.
@@ -78,9 +78,9 @@ struct Peer {
   EarlyFrame* early;               // Ascending.
   EarlyFrame* early_last;
   std::uint32_t early_count;
-  Message* partial_message;        // An eager message whose last parts are still to come goes here,
-  RecvRequest* partial_receive;    // or here, or (a receive that failed) nowhere.
-  std::uint64_t partial_left;      // Bytes of it to come; 0: none.
+  Message* partial_message;      // An eager message whose last parts are still to come goes here,
+  RecvRequest* partial_receive;  // or here, or (a receive that failed) nowhere.
+  std::uint64_t partial_left;    // Bytes of it to come; 0: none.
 };
 
 /// Requests that wait for an answer from the network, by an id that a stranger cannot abuse.

@@ -7,7 +7,9 @@
 
 namespace sterna::net {
 
-Gate::~Gate() { drop_all(); }
+Gate::~Gate() {
+  drop_all();
+}
 
 void Gate::open(std::uint32_t node, Driver& driver, Packet peer_address, const CostModel& cost,
                 const GateShared& shared) noexcept {
@@ -199,7 +201,9 @@ void Gate::drop_all() noexcept {
   pending_count_.store(0, std::memory_order_relaxed);
 }
 
-void Gate::lose() noexcept { is_lost_.store(true, std::memory_order_release); }
+void Gate::lose() noexcept {
+  is_lost_.store(true, std::memory_order_release);
+}
 
 bool Gate::is_empty() const noexcept {
   return pending_count_.load(std::memory_order_relaxed) == 0 && inbox_.looks_empty();

@@ -13,8 +13,8 @@ constexpr std::uint32_t kBucketsMin = 32;
 
 std::uint32_t hash_of(const Pattern& key) noexcept {
   const std::uint64_t place = (std::uint64_t{key.context} << 32) | key.source;
-  const std::uint64_t hash = (place * 0x9e3779b97f4a7c15) ^
-                             (static_cast<std::uint32_t>(key.tag) * 0xd6e8feb86659fd93);
+  const std::uint64_t hash =
+      (place * 0x9e3779b97f4a7c15) ^ (static_cast<std::uint32_t>(key.tag) * 0xd6e8feb86659fd93);
   return static_cast<std::uint32_t>((hash * 0x9e3779b97f4a7c15) >> 32);
 }
 
@@ -94,8 +94,8 @@ Lane* make_lane(Endpoint& endpoint, const Pattern& key) noexcept {
     }
   }
   Lane*& bucket = endpoint.lanes[hash_of(key) & (endpoint.lane_bucket_count - 1)];
-  *lane = Lane{key,     static_cast<std::uint8_t>(class_of(key)), bucket, nullptr, nullptr,
-               nullptr, nullptr};
+  *lane = Lane{key,    static_cast<std::uint8_t>(class_of(key)), bucket, nullptr, nullptr, nullptr,
+               nullptr};
   bucket = lane;
   ++endpoint.lane_count;
   return lane;
@@ -125,8 +125,8 @@ void unlink(Message& message, std::uint32_t pattern_class) noexcept {
   }
   (place.previous != nullptr ? place.previous->links[pattern_class].next
                              : place.lane->messages_first) = place.next;
-  (place.next != nullptr ? place.next->links[pattern_class].previous
-                         : place.lane->messages_last) = place.previous;
+  (place.next != nullptr ? place.next->links[pattern_class].previous : place.lane->messages_last) =
+      place.previous;
   place = {};
 }
 
@@ -224,8 +224,8 @@ Message* create_message(Endpoint& endpoint, std::uint64_t payload_bytes) noexcep
     endpoint.free_messages = endpoint.free_messages->all_next;
     --endpoint.free_message_count;
   } else {
-    memory = endpoint.heap->allocate(sizeof(Message) +
-                                     (is_small ? kSmallMessageBytes : payload_bytes));
+    memory =
+        endpoint.heap->allocate(sizeof(Message) + (is_small ? kSmallMessageBytes : payload_bytes));
   }
   if (memory == nullptr) {
     return nullptr;
@@ -265,8 +265,8 @@ bool add_message(Endpoint& endpoint, Message& message) noexcept {
   message.order = endpoint.next_order++;
   message.all_next = nullptr;
   message.all_previous = endpoint.messages_last;
-  (endpoint.messages_last != nullptr ? endpoint.messages_last->all_next
-                                     : endpoint.messages_first) = &message;
+  (endpoint.messages_last != nullptr ? endpoint.messages_last->all_next : endpoint.messages_first) =
+      &message;
   endpoint.messages_last = &message;
   ++endpoint.message_count;
   return true;

@@ -1,12 +1,12 @@
 // Matching compared with a naive model: two lists that are searched from the front, as MPI says it.
 #include "net/matching.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <list>
 #include <memory>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "base/random.h"
 #include "memory/heap.h"
@@ -34,8 +34,8 @@ struct NaiveMatcher {
   std::list<Arrived> messages;
 
   int post(const Pattern& pattern, int number) {
-    const auto found = std::ranges::find_if(
-        messages, [&](const Arrived& m) { return fits(pattern, m.envelope); });
+    const auto found =
+        std::ranges::find_if(messages, [&](const Arrived& m) { return fits(pattern, m.envelope); });
     if (found == messages.end()) {
       receives.push_back({pattern, number});
       return -1;
@@ -45,8 +45,8 @@ struct NaiveMatcher {
     return message;
   }
   int arrive(const Envelope& envelope, int number) {
-    const auto found = std::ranges::find_if(
-        receives, [&](const Receive& r) { return fits(r.pattern, envelope); });
+    const auto found =
+        std::ranges::find_if(receives, [&](const Receive& r) { return fits(r.pattern, envelope); });
     if (found == receives.end()) {
       messages.push_back({envelope, number});
       return -1;

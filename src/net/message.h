@@ -60,10 +60,10 @@ struct Buffer {
 /// How a request ended.
 enum class Fault : std::uint8_t {
   none,
-  truncated,      // The message was longer than the buffer; what fits was stored.
-  peer_lost,      // The node of the other rank is gone.
-  cancelled,      // cancel_receive came before the message.
-  no_memory,      // The heap of a rank is full: the message is lost.
+  truncated,  // The message was longer than the buffer; what fits was stored.
+  peer_lost,  // The node of the other rank is gone.
+  cancelled,  // cancel_receive came before the message.
+  no_memory,  // The heap of a rank is full: the message is lost.
 };
 
 /// One sentence part, for error texts.
@@ -105,7 +105,7 @@ struct RecvRequest {
   Envelope envelope{};
   // The rest is the transport's.
   Buffer data{};
-  RecvRequest* next = nullptr;      // In its lane.
+  RecvRequest* next = nullptr;  // In its lane.
   RecvRequest* previous = nullptr;
   Lane* lane = nullptr;
   std::uint64_t order = 0;           // Of posting: the oldest that fits takes the message.

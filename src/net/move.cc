@@ -69,7 +69,8 @@ Result<> TransportCore::begin_leave(std::uint32_t rank) noexcept {
   }
   return Error{Errc::refused,
                fmt::format("rank {} has {} large messages under way; it can move when they have "
-                           "arrived", rank, pins)};
+                           "arrived",
+                           rank, pins)};
 }
 
 void TransportCore::commit_leave(std::uint32_t rank, std::uint32_t to_node) noexcept {

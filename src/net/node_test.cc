@@ -1,8 +1,8 @@
 // Messages and large copies between nodes, notes that follow ranks, and the choice of strategies.
-#include <gtest/gtest.h>
-
 #include <deque>
 #include <string>
+
+#include <gtest/gtest.h>
 
 #include "net/sim_cluster.h"
 #include "net/strategy.h"

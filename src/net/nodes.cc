@@ -1,7 +1,7 @@
 // Messages between nodes, in order, and notes to the node of a rank.
-#include <fmt/format.h>
-
 #include <cstring>
+
+#include <fmt/format.h>
 
 #include "net/core.h"
 #include "progress/progress.h"
@@ -127,11 +127,10 @@ void TransportCore::accept_node_part(std::uint32_t from_node, NodeLink& link,
                                      const Frame& frame) noexcept {
   const FrameHeader& header = frame.header;
   ++link.receive_sequence;
-  const bool is_known =
-      header.cookie < kHandlerCount && handlers_[header.cookie].node != nullptr;
+  const bool is_known = header.cookie < kHandlerCount && handlers_[header.cookie].node != nullptr;
   if (!is_known || header.total_bytes > kNodeMessageBytesMax ||
-      header.payload_bytes > header.total_bytes - std::min<std::uint64_t>(
-                                 link.assembly.size(), header.total_bytes)) {
+      header.payload_bytes >
+          header.total_bytes - std::min<std::uint64_t>(link.assembly.size(), header.total_bytes)) {
     refuse(header, "its handler or its length is not one of a message between nodes");
     link.assembly.clear();
     return;

@@ -8,7 +8,9 @@
 namespace sterna::net {
 namespace {
 
-constexpr bool is_between_nodes(FrameKind kind) noexcept { return kind >= FrameKind::node; }
+constexpr bool is_between_nodes(FrameKind kind) noexcept {
+  return kind >= FrameKind::node;
+}
 
 bool is_in_range(const FrameHeader& header, const FrameLimits& limits) noexcept {
   const auto kind = static_cast<std::uint8_t>(header.kind);
@@ -30,9 +32,9 @@ bool is_consistent(const FrameHeader& header, const FrameLimits& limits) noexcep
       return header.tag >= 0 && header.payload_bytes <= header.total_bytes &&
              (header.payload_bytes != 0 || header.total_bytes == 0);
     case FrameKind::rendezvous:
-      return header.tag >= 0 && header.payload_bytes == ((header.flags & kFrameReadable) != 0
-                                                             ? sizeof(std::uint64_t)
-                                                             : 0);
+      return header.tag >= 0 &&
+             header.payload_bytes ==
+                 ((header.flags & kFrameReadable) != 0 ? sizeof(std::uint64_t) : 0);
     case FrameKind::eager_more:
       return header.payload_bytes != 0;
     case FrameKind::data:

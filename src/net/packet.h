@@ -12,20 +12,20 @@ namespace sterna::net {
 
 enum class FrameKind : std::uint8_t {
   // Between ranks (source and destination are ranks). The first three carry a sequence number.
-  eager = 1,     // A message, or its first part. Payload: its bytes.
-  eager_more,    // The next part of the message before.
-  rendezvous,    // A message is ready to be sent; cookie: the send's id.
-  clear,         // Send it: cookie: the send's id. Payload: ClearPayload.
-  data,          // cookie: the receive's id; total_bytes: where the payload goes.
-  finish,        // cookie: the receive's id; all bytes were written directly.
-  matched,       // cookie: the send's id: a synchronous eager message was received, or one read.
-  credit,        // Nothing but the header's credit.
-  rank_note,     // cookie: handler. For the node where the destination rank is.
+  eager = 1,   // A message, or its first part. Payload: its bytes.
+  eager_more,  // The next part of the message before.
+  rendezvous,  // A message is ready to be sent; cookie: the send's id.
+  clear,       // Send it: cookie: the send's id. Payload: ClearPayload.
+  data,        // cookie: the receive's id; total_bytes: where the payload goes.
+  finish,      // cookie: the receive's id; all bytes were written directly.
+  matched,     // cookie: the send's id: a synchronous eager message was received, or one read.
+  credit,      // Nothing but the header's credit.
+  rank_note,   // cookie: handler. For the node where the destination rank is.
   // Between nodes (source and destination are nodes).
-  node,          // Sequence number. cookie: handler; total: bytes of the message. Payload: a part.
-  bulk,          // cookie: the landing's id; total_bytes: where the payload goes.
-  bulk_finish,   // cookie: the landing's id; total bytes were written directly.
-  moved,         // cookie: rank; context: the node where it is; sequence: its epoch.
+  node,         // Sequence number. cookie: handler; total: bytes of the message. Payload: a part.
+  bulk,         // cookie: the landing's id; total_bytes: where the payload goes.
+  bulk_finish,  // cookie: the landing's id; total bytes were written directly.
+  moved,        // cookie: rank; context: the node where it is; sequence: its epoch.
 };
 inline constexpr std::uint8_t kFrameKindLast = static_cast<std::uint8_t>(FrameKind::moved);
 

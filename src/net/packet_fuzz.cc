@@ -1,7 +1,6 @@
 // Fuzzes the decoder of frames: what it accepts is in range and inside the packet.
-#include "net/packet.h"
-
 #include "base/check.h"
+#include "net/packet.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
   using namespace sterna;

@@ -183,9 +183,9 @@ void* find_pending(const Endpoint& endpoint, std::uint64_t id, PendingEntry::Kin
 
 void remove_pending(Endpoint& endpoint, std::uint64_t id) noexcept {
   const auto index = static_cast<std::uint32_t>(id);
-  check(index < endpoint.pending_capacity &&
-            endpoint.pending[index].kind != PendingEntry::Kind::free,
-        "a request that is removed from the pending ones is among them");
+  check(
+      index < endpoint.pending_capacity && endpoint.pending[index].kind != PendingEntry::Kind::free,
+      "a request that is removed from the pending ones is among them");
   PendingEntry& entry = endpoint.pending[index];
   entry.kind = PendingEntry::Kind::free;
   entry.request = nullptr;

@@ -1,9 +1,9 @@
 // Kernel threads that send, receive and poll at the same time. Made for ThreadSanitizer; without
 // it, it still counts messages and checks their order.
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "net/sim_cluster.h"
 
@@ -22,8 +22,7 @@ void play(SimCluster& cluster, std::uint32_t rank, std::uint32_t partner, std::u
     SendRequest send;
     RecvRequest receive;
     out[0] = static_cast<std::uint64_t>(i);
-    node.receive(*cluster.endpoints[rank], receive, {partner, 0, 0},
-                 Buffer::of(in.data(), bytes));
+    node.receive(*cluster.endpoints[rank], receive, {partner, 0, 0}, Buffer::of(in.data(), bytes));
     node.send(*cluster.endpoints[rank], send, {partner, 0, 0}, Buffer::of(out.data(), bytes));
     while (!receive.done.done() || !send.done.done()) {
       std::this_thread::yield();
@@ -49,8 +48,8 @@ TEST_P(Races, RanksOnSeveralThreadsKeepTheirOrder) {
     });
   }
   std::vector<std::thread> ranks;
-  for (const auto& [rank, partner] : {std::pair{0U, 1U}, {1U, 0U}, {2U, 4U}, {4U, 2U}, {3U, 5U},
-                                      {5U, 3U}}) {
+  for (const auto& [rank, partner] :
+       {std::pair{0U, 1U}, {1U, 0U}, {2U, 4U}, {4U, 2U}, {3U, 5U}, {5U, 3U}}) {
     ranks.emplace_back([&cluster, &wrong, rank = rank, partner = partner] {
       play(cluster, rank, partner, GetParam(), wrong);
     });

@@ -1,7 +1,7 @@
 // Random messages with wildcards between ranks that move between simulated nodes, from seeds. Each
 // message arrives exactly once, whole; messages of one envelope are received in the order sent;
 // memory is bounded and given back.
-#include <gtest/gtest.h>
+#include "base/random.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,8 +9,9 @@
 #include <optional>
 #include <tuple>
 
+#include <gtest/gtest.h>
+
 #include "base/hash.h"
-#include "base/random.h"
 #include "net/matching.h"
 #include "net/sim_cluster.h"
 
@@ -87,10 +88,9 @@ class RandomTraffic {
     }
     std::memcpy(sent->bytes.data(), &from, 4);
     std::memcpy(sent->bytes.data() + 4, &serial, 4);
-    cluster_.node_of(from).send(
-        *cluster_.endpoints[from], sent->request, target,
-        Buffer::of(sent->bytes.data(), sent->bytes.size()),
-        random_.chance(0.1) ? SendMode::synchronous : SendMode::standard);
+    cluster_.node_of(from).send(*cluster_.endpoints[from], sent->request, target,
+                                Buffer::of(sent->bytes.data(), sent->bytes.size()),
+                                random_.chance(0.1) ? SendMode::synchronous : SendMode::standard);
     sent_.push_back(std::move(sent));
   }
 
@@ -105,10 +105,10 @@ class RandomTraffic {
   void receive() {
     const auto at = static_cast<std::uint32_t>(random_.below(kRanks));
     if (is_still(at)) {
-      post(at, {random_.chance(0.3) ? kAnySource
-                                    : static_cast<std::uint32_t>(random_.below(kRanks)),
-                static_cast<std::uint32_t>(random_.below(2)),
-                random_.chance(0.3) ? kAnyTag : static_cast<std::int32_t>(random_.below(3))});
+      post(at,
+           {random_.chance(0.3) ? kAnySource : static_cast<std::uint32_t>(random_.below(kRanks)),
+            static_cast<std::uint32_t>(random_.below(2)),
+            random_.chance(0.3) ? kAnyTag : static_cast<std::int32_t>(random_.below(3))});
     }
   }
 

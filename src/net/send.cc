@@ -205,8 +205,7 @@ bool TransportCore::announce_local(Endpoint& from, SendRequest& request) noexcep
   return is_here;
 }
 
-void TransportCore::send_remote(Endpoint& from, SendRequest& request,
-                                std::uint32_t node) noexcept {
+void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint32_t node) noexcept {
   const Target& target = request.target;
   const std::uint64_t bytes = request.data.bytes;
   const Gate& gate = gates_[node];
@@ -221,9 +220,9 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request,
     RankEntry& entry = ranks_[from.rank];
     const SpinGuard guard{entry.lock};
     Peer* peer = make_peer(from, target.rank);
-    is_eager = is_eager && peer != nullptr &&
-               outstanding_bytes(*peer) + std::uint64_t{credit_of(bytes)} <=
-                   options_.eager_window_bytes;
+    is_eager =
+        is_eager && peer != nullptr &&
+        outstanding_bytes(*peer) + std::uint64_t{credit_of(bytes)} <= options_.eager_window_bytes;
     if (peer != nullptr && (!is_eager || is_synchronous)) {
       request.id = add_pending(from, PendingEntry::Kind::send, &request, target.rank);
     }
@@ -234,9 +233,10 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request,
     }
     if (is_eager) {
       peer->eager_sent += credit_of(bytes);
-      frame_count = bytes == 0 ? 1
-                               : static_cast<std::uint32_t>((bytes + frame_payload_max_ - 1) /
-                                                            frame_payload_max_);
+      frame_count =
+          bytes == 0
+              ? 1
+              : static_cast<std::uint32_t>((bytes + frame_payload_max_ - 1) / frame_payload_max_);
     }
     header.sequence = peer->send_sequence;
     peer->send_sequence += frame_count;
@@ -262,10 +262,9 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request,
                                     : Buffer{};
   bool is_sent = true;
   for (std::uint64_t offset = 0; frame_count-- != 0 && is_sent; offset += frame_payload_max_) {
-    header.payload_bytes =
-        is_eager ? static_cast<std::uint32_t>(
-                       std::min<std::uint64_t>(bytes - offset, frame_payload_max_))
-                 : static_cast<std::uint32_t>(data.bytes);
+    header.payload_bytes = is_eager ? static_cast<std::uint32_t>(std::min<std::uint64_t>(
+                                          bytes - offset, frame_payload_max_))
+                                    : static_cast<std::uint32_t>(data.bytes);
     is_sent = transmit(header, data, offset);
     header.kind = FrameKind::eager_more;
     ++header.sequence;

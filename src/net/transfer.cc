@@ -54,8 +54,7 @@ void TransportCore::read_remote(std::uint32_t rank, Outcome& outcome) noexcept {
 }
 
 bool TransportCore::try_read(const RecvRequest& request, std::uint64_t address) noexcept {
-  const std::uint32_t route =
-      ranks_[request.envelope.source].route.load(std::memory_order_relaxed);
+  const std::uint32_t route = ranks_[request.envelope.source].route.load(std::memory_order_relaxed);
   if (route == RankEntry::kNoRoute || !gates_[route].is_direct()) {
     return false;
   }
@@ -80,8 +79,8 @@ void TransportCore::copy_local(std::uint32_t rank, std::uint32_t to_rank, SendRe
   {
     const SpinGuard guard{entry.lock};
     if (entry.state == RankState::here) {
-      receive = static_cast<RecvRequest*>(find_pending(
-          *entry.endpoint, receive_id, PendingEntry::Kind::receive, rank));
+      receive = static_cast<RecvRequest*>(
+          find_pending(*entry.endpoint, receive_id, PendingEntry::Kind::receive, rank));
     }
   }
   if (receive == nullptr) {
@@ -158,8 +157,8 @@ bool TransportCore::step(TransferJob& job) noexcept {
 }
 
 bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
-  const std::uint64_t bytes = std::min<std::uint64_t>(job.total_bytes - job.offset,
-                                                      options_.chunk_bytes);
+  const std::uint64_t bytes =
+      std::min<std::uint64_t>(job.total_bytes - job.offset, options_.chunk_bytes);
   std::array<Piece, kPacketPiecesMax> local;
   std::array<RemotePiece, kPacketPiecesMax> remote;
   std::uint64_t local_bytes = 0;
@@ -185,14 +184,13 @@ bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
   }
   if (remote_bytes != 0) {
     const std::uint64_t start_ns = clock_.now_ns();
-    if (Result<> written = channel.write_remote({local.data(), local_count},
-                                                {remote.data(), remote_count});
+    if (Result<> written =
+            channel.write_remote({local.data(), local_count}, {remote.data(), remote_count});
         !written) {
       if (written.error().code == Errc::closed) {
         return false;  // The driver will report the loss of the peer.
       }
-      log_.warn("direct copy to node {} failed, using packets: {}", job.node,
-                written.error().text);
+      log_.warn("direct copy to node {} failed, using packets: {}", job.node, written.error().text);
       job.remote.clear();
       job.offset = 0;  // The receiver counts the bytes of data frames only.
       return false;

@@ -36,9 +36,8 @@ const char* what_they_are(BlockerKind kind) noexcept {
   return "things";
 }
 
-constexpr BlockerKind kKinds[] = {BlockerKind::file,    BlockerKind::thread,
-                                  BlockerKind::mapping, BlockerKind::library,
-                                  BlockerKind::locale,  BlockerKind::process};
+constexpr BlockerKind kKinds[] = {BlockerKind::file,    BlockerKind::thread, BlockerKind::mapping,
+                                  BlockerKind::library, BlockerKind::locale, BlockerKind::process};
 
 }  // namespace
 

@@ -9,7 +9,9 @@ constinit thread_local memory::RankSlot* this_foreign_slot = nullptr;
 
 }  // namespace
 
-[[gnu::noinline]] memory::RankSlot* foreign_slot() noexcept { return this_foreign_slot; }
+[[gnu::noinline]] memory::RankSlot* foreign_slot() noexcept {
+  return this_foreign_slot;
+}
 
 [[gnu::noinline]] void set_foreign_slot(memory::RankSlot* slot) noexcept {
   this_foreign_slot = slot;

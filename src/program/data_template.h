@@ -20,16 +20,16 @@ namespace sterna::program {
 struct TemplatePart {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t used_bytes = 0;            // Beyond, all is zero.
-  std::unique_ptr<std::byte[]> contents;   // used_bytes at least.
-  std::vector<std::uint64_t> own_pointers; // Of words, from the start of the part; ascending.
+  std::uint64_t used_bytes = 0;             // Beyond, all is zero.
+  std::unique_ptr<std::byte[]> contents;    // used_bytes at least.
+  std::vector<std::uint64_t> own_pointers;  // Of words, from the start of the part; ascending.
 };
 
 /// Done for each rank once its images are in place.
-struct LateCopy {       // Of a variable that each rank has (stdout) into the executable's own.
+struct LateCopy {  // Of a variable that each rank has (stdout) into the executable's own.
   std::uint64_t to, from, bytes;
 };
-struct LateChoice {     // A word that a function of the program computes (IFUNC).
+struct LateChoice {  // A word that a function of the program computes (IFUNC).
   std::uint64_t to, resolver;
   std::int64_t addend;
 };

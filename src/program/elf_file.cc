@@ -1,11 +1,11 @@
 // Look-ups in a parsed ELF file.
 #include "program/elf_file.h"
 
+#include <utility>
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-
-#include <utility>
 
 #include "base/syscall.h"
 
@@ -134,8 +134,7 @@ const Elf64_Sym* ElfFile::find(std::string_view name, std::string_view version) 
 
 std::span<const std::byte> ElfFile::contents(ImageRange range) const noexcept {
   for (const Segment& segment : segments_) {
-    if (range.address >= segment.address &&
-        range.address - segment.address <= segment.file_bytes &&
+    if (range.address >= segment.address && range.address - segment.address <= segment.file_bytes &&
         range.bytes <= segment.file_bytes - (range.address - segment.address)) {
       return bytes_.subspan(segment.file_offset + (range.address - segment.address), range.bytes);
     }

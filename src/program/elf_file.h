@@ -2,14 +2,14 @@
 // outside. Every offset, size and index is checked against the file before it is used.
 #pragma once
 
-#include <elf.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <elf.h>
 
 #include "base/result.h"
 

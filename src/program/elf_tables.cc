@@ -29,8 +29,7 @@ bool ElfFile::Parser::read_dynamic() {
       verneed_ = {entry.d_un.d_val, true};
     }
   }
-  if (values_[DT_TEXTREL].is_there ||
-      (values_[DT_FLAGS].value & DF_TEXTREL) != 0) {
+  if (values_[DT_TEXTREL].is_there || (values_[DT_FLAGS].value & DF_TEXTREL) != 0) {
     return fail("has relocations in its text, so it cannot be shared: rebuild it with -fPIE",
                 Errc::unsupported);
   }

@@ -1,10 +1,10 @@
 // What Program::open says of files that cannot be ranks: which, why, what to do.
-#include <gtest/gtest.h>
-#include <sys/stat.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "program/library_search.h"
 #include "program/testhost/test_host.h"
@@ -58,7 +58,10 @@ TEST(ProgramErrors, NotAnExecutable) {
 
 TEST(ProgramErrors, AnotherMachine) {
   std::string header(64, '\0');
-  header.replace(0, 7, std::string{"\x7f" "ELF\x02\x01\x01", 7});
+  header.replace(0, 7,
+                 std::string{"\x7f"
+                             "ELF\x02\x01\x01",
+                             7});
   header[18] = 2;  // SPARC
   expect_says(error_of(write_file("sparc", header)), {"another kind of machine"});
 }
@@ -78,16 +81,15 @@ TEST(ProgramErrors, ASharedLibraryIsNoProgram) {
 TEST(ProgramErrors, AMissingLibraryIsNamedWithWhereItWasSought) {
   const std::string library =
       build("libgone.so", "-shared -fPIC -Wl,-soname,libgone.so.1", "int gone(void) { return 1; }");
-  const std::string program =
-      build("needs", "-fPIE -pie -Wl,-rpath,/opt/nowhere " + library,
-            "int gone(void); int main(void) { return gone(); }");
+  const std::string program = build("needs", "-fPIE -pie -Wl,-rpath,/opt/nowhere " + library,
+                                    "int gone(void); int main(void) { return gone(); }");
   expect_says(error_of(program), {"needs", "libgone.so.1", "/opt/nowhere", "LD_LIBRARY_PATH"});
 }
 
 TEST(ProgramErrors, AnUndefinedSymbolIsNamed) {
   const std::string options = "-shared -fPIC -Wl,-soname,sterna_errors_libhalf.so.1";
-  const std::string library = build("libhalf.so.1", options,
-                                    "int half(void) { return 1; } int other(void) { return 2; }");
+  const std::string library =
+      build("libhalf.so.1", options, "int half(void) { return 1; } int other(void) { return 2; }");
   const std::string program = build("undefined", "-fPIE -pie -Wl,-rpath,'$ORIGIN' " + library,
                                     "int other(void); int main(void) { return other(); }");
   TestHost host{{}};

@@ -6,7 +6,9 @@
 
 namespace sterna::program {
 
-bool is_of_rank(const void* address) noexcept { return memory::rank_slot_of(address) != nullptr; }
+bool is_of_rank(const void* address) noexcept {
+  return memory::rank_slot_of(address) != nullptr;
+}
 
 FoundObject find_object(const void* address) noexcept {
   const auto where = reinterpret_cast<std::uintptr_t>(address);

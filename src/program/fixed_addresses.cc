@@ -1,11 +1,11 @@
 // personality(2) says how the next executable is laid out, so the process starts itself again.
 #include "program/fixed_addresses.h"
 
-#include <sys/personality.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <cstring>
+
+#include <sys/personality.h>
+#include <unistd.h>
 
 namespace sterna::program {
 namespace {

@@ -1,13 +1,13 @@
 // The order of places is that of ld.so(8).
 #include "program/library_search.h"
 
-#include <dlfcn.h>
-#include <link.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <vector>
+
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
 
 #include "base/elf_machine.h"
 #include "base/syscall.h"
@@ -75,7 +75,9 @@ void add_directories(std::string_view list, const ElfFile& owner, std::vector<st
   }
 }
 
-bool is_readable(const std::string& path) { return ::access(path.c_str(), R_OK) == 0; }
+bool is_readable(const std::string& path) {
+  return ::access(path.c_str(), R_OK) == 0;
+}
 
 /// Where this process has it from, if it has it.
 std::string find_loaded(const std::string& name) {
@@ -156,9 +158,9 @@ Result<std::string> find_library(std::string_view name, const ElfFile& needer,
     return path;
   }
   const std::string triplet = elf_machine::kLibraryTriplet;
-  for (const std::string& directory : {"/lib/" + triplet, "/usr/lib/" + triplet,
-                                       std::string{"/lib64"}, std::string{"/usr/lib64"},
-                                       std::string{"/lib"}, std::string{"/usr/lib"}}) {
+  for (const std::string& directory :
+       {"/lib/" + triplet, "/usr/lib/" + triplet, std::string{"/lib64"}, std::string{"/usr/lib64"},
+        std::string{"/lib"}, std::string{"/usr/lib"}}) {
     if (std::string path = directory + "/" + std::string{name}; is_readable(path)) {
       return path;
     }

@@ -1,7 +1,7 @@
 // Ranks move to another process at every pause, back and forth, and do not notice.
-#include <gtest/gtest.h>
-
 #include "program/testhost/move.h"
+
+#include <gtest/gtest.h>
 
 namespace sterna::program {
 namespace {

@@ -1,11 +1,11 @@
 // Breadth-first, as the dynamic linker's scope is.
 #include "program/object_graph.h"
 
+#include <algorithm>
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
-
-#include <algorithm>
 
 #include "base/elf_machine.h"
 #include "program/library_search.h"
@@ -19,9 +19,9 @@ constexpr std::size_t kObjectCountMax = 256;
 // glibc's parts share state with libc; libgcc_s holds no state but asks for unwind tables
 // (node/find_object.cc); ours are the runtime itself.
 constexpr std::string_view kHostLibraries[] = {
-    "libc.so.",  "libm.so.",    "libgcc_s.so.", "ld-linux", "libpthread.so.", "libdl.so.",
-    "librt.so.", "libmvec.so.", "libutil.so.",  "libresolv.so.", "libanl.so.",
-    "libmpi_abi.so.", "libsterna.so."};
+    "libc.so.",   "libm.so.",       "libgcc_s.so.", "ld-linux",    "libpthread.so.",
+    "libdl.so.",  "librt.so.",      "libmvec.so.",  "libutil.so.", "libresolv.so.",
+    "libanl.so.", "libmpi_abi.so.", "libsterna.so."};
 
 constexpr std::string_view kOtherMpi[] = {"libmpi.so.", "libmpich.so.", "libmpi_cxx.so.",
                                           "libmpicxx.so.", "libmpi_mpifh.so."};
@@ -70,8 +70,9 @@ class Loader {
       return Error{Errc::unsupported, path + ": is a shared library, not a program"};
     }
     if (file.needed().empty() && !file.has_interpreter()) {
-      return Error{Errc::unsupported, path + ": is statically linked: build it without -static "
-                                             "and -static-pie, with -fPIE -pie"};
+      return Error{Errc::unsupported, path +
+                                          ": is statically linked: build it without -static "
+                                          "and -static-pie, with -fPIE -pie"};
     }
     add(std::move(executable.value()));
     for (std::size_t index = 0; index < graph_.objects.size(); ++index) {
@@ -89,9 +90,8 @@ class Loader {
  private:
   Result<> require(std::string_view name, PrivateObject& needer) {
     if (starts_with_any(name, kOtherMpi)) {
-      return Error{Errc::unsupported,
-                   needer.file.path() + " was built for another MPI (it needs " +
-                       std::string{name} + "): rebuild it with Sterna's mpicc"};
+      return Error{Errc::unsupported, needer.file.path() + " was built for another MPI (it needs " +
+                                          std::string{name} + "): rebuild it with Sterna's mpicc"};
     }
     if (is_host_library(name)) {
       return require_host(std::string{name}, needer);
@@ -170,10 +170,10 @@ class Loader {
       }
     }
     if (used > room_.bytes) {
-      return Error{Errc::unsupported,
-                   graph_.objects.front()->file.path() + ": it and its libraries have " +
-                       std::to_string(used) + " bytes of thread-local variables, but ranks have " +
-                       std::to_string(room_.bytes)};
+      return Error{Errc::unsupported, graph_.objects.front()->file.path() +
+                                          ": it and its libraries have " + std::to_string(used) +
+                                          " bytes of thread-local variables, but ranks have " +
+                                          std::to_string(room_.bytes)};
     }
     graph_.tls_bytes = used;
     return Done{};

@@ -1,6 +1,9 @@
 // Opens a program, makes ranks of it, and starts them.
 #include "program/program.h"
 
+#include <atomic>
+#include <cstring>
+
 #include <alloca.h>
 #include <elf.h>
 #include <fmt/format.h>
@@ -8,9 +11,6 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-
-#include <atomic>
-#include <cstring>
 
 #include "base/hash.h"
 #include "program/calling.h"
@@ -34,10 +34,10 @@ struct VariableName {
   Variable which;
 };
 constexpr VariableName kVariables[] = {
-    {"stdout", Variable::standard_output},      {"stderr", Variable::standard_error},
-    {"stdin", Variable::standard_input},        {"environ", Variable::environment},
-    {"optarg", Variable::option_argument},      {"optind", Variable::option_index},
-    {"opterr", Variable::option_error},         {"optopt", Variable::option_unknown},
+    {"stdout", Variable::standard_output}, {"stderr", Variable::standard_error},
+    {"stdin", Variable::standard_input},   {"environ", Variable::environment},
+    {"optarg", Variable::option_argument}, {"optind", Variable::option_index},
+    {"opterr", Variable::option_error},    {"optopt", Variable::option_unknown},
 };
 
 void place_variables(Program::Parts& parts) {
@@ -119,9 +119,13 @@ Result<> add_extents(memory::RankSlot& slot, const DataTemplate& data) noexcept 
 
 }  // namespace
 
-const Program* open_program() noexcept { return the_program.load(std::memory_order_acquire); }
+const Program* open_program() noexcept {
+  return the_program.load(std::memory_order_acquire);
+}
 
-HostCalls& host_calls() noexcept { return *open_program()->parts().options.host; }
+HostCalls& host_calls() noexcept {
+  return *open_program()->parts().options.host;
+}
 
 Program::Program(std::unique_ptr<Parts> parts) noexcept : parts_{std::move(parts)} {}
 
@@ -250,7 +254,9 @@ void Program::forget(memory::RankSlot& slot) noexcept {
   }
 }
 
-std::size_t Program::image_bytes() const noexcept { return parts_->graph.image_bytes; }
+std::size_t Program::image_bytes() const noexcept {
+  return parts_->graph.image_bytes;
+}
 
 std::string Program::describe() const {
   std::string text = fmt::format("glibc {}\n", ::gnu_get_libc_version());
@@ -270,7 +276,9 @@ std::string Program::describe() const {
   return text;
 }
 
-std::uint64_t Program::fingerprint() const noexcept { return hash_text(describe()); }
+std::uint64_t Program::fingerprint() const noexcept {
+  return hash_text(describe());
+}
 
 Result<> map_text(const memory::RankSlot& slot, const ObjectGraph& graph) noexcept {
   constexpr std::uint64_t kPage = memory::kPageBytes;
@@ -292,9 +300,8 @@ Result<> map_text(const memory::RankSlot& slot, const ObjectGraph& graph) noexce
         end = (segments[index].address + segments[index].file_bytes + kPage - 1) / kPage * kPage;
       }
       void* at = reinterpret_cast<void*>(slot.images.base + object->offset + begin);
-      const void* mapped =
-          ::mmap(at, end - begin, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
-                 object->descriptor.get(), static_cast<off_t>(file_begin));
+      const void* mapped = ::mmap(at, end - begin, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
+                                  object->descriptor.get(), static_cast<off_t>(file_begin));
       if (mapped == MAP_FAILED) {
         return system_error("cannot map the text of " + object->file.path() +
                                 " for a rank (is vm.max_map_count reached?)",

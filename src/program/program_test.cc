@@ -2,9 +2,9 @@
 // and how it ended.
 #include "program/program.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
+
+#include <gtest/gtest.h>
 
 #include "program/blockers.h"
 #include "program/testhost/test_host.h"
@@ -15,7 +15,9 @@ const char* const kTestPrograms = STERNA_TEST_PROGRAMS;
 
 namespace {
 
-std::string number(std::uint32_t value) { return std::to_string(value); }
+std::string number(std::uint32_t value) {
+  return std::to_string(value);
+}
 
 class ProgramOnWorkers : public testing::TestWithParam<std::uint32_t> {};
 
@@ -119,8 +121,8 @@ TEST_P(ProgramOnWorkers, KernelThreadsOfARankHaveItsData) {
   host.resume_paused();
   host.run();
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    EXPECT_EQ(host.outcome(rank).out, "rank " + number(rank) + ": 4 good, 4 destroyed, own " +
-                                          number(rank) + "\n");
+    EXPECT_EQ(host.outcome(rank).out,
+              "rank " + number(rank) + ": 4 good, 4 destroyed, own " + number(rank) + "\n");
     EXPECT_EQ(host.outcome(rank).status, 0);
   }
 }
@@ -172,13 +174,13 @@ TEST_P(ProgramEnds, AsItSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Ways, ProgramEnds,
-    testing::Values(End{"return", 7, 0, "text without line endhandler\n", ""},
-                    End{"exit", 44, 0, "text without line endhandler\n", ""},
-                    End{"_exit", 4, 0, "", ""}, End{"abort", -1, SIGABRT, "", ""},
-                    End{"assert", -1, SIGABRT, "text without line end",
-                        "Assertion `argc == 77' failed."}));
+INSTANTIATE_TEST_SUITE_P(Ways, ProgramEnds,
+                         testing::Values(End{"return", 7, 0, "text without line endhandler\n", ""},
+                                         End{"exit", 44, 0, "text without line endhandler\n", ""},
+                                         End{"_exit", 4, 0, "", ""},
+                                         End{"abort", -1, SIGABRT, "", ""},
+                                         End{"assert", -1, SIGABRT, "text without line end",
+                                             "Assertion `argc == 77' failed."}));
 
 }  // namespace
 }  // namespace sterna::program

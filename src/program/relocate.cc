@@ -1,9 +1,9 @@
 // Applies all relocations of all private objects to the template.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstring>
 #include <set>
+
+#include <dlfcn.h>
 
 #include "base/elf_machine.h"
 #include "base/hash.h"
@@ -101,8 +101,8 @@ class Relocator {
   }
 
   static Error misplaced(const PrivateObject& object) {
-    return {Errc::malformed, object.file.path() +
-                                 ": a relocation lies outside of its data: the file is damaged"};
+    return {Errc::malformed,
+            object.file.path() + ": a relocation lies outside of its data: the file is damaged"};
   }
 
   Result<> put(const PrivateObject& object, std::uint64_t address, std::uint64_t value,
@@ -182,10 +182,9 @@ class Relocator {
       return bound.error();
     }
     const Binding& binding = bound.value();
-    if (binding.symbol != nullptr &&
-        ELF64_ST_TYPE(binding.symbol->st_info) == STT_GNU_IFUNC) {
-      result_.late_choices_.push_back({object.offset + relocation.r_offset, binding.value,
-                                       static_cast<std::int64_t>(addend)});
+    if (binding.symbol != nullptr && ELF64_ST_TYPE(binding.symbol->st_info) == STT_GNU_IFUNC) {
+      result_.late_choices_.push_back(
+          {object.offset + relocation.r_offset, binding.value, static_cast<std::int64_t>(addend)});
       return put(object, relocation.r_offset, 0, false);
     }
     if (binding.kind == Binding::Kind::absolute) {
@@ -255,8 +254,8 @@ class Relocator {
       return bound.error();
     }
     const Binding& binding = bound.value();
-    std::int64_t module_offset = 0;    // From the thread pointer; what "module" means for ranks.
-    std::uint64_t variable_offset = 0; // In the module.
+    std::int64_t module_offset = 0;     // From the thread pointer; what "module" means for ranks.
+    std::uint64_t variable_offset = 0;  // In the module.
     if (binding.object != nullptr) {
       module_offset = binding.object->tls_offset;
       variable_offset = binding.symbol != nullptr ? binding.symbol->st_value : 0;

@@ -12,8 +12,8 @@ namespace sterna::program {
 
 struct Shim {
   std::string_view name;
-  std::uintptr_t function = 0;       // Of the host; 0: it is a variable.
-  std::size_t variable_offset = 0;   // In RankData.
+  std::uintptr_t function = 0;      // Of the host; 0: it is a variable.
+  std::size_t variable_offset = 0;  // In RankData.
 };
 
 template <typename Function>

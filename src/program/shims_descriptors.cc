@@ -1,5 +1,8 @@
 // Descriptors: opened by the kernel as ever, but noted, since they do not move with a rank; and 0,
 // 1 and 2, which are the rank's own streams.
+#include <cerrno>
+#include <cstdarg>
+
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -8,9 +11,6 @@
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstdarg>
 
 #include "base/syscall.h"
 #include "program/blocker_table.h"
@@ -57,11 +57,15 @@ int shim_openat(int directory, const char* path, int flags, ...) {
   return note(fd, "file", path);
 }
 
-int shim_open_2(const char* path, int flags) { return note(::open(path, flags), "file", path); }
+int shim_open_2(const char* path, int flags) {
+  return note(::open(path, flags), "file", path);
+}
 int shim_openat_2(int directory, const char* path, int flags) {
   return note(::openat(directory, path, flags), "file", path);
 }
-int shim_creat(const char* path, mode_t mode) { return note(::creat(path, mode), "file", path); }
+int shim_creat(const char* path, mode_t mode) {
+  return note(::creat(path, mode), "file", path);
+}
 
 int shim_close(int fd) {
   RankData& data = calling_data();
@@ -197,14 +201,24 @@ int shim_accept(int fd, sockaddr* address, socklen_t* bytes) {
 int shim_accept4(int fd, sockaddr* address, socklen_t* bytes, int flags) {
   return note(::accept4(fd, address, bytes, flags), "socket", "(accepted)");
 }
-int shim_epoll_create(int size) { return note(::epoll_create(size), "epoll", ""); }
-int shim_epoll_create1(int flags) { return note(::epoll_create1(flags), "epoll", ""); }
-int shim_eventfd(unsigned value, int flags) { return note(::eventfd(value, flags), "eventfd", ""); }
-int shim_timerfd(int clock, int flags) { return note(::timerfd_create(clock, flags), "timer", ""); }
+int shim_epoll_create(int size) {
+  return note(::epoll_create(size), "epoll", "");
+}
+int shim_epoll_create1(int flags) {
+  return note(::epoll_create1(flags), "epoll", "");
+}
+int shim_eventfd(unsigned value, int flags) {
+  return note(::eventfd(value, flags), "eventfd", "");
+}
+int shim_timerfd(int clock, int flags) {
+  return note(::timerfd_create(clock, flags), "timer", "");
+}
 int shim_memfd(const char* name, unsigned flags) {
   return note(::memfd_create(name, flags), "memory file", name);
 }
-int shim_mkstemp(char* pattern) { return note(::mkstemp(pattern), "file", pattern); }
+int shim_mkstemp(char* pattern) {
+  return note(::mkstemp(pattern), "file", pattern);
+}
 
 }  // namespace
 

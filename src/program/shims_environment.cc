@@ -44,8 +44,8 @@ int put_entry(RankData& data, char* text, std::string_view name) noexcept {
   char**& environment = environment_of(data);
   const std::size_t count = count_entries(environment);
   const bool is_ours = data.owned_environment != nullptr && environment == data.owned_environment;
-  auto* grown = static_cast<char**>(rank_reallocate(
-      *data.slot, is_ours ? environment : nullptr, (count + 2) * sizeof(char*)));
+  auto* grown = static_cast<char**>(
+      rank_reallocate(*data.slot, is_ours ? environment : nullptr, (count + 2) * sizeof(char*)));
   if (grown == nullptr) {
     set_last_error_number(ENOMEM);
     return -1;

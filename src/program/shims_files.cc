@@ -1,13 +1,13 @@
 // FILEs, directories, processes, locales: they work as ever, and are noted as what holds a rank
 // here.
-#include <dirent.h>
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <clocale>
 #include <cstdio>
 #include <cstring>
+
+#include <dirent.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include "base/syscall.h"
 #include "program/blocker_table.h"
@@ -48,7 +48,9 @@ std::FILE* shim_freopen(const char* path, const char* mode, std::FILE* file) {
   return note(std::freopen(path, mode, file), path != nullptr ? path : "(reopened)");
 }
 
-std::FILE* shim_tmpfile() { return note(std::tmpfile(), "(temporary)"); }
+std::FILE* shim_tmpfile() {
+  return note(std::tmpfile(), "(temporary)");
+}
 
 int shim_fclose(std::FILE* file) {
   remove_blocker(calling_data(), BlockerKind::file, blocker_key(file));
@@ -77,7 +79,9 @@ DIR* note(DIR* directory, const char* name) noexcept {
   return directory;
 }
 
-DIR* shim_opendir(const char* path) { return note(::opendir(path), path); }
+DIR* shim_opendir(const char* path) {
+  return note(::opendir(path), path);
+}
 
 DIR* shim_fdopendir(int fd) {
   remove_blocker(calling_data(), BlockerKind::file, static_cast<std::uint64_t>(fd));
@@ -123,22 +127,14 @@ pid_t shim_fork() {
 
 std::span<const Shim> file_shims() {
   static const Shim shims[] = {
-      function_shim("fopen", shim_fopen),
-      function_shim("fopen64", shim_fopen),
-      function_shim("fdopen", shim_fdopen),
-      function_shim("freopen", shim_freopen),
-      function_shim("freopen64", shim_freopen),
-      function_shim("tmpfile", shim_tmpfile),
-      function_shim("tmpfile64", shim_tmpfile),
-      function_shim("fclose", shim_fclose),
-      function_shim("popen", shim_popen),
-      function_shim("pclose", shim_pclose),
-      function_shim("opendir", shim_opendir),
-      function_shim("fdopendir", shim_fdopendir),
-      function_shim("closedir", shim_closedir),
-      function_shim("setlocale", shim_setlocale),
-      function_shim("fork", shim_fork),
-      function_shim("__fork", shim_fork),
+      function_shim("fopen", shim_fopen),       function_shim("fopen64", shim_fopen),
+      function_shim("fdopen", shim_fdopen),     function_shim("freopen", shim_freopen),
+      function_shim("freopen64", shim_freopen), function_shim("tmpfile", shim_tmpfile),
+      function_shim("tmpfile64", shim_tmpfile), function_shim("fclose", shim_fclose),
+      function_shim("popen", shim_popen),       function_shim("pclose", shim_pclose),
+      function_shim("opendir", shim_opendir),   function_shim("fdopendir", shim_fdopendir),
+      function_shim("closedir", shim_closedir), function_shim("setlocale", shim_setlocale),
+      function_shim("fork", shim_fork),         function_shim("__fork", shim_fork),
   };
   return shims;
 }

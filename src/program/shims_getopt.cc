@@ -1,10 +1,10 @@
 // getopt and getopt_long on the rank's own variables: libc's keep where they are in variables of
 // the process, which several ranks would share. Behaves and words its messages as glibc does.
-#include <getopt.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+
+#include <getopt.h>
 
 #include "program/calling.h"
 #include "program/shims.h"
@@ -173,9 +173,9 @@ class Getopt {
     ++index_;
     const auto [found, is_ambiguous] = find_long(name);
     if (found == nullptr || is_ambiguous) {
-      complain(is_ambiguous ? "%s: option '%s%s' is ambiguous\n"
-                            : "%s: unrecognized option '%s%s'\n",
-               prefix, name);
+      complain(
+          is_ambiguous ? "%s: option '%s%s' is ambiguous\n" : "%s: unrecognized option '%s%s'\n",
+          prefix, name);
       unknown_ = 0;
       return '?';
     }
@@ -207,8 +207,8 @@ class Getopt {
 
   int take_short(int* long_index) {
     const char character = *state_.next_character++;
-    const char* known = character == ':' || character == ';' ? nullptr
-                                                             : std::strchr(options_, character);
+    const char* known =
+        character == ':' || character == ';' ? nullptr : std::strchr(options_, character);
     if (*state_.next_character == '\0') {
       ++index_;
     }

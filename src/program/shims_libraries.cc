@@ -1,8 +1,8 @@
 // dlopen and its family, and what tells programs about their own objects.
+#include <cstring>
+
 #include <dlfcn.h>
 #include <link.h>
-
-#include <cstring>
 
 #include "program/blocker_table.h"
 #include "program/calling.h"

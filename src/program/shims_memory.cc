@@ -1,12 +1,12 @@
 // mmap and its family: anonymous memory comes from the rank's heap, so that it moves; everything
 // else is mapped as ever and holds the rank here.
-#include <malloc.h>
-#include <sys/mman.h>
-#include <stdlib.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/syscall.h"
 #include "program/blocker_table.h"
@@ -14,13 +14,14 @@
 #include "program/rank_heap.h"
 #include "program/shims.h"
 
-
 namespace sterna::program {
 namespace {
 
 constexpr std::size_t kPage = memory::kPageBytes;
 
-std::size_t to_pages(std::size_t bytes) noexcept { return (bytes + kPage - 1) / kPage * kPage; }
+std::size_t to_pages(std::size_t bytes) noexcept {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
 
 bool is_in_heap(const RankData& data, const void* address) noexcept {
   return data.slot->user_heap_region.contains(reinterpret_cast<std::uintptr_t>(address));
@@ -93,10 +94,10 @@ void* shim_mmap(void* address, std::size_t bytes, int protection, int flags, int
   }
   void* memory = ::mmap(address, bytes, protection, flags, fd, offset);
   if (memory != MAP_FAILED) {
-    add_blocker(data, BlockerKind::mapping, blocker_key(memory),
-                is_anonymous ? "executable memory is mapped (%zu bytes)"
-                             : "a file is mapped (%zu bytes)",
-                bytes);
+    add_blocker(
+        data, BlockerKind::mapping, blocker_key(memory),
+        is_anonymous ? "executable memory is mapped (%zu bytes)" : "a file is mapped (%zu bytes)",
+        bytes);
   }
   return memory;
 }
@@ -168,7 +169,9 @@ int shim_madvise(void* address, std::size_t bytes, int advice) {
 }
 
 /// The end of the data segment is the process's: programs that move it get "no memory".
-void* shim_sbrk(std::intptr_t) { return failed(ENOMEM); }
+void* shim_sbrk(std::intptr_t) {
+  return failed(ENOMEM);
+}
 
 }  // namespace
 

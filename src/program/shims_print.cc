@@ -59,10 +59,18 @@ int shim_puts(const char* text) {
   return is_written ? 1 : EOF;
 }
 
-int shim_putchar(int character) { return std::putc(character, out()); }
-int shim_putchar_unlocked(int character) { return ::putc_unlocked(character, out()); }
-int shim_getchar() { return std::getc(in()); }
-int shim_getchar_unlocked() { return ::getc_unlocked(in()); }
+int shim_putchar(int character) {
+  return std::putc(character, out());
+}
+int shim_putchar_unlocked(int character) {
+  return ::putc_unlocked(character, out());
+}
+int shim_getchar() {
+  return std::getc(in());
+}
+int shim_getchar_unlocked() {
+  return ::getc_unlocked(in());
+}
 
 int shim_vscanf(const char* format, va_list arguments) {
   return std::vfscanf(in(), format, arguments);
@@ -104,7 +112,9 @@ int shim_fflush(std::FILE* file) {
 
 // err.h and error.h.
 
-const char* short_name() noexcept { return calling_data().variables.program_short_name; }
+const char* short_name() noexcept {
+  return calling_data().variables.program_short_name;
+}
 
 void print_warning(const char* format, va_list arguments, int number) {
   std::FILE* file = err();
@@ -131,7 +141,9 @@ void print_warning(const char* format, va_list arguments, int number) {
 void shim_vwarn(const char* format, va_list arguments) {
   print_warning(format, arguments, last_error_number());
 }
-void shim_vwarnx(const char* format, va_list arguments) { print_warning(format, arguments, 0); }
+void shim_vwarnx(const char* format, va_list arguments) {
+  print_warning(format, arguments, 0);
+}
 
 void shim_warn(const char* format, ...) {
   const int number = last_error_number();
@@ -178,9 +190,13 @@ void shim_error(int status, int number, const char* format, ...) {
 
 // libc has one table for the process, in memory of whoever is first, with functions of that rank's
 // copy of the library (libquadmath registers some): ranks cannot have their own, so they get none.
-int shim_register_printf(int /*specifier*/, void* /*print*/, void* /*arguments*/) { return -1; }
+int shim_register_printf(int /*specifier*/, void* /*print*/, void* /*arguments*/) {
+  return -1;
+}
 
-int shim_register_printf_one(void* /*what*/) { return -1; }
+int shim_register_printf_one(void* /*what*/) {
+  return -1;
+}
 
 }  // namespace
 

@@ -68,8 +68,7 @@ void run_finalisers(const RankData& data) {
                         });
     }
     if (object.file.fini_function() != 0) {
-      reinterpret_cast<PlainFunction>(data.images + object.offset +
-                                      object.file.fini_function())();
+      reinterpret_cast<PlainFunction>(data.images + object.offset + object.file.fini_function())();
     }
   }
 }
@@ -148,7 +147,9 @@ void run_handlers(RankData& data, ExitHandlers& list, const void* library, int s
   leave_for_good(data, status);
 }
 
-[[noreturn]] void shim_exit_now(int status) { leave_for_good(calling_data(), status); }
+[[noreturn]] void shim_exit_now(int status) {
+  leave_for_good(calling_data(), status);
+}
 
 [[noreturn]] void shim_abort() {
   RankData& data = calling_data();

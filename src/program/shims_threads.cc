@@ -1,12 +1,12 @@
 // Kernel threads of a rank (std::thread, OpenMP runtimes): they have their own copies of the
 // program's thread-local variables and hold the rank here while they live.
-#include <pthread.h>
-#include <sched.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <csignal>
 #include <ctime>
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include "base/syscall.h"
 #include "program/blocker_table.h"
@@ -67,8 +67,8 @@ int shim_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*fun
   add_blocker(data, BlockerKind::thread, start->key, "a thread of its own is running");
   // On the worker's thread pointer: libc keeps what it allocates for a thread longer than the rank
   // is here.
-  const int result = on_worker(
-      data, [&] { return ::pthread_create(thread, attributes, run_thread, start); });
+  const int result =
+      on_worker(data, [&] { return ::pthread_create(thread, attributes, run_thread, start); });
   if (result != 0) {
     remove_blocker(data, BlockerKind::thread, start->key);
     rank_free(*data.slot, start);
@@ -156,7 +156,9 @@ int shim_getschedparam(pthread_t thread, int* policy, sched_param* parameters) {
 int shim_getcpuclockid(pthread_t thread, clockid_t* clock) {
   return on_thread(thread, ::pthread_getcpuclockid, clock);
 }
-int shim_kill(pthread_t thread, int signal) { return on_thread(thread, ::pthread_kill, signal); }
+int shim_kill(pthread_t thread, int signal) {
+  return on_thread(thread, ::pthread_kill, signal);
+}
 
 int shim_getattr(pthread_t thread, pthread_attr_t* attributes) {
   RankData& data = calling_data();

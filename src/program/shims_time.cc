@@ -1,10 +1,10 @@
 // Time: not bound to the vDSO, whose address and code are of one machine; sleeping lets other ranks
 // of the worker run.
+#include <cerrno>
+
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 #include "base/syscall.h"
 #include "program/calling.h"

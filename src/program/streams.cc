@@ -1,11 +1,11 @@
 // The FILEs are libc's own, made by fopencookie: so every function of stdio works on them.
 #include "program/streams.h"
 
-#include <dlfcn.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstring>
+
+#include <dlfcn.h>
+#include <unistd.h>
 
 #include "base/syscall.h"
 #include "program/calling.h"
@@ -61,7 +61,9 @@ bool hold(RankData& data, HeldLine& line, std::string_view bytes) noexcept {
 }
 
 /// Takes the held line out of the rank's data, so that the host is called without its lock.
-HeldLine take(HeldLine& line) noexcept { return std::exchange(line, {}); }
+HeldLine take(HeldLine& line) noexcept {
+  return std::exchange(line, {});
+}
 
 void emit_and_free(RankData& data, OutputStream stream, const HeldLine& line) noexcept {
   emit(data, stream, {line.bytes, line.used});
@@ -85,8 +87,9 @@ ssize_t read_cookie(void* cookie, char* bytes, std::size_t count) {
   if (data.redirected[0] >= 0) {
     return ::read(data.redirected[0], bytes, count);
   }
-  const long got =
-      on_worker(data, [&] { return host_calls().read_input(*data.slot, {bytes, count}); });
+  const long got = on_worker(data, [&] {
+    return host_calls().read_input(*data.slot, {bytes, count});
+  });
   if (got < 0) {
     set_last_error_number(static_cast<int>(-got));
     return -1;

@@ -24,9 +24,9 @@ Result<Binding> SymbolScope::resolve(const PrivateObject& object, std::uint32_t 
     return Error{Errc::malformed,
                  object.file.path() + ": a relocation names a symbol that does not exist"};
   }
-  const bool is_own = ELF64_ST_BIND(symbol->st_info) == STB_LOCAL ||
-                      (ELF64_ST_VISIBILITY(symbol->st_other) != STV_DEFAULT &&
-                       symbol->st_shndx != SHN_UNDEF);
+  const bool is_own =
+      ELF64_ST_BIND(symbol->st_info) == STB_LOCAL ||
+      (ELF64_ST_VISIBILITY(symbol->st_other) != STV_DEFAULT && symbol->st_shndx != SHN_UNDEF);
   if (is_own) {
     return Binding{Binding::Kind::image, object.offset + symbol->st_value, &object, symbol};
   }
@@ -38,8 +38,7 @@ Result<Binding> SymbolScope::resolve(const PrivateObject& object, std::uint32_t 
   if (known == known_.end()) {
     known = known_.emplace(key, find(name, version, skip_executable)).first;
   }
-  if (known->second.kind == Binding::Kind::missing &&
-      ELF64_ST_BIND(symbol->st_info) != STB_WEAK) {
+  if (known->second.kind == Binding::Kind::missing && ELF64_ST_BIND(symbol->st_info) != STB_WEAK) {
     std::string what = object.file.path() + ": undefined symbol " + std::string{name};
     if (!version.name.empty()) {
       what += ", version " + std::string{version.name};
@@ -84,8 +83,7 @@ Binding SymbolScope::find_in_host(std::string_view name, SymbolVersion version) 
                           ? ::dlsym(library.handle, symbol.c_str())
                           : ::dlvsym(library.handle, symbol.c_str(), version_name.c_str());
       if (address != nullptr) {
-        return {.kind = Binding::Kind::absolute,
-                .value = reinterpret_cast<std::uint64_t>(address)};
+        return {.kind = Binding::Kind::absolute, .value = reinterpret_cast<std::uint64_t>(address)};
       }
     }
   }

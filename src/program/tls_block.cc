@@ -2,9 +2,9 @@
 // it.
 #include "program/tls_block.h"
 
-#include <dlfcn.h>
-
 #include <cstring>
+
+#include <dlfcn.h>
 
 #include "base/elf_machine.h"
 #include "base/thread_pointer.h"
@@ -145,8 +145,7 @@ Result<TlsTemplate> TlsTemplate::build() {
   }
   const std::size_t half = align_up(result.geometry_.static_bytes + result.geometry_.pthread_bytes);
   const auto memory = std::make_unique<std::byte[]>(2 * half + 2 * kAlignment);
-  const std::uintptr_t pointer =
-      align_up(reinterpret_cast<std::uintptr_t>(memory.get()) + half);
+  const std::uintptr_t pointer = align_up(reinterpret_cast<std::uintptr_t>(memory.get()) + half);
   init_pthread(pointer, kFirstRankTid - 1, result.geometry_);
   if (allocate_tls(reinterpret_cast<void*>(pointer)) == nullptr) {
     return Errc::out_of_memory;

@@ -12,7 +12,7 @@ struct State {
   std::uint8_t completion;  // 0: pending; 1: done; 2: has the waiter.
   std::uint8_t token;
   std::uint8_t signals;
-  std::uint8_t parked;      // 1: for a signal; 2: for a signal or a token; 0: runs.
+  std::uint8_t parked;  // 1: for a signal; 2: for a signal or a token; 0: runs.
   std::uint8_t at;
   std::uint8_t completer_at;
   std::uint8_t tokens_left;
@@ -108,7 +108,9 @@ bool explore(bool awaits_owed) {
       states);
 }
 
-TEST(CompletionModel, InterruptedWaiterLosesNoSignalAndLeavesNone) { EXPECT_TRUE(explore(true)); }
+TEST(CompletionModel, InterruptedWaiterLosesNoSignalAndLeavesNone) {
+  EXPECT_TRUE(explore(true));
+}
 
 TEST(CompletionModel, WaiterThatDoesNotAwaitItsSignalIsFoundToLeaveOne) {
   EXPECT_FALSE(explore(false));

@@ -5,14 +5,14 @@
 // in the same epoll set and stays readable until a sleeper has taken it.
 #include "progress/progress.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <ctime>
 
 #include "base/check.h"
 #include "base/cpu.h"
@@ -109,9 +109,8 @@ Result<std::unique_ptr<Progress>> Progress::open(const ProgressOptions& options)
   }
   impl->event = FileDescriptor{static_cast<int>(event)};
   epoll_event wanted{.events = EPOLLIN, .data = {.fd = impl->event.get()}};
-  const long added = system_call([&] {
-    return ::epoll_ctl(impl->epoll.get(), EPOLL_CTL_ADD, impl->event.get(), &wanted);
-  });
+  const long added = system_call(
+      [&] { return ::epoll_ctl(impl->epoll.get(), EPOLL_CTL_ADD, impl->event.get(), &wanted); });
   if (added < 0) {
     return system_error("progress: cannot watch the event descriptor", static_cast<int>(-added));
   }
@@ -121,8 +120,8 @@ Result<std::unique_ptr<Progress>> Progress::open(const ProgressOptions& options)
 Result<> Progress::add(Source& source) noexcept {
   if (const int fd = source.fd(); fd >= 0) {
     epoll_event wanted{.events = EPOLLIN, .data = {.fd = fd}};
-    const long added = system_call(
-        [&] { return ::epoll_ctl(impl_->epoll.get(), EPOLL_CTL_ADD, fd, &wanted); });
+    const long added =
+        system_call([&] { return ::epoll_ctl(impl_->epoll.get(), EPOLL_CTL_ADD, fd, &wanted); });
     if (added < 0) {
       return system_error("progress: cannot watch the descriptor of a source",
                           static_cast<int>(-added));
@@ -147,8 +146,7 @@ void Progress::remove(Source& source) noexcept {
   impl_->give_back();
   if (fd >= 0) {
     // It may be closed already, which removes it too.
-    (void)system_call(
-        [&] { return ::epoll_ctl(impl_->epoll.get(), EPOLL_CTL_DEL, fd, nullptr); });
+    (void)system_call([&] { return ::epoll_ctl(impl_->epoll.get(), EPOLL_CTL_DEL, fd, nullptr); });
   }
 }
 
@@ -354,8 +352,7 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
       continue;
     }
     if (threads::try_enter_sleep(waiter, threads::KernelWaiter::kInHook)) {
-      const bool has_slept =
-          sleep(deadline_ns, waiter.word, threads::KernelWaiter::kInHook);
+      const bool has_slept = sleep(deadline_ns, waiter.word, threads::KernelWaiter::kInHook);
       threads::leave_sleep(waiter);
       if (!has_slept) {
         sleep_beside(waiter, deadline_ns);

@@ -26,13 +26,13 @@ struct ProgressOptions {
   bool is_oversubscribed = false;
   // At a switch, polls only if the last poll is older than this.
   std::uint64_t switch_budget_ns = 20'000;
-  Clock* clock = nullptr;             // Null: the monotonic clock. Outlives the object.
+  Clock* clock = nullptr;  // Null: the monotonic clock. Outlives the object.
 };
 
 /// Relaxed counters, for reports and tests.
 struct ProgressCounters {
-  std::uint64_t polls = 0;      // Rounds over the sources.
-  std::uint64_t declined = 0;   // Somebody else was polling.
+  std::uint64_t polls = 0;     // Rounds over the sources.
+  std::uint64_t declined = 0;  // Somebody else was polling.
   std::uint64_t events = 0;
   std::uint64_t sleeps = 0;
 };

@@ -1,12 +1,12 @@
 // Progress and completions: with a team, without one, and between both.
 #include "progress/progress.h"
 
+#include <array>
+#include <thread>
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <array>
-#include <thread>
 
 #include "base/random.h"
 #include "progress/completion.h"
@@ -139,8 +139,8 @@ class ProgressTeamTest : public ProgressTest, public testing::WithParamInterface
  protected:
   void SetUp() override {
     ProgressTest::SetUp();
-    team = std::make_unique<threads::TestTeam>(
-        GetParam(), threads::TeamOptions{.idle_hook = progress.get()});
+    team = std::make_unique<threads::TestTeam>(GetParam(),
+                                               threads::TeamOptions{.idle_hook = progress.get()});
   }
   void TearDown() override {
     team.reset();

@@ -141,8 +141,9 @@ void Rpc::on_node_message(void* self, std::uint32_t from_node,
   }
   const Message& message = decoded.value();
   const net::JobMap& job = rpc.options_.transport->job();
-  const bool is_known = message.reply_to.node < job.node_count &&
-                        (message.reply_to.rank == kNoRank || message.reply_to.rank < job.rank_count);
+  const bool is_known =
+      message.reply_to.node < job.node_count &&
+      (message.reply_to.rank == kNoRank || message.reply_to.rank < job.rank_count);
   if (!is_known) {
     rpc.log_.warn("node {} sent a call of nobody of this job", from_node);
     return;
@@ -164,8 +165,8 @@ void Rpc::on_request(const Message& message, std::uint32_t from_node) {
   const auto found = services_.find(message.service);
   if (found == services_.end()) {
     reply(message.reply_to,
-          Error{Errc::unsupported, fmt::format("node {} has no such service",
-                                               options_.transport->job().node_index)});
+          Error{Errc::unsupported,
+                fmt::format("node {} has no such service", options_.transport->job().node_index)});
     return;
   }
   const Request request{.from_node = from_node, .arguments = message.body};
@@ -186,9 +187,9 @@ void Rpc::serve(const Entry& entry, const Request& request, const ReplyTo& reply
 }
 
 void Rpc::spawn(const Entry& entry, const Request& request, const ReplyTo& reply_to) {
-  auto work = std::make_unique<Work>(
-      Work{this, &entry, request.from_node, reply_to,
-           Bytes{request.arguments.begin(), request.arguments.end()}});
+  auto work =
+      std::make_unique<Work>(Work{this, &entry, request.from_node, reply_to,
+                                  Bytes{request.arguments.begin(), request.arguments.end()}});
   Result<threads::Thread*> thread = options_.team->spawn(
       {.name = entry.name.c_str(), .stack_bytes = kServiceStackBytes, .detached = true}, run_work,
       work.get());

@@ -1,4 +1,5 @@
-// Calls between the nodes of a simulated network, from one kernel thread: start and post, errors, lost nodes.
+// Calls between the nodes of a simulated network, from one kernel thread: start and post, errors,
+// lost nodes.
 #include "rpc/rpc.h"
 
 #include <gtest/gtest.h>

@@ -73,8 +73,8 @@ class ControlClient final : public net::Bootstrap {
   void report_finalized(std::uint32_t rank) noexcept;
   /// Node mode only; in process mode the launcher sees it.
   void report_ended(RankEnd end) noexcept;
-  /// A rank changes its node; sent by the old one, before the new one may let it run: who reads this
-  /// and then sees a node end knows whether the rank was lost with it.
+  /// A rank changes its node; sent by the old one, before the new one may let it run: who reads
+  /// this and then sees a node end knows whether the rank was lost with it.
   void report_moved(const RankMove& move) noexcept;
   /// The launcher ends the job with `code`; the caller waits to be killed, or leaves.
   void report_abort(const RankAbort& abort) noexcept;

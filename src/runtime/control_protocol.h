@@ -130,8 +130,8 @@ struct MoveOrder {
   std::uint32_t node = 0;
 };
 
-/// Who has the rank from now on. `move` counts its moves: what is told by different nodes arrives in any
-/// order, and the greatest count is the news.
+/// Who has the rank from now on. `move` counts its moves: what is told by different nodes arrives
+/// in any order, and the greatest count is the news.
 struct RankMove {
   std::uint32_t rank = 0;
   std::uint32_t node = 0;

@@ -25,7 +25,8 @@ class Leases final : public memory::LeaseSource {
 
   const std::uint32_t node_index_;
   rpc::Rpc* rpc_ = nullptr;  // Constant after connect().
-  // Node 0: the next free range of each class. The first node_count ranges are what nodes start with.
+  // Node 0: the next free range of each class. The first node_count ranges are what nodes start
+  // with.
   std::array<std::atomic<std::uint32_t>, memory::kStackClassCount> next_;
 };
 

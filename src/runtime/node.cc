@@ -1,9 +1,9 @@
 // Opening a node and creating its ranks. What happens while it runs is in node_events.cc.
 #include "runtime/node.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "base/hash.h"
 #include "base/wire.h"
@@ -41,7 +41,9 @@ Result<std::vector<std::uint32_t>> processors_of(const ControlClient& control) {
 
 }  // namespace
 
-Node* node_of_process() noexcept { return the_node; }
+Node* node_of_process() noexcept {
+  return the_node;
+}
 
 Result<std::unique_ptr<Node>> Node::open(std::unique_ptr<ControlClient> control,
                                          RankRunner& runner) {
@@ -80,13 +82,12 @@ Result<std::unique_ptr<Node>> Node::open(std::unique_ptr<ControlClient> control,
 Result<> Node::open_memory() {
   const net::JobMap& job = runtime_->job();
   leases_ = std::make_unique<Leases>(job.node_index, job.node_count);
-  Result<std::unique_ptr<memory::IsoSpace>> space =
-      memory::IsoSpace::open({.node_index = job.node_index,
-                              .node_count = job.node_count,
-                              .rank_count = job.rank_count,
-                              .leases = leases_.get(),
-                              .is_rank_memory_shared =
-                                  runtime_->settings().text(kRankMemory) == "shared"});
+  Result<std::unique_ptr<memory::IsoSpace>> space = memory::IsoSpace::open(
+      {.node_index = job.node_index,
+       .node_count = job.node_count,
+       .rank_count = job.rank_count,
+       .leases = leases_.get(),
+       .is_rank_memory_shared = runtime_->settings().text(kRankMemory) == "shared"});
   if (!space) {
     return space.error();
   }
@@ -165,9 +166,10 @@ Result<> Node::compare_fingerprints() {
     if (all.value()[node] == mine || node == runtime_->job().node_index) {
       continue;
     }
-    log.warn("ranks cannot move between nodes {} and {}: they do not have the same binaries at the "
-             "same addresses. Here: {}",
-             runtime_->job().node_index, node, runner_.describe());
+    log.warn(
+        "ranks cannot move between nodes {} and {}: they do not have the same binaries at the "
+        "same addresses. Here: {}",
+        runtime_->job().node_index, node, runner_.describe());
     break;
   }
   return Done{};
@@ -215,12 +217,12 @@ Result<> Node::create_rank(std::uint32_t rank) {
   }
   const std::string name = fmt::format("rank {}", rank);
   const std::uintptr_t descriptor = memory::descriptor_address(slot.stack.base);
-  slot.thread = team_->adopt(
-      {.base = reinterpret_cast<std::byte*>(slot.stack.base),
-       .bytes = descriptor - slot.stack.base,
-       .descriptor = reinterpret_cast<threads::Thread*>(descriptor)},
-      {.name = name.c_str(), .detached = true, .accounted = true, .owner = context},
-      runner_.entry(), &slot);
+  slot.thread =
+      team_->adopt({.base = reinterpret_cast<std::byte*>(slot.stack.base),
+                    .bytes = descriptor - slot.stack.base,
+                    .descriptor = reinterpret_cast<threads::Thread*>(descriptor)},
+                   {.name = name.c_str(), .detached = true, .accounted = true, .owner = context},
+                   runner_.entry(), &slot);
   residents_.add(slot);
   team_->start(*slot.thread);
   return Done{};

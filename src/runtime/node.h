@@ -1,5 +1,5 @@
-// Node mode: one process of a job whose ranks are mobile threads. Everything of Runtime, and above it
-// a team of workers, remote calls, migration and balancing.
+// Node mode: one process of a job whose ranks are mobile threads. Everything of Runtime, and above
+// it a team of workers, remote calls, migration and balancing.
 #pragma once
 
 #include <atomic>

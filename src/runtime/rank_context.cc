@@ -12,8 +12,12 @@ constinit RankContext* process_rank = nullptr;
 constinit ForeignLookup foreign_lookup = nullptr;
 }  // namespace
 
-void set_process_rank(RankContext* context) noexcept { process_rank = context; }
-void set_foreign_lookup(ForeignLookup lookup) noexcept { foreign_lookup = lookup; }
+void set_process_rank(RankContext* context) noexcept {
+  process_rank = context;
+}
+void set_foreign_lookup(ForeignLookup lookup) noexcept {
+  foreign_lookup = lookup;
+}
 
 RankContext* find_current_rank() noexcept {
   if (memory::RankSlot* slot = memory::rank_slot_of(__builtin_frame_address(0))) {

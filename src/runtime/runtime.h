@@ -1,7 +1,7 @@
 // One node of a job, whole: builds the layers in order and ends them in reverse.
 //
-// Process mode: the process is one rank, its kernel threads call; there is no team. Node mode: a team
-// of workers runs mobile ranks; rpc, migration and balance stand on it (runtime/node.h).
+// Process mode: the process is one rank, its kernel threads call; there is no team. Node mode: a
+// team of workers runs mobile ranks; rpc, migration and balance stand on it (runtime/node.h).
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ struct RuntimeOptions {
 /// What both modes have. Made and closed by one kernel thread.
 class Runtime final : private ControlEvents {
  public:
-  /// Reads the settings, opens the network, tells nobody yet that ranks are here. Nothing is polled.
+  /// Reads the settings, opens the network, tells nobody yet that ranks are here. Nothing is
+  /// polled.
   [[nodiscard]] static Result<std::unique_ptr<Runtime>> open(RuntimeOptions options);
 
   /// Network and launcher are polled from now on: all handlers of what may come are registered, and
@@ -55,8 +56,8 @@ class Runtime final : private ControlEvents {
   /// heap, `slot` null in process mode.
   [[nodiscard]] Result<> start_rank(RankContext& context, std::uint32_t rank, memory::Heap& heap,
                                     memory::RankSlot* slot);
-  /// Takes leave of the other nodes and waits, within a bounded time, until the network has taken the
-  /// last packets. Nothing is sent afterwards.
+  /// Takes leave of the other nodes and waits, within a bounded time, until the network has taken
+  /// the last packets. Nothing is sent afterwards.
   void end_network() noexcept;
 
   /// The rank takes no more messages.

@@ -13,7 +13,9 @@ namespace {
 constinit MoveRank mover = nullptr;  // Written once at start of a node, before ranks run.
 }
 
-void set_mover(MoveRank move) noexcept { mover = move; }
+void set_mover(MoveRank move) noexcept {
+  mover = move;
+}
 
 namespace {
 

@@ -17,14 +17,14 @@ void move_if_asked(RankContext& rank) noexcept;
 
 /// In every communication call, and in waits. Costs one load when nobody asks. May switch.
 inline void safe_point(RankContext& rank) noexcept {
-  if (rank.slot != nullptr &&
-      rank.slot->move_request.load(std::memory_order_relaxed) >= 0) [[unlikely]] {
+  if (rank.slot != nullptr && rank.slot->move_request.load(std::memory_order_relaxed) >= 0)
+      [[unlikely]] {
     move_if_asked(rank);
   }
 }
 
-/// A test, a probe found nothing: gives the processor to others and lets the network advance, so that
-/// a rank that tests in a loop starves nobody. May switch; may move the rank.
+/// A test, a probe found nothing: gives the processor to others and lets the network advance, so
+/// that a rank that tests in a loop starves nobody. May switch; may move the rank.
 void tested_in_vain(RankContext& rank) noexcept;
 
 }  // namespace sterna::runtime

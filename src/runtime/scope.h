@@ -1,8 +1,8 @@
 // The border between the code of a rank and the runtime: which thread pointer is loaded.
 //
 // User code of a rank runs on the rank's thread pointer, runtime code on its worker's
-// (docs/rules/switching.md). In process mode, and on threads that belong to no rank, both scopes cost
-// a comparison and do nothing.
+// (docs/rules/switching.md). In process mode, and on threads that belong to no rank, both scopes
+// cost a comparison and do nothing.
 #pragma once
 
 #include "base/thread_pointer.h"

@@ -10,10 +10,9 @@
 namespace sterna::runtime {
 namespace {
 
-constexpr std::array kRuntimeTunables{kDrivers, kLog,     kStackSize,
-                                      kSpin,    kBalance, kBalanceInterval,
-                                      kFault,   kShuffle, kShuffleSeed,
-                                      kRankMemory};
+constexpr std::array kRuntimeTunables{
+    kDrivers,         kLog,   kStackSize, kSpin,        kBalance,
+    kBalanceInterval, kFault, kShuffle,   kShuffleSeed, kRankMemory};
 
 std::vector<std::span<const Tunable>> gather() {
   std::vector<std::span<const Tunable>> tables{kRuntimeTunables, net::transport_tunables()};

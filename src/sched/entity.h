@@ -22,8 +22,8 @@ class Entity {
   Entity(const Entity&) = delete;
   Entity& operator=(const Entity&) = delete;
 
-  std::uint64_t load = 1;                 // Measure of its work. Guard: lock of the tree.
-  std::uint32_t program_place = kNoPlace; // Stay within this place. Set before insert().
+  std::uint64_t load = 1;                  // Measure of its work. Guard: lock of the tree.
+  std::uint32_t program_place = kNoPlace;  // Stay within this place. Set before insert().
   // Relaxed, both: a wake-up that reads an old plan queues the thread where it was planned before.
   std::atomic<std::uint32_t> planned_place{kNoPlace};
   std::atomic<std::uint32_t> actual_place{kNoPlace};

@@ -18,13 +18,13 @@ inline constexpr std::uint32_t kNoParent = 0xffff'ffff;
 struct EntityView {
   std::uint32_t parent = kNoParent;  // Index in the snapshot.
   bool is_bubble = false;
-  std::uint64_t load = 1;            // Of a bubble: not counting what it holds.
+  std::uint64_t load = 1;  // Of a bubble: not counting what it holds.
   std::uint32_t program_place = kNoPlace;
 };
 
 struct PlanInput {
   const topology::Topology& topology;
-  const topology::Place& domain;     // The part of the machine that may be used.
+  const topology::Place& domain;  // The part of the machine that may be used.
   std::span<const EntityView> entities;
 };
 

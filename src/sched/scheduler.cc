@@ -209,7 +209,9 @@ threads::Thread* Scheduler::next(threads::Worker& worker) noexcept {
   return nullptr;
 }
 
-void Scheduler::ready(threads::Thread& thread, threads::Worker*) noexcept { enqueue(thread); }
+void Scheduler::ready(threads::Thread& thread, threads::Worker*) noexcept {
+  enqueue(thread);
+}
 
 void Scheduler::ended(threads::Thread& thread) noexcept {
   remove(*static_cast<Entity*>(thread.entity));

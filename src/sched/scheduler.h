@@ -17,10 +17,10 @@
 namespace sterna::sched {
 
 struct SchedulerOptions {
-  const topology::Topology* topology = nullptr;      // Outlives the scheduler.
+  const topology::Topology* topology = nullptr;  // Outlives the scheduler.
   // The processor of each worker of the team; they need not be all of the topology.
   std::span<const topology::Place* const> workers = {};
-  const PolicyEntry* policy = nullptr;               // Null: flat.
+  const PolicyEntry* policy = nullptr;  // Null: flat.
   bool steal = true;  // A worker that finds nothing on its way to the root looks at other places.
 };
 
@@ -83,14 +83,14 @@ class Scheduler final : public threads::Dispatch {
   const topology::Topology& topology_;
   const PolicyEntry& policy_;
   const bool steal_;
-  std::vector<Route> routes_;                       // By worker; constant.
-  std::vector<WorkerRange> ranges_;                 // By place; constant.
-  std::unique_ptr<SharedQueue[]> queues_;           // By place; each guards itself.
+  std::vector<Route> routes_;              // By worker; constant.
+  std::vector<WorkerRange> ranges_;        // By place; constant.
+  std::unique_ptr<SharedQueue[]> queues_;  // By place; each guards itself.
   std::atomic<threads::Team*> team_{nullptr};
 
   mutable SpinLock tree_lock_;
-  Bubble root_;                                     // Links below it: guard tree_lock_.
-  std::uint32_t entity_count_ = 0;                  // Guard: tree_lock_.
+  Bubble root_;                     // Links below it: guard tree_lock_.
+  std::uint32_t entity_count_ = 0;  // Guard: tree_lock_.
 };
 
 }  // namespace sterna::sched

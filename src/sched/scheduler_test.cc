@@ -1,9 +1,10 @@
 // Threads in bubbles on real workers: all run, once, where they were planned, and nothing is lost
 // when plans change underway.
+#include "sched/scheduler.h"
+
 #include <gtest/gtest.h>
 
 #include "sched/policies/builtin.h"
-#include "sched/scheduler.h"
 #include "threads/sync/semaphore.h"
 #include "threads/team_fixture.h"
 
@@ -31,8 +32,7 @@ class SchedulerTest : public testing::TestWithParam<const PolicyEntry*> {
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<threads::TestTeam> team_;
 };
-INSTANTIATE_TEST_SUITE_P(Policies, SchedulerTest,
-                         testing::Values(&kFlatPolicy, &kSpreadPolicy),
+INSTANTIATE_TEST_SUITE_P(Policies, SchedulerTest, testing::Values(&kFlatPolicy, &kSpreadPolicy),
                          [](const auto& its) { return std::string{its.param->name}; });
 
 TEST_P(SchedulerTest, ThreadsOfBubblesAllRunWhilePlansChange) {

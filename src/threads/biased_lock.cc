@@ -58,7 +58,7 @@ void BiasedLock::lock_slow() noexcept {
   // The thief goes first: it has paid, and holds the lock for a few instructions.
   Backoff backoff;
   do {
-    owner_.store(0, std::memory_order_release);  // A
+    owner_.store(0, std::memory_order_release);            // A
     while (thief_.load(std::memory_order_acquire) != 0) {  // B
       backoff.pause();
     }

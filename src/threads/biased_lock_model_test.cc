@@ -8,12 +8,12 @@ namespace sterna::threads {
 namespace {
 
 struct State {
-  std::uint8_t owner_word;     // As others see it.
+  std::uint8_t owner_word;  // As others see it.
   std::uint8_t thief_word;
-  std::uint8_t buffered;       // The owner's store buffer: 0 empty, else value + 1.
+  std::uint8_t buffered;  // The owner's store buffer: 0 empty, else value + 1.
   std::uint8_t owner_at;
   std::uint8_t thief_at;
-  std::uint8_t owner_rounds;   // Left to do.
+  std::uint8_t owner_rounds;  // Left to do.
   std::uint8_t thief_rounds;
 };
 
@@ -97,8 +97,13 @@ bool step_thief(State& state, bool has_barrier) {
 }
 
 bool explore(bool has_barrier, std::size_t& states) {
-  const State initial{.owner_word = 0, .thief_word = 0, .buffered = 0, .owner_at = kStore,
-                      .thief_at = kAnnounce, .owner_rounds = 3, .thief_rounds = 3};
+  const State initial{.owner_word = 0,
+                      .thief_word = 0,
+                      .buffered = 0,
+                      .owner_at = kStore,
+                      .thief_at = kAnnounce,
+                      .owner_rounds = 3,
+                      .thief_rounds = 3};
   return holds_in_all_interleavings(
       initial, 3,
       [&](State& state, int process) {

@@ -1,10 +1,10 @@
 // The spare kernel threads of a team, on which blocking calls wait. Internal to threads/.
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
 #include <vector>
+
+#include <pthread.h>
 
 #include "base/function_ref.h"
 #include "base/spin_lock.h"
@@ -32,13 +32,13 @@ class BlockingPool {
   bool ensure_spare() noexcept;
 
   SpinLock lock_;
-  Job* first_ = nullptr;              // All guarded by lock_.
+  Job* first_ = nullptr;  // All guarded by lock_.
   Job* last_ = nullptr;
-  std::uint32_t job_count_ = 0;       // Waiting in the list.
-  std::uint32_t idle_count_ = 0;      // Spare threads that wait for a job.
+  std::uint32_t job_count_ = 0;   // Waiting in the list.
+  std::uint32_t idle_count_ = 0;  // Spare threads that wait for a job.
   bool is_closed_ = false;
   std::vector<pthread_t> spares_;
-  Semaphore jobs_{0};                 // One unit per job, and one per thread at the end.
+  Semaphore jobs_{0};  // One unit per job, and one per thread at the end.
 };
 
 }  // namespace sterna::threads

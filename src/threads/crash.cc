@@ -3,14 +3,14 @@
 // that has state, no errno, no thread-local storage.
 #include "threads/crash.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
-
-#include <algorithm>
-#include <atomic>
-#include <cstring>
 
 #include "base/syscall.h"
 #include "memory/rank_slot.h"
@@ -86,8 +86,7 @@ void handle_fault(int signal, siginfo_t* info, void* context) noexcept {
   struct sigaction fallback {};
   fallback.sa_handler = SIG_DFL;
   (void)sigaction(signal, &fallback, nullptr);
-  const auto address =
-      signal == SIGABRT ? 0 : reinterpret_cast<std::uintptr_t>(info->si_addr);
+  const auto address = signal == SIGABRT ? 0 : reinterpret_cast<std::uintptr_t>(info->si_addr);
   const auto* const thread =
       reinterpret_cast<const Thread*>(memory::descriptor_address(stack_pointer));
   if (thread != nullptr && (signal == SIGSEGV || signal == SIGBUS) &&

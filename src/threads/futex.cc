@@ -1,10 +1,10 @@
 // Futex calls, and the waits of kernel threads that are built on them.
 #include "threads/futex.h"
 
+#include <ctime>
+
 #include <linux/futex.h>
 #include <sys/syscall.h>
-
-#include <ctime>
 
 #include "base/clock.h"
 #include "base/syscall.h"

@@ -29,8 +29,8 @@ std::uint32_t class_of_slot(std::size_t slot_bytes) noexcept {
 
 /// The smallest class whose slots hold such a stack, with guard, descriptor and colours.
 std::uint32_t class_of_stack(std::size_t stack_bytes) noexcept {
-  constexpr std::size_t kOther = memory::kPageBytes + memory::kDescriptorBytes +
-                                 memory::kColourCount * memory::kColourBytes;
+  constexpr std::size_t kOther =
+      memory::kPageBytes + memory::kDescriptorBytes + memory::kColourCount * memory::kColourBytes;
   return class_of_slot(std::max(stack_bytes + kOther, memory::kStackSlotBytesMin));
 }
 
@@ -221,8 +221,9 @@ void start_thread(TeamState& team, Thread& thread, std::uint32_t target) noexcep
     check(target < team.workers.size(), "a thread starts on a worker of its team");
     home = team.workers[target].get();
   } else if (home == nullptr) {
-    home = team.workers[team.next_worker.fetch_add(1, std::memory_order_relaxed) %
-                        team.workers.size()].get();
+    home =
+        team.workers[team.next_worker.fetch_add(1, std::memory_order_relaxed) % team.workers.size()]
+            .get();
   }
   thread.worker.store(home, std::memory_order_relaxed);
   if ((thread.flags & ThreadFlag::managed) != 0) {

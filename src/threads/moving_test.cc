@@ -29,8 +29,7 @@ class MovingTest : public testing::TestWithParam<std::uint32_t> {
                              slot.stack_top() - slot.stack_low(),
                              reinterpret_cast<Thread*>(slot.descriptor())};
     return here->adopt(
-        region, options, [](void* callable) { (*static_cast<Function*>(callable))(); },
-        &function);
+        region, options, [](void* callable) { (*static_cast<Function*>(callable))(); }, &function);
   }
 
   TestTeam here{GetParam()};
@@ -125,9 +124,9 @@ TEST_P(MovingTest, FrozenThreadGoesOnInAnotherTeamFromACopyOfItsBytes) {
   };
   Thread* const thread = adopt(function);
   ASSERT_GE(reinterpret_cast<std::byte*>(thread), journey.base);
-  journey.bytes = std::max(journey.bytes,
-                           static_cast<std::size_t>(reinterpret_cast<std::byte*>(thread + 1) -
-                                                    journey.base));
+  journey.bytes =
+      std::max(journey.bytes,
+               static_cast<std::size_t>(reinterpret_cast<std::byte*>(thread + 1) - journey.base));
   here->start(*thread);
   for (int move = 0; move < kMoves; ++move) {
     while (journey.arrived.load(std::memory_order_acquire) == nullptr) {

@@ -18,9 +18,9 @@
 // also acquires, because it reads the fields of the thread that it makes runnable (B, by the
 // parking). tests: park_model_test.cc enumerates the interleavings of two wakers, a timer and a
 // parker.
-#include <sys/syscall.h>
-
 #include <ctime>
+
+#include <sys/syscall.h>
 
 #include "base/check.h"
 #include "base/syscall.h"
@@ -119,7 +119,9 @@ Wake wait_current(Thread& me, std::uint64_t waits, std::uint64_t deadline_ns) no
 
 }  // namespace
 
-bool expire_wait(Thread& thread) noexcept { return bring(thread, kTimer, 0, kWaitTimer); }
+bool expire_wait(Thread& thread) noexcept {
+  return bring(thread, kTimer, 0, kWaitTimer);
+}
 
 void park() noexcept {
   Thread* const me = self();

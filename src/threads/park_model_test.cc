@@ -17,18 +17,20 @@ constexpr std::uint8_t kSignal = 16;
 
 struct State {
   std::uint8_t word;
-  std::uint8_t at;            // Of the thread.
-  std::uint8_t seen;          // What it read.
-  std::uint8_t runnable;      // Times it was made runnable and has not run since.
+  std::uint8_t at;        // Of the thread.
+  std::uint8_t seen;      // What it read.
+  std::uint8_t runnable;  // Times it was made runnable and has not run since.
   std::uint8_t waits_left;
-  std::uint8_t brought;       // Events brought, bit per bringer: token, signal, timer.
+  std::uint8_t brought;  // Events brought, bit per bringer: token, signal, timer.
   std::uint8_t bringer_at[3];
   std::uint8_t bringer_seen[3];
 };
 
 enum At : std::uint8_t { kTake, kLook, kPark, kAsleep };
 
-bool has_event(std::uint8_t word) { return (word & (kToken | kTimer)) != 0 || word >= kSignal; }
+bool has_event(std::uint8_t word) {
+  return (word & (kToken | kTimer)) != 0 || word >= kSignal;
+}
 
 bool step_thread(State& state, bool has_exchange) {
   switch (state.at) {

@@ -48,8 +48,9 @@ void sanitizer_end(Thread& thread) noexcept {
   thread.sanitizer_fiber = nullptr;
 }
 
-[[gnu::noinline]] __attribute__((no_sanitize("thread"))) void sanitized_switch(
-    Thread& from, Thread& to, bool) noexcept {
+[[gnu::noinline]] __attribute__((no_sanitize("thread"))) void sanitized_switch(Thread& from,
+                                                                               Thread& to,
+                                                                               bool) noexcept {
   // 0: with synchronisation, for all contexts of one kernel thread follow one another.
   __tsan_switch_to_fiber(to.sanitizer_fiber, 0);
   (void)switch_context(&from.context, to.context, nullptr);

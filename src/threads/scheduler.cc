@@ -172,7 +172,9 @@ void* worker_thread_pointer() noexcept {
   return me->worker.load(std::memory_order_relaxed)->thread_pointer;
 }
 
-std::uint32_t worker_index(const Worker& worker) noexcept { return worker.index; }
+std::uint32_t worker_index(const Worker& worker) noexcept {
+  return worker.index;
+}
 
 bool has_live_exception() noexcept {
   const Worker* const worker = current_worker();

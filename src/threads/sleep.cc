@@ -35,7 +35,7 @@ constexpr std::uint64_t kLoneStealCycles = 5'000;
 
 /// One period without work, from its begin to the next thread.
 struct Worker::Search {
-  std::uint64_t begin_cycles = 0;    // Of the present spinning.
+  std::uint64_t begin_cycles = 0;  // Of the present spinning.
   std::uint64_t watch_ns = kWatchNsMin;
   std::uint32_t victim_countdown = 0;  // To see whether a victim switches.
   std::uint64_t victim_since = 0;
@@ -65,8 +65,8 @@ void TeamState::wake_idle(std::uint32_t first, std::uint32_t count) noexcept {
   if (count >= workers.size() && searcher_count.load(std::memory_order_relaxed) != 0) {
     return;
   }
-  const auto end = static_cast<std::uint32_t>(
-      std::min<std::size_t>(workers.size(), std::size_t{first} + count));
+  const auto end =
+      static_cast<std::uint32_t>(std::min<std::size_t>(workers.size(), std::size_t{first} + count));
   for (std::uint32_t i = first; i < end; ++i) {
     if (workers[i]->wake()) {
       return;

@@ -119,15 +119,17 @@ TEST(SleepModel, WorkerDoesNotSleepOnAThreadThatAThiefLeftInItsQueue) {
   EXPECT_TRUE(explore_look(true));
 }
 
-TEST(SleepModel, LookAtTheInboxOnlyIsFoundToSleepOnAThread) { EXPECT_FALSE(explore_look(false)); }
+TEST(SleepModel, LookAtTheInboxOnlyIsFoundToSleepOnAThread) {
+  EXPECT_FALSE(explore_look(false));
+}
 
 // --- One wake-up of the hook, two that may take it ----------------------------------------------
 
 struct Hook {
-  std::uint8_t event;        // The eventfd.
+  std::uint8_t event;  // The eventfd.
   std::uint8_t has_sleeper;
-  std::uint8_t word[2];      // 1: in the hook, not woken.
-  std::uint8_t work[2];      // Given by the waker of that sleeper.
+  std::uint8_t word[2];  // 1: in the hook, not woken.
+  std::uint8_t work[2];  // Given by the waker of that sleeper.
   std::uint8_t at[2];
   std::uint8_t waker_at[2];
 };

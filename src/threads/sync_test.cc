@@ -1,10 +1,10 @@
 // Synchronisation: every primitive with user threads on 1 to 8 workers and with kernel threads at
 // once.
-#include <poll.h>
-#include <unistd.h>
-
 #include <thread>
 #include <vector>
+
+#include <poll.h>
+#include <unistd.h>
 
 #include "base/syscall.h"
 #include "threads/blocking.h"
@@ -211,9 +211,8 @@ TEST_P(SyncTest, OnceHappensOnceBeforeAnyoneGoesOn) {
 }
 
 TEST_P(SyncTest, EveryThreadHasItsOwnValueOfAKeyAndItsDestructorRuns) {
-  auto key = create_key(*team, [](void* value) {
-    static_cast<std::atomic<int>*>(value)->fetch_add(1);
-  });
+  auto key =
+      create_key(*team, [](void* value) { static_cast<std::atomic<int>*>(value)->fetch_add(1); });
   ASSERT_TRUE(key);
   std::atomic<int> destroyed{0};
   auto function = [&] {

@@ -1,10 +1,10 @@
 // Opening and stopping a team, and its public operations.
 #include "threads/team.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <new>
+
+#include <sched.h>
 
 #include "base/check.h"
 #include "base/syscall.h"
@@ -78,8 +78,7 @@ Result<> start_kernel_thread(Worker& worker) noexcept {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kKernelStackBytes);
-  const int error =
-      pthread_create(&worker.kernel_thread, &attributes, kernel_thread_main, &worker);
+  const int error = pthread_create(&worker.kernel_thread, &attributes, kernel_thread_main, &worker);
   pthread_attr_destroy(&attributes);
   if (error != 0) {
     return system_error("threads: cannot start worker " + std::to_string(worker.index) +
@@ -95,9 +94,8 @@ Worker::Worker(TeamState& its_team, std::uint32_t its_index, bool is_asymmetric)
     : lock{is_asymmetric},
       team{its_team},
       index{its_index},
-      countdown{its_team.options.switch_poll_interval != 0
-                    ? its_team.options.switch_poll_interval
-                    : 1024} {}
+      countdown{its_team.options.switch_poll_interval != 0 ? its_team.options.switch_poll_interval
+                                                           : 1024} {}
 
 TeamState::TeamState(const TeamOptions& its_options) noexcept
     : options{its_options},
@@ -234,7 +232,9 @@ std::uint32_t Team::live_thread_count() const noexcept {
   return static_cast<std::uint32_t>(born - std::min(born, ended));
 }
 
-std::uint64_t Team::now_ns() const noexcept { return state_->now_ns(); }
+std::uint64_t Team::now_ns() const noexcept {
+  return state_->now_ns();
+}
 
 std::uint64_t Team::busy_ns(std::uint32_t worker) const noexcept {
   check(worker < state_->workers.size(), "busy_ns() is asked of a worker of the team");

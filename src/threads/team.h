@@ -28,14 +28,14 @@ class TeamState;
 /// kernel thread.
 struct CrashInfo {
   int signal;
-  std::uintptr_t address;     // The faulting address.
-  const Thread* thread;       // Null: not on a user thread.
-  const Worker* worker;       // Null: a foreign kernel thread.
-  void* signal_context;       // ucontext_t.
+  std::uintptr_t address;  // The faulting address.
+  const Thread* thread;    // Null: not on a user thread.
+  const Worker* worker;    // Null: a foreign kernel thread.
+  void* signal_context;    // ucontext_t.
 };
 
 struct TeamOptions {
-  std::uint32_t worker_count = 1;           // At least 1.
+  std::uint32_t worker_count = 1;  // At least 1.
   // OS index per worker to bind to; empty: no binding.
   std::span<const std::uint32_t> processors = {};
   bool main_is_worker = false;  // Worker 0 is the kernel thread that calls run().
@@ -43,7 +43,7 @@ struct TeamOptions {
   // An idle worker polls for so long before it sleeps; 0 if oversubscribed.
   std::uint64_t spin_ns = 20'000;
   std::uint32_t switch_poll_interval = 64;  // Every n-th switch polls the hook; 0: never.
-  Dispatch* dispatch = nullptr;  // Schedules the threads with an entity. Outlives the team.
+  Dispatch* dispatch = nullptr;   // Schedules the threads with an entity. Outlives the team.
   IdleHook* idle_hook = nullptr;  // Outlives the team.
   // Where stacks come from; outlives the team. Needed for spawn().
   memory::IsoSpace* iso_space = nullptr;

@@ -1,9 +1,9 @@
 // For tests: a team with its own iso space.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <memory>
+
+#include <gtest/gtest.h>
 
 #include "memory/iso_space.h"
 #include "threads/sanitizer.h"

@@ -26,12 +26,12 @@ inline constexpr std::size_t kNameBytes = 32;
 inline constexpr std::uint32_t kAnyWorker = 0xffff'ffff;
 
 struct ThreadOptions {
-  const char* name = nullptr;  // Copied; the first kNameBytes - 1 bytes count.
+  const char* name = nullptr;                    // Copied; the first kNameBytes - 1 bytes count.
   std::size_t stack_bytes = kDefaultStackBytes;  // Least usable stack; larger under sanitizers.
   std::uint32_t worker = kAnyWorker;  // Starts on this worker; with `bound` it also stays there.
-  bool bound = false;      // Other workers do not steal it.
-  bool detached = false;   // Nobody joins it.
-  bool accounted = false;  // Its processor time is measured: processor_ns().
+  bool bound = false;                 // Other workers do not steal it.
+  bool detached = false;              // Nobody joins it.
+  bool accounted = false;             // Its processor time is measured: processor_ns().
   void* owner = nullptr;   // For the layer that spawns it (a rank's context); see Thread::owner.
   void* entity = nullptr;  // Not null: Team's Dispatch schedules it (sched::Entity).
 };
@@ -54,33 +54,33 @@ struct ExceptionState {
 struct alignas(64) Thread {
   // First line: what a switch touches. Written by the worker that runs the thread or, while it is
   // queued, by whoever holds the lock of that queue.
-  void* context = nullptr;            // Stack pointer of the saved context; see context.h.
+  void* context = nullptr;  // Stack pointer of the saved context; see context.h.
   // Link of the one queue (run queue, inbox, wait list) that holds it.
   Thread* next = nullptr;
-  std::atomic<Worker*> worker{nullptr};  // Where it runs or ran last: home of its wakes.
+  std::atomic<Worker*> worker{nullptr};     // Where it runs or ran last: home of its wakes.
   std::atomic<std::uint64_t> wait_word{0};  // Tokens, signals and "parked"; see park.cc.
   std::atomic<std::uintptr_t> joiner{0};    // Who joins: a tagged Waiter; see join.cc.
   // ThreadFlag; constant while runnable but for exception_saved.
   std::uint32_t flags = 0;
-  std::uint32_t stack_class = 0;      // Of the pool its slot came from. Constant.
-  Team* team = nullptr;               // Constant between reinstalls.
+  std::uint32_t stack_class = 0;  // Of the pool its slot came from. Constant.
+  Team* team = nullptr;           // Constant between reinstalls.
 
   // Second line and on.
   Entry entry = nullptr;
   void* argument = nullptr;
-  void* owner = nullptr;              // Of the layer that spawned it. Constant after start.
-  void* entity = nullptr;             // sched's; null: the thread lives in private queues only.
+  void* owner = nullptr;   // Of the layer that spawned it. Constant after start.
+  void* entity = nullptr;  // sched's; null: the thread lives in private queues only.
   ExceptionState exceptions;
   std::atomic<std::uint64_t> cycles_run{0};    // Of completed turns; written by its worker.
   std::atomic<std::uint64_t> cycles_begin{0};  // Of the turn that runs now; 0: it does not run.
   std::atomic<std::uint32_t> on_processor{0};  // For Dispatch: 1 until its context is saved.
-  std::uint32_t timer_index = 0;      // Place in the timer heap + 1; guard: lock of that heap.
-  std::uint64_t deadline_ns = 0;      // Of the wait that is under way; same guard.
+  std::uint32_t timer_index = 0;  // Place in the timer heap + 1; guard: lock of that heap.
+  std::uint64_t deadline_ns = 0;  // Of the wait that is under way; same guard.
   std::byte* stack_base = nullptr;
   std::size_t stack_bytes = 0;
-  void* sanitizer_fiber = nullptr;    // TSan's fiber or ASan's fake stack; null else.
-  void** keys = nullptr;              // Thread-specific data, or null: sync/key.h. Node memory.
-  std::uint64_t id = 0;               // Unique within its team, from 1.
+  void* sanitizer_fiber = nullptr;  // TSan's fiber or ASan's fake stack; null else.
+  void** keys = nullptr;            // Thread-specific data, or null: sync/key.h. Node memory.
+  std::uint64_t id = 0;             // Unique within its team, from 1.
   char name[kNameBytes] = {};
 };
 static_assert(sizeof(Thread) <= 1024, "a descriptor fits the place that memory/ keeps for it");

@@ -1,10 +1,10 @@
 // What threads cost, each figure beside its reference, measured in the same run: medians of many
 // short rounds, on one worker. A plain program: prints one line per figure; bench/ has the tables.
-#include <pthread.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <vector>
+
+#include <pthread.h>
 
 #include "memory/iso_space.h"
 #include "threads/context.h"
@@ -69,7 +69,8 @@ double kernel_create_join_ns() {
   return median_ns(kCount, [] {
     for (int i = 0; i < kCount; ++i) {
       pthread_t thread = {};
-      if (pthread_create(&thread, nullptr, [](void*) -> void* { return nullptr; }, nullptr) != 0) {
+      if (pthread_create(
+              &thread, nullptr, [](void*) -> void* { return nullptr; }, nullptr) != 0) {
         std::abort();
       }
       pthread_join(thread, nullptr);
@@ -120,7 +121,8 @@ double create_join_ns(Team& team) {
   constexpr int kCount = 20'000;
   return median_ns(kCount, [&] {
     for (int i = 0; i < kCount; ++i) {
-      join(*spawn(team, [](void*) {}, nullptr));
+      join(*spawn(
+          team, [](void*) {}, nullptr));
     }
   });
 }

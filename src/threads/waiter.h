@@ -29,7 +29,7 @@ struct alignas(8) KernelWaiter {
   static constexpr std::uint32_t kOnFutex = 1;  // It sleeps on `word`.
   static constexpr std::uint32_t kInHook = 2;   // It sleeps in `hook`.
   static constexpr std::uint32_t kStates = 3;
-  static constexpr std::uint32_t kSignal = 4;   // One signal that was not taken yet.
+  static constexpr std::uint32_t kSignal = 4;  // One signal that was not taken yet.
 
   // One of the states, or 0: awake; plus the signals. States are the waiter's, signals are added by
   // others.

@@ -1,13 +1,13 @@
 // A worker: one kernel thread and the user threads that are at home on it. Internal to threads/.
 #pragma once
 
-#include <pthread.h>
-
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
+
+#include <pthread.h>
 
 #include "base/clock.h"
 #include "base/spin_lock.h"
@@ -70,25 +70,25 @@ class alignas(kCacheLineBytes) Worker {
 
   // First lines: the owner's. `lock` is held over a switch and given back on the next context.
   BiasedLock lock;
-  RunQueue queue;                       // Guard: lock.
-  PostFunction post = nullptr;          // This worker only, as all below.
+  RunQueue queue;               // Guard: lock.
+  PostFunction post = nullptr;  // This worker only, as all below.
   Thread* post_thread = nullptr;
   void* post_argument = nullptr;
   ExceptionGlobals* exceptions = nullptr;
-  void* thread_pointer = nullptr;       // Constant while it runs.
+  void* thread_pointer = nullptr;  // Constant while it runs.
   TeamState& team;
   const std::uint32_t index;
   std::atomic<std::uint32_t> countdown;
-  std::uint64_t spawned_count = 0;      // For ids.
+  std::uint64_t spawned_count = 0;  // For ids.
   // Written by this worker, read by anyone; relaxed: sums for reports.
   std::atomic<std::uint64_t> born{0};
   std::atomic<std::uint64_t> ended{0};
   std::atomic<std::uint64_t> busy_cycles{0};
   std::atomic<std::uint64_t> busy_begin{0};  // 0: idle.
   std::array<SlotCache, memory::kStackClassCount> slots;
-  Thread idle;                          // The context of the kernel thread itself.
+  Thread idle;  // The context of the kernel thread itself.
 
-  Inbox inbox;                          // Any thread pushes; who holds `lock` drains.
+  Inbox inbox;  // Any thread pushes; who holds `lock` drains.
   // 0: awake; else kAsleep...; see sleep.cc.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleep_word{0};
   Timers timers;
@@ -127,7 +127,7 @@ class TeamState {
   /// The earliest timer of all workers.
   [[nodiscard]] std::uint64_t next_timer_ns() const noexcept;
 
-  TeamOptions options;                           // Constant, as the next ones, after open.
+  TeamOptions options;  // Constant, as the next ones, after open.
   std::vector<std::uint32_t> processors;
   std::vector<std::unique_ptr<Worker>> workers;
   Team* handle = nullptr;
@@ -137,19 +137,19 @@ class TeamState {
   // Workers that sleep, and those that are awake and look for work: hints for wakers.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleeper_count{0};
   std::atomic<std::uint32_t> searcher_count{0};
-  std::atomic<bool> has_watcher{false};          // Taken by the worker that sleeps for all.
+  std::atomic<bool> has_watcher{false};  // Taken by the worker that sleeps for all.
   std::atomic<bool> is_stopped{false};
   std::atomic<bool> is_run_by_caller{false};
-  std::atomic<std::uint32_t> next_worker{0};     // For threads that start from outside.
+  std::atomic<std::uint32_t> next_worker{0};  // For threads that start from outside.
   std::atomic<std::uint64_t> foreign_ids{0};
   std::atomic<std::uint64_t> foreign_born{0};
   std::atomic<std::uint64_t> foreign_ended{0};
 
   SpinLock keys_lock;
-  std::array<KeyEntry, 128> keys;                // Guard: keys_lock.
+  std::array<KeyEntry, 128> keys;  // Guard: keys_lock.
 
   SpinLock blocking_lock;
-  std::unique_ptr<BlockingPool> blocking;        // Made at first use; guard: blocking_lock.
+  std::unique_ptr<BlockingPool> blocking;  // Made at first use; guard: blocking_lock.
 };
 
 /// The calling kernel thread is (or, with null, is no longer) this worker.

@@ -23,23 +23,23 @@ enum class PlaceKind : std::uint8_t {
   l3,
   l2,
   core,
-  pu,     // A hardware thread: where one worker runs.
+  pu,  // A hardware thread: where one worker runs.
 };
 [[nodiscard]] std::string_view to_string(PlaceKind kind) noexcept;
 
 /// A node of the tree. Places live as long as their Topology and do not move.
 struct Place {
   PlaceKind kind = PlaceKind::machine;
-  std::uint32_t id = 0;        // Index in Topology::places(): parents before children.
-  std::uint32_t index = 0;     // Among the places of its kind, from left to right.
-  std::uint32_t os_index = 0;  // The system's number (of the processor, for a pu).
-  std::uint32_t depth = 0;     // The machine has 0.
-  std::uint32_t child_index = 0;     // Among the children of its parent.
-  std::uint32_t pu_first = 0;        // Its pus are [pu_first, pu_first + pu_count) of pus().
+  std::uint32_t id = 0;           // Index in Topology::places(): parents before children.
+  std::uint32_t index = 0;        // Among the places of its kind, from left to right.
+  std::uint32_t os_index = 0;     // The system's number (of the processor, for a pu).
+  std::uint32_t depth = 0;        // The machine has 0.
+  std::uint32_t child_index = 0;  // Among the children of its parent.
+  std::uint32_t pu_first = 0;     // Its pus are [pu_first, pu_first + pu_count) of pus().
   std::uint32_t pu_count = 0;
-  const Place* parent = nullptr;     // Null for the machine.
+  const Place* parent = nullptr;  // Null for the machine.
   std::span<const Place* const> children;
-  CpuSet cpus;                       // Numbers of the system.
+  CpuSet cpus;  // Numbers of the system.
 };
 
 /// Which processors a node gets, see Topology::share().

@@ -202,8 +202,7 @@ int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
   return error != MPI_SUCCESS ? error : call.give(made, newcomm);
 }
 
-int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info,
-                         MPI_Comm* newcomm) {
+int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
   runtime::RuntimeScope scope;
   CommCall call{"MPI_Comm_split_type", comm};
   if (call.error != MPI_SUCCESS) {
@@ -223,8 +222,7 @@ int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info,
   if (split_type == MPI_COMM_TYPE_SHARED ||
       (is_guided && resource != nullptr && std::strcmp(resource, "mpi_shared_memory") == 0)) {
     color = host_of(call.state);
-  } else if (!is_guided && split_type != MPI_UNDEFINED &&
-             split_type != MPI_COMM_TYPE_HW_UNGUIDED) {
+  } else if (!is_guided && split_type != MPI_UNDEFINED && split_type != MPI_COMM_TYPE_HW_UNGUIDED) {
     return call.fail(MPI_ERR_ARG, "%d is no type to split by", split_type);
   }
   // Ranks move between processors: finer than a host there is nothing to split by.

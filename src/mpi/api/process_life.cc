@@ -1,4 +1,5 @@
-// MPI's part in the job of a process-mode program. MPI has one life in a process, so this is global.
+// MPI's part in the job of a process-mode program. MPI has one life in a process, so this is
+// global.
 #include "mpi/api/process_life.h"
 
 #include <atomic>

@@ -59,9 +59,14 @@ void build_ring(Builder& b, const Blocks& blocks) noexcept {
 // its messages are counted at half the price.
 constexpr Algorithm<void (*)(Builder&, const Blocks&) noexcept> kAlgorithms[] = {
     {"doubling (Bruck)",
-     [](int size, double bytes) { return cost_ns({2.0 * rounds_of(size), 1.25 * bytes, 0}); },
+     [](int size, double bytes) {
+       return cost_ns({2.0 * rounds_of(size), 1.25 * bytes, 0});
+     },
      build_bruck},
-    {"ring", [](int size, double bytes) { return cost_ns({0.5 * (size - 1), bytes, 0}); },
+    {"ring",
+     [](int size, double bytes) {
+       return cost_ns({0.5 * (size - 1), bytes, 0});
+     },
      build_ring},
 };
 

@@ -146,7 +146,9 @@ constexpr Algorithm<void (*)(Builder&, const Reduction&) noexcept> kAlgorithms[]
      },
      build_doubling},
     {"reduce-scatter and allgather (Rabenseifner)",
-     [](int size, double bytes) { return cost_ns({2.0 * rounds_of(size), 2 * bytes, bytes}); },
+     [](int size, double bytes) {
+       return cost_ns({2.0 * rounds_of(size), 2 * bytes, bytes});
+     },
      build_rabenseifner},
 };
 

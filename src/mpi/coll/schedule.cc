@@ -56,8 +56,8 @@ void start_message(RankState& state, Schedule& schedule, const Step& step) noexc
   runtime::RankContext& context = *state.context;
   if (flight.is_send) {
     flight.send.done.reset();
-    // After an error (a peer is lost) what we would send is wrong. The others wait for a message, so
-    // an empty one goes: who needs more ends with an error as well, instead of a wrong result.
+    // After an error (a peer is lost) what we would send is wrong. The others wait for a message,
+    // so an empty one goes: who needs more ends with an error as well, instead of a wrong result.
     const std::uint64_t bytes = schedule.error == MPI_SUCCESS ? step.bytes : 0;
     context.transport->send(*context.endpoint, flight.send, {step.peer, step.context, schedule.tag},
                             net::Buffer::of(step.from, bytes));

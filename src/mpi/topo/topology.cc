@@ -55,7 +55,7 @@ Topology* copy_topology(RankState& state, const Comm& comm) noexcept {
   }
   const int edge_count = from.node_count > 0 ? from.ends[from.node_count - 1] : 0;
   const struct {
-    int* Topology::* list;
+    int* Topology::*list;
     int count;
   } lists[] = {{&Topology::dimensions, from.dimension_count},
                {&Topology::periods, from.dimension_count},

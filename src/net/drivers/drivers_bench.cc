@@ -2,13 +2,6 @@
 // there and back, memcpy, a raw TCP socket. Prints one row a figure; ratio is cost-like, ours over
 // the reference. Best of several rounds: the machine is shared.
 //   drivers_bench [name of a driver]
-#include <arpa/inet.h>
-#include <netinet/tcp.h>
-#include <sched.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -16,6 +9,13 @@
 #include <new>
 #include <string>
 #include <vector>
+
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -309,9 +309,9 @@ void bench_tcp(const DriverEntry& entry) {
   for (const std::size_t bytes : {8, 65536, 1 << 20}) {
     const int turns = static_cast<int>(std::min<std::size_t>(200'000, (256U << 20) / bytes));
     row("tcp.stream " + std::to_string(bytes), driver_ns(entry, bytes, Pattern::stream, turns),
-        bytes, "raw socket", raw_tcp(std::max<std::size_t>(bytes, 4096), true) *
-                                 static_cast<double>(bytes) /
-                                 static_cast<double>(std::max<std::size_t>(bytes, 4096)));
+        bytes, "raw socket",
+        raw_tcp(std::max<std::size_t>(bytes, 4096), true) * static_cast<double>(bytes) /
+            static_cast<double>(std::max<std::size_t>(bytes, 4096)));
   }
 }
 

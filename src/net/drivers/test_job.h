@@ -2,13 +2,13 @@
 // gives works in processes forked from it.
 #pragma once
 
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "net/bootstrap.h"

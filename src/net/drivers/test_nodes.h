@@ -1,8 +1,6 @@
 // For the tests of drivers: nodes that record what they receive, polled until something is true.
 #pragma once
 
-#include <poll.h>
-
 #include <cstring>
 #include <map>
 #include <memory>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include "base/clock.h"
 #include "net/driver.h"
@@ -22,8 +21,8 @@ inline constexpr std::uint64_t kPatienceNs = 10'000'000'000;
 
 struct Recorder final : PacketSink {
   void on_packet(std::uint32_t from_node, Packet packet) noexcept override {
-    packets.emplace_back(from_node, std::string{reinterpret_cast<const char*>(packet.data()),
-                                                packet.size()});
+    packets.emplace_back(from_node,
+                         std::string{reinterpret_cast<const char*>(packet.data()), packet.size()});
   }
   void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept override {
     losses.emplace_back(node, reason);

@@ -10,7 +10,9 @@ constexpr const StrategyEntry* kStrategies[] = {&kAggregateStrategy, &kDirectStr
 
 }  // namespace
 
-std::span<const StrategyEntry* const> builtin_strategies() noexcept { return kStrategies; }
+std::span<const StrategyEntry* const> builtin_strategies() noexcept {
+  return kStrategies;
+}
 
 Result<const Strategy*> find_strategy(std::string_view name) {
   std::string known;

@@ -14,7 +14,9 @@
 namespace sterna::program {
 namespace {
 
-runtime::Node& node() noexcept { return *runtime::node_of_process(); }
+runtime::Node& node() noexcept {
+  return *runtime::node_of_process();
+}
 
 std::vector<char*> pointers_of(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
@@ -39,7 +41,9 @@ Result<> NodeHost::open() noexcept {
   return Done{};
 }
 
-std::size_t NodeHost::image_bytes() const noexcept { return program_->image_bytes(); }
+std::size_t NodeHost::image_bytes() const noexcept {
+  return program_->image_bytes();
+}
 
 Result<> NodeHost::create(memory::RankSlot& slot) noexcept {
   const std::vector<char*> arguments = pointers_of(job_.arguments);
@@ -71,7 +75,9 @@ void NodeHost::for_each_image_extent(memory::RankSlot& slot,
   }
 }
 
-Result<> NodeHost::arrive(memory::RankSlot& slot) noexcept { return program_->arrived(slot); }
+Result<> NodeHost::arrive(memory::RankSlot& slot) noexcept {
+  return program_->arrived(slot);
+}
 
 void NodeHost::rank_exit(memory::RankSlot& slot, int status) noexcept {
   node().end_rank(slot, status);
@@ -83,8 +89,8 @@ void NodeHost::rank_abort(memory::RankSlot& slot, int signal) noexcept {
 
 void NodeHost::write_output(memory::RankSlot& slot, OutputStream stream,
                             std::string_view lines) noexcept {
-  const auto to = stream == OutputStream::err ? runtime::OutputStream::error
-                                              : runtime::OutputStream::output;
+  const auto to =
+      stream == OutputStream::err ? runtime::OutputStream::error : runtime::OutputStream::output;
   node().runtime().control().write_output(slot.rank, to, std::as_bytes(std::span{lines}));
 }
 
@@ -97,7 +103,9 @@ long NodeHost::read_input(memory::RankSlot& slot, std::span<char> bytes) noexcep
   });
 }
 
-void NodeHost::yield(memory::RankSlot&) noexcept { threads::yield(); }
+void NodeHost::yield(memory::RankSlot&) noexcept {
+  threads::yield();
+}
 
 void NodeHost::sleep_for(memory::RankSlot&, std::uint64_t duration_ns) noexcept {
   threads::sleep_for(duration_ns);

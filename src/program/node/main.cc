@@ -1,9 +1,9 @@
 // sterna-node: one process of a job whose ranks are mobile threads. Started by `sterna run
 // --nodes`.
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
+
+#include <unistd.h>
 
 #include "program/fixed_addresses.h"
 #include "program/node/host.h"
@@ -30,8 +30,7 @@ int main(int, char** arguments) {
   if (!control) {
     fail(control.error());
   }
-  program::NodeHost host{control.value()->description(),
-                         layout == program::AddressLayout::fixed};
+  program::NodeHost host{control.value()->description(), layout == program::AddressLayout::fixed};
   Result<std::unique_ptr<runtime::Node>> node =
       runtime::Node::open(std::move(control.value()), host);
   if (!node) {

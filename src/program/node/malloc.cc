@@ -3,13 +3,13 @@
 // By thread pointer: a rank's code (and libc on its behalf) allocates in the rank's heap, all other
 // code in libc's. By address: memory goes back to where it came from. What libc's heap keeps for a
 // thread (its cache) belongs to the worker's thread pointer, so that is loaded to give memory back.
-#include <malloc.h>
-#include <stdlib.h>
-
 #include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+
+#include <malloc.h>
+#include <stdlib.h>
 
 #include "base/syscall.h"
 #include "program/calling.h"
@@ -155,7 +155,9 @@ int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
   return 0;
 }
 
-void* valloc(std::size_t bytes) { return allocate_aligned(kPage, bytes); }
+void* valloc(std::size_t bytes) {
+  return allocate_aligned(kPage, bytes);
+}
 
 void* pvalloc(std::size_t bytes) {
   return allocate_aligned(kPage, (bytes + kPage - 1) / kPage * kPage);

@@ -1,9 +1,9 @@
 // The unwinder (libgcc_s) asks where an address has its unwind table: it sees these definitions of
 // the executable instead of libc's, and so finds the tables of ranks' private objects.
+#include <atomic>
+
 #include <dlfcn.h>
 #include <link.h>
-
-#include <atomic>
 
 #include "program/find_object.h"
 

@@ -27,8 +27,7 @@ struct Derived : Base {
 struct Failure : std::runtime_error {
   int code;
   std::vector<int> payload;
-  explicit Failure(int c)
-      : std::runtime_error("E" + std::to_string(c)), code(c), payload(100, c) {}
+  explicit Failure(int c) : std::runtime_error("E" + std::to_string(c)), code(c), payload(100, c) {}
 };
 struct Announcer {
   const char* what;
@@ -76,30 +75,41 @@ static int run(int me) {
       bad |= 1;
     } catch (const std::exception& caught) {
       const auto* failure = dynamic_cast<const Failure*>(&caught);
-      if (!failure || failure->code != me || failure->payload[50] != me) bad |= 2;
+      if (!failure || failure->code != me || failure->payload[50] != me) {
+        bad |= 2;
+      }
       try {
         // Switches while an exception is handled, then throws it again.
         sterna_test_pause();
-        if (std::uncaught_exceptions()) bad |= 4;
+        if (std::uncaught_exceptions()) {
+          bad |= 4;
+        }
         throw;
       } catch (Failure& again) {
-        if (again.what() != "E" + std::to_string(me)) bad |= 8;
+        if (again.what() != "E" + std::to_string(me)) {
+          bad |= 8;
+        }
       }
       sterna_test_yield();
-      if (!std::current_exception()) bad |= 2048;
+      if (!std::current_exception()) {
+        bad |= 2048;
+      }
     }
   }
-  if (std::current_exception()) bad |= 1024;
-  if (table["me"] != me || table["b"] != 2 || object->value() != me ||
-      text[3] != 'A' + me % 26 || local_list.size() != 4 || local_list[3] != me ||
-      counted() != 99 + me)
+  if (std::current_exception()) {
+    bad |= 1024;
+  }
+  if (table["me"] != me || table["b"] != 2 || object->value() != me || text[3] != 'A' + me % 26 ||
+      local_list.size() != 4 || local_list[3] != me || counted() != 99 + me) {
     bad |= 16;
+  }
   std::function<int(int)> add = [me](int x) { return x + me; };
   std::ostringstream hexadecimal;
   hexadecimal << std::hex << 255;
   if (add(1) != me + 1 || hexadecimal.str() != "ff" || list[501]->value() != 501 ||
-      typeid(*list[501]) != typeid(Derived) || typeid(*list[0]) == typeid(Derived))
+      typeid(*list[501]) != typeid(Derived) || typeid(*list[0]) == typeid(Derived)) {
     bad |= 32;
+  }
   try {
     (void)table.at("nothing");
     bad |= 128;
@@ -114,7 +124,9 @@ static int run(int me) {
   double d;
   int k;
   both >> d >> k;
-  if (d != 3.25 || k != 7) bad |= 512;
+  if (d != 3.25 || k != 7) {
+    bad |= 512;
+  }
   return bad;
 }
 

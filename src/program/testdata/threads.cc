@@ -44,10 +44,16 @@ int main() {
                             : "bad");
     });
   }
-  if (sterna_test_rank() == 0) sterna_test_pause();
-  for (auto& thread : threads) thread.join();
+  if (sterna_test_rank() == 0) {
+    sterna_test_pause();
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
   int good = 0;
-  for (const auto& result : results) good += result == "good";
+  for (const auto& result : results) {
+    good += result == "good";
+  }
   std::printf("rank %d: %d good, %d destroyed, own %d\n", me, good, destroyed.load(), local);
   sterna_test_pause();
   return 0;

@@ -2,12 +2,12 @@
 // again or its status. The receiver starts each turn with its fingerprint.
 #include "program/testhost/move.h"
 
+#include <cstring>
+
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstring>
 
 #include "threads/thread.h"
 
@@ -93,11 +93,11 @@ OtherProcess::OtherProcess(const std::string& program, std::uint32_t rank_count)
   check(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0, "a socket pair opens");
   const std::string fd = std::to_string(fds[1]);
   const std::string ranks = std::to_string(rank_count);
-  const char* arguments[] = {"program_tests", "--receive", fd.c_str(), program.c_str(),
-                             ranks.c_str(),   nullptr};
+  const char* arguments[] = {"program_tests", "--receive",   fd.c_str(),
+                             program.c_str(), ranks.c_str(), nullptr};
   pid_t process = -1;
-  check(::posix_spawn(&process, "/proc/self/exe", nullptr, nullptr,
-                      const_cast<char**>(arguments), environ) == 0,
+  check(::posix_spawn(&process, "/proc/self/exe", nullptr, nullptr, const_cast<char**>(arguments),
+                      environ) == 0,
         "the test starts itself again");
   ::close(fds[1]);
   fd_ = fds[0];

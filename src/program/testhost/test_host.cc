@@ -1,11 +1,11 @@
 // The calls of ranks, and running them to their end.
 #include "program/testhost/test_host.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <thread>
+
+#include <unistd.h>
 
 #include "base/syscall.h"
 #include "program/calling.h"
@@ -17,7 +17,9 @@ namespace {
 
 // What test programs call, like MPI functions (testdata/test_calls.h).
 
-int test_rank() { return static_cast<int>(calling_data().slot->rank); }
+int test_rank() {
+  return static_cast<int>(calling_data().slot->rank);
+}
 
 void test_yield() {
   on_worker(calling_data(), [] { threads::yield(); });
@@ -36,8 +38,8 @@ TestHost::TestHost(const HostOptions& options) : options_{options} {
   auto space = memory::IsoSpace::open({.rank_count = options.rank_count});
   check(space.has_value(), "the iso space opens");
   space_ = std::move(space.value());
-  auto team = threads::Team::open(
-      {.worker_count = options.worker_count, .iso_space = space_.get()});
+  auto team =
+      threads::Team::open({.worker_count = options.worker_count, .iso_space = space_.get()});
   check(team.has_value(), "the team opens");
   team_ = std::move(team.value());
   outcomes_.resize(options.rank_count);
@@ -95,10 +97,10 @@ void TestHost::run() {
     memory::RankSlot& at = slot(rank);
     const std::uintptr_t descriptor = memory::descriptor_address(at.stack.base);
     const std::string name = "rank " + std::to_string(rank);
-    at.thread = team_->adopt({reinterpret_cast<std::byte*>(at.stack.base),
-                              descriptor - at.stack.base,
-                              reinterpret_cast<threads::Thread*>(descriptor)},
-                             {.name = name.c_str()}, Program::run, &at);
+    at.thread =
+        team_->adopt({reinterpret_cast<std::byte*>(at.stack.base), descriptor - at.stack.base,
+                      reinterpret_cast<threads::Thread*>(descriptor)},
+                     {.name = name.c_str()}, Program::run, &at);
     team_->start(*at.thread);
   }
   created_.clear();
@@ -107,8 +109,7 @@ void TestHost::run() {
   }
 }
 
-std::vector<RankOutcome>& TestHost::run(const std::string& name,
-                                        std::vector<std::string> arguments,
+std::vector<RankOutcome>& TestHost::run(const std::string& name, std::vector<std::string> arguments,
                                         const std::vector<std::string>& environment) {
   arguments.insert(arguments.begin(), name);
   auto opened = open(kTestPrograms + name);
@@ -216,4 +217,3 @@ void TestHost::sleep_for(memory::RankSlot&, std::uint64_t duration_ns) noexcept 
 }
 
 }  // namespace sterna::program
-

@@ -86,7 +86,7 @@ class TestHost final : private HostCalls {
   std::vector<std::uint32_t> created_;  // Not started.
   std::vector<std::uint32_t> paused_;
   std::vector<std::uint32_t> mapped_;
-  std::mutex lock_;                     // Of outcomes and lists.
+  std::mutex lock_;  // Of outcomes and lists.
   std::atomic<std::uint32_t> running_{0};
 };
 

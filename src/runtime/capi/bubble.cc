@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
+#include <sterna/bubble.h>
+
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
-#include <sterna/bubble.h>
 
 namespace {
 

@@ -1,9 +1,11 @@
 // key.h: the C names of thread-specific data.
+#include "threads/sync/key.h"
+
+#include <sterna/key.h>
+
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
-#include "threads/sync/key.h"
 #include "threads/this_thread.h"
-#include <sterna/key.h>
 
 namespace capi = sterna::runtime::capi;
 namespace threads = sterna::threads;

@@ -1,10 +1,11 @@
 // message.h: messages with tags over the transport, in a context of the C API.
+#include <sterna/message.h>
+
 #include "net/endpoint.h"
 #include "progress/progress.h"
 #include "runtime/capi/program.h"
 #include "runtime/safe_point.h"
 #include "runtime/scope.h"
-#include <sterna/message.h>
 
 namespace sterna::runtime::capi {
 namespace {
@@ -63,8 +64,7 @@ sterna_status receive_message(std::uint32_t rank, std::uint32_t context, std::in
                               void* buffer, std::size_t bytes, net::Envelope& envelope) noexcept {
   RankContext& self = current_rank();
   net::RecvRequest request;
-  self.transport->receive(*self.endpoint, request,
-                          {.source = rank, .context = context, .tag = tag},
+  self.transport->receive(*self.endpoint, request, {.source = rank, .context = context, .tag = tag},
                           net::Buffer::of(buffer, bytes));
   wait(self, request.done);
   envelope = request.envelope;

@@ -4,6 +4,10 @@
 #include <cstring>
 #include <string>
 
+#include <sterna/balance.h>
+#include <sterna/memory.h>
+#include <sterna/migrate.h>
+
 #include "base/clock.h"
 #include "migration/refusal.h"
 #include "runtime/capi/program.h"
@@ -12,9 +16,6 @@
 #include "runtime/safe_point.h"
 #include "runtime/scope.h"
 #include "threads/this_thread.h"
-#include <sterna/balance.h>
-#include <sterna/memory.h>
-#include <sterna/migrate.h>
 
 namespace {
 
@@ -44,8 +45,12 @@ constexpr std::uint64_t kRetryNs = 2'000'000'000;
 }  // namespace
 
 // On the thread pointer of the caller, without a scope: it says whose memory malloc gives.
-void* sterna_iso_alloc(size_t bytes) noexcept { return std::malloc(bytes); }
-void sterna_iso_free(void* memory) noexcept { std::free(memory); }
+void* sterna_iso_alloc(size_t bytes) noexcept {
+  return std::malloc(bytes);
+}
+void sterna_iso_free(void* memory) noexcept {
+  std::free(memory);
+}
 
 int sterna_is_iso(const void* address) noexcept {
   return sterna::memory::rank_slot_of(address) != nullptr ? 1 : 0;

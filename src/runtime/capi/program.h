@@ -7,6 +7,8 @@
 #include <new>
 #include <vector>
 
+#include <sterna/status.h>
+
 #include "memory/iso_space.h"
 #include "rpc/rpc.h"
 #include "runtime/rank_context.h"
@@ -14,7 +16,6 @@
 #include "sched/scheduler.h"
 #include "threads/team.h"
 #include "topology/topology.h"
-#include <sterna/status.h>
 
 namespace sterna::runtime::capi {
 

@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
+#include <sterna/rpc.h>
+
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
-#include <sterna/rpc.h>
 
 struct sterna_rpc_request {
   const sterna::rpc::Request* request;
@@ -109,7 +110,9 @@ void add_services(rpc::Rpc& rpc) {
   }
 }
 
-void lock_services() noexcept { services().is_locked = true; }
+void lock_services() noexcept {
+  services().is_locked = true;
+}
 
 }  // namespace sterna::runtime::capi
 

@@ -1,16 +1,16 @@
 // sterna.h: start and end of a program that is its own node, and its place in the job.
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
+#include <sterna/sterna.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "runtime/capi/program.h"
 #include "runtime/process_job.h"
 #include "runtime/scope.h"
 #include "threads/this_thread.h"
-#include <sterna/sterna.h>
 
 namespace sterna::runtime::capi {
 namespace {
@@ -193,7 +193,9 @@ void leave_all(Program& program) noexcept {
 
 }  // namespace
 
-Program* program() noexcept { return is_mobile() ? nullptr : the_program; }
+Program* program() noexcept {
+  return is_mobile() ? nullptr : the_program;
+}
 
 bool is_mobile() noexcept {
   const RankContext* rank = find_current_rank();

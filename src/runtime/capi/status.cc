@@ -1,7 +1,8 @@
 // status.h: texts, and what errors of the runtime are for a C program.
+#include <sterna/status.h>
+
 #include "base/clock.h"
 #include "runtime/capi/program.h"
-#include <sterna/status.h>
 
 namespace sterna::runtime::capi {
 

@@ -1,6 +1,8 @@
 // sync.h: the objects of threads/sync in memory of a C program. All zeroes is their initial state.
 #include <new>
 
+#include <sterna/sync.h>
+
 #include "base/thread_pointer.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
@@ -10,7 +12,6 @@
 #include "threads/sync/once.h"
 #include "threads/sync/semaphore.h"
 #include "threads/this_thread.h"
-#include <sterna/sync.h>
 
 namespace capi = sterna::runtime::capi;
 namespace threads = sterna::threads;
@@ -37,7 +38,9 @@ std::uintptr_t caller() noexcept {
   return me != nullptr ? reinterpret_cast<std::uintptr_t>(me) : sterna::thread_pointer();
 }
 
-OwnedMutex& mutex_in(sterna_mutex* mutex) noexcept { return object_in<OwnedMutex>(mutex); }
+OwnedMutex& mutex_in(sterna_mutex* mutex) noexcept {
+  return object_in<OwnedMutex>(mutex);
+}
 
 bool is_mine(const OwnedMutex& mutex) noexcept {
   return mutex.owner.load(std::memory_order_relaxed) == caller();
@@ -105,8 +108,8 @@ sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* m
     return STERNA_NOT_OWNER;
   }
   held.owner.store(0, std::memory_order_relaxed);
-  const bool is_signalled = object_in<threads::Condition>(condition)
-                                .wait_until(held.mutex, capi::deadline_of(timeout_ns));
+  const bool is_signalled = object_in<threads::Condition>(condition).wait_until(
+      held.mutex, capi::deadline_of(timeout_ns));
   held.owner.store(caller(), std::memory_order_relaxed);
   return is_signalled ? STERNA_SUCCESS : STERNA_TIMED_OUT;
 }

@@ -2,12 +2,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include <sterna/thread.h>
+
 #include "memory/rank_slot.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
 #include "threads/life.h"
 #include "threads/this_thread.h"
-#include <sterna/thread.h>
 
 namespace capi = sterna::runtime::capi;
 namespace threads = sterna::threads;

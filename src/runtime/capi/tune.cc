@@ -1,16 +1,16 @@
 // tune.h: settings of a C program.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
 
+#include <sterna/tune.h>
+#include <unistd.h>
+
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
 #include "runtime/settings.h"
-#include <sterna/tune.h>
 
 namespace capi = sterna::runtime::capi;
 using sterna::runtime::RuntimeScope;

@@ -1,7 +1,7 @@
 // Policies on synthetic machines: literal placements, and properties of random trees. Nothing runs.
-#include <gtest/gtest.h>
-
 #include <algorithm>
+
+#include <gtest/gtest.h>
 
 #include "base/random.h"
 #include "sched/policies/builtin.h"
@@ -12,7 +12,9 @@ namespace {
 using Views = std::vector<EntityView>;
 constexpr EntityView kThread{};
 
-EntityView bubble() { return {.is_bubble = true}; }
+EntityView bubble() {
+  return {.is_bubble = true};
+}
 EntityView thread(std::uint32_t parent, std::uint64_t load = 1) {
   return {.parent = parent, .load = load};
 }
@@ -68,9 +70,9 @@ TEST(SpreadPolicy, OneThreadPerProcessor) {
 
 TEST(SpreadPolicy, BubblesStayTogetherOnTheirNode) {
   const Machine machine{"node:2 pu:2"};
-  EXPECT_EQ(machine.text(kSpreadPolicy, {bubble(), thread(0), thread(0), bubble(), thread(3),
-                                         thread(3)}),
-            "numa 0, pu 0, pu 1, numa 1, pu 2, pu 3");
+  EXPECT_EQ(
+      machine.text(kSpreadPolicy, {bubble(), thread(0), thread(0), bubble(), thread(3), thread(3)}),
+      "numa 0, pu 0, pu 1, numa 1, pu 2, pu 3");
 }
 
 TEST(SpreadPolicy, LoneBubbleBurstsOverTheMachine) {
@@ -104,8 +106,8 @@ TEST(Policies, NamesFindTheirEntries) {
 }
 
 class PolicyProperties : public testing::TestWithParam<const PolicyEntry*> {};
-INSTANTIATE_TEST_SUITE_P(All, PolicyProperties, testing::ValuesIn(builtin_policies().begin(),
-                                                                  builtin_policies().end()),
+INSTANTIATE_TEST_SUITE_P(All, PolicyProperties,
+                         testing::ValuesIn(builtin_policies().begin(), builtin_policies().end()),
                          [](const auto& its) { return std::string{its.param->name}; });
 
 TEST_P(PolicyProperties, EveryEntityIsPlacedWhereItMayBe) {

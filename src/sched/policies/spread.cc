@@ -81,9 +81,8 @@ class Spreader {
       }
       burst(entities, bubble, place);
     }
-    std::stable_sort(entities.begin(), entities.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return loads_[a] > loads_[b];
-    });
+    std::stable_sort(entities.begin(), entities.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return loads_[a] > loads_[b]; });
     std::vector<Indices> parts(place.children.size());
     std::vector<std::uint64_t> part_loads(place.children.size());
     for (const std::uint32_t entity : entities) {
@@ -122,7 +121,7 @@ class Spreader {
   std::vector<Indices> held_;  // What each bubble holds, without what the program has placed.
   std::vector<std::uint64_t> loads_;
   Indices roots_;
-  Indices starts_;             // Entities that the program has placed.
+  Indices starts_;  // Entities that the program has placed.
 };
 
 void plan_spread(const PlanInput& input, std::span<std::uint32_t> places) {

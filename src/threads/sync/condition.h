@@ -19,8 +19,8 @@ class Condition {
   void wait(Mutex& mutex) noexcept STERNA_REQUIRES(mutex) { (void)wait_until(mutex, kNever); }
   /// False: the deadline came first. Switches.
   // Not checked inside: it gives the mutex back on another stack, after the switch.
-  bool wait_until(Mutex& mutex, std::uint64_t deadline_ns) noexcept STERNA_REQUIRES(mutex)
-      STERNA_LOCKS_UNCHECKED;
+  bool wait_until(Mutex& mutex, std::uint64_t deadline_ns) noexcept
+      STERNA_REQUIRES(mutex) STERNA_LOCKS_UNCHECKED;
   void signal() noexcept;
   void broadcast() noexcept;
 

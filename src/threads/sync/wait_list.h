@@ -16,9 +16,9 @@ struct WaitNode {
   WaitNode* previous = nullptr;
   WaitNode* next = nullptr;
   Waiter waiter;
-  KernelWaiter kernel;       // When the waiter is a kernel thread.
+  KernelWaiter kernel;  // When the waiter is a kernel thread.
   bool is_linked = false;
-  bool is_granted = false;   // What it waited for was handed to it when it was taken off the list.
+  bool is_granted = false;    // What it waited for was handed to it when it was taken off the list.
   bool is_impatient = false;  // Joins at the front: it has waited before.
 };
 

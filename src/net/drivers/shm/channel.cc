@@ -1,13 +1,13 @@
 // Sending through an inbox, and copying straight into another process.
 #include "net/drivers/shm/channel.h"
 
-#include <sys/syscall.h>
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+
+#include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include "base/check.h"
 #include "net/drivers/shm/doorbell.h"
@@ -133,8 +133,8 @@ void ShmChannel::want_room() noexcept {
 
 bool ShmChannel::take_room() noexcept {
   InboxSender look{*segment_};  // Its own: the sender's may be in use.
-  const bool has_news = is_lost() || has_closed() ||
-                        (look.has_room() && self_->pool->has_room(peer_.local_index));
+  const bool has_news =
+      is_lost() || has_closed() || (look.has_room() && self_->pool->has_room(peer_.local_index));
   if (has_news) {
     is_refused_.store(false, std::memory_order_relaxed);
   }
@@ -158,9 +158,9 @@ Result<> ShmChannel::open_direct(const DirectAddress& address) noexcept {
   const iovec here{.iov_base = &seen, .iov_len = sizeof seen};
   const iovec there{.iov_base = reinterpret_cast<void*>(address.cookie_address),
                     .iov_len = sizeof seen};
-  const long count = raw_system_call(SYS_process_vm_readv, address.pid,
-                                     reinterpret_cast<long>(&here), 1,
-                                     reinterpret_cast<long>(&there), 1, 0);
+  const long count =
+      raw_system_call(SYS_process_vm_readv, address.pid, reinterpret_cast<long>(&here), 1,
+                      reinterpret_cast<long>(&there), 1, 0);
   if (count < 0) {
     return system_error("the system forbids copies between processes (process_vm_writev)",
                         static_cast<int>(-count));
@@ -190,10 +190,10 @@ Result<> ShmChannel::write_remote(std::span<const Piece> local,
     std::array<iovec, kVectorsMax> there;
     const std::size_t here_count = from.fill(here);
     const std::size_t there_count = to.fill(there);
-    const long count = raw_system_call(
-        SYS_process_vm_writev, static_cast<long>(pid), reinterpret_cast<long>(here.data()),
-        static_cast<long>(here_count), reinterpret_cast<long>(there.data()),
-        static_cast<long>(there_count), 0);
+    const long count =
+        raw_system_call(SYS_process_vm_writev, static_cast<long>(pid),
+                        reinterpret_cast<long>(here.data()), static_cast<long>(here_count),
+                        reinterpret_cast<long>(there.data()), static_cast<long>(there_count), 0);
     if (count <= 0) {
       return copy_error("write into", count);
     }
@@ -215,9 +215,9 @@ Result<> ShmChannel::read_remote(std::byte* into, RemotePiece from) noexcept {
   while (from.bytes != 0) {
     const iovec here{.iov_base = into, .iov_len = from.bytes};
     const iovec there{.iov_base = reinterpret_cast<void*>(from.address), .iov_len = from.bytes};
-    const long count = raw_system_call(SYS_process_vm_readv, static_cast<long>(pid),
-                                       reinterpret_cast<long>(&here), 1,
-                                       reinterpret_cast<long>(&there), 1, 0);
+    const long count =
+        raw_system_call(SYS_process_vm_readv, static_cast<long>(pid), reinterpret_cast<long>(&here),
+                        1, reinterpret_cast<long>(&there), 1, 0);
     if (count <= 0) {
       return copy_error("read", count);
     }

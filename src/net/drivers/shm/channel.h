@@ -96,10 +96,10 @@ class ShmChannel final : public Channel {
   InboxSender inbox_;  // The sender's.
   // Relaxed: a hint for prepare_sleep; who got the answer `full` is ordered before its own sleep.
   std::atomic<bool> is_refused_{false};
-  std::atomic<bool> is_lost_{false};         // Relaxed: as NodeSide::is_closed.
+  std::atomic<bool> is_lost_{false};          // Relaxed: as NodeSide::is_closed.
   std::atomic<std::uint32_t> direct_pid_{0};  // 0: no direct copy (yet).
   std::atomic<bool> is_direct_tried_{false};  // Relaxed: to try twice does no harm.
-  FileDescriptor process_;                   // The poller's.
+  FileDescriptor process_;                    // The poller's.
 };
 
 }  // namespace sterna::net::shm

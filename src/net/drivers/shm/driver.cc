@@ -1,16 +1,16 @@
 // The traffic of the shm driver: handing over, telling room, sleeping, ends of processes.
 #include "net/drivers/shm/driver.h"
 
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <array>
-#include <cerrno>
-#include <cstring>
-#include <new>
 
 #include "base/check.h"
 #include "net/auth.h"
@@ -19,10 +19,10 @@
 namespace sterna::net::shm {
 namespace {
 
-constexpr std::uint32_t kBellMark = ~0U;       // In epoll data: not a peer.
+constexpr std::uint32_t kBellMark = ~0U;  // In epoll data: not a peer.
 constexpr std::uint32_t kAheadBytes = 1024;
-constexpr std::uint32_t kRoomEvery = 16;       // Packets between two tellings of room.
-constexpr std::uint32_t kLookEvery = 1024;     // Polls between two looks for ended processes.
+constexpr std::uint32_t kRoomEvery = 16;    // Packets between two tellings of room.
+constexpr std::uint32_t kLookEvery = 1024;  // Polls between two looks for ended processes.
 
 }  // namespace
 
@@ -92,9 +92,8 @@ Result<> ShmDriver::open() noexcept {
 std::uint32_t ShmDriver::local_of(std::uint32_t node) const noexcept {
   const std::vector<std::uint32_t>& nodes = bootstrap_.host().nodes;
   const auto place = std::ranges::lower_bound(nodes, node);
-  return place != nodes.end() && *place == node
-             ? static_cast<std::uint32_t>(place - nodes.begin())
-             : kBellMark;
+  return place != nodes.end() && *place == node ? static_cast<std::uint32_t>(place - nodes.begin())
+                                                : kBellMark;
 }
 
 bool ShmDriver::reaches(std::uint32_t node, Packet peer_address) const noexcept {
@@ -114,8 +113,7 @@ Result<ShmChannel*> ShmDriver::channel_to(std::uint32_t local) noexcept {
     return mapping.error();
   }
   std::unique_ptr<ShmChannel> made{new (std::nothrow) ShmChannel(
-      self_,
-      {.node = host.nodes[local], .local_index = local, .bell_fd = host.bell_fds[local]},
+      self_, {.node = host.nodes[local], .local_index = local, .bell_fd = host.bell_fds[local]},
       std::move(mapping.value()))};
   if (made == nullptr) {
     return Errc::out_of_memory;
@@ -315,8 +313,7 @@ void ShmDriver::watch_new_peers() noexcept {
     epoll_event event{.events = EPOLLIN, .data = {.u32 = local}};
     if (process == -ESRCH) {
       note_end(local);
-    } else if (process < 0 ||
-               ::epoll_ctl(waiting_.get(), EPOLL_CTL_ADD, process, &event) != 0) {
+    } else if (process < 0 || ::epoll_ctl(waiting_.get(), EPOLL_CTL_ADD, process, &event) != 0) {
       logger_.warn("cannot watch the process of node {}: its end will be noticed late",
                    channel->peer().node);
     }
@@ -375,8 +372,10 @@ void ShmDriver::close() noexcept {
 void ShmDriver::complain(std::string_view what) noexcept {
   if (!has_complained_) {
     has_complained_ = true;
-    logger_.error("shared memory holds {}: a node of this host has gone wrong; ignored, as the "
-                  "next ones", what);
+    logger_.error(
+        "shared memory holds {}: a node of this host has gone wrong; ignored, as the "
+        "next ones",
+        what);
   }
 }
 

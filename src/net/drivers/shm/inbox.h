@@ -53,8 +53,8 @@ class InboxSender {
 
   /// `kind` is the number of inline bytes, or kBulk.
   void publish(std::uint32_t ticket, std::uint32_t sender, std::uint32_t kind) noexcept {
-    const std::uint64_t header = (ticket + 1U) | (std::uint64_t{sender} << 32) |
-                                 (static_cast<std::uint64_t>(kind) << 48);
+    const std::uint64_t header =
+        (ticket + 1U) | (std::uint64_t{sender} << 32) | (static_cast<std::uint64_t>(kind) << 48);
     segment_->cells[ticket % kCellCount].header.store(header, std::memory_order_release);  // A.
   }
 

@@ -38,11 +38,11 @@ Result<std::unique_ptr<Driver>> open(const DriverOptions& options) noexcept {
                                         " shares no memory with others: its launcher made none"};
   }
   if (host.bell_fds.size() != host.nodes.size() || host.nodes.size() > kLocalNodesMax) {
-    return Error{Errc::invalid_argument,
-                 "shared memory serves at most " + std::to_string(kLocalNodesMax) +
-                     " nodes of a host, each with a bell; this host has " +
-                     std::to_string(host.nodes.size()) + " nodes and " +
-                     std::to_string(host.bell_fds.size()) + " bells"};
+    return Error{Errc::invalid_argument, "shared memory serves at most " +
+                                             std::to_string(kLocalNodesMax) +
+                                             " nodes of a host, each with a bell; this host has " +
+                                             std::to_string(host.nodes.size()) + " nodes and " +
+                                             std::to_string(host.bell_fds.size()) + " bells"};
   }
   Options chosen{};
   chosen.local_index = static_cast<std::uint32_t>(place - host.nodes.begin());
@@ -59,8 +59,8 @@ Result<std::unique_ptr<Driver>> open(const DriverOptions& options) noexcept {
     return Error{Errc::invalid_argument, "shm_chunk_bytes is too large for the memory of a node (" +
                                              std::to_string(host.segment_bytes) + " bytes)"};
   }
-  std::unique_ptr<ShmDriver> driver{
-      new (std::nothrow) ShmDriver(options, chosen, std::move(mapping.value()))};
+  std::unique_ptr<ShmDriver> driver{new (std::nothrow)
+                                        ShmDriver(options, chosen, std::move(mapping.value()))};
   if (driver == nullptr) {
     return Errc::out_of_memory;
   }

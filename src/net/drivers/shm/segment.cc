@@ -1,10 +1,10 @@
 // Maps the segments of the nodes of one host.
 #include "net/drivers/shm/segment.h"
 
+#include <utility>
+
 #include <sys/mman.h>
 #include <sys/stat.h>
-
-#include <utility>
 
 #include "base/syscall.h"
 

@@ -88,9 +88,8 @@ class ShmGarbage : public testing::Test {
   TestJob job{2};
   TestNode a{kShmDriver, job, 0};
   TestNode b{kShmDriver, job, 1};
-  shm::SegmentMapping to_b =
-      std::move(shm::SegmentMapping::map(job.node(0).host().segment_fd, 1, shm::kSegmentBytes)
-                    .value());
+  shm::SegmentMapping to_b = std::move(
+      shm::SegmentMapping::map(job.node(0).host().segment_fd, 1, shm::kSegmentBytes).value());
 };
 
 TEST_F(ShmGarbage, ImpossibleHeadersAndReferencesAreSkipped) {
@@ -108,9 +107,8 @@ TEST_F(ShmGarbage, ImpossibleHeadersAndReferencesAreSkipped) {
     b.poll();
   }
   ASSERT_TRUE(send_patiently({&a, &b}, a.to(b, 1), "good"));
-  ASSERT_TRUE(poll_until({&b}, [&] {
-    return !b.sink.packets.empty() && b.sink.packets.back().second == "good";
-  }));
+  ASSERT_TRUE(poll_until(
+      {&b}, [&] { return !b.sink.packets.empty() && b.sink.packets.back().second == "good"; }));
   for (const auto& [from, text] : b.sink.packets) {
     EXPECT_LT(from, 2U);
     EXPECT_LE(text.size(), b.driver->capabilities().packet_bytes_max);

@@ -20,11 +20,11 @@ namespace sterna::net {
 struct SimOptions {
   std::uint32_t node_count = 2;
   std::uint64_t seed = 1;
-  Clock* clock = nullptr;             // Not null; outlives the network.
+  Clock* clock = nullptr;  // Not null; outlives the network.
   std::uint64_t delay_ns_min = 0;
   std::uint64_t delay_ns_max = 0;
-  bool is_ordered = true;             // Of one channel. False: delays alone decide.
-  bool has_direct = false;            // write_remote copies within the process.
+  bool is_ordered = true;   // Of one channel. False: delays alone decide.
+  bool has_direct = false;  // write_remote copies within the process.
   std::uint32_t packet_bytes_max = 1024;
   std::uint32_t channel_packets_max = 64;  // On their way, of one channel; more: full.
 };

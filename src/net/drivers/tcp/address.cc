@@ -1,14 +1,14 @@
 // Finds, writes and reads the addresses that nodes tell each other.
 #include "net/drivers/tcp/address.h"
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <sys/stat.h>
-
-#include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "base/hash.h"
 #include "base/syscall.h"

@@ -1,15 +1,15 @@
 // Where a node listens, as the other nodes are told: a port and the addresses of its interfaces.
 #pragma once
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "base/result.h"
 

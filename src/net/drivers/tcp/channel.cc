@@ -1,15 +1,15 @@
 // Writes packets to a socket without waiting; keeps only what the kernel did not take.
 #include "net/drivers/tcp/channel.h"
 
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include "base/check.h"
 
@@ -21,8 +21,8 @@ constexpr std::size_t kGatherBytesMax = 1024;  // Up to here one copy and send()
 long send_bytes(int fd, const std::byte* bytes, std::size_t count) noexcept {
   long sent;
   do {
-    sent = raw_system_call(SYS_sendto, fd, reinterpret_cast<long>(bytes),
-                           static_cast<long>(count), MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
+    sent = raw_system_call(SYS_sendto, fd, reinterpret_cast<long>(bytes), static_cast<long>(count),
+                           MSG_NOSIGNAL | MSG_DONTWAIT, 0, 0);
   } while (sent == -EINTR);
   return sent;
 }
@@ -224,8 +224,7 @@ bool TcpChannel::is_drained() const noexcept {
     return false;
   }
   int in_kernel = 0;
-  return !socket_.is_open() || ::ioctl(socket_.get(), SIOCOUTQ, &in_kernel) != 0 ||
-         in_kernel == 0;
+  return !socket_.is_open() || ::ioctl(socket_.get(), SIOCOUTQ, &in_kernel) != 0 || in_kernel == 0;
 }
 
 }  // namespace sterna::net::tcp

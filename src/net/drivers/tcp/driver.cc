@@ -1,15 +1,15 @@
 // The traffic of the tcp driver: reading, pushing what waits, sleeping, ends.
 #include "net/drivers/tcp/driver.h"
 
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/syscall.h>
-#include <sys/timerfd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <new>
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 
 #include "base/check.h"
 #include "net/drivers/builtin.h"
@@ -26,8 +26,7 @@ constexpr std::uint32_t kEmptyReadsMax = 512;  // Then a silent channel leaves t
 
 }  // namespace
 
-TcpDriver::TcpDriver(const DriverOptions& given, const Options& options,
-                     Listener listener) noexcept
+TcpDriver::TcpDriver(const DriverOptions& given, const Options& options, Listener listener) noexcept
     : bootstrap_{*given.bootstrap},
       clock_{given.clock != nullptr ? *given.clock : machine_clock_},
       logger_{given.log != nullptr ? Logger{*given.log, "tcp"} : Logger{}},
@@ -100,8 +99,8 @@ Result<Channel*> TcpDriver::connect(std::uint32_t node, Packet peer_address) noe
   }
   Request request{.node = node, .addresses = usable_addresses(peer.value(), network_token_)};
   if (request.addresses.empty()) {
-    return Error{Errc::unreachable, "node " + std::to_string(node) +
-                                        " listens on addresses of its own host only"};
+    return Error{Errc::unreachable,
+                 "node " + std::to_string(node) + " listens on addresses of its own host only"};
   }
   TcpChannel* channel = channel_to(node);
   if (channel == nullptr) {
@@ -283,8 +282,8 @@ bool TcpDriver::prepare_sleep() noexcept {
     TcpChannel* channel = place.load(std::memory_order_acquire);
     if (channel != nullptr) {
       const TcpChannel::Flush flushed = channel->flush();
-      may_sleep = may_sleep && flushed != TcpChannel::Flush::busy &&
-                  flushed != TcpChannel::Flush::broken;
+      may_sleep =
+          may_sleep && flushed != TcpChannel::Flush::busy && flushed != TcpChannel::Flush::broken;
       may_sleep = !channel->take_room() && may_sleep;
     }
   }

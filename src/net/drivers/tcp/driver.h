@@ -50,7 +50,7 @@ class TcpDriver final : public Driver {
   struct Dial {
     std::vector<SocketAddress> addresses;
     std::size_t next = 0;
-    std::uint64_t deadline_ns = 0;  // Of all attempts together.
+    std::uint64_t deadline_ns = 0;    // Of all attempts together.
     std::uint64_t retry_ns = kNever;  // When to begin the next one; kNever: one is under way.
     std::string failures;             // Of the last round over all addresses.
   };

@@ -1,7 +1,7 @@
 // Any stream in any portions: the frame reader stays in its bounds and loses no byte.
-#include "net/drivers/tcp/frames.h"
-
 #include <algorithm>
+
+#include "net/drivers/tcp/frames.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using sterna::net::tcp::FrameReader;

@@ -1,10 +1,10 @@
 // Moves the bytes of a handshake.
 #include "net/drivers/tcp/joining.h"
 
+#include <cerrno>
+
 #include <poll.h>
 #include <sys/socket.h>
-
-#include <cerrno>
 
 namespace sterna::net::tcp {
 
@@ -32,10 +32,10 @@ bool Joining::finish_connect(Step& step) noexcept {
 bool Joining::send_reply() noexcept {
   // The first bytes of a connection always fit in its buffer; anything else is a failure.
   const auto bytes = handshake_.reply();
-  return bytes.empty() || system_call([&] {
-                            return ::send(socket_.get(), bytes.data(), bytes.size(),
-                                          MSG_NOSIGNAL | MSG_DONTWAIT);
-                          }) == static_cast<long>(bytes.size());
+  return bytes.empty() ||
+         system_call([&] {
+           return ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+         }) == static_cast<long>(bytes.size());
 }
 
 Joining::Step Joining::advance() noexcept {

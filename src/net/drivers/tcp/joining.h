@@ -26,7 +26,9 @@ class Joining {
   /// We connect; `socket` is connecting without waiting.
   Joining(FileDescriptor socket, const Handshake& handshake, const SocketAddress& address,
           std::uint64_t deadline_ns) noexcept
-      : socket_{std::move(socket)}, handshake_{handshake}, address_{address},
+      : socket_{std::move(socket)},
+        handshake_{handshake},
+        address_{address},
         deadline_ns_{deadline_ns} {}
 
   /// Goes on as far as it can without waiting.

@@ -1,12 +1,12 @@
 // Who gets in: dialling, accepting, the two sides' proofs, and what to do with strangers.
-#include <sys/epoll.h>
-#include <sys/syscall.h>
-#include <sys/timerfd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <new>
 #include <utility>
+
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 
 #include "base/check.h"
 #include "net/drivers/tcp/driver.h"
@@ -15,10 +15,10 @@
 namespace sterna::net::tcp {
 namespace {
 
-constexpr std::uint64_t kTickNs = 50'000'000;        // Between two looks at deadlines.
-constexpr std::uint64_t kRetryNs = 100'000'000;      // Between two rounds over the addresses.
+constexpr std::uint64_t kTickNs = 50'000'000;          // Between two looks at deadlines.
+constexpr std::uint64_t kRetryNs = 100'000'000;        // Between two rounds over the addresses.
 constexpr std::uint64_t kTellEveryNs = 1'000'000'000;  // Between two lines about strangers.
-constexpr int kAcceptsMax = 64;                      // A look accepts no more.
+constexpr int kAcceptsMax = 64;                        // A look accepts no more.
 
 }  // namespace
 
@@ -126,10 +126,9 @@ void TcpDriver::accept_all() noexcept {
     }
     make_place();
     const int fd = socket.get();
-    const Handshake handshake =
-        Handshake::respond(bootstrap_.job().secret,
-                           {.self = self_, .peer = self_, .node_count = node_count_},
-                           random_nonce());
+    const Handshake handshake = Handshake::respond(
+        bootstrap_.job().secret, {.self = self_, .peer = self_, .node_count = node_count_},
+        random_nonce());
     auto joining = std::make_unique<Joining>(std::move(socket), handshake, address,
                                              clock_.now_ns() + options_.handshake_ns);
     joining->set_incoming();
@@ -248,9 +247,8 @@ void TcpDriver::fail(std::size_t slot, std::string_view reason) noexcept {
   const bool is_incoming = joinings_[slot]->is_incoming();
   const std::uint32_t node = joinings_[slot]->peer();
   if (is_incoming) {
-    const bool is_perhaps_peer =
-        joinings_[slot]->has_left() &&
-        (dial_count_ > 0 || clock_.now_ns() - admitted_ns_ < kTellEveryNs);
+    const bool is_perhaps_peer = joinings_[slot]->has_left() &&
+                                 (dial_count_ > 0 || clock_.now_ns() - admitted_ns_ < kTellEveryNs);
     if (is_perhaps_peer) {
       // Two nodes that call each other at once close one of the two connections, at any step.
       logger_.info("a connection from {} was closed by its other side: {}",

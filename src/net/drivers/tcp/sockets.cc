@@ -1,11 +1,11 @@
 // Sockets and the settings that shape them.
 #include "net/drivers/tcp/sockets.h"
 
-#include <netinet/tcp.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+
+#include <netinet/tcp.h>
 
 #include "net/drivers/settings_of.h"
 #include "net/drivers/tcp/tunables.h"

@@ -1,13 +1,13 @@
 // Strangers at the listening socket: each is closed in bounded time with at most one line of log,
 // and the nodes of the job still find each other.
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <optional>
 
 #include "base/log.h"
 #include "net/drivers/builtin.h"
@@ -22,14 +22,14 @@ class Strangers : public testing::Test {
  protected:
   Strangers() {
     check(settings.set("tcp_handshake_timeout", "300ms", SettingSource::command_line, "test")
-              .has_value() &&
-          settings.set("tcp_connect_timeout", "1s", SettingSource::command_line, "test")
-              .has_value() &&
-          settings.set("tcp_strangers", "4", SettingSource::command_line, "test").has_value(),
+                  .has_value() &&
+              settings.set("tcp_connect_timeout", "1s", SettingSource::command_line, "test")
+                  .has_value() &&
+              settings.set("tcp_strangers", "4", SettingSource::command_line, "test").has_value(),
           "the settings of the test are valid");
     check(::pipe2(log_pipe, O_NONBLOCK) == 0, "pipe");
-    log.emplace(LogOptions{.prefix = {}, .level = LogLevel::warn, .subsystems = {},
-                           .fd = log_pipe[1]});
+    log.emplace(
+        LogOptions{.prefix = {}, .level = LogLevel::warn, .subsystems = {}, .fd = log_pipe[1]});
     a.emplace(kTcpDriver, job, 0, DriverOptions{.log = &*log, .settings = &settings});
     b.emplace(kTcpDriver, job, 1, DriverOptions{.settings = &settings});
   }
@@ -54,7 +54,8 @@ class Strangers : public testing::Test {
     return got == 0 || (got < 0 && errno != EAGAIN);
   }
   bool is_closed_in_time(int fd) {
-    return poll_until({&*a}, [&] { return is_closed(fd); }, 2'000'000'000);
+    return poll_until(
+        {&*a}, [&] { return is_closed(fd); }, 2'000'000'000);
   }
   std::size_t log_lines() {
     std::string text(65536, '\0');
@@ -108,12 +109,15 @@ TEST_F(Strangers, SilentAndSlowOnesAreClosedInTime) {
   const int slow = dial();
   const std::string hello = "STN1aaaabbbbccccddddeeeeffffgggghhhhiiiijjjjkkkkllll";
   std::size_t sent = 0;
-  EXPECT_TRUE(poll_until({&*a}, [&] {
-    if (now_ns() / 50'000'000 % 2 == sent % 2 && sent < hello.size()) {
-      static_cast<void>(::send(slow, &hello[sent++], 1, MSG_NOSIGNAL));
-    }
-    return is_closed(slow) && is_closed(silent);
-  }, 2'000'000'000));
+  EXPECT_TRUE(poll_until(
+      {&*a},
+      [&] {
+        if (now_ns() / 50'000'000 % 2 == sent % 2 && sent < hello.size()) {
+          static_cast<void>(::send(slow, &hello[sent++], 1, MSG_NOSIGNAL));
+        }
+        return is_closed(slow) && is_closed(silent);
+      },
+      2'000'000'000));
   expect_job_works();
 }
 
@@ -123,9 +127,11 @@ TEST_F(Strangers, AreFewAtATimeAndDoNotKeepPeersOut) {
     all.push_back(dial());
     a->poll();
   }
-  EXPECT_TRUE(poll_until({&*a}, [&] {
-    return std::ranges::count_if(all, [&](int fd) { return is_closed(fd); }) >= 16;
-  }, 200'000'000)) << "the oldest give way at once";
+  EXPECT_TRUE(poll_until(
+      {&*a},
+      [&] { return std::ranges::count_if(all, [&](int fd) { return is_closed(fd); }) >= 16; },
+      200'000'000))
+      << "the oldest give way at once";
   expect_job_works();
 }
 
@@ -133,7 +139,8 @@ TEST_F(Strangers, NodeWithAnotherSecretIsNeverHeard) {
   job.map_of(1).secret.fill(std::byte{1});
   b.emplace(kTcpDriver, job, 1, DriverOptions{.settings = &settings});
   static_cast<void>(send_text(b->to(*a, 0), "let me in"));
-  EXPECT_TRUE(poll_until({&*a, &*b}, [&] { return b->sink.losses.size() == 1; }, 4'000'000'000));
+  EXPECT_TRUE(poll_until(
+      {&*a, &*b}, [&] { return b->sink.losses.size() == 1; }, 4'000'000'000));
   EXPECT_NE(b->sink.losses[0].second.find("secret"), std::string::npos) << b->sink.losses[0].second;
   EXPECT_TRUE(a->sink.packets.empty());
   EXPECT_GE(log_lines(), 1U);
@@ -144,7 +151,8 @@ TEST_F(Strangers, NobodyAtTheAddressIsALossInTime) {
   b.reset();
   const std::vector<std::byte> address = tcp::encode(told);
   static_cast<void>(send_text(a->to(1, address), "anybody?"));
-  EXPECT_TRUE(poll_until({&*a}, [&] { return a->sink.losses.size() == 1; }, 4'000'000'000));
+  EXPECT_TRUE(poll_until(
+      {&*a}, [&] { return a->sink.losses.size() == 1; }, 4'000'000'000));
   EXPECT_NE(a->sink.losses[0].second.find("refused"), std::string::npos)
       << a->sink.losses[0].second;
   EXPECT_EQ(send_text(*a->channels[1], "x"), SendState::closed);

@@ -8,46 +8,50 @@
 namespace sterna::net::tcp {
 
 inline constexpr Tunable kInterface{.name = "tcp_interface",
-                             .kind = TunableKind::text,
-                             .fallback = "",
-                             .help = "listen on this interface or address only"};
-inline constexpr Tunable kPorts{.name = "tcp_ports",
-                         .kind = TunableKind::text,
-                         .fallback = "0",
-                         .help = "port to listen on, or a range FIRST-LAST; 0: any free one"};
-inline constexpr Tunable kPacketBytes{.name = "tcp_packet_bytes",
-                               .kind = TunableKind::bytes,
-                               .fallback = "64K",
-                               .minimum = 1024,
-                               .maximum = 1 << 20,
-                               .help = "largest packet of a connection; the same in all nodes"};
-inline constexpr Tunable kBufferBytes{.name = "tcp_buffer_bytes",
-                               .kind = TunableKind::bytes,
-                               .fallback = "0",
-                               .maximum = 1 << 30,
-                               .help = "kernel buffers of a connection; 0: the system sizes them"};
-inline constexpr Tunable kStrangers{.name = "tcp_strangers",
-                             .kind = TunableKind::integer,
-                             .fallback = "64",
-                             .minimum = 1,
-                             .maximum = 65536,
-                             .help = "connections that have not proven the job's secret, at most"};
+                                    .kind = TunableKind::text,
+                                    .fallback = "",
+                                    .help = "listen on this interface or address only"};
+inline constexpr Tunable kPorts{
+    .name = "tcp_ports",
+    .kind = TunableKind::text,
+    .fallback = "0",
+    .help = "port to listen on, or a range FIRST-LAST; 0: any free one"};
+inline constexpr Tunable kPacketBytes{
+    .name = "tcp_packet_bytes",
+    .kind = TunableKind::bytes,
+    .fallback = "64K",
+    .minimum = 1024,
+    .maximum = 1 << 20,
+    .help = "largest packet of a connection; the same in all nodes"};
+inline constexpr Tunable kBufferBytes{
+    .name = "tcp_buffer_bytes",
+    .kind = TunableKind::bytes,
+    .fallback = "0",
+    .maximum = 1 << 30,
+    .help = "kernel buffers of a connection; 0: the system sizes them"};
+inline constexpr Tunable kStrangers{
+    .name = "tcp_strangers",
+    .kind = TunableKind::integer,
+    .fallback = "64",
+    .minimum = 1,
+    .maximum = 65536,
+    .help = "connections that have not proven the job's secret, at most"};
 inline constexpr Tunable kHandshake{.name = "tcp_handshake_timeout",
-                             .kind = TunableKind::time,
-                             .fallback = "5s",
-                             .minimum = 1'000'000,
-                             .help = "time for a new connection to prove the job's secret"};
+                                    .kind = TunableKind::time,
+                                    .fallback = "5s",
+                                    .minimum = 1'000'000,
+                                    .help = "time for a new connection to prove the job's secret"};
 inline constexpr Tunable kConnect{.name = "tcp_connect_timeout",
-                           .kind = TunableKind::time,
-                           .fallback = "20s",
-                           .minimum = 1'000'000,
-                           .help = "time to reach a node over any of its addresses"};
+                                  .kind = TunableKind::time,
+                                  .fallback = "20s",
+                                  .minimum = 1'000'000,
+                                  .help = "time to reach a node over any of its addresses"};
 inline constexpr Tunable kSilence{.name = "tcp_silence_timeout",
-                           .kind = TunableKind::time,
-                           .fallback = "30s",
-                           .minimum = 1'000'000'000,
-                           .help = "a peer that acknowledges nothing for so long is lost"};
+                                  .kind = TunableKind::time,
+                                  .fallback = "30s",
+                                  .minimum = 1'000'000'000,
+                                  .help = "a peer that acknowledges nothing for so long is lost"};
 inline constexpr std::array kTunables{kInterface, kPorts,     kPacketBytes, kBufferBytes,
-                            kStrangers, kHandshake, kConnect,     kSilence};
+                                      kStrangers, kHandshake, kConnect,     kSilence};
 
 }  // namespace sterna::net::tcp

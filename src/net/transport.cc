@@ -111,6 +111,10 @@ void Transport::register_rank_handler(std::uint32_t id, RankHandler handler,
   core_->handlers_[id].rank_context = context;
 }
 
+bool Transport::has_lost_nodes() const noexcept {
+  return core_->is_any_lost_.load(std::memory_order_seq_cst);
+}
+
 void Transport::register_lost_handler(LostHandler handler, void* context) noexcept {
   core_->lost_handler_ = handler;
   core_->lost_context_ = context;

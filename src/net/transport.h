@@ -154,6 +154,8 @@ class Transport {
   void register_node_handler(std::uint32_t id, NodeHandler handler, void* context) noexcept;
   void register_rank_handler(std::uint32_t id, RankHandler handler, void* context) noexcept;
   void register_lost_handler(LostHandler handler, void* context) noexcept;
+  /// Whether any node was lost so far. By any thread.
+  [[nodiscard]] bool has_lost_nodes() const noexcept;
 
   /// Ordered and reliable for each pair of nodes; the bytes are copied before it returns. To this
   /// node itself: delivered by the next poll. Fails with closed: the node is lost.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 
 #include "base/clock.h"
 #include "net/endpoint.h"
@@ -17,6 +18,8 @@ namespace {
 
 // How long a node waits for the network to take its last packets.
 constexpr std::uint64_t kDrainNs = 2'000'000'000;
+// And for the launcher to find the end of a node that the network has lost.
+constexpr time_t kLossWaitSeconds = 1;
 // And for the launcher's signal after an abort was told.
 constexpr unsigned kKillWaitSeconds = 5;
 
@@ -190,6 +193,11 @@ void Runtime::abort_job(std::uint32_t rank, int code, const std::string& text) n
       log_->write("job", LogLevel::error, text);
     }
     ::_exit(code == 0 ? 1 : code & 0xff);
+  }
+  if (transport_ != nullptr && transport_->has_lost_nodes()) {
+    // The loss is probably why: the launcher, which knows how that node ended, ends the job first.
+    const timespec loss_wait{.tv_sec = kLossWaitSeconds, .tv_nsec = 0};
+    ::nanosleep(&loss_wait, nullptr);
   }
   control_->report_abort({.rank = rank, .code = code, .text = text});
   ::alarm(kKillWaitSeconds);  // Should the launcher be gone as well.

@@ -123,7 +123,8 @@ bool Job::take_rank_event(FrameHeader header, std::span<const std::byte> body) {
         return false;
       }
       if (in_nodes()) {
-        loop_.reap();  // It may be the death of a node that made the rank abort: the cause is told first.
+        loop_.reap();  // It may be the death of a node that made the rank abort: the cause is told
+                       // first.
       }
       const int code = abort.value().code & 0xff;
       fail(code != 0 ? code : 1,

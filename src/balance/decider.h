@@ -13,9 +13,9 @@ struct Actor::Decider {
   // descriptor outlives it, and a message that comes late wakes nobody but harms nobody.
   std::atomic<threads::Thread*> thread{nullptr};
   std::atomic<bool> is_stopping{false};
-  std::atomic<std::uint32_t> at_point{0};  // Ranks that wait at the point under way.
-  std::atomic<std::uint32_t> ended{0};     // Ranks that will not come any more.
-  std::map<std::uint32_t, double> average_ns;  // By rank, of an interval. Guard: the thread.
+  std::atomic<std::uint32_t> at_point{0};           // Ranks that wait at the point under way.
+  std::atomic<std::uint32_t> ended{0};              // Ranks that will not come any more.
+  std::map<std::uint32_t, double> average_ns;       // By rank, of an interval. Guard: the thread.
   std::map<std::uint32_t, std::uint64_t> messages;  // By rank, ever. Guard: the thread.
   // Relaxed: figures for a report.
   std::atomic<std::uint64_t> rounds{0}, moves_ordered{0};

@@ -45,10 +45,12 @@ void Transport::remove_from(progress::Progress& progress) noexcept {
   progress.remove(core_->inner_);
 }
 
-const JobMap& Transport::job() const noexcept { return core_->job_; }
+const JobMap& Transport::job() const noexcept {
+  return core_->job_;
+}
 
-void Transport::send(Endpoint& from, SendRequest& request, const Target& target,
-                     const Buffer& data, SendMode mode) noexcept {
+void Transport::send(Endpoint& from, SendRequest& request, const Target& target, const Buffer& data,
+                     SendMode mode) noexcept {
   core_->send(from, request, target, data, mode);
 }
 
@@ -61,8 +63,7 @@ bool Transport::probe(Endpoint& at, const Pattern& pattern, Envelope& found) noe
   return core_->probe(at, pattern, found);
 }
 
-Message* Transport::matched_probe(Endpoint& at, const Pattern& pattern,
-                                  Envelope& found) noexcept {
+Message* Transport::matched_probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept {
   return core_->matched_probe(at, pattern, found);
 }
 
@@ -78,16 +79,24 @@ bool Transport::cancel_receive(Endpoint& at, RecvRequest& request) noexcept {
 void Transport::install(std::uint32_t rank, Endpoint* endpoint) noexcept {
   core_->install(rank, endpoint);
 }
-void Transport::remove(std::uint32_t rank) noexcept { core_->remove(rank); }
+void Transport::remove(std::uint32_t rank) noexcept {
+  core_->remove(rank);
+}
 std::uint32_t Transport::node_of(std::uint32_t rank) noexcept {
   return core_->ranks_.node_of(rank);
 }
-Result<> Transport::begin_leave(std::uint32_t rank) noexcept { return core_->begin_leave(rank); }
+Result<> Transport::begin_leave(std::uint32_t rank) noexcept {
+  return core_->begin_leave(rank);
+}
 void Transport::commit_leave(std::uint32_t rank, std::uint32_t to_node) noexcept {
   core_->commit_leave(rank, to_node);
 }
-void Transport::cancel_leave(std::uint32_t rank) noexcept { core_->cancel_leave(rank); }
-void Transport::expect(std::uint32_t rank) noexcept { core_->expect(rank); }
+void Transport::cancel_leave(std::uint32_t rank) noexcept {
+  core_->cancel_leave(rank);
+}
+void Transport::expect(std::uint32_t rank) noexcept {
+  core_->expect(rank);
+}
 void Transport::learn(std::uint32_t rank, std::uint32_t node, std::uint32_t move) noexcept {
   core_->learn(rank, node, move);
 }
@@ -134,7 +143,9 @@ void Transport::expect_bulk(std::uint32_t from_node, std::span<const Extent> ext
                             Landing& landing) noexcept {
   core_->expect_bulk(from_node, extents, landing);
 }
-bool Transport::withdraw_bulk(Landing& landing) noexcept { return core_->withdraw_bulk(landing); }
+bool Transport::withdraw_bulk(Landing& landing) noexcept {
+  return core_->withdraw_bulk(landing);
+}
 
 void Transport::bulk_send(std::uint32_t to_node, std::uint64_t landing_id,
                           std::span<const Extent> local, std::span<const RemotePiece> remote,
@@ -149,14 +160,18 @@ void Transport::lose_peer(std::uint32_t node, std::string_view reason) noexcept 
   }
 }
 
-std::uint32_t Transport::poll() noexcept { return core_->poll(); }
+std::uint32_t Transport::poll() noexcept {
+  return core_->poll();
+}
 
 void Transport::close() noexcept {
   // Relaxed: the poller sees it in one of its next rounds, and closes the drivers there.
   core_->is_closing_.store(true, std::memory_order_relaxed);
 }
 
-bool Transport::is_drained() noexcept { return core_->is_drained(); }
+bool Transport::is_drained() noexcept {
+  return core_->is_drained();
+}
 
 TransportStatistics Transport::statistics() const noexcept {
   const auto& counters = core_->counters_;
@@ -174,9 +189,10 @@ TransportStatistics Transport::statistics() const noexcept {
 std::string Transport::explain(std::uint32_t node, std::uint64_t bytes) {
   check(node < core_->limits_.node_count, "a node is less than the number of nodes");
   if (node == core_->node_) {
-    return fmt::format("{} bytes within a node: copied once when the receive is posted; else kept "
-                       "up to {} bytes, beyond that it waits at its sender",
-                       bytes, core_->options_.local_eager_bytes);
+    return fmt::format(
+        "{} bytes within a node: copied once when the receive is posted; else kept "
+        "up to {} bytes, beyond that it waits at its sender",
+        bytes, core_->options_.local_eager_bytes);
   }
   return core_->gates_[node].cost().explain(bytes);
 }

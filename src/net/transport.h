@@ -12,7 +12,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -35,11 +34,11 @@ class Gate;
 class TransportCore;
 
 struct TransportOptions {
-  Bootstrap* bootstrap = nullptr;              // Lives longer, as all of these.
+  Bootstrap* bootstrap = nullptr;               // Lives longer, as all of these.
   std::span<const DriverEntry* const> drivers;  // By preference; see choose_drivers.
-  Clock* clock = nullptr;                      // Null: the machine's.
-  const Log* log = nullptr;                    // Null: silent.
-  const Settings* settings = nullptr;          // Null: defaults.
+  Clock* clock = nullptr;                       // Null: the machine's.
+  const Log* log = nullptr;                     // Null: silent.
+  const Settings* settings = nullptr;           // Null: defaults.
 };
 
 /// The tunables of src/net itself, for the table of Settings; those of drivers are in their
@@ -61,7 +60,7 @@ using RankHandler = void (*)(void* context, std::uint32_t rank, std::uint32_t fr
 /// Called by poll() once for each node that is lost, after everything that waited for it has ended.
 using LostHandler = void (*)(void* context, std::uint32_t node, std::string_view reason) noexcept;
 
-inline constexpr std::uint32_t kHandlerCount = 16;             // Ids 0 .. 15 of each kind.
+inline constexpr std::uint32_t kHandlerCount = 16;  // Ids 0 .. 15 of each kind.
 inline constexpr std::uint64_t kNodeMessageBytesMax = 16 << 20;
 inline constexpr std::uint32_t kRankNoteBytesMax = kPacketBytesMin - 64;
 
@@ -75,7 +74,7 @@ struct BulkSend {
 struct Landing {
   progress::Completion done;
   Fault fault = Fault::none;
-  std::uint64_t id = 0;             // To be told to the sender. Set by expect_bulk.
+  std::uint64_t id = 0;  // To be told to the sender. Set by expect_bulk.
   std::uint64_t received_bytes = 0;
 };
 

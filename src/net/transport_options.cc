@@ -29,20 +29,18 @@ constexpr Tunable kLocalWindow{
     .fallback = "4M",
     .minimum = 4 << 10,
     .help = "bytes of messages of its own node that may wait at one rank"};
-constexpr Tunable kChunkBytes{
-    .name = "net_chunk_bytes",
-    .kind = TunableKind::bytes,
-    .fallback = "1M",
-    .minimum = 4 << 10,
-    .maximum = 1 << 30,
-    .help = "how much of a large message is copied between two polls"};
-constexpr Tunable kPollPackets{
-    .name = "net_poll_packets",
-    .kind = TunableKind::integer,
-    .fallback = "64",
-    .minimum = 1,
-    .maximum = 1 << 16,
-    .help = "packets a poll takes from one driver at most"};
+constexpr Tunable kChunkBytes{.name = "net_chunk_bytes",
+                              .kind = TunableKind::bytes,
+                              .fallback = "1M",
+                              .minimum = 4 << 10,
+                              .maximum = 1 << 30,
+                              .help = "how much of a large message is copied between two polls"};
+constexpr Tunable kPollPackets{.name = "net_poll_packets",
+                               .kind = TunableKind::integer,
+                               .fallback = "64",
+                               .minimum = 1,
+                               .maximum = 1 << 16,
+                               .help = "packets a poll takes from one driver at most"};
 constexpr Tunable kStrategyName{
     .name = "net_strategy",
     .kind = TunableKind::choice,
@@ -55,7 +53,9 @@ constexpr Tunable kTunables[] = {kEagerBytes, kEagerWindow, kLocalEagerBytes, kL
 
 }  // namespace
 
-std::span<const Tunable> transport_tunables() noexcept { return kTunables; }
+std::span<const Tunable> transport_tunables() noexcept {
+  return kTunables;
+}
 
 Result<CoreOptions> read_options(const Settings* settings) {
   const Settings defaults{kTunables};
@@ -78,8 +78,7 @@ Result<CoreOptions> read_options(const Settings* settings) {
   options.cost.eager_bytes = number(kEagerBytes);
   options.cost.eager_bytes_min = 1 << 10;
   // One message must not take the whole window.
-  options.cost.eager_bytes_max =
-      std::min<std::uint64_t>(64 << 10, options.eager_window_bytes / 4);
+  options.cost.eager_bytes_max = std::min<std::uint64_t>(64 << 10, options.eager_window_bytes / 4);
   options.cost.eager_bytes =
       std::min<std::uint64_t>(options.cost.eager_bytes, options.eager_window_bytes / 4);
   return options;

@@ -2,11 +2,11 @@
 // packets, and of two nodes with direct copies.
 #include "net/transport.h"
 
-#include <gtest/gtest.h>
-
 #include <numeric>
 #include <string>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 #include "net/packet.h"
 #include "net/sim_cluster.h"

@@ -1,8 +1,9 @@
 // A call made by a rank: the reply goes to the rank, as notes that follow it when it moves.
 //
 // The call lies on the rank's stack, so its address is the same wherever the rank is. A note names
-// that address and a random cookie; a note that fits neither (the call timed out meanwhile, or bytes
-// of a stranger) changes nothing. Notes are not ordered: each says which part of the reply it holds.
+// that address and a random cookie; a note that fits neither (the call timed out meanwhile, or
+// bytes of a stranger) changes nothing. Notes are not ordered: each says which part of the reply it
+// holds.
 #include <algorithm>
 #include <array>
 
@@ -80,7 +81,8 @@ void Rpc::on_rank_note(void* self, std::uint32_t rank, std::uint32_t,
     return;
   }
   if (call->reply == nullptr) {
-    call->reply = static_cast<std::byte*>(call->heap->allocate(std::max<std::size_t>(note.total, 1)));
+    call->reply =
+        static_cast<std::byte*>(call->heap->allocate(std::max<std::size_t>(note.total, 1)));
     call->total = note.total;
     call->is_error = note.is_error;
   }
@@ -101,8 +103,8 @@ void Rpc::on_rank_note(void* self, std::uint32_t rank, std::uint32_t,
 }
 
 void Rpc::reply_to_rank(const ReplyTo& to, const Result<Bytes>& result) {
-  const Bytes body = result.has_value() ? Result<Bytes>{result}.value()
-                                        : encode_error(result.error());
+  const Bytes body =
+      result.has_value() ? Result<Bytes>{result}.value() : encode_error(result.error());
   Note note;
   note.address = to.id;
   note.cookie = to.cookie;
@@ -122,8 +124,7 @@ void Rpc::reply_to_rank(const ReplyTo& to, const Result<Bytes>& result) {
 }
 
 Result<Bytes> Rpc::call_from_rank(std::uint32_t node, std::string_view name,
-                                  std::span<const std::byte> arguments,
-                                  std::uint64_t deadline_ns) {
+                                  std::span<const std::byte> arguments, std::uint64_t deadline_ns) {
   memory::RankSlot* slot = memory::rank_slot_of(__builtin_frame_address(0));
   RankCall call;
   call.heap = slot->system_heap;
@@ -135,15 +136,15 @@ Result<Bytes> Rpc::call_from_rank(std::uint32_t node, std::string_view name,
   if (Result<> sent = send_request(node, name, arguments, reply_to); !sent) {
     return sent.error();
   }
-  Result<Bytes> result = Error{Errc::timed_out, fmt::format("node {} did not answer {}", node,
-                                                            name)};
+  Result<Bytes> result =
+      Error{Errc::timed_out, fmt::format("node {} did not answer {}", node, name)};
   for (;;) {
     const std::uint64_t look_ns = std::min(deadline_ns, now_ns() + kLookNs);
     if (call.done.done() || call.done.wait_for(*options_.progress, {.deadline_ns = look_ns}) ==
                                 threads::Wake::signalled) {
       if (call.reply == nullptr) {
-        result = Error{Errc::out_of_memory, fmt::format("rank {}: no memory for the answer of {}",
-                                                        slot->rank, name)};
+        result = Error{Errc::out_of_memory,
+                       fmt::format("rank {}: no memory for the answer of {}", slot->rank, name)};
         break;
       }
       const Bytes body{call.reply, call.reply + call.total};

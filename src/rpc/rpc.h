@@ -1,9 +1,9 @@
 // Calling a function on another node: services by name, calls that wait for the reply or do not.
 //
 // PM2's LRPC and Madeleine's remote service requests (paper 000 §4.3, 002 §1.3). A service runs
-// either at once, inside the poll that brought the request (it must not switch), or in a user thread
-// of its own. A reply to a node finds the caller by an id; a reply to a rank goes to the rank, wherever it
-// has moved meanwhile.
+// either at once, inside the poll that brought the request (it must not switch), or in a user
+// thread of its own. A reply to a node finds the caller by an id; a reply to a rank goes to the
+// rank, wherever it has moved meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -54,9 +54,9 @@ struct PendingCall {
 };
 
 struct RpcOptions {
-  net::Transport* transport = nullptr;    // All outlive the Rpc.
+  net::Transport* transport = nullptr;  // All outlive the Rpc.
   progress::Progress* progress = nullptr;
-  threads::Team* team = nullptr;          // Null: services that need a thread are refused.
+  threads::Team* team = nullptr;  // Null: services that need a thread are refused.
   const Log* log = nullptr;
 };
 

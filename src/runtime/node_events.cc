@@ -98,7 +98,9 @@ void Node::on_peer_lost(std::uint32_t node) noexcept {
   balancer_->lose_peer(node);
 }
 
-void Node::on_status_wanted() noexcept { report(false); }
+void Node::on_status_wanted() noexcept {
+  report(false);
+}
 
 void Node::report(bool is_final) noexcept {
   NodeStatus status;

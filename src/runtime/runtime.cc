@@ -1,12 +1,12 @@
 // Opening and closing of a node: control channel, settings, log, progress, network, in this order.
 #include "runtime/runtime.h"
 
+#include <cstdlib>
+#include <ctime>
+
 #include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
-
-#include <cstdlib>
-#include <ctime>
 
 #include "base/clock.h"
 #include "net/endpoint.h"

@@ -36,8 +36,9 @@ set(STERNA_TEST_SECONDS 60)
 
 function(sterna_layer layer)
   cmake_parse_arguments(ARG "" "" "NEEDS;LIBRARIES;SOURCES;EXCLUDE" ${ARGN})
-  file(GLOB_RECURSE all CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc
-                                          ${CMAKE_CURRENT_SOURCE_DIR}/*.S)
+  # Relative, so that EXCLUDE never matches a folder that the checkout itself lies in.
+  file(GLOB_RECURSE all RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS
+       ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*.S)
   if(ARG_EXCLUDE)
     list(FILTER all EXCLUDE REGEX ${ARG_EXCLUDE})
   endif()
@@ -62,7 +63,7 @@ function(sterna_layer layer)
                          DISCOVERY_TIMEOUT 60 PROPERTIES LABELS unit TIMEOUT ${STERNA_TEST_SECONDS})
   endif()
   foreach(source IN LISTS all)
-    if(source MATCHES "/([a-z0-9_]+)_fuzz\\.cc$")
+    if(source MATCHES "([a-z0-9_]+)_fuzz\\.cc$")
       set(subject ${CMAKE_MATCH_1})
       add_executable(${layer}_${subject}_fuzz ${source} ${PROJECT_SOURCE_DIR}/tests/fuzz_replay.cc)
       target_link_libraries(${layer}_${subject}_fuzz PRIVATE sterna_${layer})
@@ -70,7 +71,7 @@ function(sterna_layer layer)
                COMMAND ${layer}_${subject}_fuzz ${PROJECT_SOURCE_DIR}/tests/corpus/${subject})
       set_tests_properties(${layer}.fuzz.${subject} PROPERTIES LABELS fuzz
                            TIMEOUT ${STERNA_TEST_SECONDS})
-    elseif(source MATCHES "/([a-z0-9_]+)_bench\\.cc$")
+    elseif(source MATCHES "([a-z0-9_]+)_bench\\.cc$")
       add_executable(${layer}_${CMAKE_MATCH_1}_bench EXCLUDE_FROM_ALL ${source})
       target_link_libraries(${layer}_${CMAKE_MATCH_1}_bench PRIVATE sterna_${layer}
                             $<$<TARGET_EXISTS:benchmark::benchmark>:benchmark::benchmark>)

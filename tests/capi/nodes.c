@@ -32,6 +32,17 @@ static sterna_status slow_twice(void* context, sterna_rpc_request* request) {
   return twice(context, request);
 }
 
+static int released;
+
+/* Answers only after "release" has been called, so that a caller's time runs out before whatever the
+ * machine does. */
+static sterna_status held_twice(void* context, sterna_rpc_request* request) {
+  while (__atomic_load_n(&released, __ATOMIC_ACQUIRE) == 0) {
+    sterna_thread_sleep(100000);
+  }
+  return twice(context, request);
+}
+
 static sterna_status note(void* context, sterna_rpc_request* request) {
   (void)request;
   __atomic_fetch_add((int*)context, 1, __ATOMIC_RELAXED);
@@ -51,8 +62,9 @@ static void test_rpc(void) {
   EXPECT(sterna_rpc_call_for(node, "slow twice", &value, sizeof value, &reply, sizeof reply, NULL,
                              STERNA_FOREVER) == STERNA_SUCCESS);
   EXPECT(reply == 42);
-  EXPECT(sterna_rpc_call_for(node, "slow twice", &value, sizeof value, &reply, sizeof reply, NULL,
+  EXPECT(sterna_rpc_call_for(node, "held twice", &value, sizeof value, &reply, sizeof reply, NULL,
                              1000) == STERNA_TIMED_OUT);
+  EXPECT(sterna_rpc_post(node, "release", NULL, 0) == STERNA_SUCCESS);
   EXPECT(sterna_rpc_call_for(node, "twice", &value, 1, &reply, sizeof reply, NULL,
                              STERNA_FOREVER) == STERNA_REFUSED);
   EXPECT(sterna_rpc_call_for(node, "twice", &value, sizeof value, &reply, 1, &bytes,
@@ -120,6 +132,9 @@ int main(void) {
   EXPECT(sterna_rpc_register("twice", STERNA_RPC_QUICK, twice, NULL) == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_rpc_register("slow twice", STERNA_RPC_THREAD, slow_twice, &posted) ==
          STERNA_SUCCESS);
+  EXPECT(sterna_rpc_register("held twice", STERNA_RPC_THREAD, held_twice, &posted) ==
+         STERNA_SUCCESS);
+  EXPECT(sterna_rpc_register("release", STERNA_RPC_QUICK, note, &released) == STERNA_SUCCESS);
   EXPECT(sterna_rpc_register("note", STERNA_RPC_QUICK, note, &posted) == STERNA_SUCCESS);
   EXPECT(sterna_message_send(0, 0, NULL, 0) == STERNA_NOT_STARTED);
   EXPECT(sterna_start(NULL) == STERNA_SUCCESS);

@@ -89,7 +89,10 @@ class Heap {
   }
   [[nodiscard]] std::size_t live_bytes() noexcept;
   [[nodiscard]] HeapCounters counters() noexcept;
-  [[nodiscard]] std::size_t mapped_bytes() const noexcept { return mapped_bytes_; }
+  [[nodiscard]] std::size_t mapped_bytes() const noexcept {
+    // Relaxed: others read it while the rank grows its heap; a number of before is as good.
+    return __atomic_load_n(&mapped_bytes_, __ATOMIC_RELAXED);
+  }
   [[nodiscard]] bool is_process() const noexcept { return is_process_; }
   /// The pages that carry the heap's contents, ascending, adjacent ones joined: the heap itself,
   /// blocks once handed out, headers. All others may be lost (read as zero). None for the process

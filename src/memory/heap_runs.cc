@@ -131,7 +131,7 @@ bool Heap::map_up_to(std::uint64_t bytes) noexcept {
   if (result != last) {
     return false;
   }
-  mapped_bytes_ = target;
+  __atomic_store_n(&mapped_bytes_, target, __ATOMIC_RELAXED);  // See mapped_bytes().
   return true;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "memory/iso_ranks.h"
 #include "memory/iso_stacks.h"
 
 namespace sterna::memory {
@@ -53,57 +54,12 @@ Result<FileDescriptor> create_file(std::uint32_t rank) {
   }
 }
 
-std::uintptr_t slot_base(std::uint32_t rank) noexcept {
-  return kRankBase + (std::uintptr_t{rank} << rank_slot_shift());
-}
-
-// Maps [base, base + bytes) of the rank's slot.
-Result<> map_part(std::uint32_t rank, int fd, std::uintptr_t base, std::size_t bytes) {
-  if (bytes == 0) {
-    return Done{};
-  }
-  void* wanted = reinterpret_cast<void*>(base);
-  const int flags =
-      MAP_NORESERVE | MAP_FIXED_NOREPLACE | (fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS);
-  void* got = ::mmap(wanted, bytes, PROT_READ | PROT_WRITE, flags, fd,
-                     fd >= 0 ? static_cast<off_t>(base - slot_base(rank)) : 0);
-  if (got == wanted) {
-    return Done{};
-  }
-  const int number = got == MAP_FAILED ? last_error_number() : EEXIST;
-  if (got != MAP_FAILED) {
-    ::munmap(got, bytes);
-  }
-  return system_error(fmt::format("rank {}: cannot map {} KiB at {:#x} (ulimit -v and "
-                                  "vm.max_map_count are the usual limits)",
-                                  rank, bytes >> 10, base),
-                      number);
-}
-
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) noexcept {
   return (bytes + unit - 1) & ~(unit - 1);
 }
 
 Error bad_shape(std::uint32_t rank, std::string_view what) {
   return {Errc::invalid_argument, fmt::format("rank {}: {}", rank, what)};
-}
-
-Result<> check_shape(const RankShape& shape) {
-  const RankRegions regions = rank_regions(shape.rank);
-  const auto fits = [](std::uint64_t bytes, const Region& region, std::size_t unit) {
-    return bytes % unit == 0 && bytes <= region.bytes_max;
-  };
-  if (shape.stack_bytes < 4 * kPageBytes || !fits(shape.stack_bytes, regions.stack, kPageBytes)) {
-    return bad_shape(shape.rank, fmt::format("its stack must have 16 KiB to {} MiB",
-                                             regions.stack.bytes_max >> 20));
-  }
-  if (shape.system_heap_bytes < kHeapChunkBytes || shape.user_heap_bytes < kHeapChunkBytes ||
-      !fits(shape.system_heap_bytes, regions.system_heap, kHeapChunkBytes) ||
-      !fits(shape.user_heap_bytes, regions.user_heap, kHeapChunkBytes) ||
-      !fits(shape.images_bytes, regions.images, kPageBytes)) {
-    return bad_shape(shape.rank, "its heaps or images do not fit its slot");
-  }
-  return Done{};
 }
 
 // All or nothing: where something of another owner lies (a simulated node that holds the rank), it
@@ -127,6 +83,46 @@ Result<> map_regions(const RankShape& shape, int fd) {
 }
 
 }  // namespace
+
+Result<> map_part(std::uint32_t rank, int fd, std::uintptr_t base, std::size_t bytes) {
+  if (bytes == 0) {
+    return Done{};
+  }
+  void* wanted = reinterpret_cast<void*>(base);
+  const int flags =
+      MAP_NORESERVE | MAP_FIXED_NOREPLACE | (fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS);
+  void* got = ::mmap(wanted, bytes, PROT_READ | PROT_WRITE, flags, fd,
+                     fd >= 0 ? static_cast<off_t>(base - slot_base(rank)) : 0);
+  if (got == wanted) {
+    return Done{};
+  }
+  const int number = got == MAP_FAILED ? last_error_number() : EEXIST;
+  if (got != MAP_FAILED) {
+    ::munmap(got, bytes);
+  }
+  return system_error(fmt::format("rank {}: cannot map {} KiB at {:#x} (ulimit -v and "
+                                  "vm.max_map_count are the usual limits)",
+                                  rank, bytes >> 10, base),
+                      number);
+}
+
+Result<> check_shape(const RankShape& shape) {
+  const RankRegions regions = rank_regions(shape.rank);
+  const auto fits = [](std::uint64_t bytes, const Region& region, std::size_t unit) {
+    return bytes % unit == 0 && bytes <= region.bytes_max;
+  };
+  if (shape.stack_bytes < 4 * kPageBytes || !fits(shape.stack_bytes, regions.stack, kPageBytes)) {
+    return bad_shape(shape.rank, fmt::format("its stack must have 16 KiB to {} MiB",
+                                             regions.stack.bytes_max >> 20));
+  }
+  if (shape.system_heap_bytes < kHeapChunkBytes || shape.user_heap_bytes < kHeapChunkBytes ||
+      !fits(shape.system_heap_bytes, regions.system_heap, kHeapChunkBytes) ||
+      !fits(shape.user_heap_bytes, regions.user_heap, kHeapChunkBytes) ||
+      !fits(shape.images_bytes, regions.images, kPageBytes)) {
+    return bad_shape(shape.rank, "its heaps or images do not fit its slot");
+  }
+  return Done{};
+}
 
 IsoSpace::IsoSpace(const IsoOptions& options)
     : options_{options}, classes_{std::make_unique<StackClass[]>(kStackClassCount)} {

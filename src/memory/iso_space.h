@@ -52,6 +52,13 @@ struct IsoOptions {
   bool is_rank_memory_shared = true;  // By memfd: a rank can move without a copy. Else anonymous.
 };
 
+/// How far populate_rank has come: offsets in the slot.
+struct PopulateCursor {
+  std::uint64_t next = 0;
+  std::uint64_t data_end = 0;  // Of the part of the file that `next` is in.
+};
+inline constexpr std::size_t kPopulateStepBytes = 1 << 20;  // About 0.1 ms.
+
 struct IsoCounters {
   std::uint64_t stacks_mapped = 0;  // Slots ever mapped by this node.
   std::uint64_t stacks_free = 0;    // Waiting for reuse.
@@ -89,6 +96,13 @@ class IsoSpace {
   /// migration writes the live extents. With `memory_fd` (rank_memory_fd of the source, received
   /// over a socket; owned from now on) the contents are there at once.
   [[nodiscard]] Result<RankSlot*> adopt_rank(const RankShape& shape, FileDescriptor memory_fd = {});
+  /// A rank that was adopted ahead of its coming has grown its heaps meanwhile: maps what is new.
+  /// invalid_argument: it has changed in another way, and must be unmapped and adopted anew.
+  [[nodiscard]] Result<> grow_adopted(const RankShape& before, const RankShape& now);
+  /// Enters pages that the memory file of the rank holds into this process's page tables, so that
+  /// the rank does not fault on them here: up to kPopulateStepBytes, from `cursor` on. Reads and
+  /// writes no byte. False: there is no more to do. The rank is mapped here and stays so meanwhile.
+  [[nodiscard]] bool populate_rank(std::uint32_t rank, PopulateCursor& cursor) noexcept;
   /// Forgets the rank: all of its slot is unmapped, whatever was mapped there.
   void unmap_rank(std::uint32_t rank) noexcept;
   /// Memory for the loader, writable, zero, at the start of the images region; again with more

@@ -1,6 +1,5 @@
 // The destination's half of a move: map, receive, install; or give it up.
-#include <fcntl.h>
-#include <sys/stat.h>
+#include "migration/arrival.h"
 
 #include "memory/rank_slot.h"
 #include "migration/migrator.h"
@@ -9,52 +8,13 @@
 
 namespace sterna::migration {
 
-/// A rank on its way here. Guard: lock_ for `phase` and `is_cancelled`; the rest belongs to whoever
-/// works on the arrival in its phase.
-struct Migrator::Arrival {
-  enum class Phase : std::uint8_t {
-    mapping,    // on_offer prepares its memory.
-    accepted,   // Nobody works on it: its bytes may come.
-    receiving,  // on_received waits for its bytes.
-    received,   // We said "all bytes here": only a dead source or COMMIT installs it.
-    ending,     // It is being installed, or given up.
-  };
-  std::uint32_t rank = 0;
-  std::uint32_t from_node = 0;
-  Phase phase = Phase::mapping;
-  bool is_cancelled = false;  // The source took the offer back, or died, while we worked on it.
-  memory::RankSlot* slot = nullptr;  // Null: not mapped yet.
-  bool is_memory_shared = false;
-  net::Landing landing;
-};
-
-namespace {
-
-/// The memory of a slot of another process of this host, if the system lets us open it.
-FileDescriptor open_memory(const Offer& offer) {
-  if (offer.memory_fd < 0 || offer.source_pid == 0) {
-    return {};
-  }
-  const std::string path = fmt::format("/proc/{}/fd/{}", offer.source_pid, offer.memory_fd);
-  FileDescriptor memory{
-      static_cast<int>(system_call([&] { return ::open(path.c_str(), O_RDWR | O_CLOEXEC); }))};
-  struct ::stat status {};
-  // In another namespace of processes the same number is somebody else.
-  if (!memory.is_open() || ::fstat(memory.get(), &status) != 0 ||
-      status.st_ino != offer.memory_inode) {
-    return {};
-  }
-  return memory;
-}
-
-}  // namespace
-
 Migrator::Migrator(MigratorOptions options)
     : options_{std::move(options)},
       log_{options_.log == nullptr ? Logger{} : Logger{*options_.log, "migration"}},
       fault_{options_.fault_step, options_.transport->job().node_index},
       lost_(options_.transport->job().node_count) {
   rpc::Rpc& rpc = *options_.rpc;
+  rpc.add_service(kPrepareService, rpc::RunIn::thread, on_prepare, this);
   rpc.add_service(kOfferService, rpc::RunIn::thread, on_offer, this);
   rpc.add_service(kReceivedService, rpc::RunIn::thread, on_received, this);
   // In the poll: their order with the death of the source is what decides.
@@ -71,60 +31,17 @@ bool Migrator::ask(std::uint32_t rank, std::uint32_t to_node) noexcept {
   });
 }
 
-Result<> Migrator::map_arrival(Arrival& arrival, const Offer& offer) {
-  FileDescriptor memory = open_memory(offer);
-  arrival.is_memory_shared = memory.is_open();
-  Result<memory::RankSlot*> slot = options_.space->adopt_rank(offer.shape, std::move(memory));
-  if (!slot) {
-    return slot.error();
-  }
-  arrival.slot = slot.value();
+void Migrator::expect_arrival(Arrival& arrival, const Offer& offer) {
   options_.transport->expect(arrival.rank);
+  arrival.is_expected = true;
   if (!arrival.is_memory_shared) {
     options_.transport->expect_bulk(arrival.from_node, offer.extents, arrival.landing);
   }
-  return Done{};
-}
-
-bool Migrator::has_departing(std::uint32_t rank) noexcept {
-  const SpinGuard guard{lock_};
-  return departing_.contains(rank);
 }
 
 void Migrator::erase(std::uint32_t rank) {
   const SpinGuard guard{lock_};
   arrivals_.erase(rank);
-}
-
-Result<> Migrator::open_arrival(const Offer& offer, std::uint32_t from_node, Arrival*& arrival) {
-  const std::uint32_t rank = offer.shape.rank;
-  const net::JobMap& job = options_.transport->job();
-  if (rank >= job.rank_count) {
-    return Error{Errc::refused, fmt::format("there is no rank {}", rank)};
-  }
-  if (offer.fingerprint != options_.fingerprint) {
-    return Error{Errc::unsupported,
-                 fmt::format("nodes {} and {} do not have the same binaries at the same addresses",
-                             from_node, job.node_index)};
-  }
-  while (has_departing(rank)) {
-    threads::yield();  // It comes back so soon that its old memory here is still being unmapped.
-  }
-  const bool is_here = options_.space->has_rank(rank);
-  const SpinGuard guard{lock_};
-  if (lost_[from_node]) {
-    return Error{Errc::closed, fmt::format("node {} is gone", from_node)};
-  }
-  if (is_here || arrivals_.contains(rank)) {
-    return Error{Errc::refused,
-                 fmt::format("rank {} cannot come to node {}: it is there", rank, job.node_index)};
-  }
-  auto opened = std::make_unique<Arrival>();
-  opened->rank = rank;
-  opened->from_node = from_node;
-  arrival = opened.get();
-  arrivals_.emplace(rank, std::move(opened));
-  return Done{};
 }
 
 Result<rpc::Bytes> Migrator::on_offer(void* self, const rpc::Request& request) {
@@ -134,33 +51,42 @@ Result<rpc::Bytes> Migrator::on_offer(void* self, const rpc::Request& request) {
   if (!offer) {
     return offer.error();
   }
-  Arrival* arrival = nullptr;
-  if (Result<> opened = migrator.open_arrival(offer.value(), request.from_node, arrival); !opened) {
+  Result<Arrival*> opened = migrator.open_arrival(offer.value(), request.from_node, false);
+  if (!opened) {
     return opened.error();
   }
-  if (Result<> mapped = migrator.map_arrival(*arrival, offer.value()); !mapped) {
-    migrator.erase(arrival->rank);
+  Arrival& arrival = *opened.value();
+  if (Result<> mapped = migrator.map_arrival(arrival, offer.value()); !mapped) {
+    migrator.erase(arrival.rank);
+    if (mapped.error().code == Errc::unreachable) {
+      return encode(Acceptance{.way = Way::not_openable});
+    }
     return mapped.error();
   }
+  migrator.expect_arrival(arrival, offer.value());
   migrator.fault_.reached("destination:mapped");
-  if (arrival->is_memory_shared) {
+  if (arrival.is_memory_shared) {
     migrator.fault_.reached("destination:received");
   }
-  const Acceptance acceptance{.is_memory_shared = arrival->is_memory_shared,
-                              .landing_id = arrival->landing.id};
+  return migrator.accept(arrival);
+}
+
+Result<rpc::Bytes> Migrator::accept(Arrival& arrival) {
+  const Acceptance acceptance{.way = arrival.is_memory_shared ? Way::shared : Way::copied,
+                              .landing_id = arrival.landing.id};
   {
-    const SpinGuard guard{migrator.lock_};
+    const SpinGuard guard{lock_};
     // Memory that is opened is here with all its bytes: accepting is receiving.
-    const bool is_good =
-        !arrival->is_cancelled && (!arrival->is_memory_shared || migrator.is_whole(*arrival));
-    arrival->phase = !is_good                    ? Arrival::Phase::ending
-                     : arrival->is_memory_shared ? Arrival::Phase::received
-                                                 : Arrival::Phase::accepted;
+    const bool is_good = !arrival.is_cancelled && (!arrival.is_memory_shared || is_whole(arrival));
+    arrival.phase = !is_good                   ? Arrival::Phase::ending
+                    : arrival.is_memory_shared ? Arrival::Phase::received
+                                               : Arrival::Phase::accepted;
     if (is_good) {
+      options_.team->expect_soon(kNextStepNs);
       return encode(acceptance);
     }
   }
-  migrator.give_up(*arrival);
+  give_up(arrival);
   return Error{Errc::closed, "the offer was taken back, or its memory was not the rank's"};
 }
 
@@ -210,7 +136,8 @@ Migrator::Arrival* Migrator::claim(std::uint32_t rank, std::uint32_t from_node, 
   }
   Arrival& arrival = *found->second;
   const bool is_at_rest = arrival.phase == Arrival::Phase::received ||
-                          (!is_commit && arrival.phase == Arrival::Phase::accepted);
+                          (!is_commit && (arrival.phase == Arrival::Phase::accepted ||
+                                          arrival.phase == Arrival::Phase::prepared));
   if (!is_at_rest) {
     arrival.is_cancelled = true;
     return nullptr;
@@ -249,8 +176,11 @@ Result<rpc::Bytes> Migrator::on_cancel(void* self, const rpc::Request& request) 
 void Migrator::install(Arrival& arrival) {
   memory::RankSlot& slot = *arrival.slot;
   fault_.reached("destination:committed");
-  Result<> arrived = options_.host->arrive(slot);
-  check(arrived.has_value(), "a node of the same fingerprint can run the rank");
+  if (!arrival.is_memory_shared) {
+    Result<> prepared = options_.host->prepare(slot.rank);
+    check(prepared.has_value(), "a node of the same fingerprint can run the rank");
+  }
+  options_.host->arrive(slot);
   slot.moves.fetch_add(1, std::memory_order_relaxed);
   options_.residents->add(slot);
   options_.transport->install(slot.rank, static_cast<net::Endpoint*>(slot.endpoint));
@@ -260,12 +190,14 @@ void Migrator::install(Arrival& arrival) {
 }
 
 void Migrator::give_up(Arrival& arrival) {
-  if (!arrival.is_memory_shared) {
+  if (arrival.is_expected && !arrival.is_memory_shared) {
     // False while bytes are copied in, under a lock that is held for one packet.
     while (!arrival.landing.done.done() && !options_.transport->withdraw_bulk(arrival.landing)) {
     }
   }
-  options_.transport->unexpect(arrival.rank, arrival.from_node);
+  if (arrival.is_expected) {
+    options_.transport->unexpect(arrival.rank, arrival.from_node);
+  }
   options_.space->unmap_rank(arrival.rank);
   erase(arrival.rank);
 }
@@ -283,7 +215,8 @@ void Migrator::lose_peer(std::uint32_t node) noexcept {
         }
         candidate->is_cancelled = true;
         is_received = candidate->phase == Arrival::Phase::received;
-        if (is_received || candidate->phase == Arrival::Phase::accepted) {
+        if (is_received || candidate->phase == Arrival::Phase::accepted ||
+            candidate->phase == Arrival::Phase::prepared) {
           candidate->phase = Arrival::Phase::ending;
           arrival = candidate.get();
           break;
@@ -297,6 +230,8 @@ void Migrator::lose_peer(std::uint32_t node) noexcept {
       // The source is dead and can neither run nor cancel it: the rank is ours. If its COMMIT
       // comes after this, it finds nothing to do.
       install(*arrival);
+    } else if (arrival->is_ahead) {
+      give_up(*arrival);  // It has never left its node.
     } else {
       log_.error("rank {} was lost with node {} before all of it had arrived", arrival->rank, node);
       give_up(*arrival);

@@ -12,8 +12,6 @@ namespace {
 
 // Room for rpc and bulk copies on the stack of the thread that carries a departure out.
 constexpr std::size_t kMoverStackBytes = 248 << 10;
-// A destination that does not answer for so long is as good as dead, and the rank stays.
-constexpr std::uint64_t kAnswerNs = 10'000'000'000;
 
 Refusal refusal_of(Errc code) noexcept {
   switch (code) {
@@ -119,6 +117,7 @@ void Migrator::depart(Departure& departure) {
   // From here on the rank runs elsewhere, perhaps on the very same memory: nothing of it is read.
   fault_.reached("source:committed");
   options_.transport->commit_leave(rank, departure.to_node);
+  drop_ahead(rank, departure.to_node);
   options_.space->unmap_rank(rank);
   left_.fetch_add(1, std::memory_order_relaxed);
   forget_departing(rank);  // Last: it may come back from now on.
@@ -160,8 +159,14 @@ Offer Migrator::make_offer(memory::RankSlot& slot, std::uint32_t to_node) {
     struct ::stat status {};
     if (offer.memory_fd >= 0 && ::fstat(offer.memory_fd, &status) == 0) {
       offer.memory_inode = status.st_ino;
+      offer.memory_bytes = static_cast<std::uint64_t>(status.st_blocks) * 512;
     }
   }
+  return offer;
+}
+
+// The rank is frozen, off its heaps.
+void Migrator::add_extents(memory::RankSlot& slot, Offer& offer) {
   const auto add = [&](std::span<std::byte> bytes) {
     offer.extents.push_back({bytes.data(), bytes.size()});
   };
@@ -169,34 +174,42 @@ Offer Migrator::make_offer(memory::RankSlot& slot, std::uint32_t to_node) {
   memory::for_each_live_extent(slot, stack_pointer, add);
   options_.host->for_each_image_extent(slot, add);
   normalise(offer.extents);
-  return offer;
 }
 
-Result<> Migrator::hand_over(Departure& departure) {
-  Offer offer = make_offer(*departure.slot, departure.to_node);
+Result<Acceptance> Migrator::send_offer(Departure& departure, Offer& offer) {
+  if (offer.memory_fd < 0) {
+    add_extents(*departure.slot, offer);
+  }
+  options_.team->expect_soon(kNextStepNs);
   Result<rpc::Bytes> accepted =
       options_.rpc->call(departure.to_node, kOfferService, encode(offer), now_ns() + kAnswerNs);
   if (!accepted) {
     return accepted.error();
   }
+  return decode_acceptance(accepted.value());
+}
+
+Result<> Migrator::hand_over(Departure& departure) {
+  Offer offer = make_offer(*departure.slot, departure.to_node);
+  Result<Acceptance> accepted = send_offer(departure, offer);
+  if (accepted && accepted.value().way == Way::not_openable) {
+    offer.memory_fd = -1;
+    accepted = send_offer(departure, offer);
+  }
+  if (!accepted) {
+    return accepted.error();
+  }
   fault_.reached("source:offered");
-  const Result<Acceptance> acceptance = decode_acceptance(accepted.value());
-  if (!acceptance.has_value()) {
-    return acceptance.error();
-  }
-  std::uint64_t bytes = 0;
-  for (const net::Extent& extent : offer.extents) {
-    bytes += extent.bytes;
-  }
-  const Acceptance how = Result<Acceptance>{acceptance}.value();
-  if (how.is_memory_shared) {
+  if (accepted.value().way == Way::shared) {
     // Accepted is received: there is nothing to send.
-    shared_.fetch_add(bytes, std::memory_order_relaxed);
+    shared_.fetch_add(offer.memory_bytes, std::memory_order_relaxed);
     fault_.reached("source:sent");
-  } else if (Result<> sent = send_bytes(departure, offer, how.landing_id); !sent) {
+  } else if (Result<> sent = send_bytes(departure, offer, accepted.value().landing_id); !sent) {
     return sent;
   } else {
-    copied_.fetch_add(bytes, std::memory_order_relaxed);
+    for (const net::Extent& extent : offer.extents) {
+      copied_.fetch_add(extent.bytes, std::memory_order_relaxed);
+    }
   }
   fault_.reached("source:received");
   return commit(departure);
@@ -227,6 +240,7 @@ Result<> Migrator::send_bytes(Departure& departure, const Offer& offer, std::uin
 void Migrator::stay(memory::RankSlot& slot, std::uint32_t to_node, Refusal refusal,
                     const std::string& detail) noexcept {
   refused_.fetch_add(1, std::memory_order_relaxed);
+  drop_ahead(slot.rank);
   std::string reason{to_string(refusal)};
   if (!detail.empty()) {
     reason += ": " + detail;

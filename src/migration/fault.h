@@ -7,9 +7,9 @@
 
 namespace sterna::migration {
 
-/// The steps, in order: source: frozen, offered, sent, received, committed; destination: offered,
-/// mapped, received, committed. As a setting: "source:sent", or "destination:mapped@2" for node 2
-/// only.
+/// The steps, in order: source: prepared, frozen, offered, sent, received, committed; destination:
+/// preparing, prepared, offered, mapped, received, committed. As a setting: "source:sent", or
+/// "destination:mapped@2" for node 2 only.
 class FaultPoint {
  public:
   /// Empty: nothing happens at any step, at the cost of a comparison.

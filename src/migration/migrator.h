@@ -1,14 +1,19 @@
 // Moves ranks between nodes: one handshake, never two copies of a rank, never none.
 //
 //   source                                destination
+//   (PREPARE, while it runs    ---------> opens and maps its memory, fills its page tables
+//                              <--------- done)
 //   the rank freezes itself
-//   OFFER shape, live extents  ---------> maps the slot, expects the rank's messages
+//   OFFER shape                ---------> maps the slot, expects the rank's messages
 //                              <--------- ACCEPT (how the bytes come) or REFUSE
-//   bytes                      ---------> (same host: the memory itself is opened; else a bulk
-//   copy) RECEIVED? (after a copy)   ---------> all bytes here
+//   bytes, if they are copied  ---------> into the live extents, which the offer names
+//   RECEIVED?                  ---------> all bytes here
 //                              <--------- yes
 //   COMMIT                     ---------> installs the rank and lets it run
 //   forgets the rank
+//
+// On one host the memory itself is opened by the destination: nothing is copied, and a move that
+// others ask for is prepared ahead (ahead.cc), which only saves time.
 //
 // Until it sends COMMIT the source owns the rank: whatever fails before (the destination dies,
 // refuses, does not answer) lets the rank go on where it was. After it has said "all bytes here"
@@ -32,6 +37,7 @@
 #include "migration/rank_host.h"
 #include "migration/refusal.h"
 #include "migration/residents.h"
+#include "migration/steps.h"
 #include "net/transport.h"
 #include "rpc/rpc.h"
 #include "threads/team.h"
@@ -75,6 +81,13 @@ class Migrator {
   /// Asks a rank of this node to move at its next safe point. False: it is not here.
   bool ask(std::uint32_t rank, std::uint32_t to_node) noexcept;
 
+  /// The same for a rank that computes meanwhile: first the destination maps its memory, if that is
+  /// shared, and the rank is asked when that is done. Does not wait.
+  bool ask_ahead(std::uint32_t rank, std::uint32_t to_node) noexcept;
+
+  /// The rank ends on this node: what was prepared for it elsewhere is dropped.
+  void rank_ends(std::uint32_t rank) noexcept;
+
   /// The process of `node` has ended: what came from there is completed or given up. By the poller.
   void lose_peer(std::uint32_t node) noexcept;
 
@@ -83,6 +96,12 @@ class Migrator {
  private:
   struct Departure;
   struct Arrival;
+  struct AheadTask;
+  /// A rank of this node that somebody was asked to prepare for.
+  struct Ahead {
+    std::uint32_t to_node;
+    bool is_asking;  // A thread asks it now, and then the rank.
+  };
 
   // Source (departure.cc).
   static void begin_departure(threads::Thread& thread, void* departure);
@@ -98,16 +117,31 @@ class Migrator {
   [[nodiscard]] Refusal why_not(memory::RankSlot& slot, std::uint32_t to_node,
                                 std::string& detail) noexcept;
   [[nodiscard]] Offer make_offer(memory::RankSlot& slot, std::uint32_t to_node);
+  void add_extents(memory::RankSlot& slot, Offer& offer);
+  [[nodiscard]] Result<Acceptance> send_offer(Departure& departure, Offer& offer);
 
-  // Destination (arrival.cc).
+  // Source, ahead of the move (ahead.cc).
+  [[nodiscard]] bool make_ahead_offer(std::uint32_t rank, std::uint32_t to_node, Offer& offer);
+  static void run_ahead(void* task);
+  void prepare_there(std::uint32_t rank);
+  void drop_ahead(std::uint32_t rank, std::uint32_t but_node = kNoNode) noexcept;
+
+  // Destination (arrival.cc; on_prepare: ahead.cc).
+  static Result<rpc::Bytes> on_prepare(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_offer(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_received(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_commit(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_cancel(void* self, const rpc::Request& request);
   [[nodiscard]] Result<> map_arrival(Arrival& arrival, const Offer& offer);
-  [[nodiscard]] Result<> open_arrival(const Offer& offer, std::uint32_t from_node,
-                                      Arrival*& arrival);
-  [[nodiscard]] bool has_departing(std::uint32_t rank) noexcept;
+  [[nodiscard]] Result<> map_anew(Arrival& arrival, const Offer& offer);
+  void expect_arrival(Arrival& arrival, const Offer& offer);
+  [[nodiscard]] Result<Arrival*> open_arrival(const Offer& offer, std::uint32_t from_node,
+                                              bool is_ahead);
+  [[nodiscard]] Result<Arrival*> try_open(const Offer& offer, std::uint32_t from_node,
+                                          bool is_ahead, bool& must_retry, Arrival*& stale)
+      STERNA_REQUIRES(lock_);
+  [[nodiscard]] bool must_hurry(const Arrival& arrival) noexcept;
+  [[nodiscard]] Result<rpc::Bytes> accept(Arrival& arrival);
   void install(Arrival& arrival);
   void give_up(Arrival& arrival);
   [[nodiscard]] Arrival* claim(std::uint32_t rank, std::uint32_t from_node, bool is_commit);
@@ -122,6 +156,8 @@ class Migrator {
   std::map<std::uint32_t, std::unique_ptr<Arrival>> arrivals_ STERNA_GUARDED_BY(lock_);
   // Ranks that were committed to another node and whose memory is still mapped here.
   std::set<std::uint32_t> departing_ STERNA_GUARDED_BY(lock_);
+  // By rank, which is here; until it has gone, stays or ends.
+  std::map<std::uint32_t, Ahead> ahead_ STERNA_GUARDED_BY(lock_);
   std::vector<bool> lost_ STERNA_GUARDED_BY(lock_);  // By node.
   // Counters: relaxed, they order nothing.
   std::atomic<std::uint64_t> arrived_{0}, left_{0}, refused_{0}, copied_{0}, shared_{0};

@@ -12,7 +12,7 @@
 namespace sterna::migration {
 
 inline constexpr std::size_t kExtentCountMax = 1 << 20;
-inline constexpr std::size_t kOfferBytesMax = 64 + 16 * kExtentCountMax;
+inline constexpr std::size_t kOfferBytesMax = 80 + 16 * kExtentCountMax;
 
 struct Offer {
   memory::RankShape shape;
@@ -21,6 +21,8 @@ struct Offer {
       0;  // With memory_fd: where the slot's memory can be opened on this host.
   std::int32_t memory_fd = -1;       // -1: the bytes must be copied.
   std::uint64_t memory_inode = 0;    // Of memory_fd: proves that what was opened is that memory.
+  std::uint64_t memory_bytes = 0;    // That it holds.
+  std::uint64_t expires_ns = 0;      // Of a PREPARE: monotonic clock; who comes later is not heard.
   std::vector<net::Extent> extents;  // Ascending, without overlap, all inside the rank's slot.
 };
 

@@ -21,8 +21,12 @@ class RankHost {
   virtual void for_each_image_extent(memory::RankSlot& slot,
                                      FunctionRef<void(std::span<std::byte>)> visit) noexcept = 0;
 
-  /// The rank's bytes are here: makes right what belongs to this process. It does not run yet.
-  virtual Result<> arrive(memory::RankSlot& slot) noexcept = 0;
+  /// The slot of a rank that may come is mapped: does all that needs none of its bytes, and touches
+  /// none, for the rank may still run where it is. Of memory that is copied: after the bytes.
+  virtual Result<> prepare(std::uint32_t rank) noexcept = 0;
+
+  /// The rank is here, prepared: makes right what belongs to this process. It does not run yet.
+  virtual void arrive(memory::RankSlot& slot) noexcept = 0;
 
   /// This node gives the rank to `node` with its next word, the COMMIT: `move` counts the moves of
   /// the rank so far, this one included. Called again with this node and a higher count if the

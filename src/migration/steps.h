@@ -11,21 +11,37 @@
 
 namespace sterna::migration {
 
+inline constexpr std::string_view kPrepareService = "migration.prepare";
 inline constexpr std::string_view kOfferService = "migration.offer";
 inline constexpr std::string_view kReceivedService = "migration.received";
 inline constexpr std::string_view kCommitService = "migration.commit";
 inline constexpr std::string_view kCancelService = "migration.cancel";
 
+// A destination that does not answer for so long is as good as dead, and the rank stays.
+inline constexpr std::uint64_t kAnswerNs = 10'000'000'000;
+
+// Between two steps of a move on one host: about what falling asleep and being woken would cost
+// both sides, so who polls that long loses at most once more.
+inline constexpr std::uint64_t kNextStepNs = 100'000;
+
+inline constexpr std::uint32_t kNoNode = ~std::uint32_t{0};
+
+enum class Way : std::uint8_t {
+  shared,        // The destination has opened the slot's memory: nothing is sent.
+  copied,        // The bytes go to landing_id.
+  not_openable,  // It could not open the memory: offer again, with the extents to copy.
+};
+
 /// The answer to an offer.
 struct Acceptance {
-  bool is_memory_shared = false;  // The destination has opened the slot's memory: send nothing.
-  std::uint64_t landing_id = 0;   // Else: where the bytes go.
+  Way way = Way::shared;
+  std::uint64_t landing_id = 0;
 };
 
 [[nodiscard]] inline rpc::Bytes encode(const Acceptance& acceptance) {
   rpc::Bytes bytes;
   wire::Writer writer{bytes, 9};
-  writer.boolean(acceptance.is_memory_shared);
+  writer.u8(static_cast<std::uint8_t>(acceptance.way));
   writer.u64(acceptance.landing_id);
   return bytes;
 }
@@ -33,9 +49,10 @@ struct Acceptance {
 [[nodiscard]] inline Result<Acceptance> decode_acceptance(std::span<const std::byte> bytes) {
   wire::Reader reader{bytes};
   Acceptance acceptance;
-  acceptance.is_memory_shared = reader.boolean();
+  const std::uint8_t way = reader.u8();
+  acceptance.way = Way{way};
   acceptance.landing_id = reader.u64();
-  if (!reader.finished()) {
+  if (!reader.finished() || way > static_cast<std::uint8_t>(Way::not_openable)) {
     return Error{Errc::malformed, "an acceptance that cannot be read"};
   }
   return acceptance;

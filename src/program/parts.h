@@ -50,6 +50,6 @@ template <typename T>
 }
 
 /// Maps the text of all private objects over the slot's images region.
-Result<> map_text(const memory::RankSlot& slot, const ObjectGraph& graph) noexcept;
+Result<> map_text(std::uint32_t rank, const ObjectGraph& graph) noexcept;
 
 }  // namespace sterna::program

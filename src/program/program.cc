@@ -173,7 +173,7 @@ Result<> Program::create_rank(memory::RankSlot& slot, const RankArguments& argum
   check(slot.images.bytes >= image_bytes(), "map_images() has made room for the program");
   auto* base = reinterpret_cast<std::byte*>(slot.images.base);
   parts_->data.copy_to(base);
-  if (auto mapped = map_text(slot, parts_->graph); !mapped) {
+  if (auto mapped = map_text(slot.rank, parts_->graph); !mapped) {
     return mapped;
   }
   RankData& data = *new (base) RankData;
@@ -244,8 +244,8 @@ void Program::run(void* slot_address) noexcept {
   sterna_program_enter(frame, image + executable.file.entry());
 }
 
-Result<> Program::arrived(memory::RankSlot& slot) noexcept {
-  return map_text(slot, parts_->graph);
+Result<> Program::prepare(std::uint32_t rank) noexcept {
+  return map_text(rank, parts_->graph);
 }
 
 void Program::forget(memory::RankSlot& slot) noexcept {
@@ -280,7 +280,8 @@ std::uint64_t Program::fingerprint() const noexcept {
   return hash_text(describe());
 }
 
-Result<> map_text(const memory::RankSlot& slot, const ObjectGraph& graph) noexcept {
+Result<> map_text(std::uint32_t rank, const ObjectGraph& graph) noexcept {
+  const std::uintptr_t images = memory::rank_regions(rank).images.base;
   constexpr std::uint64_t kPage = memory::kPageBytes;
   for (const auto& object : graph.objects) {
     const auto segments = object->file.segments();
@@ -299,7 +300,7 @@ Result<> map_text(const memory::RankSlot& slot, const ObjectGraph& graph) noexce
            ++index) {
         end = (segments[index].address + segments[index].file_bytes + kPage - 1) / kPage * kPage;
       }
-      void* at = reinterpret_cast<void*>(slot.images.base + object->offset + begin);
+      void* at = reinterpret_cast<void*>(images + object->offset + begin);
       const void* mapped = ::mmap(at, end - begin, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
                                   object->descriptor.get(), static_cast<off_t>(file_begin));
       if (mapped == MAP_FAILED) {

@@ -53,9 +53,10 @@ class Program {
   /// program from its _start; ends in HostCalls::rank_exit or rank_abort.
   static void run(void* slot) noexcept;
 
-  /// For a slot whose bytes came from another node (all of the image region may have been written):
-  /// maps the text. The rank can go on afterwards.
-  Result<> arrived(memory::RankSlot& slot) noexcept;
+  /// For a slot that is mapped for a rank of another node: maps the text over its images. Reads and
+  /// writes no byte of the slot, so the rank may still run where it is; bytes that are copied in
+  /// must be there before.
+  Result<> prepare(std::uint32_t rank) noexcept;
 
   /// The rank's slot is about to be unmapped: takes what it left open out of libc's lists and
   /// closes it. Once for each rank that ended here; not for one that moved away.

@@ -72,7 +72,8 @@ class Node final : private ControlEvents, private migration::RankHost {
   std::string describe_blockers(memory::RankSlot& slot) noexcept override;
   void for_each_image_extent(memory::RankSlot& slot,
                              FunctionRef<void(std::span<std::byte>)> visit) noexcept override;
-  Result<> arrive(memory::RankSlot& slot) noexcept override;
+  Result<> prepare(std::uint32_t rank) noexcept override;
+  void arrive(memory::RankSlot& slot) noexcept override;
   void handing_over(std::uint32_t rank, std::uint32_t node, std::uint64_t move) noexcept override;
   void stayed(std::uint32_t rank, std::uint32_t node, const std::string& reason) noexcept override;
 

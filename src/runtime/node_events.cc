@@ -25,6 +25,7 @@ void Node::run() noexcept {
 
 void Node::end_rank(memory::RankSlot& slot, int exit_code) noexcept {
   residents_.remove(slot.rank);
+  migrator_->rank_ends(slot.rank);
   {
     RankStatus status;
     status.rank = slot.rank;
@@ -135,7 +136,7 @@ void Node::report(bool is_final) noexcept {
 }
 
 void Node::on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept {
-  if (!migrator_->ask(rank, node)) {
+  if (!migrator_->ask_ahead(rank, node)) {
     Logger{runtime_->log(), "node"}.warn("rank {} is not here and cannot be moved from here", rank);
   }
 }
@@ -154,12 +155,15 @@ void Node::for_each_image_extent(memory::RankSlot& slot,
   runner_.for_each_image_extent(slot, visit);
 }
 
-Result<> Node::arrive(memory::RankSlot& slot) noexcept {
+Result<> Node::prepare(std::uint32_t rank) noexcept {
+  return runner_.prepare(rank);
+}
+
+void Node::arrive(memory::RankSlot& slot) noexcept {
   auto* context = static_cast<RankContext*>(slot.context);
   context->runtime = runtime_.get();
   context->transport = &runtime_->transport();
   context->progress = &runtime_->progress();
-  return runner_.arrive(slot);
 }
 
 void Node::handing_over(std::uint32_t rank, std::uint32_t node, std::uint64_t move) noexcept {

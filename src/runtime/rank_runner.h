@@ -35,7 +35,7 @@ class RankRunner {
   virtual std::string describe_blockers(memory::RankSlot& slot) noexcept = 0;
   virtual void for_each_image_extent(memory::RankSlot& slot,
                                      FunctionRef<void(std::span<std::byte>)> visit) noexcept = 0;
-  virtual Result<> arrive(memory::RankSlot& slot) noexcept = 0;
+  virtual Result<> prepare(std::uint32_t rank) noexcept = 0;
 
  protected:
   ~RankRunner() = default;

@@ -224,7 +224,11 @@ void Worker::sleep(Search& search) noexcept {
 }
 
 void Worker::rest(Search& search) noexcept {
-  if (cycles() - search.begin_cycles < team.spin_cycles) {
+  const std::uint64_t now = cycles();
+  // Somebody expects an answer: one of us stays up for it, the others may sleep.
+  const bool is_on_duty = now < team.stay_awake_until.load(std::memory_order_relaxed) &&
+                          team.searcher_count.load(std::memory_order_relaxed) == 1;
+  if (is_on_duty || now - search.begin_cycles < team.spin_cycles) {
     cpu_pause();
     return;
   }

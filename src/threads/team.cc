@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include "base/check.h"
+#include "base/cpu.h"
 #include "base/syscall.h"
 #include "base/thread_pointer.h"
 #include "threads/blocking_pool.h"
@@ -118,6 +119,7 @@ Result<std::unique_ptr<Team>> Team::open(const TeamOptions& options) noexcept {
   const CycleRate rate = calibrate_cycles();
   state->ns_per_cycle = rate.ns_per_cycle();
   state->spin_cycles = rate.to_cycles(options.spin_ns);
+  state->cycles_per_ns = 1 / rate.ns_per_cycle();
   for (std::uint32_t i = 0; i < options.worker_count; ++i) {
     state->workers.push_back(std::make_unique<Worker>(*state, i, is_asymmetric));
   }
@@ -212,6 +214,15 @@ void Team::stop() noexcept {
 
 void Team::wake_idle(std::uint32_t first, std::uint32_t count) noexcept {
   state_->wake_idle(first, count);
+}
+
+void Team::expect_soon(std::uint64_t duration_ns) noexcept {
+  if (state_->spin_cycles == 0) {
+    return;
+  }
+  const auto duration = static_cast<std::uint64_t>(static_cast<double>(duration_ns) *
+                                                   state_->cycles_per_ns);
+  state_->stay_awake_until.store(cycles() + duration, std::memory_order_relaxed);
 }
 
 std::uint32_t Team::worker_count() const noexcept {

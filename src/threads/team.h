@@ -89,6 +89,11 @@ class Team {
   /// looking for work.
   void wake_idle(std::uint32_t first, std::uint32_t count) noexcept;
 
+  /// Something of the network is expected within `duration_ns`: if the team runs out of work
+  /// before, one worker polls on instead of going to sleep, which would cost more than the wait.
+  /// Without effect where idle workers do not spin (spin_ns is 0). From anywhere.
+  void expect_soon(std::uint64_t duration_ns) noexcept;
+
   [[nodiscard]] std::uint32_t worker_count() const noexcept;
   [[nodiscard]] std::uint32_t live_thread_count() const noexcept;  // Spawned, adopted, not ended.
   [[nodiscard]] std::uint64_t now_ns() const noexcept;

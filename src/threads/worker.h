@@ -133,10 +133,13 @@ class TeamState {
   Team* handle = nullptr;
   double ns_per_cycle = 1;
   std::uint64_t spin_cycles = 0;
+  double cycles_per_ns = 1;
 
   // Workers that sleep, and those that are awake and look for work: hints for wakers.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleeper_count{0};
   std::atomic<std::uint32_t> searcher_count{0};
+  // Cycle count until which the last searcher does not sleep. Relaxed: a hint.
+  std::atomic<std::uint64_t> stay_awake_until{0};
   std::atomic<bool> has_watcher{false};  // Taken by the worker that sleeps for all.
   std::atomic<bool> is_stopped{false};
   std::atomic<bool> is_run_by_caller{false};

@@ -75,8 +75,8 @@ void NodeHost::for_each_image_extent(memory::RankSlot& slot,
   }
 }
 
-Result<> NodeHost::arrive(memory::RankSlot& slot) noexcept {
-  return program_->arrived(slot);
+Result<> NodeHost::prepare(std::uint32_t rank) noexcept {
+  return program_->prepare(rank);
 }
 
 void NodeHost::rank_exit(memory::RankSlot& slot, int status) noexcept {

@@ -29,7 +29,7 @@ class NodeHost final : public HostCalls, public runtime::RankRunner {
   std::string describe_blockers(memory::RankSlot& slot) noexcept override;
   void for_each_image_extent(memory::RankSlot& slot,
                              FunctionRef<void(std::span<std::byte>)> visit) noexcept override;
-  Result<> arrive(memory::RankSlot& slot) noexcept override;
+  Result<> prepare(std::uint32_t rank) noexcept override;
 
   // HostCalls.
   [[noreturn]] void rank_exit(memory::RankSlot& slot, int status) noexcept override;

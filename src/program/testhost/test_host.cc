@@ -146,7 +146,7 @@ void TestHost::resume_paused() {
 
 void TestHost::take_in(memory::RankSlot& at) {
   mapped_.push_back(at.rank);
-  auto arrived = program_->arrived(at);
+  auto arrived = program_->prepare(at.rank);
   check(arrived.has_value(), "a rank arrives");
   ++running_;
   at.thread = team_->reinstall(at.thread);

@@ -1,0 +1,200 @@
+// Preparing a move while the rank still runs at the source: the destination opens and maps its
+// memory and fills its page tables, so that the rank is away for the hand-over alone. Both halves.
+//
+// A preparation is a hint. It is dropped by CANCEL when the rank stays, ends, or goes elsewhere,
+// and with the source; an offer of another node finds it stale. What decides a move is the offer,
+// which finds the memory mapped or maps it.
+#include "base/clock.h"
+#include "memory/rank_slot.h"
+#include "migration/arrival.h"
+#include "migration/migrator.h"
+#include "migration/steps.h"
+#include "threads/this_thread.h"
+
+namespace sterna::migration {
+namespace {
+
+// Room for rpc on the stack of the thread that asks the destination.
+constexpr std::size_t kAskerStackBytes = 248 << 10;
+
+}  // namespace
+
+/// Of the thread that asks the destination.
+struct Migrator::AheadTask {
+  Migrator* migrator;
+  std::uint32_t rank;
+};
+
+// --- Source -------------------------------------------------------------------------------------
+
+bool Migrator::make_ahead_offer(std::uint32_t rank, std::uint32_t to_node, Offer& offer) {
+  const net::JobMap& job = options_.transport->job();
+  if (options_.fingerprint == 0 || to_node >= job.node_count || to_node == job.node_index) {
+    return false;
+  }
+  // With the lock of the residents: the slot is mapped, and stays so.
+  options_.residents->with(rank, [&](memory::RankSlot& slot) {
+    if (!is_held(slot)) {
+      offer = make_offer(slot, to_node);
+    }
+  });
+  offer.expires_ns = now_ns() + kAnswerNs;
+  return offer.memory_fd >= 0;
+}
+
+bool Migrator::ask_ahead(std::uint32_t rank, std::uint32_t to_node) noexcept {
+  if (Offer offer; !make_ahead_offer(rank, to_node, offer)) {
+    drop_ahead(rank);
+    return ask(rank, to_node);
+  }
+  bool was_elsewhere = false;
+  std::uint32_t old_node = 0;
+  {
+    const SpinGuard guard{lock_};
+    const auto [place, is_new] = ahead_.try_emplace(rank, Ahead{to_node, true});
+    Ahead& ahead = place->second;
+    if (!is_new && ahead.is_asking) {
+      ahead.to_node = to_node;  // Its thread sees that when the first destination has answered.
+      return true;
+    }
+    was_elsewhere = !is_new && ahead.to_node != to_node;
+    old_node = ahead.to_node;
+    ahead = {to_node, true};
+  }
+  if (was_elsewhere) {
+    (void)options_.rpc->post(old_node, kCancelService, encode_rank(rank));
+  }
+  auto task = std::make_unique<AheadTask>(AheadTask{this, rank});
+  Result<threads::Thread*> thread = options_.team->spawn(
+      {.name = "asker", .stack_bytes = kAskerStackBytes, .detached = true}, run_ahead, task.get());
+  if (!thread) {
+    const SpinGuard guard{lock_};
+    ahead_.erase(rank);
+  } else {
+    task.release();  // The thread's now.
+    return true;
+  }
+  return ask(rank, to_node);
+}
+
+void Migrator::run_ahead(void* argument) {
+  const std::unique_ptr<AheadTask> task{static_cast<AheadTask*>(argument)};
+  task->migrator->prepare_there(task->rank);
+}
+
+void Migrator::prepare_there(std::uint32_t rank) {
+  std::uint32_t to_node = 0;
+  for (bool is_settled = false; !is_settled;) {
+    {
+      const SpinGuard guard{lock_};
+      const auto found = ahead_.find(rank);
+      if (found == ahead_.end()) {
+        return;  // The rank has ended, or gone on its own.
+      }
+      to_node = found->second.to_node;
+    }
+    Offer offer;
+    if (make_ahead_offer(rank, to_node, offer)) {
+      Result<rpc::Bytes> prepared =
+          options_.rpc->call(to_node, kPrepareService, encode(offer), offer.expires_ns);
+      if (!prepared) {
+        // The rank goes the slower way, and meets the reason there if there is one.
+        log_.debug("rank {}: node {} prepares nothing: {}", rank, to_node, prepared.error().text);
+      }
+    }
+    bool is_void = false;
+    {
+      const SpinGuard guard{lock_};
+      const auto found = ahead_.find(rank);
+      is_void = found == ahead_.end() || found->second.to_node != to_node;
+      is_settled = found == ahead_.end() || !is_void;
+      if (!is_void) {
+        found->second.is_asking = false;
+      }
+    }
+    if (is_void) {
+      (void)options_.rpc->post(to_node, kCancelService, encode_rank(rank));
+      if (is_settled) {
+        return;
+      }
+    }
+  }
+  fault_.reached("source:prepared");
+  if (!ask(rank, to_node)) {
+    drop_ahead(rank);
+  }
+}
+
+void Migrator::drop_ahead(std::uint32_t rank, std::uint32_t but_node) noexcept {
+  std::uint32_t to_node = 0;
+  {
+    const SpinGuard guard{lock_};
+    const auto found = ahead_.find(rank);
+    if (found == ahead_.end()) {
+      return;
+    }
+    to_node = found->second.to_node;
+    ahead_.erase(found);
+  }
+  if (to_node != but_node) {
+    (void)options_.rpc->post(to_node, kCancelService, encode_rank(rank));
+  }
+}
+
+void Migrator::rank_ends(std::uint32_t rank) noexcept {
+  drop_ahead(rank);
+}
+
+// --- Destination --------------------------------------------------------------------------------
+
+bool Migrator::must_hurry(const Arrival& arrival) noexcept {
+  const SpinGuard guard{lock_};
+  return arrival.is_cancelled || arrival.is_wanted;
+}
+
+Result<rpc::Bytes> Migrator::on_prepare(void* self, const rpc::Request& request) {
+  Migrator& migrator = *static_cast<Migrator*>(self);
+  migrator.fault_.reached("destination:preparing");
+  Result<Offer> offer = decode_offer(request.arguments);
+  if (!offer) {
+    return offer.error();
+  }
+  // One clock: only nodes of this host ask. Whoever asked does not wait any more.
+  if (now_ns() >= offer.value().expires_ns) {
+    return Error{Errc::timed_out, "asked too long ago"};
+  }
+  Result<Arrival*> opened = migrator.open_arrival(offer.value(), request.from_node, true);
+  if (!opened) {
+    return opened.error();
+  }
+  Arrival* const arrival = opened.value();
+  if (arrival == nullptr) {
+    return rpc::Bytes{};  // It was prepared before.
+  }
+  if (Result<> mapped = migrator.map_arrival(*arrival, offer.value()); !mapped) {
+    migrator.erase(arrival->rank);
+    return mapped.error();
+  }
+  // User threads go first. What is left when the rank comes faults there page by page.
+  memory::PopulateCursor cursor;
+  while (!migrator.must_hurry(*arrival) &&
+         migrator.options_.space->populate_rank(arrival->rank, cursor)) {
+    threads::yield();
+  }
+  bool is_cancelled = false;
+  {
+    const SpinGuard guard{migrator.lock_};
+    is_cancelled = arrival->is_cancelled;
+    // From here on CANCEL, an offer, or the loss of the source may end it.
+    arrival->phase = is_cancelled ? Arrival::Phase::ending : Arrival::Phase::prepared;
+  }
+  if (is_cancelled) {
+    migrator.give_up(*arrival);
+    return Error{Errc::closed, "the rank does not come any more"};
+  }
+  migrator.fault_.reached("destination:prepared");
+  migrator.options_.team->expect_soon(kNextStepNs);
+  return rpc::Bytes{};
+}
+
+}  // namespace sterna::migration

@@ -83,8 +83,11 @@ Result<std::string> build_program(Bench& bench, Maker maker, const std::string& 
                              maker == Maker::sterna ? bench.bin_folder() : bench.options().peers)};
   }
   const std::string source = fmt::format("{}/{}.c", bench.program_folder(), program);
-  Result<Readings> compiled = run_command(
-      {.words = {compiler, "-O2", source, "-o", executable, "-lm"}}, bench.work_folder());
+  Command command{.words = {compiler, "-O2", source, "-o", executable, "-lm"}};
+  if (maker == Maker::sterna) {
+    command.words.push_back("-lsterna");
+  }
+  Result<Readings> compiled = run_command(command, bench.work_folder());
   if (!compiled) {
     return compiled.error();
   }

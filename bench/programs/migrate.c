@@ -1,13 +1,15 @@
 /* A rank with much memory, sent as a message and moved: rank 0 sends BYTES to rank 1 on the other
- * node, several times; then it waits to be moved from outside, MOVES times, and measures how long it
- * was away, and then how long it takes to look at each page. Prints "send MICROSECONDS", "move
- * MICROSECONDS" and "touch MICROSECONDS" (move and look), medians.
+ * node, several times; then it waits to be moved from outside, MOVES times, and measures how long
+ * it was away, and then how long it takes to look at each page; then it moves by itself as often.
+ * Prints "send MICROSECONDS", "move MICROSECONDS" and "touch MICROSECONDS" (move and look), "own"
+ * and "own_touch" for the moves of its own, medians.
  *
  * usage: migrate BYTES MOVES
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sterna/migrate.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,7 +24,9 @@ static double send_time(char* memory, int bytes) {
     const double begin = MPI_Wtime();
     MPI_Send(memory, bytes, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
     MPI_Recv(NULL, 0, MPI_CHAR, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (i >= 0) times[i] = (MPI_Wtime() - begin) * 1e6;
+    if (i >= 0) {
+      times[i] = (MPI_Wtime() - begin) * 1e6;
+    }
   }
   return median(times, kSends);
 }
@@ -36,7 +40,9 @@ static void answer(char* memory, int bytes) {
 
 static long look_at(const volatile char* memory, int bytes) {
   long sum = 0;
-  for (int i = 0; i < bytes; i += 4096) sum += memory[i];
+  for (int i = 0; i < bytes; i += 4096) {
+    sum += memory[i];
+  }
   return sum;
 }
 
@@ -44,7 +50,9 @@ static long look_at(const volatile char* memory, int bytes) {
 static void measure_moves(int moves, const char* memory, int bytes) {
   double* times = malloc(sizeof(double) * moves);
   double* touched = malloc(sizeof(double) * moves);
-  if (times == NULL || touched == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  if (times == NULL || touched == NULL) {
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
   const long expected = look_at(memory, bytes);
   const pid_t start = getpid();
   printf("ready %d\n", (int)start);
@@ -58,13 +66,46 @@ static void measure_moves(int moves, const char* memory, int bytes) {
     const pid_t now = getpid();
     if (now != here) {
       here = now;
-      if (look_at(memory, bytes) != expected) MPI_Abort(MPI_COMM_WORLD, 1);
+      if (look_at(memory, bytes) != expected) {
+        MPI_Abort(MPI_COMM_WORLD, 1);
+      }
       touched[count] = (MPI_Wtime() - begin) * 1e6;
       times[count++] = (end - begin) * 1e6;
     }
   }
   printf("move %.2f\n", median(times, moves));
   printf("touch %.2f\n", median(touched, moves));
+  free(touched);
+  free(times);
+}
+
+/* Without anybody who asks, nothing can be prepared: the whole handshake while the rank waits. It
+ * pauses before each move until the other node has fallen asleep. */
+static void measure_own_moves(int moves, const char* memory, int bytes) {
+  double* times = malloc(sizeof(double) * moves);
+  double* touched = malloc(sizeof(double) * moves);
+  if (times == NULL || touched == NULL) {
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  const long expected = look_at(memory, bytes);
+  int node = 0;
+  while (sterna_migrate_to(node) != STERNA_SUCCESS) {
+  }
+  for (int count = 0; count < moves; ++count) {
+    for (const double begin = MPI_Wtime(); MPI_Wtime() - begin < 5e-3;) {
+    }
+    const double begin = MPI_Wtime();
+    const int status = sterna_migrate_to(1 - node);
+    const double end = MPI_Wtime();
+    if (status != STERNA_SUCCESS || look_at(memory, bytes) != expected) {
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    touched[count] = (MPI_Wtime() - begin) * 1e6;
+    times[count] = (end - begin) * 1e6;
+    node = 1 - node;
+  }
+  printf("own %.2f\n", median(times, moves));
+  printf("own_touch %.2f\n", median(touched, moves));
   free(touched);
   free(times);
 }
@@ -79,12 +120,17 @@ int main(int argc, char** argv) {
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   char* memory = malloc(bytes);
-  if (memory == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
-  for (int i = 0; i < bytes; ++i) memory[i] = (char)(i * 31 + i / 4096);
+  if (memory == NULL) {
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  for (int i = 0; i < bytes; ++i) {
+    memory[i] = (char)(i * 31 + i / 4096);
+  }
   prefer_this_thread(); /* The worker of either node, and both nodes are where the moves go. */
   if (rank == 0) {
     printf("send %.2f\n", send_time(memory, bytes));
     measure_moves(moves, memory, bytes);
+    measure_own_moves(moves, memory, bytes);
     for (int i = 0; i < bytes; ++i) {
       if (memory[i] != (char)(i * 31 + i / 4096)) {
         fprintf(stderr, "migrate: byte %d is wrong after the moves\n", i);

@@ -62,18 +62,27 @@ void run_migrate(const Row& row, Bench& bench) {
         launch_command(bench, ours, 2, executable.value(), {std::to_string(size << 20), moves});
     command.seconds_max = 30;
     Result<Readings> readings = run_command(command, bench.work_folder(), Mover{bench});
-    if (readings && readings.value().contains("move") && readings.value().contains("send")) {
-      figure.value = readings.value()["move"];
-      figure.reference_value = readings.value()["send"];
-    } else {
+    if (!readings || !readings.value().contains("move") || !readings.value().contains("send")) {
       figure.note = readings ? "no move was seen" : readings.error().text;
-    }
-    bench.add(figure);
-    if (figure.value && readings.value().contains("touch")) {
-      figure.params += ", all pages read";
-      figure.value = readings.value()["touch"];
-      figure.target.reset();
       bench.add(figure);
+      continue;
+    }
+    figure.reference_value = readings.value()["send"];
+    static constexpr struct {
+      const char* reading;
+      std::string_view params;
+      bool is_judged;
+    } kVariants[] = {{"move", "", true},
+                     {"touch", ", all pages read", true},
+                     {"own", ", the rank's own wish", false},
+                     {"own_touch", ", its own wish, all pages read", false}};
+    for (const auto& variant : kVariants) {
+      if (readings.value().contains(variant.reading)) {
+        figure.params = fmt::format("{} MiB{}", size, variant.params);
+        figure.value = readings.value()[variant.reading];
+        figure.target = variant.is_judged ? std::optional{row.target} : std::nullopt;
+        bench.add(figure);
+      }
     }
   }
 }

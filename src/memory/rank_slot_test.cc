@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -163,6 +164,79 @@ TEST(RankSlots, MovesToAnotherProcessByItsFile) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+bool is_present(const void* address) {
+  std::uint64_t entry = 0;
+  const FileDescriptor map{::open("/proc/self/pagemap", O_RDONLY)};
+  const auto page = reinterpret_cast<std::uintptr_t>(address) / kPageBytes;
+  return ::pread(map.get(), &entry, sizeof entry, static_cast<off_t>(page * sizeof entry)) ==
+             sizeof entry &&
+         (entry >> 63) != 0;
+}
+
+// As a node that prepares for a rank which goes on running elsewhere, and comes.
+int prepare_and_take(const RankShape& early, const RankShape& late, FileDescriptor file,
+                     int told_fd, int prepared_fd, const std::byte* page) {
+  const auto target = open_space(true);
+  if (!target->adopt_rank(early, std::move(file)) || is_present(page)) {
+    return 1;
+  }
+  PopulateCursor cursor;
+  while (target->populate_rank(early.rank, cursor)) {
+  }
+  char go = is_present(page) ? 'y' : 'n';
+  if (::write(prepared_fd, &go, 1) != 1 || ::read(told_fd, &go, 1) != 1) {
+    return 2;
+  }
+  RankShape other = late;
+  other.stack_bytes += kPageBytes;
+  if (target->grow_adopted(early, other) || !target->grow_adopted(early, late)) {
+    return 3;
+  }
+  RankSlot& slot = *rank_slot_address(early.rank);
+  slot.user_heap->check_invariants();
+  slot.system_heap->check_invariants();
+  return go != 'y' ? 4 : *page == std::byte{9} ? 0 : 5;
+}
+
+TEST(RankSlots, ArePreparedWhileTheRankRunsElsewhereAndGrow) {
+  const auto source = open_space(true);
+  RankSlot& slot = map(*source, 12);
+  auto* page = static_cast<std::byte*>(slot.user_heap->allocate(3 * kPageBytes)) + kPageBytes;
+  *page = std::byte{8};
+  const RankShape early = shape_of(slot);
+  // The heap grows after the preparation; of the later shape the child learns when it is forked.
+  const RankShape late{.rank = early.rank,
+                       .stack_bytes = early.stack_bytes,
+                       .images_bytes = early.images_bytes,
+                       .system_heap_bytes = early.system_heap_bytes,
+                       .user_heap_bytes = early.user_heap_bytes + (std::size_t{8} << 20)};
+  FileDescriptor file{dup(source->rank_memory_fd(12))};
+  int tell[2];
+  int prepared[2];
+  ASSERT_EQ(::pipe(tell), 0);
+  ASSERT_EQ(::pipe(prepared), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    source->unmap_rank(12);
+    _exit(prepare_and_take(early, late, std::move(file), tell[0], prepared[1], page));
+  }
+  char answer = 0;
+  ASSERT_EQ(::read(prepared[0], &answer, 1), 1);
+  *page = std::byte{9};  // The rank runs on, and uses its heap.
+  void* more = slot.user_heap->allocate(std::size_t{4} << 20);
+  ASSERT_NE(more, nullptr);
+  EXPECT_LE(shape_of(slot).user_heap_bytes, late.user_heap_bytes);
+  EXPECT_GT(shape_of(slot).user_heap_bytes, early.user_heap_bytes);
+  ASSERT_EQ(::write(tell[1], &answer, 1), 1);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(answer, 'y');
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  for (const int fd : {tell[0], tell[1], prepared[0], prepared[1]}) {
+    ::close(fd);
+  }
 }
 
 TEST(RankSlots, ExtraExtentsAreSortedAndBounded) {

@@ -8,8 +8,8 @@ import unittest
 
 from moving import CLUSTER, MoveTest, wait_until
 
-STAYS = ("destination:offered", "destination:mapped", "destination:received")
-LOST_AT_SOURCE = ("source:frozen", "source:offered", "source:sent", "source:received")
+STAYS = ("destination:preparing", "destination:prepared", "destination:offered", "destination:mapped", "destination:received")
+LOST_AT_SOURCE = ("source:prepared", "source:frozen", "source:offered", "source:sent", "source:received")
 
 
 class Faults(MoveTest):

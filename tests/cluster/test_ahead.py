@@ -1,0 +1,65 @@
+"""Moves that are prepared while the rank computes: the destination maps its memory before, and lets go of it
+when the rank does not come."""
+
+import pathlib
+import unittest
+
+from moving import CLUSTER, MoveTest, wait_until
+
+
+def memories(pid):
+    """How many memories of ranks a node has mapped."""
+    maps = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return len({line.split()[4] for line in maps if "memfd:sterna-rank" in line})
+
+
+class Ahead(MoveTest):
+    """Rank 0 is on node 0 and computes until it is let go; ranks 1 and 2 are on nodes 1 and 2."""
+
+    def start_busy(self):
+        self.gate = pathlib.Path(self.directory.name) / "go"
+        job = self.start_job(*self.words("-n", 3, "--nodes", 3,
+                                         program=[CLUSTER / "cluster_busy", self.gate]))
+        self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 2] and all(
+            rank["state"] == "running" for rank in self.ranks(job))))
+        self.pids = [self.node_pid(job, node) for node in range(3)]
+        return job
+
+    def assert_memories(self, expected):
+        self.assertTrue(wait_until(lambda: [memories(pid) for pid in self.pids] == expected),
+                        [memories(pid) for pid in self.pids])
+
+    def finish(self, job, place):
+        self.gate.touch()
+        output, errors = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 0, errors)
+        self.assertIn("No Errors", output)
+        self.assertEqual(self.report()["ranks"][0]["node"], place)
+
+    def test_the_destination_maps_ahead_what_the_rank_still_uses(self):
+        job = self.start_busy()
+        self.assert_memories([1, 1, 1])
+        self.order(job, 0, 1)
+        self.assert_memories([1, 2, 1])
+        self.assertEqual(self.places(job), [0, 1, 2])
+        self.finish(job, 1)
+
+    def test_a_later_order_lets_go_of_what_the_earlier_one_prepared(self):
+        job = self.start_busy()
+        self.order(job, 0, 1)
+        self.assert_memories([1, 2, 1])
+        self.order(job, 0, 2)
+        self.assert_memories([1, 1, 2])
+        self.finish(job, 2)
+
+    def test_an_order_to_stay_lets_go_of_what_was_prepared(self):
+        job = self.start_busy()
+        self.order(job, 0, 1)
+        self.assert_memories([1, 2, 1])
+        self.order(job, 0, 0)
+        self.assert_memories([1, 1, 1])
+        self.finish(job, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

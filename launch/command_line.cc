@@ -34,12 +34,22 @@ Result<> add_setting(RunOptions& options, std::string_view name, std::string_vie
   return Done{};
 }
 
+Result<> add_setting(RunOptions& options, std::string_view pair, std::string_view place) {
+  const std::size_t equals = pair.find('=');
+  if (equals == std::string_view::npos) {
+    return wrong(std::string{place} + " '" + std::string{pair} +
+                 "': name=value is expected; sterna info lists the names");
+  }
+  return add_setting(options, pair.substr(0, equals), pair.substr(equals + 1), place);
+}
+
 Result<std::uint32_t> parse_count(std::string_view option, std::string_view text) {
   std::uint32_t value = 0;
   const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (bad != std::errc{} || end != text.data() + text.size() || value == 0) {
-    return wrong(std::string{option} + " '" + std::string{text} +
-                 "': a whole number from 1 is expected");
+  if (bad != std::errc{} || end != text.data() + text.size() || value == 0 ||
+      value > runtime::kRankCountMax) {
+    return wrong(std::string{option} + " '" + std::string{text} + "': a whole number from 1 to " +
+                 std::to_string(runtime::kRankCountMax) + " is expected");
   }
   return value;
 }

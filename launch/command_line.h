@@ -18,6 +18,10 @@ int mpiexec_command(const char* name, std::span<char* const> arguments);
 [[nodiscard]] Result<> add_setting(RunOptions& options, std::string_view name,
                                    std::string_view value, std::string_view place);
 
+/// The same from "name=value".
+[[nodiscard]] Result<> add_setting(RunOptions& options, std::string_view pair,
+                                   std::string_view place);
+
 /// STERNA_NODES, where no option has said it.
 [[nodiscard]] Result<> take_node_count(RunOptions& options);
 

@@ -136,6 +136,8 @@ class Parser {
  private:
   Result<std::string> value(const std::string& option);
   Result<> take(const Option& option, const std::string& word);
+  Result<> take_value(const Option& option, const std::string& word, const std::string& text);
+  void take_flag(const Option& option);
   Result<> take_number(const Option& option, const std::string& word, const std::string& text);
   Result<> take_hosts(const Option& option, const std::string& word, const std::string& text);
   Result<> take_environment(const Option& option, const std::string& word, const std::string& text);
@@ -252,7 +254,6 @@ Result<> Parser::take_environment(const Option& option, const std::string& word,
 }
 
 Result<> Parser::take(const Option& option, const std::string& word) {
-  std::string text;
   if (option.value != nullptr) {
     const std::size_t equals = word.find('=');
     Result<std::string> given =
@@ -260,8 +261,17 @@ Result<> Parser::take(const Option& option, const std::string& word) {
     if (!given) {
       return given.error();
     }
-    text = given.value();
+    return take_value(option, word, given.value());
   }
+  if (word.find('=') != std::string::npos) {
+    return Error{Errc::invalid_argument, word + ": this option takes no value"};
+  }
+  take_flag(option);
+  return Done{};
+}
+
+Result<> Parser::take_value(const Option& option, const std::string& word,
+                            const std::string& text) {
   switch (option.meaning) {
     case Meaning::count:
     case Meaning::per_host:
@@ -278,8 +288,7 @@ Result<> Parser::take(const Option& option, const std::string& word) {
     case Meaning::drivers:
       return add_setting(options_, option.name, text, word);
     case Meaning::setting:
-      return add_setting(options_, text.substr(0, text.find('=')),
-                         text.substr(std::min(text.find('='), text.size() - 1) + 1), word);
+      return add_setting(options_, text, word);
     case Meaning::timeout: {
       Result<std::uint64_t> time = parse_seconds(word, text);
       if (!time) {
@@ -297,6 +306,14 @@ Result<> Parser::take(const Option& option, const std::string& word) {
     case Meaning::report_file:
       options_.report_file = text;
       break;
+    default:
+      break;  // What others' users say and we need not know.
+  }
+  return Done{};
+}
+
+void Parser::take_flag(const Option& option) {
+  switch (option.meaning) {
     case Meaning::tag:
       options_.tag_output = true;
       break;
@@ -312,11 +329,9 @@ Result<> Parser::take(const Option& option, const std::string& word) {
     case Meaning::version:
       wants_version_ = true;
       break;
-    case Meaning::ignored:
-    case Meaning::ignored_value:
-      break;
+    default:
+      break;  // As above.
   }
-  return Done{};
 }
 
 }  // namespace

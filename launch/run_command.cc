@@ -35,18 +35,7 @@ Examples:
   sterna run -n 8 --hosts here,there:4 --timeout 2min ./app
 )";
 
-/// As the user wrote it, before it is understood.
-struct Words {
-  std::string count = "1";
-  std::string nodes;
-  std::string map = "block";
-  std::string hosts;
-  std::string host_file;
-  std::string timeout;
-  std::vector<std::string> environment;
-  std::vector<std::string> settings;
-  std::string directory;
-};
+using Strings = std::vector<std::string>;
 
 struct SettingOption {
   const char* option;
@@ -62,32 +51,89 @@ constexpr SettingOption kSettingOptions[] = {
     {"--stack-size", "stack_size", "SIZE", "Stack of a mobile rank, as in 8M"},
 };
 
-Result<> understand(const Words& words, RunOptions& options,
-                    const std::vector<std::string>& setting_values,
-                    std::vector<std::string> program) {
-  Application application;
-  Result<std::uint32_t> count = parse_count("-n", words.count);
+/// As the user wrote it, before it is understood.
+struct Words {
+  std::string count = "1";
+  std::string nodes;
+  std::string map = "block";
+  std::string hosts;
+  std::string host_file;
+  std::string per_host;
+  std::string timeout;
+  Strings environment;
+  Strings settings;
+  std::string directory;
+  Strings setting_values = Strings(std::size(kSettingOptions));
+};
+
+/// `text` as a count into `target`; an empty one leaves it.
+Result<> take_count(std::string_view option, const std::string& text, std::uint32_t& target) {
+  if (text.empty()) {
+    return Done{};
+  }
+  Result<std::uint32_t> count = parse_count(option, text);
   if (!count) {
     return count.error();
   }
-  application.rank_count = count.value();
-  if (!words.nodes.empty()) {
-    Result<std::uint32_t> nodes = parse_count("--nodes", words.nodes);
-    if (!nodes) {
-      return nodes.error();
-    }
-    options.node_count = nodes.value();
+  target = count.value();
+  return Done{};
+}
+
+Result<> take_counts(const Words& words, RunOptions& options, Application& application) {
+  if (Result<> ranks = take_count("-n", words.count, application.rank_count); !ranks) {
+    return ranks;
   }
-  if (Result<> taken = take_node_count(options); !taken) {
-    return taken;
+  if (Result<> nodes = take_count("--nodes", words.nodes, options.node_count); !nodes) {
+    return nodes;
+  }
+  if (Result<> each = take_count("--ppn", words.per_host, options.processes_per_host); !each) {
+    return each;
+  }
+  return take_node_count(options);
+}
+
+Result<> take_hosts(const Words& words, RunOptions& options) {
+  if (words.hosts.empty() && words.host_file.empty()) {
+    return Done{};
+  }
+  if (!words.hosts.empty() && !words.host_file.empty()) {
+    return Error{Errc::invalid_argument, "--hosts and --hostfile exclude each other"};
+  }
+  auto hosts = words.hosts.empty() ? read_host_file(words.host_file) : parse_hosts(words.hosts);
+  if (!hosts) {
+    return Error{hosts.error().code, "--hosts: " + hosts.error().text};
+  }
+  options.hosts = std::move(hosts.value());
+  return Done{};
+}
+
+Result<> take_settings(const Words& words, RunOptions& options) {
+  for (std::size_t i = 0; i < words.setting_values.size(); ++i) {
+    if (!words.setting_values[i].empty()) {
+      const SettingOption& option = kSettingOptions[i];
+      if (Result<> set =
+              add_setting(options, option.setting, words.setting_values[i], option.option);
+          !set) {
+        return set;
+      }
+    }
+  }
+  for (const std::string& setting : words.settings) {
+    if (Result<> set = add_setting(options, setting, "--set"); !set) {
+      return set;
+    }
+  }
+  return Done{};
+}
+
+Result<> understand(const Words& words, RunOptions& options, Strings program) {
+  Application application;
+  if (Result<> counts = take_counts(words, options, application); !counts) {
+    return counts;
   }
   options.map = words.map == "cyclic" ? RankMap::cyclic : RankMap::block;
-  if (!words.hosts.empty() || !words.host_file.empty()) {
-    auto hosts = words.hosts.empty() ? read_host_file(words.host_file) : parse_hosts(words.hosts);
-    if (!hosts) {
-      return Error{hosts.error().code, "--hosts: " + hosts.error().text};
-    }
-    options.hosts = std::move(hosts.value());
+  if (Result<> hosts = take_hosts(words, options); !hosts) {
+    return hosts;
   }
   if (!words.timeout.empty()) {
     Result<std::uint64_t> timeout = parse_seconds("--timeout", words.timeout);
@@ -101,26 +147,8 @@ Result<> understand(const Words& words, RunOptions& options,
       return added;
     }
   }
-  for (std::size_t i = 0; i < setting_values.size(); ++i) {
-    if (!setting_values[i].empty()) {
-      const SettingOption& option = kSettingOptions[i];
-      if (Result<> set = add_setting(options, option.setting, setting_values[i], option.option);
-          !set) {
-        return set;
-      }
-    }
-  }
-  for (const std::string& setting : words.settings) {
-    const std::size_t equals = setting.find('=');
-    if (equals == std::string::npos) {
-      return Error{Errc::invalid_argument,
-                   "--set '" + setting + "': name=value is expected; sterna info lists the names"};
-    }
-    if (Result<> set =
-            add_setting(options, setting.substr(0, equals), setting.substr(equals + 1), "--set");
-        !set) {
-      return set;
-    }
+  if (Result<> settings = take_settings(words, options); !settings) {
+    return settings;
   }
   application.directory = words.directory;
   application.arguments = std::move(program);
@@ -128,16 +156,21 @@ Result<> understand(const Words& words, RunOptions& options,
   return Done{};
 }
 
-}  // namespace
+void add_place_options(CLI::App& app, Words& words, RunOptions& options) {
+  app.add_option("--hosts", words.hosts, "Machines to run on, with the processes they take: a,b:4")
+      ->type_name("LIST");
+  app.add_option("--hostfile", words.host_file, "The same from a file, one host a line")
+      ->type_name("FILE");
+  app.add_option("--ppn", words.per_host, "Processes on each host")->type_name("COUNT");
+  app.add_option("--launcher-exec", options.ssh, "Command that reaches other hosts (ssh)")
+      ->type_name("COMMAND");
+  app.add_option("--env", words.environment, "A variable for the ranks; may be repeated")
+      ->type_name("NAME[=VALUE]")
+      ->allow_extra_args(false);
+  app.add_option("--wdir", words.directory, "Folder to run in")->type_name("FOLDER");
+}
 
-int run_command(std::span<char* const> arguments) {
-  RunOptions options;
-  Words words;
-  if (const char* const ssh = std::getenv("STERNA_SSH"); ssh != nullptr && *ssh != '\0') {
-    options.ssh = ssh;
-  }
-  std::vector<std::string> setting_values(std::size(kSettingOptions));
-  CLI::App app{kDescription, "sterna run"};
+void add_options(CLI::App& app, Words& words, RunOptions& options) {
   app.prefix_command();
   app.footer(kFooter);
   app.get_formatter()->column_width(32);
@@ -148,24 +181,14 @@ int run_command(std::span<char* const> arguments) {
                  "Which ranks share a node: block (0,0,1,1) or cyclic (0,1,0,1)")
       ->check(CLI::IsMember({"block", "cyclic"}))
       ->type_name("MAP");
-  for (std::size_t i = 0; i < setting_values.size(); ++i) {
-    app.add_option(kSettingOptions[i].option, setting_values[i], kSettingOptions[i].help)
+  for (std::size_t i = 0; i < words.setting_values.size(); ++i) {
+    app.add_option(kSettingOptions[i].option, words.setting_values[i], kSettingOptions[i].help)
         ->type_name(kSettingOptions[i].value);
   }
   app.add_option("--set", words.settings, "Any setting that `sterna info` lists; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
-  app.add_option("--hosts", words.hosts, "Machines to run on, with the processes they take: a,b:4")
-      ->type_name("LIST");
-  app.add_option("--hostfile", words.host_file, "The same from a file, one host a line")
-      ->type_name("FILE");
-  app.add_option("--ppn", options.processes_per_host, "Processes on each host")->type_name("COUNT");
-  app.add_option("--launcher-exec", options.ssh, "Command that reaches other hosts (ssh)")
-      ->type_name("COMMAND");
-  app.add_option("--env", words.environment, "A variable for the ranks; may be repeated")
-      ->type_name("NAME[=VALUE]")
-      ->allow_extra_args(false);
-  app.add_option("--wdir", words.directory, "Folder to run in")->type_name("FOLDER");
+  add_place_options(app, words, options);
   app.add_flag("--tag-output", options.tag_output, "Begin each line of output with [rank]");
   app.add_option("--timeout", words.timeout, "End the job after this time, as in 30s or 2min")
       ->type_name("TIME");
@@ -174,36 +197,53 @@ int run_command(std::span<char* const> arguments) {
   app.add_option("--json", options.report_file, "Write that report to a file, as JSON")
       ->type_name("FILE");
   app.add_flag("-v,--verbose", options.verbose, "Say what is done");
-  std::vector<std::string> reversed;
-  for (std::size_t i = arguments.size(); i > 0; --i) {
-    reversed.emplace_back(arguments[i - 1]);
+}
+
+void print_help(const CLI::App& app) {
+  std::string help = app.help();
+  if (const std::size_t at = help.find("[OPTIONS]"); at != std::string::npos) {
+    help.insert(at + 9, " PROGRAM [ARGUMENTS...]");
   }
+  fmt::print("{}", help);
+}
+
+/// The program and its words: what follows the options.
+Result<Strings> program_words(Strings rest) {
+  if (!rest.empty() && rest.front() == "--") {
+    rest.erase(rest.begin());
+  } else if (!rest.empty() && rest.front().starts_with('-')) {
+    return Error{Errc::invalid_argument,
+                 "unknown option " + rest.front() + "; see sterna run --help"};
+  }
+  if (rest.empty()) {
+    return Error{Errc::invalid_argument, "no program is given; see sterna run --help"};
+  }
+  return rest;
+}
+
+}  // namespace
+
+int run_command(std::span<char* const> arguments) {
+  RunOptions options;
+  Words words;
+  if (const char* const ssh = std::getenv("STERNA_SSH"); ssh != nullptr && *ssh != '\0') {
+    options.ssh = ssh;
+  }
+  CLI::App app{kDescription, "sterna run"};
+  add_options(app, words, options);
   try {
-    app.parse(reversed);
+    app.parse(Strings{arguments.rbegin(), arguments.rend()});
   } catch (const CLI::CallForHelp&) {
-    std::string help = app.help();
-    if (const std::size_t at = help.find("[OPTIONS]"); at != std::string::npos) {
-      help.insert(at + 9, " PROGRAM [ARGUMENTS...]");
-    }
-    fmt::print("{}", help);
+    print_help(app);
     return 0;
   } catch (const CLI::ParseError& error) {
     print_error("sterna run", std::string{error.what()} + "; see sterna run --help");
     return kUsageExitCode;
   }
-  std::vector<std::string> program = app.remaining();
-  if (!program.empty() && program.front() == "--") {
-    program.erase(program.begin());
-  } else if (!program.empty() && program.front().starts_with('-')) {
-    print_error("sterna run", "unknown option " + program.front() + "; see sterna run --help");
-    return kUsageExitCode;
-  }
-  if (program.empty()) {
-    print_error("sterna run", "no program is given; see sterna run --help");
-    return kUsageExitCode;
-  }
-  if (Result<> understood = understand(words, options, setting_values, std::move(program));
-      !understood) {
+  Result<Strings> program = program_words(app.remaining());
+  Result<> understood =
+      program ? understand(words, options, std::move(program.value())) : Result<>{program.error()};
+  if (!understood) {
     print_error("sterna run", understood.error().text);
     return kUsageExitCode;
   }

@@ -78,6 +78,31 @@ std::string number_text(TunableKind kind, std::int64_t value) {
   return value == 0 ? "0" : fmt::format("{}{}", value / best->factor, best->name);
 }
 
+std::string choices_of(const Tunable& tunable) {
+  return tunable.names != nullptr ? tunable.names() : std::string{tunable.choices};
+}
+
+// Each item one of `words`, and none twice.
+bool is_list_of(std::string_view words, std::string_view items) noexcept {
+  std::string_view rest = items;
+  while (!rest.empty()) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view item = rest.substr(0, comma);
+    rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
+    if (!has_word(words, item) || (comma != std::string_view::npos && rest.empty())) {
+      return false;
+    }
+    for (std::string_view others = rest; !others.empty();) {
+      const std::string_view other = others.substr(0, others.find(','));
+      if (other == item) {
+        return false;
+      }
+      others.remove_prefix(std::min(others.size(), other.size() + 1));
+    }
+  }
+  return true;
+}
+
 std::string environment_name(std::string_view name) {
   std::string result = "STERNA_";
   for (const char c : name) {
@@ -112,7 +137,9 @@ std::string allowed_values(const Tunable& tunable) {
     case TunableKind::flag:
       return "on or off";
     case TunableKind::choice:
-      return fmt::format("one of: {}", tunable.choices);
+      return fmt::format("one of: {}", choices_of(tunable));
+    case TunableKind::list:
+      return fmt::format("any of: {}; with commas between them", choices_of(tunable));
     case TunableKind::text:
       return "any text";
   }
@@ -131,8 +158,15 @@ Result<std::int64_t> parse_tunable(const Tunable& tunable, std::string_view text
       }
       return has_word("off no false 0", text) ? Result<std::int64_t>{0} : refuse();
     case TunableKind::choice:
-      return has_word(tunable.choices, text) ? Result<std::int64_t>{0} : refuse();
+      return has_word(choices_of(tunable), text) ? Result<std::int64_t>{0} : refuse();
+    case TunableKind::list:
+      return is_list_of(choices_of(tunable), text) ? Result<std::int64_t>{0} : refuse();
     case TunableKind::text:
+      if (Result<> verified = tunable.verify != nullptr ? tunable.verify(text) : Done{};
+          !verified) {
+        return Error{verified.error().code, fmt::format("\"{}\" is not a value of {}: {}", text,
+                                                        tunable.name, verified.error().text)};
+      }
       return 0;
     default:
       break;

@@ -21,6 +21,7 @@ enum class TunableKind : std::uint8_t {
   flag,     // on, off, yes, no, true, false, 1, 0
   text,     // anything
   choice,   // one word of `choices`
+  list,     // words of `choices`, each once at most, with commas between them; may be empty
 };
 
 /// A constant with static life: `inline constexpr Tunable kEagerBytes{.name = "eager_bytes", ...};`
@@ -28,10 +29,12 @@ struct Tunable {
   std::string_view name;  // snake_case; STERNA_<NAME> in the environment, --<name> on command lines
   TunableKind kind = TunableKind::integer;
   std::string_view fallback = {};  // The default, written as a user would.
-  std::string_view choices = {};   // For choice: "shm tcp sim".
+  std::string_view choices = {};   // For choice and list: "shm tcp sim".
   std::int64_t minimum = 0;        // For numbers, in the base unit.
   std::int64_t maximum = std::numeric_limits<std::int64_t>::max();
   std::string_view help = {};
+  std::string (*names)() = nullptr;  // For choice and list: the words, where a table knows them.
+  Result<> (*verify)(std::string_view text) = nullptr;  // For text: why it is refused.
 };
 
 /// Ordered: a later one wins.

@@ -121,5 +121,33 @@ TEST(Settings, UnitsAndRangesAreChecked) {
   EXPECT_EQ(parse(kTag, "yes"), 1);
 }
 
+TEST(Settings, ListsTakeKnownWordsOnceEach) {
+  constexpr Tunable kList{.name = "nets", .kind = TunableKind::list, .choices = "shm tcp sim"};
+  for (const char* good : {"", "shm", "tcp,shm", "shm,tcp,sim"}) {
+    EXPECT_TRUE(parse_tunable(kList, good).has_value()) << good;
+  }
+  for (const char* bad : {"nosuch", "shm,", ",", "shm,,tcp", "shm,tcp,shm", "shm tcp", "sh"}) {
+    EXPECT_FALSE(parse_tunable(kList, bad).has_value()) << bad;
+  }
+  EXPECT_NE(parse_tunable(kList, "nosuch").error().text.find("shm tcp sim"), std::string::npos);
+}
+
+TEST(Settings, ATableMayKnowTheWordsAndATextMayBeVerified) {
+  constexpr Tunable kChoice{
+      .name = "who", .kind = TunableKind::choice, .fallback = "me", .names = [] {
+        return std::string{"me you"};
+      }};
+  EXPECT_TRUE(parse_tunable(kChoice, "you").has_value());
+  EXPECT_EQ(parse_tunable(kChoice, "them").error().text,
+            "\"them\" is not a value of who; allowed is one of: me you");
+  constexpr Tunable kText{
+      .name = "word", .kind = TunableKind::text, .verify = [](std::string_view text) {
+        return text == "bad" ? Result<>{Error{Errc::invalid_argument, "too bad"}}
+                             : Result<>{Done{}};
+      }};
+  EXPECT_TRUE(parse_tunable(kText, "good").has_value());
+  EXPECT_EQ(parse_tunable(kText, "bad").error().text, "\"bad\" is not a value of word: too bad");
+}
+
 }  // namespace
 }  // namespace sterna

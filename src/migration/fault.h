@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
+
 namespace sterna::migration {
 
 /// The steps, in order: source: prepared, frozen, offered, sent, received, committed; destination:
@@ -14,6 +16,9 @@ class FaultPoint {
  public:
   /// Empty: nothing happens at any step, at the cost of a comparison.
   FaultPoint(std::string_view setting, std::uint32_t node_index);
+
+  /// Refuses what names no step ("none" and "" name none on purpose).
+  [[nodiscard]] static Result<> verify(std::string_view setting);
 
   void reached(std::string_view step) const noexcept {
     if (!step_.empty() && step == step_) [[unlikely]] {

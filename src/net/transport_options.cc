@@ -4,6 +4,15 @@
 namespace sterna::net {
 namespace {
 
+std::string strategy_names() {
+  std::string names;
+  for (const StrategyEntry* entry : builtin_strategies()) {
+    names += names.empty() ? "" : " ";
+    names += entry->name;
+  }
+  return names;
+}
+
 constexpr Tunable kEagerBytes{
     .name = "net_eager_bytes",
     .kind = TunableKind::bytes,
@@ -45,8 +54,8 @@ constexpr Tunable kStrategyName{
     .name = "net_strategy",
     .kind = TunableKind::choice,
     .fallback = "aggregate",
-    .choices = "aggregate direct",
-    .help = "what a packet carries when several messages wait for one node"};
+    .help = "what a packet carries when several messages wait for one node",
+    .names = strategy_names};
 
 constexpr Tunable kTunables[] = {kEagerBytes, kEagerWindow, kLocalEagerBytes, kLocalWindow,
                                  kChunkBytes, kPollPackets, kStrategyName};

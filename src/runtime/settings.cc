@@ -4,6 +4,8 @@
 #include <array>
 #include <vector>
 
+#include "balance/policy.h"
+#include "base/log.h"
 #include "net/driver.h"
 #include "net/transport.h"
 
@@ -14,6 +16,16 @@ constexpr std::array kRuntimeTunables{
     kDrivers,         kLog,   kStackSize, kSpin,        kBalance,
     kBalanceInterval, kFault, kShuffle,   kShuffleSeed, kRankMemory};
 
+template <typename Entries>
+std::string names_of(const Entries& entries) {
+  std::string names;
+  for (const auto* entry : entries) {
+    names += names.empty() ? "" : " ";
+    names += entry->name;
+  }
+  return names;
+}
+
 std::vector<std::span<const Tunable>> gather() {
   std::vector<std::span<const Tunable>> tables{kRuntimeTunables, net::transport_tunables()};
   for (const net::DriverEntry* driver : net::builtin_drivers()) {
@@ -23,6 +35,19 @@ std::vector<std::span<const Tunable>> gather() {
 }
 
 }  // namespace
+
+std::string driver_names() {
+  return names_of(net::builtin_drivers());
+}
+
+std::string balancer_names() {
+  return names_of(balance::builtin_policies());
+}
+
+Result<> verify_log(std::string_view text) {
+  LogOptions unused;
+  return parse_log_levels(text, unused);
+}
 
 std::span<const std::span<const Tunable>> all_tunables() {
   static const std::vector<std::span<const Tunable>> kTables = gather();

@@ -2,25 +2,34 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/tunable.h"
+#include "migration/fault.h"
 
 namespace sterna::runtime {
 
+/// The words that these settings take, from the tables of what is built in.
+[[nodiscard]] std::string driver_names();
+[[nodiscard]] std::string balancer_names();
+/// Why a text is no value of `log`.
+[[nodiscard]] Result<> verify_log(std::string_view text);
+
 inline constexpr Tunable kDrivers{
     .name = "drivers",
-    .kind = TunableKind::text,
+    .kind = TunableKind::list,
     .fallback = "",
-    .help =
-        "networks to use, the preferred one first (for example: shm,tcp); empty: all there are"};
+    .help = "networks to use, the preferred one first (for example: shm,tcp); empty: all there are",
+    .names = driver_names};
 inline constexpr Tunable kLog{
     .name = "log",
     .kind = TunableKind::text,
     .fallback = "warn",
     .help =
         "what is logged: a level (error, warn, info, debug), or by subsystem: "
-        "warn,net=debug"};
+        "warn,net=debug",
+    .verify = verify_log};
 inline constexpr Tunable kStackSize{
     .name = "stack_size",
     .kind = TunableKind::bytes,
@@ -38,8 +47,8 @@ inline constexpr Tunable kSpin{
 inline constexpr Tunable kBalance{.name = "balance",
                                   .kind = TunableKind::choice,
                                   .fallback = "none",
-                                  .choices = "none greedy refine",
-                                  .help = "who moves ranks between nodes, by their measured load"};
+                                  .help = "who moves ranks between nodes, by their measured load",
+                                  .names = balancer_names};
 inline constexpr Tunable kBalanceInterval{.name = "balance_interval",
                                           .kind = TunableKind::time,
                                           .fallback = "500ms",
@@ -50,7 +59,8 @@ inline constexpr Tunable kFault{.name = "fault",
                                 .fallback = "",
                                 .help =
                                     "for tests: dies at a step of a move, as in source:offered or "
-                                    "destination:received@2 (node 2)"};
+                                    "destination:received@2 (node 2)",
+                                .verify = migration::FaultPoint::verify};
 
 inline constexpr Tunable kRankMemory{
     .name = "rank_memory",

@@ -1,5 +1,6 @@
 """Command lines: what is wrong is named, with what is allowed; what others' users type works."""
 
+import json
 import unittest
 
 from harness import MPIEXEC, PROBE, STERNA, LaunchTest
@@ -35,6 +36,30 @@ class Options(LaunchTest):
             (["--hosts", "a:zero", "true"], ["--hosts", "a:zero"]),
             (["--hostfile", "/nowhere", "true"], ["/nowhere"]),
             ([], ["no program"]),
+            (["-n", "1" * 30, "true"], ["-n", "1048576"]),
+            (["-n", "2", "--nodes", "5", "true"], ["--nodes 5", "-n 2"]),
+            (["-n", "2", "--nodes", "1" * 30, "true"], ["--nodes", "1048576"]),
+            (["--drivers", "nosuch", "true"], ["--drivers", "nosuch", "shm", "tcp"]),
+            (["--drivers", "shm,,tcp", "true"], ["--drivers", "shm,,tcp"]),
+            (["--drivers", "shm,", "true"], ["--drivers", "shm,"]),
+            (["--drivers", "shm,tcp,shm", "true"], ["--drivers", "shm,tcp,shm"]),
+            (["--set", "net_strategy=nosuch", "true"], ["nosuch", "aggregate", "direct"]),
+            (["--set", "log=loud", "true"], ["--set", "loud", "error, warn, info"]),
+            (["--set", "tcp_ports=9-3", "true"], ["--set", "9-3", "20000-20100"]),
+            (["--set", "fault=source:nosuch", "true"], ["source:nosuch", "source:frozen"]),
+            (["--stack-size", "1", "true"], ["--stack-size", "64K"]),
+            (["--stack-size", "999999999T", "true"], ["--stack-size", "999999999T"]),
+            (["-n", "1048576", "--nodes", "4", "true"], ["-n 1048576", "at most"]),
+            (["--nodes", "1", "--stack-size", "1T", "true"], ["1T", "131072M"]),
+            (["--ppn", "0", "true"], ["--ppn", "from 1"]),
+            (["--ppn", "x", "true"], ["--ppn", "x"]),
+            (["--timeout", "0", "true"], ["--timeout", "a time"]),
+            (["--timeout", "-1s", "true"], ["--timeout", "a time"]),
+            (["--hosts", "-x", "true"], ["--hosts", "-x"]),
+            (["--hosts", "a", "--hostfile", "b", "true"], ["--hosts", "--hostfile"]),
+            (["--hosts", "a", "--launcher-exec", " ", "true"], ["--launcher-exec", "empty"]),
+            (["--json", "/no/folder/report", "true"], ["/no/folder/report"]),
+            (["--json", "/tmp", "true"], ["/tmp"]),
         ):
             with self.subTest(words=words):
                 self.refused(STERNA, "run", *words, naming=naming)
@@ -47,17 +72,74 @@ class Options(LaunchTest):
             ([], ["no program"]),
             (["-n", "1", "true", ":"], ["no program"]),
             (["-genv", "A"], ["-genv A", "value"]),
+            (["-n", "1" * 30, "true"], ["-n", "1048576"]),
+            (["-n", "2", "-nodes", "5", "true"], ["--nodes 5", "-n 2"]),
+            (["-ppn", "0", "true"], ["-ppn", "from 1"]),
+            (["-drivers", "nosuch", "true"], ["-drivers", "nosuch", "shm", "tcp"]),
+            (["--drivers=nosuch", "true"], ["nosuch", "shm", "tcp"]),
+            (["-balance", "nosuch", "true"], ["-balance", "none", "greedy", "refine"]),
+            (["-set", "log", "true"], ["-set", "name=value"]),
+            (["-set", "", "true"], ["-set", "name=value"]),
+            (["-timeout", "soon", "true"], ["-timeout", "soon"]),
+            (["--report=yes", "true"], ["--report=yes", "no value"]),
+            (["-json", "/no/folder/report", "true"], ["/no/folder/report"]),
         ):
             with self.subTest(words=words):
                 self.refused(MPIEXEC, *words, naming=naming)
+
+    def test_settings_of_the_environment_are_refused_before_anything_starts(self):
+        for name, value, naming in (
+            ("STERNA_DRIVERS", "nosuch", ["STERNA_DRIVERS", "nosuch", "shm", "tcp"]),
+            ("STERNA_BALANCE", "nosuch", ["STERNA_BALANCE", "nosuch", "none", "refine"]),
+            ("STERNA_NET_STRATEGY", "nosuch", ["STERNA_NET_STRATEGY", "aggregate", "direct"]),
+            ("STERNA_NODES", "many", ["STERNA_NODES", "many"]),
+            ("STERNA_CONFIG", "/no/file", ["/no/file"]),
+        ):
+            environment = {**self.environment, name: value}
+            for words in ([STERNA, "run"], [MPIEXEC]):
+                with self.subTest(name=name, words=words):
+                    done = self.run_job(*words, "-n", 2, "echo", "x", env=environment)
+                    self.assertEqual((done.returncode, done.stdout), (2, ""))
+                    for word in naming:
+                        self.assertIn(word, done.stderr)
+        self.refused(STERNA, "run", "--env", "STERNA_DRIVERS=nosuch", "true",
+                     naming=["STERNA_DRIVERS", "nosuch", "shm"])
 
     def test_an_unknown_command_is_refused(self):
         self.refused(STERNA, "fly", naming=["fly", "--help"])
 
     def test_wrong_words_of_the_other_commands_are_refused_by_name(self):
-        for words in (["info", "--frob"], ["ps", "--frob"], ["move", "x", "1", "2"]):
+        for words in (["info", "--frob"], ["info", "frob"], ["ps", "--frob"], ["ps", "frob"],
+                      ["move", "x", "1", "2"], ["move", "1" * 30, "1", "2"], 
+                      ["topo", "--frob"], ["topo", "frob"], ["bench", "--frob"]):
             with self.subTest(words=words):
                 self.refused(STERNA, *words, naming=[words[1], f"sterna {words[0]} --help"])
+
+    def test_values_that_the_other_commands_cannot_mean_are_refused(self):
+        self.refused(STERNA, "move", "1", "2", "3", "--frob", naming=["--frob", "sterna move --help"])
+        self.refused(STERNA, "move", "1", "2", naming=["NODE", "sterna move --help"])
+        self.refused(STERNA, "bench", "nosuch", naming=["nosuch", "sterna bench --list"])
+        for machine in ("garbage", "core:0", "core:2 pu", "core:99999999999", ":"):
+            with self.subTest(machine=machine):
+                self.refused(STERNA, "topo", "--machine", machine, naming=[machine])
+
+    def test_parts_of_what_there_is_are_listed_from_the_tables(self):
+        whole = json.loads(self.run_job(STERNA, "info", "--json").stdout)
+        for option, key in (("--drivers", "drivers"), ("--strategies", "strategies"),
+                            ("--policies", "policies"), ("--balancers", "balancers"),
+                            ("--options", "settings")):
+            with self.subTest(option=option):
+                done = self.run_job(STERNA, "info", option, "--json")
+                self.assertEqual(json.loads(done.stdout), whole[key])
+                lines = self.run_job(STERNA, "info", option).stdout.splitlines()
+                self.assertEqual([line.split()[0] for line in lines],
+                                 [entry["name"] for entry in whole[key]])
+                for line, entry in zip(lines, whole[key]):
+                    self.assertIn(entry.get("summary") or entry["help"], line)
+        done = self.run_job(STERNA, "info", "--mpi", "--json")
+        self.assertIn("MPI_Send", json.loads(done.stdout)["implemented"])
+        both = json.loads(self.run_job(STERNA, "info", "--drivers", "--policies", "--json").stdout)
+        self.assertEqual(both, {key: whole[key] for key in ("drivers", "policies")})
 
     def test_a_missing_program_is_named(self):
         for words in (["nosuchprogram"], ["./nosuchprogram"], ["/etc/passwd"], ["/usr"]):

@@ -30,6 +30,18 @@ bool read_port(std::string_view text, std::uint16_t& port) noexcept {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
+/// "0", "20000", "20000-20100".
+Result<> read_ports(std::string_view ports, Options& options) noexcept {
+  const std::size_t dash = ports.find('-');
+  const bool is_range = dash != std::string_view::npos;
+  if (!read_port(ports.substr(0, dash), options.port_first) ||
+      !read_port(is_range ? ports.substr(dash + 1) : ports, options.port_last) ||
+      options.port_last < options.port_first || (is_range && options.port_first == 0)) {
+    return Error{Errc::invalid_argument, "it must be a port or a range like 20000-20100"};
+  }
+  return Done{};
+}
+
 void put_port(SocketAddress& address, std::uint16_t port) noexcept {
   // The port lies at the same place in both families.
   reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port = htons(port);
@@ -86,6 +98,11 @@ Result<FileDescriptor> bind_in_range(const Options& options, SocketAddress addre
 
 }  // namespace
 
+Result<> verify_ports(std::string_view ports) {
+  Options unused;
+  return read_ports(ports, unused);
+}
+
 Result<Options> read_options(const DriverOptions& given) noexcept {
   Options options;
   options.interface = text_of(given, kInterface);
@@ -96,13 +113,9 @@ Result<Options> read_options(const DriverOptions& given) noexcept {
   options.connect_ns = static_cast<std::uint64_t>(number_of(given, kConnect));
   options.silence_ns = static_cast<std::uint64_t>(number_of(given, kSilence));
   const std::string_view ports = text_of(given, kPorts);
-  const std::size_t dash = ports.find('-');
-  const bool is_range = dash != std::string_view::npos;
-  if (!read_port(ports.substr(0, dash), options.port_first) ||
-      !read_port(is_range ? ports.substr(dash + 1) : ports, options.port_last) ||
-      options.port_last < options.port_first || (is_range && options.port_first == 0)) {
-    return Error{Errc::invalid_argument, "tcp_ports is \"" + std::string{ports} +
-                                             "\"; it must be a port or a range like 20000-20100"};
+  if (Result<> read = read_ports(ports, options); !read) {
+    return Error{read.error().code,
+                 "tcp_ports is \"" + std::string{ports} + "\": " + read.error().text};
   }
   return options;
 }

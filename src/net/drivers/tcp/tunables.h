@@ -2,20 +2,24 @@
 #pragma once
 
 #include <array>
+#include <string_view>
 
 #include "base/tunable.h"
 
 namespace sterna::net::tcp {
 
+/// Why a text is no value of `tcp_ports`.
+[[nodiscard]] Result<> verify_ports(std::string_view ports);
+
 inline constexpr Tunable kInterface{.name = "tcp_interface",
                                     .kind = TunableKind::text,
                                     .fallback = "",
                                     .help = "listen on this interface or address only"};
-inline constexpr Tunable kPorts{
-    .name = "tcp_ports",
-    .kind = TunableKind::text,
-    .fallback = "0",
-    .help = "port to listen on, or a range FIRST-LAST; 0: any free one"};
+inline constexpr Tunable kPorts{.name = "tcp_ports",
+                                .kind = TunableKind::text,
+                                .fallback = "0",
+                                .help = "port to listen on, or a range FIRST-LAST; 0: any free one",
+                                .verify = verify_ports};
 inline constexpr Tunable kPacketBytes{
     .name = "tcp_packet_bytes",
     .kind = TunableKind::bytes,

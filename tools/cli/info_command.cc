@@ -1,4 +1,7 @@
 // `sterna info`: what this installation is, what it can do, and every setting with its origin.
+#include <array>
+#include <vector>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -108,17 +111,92 @@ void print_functions(const json& functions) {
   }
 }
 
+/// A part of what there is, that an option asks for alone.
+struct Section {
+  const char* option;
+  const char* key;  // In the JSON.
+  const char* help;
+};
+constexpr Section kSections[] = {
+    {"--drivers", "drivers", "Only the networks"},
+    {"--strategies", "strategies", "Only the strategies of sending"},
+    {"--policies", "policies", "Only the scheduling policies"},
+    {"--balancers", "balancers", "Only the balancers"},
+    {"--options", "settings", "Only the settings, with their values"},
+    {"--mpi", "mpi", "The functions of MPI: implemented, and not yet"},
+};
+
+json section_of(std::string_view key, const Settings& settings) {
+  if (key == "mpi") {
+    return list_functions();
+  }
+  return key == "settings" ? list_settings(settings) : build_facts().at(std::string{key});
+}
+
+/// One line an entry, without titles: for people, and for scripts.
+void print_section(std::string_view key, const json& section) {
+  if (key == "mpi") {
+    print_functions(section);
+    return;
+  }
+  for (const json& entry : section) {
+    if (key == "settings") {
+      fmt::print("{:<22} {} ({}; {})\n", entry["name"].get<std::string>(),
+                 entry["help"].get<std::string>(), entry["allowed"].get<std::string>(),
+                 entry["value"].get<std::string>().empty()
+                     ? "empty"
+                     : "now " + entry["value"].get<std::string>());
+    } else {
+      fmt::print("{:<12} {}\n", entry["name"].get<std::string>(),
+                 entry["summary"].get<std::string>());
+    }
+  }
+}
+
+int print_all(bool as_json, const Settings& settings) {
+  json info = build_facts();
+  info["settings"] = list_settings(settings);
+  if (as_json) {
+    fmt::print("{}\n", info.dump(1));
+  } else {
+    print_info(info);
+  }
+  return 0;
+}
+
+/// One section: its value alone. Several: an object with their keys, or one text after the other.
+int print_sections(const std::vector<const Section*>& wanted, bool as_json,
+                   const Settings& settings) {
+  json all = json::object();
+  for (const Section* const section : wanted) {
+    all[section->key] = section_of(section->key, settings);
+  }
+  if (as_json) {
+    fmt::print("{}\n", (wanted.size() == 1 ? all[wanted.front()->key] : all).dump(1));
+    return 0;
+  }
+  for (const Section* const section : wanted) {
+    if (wanted.size() > 1) {
+      fmt::print("{}{}:\n", section == wanted.front() ? "" : "\n", section->key);
+    }
+    print_section(section->key, all[section->key]);
+  }
+  return 0;
+}
+
 }  // namespace
 
 int info_command(std::span<char* const> arguments) {
   bool as_json = false;
-  bool only_mpi = false;
+  std::array<bool, std::size(kSections)> is_wanted{};
   CLI::App app{
       "Prints the version, what is built in, and every setting with its value and where it\n"
-      "comes from.",
+      "comes from; or some of that only.",
       "sterna info"};
   app.add_flag("--json", as_json, "As JSON");
-  app.add_flag("--mpi", only_mpi, "The functions of MPI: implemented, and not yet");
+  for (std::size_t i = 0; i < is_wanted.size(); ++i) {
+    app.add_flag(kSections[i].option, is_wanted[i], kSections[i].help);
+  }
   std::vector<std::string> reversed{arguments.rbegin(), arguments.rend()};
   try {
     app.parse(reversed);
@@ -134,18 +212,13 @@ int info_command(std::span<char* const> arguments) {
     launch::print_error("sterna info", loaded.error().text);
     return launch::kUsageExitCode;
   }
-  json info = only_mpi ? list_functions() : build_facts();
-  if (!only_mpi) {
-    info["settings"] = list_settings(settings);
+  std::vector<const Section*> wanted;
+  for (std::size_t i = 0; i < is_wanted.size(); ++i) {
+    if (is_wanted[i]) {
+      wanted.push_back(&kSections[i]);
+    }
   }
-  if (as_json) {
-    fmt::print("{}\n", info.dump(1));
-  } else if (only_mpi) {
-    print_functions(info);
-  } else {
-    print_info(info);
-  }
-  return 0;
+  return wanted.empty() ? print_all(as_json, settings) : print_sections(wanted, as_json, settings);
 }
 
 }  // namespace sterna::cli

@@ -20,6 +20,7 @@
 #include "launch/remote_crew.h"
 #include "launch/report.h"
 #include "launch/status_server.h"
+#include "launch/trace_file.h"
 
 namespace sterna::launch {
 namespace {
@@ -58,6 +59,17 @@ void reap_all() {
   }
 }
 
+/// The job's exit code is the program's: a trace that cannot be written is a warning.
+void write_trace(const JobPlan& plan, const std::string& path) {
+  std::vector<std::string> warnings;
+  if (Result<> finished = finish_trace(plan, path, warnings); !finished) {
+    warnings.push_back(finished.error().text);
+  }
+  for (const std::string& warning : warnings) {
+    print_error(plan.options.command_name, "warning: trace: " + warning);
+  }
+}
+
 void say_plan(const JobPlan& plan) {
   for (const CrewOrder& crew : plan.crews) {
     fmt::print(stderr, "{}: host {}: {} process{}\n", plan.options.command_name, crew.host,
@@ -74,6 +86,11 @@ void print_error(const std::string& command, const std::string& text) {
 int run_job(RunOptions options) {
   const std::string command = options.command_name;
   open_standard_descriptors();
+  Result<std::string> trace = prepare_trace(options);
+  if (!trace) {
+    print_error(command, trace.error().text);
+    return kUsageExitCode;
+  }
   Result<JobPlan> plan = make_plan(std::move(options));
   if (!plan) {
     print_error(command, plan.error().text);
@@ -126,6 +143,9 @@ int run_job(RunOptions options) {
       status.step();
       return status.is_busy();
     });
+    if (!trace.value().empty()) {
+      write_trace(job.plan(), trace.value());
+    }
   }
   reap_all();
   return exit_code;

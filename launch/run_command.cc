@@ -49,6 +49,7 @@ constexpr SettingOption kSettingOptions[] = {
     {"--balance", "balance", "POLICY", "Who moves ranks between nodes: none, greedy, refine"},
     {"--balance-interval", "balance_interval", "TIME", "Time between two balancings, as in 500ms"},
     {"--stack-size", "stack_size", "SIZE", "Stack of a mobile rank, as in 8M"},
+    {"--trace", "trace", "FILE", "Write a timeline that ui.perfetto.dev and sterna trace read"},
 };
 
 /// As the user wrote it, before it is understood.

@@ -5,6 +5,7 @@
 #include "migration/migrator.h"
 #include "migration/steps.h"
 #include "threads/this_thread.h"
+#include "threads/traced.h"
 
 namespace sterna::migration {
 
@@ -185,6 +186,8 @@ void Migrator::install(Arrival& arrival) {
   options_.residents->add(slot);
   options_.transport->install(slot.rank, static_cast<net::Endpoint*>(slot.endpoint));
   arrived_.fetch_add(1, std::memory_order_relaxed);
+  threads::trace_event(trace::Kind::arrives, trace::key_of(trace::KeyClass::rank, slot.rank),
+                       arrival.from_node);
   erase(slot.rank);  // Before it runs: it may leave and come back at once.
   options_.team->reinstall(slot.thread);
 }

@@ -6,12 +6,17 @@
 #include "migration/migrator.h"
 #include "migration/steps.h"
 #include "threads/this_thread.h"
+#include "threads/traced.h"
 
 namespace sterna::migration {
 namespace {
 
 // Room for rpc and bulk copies on the stack of the thread that carries a departure out.
 constexpr std::size_t kMoverStackBytes = 248 << 10;
+
+std::uint64_t trace_rank(std::uint32_t rank) noexcept {
+  return trace::key_of(trace::KeyClass::rank, rank);
+}
 
 Refusal refusal_of(Errc code) noexcept {
   switch (code) {
@@ -98,6 +103,7 @@ void Migrator::run_departure(void* argument) {
 void Migrator::depart(Departure& departure) {
   memory::RankSlot& slot = *departure.slot;
   const std::uint32_t rank = slot.rank;
+  threads::trace_event(trace::Kind::leaves, trace_rank(rank), departure.to_node);
   fault_.reached("source:frozen");
   const Result<> handed_over = hand_over(departure);
   if (!handed_over.has_value()) {
@@ -241,6 +247,7 @@ void Migrator::stay(memory::RankSlot& slot, std::uint32_t to_node, Refusal refus
                     const std::string& detail) noexcept {
   refused_.fetch_add(1, std::memory_order_relaxed);
   drop_ahead(slot.rank);
+  threads::trace_event(trace::Kind::stays, trace_rank(slot.rank), to_node);
   std::string reason{to_string(refusal)};
   if (!detail.empty()) {
     reason += ": " + detail;

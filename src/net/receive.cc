@@ -3,11 +3,13 @@
 #include "net/core.h"
 #include "net/matching.h"
 #include "net/peer.h"
+#include "net/traced.h"
 
 namespace sterna::net {
 namespace {
 
-void start_receive(RecvRequest& request, const Envelope& envelope) noexcept {
+void start_receive(const Endpoint& at, RecvRequest& request, const Envelope& envelope) noexcept {
+  trace_message(trace::Kind::receives, envelope, at.rank);
   request.message_bytes = envelope.bytes;
   request.received_bytes = 0;
   request.envelope = envelope;
@@ -130,7 +132,7 @@ bool TransportCore::cancel_receive(Endpoint& at, RecvRequest& request) noexcept 
 /// The message is in no list; it is freed, or filled up first when parts are still to come.
 void TransportCore::match(RankEntry& entry, Endpoint& at, RecvRequest& request, Message& message,
                           Outcome& outcome) noexcept {
-  start_receive(request, message.envelope);
+  start_receive(at, request, message.envelope);
   if (message.is_rendezvous) {
     start_rendezvous(entry, at, request, message, outcome);
     free_message(at, &message);
@@ -169,7 +171,7 @@ void TransportCore::accept_eager(Endpoint& at, Peer& peer, const Frame& frame,
   peer.partial_message = nullptr;
   peer.partial_receive = take_receive(at, {header.source, header.context, header.tag});
   if (RecvRequest* request = peer.partial_receive; request != nullptr) {
-    start_receive(*request, envelope);
+    start_receive(at, *request, envelope);
     store(*request, frame.payload);
     if (is_synchronous) {
       answer_matched(at, header.source, header.cookie, outcome);
@@ -247,7 +249,7 @@ bool TransportCore::accept_rendezvous(RankEntry& entry, Endpoint& at, const Fram
   }
   RecvRequest* request = take_receive(at, {header.source, header.context, header.tag});
   if (request != nullptr) {
-    start_receive(*request, envelope);
+    start_receive(at, *request, envelope);
     start_rendezvous(entry, at, *request, announced, outcome);
     return true;
   }

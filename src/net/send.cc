@@ -4,6 +4,7 @@
 #include "net/core.h"
 #include "net/matching.h"
 #include "net/peer.h"
+#include "net/traced.h"
 
 namespace sterna::net {
 namespace {
@@ -50,6 +51,8 @@ void TransportCore::send(Endpoint& from, SendRequest& request, const Target& tar
   if (!from.is_fixed) {
     count_message(from, data.bytes);
   }
+  trace_message(trace::Kind::sends, {from.rank, target.context, target.tag, data.bytes},
+                target.rank);
   const std::uint32_t route = ranks_[target.rank].route.load(std::memory_order_relaxed);
   if (route != RankEntry::kNoRoute) {
     send_remote(from, request, route);
@@ -113,6 +116,7 @@ TransportCore::HandOver TransportCore::hand_over(RankEntry& entry, Endpoint& to,
   receive = take_receive(to, {from_rank, target.context, target.tag});
   if (receive != nullptr) {
     start_receive(*receive, envelope);
+    trace_message(trace::Kind::receives, envelope, target.rank);
     if (receive->envelope.bytes <= kCopyUnderLockBytes) [[likely]] {
       copy_between(receive->data, request.data, receive->envelope.bytes);
       receive->done.complete();

@@ -18,6 +18,7 @@
 #include "base/cpu.h"
 #include "progress/completion.h"
 #include "threads/futex.h"
+#include "threads/traced.h"
 #include "threads/waiter.h"
 
 namespace sterna::progress {
@@ -172,6 +173,9 @@ std::uint32_t Progress::poll(threads::SchedulingPoint point) noexcept {
   }
   const std::uint32_t count = impl.poll_all();
   impl.give_back();
+  if (count != 0) {
+    threads::trace_event(trace::Kind::polled, trace::kNobody, count);
+  }
   return count;
 }
 

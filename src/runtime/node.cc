@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
+#include "base/trace.h"
 #include "base/wire.h"
 #include "runtime/mover.h"
 #include "runtime/node_of_process.h"
@@ -108,6 +109,7 @@ Result<> Node::open_team() {
   options.spin_ns = is_oversubscribed ? 0 : runtime_->progress().options().spin_ns;
   options.idle_hook = &runtime_->progress();
   options.iso_space = space_.get();
+  trace::note_workers(options.worker_count);
   Result<std::unique_ptr<threads::Team>> team = threads::Team::open(options);
   if (!team) {
     return team.error();

@@ -2,6 +2,7 @@
 #include <csignal>
 
 #include "base/clock.h"
+#include "base/trace.h"
 #include "net/endpoint.h"
 #include "runtime/node.h"
 #include "runtime/node_of_process.h"
@@ -21,6 +22,7 @@ void Node::run() noexcept {
   team_->run();
   report(true);
   runtime_->end_network();  // In order: the others see an end, not a loss.
+  trace::stop();
 }
 
 void Node::end_rank(memory::RankSlot& slot, int exit_code) noexcept {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/trace.h"
 #include "net/endpoint.h"
 #include "runtime/process_rank.h"
 #include "runtime/settings.h"
@@ -47,10 +48,29 @@ Result<std::unique_ptr<Runtime>> Runtime::open(RuntimeOptions options) {
     return parsed.error();
   }
   runtime->log_ = std::make_unique<Log>(std::move(log_options));
+  runtime->start_trace();
   if (Result<> opened = runtime->open_network(); !opened) {
     return opened.error();
   }
+  trace::note_wire_up();
   return runtime;
+}
+
+// A job that cannot be traced runs all the same: the trace of the others is worth having.
+void Runtime::start_trace() {
+  if (settings_.text(kTrace).empty()) {
+    return;
+  }
+  trace::Options options;
+  options.path = fmt::format("{}.node-{}", settings_.text(kTrace), job().node_index);
+  options.bytes_max = static_cast<std::uint64_t>(settings_.number(kTraceBytes));
+  options.node = job().node_index;
+  options.node_count = job().node_count;
+  options.rank_count = job().rank_count;
+  if (Result<> started = trace::start(options); !started) {
+    Logger{*log_, "trace"}.warn("node {} is not traced: {}", job().node_index,
+                                started.error().text);
+  }
 }
 
 Result<> Runtime::load_settings() {
@@ -146,6 +166,7 @@ Runtime::~Runtime() {
   if (control_source_ != nullptr && progress_ != nullptr) {
     progress_->remove(*control_source_);
   }
+  trace::stop();
 }
 
 void Runtime::end_network() noexcept {

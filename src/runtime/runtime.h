@@ -70,6 +70,7 @@ class Runtime final : private ControlEvents {
  private:
   explicit Runtime(RuntimeOptions options);
   [[nodiscard]] Result<> load_settings();
+  void start_trace();
   [[nodiscard]] Result<> open_network();
   [[nodiscard]] progress::ProgressOptions progress_options() const;
 

@@ -83,6 +83,20 @@ inline constexpr Tunable kShuffleSeed{.name = "shuffle_seed",
                                       .maximum = 1'000'000'000,
                                       .help = "where the random numbers of shuffle begin"};
 
+inline constexpr Tunable kTrace{
+    .name = "trace",
+    .kind = TunableKind::text,
+    .fallback = "",
+    .help =
+        "file for a timeline of what happens, which Perfetto and sterna trace read (sterna run "
+        "--trace); empty: none"};
+inline constexpr Tunable kTraceBytes{.name = "trace_bytes",
+                                     .kind = TunableKind::bytes,
+                                     .fallback = "1G",
+                                     .minimum = 1 << 20,
+                                     .maximum = std::int64_t{1} << 40,
+                                     .help = "most that a node records; then it goes on without"};
+
 /// All tables of all layers, in the order of the floors. For `sterna info`, the launcher and nodes.
 [[nodiscard]] std::span<const std::span<const Tunable>> all_tunables();
 

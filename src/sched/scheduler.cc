@@ -5,8 +5,26 @@
 
 #include "base/check.h"
 #include "sched/policies/builtin.h"
+#include "threads/traced.h"
 
 namespace sterna::sched {
+namespace {
+
+namespace ThreadFlag = threads::ThreadFlag;
+using trace::Kind;
+
+std::uint64_t place_key(std::uint32_t place) noexcept {
+  return trace::key_of(trace::KeyClass::place, place);
+}
+
+void name_places(const topology::Topology& topology) noexcept {
+  for (const topology::Place* const place : topology.places()) {
+    trace::name(place_key(place->id),
+                std::string{to_string(place->kind)} + " " + std::to_string(place->index));
+  }
+}
+
+}  // namespace
 
 struct Scheduler::Snapshot {
   std::vector<EntityView> views;
@@ -40,6 +58,9 @@ Scheduler::Scheduler(const SchedulerOptions& options)
       ranges_(options.topology->places().size()),
       queues_{std::make_unique<SharedQueue[]>(options.topology->places().size())} {
   root_.planned_place.store(topology_.root().id, std::memory_order_relaxed);
+  if (trace::is_on()) {
+    name_places(topology_);
+  }
   for (std::uint32_t worker = 0; worker < options.workers.size(); ++worker) {
     const topology::Place& own = *options.workers[worker];
     Route route{.places = {}, .own_count = 0, .processor_place = own.id};
@@ -190,6 +211,9 @@ void Scheduler::enqueue(threads::Thread& thread) noexcept {
   if (place == kNoPlace || ranges_[place].count == 0) {
     place = topology_.root().id;
   }
+  if ((thread.flags & ThreadFlag::traced) != 0) [[unlikely]] {
+    threads::trace_queue(Kind::queued, thread, place_key(place));
+  }
   queues_[place].push(thread);  // From here on the thread may run and end.
   if (threads::Team* const team = team_.load(std::memory_order_acquire); team != nullptr) {
     const WorkerRange range = ranges_[place];
@@ -203,6 +227,9 @@ threads::Thread* Scheduler::next(threads::Worker& worker) noexcept {
     if (threads::Thread* const thread = queues_[place].pop(); thread != nullptr) {
       static_cast<Entity*>(thread->entity)
           ->actual_place.store(route.processor_place, std::memory_order_relaxed);
+      if ((thread->flags & ThreadFlag::traced) != 0) [[unlikely]] {
+        threads::trace_queue(Kind::taken, *thread, place_key(place));
+      }
       return thread;
     }
   }

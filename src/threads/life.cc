@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/thread_pointer.h"
 #include "threads/scheduler.h"
+#include "threads/traced.h"
 #include "threads/waiter.h"
 
 namespace sterna::threads {
@@ -124,6 +125,9 @@ void thread_main(void* thread) noexcept {
 }
 
 void end_current(Thread& me) noexcept {
+  if ((me.flags & ThreadFlag::traced) != 0) [[unlikely]] {
+    trace_ended(me);
+  }
   if (me.keys != nullptr) {
     end_keys(me);
   }
@@ -212,6 +216,9 @@ void init_thread(TeamState& team, Thread& thread, const ThreadOptions& options, 
   }
   thread.context = make_context(top, thread_main, &thread);
   count_birth(team, here);
+  if (trace::is_on()) [[unlikely]] {
+    trace_born(thread);
+  }
 }
 
 void start_thread(TeamState& team, Thread& thread, std::uint32_t target) noexcept {

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/syscall.h"
+#include "threads/traced.h"
 
 namespace sterna::threads {
 namespace {
@@ -45,6 +46,9 @@ void prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept {
     worker.post = do_nothing;
     worker.post_thread = &from;
   }
+  if (((from.flags | to.flags) & ThreadFlag::traced) != 0) {
+    trace_runs(worker, from, to);
+  }
 }
 
 void run_post(Worker& worker) noexcept {
@@ -70,9 +74,14 @@ void send_home(Worker& worker, Thread& thread) noexcept {
 void make_runnable(Thread& thread) noexcept {
   // Relaxed: what the thread wrote before it was published reached us with the publication.
   Worker* const home = thread.worker.load(std::memory_order_relaxed);
-  if ((thread.flags & ThreadFlag::managed) != 0) [[unlikely]] {
-    home->team.options.dispatch->ready(thread, home);
-    return;
+  if ((thread.flags & (ThreadFlag::managed | ThreadFlag::traced)) != 0) [[unlikely]] {
+    if ((thread.flags & ThreadFlag::traced) != 0) {
+      trace_wakes(thread);
+    }
+    if ((thread.flags & ThreadFlag::managed) != 0) {
+      home->team.options.dispatch->ready(thread, home);
+      return;
+    }
   }
   if (home != current_worker()) {
     send_home(*home, thread);

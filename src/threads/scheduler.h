@@ -20,7 +20,8 @@
 
 namespace sterna::threads {
 
-inline constexpr std::uint32_t kSlowSwitchFlags = ThreadFlag::accounted | ThreadFlag::managed;
+inline constexpr std::uint32_t kSlowSwitchFlags =
+    ThreadFlag::accounted | ThreadFlag::managed | ThreadFlag::traced;
 
 /// The worker that runs the caller, user thread or idle context; null on a foreign kernel thread.
 [[nodiscard]] inline Worker* current_worker() noexcept {
@@ -29,7 +30,7 @@ inline constexpr std::uint32_t kSlowSwitchFlags = ThreadFlag::accounted | Thread
   return me != nullptr ? me->worker.load(std::memory_order_relaxed) : this_worker();
 }
 
-/// Accounts time, marks managed threads.
+/// Accounts time, marks managed threads, tells the trace.
 void prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept;
 void run_post(Worker& worker) noexcept;
 

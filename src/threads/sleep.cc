@@ -17,6 +17,7 @@
 #include "base/cpu.h"
 #include "threads/futex.h"
 #include "threads/scheduler.h"
+#include "threads/traced.h"
 
 namespace sterna::threads {
 namespace {
@@ -100,6 +101,11 @@ std::uint32_t Worker::steal_from(Worker& victim) noexcept {
     }
   }
   victim.lock.unlock_from_outside();
+  for (std::uint32_t i = 0; i < taken_count; ++i) {
+    if ((taken[i]->flags & ThreadFlag::traced) != 0) [[unlikely]] {
+      trace_queue(trace::Kind::stolen, *taken[i], victim.index);
+    }
+  }
   lock.lock();
   for (std::uint32_t i = 0; i < taken_count; ++i) {
     // Relaxed: its next home; wakers learn of it by way of its next parking.
@@ -191,6 +197,7 @@ void Worker::sleep(Search& search) noexcept {
   team.sleeper_count.fetch_add(1, std::memory_order_relaxed);
   sleep_word.store(state, std::memory_order_seq_cst);  // (1)
   if (!has_reason_to_stay(search)) {
+    trace_event(trace::Kind::sleeps, trace::kNobody);
     std::uint64_t deadline_ns = timers.next_ns();
     if (is_watcher) {
       deadline_ns = team.next_timer_ns();
@@ -210,6 +217,7 @@ void Worker::sleep(Search& search) noexcept {
     } else {
       futex_wait(sleep_word, state, deadline_ns);
     }
+    trace_event(trace::Kind::awakes, trace::kNobody);
   }
   search.was_asleep_for_all = is_watcher;
   if (sleep_word.exchange(kAwake, std::memory_order_seq_cst) != kAwake) {

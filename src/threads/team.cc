@@ -15,6 +15,7 @@
 #include "threads/futex.h"
 #include "threads/life.h"
 #include "threads/scheduler.h"
+#include "threads/traced.h"
 #include "threads/waiter.h"
 
 namespace sterna::threads {
@@ -39,6 +40,7 @@ void bind_here(std::uint32_t processor) noexcept {
 void fill_idle_context(Worker& worker) noexcept {
   Thread& idle = worker.idle;
   idle.worker.store(&worker, std::memory_order_relaxed);
+  idle.flags = trace::is_on() ? ThreadFlag::traced : 0;
   if constexpr (kAddressSanitizer) {
     pthread_attr_t attributes;
     if (pthread_getattr_np(pthread_self(), &attributes) == 0) {

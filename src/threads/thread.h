@@ -92,6 +92,8 @@ inline constexpr std::uint32_t adopted = 4;          // Its memory is not ours.
 inline constexpr std::uint32_t exception_saved = 8;  // `exceptions` holds something.
 inline constexpr std::uint32_t managed = 16;         // Has an entity: Dispatch schedules it.
 inline constexpr std::uint32_t detached = 32;        // Nobody joins; set before it runs.
+// Its switches and wake-ups are recorded; set before it runs. See traced.h.
+inline constexpr std::uint32_t traced = 1 << 16;
 }  // namespace ThreadFlag
 
 /// Name of a thread, or "thread <id>" when it has none: `buffer` keeps that text.

@@ -18,5 +18,6 @@ struct Command {
 
 int info_command(std::span<char* const> arguments);
 int topo_command(std::span<char* const> arguments);
+int trace_command(std::span<char* const> arguments);
 
 }  // namespace sterna::cli

@@ -12,6 +12,7 @@ std::span<const Command> commands() {
       Command{"run", "run a parallel program", launch::run_command},
       Command{"ps", "list the running jobs, their ranks and load", launch::ps_command},
       Command{"move", "move a rank of a running job to another node", launch::move_command},
+      Command{"trace", "sum up what sterna run --trace has recorded", trace_command},
       Command{"agent", "", launch::agent_command},
       Command{"info", "print version, drivers, policies, settings and their origin", info_command},
       Command{"topo", "print the machine as a tree", topo_command},

@@ -159,10 +159,13 @@ def entry_point(function, written):
     return f"int PMPI_{function.name}({text}) {{\n  {body}\n}}\n"
 
 
-def alias(function):
+def alias(function, index):
     """The MPI_ name: weak, so that a profiling library linked before ours may take it."""
     # MPI_Pcontrol drops what follows the level: it is for profilers only.
     body = f"return PMPI_{function.name}({arguments(function)});"
+    if function.result == "int":  # The others (MPI_Wtime, sums of addresses) take no time.
+        body = (f"if (sterna::trace::is_on()) [[unlikely]] {{\n"
+                f"    const sterna::mpi::TracedCall call{{{index}}};\n    {body}\n  }}\n  {body}")
     return f"[[gnu::weak]] {function.declaration('MPI_')} {{\n  {body}\n}}\n"
 
 
@@ -176,9 +179,9 @@ def write_sources(directory):
                  or "return MPI_T_ERR" in text or "return MPI_ERR_UNSUPPORTED" in text}
     head = "// Made by src/mpi/api/generate.py from functions.def.\n"
     write(directory / "entry_points.cc",
-          head + '#include <mpi.h>\n\n#include "mpi/api/unsupported.h"\n\nextern "C" {\n\n'
+          head + '#include <mpi.h>\n\n#include "mpi/api/traced_call.h"\n#include "mpi/api/unsupported.h"\n\nextern "C" {\n\n'
           + "\n".join(filter(None, entries)) + "\n"
-          + "\n".join(alias(f) for f in functions) + "\n}  // extern \"C\"\n")
+          + "\n".join(alias(f, index) for index, f in enumerate(functions)) + "\n}  // extern \"C\"\n")
     rows = "".join(f'    {{"MPI_{f.name}", {"false" if f.name in made_here else "true"}}},\n'
                    for f in functions)
     write(directory / "table.cc",

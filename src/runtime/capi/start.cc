@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/trace.h"
 #include "runtime/capi/program.h"
 #include "runtime/process_job.h"
 #include "runtime/scope.h"
@@ -94,6 +95,7 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
   options.dispatch = program.scheduler.get();
   options.idle_hook = &progress;
   options.iso_space = program.space.get();
+  trace::note_workers(options.worker_count);
   auto team = threads::Team::open(options);
   if (!team) {
     return team.error();

@@ -1,0 +1,175 @@
+// Gathering and merging traces after a job.
+#include "launch/trace_file.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/syscall.h"
+#include "runtime/settings.h"
+#include "trace/perfetto.h"
+#include "trace/reader.h"
+
+namespace sterna::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string node_file(const std::string& path, std::uint32_t node) {
+  return fmt::format("{}.node-{}", path, node);
+}
+
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) {
+    result += c == '\'' ? "'\\''" : std::string{c};
+  }
+  return result + "'";
+}
+
+/// Copies a file of another host to the same path here, and removes it there.
+Result<> fetch(const std::string& ssh, const std::string& host, const std::string& path) {
+  std::vector<std::string> words;
+  std::istringstream stream{ssh};
+  for (std::string word; stream >> word;) {
+    words.push_back(word);
+  }
+  if (ssh == "ssh") {
+    words.insert(words.end(), {"-o", "BatchMode=yes", "-o", "ConnectTimeout=20"});
+  }
+  words.push_back(host);
+  words.push_back(fmt::format("cat {0} && rm -f {0}", quoted(path)));
+  std::vector<char*> arguments;
+  std::ranges::transform(words, std::back_inserter(arguments),
+                         [](std::string& word) { return word.data(); });
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&actions, 1, path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  pid_t child = 0;
+  const int error =
+      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  int status = 1;
+  if (error == 0) {
+    (void)system_call([&] { return ::waitpid(child, &status, 0); });
+  }
+  if (error != 0 || status != 0) {
+    ::unlink(path.c_str());
+    return Error{Errc::unreachable,
+                 fmt::format("{} of host {} cannot be fetched; copy it and the others into one "
+                             "folder, then: sterna trace FILES... -o FILE",
+                             path, host)};
+  }
+  return Done{};
+}
+
+struct Input {
+  std::string path;
+  std::vector<char> bytes;
+};
+
+Result<> write_whole(const std::vector<Input>& inputs, const std::string& path) {
+  trace::Reader reader;
+  for (const Input& input : inputs) {
+    if (Result<> added = reader.add(std::as_bytes(std::span{input.bytes}), input.path); !added) {
+      return added;
+    }
+  }
+  Result<trace::Timeline> timeline = reader.finish();
+  if (!timeline) {
+    return timeline.error();
+  }
+  std::ofstream file{path, std::ios::binary | std::ios::trunc};
+  trace::write_tracks(timeline.value(), file);
+  for (const Input& input : inputs) {
+    trace::write_records(std::as_bytes(std::span{input.bytes}), file);
+  }
+  file.close();
+  if (!file) {
+    return Error{Errc::system, path + ": cannot be written (is the disk full?)"};
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<std::string> prepare_trace(RunOptions& options) {
+  Settings settings{runtime::all_tunables()};
+  if (Result<> loaded = settings.load(environ); !loaded) {
+    return std::string{};  // The nodes say what is wrong with it.
+  }
+  std::string path{settings.text(runtime::kTrace)};
+  for (const auto& [name, value] : options.settings) {
+    path = name == runtime::kTrace.name ? value : path;
+  }
+  if (path.empty()) {
+    return path;
+  }
+  path = fs::absolute(path).lexically_normal();
+  const long fd = system_call(
+      [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); });
+  if (fd < 0) {
+    return system_error("--trace: cannot write " + path, static_cast<int>(-fd));
+  }
+  ::close(static_cast<int>(fd));
+  std::erase_if(options.settings,
+                [](const auto& setting) { return setting.first == runtime::kTrace.name; });
+  options.settings.emplace_back(runtime::kTrace.name, path);
+  return path;
+}
+
+Result<> finish_trace(const JobPlan& plan, const std::string& path,
+                      std::vector<std::string>& warnings) {
+  std::vector<Input> inputs;
+  for (const CrewOrder& crew : plan.crews) {
+    for (const ProcessOrder& order : crew.processes) {
+      const std::string file = node_file(path, order.node);
+      if (!fs::exists(file) && !is_this_host(crew.host)) {
+        if (Result<> fetched = fetch(plan.options.ssh, crew.host, file); !fetched) {
+          warnings.push_back(fetched.error().text);
+          continue;
+        }
+      }
+      Result<std::vector<char>> bytes = trace::load_file(file);
+      if (!bytes || bytes.value().empty()) {
+        // A program that does not use MPI has none.
+        warnings.push_back(fmt::format("node {} left no trace", order.node));
+        continue;
+      }
+      inputs.push_back({file, std::move(bytes.value())});
+    }
+  }
+  if (inputs.empty()) {
+    return Error{Errc::closed, "no node left a trace: only programs that use MPI or sterna.h do"};
+  }
+  if (Result<> written = write_whole(inputs, path); !written) {
+    return written;
+  }
+  for (const Input& input : inputs) {
+    ::unlink(input.path.c_str());
+  }
+  return Done{};
+}
+
+Result<> merge_traces(const std::vector<std::string>& files, const std::string& path) {
+  std::vector<Input> inputs;
+  for (const std::string& file : files) {
+    Result<std::vector<char>> bytes = trace::load_file(file);
+    if (!bytes) {
+      return bytes.error();
+    }
+    inputs.push_back({file, std::move(bytes.value())});
+  }
+  return write_whole(inputs, path);
+}
+
+}  // namespace sterna::launch

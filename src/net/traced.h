@@ -1,0 +1,21 @@
+// Messages in the trace (base/trace.h): where they are sent, and where they meet their receive.
+#pragma once
+
+#include "net/message.h"
+#include "threads/traced.h"
+
+namespace sterna::net {
+
+/// The n-th message sent with one source, destination, context and tag is the n-th received: order
+/// between two ranks is kept, so records need no number to be paired.
+inline void trace_message(trace::Kind kind, const Envelope& envelope,
+                          std::uint32_t destination) noexcept {
+  if (trace::is_on()) [[unlikely]] {
+    trace::record(kind, threads::trace_worker(),
+                  trace::message_subject(envelope.source, destination),
+                  trace::message_value(envelope.bytes, envelope.context),
+                  static_cast<std::uint32_t>(envelope.tag));
+  }
+}
+
+}  // namespace sterna::net

@@ -1,0 +1,298 @@
+// Events to slices: what each track shows is worked out in one pass over the events in their order.
+#include "trace/perfetto.h"
+
+#include <algorithm>
+#include <ostream>
+#include <set>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "trace/proto.h"
+#include "trace/track_writer.h"
+
+namespace sterna::trace {
+namespace {
+
+// Numbers that Perfetto takes for processes: ours, for a rank is in many processes of the system.
+constexpr std::uint64_t kRanksPid = 1'000'000;
+constexpr std::uint64_t kThreadsPid = 2'000'000;
+// Of a node: tracks for more would only slow the view down; workers show them all the same.
+constexpr std::size_t kThreadTracksMax = 4096;
+
+enum class Track : std::uint64_t { node = 1, worker, ranks, rank, calls, threads, thread, queue };
+
+std::uint64_t uuid_of(Track track, std::uint64_t node, std::uint64_t number = 0) {
+  // Of a thread: its key without the class. 2^24 nodes, 2^36 threads of each.
+  return static_cast<std::uint64_t>(track) << 60 | (node & 0xff'ffff) << 36 |
+         (number & 0xf'ffff'ffff);
+}
+
+/// What a track shows of a thread or a rank.
+enum class State : std::uint8_t { none, running, ready, blocked, moving };
+
+struct Subject {
+  std::uint64_t track = 0;
+  State state = State::none;
+};
+
+class Exporter {
+ public:
+  Exporter(const Timeline& timeline, std::ostream& to) : timeline_{timeline}, tracks_{to} {}
+  void run();
+
+ private:
+  void describe_nodes();
+  void describe_ranks();
+
+  void event(std::size_t index);
+  void on_runs(const Event& event);
+  void on_message(std::size_t index);
+  void on_queue(const Event& event, int change);
+  void set_state(const Event& event, std::uint64_t key, State state, const std::string& text);
+  Subject* subject_of(std::uint32_t node, std::uint64_t key);
+  [[nodiscard]] std::uint64_t worker_track(const Event& event) const {
+    return uuid_of(Track::worker, event.node, event.worker);
+  }
+  const Timeline& timeline_;
+  TrackWriter tracks_;
+  std::map<NameKey, Subject> subjects_;
+  std::map<std::uint32_t, std::size_t> thread_tracks_;      // By node: how many there are.
+  std::map<NameKey, std::int64_t> queued_;                  // By place.
+  std::unordered_map<std::size_t, std::uint64_t> flow_of_;  // By event.
+};
+
+void Exporter::describe_nodes() {
+  std::map<std::uint32_t, std::set<std::uint32_t>> workers;
+  for (const Event& event : timeline_.events) {
+    if (event.worker != kNoWorker) {
+      workers[event.node].insert(event.worker);
+    }
+  }
+  for (const NodeInfo& node : timeline_.nodes) {
+    const std::uint64_t pid = node.node + 1;
+    tracks_.describe_process(
+        uuid_of(Track::node, node.node), pid,
+        fmt::format("node {} ({}, process {})", node.node, node.host, node.pid));
+    for (const std::uint32_t worker : workers[node.node]) {
+      tracks_.describe_track(uuid_of(Track::worker, node.node, worker),
+                             uuid_of(Track::node, node.node), pid, worker + 1,
+                             fmt::format("worker {}", worker));
+    }
+  }
+}
+
+void Exporter::describe_ranks() {
+  std::set<std::uint64_t> ranks;
+  std::set<std::uint64_t> callers;
+  for (const Event& event : timeline_.events) {
+    const bool is_message = event.kind == Kind::sends || event.kind == Kind::receives;
+    if (is_message) {
+      callers.insert(event.subject >> 32);
+      callers.insert(event.subject & 0xffff'ffff);
+    } else if (class_of(event.subject) == KeyClass::rank) {
+      ranks.insert(number_of(event.subject));
+      callers.insert(number_of(event.subject));
+    }
+  }
+  if (callers.empty()) {
+    return;
+  }
+  const std::uint64_t process = uuid_of(Track::ranks, 0);
+  tracks_.describe_process(process, kRanksPid, "ranks");
+  for (const std::uint64_t rank : callers) {
+    tracks_.describe_track(uuid_of(Track::calls, 0, rank), process, kRanksPid, 2 * rank + 1,
+                           fmt::format("rank {}: calls", rank));
+    if (ranks.contains(rank)) {
+      tracks_.describe_track(uuid_of(Track::rank, 0, rank), process, kRanksPid, 2 * rank + 2,
+                             fmt::format("rank {}: where it runs", rank));
+    }
+  }
+}
+
+/// Null: it has no track.
+Subject* Exporter::subject_of(std::uint32_t node, std::uint64_t key) {
+  if (class_of(key) != KeyClass::rank && class_of(key) != KeyClass::thread) {
+    return nullptr;
+  }
+  auto [place, is_new] = subjects_.try_emplace(name_key(node, key));
+  Subject& subject = place->second;
+  if (is_new && class_of(key) == KeyClass::rank) {
+    subject.track = uuid_of(Track::rank, 0, number_of(key));
+  } else if (is_new && thread_tracks_[node] < kThreadTracksMax) {
+    const std::uint64_t process = uuid_of(Track::threads, node);
+    if (thread_tracks_[node]++ == 0) {
+      tracks_.describe_process(process, kThreadsPid + node,
+                               fmt::format("threads of node {}", node));
+    }
+    subject.track = uuid_of(Track::thread, node, number_of(key));
+    tracks_.describe_track(subject.track, process, kThreadsPid + node, thread_tracks_[node],
+                           timeline_.name_of(node, key));
+  }
+  return subject.track != 0 ? &subject : nullptr;
+}
+
+void Exporter::set_state(const Event& event, std::uint64_t key, State state,
+                         const std::string& text) {
+  Subject* const subject = subject_of(event.node, key);
+  if (subject == nullptr) {
+    return;
+  }
+  if (subject->state != State::none) {
+    tracks_.end(event.ns, subject->track);
+  }
+  subject->state = state;
+  if (state != State::none) {
+    tracks_.begin(event.ns, subject->track, text, "state");
+  }
+}
+
+void Exporter::on_runs(const Event& event) {
+  const std::uint64_t track = worker_track(event);
+  tracks_.end_all(event.ns, track);
+  if (event.subject != kNobody) {
+    tracks_.begin(event.ns, track, timeline_.name_of(event.node, event.subject), "thread");
+  }
+  // Who left the processor waits, until a wake-up says otherwise; one that yields is woken by
+  // nobody, and its wait ends when it runs again.
+  if (Subject* const before = subject_of(event.node, event.value);
+      before != nullptr && before->state == State::running) {
+    set_state(event, event.value, State::blocked, "waits");
+  }
+  if (event.subject != kNobody) {
+    set_state(event, event.subject, State::running,
+              fmt::format("runs on node {} worker {}", event.node, event.worker));
+  }
+}
+
+void Exporter::on_message(std::size_t index) {
+  const Event& event = timeline_.events[index];
+  const bool is_sent = event.kind == Kind::sends;
+  const std::uint64_t source = event.subject >> 32;
+  const std::uint64_t destination = event.subject & 0xffff'ffff;
+  const auto flow = flow_of_.find(index);
+  tracks_.point(
+      event.ns, uuid_of(Track::calls, 0, is_sent ? source : destination),
+      is_sent ? fmt::format("to rank {}", destination) : fmt::format("from rank {}", source),
+      {{"bytes", static_cast<std::int64_t>(message_bytes(event.value))},
+       {"tag", static_cast<std::int32_t>(event.extra)}},
+      flow == flow_of_.end() ? 0 : flow->second, !is_sent);
+}
+
+void Exporter::on_queue(const Event& event, int change) {
+  const NameKey place = name_key(event.node, event.value);
+  const std::uint64_t track = uuid_of(Track::queue, event.node, number_of(event.value));
+  auto [count, is_new] = queued_.try_emplace(place);
+  if (is_new) {
+    tracks_.describe_counter(track, uuid_of(Track::node, event.node),
+                             "run queue of " + timeline_.name_of(event.node, event.value));
+  }
+  count->second = std::max<std::int64_t>(0, count->second + change);
+  tracks_.count(event.ns, track, count->second);
+  if (change > 0) {
+    set_state(event, event.subject, State::ready,
+              "ready in the queue of " + timeline_.name_of(event.node, event.value));
+  }
+}
+
+void Exporter::event(std::size_t index) {
+  const Event& event = timeline_.events[index];
+  const std::uint64_t calls = uuid_of(Track::calls, 0, number_of(event.subject));
+  const bool is_rank = class_of(event.subject) == KeyClass::rank;
+  switch (event.kind) {
+    case Kind::runs:
+      on_runs(event);
+      break;
+    case Kind::born:
+      set_state(event, event.subject, State::ready, "ready");
+      break;
+    case Kind::wakes:
+      if (const Subject* subject = subject_of(event.node, event.subject);
+          subject != nullptr && subject->state != State::running) {
+        set_state(event, event.subject, State::ready, "ready");
+      }
+      break;
+    case Kind::ended:
+      set_state(event, event.subject, State::none, "");
+      break;
+    case Kind::queued:
+      on_queue(event, 1);
+      break;
+    case Kind::taken:
+      on_queue(event, -1);
+      break;
+    case Kind::sleeps:
+      tracks_.begin(event.ns, worker_track(event), "asleep", "worker");
+      break;
+    case Kind::awakes:
+      tracks_.end(event.ns, worker_track(event));
+      break;
+    case Kind::sends:
+    case Kind::receives:
+      on_message(index);
+      break;
+    case Kind::calls:
+      if (is_rank) {
+        tracks_.begin(event.ns, calls, timeline_.name_of(0, event.value), "mpi");
+      }
+      break;
+    case Kind::returns:
+      if (is_rank) {
+        tracks_.end(event.ns, calls);
+      }
+      break;
+    case Kind::leaves:
+      set_state(event, event.subject, State::moving, fmt::format("moves to node {}", event.value));
+      break;
+    case Kind::arrives:
+    case Kind::stays:
+      set_state(event, event.subject, State::ready, "ready");
+      break;
+    default:
+      break;
+  }
+}
+
+void Exporter::run() {
+  std::uint64_t flow = 0;
+  for (const MessagePair& pair : pair_messages(timeline_.events)) {
+    flow_of_[pair.sent] = ++flow;
+    flow_of_[pair.received] = flow;
+  }
+  describe_nodes();
+  describe_ranks();
+  for (std::size_t i = 0; i < timeline_.events.size(); ++i) {
+    event(i);
+  }
+  tracks_.finish(timeline_.duration_ns());
+}
+
+}  // namespace
+
+void write_tracks(const Timeline& timeline, std::ostream& to) {
+  Exporter{timeline, to}.run();
+}
+
+void write_records(std::span<const std::byte> node_file, std::ostream& to) {
+  const auto put = [&](std::uint32_t field, std::span<const std::byte> bytes) {
+    ProtoWriter content;
+    content.bytes(field, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    ProtoWriter outer;
+    outer.message(kTracePacketField, content);
+    to.write(outer.text().data(), static_cast<std::streamsize>(outer.text().size()));
+  };
+  put(kRawHeaderField, node_file.first(std::min(node_file.size(), sizeof(FileHeader))));
+  for (std::size_t at = kFileHeaderBytes; at < node_file.size(); at += kChunkBytes) {
+    std::span<const std::byte> chunk =
+        node_file.subspan(at, std::min(kChunkBytes, node_file.size() - at));
+    while (!chunk.empty() && chunk.back() == std::byte{}) {
+      chunk = chunk.first(chunk.size() - 1);  // Room that was not used.
+    }
+    // Up to the end of the last record: its kind, never 0, is its last byte.
+    if (chunk.size() > sizeof(ChunkHeader)) {
+      put(kRawChunkField, chunk);
+    }
+  }
+}
+
+}  // namespace sterna::trace

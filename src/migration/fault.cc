@@ -2,27 +2,10 @@
 #include "migration/fault.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <csignal>
 
 namespace sterna::migration {
-namespace {
-
-constexpr std::array<std::string_view, 11> kSteps{"",
-                                                  "none",
-                                                  "source:frozen",
-                                                  "source:offered",
-                                                  "source:sent",
-                                                  "source:received",
-                                                  "source:committed",
-                                                  "destination:offered",
-                                                  "destination:mapped",
-                                                  "destination:received",
-                                                  "destination:committed"};
-
-}  // namespace
-
 Result<> FaultPoint::verify(std::string_view setting) {
   const std::size_t at = setting.find('@');
   const std::string_view step = setting.substr(0, at);
@@ -31,12 +14,13 @@ Result<> FaultPoint::verify(std::string_view setting) {
   std::uint32_t number = 0;
   const auto [end, bad] = std::from_chars(node.data(), node.data() + node.size(), number);
   if (bad == std::errc{} && end == node.data() + node.size() &&
-      std::find(kSteps.begin(), kSteps.end(), step) != kSteps.end()) {
+      (step.empty() || step == "none" ||
+       std::find(kFaultSteps.begin(), kFaultSteps.end(), step) != kFaultSteps.end())) {
     return Done{};
   }
-  std::string steps;
-  for (const std::string_view known : kSteps) {
-    steps += steps.empty() || known.empty() ? "" : ", ";
+  std::string steps = "none";
+  for (const std::string_view known : kFaultSteps) {
+    steps += ", ";
     steps += known;
   }
   return Error{Errc::invalid_argument, "it must be one of " + steps + ", with @NODE or without"};

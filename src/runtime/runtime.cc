@@ -210,9 +210,9 @@ void Runtime::end_rank(RankContext& context) noexcept {
 
 void Runtime::abort_job(std::uint32_t rank, int code, const std::string& text) noexcept {
   if (control_->is_alone()) {
-    if (!text.empty()) {
-      log_->write("job", LogLevel::error, text);
-    }
+    log_->write("job", LogLevel::error,
+                text.empty() ? fmt::format("rank {} called MPI_Abort with code {}", rank, code)
+                             : text);
     ::_exit(code == 0 ? 1 : code & 0xff);
   }
   if (transport_ != nullptr && transport_->has_lost_nodes()) {

@@ -1,4 +1,5 @@
 // personality(2) says how the next executable is laid out, so the process starts itself again.
+// Where a container forbids that, it does so without the kernel (user_exec.cc).
 #include "program/fixed_addresses.h"
 
 #include <cstdlib>
@@ -7,6 +8,8 @@
 #include <sys/personality.h>
 #include <unistd.h>
 
+#include "program/user_exec.h"
+
 namespace sterna::program {
 namespace {
 
@@ -14,29 +17,15 @@ namespace {
 constexpr char kMark[] = "STERNA_FIXED_ADDRESSES=1";
 constexpr char kMarkName[] = "STERNA_FIXED_ADDRESSES";
 
-}  // namespace
-
-AddressLayout ensure_fixed_addresses(char** arguments, char** environment) noexcept {
-  const int current = ::personality(0xffffffff);
-  const bool is_fixed = current >= 0 && (current & ADDR_NO_RANDOMIZE) != 0;
-  const bool is_second_try = std::getenv(kMarkName) != nullptr;
-  if (is_fixed) {
-    // Ranks' programs start other programs, which are none of ours.
-    ::unsetenv(kMarkName);
-    return AddressLayout::fixed;
-  }
-  if (is_second_try || current < 0 ||
-      ::personality(static_cast<unsigned long>(current) | ADDR_NO_RANDOMIZE) < 0) {
-    ::unsetenv(kMarkName);
-    return AddressLayout::randomized;
-  }
+/// Starts this executable again; returns if that fails.
+void exec_again(char** arguments, char** environment) noexcept {
   std::size_t count = 0;
   while (environment[count] != nullptr) {
     ++count;
   }
   auto** marked = static_cast<char**>(std::malloc((count + 2) * sizeof(char*)));
   if (marked == nullptr) {
-    return AddressLayout::randomized;
+    return;
   }
   std::memcpy(marked, environment, count * sizeof(char*));
   marked[count] = const_cast<char*>(kMark);
@@ -49,6 +38,25 @@ AddressLayout ensure_fixed_addresses(char** arguments, char** environment) noexc
   }
   ::execve("/proc/self/exe", arguments, marked);
   std::free(marked);
+}
+
+}  // namespace
+
+AddressLayout ensure_fixed_addresses(char** arguments, char** environment) noexcept {
+  const int current = ::personality(0xffffffff);
+  const bool is_fixed = current >= 0 && (current & ADDR_NO_RANDOMIZE) != 0;
+  const bool is_second_try = std::getenv(kMarkName) != nullptr;
+  if (is_fixed || is_at_fixed_place()) {
+    // Ranks' programs start other programs, which are none of ours.
+    ::unsetenv(kMarkName);
+    return AddressLayout::fixed;
+  }
+  if (!is_second_try && current >= 0 &&
+      ::personality(static_cast<unsigned long>(current) | ADDR_NO_RANDOMIZE) >= 0) {
+    exec_again(arguments, environment);
+  }
+  ::unsetenv(kMarkName);
+  exec_at_fixed_place(arguments, environ, kMark);
   return AddressLayout::randomized;
 }
 

@@ -5,7 +5,7 @@ namespace sterna::program {
 
 enum class AddressLayout {
   fixed,       // This process's libraries are where those of all nodes are.
-  randomized,  // The kernel forbids it here: ranks run, but cannot move. The caller reports it.
+  randomized,  // Neither way works here: ranks run, but cannot move. The caller reports it.
 };
 
 /// Turns address randomisation off and starts the executable again, once (then it does not return).

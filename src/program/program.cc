@@ -7,12 +7,10 @@
 #include <alloca.h>
 #include <elf.h>
 #include <fmt/format.h>
-#include <gnu/libc-version.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#include "base/hash.h"
 #include "program/calling.h"
 #include "program/enter.h"
 #include "program/parts.h"
@@ -256,28 +254,6 @@ void Program::forget(memory::RankSlot& slot) noexcept {
 
 std::size_t Program::image_bytes() const noexcept {
   return parts_->graph.image_bytes;
-}
-
-std::string Program::describe() const {
-  std::string text = fmt::format("glibc {}\n", ::gnu_get_libc_version());
-  for (const auto& object : parts_->graph.objects) {
-    const ElfFile& file = object->file;
-    const auto identity = file.build_id().empty() ? object->mapping.bytes() : file.build_id();
-    text += fmt::format("{} is {:016x} at {:#x}\n", file.path().substr(file.path().rfind('/') + 1),
-                        hash_bytes(identity), object->offset);
-  }
-  for (const HostLibrary& library : parts_->graph.host) {
-    text += fmt::format("{} at {:#x}\n", library.name, library.address);
-  }
-  const TlsGeometry& tls = parts_->tls.geometry();
-  text += fmt::format("thread block {} + {}, room {}\n", tls.static_bytes, tls.pthread_bytes,
-                      find_tls_room().bytes);
-  text += fmt::format("bound addresses {:016x}\n", parts_->data.host_hash());
-  return text;
-}
-
-std::uint64_t Program::fingerprint() const noexcept {
-  return hash_text(describe());
 }
 
 Result<> map_text(std::uint32_t rank, const ObjectGraph& graph) noexcept {

@@ -40,6 +40,22 @@ Result<std::vector<std::uint32_t>> processors_of(const ControlClient& control) {
   return processors;
 }
 
+constexpr std::size_t kFingerprintBytesMax = 16 << 10;
+
+/// The first lines that two texts do not share.
+std::pair<std::string, std::string> first_difference(std::string_view one, std::string_view other) {
+  while (!one.empty() || !other.empty()) {
+    const std::string_view line = one.substr(0, one.find('\n'));
+    const std::string_view other_line = other.substr(0, other.find('\n'));
+    if (line != other_line) {
+      return {std::string{line}, std::string{other_line}};
+    }
+    one.remove_prefix(std::min(one.size(), line.size() + 1));
+    other.remove_prefix(std::min(other.size(), other_line.size() + 1));
+  }
+  return {"more than fits here", "more than fits here"};
+}
+
 }  // namespace
 
 Node* node_of_process() noexcept {
@@ -151,27 +167,32 @@ void Node::open_mobility() {
 
 // A job that cannot migrate says so at once, and runs on without.
 Result<> Node::compare_fingerprints() {
+  const std::string own_text = runner_.describe();
   std::vector<std::byte> mine;
-  wire::Writer writer{mine, 8};
+  wire::Writer writer{mine, kFingerprintBytesMax};
   writer.u64(runner_.fingerprint());
+  writer.text(std::string_view{own_text}.substr(0, kFingerprintBytesMax / 2));
   Result<std::vector<std::vector<std::byte>>> all = runtime_->control().exchange(mine);
   if (!all) {
     return all.error();
   }
   const Logger log{runtime_->log(), "node"};
   if (runner_.fingerprint() == 0) {
-    log.warn("ranks cannot move from or to node {}: {}", runtime_->job().node_index,
-             runner_.describe());
+    log.warn("ranks cannot move from or to node {}: {}", runtime_->job().node_index, own_text);
     return Done{};
   }
   for (std::uint32_t node = 0; node < all.value().size(); ++node) {
-    if (all.value()[node] == mine || node == runtime_->job().node_index) {
-      continue;
+    wire::Reader reader{all.value()[node]};
+    const std::uint64_t fingerprint = reader.u64();
+    if (fingerprint == runner_.fingerprint() || fingerprint == 0) {
+      continue;  // 0: that node says why.
     }
+    const auto [here, there] = first_difference(own_text, reader.text(kFingerprintBytesMax));
     log.warn(
         "ranks cannot move between nodes {} and {}: they do not have the same binaries at the "
-        "same addresses. Here: {}",
-        runtime_->job().node_index, node, runner_.describe());
+        "same addresses. Here: {}; there: {}. The job goes on without these moves; install one "
+        "build of Sterna and of the program on all hosts",
+        runtime_->job().node_index, node, here, there);
     break;
   }
   return Done{};

@@ -16,6 +16,10 @@ void set_last_error_number(int number) noexcept {
   errno = number;
 }
 
+int* error_number_address() noexcept {
+  return &errno;
+}
+
 std::string error_number_text(int number) {
   char text[128];
   // The GNU form: returns the text, which may or may not be in the buffer.

@@ -14,6 +14,8 @@ namespace sterna {
 /// The error number of the last failed libc call of this kernel thread. Never inlined.
 [[nodiscard]] int last_error_number() noexcept;
 void set_last_error_number(int number) noexcept;
+/// errno of this kernel thread: where it lies. Never inlined.
+[[nodiscard]] int* error_number_address() noexcept;
 
 /// "No such file or directory" and the like.
 [[nodiscard]] std::string error_number_text(int number);

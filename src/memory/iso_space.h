@@ -66,6 +66,11 @@ struct IsoCounters {
   std::uint64_t ranks_mapped = 0;
 };
 
+/// Makes the lowest `bytes` of a stack trap, or usable again. `low` and `bytes` are multiples of
+/// kPageBytes. Fails when the system has no more mappings.
+[[nodiscard]] Result<> add_stack_guard(std::byte* low, std::size_t bytes);
+void remove_stack_guard(std::byte* low, std::size_t bytes) noexcept;
+
 class IsoSpace {
  public:
   /// Maps nothing yet. Refuses a rank_count whose slots differ from those of a space that this

@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kRangeBytesMax = std::size_t{4} << 30;
 constexpr std::size_t kMapAheadBytes = 4 << 20;  // One mapping serves many slots.
 constexpr int kAdviseGuardInstall = 102;         // MADV_GUARD_INSTALL, Linux 6.13.
+constexpr int kAdviseGuardRemove = 103;
 
 std::uintptr_t area_of(std::uint32_t stack_class) noexcept {
   return kIsoBase + (std::uintptr_t{stack_class} << kClassAreaShift);
@@ -46,12 +47,7 @@ Result<> map_pages(std::uintptr_t base, std::size_t bytes) {
 // The lowest page of a slot traps. A guard mark costs no mapping; mprotect splits one in two and
 // ends at vm.max_map_count, about 32,000 stacks.
 Result<> guard_page(std::uintptr_t base) {
-  void* page = reinterpret_cast<void*>(base);
-  if (::madvise(page, kPageBytes, kAdviseGuardInstall) == 0 ||
-      ::mprotect(page, kPageBytes, PROT_NONE) == 0) {
-    return Done{};
-  }
-  return system_error("cannot guard a thread stack (raise vm.max_map_count)", last_error_number());
+  return add_stack_guard(reinterpret_cast<std::byte*>(base), kPageBytes);
 }
 
 FreeSlot& link_of(std::uintptr_t base) noexcept {
@@ -69,6 +65,19 @@ bool take(std::vector<std::uintptr_t>& list, std::uintptr_t base) noexcept {
 }
 
 }  // namespace
+
+Result<> add_stack_guard(std::byte* low, std::size_t bytes) {
+  if (::madvise(low, bytes, kAdviseGuardInstall) == 0 || ::mprotect(low, bytes, PROT_NONE) == 0) {
+    return Done{};
+  }
+  return system_error("cannot guard a thread stack (raise vm.max_map_count)", last_error_number());
+}
+
+void remove_stack_guard(std::byte* low, std::size_t bytes) noexcept {
+  // Both, since either may have been used; what is not there is no harm.
+  (void)::madvise(low, bytes, kAdviseGuardRemove);
+  (void)::mprotect(low, bytes, PROT_READ | PROT_WRITE);
+}
 
 std::size_t range_bytes_of(std::uint32_t stack_class, std::uint32_t node_count) noexcept {
   const std::size_t share = kClassAreaBytes / (std::bit_ceil(std::size_t{node_count}) * 4);

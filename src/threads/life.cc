@@ -1,6 +1,6 @@
-// How threads come to be, end, and are joined.
+// How threads come to be and end; join.cc has how they are joined.
 //
-// The word Thread::joiner: 0 nobody yet; a Waiter: who joins; kEnded; kDetached. The thread's end
+// The word Thread::joiner: 0 nobody yet; a Waiter: who joins; or one of Joined. The thread's end
 // is published in it after the last switch away from its stack, so a joiner may reuse or unmap the
 // memory at once. One exception, for speed: when the joiner is suspended on this very worker, the
 // dying thread switches directly to it; the joiner then runs on this kernel thread after that
@@ -14,15 +14,13 @@
 
 #include "base/check.h"
 #include "base/thread_pointer.h"
+#include "threads/roster.h"
 #include "threads/scheduler.h"
 #include "threads/traced.h"
 #include "threads/waiter.h"
 
 namespace sterna::threads {
 namespace {
-
-constexpr std::uintptr_t kEnded = 1;
-constexpr std::uintptr_t kDetached = 8;
 
 std::uint32_t class_of_slot(std::size_t slot_bytes) noexcept {
   return static_cast<std::uint32_t>(std::bit_width(slot_bytes - 1)) - memory::kStackSlotShiftMin;
@@ -40,36 +38,23 @@ memory::StackSlot slot_of(const Thread& thread) noexcept {
   return {range.base, range.bytes};
 }
 
-/// The memory of an ended thread goes to the caller's worker, or back to the iso space.
-void reap(Thread& thread) noexcept {
-  if constexpr (kSanitized) {
-    sanitizer_end(thread);
+/// What comes after the last switch away from any thread.
+[[gnu::always_inline]] inline void leave_stack(TeamState& team, Thread& thread) noexcept {
+  count_end(team, worker_here(team));
+  thread.activity.store(Activity::none, std::memory_order_relaxed);
+  if ((thread.end_flags & EndFlag::after_exit) != 0) [[unlikely]] {
+    thread.after_exit(thread.after_exit_argument);
   }
-  if ((thread.flags & ThreadFlag::adopted) != 0) {
-    return;
-  }
-  TeamState& team = *thread.team->state();
-  if (Worker* const here = worker_here(team); here != nullptr) {
-    SlotCache& cache = here->slots[thread.stack_class];
-    if (cache.count < (kSlotCacheMax >> thread.stack_class)) {
-      thread.next = cache.first;
-      cache.first = &thread;
-      ++cache.count;
-      return;
-    }
-  }
-  team.options.iso_space->release_stack(slot_of(thread));
 }
 
 /// After the last switch away from a thread that ended, its joiner was switched to directly.
 void after_end_joined(Thread& thread, void*) noexcept {
-  TeamState& team = *thread.team->state();
-  count_end(team, worker_here(team));
+  leave_stack(*thread.team->state(), thread);
 }
 
 void after_end(Thread& thread, void*) noexcept {
   TeamState& team = *thread.team->state();
-  count_end(team, worker_here(team));
+  leave_stack(team, thread);
   if ((thread.flags & ThreadFlag::managed) != 0) {
     team.options.dispatch->ended(thread);
   }
@@ -78,40 +63,24 @@ void after_end(Thread& thread, void*) noexcept {
     return;
   }
   // A: the joiner sees all that the thread did. Acquire, for the joiner's record.
-  const std::uintptr_t joiner = thread.joiner.exchange(kEnded, std::memory_order_acq_rel);
-  if (joiner == kDetached) {
+  const std::uintptr_t joiner = thread.joiner.exchange(Joined::ended, std::memory_order_acq_rel);
+  if (joiner == Joined::detached) {
     reap(thread);
   } else if (joiner != 0) {
     Waiter::from_bits(joiner).signal();
   }
 }
 
-void add_relaxed(std::atomic<std::uint64_t>& counter) noexcept {
-  // One writer: no read-modify-write. Relaxed: a count orders nothing.
-  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-}
-
 }  // namespace
 
-Worker* worker_here(const TeamState& team) noexcept {
-  Worker* const worker = current_worker();
-  return worker != nullptr && &worker->team == &team ? worker : nullptr;
+void release_slot(TeamState& team, Thread& thread) noexcept {
+  unregister_slot(team, thread);
+  team.options.iso_space->release_stack(slot_of(thread));
 }
 
-void count_birth(TeamState& team, Worker* here) noexcept {
-  if (here != nullptr) [[likely]] {
-    add_relaxed(here->born);
-  } else {
-    team.foreign_born.fetch_add(1, std::memory_order_relaxed);
-  }
-}
-
-void count_end(TeamState& team, Worker* here) noexcept {
-  if (here != nullptr) [[likely]] {
-    add_relaxed(here->ended);
-  } else {
-    team.foreign_ended.fetch_add(1, std::memory_order_relaxed);
-  }
+void reap_extras(Thread& thread) noexcept {
+  memory::remove_stack_guard(thread.stack_base, thread.guard_bytes);
+  thread.guard_bytes = 0;
 }
 
 void thread_main(void* thread) noexcept {
@@ -124,12 +93,29 @@ void thread_main(void* thread) noexcept {
   end_current(me);
 }
 
+namespace {
+
+/// Cleanups, then keys: each may still use the thread. All are null again for the next one.
+[[gnu::noinline]] void end_belongings(Thread& me) noexcept {
+  while (Cleanup* const innermost = me.cleanup) {
+    me.cleanup = innermost->outer;
+    innermost->function(innermost->argument);
+  }
+  if (me.keys != nullptr) {
+    end_keys(me);
+  }
+  delete[] me.error_text;
+  me.error_text = nullptr;
+}
+
+}  // namespace
+
 void end_current(Thread& me) noexcept {
   if ((me.flags & ThreadFlag::traced) != 0) [[unlikely]] {
     trace_ended(me);
   }
-  if (me.keys != nullptr) {
-    end_keys(me);
+  if ((me.end_flags & EndFlag::belongings) != 0) [[unlikely]] {
+    end_belongings(me);
   }
   Worker& worker = *me.worker.load(std::memory_order_relaxed);
   worker.lock.lock();
@@ -142,7 +128,9 @@ void end_current(Thread& me) noexcept {
     Thread* const joiner = Waiter::from_bits(bits).thread();
     // Only we may wake it, so it stays suspended, and its home stays its home.
     if (joiner->worker.load(std::memory_order_relaxed) == &worker &&
-        (joiner->flags & ThreadFlag::managed) == 0) {
+        (joiner->flags & ThreadFlag::managed) == 0 && !worker.queue.has_levels() &&
+        joiner->hold.load(std::memory_order_relaxed) == Hold::none) {
+      joiner->activity.store(Activity::ready, std::memory_order_relaxed);
       next = joiner;
       worker.post = after_end_joined;
     }
@@ -152,7 +140,7 @@ void end_current(Thread& me) noexcept {
 }
 
 Result<Thread*> make_thread(TeamState& team, const ThreadOptions& options) noexcept {
-  const std::size_t stack_bytes = options.stack_bytes * kStackFactor;
+  const std::size_t stack_bytes = options.stack_bytes * kStackFactor + options.guard_bytes;
   Worker* const here = worker_here(team);
   if (here != nullptr) [[likely]] {
     const std::uint32_t stack_class = class_of_stack(stack_bytes);
@@ -171,7 +159,8 @@ Result<Thread*> make_thread(TeamState& team, const ThreadOptions& options) noexc
     return slot.error();
   }
   auto* const thread = new (slot.value().descriptor()) Thread;
-  thread->stack_class = class_of_slot(slot.value().bytes);
+  register_slot(team, *thread);
+  thread->stack_class = static_cast<std::uint8_t>(class_of_slot(slot.value().bytes));
   thread->stack_base = reinterpret_cast<std::byte*>(slot.value().stack_low());
   thread->stack_bytes = slot.value().stack_top() - slot.value().stack_low();
   return thread;
@@ -187,24 +176,33 @@ void init_thread(TeamState& team, Thread& thread, const ThreadOptions& options, 
                  (options.accounted ? ThreadFlag::accounted : 0) |
                  (options.detached ? ThreadFlag::detached : 0) |
                  (options.entity != nullptr ? ThreadFlag::managed : 0);
+  thread.error_number = 0;
+  thread.priority.store(options.priority, std::memory_order_relaxed);
+  thread.hold.store(options.held ? Hold::wanted : Hold::none, std::memory_order_relaxed);
+  thread.is_cancellable = options.cancellable;
+  thread.end_flags = options.guard_bytes != 0 ? EndFlag::guarded : 0;
+  thread.guard_bytes = options.guard_bytes;
   thread.team = team.handle;
   thread.entry = entry;
   thread.argument = argument;
   thread.owner = options.owner;
   thread.entity = options.entity;
-  thread.keys = nullptr;
+  if (options.bound) {
+    thread.worker_first = options.worker;
+    thread.worker_count = options.worker_count;
+  }
   thread.cycles_run.store(0, std::memory_order_relaxed);
   thread.cycles_begin.store(0, std::memory_order_relaxed);
   thread.on_processor.store(0, std::memory_order_relaxed);
   // Numbers of one worker are apart by the count of workers + 1, those from outside fill the gap.
   const std::uint64_t step = team.workers.size() + 1;
-  thread.id = here != nullptr
-                  ? here->index + 1 + step * here->spawned_count++
-                  : step * (1 + team.foreign_ids.fetch_add(1, std::memory_order_relaxed));
-  thread.name[0] = '\0';
+  thread.id.store(here != nullptr
+                      ? here->index + 1 + step * here->spawned_count++
+                      : step * (1 + team.foreign_ids.fetch_add(1, std::memory_order_relaxed)),
+                  std::memory_order_relaxed);
+  clear_name(thread);
   if (options.name != nullptr) {
-    std::strncpy(thread.name, options.name, kNameBytes - 1);
-    thread.name[kNameBytes - 1] = '\0';
+    set_name(thread, options.name);
   }
   std::byte* top = thread.stack_base + thread.stack_bytes;
   auto* const descriptor = reinterpret_cast<std::byte*>(&thread);
@@ -221,6 +219,22 @@ void init_thread(TeamState& team, Thread& thread, const ThreadOptions& options, 
   }
 }
 
+namespace {
+
+/// `home` if the bound thread may run there, else one of its range in turn.
+Worker* home_in_range(TeamState& team, Thread& thread, Worker* home) noexcept {
+  if (thread.worker_first == kAnyWorker) {
+    thread.worker_first = home->index;
+  }
+  if (home->index - thread.worker_first < thread.worker_count) {
+    return home;
+  }
+  const std::uint32_t turn = team.next_worker.fetch_add(1, std::memory_order_relaxed);
+  return team.workers[thread.worker_first + turn % thread.worker_count].get();
+}
+
+}  // namespace
+
 void start_thread(TeamState& team, Thread& thread, std::uint32_t target) noexcept {
   Worker* const here = worker_here(team);
   Worker* home = here;
@@ -232,7 +246,11 @@ void start_thread(TeamState& team, Thread& thread, std::uint32_t target) noexcep
         team.workers[team.next_worker.fetch_add(1, std::memory_order_relaxed) % team.workers.size()]
             .get();
   }
+  if ((thread.flags & ThreadFlag::bound) != 0) {
+    home = home_in_range(team, thread, home);
+  }
   thread.worker.store(home, std::memory_order_relaxed);
+  thread.activity.store(Activity::ready, std::memory_order_relaxed);
   if ((thread.flags & ThreadFlag::managed) != 0) {
     team.options.dispatch->ready(thread, home);
     return;
@@ -253,45 +271,9 @@ void drop_slots(Worker& worker) noexcept {
   for (SlotCache& cache : worker.slots) {
     while (Thread* const thread = cache.first) {
       cache.first = thread->next;
-      worker.team.options.iso_space->release_stack(slot_of(*thread));
+      release_slot(worker.team, *thread);
     }
     cache.count = 0;
-  }
-}
-
-void join(Thread& thread) noexcept {
-  std::uintptr_t expected = 0;
-  bool was_detached = (thread.flags & ThreadFlag::detached) != 0;
-  check(!was_detached, "a thread is joined once, and not when it is detached");
-  if (Thread* const me = self(); me != nullptr) {
-    check(me != &thread, "a thread does not join itself");
-    (void)suspend(*me, [&]() noexcept {
-      // B: the ending thread reads our record. Acquire on failure (A): it has ended.
-      return thread.joiner.compare_exchange_strong(expected, Waiter::suspended(*me).bits(),
-                                                   std::memory_order_acq_rel,
-                                                   std::memory_order_acquire);
-    });
-    was_detached = expected != 0 && expected != kEnded;
-  } else {
-    KernelWaiter waiter;
-    if (thread.joiner.compare_exchange_strong(expected, Waiter{waiter}.bits(),
-                                              std::memory_order_acq_rel,
-                                              std::memory_order_acquire)) {
-      (void)await_signal(waiter);
-    } else {
-      was_detached = expected != kEnded;
-    }
-  }
-  check(!was_detached, "a thread is joined once, and not when it is detached");
-  reap(thread);
-}
-
-void detach(Thread& thread) noexcept {
-  std::uintptr_t expected = 0;
-  if (!thread.joiner.compare_exchange_strong(expected, kDetached, std::memory_order_acquire,
-                                             std::memory_order_acquire)) {  // A
-    check(expected == kEnded, "a thread is detached once, and not when it is joined");
-    reap(thread);
   }
 }
 

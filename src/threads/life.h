@@ -1,9 +1,17 @@
 // Birth and end of threads: slots, descriptors, joining. Internal to threads/.
 #pragma once
 
+#include "threads/scheduler.h"
 #include "threads/worker.h"
 
 namespace sterna::threads {
+
+/// Values of the word Thread::joiner that are no Waiter.
+namespace Joined {
+inline constexpr std::uintptr_t ended = 1;
+inline constexpr std::uintptr_t detached = 8;
+inline constexpr std::uintptr_t reaped = 16;
+}  // namespace Joined
 
 /// The end of the current thread.
 [[noreturn]] void end_current(Thread& me) noexcept;
@@ -25,11 +33,69 @@ void drop_slots(Worker& worker) noexcept;
 /// Runs the destructors of thread-specific data and frees the table.
 void end_keys(Thread& thread) noexcept;
 
+/// Back to the iso space.
+void release_slot(TeamState& team, Thread& thread) noexcept;
+
+// Inline, what follows: parts of birth and join, which cost some ns each.
+
 /// The caller's worker if it is of this team, else null.
-[[nodiscard]] Worker* worker_here(const TeamState& team) noexcept;
+[[nodiscard]] inline Worker* worker_here(const TeamState& team) noexcept {
+  Worker* const worker = current_worker();
+  return worker != nullptr && &worker->team == &team ? worker : nullptr;
+}
+
+/// One writer: no read-modify-write. Relaxed: a count orders nothing.
+inline void add_relaxed(std::atomic<std::uint64_t>& counter) noexcept {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
 
 /// Counts a thread that begins or ends to belong to the team.
-void count_birth(TeamState& team, Worker* here) noexcept;
-void count_end(TeamState& team, Worker* here) noexcept;
+inline void count_birth(TeamState& team, Worker* here) noexcept {
+  if (here != nullptr) [[likely]] {
+    add_relaxed(here->born);
+  } else {
+    team.foreign_born.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+inline void count_end(TeamState& team, Worker* here) noexcept {
+  if (here != nullptr) [[likely]] {
+    add_relaxed(here->ended);
+  } else {
+    team.foreign_ended.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+/// A slot that is not used goes to the caller's worker, or back to the iso space.
+inline void keep_slot(TeamState& team, Thread& thread) noexcept {
+  if (Worker* const here = worker_here(team); here != nullptr) {
+    SlotCache& cache = here->slots[thread.stack_class];
+    if (cache.count < (kSlotCacheMax >> thread.stack_class)) {
+      thread.next = cache.first;
+      cache.first = &thread;
+      ++cache.count;
+      return;
+    }
+  }
+  release_slot(team, thread);
+}
+
+/// What is rare at the end of a thread.
+void reap_extras(Thread& thread) noexcept;
+
+/// The memory of an ended thread goes to the caller's worker, or back to the iso space.
+inline void reap(Thread& thread) noexcept {
+  if constexpr (kSanitized) {
+    sanitizer_end(thread);
+  }
+  thread.joiner.store(Joined::reaped, std::memory_order_relaxed);
+  if ((thread.flags & ThreadFlag::adopted) != 0) {
+    return;
+  }
+  if ((thread.end_flags & EndFlag::guarded) != 0) [[unlikely]] {
+    reap_extras(thread);
+  }
+  keep_slot(*thread.team->state(), thread);
+}
 
 }  // namespace sterna::threads

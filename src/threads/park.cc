@@ -6,24 +6,26 @@
 //   bit 2  wait_signal  parked; a signal ends it
 //   bit 3  wait_timer   parked; the deadline ends it
 //   bit 4  timer        the deadline has passed
+//   bit 5  cancel       cancel() was called; stays
+//   bit 6  wait_cancel  parked; cancel() ends it
 //   8..63  signals that have been given and not been taken
 //
-// Parked means any of bits 1-3. The thread itself sets them, by a compare-and-swap that fails if
-// what it waits for has come in the meantime (so no wake-up is lost), under the biased lock of its
-// worker (so that nobody runs it before its registers are saved: scheduler.h). Whoever clears
-// them, by the compare-and-swap that brings the event, is the only one to make the thread runnable:
-// exactly once for each park. Wakers do not touch the thread after that, nor after a change that
-// found it not parked.
-// Orders: a waker releases (A), the thread acquires (A) when it takes what was given; the waker
-// also acquires, because it reads the fields of the thread that it makes runnable (B, by the
-// parking). tests: park_model_test.cc enumerates the interleavings of two wakers, a timer and a
-// parker.
+// Parked means any of the bits wait_*. The thread itself sets them, by a compare-and-swap that
+// fails if what it waits for has come in the meantime (so no wake-up is lost), under the biased
+// lock of its worker (so that nobody runs it before its registers are saved: scheduler.h). Whoever
+// clears them, by the compare-and-swap that brings the event, is the only one to make the thread
+// runnable: exactly once for each park. Wakers do not touch the thread after that, nor after a
+// change that found it not parked. Orders: a waker releases (A), the thread acquires (A) when it
+// takes what was given; the waker also acquires, because it reads the fields of the thread that it
+// makes runnable (B, by the parking). tests: park_model_test.cc enumerates the interleavings of two
+// wakers, a timer and a parker.
 #include <ctime>
 
 #include <sys/syscall.h>
 
 #include "base/check.h"
 #include "base/syscall.h"
+#include "threads/cancel.h"
 #include "threads/scheduler.h"
 #include "threads/waiter.h"
 
@@ -34,8 +36,10 @@ constexpr std::uint64_t kToken = 1;
 constexpr std::uint64_t kWaitToken = 2;
 constexpr std::uint64_t kWaitSignal = 4;
 constexpr std::uint64_t kWaitTimer = 8;
-constexpr std::uint64_t kParked = kWaitToken | kWaitSignal | kWaitTimer;
 constexpr std::uint64_t kTimer = 16;
+constexpr std::uint64_t kCancel = 32;
+constexpr std::uint64_t kWaitCancel = 64;
+constexpr std::uint64_t kParked = kWaitToken | kWaitSignal | kWaitTimer | kWaitCancel;
 constexpr std::uint64_t kSignal = 256;
 
 /// Brings an event: `flag` is set, `add` is added. True: the thread was parked for it (`wakes`),
@@ -63,6 +67,9 @@ bool try_take(Thread& me, std::uint64_t waits, Wake& wake) noexcept {
     } else if ((waits & kWaitToken) != 0 && (word & kToken) != 0) {
       changed = word & ~kToken;
       wake = Wake::interrupted;
+    } else if ((waits & kWaitCancel) != 0 && (word & kCancel) != 0) {
+      wake = Wake::cancelled;
+      return true;
     } else if ((waits & kWaitTimer) != 0 && (word & kTimer) != 0) {
       changed = word & ~kTimer;
       wake = Wake::timed_out;
@@ -80,7 +87,13 @@ bool try_take(Thread& me, std::uint64_t waits, Wake& wake) noexcept {
 bool must_wait(std::uint64_t word, std::uint64_t waits) noexcept {
   return ((waits & kWaitSignal) == 0 || word < kSignal) &&
          ((waits & kWaitToken) == 0 || (word & kToken) == 0) &&
+         ((waits & kWaitCancel) == 0 || (word & kCancel) == 0) &&
          ((waits & kWaitTimer) == 0 || (word & kTimer) == 0);
+}
+
+/// What a cancellation point adds to what it waits for.
+std::uint64_t cancel_bit(const Thread& me) noexcept {
+  return me.is_cancellable ? kWaitCancel : 0;
 }
 
 Wake wait_untimed(Thread& me, std::uint64_t waits) noexcept {
@@ -123,16 +136,33 @@ bool expire_wait(Thread& thread) noexcept {
   return bring(thread, kTimer, 0, kWaitTimer);
 }
 
+void cancel(Thread& thread) noexcept {
+  if (bring(thread, kCancel, 0, kWaitCancel)) {
+    make_runnable(thread);
+  }
+}
+
+bool is_cancelled(const Thread& thread) noexcept {
+  // A: the thread sees what was done before cancel().
+  return (thread.wait_word.load(std::memory_order_acquire) & kCancel) != 0;
+}
+
 void park() noexcept {
   Thread* const me = self();
   check(me != nullptr, "park() is called on a user thread");
-  (void)wait_untimed(*me, kWaitToken);
+  if (wait_untimed(*me, kWaitToken | cancel_bit(*me)) == Wake::cancelled) [[unlikely]] {
+    end_cancelled(*me);
+  }
 }
 
 bool park_until(std::uint64_t deadline_ns) noexcept {
   Thread* const me = self();
   check(me != nullptr, "park_until() is called on a user thread");
-  return wait_current(*me, kWaitToken, deadline_ns) != Wake::timed_out;
+  const Wake wake = wait_current(*me, kWaitToken | cancel_bit(*me), deadline_ns);
+  if (wake == Wake::cancelled) [[unlikely]] {
+    end_cancelled(*me);
+  }
+  return wake != Wake::timed_out;
 }
 
 void unpark(Thread& thread) noexcept {
@@ -144,7 +174,9 @@ void unpark(Thread& thread) noexcept {
 Wake await_signal(const WaitOptions& options) noexcept {
   Thread* const me = self();
   check(me != nullptr, "await_signal() without a KernelWaiter is called on a user thread");
-  return wait_current(*me, kWaitSignal | (options.is_interruptible ? kWaitToken : 0),
+  return wait_current(*me,
+                      kWaitSignal | (options.is_interruptible ? kWaitToken : 0) |
+                          (options.is_cancellable ? cancel_bit(*me) : 0),
                       options.deadline_ns);
 }
 
@@ -163,7 +195,10 @@ void Waiter::signal() const noexcept {
 void sleep_for(std::uint64_t duration_ns) noexcept {
   if (Thread* const me = self(); me != nullptr) {
     const std::uint64_t now = me->worker.load(std::memory_order_relaxed)->team.now_ns();
-    (void)wait_current(*me, 0, now + std::min(duration_ns, kNever - 1 - now));
+    if (wait_current(*me, cancel_bit(*me), now + std::min(duration_ns, kNever - 1 - now)) ==
+        Wake::cancelled) [[unlikely]] {
+      end_cancelled(*me);
+    }
     return;
   }
   timespec left{.tv_sec = static_cast<time_t>(duration_ns / 1'000'000'000),

@@ -1,5 +1,6 @@
-// Parking, all interleavings of a thread that waits three times with an unparker, a signaller and a
-// timer: it is made runnable exactly once per parking, and never sleeps on an event it waits for.
+// Parking, all interleavings of a thread that waits three times with an unparker, a signaller, a
+// timer and (in a second model) a canceller, whose event stays: it is made runnable exactly once
+// per parking, and never sleeps on an event it waits for.
 // Negative control: a thread that parks by a plain store, not by a compare-and-swap, loses a
 // wake-up.
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@ namespace {
 // The word, as in park.cc, with the signals in bits 4 and 5.
 constexpr std::uint8_t kToken = 1;
 constexpr std::uint8_t kParked = 2;  // For whatever the wait asks.
-constexpr std::uint8_t kTimer = 4;
+constexpr std::uint8_t kTimer = 4;   // Or, in the second model, cancel: it stays.
 constexpr std::uint8_t kSignal = 16;
 
 struct State {
@@ -24,6 +25,7 @@ struct State {
   std::uint8_t brought;  // Events brought, bit per bringer: token, signal, timer.
   std::uint8_t bringer_at[3];
   std::uint8_t bringer_seen[3];
+  std::uint8_t is_cancel;  // Constant.
 };
 
 enum At : std::uint8_t { kTake, kLook, kPark, kAsleep };
@@ -44,8 +46,10 @@ bool step_thread(State& state, bool has_exchange) {
         // One event per wait: a signal, else the token, else the timer.
         if (state.word >= kSignal) {
           state.word -= kSignal;
-        } else {
-          state.word &= (state.word & kToken) != 0 ? ~kToken : ~kTimer;
+        } else if ((state.word & kToken) != 0) {
+          state.word &= ~kToken;
+        } else if (state.is_cancel == 0) {
+          state.word &= ~kTimer;
         }
         --state.waits_left;
       }
@@ -102,8 +106,9 @@ bool step_bringer(State& state, int bringer) {
   }
 }
 
-bool explore(bool has_exchange, std::size_t& states) {
+bool explore(bool has_exchange, std::size_t& states, bool is_cancel = false) {
   State initial{};
+  initial.is_cancel = is_cancel ? 1 : 0;
   initial.waits_left = 3;
   return holds_in_all_interleavings(
       initial, 4,
@@ -124,6 +129,13 @@ TEST(ParkModel, ThreadIsMadeRunnableOncePerParkingAndLosesNoEvent) {
   std::size_t states = 0;
   EXPECT_TRUE(explore(true, states));
   EXPECT_GT(states, 1000U);
+}
+
+TEST(ParkModel, CancelledThreadSleepsNoMore) {
+  std::size_t states = 0;
+  EXPECT_TRUE(explore(true, states, true));
+  EXPECT_GT(states, 1000U);
+  EXPECT_FALSE(explore(false, states, true));
 }
 
 TEST(ParkModel, PlainStoreInsteadOfTheExchangeIsFoundToLoseAWakeUp) {

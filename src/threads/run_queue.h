@@ -1,6 +1,7 @@
-// The private run queue of a worker: a first-in first-out list through Thread::next.
+// The private run queue of a worker: first in, first out within a priority, by Thread::next.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -9,58 +10,111 @@
 namespace sterna::threads {
 
 /// Guard: the biased lock of its worker, all of it; count() is a hint for those without.
+///
+/// Threads of normal priority lie in one list. Those of others have lists of their own, which cost
+/// the normal ones one test. A thread whose Hold is wanted is let go when it is taken out: it is
+/// passed over, and is then in no queue.
 class RunQueue {
  public:
   void push_back(Thread& thread) noexcept {
-    thread.next = nullptr;
-    if (tail_ == nullptr) {
-      head_ = &thread;
-    } else {
-      tail_->next = &thread;
+    // Relaxed: set_priority() of others counts from the next time on.
+    const std::uint8_t priority = thread.priority.load(std::memory_order_relaxed);
+    if (priority != kPriorityNormal) [[unlikely]] {
+      push_level(thread, priority);
+      return;
     }
-    tail_ = &thread;
+    normal_.append(thread);
     add(1);
   }
   /// Null when empty.
   Thread* pop_front() noexcept {
-    Thread* const first = head_;
+    if (levels_ != 0) [[unlikely]] {
+      return pop_slow();
+    }
+    Thread* const first = normal_.head;
     if (first != nullptr) [[likely]] {
-      head_ = first->next;
-      if (head_ == nullptr) {
-        tail_ = nullptr;
+      if (first->hold.load(std::memory_order_relaxed) != Hold::none) [[unlikely]] {
+        return pop_slow();
       }
+      normal_.drop_first();
       add(-1);
     }
     return first;
   }
-  /// pop_front(), then push_back(thread): the count does not change. Null, and no push, when empty.
+  /// push_back(thread), then pop_front(): whom `thread`, which runs, gives way to. Itself: nothing
+  /// of its priority or a higher one waits, it stays. Null: it is held, and nothing else waits.
   Thread* rotate(Thread& thread) noexcept {
-    Thread* const first = head_;
+    Thread* const first = normal_.head;
+    if (levels_ != 0 || thread.priority.load(std::memory_order_relaxed) != kPriorityNormal)
+        [[unlikely]] {
+      return rotate_slow(thread);
+    }
+    const Thread& looked_at = first != nullptr ? *first : thread;
+    if (looked_at.hold.load(std::memory_order_relaxed) != Hold::none) [[unlikely]] {
+      return rotate_slow(thread);
+    }
     if (first == nullptr) {
-      return nullptr;
+      return &thread;
     }
     thread.next = nullptr;
-    tail_->next = &thread;  // Perhaps first->next.
-    tail_ = &thread;
-    head_ = first->next;
+    normal_.tail->next = &thread;  // Perhaps first->next.
+    normal_.tail = &thread;
+    normal_.head = first->next;
     return first;
   }
-  [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
+  /// Puts a chain of `count` threads of normal priority, linked by Thread::next, at the end.
+  void append_chain(Thread& first, Thread& last, std::uint32_t count) noexcept {
+    last.next = nullptr;
+    (normal_.tail == nullptr ? normal_.head : normal_.tail->next) = &first;
+    normal_.tail = &last;
+    add(static_cast<std::int32_t>(count));
+  }
+  /// Takes out one certain thread. False: it is not here. Linear.
+  bool remove(Thread& thread) noexcept;
+
+  [[nodiscard]] bool empty() const noexcept { return normal_.head == nullptr && levels_ == 0; }
+  /// Something waits that is not of normal priority.
+  [[nodiscard]] bool has_levels() const noexcept { return levels_ != 0; }
   // Relaxed: a hint orders nothing.
   [[nodiscard]] std::uint32_t count() const noexcept {
     return count_.load(std::memory_order_relaxed);
   }
 
  private:
+  struct List {
+    Thread* head = nullptr;
+    Thread* tail = nullptr;
+
+    void append(Thread& thread) noexcept {
+      thread.next = nullptr;
+      (tail == nullptr ? head : tail->next) = &thread;
+      tail = &thread;
+    }
+    void drop_first() noexcept {
+      head = head->next;
+      if (head == nullptr) {
+        tail = nullptr;
+      }
+    }
+    bool remove(Thread& thread) noexcept;
+  };
+
+  void push_level(Thread& thread, std::uint8_t priority) noexcept;
+  Thread* pop_slow() noexcept;
+  Thread* rotate_slow(Thread& thread) noexcept;
+  /// The highest priority of what waits; -1: nothing does.
+  [[nodiscard]] int highest() const noexcept;
+
   // Only the holder of the lock writes: no read-modify-write is needed.
   void add(std::int32_t by) noexcept {
     count_.store(count_.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(by),
                  std::memory_order_relaxed);
   }
 
-  Thread* head_ = nullptr;
-  Thread* tail_ = nullptr;
+  List normal_;
   std::atomic<std::uint32_t> count_{0};
+  std::uint32_t levels_ = 0;  // Bit p: others_[p] is not empty.
+  std::array<List, kPriorityCount> others_;
 };
 
 /// Wakes from other kernel threads: a stack (Treiber) that is only ever taken as a whole, so that
@@ -74,6 +128,14 @@ class Inbox {
     do {
       thread.next = head;
     } while (!head_.compare_exchange_weak(head, &thread, std::memory_order_seq_cst,
+                                          std::memory_order_relaxed));  // A
+  }
+  /// The same for a chain by Thread::next, newest first.
+  void push_chain(Thread& newest, Thread& oldest) noexcept {
+    Thread* head = head_.load(std::memory_order_relaxed);
+    do {
+      oldest.next = head;
+    } while (!head_.compare_exchange_weak(head, &newest, std::memory_order_seq_cst,
                                           std::memory_order_relaxed));  // A
   }
   [[nodiscard]] bool empty() const noexcept {

@@ -74,6 +74,7 @@ void send_home(Worker& worker, Thread& thread) noexcept {
 void make_runnable(Thread& thread) noexcept {
   // Relaxed: what the thread wrote before it was published reached us with the publication.
   Worker* const home = thread.worker.load(std::memory_order_relaxed);
+  thread.activity.store(Activity::ready, std::memory_order_relaxed);
   if ((thread.flags & (ThreadFlag::managed | ThreadFlag::traced)) != 0) [[unlikely]] {
     if ((thread.flags & ThreadFlag::traced) != 0) {
       trace_wakes(thread);
@@ -100,15 +101,90 @@ void make_runnable(Thread& thread) noexcept {
 
 namespace {
 
+/// Threads at home on one other worker, newest first, for one push into its inbox.
+struct ForeignChain {
+  Worker* home = nullptr;
+  Thread* newest = nullptr;
+  Thread* oldest = nullptr;
+
+  void flush() noexcept {
+    if (home != nullptr) {
+      home->inbox.push_chain(*newest, *oldest);
+      (void)home->wake();
+    }
+    *this = {};
+  }
+  void add(Worker& its_home, Thread& thread) noexcept {
+    if (home != &its_home) {
+      flush();
+      home = &its_home;
+      oldest = &thread;
+    }
+    thread.next = newest;
+    newest = &thread;
+  }
+};
+
+void append_here(Worker& here, Thread& first, Thread& last, std::uint32_t count) noexcept {
+  here.lock.lock();
+  here.queue.append_chain(first, last, count);
+  here.lock.unlock();
+  TeamState& team = here.team;
+  if (team.sleeper_count.load(std::memory_order_relaxed) != 0 && here.queue.count() > 1) {
+    team.wake_idle(0, static_cast<std::uint32_t>(team.workers.size()));
+  }
+}
+
+}  // namespace
+
+void make_chain_runnable(Thread* first) noexcept {
+  Worker* const here = current_worker();
+  ForeignChain foreign;
+  Thread* own_first = nullptr;
+  Thread* own_last = nullptr;
+  std::uint32_t own_count = 0;
+  for (Thread* thread = first; thread != nullptr;) {
+    Thread* const next = thread->next;
+    Worker* const home = thread->worker.load(std::memory_order_relaxed);
+    if ((thread->flags & (ThreadFlag::managed | ThreadFlag::traced)) != 0 ||
+        thread->priority.load(std::memory_order_relaxed) != kPriorityNormal) [[unlikely]] {
+      make_runnable(*thread);
+    } else {
+      thread->activity.store(Activity::ready, std::memory_order_relaxed);
+      if (home == here) {
+        (own_last == nullptr ? own_first : own_last->next) = thread;
+        own_last = thread;
+        ++own_count;
+      } else {
+        foreign.add(*home, *thread);
+      }
+    }
+    thread = next;
+  }
+  foreign.flush();
+  if (own_first != nullptr) {
+    append_here(*here, *own_first, *own_last, own_count);
+  }
+}
+
+namespace {
+
 /// worker.lock is held.
 [[gnu::noinline]] void yield_managed(Worker& worker, Thread& me) noexcept {
   Thread* next = worker.queue.pop_front();
   if (next == nullptr) {
-    next = worker.team.options.dispatch->next(worker);
+    // By way of the queue, which lets go who is held.
+    if (Thread* const found = worker.team.options.dispatch->next(worker); found != nullptr) {
+      worker.queue.push_back(*found);
+      next = worker.queue.pop_front();
+    }
   }
   if (next == nullptr) {
-    worker.lock.unlock();
-    return;
+    if (me.hold.load(std::memory_order_relaxed) == Hold::none) {
+      worker.lock.unlock();
+      return;
+    }
+    next = &worker.idle;  // Our place in the queues is where we are let go.
   }
   worker.post = ready_managed;
   worker.post_thread = &me;
@@ -135,11 +211,11 @@ void yield() noexcept {
     return;
   }
   Thread* const next = worker.queue.rotate(*me);
-  if (next == nullptr) {
+  if (next == me) {
     worker.lock.unlock();
     return;
   }
-  switch_contexts(worker, *me, *next);
+  switch_contexts(worker, *me, next != nullptr ? *next : worker.idle);
 }
 
 void Worker::slow_point() noexcept {

@@ -48,11 +48,18 @@ inline void switch_contexts(Worker& worker, Thread& from, Thread& to,
                             bool is_last = false) noexcept {
   // Relaxed: whoever continues or wakes `to` later gets there through the lock or an inbox.
   to.worker.store(&worker, std::memory_order_relaxed);
+  worker.current.store(&to, std::memory_order_relaxed);
   if (((from.flags | to.flags) & kSlowSwitchFlags) != 0) [[unlikely]] {
     prepare_slow_switch(worker, from, to);
   }
   if (must_swap_exceptions(*worker.exceptions, to)) [[unlikely]] {
     swap_exceptions(*worker.exceptions, from, to);
+  }
+  if ((*worker.error_number | to.error_number) != 0) [[unlikely]] {
+    // Each thread has its own errno: that of the kernel thread belongs to who runs.
+    from.error_number = *worker.error_number;
+    *worker.error_number = to.error_number;
+    to.error_number = 0;
   }
   if constexpr (kSanitized) {
     sanitized_switch(from, to, is_last);
@@ -66,14 +73,18 @@ inline void switch_contexts(Worker& worker, Thread& from, Thread& to,
 /// Takes the current thread off its processor until make_runnable(me) is called, exactly once, by
 /// somebody who found what `publish()` published. publish() runs under the biased lock: it must
 /// not wake threads, and may hold spin locks of its own; false: stay. `post` runs after the switch.
-/// Returns whether it left. Switches.
+/// Returns whether it left. Inline for speed: each call around the switch is a return that the
+/// processor predicts wrongly. Switches.
 template <typename Publish>
-bool suspend(Thread& me, Publish&& publish, PostFunction post = nullptr,
-             void* argument = nullptr) noexcept {
+[[gnu::always_inline]] inline bool suspend(Thread& me, Publish&& publish,
+                                           PostFunction post = nullptr,
+                                           void* argument = nullptr) noexcept {
   Worker& worker = *me.worker.load(std::memory_order_relaxed);
   worker.count_switch();
   worker.lock.lock();
+  me.activity.store(Activity::blocked, std::memory_order_relaxed);
   if (!publish()) {
+    me.activity.store(Activity::ready, std::memory_order_relaxed);
     worker.lock.unlock();
     return false;
   }
@@ -93,6 +104,10 @@ bool suspend(Thread& me, Publish&& publish, PostFunction post = nullptr,
 /// last access of the caller to the thread. From anywhere; not with a biased lock held. Does not
 /// switch.
 void make_runnable(Thread& thread) noexcept;
+
+/// The same for a chain of suspended threads (Thread::next), in order: those that are at home on
+/// the caller's worker join its queue in one go.
+void make_chain_runnable(Thread* first) noexcept;
 
 /// To the queue of `worker`, from outside: inbox and wake.
 void send_home(Worker& worker, Thread& thread) noexcept;

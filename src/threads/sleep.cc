@@ -94,7 +94,11 @@ std::uint32_t Worker::steal_from(Worker& victim) noexcept {
   std::uint32_t taken_count = 0;
   for (std::uint32_t i = 0; i < present && taken_count < wanted; ++i) {
     Thread* const thread = victim.queue.pop_front();
-    if ((thread->flags & ThreadFlag::bound) != 0) {
+    if (thread == nullptr) {
+      break;  // The others were held.
+    }
+    if ((thread->flags & ThreadFlag::bound) != 0 &&
+        index - thread->worker_first >= thread->worker_count) {
       victim.queue.push_back(*thread);
     } else {
       taken[taken_count++] = thread;

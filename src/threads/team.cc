@@ -65,6 +65,7 @@ void work_here(Worker& worker) noexcept {
   set_this_worker(&worker);
   worker.thread_pointer = reinterpret_cast<void*>(thread_pointer());
   worker.exceptions = exception_globals();
+  worker.error_number = error_number_address();
   fill_idle_context(worker);
   worker.signal_stack = use_signal_stack();
   worker.run();
@@ -153,6 +154,14 @@ Team::~Team() {
 Result<Thread*> Team::spawn(const ThreadOptions& options, Entry entry, void* argument) noexcept {
   Result<Thread*> thread = make_thread(*state_, options);
   if (thread) [[likely]] {
+    if (options.guard_bytes != 0) [[unlikely]] {
+      Thread& made = *thread.value();
+      if (Result<> guarded = memory::add_stack_guard(made.stack_base, options.guard_bytes);
+          !guarded) {
+        keep_slot(*state_, made);
+        return guarded.error();
+      }
+    }
     init_thread(*state_, *thread.value(), options, entry, argument);
     start_thread(*state_, *thread.value(), options.worker);
   }

@@ -25,13 +25,26 @@ inline constexpr std::size_t kDefaultStackBytes = 60 * 1024;
 inline constexpr std::size_t kNameBytes = 32;
 inline constexpr std::uint32_t kAnyWorker = 0xffff'ffff;
 
+// Priorities: on a worker a thread runs only while none of a higher one waits there. Idle workers
+// take from others whatever its priority.
+inline constexpr std::uint8_t kPriorityIdle = 0;
+inline constexpr std::uint8_t kPriorityBatch = 1;
+inline constexpr std::uint8_t kPriorityNormal = 2;
+inline constexpr std::uint8_t kPriorityRealTime = 3;  // And above.
+inline constexpr std::uint8_t kPriorityCount = 8;
+
 struct ThreadOptions {
   const char* name = nullptr;                    // Copied; the first kNameBytes - 1 bytes count.
   std::size_t stack_bytes = kDefaultStackBytes;  // Least usable stack; larger under sanitizers.
   std::uint32_t worker = kAnyWorker;  // Starts on this worker; with `bound` it also stays there.
-  bool bound = false;                 // Other workers do not steal it.
-  bool detached = false;              // Nobody joins it.
-  bool accounted = false;             // Its processor time is measured: processor_ns().
+  std::uint32_t worker_count = 1;     // With `bound`: it stays on [worker, worker + worker_count).
+  std::uint8_t priority = kPriorityNormal;
+  std::uint32_t guard_bytes = 0;  // Below the stack, beside the page that is always there.
+  bool bound = false;             // Other workers do not steal it.
+  bool detached = false;          // Nobody joins it.
+  bool cancellable = false;       // cancel() ends its waits; costs it some ns a wait.
+  bool held = false;              // Does not run before unhold(): control.h.
+  bool accounted = false;         // Its processor time is measured: processor_ns().
   void* owner = nullptr;   // For the layer that spawns it (a rank's context); see Thread::owner.
   void* entity = nullptr;  // Not null: Team's Dispatch schedules it (sched::Entity).
 };
@@ -51,6 +64,23 @@ struct ExceptionState {
   std::uint64_t uncaught = 0;
 };
 
+/// What a thread does at its end if it has not taken it back; lies on its stack. See cancel.h.
+struct Cleanup {
+  void (*function)(void*) = nullptr;
+  void* argument = nullptr;
+  Cleanup* outer = nullptr;
+};
+
+/// What a thread does while it does not run. `none`: it has ended, or was never started.
+enum class Activity : std::uint8_t { none, ready, blocked };
+
+/// Order that a thread stays off the processors.
+enum class Hold : std::uint8_t {
+  none,
+  wanted,  // Who takes it from a queue lets it go.
+  held,    // In no queue; unhold() makes it runnable.
+};
+
 struct alignas(64) Thread {
   // First line: what a switch touches. Written by the worker that runs the thread or, while it is
   // queued, by whoever holds the lock of that queue.
@@ -59,11 +89,18 @@ struct alignas(64) Thread {
   Thread* next = nullptr;
   std::atomic<Worker*> worker{nullptr};     // Where it runs or ran last: home of its wakes.
   std::atomic<std::uint64_t> wait_word{0};  // Tokens, signals and "parked"; see park.cc.
-  std::atomic<std::uintptr_t> joiner{0};    // Who joins: a tagged Waiter; see join.cc.
+  std::atomic<std::uintptr_t> joiner{0};    // Who joins: a tagged Waiter; see life.cc.
   // ThreadFlag; constant while runnable but for exception_saved.
   std::uint32_t flags = 0;
-  std::uint32_t stack_class = 0;  // Of the pool its slot came from. Constant.
-  Team* team = nullptr;           // Constant between reinstalls.
+  int error_number = 0;  // errno while it does not run; 0 while it runs.
+  Team* team = nullptr;  // Constant between reinstalls.
+  // Relaxed, all three: readers who need more than a hint get there through a lock or an exchange.
+  std::atomic<std::uint8_t> priority{kPriorityNormal};
+  std::atomic<Hold> hold{Hold::none};
+  std::atomic<Activity> activity{Activity::none};
+  bool is_cancellable = false;   // Of the thread itself, as the next one.
+  std::uint8_t end_flags = 0;    // EndFlag.
+  std::uint8_t stack_class = 0;  // Of the pool its slot came from. Constant.
 
   // Second line and on.
   Entry entry = nullptr;
@@ -80,8 +117,20 @@ struct alignas(64) Thread {
   std::size_t stack_bytes = 0;
   void* sanitizer_fiber = nullptr;  // TSan's fiber or ASan's fake stack; null else.
   void** keys = nullptr;            // Thread-specific data, or null: sync/key.h. Node memory.
-  std::uint64_t id = 0;             // Unique within its team, from 1.
-  char name[kNameBytes] = {};
+  // Of the thread itself, as the next four; what is set is named in end_flags, and null again at
+  // its end.
+  Cleanup* cleanup = nullptr;  // Innermost.
+  char* error_text = nullptr;  // Of capi, or null. Node memory.
+  void (*after_exit)(void*) = nullptr;
+  void* after_exit_argument = nullptr;
+  std::uint32_t worker_first = 0;  // With ThreadFlag::bound: where it may run.
+  std::uint32_t worker_count = 0;
+  std::uint32_t guard_bytes = 0;          // Extra ones that are installed.
+  std::atomic<std::uint64_t> id{0};       // Unique within its team, from 1. Relaxed.
+  alignas(8) char name[kNameBytes] = {};  // Written and read as relaxed words: set_name().
+  // Slots of the team, used or not. Guard: TeamState::slots_lock.
+  Thread* slot_previous = nullptr;
+  Thread* slot_next = nullptr;
 };
 static_assert(sizeof(Thread) <= 1024, "a descriptor fits the place that memory/ keeps for it");
 
@@ -96,6 +145,13 @@ inline constexpr std::uint32_t detached = 32;        // Nobody joins; set before
 inline constexpr std::uint32_t traced = 1 << 16;
 }  // namespace ThreadFlag
 
+namespace EndFlag {
+inline constexpr std::uint8_t cancelled = 1;
+inline constexpr std::uint8_t after_exit = 2;  // `after_exit` is called after the last switch.
+inline constexpr std::uint8_t belongings = 4;  // Keys, cleanups or an error text were set.
+inline constexpr std::uint8_t guarded = 8;     // `guard_bytes` are installed.
+}  // namespace EndFlag
+
 /// Name of a thread, or "thread <id>" when it has none: `buffer` keeps that text.
 std::string_view display_name(const Thread& thread, char (&buffer)[kNameBytes]) noexcept;
 
@@ -104,10 +160,32 @@ std::uint64_t processor_ns(const Thread& thread) noexcept;
 
 /// Waits until `thread` has ended and has left its stack, then gives its slot back (an adopted
 /// thread's memory goes back to its owner). Once per thread that is not detached. Callable from
-/// kernel threads. Switches.
+/// kernel threads. A cancellation point. Switches.
 void join(Thread& thread) noexcept;
 
 /// Nobody will join: its slot is given back when it ends.
 void detach(Thread& thread) noexcept;
+
+/// How a join ended, or why it is refused.
+enum class JoinOutcome : std::uint8_t {
+  ended,
+  cancelled,       // It has ended, by cancel().
+  timed_out,       // It goes on, and may be joined again.
+  joined_already,  // Or somebody is joining it.
+  detached,
+};
+/// join() with a deadline (of the team's clock), which tells misuse apart. Switches.
+[[nodiscard]] JoinOutcome try_join_until(Thread& thread, std::uint64_t deadline_ns) noexcept;
+/// detach(); joined_already or detached: refused; else ended.
+[[nodiscard]] JoinOutcome try_detach(Thread& thread) noexcept;
+
+/// The bytes of a thread's stack: [base, base + bytes), and how many are in use while it does not
+/// run (of the caller: now).
+struct StackUse {
+  std::byte* base = nullptr;
+  std::size_t bytes = 0;
+  std::size_t used_bytes = 0;
+};
+[[nodiscard]] StackUse stack_use(const Thread& thread) noexcept;
 
 }  // namespace sterna::threads

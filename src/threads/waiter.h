@@ -17,11 +17,13 @@ enum class Wake : std::uint8_t {
   signalled,    // signal() was called for this wait: exactly one signal was taken.
   interrupted,  // unpark() gave the token, and the wait asked for it; the signal may still come.
   timed_out,    // The deadline came first; the signal may still come.
+  cancelled,    // cancel() was called, and the wait is a cancellation point; the signal may come.
 };
 
 struct WaitOptions {
   std::uint64_t deadline_ns = kNever;
   bool is_interruptible = false;  // Also returns for the token of unpark(), and takes it.
+  bool is_cancellable = false;    // Also returns for cancel(), if the thread is cancellable now.
 };
 
 /// A kernel thread that waits; lies on its stack.
@@ -67,6 +69,12 @@ class Waiter {
   [[nodiscard]] explicit operator bool() const noexcept { return bits_ != 0; }
   [[nodiscard]] Thread* thread() const noexcept {
     return (bits_ & kKernelTag) == 0 ? reinterpret_cast<Thread*>(bits_ & ~kSuspendedTag) : nullptr;
+  }
+
+  /// The thread of suspended(); null for others.
+  [[nodiscard]] Thread* suspended_thread() const noexcept {
+    return (bits_ & kSuspendedTag) != 0 ? reinterpret_cast<Thread*>(bits_ & ~kSuspendedTag)
+                                        : nullptr;
   }
 
   /// Ends one await_signal(), under way or to come. Exactly one call for each wait; it is the last

@@ -75,6 +75,9 @@ class alignas(kCacheLineBytes) Worker {
   Thread* post_thread = nullptr;
   void* post_argument = nullptr;
   ExceptionGlobals* exceptions = nullptr;
+  int* error_number = nullptr;  // errno of its kernel thread. Constant while it runs.
+  // Whom it runs, or the idle context. Relaxed: see hold() in control.cc.
+  std::atomic<Thread*> current{nullptr};
   void* thread_pointer = nullptr;  // Constant while it runs.
   TeamState& team;
   const std::uint32_t index;
@@ -147,6 +150,10 @@ class TeamState {
   std::atomic<std::uint64_t> foreign_ids{0};
   std::atomic<std::uint64_t> foreign_born{0};
   std::atomic<std::uint64_t> foreign_ended{0};
+
+  SpinLock slots_lock;
+  Thread* first_slot = nullptr;  // Guard: slots_lock. All descriptors of spawned threads, used or
+                                 // kept for the next ones, by Thread::slot_next.
 
   SpinLock keys_lock;
   std::array<KeyEntry, 128> keys;  // Guard: keys_lock.

@@ -2,6 +2,7 @@
 // that is sent under the mutex can miss it.
 #include "threads/sync/condition.h"
 
+#include "threads/cancel.h"
 #include "threads/scheduler.h"
 
 namespace sterna::threads {
@@ -25,7 +26,7 @@ bool Condition::wait_until(Mutex& mutex, std::uint64_t deadline_ns) noexcept {
     return true;
   };
   Thread* const me = self();
-  if (me != nullptr && deadline_ns == kNever) {
+  if (me != nullptr && deadline_ns == kNever && !me->is_cancellable) {
     node.waiter = Waiter::suspended(*me);
     (void)suspend(*me, publish, unlock_after_switch, &mutex);
   } else {
@@ -35,8 +36,8 @@ bool Condition::wait_until(Mutex& mutex, std::uint64_t deadline_ns) noexcept {
     const auto await = [&](const WaitOptions& options) noexcept {
       return me != nullptr ? await_signal(options) : await_signal(node.kernel, options);
     };
-    wake = await({.deadline_ns = deadline_ns});
-    if (wake == Wake::timed_out) {
+    wake = await({.deadline_ns = deadline_ns, .is_cancellable = true});
+    if (wake != Wake::signalled) {
       bool is_taken = false;
       {
         const SpinGuard guard{lock_};
@@ -52,6 +53,9 @@ bool Condition::wait_until(Mutex& mutex, std::uint64_t deadline_ns) noexcept {
     }
   }
   mutex.lock();
+  if (wake == Wake::cancelled) [[unlikely]] {
+    end_cancelled(*me);  // Its cleanups hold the mutex, as in POSIX.
+  }
   return wake != Wake::timed_out;
 }
 

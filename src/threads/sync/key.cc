@@ -48,6 +48,7 @@ bool set_specific(Key key, void* value) noexcept {
   if (me->keys == nullptr) {
     return false;
   }
+  me->end_flags |= EndFlag::belongings;
   me->keys[key.index] = value;
   return true;
 }

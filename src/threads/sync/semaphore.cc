@@ -1,6 +1,9 @@
 // The waiting half of the semaphore.
 #include "threads/sync/semaphore.h"
 
+#include "threads/cancel.h"
+#include "threads/this_thread.h"
+
 namespace sterna::threads {
 
 bool Semaphore::acquire_slow(std::uint64_t deadline_ns) noexcept {
@@ -17,7 +20,11 @@ bool Semaphore::acquire_slow(std::uint64_t deadline_ns) noexcept {
       }
     }
   };
-  return wait_in(waiters_, lock_, node, must_wait, deadline_ns) != Wake::timed_out;
+  const Wake wake = wait_in(waiters_, lock_, node, must_wait, deadline_ns, true);
+  if (wake == Wake::cancelled) [[unlikely]] {
+    end_cancelled(*self());
+  }
+  return wake != Wake::timed_out;
 }
 
 void Semaphore::release_slow() noexcept {

@@ -72,9 +72,9 @@ Wake await_node(WaitNode& node, const WaitOptions& options) noexcept {
 }  // namespace
 
 Wake wait_in(WaitList& list, SpinLock& lock, WaitNode& node, FunctionRef<bool()> must_wait,
-             std::uint64_t deadline_ns) noexcept {
+             std::uint64_t deadline_ns, bool is_cancel_point) noexcept {
   Thread* const me = self();
-  if (me != nullptr && deadline_ns == kNever) {
+  if (me != nullptr && deadline_ns == kNever && !(is_cancel_point && me->is_cancellable)) {
     // The short way: who takes the node off the list makes the thread runnable, no word between.
     node.waiter = Waiter::suspended(*me);
     (void)suspend(*me, [&]() noexcept { return publish(list, lock, node, must_wait); });
@@ -84,8 +84,9 @@ Wake wait_in(WaitList& list, SpinLock& lock, WaitNode& node, FunctionRef<bool()>
   if (!publish(list, lock, node, must_wait)) {
     return Wake::signalled;
   }
-  Wake wake = await_node(node, {.deadline_ns = deadline_ns});
-  if (wake != Wake::timed_out) {
+  const Wake wake =
+      await_node(node, {.deadline_ns = deadline_ns, .is_cancellable = is_cancel_point});
+  if (wake == Wake::signalled) {
     return wake;
   }
   {
@@ -99,10 +100,22 @@ Wake wait_in(WaitList& list, SpinLock& lock, WaitNode& node, FunctionRef<bool()>
 }
 
 void signal_chain(WaitNode* first) noexcept {
+  Thread* chain = nullptr;
+  Thread** link = &chain;
   while (first != nullptr) {
     WaitNode* const next = first->next;
-    first->waiter.signal();
+    if (Thread* const thread = first->waiter.suspended_thread(); thread != nullptr) {
+      // Ours since its node is off the list, and so is its link.
+      *link = thread;
+      link = &thread->next;
+    } else {
+      first->waiter.signal();
+    }
     first = next;
+  }
+  *link = nullptr;
+  if (chain != nullptr) {
+    make_chain_runnable(chain);
   }
 }
 

@@ -42,9 +42,10 @@ class WaitList {
 /// The slow way into every object of sync/: takes `lock` and asks `must_wait()`; on false it ends
 /// (signalled). Else the node joins the end of `list` (or the front), `lock` is given back, and the
 /// caller, user thread or kernel thread, waits until somebody takes the node off and signals it.
-/// timed_out: the node is off the list, nobody will touch it. Switches.
+/// timed_out, or cancelled (`is_cancel_point` only; the caller then ends the thread): the node is
+/// off the list, nobody will touch it. Switches.
 Wake wait_in(WaitList& list, SpinLock& lock, WaitNode& node, FunctionRef<bool()> must_wait,
-             std::uint64_t deadline_ns = kNever) noexcept;
+             std::uint64_t deadline_ns = kNever, bool is_cancel_point = false) noexcept;
 
 /// Signals a chain of take_all(); reads each link before its signal.
 void signal_chain(WaitNode* first) noexcept;

@@ -1,0 +1,186 @@
+// Cancellation: every cancellation point with a thread that waits already and one that comes later,
+// cleanups, and the outcomes of joins.
+#include "threads/cancel.h"
+
+#include <thread>
+#include <vector>
+
+#include "threads/sync/condition.h"
+#include "threads/sync/key.h"
+#include "threads/sync/semaphore.h"
+#include "threads/team_fixture.h"
+
+namespace sterna::threads {
+namespace {
+
+class CancelTest : public testing::TestWithParam<std::uint32_t> {
+ protected:
+  /// Cancels threads that wait in `wait`, or are about to, many times.
+  template <typename Wait>
+  void cancel_in(Wait wait) {
+    for (int i = 0; i < 40; ++i) {
+      std::atomic<bool> has_begun{false};
+      std::atomic<int> cleaned{0};
+      auto function = [&] {
+        Cleanup cleanup{[](void* count) { ++*static_cast<std::atomic<int>*>(count); }, &cleaned};
+        push_cleanup(cleanup);
+        has_begun = true;
+        wait();
+        ADD_FAILURE() << "a cancelled wait does not return";
+      };
+      Thread* const thread = team.go(function, {.cancellable = true});
+      while (i % 2 == 0 && !has_begun) {
+        std::this_thread::yield();
+      }
+      if (i % 4 == 0) {
+        team.run([] { sleep_for(100'000); });
+      }
+      cancel(*thread);
+      EXPECT_EQ(try_join_until(*thread, kNever), JoinOutcome::cancelled);
+      EXPECT_EQ(cleaned, 1);
+    }
+  }
+
+  TestTeam team{GetParam()};
+};
+INSTANTIATE_TEST_SUITE_P(Workers, CancelTest, testing::Values(1, 2, 4));
+
+TEST_P(CancelTest, ParkEnds) {
+  cancel_in([] {
+    for (;;) {
+      park();
+    }
+  });
+}
+
+TEST_P(CancelTest, SleepEnds) {
+  cancel_in([] { sleep_for(60'000'000'000); });
+}
+
+TEST_P(CancelTest, TestCancelEnds) {
+  cancel_in([] {
+    for (;;) {
+      test_cancel();
+      yield();
+    }
+  });
+}
+
+TEST_P(CancelTest, SemaphoreEndsAndStaysWhole) {
+  Semaphore semaphore;
+  cancel_in([&] { semaphore.acquire(); });
+  semaphore.release();
+  EXPECT_TRUE(semaphore.try_acquire());
+  EXPECT_FALSE(semaphore.try_acquire());
+}
+
+TEST_P(CancelTest, ConditionEndsWithTheMutexHeld) {
+  Mutex mutex;
+  Condition condition;
+  cancel_in([&] {
+    mutex.lock();
+    Cleanup unlock{[](void* held) { static_cast<Mutex*>(held)->unlock(); }, &mutex};
+    push_cleanup(unlock);
+    for (;;) {
+      condition.wait(mutex);
+    }
+  });
+  EXPECT_TRUE(mutex.try_lock());
+  mutex.unlock();
+}
+
+TEST_P(CancelTest, JoinEndsAndTheOtherOneCanBeJoined) {
+  Semaphore semaphore;
+  auto other = [&] { semaphore.acquire(); };
+  Thread* const joined = team.go(other);
+  cancel_in([&] { join(*joined); });
+  semaphore.release();
+  EXPECT_EQ(try_join_until(*joined, kNever), JoinOutcome::ended);
+}
+
+TEST_P(CancelTest, SignalThatRacesWithTheCancelIsTakenOrLeft) {
+  for (int i = 0; i < 200; ++i) {
+    Semaphore semaphore;
+    std::atomic<int> taken{0};
+    auto function = [&] {
+      semaphore.acquire();
+      ++taken;
+    };
+    Thread* const thread = team.go(function, {.cancellable = true});
+    std::thread releaser{[&] { semaphore.release(); }};
+    cancel(*thread);
+    const JoinOutcome outcome = try_join_until(*thread, kNever);
+    releaser.join();
+    EXPECT_EQ(outcome == JoinOutcome::ended ? 1 : 0, taken);
+    EXPECT_EQ(semaphore.try_acquire(), taken == 0);
+  }
+}
+
+TEST_P(CancelTest, ThreadThatIsNotCancellableGoesOn) {
+  Semaphore semaphore;
+  auto function = [&] {
+    const bool was = set_cancellable(false);
+    EXPECT_TRUE(was);
+    semaphore.acquire();
+    test_cancel();
+    (void)set_cancellable(true);
+    test_cancel();
+    ADD_FAILURE() << "it is cancelled here";
+  };
+  Thread* const thread = team.go(function, {.cancellable = true});
+  cancel(*thread);
+  EXPECT_EQ(try_join_until(*thread, team->now_ns() + 1'000'000), JoinOutcome::timed_out);
+  semaphore.release();
+  EXPECT_EQ(try_join_until(*thread, kNever), JoinOutcome::cancelled);
+}
+
+TEST_P(CancelTest, CleanupsRunInnermostFirstAndBeforeKeys) {
+  static std::vector<int> order;
+  order.clear();
+  auto key = create_key(*team, [](void*) { order.push_back(0); });
+  ASSERT_TRUE(key);
+  auto function = [&] {
+    const auto note = [](void* number) { order.push_back(*static_cast<int*>(number)); };
+    int numbers[] = {1, 2, 3, 4};
+    Cleanup cleanups[4];
+    for (int i = 0; i < 4; ++i) {
+      cleanups[i] = {note, &numbers[i]};
+      push_cleanup(cleanups[i]);
+    }
+    EXPECT_TRUE(set_specific(key.value(), &order));
+    EXPECT_TRUE(pop_cleanup(true));
+    EXPECT_TRUE(pop_cleanup(false));
+    cancel(*self());
+    test_cancel();
+  };
+  EXPECT_EQ(try_join_until(*team.go(function, {.cancellable = true}), kNever),
+            JoinOutcome::cancelled);
+  EXPECT_EQ(order, (std::vector<int>{4, 2, 1, 0}));
+  delete_key(*team, key.value());
+}
+
+TEST_P(CancelTest, MisuseOfJoinIsTold) {
+  Semaphore semaphore;
+  auto function = [&] { semaphore.acquire(); };
+  Thread* const thread = team.go(function);
+  auto joiner = [&] { join(*thread); };
+  Thread* const first = team.go(joiner);
+  while (thread->joiner.load() == 0) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(try_join_until(*thread, kNever), JoinOutcome::joined_already);
+  EXPECT_EQ(try_detach(*thread), JoinOutcome::joined_already);
+  semaphore.release();
+  join(*first);
+  EXPECT_EQ(try_join_until(*thread, kNever), JoinOutcome::joined_already);
+  Thread* const detached = team.go(function);
+  EXPECT_EQ(try_detach(*detached), JoinOutcome::ended);
+  EXPECT_EQ(try_join_until(*detached, kNever), JoinOutcome::detached);
+  semaphore.release();
+  while (team->live_thread_count() != 0) {
+    std::this_thread::yield();
+  }
+}
+
+}  // namespace
+}  // namespace sterna::threads

@@ -1,0 +1,202 @@
+// Holding: the order is a word of the thread (Thread::hold), which whoever takes it from a run
+// queue turns from wanted to held instead of running it (run_queue.h). unhold() takes the word back
+// to none by an exchange; the one that finds `held` has the thread to itself and makes it runnable.
+//
+// When has a thread stopped? A worker looks at the word and changes Worker::current inside one
+// section of its biased lock. hold() sets the word and then passes through the lock of every other
+// worker: a section that missed the word is over, and says in `current` whom it has chosen; later
+// ones see the word. So who is not `current` then does not run before unhold(). tests:
+// hold_model_test.cc.
+#include "threads/control.h"
+
+#include "base/check.h"
+#include "base/syscall.h"
+#include "threads/life.h"
+#include "threads/scheduler.h"
+
+namespace sterna::threads {
+namespace {
+
+constexpr std::uint64_t kLookNs = 50'000;
+
+/// Runs `section` under the biased lock of `worker`, from anywhere.
+template <typename Section>
+void with_lock_of(Worker& worker, Section&& section) noexcept {
+  if (current_worker() == &worker) {
+    worker.lock.lock();
+    section();
+    worker.lock.unlock();
+    return;
+  }
+  while (!worker.lock.try_lock_from_outside()) {
+    cpu_pause();
+  }
+  section();
+  worker.lock.unlock_from_outside();
+}
+
+bool is_running(const Thread& thread) noexcept {
+  const Worker* const worker = thread.worker.load(std::memory_order_relaxed);
+  // Acquire: what it did before it left the processor is seen (released by the lock it held).
+  return worker != nullptr && worker->current.load(std::memory_order_acquire) == &thread;
+}
+
+void hold_self(Thread& me) noexcept {
+  (void)suspend(me, [&]() noexcept {
+    Hold wanted = Hold::wanted;
+    return me.hold.compare_exchange_strong(wanted, Hold::held, std::memory_order_acq_rel,
+                                           std::memory_order_relaxed);
+  });
+}
+
+}  // namespace
+
+bool hold(std::span<Thread* const> threads, std::uint64_t deadline_ns) noexcept {
+  if (threads.empty()) {
+    return true;
+  }
+  Thread* const me = self();
+  bool is_self = false;
+  for (Thread* const thread : threads) {
+    Hold none = Hold::none;
+    thread->hold.compare_exchange_strong(none, Hold::wanted, std::memory_order_acq_rel,
+                                         std::memory_order_relaxed);
+    is_self = is_self || thread == me;
+  }
+  TeamState& team = *threads.front()->team->state();
+  for (const auto& worker : team.workers) {
+    if (worker.get() != current_worker()) {
+      with_lock_of(*worker, [] {});
+    }
+  }
+  for (Thread* const thread : threads) {
+    while (thread != me && is_running(*thread)) {
+      if (team.now_ns() >= deadline_ns) {
+        return false;
+      }
+      if (is_self) {
+        raw_system_call(SYS_sched_yield);  // A sleep would stop us before the others.
+      } else {
+        sleep_for(kLookNs);
+      }
+    }
+  }
+  if (is_self) {
+    hold_self(*me);
+  }
+  return true;
+}
+
+void unhold(Thread& thread) noexcept {
+  // A: who let it go did so before.
+  if (thread.hold.exchange(Hold::none, std::memory_order_acq_rel) == Hold::held) {
+    make_runnable(thread);
+  }
+}
+
+void set_priority(Thread& thread, std::uint8_t priority) noexcept {
+  check(priority < kPriorityCount, "a priority is below kPriorityCount");
+  thread.priority.store(priority, std::memory_order_relaxed);
+  Worker* const home = thread.worker.load(std::memory_order_relaxed);
+  if (home == nullptr || thread.activity.load(std::memory_order_relaxed) != Activity::ready ||
+      is_running(thread) || (thread.flags & ThreadFlag::managed) != 0) {
+    return;
+  }
+  with_lock_of(*home, [&] {
+    home->inbox.drain_to(home->queue);
+    if (home->queue.remove(thread)) {
+      home->queue.push_back(thread);
+    }
+  });
+}
+
+namespace {
+
+/// Takes `thread` out of the queue of its home, whoever's that is.
+bool take_ready(Thread& thread, const Worker& here) noexcept {
+  Worker* const home = thread.worker.load(std::memory_order_relaxed);
+  bool is_taken = false;
+  if (home == nullptr || home == &here ||
+      thread.activity.load(std::memory_order_relaxed) != Activity::ready ||
+      ((thread.flags & ThreadFlag::bound) != 0 &&
+       here.index - thread.worker_first >= thread.worker_count)) {
+    return false;
+  }
+  with_lock_of(*home, [&] {
+    home->inbox.drain_to(home->queue);
+    is_taken = home->queue.remove(thread);
+  });
+  return is_taken;
+}
+
+}  // namespace
+
+bool yield_to(Thread& thread) noexcept {
+  Thread* const me = self();
+  constexpr std::uint32_t kManaged = ThreadFlag::managed;
+  if (me == nullptr || &thread == me || ((thread.flags | me->flags) & kManaged) != 0 ||
+      thread.hold.load(std::memory_order_relaxed) != Hold::none) {
+    yield();
+    return false;
+  }
+  Worker& worker = *me->worker.load(std::memory_order_relaxed);
+  worker.count_switch();
+  bool is_mine = take_ready(thread, worker);
+  worker.lock.lock();
+  if (!is_mine) {
+    worker.inbox.drain_to(worker.queue);
+    is_mine = worker.queue.remove(thread);
+  }
+  if (!is_mine) {
+    worker.lock.unlock();
+    yield();
+    return false;
+  }
+  worker.queue.push_back(*me);
+  switch_contexts(worker, *me, thread);
+  return true;
+}
+
+void stay_on(std::uint32_t first, std::uint32_t count) noexcept {
+  Thread* const me = self();
+  check(me != nullptr && (me->flags & ThreadFlag::managed) == 0,
+        "stay_on() is called on a user thread that no policy manages");
+  check(count > 0 && std::size_t{first} + count <= me->team->worker_count(),
+        "a thread stays on workers of its team");
+  me->worker_first = first;
+  me->worker_count = count;
+  me->flags |= ThreadFlag::bound;
+  if (me->worker.load(std::memory_order_relaxed)->index - first >= count) {
+    freeze([](Thread& thread, void*) { thread.team->start(thread); }, nullptr);
+  }
+}
+
+void call_after_exit(void (*function)(void*), void* argument) noexcept {
+  Thread* const me = self();
+  check(me != nullptr, "call_after_exit() is called on a user thread");
+  me->after_exit = function;
+  me->after_exit_argument = argument;
+  me->end_flags = static_cast<std::uint8_t>(function != nullptr
+                                                ? me->end_flags | EndFlag::after_exit
+                                                : me->end_flags & ~unsigned{EndFlag::after_exit});
+}
+
+StackUse stack_use(const Thread& thread) noexcept {
+  const auto* const descriptor = reinterpret_cast<const std::byte*>(&thread);
+  const bool is_inside =
+      descriptor >= thread.stack_base && descriptor < thread.stack_base + thread.stack_bytes;
+  std::byte* const top =
+      is_inside ? const_cast<std::byte*>(descriptor) : thread.stack_base + thread.stack_bytes;
+  std::byte* const low = thread.stack_base + thread.guard_bytes;
+  auto* at = static_cast<std::byte*>(
+      std::atomic_ref{const_cast<Thread&>(thread).context}.load(std::memory_order_relaxed));
+  if (&thread == self()) {
+    at = static_cast<std::byte*>(__builtin_frame_address(0));
+  }
+  const bool is_known = at >= low && at <= top;
+  return {.base = low,
+          .bytes = static_cast<std::size_t>(top - low),
+          .used_bytes = is_known ? static_cast<std::size_t>(top - at) : 0};
+}
+
+}  // namespace sterna::threads

@@ -1,0 +1,114 @@
+// Joining and detaching. The word Thread::joiner is described in life.cc.
+#include "base/check.h"
+#include "threads/cancel.h"
+#include "threads/life.h"
+#include "threads/scheduler.h"
+#include "threads/waiter.h"
+
+namespace sterna::threads {
+namespace {
+
+/// Publishes who joins. 0: done; else what the word has instead.
+std::uintptr_t publish_joiner(Thread& thread, Waiter waiter) noexcept {
+  std::uintptr_t expected = 0;
+  // B: the ending thread reads our record. Acquire on failure (A): it has ended.
+  return thread.joiner.compare_exchange_strong(expected, waiter.bits(), std::memory_order_acq_rel,
+                                               std::memory_order_acquire)
+             ? 0
+             : expected;
+}
+
+/// Waits for the signal of the end. timed_out, cancelled: the word is 0 again, and no signal comes.
+Wake await_end(Thread& thread, Waiter waiter, KernelWaiter* kernel,
+               std::uint64_t deadline_ns) noexcept {
+  const auto await = [&](const WaitOptions& options) noexcept {
+    return kernel != nullptr ? await_signal(*kernel, options) : await_signal(options);
+  };
+  const Wake wake = await({.deadline_ns = deadline_ns, .is_cancellable = true});
+  if (wake == Wake::signalled) {
+    return wake;
+  }
+  std::uintptr_t expected = waiter.bits();
+  if (thread.joiner.compare_exchange_strong(expected, 0, std::memory_order_acquire,
+                                            std::memory_order_acquire)) {
+    return wake;
+  }
+  return await({});  // It has ended meanwhile, and signals.
+}
+
+JoinOutcome refusal(std::uintptr_t word) noexcept {
+  return word == Joined::detached ? JoinOutcome::detached : JoinOutcome::joined_already;
+}
+
+/// Inline in both: a call more between a join and its caller would be a return that the processor
+/// predicts wrongly, since the switch comes in between.
+[[gnu::always_inline]] inline JoinOutcome join_here(Thread& thread,
+                                                    std::uint64_t deadline_ns) noexcept {
+  if ((thread.flags & ThreadFlag::detached) != 0) {
+    return JoinOutcome::detached;
+  }
+  Thread* const me = self();
+  std::uintptr_t word = 0;
+  Wake wake = Wake::signalled;
+  if (me != nullptr && deadline_ns == kNever && !me->is_cancellable) [[likely]] {
+    check(me != &thread, "a thread does not join itself");
+    (void)suspend(*me, [&]() noexcept {
+      word = publish_joiner(thread, Waiter::suspended(*me));
+      return word == 0;
+    });
+  } else {
+    check(me != &thread, "a thread does not join itself");
+    KernelWaiter kernel;
+    const Waiter waiter = me != nullptr ? Waiter{*me} : Waiter{kernel};
+    word = publish_joiner(thread, waiter);
+    if (word == 0) {
+      wake = await_end(thread, waiter, me != nullptr ? nullptr : &kernel, deadline_ns);
+    }
+  }
+  if (word != 0 && word != Joined::ended) {
+    return refusal(word);
+  }
+  if (wake == Wake::cancelled) {
+    end_cancelled(*me);
+  }
+  if (wake == Wake::timed_out) {
+    return JoinOutcome::timed_out;
+  }
+  const bool was_cancelled = (thread.end_flags & EndFlag::cancelled) != 0;
+  reap(thread);
+  return was_cancelled ? JoinOutcome::cancelled : JoinOutcome::ended;
+}
+
+}  // namespace
+
+JoinOutcome try_join_until(Thread& thread, std::uint64_t deadline_ns) noexcept {
+  return join_here(thread, deadline_ns);
+}
+
+void join(Thread& thread) noexcept {
+  const JoinOutcome outcome = join_here(thread, kNever);
+  check(outcome == JoinOutcome::ended || outcome == JoinOutcome::cancelled,
+        "a thread is joined once, and not when it is detached");
+}
+
+JoinOutcome try_detach(Thread& thread) noexcept {
+  if ((thread.flags & ThreadFlag::detached) != 0) {
+    return JoinOutcome::detached;
+  }
+  std::uintptr_t expected = 0;
+  if (!thread.joiner.compare_exchange_strong(expected, Joined::detached, std::memory_order_acquire,
+                                             std::memory_order_acquire)) {  // A
+    if (expected != Joined::ended) {
+      return refusal(expected);
+    }
+    reap(thread);
+  }
+  return JoinOutcome::ended;
+}
+
+void detach(Thread& thread) noexcept {
+  check(try_detach(thread) == JoinOutcome::ended,
+        "a thread is detached once, and not when it is joined");
+}
+
+}  // namespace sterna::threads

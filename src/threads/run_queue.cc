@@ -1,0 +1,83 @@
+// The rare ways of the run queue: priorities other than normal, and threads that are held.
+#include "threads/run_queue.h"
+
+#include <bit>
+
+#include "base/check.h"
+
+namespace sterna::threads {
+
+bool RunQueue::List::remove(Thread& thread) noexcept {
+  Thread* before = nullptr;
+  for (Thread* one = head; one != nullptr; before = one, one = one->next) {
+    if (one == &thread) {
+      (before == nullptr ? head : before->next) = thread.next;
+      if (tail == &thread) {
+        tail = before;
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+bool RunQueue::remove(Thread& thread) noexcept {
+  bool is_here = normal_.remove(thread);
+  // Its priority may have changed since it was queued.
+  for (std::uint8_t priority = 0; !is_here && priority < kPriorityCount; ++priority) {
+    is_here = others_[priority].remove(thread);
+    if (others_[priority].head == nullptr) {
+      levels_ &= ~(1U << priority);
+    }
+  }
+  if (is_here) {
+    add(-1);
+  }
+  return is_here;
+}
+
+void RunQueue::push_level(Thread& thread, std::uint8_t priority) noexcept {
+  check(priority < kPriorityCount, "a priority is below kPriorityCount");
+  others_[priority].append(thread);
+  levels_ |= 1U << priority;
+  add(1);
+}
+
+int RunQueue::highest() const noexcept {
+  const std::uint32_t present = levels_ | (normal_.head != nullptr ? 1U << kPriorityNormal : 0U);
+  return std::bit_width(present) - 1;
+}
+
+Thread* RunQueue::pop_slow() noexcept {
+  for (;;) {
+    const int priority = highest();
+    if (priority < 0) {
+      return nullptr;
+    }
+    List& list =
+        priority == kPriorityNormal ? normal_ : others_[static_cast<std::size_t>(priority)];
+    Thread* const first = list.head;
+    list.drop_first();
+    add(-1);
+    if (priority != kPriorityNormal && list.head == nullptr) {
+      levels_ &= ~(1U << priority);
+    }
+    // A: who lets it go on sees that it is in no queue.
+    Hold wanted = Hold::wanted;
+    if (!first->hold.compare_exchange_strong(wanted, Hold::held, std::memory_order_acq_rel,
+                                             std::memory_order_relaxed)) {
+      return first;
+    }
+  }
+}
+
+Thread* RunQueue::rotate_slow(Thread& thread) noexcept {
+  if (thread.hold.load(std::memory_order_relaxed) == Hold::none &&
+      highest() < thread.priority.load(std::memory_order_relaxed)) {
+    return &thread;
+  }
+  push_back(thread);
+  return pop_slow();
+}
+
+}  // namespace sterna::threads

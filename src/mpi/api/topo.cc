@@ -1,4 +1,4 @@
-// Cartesian topologies.
+// Cartesian topologies, and what kind a communicator has.
 #include <mpi.h>
 
 #include "mpi/comm/comm.h"

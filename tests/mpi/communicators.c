@@ -45,7 +45,9 @@ static void test_groups(void) {
   MPI_Group world, even, odd, both;
   int result, n = 0, size, rank, ranks[64];
   MPI_Comm_group(MPI_COMM_WORLD, &world);
-  for (int r = 0; r < world_size; r += 2) ranks[n++] = r;
+  for (int r = 0; r < world_size; r += 2) {
+    ranks[n++] = r;
+  }
   MPI_Group_incl(world, n, ranks, &even);
   MPI_Group_excl(world, n, ranks, &odd);
   MPI_Group_union(even, odd, &both);
@@ -69,7 +71,9 @@ static void test_groups(void) {
   }
   MPI_Group_free(&world);
   MPI_Group_free(&even);
-  if (odd != MPI_GROUP_EMPTY) MPI_Group_free(&odd);
+  if (odd != MPI_GROUP_EMPTY) {
+    MPI_Group_free(&odd);
+  }
   MPI_Group_free(&both);
 }
 
@@ -91,14 +95,60 @@ static void test_communicators(void) {
   MPI_Comm_free(&c);
   MPI_Comm_split(MPI_COMM_WORLD, world_rank == 0 ? MPI_UNDEFINED : 1, 0, &c);
   CHECK((c == MPI_COMM_NULL) == (world_rank == 0));
-  if (c != MPI_COMM_NULL) MPI_Comm_disconnect(&c);
+  if (c != MPI_COMM_NULL) {
+    MPI_Comm_disconnect(&c);
+  }
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
   CHECK(total(host) == world_size);
   MPI_Comm_free(&host);
 }
 
+/* By color on both sides, in reversed order; one color is on one side only, one rank takes none. */
+static void test_inter_split(MPI_Comm inter, int side) {
+  int rank, size, remote, sum = 0, value = 1 + world_rank, expected = 0, count = 0, color, flag,
+                          from;
+  MPI_Comm part, again;
+  MPI_Comm_rank(inter, &rank);
+  MPI_Comm_split(inter, rank == 0 ? 3 : (side == 0 ? 8 : 9), -world_rank, &part);
+  CHECK((part == MPI_COMM_NULL) == (rank != 0));
+  if (part != MPI_COMM_NULL) {
+    MPI_Comm_free(&part);
+  }
+  color = world_rank < 2 ? 0 : (world_rank / 2) % 2;
+  MPI_Comm_split(inter, world_rank == 4 ? MPI_UNDEFINED : color, -world_rank, &part);
+  for (int i = 0; i < world_size; ++i) {
+    const int is_same = i != 4 && (i < 2 ? 0 : (i / 2) % 2) == color;
+    if (is_same && i % 2 != side) {
+      expected += 1 + i;
+      ++count;
+    }
+  }
+  CHECK((part == MPI_COMM_NULL) == (world_rank == 4 || count == 0));
+  if (part == MPI_COMM_NULL) {
+    return;
+  }
+  MPI_Comm_test_inter(part, &flag);
+  CHECK(flag);
+  MPI_Comm_remote_size(part, &remote);
+  CHECK(remote == count);
+  MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, part);
+  CHECK(sum == expected);
+  MPI_Comm_dup(part, &again);
+  MPI_Comm_rank(again, &rank);
+  MPI_Comm_size(again, &size);
+  if (size == remote) {
+    MPI_Sendrecv(&world_rank, 1, MPI_INT, rank, 4, &from, 1, MPI_INT, rank, 4, again,
+                 MPI_STATUS_IGNORE);
+    CHECK(from == (side == 0 ? world_rank + 1 : world_rank - 1));
+  }
+  MPI_Comm_free(&again);
+  MPI_Comm_free(&part);
+}
+
 static void test_inter(void) {
-  if (world_size < 2) return;
+  if (world_size < 2) {
+    return;
+  }
   MPI_Comm half, inter, merged, dup;
   int side = world_rank % 2, remote, value, flag, sum = -1;
   MPI_Comm_split(MPI_COMM_WORLD, side, 0, &half);
@@ -122,6 +172,7 @@ static void test_inter(void) {
   MPI_Comm_rank(merged, &value);
   CHECK(value == (side ? (world_size + 1) / 2 : 0) + world_rank / 2);
   MPI_Comm_free(&merged);
+  test_inter_split(inter, side);
   MPI_Comm_free(&inter);
   MPI_Comm_free(&half);
 }

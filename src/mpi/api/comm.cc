@@ -191,14 +191,12 @@ int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
   if (call.error != MPI_SUCCESS) {
     return call.error;
   }
-  if (const int error = call.need_intra()) {
-    return error;
-  }
   if (color < 0 && color != MPI_UNDEFINED) {
     return call.fail(MPI_ERR_ARG, "the color is %d, it must not be negative", color);
   }
   Comm* made = nullptr;
-  const int error = split_comm(call, color, key, &made);
+  const int error = call.comm->is_inter() ? split_inter(call, color, key, &made)
+                                          : split_comm(call, color, key, &made);
   return error != MPI_SUCCESS ? error : call.give(made, newcomm);
 }
 

@@ -14,6 +14,8 @@ namespace sterna::mpi {
 /// Form::nonblocking: *made may be used when the request has ended.
 int duplicate_comm(Call& call, const Entry& entry, const Info* info, Comm** made) noexcept;
 int split_comm(Call& call, int color, int key, Comm** made) noexcept;
+/// Of an intercommunicator. Null also where the other side has nobody of this color.
+int split_inter(Call& call, int color, int key, Comm** made) noexcept;
 /// Collective over call.comm; all give the same group, or disjoint ones.
 int create_from_group(Call& call, Group& group, Comm** made) noexcept;
 /// Collective over the group only; `tag` tells calls apart.

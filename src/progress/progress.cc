@@ -17,52 +17,12 @@
 #include "base/check.h"
 #include "base/cpu.h"
 #include "progress/completion.h"
+#include "progress/impl.h"
 #include "threads/futex.h"
 #include "threads/traced.h"
 #include "threads/waiter.h"
 
 namespace sterna::progress {
-
-struct Progress::Impl {
-  // The poller's right: taken by a try-lock, never waited for but in add() and remove().
-  alignas(kCacheLineBytes) std::atomic<bool> is_polled{false};
-  std::vector<Source*> sources;  // Guard: is_polled.
-  std::atomic<std::uint64_t> last_poll_ns{0};
-  // Relaxed counters; written by the poller, but for declined.
-  std::atomic<std::uint64_t> polls{0};
-  std::atomic<std::uint64_t> declined{0};
-  std::atomic<std::uint64_t> events{0};
-  std::atomic<std::uint64_t> sleeps{0};
-
-  std::vector<Source*> prepared;  // For the sleep that is under way; guard: is_polled.
-
-  // One sleeper in epoll. Kernel threads that wait meanwhile sleep on their own words, in this
-  // list: the sleeper wakes one of them when it gets up, so that somebody sleeps for the network
-  // again.
-  alignas(kCacheLineBytes) std::atomic<bool> has_sleeper{false};
-  SpinLock aside_lock;
-  std::vector<threads::KernelWaiter*> aside;  // Guard: aside_lock.
-  FileDescriptor epoll;
-  FileDescriptor event;
-
-  bool try_take() noexcept {
-    // A: acquires the state of the sources from the last poller.
-    return !is_polled.load(std::memory_order_relaxed) &&
-           !is_polled.exchange(true, std::memory_order_acquire);
-  }
-  void take() noexcept {
-    while (!try_take()) {
-      raw_system_call(SYS_sched_yield);
-    }
-  }
-  void give_back() noexcept { is_polled.store(false, std::memory_order_release); }  // A
-
-  std::uint32_t poll_all() noexcept;
-  bool prepare_all() noexcept;
-  void end_all() noexcept;
-  void wake_aside() noexcept;
-  void sleep_in_epoll(std::uint64_t deadline_ns, std::uint64_t now) noexcept;
-};
 
 namespace {
 
@@ -154,6 +114,9 @@ void Progress::remove(Source& source) noexcept {
 std::uint32_t Progress::poll(threads::SchedulingPoint point) noexcept {
   Impl& impl = *impl_;
   std::uint64_t now = 0;
+  if (point == threads::SchedulingPoint::tick) {
+    return poll_at_tick();
+  }
   if (point == threads::SchedulingPoint::switching) {
     now = now_here();
     // Relaxed: a time for a decision that may be wrong.
@@ -176,6 +139,43 @@ std::uint32_t Progress::poll(threads::SchedulingPoint point) noexcept {
   if (count != 0) {
     threads::trace_event(trace::Kind::polled, trace::kNobody, count);
   }
+  return count;
+}
+
+/// Not for a worker that computes (its caches) nor a signal handler (locks): a poll in another
+/// kernel thread, as rare and as short as it can be.
+std::uint32_t Progress::poll_at_tick() noexcept {
+  Impl& impl = *impl_;
+  // Relaxed: numbers for a decision that may be wrong; who sleeps is woken by what comes.
+  const std::uint64_t polls = impl.polls.load(std::memory_order_relaxed);
+  if (polls != impl.polls_at_tick || impl.has_sleeper.load(std::memory_order_relaxed) ||
+      !impl.try_take()) {
+    impl.polls_at_tick = polls;
+    return 0;
+  }
+  if (!impl.prepared.empty()) {  // Somebody has fallen asleep just now.
+    impl.give_back();
+    return 0;
+  }
+  // As after a sleep: a source that looks at every n-th round only looks now.
+  if (impl.prepare_all()) {
+    impl.end_all();
+  }
+  const std::uint64_t begin = now_here();
+  std::uint64_t now = begin;
+  std::uint32_t count = 0;
+  do {
+    const std::uint32_t more = impl.poll_all();
+    count += more;
+    now = now_here();
+    if (more == 0) {
+      break;
+    }
+  } while (now - begin < options_.tick_budget_ns);
+  impl.last_poll_ns.store(now, std::memory_order_relaxed);
+  add_relaxed(impl.ticks, 1);
+  impl.polls_at_tick = impl.polls.load(std::memory_order_relaxed);
+  impl.give_back();
   return count;
 }
 
@@ -375,6 +375,7 @@ ProgressCounters Progress::counters() const noexcept {
   };
   return {.polls = read(impl_->polls),
           .declined = read(impl_->declined),
+          .ticks = read(impl_->ticks),
           .events = read(impl_->events),
           .sleeps = read(impl_->sleeps)};
 }

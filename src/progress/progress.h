@@ -26,6 +26,8 @@ struct ProgressOptions {
   bool is_oversubscribed = false;
   // At a switch, polls only if the last poll is older than this.
   std::uint64_t switch_budget_ns = 20'000;
+  // A tick polls on for so long at most while events come.
+  std::uint64_t tick_budget_ns = 500'000;
   Clock* clock = nullptr;  // Null: the monotonic clock. Outlives the object.
 };
 
@@ -33,6 +35,7 @@ struct ProgressOptions {
 struct ProgressCounters {
   std::uint64_t polls = 0;     // Rounds over the sources.
   std::uint64_t declined = 0;  // Somebody else was polling.
+  std::uint64_t ticks = 0;     // Turns taken by a tick.
   std::uint64_t events = 0;
   std::uint64_t sleeps = 0;
 };
@@ -54,7 +57,9 @@ class Progress final : public threads::IdleHook {
 
   /// One round over the sources, by one caller at a time: the others return 0 at once. Does not
   /// switch.
-  ///   idle, enter, forced, tick: always;  switching: when the last round is older than the budget.
+  ///   idle, enter, forced: always;  switching: when the last round is older than the budget;
+  ///   tick: when there was none since the tick before, and nobody sleeps here; then several, up to
+  ///   another budget, while events come. One thread at a time ticks.
   std::uint32_t poll(threads::SchedulingPoint point) noexcept override;
   std::uint32_t poll() noexcept { return poll(threads::SchedulingPoint::forced); }
 
@@ -86,6 +91,7 @@ class Progress final : public threads::IdleHook {
   explicit Progress(const ProgressOptions& options, std::unique_ptr<Impl> impl) noexcept;
 
   [[nodiscard]] std::uint64_t now_here() const noexcept;
+  std::uint32_t poll_at_tick() noexcept;
   void sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadline_ns) noexcept;
 
   const ProgressOptions options_;

@@ -77,6 +77,35 @@ TEST_F(ProgressTest, PollHandlesEvents) {
   EXPECT_FALSE(completions[2].done());
 }
 
+TEST_F(ProgressTest, TickPollsOnlyAfterAnIntervalWithoutAPoll) {
+  using threads::SchedulingPoint;
+  (void)progress->poll(SchedulingPoint::tick);
+  source.send(0);
+  EXPECT_EQ(progress->poll(SchedulingPoint::tick), 1U);
+  source.send(1);
+  EXPECT_EQ(progress->poll(), 1U);
+  source.send(2);
+  EXPECT_EQ(progress->poll(SchedulingPoint::tick), 0U) << "somebody has polled since";
+  EXPECT_EQ(progress->poll(SchedulingPoint::tick), 1U) << "and nobody since then";
+  for (unsigned char i = 3; i < 40; ++i) {
+    source.send(i);
+  }
+  EXPECT_GT(progress->poll(SchedulingPoint::tick), 16U) << "goes on while events come";
+}
+
+TEST_F(ProgressTest, TickLeavesThePollToWhoSleeps) {
+  std::thread sleeper{[&] { completions[0].wait(*progress); }};
+  while (progress->counters().sleeps == 0) {
+    std::this_thread::yield();
+  }
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(progress->poll(threads::SchedulingPoint::tick), 0U);
+  }
+  EXPECT_EQ(progress->counters().ticks, 0U);
+  source.send(0);
+  sleeper.join();
+}
+
 TEST_F(ProgressTest, KernelThreadSleepsUntilItsCompletion) {
   std::thread sender{[&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));

@@ -12,15 +12,16 @@ namespace sterna::threads {
 enum class SchedulingPoint : std::uint8_t {
   idle,       // The worker has nothing to run.
   switching,  // A thread gives way to another one.
-  tick,       // A thread has computed for long.
+  tick,       // All workers have computed for long. By the ticker, one at a time.
   enter,      // A thread entered the runtime (an MPI call).
   forced,     // Somebody needs progress now.
 };
 
 class IdleHook {
  public:
-  /// Polls; returns how many events it handled. Runs on the worker's own stack (idle) or on that of
-  /// a thread (switching); must not switch. Any worker may call it at the same time as others.
+  /// Polls; returns how many events it handled. Runs on the worker's own stack (idle), on that of a
+  /// thread (switching) or on the ticker's (tick: only if nobody has polled since the tick before);
+  /// must not switch. Any worker may call it at the same time as others.
   virtual std::uint32_t poll(SchedulingPoint point) noexcept = 0;
 
   /// Sleeps in the kernel until an event, wake(), or `deadline_ns` (kNever: none); true. One kernel

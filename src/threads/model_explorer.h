@@ -1,6 +1,7 @@
 // For tests: visits every interleaving of a small model of processes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <set>
@@ -16,11 +17,11 @@ bool holds_in_all_interleavings(const State& initial, int process_count, Step st
                                 std::size_t& state_count) {
   static_assert(std::has_unique_object_representations_v<State>);
   const auto key = [](const State& state) {
-    std::vector<unsigned char> bytes(sizeof state);
+    std::array<unsigned char, sizeof state> bytes;
     std::memcpy(bytes.data(), &state, sizeof state);
     return bytes;
   };
-  std::set<std::vector<unsigned char>> seen{key(initial)};
+  std::set<std::array<unsigned char, sizeof initial>> seen{key(initial)};
   std::vector<State> open{initial};
   while (!open.empty()) {
     const State state = open.back();

@@ -83,6 +83,15 @@ std::uint64_t TeamState::next_timer_ns() const noexcept {
   return next;
 }
 
+bool TeamState::wants_ticks() noexcept {
+  return searcher_count.load(std::memory_order_seq_cst) == 0 &&  // (2) of ticker.cc
+         sleeper_count.load(std::memory_order_seq_cst) == 0;
+}
+
+void TeamState::tick(std::uint64_t) noexcept {
+  (void)options.idle_hook->poll(SchedulingPoint::tick);
+}
+
 std::uint32_t Worker::steal_from(Worker& victim) noexcept {
   if (!victim.lock.try_lock_from_outside()) {
     return 0;
@@ -271,7 +280,10 @@ void Worker::run() noexcept {
     while (!find_work(search) && !team.is_stopped.load(std::memory_order_relaxed)) {
       rest(search);
     }
-    team.searcher_count.fetch_sub(1, std::memory_order_relaxed);
+    team.searcher_count.fetch_sub(1, std::memory_order_seq_cst);  // (3) of ticker.cc
+    if (team.ticker != nullptr) {
+      team.ticker->kick();
+    }
     // Who slept for all has work now: one of the others takes over the network and the watch.
     // Who found one of several threads in the shared queues was, as a searcher, a reason to wake
     // nobody else.

@@ -126,9 +126,19 @@ Result<std::unique_ptr<Team>> Team::open(const TeamOptions& options) noexcept {
   for (std::uint32_t i = 0; i < options.worker_count; ++i) {
     state->workers.push_back(std::make_unique<Worker>(*state, i, is_asymmetric));
   }
+  if (options.tick_ns != 0 && options.idle_hook != nullptr) {
+    TickClient* const client = state.get();
+    state->ticker = std::make_unique<Ticker>(
+        TickerOptions{.interval_ns = options.tick_ns, .clients = {&client, 1}});
+  }
   std::unique_ptr<Team> team{new (std::nothrow) Team{std::move(state)}};
   for (std::uint32_t i = options.main_is_worker ? 1 : 0; i < options.worker_count; ++i) {
     if (Result<> started = start_kernel_thread(*team->state_->workers[i]); !started) {
+      return started.error();
+    }
+  }
+  if (team->state_->ticker != nullptr) {
+    if (Result<> started = team->state_->ticker->start(); !started) {
       return started.error();
     }
   }
@@ -142,6 +152,7 @@ Team::~Team() {
       (void)pthread_join(worker->kernel_thread, nullptr);
     }
   }
+  state_->ticker.reset();  // After the workers, who kick it.
   check(!state_->is_run_by_caller.load(std::memory_order_acquire),
         "run() has returned before its team is destroyed");
   check(live_thread_count() == 0, "all threads of a team have ended when it is destroyed");
@@ -218,6 +229,9 @@ void Team::run() noexcept {
 void Team::stop() noexcept {
   // Sequentially consistent: the flag of the sleep protocol (3), see sleep.cc.
   state_->is_stopped.store(true, std::memory_order_seq_cst);
+  if (state_->ticker != nullptr) {
+    state_->ticker->stop();
+  }
   for (const auto& worker : state_->workers) {
     (void)worker->wake();
   }
@@ -231,8 +245,8 @@ void Team::expect_soon(std::uint64_t duration_ns) noexcept {
   if (state_->spin_cycles == 0) {
     return;
   }
-  const auto duration = static_cast<std::uint64_t>(static_cast<double>(duration_ns) *
-                                                   state_->cycles_per_ns);
+  const auto duration =
+      static_cast<std::uint64_t>(static_cast<double>(duration_ns) * state_->cycles_per_ns);
   state_->stay_awake_until.store(cycles() + duration, std::memory_order_relaxed);
 }
 

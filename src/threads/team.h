@@ -43,6 +43,9 @@ struct TeamOptions {
   // An idle worker polls for so long before it sleeps; 0 if oversubscribed.
   std::uint64_t spin_ns = 20'000;
   std::uint32_t switch_poll_interval = 64;  // Every n-th switch polls the hook; 0: never.
+  // While all workers compute and none polls the hook, it is polled at this interval (ticker.h);
+  // 0: never, and no ticker is started.
+  std::uint64_t tick_ns = 0;
   Dispatch* dispatch = nullptr;   // Schedules the threads with an entity. Outlives the team.
   IdleHook* idle_hook = nullptr;  // Outlives the team.
   // Where stacks come from; outlives the team. Needed for spawn().

@@ -17,6 +17,7 @@
 #include "threads/run_queue.h"
 #include "threads/team.h"
 #include "threads/thread.h"
+#include "threads/ticker.h"
 #include "threads/timers.h"
 
 namespace sterna::threads {
@@ -115,8 +116,8 @@ struct KeyEntry {
   void (*destructor)(void*) = nullptr;
 };
 
-/// What the workers of a team share.
-class TeamState {
+/// What the workers of a team share. As a client of the ticker: polls while all of them compute.
+class TeamState final : public TickClient {
  public:
   explicit TeamState(const TeamOptions& its_options) noexcept;
   ~TeamState();
@@ -130,6 +131,10 @@ class TeamState {
   /// The earliest timer of all workers.
   [[nodiscard]] std::uint64_t next_timer_ns() const noexcept;
 
+  /// No worker looks for work or sleeps: who does, polls or is woken by what comes.
+  [[nodiscard]] bool wants_ticks() noexcept override;
+  void tick(std::uint64_t now_ns) noexcept override;
+
   TeamOptions options;  // Constant, as the next ones, after open.
   std::vector<std::uint32_t> processors;
   std::vector<std::unique_ptr<Worker>> workers;
@@ -138,7 +143,10 @@ class TeamState {
   std::uint64_t spin_cycles = 0;
   double cycles_per_ns = 1;
 
-  // Workers that sleep, and those that are awake and look for work: hints for wakers.
+  std::unique_ptr<Ticker> ticker;  // Null: the team does not tick. Constant after open.
+
+  // Workers that sleep, and those that are awake and look for work: hints for wakers. A searcher
+  // that has found something, and computes, is the protocol of ticker.cc (3).
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleeper_count{0};
   std::atomic<std::uint32_t> searcher_count{0};
   // Cycle count until which the last searcher does not sleep. Relaxed: a hint.

@@ -23,7 +23,10 @@ std::string CpuSet::text() const {
     }
     text += text.empty() ? "" : ",";
     text += std::to_string(first);
-    text += cpus[i] == first ? "" : "-" + std::to_string(cpus[i]);
+    if (cpus[i] != first) {
+      text += '-';
+      text += std::to_string(cpus[i]);
+    }
   }
   return text;
 }

@@ -11,6 +11,7 @@
 #include "runtime/capi/program.h"
 #include "runtime/process_job.h"
 #include "runtime/scope.h"
+#include "runtime/settings.h"
 #include "threads/this_thread.h"
 
 namespace sterna::runtime::capi {
@@ -92,6 +93,7 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
   options.worker_count = static_cast<std::uint32_t>(places.size());
   options.processors = processors;
   options.spin_ns = progress.options().is_oversubscribed ? 0 : progress.options().spin_ns;
+  options.tick_ns = static_cast<std::uint64_t>(program.rank->runtime->settings().number(kTick));
   options.dispatch = program.scheduler.get();
   options.idle_hook = &progress;
   options.iso_space = program.space.get();

@@ -1,0 +1,60 @@
+// The state of a Progress. Internal to progress/.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include <sys/syscall.h>
+
+#include "base/cpu.h"
+#include "base/spin_lock.h"
+#include "base/syscall.h"
+#include "progress/progress.h"
+
+namespace sterna::progress {
+
+struct Progress::Impl {
+  // The poller's right: taken by a try-lock, never waited for but in add() and remove().
+  alignas(kCacheLineBytes) std::atomic<bool> is_polled{false};
+  std::vector<Source*> sources;  // Guard: is_polled.
+  std::atomic<std::uint64_t> last_poll_ns{0};
+  // Relaxed counters; written by the poller, but for declined.
+  std::atomic<std::uint64_t> polls{0};
+  std::atomic<std::uint64_t> declined{0};
+  std::atomic<std::uint64_t> events{0};
+  std::atomic<std::uint64_t> sleeps{0};
+  std::atomic<std::uint64_t> ticks{0};
+  std::uint64_t polls_at_tick = ~std::uint64_t{0};  // Whoever ticks.
+
+  std::vector<Source*> prepared;  // For the sleep that is under way; guard: is_polled.
+
+  // One sleeper in epoll. Kernel threads that wait meanwhile sleep on their own words, in this
+  // list: the sleeper wakes one of them when it gets up, so that somebody sleeps for the network
+  // again.
+  alignas(kCacheLineBytes) std::atomic<bool> has_sleeper{false};
+  SpinLock aside_lock;
+  std::vector<threads::KernelWaiter*> aside;  // Guard: aside_lock.
+  FileDescriptor epoll;
+  FileDescriptor event;
+
+  bool try_take() noexcept {
+    // A: acquires the state of the sources from the last poller.
+    return !is_polled.load(std::memory_order_relaxed) &&
+           !is_polled.exchange(true, std::memory_order_acquire);
+  }
+  void take() noexcept {
+    while (!try_take()) {
+      raw_system_call(SYS_sched_yield);
+    }
+  }
+  void give_back() noexcept { is_polled.store(false, std::memory_order_release); }  // A
+
+  std::uint32_t poll_all() noexcept;
+  bool prepare_all() noexcept;
+  void end_all() noexcept;
+  void wake_aside() noexcept;
+  void sleep_in_epoll(std::uint64_t deadline_ns, std::uint64_t now) noexcept;
+};
+
+}  // namespace sterna::progress

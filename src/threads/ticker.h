@@ -1,0 +1,85 @@
+// A kernel thread that ticks while all workers compute, for what must not wait until one of them
+// makes a call: today a poll of the network, later an order to give way to another thread.
+//
+// No progress thread: it polls only after a whole tick in which nobody else did, once, and for a
+// bounded time; while a worker has nothing to run it sleeps without a deadline. In a kernel that is
+// the work of the timer interrupt (bottom halves).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/result.h"
+
+namespace sterna::threads {
+
+/// Upcalls of a Ticker, on its kernel thread, which is no worker, with no lock held.
+class TickClient {
+ public:
+  /// Whether ticks are of use now. False may turn to true only before a Ticker::kick(), ordered
+  /// sequentially consistent with the reading here.
+  [[nodiscard]] virtual bool wants_ticks() noexcept = 0;
+
+  /// One tick; the next one comes an interval after it has returned. Must not switch or block.
+  virtual void tick(std::uint64_t now_ns) noexcept = 0;
+
+ protected:
+  ~TickClient() = default;
+};
+
+struct TickerOptions {
+  std::uint64_t interval_ns = 4'000'000;  // More than 0.
+  std::span<TickClient* const> clients;   // They outlive the ticker.
+};
+
+class Ticker {
+ public:
+  explicit Ticker(const TickerOptions& options) noexcept;
+  /// stop(), and waits for the thread. Not within a tick.
+  ~Ticker();
+  Ticker(const Ticker&) = delete;
+  Ticker& operator=(const Ticker&) = delete;
+
+  /// Starts the kernel thread, which ticks. It takes no signal but its own faults. Once.
+  Result<> start() noexcept;
+
+  /// A client may want ticks now. From anywhere; one load unless the ticker rests.
+  void kick() noexcept {
+    if (word_.load(std::memory_order_seq_cst) == kResting) [[unlikely]] {  // (4)
+      wake();
+    }
+  }
+
+  /// No tick begins after the one that may be under way. Does not wait. From anywhere.
+  void stop() noexcept;
+
+  /// For tests. It sleeps until a kick.
+  [[nodiscard]] bool is_resting() const noexcept {
+    return word_.load(std::memory_order_seq_cst) == kResting;
+  }
+
+ private:
+  enum : std::uint32_t { kTicking, kResting, kStopped };
+
+  static void* thread_main(void* ticker) noexcept;
+  void run() noexcept;
+  void rest() noexcept;
+  [[nodiscard]] bool any_wants_ticks() noexcept;
+  void wake() noexcept;
+
+  const std::uint64_t interval_ns_;
+  const std::vector<TickClient*> clients_;
+  pthread_t thread_{};  // Constant after start(), as the next one.
+  bool has_thread_ = false;
+  // A futex. Ticking to resting: by the thread itself; back: by who kicks; stopped for ever.
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> word_{kTicking};
+};
+
+}  // namespace sterna::threads

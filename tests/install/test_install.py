@@ -77,7 +77,8 @@ def main(build):
             run("cmake", "--build", user / "build")
             runs(prefix, user / "build/sum")
         assert "Sterna" in run(prefix / "bin/sterna", "info")
-        for file in ("include/mpi.h", "share/doc/sterna/README.md", "share/sterna/examples/sum.c"):
+        for file in ("include/mpi.h", "share/doc/sterna/README.md", "share/sterna/examples/sum.c",
+                     "share/man/man1/sterna-run.1"):
             assert (prefix / file).exists(), file
 
 

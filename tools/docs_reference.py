@@ -22,7 +22,7 @@ TABLES = {
                 "src/net/drivers/builtin.cc", "driver"),
     "strategies": ("Strategies of sending", "setting `net_strategy`",
                    "src/net/strategies/builtin.cc", "strategy"),
-    "policies": ("Scheduling policies", "by name, where a scheduler is opened",
+    "policies": ("Scheduling policies", "name in `sterna_options.policy`",
                  "src/sched/policies/builtin.cc", "policy"),
     "balancers": ("Balancers", "`--balance NAME`, setting `balance`",
                   "src/balance/policies/builtin.cc", "balancer"),

@@ -3,56 +3,170 @@
 // the tree.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-
-#include "threads/thread.h"
 
 namespace sterna::sched {
 
-inline constexpr std::uint32_t kNoPlace = 0xffff'ffff;  // No topology::Place::id.
+// For the program: anywhere. In a plan: wherever its holder is (a closed bubble holds it).
+inline constexpr std::uint32_t kNoPlace = 0xffff'ffff;
+inline constexpr std::uint32_t kAside = 0xffff'fffe;  // In a plan: in a queue that nobody looks at.
+inline constexpr std::uint32_t kInHand = 0xffff'fffd;  // Taken by a policy that has to put it back.
+inline constexpr std::uint32_t kNoLevel = 0xffff'ffff;
+inline constexpr std::uint32_t kNestingMax = 64;  // Bubbles in bubbles.
+
+// Priorities: a higher one runs first.
+inline constexpr std::uint8_t kPriorityIdle = 0;
+inline constexpr std::uint8_t kPriorityBatch = 1;
+inline constexpr std::uint8_t kPriorityNormal = 2;
+inline constexpr std::uint8_t kPriorityRealTime = 3;  // And above.
+inline constexpr std::uint8_t kPriorityCount = 8;
+inline constexpr std::uint8_t kPriorityOfHolder = 0xff;
+
+/// Bytes on each memory node (NUMA node of the topology, by Place::index): the largest ones.
+class MemoryMap {
+ public:
+  static constexpr std::size_t kNodes = 8;
+
+  void add(std::uint32_t node, std::uint64_t bytes) noexcept {
+    Area* least = &areas_[0];
+    for (Area& area : areas_) {
+      if (area.bytes != 0 && area.node == node) {
+        area.bytes += bytes;
+        return;
+      }
+      least = area.bytes < least->bytes ? &area : least;
+    }
+    if (bytes > least->bytes) {
+      *least = {node, bytes};
+    }
+  }
+  void add(const MemoryMap& other) noexcept {
+    for (const Area& area : other.areas_) {
+      if (area.bytes != 0) {
+        add(area.node, area.bytes);
+      }
+    }
+  }
+  [[nodiscard]] std::uint64_t on(std::uint32_t node) const noexcept {
+    for (const Area& area : areas_) {
+      if (area.bytes != 0 && area.node == node) {
+        return area.bytes;
+      }
+    }
+    return 0;
+  }
+  [[nodiscard]] std::uint64_t total() const noexcept {
+    std::uint64_t sum = 0;
+    for (const Area& area : areas_) {
+      sum += area.bytes;
+    }
+    return sum;
+  }
+
+ private:
+  struct Area {
+    std::uint32_t node = 0;
+    std::uint64_t bytes = 0;  // 0: free.
+  };
+  std::array<Area, kNodes> areas_{};
+};
 
 class Bubble;
 
-/// A thread of the tree; give its address as ThreadOptions::entity. Three places, as ids of the
-/// topology: what the program asked for, what the policy planned, where it is.
+/// A thread of the tree; give its address as ThreadOptions::entity. It has three places, as ids of
+/// the topology: what the program asked for, what the policy planned, where it is.
 class Entity {
  public:
   Entity() noexcept = default;
   Entity(const Entity&) = delete;
   Entity& operator=(const Entity&) = delete;
 
-  std::uint64_t load = 1;                  // Measure of its work. Guard: lock of the tree.
-  std::uint32_t program_place = kNoPlace;  // Stay within this place. Set before insert().
-  // Relaxed, both: a wake-up that reads an old plan queues the thread where it was planned before.
-  std::atomic<std::uint32_t> planned_place{kNoPlace};
-  std::atomic<std::uint32_t> actual_place{kNoPlace};
+  // What the program says. Set before insert(), later inside Engine::update().
+  std::uint64_t load = 1;                  // Measure of its work; of a bubble without its content.
+  std::uint32_t program_place = kNoPlace;  // Stay within this place.
+  std::uint32_t level = kNoLevel;  // Depth in the topology at which it runs, or bursts (bubbles).
+  std::uint8_t priority = kPriorityOfHolder;
+  bool is_settled = false;        // No policy takes it from where it is to balance.
+  bool is_unpreemptible = false;  // Its threads leave the processor when they want to only.
+  const char* name = nullptr;     // For messages; outlives the entity.
+  MemoryMap memory;
+  std::array<std::uint64_t, 4> attributes{};  // The program's own: synthesised as sums.
 
   [[nodiscard]] bool is_bubble() const noexcept { return is_bubble_; }
   [[nodiscard]] Bubble* holder() const noexcept { return holder_; }
+  /// Where the policy wants it, or kNoPlace (with its holder), kAside. Guard: lock of the engine.
+  [[nodiscard]] std::uint32_t planned_place() const noexcept { return planned_; }
+  /// Where that is in the end: a place or kAside. From anywhere.
+  [[nodiscard]] std::uint32_t target_place() const noexcept {
+    return target_.load(std::memory_order_relaxed);
+  }
+  /// Processor on which it runs or ran last, or kNoPlace. From anywhere.
+  [[nodiscard]] std::uint32_t actual_place() const noexcept {
+    return actual_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool is_queued() const noexcept {
+    return queued_at_.load(std::memory_order_relaxed) != kNoPlace;
+  }
+  [[nodiscard]] std::uint8_t effective_priority() const noexcept {
+    return effective_priority_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] Entity* next_sibling() const noexcept { return next_; }  // Guard: lock of engine.
+
+  // Who runs it: threads::Thread, or the task of a simulation. Constant once it is ready.
+  std::atomic<void*> thread{nullptr};
+  std::uint64_t policy_word = 0;  // The policy's own. Guard: lock of the engine.
 
  protected:
   explicit Entity(bool is_bubble) noexcept : is_bubble_{is_bubble} {}
 
  private:
-  friend class Scheduler;
-  friend class Bubble;
+  friend class Engine;
+  friend class View;
+  friend class PlaceQueue;
 
   const bool is_bubble_ = false;
-  // Guard of all: lock of the tree (Scheduler).
+  bool is_moved_ = false;    // In the list of the plan. Guard of all: lock of the engine.
+  std::uint32_t ruler_ = 0;  // Of an outermost entity: Policy::id().
+  std::uint32_t planned_ = kNoPlace;
+  std::uint32_t taken_from_ = kNoPlace;  // While planned_ is kInHand.
   Bubble* holder_ = nullptr;
   Entity* previous_ = nullptr;
   Entity* next_ = nullptr;
+  Entity* next_moved_ = nullptr;
+
+  // Written under the lock of the engine, read by wakers: see PlaceQueue::push().
+  std::atomic<std::uint32_t> target_{kNoPlace};
+  // Relaxed: a waker that reads an old one queues it there once more.
+  std::atomic<std::uint8_t> effective_priority_{kPriorityNormal};
+  // Relaxed: written by the processor that takes it; others want a hint.
+  std::atomic<std::uint32_t> actual_{kNoPlace};
+  // Queue that has it, or kNoPlace. Written under the lock of that queue.
+  std::atomic<std::uint32_t> queued_at_{kNoPlace};
+  std::uint8_t queued_priority_ = 0;  // Guard of these three: the lock of that queue.
+  Entity* queue_next_ = nullptr;
+  Entity* queue_previous_ = nullptr;
 };
 
 class Bubble : public Entity {
  public:
   Bubble() noexcept : Entity{true} {}
+
+  // Time after which the policy hears of it (Policy::tick), in ns of all its running threads
+  // together; 0: never. Set as what the program says.
+  std::uint64_t slice_ns = 0;
+
+  // Guard: lock of the engine.
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  [[nodiscard]] Entity* first() const noexcept { return first_; }
 
  private:
-  friend class Scheduler;
-  Entity* first_ = nullptr;  // Guard: lock of the tree.
+  friend class Engine;
+  friend class View;
+  std::uint64_t slice_used_ns_ = 0;
+  Entity* first_ = nullptr;
   Entity* last_ = nullptr;
 };
 

@@ -1,46 +1,174 @@
-// What a scheduling policy is: a pure function from a topology and a tree of entities to places.
-// The mechanism (scheduler.h) takes the snapshot and commits the plan; a policy sees no thread, no
-// queue and no clock, so that it is tested on synthetic machines with nothing running.
+// What a scheduling policy is: an object that hears of events and plans places. The mechanism
+// (engine.h) commits the plan; a policy sees no queue and no processor register, so that it runs
+// unchanged over threads, in the simulator and in tests with nothing running at all.
+//
+// All calls come with the lock of the engine held: a policy must not block or switch, and bounds
+// its work. What View::move() and its like say is committed when the call returns, all together.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <memory_resource>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "sched/entity.h"
 #include "topology/topology.h"
 
 namespace sterna::sched {
 
-inline constexpr std::uint32_t kNoParent = 0xffff'ffff;
+class Engine;
+class Policy;
 
-/// One entity of a snapshot. Parents come before their children.
-struct EntityView {
-  std::uint32_t parent = kNoParent;  // Index in the snapshot.
-  bool is_bubble = false;
-  std::uint64_t load = 1;  // Of a bubble: not counting what it holds.
-  std::uint32_t program_place = kNoPlace;
+/// Synthesised over an entity and all that it holds.
+struct Stats {
+  std::uint32_t threads = 0;
+  std::uint32_t ready = 0;  // In a queue.
+  std::uint32_t running = 0;
+  std::uint64_t load = 0;
+  std::uint32_t last_place = kNoPlace;  // Smallest place with all processors it ran on last.
+  MemoryMap memory;
+  std::array<std::uint64_t, 4> attributes{};
 };
 
-struct PlanInput {
-  const topology::Topology& topology;
-  const topology::Place& domain;  // The part of the machine that may be used.
-  std::span<const EntityView> entities;
+/// What a policy sees and does: the entities it rules, and the part of the machine that is its own.
+class View {
+ public:
+  [[nodiscard]] const topology::Topology& topology() const noexcept;
+  [[nodiscard]] const topology::Place& domain() const noexcept { return *domain_; }
+  [[nodiscard]] const topology::Place& place(std::uint32_t id) const noexcept {
+    return *topology().places()[id];
+  }
+  /// Workers below a place.
+  [[nodiscard]] std::uint32_t worker_count(const topology::Place& place) const noexcept;
+  [[nodiscard]] std::uint64_t now_ns() const noexcept;
+
+  /// Outermost entities of this policy, in order; null after the last.
+  [[nodiscard]] Entity* first_top() const noexcept;
+  [[nodiscard]] Entity* next_top(const Entity& entity) const noexcept;
+  [[nodiscard]] Entity& top_of(Entity& entity) const noexcept;
+
+  [[nodiscard]] Stats stats(const Entity& entity) const noexcept;
+  [[nodiscard]] std::uint64_t load(const Entity& entity) const noexcept;
+  [[nodiscard]] bool is_running(const Entity& thread) const noexcept;
+  /// Something in it is in a queue or on a processor.
+  [[nodiscard]] bool is_active(const Entity& entity) const noexcept;
+  /// Smallest place that the program allows it: the domain, or within it.
+  [[nodiscard]] const topology::Place& allowed(const Entity& entity) const noexcept;
+  [[nodiscard]] bool may_run(const Entity& entity, const topology::Place& processor) const noexcept;
+  /// Workers below a place that run nothing at all: what waits there is about to be taken.
+  [[nodiscard]] std::uint32_t free_workers(const topology::Place& place) const noexcept;
+  /// Threads in the queue of a place.
+  [[nodiscard]] std::uint32_t waiting(const topology::Place& place) const noexcept;
+  /// The next thread in the queue of `place` that may run on `processor` and that is free to move,
+  /// as the outermost entity which is there because of its own plan; null: none.
+  [[nodiscard]] Entity* find_movable(const topology::Place& place,
+                                     const topology::Place& processor) const noexcept;
+
+  /// Plans: in the queue of that place; with its holder; aside, until it is moved again.
+  void move(Entity& entity, const topology::Place& place) noexcept { plan(entity, place.id); }
+  void keep_inside(Entity& entity) noexcept { plan(entity, kNoPlace); }
+  void set_aside(Entity& entity) noexcept { plan(entity, kAside); }
+  /// All that it holds goes with it again, at any depth.
+  void gather(Bubble& bubble) noexcept;
+  /// The memory of an entity should come to that memory node (PlaceKind::numa, index). A hint.
+  void move_memory(Entity& entity, std::uint32_t node) noexcept;
+  /// What is inside comes out, at `place`.
+  void burst(Bubble& bubble, const topology::Place& place) noexcept;
+
+  /// For combinators: the view of a policy inside another one, and what it rules.
+  [[nodiscard]] View of(const Policy& policy, const topology::Place& domain) const noexcept {
+    return View{engine_, policy, domain};
+  }
+  void set_ruler(Entity& top, const Policy& policy) noexcept;
+  [[nodiscard]] bool is_ruled_by(const Entity& entity, const Policy& policy) const noexcept;
+
+  /// Memory for the time of one event, mostly without the heap.
+  [[nodiscard]] std::pmr::memory_resource& scratch() const noexcept;
+
+  /// kInHand and other plans that are no place: for interfaces in other languages.
+  void plan(Entity& entity, std::uint32_t place) noexcept;
+
+ private:
+  friend class Engine;
+  View(Engine& engine, const Policy& policy, const topology::Place& domain) noexcept
+      : engine_{engine}, policy_{&policy}, domain_{&domain} {}
+
+  Engine& engine_;
+  const Policy* policy_;
+  const topology::Place* domain_;
 };
 
-/// Writes the id of a place within the domain for each entity, within its program_place if it has
-/// one (that lies in the domain). May allocate; called seldom.
-using PlanFunction = void (*)(const PlanInput& input, std::span<std::uint32_t> places);
+class Policy {
+ public:
+  Policy() noexcept;
+  virtual ~Policy() = default;
+  Policy(const Policy&) = delete;
+  Policy& operator=(const Policy&) = delete;
+
+  /// Before anything else, without the lock: the policy may allocate what it needs, or refuse.
+  [[nodiscard]] virtual Result<> prepare(const topology::Topology& topology);
+
+  /// `top`, an outermost entity with all it holds, is there: place it.
+  virtual void submit(View& view, Entity& top) noexcept = 0;
+
+  /// Everything has changed (a phase, another policy, regeneration): place it all anew. The default
+  /// gathers and submits each.
+  virtual void shake(View& view) noexcept;
+
+  /// A worker's search met a thread at `entity`: a closed bubble around it, or itself. True: the
+  /// plan has changed, search again. Only if wants_meet().
+  virtual bool meet(View& view, Entity& entity, const topology::Place& processor) noexcept;
+  [[nodiscard]] virtual bool wants_meet() const noexcept { return false; }
+
+  /// A thread became ready, and is queued next. Only if wants_wake().
+  virtual void wake(View& view, Entity& thread) noexcept;
+  [[nodiscard]] virtual bool wants_wake() const noexcept { return false; }
+
+  /// A worker found nothing from its processor up to the root. True: it may now.
+  virtual bool idle(View& view, const topology::Place& processor) noexcept;
+
+  /// Every tick_ns() at most (not while all sleep or compute without a switch). With a bubble: its
+  /// slice_ns is over.
+  virtual void tick(View& view, Bubble* expired) noexcept;
+  [[nodiscard]] virtual std::uint64_t tick_ns() const noexcept { return 0; }
+
+  /// The program says in which of its phases it is.
+  virtual void phase(View& view, std::uint32_t number) noexcept;
+
+  /// An entity leaves the tree.
+  virtual void leave(View& view, Entity& entity) noexcept;
+
+  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  /// Itself, or a policy inside it.
+  [[nodiscard]] virtual bool owns(std::uint32_t id) const noexcept { return id == id_; }
+
+ private:
+  const std::uint32_t id_;  // Unique in the process, from 1.
+};
+
+/// What stands in brackets after the name: "gang(numa,slice=5)" has two.
+using PolicyArguments = std::span<const std::string_view>;
 
 struct PolicyEntry {
-  std::string_view name;     // As written in STERNA_POLICY.
-  std::string_view summary;  // One line, for `sterna info`.
-  PlanFunction plan;
+  std::string_view name;       // As written in sterna_options.policy.
+  std::string_view arguments;  // What may follow in brackets; empty: nothing.
+  std::string_view summary;    // One line, for `sterna info`.
+  Result<std::unique_ptr<Policy>> (*make)(PolicyArguments arguments);
 };
 
 /// All policies of this build; see sched/policies/builtin.cc to add one.
 [[nodiscard]] std::span<const PolicyEntry* const> builtin_policies() noexcept;
 /// Null: no such policy.
 [[nodiscard]] const PolicyEntry* find_policy(std::string_view name) noexcept;
+
+/// "burst", "gang(numa)", "fallback(burst,steal)". INVALID_ARGUMENT says what is wrong with it.
+[[nodiscard]] Result<std::unique_ptr<Policy>> make_policy(std::string_view text);
+
+/// Adds a policy of the program, found by make_policy() from then on. `entry` stays for ever.
+/// Fails when the name is taken.
+[[nodiscard]] Result<> register_policy(const PolicyEntry& entry);
 
 }  // namespace sterna::sched

@@ -11,16 +11,15 @@
 namespace sterna::sched {
 namespace {
 
-class SchedulerTest : public testing::TestWithParam<const PolicyEntry*> {
+class SchedulerTest : public testing::TestWithParam<const char*> {
  protected:
-  void open(bool steal) {
+  void open(bool steal = true) {
     auto topology = topology::Topology::synthetic("node:2 pu:2");
     ASSERT_TRUE(topology);
     topology_ = std::move(topology.value());
     auto scheduler = Scheduler::open({.topology = topology_.get(),
                                       .workers = topology_->pus(),
-                                      .policy = GetParam(),
-                                      .steal = steal});
+                                      .policy = std::move(make_policy(GetParam()).value())});
     ASSERT_TRUE(scheduler);
     scheduler_ = std::move(scheduler.value());
     team_ = std::make_unique<threads::TestTeam>(
@@ -28,12 +27,22 @@ class SchedulerTest : public testing::TestWithParam<const PolicyEntry*> {
     scheduler_->attach(**team_);
   }
 
+  void insert(Bubble& holder, Entity& entity) {
+    ASSERT_TRUE(scheduler_->engine().insert(holder, entity));
+  }
+
   std::unique_ptr<topology::Topology> topology_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<threads::TestTeam> team_;
 };
-INSTANTIATE_TEST_SUITE_P(Policies, SchedulerTest, testing::Values(&kFlatPolicy, &kSpreadPolicy),
-                         [](const auto& its) { return std::string{its.param->name}; });
+INSTANTIATE_TEST_SUITE_P(Policies, SchedulerTest,
+                         testing::Values("flat", "spread", "burst", "gang", "steal", "cache",
+                                         "fallback(gang,steal)"),
+                         [](const auto& its) {
+                           std::string name = its.param;
+                           std::erase_if(name, [](char c) { return c < 'a' || c > 'z'; });
+                           return name;
+                         });
 
 TEST_P(SchedulerTest, ThreadsOfBubblesAllRunWhilePlansChange) {
   for (const bool steal : {true, false}) {
@@ -48,25 +57,25 @@ TEST_P(SchedulerTest, ThreadsOfBubblesAllRunWhilePlansChange) {
     };
     Bubble bubbles[2];
     for (Bubble& bubble : bubbles) {
-      scheduler_->insert(scheduler_->root(), bubble);
+      insert(scheduler_->root(), bubble);
     }
     std::vector<Entity> entities(kThreads);
     std::vector<threads::Thread*> started;
     for (int i = 0; i < kThreads; ++i) {
-      scheduler_->insert(bubbles[i % 2], entities[i]);
+      insert(bubbles[i % 2], entities[i]);
       started.push_back(team_->go(function, {.entity = &entities[i]}));
       if (i % 8 == 0) {
-        scheduler_->plan();
+        scheduler_->engine().shake();
       }
     }
-    scheduler_->plan();
+    scheduler_->engine().shake();
     for (threads::Thread* const thread : started) {
       threads::join(*thread);
     }
     EXPECT_EQ(turns.load(), kThreads * 50);
     for (Bubble& bubble : bubbles) {
       EXPECT_TRUE(bubble.empty());
-      scheduler_->remove(bubble);
+      scheduler_->engine().remove(bubble);
     }
     team_.reset();
     scheduler_.reset();
@@ -85,8 +94,8 @@ TEST_P(SchedulerTest, ParkedThreadsWakeAtTheirPlannedPlace) {
     std::atomic<int>* elsewhere;
     void operator()() const {
       go->acquire();
-      const topology::Place& planned = *topology->places()[entity->planned_place.load()];
-      const topology::Place& actual = *topology->places()[entity->actual_place.load()];
+      const topology::Place& planned = *topology->places()[entity->target_place()];
+      const topology::Place& actual = *topology->places()[entity->actual_place()];
       if (&topology::common_ancestor(planned, actual) != &planned) {
         elsewhere->fetch_add(1);
       }
@@ -96,14 +105,14 @@ TEST_P(SchedulerTest, ParkedThreadsWakeAtTheirPlannedPlace) {
   std::vector<Member> members;
   std::vector<threads::Thread*> started;
   for (Entity& entity : entities) {
-    scheduler_->insert(scheduler_->root(), entity);
+    insert(scheduler_->root(), entity);
     members.push_back({&go, &entity, scheduler_.get(), topology_.get(), &elsewhere});
   }
   for (std::size_t i = 0; i < entities.size(); ++i) {
     started.push_back(team_->go(members[i], {.entity = &entities[i]}));
   }
   threads::sleep_for(20'000'000);
-  scheduler_->plan();
+  scheduler_->engine().shake();
   go.release(8);
   for (threads::Thread* const thread : started) {
     threads::join(*thread);
@@ -125,7 +134,7 @@ TEST_P(SchedulerTest, PrivateThreadsDoNotStarveThoseInBubbles) {
   }
   auto ends = [&] { is_over.store(true); };
   Entity entity;
-  scheduler_->insert(scheduler_->root(), entity);
+  insert(scheduler_->root(), entity);
   started.push_back(team_->go(ends, {.entity = &entity}));
   for (threads::Thread* const thread : started) {
     threads::join(*thread);

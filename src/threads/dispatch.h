@@ -12,9 +12,10 @@ namespace sterna::threads {
 
 class Dispatch {
  public:
-  /// The private queue and the inbox of `worker` are empty: a thread for it, or null. The caller
-  /// waits until the thread has left its former processor.
-  virtual Thread* next(Worker& worker) noexcept = 0;
+  /// The private queue and the inbox of `worker` are empty: a thread for it, or null. `leaving` is
+  /// the thread with an entity that yields, for which less urgent ones are no reason to leave; null
+  /// else. The caller waits until the thread has left its former processor.
+  virtual Thread* next(Worker& worker, const Thread* leaving) noexcept = 0;
 
   /// `thread`, which has an entity, became runnable; `hint` is where it ran last, or null.
   /// Implementations queue it and call Team::wake_idle().

@@ -174,7 +174,7 @@ namespace {
   Thread* next = worker.queue.pop_front();
   if (next == nullptr) {
     // By way of the queue, which lets go who is held.
-    if (Thread* const found = worker.team.options.dispatch->next(worker); found != nullptr) {
+    if (Thread* const found = worker.team.options.dispatch->next(worker, &me); found != nullptr) {
       worker.queue.push_back(*found);
       next = worker.queue.pop_front();
     }
@@ -231,7 +231,7 @@ void Worker::slow_point() noexcept {
   if (options.dispatch != nullptr && options.dispatch->has_work(*this)) {
     // Private threads that switch among themselves must not starve those in shared queues.
     lock.lock();
-    if (Thread* const thread = options.dispatch->next(*this); thread != nullptr) {
+    if (Thread* const thread = options.dispatch->next(*this, nullptr); thread != nullptr) {
       queue.push_back(*thread);
     }
     lock.unlock();

@@ -165,7 +165,7 @@ bool Worker::find_work(Search& search) noexcept {
   }
   if (Dispatch* const dispatch = team.options.dispatch; dispatch != nullptr) {
     lock.lock();
-    Thread* const thread = dispatch->next(*this);
+    Thread* const thread = dispatch->next(*this, nullptr);
     if (thread != nullptr) {
       queue.push_back(*thread);
     }

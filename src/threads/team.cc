@@ -282,6 +282,10 @@ std::uint64_t Team::busy_ns(std::uint32_t worker) const noexcept {
   return static_cast<std::uint64_t>(static_cast<double>(total) * state_->ns_per_cycle);
 }
 
+bool Team::is_busy(std::uint32_t worker) const noexcept {
+  return state_->workers[worker]->busy_begin.load(std::memory_order_relaxed) != 0;
+}
+
 std::uint64_t processor_ns(const Thread& thread) noexcept {
   for (;;) {
     const std::uint64_t begin = thread.cycles_begin.load(std::memory_order_acquire);

@@ -104,6 +104,9 @@ class Team {
   /// Time that worker has spent running threads since it started, for load measures. From anywhere.
   [[nodiscard]] std::uint64_t busy_ns(std::uint32_t worker) const noexcept;
 
+  /// Whether that worker runs a thread now. A hint, from anywhere.
+  [[nodiscard]] bool is_busy(std::uint32_t worker) const noexcept;
+
   [[nodiscard]] TeamState* state() const noexcept { return state_.get(); }  // For threads/ only.
 
  private:

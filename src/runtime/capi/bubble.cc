@@ -37,15 +37,15 @@ using sterna::runtime::RuntimeScope;
 
 namespace {
 
-void insert_all(sterna::sched::Scheduler& scheduler, sterna::sched::Bubble& holder,
+void insert_all(sterna::sched::Engine& engine, sterna::sched::Bubble& holder,
                 sterna_bubble& bubble) noexcept {
   bubble.is_submitted = true;
-  scheduler.insert(holder, bubble.bubble);
+  (void)engine.insert(holder, bubble.bubble);
   for (const auto& member : bubble.members) {
-    scheduler.insert(bubble.bubble, member->entity);
+    (void)engine.insert(bubble.bubble, member->entity);
   }
   for (const auto& child : bubble.children) {
-    insert_all(scheduler, bubble.bubble, *child);
+    insert_all(engine, bubble.bubble, *child);
   }
 }
 
@@ -62,7 +62,7 @@ sterna_status start_all(capi::Program& program, sterna_bubble& bubble) noexcept 
     if (made) {
       member->thread = made.value();
     } else {
-      program.scheduler->remove(member->entity);
+      program.scheduler->engine().remove(member->entity);
       status = capi::to_status(made.error().code);
     }
   }
@@ -82,7 +82,7 @@ void join_all(capi::Program& program, sterna_bubble& bubble) noexcept {
   for (const auto& child : bubble.children) {
     join_all(program, *child);
   }
-  program.scheduler->remove(bubble.bubble);
+  program.scheduler->engine().remove(bubble.bubble);
 }
 
 }  // namespace
@@ -156,8 +156,8 @@ sterna_status sterna_bubble_submit(sterna_bubble* bubble) noexcept {
   if (bubble->is_submitted) {
     return STERNA_BUSY;
   }
-  insert_all(*program->scheduler, program->scheduler->root(), *bubble);
-  program->scheduler->plan();
+  insert_all(program->scheduler->engine(), program->scheduler->root(), *bubble);
+  program->scheduler->engine().submit(bubble->bubble);
   return start_all(*program, *bubble);
 }
 

@@ -75,10 +75,12 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
   }
   program.space = std::move(space.value());
   const std::vector<const topology::Place*> places = places_of(program, wanted.workers);
+  auto policy = sched::make_policy(wanted.policy == nullptr ? "flat" : wanted.policy);
+  if (!policy) {
+    return policy.error();
+  }
   auto scheduler = sched::Scheduler::open(
-      {.topology = program.topology.get(),
-       .workers = places,
-       .policy = wanted.policy == nullptr ? nullptr : sched::find_policy(wanted.policy)});
+      {.topology = program.topology.get(), .workers = places, .policy = std::move(policy.value())});
   if (!scheduler) {
     return scheduler.error();
   }
@@ -225,7 +227,7 @@ sterna_status sterna_start(const sterna_options* options) noexcept {
   const RuntimeScope scope;
   const sterna_options used = options == nullptr ? sterna_options STERNA_OPTIONS_DEFAULT : *options;
   if (used.size_bytes != sizeof used || used.workers > 1024 ||
-      (used.policy != nullptr && sterna::sched::find_policy(used.policy) == nullptr)) {
+      (used.policy != nullptr && !sterna::sched::make_policy(used.policy))) {
     return STERNA_INVALID_ARGUMENT;
   }
   if (capi::is_mobile()) {

@@ -6,17 +6,11 @@
 namespace sterna::sched {
 
 std::span<const PolicyEntry* const> builtin_policies() noexcept {
-  static constexpr std::array kPolicies{&kFlatPolicy, &kSpreadPolicy};
+  static constexpr std::array kPolicies{&kFlatPolicy,       &kSpreadPolicy,  &kBurstPolicy,
+                                        &kGangPolicy,       &kStealPolicy,   &kCachePolicy,
+                                        &kMemoryPolicy,     &kPartsPolicy,   &kPhasesPolicy,
+                                        &kPrioritiesPolicy, &kFallbackPolicy};
   return kPolicies;
-}
-
-const PolicyEntry* find_policy(std::string_view name) noexcept {
-  for (const PolicyEntry* const policy : builtin_policies()) {
-    if (policy->name == name) {
-      return policy;
-    }
-  }
-  return nullptr;
 }
 
 }  // namespace sterna::sched

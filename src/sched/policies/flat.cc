@@ -1,27 +1,30 @@
 // Flat: one queue for the whole domain; whoever is free takes the next thread. Bubbles mean
 // nothing, but what the program asked for (a place of its own, or of a holder) counts.
+#include "sched/policies/arguments.h"
 #include "sched/policies/builtin.h"
 
 namespace sterna::sched {
 namespace {
 
-void plan_flat(const PlanInput& input, std::span<std::uint32_t> places) {
-  for (std::size_t i = 0; i < input.entities.size(); ++i) {
-    const EntityView& entity = input.entities[i];
-    if (entity.program_place != kNoPlace) {
-      places[i] = entity.program_place;
-    } else {
-      places[i] = entity.parent == kNoParent ? input.domain.id : places[entity.parent];
-    }
+class Flat final : public Policy {
+ public:
+  void submit(View& view, Entity& top) noexcept override { view.move(top, view.domain()); }
+};
+
+Result<std::unique_ptr<Policy>> make(PolicyArguments arguments) {
+  if (!arguments.empty()) {
+    return unexpected_argument("flat", arguments.front(), {});
   }
+  return try_make<Policy, Flat>();
 }
 
 }  // namespace
 
 constinit const PolicyEntry kFlatPolicy{
     .name = "flat",
+    .arguments = "",
     .summary = "one queue for all processors, bubbles are ignored",
-    .plan = plan_flat,
+    .make = make,
 };
 
 }  // namespace sterna::sched

@@ -1,0 +1,276 @@
+// The tree: who holds what, who joins and leaves, and which policy rules.
+#include "sched/engine.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "sched/event.h"
+#include "sched/policies/builtin.h"
+
+namespace sterna::sched {
+namespace {
+
+constexpr std::size_t kScratchBytesMin = 16 * 1024;
+constexpr std::size_t kScratchBytesPerEntity = 256;
+
+std::string name_of(const Entity& entity) {
+  const std::string kind = entity.is_bubble() ? "bubble" : "thread";
+  return entity.name != nullptr ? kind + " \"" + entity.name + "\"" : "a " + kind;
+}
+
+std::uint32_t height(const Entity& entity) noexcept {
+  std::uint32_t most = 0;
+  if (entity.is_bubble()) {
+    const auto& bubble = static_cast<const Bubble&>(entity);
+    for (const Entity* held = bubble.first(); held != nullptr; held = held->next_sibling()) {
+      most = std::max(most, 1 + height(*held));
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+bool covers(const topology::Place& outer, const topology::Place& inner) noexcept {
+  return outer.depth <= inner.depth && outer.pu_first <= inner.pu_first &&
+         inner.pu_first + inner.pu_count <= outer.pu_first + outer.pu_count;
+}
+
+Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
+  check(options.topology != nullptr && options.host != nullptr,
+        "an engine has a topology and a host");
+  if (options.workers.empty()) {
+    return Error{Errc::invalid_argument, "sched: no worker is given; a scheduler needs 1 at least"};
+  }
+  for (std::size_t i = 0; i < options.workers.size(); ++i) {
+    const topology::Place& place = *options.workers[i];
+    if (!place.children.empty()) {
+      return Error{Errc::invalid_argument,
+                   "sched: worker " + std::to_string(i) + " is not on a processor of the topology"};
+    }
+    if (i > 0 && place.pu_first < options.workers[i - 1]->pu_first) {
+      return Error{Errc::invalid_argument,
+                   "sched: workers must be in the order of their processors; worker " +
+                       std::to_string(i) + " is not"};
+    }
+  }
+  if (options.policy == nullptr) {
+    options.policy = std::move(kFlatPolicy.make({}).value());
+  }
+  if (Result<> prepared = options.policy->prepare(*options.topology); !prepared) {
+    return prepared.error();
+  }
+  return std::unique_ptr<Engine>{new Engine{std::move(options)}};
+}
+
+Engine::Engine(EngineOptions options)
+    : topology_{*options.topology},
+      host_{*options.host},
+      ranges_(options.topology->places().size()),
+      confined_(options.topology->places().size()),
+      queues_{std::make_unique<PlaceQueue[]>(options.topology->places().size() + 1)},
+      running_{std::make_unique<std::atomic<Entity*>[]>(options.workers.size())},
+      running_priority_{std::make_unique<std::atomic<std::uint8_t>[]>(options.workers.size())} {
+  for (std::uint32_t worker = 0; worker < options.workers.size(); ++worker) {
+    std::vector<std::uint32_t> route;
+    const topology::Place* place = options.workers[worker];
+    for (; place != nullptr; place = place->parent) {
+      route.push_back(place->id);
+      WorkerRange& range = ranges_[place->id];
+      if (range.count == 0) {
+        range.first = worker;
+      }
+      range.count = worker - range.first + 1;
+    }
+    routes_.push_back(std::move(route));
+  }
+  for (const topology::Place* const place : topology_.places()) {  // Parents come first.
+    confined_[place->id] = ranges_[place->id].count != 0 ? place->id : confined_[place->parent->id];
+  }
+  root_.planned_ = topology_.root().id;
+  root_.target_.store(topology_.root().id, std::memory_order_relaxed);
+  scratch_ = std::make_unique<std::byte[]>(kScratchBytesMin);
+  scratch_bytes_ = kScratchBytesMin;
+  adopt_policy(std::move(options.policy));
+}
+
+Engine::~Engine() {
+  check(root_.empty(), "all entities have left the tree when the scheduler ends");
+}
+
+void Engine::adopt_policy(std::unique_ptr<Policy> policy) noexcept {
+  policy_ = std::move(policy);
+  wants_meet_.store(policy_->wants_meet(), std::memory_order_relaxed);
+  wants_wake_.store(policy_->wants_wake(), std::memory_order_relaxed);
+  tick_ns_.store(policy_->tick_ns(), std::memory_order_relaxed);
+  next_tick_ns_.store(host_.now_ns() + policy_->tick_ns(), std::memory_order_relaxed);
+  last_tick_ns_ = host_.now_ns();
+}
+
+void Engine::grow_scratch(std::uint32_t entity_count) noexcept {
+  const std::size_t wanted = std::size_t{entity_count} * kScratchBytesPerEntity;
+  {
+    const SpinGuard guard{lock_};
+    if (scratch_bytes_ >= wanted) {
+      return;
+    }
+  }
+  // Outside the lock. Without memory events take theirs from the heap, when they need it.
+  std::unique_ptr<std::byte[]> larger{new (std::nothrow) std::byte[2 * wanted]};
+  if (larger != nullptr) {
+    const SpinGuard guard{lock_};
+    scratch_.swap(larger);
+    scratch_bytes_ = 2 * wanted;
+  }
+}
+
+Result<> Engine::check_insert(const Bubble& holder, const Entity& entity) const noexcept {
+  const auto refuse = [&](const std::string& rule) {
+    return Error{Errc::invalid_argument, "sched: " + name_of(entity) + " cannot be put into " +
+                                             name_of(holder) + ": " + rule};
+  };
+  if (entity.program_place != kNoPlace && entity.program_place >= topology_.places().size()) {
+    return refuse("its place " + std::to_string(entity.program_place) +
+                  " does not exist; the machine has " + std::to_string(topology_.places().size()));
+  }
+  if (entity.level != kNoLevel && entity.level >= topology_.depth_count()) {
+    return refuse("its level " + std::to_string(entity.level) + " does not exist; the deepest is " +
+                  std::to_string(topology_.depth_count() - 1));
+  }
+  if (entity.priority != kPriorityOfHolder && entity.priority >= kPriorityCount) {
+    return refuse("its priority " + std::to_string(entity.priority) + " is above " +
+                  std::to_string(kPriorityCount - 1));
+  }
+  if (entity.holder_ != nullptr || &entity == &root_) {
+    return refuse("an entity has one holder at a time");
+  }
+  std::uint32_t depth = 1;
+  for (const Bubble* outer = &holder; outer != nullptr; outer = outer->holder_) {
+    if (outer == &entity) {
+      return refuse("a bubble does not hold itself");
+    }
+    ++depth;
+  }
+  if (depth + height(entity) > kNestingMax) {
+    return refuse("bubbles are nested " + std::to_string(kNestingMax) + " deep at most");
+  }
+  return Done{};
+}
+
+void Engine::link(Bubble& holder, Entity& entity) noexcept {
+  entity.holder_ = &holder;
+  entity.previous_ = holder.last_;
+  entity.next_ = nullptr;
+  (holder.last_ == nullptr ? holder.first_ : holder.last_->next_) = &entity;
+  holder.last_ = &entity;
+}
+
+void Engine::unlink(Entity& entity) noexcept {
+  Bubble& holder = *entity.holder_;
+  (entity.previous_ == nullptr ? holder.first_ : entity.previous_->next_) = entity.next_;
+  (entity.next_ == nullptr ? holder.last_ : entity.next_->previous_) = entity.previous_;
+  entity.holder_ = nullptr;
+}
+
+Result<> Engine::insert(Bubble& holder, Entity& entity) noexcept {
+  std::uint32_t count = 0;
+  {
+    const SpinGuard guard{lock_};
+    if (Result<> allowed = check_insert(holder, entity); !allowed) {
+      return allowed;
+    }
+    link(holder, entity);
+    count = ++entity_count_;
+    entity.ruler_ = policy_->id();
+    entity.planned_ = kNoPlace;
+    updated(entity);
+  }
+  grow_scratch(count);
+  return Done{};
+}
+
+Result<> Engine::change_holder(Bubble& holder, Entity& entity) noexcept {
+  const SpinGuard guard{lock_};
+  Bubble* const former = entity.holder_;
+  check(former != nullptr, "an entity changes its holder while it has one");
+  entity.holder_ = nullptr;
+  Result<> allowed = check_insert(holder, entity);
+  entity.holder_ = former;
+  if (!allowed) {
+    return allowed;
+  }
+  const std::uint32_t ruler = top_of(entity).ruler_;
+  unlink(entity);
+  link(holder, entity);
+  entity.ruler_ = ruler;
+  updated(entity);
+  return Done{};
+}
+
+void Engine::remove(Entity& entity) noexcept {
+  const Event event{*this};
+  check(entity.holder_ != nullptr, "an entity is removed once, after it was inserted");
+  check(!entity.is_bubble_ || static_cast<Bubble&>(entity).empty(),
+        "a bubble is empty when it leaves the tree");
+  check(!entity.is_queued(), "a thread that waits for a processor does not leave the tree");
+  View view = event.view;
+  event.policy().leave(view, entity);
+  commit();  // What leaves is in no list of a plan.
+  forget_running(entity);
+  unlink(entity);
+  --entity_count_;
+}
+
+void Engine::updated(Entity& entity) noexcept {
+  if (entity.holder_ == nullptr) {
+    return;  // Not inserted yet.
+  }
+  refresh_priority(entity, entity.holder_->effective_priority());
+  retarget(entity);
+}
+
+Entity& Engine::top_of(Entity& entity) const noexcept {
+  Entity* top = &entity;
+  while (top->holder_ != &root_ && top->holder_ != nullptr) {
+    top = top->holder_;
+  }
+  return *top;
+}
+
+void Engine::submit(Entity& entity) noexcept {
+  Event event{*this};
+  Entity& top = top_of(entity);
+  if (&top != &root_) {
+    event.policy().submit(event.view, top);
+  }
+}
+
+void Engine::shake() noexcept {
+  Event event{*this};
+  event.policy().shake(event.view);
+}
+
+void Engine::set_phase(std::uint32_t number) noexcept {
+  Event event{*this};
+  event.policy().phase(event.view, number);
+}
+
+Result<> Engine::change_policy(std::unique_ptr<Policy> policy) noexcept {
+  check(policy != nullptr, "a scheduler has a policy");
+  if (Result<> prepared = policy->prepare(topology_); !prepared) {
+    return prepared;
+  }
+  std::unique_ptr<Policy> former;  // Destroyed outside the lock.
+  Event event{*this};
+  former.swap(policy_);
+  adopt_policy(std::move(policy));
+  event.view.policy_ = policy_.get();
+  for (Entity* top = root_.first_; top != nullptr; top = top->next_) {
+    top->ruler_ = policy_->id();
+    top->policy_word = 0;
+  }
+  policy_->shake(event.view);
+  return Done{};
+}
+
+}  // namespace sterna::sched

@@ -1,0 +1,209 @@
+// The mechanism of hierarchical scheduling: the tree of entities, a run queue per place of the
+// machine, and the commitment of plans. It knows no thread: whoever runs the entities is its Host
+// (scheduler.h over a team of workers, simulator.h over virtual ones).
+//
+// Locks, from the top down: the lock of the engine (the tree, the plan, the policy), then that of
+// one queue. What every thread does at every switch, a look at the queues from its processor up to
+// the root, takes the lock of the one queue where it found something only.
+//
+// The order of places. What the program asked for (program_place) bounds what the policy plans
+// (planned), which with the holders gives a target: the queue for the next time the thread becomes
+// ready. Those that wait in a queue move at once, those that run or are blocked at their next
+// wake-up.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <memory_resource>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/spin_lock.h"
+#include "sched/place_queue.h"
+#include "sched/policy.h"
+
+namespace sterna::sched {
+
+/// What the engine asks of whoever runs its threads. No call may switch or call the engine back.
+class Host {
+ public:
+  /// Something is ready for one of the workers [first, first + count).
+  virtual void wake(std::uint32_t first, std::uint32_t count) noexcept = 0;
+  /// The thread that runs there should leave soon: it is wanted elsewhere, or another one is more
+  /// urgent. A hint.
+  virtual void preempt(std::uint32_t worker) noexcept = 0;
+  [[nodiscard]] virtual bool is_running(const Entity& thread) const noexcept = 0;
+  /// The memory of that entity should come to the memory node. A hint; not at once.
+  virtual void move_memory(Entity& entity, std::uint32_t node) noexcept = 0;
+  /// It runs a thread, of the engine or not: a hint.
+  [[nodiscard]] virtual bool is_busy(std::uint32_t worker) const noexcept = 0;
+  [[nodiscard]] virtual std::uint64_t now_ns() const noexcept = 0;
+
+ protected:
+  ~Host() = default;
+};
+
+struct EngineOptions {
+  const topology::Topology* topology = nullptr;  // Outlives the engine.
+  // The processor of each worker, from left to right; they need not be all of the topology.
+  std::span<const topology::Place* const> workers = {};
+  std::unique_ptr<Policy> policy = nullptr;  // Null: flat.
+  Host* host = nullptr;                      // Outlives the engine.
+};
+
+/// Calls about the tree and the policy: from anywhere, not with locks held.
+class Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> open(EngineOptions options);
+  /// The tree is empty but for the root (check).
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// The bubble that holds what has no other holder.
+  [[nodiscard]] Bubble& root() noexcept { return root_; }
+  [[nodiscard]] const topology::Topology& topology() const noexcept { return topology_; }
+
+  /// `entity`, with all that it holds, joins `holder` and goes where that is until it is submitted.
+  /// A thread's entity is inserted before its thread starts. INVALID_ARGUMENT: it has a holder,
+  /// holds `holder`, or would be nested too deep; its program_place or level do not exist.
+  Result<> insert(Bubble& holder, Entity& entity) noexcept;
+  /// A bubble must be empty (check), a thread ended or never started.
+  void remove(Entity& entity) noexcept;
+  /// Into another holder: its affinity has changed. Where it is planned stays until then. Fails as
+  /// insert.
+  Result<> change_holder(Bubble& holder, Entity& entity) noexcept;
+
+  /// Hands it (or the outermost bubble around it) to the policy: it is placed with all it holds.
+  void submit(Entity& entity) noexcept;
+  /// The policy places everything anew.
+  void shake() noexcept;
+  /// The program is in that phase now.
+  void set_phase(std::uint32_t number) noexcept;
+  /// Another policy from now on: everything is placed anew by it. Fails as its prepare().
+  Result<> change_policy(std::unique_ptr<Policy> policy) noexcept;
+
+  /// Changes what the program says of entities, and has it hold: change() runs under the lock.
+  template <typename Change>
+  void update(Entity& entity, Change&& change) noexcept {
+    const SpinGuard guard{lock_};
+    change(entity);
+    updated(entity);
+  }
+  [[nodiscard]] Stats stats(const Entity& entity) const noexcept;
+  /// Threads that nobody would ever run, and what else is not as it must be: one sentence each.
+  /// For `sterna doctor` and tests; costs a walk over all.
+  [[nodiscard]] std::vector<std::string> audit() const;
+  /// Entities that policies took and did not put back: they were put back where they had been.
+  [[nodiscard]] std::uint64_t lost_count() const noexcept {
+    return lost_count_.load(std::memory_order_relaxed);
+  }
+  /// Literal placements, for tests and tools: one word an entity, outermost first.
+  [[nodiscard]] std::string placement() const;
+
+  // Workers. May be called at every switch.
+
+  /// The next thread for that worker, running from now on, or null. `leaving`: the thread that
+  /// yields, less urgent ones than it are left where they are.
+  Entity* next(std::uint32_t worker, const Entity* leaving) noexcept;
+  /// The thread became ready: first start, wake-up, yield, preemption.
+  void ready(Entity& thread) noexcept;
+  /// Whether the queues of that worker hold something.
+  [[nodiscard]] bool has_work(std::uint32_t worker) const noexcept;
+  /// Time passes, if next() is not called meanwhile.
+  void poll_tick() noexcept;
+  [[nodiscard]] std::uint64_t tick_ns() const noexcept {
+    return tick_ns_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint32_t processor_place(std::uint32_t worker) const noexcept {
+    return routes_[worker].front();
+  }
+
+ private:
+  friend class View;
+
+  /// The workers below a place: contiguous.
+  struct WorkerRange {
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+  };
+  class Event;
+
+  explicit Engine(EngineOptions options);
+
+  // Structure: engine.cc.
+  [[nodiscard]] Result<> check_insert(const Bubble& holder, const Entity& entity) const noexcept;
+  void link(Bubble& holder, Entity& entity) noexcept;
+  void unlink(Entity& entity) noexcept;
+  void updated(Entity& entity) noexcept;
+  [[nodiscard]] Entity& top_of(Entity& entity) const noexcept;
+
+  // Plans, under lock_: plan.cc.
+  void commit() noexcept;
+  void put_back_what_is_lost() noexcept;
+  void retarget(Entity& entity) noexcept;
+  void apply(Entity& entity, std::uint32_t target) noexcept;
+  [[nodiscard]] std::uint32_t confined(const Entity& entity, std::uint32_t place) const noexcept;
+  void refresh_priority(Entity& entity, std::uint8_t of_holder) noexcept;
+  [[nodiscard]] bool is_unpreemptible(const Entity& entity) const noexcept;
+
+  // Workers: dispatch.cc.
+  Entity* take_from_route(std::uint32_t worker, std::uint32_t priority_min) noexcept;
+  bool settle(std::uint32_t worker, Entity& thread) noexcept;
+  bool ask_idle(std::uint32_t worker) noexcept;
+  void charge_slices(std::uint64_t elapsed_ns) noexcept;
+  void enqueue(Entity& thread) noexcept;
+  void take(std::uint32_t worker, Entity& thread) noexcept;
+  void forget_running(Entity& thread) noexcept;
+  void preempt_less_urgent(std::uint32_t target, std::uint8_t priority) noexcept;
+  void adopt_policy(std::unique_ptr<Policy> policy) noexcept;
+  void grow_scratch(std::uint32_t entity_count) noexcept;
+  [[nodiscard]] std::size_t queue_index(std::uint32_t target) const noexcept {
+    return target == kAside ? topology_.places().size() : target;
+  }
+
+  // Looking: stats.cc.
+  void add_stats(const Entity& entity, Stats& stats) const noexcept;
+  void audit_entity(const Entity& entity, std::vector<std::string>& found) const;
+  void audit_queues(std::vector<std::string>& found) const;
+  void place_text(const Bubble& holder, std::string& text) const;
+  [[nodiscard]] bool covers(std::uint32_t place, std::uint32_t processor) const noexcept;
+
+  const topology::Topology& topology_;
+  Host& host_;
+  std::vector<std::vector<std::uint32_t>> routes_;  // By worker, processor to root; constant.
+  std::vector<WorkerRange> ranges_;                 // By place; constant.
+  std::vector<std::uint32_t>
+      confined_;  // By place: itself or, without workers, above it; constant.
+  std::unique_ptr<PlaceQueue[]> queues_;  // By place, then the one of kAside.
+
+  mutable SpinLock lock_;
+  std::unique_ptr<Policy> policy_;  // Guard of all: lock_.
+  Bubble root_;
+  Entity* moved_ = nullptr;  // What the present event has planned, in order.
+  Entity* last_moved_ = nullptr;
+  std::unique_ptr<std::byte[]> scratch_;
+  std::size_t scratch_bytes_ = 0;
+  std::pmr::memory_resource* event_memory_ = nullptr;
+  std::uint32_t entity_count_ = 0;
+
+  // By worker: what it took last, and how urgent that is. Written by the worker; an entity that
+  // leaves the tree, or is taken by another worker, is erased. Relaxed: for ticks and hints.
+  std::unique_ptr<std::atomic<Entity*>[]> running_;
+  std::unique_ptr<std::atomic<std::uint8_t>[]> running_priority_;
+  std::atomic<bool> uses_priorities_{false};  // Set with the first one that is not normal.
+
+  // Constant between changes of the policy; read without the lock: an old one is asked once more.
+  std::atomic<bool> wants_meet_{false};
+  std::atomic<bool> wants_wake_{false};
+  std::atomic<std::uint64_t> tick_ns_{0};
+  std::atomic<std::uint64_t> next_tick_ns_{0};
+  std::uint64_t last_tick_ns_ = 0;  // Guard: lock_.
+  std::atomic<std::uint64_t> lost_count_{0};
+};
+
+[[nodiscard]] bool covers(const topology::Place& outer, const topology::Place& inner) noexcept;
+
+}  // namespace sterna::sched

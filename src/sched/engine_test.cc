@@ -1,0 +1,200 @@
+// The mechanism without policies of interest: the tree, its errors, places, priorities, statistics.
+#include <gtest/gtest.h>
+
+#include "sched/testing.h"
+
+namespace sterna::sched {
+namespace {
+
+using topology::PlaceKind;
+
+std::string refusal(Machine& machine, Bubble& holder, Entity& entity) {
+  const Result<> inserted = machine.engine->insert(holder, entity);
+  return inserted ? "" : inserted.error().text;
+}
+
+TEST(Engine, BubbleInItselfIsRefusedByName) {
+  Machine machine{"pu:1"};
+  Bubble outer;
+  outer.name = "outer";
+  Bubble inner;
+  EXPECT_NE(refusal(machine, outer, outer)
+                .find("bubble \"outer\" cannot be put into bubble \"outer\": a bubble does not "
+                      "hold itself"),
+            std::string::npos);
+  EXPECT_EQ(refusal(machine, outer, inner), "");
+  EXPECT_NE(refusal(machine, inner, outer).find("does not hold itself"), std::string::npos);
+  EXPECT_NE(refusal(machine, machine.engine->root(), inner).find("one holder"), std::string::npos);
+  machine.engine->remove(inner);
+}
+
+TEST(Engine, WrongPlacesLevelsAndPrioritiesAreRefused) {
+  Machine machine{"pu:2"};
+  Bubble& root = machine.engine->root();
+  Entity place;
+  place.program_place = 3;
+  EXPECT_NE(refusal(machine, root, place).find("its place 3 does not exist; the machine has 3"),
+            std::string::npos);
+  Entity level;
+  level.level = 2;
+  EXPECT_NE(refusal(machine, root, level).find("its level 2 does not exist; the deepest is 1"),
+            std::string::npos);
+  Entity priority;
+  priority.priority = 9;
+  EXPECT_NE(refusal(machine, root, priority).find("its priority 9"), std::string::npos);
+}
+
+TEST(Engine, NestingHasAnEnd) {
+  Machine machine{"pu:1"};
+  std::vector<std::unique_ptr<Bubble>> chain;
+  Bubble* holder = &machine.engine->root();
+  std::string text;
+  while (text.empty() && chain.size() < 100) {
+    chain.push_back(std::make_unique<Bubble>());
+    text = refusal(machine, *holder, *chain.back());
+    holder = chain.back().get();
+  }
+  EXPECT_NE(text.find("nested 64 deep"), std::string::npos);
+  chain.pop_back();
+  // A chain built from below is not deeper either.
+  Bubble outer;
+  Bubble middle;
+  EXPECT_EQ(refusal(machine, outer, middle), "");
+  EXPECT_NE(refusal(machine, *chain.back(), outer).find("nested"), std::string::npos);
+  machine.engine->remove(middle);
+  while (!chain.empty()) {
+    machine.engine->remove(*chain.back());
+    chain.pop_back();
+  }
+}
+
+TEST(Engine, MoreUrgentThreadsComeFirstFromAnyLevel) {
+  Machine machine{"node:2 pu:2"};
+  const std::vector<Entity*> tops = machine.tree("ttt");
+  machine.engine->update(
+      *tops[0], [&](Entity& it) { it.program_place = machine.place(PlaceKind::pu, 0).id; });
+  machine.engine->update(*tops[1], [](Entity& it) { it.priority = kPriorityBatch; });
+  machine.engine->update(*tops[2], [](Entity& it) { it.priority = kPriorityRealTime; });
+  machine.make_ready();
+  EXPECT_EQ(machine.take(0), tops[2]) << "from the list of the machine";
+  EXPECT_EQ(machine.take(0), tops[0]);
+  EXPECT_EQ(machine.engine->next(0, tops[0]), nullptr) << "a yield does not leave for less";
+  EXPECT_EQ(machine.take(0), tops[1]);
+}
+
+TEST(Engine, PriorityOfABubbleIsThatOfItsThreads) {
+  Machine machine{"pu:1"};
+  machine.tree("((t)t)t");
+  machine.make_ready();
+  machine.engine->update(*machine.entities()[0], [](Entity& it) { it.priority = 5; });
+  EXPECT_EQ(machine.entities()[2]->effective_priority(), 5);
+  EXPECT_EQ(machine.take(0), machine.entities()[2].get()) << "also those that wait already";
+  machine.engine->update(*machine.entities()[1], [](Entity& it) { it.priority = 1; });
+  EXPECT_EQ(machine.entities()[2]->effective_priority(), 1);
+}
+
+TEST(Engine, UrgentThreadAsksTheLeastUrgentWorkerToLeave) {
+  Machine machine{"pu:2"};
+  const std::vector<Entity*> tops = machine.tree("ttt");
+  machine.engine->update(*tops[1], [](Entity& it) { it.priority = kPriorityBatch; });
+  machine.engine->ready(*tops[0]);
+  machine.take(0);
+  machine.engine->ready(*tops[1]);
+  machine.take(1);
+  machine.engine->update(*tops[2], [](Entity& it) { it.priority = kPriorityRealTime; });
+  machine.host.preempted.clear();
+  machine.engine->ready(*tops[2]);
+  EXPECT_EQ(machine.host.preempted, std::vector<std::uint32_t>{1});
+}
+
+TEST(Engine, PlaceWithoutAWorkerIsServedFromAbove) {
+  auto topology = topology::Topology::synthetic("node:2 pu:2");
+  FakeHost host;
+  const topology::Place* const workers[] = {topology.value()->pus()[0]};
+  auto engine =
+      Engine::open({.topology = topology.value().get(), .workers = workers, .host = &host});
+  ASSERT_TRUE(engine);
+  Entity thread;
+  thread.program_place = topology.value()->pus()[3]->id;
+  ASSERT_TRUE(engine.value()->insert(engine.value()->root(), thread));
+  engine.value()->ready(thread);
+  EXPECT_EQ(engine.value()->next(0, nullptr), &thread);
+  engine.value()->remove(thread);
+}
+
+TEST(Engine, StatisticsAreSumsOverTheTree) {
+  Machine machine{"node:2 pu:2"};
+  machine.tree("(t2(t3)t)");
+  Entity& outer = *machine.entities()[0];
+  machine.engine->update(*machine.entities()[1], [](Entity& it) {
+    it.memory.add(0, 100);
+    it.attributes = {1, 2, 3, 4};
+  });
+  machine.engine->update(*machine.entities()[3], [](Entity& it) {
+    it.memory.add(1, 50);
+    it.attributes[0] = 10;
+  });
+  machine.engine->ready(*machine.entities()[1]);
+  machine.engine->ready(*machine.entities()[3]);
+  machine.take(0);
+  machine.take(1);
+  machine.give_back(1);
+  const Stats stats = machine.engine->stats(outer);
+  EXPECT_EQ(stats.threads, 3U);
+  EXPECT_EQ(stats.running, 1U);
+  EXPECT_EQ(stats.ready, 1U);
+  EXPECT_EQ(stats.load, 2U + 3U + 1U + 2U) << "two bubbles of load 1";
+  EXPECT_EQ(stats.memory.on(0), 100U);
+  EXPECT_EQ(stats.memory.total(), 150U);
+  EXPECT_EQ(stats.attributes, (std::array<std::uint64_t, 4>{11, 2, 3, 4}));
+  EXPECT_EQ(stats.last_place, machine.place(PlaceKind::numa, 0).id);
+}
+
+TEST(Engine, ChangedHolderTakesItsPlaceAlong) {
+  Machine machine{"node:2 pu:2"};
+  const std::vector<Entity*> tops = machine.tree("(t)()");
+  Entity& thread = *machine.entities()[1];
+  machine.engine->update(
+      *tops[1], [&](Entity& it) { it.program_place = machine.place(PlaceKind::numa, 1).id; });
+  machine.make_ready();
+  ASSERT_TRUE(machine.engine->change_holder(static_cast<Bubble&>(*tops[1]), thread));
+  EXPECT_EQ(machine.engine->placement(), "machine 0, numa 1, inside");
+  EXPECT_FALSE(machine.engine->change_holder(static_cast<Bubble&>(*tops[0]), *tops[0]).has_value());
+  EXPECT_EQ(machine.take(0), nullptr);
+  EXPECT_EQ(machine.take(2), &thread);
+}
+
+/// Takes what it is given and never puts it back.
+class Thief final : public Policy {
+ public:
+  void submit(View& view, Entity& top) noexcept override { view.plan(top, kInHand); }
+};
+/// Puts everything aside for ever.
+class Miser final : public Policy {
+ public:
+  void submit(View& view, Entity& top) noexcept override { view.set_aside(top); }
+};
+
+TEST(Engine, EntityThatAPolicyLosesIsPutBackAndReported) {
+  Machine machine{"pu:1"};
+  ASSERT_TRUE(machine.engine->change_policy(std::make_unique<Thief>()));
+  machine.start("(t)");
+  EXPECT_EQ(machine.engine->lost_count(), 1U);
+  const std::vector<std::string> found = machine.engine->audit();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NE(found[0].find("took 1 entities and did not put them back"), std::string::npos);
+  EXPECT_NE(machine.take(0), nullptr) << "it runs all the same";
+}
+
+TEST(Engine, AuditFindsThreadsThatAPolicyKeepsFromRunning) {
+  Machine machine{"pu:1"};
+  ASSERT_TRUE(machine.engine->change_policy(std::make_unique<Miser>()));
+  machine.start("(tt)");
+  EXPECT_EQ(machine.take(0), nullptr);
+  const std::vector<std::string> found = machine.engine->audit();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NE(found[0].find("2 threads wait aside"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sterna::sched

@@ -1,0 +1,117 @@
+// The commitment of plans: from where entities are planned to where their threads go.
+#include <algorithm>
+#include <cstdio>
+
+#include "base/check.h"
+#include "sched/engine.h"
+
+namespace sterna::sched {
+
+bool Engine::covers(std::uint32_t place, std::uint32_t processor) const noexcept {
+  return place < topology_.places().size() && processor < topology_.places().size() &&
+         sched::covers(*topology_.places()[place], *topology_.places()[processor]);
+}
+
+void Engine::commit() noexcept {
+  put_back_what_is_lost();
+  while (moved_ != nullptr) {
+    Entity& entity = *moved_;
+    moved_ = entity.next_moved_;
+    entity.is_moved_ = false;
+    retarget(entity);
+  }
+}
+
+void Engine::put_back_what_is_lost() noexcept {
+  for (Entity* entity = moved_; entity != nullptr; entity = entity->next_moved_) {
+    if (entity->planned_ != kInHand) {
+      continue;
+    }
+    entity->planned_ = entity->taken_from_;
+    if (lost_count_.fetch_add(1, std::memory_order_relaxed) == 0) {
+      std::fprintf(stderr,
+                   "sched: a policy took %s \"%s\" and did not put it back in the same event; it "
+                   "stays where it was\n",
+                   entity->is_bubble_ ? "bubble" : "thread",
+                   entity->name != nullptr ? entity->name : "");
+    }
+  }
+}
+
+std::uint32_t Engine::confined(const Entity& entity, std::uint32_t place) const noexcept {
+  if (place >= topology_.places().size()) {
+    return place;  // Aside is aside.
+  }
+  const topology::Place* wanted = topology_.places()[place];
+  // From the outermost, so that the innermost decides.
+  const Entity* chain[kNestingMax + 1];
+  std::size_t count = 0;
+  for (const Entity* one = &entity; one != nullptr && count <= kNestingMax; one = one->holder_) {
+    if (one->program_place != kNoPlace) {
+      chain[count++] = one;
+    }
+  }
+  while (count-- > 0) {
+    const topology::Place& asked = *topology_.places()[chain[count]->program_place];
+    wanted = sched::covers(asked, *wanted) ? wanted : &asked;
+  }
+  return confined_[wanted->id];
+}
+
+void Engine::retarget(Entity& entity) noexcept {
+  const std::uint32_t from_holder = entity.holder_ != nullptr
+                                        ? entity.holder_->target_.load(std::memory_order_relaxed)
+                                        : topology_.root().id;
+  apply(entity, confined(entity, entity.planned_ != kNoPlace ? entity.planned_ : from_holder));
+}
+
+void Engine::apply(Entity& entity, std::uint32_t target) noexcept {
+  entity.target_.store(target, std::memory_order_seq_cst);  // (3), see place_queue.h
+  if (entity.is_bubble_) {
+    for (Entity* held = static_cast<Bubble&>(entity).first_; held != nullptr; held = held->next_) {
+      if (held->planned_ == kNoPlace) {
+        apply(*held, held->program_place == kNoPlace ? target : confined(*held, target));
+      }
+    }
+    return;
+  }
+  const std::uint32_t at = entity.queued_at_.load(std::memory_order_seq_cst);  // (4)
+  if (at != kNoPlace) {
+    // Also when only its priority changed.
+    if ((at != target || entity.queued_priority_ != entity.effective_priority()) &&
+        queues_[queue_index(at)].remove(entity, at)) {
+      enqueue(entity);
+    }
+    return;
+  }
+  const std::uint32_t processor = entity.actual_place();
+  if (processor != kNoPlace && !covers(target, processor) && host_.is_running(entity) &&
+      !is_unpreemptible(entity)) {
+    host_.preempt(ranges_[processor].first);
+  }
+}
+
+void Engine::refresh_priority(Entity& entity, std::uint8_t of_holder) noexcept {
+  const std::uint8_t priority = entity.priority == kPriorityOfHolder
+                                    ? of_holder
+                                    : std::min<std::uint8_t>(entity.priority, kPriorityCount - 1);
+  entity.effective_priority_.store(priority, std::memory_order_relaxed);
+  if (priority != kPriorityNormal) {
+    uses_priorities_.store(true, std::memory_order_relaxed);
+  }
+  if (entity.is_bubble_) {
+    for (Entity* held = static_cast<Bubble&>(entity).first_; held != nullptr; held = held->next_) {
+      refresh_priority(*held, priority);
+    }
+  }
+}
+
+bool Engine::is_unpreemptible(const Entity& entity) const noexcept {
+  const Entity* one = &entity;
+  while (one != nullptr && !one->is_unpreemptible) {
+    one = one->holder_;
+  }
+  return one != nullptr;
+}
+
+}  // namespace sterna::sched

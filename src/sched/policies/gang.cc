@@ -1,0 +1,145 @@
+// Gang (Ousterhout; paper 003 §3.4.2, fig. 6): one outermost bubble at a time has the processors,
+// for a time slice; the others are aside. With a kind of place ("gang(numa)", the paper's gang2)
+// each such place has a gang of its own, and all take from one pool.
+//
+// Invariant: what is aside is the pool; every other entity of ours is planned at one of the places,
+// at most one a place. policy_word is the turn in which an entity was put aside.
+#include "sched/engine.h"
+#include "sched/policies/arguments.h"
+#include "sched/policies/builtin.h"
+
+namespace sterna::sched {
+namespace {
+
+constexpr std::uint64_t kSliceNs = 10'000'000;
+
+class Gang final : public Policy {
+ public:
+  Gang(topology::PlaceKind kind, std::uint64_t slice_ns) noexcept
+      : kind_{kind}, slice_ns_{slice_ns} {}
+
+  [[nodiscard]] std::uint64_t tick_ns() const noexcept override { return slice_ns_; }
+
+  void submit(View& view, Entity& top) noexcept override {
+    top.policy_word = ++turn_;
+    bool is_placed = false;
+    for_each_place(view, [&](const topology::Place& place) {
+      if (!is_placed && may_have(view, place, top) && current(view, place) == nullptr) {
+        view.move(top, place);
+        is_placed = true;
+      }
+    });
+    if (!is_placed) {
+      view.set_aside(top);
+    }
+  }
+
+  void shake(View& view) noexcept override {
+    for (Entity* top = view.first_top(); top != nullptr; top = view.next_top(*top)) {
+      if (top->is_bubble()) {
+        view.gather(static_cast<Bubble&>(*top));
+      }
+      view.set_aside(*top);
+    }
+    tick(view, nullptr);
+  }
+
+  void tick(View& view, Bubble*) noexcept override {
+    for_each_place(view, [&](const topology::Place& place) { rotate(view, place); });
+  }
+
+  bool idle(View& view, const topology::Place& processor) noexcept override {
+    bool has_changed = false;
+    for_each_place(view, [&](const topology::Place& place) {
+      const Entity* const now = current(view, place);
+      if (covers(place, processor) && (now == nullptr || !view.is_active(*now))) {
+        has_changed = rotate(view, place) || has_changed;
+      }
+    });
+    return has_changed;
+  }
+
+ private:
+  /// The places that have a gang each: the domain, if it has none of the kind.
+  template <typename Function>
+  void for_each_place(const View& view, Function&& function) const noexcept {
+    bool has_any = false;
+    for (const topology::Place* const place : view.topology().places()) {
+      if (place->kind == kind_ && covers(view.domain(), *place) && view.worker_count(*place) != 0) {
+        has_any = true;
+        function(*place);
+      }
+    }
+    if (!has_any) {
+      function(view.domain());
+    }
+  }
+
+  /// The program allows it some processor there.
+  static bool may_have(const View& view, const topology::Place& place, const Entity& top) noexcept {
+    const topology::Place& allowed = view.allowed(top);
+    return covers(place, allowed) || covers(allowed, place);
+  }
+
+  static Entity* current(const View& view, const topology::Place& place) noexcept {
+    Entity* top = view.first_top();
+    while (top != nullptr && top->planned_place() != place.id) {
+      top = view.next_top(*top);
+    }
+    return top;
+  }
+
+  /// The next of the pool gets the place. False: nobody waits for it.
+  bool rotate(View& view, const topology::Place& place) noexcept {
+    Entity* next = nullptr;
+    for (Entity* top = view.first_top(); top != nullptr; top = view.next_top(*top)) {
+      if (top->planned_place() == kAside && may_have(view, place, *top) && view.is_active(*top) &&
+          (next == nullptr || top->policy_word < next->policy_word)) {
+        next = top;
+      }
+    }
+    if (next == nullptr) {
+      return false;
+    }
+    if (Entity* const now = current(view, place); now != nullptr) {
+      now->policy_word = ++turn_;
+      view.set_aside(*now);
+    }
+    view.move(*next, place);
+    return true;
+  }
+
+  const topology::PlaceKind kind_;
+  const std::uint64_t slice_ns_;
+  std::uint64_t turn_ = 0;
+};
+
+Result<std::unique_ptr<Policy>> make(PolicyArguments arguments) {
+  topology::PlaceKind kind = topology::PlaceKind::machine;
+  std::uint64_t slice_ns = kSliceNs;
+  for (const std::string_view argument : arguments) {
+    auto slice = to_slice_ns(argument);
+    if (!slice) {
+      return slice.error();
+    }
+    if (slice.value()) {
+      slice_ns = *slice.value();
+    } else if (const auto word = to_place_kind(argument)) {
+      kind = *word;
+    } else {
+      return unexpected_argument("gang", argument, kGangPolicy.arguments);
+    }
+  }
+  return try_make<Policy, Gang>(kind, slice_ns);
+}
+
+}  // namespace
+
+constinit const PolicyEntry kGangPolicy{
+    .name = "gang",
+    .arguments = "KIND,slice=MS",
+    .summary = "one bubble at a time on the machine (on each place of KIND, from one pool)",
+    .make = make,
+};
+
+}  // namespace sterna::sched

@@ -81,7 +81,15 @@ Result<rpc::Bytes> Actor::on_move(void* self, const rpc::Request& request) {
     return plan.error();
   }
   for (const Move& move : plan.value()) {
-    if (!actor.options_.migrator->ask(move.rank, move.to)) {
+    // A rank at a point waits until all are told, and goes at once. Others compute meanwhile.
+    bool is_at_point = false;
+    {
+      const SpinGuard guard{actor.lock_};
+      is_at_point = actor.waiting_.contains(move.rank);
+    }
+    migration::Migrator& migrator = *actor.options_.migrator;
+    if (!(is_at_point ? migrator.ask(move.rank, move.to)
+                      : migrator.ask_ahead(move.rank, move.to))) {
       actor.log_.debug("rank {} is not here any more, and not moved", move.rank);
     }
   }

@@ -42,6 +42,11 @@ class LeaseSource {
   /// A range of the class that no node was given before, and not below IsoOptions::node_count
   /// (those are what the nodes start with).
   [[nodiscard]] virtual Result<std::uint32_t> lease(std::uint32_t stack_class) noexcept = 0;
+  /// Whether lease() may switch or wait for others: then it is not called where that is forbidden,
+  /// and ranges are asked for ahead.
+  [[nodiscard]] virtual bool is_slow() const noexcept { return false; }
+  /// Asks for such a range and does not wait: IsoSpace::add_range brings it. False: none will come.
+  virtual bool lease_ahead(std::uint32_t) noexcept { return false; }
 };
 
 struct IsoOptions {
@@ -84,8 +89,13 @@ class IsoSpace {
   // Stacks. Any thread, also a user thread on a slot; takes a spin lock for a few instructions.
 
   /// A slot whose stack has `bytes` at least. Used ones first, whose contents are undefined.
-  /// out_of_memory: no lease or no memory left, with the reason.
-  [[nodiscard]] Result<StackSlot> acquire_stack(std::size_t bytes);
+  /// out_of_memory: no lease or no memory left, with the reason. timed_out, only if it may not wait
+  /// (inside a poll): all addresses are in use, more were asked for; after add_range try again.
+  [[nodiscard]] Result<StackSlot> acquire_stack(std::size_t bytes, bool may_wait = true);
+  /// A range that was asked for by LeaseSource::lease_ahead. Any thread; does not switch.
+  void add_range(std::uint32_t stack_class, std::uint32_t range) noexcept;
+  /// Nobody answers any more: what was asked for will not come.
+  void forget_asked_ranges() noexcept;
   void release_stack(StackSlot slot) noexcept;
   /// The thread of this slot has left with its contents: its memory goes, its address stays taken.
   void depart_stack(StackSlot slot) noexcept;
@@ -128,7 +138,10 @@ class IsoSpace {
   explicit IsoSpace(const IsoOptions& options);
 
   const IsoOptions options_;
-  [[nodiscard]] Result<std::uintptr_t> map_stacks(std::uint32_t stack_class);
+  [[nodiscard]] Result<std::uintptr_t> map_stacks(std::uint32_t stack_class, bool may_wait);
+  void take_addresses(std::uint32_t stack_class, Extent& taken) noexcept;
+  [[nodiscard]] Result<> get_range(std::uint32_t stack_class, bool may_wait);
+  [[nodiscard]] bool ask_ahead(std::uint32_t stack_class) noexcept;
   [[nodiscard]] std::uintptr_t pop_free(std::uint32_t stack_class, bool* is_fresh) noexcept;
   void unmap_stacks() noexcept;
   [[nodiscard]] IsoCounters stack_counters() noexcept;

@@ -121,25 +121,94 @@ Result<> IsoSpace::lease_range(std::uint32_t stack_class) {
   return Done{};
 }
 
-// Maps the next slots of the range, takes the first and lists the others.
-Result<std::uintptr_t> IsoSpace::map_stacks(std::uint32_t stack_class) {
+void IsoSpace::add_range(std::uint32_t stack_class, std::uint32_t range) noexcept {
+  const std::size_t bytes = range_bytes_of(stack_class, options_.node_count);
+  StackClass& own = classes_[stack_class];
+  const SpinGuard guard{own.lock};
+  own.is_asked = false;
+  if (range < options_.node_count || range >= kClassAreaBytes / bytes) {
+    return;  // All are taken: who needs one asks, and is told so.
+  }
+  own.spare = area_of(stack_class) + range * bytes;
+  own.spare_end = own.spare + bytes;
+  ++own.lease_count;
+}
+
+void IsoSpace::forget_asked_ranges() noexcept {
+  for (std::uint32_t stack_class = 0; stack_class < kStackClassCount; ++stack_class) {
+    const SpinGuard guard{classes_[stack_class].lock};
+    classes_[stack_class].is_asked = false;
+  }
+}
+
+// False: none is on its way.
+bool IsoSpace::ask_ahead(std::uint32_t stack_class) noexcept {
+  StackClass& own = classes_[stack_class];
+  {
+    const SpinGuard guard{own.lock};
+    if (own.is_asked || own.spare != own.spare_end) {
+      return true;
+    }
+    own.is_asked = true;  // Before it is asked for: the answer takes it back.
+  }
+  if (options_.leases->lease_ahead(stack_class)) {
+    return true;
+  }
+  const SpinGuard guard{own.lock};
+  own.is_asked = false;
+  return false;
+}
+
+// Of the present range, then of the spare one; nothing: another range is needed.
+void IsoSpace::take_addresses(std::uint32_t stack_class, Extent& taken) noexcept {
   StackClass& own = classes_[stack_class];
   const std::size_t slot_bytes = kStackSlotBytesMin << stack_class;
-  std::uintptr_t base = 0;
-  std::size_t bytes = 0;
-  for (;;) {
-    own.lock.lock();
-    bytes = std::min(own.end - own.next, std::max(kMapAheadBytes, slot_bytes));
-    base = own.next;
-    own.next += bytes;
-    own.lock.unlock();
-    if (bytes != 0) {
-      break;
+  bool is_scarce = false;
+  {
+    const SpinGuard guard{own.lock};
+    if (own.next == own.end && own.spare != own.spare_end) {
+      own.next = own.spare;
+      own.end = own.spare_end;
+      own.spare = own.spare_end = 0;
     }
-    if (Result<> leased = lease_range(stack_class); !leased) {
-      return leased.error();
+    taken = {own.next, std::min(own.end - own.next, std::max(kMapAheadBytes, slot_bytes))};
+    own.next += taken.bytes;
+    is_scarce = taken.bytes != 0 && own.spare == own.spare_end && !own.is_asked &&
+                own.end - own.next <= range_bytes_of(stack_class, options_.node_count) / 2;
+  }
+  if (is_scarce && options_.leases != nullptr && options_.leases->is_slow()) {
+    static_cast<void>(ask_ahead(stack_class));  // If not: who needs it asks again, and is told why.
+  }
+}
+
+Result<> IsoSpace::get_range(std::uint32_t stack_class, bool may_wait) {
+  const bool is_slow = options_.leases != nullptr && options_.leases->is_slow();
+  StackClass& own = classes_[stack_class];
+  bool is_first = false;
+  {
+    const SpinGuard guard{own.lock};
+    is_first = !own.took_first;
+  }
+  if (may_wait || is_first || !is_slow) {
+    return lease_range(stack_class);
+  }
+  if (!ask_ahead(stack_class)) {
+    return Error{Errc::out_of_memory, "no addresses for thread stacks can be had any more"};
+  }
+  return Error{Errc::timed_out, "addresses for thread stacks are on their way"};
+}
+
+// Maps the next slots of the range, takes the first and lists the others.
+Result<std::uintptr_t> IsoSpace::map_stacks(std::uint32_t stack_class, bool may_wait) {
+  StackClass& own = classes_[stack_class];
+  const std::size_t slot_bytes = kStackSlotBytesMin << stack_class;
+  Extent taken;
+  for (take_addresses(stack_class, taken); taken.bytes == 0; take_addresses(stack_class, taken)) {
+    if (Result<> got = get_range(stack_class, may_wait); !got) {
+      return got.error();
     }
   }
+  const auto [base, bytes] = taken;
   if (Result<> mapped = map_pages(base, bytes); !mapped) {
     return mapped.error();
   }
@@ -182,7 +251,7 @@ std::uintptr_t IsoSpace::pop_free(std::uint32_t stack_class, bool* is_fresh) noe
   return base;
 }
 
-Result<StackSlot> IsoSpace::acquire_stack(std::size_t bytes) {
+Result<StackSlot> IsoSpace::acquire_stack(std::size_t bytes, bool may_wait) {
   // Room for the stack, the guard and the most coloured descriptor.
   const std::size_t slot_bytes = std::bit_ceil(std::max(
       bytes + kPageBytes + kDescriptorBytes + kColourCount * kColourBytes, kStackSlotBytesMin));
@@ -196,7 +265,7 @@ Result<StackSlot> IsoSpace::acquire_stack(std::size_t bytes) {
   bool is_fresh = false;
   std::uintptr_t base = pop_free(stack_class, &is_fresh);
   if (base == 0) {
-    Result<std::uintptr_t> mapped = map_stacks(stack_class);
+    Result<std::uintptr_t> mapped = map_stacks(stack_class, may_wait);
     if (!mapped) {
       return mapped.error();
     }

@@ -24,6 +24,10 @@ struct IsoSpace::StackClass {
   // What is left of the leased range: neither mapped nor handed out.
   std::uintptr_t next STERNA_GUARDED_BY(lock) = 0;
   std::uintptr_t end STERNA_GUARDED_BY(lock) = 0;
+  // The range after that, leased ahead; equal: none.
+  std::uintptr_t spare STERNA_GUARDED_BY(lock) = 0;
+  std::uintptr_t spare_end STERNA_GUARDED_BY(lock) = 0;
+  bool is_asked STERNA_GUARDED_BY(lock) = false;    // The spare range is on its way.
   bool took_first STERNA_GUARDED_BY(lock) = false;  // The range a node starts with is in use.
   // What the destructor unmaps: these batches, but for the slots that departed, and those that
   // arrived.

@@ -66,7 +66,8 @@ bool Migrator::ask_ahead(std::uint32_t rank, std::uint32_t to_node) noexcept {
   }
   auto task = std::make_unique<AheadTask>(AheadTask{this, rank});
   Result<threads::Thread*> thread = options_.team->spawn(
-      {.name = "asker", .stack_bytes = kAskerStackBytes, .detached = true}, run_ahead, task.get());
+      {.name = "asker", .stack_bytes = kAskerStackBytes, .detached = true, .may_wait = false},
+      run_ahead, task.get());
   if (!thread) {
     const SpinGuard guard{lock_};
     ahead_.erase(rank);

@@ -37,6 +37,8 @@ Rpc::Rpc(const RpcOptions& options)
   options.transport->register_rank_handler(kRankHandler, on_rank_note, this);
 }
 
+Rpc::~Rpc() = default;
+
 void Rpc::add_service(std::string_view name, RunIn run_in, Service service, void* context) {
   check(run_in == RunIn::poll || options_.team != nullptr, "services in threads need a team");
   const auto [entry, is_new] = services_.try_emplace(
@@ -129,6 +131,7 @@ void Rpc::lose_peer(std::uint32_t node) noexcept {
   for (const std::uint64_t id : ids) {
     finish(id, lost(node));
   }
+  start_waiting();  // If it was the node that has the addresses, they end with an error.
 }
 
 void Rpc::on_node_message(void* self, std::uint32_t from_node,
@@ -190,14 +193,30 @@ void Rpc::spawn(const Entry& entry, const Request& request, const ReplyTo& reply
   auto work =
       std::make_unique<Work>(Work{this, &entry, request.from_node, reply_to,
                                   Bytes{request.arguments.begin(), request.arguments.end()}});
-  Result<threads::Thread*> thread = options_.team->spawn(
-      {.name = entry.name.c_str(), .stack_bytes = kServiceStackBytes, .detached = true}, run_work,
-      work.get());
-  if (!thread) {
-    reply(reply_to, thread.error());
-    return;
+  start_work(std::move(work));
+}
+
+void Rpc::start_work(std::unique_ptr<Work> work) {
+  Result<threads::Thread*> thread = options_.team->spawn({.name = work->entry->name.c_str(),
+                                                          .stack_bytes = kServiceStackBytes,
+                                                          .detached = true,
+                                                          .may_wait = false},
+                                                         run_work, work.get());
+  if (thread) {
+    work.release();  // The thread's now.
+  } else if (thread.error().code == Errc::timed_out) {
+    waiting_.push_back(std::move(work));  // start_waiting() comes with the addresses.
+  } else {
+    reply(work->reply_to, thread.error());
   }
-  work.release();  // The thread's now.
+}
+
+void Rpc::start_waiting() noexcept {
+  std::vector<std::unique_ptr<Work>> waiting;
+  waiting.swap(waiting_);
+  for (std::unique_ptr<Work>& work : waiting) {
+    start_work(std::move(work));  // In their order; those that must wait on are queued again.
+  }
 }
 
 void Rpc::run_work(void* argument) {

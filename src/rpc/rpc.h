@@ -64,6 +64,7 @@ struct RpcOptions {
 class Rpc {
  public:
   explicit Rpc(const RpcOptions& options);
+  ~Rpc();
   Rpc(const Rpc&) = delete;
   Rpc& operator=(const Rpc&) = delete;
 
@@ -83,6 +84,9 @@ class Rpc {
 
   /// Asks for no reply. Fails with closed.
   Result<> post(std::uint32_t node, std::string_view name, std::span<const std::byte> arguments);
+
+  /// There is room for threads again: starts the requests that had none. By the poller.
+  void start_waiting() noexcept;
 
   /// Calls to `node` that are under way end with closed. By the poller.
   void lose_peer(std::uint32_t node) noexcept;
@@ -109,6 +113,7 @@ class Rpc {
                         std::span<const std::byte> arguments, const ReplyTo& reply_to);
   void serve(const Entry& entry, const Request& request, const ReplyTo& reply_to);
   void spawn(const Entry& entry, const Request& request, const ReplyTo& reply_to);
+  void start_work(std::unique_ptr<Work> work);
   void reply(const ReplyTo& to, const Result<Bytes>& result);
   void reply_to_rank(const ReplyTo& to, const Result<Bytes>& result);
   void finish(std::uint64_t id, Result<Bytes> reply) noexcept;
@@ -123,6 +128,8 @@ class Rpc {
   std::unordered_map<std::uint64_t, PendingCall*> pending_ STERNA_GUARDED_BY(lock_);
   std::uint64_t next_id_ STERNA_GUARDED_BY(lock_) = 1;
   std::vector<bool> lost_ STERNA_GUARDED_BY(lock_);  // By node.
+  // Requests for which no stack could be had without waiting: the poll cannot wait. By the poller.
+  std::vector<std::unique_ptr<Work>> waiting_;
   // While a note is stored in a call on a rank's stack, and while a rank withdraws its call.
   SpinLock notes_lock_;
 };

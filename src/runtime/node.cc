@@ -140,7 +140,7 @@ void Node::open_mobility() {
                                                     .progress = &runtime_->progress(),
                                                     .team = team_.get(),
                                                     .log = &runtime_->log()});
-  leases_->connect(*rpc_);
+  leases_->connect(*rpc_, *space_);
   migration::MigratorOptions options;
   options.space = space_.get();
   options.team = team_.get();

@@ -97,6 +97,7 @@ void Node::on_rank_moved(const RankMove& move) noexcept {
 
 void Node::on_peer_lost(std::uint32_t node) noexcept {
   migrator_->lose_peer(node);
+  leases_->lose_peer(node);
   rpc_->lose_peer(node);
   balancer_->lose_peer(node);
 }

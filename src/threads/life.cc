@@ -154,7 +154,8 @@ Result<Thread*> make_thread(TeamState& team, const ThreadOptions& options) noexc
     }
   }
   check(team.options.iso_space != nullptr, "a team that spawns threads has an iso space");
-  Result<memory::StackSlot> slot = team.options.iso_space->acquire_stack(stack_bytes);
+  Result<memory::StackSlot> slot =
+      team.options.iso_space->acquire_stack(stack_bytes, options.may_wait);
   if (!slot) {
     return slot.error();
   }

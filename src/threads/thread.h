@@ -45,6 +45,9 @@ struct ThreadOptions {
   bool cancellable = false;       // cancel() ends its waits; costs it some ns a wait.
   bool held = false;              // Does not run before unhold(): control.h.
   bool accounted = false;         // Its processor time is measured: processor_ns().
+  // False: inside a poll. If it would have to wait for the answer of another node, for addresses,
+  // spawn() fails with timed_out.
+  bool may_wait = true;
   void* owner = nullptr;   // For the layer that spawns it (a rank's context); see Thread::owner.
   void* entity = nullptr;  // Not null: Team's Dispatch schedules it (sched::Entity).
 };

@@ -160,6 +160,7 @@ class TransportCore {
   [[nodiscard]] bool is_quiet() noexcept;
   [[nodiscard]] bool is_drained() noexcept;
   void on_packet(std::uint32_t from_node, Packet packet) noexcept;
+  void accept_packet(std::uint32_t from_node, Packet packet) noexcept;
   // lost.cc
   void on_peer_lost(Driver& driver, std::uint32_t node, std::string_view reason) noexcept;
 
@@ -296,7 +297,8 @@ class TransportCore {
   MpscQueue<TransferJob> new_jobs_;  // Consumer: the poller.
   std::vector<TransferJob*> jobs_;   // The poller only.
   std::atomic<std::uint32_t> job_count_{0};
-  MpscQueue<HeldPacket> own_messages_;  // To this node itself. Consumer: the poller.
+  std::uint32_t packets_until_measure_ = 1;  // The poller only.
+  MpscQueue<HeldPacket> own_messages_;       // To this node itself. Consumer: the poller.
 
   SpinLock landings_lock_;
   std::map<std::uint64_t, LandingState> landings_ STERNA_GUARDED_BY(landings_lock_);

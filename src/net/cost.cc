@@ -10,20 +10,16 @@ namespace {
 
 // Weight of a new measure in the moving mean: about the last sixteen count.
 constexpr double kNewWeight = 1.0 / 16;
-constexpr std::uint64_t kMeasuredBytesMin = 16 << 10;  // Below, the clock is what one measures.
+constexpr std::uint64_t kMeasuredBytesMin = 4 << 10;  // Below, the clock is what one measures.
+constexpr std::uint64_t kLongBytesMin = 64 << 10;     // From here the rate is what one measures.
 
 // Memory that was just received is copied from the cache; used until something is measured.
 constexpr double kCopyPsPerByte = 80;
 
-constexpr std::uint64_t kDirectEagerBytesMax = 8 << 10;
-
-void correct(double& ps_per_byte, std::uint64_t bytes, std::uint64_t ns) noexcept {
-  if (bytes >= kMeasuredBytesMin) {
-    const double measured = static_cast<double>(ns) * 1000 / static_cast<double>(bytes);
-    // One preempted copy must not look like a slow network.
-    const double bounded = std::clamp(measured, ps_per_byte / 4, ps_per_byte * 4);
-    ps_per_byte += (bounded - ps_per_byte) * kNewWeight;
-  }
+/// One preempted copy must not look like a slow network, nor a clock that stands still like a fast
+/// one.
+void correct(double& figure, double measured) noexcept {
+  figure += (std::clamp(measured, figure / 4, figure * 4) - figure) * kNewWeight;
 }
 
 constexpr double ps_per_byte_at(std::uint32_t mb_per_s) noexcept {
@@ -69,24 +65,28 @@ void CostModel::decide() noexcept {
   const double fixed = rendezvous_ns(0) - eager_ns(0);
   const double slope =
       (eager_ns(1 << 20) - eager_ns(0) - rendezvous_ns(1 << 20) + rendezvous_ns(0)) / (1 << 20);
-  // Between caches that lie far apart, packets of many bytes cost much more than the profile says,
-  // and direct copies do not: where there are such, be careful.
-  const auto most =
-      static_cast<double>(is_direct_ ? std::min(options_.eager_bytes_max, kDirectEagerBytesMax)
-                                     : options_.eager_bytes_max);
+  const auto most = static_cast<double>(options_.eager_bytes_max);
   const double crossing = slope <= 0 ? most : fixed / slope;
   eager_bytes_ = static_cast<std::uint64_t>(
       std::clamp(crossing, std::min(most, static_cast<double>(options_.eager_bytes_min)), most));
 }
 
 void CostModel::measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {
-  correct(direct_ps_per_byte_, bytes, ns);
+  const auto size = static_cast<double>(bytes);
+  const auto time = static_cast<double>(ns);
+  if (bytes >= kLongBytesMin) {
+    correct(direct_ps_per_byte_, std::max(time - direct_latency_ns_, 0.0) * 1000 / size);
+  } else {
+    correct(direct_latency_ns_, std::max(time - size * direct_ps_per_byte_ / 1000, 0.0));
+  }
   decide();
 }
 
 void CostModel::measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept {
-  correct(packet_ps_per_byte_, bytes, ns);
-  decide();
+  if (bytes >= kMeasuredBytesMin) {
+    correct(packet_ps_per_byte_, static_cast<double>(ns) * 1000 / static_cast<double>(bytes));
+    decide();
+  }
 }
 
 void CostModel::lose_direct() noexcept {

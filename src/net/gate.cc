@@ -18,8 +18,9 @@ void Gate::open(std::uint32_t node, Driver& driver, Packet peer_address, const C
   peer_address_ = peer_address;
   packet_bytes_max_ = driver.capabilities().packet_bytes_max;
   shared_ = shared;
+  const SpinGuard guard{cost_lock_};
   cost_ = std::make_unique<CostModel>(cost);
-  publish_cost();
+  eager_bytes_.store(cost_->eager_bytes(), std::memory_order_relaxed);
 }
 
 bool Gate::try_own() noexcept {

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/annotate.h"
 #include "base/mpsc_queue.h"
+#include "base/spin_lock.h"
 #include "net/cost.h"
 #include "net/driver.h"
 #include "net/packet_pool.h"
@@ -73,10 +75,19 @@ class alignas(kCacheLineBytes) Gate {
     return eager_bytes_.load(std::memory_order_relaxed);  // A threshold orders nothing.
   }
 
-  /// The poller only.
-  [[nodiscard]] CostModel& cost() noexcept { return *cost_; }
-  void publish_cost() noexcept {
-    eager_bytes_.store(cost_->eager_bytes(), std::memory_order_relaxed);
+  /// What has been measured on the way to or from the peer: see CostModel. Any thread.
+  void measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {
+    change_cost([&](CostModel& cost) { cost.measured_direct(bytes, ns); });
+  }
+  void measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept {
+    change_cost([&](CostModel& cost) { cost.measured_packets(bytes, ns); });
+  }
+  void lose_direct() noexcept {
+    change_cost([](CostModel& cost) { cost.lose_direct(); });
+  }
+  [[nodiscard]] std::string explain(std::uint64_t bytes) const {
+    const SpinGuard guard{cost_lock_};
+    return cost_->explain(bytes);
   }
 
  private:
@@ -88,6 +99,13 @@ class alignas(kCacheLineBytes) Gate {
   void take_inbox() noexcept;
   void drop_all() noexcept;
   void note_waiting() noexcept;
+
+  template <typename Change>
+  void change_cost(Change change) noexcept {
+    const SpinGuard guard{cost_lock_};
+    change(*cost_);
+    eager_bytes_.store(cost_->eager_bytes(), std::memory_order_relaxed);
+  }
 
   // Constant after open().
   std::uint32_t node_ = 0;
@@ -105,7 +123,8 @@ class alignas(kCacheLineBytes) Gate {
   HeldPacket* pending_first_ = nullptr;          // The owner only; older than what is in inbox_.
   HeldPacket* pending_last_ = nullptr;           // The owner only.
   bool is_waiting_ = false;                      // The owner only: counted in waiting_count.
-  std::unique_ptr<CostModel> cost_;              // The poller only.
+  mutable SpinLock cost_lock_;
+  std::unique_ptr<CostModel> cost_ STERNA_GUARDED_BY(cost_lock_);
 };
 
 }  // namespace sterna::net

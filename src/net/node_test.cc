@@ -168,6 +168,29 @@ TEST(CostModel, PrefersDirectCopiesForLargeMessagesAndSaysWhy) {
   EXPECT_GT(model.eager_bytes(), before);
 }
 
+TEST(CostModel, FollowsWhatPacketsAndDirectCopiesTurnOutToCost) {
+  const Capabilities near{.latency_ns = 120,
+                          .bandwidth_mb_per_s = 30'000,
+                          .cpu_ps_per_byte = 10,
+                          .direct_latency_ns = 1000,
+                          .direct_mb_per_s = 12'000};
+  CostModel model{near, true, {.eager_bytes_min = 1024}};
+  EXPECT_EQ(model.eager_bytes(), 64U << 10);  // As good as copies by the system: the most there is.
+  for (int i = 0; i < 200; ++i) {
+    model.measured_packets(8 << 10, 8 << 10);  // One nanosecond a byte: caches that lie far apart.
+  }
+  const std::uint64_t apart = model.eager_bytes();
+  EXPECT_LT(apart, 2048U);
+  for (int i = 0; i < 200; ++i) {
+    model.measured_direct(16 << 10, 20'000);  // And copies by the system that are slow to begin.
+  }
+  EXPECT_GT(model.eager_bytes(), 4 * apart);
+  for (int i = 0; i < 400; ++i) {
+    model.measured_packets(8 << 10, 200);
+  }
+  EXPECT_EQ(model.eager_bytes(), 64U << 10);
+}
+
 TEST(Drivers, AreChosenByNameInTheOrderGiven) {
   auto chosen = choose_drivers("tcp,shm");
   ASSERT_TRUE(chosen.has_value());

@@ -64,8 +64,14 @@ bool TransportCore::try_read(const RecvRequest& request, std::uint64_t address) 
   }
   const std::uint64_t bytes = request.envelope.bytes;
   const RemotePiece from{address, bytes};
-  Result<> read = bytes == 0 ? Result<>{Done{}} : channel->read_remote(request.data.address, from);
-  if (!read) {
+  if (bytes == 0) {
+    return true;
+  }
+  const std::uint64_t start_ns = clock_.now_ns();
+  const Result<> read = channel->read_remote(request.data.address, from);
+  if (read) {
+    gates_[route].measured_direct(bytes, clock_.now_ns() - start_ns);
+  } else {
     log_.warn("direct copy from node {} failed, it shall send: {}", route, read.error().text);
   }
   return read.has_value();
@@ -150,7 +156,7 @@ bool TransportCore::step(TransferJob& job) noexcept {
     if (channel->can_write_remote()) {
       return step_direct(job, *channel);
     }
-    job.gate->cost().lose_direct();
+    job.gate->lose_direct();
     job.remote.clear();
   }
   return step_frames(job);
@@ -195,7 +201,7 @@ bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
       job.offset = 0;  // The receiver counts the bytes of data frames only.
       return false;
     }
-    job.gate->cost().measured_direct(remote_bytes, clock_.now_ns() - start_ns);
+    job.gate->measured_direct(remote_bytes, clock_.now_ns() - start_ns);
     counters_.direct_bytes.add(remote_bytes);
     job.offset += remote_bytes;
   }
@@ -239,11 +245,8 @@ bool TransportCore::step_frames(TransferJob& job) noexcept {
 }
 
 void TransportCore::end_job(TransferJob* job, Fault fault) noexcept {
-  if (fault == Fault::none) {
-    if (job->remote.empty()) {
-      job->gate->cost().measured_packets(job->total_bytes, clock_.now_ns() - job->started_ns);
-    }
-    job->gate->publish_cost();
+  if (fault == Fault::none && job->remote.empty()) {
+    job->gate->measured_packets(job->total_bytes, clock_.now_ns() - job->started_ns);
   }
   if (job->send != nullptr) {
     end_send(job->header.source, *job->send, fault);

@@ -194,7 +194,7 @@ std::string Transport::explain(std::uint32_t node, std::uint64_t bytes) {
         "up to {} bytes, beyond that it waits at its sender",
         bytes, core_->options_.local_eager_bytes);
   }
-  return core_->gates_[node].cost().explain(bytes);
+  return core_->gates_[node].explain(bytes);
 }
 
 }  // namespace sterna::net

@@ -132,7 +132,8 @@ void ShmChannel::want_room() noexcept {
 }
 
 bool ShmChannel::take_room() noexcept {
-  InboxSender look{*segment_};  // Its own: the sender's may be in use.
+  std::atomic<std::uint64_t> no_claim{0};
+  InboxSender look{*segment_, no_claim};  // Its own: the sender's may be in use.
   const bool has_news =
       is_lost() || has_closed() || (look.has_room() && self_->pool->has_room(peer_.local_index));
   if (has_news) {

@@ -20,11 +20,12 @@ struct DirectAddress {
   std::uint64_t cookie_address;  // Where in that process the cookie is...
   std::uint64_t cookie;          // ...so that a copy can prove that it reads the right process.
 };
-inline constexpr std::uint32_t kAddressVersion = 0x314d4853;  // "SHM1"
+inline constexpr std::uint32_t kAddressVersion = 0x324d4853;  // "SHM2"
 
 /// What all channels of a node share. Constant after open, but for is_closed.
 struct NodeSide {
   std::uint32_t local_index;
+  Segment* segment;
   BulkPool* pool;
   std::atomic<bool> is_closed{false};  // Relaxed: a late sender's packet is only a little late.
 };
@@ -39,7 +40,10 @@ class ShmChannel final : public Channel {
   };
 
   ShmChannel(NodeSide& self, Peer peer, SegmentMapping mapping) noexcept
-      : self_{&self}, peer_{peer}, segment_{std::move(mapping)}, inbox_{*segment_} {}
+      : self_{&self},
+        peer_{peer},
+        segment_{std::move(mapping)},
+        inbox_{*segment_, self.segment->claims[peer.local_index]} {}
 
   [[nodiscard]] SendState try_send(std::span<const Piece> pieces) noexcept override;
 

@@ -19,10 +19,8 @@
 namespace sterna::net::shm {
 namespace {
 
-constexpr std::uint32_t kBellMark = ~0U;  // In epoll data: not a peer.
 constexpr std::uint32_t kAheadBytes = 1024;
-constexpr std::uint32_t kRoomEvery = 16;    // Packets between two tellings of room.
-constexpr std::uint32_t kLookEvery = 1024;  // Polls between two looks for ended processes.
+constexpr std::uint32_t kRoomEvery = 16;  // Packets between two tellings of room.
 
 }  // namespace
 
@@ -36,12 +34,14 @@ ShmDriver::ShmDriver(const DriverOptions& given, const Options& options,
       inbox_{*segment_},
       channels_(bootstrap_.host().nodes.size()) {
   self_.local_index = options.local_index;
+  self_.segment = &*segment_;
   self_.pool = &pool_;
   capabilities_.packet_bytes_max = options.chunk_bytes;
   capabilities_.latency_ns = 120;
-  capabilities_.bandwidth_mb_per_s = 9'000;
-  capabilities_.cpu_ps_per_byte = 40;
-  capabilities_.direct_latency_ns = 500;
+  // Of neighbouring caches. Where they lie far apart, what is measured soon says so.
+  capabilities_.bandwidth_mb_per_s = 30'000;
+  capabilities_.cpu_ps_per_byte = 10;
+  capabilities_.direct_latency_ns = 1000;
   capabilities_.direct_mb_per_s = 12'000;
 }
 
@@ -63,7 +63,7 @@ Result<> ShmDriver::open() noexcept {
       return system_error("a bell of this host's nodes is not usable", last_error_number());
     }
   }
-  epoll_event event{.events = EPOLLIN, .data = {.u32 = kBellMark}};
+  epoll_event event{.events = EPOLLIN, .data = {.u32 = kNotANode}};
   if (::epoll_ctl(waiting_.get(), EPOLL_CTL_ADD, host.bell_fds[self_.local_index], &event) != 0) {
     return system_error("cannot wait on the bell of this node", last_error_number());
   }
@@ -93,11 +93,11 @@ std::uint32_t ShmDriver::local_of(std::uint32_t node) const noexcept {
   const std::vector<std::uint32_t>& nodes = bootstrap_.host().nodes;
   const auto place = std::ranges::lower_bound(nodes, node);
   return place != nodes.end() && *place == node ? static_cast<std::uint32_t>(place - nodes.begin())
-                                                : kBellMark;
+                                                : kNotANode;
 }
 
 bool ShmDriver::reaches(std::uint32_t node, Packet peer_address) const noexcept {
-  return local_of(node) != kBellMark &&
+  return local_of(node) != kNotANode &&
          (peer_address.empty() || peer_address.size() == sizeof(DirectAddress));
 }
 
@@ -131,7 +131,7 @@ Result<ShmChannel*> ShmDriver::channel_to(std::uint32_t local) noexcept {
 
 Result<Channel*> ShmDriver::connect(std::uint32_t node, Packet peer_address) noexcept {
   const std::uint32_t local = local_of(node);
-  if (local == kBellMark || !reaches(node, peer_address)) {
+  if (local == kNotANode || !reaches(node, peer_address)) {
     return Error{Errc::unreachable, "node " + std::to_string(node) +
                                         " shares no memory with node " +
                                         std::to_string(bootstrap_.job().node_index)};
@@ -291,76 +291,6 @@ void ShmDriver::end_sleep() noexcept {
   segment_->state.fetch_and(~kAsleep, std::memory_order_relaxed);
   silence(bootstrap_.host().bell_fds[self_.local_index]);
   polls_until_look_ = 1;  // Perhaps it was the end of a process that woke us.
-}
-
-void ShmDriver::watch_new_peers() noexcept {
-  // Acquire: pairs with the release in channel_to.
-  if (unwatched_count_.load(std::memory_order_acquire) == 0) {
-    return;
-  }
-  unwatched_count_.store(0, std::memory_order_relaxed);
-  for (std::uint32_t local = 0; local < channels_.size(); ++local) {
-    ShmChannel* channel = channels_[local].load(std::memory_order_acquire);
-    if (channel == nullptr || channel->is_watched() || channel->is_lost() ||
-        local == self_.local_index) {
-      continue;
-    }
-    if (channel->segment().ready.load(std::memory_order_acquire) == 0) {
-      unwatched_count_.fetch_add(1, std::memory_order_relaxed);  // Not yet open: next time.
-      continue;
-    }
-    const int process = channel->watch();
-    epoll_event event{.events = EPOLLIN, .data = {.u32 = local}};
-    if (process == -ESRCH) {
-      note_end(local);
-    } else if (process < 0 || ::epoll_ctl(waiting_.get(), EPOLL_CTL_ADD, process, &event) != 0) {
-      logger_.warn("cannot watch the process of node {}: its end will be noticed late",
-                   channel->peer().node);
-    }
-  }
-}
-
-void ShmDriver::look_for_ends() noexcept {
-  polls_until_look_ = kLookEvery;
-  watch_new_peers();
-  std::array<epoll_event, 16> events;
-  const int count = ::epoll_wait(waiting_.get(), events.data(), events.size(), 0);
-  for (int i = 0; i < count; ++i) {
-    if (events[static_cast<std::size_t>(i)].data.u32 != kBellMark) {
-      note_end(events[static_cast<std::size_t>(i)].data.u32);
-    }
-  }
-}
-
-void ShmDriver::lose_peer(std::uint32_t node) noexcept {
-  const std::uint32_t local = local_of(node);
-  if (local != kBellMark && channels_[local].load(std::memory_order_acquire) != nullptr) {
-    note_end(local);
-  }
-}
-
-void ShmDriver::note_end(std::uint32_t local) noexcept {
-  ShmChannel* channel = channels_[local].load(std::memory_order_acquire);
-  channel->unwatch();  // Closing it takes it out of the epoll set.
-  if (channel->is_lost() || std::ranges::find(ends_, local, &End::local) != ends_.end()) {
-    return;  // The launcher and the system both say it.
-  }
-  ends_.push_back({.local = local, .ticket = inbox_.tail()});
-}
-
-void ShmDriver::report_ends(PacketSink& sink) noexcept {
-  for (std::size_t i = 0; i < ends_.size();) {
-    if (!inbox_.has_passed(ends_[i].ticket)) {
-      ++i;
-      continue;
-    }
-    ShmChannel* channel = channels_[ends_[i].local].load(std::memory_order_acquire);
-    ends_.erase(ends_.begin() + static_cast<std::ptrdiff_t>(i));
-    channel->mark_lost();
-    if (!channel->has_closed()) {
-      sink.on_peer_lost(channel->peer().node, "its process has ended");
-    }
-  }
 }
 
 void ShmDriver::close() noexcept {

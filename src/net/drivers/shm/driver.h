@@ -21,6 +21,8 @@
 
 namespace sterna::net::shm {
 
+inline constexpr std::uint32_t kNotANode = ~0U;  // As a local index; in epoll data: our bell.
+
 /// What to open with.
 struct Options {
   std::uint32_t local_index;
@@ -60,6 +62,8 @@ class ShmDriver final : public Driver {
   void watch_new_peers() noexcept;
   void look_for_ends() noexcept;
   void report_ends(PacketSink& sink) noexcept;
+  void skip_abandoned() noexcept;
+  [[nodiscard]] bool is_claimed(std::uint32_t ticket) noexcept;
   void note_end(std::uint32_t local) noexcept;
   void complain(std::string_view what) noexcept;
 

@@ -12,9 +12,12 @@
 //   B: the consumer stores `taken` with release after it is done with the cells before it; a
 //      producer that claims ticket t has loaded with acquire a `taken` > t - kCellCount: nobody
 //      reads the cell any more.
-//   The compare-exchange on `tail` is relaxed: it gives out numbers, and publishes nothing.
-// A producer that dies between claim and publish leaves a hole that stops the inbox: two or three
-// nanoseconds wide, and the launcher ends the job of a dead node.
+//   C: a producer stores "I claim t" before its compare-exchange on `tail`, which releases it, and
+//      takes that back, with release, after A. The consumer that finds ticket t taken and not
+//      filled loads `tail` with acquire: whoever has won t shows its claim, or has filled the cell.
+// A producer that is killed between claim and publish leaves a hole, at which the inbox stops. When
+// the consumer knows of a death, the hole is nobody's that lives if no living producer claims it
+// and the cell is still not filled: then it is passed over (ShmDriver::skip_abandoned).
 #pragma once
 
 #include <cstring>
@@ -27,7 +30,9 @@ namespace sterna::net::shm {
 /// The producing side towards one inbox. One thread at a time; one object a producer.
 class InboxSender {
  public:
-  explicit InboxSender(Segment& segment) noexcept : segment_{&segment} {}
+  /// `claim`: where this producer says what it is about to fill (Segment::claims of its own).
+  InboxSender(Segment& segment, std::atomic<std::uint64_t>& claim) noexcept
+      : segment_{&segment}, claim_{&claim} {}
 
   /// A hint: what it says may be over at once.
   [[nodiscard]] bool has_room() noexcept {
@@ -39,9 +44,12 @@ class InboxSender {
     std::uint32_t tail = segment_->tail.load(std::memory_order_relaxed);
     do {
       if (is_full(tail)) [[unlikely]] {
+        claim_->store(0, std::memory_order_relaxed);
         return false;
       }
-    } while (!segment_->tail.compare_exchange_weak(tail, tail + 1, std::memory_order_relaxed));
+      claim_->store(kClaimed | tail, std::memory_order_relaxed);
+    } while (!segment_->tail.compare_exchange_weak(tail, tail + 1, std::memory_order_release,  // C.
+                                                   std::memory_order_relaxed));
     ticket = tail;
     return true;
   }
@@ -56,6 +64,7 @@ class InboxSender {
     const std::uint64_t header =
         (ticket + 1U) | (std::uint64_t{sender} << 32) | (static_cast<std::uint64_t>(kind) << 48);
     segment_->cells[ticket % kCellCount].header.store(header, std::memory_order_release);  // A.
+    claim_->store(0, std::memory_order_release);                                           // C.
   }
 
  private:
@@ -70,6 +79,7 @@ class InboxSender {
   }
 
   Segment* segment_;
+  std::atomic<std::uint64_t>* claim_;
   std::uint32_t taken_seen_ = 0;  // A past value of segment_->taken.
 };
 
@@ -109,6 +119,13 @@ class InboxReceiver {
 
   void publish_room() noexcept {
     segment_->taken.store(taken_, std::memory_order_release);  // B.
+  }
+
+  /// The oldest ticket, if a producer has taken it and not filled its cell.
+  [[nodiscard]] bool find_hole(std::uint32_t& ticket) const noexcept {
+    ticket = taken_;
+    Head head;
+    return segment_->tail.load(std::memory_order_acquire) != taken_ && !peek(head);  // C.
   }
 
   /// Whether every ticket before `ticket` is done.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Tunable kChunkBytes{.name = "shm_chunk_bytes",
                               .kind = TunableKind::bytes,
-                              .fallback = "8K",
+                              .fallback = "16K",
                               .minimum = 1024,
                               .maximum = 1 << 18,
                               .help = "largest packet between two nodes of a host"};

@@ -41,6 +41,8 @@ struct BulkReference {
   std::uint32_t bytes;
 };
 
+inline constexpr std::uint64_t kClaimed = std::uint64_t{1} << 32;
+
 // Bits of Segment::state.
 inline constexpr std::uint32_t kAsleep = 1;  // Set by the owner; who clears it rings the bell.
 inline constexpr std::uint32_t kClosed = 2;  // Set by the owner: takes no more packets.
@@ -64,6 +66,10 @@ struct Segment {
   alignas(kCacheLineBytes) std::array<std::atomic<std::uint64_t>, kLocalNodesMax / 64> room_waiters;
   // 1: the chunk is with a receiver. Set by the owner, cleared by the receiver.
   alignas(kCacheLineBytes) std::array<std::atomic<std::uint8_t>, kChunkCountMax> chunk_is_busy;
+  // By receiver: kClaimed and the ticket of its inbox that the owner of this segment is about to
+  // take, or has taken and not filled yet; else 0. Written by the owner's sender to that receiver,
+  // read by the receiver: see inbox.h, C.
+  alignas(kCacheLineBytes) std::array<std::atomic<std::uint64_t>, kLocalNodesMax> claims;
   alignas(4096) std::array<Cell, kCellCount> cells;
   // chunk_count chunks of chunk_bytes each follow.
 

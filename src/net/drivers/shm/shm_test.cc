@@ -1,8 +1,12 @@
 // What only the shm driver has: a lock-free inbox under many producers, and memory in which others
 // may write what they want.
 #include <atomic>
+#include <csignal>
 #include <cstring>
 #include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/random.h"
 #include "net/drivers/builtin.h"
@@ -20,7 +24,8 @@ TEST(ShmInbox, ManyProducersLoseAndDoubleNothing) {
   std::vector<std::thread> producers;
   for (std::uint32_t producer = 0; producer < kProducers; ++producer) {
     producers.emplace_back([&, producer] {
-      shm::InboxSender sender{*segment};
+      std::atomic<std::uint64_t> claim{0};
+      shm::InboxSender sender{*segment, claim};
       for (std::uint32_t i = 0; i < kCount;) {
         std::uint32_t ticket;
         if (!sender.try_claim(ticket)) {
@@ -68,7 +73,8 @@ TEST(ShmInbox, ManyProducersLoseAndDoubleNothing) {
 TEST(ShmInbox, TicketsMayWrapAround) {
   auto segment = std::make_unique<shm::Segment>();
   segment->tail = segment->taken = 0xffffff00;
-  shm::InboxSender sender{*segment};
+  std::atomic<std::uint64_t> claim{0};
+  shm::InboxSender sender{*segment, claim};
   shm::InboxReceiver receiver{*segment};
   for (std::uint32_t i = 0; i < 1000; ++i) {
     std::uint32_t ticket;
@@ -95,7 +101,8 @@ class ShmGarbage : public testing::Test {
 TEST_F(ShmGarbage, ImpossibleHeadersAndReferencesAreSkipped) {
   Random random{11};
   for (int i = 0; i < 2000; ++i) {
-    shm::InboxSender sender{*to_b};
+    std::atomic<std::uint64_t> claim{0};
+    shm::InboxSender sender{*to_b, claim};
     std::uint32_t ticket;
     ASSERT_TRUE(sender.try_claim(ticket));
     for (std::uint32_t at = 0; at < shm::kInlineBytesMax; at += 8) {
@@ -135,6 +142,70 @@ TEST_F(ShmGarbage, RingersFenceWhenSomebodyAsks) {
     b.driver->end_sleep();
     ASSERT_EQ(b.poll(), 1U);
   }
+}
+
+// Node 2 dies with a cell of node 1's inbox taken and not filled.
+class ShmHole : public testing::Test {
+ protected:
+  shm::SegmentMapping segment_of(std::uint32_t local) {
+    return std::move(
+        shm::SegmentMapping::map(job.node(0).host().segment_fd, local, shm::kSegmentBytes).value());
+  }
+  TestJob job{3};
+  TestNode a{kShmDriver, job, 0};
+  TestNode b{kShmDriver, job, 1};
+};
+
+TEST_F(ShmHole, WhoIsKilledThereStopsNobodyElse) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    TestNode node{kShmDriver, job, 2};
+    static_cast<void>(send_patiently({&node}, node.to(1, b.driver->address()), "here"));
+    shm::SegmentMapping mine = segment_of(2);
+    shm::SegmentMapping theirs = segment_of(1);
+    shm::InboxSender sender{*theirs, mine->claims[1]};
+    std::uint32_t ticket;
+    static_cast<void>(sender.try_claim(ticket));
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  ASSERT_TRUE(send_patiently({&a}, a.to(b, 1), "behind it"));
+  ASSERT_TRUE(poll_until({&b}, [&] { return b.sink.losses.size() == 1; }));
+  ASSERT_TRUE(poll_until({&b}, [&] { return b.sink.packets.size() == 2; }));
+  EXPECT_EQ(b.sink.losses[0].first, 2U);
+  EXPECT_EQ(b.sink.packets[0].second, "here");
+  EXPECT_EQ(b.sink.packets[1].second, "behind it");
+}
+
+TEST_F(ShmHole, WhoEndsWithItsFirstPacketHalfSentStopsNobody) {
+  shm::SegmentMapping of_dead = segment_of(2);
+  shm::SegmentMapping to_b = segment_of(1);
+  shm::InboxSender dead{*to_b, of_dead->claims[1]};
+  std::uint32_t ticket;
+  ASSERT_TRUE(dead.try_claim(ticket));
+  ASSERT_TRUE(send_patiently({&a}, a.to(b, 1), "behind it"));
+  b.poll();
+  EXPECT_TRUE(b.sink.packets.empty());
+  b.driver->lose_peer(2);
+  ASSERT_TRUE(poll_until({&b}, [&] { return b.sink.packets.size() == 1; }));
+}
+
+TEST_F(ShmHole, WhoLivesIsWaitedFor) {
+  shm::SegmentMapping of_slow = segment_of(0);
+  shm::SegmentMapping to_b = segment_of(1);
+  shm::InboxSender slow{*to_b, of_slow->claims[1]};
+  std::uint32_t ticket;
+  ASSERT_TRUE(slow.try_claim(ticket));
+  b.driver->lose_peer(2);
+  for (int i = 0; i < 5000; ++i) {
+    b.poll();
+  }
+  EXPECT_TRUE(b.sink.losses.empty());
+  std::memcpy(slow.payload(ticket), "late", 4);
+  slow.publish(ticket, 0, 4);
+  ASSERT_TRUE(poll_until({&b}, [&] { return b.sink.losses.size() == 1; }));
+  ASSERT_EQ(b.sink.packets.size(), 1U);
+  EXPECT_EQ(b.sink.packets[0].second, "late");
 }
 
 TEST(ShmOpen, TooSmallMemoryIsAnError) {

@@ -1,6 +1,7 @@
 // The destination's half of a move: map, receive, install; or give it up.
 #include "migration/arrival.h"
 
+#include "base/probe.h"
 #include "memory/rank_slot.h"
 #include "migration/migrator.h"
 #include "migration/steps.h"
@@ -186,6 +187,7 @@ void Migrator::install(Arrival& arrival) {
   options_.residents->add(slot);
   options_.transport->install(slot.rank, static_cast<net::Endpoint*>(slot.endpoint));
   arrived_.fetch_add(1, std::memory_order_relaxed);
+  STERNA_PROBE2(rank_arrive, slot.rank, arrival.from_node);
   threads::trace_event(trace::Kind::arrives, trace::key_of(trace::KeyClass::rank, slot.rank),
                        arrival.from_node);
   erase(slot.rank);  // Before it runs: it may leave and come back at once.

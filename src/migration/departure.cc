@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/probe.h"
 #include "memory/rank_slot.h"
 #include "migration/migrator.h"
 #include "migration/steps.h"
@@ -103,6 +104,7 @@ void Migrator::run_departure(void* argument) {
 void Migrator::depart(Departure& departure) {
   memory::RankSlot& slot = *departure.slot;
   const std::uint32_t rank = slot.rank;
+  STERNA_PROBE2(rank_leave, rank, departure.to_node);
   threads::trace_event(trace::Kind::leaves, trace_rank(rank), departure.to_node);
   fault_.reached("source:frozen");
   const Result<> handed_over = hand_over(departure);

@@ -1,6 +1,7 @@
 // Messages in the trace (base/trace.h): where they are sent, and where they meet their receive.
 #pragma once
 
+#include "base/probe.h"
 #include "net/message.h"
 #include "threads/traced.h"
 
@@ -10,6 +11,11 @@ namespace sterna::net {
 /// between two ranks is kept, so records need no number to be paired.
 inline void trace_message(trace::Kind kind, const Envelope& envelope,
                           std::uint32_t destination) noexcept {
+  if (kind == trace::Kind::sends) {
+    STERNA_PROBE4(message_send, envelope.source, destination, envelope.bytes, envelope.tag);
+  } else {
+    STERNA_PROBE4(message_receive, envelope.source, destination, envelope.bytes, envelope.tag);
+  }
   if (trace::is_on()) [[unlikely]] {
     trace::record(kind, threads::trace_worker(),
                   trace::message_subject(envelope.source, destination),

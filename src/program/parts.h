@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "program/data_template.h"
 #include "program/object_graph.h"
@@ -11,6 +12,7 @@
 #include "program/rank_data.h"
 #include "program/symbol_scope.h"
 #include "program/tls_block.h"
+#include "threads/debug.h"
 
 namespace sterna::program {
 
@@ -32,6 +34,7 @@ class Program::Parts {
  public:
   ProgramOptions options;
   ObjectGraph graph;
+  std::vector<threads::DebugObject> debug_objects;  // The graph's, for sterna_debug_objects.
   std::unique_ptr<SymbolScope> scope;
   DataTemplate data;
   TlsTemplate tls;

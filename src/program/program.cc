@@ -128,6 +128,7 @@ HostCalls& host_calls() noexcept {
 Program::Program(std::unique_ptr<Parts> parts) noexcept : parts_{std::move(parts)} {}
 
 Program::~Program() {
+  sterna_debug_objects = {};
   Program* self = this;
   // Release: pairs with open_program() in a later program of the process.
   the_program.compare_exchange_strong(self, nullptr, std::memory_order_acq_rel);
@@ -160,6 +161,10 @@ Result<std::unique_ptr<Program>> Program::open(ProgramOptions options) {
     return ready.error();
   }
   place_variables(*parts);
+  for (const auto& object : parts->graph.objects) {
+    parts->debug_objects.push_back({object->file.path().c_str(), object->offset});
+  }
+  sterna_debug_objects = {parts->debug_objects.size(), parts->debug_objects.data()};
   std::unique_ptr<Program> program{new Program{std::move(parts)}};
   Program* none = nullptr;
   check(the_program.compare_exchange_strong(none, program.get(), std::memory_order_acq_rel),

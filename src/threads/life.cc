@@ -13,6 +13,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/probe.h"
 #include "base/thread_pointer.h"
 #include "threads/roster.h"
 #include "threads/scheduler.h"
@@ -75,6 +76,7 @@ void after_end(Thread& thread, void*) noexcept {
 
 void release_slot(TeamState& team, Thread& thread) noexcept {
   unregister_slot(team, thread);
+  stack_goes(thread);
   team.options.iso_space->release_stack(slot_of(thread));
 }
 
@@ -117,6 +119,7 @@ void end_current(Thread& me) noexcept {
   if ((me.end_flags & EndFlag::belongings) != 0) [[unlikely]] {
     end_belongings(me);
   }
+  STERNA_PROBE1(thread_exit, &me);
   Worker& worker = *me.worker.load(std::memory_order_relaxed);
   worker.lock.lock();
   worker.post_thread = &me;
@@ -164,6 +167,7 @@ Result<Thread*> make_thread(TeamState& team, const ThreadOptions& options) noexc
   thread->stack_class = static_cast<std::uint8_t>(class_of_slot(slot.value().bytes));
   thread->stack_base = reinterpret_cast<std::byte*>(slot.value().stack_low());
   thread->stack_bytes = slot.value().stack_top() - slot.value().stack_low();
+  stack_appeared(*thread);
   return thread;
 }
 
@@ -215,6 +219,7 @@ void init_thread(TeamState& team, Thread& thread, const ThreadOptions& options, 
   }
   thread.context = make_context(top, thread_main, &thread);
   count_birth(team, here);
+  STERNA_PROBE1(thread_create, &thread);
   if (trace::is_on()) [[unlikely]] {
     trace_born(thread);
   }

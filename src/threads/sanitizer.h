@@ -1,5 +1,6 @@
 // What AddressSanitizer and ThreadSanitizer must know of switches. Nothing in other builds.
 //
+// LeakSanitizer looks for pointers on stacks that it knows, valgrind for bounds of stacks.
 // ASan keeps a fake stack per stack and must know the bounds of the one it is on; TSan keeps a
 // shadow call stack per "fiber". (Seastar's core/thread.cc shows the protocol of ASan in full.)
 #pragma once
@@ -44,6 +45,11 @@ inline constexpr std::size_t kStackFactor = kSanitized ? 8 : 1;
 void sanitizer_begin(Thread& thread, bool is_idle) noexcept;
 /// It has ended, and runs no more.
 void sanitizer_end(Thread& thread) noexcept;
+
+/// Memory for a stack is there, for valgrind: threads that follow one another in one slot are one
+/// to it. Nothing in sanitized builds.
+void stack_appeared(Thread& thread) noexcept;
+void stack_goes(Thread& thread) noexcept;
 
 /// The whole switch, with the notes before and after it. `is_last`: `from` never comes back.
 void sanitized_switch(Thread& from, Thread& to, bool is_last) noexcept;

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "base/check.h"
+#include "base/probe.h"
 #include "base/syscall.h"
 #include "threads/traced.h"
 
@@ -72,6 +73,7 @@ void send_home(Worker& worker, Thread& thread) noexcept {
 }
 
 void make_runnable(Thread& thread) noexcept {
+  STERNA_PROBE1(thread_wake, &thread);
   // Relaxed: what the thread wrote before it was published reached us with the publication.
   Worker* const home = thread.worker.load(std::memory_order_relaxed);
   thread.activity.store(Activity::ready, std::memory_order_relaxed);

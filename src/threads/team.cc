@@ -12,6 +12,7 @@
 #include "base/thread_pointer.h"
 #include "threads/blocking_pool.h"
 #include "threads/crash.h"
+#include "threads/debug.h"
 #include "threads/futex.h"
 #include "threads/life.h"
 #include "threads/scheduler.h"
@@ -117,6 +118,7 @@ Result<std::unique_ptr<Team>> Team::open(const TeamOptions& options) noexcept {
   if (options.worker_count == 0) {
     return Error{Errc::invalid_argument, "threads: a team has at least 1 worker; 0 were asked for"};
   }
+  keep_debug_layout();
   auto state = std::make_unique<TeamState>(options);
   const bool is_asymmetric = register_process_barrier();
   const CycleRate rate = calibrate_cycles();
@@ -188,6 +190,7 @@ Thread* Team::adopt(const StackRegion& region, const ThreadOptions& options, Ent
   thread->stack_base = region.base;
   thread->stack_bytes = region.bytes;
   thread->flags = ThreadFlag::adopted;
+  stack_appeared(*thread);
   init_thread(*state_, *thread, options, entry, argument);
   return thread;
 }
@@ -206,6 +209,7 @@ Thread* Team::reinstall(Thread* thread, std::uint32_t worker) noexcept {
   if constexpr (kThreadSanitizer) {
     sanitizer_begin(*thread, false);
   }
+  stack_appeared(*thread);
   count_birth(*state_, worker_here(*state_));
   start_thread(*state_, *thread, worker);
   return thread;
@@ -215,6 +219,7 @@ void Team::forget(Thread& thread) noexcept {
   if constexpr (kThreadSanitizer) {
     sanitizer_end(thread);
   }
+  stack_goes(thread);
   count_end(*state_, worker_here(*state_));
 }
 

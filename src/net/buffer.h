@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <span>
 
@@ -9,6 +10,32 @@
 #include "net/message.h"
 
 namespace sterna::net {
+
+/// memcpy, in line where the bytes are few: a call would cost more than the copy.
+inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  const auto both_ends = [&](auto part) {
+    decltype(part) last;
+    std::memcpy(&part, from, sizeof part);
+    std::memcpy(&last, from + bytes - sizeof last, sizeof last);
+    std::memcpy(to, &part, sizeof part);
+    std::memcpy(to + bytes - sizeof last, &last, sizeof last);
+  };
+  if (bytes > 64) {
+    std::memcpy(to, from, bytes);
+  } else if (bytes >= 32) {
+    both_ends(std::array<std::byte, 32>{});
+  } else if (bytes >= 16) {
+    both_ends(std::array<std::byte, 16>{});
+  } else if (bytes >= 8) {
+    both_ends(std::uint64_t{});
+  } else if (bytes >= 4) {
+    both_ends(std::uint32_t{});
+  } else if (bytes != 0) {
+    to[0] = from[0];
+    to[bytes / 2] = from[bytes / 2];
+    to[bytes - 1] = from[bytes - 1];
+  }
+}
 
 /// Calls visit(address, bytes) for the parts of [offset, offset + bytes) of `buffer`, in order,
 /// while it returns true.
@@ -39,7 +66,7 @@ void for_each_part(const Buffer& buffer, std::uint64_t offset, std::uint64_t byt
 inline void copy_in(const Buffer& to, std::uint64_t offset, const std::byte* from,
                     std::uint64_t bytes) noexcept {
   for_each_part(to, offset, bytes, [&](std::byte* address, std::uint64_t part) {
-    std::memcpy(address, from, part);
+    copy_bytes(address, from, part);
     from += part;
     return true;
   });

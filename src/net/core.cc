@@ -123,7 +123,7 @@ Result<> TransportCore::open_gates() {
   }
   // A frame may be forwarded over any rail: it fits the smallest.
   frame_payload_max_ = packet_bytes_max - kHeaderBytes;
-  const GateShared shared{&pool_, options_.strategy, &waiting_gates_};
+  const GateShared shared{&pool_, options_.strategy, &waiting_gates_, &is_serial_};
   for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
     for (std::size_t i = 0; i < rails_.size() && node != node_; ++i) {
       Driver& driver = rails_[i]->driver();
@@ -142,6 +142,13 @@ Result<> TransportCore::open_gates() {
     }
   }
   return Done{};
+}
+
+void TransportCore::serve_one_caller(bool is_one) noexcept {
+  is_serial_ = is_one;
+  for (std::uint32_t rank = 0; rank < limits_.rank_count; ++rank) {
+    ranks_[rank].lock.serve_one_caller(is_one);
+  }
 }
 
 std::uint32_t Rail::poll() noexcept {

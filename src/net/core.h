@@ -13,6 +13,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <new>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -46,7 +47,11 @@ struct Outcome {
     FrameHeader header;
     std::array<std::byte, sizeof(ClearPayload) + kClearExtentsMax * sizeof(RemotePiece)> payload;
   };
-  std::array<Answer, 3> answers;
+  Outcome() noexcept {}
+
+  union {  // Begin with add(): most frames need none, and are many.
+    std::array<Answer, 3> answers;
+  };
   std::uint32_t answer_count = 0;
   SendRequest* cleared = nullptr;  // This send of the rank may start; the rank is pinned for it.
   std::uint32_t cleared_by = 0;    // The receiver.
@@ -62,8 +67,7 @@ struct Outcome {
 
   Answer& add() noexcept {
     check(answer_count < answers.size(), "a frame causes no more than three answers");
-    answers[answer_count].header = {};
-    return answers[answer_count++];
+    return *::new (&answers[answer_count++]) Answer;
   }
 };
 
@@ -154,6 +158,7 @@ class TransportCore {
   void bulk_send(std::uint32_t to_node, std::uint64_t landing_id, std::span<const Extent> local,
                  std::span<const RemotePiece> remote, BulkSend& request) noexcept;
   // core.cc
+  void serve_one_caller(bool is_one) noexcept;
   std::uint32_t poll() noexcept;
   std::uint32_t poll_inner() noexcept;
   [[nodiscard]] bool has_inner_work() noexcept;
@@ -207,7 +212,7 @@ class TransportCore {
              Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& request, std::uint64_t send_id,
                      Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
-  void consume(Endpoint& at, std::uint32_t source, std::uint64_t bytes, Outcome& outcome) noexcept;
+  void consume(Endpoint& at, Peer& peer, std::uint64_t bytes, Outcome& outcome) noexcept;
   void start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest& request,
                         const Message& message, Outcome& outcome) noexcept
       STERNA_REQUIRES(entry.lock);
@@ -280,6 +285,7 @@ class TransportCore {
   Clock& clock_;
   const Logger log_;
   std::uint32_t frame_payload_max_ = 0;  // Constant after open_drivers.
+  bool is_serial_ = false;               // See Transport::serve_one_caller().
 
   RankTable ranks_;
   PacketPool pool_;

@@ -40,13 +40,20 @@ bool TransportCore::send_frame(std::uint32_t node, const FrameHeader& header, co
   if (!gate.is_open()) [[unlikely]] {
     return false;
   }
-  std::array<Piece, kPacketPiecesMax> pieces;
-  pieces[0] = header_piece(header);
-  std::uint64_t taken = 0;
-  const std::uint32_t count =
-      pieces_of(payload, offset, header.payload_bytes, std::span{pieces}.subspan(1), taken);
-  check(taken == header.payload_bytes, "the payload of a frame fits the pieces of a packet");
-  const Gate::SendResult result = gate.send({pieces.data(), count + 1});
+  Gate::SendResult result;
+  if (payload.extents == nullptr) [[likely]] {
+    const Piece pieces[2] = {header_piece(header),
+                             {payload.address + offset, header.payload_bytes}};
+    result = gate.send({pieces, header.payload_bytes != 0 ? 2U : 1U});
+  } else {
+    std::array<Piece, kPacketPiecesMax> pieces;
+    pieces[0] = header_piece(header);
+    std::uint64_t taken = 0;
+    const std::uint32_t count =
+        pieces_of(payload, offset, header.payload_bytes, std::span{pieces}.subspan(1), taken);
+    check(taken == header.payload_bytes, "the payload of a frame fits the pieces of a packet");
+    result = gate.send({pieces.data(), count + 1});
+  }
   if (result == Gate::SendResult::queued) [[unlikely]] {
     wake();  // Who sleeps must wait for room too.
   }

@@ -24,6 +24,11 @@ void Gate::open(std::uint32_t node, Driver& driver, Packet peer_address, const C
 }
 
 bool Gate::try_own() noexcept {
+  if (*shared_.is_serial) {
+    const bool is_free = !is_owned_.load(std::memory_order_relaxed);
+    is_owned_.store(true, std::memory_order_relaxed);
+    return is_free;
+  }
   // Acquire: pairs with A in let_go(), for what the last owner wrote. Sequentially consistent, see
   // let_go().
   return !is_owned_.exchange(true, std::memory_order_seq_cst);
@@ -34,7 +39,11 @@ void Gate::let_go() noexcept {
     // A: releases what the owner wrote. Sequentially consistent: a sender pushes, then tries to
     // own; we let go, then look. If it failed to own because of us, its push comes before our look
     // in the one order of the four operations, so we see it.
-    is_owned_.exchange(false, std::memory_order_seq_cst);
+    if (*shared_.is_serial) {
+      is_owned_.store(false, std::memory_order_relaxed);
+    } else {
+      is_owned_.exchange(false, std::memory_order_seq_cst);
+    }
     if (inbox_.looks_empty() || !try_own()) {
       return;
     }

@@ -23,6 +23,7 @@ struct GateShared {
   PacketPool* pool;
   const Strategy* strategy;
   std::atomic<std::uint32_t>* waiting_count;  // Gates whose frames wait for room.
+  const bool* is_serial;                      // See Transport::serve_one_caller().
 };
 
 /// A thread that sends takes the gate if it is free and nothing waits, and sends directly. Else it

@@ -61,21 +61,7 @@ bool grow_pending(Endpoint& endpoint) noexcept {
 
 }  // namespace
 
-Peer* find_peer(const Endpoint& endpoint, std::uint32_t rank) noexcept {
-  if (endpoint.peers == nullptr) {
-    return nullptr;
-  }
-  Peer* peer = endpoint.peers[rank & (endpoint.peer_bucket_count - 1)];
-  while (peer != nullptr && peer->rank != rank) {
-    peer = peer->next_in_bucket;
-  }
-  return peer;
-}
-
-Peer* make_peer(Endpoint& endpoint, std::uint32_t rank) noexcept {
-  if (Peer* peer = find_peer(endpoint, rank); peer != nullptr) [[likely]] {
-    return peer;
-  }
+Peer* add_peer(Endpoint& endpoint, std::uint32_t rank) noexcept {
   if (endpoint.peer_count >= endpoint.peer_bucket_count && !grow_peers(endpoint)) {
     return nullptr;
   }

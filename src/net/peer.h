@@ -14,9 +14,22 @@ inline constexpr std::uint32_t kMessageOverheadBytes = 64;
 inline constexpr std::uint32_t kEarlyFramesMax = 1 << 16;  // Of one peer.
 inline constexpr std::uint64_t kNoId = 0;
 
-[[nodiscard]] Peer* find_peer(const Endpoint& endpoint, std::uint32_t rank) noexcept;
+[[nodiscard]] inline Peer* find_peer(const Endpoint& endpoint, std::uint32_t rank) noexcept {
+  if (endpoint.peers == nullptr) {
+    return nullptr;
+  }
+  Peer* peer = endpoint.peers[rank & (endpoint.peer_bucket_count - 1)];
+  while (peer != nullptr && peer->rank != rank) {
+    peer = peer->next_in_bucket;
+  }
+  return peer;
+}
 /// Null: no memory.
-[[nodiscard]] Peer* make_peer(Endpoint& endpoint, std::uint32_t rank) noexcept;
+[[nodiscard]] Peer* add_peer(Endpoint& endpoint, std::uint32_t rank) noexcept;
+[[nodiscard]] inline Peer* make_peer(Endpoint& endpoint, std::uint32_t rank) noexcept {
+  Peer* peer = find_peer(endpoint, rank);
+  return peer != nullptr ? peer : add_peer(endpoint, rank);
+}
 
 /// What an eager message of so many bytes takes off the window.
 [[nodiscard]] constexpr std::uint32_t credit_of(std::uint64_t bytes) noexcept {

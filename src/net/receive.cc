@@ -149,7 +149,9 @@ void TransportCore::match(RankEntry& entry, Endpoint& at, RecvRequest& request, 
   if (message.is_local) {
     at.local_bytes -= credit_of(message.envelope.bytes);
   } else {
-    consume(at, message.envelope.source, message.envelope.bytes, outcome);
+    Peer* peer = find_peer(at, message.envelope.source);
+    check(peer != nullptr, "an eager message over the network comes from a peer");
+    consume(at, *peer, message.envelope.bytes, outcome);
   }
   free_message(at, &message);
   complete(request);
@@ -177,8 +179,9 @@ void TransportCore::accept_eager(Endpoint& at, Peer& peer, const Frame& frame,
       answer_matched(at, header.source, header.cookie, outcome);
     }
     if (peer.partial_left == 0) {
-      consume(at, header.source, header.total_bytes, outcome);
-      complete(*request);
+      consume(at, peer, header.total_bytes, outcome);
+      request->state = RecvRequest::State::idle;
+      is_serial_ ? request->done.complete_alone() : request->done.complete();
     }
     return;
   }
@@ -230,7 +233,7 @@ void TransportCore::accept_more(Endpoint& at, Peer& peer, const Frame& frame,
     store(*request, frame.payload);
   }
   if (peer.partial_left == 0 && request != nullptr) {
-    consume(at, frame.header.source, request->message_bytes, outcome);
+    consume(at, peer, request->message_bytes, outcome);
     complete(*request);
     peer.partial_receive = nullptr;
   }
@@ -317,17 +320,15 @@ void TransportCore::clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& r
 }
 
 /// Eager bytes from the network have left our memory: once half of the window has, say so.
-void TransportCore::consume(Endpoint& at, std::uint32_t source, std::uint64_t bytes,
+void TransportCore::consume(Endpoint& at, Peer& peer, std::uint64_t bytes,
                             Outcome& outcome) noexcept {
-  Peer* peer = find_peer(at, source);
-  check(peer != nullptr, "an eager message over the network comes from a peer");
-  peer->consumed += credit_of(bytes);
-  if (peer->consumed - peer->consumed_told >= options_.eager_window_bytes / 2) {
+  peer.consumed += credit_of(bytes);
+  if (peer.consumed - peer.consumed_told >= options_.eager_window_bytes / 2) {
     Outcome::Answer& answer = outcome.add();
     answer.header.kind = FrameKind::credit;
     answer.header.source = at.rank;
-    answer.header.destination = source;
-    tell_credit(*peer, answer.header);
+    answer.header.destination = peer.rank;
+    tell_credit(peer, answer.header);
   }
 }
 

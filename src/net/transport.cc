@@ -49,6 +49,10 @@ const JobMap& Transport::job() const noexcept {
   return core_->job_;
 }
 
+void Transport::serve_one_caller(bool is_one) noexcept {
+  core_->serve_one_caller(is_one);
+}
+
 void Transport::send(Endpoint& from, SendRequest& request, const Target& target, const Buffer& data,
                      SendMode mode) noexcept {
   core_->send(from, request, target, data, mode);

@@ -100,6 +100,11 @@ class Transport {
 
   [[nodiscard]] const JobMap& job() const noexcept;
 
+  /// True: from now on one kernel thread at a time calls this object and its sources, as a process
+  /// does below MPI_THREAD_MULTIPLE; its locks then cost no atomic exchanges. False at first. By a
+  /// thread that takes turns with all others, outside of poll().
+  void serve_one_caller(bool is_one) noexcept;
+
   // --- Messages between ranks -----------------------------------------------------------------
   // The Endpoint is that of a rank which is here. A request is not in use when it is given.
 

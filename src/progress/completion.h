@@ -37,6 +37,16 @@ class Completion {
     }
   }
 
+  /// complete() where nobody can begin to wait meanwhile: the caller is the one who will wait, or
+  /// the only thread there is. Who waits already is woken.
+  void complete_alone() noexcept {
+    if (word_.load(std::memory_order_relaxed) == 0) [[likely]] {
+      word_.store(kDone, std::memory_order_release);  // A
+    } else {
+      complete();
+    }
+  }
+
   /// For reuse; nobody waits and no complete() is under way.
   void reset() noexcept { word_.store(0, std::memory_order_relaxed); }
 

@@ -17,7 +17,9 @@ namespace sterna::progress {
 struct Progress::Impl {
   // The poller's right: taken by a try-lock, never waited for but in add() and remove().
   alignas(kCacheLineBytes) std::atomic<bool> is_polled{false};
+  bool is_serial = false;        // See serve_one_caller().
   std::vector<Source*> sources;  // Guard: is_polled.
+  Source* busiest = nullptr;     // The last that had something, or null. Guard: is_polled.
   std::atomic<std::uint64_t> last_poll_ns{0};
   // Relaxed counters; written by the poller, but for declined.
   std::atomic<std::uint64_t> polls{0};
@@ -39,6 +41,11 @@ struct Progress::Impl {
   FileDescriptor event;
 
   bool try_take() noexcept {
+    if (is_serial) {
+      const bool is_free = !is_polled.load(std::memory_order_relaxed);
+      is_polled.store(true, std::memory_order_relaxed);
+      return is_free;
+    }
     // A: acquires the state of the sources from the last poller.
     return !is_polled.load(std::memory_order_relaxed) &&
            !is_polled.exchange(true, std::memory_order_acquire);

@@ -39,7 +39,10 @@ void add_relaxed(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept
 std::uint32_t Progress::Impl::poll_all() noexcept {
   std::uint32_t count = 0;
   for (Source* const source : sources) {
-    count += source->poll();
+    if (const std::uint32_t of_source = source->poll(); of_source != 0) {
+      busiest = source;
+      count += of_source;
+    }
   }
   add_relaxed(polls, 1);
   if (count != 0) {
@@ -78,6 +81,11 @@ Result<std::unique_ptr<Progress>> Progress::open(const ProgressOptions& options)
   return std::unique_ptr<Progress>{new Progress{options, std::move(impl)}};
 }
 
+void Progress::serve_one_caller(bool is_one) noexcept {
+  check(!impl_->is_polled.load(std::memory_order_relaxed), "nobody polls when the callers change");
+  impl_->is_serial = is_one;
+}
+
 Result<> Progress::add(Source& source) noexcept {
   if (const int fd = source.fd(); fd >= 0) {
     epoll_event wanted{.events = EPOLLIN, .data = {.fd = fd}};
@@ -100,6 +108,9 @@ void Progress::remove(Source& source) noexcept {
   const auto place = std::find(impl_->sources.begin(), impl_->sources.end(), &source);
   check(place != impl_->sources.end(), "a source is removed once, after it was added");
   impl_->sources.erase(place);
+  if (impl_->busiest == &source) {
+    impl_->busiest = nullptr;
+  }
   if (std::erase(impl_->prepared, &source) != 0) {
     source.end_sleep();
   }
@@ -321,9 +332,15 @@ bool Progress::spin_until(const Completion& completion) noexcept {
       cpu_pause();
       continue;
     }
-    // To take and give the turn each time costs as much as the look itself.
-    for (std::uint32_t round = 0; round < kRoundsOfTurn && !completion.done(); ++round) {
-      (void)impl_->poll_all();
+    // To take and give the turn each time costs as much as the look itself, and to ask all sources
+    // several times as much: the answer is likely to come where the last event came from.
+    (void)impl_->poll_all();
+    Source* const busiest = impl_->busiest;
+    for (std::uint32_t round = 0; busiest != nullptr && round < kRoundsOfTurn && !completion.done();
+         ++round) {
+      if (const std::uint32_t count = busiest->poll(); count != 0) {
+        add_relaxed(impl_->events, count);
+      }
     }
     impl_->give_back();
   }

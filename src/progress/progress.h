@@ -55,6 +55,11 @@ class Progress final : public threads::IdleHook {
   /// poll().
   void remove(Source& source) noexcept;
 
+  /// True: from now on one kernel thread at a time calls this object, and to take the poller's turn
+  /// costs no atomic exchange. By a thread that takes turns with all others, not from inside a
+  /// poll().
+  void serve_one_caller(bool is_one) noexcept;
+
   /// One round over the sources, by one caller at a time: the others return 0 at once. Does not
   /// switch.
   ///   idle, enter, forced: always;  switching: when the last round is older than the budget;

@@ -154,6 +154,19 @@ Result<std::unique_ptr<Runtime>> Runtime::open_process() {
   return runtime;
 }
 
+void Runtime::serve_one_caller() noexcept {
+  if (!may_have_threads_) {
+    transport_->serve_one_caller(true);
+    progress_->serve_one_caller(true);
+  }
+}
+
+void Runtime::serve_any_caller() noexcept {
+  may_have_threads_ = true;
+  transport_->serve_one_caller(false);
+  progress_->serve_one_caller(false);
+}
+
 Runtime::~Runtime() {
   if (process_context_ != nullptr) {
     set_process_rank(nullptr);

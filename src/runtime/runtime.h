@@ -52,6 +52,13 @@ class Runtime final : private ControlEvents {
   [[nodiscard]] net::Transport& transport() noexcept { return *transport_; }
   [[nodiscard]] const net::JobMap& job() const noexcept { return control_->job(); }
 
+  /// One kernel thread at a time calls from now on, as MPI promises below MPI_THREAD_MULTIPLE: what
+  /// only serves several costs less. No effect once serve_any_caller() was called.
+  void serve_one_caller() noexcept;
+  /// Several kernel threads may call from now on, for ever. By a thread that takes turns with all
+  /// others.
+  void serve_any_caller() noexcept;
+
   /// Fills a context for a rank on this node and installs its endpoint. `heap` is the rank's system
   /// heap, `slot` null in process mode.
   [[nodiscard]] Result<> start_rank(RankContext& context, std::uint32_t rank, memory::Heap& heap,
@@ -87,6 +94,7 @@ class Runtime final : private ControlEvents {
   std::unique_ptr<progress::Progress> progress_;
   std::unique_ptr<net::Transport> transport_;
   bool is_polled_ = false;
+  bool may_have_threads_ = false;  // Written by the one caller there is.
   std::unique_ptr<ControlSource> control_source_;
   std::unique_ptr<RankContext> process_context_;  // Process mode.
 };

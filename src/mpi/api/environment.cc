@@ -49,6 +49,9 @@ int start(int required, int* provided, const char* function) noexcept {
     context.runtime->abort_job(context.rank, 1, "MPI_Init: no memory for the state of the rank");
   }
   RankState& state = *find_state();
+  if (context.slot == nullptr && level != MPI_THREAD_MULTIPLE) {
+    context.runtime->serve_one_caller();
+  }
   state.main_thread = caller_identity();
   context.runtime->control().report_initialized(context.rank);
   if (provided != nullptr) {

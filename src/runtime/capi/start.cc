@@ -172,6 +172,7 @@ sterna_status open_program(const sterna_options& options) {
     return fail(joined.error());
   }
   program->rank = find_current_rank();
+  program->rank->runtime->serve_any_caller();  // Workers come; MPI may have begun, or may yet.
   const sterna_status status = guarded([&] { return open_layers(*program, options); });
   if (status == STERNA_SUCCESS) {
     [[maybe_unused]] const Program* const used = program.release();  // the_program owns it.

@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "base/check.h"
+#include "net/buffer.h"
 #include "net/drivers/shm/doorbell.h"
 
 namespace sterna::net::shm {
@@ -19,7 +20,7 @@ constexpr std::size_t kVectorsMax = 64;  // Of one process_vm_writev.
 
 void copy_pieces(std::byte* to, std::span<const Piece> pieces) noexcept {
   for (const Piece& piece : pieces) {
-    std::memcpy(to, piece.data(), piece.size());
+    copy_bytes(to, piece.data(), piece.size());
     to += piece.size();
   }
 }

@@ -105,7 +105,8 @@ class InboxReceiver {
     head = {.sender = static_cast<std::uint32_t>(header >> 32) & 0xffff,
             .kind = static_cast<std::uint32_t>(header >> 48),
             .payload = cell.payload.data()};
-    // All its lines are on their way while the first is read.
+    // All its lines, and the first of the next one, are on their way while this one is read.
+    __builtin_prefetch(&segment_->cells[(taken_ + 1) % kCellCount]);
     const std::uint32_t inline_bytes = head.kind <= kInlineBytesMax ? head.kind : 0;
     for (std::uint32_t at = kCacheLineBytes; at < inline_bytes + sizeof header;
          at += kCacheLineBytes) {

@@ -43,11 +43,16 @@ def cell(text):
     return text.replace("|", "\\|")
 
 
+def name_in(key, name):
+    """With a link, where each entry has a page of its own."""
+    return f"[`{name}`](../policies/{name}.md)" if key == "policies" else f"`{name}`"
+
+
 def page_of_table(key, entries):
     title, chosen, table, extending = TABLES[key]
     lines = [f"# {title}\n", NOTE, f"Chosen by {chosen}. The table is `{table}`; "
              f"[how to add one](../extending/{extending}.md).\n", "| name | what it does |", "|---|---|"]
-    lines += [f"| `{entry['name']}` | {cell(entry['summary'])} |" for entry in entries]
+    lines += [f"| {name_in(key, entry['name'])} | {cell(entry['summary'])} |" for entry in entries]
     return "\n".join(lines) + "\n"
 
 

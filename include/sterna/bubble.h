@@ -31,9 +31,23 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
                                        void* argument) STERNA_NOEXCEPT;
 
 /* `child` belongs to `bubble` from now on: it is submitted, joined and destroyed with it. Fails
- * with INVALID_ARGUMENT (it has a holder, or holds `bubble`), BUSY (submitted already). */
-sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble,
-                                       sterna_bubble* child) STERNA_NOEXCEPT;
+ * with INVALID_ARGUMENT (it has a holder, holds `bubble`, or more than 60 are nested), BUSY (submitted already). */
+sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* child) STERNA_NOEXCEPT;
+
+/* What policies look at; before the bubble is submitted (BUSY). The depth in the machine (0: all of
+ * it) at which it bursts; the priority of its threads, 0 (only if nothing else is ready) to 7, 2 is
+ * normal, a bubble in a bubble may differ; the time slice after which the policy burst regenerates
+ * it, in ns of all its threads together. Fail with INVALID_ARGUMENT, BUSY. */
+sterna_status sterna_bubble_set_level(sterna_bubble* bubble, uint32_t level) STERNA_NOEXCEPT;
+sterna_status sterna_bubble_set_priority(sterna_bubble* bubble, uint32_t priority) STERNA_NOEXCEPT;
+sterna_status sterna_bubble_set_slice(sterna_bubble* bubble, uint64_t slice_ns) STERNA_NOEXCEPT;
+
+/* The program is in that phase now: see the policy phases(...). Any thread; does not switch. Fails
+ * with NOT_STARTED, UNSUPPORTED. */
+sterna_status sterna_bubble_phase(uint32_t number) STERNA_NOEXCEPT;
+
+/* The policy places everything anew. Any thread; does not switch. Fails as phase. */
+sterna_status sterna_bubble_shake(void) STERNA_NOEXCEPT;
 
 /* Asks the policy for the places, then starts all threads. For outermost bubbles. Fails with
  * INVALID_ARGUMENT (it has a holder), BUSY (submitted already), OUT_OF_MEMORY: then some threads

@@ -31,11 +31,12 @@ typedef struct sterna_options {
   size_t size_bytes;  /* sizeof(sterna_options), which says the caller's version. */
   uint32_t workers;   /* Kernel threads that run user threads; 0: one per processor of the node. */
   uint32_t reserved;  /* 0. */
-  const char* policy; /* Who places the threads of bubbles: "flat", "spread"; NULL: flat. */
+  const char* policy; /* Who places the threads of bubbles: "flat", "gang(numa)"...; NULL: flat. */
 } sterna_options;
 
 /* For an initialiser: sterna_options options = STERNA_OPTIONS_DEFAULT; */
-#define STERNA_OPTIONS_DEFAULT {sizeof(sterna_options), 0, 0, NULL}
+#define STERNA_OPTIONS_DEFAULT \
+  { sizeof(sterna_options), 0, 0, NULL }
 
 /* Starts Sterna, together with all other nodes of the job: returns when all have called it.
  * Services (rpc.h) are registered before. `options` may be NULL. In a mobile rank options mean

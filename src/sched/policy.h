@@ -156,7 +156,10 @@ struct PolicyEntry {
   std::string_view name;       // As written in sterna_options.policy.
   std::string_view arguments;  // What may follow in brackets; empty: nothing.
   std::string_view summary;    // One line, for `sterna info`.
-  Result<std::unique_ptr<Policy>> (*make)(PolicyArguments arguments);
+  Result<std::unique_ptr<Policy>> (*make)(PolicyArguments arguments) = nullptr;
+  // Instead of make, for interfaces in other languages: make_foreign(foreign).
+  const void* foreign = nullptr;
+  Result<std::unique_ptr<Policy>> (*make_foreign)(const void* foreign) = nullptr;
 };
 
 /// All policies of this build; see sched/policies/builtin.cc to add one.

@@ -99,7 +99,13 @@ Result<std::unique_ptr<Policy>> make_policy(std::string_view text) {
                    "sched: the brackets of \"" + std::string{text} + "\" do not match"};
     }
   }
-  return entry->make(arguments);
+  if (entry->make_foreign == nullptr) {
+    return entry->make(arguments);
+  }
+  if (!arguments.empty()) {
+    return unexpected_argument(name, arguments.front(), {});
+  }
+  return entry->make_foreign(entry->foreign);
 }
 
 std::optional<topology::PlaceKind> to_place_kind(std::string_view word) noexcept {

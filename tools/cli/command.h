@@ -17,6 +17,7 @@ struct Command {
 [[nodiscard]] std::span<const Command> commands();
 
 int info_command(std::span<char* const> arguments);
+int sched_command(std::span<char* const> arguments);
 int topo_command(std::span<char* const> arguments);
 int trace_command(std::span<char* const> arguments);
 

@@ -16,6 +16,7 @@ std::span<const Command> commands() {
       Command{"agent", "", launch::agent_command},
       Command{"info", "print version, drivers, policies, settings and their origin", info_command},
       Command{"topo", "print the machine as a tree", topo_command},
+      Command{"sched", "simulate scheduling policies on an imagined machine", sched_command},
       Command{"bench", "measure, beside other implementations", bench::bench_command},
   };
   return kCommands;

@@ -1,4 +1,5 @@
 // bubble.h: bubbles of C programs on sched::Scheduler.
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <string>
@@ -36,6 +37,17 @@ namespace capi = sterna::runtime::capi;
 using sterna::runtime::RuntimeScope;
 
 namespace {
+
+// Bubbles in bubbles: less than the scheduler allows, for the root and the threads.
+constexpr std::uint32_t kDepthMax = sterna::sched::kNestingMax - 4;
+
+std::uint32_t height(const sterna_bubble& bubble) noexcept {
+  std::uint32_t most = 0;
+  for (const auto& child : bubble.children) {
+    most = std::max(most, height(*child));
+  }
+  return most + 1;
+}
 
 void insert_all(sterna::sched::Engine& engine, sterna::sched::Bubble& holder,
                 sterna_bubble& bubble) noexcept {
@@ -127,8 +139,9 @@ sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* chi
   if (bubble == nullptr || child == nullptr || child->holder != nullptr) {
     return STERNA_INVALID_ARGUMENT;
   }
+  std::uint32_t depth = height(*child);
   for (const sterna_bubble* outer = bubble; outer != nullptr; outer = outer->holder) {
-    if (outer == child) {
+    if (outer == child || ++depth > kDepthMax) {
       return STERNA_INVALID_ARGUMENT;
     }
   }
@@ -142,6 +155,65 @@ sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* chi
     child->holder = bubble;
     return STERNA_SUCCESS;
   });
+}
+
+sterna_status sterna_bubble_set_level(sterna_bubble* bubble, uint32_t level) noexcept {
+  const RuntimeScope scope;
+  if (bubble == nullptr) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  if (bubble->is_submitted) {
+    return STERNA_BUSY;
+  }
+  // Programs do not know how deep the machine of the day is: the deepest level then.
+  const capi::Program* const program = capi::program();
+  bubble->bubble.level =
+      program == nullptr ? level : std::min(level, program->topology->depth_count() - 1);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_bubble_set_priority(sterna_bubble* bubble, uint32_t priority) noexcept {
+  const RuntimeScope scope;
+  if (bubble == nullptr || priority >= sterna::sched::kPriorityCount) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  if (bubble->is_submitted) {
+    return STERNA_BUSY;
+  }
+  bubble->bubble.priority = static_cast<std::uint8_t>(priority);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_bubble_set_slice(sterna_bubble* bubble, uint64_t slice_ns) noexcept {
+  const RuntimeScope scope;
+  if (bubble == nullptr) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  if (bubble->is_submitted) {
+    return STERNA_BUSY;
+  }
+  bubble->bubble.slice_ns = slice_ns;
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_bubble_phase(uint32_t number) noexcept {
+  const RuntimeScope scope;
+  capi::Program* const program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  program->scheduler->engine().set_phase(number);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_bubble_shake(void) noexcept {
+  const RuntimeScope scope;
+  capi::Program* const program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  program->scheduler->engine().shake();
+  return STERNA_SUCCESS;
 }
 
 sterna_status sterna_bubble_submit(sterna_bubble* bubble) noexcept {

@@ -28,7 +28,8 @@ class Burst final : public Policy {
     const topology::Place& here = view.place(entity.target_place());
     const topology::Place& wanted = burst_place(view, entity, here, processor);
     if (&wanted != &here) {
-      view.move(entity, wanted);  // Too high: down towards this processor.
+      // Too high: down towards this processor, or, after a regeneration, where it was.
+      view.move(entity, former_place(view, entity, here, wanted));
       return true;
     }
     if (!entity.is_bubble()) {
@@ -82,6 +83,23 @@ class Burst final : public Policy {
       place = place->parent;
     }
     return covers(here, *place) ? *place : here;
+  }
+
+  /// Where a bubble ran last, at the level of `wanted`, if nothing waits there now; else `wanted`.
+  static const topology::Place& former_place(const View& view, const Entity& entity,
+                                             const topology::Place& here,
+                                             const topology::Place& wanted) noexcept {
+    const std::uint32_t last = entity.is_bubble() ? view.stats(entity).last_place : kNoPlace;
+    if (last == kNoPlace) {
+      return wanted;
+    }
+    const topology::Place* place = &view.place(last);
+    while (place->depth > wanted.depth) {
+      place = place->parent;
+    }
+    const bool is_free = place->depth == wanted.depth && covers(here, *place) &&
+                         view.worker_count(*place) != 0 && view.waiting(*place) == 0;
+    return is_free ? *place : wanted;
   }
 
   static std::size_t sibling_count(const Entity& entity) noexcept {

@@ -1,0 +1,140 @@
+// `sterna sched simulate`: what policies make of a workload on a machine that need not exist.
+#include <fstream>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/run.h"
+#include "sched/simulator.h"
+#include "tools/cli/command.h"
+
+namespace sterna::cli {
+namespace {
+
+constexpr const char* kCommand = "sterna sched";
+constexpr std::uint32_t kProcessorsMax = 1024;
+
+struct SimulateOptions {
+  std::string topology = "node:4 core:4 pu:1";
+  std::string workload = "conduction";
+  std::vector<std::string> policies;
+  std::uint32_t tasks = 4;
+  std::uint32_t threads = 4;
+  double quantum_ms = 10;
+  std::uint64_t seed = 1;
+  bool as_json = false;
+};
+
+Result<sched::Workload> find_workload(const SimulateOptions& options, std::uint32_t processors) {
+  if (options.workload == "conduction") {
+    return sched::conduction(processors, std::min(options.threads, processors), false);
+  }
+  if (options.workload == "lu-tasks") {
+    return sched::lu_tasks(options.tasks, options.threads);
+  }
+  std::ifstream file{options.workload};
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("there is no workload or file \"{}\"; built in are conduction and "
+                             "lu-tasks",
+                             options.workload)};
+  }
+  return sched::parse_workload(text.str(), options.workload);
+}
+
+void print(const SimulateOptions& options, const std::string& policy,
+           const sched::SimulationResult& result) {
+  const double makespan = static_cast<double>(result.makespan_ns) * 1e-9;
+  if (options.as_json) {
+    const nlohmann::json line = {
+        {"policy", policy},          {"makespan", makespan},      {"locality", result.locality},
+        {"balance", result.balance}, {"speedup", result.speedup}, {"switches", result.switches}};
+    fmt::print("{}\n", line.dump());
+  } else {
+    fmt::print("{:<28} {:>10.4f} {:>9.2f} {:>9.3f} {:>9.3f}\n", policy, makespan, result.speedup,
+               result.locality, result.balance);
+  }
+}
+
+int simulate(const SimulateOptions& options) {
+  const auto fail = [](const Error& error) {
+    launch::print_error(kCommand, error.text);
+    return error.code == Errc::refused ? 1 : launch::kUsageExitCode;
+  };
+  auto machine = topology::Topology::synthetic(options.topology);
+  if (!machine) {
+    return fail(machine.error());
+  }
+  if (machine.value()->pu_count() > kProcessorsMax) {
+    return fail(
+        {Errc::invalid_argument, fmt::format("the machine has {} processors; {} are the most",
+                                             machine.value()->pu_count(), kProcessorsMax)});
+  }
+  auto workload = find_workload(options, machine.value()->pu_count());
+  if (!workload) {
+    return fail(workload.error());
+  }
+  if (!options.as_json) {
+    fmt::print("{:<28} {:>10} {:>9} {:>9} {:>9}\n", "policy", "makespan s", "speedup", "locality",
+               "balance");
+  }
+  for (const std::string& policy : options.policies) {
+    auto result =
+        sched::simulate({.topology = options.topology,
+                         .policy = policy,
+                         .quantum_ns = static_cast<std::uint64_t>(options.quantum_ms * 1e6),
+                         .seed = options.seed},
+                        workload.value());
+    if (!result) {
+      return fail(result.error());
+    }
+    print(options, policy, result.value());
+  }
+  return 0;
+}
+
+}  // namespace
+
+int sched_command(std::span<char* const> arguments) {
+  SimulateOptions options;
+  CLI::App app{"Scheduling without a machine.", kCommand};
+  app.require_subcommand(1);
+  CLI::App& simulation = *app.add_subcommand(
+      "simulate", "Runs a workload on an imagined machine with the real policies, in virtual time");
+  simulation.add_option("--topology", options.topology, "The machine, as for sterna topo")
+      ->capture_default_str();
+  simulation
+      .add_option("--workload", options.workload, "conduction, lu-tasks, or a file (docs/guide)")
+      ->capture_default_str();
+  simulation.add_option("--policy", options.policies, "A policy; again for more of them")
+      ->required();
+  simulation.add_option("--tasks", options.tasks, "lu-tasks: tasks at the same time")
+      ->check(CLI::Range(1, 10'000));
+  simulation
+      .add_option("--threads", options.threads, "lu-tasks: of a task; conduction: of a bubble")
+      ->check(CLI::Range(1, 1024));
+  simulation.add_option("--quantum", options.quantum_ms, "Time slice of a thread, in ms")
+      ->check(CLI::Range(0.01, 10'000.0));
+  simulation.add_option("--seed", options.seed, "Equal seeds give equal runs");
+  simulation.add_flag("--json", options.as_json, "One object a line, times in seconds");
+  app.footer(
+      "Example:\n  sterna sched simulate --topology 'node:4 core:4 pu:1' --workload conduction "
+      "--policy burst --policy flat\n");
+  std::vector<std::string> reversed{arguments.rbegin(), arguments.rend()};
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.get_subcommands().empty() ? app.help() : simulation.help());
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    launch::print_error(kCommand,
+                        fmt::format("{}; see sterna sched simulate --help", error.what()));
+    return launch::kUsageExitCode;
+  }
+  return simulate(options);
+}
+
+}  // namespace sterna::cli

@@ -44,6 +44,13 @@ struct Row {
 
 void run_yield(const Row& row, Bench& bench);
 void run_create(const Row& row, Bench& bench);
+void run_yield_fiber(const Row& row, Bench& bench);
+void run_create_fiber(const Row& row, Bench& bench);
+void run_barrier_fiber(const Row& row, Bench& bench);
+void run_mutex_fiber(const Row& row, Bench& bench);
+void run_semaphore_fiber(const Row& row, Bench& bench);
+void run_handover(const Row& row, Bench& bench);
+void run_million(const Row& row, Bench& bench);
 void run_latency_node(const Row& row, Bench& bench);
 void run_latency_shm(const Row& row, Bench& bench);
 void run_latency_tcp(const Row& row, Bench& bench);

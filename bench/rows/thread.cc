@@ -1,58 +1,13 @@
 // thread.yield and thread.create: one worker, in this process.
 #include <pthread.h>
-#include <sched.h>
 
-#include "base/clock.h"
-#include "bench/bench.h"
-#include "bench/preferred.h"
 #include "bench/rows/foreign_switch.h"
+#include "bench/rows/on_team.h"
 #include "bench/statistics.h"
-#include "memory/iso_space.h"
 #include "threads/context.h"
-#include "threads/team.h"
-#include "threads/this_thread.h"
 
 namespace sterna::bench {
 namespace {
-
-/// Runs `body(argument)` as a user thread of a team with one worker. False: says why on the row.
-bool run_on_team(const Row& row, Bench& bench, void (*body)(void*), void* argument) {
-  Result<std::unique_ptr<memory::IsoSpace>> space = memory::IsoSpace::open({});
-  if (!space) {
-    bench.add({.id = row.id, .target = row.target, .note = space.error().text});
-    return false;
-  }
-  const Preferred preferred;
-  // Kernel threads that are created inherit the processor: two processors would double their cost.
-  const std::uint32_t processor = static_cast<std::uint32_t>(std::max(::sched_getcpu(), 0));
-  Result<std::unique_ptr<threads::Team>> team = threads::Team::open(
-      {.worker_count = 1, .processors = {&processor, 1}, .iso_space = space.value().get()});
-  if (!team) {
-    bench.add({.id = row.id, .target = row.target, .note = team.error().text});
-    return false;
-  }
-  Result<threads::Thread*> thread =
-      team.value()->spawn({.stack_bytes = 256 * 1024}, body, argument);
-  if (!thread) {
-    bench.add({.id = row.id, .target = row.target, .note = thread.error().text});
-    return false;
-  }
-  threads::join(*thread.value());
-  return true;
-}
-
-template <typename Operation>
-double ns_per(int count, Operation&& operation) {
-  const std::uint64_t begin = now_ns();
-  operation();
-  return static_cast<double>(now_ns() - begin) / count;
-}
-
-threads::Thread* spawn(threads::Entry entry, void* argument) {
-  Result<threads::Thread*> thread = threads::self()->team->spawn({}, entry, argument);
-  check(thread.has_value(), "the benchmark's thread starts");
-  return thread.value();
-}
 
 void yield_often(void* count) {
   for (int i = *static_cast<int*>(count); i > 0; --i) {

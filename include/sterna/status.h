@@ -22,7 +22,7 @@ typedef enum sterna_status {
   STERNA_SUCCESS = 0,
   STERNA_OUT_OF_MEMORY = 1,
   STERNA_INVALID_ARGUMENT = 2,
-  STERNA_BUSY = 3,        /* Somebody uses or holds it now. */
+  STERNA_BUSY = 3, /* Somebody uses or holds it now. */
   STERNA_TIMED_OUT = 4,
   STERNA_NOT_OWNER = 5,   /* The caller does not hold what it gives back. */
   STERNA_DEADLOCK = 6,    /* The caller would wait for itself. */
@@ -32,7 +32,8 @@ typedef enum sterna_status {
   STERNA_TRUNCATED = 10,  /* What came is longer than the buffer; the beginning was stored. */
   STERNA_REFUSED = 11,    /* The other side, or the state of the caller, said no. */
   STERNA_NOT_FOUND = 12,
-  STERNA_SYSTEM = 13      /* The operating system said no; standard error has its words. */
+  STERNA_SYSTEM = 13,   /* The operating system said no; standard error has its words. */
+  STERNA_CANCELLED = 14 /* The thread that was waited for ended by sterna_thread_cancel. */
 } sterna_status;
 
 /* A timeout that never comes. Timeouts are nanoseconds from now. */
@@ -40,6 +41,12 @@ typedef enum sterna_status {
 
 /* One sentence part, for messages; never NULL, valid for ever. Any thread, at any time. */
 const char* sterna_status_text(sterna_status status) STERNA_NOEXCEPT;
+
+/* Which object the last refused call of the calling thread was about, which rule it broke and what
+ * to do, e.g. "mutex 0x7f..: thread 'b' gives it back, but 'a' holds it". Empty if no call was
+ * refused with such a text. Writes as much as fits and a 0 byte. Any thread. Fails with
+ * INVALID_ARGUMENT, TRUNCATED. */
+sterna_status sterna_error_detail(char* buffer, uint64_t bytes) STERNA_NOEXCEPT;
 
 #ifdef __cplusplus
 }

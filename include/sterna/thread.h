@@ -23,17 +23,31 @@ typedef void (*sterna_thread_function)(void* argument);
 
 /* Fill it with STERNA_THREAD_OPTIONS_DEFAULT, then set what you need. */
 typedef struct sterna_thread_options {
-  size_t size_bytes;   /* sizeof(sterna_thread_options), which says the caller's version. */
-  const char* name;    /* Copied; the first 31 bytes count. NULL: none. */
-  size_t stack_bytes;  /* Least usable stack; 0: 60 KiB. */
-  uint32_t worker;     /* Where it starts: below sterna_worker_count(), or STERNA_ANY_WORKER. */
-  uint8_t is_bound;    /* 1: it stays on that worker. */
-  uint8_t is_detached; /* 1: nobody joins it. */
-  uint8_t reserved[2]; /* 0. */
+  size_t size_bytes;      /* sizeof(sterna_thread_options), which says the caller's version. */
+  const char* name;       /* Copied; the first 31 bytes count. NULL: none. */
+  size_t stack_bytes;     /* Least usable stack; 0: 60 KiB. */
+  uint32_t worker;        /* Where it starts: below sterna_worker_count(), or STERNA_ANY_WORKER. */
+  uint8_t is_bound;       /* 1: it stays on that worker. */
+  uint8_t is_detached;    /* 1: nobody joins it. */
+  uint8_t is_cancellable; /* 1: sterna_thread_cancel ends its waits (control.h). */
+  uint8_t is_frozen;      /* 1: it does not run before sterna_thread_unfreeze (control.h). */
+  uint32_t guard_bytes;   /* More that traps below the stack, whole pages; one is always there. */
+  uint32_t priority;      /* STERNA_PRIORITY_...: control.h. */
+  const char* place;      /* It stays there: "machine:0", "package:1", "numa:0", "l3:0", "l2:0",
+                           * "core:3", "pu:7", counted from left to right. NULL: anywhere. */
 } sterna_thread_options;
 
-#define STERNA_THREAD_OPTIONS_DEFAULT \
-  {sizeof(sterna_thread_options), NULL, 0, STERNA_ANY_WORKER, 0, 0, {0, 0}}
+#define STERNA_PRIORITY_IDLE 0u
+#define STERNA_PRIORITY_BATCH 1u
+#define STERNA_PRIORITY_NORMAL 2u
+#define STERNA_PRIORITY_REAL_TIME 3u /* To 7. */
+#define STERNA_PRIORITY_MAX 7u
+
+#define STERNA_THREAD_OPTIONS_DEFAULT                                         \
+  {                                                                           \
+    sizeof(sterna_thread_options), NULL, 0, STERNA_ANY_WORKER, 0, 0, 0, 0, 0, \
+        STERNA_PRIORITY_NORMAL, NULL                                          \
+  }
 
 /* Starts a thread that calls function(argument). *thread is valid until join, or, for a detached
  * one, until it ends; `thread` may be NULL then. `options` may be NULL. Any thread, kernel threads
@@ -43,16 +57,20 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
                                    sterna_thread** thread) STERNA_NOEXCEPT;
 
 /* Waits until the thread has ended, then frees it: once per thread that is not detached. Any
- * thread, kernel threads too. Switches. Fails with DEADLOCK (itself), INVALID_ARGUMENT (NULL, or
- * created detached). */
+ * thread, kernel threads too. A cancellation point. Switches. Returns CANCELLED for a thread that
+ * was cancelled, which is freed as well. Fails with DEADLOCK (itself), INVALID_ARGUMENT (NULL,
+ * detached, joined before), BUSY (somebody is joining it). */
 sterna_status sterna_thread_join(sterna_thread* thread) STERNA_NOEXCEPT;
+/* The same, for so long at most: TIMED_OUT, and it may be joined again. */
+sterna_status sterna_thread_join_for(sterna_thread* thread, uint64_t timeout_ns) STERNA_NOEXCEPT;
 
-/* Nobody will join: the thread is freed when it ends. Any thread; does not switch. Fails with
- * INVALID_ARGUMENT (NULL, or created detached). */
+/* Nobody will join: the thread is freed when it ends. Any thread; does not switch. Fails as join.
+ */
 sterna_status sterna_thread_detach(sterna_thread* thread) STERNA_NOEXCEPT;
 
-/* Ends the calling thread, as if its function returned. Returns only if it fails: UNSUPPORTED on a
- * kernel thread and in a rank. Frames of C++ are not unwound. */
+/* Ends the calling thread, as if its function returned: cleanups run, then the destructors of keys.
+ * Returns only if it fails: UNSUPPORTED on a kernel thread and in a rank. Frames of C++ are not
+ * unwound. */
 sterna_status sterna_thread_exit(void) STERNA_NOEXCEPT;
 
 /* The calling user thread; NULL on a kernel thread. */

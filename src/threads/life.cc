@@ -180,6 +180,7 @@ void init_thread(TeamState& team, Thread& thread, const ThreadOptions& options, 
   thread.flags = (thread.flags & ThreadFlag::adopted) | (options.bound ? ThreadFlag::bound : 0) |
                  (options.accounted ? ThreadFlag::accounted : 0) |
                  (options.detached ? ThreadFlag::detached : 0) |
+                 (options.cancellable ? ThreadFlag::cancellable : 0) |
                  (options.entity != nullptr ? ThreadFlag::managed : 0);
   thread.error_number = 0;
   thread.priority.store(options.priority, std::memory_order_relaxed);

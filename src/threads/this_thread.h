@@ -19,6 +19,10 @@ namespace sterna::threads {
 /// The worker of this kernel thread, or null on a foreign kernel thread. After a switch ask again.
 [[nodiscard]] Worker* this_worker() noexcept;
 
+/// Text of the last refused call of this kernel thread, kDetailBytes long, for the C API.
+inline constexpr std::size_t kDetailBytes = 240;
+[[nodiscard]] char* kernel_detail() noexcept;
+
 /// Thread pointer (fs base) of the worker that runs the current user thread. Needs self() and no
 /// thread-local storage: the way back from the thread pointer of a rank into runtime code.
 [[nodiscard]] void* worker_thread_pointer() noexcept;

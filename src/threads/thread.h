@@ -144,6 +144,7 @@ inline constexpr std::uint32_t adopted = 4;          // Its memory is not ours.
 inline constexpr std::uint32_t exception_saved = 8;  // `exceptions` holds something.
 inline constexpr std::uint32_t managed = 16;         // Has an entity: Dispatch schedules it.
 inline constexpr std::uint32_t detached = 32;        // Nobody joins; set before it runs.
+inline constexpr std::uint32_t cancellable = 64;     // Created so; see is_cancellable.
 // Its switches and wake-ups are recorded; set before it runs. See traced.h.
 inline constexpr std::uint32_t traced = 1 << 16;
 }  // namespace ThreadFlag

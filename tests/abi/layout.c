@@ -1,16 +1,26 @@
 /* Sizes and offsets of the public structs on 64-bit systems: constant within libsterna.so.0. */
 #include "sterna/balance.h"
+#include "sterna/control.h"
 #include "sterna/message.h"
 #include "sterna/sterna.h"
 #include "sterna/sync.h"
 #include "sterna/thread.h"
 
 _Static_assert(sizeof(sterna_status) == 4, "status");
-_Static_assert(STERNA_SYSTEM == 13, "the last status");
+_Static_assert(STERNA_CANCELLED == 14, "the last status");
 _Static_assert(sizeof(sterna_options) == 24, "options");
 _Static_assert(offsetof(sterna_options, workers) == 8, "options");
 _Static_assert(offsetof(sterna_options, policy) == 16, "options");
-_Static_assert(sizeof(sterna_thread_options) == 32, "thread options");
+_Static_assert(sizeof(sterna_thread_options) == 48, "thread options");
+_Static_assert(offsetof(sterna_thread_options, guard_bytes) == 32, "thread options");
+_Static_assert(offsetof(sterna_thread_options, priority) == 36, "thread options");
+_Static_assert(offsetof(sterna_thread_options, place) == 40, "thread options");
+_Static_assert(sizeof(sterna_thread_info) == 64, "thread info");
+_Static_assert(offsetof(sterna_thread_info, name) == 32, "thread info");
+_Static_assert(sizeof(sterna_timer) == 48, "timer");
+_Static_assert(sizeof(sterna_rwlock) == 56, "rwlock");
+_Static_assert(sizeof(sterna_spin_lock) == 4, "spin lock");
+_Static_assert(sizeof(sterna_futex) == 24, "futex");
 _Static_assert(offsetof(sterna_thread_options, name) == 8, "thread options");
 _Static_assert(offsetof(sterna_thread_options, stack_bytes) == 16, "thread options");
 _Static_assert(offsetof(sterna_thread_options, worker) == 24, "thread options");

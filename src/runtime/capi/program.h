@@ -14,6 +14,7 @@
 #include "runtime/rank_context.h"
 #include "runtime/runtime.h"
 #include "sched/scheduler.h"
+#include "threads/sync/alarm.h"
 #include "threads/team.h"
 #include "topology/topology.h"
 
@@ -30,6 +31,8 @@ struct Program {
   std::unique_ptr<memory::IsoSpace> space;
   std::unique_ptr<sched::Scheduler> scheduler;
   std::unique_ptr<threads::Team> team;
+  std::vector<const topology::Place*> worker_places;  // The processor of each worker.
+  std::unique_ptr<threads::Alarms> alarms;
   std::unique_ptr<rpc::Rpc> rpc;
   // By node: it is in sterna_stop, or lost.
   std::unique_ptr<std::atomic<bool>[]> has_left;

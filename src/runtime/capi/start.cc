@@ -74,7 +74,8 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
     return space.error();
   }
   program.space = std::move(space.value());
-  const std::vector<const topology::Place*> places = places_of(program, wanted.workers);
+  program.worker_places = places_of(program, wanted.workers);
+  const std::vector<const topology::Place*>& places = program.worker_places;
   auto policy = sched::make_policy(wanted.policy == nullptr ? "flat" : wanted.policy);
   if (!policy) {
     return policy.error();
@@ -105,6 +106,7 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
     return team.error();
   }
   program.team = std::move(team.value());
+  program.alarms = std::make_unique<threads::Alarms>(*program.team);
   program.scheduler->attach(*program.team);
   return Done{};
 }
@@ -256,6 +258,7 @@ sterna_status sterna_stop(void) noexcept {
     return STERNA_UNSUPPORTED;
   }
   capi::leave_all(*program);
+  program->alarms->disarm_all();
   while (program->team->live_thread_count() != 0) {
     sterna::threads::sleep_for(capi::kLookNs);
   }

@@ -65,6 +65,8 @@ const char* sterna_status_text(sterna_status status) noexcept {
       return "there is no such thing";
     case STERNA_SYSTEM:
       return "the operating system or the configuration said no";
+    case STERNA_CANCELLED:
+      return "the thread was cancelled";
   }
   return "not a status of this version";
 }

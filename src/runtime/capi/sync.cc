@@ -4,9 +4,11 @@
 #include <sterna/sync.h>
 
 #include "base/thread_pointer.h"
+#include "memory/layout.h"
+#include "runtime/capi/handle.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
-#include "threads/sync/barrier.h"
+#include "threads/cancel.h"
 #include "threads/sync/condition.h"
 #include "threads/sync/mutex.h"
 #include "threads/sync/once.h"
@@ -24,7 +26,11 @@ struct OwnedMutex {
   threads::Mutex mutex;
   // Written by the holder; relaxed, since a caller only compares it with itself.
   std::atomic<std::uintptr_t> owner{0};
+  std::uint32_t depth = 0;  // Of a recursive one: locked so many times more. The holder's.
+  std::uint32_t kind = STERNA_MUTEX_CHECKED;  // Constant; kDestroyed: destroyed.
 };
+
+constexpr std::uint32_t kDestroyed = 0xdead;
 
 template <typename Object, typename Storage>
 Object& object_in(Storage* storage) noexcept {
@@ -46,21 +52,84 @@ bool is_mine(const OwnedMutex& mutex) noexcept {
   return mutex.owner.load(std::memory_order_relaxed) == caller();
 }
 
+/// Words for the holder: a user thread's name, if it is one.
+std::string holder_of(const OwnedMutex& mutex) {
+  const std::uintptr_t owner = mutex.owner.load(std::memory_order_relaxed);
+  if (owner == 0) {
+    return "nobody";
+  }
+  return sterna::memory::is_stack_address(owner)
+             ? capi::words_for(reinterpret_cast<const threads::Thread*>(owner))
+             : capi::words_for(nullptr);
+}
+
+/// SUCCESS: `mutex` can be used.
+sterna_status check_mutex(const sterna_mutex* mutex) noexcept {
+  if (mutex == nullptr) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  if (reinterpret_cast<const OwnedMutex*>(mutex)->kind > STERNA_MUTEX_NORMAL) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "mutex {} was destroyed, or was never initialised",
+                        static_cast<const void*>(mutex));
+  }
+  return STERNA_SUCCESS;
+}
+
+/// The caller holds it already, by its kind: one more, or a deadlock.
+sterna_status lock_again(sterna_mutex* mutex, OwnedMutex& self) noexcept {
+  if (self.kind == STERNA_MUTEX_RECURSIVE && self.depth != UINT32_MAX) {
+    ++self.depth;
+    return STERNA_SUCCESS;
+  }
+  return capi::refuse(STERNA_DEADLOCK, "mutex {}: {} holds it already, and would wait for itself",
+                      static_cast<const void*>(mutex), capi::words_for(threads::self()));
+}
+
+sterna_status refuse_owner(const sterna_mutex* mutex, const OwnedMutex& self,
+                           std::string_view what) noexcept {
+  return capi::refuse(STERNA_NOT_OWNER, "mutex {}: {} {}, but {} holds it: its holder does that",
+                      static_cast<const void*>(mutex), capi::words_for(threads::self()), what,
+                      holder_of(self));
+}
+
 }  // namespace
 
 sterna_status sterna_mutex_lock(sterna_mutex* mutex) noexcept {
   return sterna_mutex_lock_for(mutex, STERNA_FOREVER);
 }
 
-sterna_status sterna_mutex_lock_for(sterna_mutex* mutex, uint64_t timeout_ns) noexcept {
+sterna_status sterna_mutex_init(sterna_mutex* mutex, sterna_mutex_kind kind) noexcept {
+  if (mutex == nullptr || static_cast<unsigned>(kind) > STERNA_MUTEX_NORMAL) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "a mutex has memory and one of the three kinds");
+  }
+  static_assert(sizeof(OwnedMutex) <= sizeof *mutex);
+  (new (mutex) OwnedMutex)->kind = static_cast<std::uint32_t>(kind);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_mutex_destroy(sterna_mutex* mutex) noexcept {
   const RuntimeScope scope;
-  if (mutex == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+  if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) {
+    return status;
   }
   OwnedMutex& self = mutex_in(mutex);
   if (!self.mutex.try_lock()) {
-    if (is_mine(self)) {
-      return STERNA_DEADLOCK;
+    return capi::refuse(STERNA_BUSY, "mutex {} is destroyed while {} holds it: unlock it first",
+                        static_cast<const void*>(mutex), holder_of(self));
+  }
+  self.kind = kDestroyed;
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_mutex_lock_for(sterna_mutex* mutex, uint64_t timeout_ns) noexcept {
+  const RuntimeScope scope;
+  if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
+  }
+  OwnedMutex& self = mutex_in(mutex);
+  if (!self.mutex.try_lock()) {
+    if (self.kind != STERNA_MUTEX_NORMAL && is_mine(self)) {
+      return lock_again(mutex, self);
     }
     if (!self.mutex.try_lock_until(capi::deadline_of(timeout_ns))) {
       return STERNA_TIMED_OUT;
@@ -72,12 +141,13 @@ sterna_status sterna_mutex_lock_for(sterna_mutex* mutex, uint64_t timeout_ns) no
 
 sterna_status sterna_mutex_try_lock(sterna_mutex* mutex) noexcept {
   const RuntimeScope scope;
-  if (mutex == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+  if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
   }
   OwnedMutex& self = mutex_in(mutex);
   if (!self.mutex.try_lock()) {
-    return STERNA_BUSY;
+    return self.kind == STERNA_MUTEX_RECURSIVE && is_mine(self) ? lock_again(mutex, self)
+                                                                : STERNA_BUSY;
   }
   self.owner.store(caller(), std::memory_order_relaxed);
   return STERNA_SUCCESS;
@@ -85,12 +155,19 @@ sterna_status sterna_mutex_try_lock(sterna_mutex* mutex) noexcept {
 
 sterna_status sterna_mutex_unlock(sterna_mutex* mutex) noexcept STERNA_LOCKS_UNCHECKED {
   const RuntimeScope scope;
-  if (mutex == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+  if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
   }
   OwnedMutex& self = mutex_in(mutex);
-  if (!is_mine(self)) {
-    return STERNA_NOT_OWNER;
+  const bool may = self.kind == STERNA_MUTEX_NORMAL
+                       ? self.owner.load(std::memory_order_relaxed) != 0
+                       : is_mine(self);
+  if (!may) {
+    return refuse_owner(mutex, self, "gives it back");
+  }
+  if (self.depth != 0) {
+    --self.depth;
+    return STERNA_SUCCESS;
   }
   self.owner.store(0, std::memory_order_relaxed);
   self.mutex.unlock();
@@ -105,11 +182,31 @@ sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* m
   }
   OwnedMutex& held = mutex_in(mutex);
   if (!is_mine(held)) {
-    return STERNA_NOT_OWNER;
+    return refuse_owner(mutex, held, "waits with it");
+  }
+  if (held.depth != 0) {
+    return capi::refuse(STERNA_DEADLOCK,
+                        "mutex {}: a wait gives it back once, and {} holds it {} times",
+                        static_cast<const void*>(mutex), capi::words_for(threads::self()),
+                        std::uint64_t{held.depth} + 1);
   }
   held.owner.store(0, std::memory_order_relaxed);
+  // A cancelled thread holds the mutex in its cleanups, which may give it back.
+  threads::Cleanup own{[](void* its) {
+                         static_cast<OwnedMutex*>(its)->owner.store(caller(),
+                                                                    std::memory_order_relaxed);
+                       },
+                       &held};
+  const threads::Thread* const me = threads::self();
+  const bool is_cancellable = me != nullptr && me->is_cancellable;
+  if (is_cancellable) {
+    threads::push_cleanup(own);
+  }
   const bool is_signalled = object_in<threads::Condition>(condition).wait_until(
       held.mutex, capi::deadline_of(timeout_ns));
+  if (is_cancellable) {
+    (void)threads::pop_cleanup(false);
+  }
   held.owner.store(caller(), std::memory_order_relaxed);
   return is_signalled ? STERNA_SUCCESS : STERNA_TIMED_OUT;
 }
@@ -164,27 +261,6 @@ sterna_status sterna_semaphore_release(sterna_semaphore* semaphore, uint32_t cou
     return STERNA_INVALID_ARGUMENT;
   }
   object_in<threads::Semaphore>(semaphore).release(count);
-  return STERNA_SUCCESS;
-}
-
-sterna_status sterna_barrier_init(sterna_barrier* barrier, uint32_t count) noexcept {
-  if (barrier == nullptr || count == 0) {
-    return STERNA_INVALID_ARGUMENT;
-  }
-  static_assert(sizeof(threads::Barrier) <= sizeof *barrier);
-  new (barrier) threads::Barrier{count};
-  return STERNA_SUCCESS;
-}
-
-sterna_status sterna_barrier_wait(sterna_barrier* barrier, int* is_last) noexcept {
-  const RuntimeScope scope;
-  if (barrier == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
-  }
-  const bool last = object_in<threads::Barrier>(barrier).arrive_and_wait();
-  if (is_last != nullptr) {
-    *is_last = last ? 1 : 0;
-  }
   return STERNA_SUCCESS;
 }
 

@@ -5,6 +5,7 @@
 #include <sterna/thread.h>
 
 #include "memory/rank_slot.h"
+#include "runtime/capi/handle.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
 #include "threads/life.h"
@@ -16,15 +17,45 @@ using sterna::runtime::RuntimeScope;
 
 namespace {
 
-threads::Thread* thread_of(const sterna_thread* thread) noexcept {
-  return reinterpret_cast<threads::Thread*>(const_cast<sterna_thread*>(thread));
+/// SUCCESS, or why not, with a text.
+sterna_status check_options(const sterna_thread_options& options,
+                            std::uint32_t worker_count) noexcept {
+  const auto wrong = [](const char* rule) noexcept {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "thread options: {}", rule);
+  };
+  if (options.size_bytes != sizeof options) {
+    return wrong("size_bytes is sizeof(sterna_thread_options): use STERNA_THREAD_OPTIONS_DEFAULT");
+  }
+  if (options.is_bound > 1 || options.is_detached > 1 || options.is_cancellable > 1 ||
+      options.is_frozen > 1) {
+    return wrong("is_bound, is_detached, is_cancellable and is_frozen are 0 or 1");
+  }
+  if (options.worker != STERNA_ANY_WORKER && options.worker >= worker_count) {
+    return wrong("worker is below sterna_worker_count(), or STERNA_ANY_WORKER");
+  }
+  if (options.worker == STERNA_ANY_WORKER && options.is_bound != 0) {
+    return wrong("a bound thread has a worker");
+  }
+  if (options.place != nullptr && options.worker != STERNA_ANY_WORKER) {
+    return wrong("a thread has a place or a worker, not both");
+  }
+  if (options.priority > STERNA_PRIORITY_MAX) {
+    return wrong("priority is 0 to STERNA_PRIORITY_MAX");
+  }
+  if (options.guard_bytes % sterna::memory::kPageBytes != 0) {
+    return wrong("guard_bytes is a multiple of the page, 4096");
+  }
+  return STERNA_SUCCESS;
 }
 
-bool is_valid(const sterna_thread_options& options, std::uint32_t worker_count) noexcept {
-  return options.size_bytes == sizeof options && options.is_bound <= 1 &&
-         options.is_detached <= 1 &&
-         (options.worker < worker_count ||
-          (options.worker == STERNA_ANY_WORKER && options.is_bound == 0));
+/// What a join or detach of `thread` was refused for.
+sterna_status refuse_join(const threads::Thread& thread, threads::JoinOutcome outcome) noexcept {
+  if (outcome == threads::JoinOutcome::detached) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "{} is detached: nobody joins or detaches it",
+                        capi::words_for(&thread));
+  }
+  return capi::refuse(STERNA_BUSY, "{} is being joined by somebody: a thread is joined once",
+                      capi::words_for(&thread));
 }
 
 }  // namespace
@@ -39,9 +70,14 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
   }
   const sterna_thread_options used =
       options == nullptr ? sterna_thread_options STERNA_THREAD_OPTIONS_DEFAULT : *options;
-  if (!is_valid(used, program->team->worker_count()) || function == nullptr ||
-      (thread == nullptr && used.is_detached == 0)) {
-    return STERNA_INVALID_ARGUMENT;
+  if (const sterna_status status = check_options(used, program->team->worker_count());
+      status != STERNA_SUCCESS) {
+    return status;
+  }
+  if (function == nullptr || (thread == nullptr && used.is_detached == 0)) {
+    return capi::refuse(
+        STERNA_INVALID_ARGUMENT,
+        "a thread needs a function, and a place for its handle unless it is detached");
   }
   threads::ThreadOptions spawned;
   spawned.name = used.name;
@@ -51,35 +87,65 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
   spawned.worker = used.worker;
   spawned.bound = used.is_bound != 0;
   spawned.detached = used.is_detached != 0;
+  spawned.cancellable = used.is_cancellable != 0;
+  spawned.held = used.is_frozen != 0;
+  spawned.guard_bytes = used.guard_bytes;
+  spawned.priority = static_cast<std::uint8_t>(used.priority);
+  if (used.place != nullptr) {
+    const capi::WorkerRange range = capi::workers_at(used.place);
+    if (range.count == 0) {
+      return STERNA_NOT_FOUND;
+    }
+    spawned.bound = true;
+    spawned.worker = range.first;
+    spawned.worker_count = range.count;
+  }
   auto made = program->team->spawn(spawned, function, argument);
   if (!made) {
     return capi::to_status(made.error().code);
   }
   if (thread != nullptr) {
-    *thread = reinterpret_cast<sterna_thread*>(made.value());
+    *thread = capi::handle_of(made.value());
   }
   return STERNA_SUCCESS;
 }
 
 sterna_status sterna_thread_join(sterna_thread* thread) noexcept {
+  return sterna_thread_join_for(thread, STERNA_FOREVER);
+}
+
+sterna_status sterna_thread_join_for(sterna_thread* thread, uint64_t timeout_ns) noexcept {
   const RuntimeScope scope;
-  if (thread == nullptr || (thread_of(thread)->flags & threads::ThreadFlag::detached) != 0) {
+  threads::Thread* const joined = capi::thread_of(thread);
+  if (joined == nullptr) {
     return STERNA_INVALID_ARGUMENT;
   }
-  if (thread_of(thread) == threads::self()) {
-    return STERNA_DEADLOCK;
+  if (joined == threads::self()) {
+    return capi::refuse(STERNA_DEADLOCK, "{} joins itself, and would wait for ever",
+                        capi::words_for(joined));
   }
-  threads::join(*thread_of(thread));
-  return STERNA_SUCCESS;
+  const std::uint64_t deadline_ns =
+      timeout_ns == STERNA_FOREVER ? sterna::kNever : capi::deadline_of(timeout_ns);
+  switch (const threads::JoinOutcome outcome = threads::try_join_until(*joined, deadline_ns)) {
+    case threads::JoinOutcome::ended:
+      return STERNA_SUCCESS;
+    case threads::JoinOutcome::cancelled:
+      return STERNA_CANCELLED;
+    case threads::JoinOutcome::timed_out:
+      return STERNA_TIMED_OUT;
+    default:
+      return refuse_join(*joined, outcome);
+  }
 }
 
 sterna_status sterna_thread_detach(sterna_thread* thread) noexcept {
   const RuntimeScope scope;
-  if (thread == nullptr || (thread_of(thread)->flags & threads::ThreadFlag::detached) != 0) {
+  threads::Thread* const detached = capi::thread_of(thread);
+  if (detached == nullptr) {
     return STERNA_INVALID_ARGUMENT;
   }
-  threads::detach(*thread_of(thread));
-  return STERNA_SUCCESS;
+  const threads::JoinOutcome outcome = threads::try_detach(*detached);
+  return outcome == threads::JoinOutcome::ended ? STERNA_SUCCESS : refuse_join(*detached, outcome);
 }
 
 sterna_status sterna_thread_exit(void) noexcept {
@@ -92,7 +158,7 @@ sterna_status sterna_thread_exit(void) noexcept {
 }
 
 sterna_thread* sterna_thread_self(void) noexcept {
-  return reinterpret_cast<sterna_thread*>(threads::self());
+  return capi::handle_of(threads::self());
 }
 
 void sterna_thread_yield(void) noexcept {
@@ -107,11 +173,12 @@ void sterna_thread_sleep(uint64_t duration_ns) noexcept {
 
 sterna_status sterna_thread_name(const sterna_thread* thread, char* buffer, size_t bytes) noexcept {
   const RuntimeScope scope;
-  if (thread == nullptr || buffer == nullptr || bytes == 0) {
+  const threads::Thread* const named = capi::thread_of(thread);
+  if (named == nullptr || buffer == nullptr || bytes == 0) {
     return STERNA_INVALID_ARGUMENT;
   }
   char memory[threads::kNameBytes];
-  const std::string_view name = threads::display_name(*thread_of(thread), memory);
+  const std::string_view name = threads::display_name(*named, memory);
   const std::size_t stored = std::min(bytes - 1, name.size());
   std::memcpy(buffer, name.data(), stored);
   buffer[stored] = '\0';
@@ -132,9 +199,10 @@ sterna_status sterna_thread_park(uint64_t timeout_ns) noexcept {
 
 sterna_status sterna_thread_unpark(sterna_thread* thread) noexcept {
   const RuntimeScope scope;
-  if (thread == nullptr) {
+  threads::Thread* const parked = capi::thread_of(thread);
+  if (parked == nullptr) {
     return STERNA_INVALID_ARGUMENT;
   }
-  threads::unpark(*thread_of(thread));
+  threads::unpark(*parked);
   return STERNA_SUCCESS;
 }

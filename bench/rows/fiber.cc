@@ -1,0 +1,222 @@
+// thread.*.fiber: what user threads do on one kernel thread, against Boost.Fiber. The peer's
+// program is compiled when the row runs.
+#include <map>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "bench/process.h"
+#include "bench/rows/on_team.h"
+#include "bench/statistics.h"
+#include "threads/sync/barrier.h"
+#include "threads/sync/mutex.h"
+#include "threads/sync/semaphore.h"
+
+namespace sterna::bench {
+namespace {
+
+struct Crowd {
+  int each;
+  threads::Barrier barrier;
+};
+
+template <typename Body>
+void run_crowd(int thread_count, Body body, void* argument) {
+  std::vector<threads::Thread*> all(static_cast<std::size_t>(thread_count));
+  for (threads::Thread*& thread : all) {
+    thread = spawn(body, argument);
+  }
+  for (threads::Thread* const thread : all) {
+    threads::join(*thread);
+  }
+}
+
+double yield_ns(int thread_count) {
+  int each = 40'000 / thread_count;
+  return ns_per(each * thread_count, [&] {
+    run_crowd(
+        thread_count,
+        [](void* count) {
+          for (int i = *static_cast<int*>(count); i > 0; --i) {
+            threads::yield();
+          }
+        },
+        &each);
+  });
+}
+
+double create_ns() {
+  constexpr int kCount = 20'000;
+  return ns_per(kCount, [] {
+    for (int i = 0; i < kCount; ++i) {
+      threads::join(*spawn([](void*) {}, nullptr));
+    }
+  });
+}
+
+double barrier_ns(int thread_count) {
+  Crowd crowd{100'000 / thread_count, threads::Barrier{static_cast<std::uint32_t>(thread_count)}};
+  return ns_per(crowd.each * thread_count, [&] {
+    run_crowd(
+        thread_count,
+        [](void* argument) {
+          auto& its = *static_cast<Crowd*>(argument);
+          for (int i = 0; i < its.each; ++i) {
+            its.barrier.arrive_and_wait();
+          }
+        },
+        &crowd);
+  });
+}
+
+double mutex_ns() {
+  constexpr int kCount = 50'000;
+  threads::Mutex mutex;
+  return ns_per(kCount, [&] {
+    for (int i = 0; i < kCount; ++i) {
+      mutex.lock();
+      mutex.unlock();
+    }
+  });
+}
+
+struct Pair {
+  static constexpr int kCount = 20'000;
+  threads::Semaphore ping;
+  threads::Semaphore pong;
+};
+
+double semaphore_ns() {
+  Pair pair;
+  return ns_per(2 * Pair::kCount, [&] {
+    threads::Thread* const other = spawn(
+        [](void* argument) {
+          auto& its = *static_cast<Pair*>(argument);
+          for (int i = 0; i < Pair::kCount; ++i) {
+            its.ping.acquire();
+            its.pong.release();
+          }
+        },
+        &pair);
+    for (int i = 0; i < Pair::kCount; ++i) {
+      pair.ping.release();
+      pair.pong.acquire();
+    }
+    threads::join(*other);
+  });
+}
+
+using Samples = std::map<std::string, std::vector<double>>;
+
+/// One figure of ours, by its name in the peer's output.
+double measure(const std::string& name) {
+  if (name == "yield2") {
+    return yield_ns(2);
+  }
+  if (name == "yield1000") {
+    return yield_ns(1000);
+  }
+  if (name == "barrier64") {
+    return barrier_ns(64);
+  }
+  if (name == "barrier1024") {
+    return barrier_ns(1024);
+  }
+  return name == "create" ? create_ns() : name == "mutex" ? mutex_ns() : semaphore_ns();
+}
+
+struct OurTurn {
+  std::vector<std::string> names;
+  Samples* samples;
+  static void run(void* argument) {
+    auto& its = *static_cast<OurTurn*>(argument);
+    for (int i = 0; i < 5; ++i) {
+      for (const std::string& name : its.names) {
+        (*its.samples)[name].push_back(measure(name));
+      }
+    }
+  }
+};
+
+Result<std::string> build_fiber(Bench& bench) {
+  const std::string executable = bench.work_folder() + "/fiber";
+  if (::access(executable.c_str(), X_OK) == 0) {
+    return executable;
+  }
+  Result<Readings> compiled =
+      run_command({.words = {"c++", "-O2", "-std=c++17", bench.program_folder() + "/fiber.cc", "-o",
+                             executable, "-lboost_fiber", "-lboost_context"}},
+                  bench.work_folder());
+  if (!compiled) {
+    return Error{Errc::unsupported,
+                 "Boost.Fiber is not installed (libboost-fiber-dev): " + compiled.error().text};
+  }
+  return executable;
+}
+
+struct Line {
+  std::string name;
+  std::string params;
+};
+
+void run_rows(const Row& row, Bench& bench, const std::vector<Line>& lines) {
+  Samples ours;
+  Samples theirs;
+  Result<std::string> program = build_fiber(bench);
+  for (int round = bench.rounds(7); round > 0; --round) {
+    OurTurn turn{.names = {}, .samples = &ours};
+    for (const Line& line : lines) {
+      turn.names.push_back(line.name);
+    }
+    if (!run_on_team(row, bench, OurTurn::run, &turn)) {
+      return;
+    }
+    if (program) {
+      Result<Readings> readings =
+          run_command({.words = {program.value(), "3"}, .is_preferred = true}, bench.work_folder());
+      for (const Line& line : lines) {
+        if (readings && readings.value().contains(line.name)) {
+          theirs[line.name].push_back(readings.value()[line.name]);
+        }
+      }
+    }
+  }
+  for (const Line& line : lines) {
+    Figure figure{.id = row.id,
+                  .params = line.params,
+                  .unit = "ns",
+                  .value = median(ours[line.name]),
+                  .reference = "Boost.Fiber",
+                  .target = row.target};
+    if (!theirs[line.name].empty()) {
+      figure.reference_value = median(theirs[line.name]);
+    } else {
+      figure.note = program ? "its program failed" : program.error().text;
+    }
+    bench.add(figure);
+  }
+}
+
+}  // namespace
+
+void run_yield_fiber(const Row& row, Bench& bench) {
+  run_rows(row, bench, {{"yield2", "2 threads"}, {"yield1000", "1000 threads"}});
+}
+
+void run_create_fiber(const Row& row, Bench& bench) {
+  run_rows(row, bench, {{"create", "create and join"}});
+}
+
+void run_barrier_fiber(const Row& row, Bench& bench) {
+  run_rows(row, bench, {{"barrier64", "64, per thread"}, {"barrier1024", "1024, per thread"}});
+}
+
+void run_mutex_fiber(const Row& row, Bench& bench) {
+  run_rows(row, bench, {{"mutex", "lock and unlock"}});
+}
+
+void run_semaphore_fiber(const Row& row, Bench& bench) {
+  run_rows(row, bench, {{"semaphore", "one way of a ping-pong"}});
+}
+
+}  // namespace sterna::bench

@@ -1,0 +1,128 @@
+/* What threads do to each other: cancel, freeze, priorities, places, the list of threads.
+ *
+ * Between sterna_start and sterna_stop; not in mobile ranks (UNSUPPORTED). A handle of a thread
+ * that was joined, or of a detached one that has ended, is refused with INVALID_ARGUMENT;
+ * sterna_error_detail says which rule was broken.
+ */
+#ifndef STERNA_CONTROL_H
+#define STERNA_CONTROL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sterna/status.h"
+#include "sterna/thread.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Asks the thread to end at its next cancellation point: park, sleep, join, condition, semaphore,
+ * rwlock, futex, test_cancel; never in between, and not in a mutex or a barrier, as in POSIX. One
+ * that waits there already ends at once. Cleanups run, then destructors of keys; frames of C++ are
+ * not unwound. Any thread; does not switch. Fails with REFUSED: it was not created cancellable. */
+sterna_status sterna_thread_cancel(sterna_thread* thread) STERNA_NOEXCEPT;
+
+/* Ends the calling thread if it is cancelled. Nothing on a kernel thread. */
+void sterna_thread_test_cancel(void) STERNA_NOEXCEPT;
+
+/* Whether cancellation counts for the calling thread from now on; an order that came before is
+ * kept. *before (may be NULL) is what was set. UNSUPPORTED on a kernel thread. */
+sterna_status sterna_thread_set_cancellable(int is_cancellable, int* before) STERNA_NOEXCEPT;
+
+/* Memory for one cleanup, on the stack of its thread. */
+typedef struct sterna_cleanup {
+  void* opaque[3];
+} sterna_cleanup;
+
+/* function(argument) runs when the calling thread ends, in whatever way, unless it is popped
+ * before: innermost first. UNSUPPORTED on a kernel thread. */
+sterna_status sterna_thread_cleanup_push(sterna_cleanup* cleanup, void (*function)(void* argument),
+                                         void* argument) STERNA_NOEXCEPT;
+/* Takes the innermost away, and runs it with `execute`. NOT_FOUND: there is none. */
+sterna_status sterna_thread_cleanup_pop(int execute) STERNA_NOEXCEPT;
+
+/* function(argument) is called after the calling thread has left its stack, before who joins it
+ * goes on; it must not wait. One per thread; NULL: none. UNSUPPORTED on a kernel thread. */
+sterna_status sterna_thread_after_exit(void (*function)(void* argument),
+                                       void* argument) STERNA_NOEXCEPT;
+
+/* Keeps the threads off the processors: one that runs stops at its next call that may switch, one
+ * that waits stops when its wait is over. Returns when none of them runs; TIMED_OUT: some still do,
+ * and stop later. The caller may be among them, and returns when it is unfrozen. Any thread, kernel
+ * threads too. Switches. */
+sterna_status sterna_thread_freeze(sterna_thread* const* threads, size_t count,
+                                   uint64_t timeout_ns) STERNA_NOEXCEPT;
+/* Lets one of them go on. Does not switch. */
+sterna_status sterna_thread_unfreeze(sterna_thread* thread) STERNA_NOEXCEPT;
+
+/* STERNA_PRIORITY_IDLE to STERNA_PRIORITY_MAX. On a worker a thread runs only while none of a
+ * higher priority waits there; idle workers help whatever the priority. Does not switch. */
+sterna_status sterna_thread_set_priority(sterna_thread* thread, uint32_t priority) STERNA_NOEXCEPT;
+sterna_status sterna_thread_priority(const sterna_thread* thread,
+                                     uint32_t* priority) STERNA_NOEXCEPT;
+
+/* Gives the processor to that thread if it is ready; else as sterna_thread_yield, and BUSY.
+ * Switches. */
+sterna_status sterna_thread_yield_to(sterna_thread* thread) STERNA_NOEXCEPT;
+
+/* The calling thread stays at that place (sterna_thread_options.place) from now on. Switches. Fails
+ * with UNSUPPORTED (kernel thread, thread of a bubble), INVALID_ARGUMENT, NOT_FOUND. */
+sterna_status sterna_thread_stay_at(const char* place) STERNA_NOEXCEPT;
+
+typedef enum sterna_thread_state {
+  STERNA_THREAD_RUNNING = 0,
+  STERNA_THREAD_READY = 1,
+  STERNA_THREAD_BLOCKED = 2,
+  STERNA_THREAD_FROZEN = 3
+} sterna_thread_state;
+
+typedef struct sterna_thread_info {
+  sterna_thread* thread;
+  uint64_t number; /* Unique in this process. */
+  sterna_thread_state state;
+  uint32_t priority;
+  uint32_t worker; /* Where it runs, or ran last. */
+  uint8_t is_bound;
+  uint8_t is_detached;
+  uint8_t is_in_bubble;
+  uint8_t reserved;
+  char name[32];
+} sterna_thread_info;
+
+/* The threads that have not ended: writes up to `capacity` of them, and to *count how many there
+ * are. Each entry was true at one moment, not all at the same. Any thread. */
+sterna_status sterna_thread_list(sterna_thread_info* infos, size_t capacity,
+                                 size_t* count) STERNA_NOEXCEPT;
+
+/* Where the stack of the thread is, and how much of it is in use (as of its last switch, or now for
+ * the calling one). Each pointer may be NULL. */
+sterna_status sterna_thread_stack(const sterna_thread* thread, void** base, size_t* bytes,
+                                  size_t* used_bytes) STERNA_NOEXCEPT;
+
+/* Where errno of the calling thread is now. Each user thread has its own errno, kept across
+ * switches; but compilers keep the address that errno had before a call that switches. After such a
+ * call use *sterna_errno(). */
+int* sterna_errno(void) STERNA_NOEXCEPT;
+
+/* Calls at a time. */
+typedef struct sterna_timer { /* Needs sterna_timer_init. */
+  uint64_t opaque[6];
+} sterna_timer;
+
+/* function(argument) is called, once or every `period_ns` (0: once), by a user thread of the
+ * highest priority: it may wait, but holds up other timers. */
+sterna_status sterna_timer_init(sterna_timer* timer, void (*function)(void* argument),
+                                void* argument, uint64_t period_ns) STERNA_NOEXCEPT;
+/* First in `delay_ns`; changes it if it is set. The memory must stay until the last call has begun
+ * or it is cancelled. Any thread. Switches. Fails with OUT_OF_MEMORY, NOT_STARTED. */
+sterna_status sterna_timer_set(sterna_timer* timer, uint64_t delay_ns) STERNA_NOEXCEPT;
+/* No call begins after it and none is under way, unless that is the caller. NOT_FOUND: it was not
+ * set. sterna_stop cancels all. Switches. */
+sterna_status sterna_timer_cancel(sterna_timer* timer) STERNA_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* STERNA_CONTROL_H */

@@ -1,0 +1,54 @@
+// Handles of threads: the address of the descriptor with the low bits of the thread's number above
+// it, so that a handle of an earlier thread of the same slot is noticed; and texts of refusals.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <sterna/thread.h>
+
+#include "threads/thread.h"
+
+namespace sterna::runtime::capi {
+
+inline constexpr unsigned kHandleShift = 48;  // User addresses end below it.
+
+[[nodiscard]] inline sterna_thread* handle_of(const threads::Thread* thread) noexcept {
+  if (thread == nullptr) {
+    return nullptr;
+  }
+  return reinterpret_cast<sterna_thread*>(reinterpret_cast<std::uintptr_t>(thread) |
+                                          thread->id.load(std::memory_order_relaxed)
+                                              << kHandleShift);
+}
+
+/// The thread of a handle; null, with a text, when it is NULL or its thread is gone.
+[[nodiscard]] threads::Thread* thread_of(const sterna_thread* handle) noexcept;
+
+/// "thread 'name'" or "thread <number>", or "a kernel thread" for null.
+[[nodiscard]] std::string words_for(const threads::Thread* thread);
+
+/// Keeps the text for sterna_error_detail() of the calling thread.
+void keep_detail(std::string_view text) noexcept;
+
+/// `status`, with a text that names object, rule and what to do.
+template <typename... Values>
+sterna_status refuse(sterna_status status, fmt::format_string<Values...> format,
+                     Values&&... values) noexcept {
+  try {
+    keep_detail(fmt::format(format, std::forward<Values>(values)...));
+  } catch (...) {
+    keep_detail("");
+  }
+  return status;
+}
+
+/// The workers at a place of the machine, by its text; `count` of 0: refused, with a text.
+struct WorkerRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+[[nodiscard]] WorkerRange workers_at(std::string_view place) noexcept;
+
+}  // namespace sterna::runtime::capi

@@ -57,6 +57,10 @@ void run_latency_tcp(const Row& row, Bench& bench);
 void run_oversubscribed(const Row& row, Bench& bench);
 void run_start(const Row& row, Bench& bench);
 void run_migrate(const Row& row, Bench& bench);
+void run_gang_fairness(const Row& row, Bench& bench);
+void run_conduction(const Row& row, Bench& bench);
+void run_lu_tasks(const Row& row, Bench& bench);
+void run_bubble_overhead(const Row& row, Bench& bench);
 void run_balance(const Row& row, Bench& bench);
 
 }  // namespace sterna::bench

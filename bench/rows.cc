@@ -34,6 +34,13 @@ std::span<const Row> rows() {
           run_migrate},
       Row{"balance.gain", "the uneven demonstration, balanced against not balanced", 0.67,
           run_balance},
+      Row{"bubble.overhead", "a yield in a bubble against the same threads without bubbles", 1.04,
+          run_bubble_overhead},
+      Row{"gang.fairness", "the gang that has most against a third of the machine, simulated",
+          1.011, run_gang_fairness},
+      Row{"conduction", "bubbles against threads fixed by hand, simulated", 1 / 0.998,
+          run_conduction},
+      Row{"lu.tasks", "gangs of LU tasks against a speed-up of 3.5, simulated", 1.0, run_lu_tasks},
   };
   return kRows;
 }

@@ -60,6 +60,7 @@ class Simulation final : private Host {
   Result<> make_tree();
   void close();
   void handle(const Happening& next);
+  void stop_at(std::uint64_t end_ns);
   void dispatch(std::uint32_t worker);
   void serve_woken();
   void schedule(std::uint32_t worker, std::uint64_t at_ns) noexcept;

@@ -193,6 +193,15 @@ bool Simulation::is_stuck() noexcept {
   return quiet_looks_ > kQuietLooksMax;
 }
 
+void Simulation::stop_at(std::uint64_t end_ns) {
+  now_ = end_ns;
+  for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) {
+    if (workers_[worker].task != nullptr) {
+      account(worker);
+    }
+  }
+}
+
 void Simulation::handle(const Happening& next) {
   now_ = next.at_ns;
   if (next.worker != kNoPlace) {
@@ -223,8 +232,14 @@ Result<SimulationResult> Simulation::run() {
     }
   }
   happenings_.push({0, order_++, kNoPlace, 0});
+  bool is_over = false;
   for (std::uint64_t count = 0; open_tasks_ != 0 && count < kEventsMax; ++count) {
     const Happening next = happenings_.top();
+    is_over = options_.end_ns != 0 && next.at_ns >= options_.end_ns;
+    if (is_over) {
+      stop_at(options_.end_ns);
+      break;
+    }
     happenings_.pop();
     if (next.worker != kNoPlace && next.generation != workers_[next.worker].generation) {
       continue;
@@ -234,7 +249,7 @@ Result<SimulationResult> Simulation::run() {
       break;
     }
   }
-  const std::size_t left = open_tasks_;
+  const std::size_t left = is_over ? 0 : open_tasks_;
   SimulationResult result = this->result();
   const std::vector<std::string> wrong = engine_->audit();
   close();

@@ -58,6 +58,7 @@ struct SimulationOptions {
   // A thread that computes leaves after that long, from half to one and a half of it.
   std::uint64_t quantum_ns = 10'000'000;
   std::uint64_t seed = 1;
+  std::uint64_t end_ns = 0;  // Stops then, whatever is not done; 0: when all is.
 };
 
 struct SimulationResult {

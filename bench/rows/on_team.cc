@@ -2,6 +2,7 @@
 #include "bench/rows/on_team.h"
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -11,6 +12,20 @@
 #include "memory/iso_space.h"
 
 namespace sterna::bench {
+namespace {
+
+/// This process is the whole job: all addresses are its own. A million stacks need several ranges.
+class AllRanges final : public memory::LeaseSource {
+ public:
+  Result<std::uint32_t> lease(std::uint32_t) noexcept override {
+    return next_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::uint32_t> next_{1};
+};
+
+}  // namespace
 
 bool run_on_team(const Row& row, Bench& bench, void (*body)(void*), void* argument,
                  std::uint32_t worker_count) {
@@ -18,7 +33,8 @@ bool run_on_team(const Row& row, Bench& bench, void (*body)(void*), void* argume
     bench.add({.id = row.id, .target = row.target, .note = why});
     return false;
   };
-  Result<std::unique_ptr<memory::IsoSpace>> space = memory::IsoSpace::open({});
+  AllRanges ranges;
+  Result<std::unique_ptr<memory::IsoSpace>> space = memory::IsoSpace::open({.leases = &ranges});
   if (!space) {
     return fail(space.error().text);
   }

@@ -38,6 +38,8 @@ Entity* Engine::next(std::uint32_t worker, const Entity* leaving) noexcept {
   if (tick_ns() != 0) {
     poll_tick();
   }
+  // What is put aside from here on is asked for before this worker sleeps: see has_work().
+  asked_[worker].store(aside_count_.load(std::memory_order_seq_cst), std::memory_order_relaxed);
   const std::uint32_t priority_min = leaving != nullptr ? leaving->effective_priority() : 0;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Entity* const thread = take_from_route(worker, priority_min);
@@ -89,6 +91,11 @@ bool Engine::settle(std::uint32_t worker, Entity& thread) noexcept {
   bool stays = true;
   for (int attempt = 0; attempt < kAttempts && stays; ++attempt) {
     Event event{*this};
+    // Between the queue and the lock another event may have planned it elsewhere, or aside.
+    stays = covers(thread.target_place(), here);
+    if (!stays) {
+      break;
+    }
     Entity* carrier = &thread;
     while (carrier->planned_ == kNoPlace && carrier->holder_ != &root_) {
       carrier = carrier->holder_;
@@ -133,7 +140,10 @@ void Engine::enqueue(Entity& thread) noexcept {
   // From here on the thread may run and end.
   const auto worker_count = static_cast<std::uint32_t>(routes_.size());
   if (target == kAside) {
-    host_.wake(0, worker_count);  // Its policy may want it, if somebody is idle.
+    // Its policy may want it, if somebody is idle. The count comes after the push and before the
+    // wake-up, as a push to the queue of a place does.
+    aside_count_.fetch_add(1, std::memory_order_seq_cst);
+    host_.wake(0, worker_count);
     return;
   }
   const WorkerRange range = ranges_[target];
@@ -161,6 +171,13 @@ void Engine::preempt_less_urgent(std::uint32_t target, std::uint8_t priority) no
 }
 
 bool Engine::has_work(std::uint32_t worker) const noexcept {
+  // Sequentially consistent, against a worker that is about to sleep: either it sees the count, and
+  // asks its policy once more, or the waker sees the sleeper.
+  if (aside_count_.load(std::memory_order_seq_cst) !=
+          asked_[worker].load(std::memory_order_relaxed) &&
+      queues_[queue_index(kAside)].mask() != 0) {
+    return true;
+  }
   return std::any_of(routes_[worker].begin(), routes_[worker].end(),
                      [&](std::uint32_t place) { return queues_[place].mask() != 0; });
 }

@@ -70,7 +70,8 @@ Engine::Engine(EngineOptions options)
       confined_(options.topology->places().size()),
       queues_{std::make_unique<PlaceQueue[]>(options.topology->places().size() + 1)},
       running_{std::make_unique<std::atomic<Entity*>[]>(options.workers.size())},
-      running_priority_{std::make_unique<std::atomic<std::uint8_t>[]>(options.workers.size())} {
+      running_priority_{std::make_unique<std::atomic<std::uint8_t>[]>(options.workers.size())},
+      asked_{std::make_unique<std::atomic<std::uint64_t>[]>(options.workers.size())} {
   for (std::uint32_t worker = 0; worker < options.workers.size(); ++worker) {
     std::vector<std::uint32_t> route;
     const topology::Place* place = options.workers[worker];

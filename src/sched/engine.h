@@ -110,7 +110,8 @@ class Engine {
   Entity* next(std::uint32_t worker, const Entity* leaving) noexcept;
   /// The thread became ready: first start, wake-up, yield, preemption.
   void ready(Entity& thread) noexcept;
-  /// Whether the queues of that worker hold something.
+  /// Whether the queues of that worker hold something, or something has been put aside since it
+  /// last asked for a thread.
   [[nodiscard]] bool has_work(std::uint32_t worker) const noexcept;
   /// Time passes, if next() is not called meanwhile.
   void poll_tick() noexcept;
@@ -193,6 +194,11 @@ class Engine {
   // leaves the tree, or is taken by another worker, is erased. Relaxed: for ticks and hints.
   std::unique_ptr<std::atomic<Entity*>[]> running_;
   std::unique_ptr<std::atomic<std::uint8_t>[]> running_priority_;
+  // What was ever put aside ready, and by worker, how much of that when it last looked for a thread
+  // (written by the worker, relaxed). Without it a worker would sleep beside what its policy would
+  // give it.
+  std::atomic<std::uint64_t> aside_count_{0};
+  std::unique_ptr<std::atomic<std::uint64_t>[]> asked_;
   std::atomic<bool> uses_priorities_{false};  // Set with the first one that is not normal.
 
   // Constant between changes of the policy; read without the lock: an old one is asked once more.

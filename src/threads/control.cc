@@ -41,6 +41,28 @@ bool is_running(const Thread& thread) noexcept {
   return worker != nullptr && worker->current.load(std::memory_order_acquire) == &thread;
 }
 
+/// The caller is not cancelled in its waits meanwhile.
+class UncancellableHere {
+ public:
+  explicit UncancellableHere(Thread* me) noexcept
+      : me_{me}, was_cancellable_{me != nullptr && me->is_cancellable} {
+    if (was_cancellable_) {
+      me_->is_cancellable = false;
+    }
+  }
+  ~UncancellableHere() {
+    if (was_cancellable_) {
+      me_->is_cancellable = true;
+    }
+  }
+  UncancellableHere(const UncancellableHere&) = delete;
+  UncancellableHere& operator=(const UncancellableHere&) = delete;
+
+ private:
+  Thread* const me_;
+  const bool was_cancellable_;
+};
+
 void hold_self(Thread& me) noexcept {
   (void)suspend(me, [&]() noexcept {
     Hold wanted = Hold::wanted;
@@ -56,6 +78,7 @@ bool hold(std::span<Thread* const> threads, std::uint64_t deadline_ns) noexcept 
     return true;
   }
   Thread* const me = self();
+  const UncancellableHere uncancellable{me};  // Its end would leave the others held for ever.
   bool is_self = false;
   for (Thread* const thread : threads) {
     Hold none = Hold::none;
@@ -146,6 +169,11 @@ bool yield_to(Thread& thread) noexcept {
   if (!is_mine) {
     worker.inbox.drain_to(worker.queue);
     is_mine = worker.queue.remove(thread);
+  }
+  // Once more, in the section that runs it: see above. Who is held is let go by way of the queue.
+  if (is_mine && thread.hold.load(std::memory_order_relaxed) != Hold::none) {
+    worker.queue.push_back(thread);
+    is_mine = false;
   }
   if (!is_mine) {
     worker.lock.unlock();

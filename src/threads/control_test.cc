@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/syscall.h"
+#include "threads/cancel.h"
 #include "threads/roster.h"
 #include "threads/sync/semaphore.h"
 #include "threads/team_fixture.h"
@@ -160,6 +161,74 @@ TEST_P(ControlTest, HoldOfOneThatComputesGivesUpAtTheDeadline) {
   join(*thread);  // It makes no call that would stop it.
 }
 
+TEST_P(ControlTest, HeldThreadDoesNotRunByYieldTo) {
+  std::atomic<std::uint64_t> count{0};
+  std::atomic<bool> is_over{false};
+  Thread* held = nullptr;
+  Semaphore go;
+  auto counts = [&] {
+    while (!is_over.load()) {
+      count.fetch_add(1);
+      yield();
+    }
+    go.acquire();  // It does not end while others name it.
+  };
+  auto gives_way = [&] {
+    while (!is_over.load()) {
+      (void)yield_to(*held);
+    }
+  };
+  held = team.go(counts);
+  Thread* const others[] = {team.go(gives_way), team.go(gives_way), team.go(gives_way)};
+  Thread* const threads[] = {held};
+  for (int round = 0; round < 300; ++round) {
+    ASSERT_TRUE(hold(threads, kNever));
+    const std::uint64_t seen = count.load();
+    for (int i = 0; i < 20; ++i) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(count.load(), seen) << "in round " << round;
+    unhold(*held);
+    std::this_thread::yield();
+  }
+  is_over = true;
+  for (Thread* const thread : others) {
+    join(*thread);
+  }
+  go.release();
+  join(*held);
+}
+
+TEST(Hold, EndsBeforeItsCallerIsCancelled) {
+  const TestTeam team{2};
+  std::atomic<bool> may_stop{false};
+  std::atomic<bool> has_held{false};
+  auto computes = [&] {
+    while (!may_stop.load()) {
+    }
+    yield();
+  };
+  Thread* const held = team.go(computes);
+  auto holds = [&] {
+    Thread* const threads[] = {held};
+    EXPECT_TRUE(hold(threads, kNever));
+    has_held = true;
+    sleep_for(1);
+    ADD_FAILURE() << "it is cancelled here";
+  };
+  Thread* const holder = team.go(holds, {.cancellable = true});
+  while (held->hold.load() == Hold::none) {
+    std::this_thread::yield();
+  }
+  cancel(*holder);
+  sleep_for(1'000'000);
+  may_stop = true;
+  EXPECT_EQ(try_join_until(*holder, kNever), JoinOutcome::cancelled);
+  EXPECT_TRUE(has_held);
+  unhold(*held);
+  join(*held);
+}
+
 TEST(YieldTo, GivesTheProcessorToThatOneFirst) {
   const TestTeam team{1};
   std::vector<int> order;
@@ -226,6 +295,22 @@ TEST(Places, BoundThreadStaysWithinItsWorkers) {
     join(*thread);
   }
   EXPECT_EQ(outside, 0);
+}
+
+TEST(Places, UrgentBoundThreadKeepsNoOtherFromAnIdleWorker) {
+  const TestTeam team{2};
+  std::atomic<bool> has_run{false};
+  auto bound = [] {};
+  auto free = [&] { has_run = true; };
+  auto computes = [&] {
+    Thread* const first = team.go(bound, {.worker = 0, .priority = 7, .bound = true});
+    Thread* const second = team.go(free);
+    while (!has_run.load()) {
+    }
+    join(*first);
+    join(*second);
+  };
+  join(*team.go(computes, {.worker = 0, .bound = true}));
 }
 
 TEST_P(ControlTest, EachThreadHasItsOwnErrno) {

@@ -101,6 +101,9 @@ std::uint32_t Worker::steal_from(Worker& victim) noexcept {
   const std::uint32_t wanted = std::min((present + 1) / 2, kStealMax);
   std::array<Thread*, kStealMax> taken;
   std::uint32_t taken_count = 0;
+  // What is bound returns at the end only: the most urgent one would be found again and again.
+  Thread* bound = nullptr;
+  Thread** bound_end = &bound;
   for (std::uint32_t i = 0; i < present && taken_count < wanted; ++i) {
     Thread* const thread = victim.queue.pop_front();
     if (thread == nullptr) {
@@ -108,10 +111,17 @@ std::uint32_t Worker::steal_from(Worker& victim) noexcept {
     }
     if ((thread->flags & ThreadFlag::bound) != 0 &&
         index - thread->worker_first >= thread->worker_count) {
-      victim.queue.push_back(*thread);
+      thread->next = nullptr;
+      *bound_end = thread;
+      bound_end = &thread->next;
     } else {
       taken[taken_count++] = thread;
     }
+  }
+  while (bound != nullptr) {
+    Thread* const next = bound->next;
+    victim.queue.push_back(*bound);
+    bound = next;
   }
   victim.lock.unlock_from_outside();
   for (std::uint32_t i = 0; i < taken_count; ++i) {

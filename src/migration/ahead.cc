@@ -1,9 +1,10 @@
 // Preparing a move while the rank still runs at the source: the destination opens and maps its
 // memory and fills its page tables, so that the rank is away for the hand-over alone. Both halves.
 //
-// A preparation is a hint. It is dropped by CANCEL when the rank stays, ends, or goes elsewhere,
-// and with the source; an offer of another node finds it stale. What decides a move is the offer,
-// which finds the memory mapped or maps it.
+// A preparation is a hint. It is dropped by DROP when the rank stays, ends, or goes elsewhere, and
+// with the source; an offer of another node finds it stale. What decides a move is the offer, which
+// finds the memory mapped or maps it. DROP never ends an offer: the rank may have left on its own
+// meanwhile, to the very node that was asked, and only its departure may take that offer back.
 #include "base/clock.h"
 #include "memory/rank_slot.h"
 #include "migration/arrival.h"
@@ -62,7 +63,7 @@ bool Migrator::ask_ahead(std::uint32_t rank, std::uint32_t to_node) noexcept {
     ahead = {to_node, true};
   }
   if (was_elsewhere) {
-    (void)options_.rpc->post(old_node, kCancelService, encode_rank(rank));
+    (void)options_.rpc->post(old_node, kDropService, encode_rank(rank));
   }
   auto task = std::make_unique<AheadTask>(AheadTask{this, rank});
   Result<threads::Thread*> thread = options_.team->spawn(
@@ -114,7 +115,7 @@ void Migrator::prepare_there(std::uint32_t rank) {
       }
     }
     if (is_void) {
-      (void)options_.rpc->post(to_node, kCancelService, encode_rank(rank));
+      (void)options_.rpc->post(to_node, kDropService, encode_rank(rank));
       if (is_settled) {
         return;
       }
@@ -138,7 +139,7 @@ void Migrator::drop_ahead(std::uint32_t rank, std::uint32_t but_node) noexcept {
     ahead_.erase(found);
   }
   if (to_node != but_node) {
-    (void)options_.rpc->post(to_node, kCancelService, encode_rank(rank));
+    (void)options_.rpc->post(to_node, kDropService, encode_rank(rank));
   }
 }
 
@@ -195,6 +196,18 @@ Result<rpc::Bytes> Migrator::on_prepare(void* self, const rpc::Request& request)
   }
   migrator.fault_.reached("destination:prepared");
   migrator.options_.team->expect_soon(kNextStepNs);
+  return rpc::Bytes{};
+}
+
+Result<rpc::Bytes> Migrator::on_drop(void* self, const rpc::Request& request) {
+  Migrator& migrator = *static_cast<Migrator*>(self);
+  Result<std::uint32_t> rank = decode_rank(request.arguments);
+  if (!rank) {
+    return rank.error();
+  }
+  if (Arrival* arrival = migrator.claim(rank.value(), request.from_node, ClaimFor::drop)) {
+    migrator.give_up(*arrival);
+  }
   return rpc::Bytes{};
 }
 

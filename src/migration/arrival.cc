@@ -22,6 +22,7 @@ Migrator::Migrator(MigratorOptions options)
   // In the poll: their order with the death of the source is what decides.
   rpc.add_service(kCommitService, rpc::RunIn::poll, on_commit, this);
   rpc.add_service(kCancelService, rpc::RunIn::poll, on_cancel, this);
+  rpc.add_service(kDropService, rpc::RunIn::poll, on_drop, this);
 }
 
 Migrator::~Migrator() = default;
@@ -130,16 +131,19 @@ Result<rpc::Bytes> Migrator::on_received(void* self, const rpc::Request& request
 }
 
 // Null: there is none in a phase that lets it end now.
-Migrator::Arrival* Migrator::claim(std::uint32_t rank, std::uint32_t from_node, bool is_commit) {
+Migrator::Arrival* Migrator::claim(std::uint32_t rank, std::uint32_t from_node, ClaimFor what) {
   const SpinGuard guard{lock_};
   const auto found = arrivals_.find(rank);
   if (found == arrivals_.end() || found->second->from_node != from_node) {
     return nullptr;
   }
   Arrival& arrival = *found->second;
+  if (what == ClaimFor::drop && !arrival.is_ahead) {
+    return nullptr;  // The rank has left for here.
+  }
   const bool is_at_rest = arrival.phase == Arrival::Phase::received ||
-                          (!is_commit && (arrival.phase == Arrival::Phase::accepted ||
-                                          arrival.phase == Arrival::Phase::prepared));
+                          (what != ClaimFor::commit && (arrival.phase == Arrival::Phase::accepted ||
+                                                        arrival.phase == Arrival::Phase::prepared));
   if (!is_at_rest) {
     arrival.is_cancelled = true;
     return nullptr;
@@ -154,7 +158,7 @@ Result<rpc::Bytes> Migrator::on_commit(void* self, const rpc::Request& request) 
   if (!rank) {
     return rank.error();
   }
-  Arrival* arrival = migrator.claim(rank.value(), request.from_node, true);
+  Arrival* arrival = migrator.claim(rank.value(), request.from_node, ClaimFor::commit);
   if (arrival == nullptr) {
     return Error{Errc::refused, "a rank is committed that was not on its way here"};
   }
@@ -169,7 +173,7 @@ Result<rpc::Bytes> Migrator::on_cancel(void* self, const rpc::Request& request) 
     return rank.error();
   }
   // Nothing here: the offer was refused, or never came.
-  if (Arrival* arrival = migrator.claim(rank.value(), request.from_node, false)) {
+  if (Arrival* arrival = migrator.claim(rank.value(), request.from_node, ClaimFor::cancel)) {
     migrator.give_up(*arrival);
   }
   return rpc::Bytes{};

@@ -97,6 +97,7 @@ class Migrator {
   struct Departure;
   struct Arrival;
   struct AheadTask;
+  enum class ClaimFor : std::uint8_t { commit, cancel, drop };
   /// A rank of this node that somebody was asked to prepare for.
   struct Ahead {
     std::uint32_t to_node;
@@ -126,8 +127,9 @@ class Migrator {
   void prepare_there(std::uint32_t rank);
   void drop_ahead(std::uint32_t rank, std::uint32_t but_node = kNoNode) noexcept;
 
-  // Destination (arrival.cc; on_prepare: ahead.cc).
+  // Destination (arrival.cc; on_prepare and on_drop: ahead.cc).
   static Result<rpc::Bytes> on_prepare(void* self, const rpc::Request& request);
+  static Result<rpc::Bytes> on_drop(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_offer(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_received(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_commit(void* self, const rpc::Request& request);
@@ -144,7 +146,7 @@ class Migrator {
   [[nodiscard]] Result<rpc::Bytes> accept(Arrival& arrival);
   void install(Arrival& arrival);
   void give_up(Arrival& arrival);
-  [[nodiscard]] Arrival* claim(std::uint32_t rank, std::uint32_t from_node, bool is_commit);
+  [[nodiscard]] Arrival* claim(std::uint32_t rank, std::uint32_t from_node, ClaimFor what);
   [[nodiscard]] bool is_whole(const Arrival& arrival) const noexcept;
   void erase(std::uint32_t rank);
 

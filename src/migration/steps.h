@@ -12,6 +12,7 @@
 namespace sterna::migration {
 
 inline constexpr std::string_view kPrepareService = "migration.prepare";
+inline constexpr std::string_view kDropService = "migration.drop";
 inline constexpr std::string_view kOfferService = "migration.offer";
 inline constexpr std::string_view kReceivedService = "migration.received";
 inline constexpr std::string_view kCommitService = "migration.commit";

@@ -60,6 +60,20 @@ class Ahead(MoveTest):
         self.assert_memories([1, 1, 1])
         self.finish(job, 0)
 
+    def test_orders_to_ranks_that_move_on_their_own_lose_none(self):
+        # The order's preparation is under way, or dropped, while the rank leaves for the same node.
+        job = self.start_job(*self.words("-n", 4, "--nodes", 2, "--set", "shuffle=1",
+                                         program=[CLUSTER / "cluster_counting", 5000]))
+        self.assertTrue(wait_until(lambda: self.places(job) is not None))
+        orders = 0
+        while job.poll() is None and orders < 400:
+            self.order(job, orders % 4, orders // 4 % 2)
+            orders += 1
+        output, errors = job.communicate(timeout=100)
+        self.assertEqual(job.returncode, 0, errors)
+        self.assertEqual(output.count("counted right"), 4)
+        self.assertGreater(orders, 0)
+
 
 if __name__ == "__main__":
     unittest.main()

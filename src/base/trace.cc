@@ -82,8 +82,10 @@ ClockPair read_clocks() noexcept {
 std::uint64_t take_chunk(std::uint32_t lane) noexcept {
   const std::uint64_t offset = file.next_chunk.fetch_add(kChunkBytes, std::memory_order_relaxed);
   if (offset + kChunkBytes > file.bytes_max || !reserve(offset, kChunkBytes)) {
-    std::atomic_ref<std::uint64_t>{header().refused_chunks}.fetch_add(1, std::memory_order_relaxed);
-    detail::is_on.store(false, std::memory_order_relaxed);
+    if (detail::is_on.exchange(false, std::memory_order_relaxed)) {  // Else it has ended.
+      std::atomic_ref<std::uint64_t>{header().refused_chunks}.fetch_add(1,
+                                                                        std::memory_order_relaxed);
+    }
     return 0;
   }
   auto* const chunk = reinterpret_cast<ChunkHeader*>(file.memory + offset);
@@ -214,8 +216,9 @@ void stop() noexcept {
   if (!detail::is_on.exchange(false, std::memory_order_relaxed)) {
     return;
   }
-  // What was never used; chunks that are in use stay.
-  const std::uint64_t end = file.next_chunk.load(std::memory_order_relaxed);
+  // What was never used; chunks that are in use stay. Nobody takes one from now on: who saw is_on
+  // just before would write beyond the end of the file, which is a SIGBUS.
+  const std::uint64_t end = file.next_chunk.exchange(file.bytes_max, std::memory_order_relaxed);
   static_cast<void>(::ftruncate(file.fd, static_cast<off_t>(std::min(end, file.bytes_max))));
 }
 

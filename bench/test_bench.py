@@ -47,8 +47,10 @@ class Bench(unittest.TestCase):
                 self.assertIsNone(figure["ratio"], figure)
                 self.assertIsNone(figure["pass"], figure)
             elif figure["reference_value"] is not None:
-                self.assertAlmostEqual(figure["ratio"],
-                                       figure["value"] / figure["reference_value"])
+                cost = figure["value"] / figure["reference_value"]
+                if figure["unit"] == "speed-up":  # More is better: the inverse.
+                    cost = 1 / cost
+                self.assertAlmostEqual(figure["ratio"], cost)
                 if figure["target"] is not None:
                     self.assertEqual(figure["pass"], figure["ratio"] <= figure["target"])
 

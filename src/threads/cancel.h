@@ -27,6 +27,28 @@ void push_cleanup(Cleanup& cleanup) noexcept;
 /// The innermost goes; with `execute` it runs. False: there is none.
 bool pop_cleanup(bool execute) noexcept;
 
+/// While it lives, the waits of the current user thread (null: a kernel thread) do not end by
+/// cancel(): for calls that are no cancellation points, but wait in ones. An order is kept.
+class Uncancellable {
+ public:
+  explicit Uncancellable(Thread* me) noexcept
+      : me_{me != nullptr && me->is_cancellable ? me : nullptr} {
+    if (me_ != nullptr) {
+      me_->is_cancellable = false;
+    }
+  }
+  ~Uncancellable() {
+    if (me_ != nullptr) {
+      me_->is_cancellable = true;
+    }
+  }
+  Uncancellable(const Uncancellable&) = delete;
+  Uncancellable& operator=(const Uncancellable&) = delete;
+
+ private:
+  Thread* const me_;
+};
+
 /// Ends the current thread as cancelled: cleanups run, C++ frames are not unwound. Internal to
 /// threads/. No lock is held.
 [[noreturn]] void end_cancelled(Thread& me) noexcept;

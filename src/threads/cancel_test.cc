@@ -5,6 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "threads/sync/alarm.h"
+#include "threads/sync/barrier.h"
 #include "threads/sync/condition.h"
 #include "threads/sync/key.h"
 #include "threads/sync/semaphore.h"
@@ -96,6 +98,67 @@ TEST_P(CancelTest, JoinEndsAndTheOtherOneCanBeJoined) {
   cancel_in([&] { join(*joined); });
   semaphore.release();
   EXPECT_EQ(try_join_until(*joined, kNever), JoinOutcome::ended);
+}
+
+TEST_P(CancelTest, BarrierThatYieldsDoesNotEnd) {
+  Barrier barrier{2, BarrierWait::yield};
+  std::atomic<int> passed{0};
+  auto function = [&] {
+    (void)barrier.arrive_and_wait();
+    ++passed;
+    test_cancel();
+    ADD_FAILURE() << "it is cancelled here";
+  };
+  Thread* const thread = team.go(function, {.cancellable = true});
+  while (!barrier.is_used()) {
+    std::this_thread::yield();
+  }
+  cancel(*thread);
+  // Until it has left the processor to wait, which is when it would end.
+  EXPECT_EQ(try_join_until(*thread, team->now_ns() + 20'000'000), JoinOutcome::timed_out);
+  (void)barrier.arrive_and_wait();
+  EXPECT_EQ(try_join_until(*thread, kNever), JoinOutcome::cancelled);
+  EXPECT_EQ(passed, 1);
+}
+
+TEST_P(CancelTest, DisarmingDoesNotEndWithTheMutexHeld) {
+  Alarms alarms{*team};
+  std::atomic<bool> is_called{false};
+  Semaphore go;
+  struct Call {
+    std::atomic<bool>* is_called;
+    Semaphore* go;
+  } call{&is_called, &go};
+  Alarm alarm;
+  alarm.function = [](void* argument) {
+    const Call& its = *static_cast<Call*>(argument);
+    *its.is_called = true;
+    its.go->acquire();
+  };
+  alarm.argument = &call;
+  ASSERT_TRUE(alarms.arm(alarm, 0));
+  while (!is_called) {
+    std::this_thread::yield();
+  }
+  std::atomic<bool> has_returned{false};
+  auto function = [&] {
+    (void)alarms.disarm(alarm);  // Waits for the call.
+    has_returned = true;
+    test_cancel();
+  };
+  Thread* const thread = team.go(function, {.cancellable = true});
+  cancel(*thread);
+  const JoinOutcome early = try_join_until(*thread, team->now_ns() + 20'000'000);
+  EXPECT_EQ(early, JoinOutcome::timed_out) << "it waits for the call, whatever it is asked";
+  go.release();
+  if (early == JoinOutcome::timed_out) {
+    EXPECT_EQ(try_join_until(*thread, kNever), JoinOutcome::cancelled);
+  }
+  EXPECT_TRUE(has_returned);
+  alarms.disarm_all();
+  while (team->live_thread_count() != 0) {
+    std::this_thread::yield();
+  }
 }
 
 TEST_P(CancelTest, SignalThatRacesWithTheCancelIsTakenOrLeft) {

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/syscall.h"
+#include "threads/cancel.h"
 #include "threads/life.h"
 #include "threads/scheduler.h"
 
@@ -41,28 +42,6 @@ bool is_running(const Thread& thread) noexcept {
   return worker != nullptr && worker->current.load(std::memory_order_acquire) == &thread;
 }
 
-/// The caller is not cancelled in its waits meanwhile.
-class UncancellableHere {
- public:
-  explicit UncancellableHere(Thread* me) noexcept
-      : me_{me}, was_cancellable_{me != nullptr && me->is_cancellable} {
-    if (was_cancellable_) {
-      me_->is_cancellable = false;
-    }
-  }
-  ~UncancellableHere() {
-    if (was_cancellable_) {
-      me_->is_cancellable = true;
-    }
-  }
-  UncancellableHere(const UncancellableHere&) = delete;
-  UncancellableHere& operator=(const UncancellableHere&) = delete;
-
- private:
-  Thread* const me_;
-  const bool was_cancellable_;
-};
-
 void hold_self(Thread& me) noexcept {
   (void)suspend(me, [&]() noexcept {
     Hold wanted = Hold::wanted;
@@ -78,7 +57,7 @@ bool hold(std::span<Thread* const> threads, std::uint64_t deadline_ns) noexcept 
     return true;
   }
   Thread* const me = self();
-  const UncancellableHere uncancellable{me};  // Its end would leave the others held for ever.
+  const Uncancellable uncancellable{me};  // Its end would leave the others held for ever.
   bool is_self = false;
   for (Thread* const thread : threads) {
     Hold none = Hold::none;

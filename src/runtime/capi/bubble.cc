@@ -9,6 +9,8 @@
 
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
+#include "threads/cancel.h"
+#include "threads/this_thread.h"
 
 namespace {
 
@@ -242,6 +244,8 @@ sterna_status sterna_bubble_join(sterna_bubble* bubble) noexcept {
   if (bubble == nullptr || bubble->holder != nullptr || !bubble->is_submitted) {
     return STERNA_INVALID_ARGUMENT;
   }
+  // Half a bubble could not be joined again.
+  const sterna::threads::Uncancellable uncancellable{sterna::threads::self()};
   join_all(*program, *bubble);
   delete bubble;
   return STERNA_SUCCESS;

@@ -2,6 +2,7 @@
 #include "threads/sync/alarm.h"
 
 #include "base/check.h"
+#include "threads/cancel.h"
 #include "threads/team.h"
 #include "threads/this_thread.h"
 
@@ -32,6 +33,7 @@ Result<> Alarms::arm(Alarm& alarm, std::uint64_t deadline_ns) noexcept {
 }
 
 bool Alarms::disarm(Alarm& alarm) noexcept {
+  const Uncancellable uncancellable{self()};  // Its end would leave the mutex locked.
   const MutexGuard guard{mutex_};
   const bool was_armed = alarm.is_armed;
   if (was_armed) {

@@ -2,6 +2,7 @@
 #include "threads/sync/barrier.h"
 
 #include "base/check.h"
+#include "threads/cancel.h"
 #include "threads/this_thread.h"
 
 namespace sterna::threads {
@@ -60,6 +61,7 @@ Barrier::Round Barrier::arrive() noexcept {
 
 void Barrier::wait(Round round) noexcept {
   if (wait_ == BarrierWait::yield) {
+    const Uncancellable uncancellable{self()};  // As in the other kind, and in POSIX.
     // A. When it takes long (the others compute, or are kernel threads without a processor), the
     // processor goes to somebody else.
     for (int looks = 0; round_.load(std::memory_order_acquire) == round.number; ++looks) {

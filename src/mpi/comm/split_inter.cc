@@ -116,8 +116,8 @@ int split_sides(Call& call, Choice& mine, Side& own, Side& remote, Comm** result
     local = own.choices[0].local;
     *result = assemble(state, old, own, remote, context);
   }
+  return_unused(state, mine.local, local);  // The last first: only the last can be returned.
   return_unused(state, mine.context, context);
-  return_unused(state, mine.local, local);
   return has_members && *result == nullptr
              ? call.fail(MPI_ERR_OTHER, "no memory or no context number is left")
              : error;

@@ -10,6 +10,7 @@ namespace sterna::launch {
 /// `arguments` without the command's own name. Print help or errors themselves; return exit codes.
 int run_command(std::span<char* const> arguments);
 int ps_command(std::span<char* const> arguments);
+int top_command(std::span<char* const> arguments);
 int move_command(std::span<char* const> arguments);
 int agent_command(std::span<char* const> arguments);
 int mpiexec_command(const char* name, std::span<char* const> arguments);

@@ -65,6 +65,10 @@ json describe_rank(const Job& job, std::uint32_t rank) {
     result["cpu_seconds"] = seconds(status->cpu_ns);
     result["load"] = status->load;
     result["messages"] = status->messages;
+    if (!status->activity.empty()) {
+      result["activity"] = status->activity;
+      result["worker"] = status->worker;
+    }
     if (!status->refusal.empty()) {
       result["refusal"] = status->refusal;
     }
@@ -87,6 +91,12 @@ json describe_node(const Job& job, std::uint32_t node) {
   if (record.status) {
     cpu_ns = cpu_ns != 0 ? cpu_ns : record.status->cpu_ns;
     result["workers"] = record.status->workers;
+    result["threads"] = record.status->threads;
+    json busy = json::array();
+    for (const std::uint64_t busy_ns : record.status->busy_ns) {
+      busy.push_back(seconds(busy_ns));
+    }
+    result["busy_seconds"] = busy;
     result["arrived"] = record.status->arrived;
     result["left"] = record.status->left;
     json refusals = json::object();

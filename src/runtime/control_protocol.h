@@ -24,7 +24,7 @@
 
 namespace sterna::runtime {
 
-inline constexpr std::uint32_t kControlVersion = 1;
+inline constexpr std::uint32_t kControlVersion = 2;
 inline constexpr char kControlVariable[] = "STERNA_CONTROL_FD";  // Its value: the number of the fd.
 inline constexpr std::size_t kFrameHeaderBytes = 8;
 inline constexpr std::size_t kFrameBodyBytesMax = std::size_t{64} << 20;
@@ -111,7 +111,9 @@ struct RankStatus {
   double load = 0;           // Of one processor, lately: 0 to 1.
   std::uint64_t messages = 0;
   std::uint32_t moves = 0;
-  std::string refusal;  // Why it could not move, last time; empty: nothing.
+  std::string activity;      // One word: running, ready, waiting. Empty: not told.
+  std::uint32_t worker = 0;  // Where it runs, or ran last.
+  std::string refusal;       // Why it could not move, last time; empty: nothing.
 };
 
 struct NodeStatus {
@@ -121,7 +123,9 @@ struct NodeStatus {
   std::uint64_t cpu_ns = 0;
   std::uint64_t arrived = 0;  // Ranks that moved here.
   std::uint64_t left = 0;
-  std::vector<RankStatus> ranks;  // Those that are here (final: those that ended here).
+  std::uint32_t threads = 0;           // Of users and of the runtime, on its workers.
+  std::vector<std::uint64_t> busy_ns;  // Of each worker: how long it has run threads.
+  std::vector<RankStatus> ranks;       // Those that are here (final: those that ended here).
   std::vector<std::pair<std::string, std::uint64_t>> refusals;  // Reason, how often.
 };
 

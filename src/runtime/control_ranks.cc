@@ -18,6 +18,8 @@ void read_rank_status(wire::Reader& reader, RankStatus& status) {
   status.load = reader.f64();
   status.messages = reader.u64();
   status.moves = reader.u32();
+  status.activity = reader.text(kSentenceBytesMax);
+  status.worker = reader.u32();
   status.refusal = reader.text(kSentenceBytesMax);
 }
 
@@ -119,6 +121,11 @@ Frame encode(const NodeStatus& status) {
   frame->u64(status.cpu_ns);
   frame->u64(status.arrived);
   frame->u64(status.left);
+  frame->u32(status.threads);
+  frame->u32(static_cast<std::uint32_t>(status.busy_ns.size()));
+  for (const std::uint64_t busy_ns : status.busy_ns) {
+    frame->u64(busy_ns);
+  }
   frame->u32(static_cast<std::uint32_t>(status.ranks.size()));
   for (const RankStatus& rank : status.ranks) {
     frame->u32(rank.rank);
@@ -127,6 +134,8 @@ Frame encode(const NodeStatus& status) {
     frame->f64(rank.load);
     frame->u64(rank.messages);
     frame->u32(rank.moves);
+    frame->text(shortened(rank.activity, kSentenceBytesMax));
+    frame->u32(rank.worker);
     frame->text(shortened(rank.refusal, kSentenceBytesMax));
   }
   frame->u32(static_cast<std::uint32_t>(status.refusals.size()));
@@ -146,7 +155,12 @@ Result<NodeStatus> decode_status(std::span<const std::byte> body) {
   status.cpu_ns = reader.u64();
   status.arrived = reader.u64();
   status.left = reader.u64();
-  const std::uint32_t rank_count = reader.count(40);
+  status.threads = reader.u32();
+  const std::uint32_t worker_count = reader.count(8);
+  for (std::uint32_t i = 0; i < worker_count && reader.ok(); ++i) {
+    status.busy_ns.push_back(reader.u64());
+  }
+  const std::uint32_t rank_count = reader.count(48);
   for (std::uint32_t i = 0; i < rank_count && reader.ok(); ++i) {
     read_rank_status(reader, status.ranks.emplace_back());
   }

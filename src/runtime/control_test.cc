@@ -55,18 +55,26 @@ TEST(ControlProtocolTest, AStatusArrivesAsItWasSent) {
                     .cpu_ns = 5,
                     .arrived = 6,
                     .left = 7,
+                    .threads = 12,
+                    .busy_ns = {13, 14},
                     .ranks = {{.rank = 1,
                                .state = "running",
                                .cpu_ns = 8,
                                .load = 0.5,
                                .messages = 9,
                                .moves = 2,
+                               .activity = "waiting",
+                               .worker = 1,
                                .refusal = "it holds a file"}},
                     .refusals = {{"it holds a file", 4}}};
   Result<NodeStatus> got = decode_status(body_of(encode(status)));
   ASSERT_TRUE(got);
   ASSERT_EQ(got.value().ranks.size(), 1u);
   EXPECT_EQ(got.value().ranks[0].refusal, "it holds a file");
+  EXPECT_EQ(got.value().ranks[0].activity, "waiting");
+  EXPECT_EQ(got.value().ranks[0].worker, 1u);
+  EXPECT_EQ(got.value().busy_ns, status.busy_ns);
+  EXPECT_EQ(got.value().threads, 12u);
   EXPECT_EQ(got.value().refusals, status.refusals);
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/node.h"
 #include "runtime/node_of_process.h"
 #include "runtime/safe_point.h"
+#include "threads/observe.h"
 #include "threads/this_thread.h"
 
 namespace sterna::runtime {
@@ -112,15 +113,19 @@ void Node::report(bool is_final) noexcept {
   status.workers = team_->worker_count();
   status.is_final = is_final;
   for (std::uint32_t i = 0; i < team_->worker_count(); ++i) {
-    status.cpu_ns += team_->busy_ns(i);
+    status.busy_ns.push_back(team_->busy_ns(i));
+    status.cpu_ns += status.busy_ns.back();
   }
   const migration::MigratorStatistics moves = migrator_->statistics();
+  status.threads = team_->live_thread_count();
   status.arrived = moves.arrived;
   status.left = moves.left;
   residents_.for_each([&](memory::RankSlot& slot) {
     RankStatus& rank = status.ranks.emplace_back();
     rank.rank = slot.rank;
     rank.state = "running";
+    rank.activity = threads::observe_activity(*slot.thread);
+    rank.worker = threads::observe_worker(*slot.thread);
     rank.cpu_ns = threads::processor_ns(*slot.thread);
     rank.moves = static_cast<std::uint32_t>(slot.moves.load(std::memory_order_relaxed));
     rank.messages = slot.messages.load(std::memory_order_relaxed);

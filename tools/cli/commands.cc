@@ -11,6 +11,7 @@ std::span<const Command> commands() {
   static constexpr std::array kCommands{
       Command{"run", "run a parallel program", launch::run_command},
       Command{"ps", "list the running jobs, their ranks and load", launch::ps_command},
+      Command{"top", "watch a running job: workers, ranks, messages, moves", launch::top_command},
       Command{"move", "move a rank of a running job to another node", launch::move_command},
       Command{"trace", "sum up what sterna run --trace has recorded", trace_command},
       Command{"agent", "", launch::agent_command},

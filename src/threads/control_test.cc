@@ -203,12 +203,17 @@ TEST(Hold, EndsBeforeItsCallerIsCancelled) {
   const TestTeam team{2};
   std::atomic<bool> may_stop{false};
   std::atomic<bool> has_held{false};
+  std::atomic<bool> has_begun{false};
   auto computes = [&] {
+    has_begun = true;
     while (!may_stop.load()) {
     }
     yield();
   };
   Thread* const held = team.go(computes);
+  while (!has_begun) {  // One that does not run yet is held at once.
+    std::this_thread::yield();
+  }
   auto holds = [&] {
     Thread* const threads[] = {held};
     EXPECT_TRUE(hold(threads, kNever));

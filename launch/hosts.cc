@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
+#include <sstream>
 
 #include <unistd.h>
 
@@ -15,20 +15,25 @@ Error wrong(std::string text) {
   return {Errc::invalid_argument, std::move(text)};
 }
 
-/// "name", "name:4", "name slots=4"; "name:" is a name. Nothing is left of an empty line.
-std::string joined_line(std::string line) {
-  for (const char* mark : {" slots=", "\tslots=", " max_slots=", " "}) {
-    if (const std::size_t at = line.find(mark); at != std::string::npos && at > 0) {
-      line[at] = ':';  // Not replace(): g++ 12 warns of it at -O3, wrongly.
-      line.erase(at + 1, std::string_view{mark}.size() - 1);
+/// "name", "name:4", "name slots=4", "name slots=4 max_slots=8", "name 4", all as "name:4"; "name:"
+/// is a name. Nothing is left of an empty line.
+std::string joined_line(const std::string& line) {
+  std::istringstream words{line};
+  std::string joined;
+  bool has_slots = false;
+  for (std::string word; words >> word;) {
+    const bool is_limit = word.starts_with("max_slots=") || word.starts_with("max-slots=");
+    if (joined.empty()) {
+      joined = word;
+    } else if (!is_limit || !has_slots) {  // What a host takes at most says nothing beside that.
+      has_slots = true;
+      joined += ':' + word.substr(word.find('=') + 1);
     }
   }
-  line.erase(std::remove_if(line.begin(), line.end(), [](char c) { return std::isspace(c) != 0; }),
-             line.end());
-  while (!line.empty() && line.back() == ':') {
-    line.pop_back();
+  while (!joined.empty() && joined.back() == ':') {
+    joined.pop_back();
   }
-  return line;
+  return joined;
 }
 
 Result<HostEntry> parse_host(const std::string& line) {

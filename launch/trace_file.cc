@@ -26,6 +26,20 @@ std::string node_file(const std::string& path, std::uint32_t node) {
   return fmt::format("{}.node-{}", path, node);
 }
 
+/// What a job left that was killed with its launcher: it is not of the job that begins.
+void remove_old_node_files(const fs::path& path) {
+  const std::string prefix = path.filename().string() + ".node-";
+  std::error_code bad;
+  for (fs::directory_iterator at{path.parent_path(), bad}, end; !bad && at != end;
+       at.increment(bad)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with(prefix) && name.size() > prefix.size() &&
+        name.find_first_not_of("0123456789", prefix.size()) == std::string::npos) {
+      ::unlink(at->path().c_str());
+    }
+  }
+}
+
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) {
@@ -121,6 +135,7 @@ Result<std::string> prepare_trace(RunOptions& options) {
     return system_error("--trace: cannot write " + path, static_cast<int>(-fd));
   }
   ::close(static_cast<int>(fd));
+  remove_old_node_files(path);
   std::erase_if(options.settings,
                 [](const auto& setting) { return setting.first == runtime::kTrace.name; });
   options.settings.emplace_back(runtime::kTrace.name, path);

@@ -25,6 +25,12 @@ class Trace(MoveTest):
     def left_over(self):
         return [f.name for f in self.trace.parent.iterdir() if ".node-" in f.name]
 
+    def test_what_a_killed_job_left_is_not_of_the_next_one(self):
+        self.trace.with_name("job.trace.node-1").write_text("of an earlier job")
+        done = self.run_job(STERNA, "run", "--trace", self.trace, "-n", 2, "true")
+        self.assertIn("node 1 left no trace", done.stderr)
+        self.assertEqual(self.left_over(), [])
+
     def test_moves_calls_and_messages_agree_with_the_report(self):
         done, report = self.run_counting("-n", 4, "--nodes", 2, "--set", "shuffle=40")
         self.assertEqual(done.returncode, 0, done.stderr)

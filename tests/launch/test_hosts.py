@@ -96,6 +96,18 @@ class StandIn(LaunchTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn("take 4", done.stderr)
 
+    def test_host_files_of_other_launchers_are_read(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        file = pathlib.Path(folder.name) / "hosts"
+        for line in ("localhost slots=2 max_slots=4", "localhost   slots=2  # two", "localhost\tslots=2",
+                     "localhost 2", "localhost:2", "localhost max_slots=2"):
+            file.write_text(line + "\n")
+            done = self.run_job(STERNA, "run", "-n", 2, "--hostfile", file, "true")
+            self.assertEqual(done.returncode, 0, line + done.stderr)
+            done = self.run_job(STERNA, "run", "-n", 3, "--hostfile", file, "true")
+            self.assertIn("take 2", done.stderr, line)
+
 
 PROGRAM = r"""
 #include <mpi.h>

@@ -28,10 +28,12 @@ Migrator::Migrator(MigratorOptions options)
 Migrator::~Migrator() = default;
 
 bool Migrator::ask(std::uint32_t rank, std::uint32_t to_node) noexcept {
-  return options_.residents->with(rank, [&](memory::RankSlot& slot) {
+  const bool is_here = options_.residents->with(rank, [&](memory::RankSlot& slot) {
     slot.move_request.store(static_cast<std::int32_t>(to_node), std::memory_order_release);
     threads::unpark(*slot.thread);  // A rank that waits notices at once.
   });
+  options_.transport->interrupt(rank);  // So does one that waits without looking at its token.
+  return is_here;
 }
 
 void Migrator::expect_arrival(Arrival& arrival, const Offer& offer) {

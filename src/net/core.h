@@ -137,6 +137,13 @@ class TransportCore {
   void receive_matched(Endpoint& at, RecvRequest& request, Message& message,
                        const Buffer& data) noexcept;
   bool cancel_receive(Endpoint& at, RecvRequest& request) noexcept;
+  // direct.cc
+  bool try_send_direct(Endpoint& from, const Target& target, std::span<const std::byte> bytes,
+                       threads::Waiter& receiver) noexcept;
+  DirectReceive try_receive_direct(Endpoint& at, RecvRequest& request, const Pattern& pattern,
+                                   const Buffer& data, const DirectWait& wait,
+                                   threads::DirectLeave& leave) noexcept;
+  void interrupt(std::uint32_t rank) noexcept;
   // move.cc
   void install(std::uint32_t rank, Endpoint* endpoint) noexcept;
   void remove(std::uint32_t rank) noexcept;
@@ -231,6 +238,8 @@ class TransportCore {
   };
   HandOver hand_over(RankEntry& entry, Endpoint& to, std::uint32_t from_rank, SendRequest& request,
                      RecvRequest*& receive) noexcept STERNA_REQUIRES(entry.lock);
+  [[nodiscard]] bool store_direct(Endpoint& to, const Envelope& envelope,
+                                  std::span<const std::byte> bytes) noexcept;
   bool announce_local(Endpoint& from, SendRequest& request) noexcept;
   void send_remote(Endpoint& from, SendRequest& request, std::uint32_t node) noexcept;
   void fail_send(Endpoint& from, std::uint64_t id, std::uint32_t peer) noexcept;

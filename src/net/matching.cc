@@ -22,6 +22,8 @@ bool is_same(const Pattern& a, const Pattern& b) noexcept {
   return a.tag == b.tag && a.source == b.source && a.context == b.context;
 }
 
+}  // namespace
+
 Lane* find_lane(Endpoint& endpoint, const Pattern& key) noexcept {
   if (endpoint.lanes == nullptr) {
     return nullptr;
@@ -32,6 +34,8 @@ Lane* find_lane(Endpoint& endpoint, const Pattern& key) noexcept {
   }
   return lane;
 }
+
+namespace {
 
 /// Empty lanes go to the free list; the others go into `bucket_count` new buckets.
 bool rehash(Endpoint& endpoint, std::uint32_t bucket_count) noexcept {
@@ -152,15 +156,19 @@ bool post_receive(Endpoint& endpoint, RecvRequest& request, const Pattern& patte
   if (lane == nullptr) {
     return false;
   }
-  request.order = endpoint.next_order++;
-  request.lane = lane;
-  request.next = nullptr;
-  request.previous = lane->receives_last;
-  (lane->receives_last != nullptr ? lane->receives_last->next : lane->receives_first) = &request;
-  lane->receives_last = &request;
-  request.state = RecvRequest::State::posted;
-  ++endpoint.posted_count[lane->pattern_class];
+  post_in_lane(endpoint, request, *lane);
   return true;
+}
+
+void post_in_lane(Endpoint& endpoint, RecvRequest& request, Lane& lane) noexcept {
+  request.order = endpoint.next_order++;
+  request.lane = &lane;
+  request.next = nullptr;
+  request.previous = lane.receives_last;
+  (lane.receives_last != nullptr ? lane.receives_last->next : lane.receives_first) = &request;
+  lane.receives_last = &request;
+  request.state = RecvRequest::State::posted;
+  ++endpoint.posted_count[lane.pattern_class];
 }
 
 void unpost_receive(Endpoint& endpoint, RecvRequest& request) noexcept {
@@ -169,6 +177,9 @@ void unpost_receive(Endpoint& endpoint, RecvRequest& request) noexcept {
   (request.next != nullptr ? request.next->previous : lane.receives_last) = request.previous;
   request.lane = nullptr;
   request.state = RecvRequest::State::idle;
+  if (endpoint.parked == &request) {
+    endpoint.parked = nullptr;
+  }
   --endpoint.posted_count[lane.pattern_class];
 }
 

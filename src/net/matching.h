@@ -22,6 +22,10 @@ inline constexpr std::uint32_t kSmallMessageBytes = 128;  // Payload within a re
 /// The receive waits, after all those posted before. False: no memory, nothing happened.
 [[nodiscard]] bool post_receive(Endpoint& endpoint, RecvRequest& request,
                                 const Pattern& pattern) noexcept;
+/// The lane of this very pattern, null: there is none yet.
+[[nodiscard]] Lane* find_lane(Endpoint& endpoint, const Pattern& key) noexcept;
+/// As post_receive, with the lane of the pattern.
+void post_in_lane(Endpoint& endpoint, RecvRequest& request, Lane& lane) noexcept;
 /// The receive waits no longer.
 void unpost_receive(Endpoint& endpoint, RecvRequest& request) noexcept;
 

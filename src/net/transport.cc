@@ -80,6 +80,23 @@ bool Transport::cancel_receive(Endpoint& at, RecvRequest& request) noexcept {
   return core_->cancel_receive(at, request);
 }
 
+bool Transport::try_send_direct(Endpoint& from, const Target& target,
+                                std::span<const std::byte> bytes,
+                                threads::Waiter& receiver) noexcept {
+  return core_->try_send_direct(from, target, bytes, receiver);
+}
+
+DirectReceive Transport::try_receive_direct(Endpoint& at, RecvRequest& request,
+                                            const Pattern& pattern, const Buffer& data,
+                                            const DirectWait& wait,
+                                            threads::DirectLeave& leave) noexcept {
+  return core_->try_receive_direct(at, request, pattern, data, wait, leave);
+}
+
+void Transport::interrupt(std::uint32_t rank) noexcept {
+  core_->interrupt(rank);
+}
+
 void Transport::install(std::uint32_t rank, Endpoint* endpoint) noexcept {
   core_->install(rank, endpoint);
 }

@@ -23,6 +23,7 @@
 #include "net/driver.h"
 #include "net/message.h"
 #include "net/rank_table.h"
+#include "threads/direct.h"
 
 namespace sterna::progress {
 class Progress;
@@ -84,6 +85,20 @@ struct TransportStatistics {
   std::uint64_t bytes_direct = 0, bytes_data = 0;
 };
 
+enum class DirectReceive : std::uint8_t {
+  refused,
+  received,  // The request is done.
+  posted,    // The caller leaves its worker.
+};
+
+/// Who waits in a direct receive, and what it must not miss: it is refused unless `word` is
+/// `expected`.
+struct DirectWait {
+  threads::Thread* thread;
+  const std::atomic<std::int32_t>* word;
+  std::int32_t expected;
+};
+
 class Transport {
  public:
   /// Opens the drivers, and exchanges their addresses where the first one does not reach all nodes
@@ -126,6 +141,28 @@ class Transport {
 
   /// True: the receive had no message and has none now; it is done with Fault::cancelled.
   bool cancel_receive(Endpoint& at, RecvRequest& request) noexcept;
+
+  // Between ranks that are here, for callers on the thread pointer of a rank (threads/direct.h):
+  // nothing here touches thread-local storage or makes a system call. What would is refused,
+  // nothing has happened then, and send() or receive() does it. Same order as those.
+
+  /// Sends if the receiver has posted a receive, or has room for so little. `receiver`: who waited
+  /// for it, null: nobody; the caller signals it. The rank of `from` has one thread that calls.
+  [[nodiscard]] bool try_send_direct(Endpoint& from, const Target& target,
+                                     std::span<const std::byte> bytes,
+                                     threads::Waiter& receiver) noexcept;
+
+  /// Receives a message that is there, or posts the receive for `wait.thread`, the current one. If
+  /// posted, the caller calls leave_directly(leave, ...) at once; when that returns, the receive
+  /// is done, or was interrupted: it is posted still then and nobody waits for it.
+  [[nodiscard]] DirectReceive try_receive_direct(Endpoint& at, RecvRequest& request,
+                                                 const Pattern& pattern, const Buffer& data,
+                                                 const DirectWait& wait,
+                                                 threads::DirectLeave& leave) noexcept;
+
+  /// Ends the wait of a rank that is suspended in leave_directly() for a receive, if it is. After
+  /// the word that DirectWait watches has been changed. From anywhere, not inside a lock.
+  void interrupt(std::uint32_t rank) noexcept;
 
   // --- Ranks ----------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
 #include "progress/completion.h"
 
 #include "progress/progress.h"
+#include "threads/direct.h"
 #include "threads/this_thread.h"
 
 namespace sterna::progress {
@@ -52,7 +53,9 @@ bool Completion::withdraw(threads::Waiter waiter) noexcept {
 }
 
 Wake Completion::wait_for(Progress& progress, const threads::WaitOptions& options) noexcept {
-  if (!done()) {
+  // With others to run here the network can wait until every n-th switch, which polls it.
+  const threads::Thread* const me = threads::self();
+  if (!done() && (me == nullptr || !threads::is_another_ready(*me))) {
     (void)progress.poll(threads::SchedulingPoint::enter);
   }
   if (done()) {

@@ -46,6 +46,30 @@ class Completion {
       complete();
     }
   }
+  /// As complete(), but leaves it to the caller to signal whom it returns, if anybody. Whoever else
+  /// might complete, publish or withdraw is kept out by a lock of the caller.
+  [[nodiscard]] threads::Waiter complete_unsignalled() noexcept {
+    const std::uintptr_t waiter = word_.load(std::memory_order_relaxed);
+    if ((waiter & threads::Waiter::kSuspendedTag) == 0) {
+      return threads::Waiter::from_bits(word_.exchange(kDone, std::memory_order_acq_rel));
+    }
+    word_.store(kDone, std::memory_order_release);  // A
+    return threads::Waiter::from_bits(waiter);
+  }
+  /// For a thread that suspends itself (threads/direct.h), before others know of the completion.
+  void await_suspended(threads::Thread& thread) noexcept {
+    word_.store(threads::Waiter::suspended(thread).bits(), std::memory_order_relaxed);
+  }
+  /// Takes back what await_suspended() did, unless it is done; null: nothing to take. Under the
+  /// same lock as complete_unsignalled().
+  [[nodiscard]] threads::Waiter withdraw_suspended() noexcept {
+    const std::uintptr_t waiter = word_.load(std::memory_order_relaxed);
+    if ((waiter & threads::Waiter::kSuspendedTag) == 0) {
+      return {};
+    }
+    word_.store(0, std::memory_order_relaxed);
+    return threads::Waiter::from_bits(waiter);
+  }
 
   /// For reuse; nobody waits and no complete() is under way.
   void reset() noexcept { word_.store(0, std::memory_order_relaxed); }

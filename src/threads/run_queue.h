@@ -41,6 +41,18 @@ class RunQueue {
     }
     return first;
   }
+  /// pop_front() without detours. Null: empty, or there are priorities, or the first is held or has
+  /// any of the ThreadFlags `unfit`; nothing has happened then.
+  Thread* pop_plain(std::uint32_t unfit) noexcept {
+    Thread* const first = normal_.head;
+    if (first == nullptr || levels_ != 0 || (first->flags & unfit) != 0 ||
+        first->hold.load(std::memory_order_relaxed) != Hold::none) {
+      return nullptr;
+    }
+    normal_.drop_first();
+    add(-1);
+    return first;
+  }
   /// push_back(thread), then pop_front(): whom `thread`, which runs, gives way to. Itself: nothing
   /// of its priority or a higher one waits, it stays. Null: it is held, and nothing else waits.
   Thread* rotate(Thread& thread) noexcept {

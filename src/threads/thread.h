@@ -93,7 +93,7 @@ struct alignas(64) Thread {
   std::atomic<Worker*> worker{nullptr};     // Where it runs or ran last: home of its wakes.
   std::atomic<std::uint64_t> wait_word{0};  // Tokens, signals and "parked"; see park.cc.
   std::atomic<std::uintptr_t> joiner{0};    // Who joins: a tagged Waiter; see life.cc.
-  // ThreadFlag; constant while runnable but for exception_saved.
+  // ThreadFlag; constant while runnable but for exception_saved, own_pointer.
   std::uint32_t flags = 0;
   int error_number = 0;  // errno while it does not run; 0 while it runs.
   Team* team = nullptr;  // Constant between reinstalls.
@@ -147,6 +147,8 @@ inline constexpr std::uint32_t detached = 32;        // Nobody joins; set before
 inline constexpr std::uint32_t cancellable = 64;     // Created so; see is_cancellable.
 // Its switches and wake-ups are recorded; set before it runs. See traced.h.
 inline constexpr std::uint32_t traced = 1 << 16;
+// Loads its thread pointer when it goes on. See direct.h.
+inline constexpr std::uint32_t own_pointer = 1 << 17;
 }  // namespace ThreadFlag
 
 namespace EndFlag {

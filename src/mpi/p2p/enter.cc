@@ -3,6 +3,7 @@
 
 #include "mpi/coll/schedule.h"
 #include "mpi/p2p/buffered.h"
+#include "mpi/p2p/direct.h"
 #include "mpi/request/status.h"
 #include "mpi/request/wait.h"
 #include "net/transport.h"
@@ -81,7 +82,15 @@ int create_persistent(const Call& call, RequestType type, const Side& side, Mess
   return MPI_SUCCESS;
 }
 
-// Of a receive that is done.
+int conclude_null(MPI_Status* status) noexcept {
+  if (status != MPI_STATUS_IGNORE) {
+    set_proc_null(*status);
+  }
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
 int conclude(const Call& call, const net::RecvRequest& receive, Bytes& bytes,
              MPI_Status* status) noexcept {
   const net::Envelope& envelope = receive.envelope;
@@ -98,16 +107,10 @@ int conclude(const Call& call, const net::RecvRequest& receive, Bytes& bytes,
   return call.pass(class_of_fault(receive.fault));
 }
 
-int conclude_null(MPI_Status* status) noexcept {
-  if (status != MPI_STATUS_IGNORE) {
-    set_proc_null(*status);
-  }
-  return MPI_SUCCESS;
-}
-
-}  // namespace
-
 int enter_send(const char* function, MessageMode mode, const Side& side, MPI_Comm comm) noexcept {
+  if (mode == MessageMode::standard && try_send_direct(side, comm)) {
+    return MPI_SUCCESS;
+  }
   runtime::RuntimeScope scope;
   Call call{state_of_caller(function), function};
   RankState& state = call.state;
@@ -138,6 +141,9 @@ int enter_send(const char* function, MessageMode mode, const Side& side, MPI_Com
 
 int enter_receive(const char* function, const Side& side, MPI_Comm comm,
                   MPI_Status* status) noexcept {
+  if (int result = MPI_SUCCESS; try_receive_direct(function, side, comm, status, result)) {
+    return result;
+  }
   runtime::RuntimeScope scope;
   Call call{state_of_caller(function), function};
   RankState& state = call.state;

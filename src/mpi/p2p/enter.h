@@ -31,4 +31,8 @@ int enter_exchange_replace(const char* function, const Side& send, int source, i
 int enter_iexchange_replace(const char* function, const Side& send, int source, int tag,
                             MPI_Comm comm, MPI_Request* request) noexcept;
 
+/// Ends a receive that is done: status, error, bytes into the program's memory.
+int conclude(const Call& call, const net::RecvRequest& receive, Bytes& bytes,
+             MPI_Status* status) noexcept;
+
 }  // namespace sterna::mpi

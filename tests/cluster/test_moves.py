@@ -1,6 +1,8 @@
 """Programs under permanent motion: every rank moves at every place where it can, at random with a seed."""
 
 import collections
+import pathlib
+import tempfile
 import unittest
 
 from moving import CLUSTER, MPI, STERNA, MoveTest, wait_until
@@ -44,6 +46,10 @@ class Moves(MoveTest):
     def test_messages_of_the_standard(self):
         self.in_all_ways([MPI / "mpi_test_messages"], 20)
 
+    def test_the_order_of_messages_is_kept(self):
+        # The last of five ranks has no partner, and few calls; the others move thousands of times.
+        self.in_all_ways([MPI / "mpi_test_order"], 1)
+
     def test_communicators_of_the_standard(self):
         self.in_all_ways([MPI / "mpi_test_communicators"], 5)
 
@@ -73,6 +79,23 @@ class Orders(MoveTest):
         self.assertEqual(job.returncode, 0, errors)
         self.assertEqual(output.count("counted right"), 3)
         self.assertEqual([rank["moves"] for rank in self.report()["ranks"]], [1, 1, 0])
+
+    def test_a_rank_that_waits_for_a_message_moves_at_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            go_on = pathlib.Path(folder, "go_on")
+            job = self.start_job(*self.words("-n", 6, "--nodes", 2,
+                                             program=[CLUSTER / "cluster_waiting", go_on]))
+            self.assertTrue(wait_until(pathlib.Path(folder, "go_on.waits").exists))
+            wait_until(lambda: False, 0.2)
+            here = self.places(job)[1]
+            self.assertEqual(self.order(job, 1, 1 - here).returncode, 0)
+            # Nobody sends before it has moved.
+            self.assertTrue(wait_until(lambda: self.places(job)[1] == 1 - here))
+            go_on.touch()
+            output, errors = job.communicate(timeout=100)
+        self.assertEqual(job.returncode, 0, errors)
+        self.assertIn("No Errors", output)
+        self.assertEqual([rank["moves"] for rank in self.report()["ranks"]], [0, 1, 0, 0, 0, 0])
 
     def test_an_order_to_nowhere_is_refused(self):
         job = self.start_counting(milliseconds=600)

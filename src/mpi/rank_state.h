@@ -42,6 +42,7 @@ struct RankState {
   Comm* self = nullptr;
   Group* empty_group = nullptr;
   int thread_level = MPI_THREAD_SINGLE;
+  bool is_direct = false;    // Setting direct_messages; constant while MPI runs.
   bool is_multiple = false;  // thread_level is MPI_THREAD_MULTIPLE: locks are taken.
   std::uintptr_t main_thread =
       0;  // Which thread called MPI_Init: its stack's slot or thread pointer.

@@ -13,8 +13,8 @@ namespace sterna::runtime {
 namespace {
 
 constexpr std::array kRuntimeTunables{
-    kDrivers, kLog,     kStackSize,   kSpin,       kTick,  kBalance,   kBalanceInterval,
-    kFault,   kShuffle, kShuffleSeed, kRankMemory, kTrace, kTraceBytes};
+    kDrivers, kLog,     kStackSize,   kSpin,       kTick,           kBalance, kBalanceInterval,
+    kFault,   kShuffle, kShuffleSeed, kRankMemory, kDirectMessages, kTrace,   kTraceBytes};
 
 template <typename Entries>
 std::string names_of(const Entries& entries) {

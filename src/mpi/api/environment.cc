@@ -52,6 +52,8 @@ int start(int required, int* provided, const char* function) noexcept {
   if (context.slot == nullptr && level != MPI_THREAD_MULTIPLE) {
     context.runtime->serve_one_caller();
   }
+  state.is_direct = context.slot != nullptr && level != MPI_THREAD_MULTIPLE &&
+                    context.runtime->settings().text(runtime::kDirectMessages) == "on";
   state.main_thread = caller_identity();
   context.runtime->control().report_initialized(context.rank);
   if (provided != nullptr) {

@@ -31,7 +31,7 @@ struct Caller {
       return false;
     }
     RankState& state = *static_cast<RankState*>(context->mpi);
-    if (state.phase.load(std::memory_order_relaxed) != Phase::running || state.is_multiple ||
+    if (state.phase.load(std::memory_order_relaxed) != Phase::running || !state.is_direct ||
         state.active_schedules != nullptr || trace::is_on()) {
       return false;
     }

@@ -15,6 +15,7 @@
 #include "net/transport.h"
 #include "runtime/runtime.h"
 #include "runtime/scope.h"
+#include "runtime/settings.h"
 #include "threads/this_thread.h"
 
 namespace sterna::mpi {

@@ -1,6 +1,7 @@
-/* Every rank counts with the others for some time; a rank that ran twice, or from an old copy, would
- * count wrong. Arguments: milliseconds, what goes wrong (nothing, segv, abort, overflow, exit, mpi_abort),
- * in which rank. Prints "rank R counted right" once a rank. */
+/* Every rank counts with the others for some time; a rank that ran twice, or from an old copy,
+ * would count wrong. Arguments: milliseconds, or the path of a file that ends it, what goes wrong
+ * (nothing, segv, abort, overflow, exit, mpi_abort), in which rank. Prints "rank R counted right"
+ * once a rank. */
 #include <signal.h>
 #include <unistd.h>
 
@@ -37,6 +38,7 @@ static void go_wrong(const char* how) {
 int main(int argc, char** argv) {
   begin(&argc, &argv);
   const double seconds = (argc > 1 ? atoi(argv[1]) : 100) / 1000.0;
+  const char* file = argc > 1 && argv[1][0] == '/' ? argv[1] : NULL;
   const char* how = argc > 2 ? argv[2] : "nothing";
   const int who = argc > 3 ? atoi(argv[3]) : 0;
   const double start = MPI_Wtime();
@@ -51,7 +53,7 @@ int main(int argc, char** argv) {
       is_wrong = 1;
       go_wrong(how);
     }
-    more = MPI_Wtime() - start < seconds;
+    more = file != NULL ? access(file, F_OK) != 0 : MPI_Wtime() - start < seconds;
     MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
     usleep(200);
   }

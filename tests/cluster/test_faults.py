@@ -2,6 +2,7 @@
 soon and says which rank was lost with which node."""
 
 import os
+import pathlib
 import signal
 import time
 import unittest
@@ -16,10 +17,13 @@ class Faults(MoveTest):
     """Rank r starts on node r of three; node 2 is the one that dies."""
 
     def start_with(self, fault, *options):
+        self.end = pathlib.Path(self.directory.name) / "end"
+        self.end.unlink(missing_ok=True)
         job = self.start_job(*self.words("-n", 3, "--nodes", 3, "--set", f"fault={fault}@2", *options,
-                                         program=[CLUSTER / "cluster_counting", 4000]))
+                                         program=[CLUSTER / "cluster_counting", self.end]))
         self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 2] and all(
             rank["state"] == "running" for rank in self.ranks(job))))
+        self.pid_of_2 = self.node_pid(job, 2)
         return job
 
     def finish(self, job):
@@ -27,6 +31,8 @@ class Faults(MoveTest):
         return output, errors
 
     def assert_goes_on(self, job, places):
+        self.assertTrue(wait_until(lambda: not pathlib.Path(f"/proc/{self.pid_of_2}").exists()))
+        self.end.touch()
         output, errors = self.finish(job)
         self.assertEqual(job.returncode, 0, errors)
         self.assertIn("No Errors", output)

@@ -1,12 +1,10 @@
 // MPI_Allreduce: recursive doubling in rank order for short vectors and for operations that do not
-// commute (where ranks crowd on few processors, a tree of the same order and bits with fewer
-// messages); Rabenseifner's reduce-scatter and allgather for long ones. Every rank gets the same
+// commute; Rabenseifner's reduce-scatter and allgather for long ones. Every rank gets the same
 // bits: each pair computes lower op upper on both sides, or an element is computed once and copied.
 #include <utility>
 
 #include "mpi/coll/collectives.h"
 #include "mpi/coll/cost.h"
-#include "mpi/coll/crowd.h"
 #include "mpi/op/op.h"
 
 namespace sterna::mpi {
@@ -83,39 +81,6 @@ void build_doubling(Builder& b, const Reduction& r) noexcept {
     }
   }
   // The folded ranks receive where they keep the result.
-  fold_out(b, fold, r, fold.self < 0 ? static_cast<std::byte*>(r.into) : value);
-  if (value != r.into && fold.self >= 0) {
-    b.copy(value, r.count, r.type, r.into, r.count, r.type);
-  }
-}
-
-// The pairs of recursive doubling, but only the lower one of each computes; then the result goes
-// back down. Same brackets, same bits; 2 * (size - 1) messages instead of size * rounds.
-void build_tree(Builder& b, const Reduction& r) noexcept {
-  const Fold fold{b.rank(), b.size()};
-  auto* value = static_cast<std::byte*>(r.into);
-  std::byte* spare = b.temporary_of(r.count, r.type);
-  if (!r.is_in_place()) {
-    b.copy(r.from, r.count, r.type, r.into, r.count, r.type);
-  }
-  fold_in(b, fold, r, value, spare);
-  int mask = 1;
-  for (; fold.self >= 0 && mask < fold.power && (fold.self & mask) == 0; mask *= 2) {
-    b.receive(spare, r.count, r.type, fold.rank(fold.self + mask));
-    b.fence();
-    b.reduce(value, spare, r.count, r.type, r.op);
-    std::swap(value, spare);
-  }
-  if (fold.self > 0) {
-    b.fence();
-    b.send(value, r.count, r.type, fold.rank(fold.self - mask));
-    b.fence();
-    b.receive(value, r.count, r.type, fold.rank(fold.self - mask));
-  }
-  b.fence();
-  for (mask /= 2; fold.self >= 0 && mask > 0; mask /= 2) {
-    b.send(value, r.count, r.type, fold.rank(fold.self + mask));
-  }
   fold_out(b, fold, r, fold.self < 0 ? static_cast<std::byte*>(r.into) : value);
   if (value != r.into && fold.self >= 0) {
     b.copy(value, r.count, r.type, r.into, r.count, r.type);
@@ -204,11 +169,7 @@ void build_allreduce(Builder& b, const Reduction& r) noexcept {
     return;
   }
   if (!is_commutative(r.op) || r.count < b.size()) {
-    if (is_crowded(b.state())) {
-      build_tree(b, r);
-    } else {
-      build_doubling(b, r);
-    }
+    build_doubling(b, r);
     return;
   }
   cheapest(kAlgorithms, b.size(), static_cast<double>(bytes_of(r.count, r.type))).build(b, r);

@@ -130,7 +130,7 @@ Result<std::string> prepare_trace(RunOptions& options) {
   }
   path = fs::absolute(path).lexically_normal();
   const long fd = system_call(
-      [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); });
+      [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); });
   if (fd < 0) {
     return system_error("--trace: cannot write " + path, static_cast<int>(-fd));
   }

@@ -21,7 +21,9 @@ static int destroyed;  /* Guard: mutex. */
 static int lasts;      /* Guard: mutex. */
 static int once_count; /* Of once. */
 
-static void count_once(void* argument) { ++*(int*)argument; }
+static void count_once(void* argument) {
+  ++*(int*)argument;
+}
 
 static void destroy_value(void* value) {
   EXPECT(value == &counter);
@@ -106,13 +108,18 @@ static void test_park(void) {
   EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
 }
 
-static void count_up(void* argument) { __atomic_fetch_add((int*)argument, 1, __ATOMIC_RELAXED); }
+static void count_up(void* argument) {
+  __atomic_fetch_add((int*)argument, 1, __ATOMIC_RELAXED);
+}
 
 static void test_bubbles(void) {
   int count = 0;
   sterna_bubble *outer = NULL, *inner = NULL;
   EXPECT(sterna_bubble_create(&outer) == STERNA_SUCCESS);
   EXPECT(sterna_bubble_create(&inner) == STERNA_SUCCESS);
+  sterna_thread_options frozen = STERNA_THREAD_OPTIONS_DEFAULT;
+  frozen.is_frozen = 1;
+  EXPECT(sterna_bubble_add_thread(outer, &frozen, count_up, &count) == STERNA_INVALID_ARGUMENT);
   for (int i = 0; i < 10; ++i) {
     EXPECT(sterna_bubble_add_thread(i % 2 ? outer : inner, NULL, count_up, &count) ==
            STERNA_SUCCESS);

@@ -120,7 +120,9 @@ int check_contribution(const Call& call, int count, const int* sources, const in
     if (degrees[i] < 0) {
       return call.fail(MPI_ERR_ARG, "degree %d is %d", i, degrees[i]);
     }
-    *edge_count += degrees[i];
+    if (__builtin_add_overflow(*edge_count, degrees[i], edge_count)) {
+      return call.fail(MPI_ERR_ARG, "the degrees up to %d sum to more edges than an int holds", i);
+    }
   }
   return check_neighbours(call, *edge_count, targets, weights);
 }

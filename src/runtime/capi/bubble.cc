@@ -119,8 +119,10 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
   const sterna_thread_options used =
       options == nullptr ? sterna_thread_options STERNA_THREAD_OPTIONS_DEFAULT : *options;
   if (bubble == nullptr || function == nullptr || used.size_bytes != sizeof used ||
-      used.worker != STERNA_ANY_WORKER || used.is_bound != 0 || used.is_detached != 0) {
-    return STERNA_INVALID_ARGUMENT;
+      used.worker != STERNA_ANY_WORKER || used.is_bound != 0 || used.is_detached != 0 ||
+      used.is_cancellable != 0 || used.is_frozen != 0 || used.guard_bytes != 0 ||
+      used.priority != STERNA_PRIORITY_NORMAL || used.place != nullptr) {
+    return STERNA_INVALID_ARGUMENT;  // What a member cannot have is refused, not dropped.
   }
   if (bubble->is_submitted) {
     return STERNA_BUSY;

@@ -139,7 +139,7 @@ TEST_P(Properties, NoProcessorIsIdleBesideWaitingWork) {
   // A gang leaves processors idle on purpose: that is what it is for.
   const std::string policy = GetParam();
   if (policy.find("gang") != std::string::npos) {
-    GTEST_SKIP() << "gangs have the machine for themselves";
+    GTEST_SKIP() << "a gang leaves processors idle on purpose: it has the machine for itself";
   }
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -67,7 +67,11 @@ class Crew {
   virtual void let_output_flow(bool flows) = 0;
   /// All processes have ended, and all of their output has been told.
   [[nodiscard]] virtual bool is_over() const noexcept = 0;
-  /// Kills what is left, closes everything.
+  /// Nothing more is wanted: another host is told so, to clean up. Does not wait.
+  virtual void leave() = 0;
+  /// After leave(): the other host has done so, or there is none.
+  [[nodiscard]] virtual bool has_left() const noexcept = 0;
+  /// Kills what is left, closes everything. Does not wait.
   virtual void close() = 0;
 };
 

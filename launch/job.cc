@@ -1,4 +1,4 @@
-// What happens to a job: frames, ends of processes, signals, and how the verdict falls.
+// What happens to a job: its start, orders to it, ends of processes, and how the verdict falls.
 #include "launch/job.h"
 
 #include <algorithm>
@@ -14,19 +14,13 @@
 namespace sterna::launch {
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr std::uint64_t kGraceNs = kSecond;        // From SIGTERM to SIGKILL.
-constexpr std::uint64_t kGiveUpNs = 4 * kSecond;   // From SIGTERM: leave, whatever is left.
-constexpr std::uint64_t kOutputGraceNs = kSecond;  // For pipes that somebody else holds open.
 // After so long all nodes know that a rank has left a node, and send nothing through it.
-constexpr std::uint64_t kSettleNs = kSecond;
-constexpr std::uint32_t kNobody = ~std::uint32_t{0};
-constexpr int kTimeoutExitCode = 124;  // As timeout(1).
+constexpr std::uint64_t kSettleNs = 1'000'000'000;
 
 }  // namespace
 
-Job::Job(Loop& loop, LineOutput& output, JobPlan plan)
-    : loop_{loop}, output_{output}, plan_{std::move(plan)} {
+Job::Job(Loop& loop, LineOutput& output, JobPlan plan, Clock& clock)
+    : loop_{loop}, output_{output}, plan_{std::move(plan)}, clock_{clock} {
   nodes_.resize(plan_.job.map.node_count);
   ranks_.resize(plan_.job.map.rank_count);
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -44,113 +38,25 @@ void Job::add_crew(std::unique_ptr<Crew> crew) {
   crews_.push_back(std::move(crew));
 }
 
-Result<> Job::start() {
-  start_ns_ = now_ns();
-  for (const std::unique_ptr<Crew>& crew : crews_) {
-    if (Result<> started = crew->start(); !started) {
-      return started;
+void Job::start() {
+  start_ns_ = clock_.now_ns();
+  for (std::size_t crew = 0; crew < crews_.size(); ++crew) {
+    Result<> started = crews_[crew]->start();
+    if (started) {
+      continue;
     }
-  }
-  return Done{};
-}
-
-int Job::run(FunctionRef<bool()> each_turn) {
-  while (!is_over()) {
-    const bool is_busy = each_turn();
-    for (const std::unique_ptr<Crew>& crew : crews_) {
-      crew->let_output_flow(!output_.is_full());
+    fail(1, started.error().text);
+    for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+      if (nodes_[node].crew >= crew) {
+        on_process_end(node, {.exit_code = 127});  // Nobody needs to wait for these.
+      }
     }
-    loop_.run_once(next_deadline_ns(is_busy));
-    if (tell_places_at_ns_ != 0 && now_ns() >= tell_places_at_ns_) {
-      tell_places(kNobody);
-    }
-    if (plan_.options.timeout_ns != 0 && now_ns() >= start_ns_ + plan_.options.timeout_ns) {
-      fail(kTimeoutExitCode, fmt::format("the job has not ended within {} s (--timeout)",
-                                         plan_.options.timeout_ns / kSecond));
-    }
-    step_ending();
-  }
-  for (const std::unique_ptr<Crew>& crew : crews_) {
-    crew->close();
-  }
-  output_.finish();
-  if (!write_report(*this, output_, exit_code_)) {
-    warn("the report cannot be written to " + plan_.options.report_file);
-  }
-  // A slow reader gets all of a good job's output; a failed job does not wait for ever.
-  const std::uint64_t deadline_ns = has_failed_ ? now_ns() + kSecond : kNever;
-  while (!output_.is_drained() && now_ns() < deadline_ns && signals_ < 2) {
-    loop_.run_once(deadline_ns);
-  }
-  return exit_code_;
-}
-
-bool Job::is_over() const {
-  if (ended_nodes_ < nodes_.size()) {
-    return ending_since_ns_ != 0 && now_ns() > ending_since_ns_ + kGiveUpNs;
-  }
-  bool is_quiet = true;
-  for (const std::unique_ptr<Crew>& crew : crews_) {
-    is_quiet = is_quiet && crew->is_over();
-  }
-  // Somebody else holds a pipe open, or nobody reads the output of a job that has failed.
-  return is_quiet ||
-         ((has_failed_ || !output_.is_full()) && now_ns() > ending_since_ns_ + kOutputGraceNs);
-}
-
-std::uint64_t Job::next_deadline_ns(bool is_busy) const {
-  if (is_ending_ || is_busy) {
-    return now_ns() + 50'000'000;
-  }
-  const std::uint64_t tell_ns = tell_places_at_ns_ != 0 ? tell_places_at_ns_ : kNever;
-  return std::min(tell_ns,
-                  plan_.options.timeout_ns != 0 ? start_ns_ + plan_.options.timeout_ns : kNever);
-}
-
-void Job::step_ending() {
-  if (!is_ending_ && ended_nodes_ == nodes_.size()) {
-    is_ending_ = true;
-    ending_since_ns_ = now_ns();
-  }
-  if (has_failed_ && !is_killed_ && now_ns() > ending_since_ns_ + kGraceNs) {
-    is_killed_ = true;
-    for (const std::unique_ptr<Crew>& crew : crews_) {
-      crew->signal(SIGKILL);
-    }
-  }
-}
-
-void Job::fail(int exit_code, const std::string& text) {
-  if (has_failed_) {
     return;
-  }
-  has_failed_ = true;
-  if (exit_code_ == 0) {
-    exit_code_ = exit_code;
-  }
-  output_.add_message(plan_.options.command_name + ": " + text);
-  is_ending_ = true;
-  ending_since_ns_ = now_ns();
-  for (const std::unique_ptr<Crew>& crew : crews_) {
-    crew->signal(SIGTERM);
   }
 }
 
 void Job::warn(const std::string& text) {
   output_.add_message(plan_.options.command_name + ": warning: " + text);
-}
-
-void Job::on_signal(int signal) {
-  ++signals_;
-  fail(128 + signal, signal == SIGINT
-                         ? "interrupted; the job ends"
-                         : fmt::format("received {}; the job ends", signal_text(signal)));
-  if (signals_ > 1) {
-    is_killed_ = true;
-    for (const std::unique_ptr<Crew>& crew : crews_) {
-      crew->signal(SIGKILL);
-    }
-  }
 }
 
 void Job::broadcast(const Frame& frame, std::uint32_t but_node) {
@@ -163,7 +69,7 @@ void Job::broadcast(const Frame& frame, std::uint32_t but_node) {
 
 void Job::ask_status() {
   if (in_nodes()) {
-    broadcast(runtime::encode_empty(FrameKind::ask_status), kNobody);
+    broadcast(runtime::encode_empty(FrameKind::ask_status), kNoNode);
   }
 }
 
@@ -294,7 +200,8 @@ void Job::judge_node_end(std::uint32_t node) {
     fail(exit_code != 0 ? exit_code : 1,
          fmt::format("the process of {} {}; {} {} on it", where(node), how,
                      hosted_count == 1 ? "rank" : "ranks", hosted));
-  } else if (exit_code != 0 && record.left_at_ns != 0 && now_ns() < record.left_at_ns + kSettleNs) {
+  } else if (exit_code != 0 && record.left_at_ns != 0 &&
+             clock_.now_ns() < record.left_at_ns + kSettleNs) {
     fail(exit_code,
          fmt::format("the process of {} {}; a rank had just left it, and messages on their "
                      "way to that rank are lost",
@@ -326,7 +233,8 @@ void Job::judge_rank_end(std::uint32_t rank, int exit_code) {
     exit_code_ = exit_code;  // The others may go on: they do not need it.
   }
   if (in_nodes() && ended_ranks_ == ranks_.size()) {
-    broadcast(runtime::encode_empty(FrameKind::stop), kNobody);
+    broadcast(runtime::encode_empty(FrameKind::stop), kNoNode);
+    stopped_at_ns_ = clock_.now_ns();
   }
 }
 

@@ -1,7 +1,9 @@
 // A running job: what is known of its nodes and ranks, and the one decision how it ends.
 //
 // A job is running until its verdict falls: all ranks ended well, or a first failure, which is told
-// once and ends everything: SIGTERM, then SIGKILL after a grace time.
+// once and ends everything: SIGTERM, then SIGKILL after a grace time, and at last the launcher
+// leaves without whoever even that did not end, and says who that was. From the cause to the return
+// of run() there are kEndNs at most, whatever processes, hosts and readers of our output do.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/function_ref.h"
 #include "launch/crew.h"
 #include "launch/line_output.h"
@@ -46,15 +49,27 @@ struct NodeRecord {
   std::uint64_t left_at_ns = 0;  // When a rank last moved away; 0: never.
 };
 
+/// From the first cause of a job's end to the return of Job::run, at most.
+inline constexpr std::uint64_t kEndNs = 4'000'000'000;
+
 class Job final : public CrewEvents, public SignalHandler {
  public:
-  Job(Loop& loop, LineOutput& output, JobPlan plan);
+  /// All of them live longer. All time is read from `clock`.
+  Job(Loop& loop, LineOutput& output, JobPlan plan, Clock& clock);
 
   void add_crew(std::unique_ptr<Crew> crew);
-  Result<> start();
+  /// Starts all crews. If one cannot be, the job has failed.
+  void start();
   /// Runs the loop until everything has ended; calls `each_turn` in it, soon again if that
   /// returns true. Writes the report. Returns the exit code.
   int run(FunctionRef<bool()> each_turn);
+  /// What run() does after each turn of the loop: what is due by now.
+  void step();
+  /// When step() has something to do at the latest, if nothing happens before.
+  [[nodiscard]] std::uint64_t next_deadline_ns() const;
+  /// Nothing is left to do; run() returns exit_code().
+  [[nodiscard]] bool is_over() const noexcept { return phase_ == Phase::over; }
+  [[nodiscard]] int exit_code() const noexcept { return exit_code_; }
 
   /// The job ends with `exit_code`; the first call decides and is told to the user.
   void fail(int exit_code, const std::string& text);
@@ -82,6 +97,15 @@ class Job final : public CrewEvents, public SignalHandler {
   void on_signal(int signal) override;
 
  private:
+  static constexpr std::uint32_t kNoNode = ~std::uint32_t{0};
+
+  enum class Phase : std::uint8_t {
+    running,   // Processes run, or their output is still to come.
+    leaving,   // All that can end has ended; crews bid farewell to other hosts.
+    draining,  // Crews are closed, the report is written; what we print is still to be read.
+    over,
+  };
+
   [[nodiscard]] bool in_nodes() const noexcept { return plan_.job.mode == runtime::JobMode::node; }
   bool handle_frame(std::uint32_t node, FrameHeader header, std::span<const std::byte> body);
   bool take_hello(std::uint32_t node, std::span<const std::byte> body);
@@ -95,17 +119,22 @@ class Job final : public CrewEvents, public SignalHandler {
   void end_rank(std::uint32_t rank, int exit_code);
   void broadcast(const Frame& frame, std::uint32_t but_node);
   void complete_exchange();
+  void begin_ending();
+  void kill_all();
   void step_ending();
+  void step_phase();
+  void tell_who_is_left();
+  [[nodiscard]] bool has_ended() const;
+  [[nodiscard]] bool is_past(std::uint64_t after_cause_ns) const;
   void tell_places(std::uint32_t but_node);
   void tell_of_loss(std::uint32_t node);
-  [[nodiscard]] bool is_over() const;
-  [[nodiscard]] std::uint64_t next_deadline_ns(bool is_busy) const;
   [[nodiscard]] std::string who(std::uint32_t rank) const;
   [[nodiscard]] std::string where(std::uint32_t node) const;
 
   Loop& loop_;
   LineOutput& output_;
   JobPlan plan_;
+  Clock& clock_;
   std::vector<std::unique_ptr<Crew>> crews_;
   std::vector<NodeRecord> nodes_;
   std::vector<RankRecord> ranks_;
@@ -115,12 +144,16 @@ class Job final : public CrewEvents, public SignalHandler {
   std::size_t blobs_ = 0;    // Of the exchange under way.
   std::uint64_t start_ns_ = 0;
   std::uint64_t tell_places_at_ns_ = 0;  // Ranks have moved; 0: all nodes know their places.
-  bool is_ending_ = false;               // Everything is being ended.
-  bool has_failed_ = false;              // fail() was called.
-  int exit_code_ = 0;                    // Of the first failure.
-  std::uint64_t ending_since_ns_ = 0;
-  bool is_killed_ = false;     // SIGKILL was sent.
-  std::uint32_t signals_ = 0;  // Ctrl-C and the like, so far.
+  Phase phase_ = Phase::running;
+  std::uint64_t phase_since_ns_ = 0;
+  bool is_ending_ = false;           // Everything is being ended, or has ended.
+  bool has_failed_ = false;          // fail() was called.
+  int exit_code_ = 0;                // Of the first failure.
+  std::uint64_t stopped_at_ns_ = 0;  // When nodes were told that all ranks have ended; 0: not yet.
+  std::uint64_t cause_ns_ = 0;       // When SIGTERM was sent; 0: it was not.
+  std::uint64_t ended_at_ns_ = 0;    // When the last process ended; 0: it has not.
+  bool is_killed_ = false;           // SIGKILL was sent.
+  std::uint32_t signals_ = 0;        // Ctrl-C and the like, so far.
 };
 
 }  // namespace sterna::launch

@@ -1,7 +1,6 @@
 // What the nodes of a job say: each frame is checked, then changes what is known of the job.
 #include <fmt/format.h>
 
-#include "base/clock.h"
 #include "launch/describe.h"
 #include "launch/job.h"
 
@@ -169,13 +168,13 @@ void Job::take_move(const runtime::RankMove& move) {
     return;
   }
   record.moves = static_cast<std::uint32_t>(move.move);
-  nodes_[record.node].left_at_ns = now_ns();
+  nodes_[record.node].left_at_ns = clock_.now_ns();
   record.node = move.node;
   if (record.is_ended) {
     return;  // Its end came from there before the news of its last move: for the report.
   }
   if (tell_places_at_ns_ == 0) {
-    tell_places_at_ns_ = now_ns() + kTellPlacesNs;
+    tell_places_at_ns_ = clock_.now_ns() + kTellPlacesNs;
   }
   if (nodes_[move.node].state == NodeRecord::State::ended && !is_ending_) {
     end_rank(move.rank, 1);
@@ -214,7 +213,7 @@ bool Job::take_status(std::uint32_t node, std::span<const std::byte> body) {
     }
   }
   nodes_[node].status = std::move(status.value());
-  nodes_[node].status_at_ns = now_ns();
+  nodes_[node].status_at_ns = clock_.now_ns();
   return true;
 }
 

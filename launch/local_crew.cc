@@ -98,15 +98,18 @@ Result<> LocalCrew::start() {
   if (Result<> shared = share_memory(); !shared) {
     return shared;
   }
+  bool can_start = true;
   for (Process& process : processes_) {
     const std::uint32_t node = process.order.node;
-    if (Result<> started = start_process(process); started) {
+    // What keeps one from starting keeps the others too: a missing program, a limit.
+    if (Result<> started = can_start ? start_process(process) : Done{}; !started) {
+      can_start = false;
+      events_.on_start_failed(node, started.error().text);
+    }
+    if (can_start) {
       events_.on_started(node, static_cast<std::uint32_t>(process.pid));
     } else {
-      events_.on_start_failed(node, started.error().text);
       events_.on_process_end(node, {.exit_code = 127});
-      // What keeps one from starting keeps the others too: a missing program, a limit.
-      break;
     }
   }
   return Done{};

@@ -28,6 +28,8 @@ class LocalCrew final : public Crew, private DescriptorHandler, private ChildHan
   [[nodiscard]] std::size_t input_bytes_waiting() const noexcept override { return input_.bytes(); }
   void let_output_flow(bool flows) override;
   [[nodiscard]] bool is_over() const noexcept override;
+  void leave() override {}
+  [[nodiscard]] bool has_left() const noexcept override { return true; }
   void close() override;
 
  private:

@@ -10,13 +10,10 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/wire.h"
 
 namespace sterna::launch {
 namespace {
-
-constexpr std::uint64_t kFarewellNs = 500'000'000;  // For the agent, to end what it has started.
 
 std::vector<std::string> own_environment() {
   std::vector<std::string> result;
@@ -231,16 +228,16 @@ void RemoteCrew::on_child_end(pid_t /*pid*/, const ProcessEnd& end) {
   }
 }
 
-void RemoteCrew::close() {
+void RemoteCrew::leave() {
   is_closing_ = true;
   if (to_agent_.is_open()) {
     loop_.unwatch(to_agent_.get());
     to_agent_ = FileDescriptor{};  // The agent ends what is left, then itself.
-    const std::uint64_t deadline_ns = now_ns() + kFarewellNs;
-    while (pid_ > 0 && now_ns() < deadline_ns) {
-      loop_.run_once(deadline_ns);
-    }
   }
+}
+
+void RemoteCrew::close() {
+  leave();
   if (from_agent_.is_open()) {
     loop_.unwatch(from_agent_.get());
     from_agent_ = FileDescriptor{};

@@ -25,7 +25,9 @@ class RemoteCrew final : public Crew, private DescriptorHandler, private ChildHa
     return sender_.bytes();
   }
   void let_output_flow(bool flows) override;
-  [[nodiscard]] bool is_over() const noexcept override { return is_over_; }
+  [[nodiscard]] bool is_over() const noexcept override { return is_over_ || pid_ < 0; }
+  void leave() override;
+  [[nodiscard]] bool has_left() const noexcept override { return pid_ < 0; }
   void close() override;
 
  private:

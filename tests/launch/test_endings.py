@@ -1,7 +1,9 @@
-"""How jobs end: exit codes, aborts, crashes, signals, time limits; each names who and where."""
+"""How jobs end: exit codes, aborts, crashes, signals, time limits; each names who and where.
+
+Within what time is tested with a driven clock, in launch/job_ending_test.cc.
+"""
 
 import signal
-import time
 import unittest
 
 from harness import MPIEXEC, PROBE, STERNA, LaunchTest, processes_with
@@ -25,12 +27,10 @@ class Endings(LaunchTest):
         self.assertEqual(done.returncode, 7)
 
     def test_an_exit_before_finalize_ends_the_others(self):
-        begin = time.monotonic()
         done = self.job("init", "1=exit:4", "hang")
         self.assertEqual(done.returncode, 4)
         self.assertIn("rank 1 (node 1, host ", done.stderr)
         self.assertIn("exited with code 4 before MPI_Finalize", done.stderr)
-        self.assertLess(time.monotonic() - begin, 5)
 
     def test_an_exit_with_0_before_finalize_is_a_failure_too(self):
         done = self.job("init", "2=exit:0", "hang")
@@ -44,18 +44,14 @@ class Endings(LaunchTest):
         self.assertIn("without MPI_Init", done.stderr)
 
     def test_abort_ends_the_job_with_its_code(self):
-        begin = time.monotonic()
         done = self.job("init", "1=abort:42", "hang")
         self.assertEqual(done.returncode, 42)
         self.assertIn("rank 1 ", done.stderr)
         self.assertIn("MPI_Abort with code 42: the test wants it", done.stderr)
-        self.assertLess(time.monotonic() - begin, 5)
 
     def test_a_rank_that_ignores_sigterm_is_killed(self):
-        begin = time.monotonic()
         done = self.job("deaf", "init", "1=abort:3", "hang")
         self.assertEqual(done.returncode, 3)
-        self.assertLess(time.monotonic() - begin, 5)
 
     def test_a_crash_names_rank_signal_and_address(self):
         done = self.job("init", "2=crash", "hang")
@@ -78,11 +74,9 @@ class Endings(LaunchTest):
     def end_by(self, number, expected):
         job = self.start_job(STERNA, "run", "-n", 3, PROBE, "init", "leak", "hang")
         self.wait_for_ranks(6)
-        begin = time.monotonic()
         job.send_signal(number)
         job.communicate(timeout=10)
         self.assertEqual(job.returncode, expected)
-        self.assertLess(time.monotonic() - begin, 5)
 
     def test_control_c_ends_the_job_and_what_it_started(self):
         self.end_by(signal.SIGINT, 130)

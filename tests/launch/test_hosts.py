@@ -71,11 +71,9 @@ class StandIn(LaunchTest):
         self.assertIn("does the shell there print something", done.stderr)
 
     def test_a_connection_that_breaks_ends_the_job(self):
-        begin = time.monotonic()
         done = self.job("a,cut", "init", "hang")
         self.assertEqual(done.returncode, 255)
         self.assertIn("host cut", done.stderr)
-        self.assertLess(time.monotonic() - begin, 7)
 
     def test_a_missing_program_there_is_named(self):
         done = self.run_job(STERNA, "run", "-n", 2, "--hosts", "a,b", "/no/such/program")
@@ -235,10 +233,8 @@ class Namespaces(unittest.TestCase):
                                                        milliseconds=1500))
         try:
             self.assertIn("of 3 on", job.stdout.readline())
-            begin = time.monotonic()
             self.assertEqual(self.grid("cut", "w0").returncode, 0)
             _, errors = job.communicate(timeout=25)
-            self.assertLess(time.monotonic() - begin, 12)
         finally:
             job.kill()
             job.communicate()

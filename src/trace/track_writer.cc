@@ -15,7 +15,7 @@ constexpr std::uint32_t kAnnotation = 4, kEventType = 9, kEventTrack = 11, kEven
 constexpr std::uint32_t kUuid = 1, kTrackName = 2, kProcess = 3, kThread = 4, kParent = 5,
                         kCounter = 8;
 constexpr std::uint32_t kPid = 1, kTid = 2, kThreadName = 5, kProcessName = 6;
-constexpr std::uint32_t kAnnotationName = 10, kAnnotationNumber = 4, kAnnotationText = 6;
+constexpr std::uint32_t kAnnotationName = 10, kAnnotationNumber = 4;
 constexpr std::uint64_t kBegin = 1, kEnd = 2, kInstant = 3, kCount = 4;
 constexpr std::uint64_t kOurSequence = 1;
 

@@ -25,6 +25,7 @@ __attribute__((noinline)) static int hold_on_mutex(int depth) {
 static void waits_for_mutex(void* depth) {
   volatile int secret = 4711;
   secret += hold_on_mutex((int)(size_t)depth);
+  (void)secret;  // Read by the debugger only.
 }
 
 static void waits_for_unit(void* unused) {

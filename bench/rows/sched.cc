@@ -12,6 +12,8 @@
 #include "memory/iso_space.h"
 #include "sched/scheduler.h"
 #include "sched/simulator.h"
+#include "threads/sync/barrier.h"
+#include "threads/sync/semaphore.h"
 #include "threads/this_thread.h"
 
 namespace sterna::bench {
@@ -30,60 +32,88 @@ std::optional<sched::SimulationResult> run(const sched::SimulationOptions& optio
   return result.value();
 }
 
+/// What threads of a bubble do among themselves.
+enum class Among { yield, wake, barrier };
+
 struct OverheadTimes {
+  Among what;
   int rounds;
   sched::Scheduler& scheduler;
   std::vector<double> bare = {}, held = {};
 
-  static constexpr int kYields = 20'000;
+  static constexpr int kTurns = 20'000;
+  static constexpr std::uint32_t kThreadsMax = 8;
 
-  static void yield_often(void*) {
-    for (int i = 0; i < kYields; ++i) {
-      threads::yield();
-    }
+  [[nodiscard]] std::uint32_t thread_count() const noexcept {
+    return what == Among::barrier ? kThreadsMax : 2;
   }
-  /// Two threads that yield in turn; with entities in a bubble, or without.
-  double yield_ns(bool has_bubble) const {
+
+  /// One measurement: its threads and what they share.
+  struct Group {
+    explicit Group(const OverheadTimes& times) : what{times.what}, barrier{times.thread_count()} {}
+    const Among what;
+    threads::Semaphore turn[2];
+    threads::Barrier barrier;
+    std::atomic<std::uint32_t> next_member{0};
+
+    static void main(void* group) { static_cast<Group*>(group)->run(); }
+    void run() {
+      const std::uint32_t me = next_member.fetch_add(1, std::memory_order_relaxed);
+      for (int i = 0; i < kTurns; ++i) {
+        if (what == Among::yield) {
+          threads::yield();
+        } else if (what == Among::barrier) {
+          (void)barrier.arrive_and_wait();
+        } else {
+          turn[1 - me].release();
+          turn[me].acquire();
+        }
+      }
+    }
+  };
+
+  /// Threads that have to do with each other; with entities in a bubble, or without.
+  [[nodiscard]] double turn_ns(bool has_bubble) const {
+    Group group{*this};
     sched::Bubble bubble;
-    sched::Entity entities[2];
+    sched::Entity entities[kThreadsMax];
     if (has_bubble) {
       check(scheduler.engine().insert(scheduler.root(), bubble).has_value(), "it is inserted");
     }
-    threads::Thread* started[2];
+    threads::Thread* started[kThreadsMax];
     const std::uint64_t begin = now_ns();
-    for (int i = 0; i < 2; ++i) {
+    for (std::uint32_t i = 0; i < thread_count(); ++i) {
       threads::ThreadOptions options;
       if (has_bubble) {
         check(scheduler.engine().insert(bubble, entities[i]).has_value(), "it is inserted");
         options.entity = &entities[i];
       }
-      auto thread = threads::self()->team->spawn(options, yield_often, nullptr);
+      auto thread = threads::self()->team->spawn(options, Group::main, &group);
       check(thread.has_value(), "the benchmark's thread starts");
       started[i] = thread.value();
     }
-    for (threads::Thread* const thread : started) {
-      threads::join(*thread);
+    for (std::uint32_t i = 0; i < thread_count(); ++i) {
+      threads::join(*started[i]);
     }
     const std::uint64_t end = now_ns();
     if (has_bubble) {
       scheduler.engine().remove(bubble);
     }
-    return static_cast<double>(end - begin) / (2 * kYields);
+    return static_cast<double>(end - begin) / (thread_count() * kTurns);
   }
   static void run(void* argument) {
     auto& its = *static_cast<OverheadTimes*>(argument);
     for (int i = 0; i < its.rounds; ++i) {
-      its.bare.push_back(its.yield_ns(false));
-      its.held.push_back(its.yield_ns(true));
+      its.bare.push_back(its.turn_ns(false));
+      its.held.push_back(its.turn_ns(true));
     }
   }
 };
 
-}  // namespace
-
-void run_bubble_overhead(const Row& row, Bench& bench) {
+/// On a team of its own: one worker, and a policy that leaves it everything.
+void measure_overhead(const Row& row, Bench& bench, Among what, const char* params) {
   Figure figure{.id = row.id,
-                .params = "yield, 2 threads, 1 worker",
+                .params = params,
                 .unit = "ns",
                 .reference = "the same without a bubble",
                 .target = row.target};
@@ -105,13 +135,21 @@ void run_bubble_overhead(const Row& row, Bench& bench) {
     return;
   }
   scheduler.value()->attach(*team.value());
-  OverheadTimes times{.rounds = bench.rounds(31), .scheduler = *scheduler.value()};
+  OverheadTimes times{.what = what, .rounds = bench.rounds(31), .scheduler = *scheduler.value()};
   auto thread = team.value()->spawn({.stack_bytes = 256 * 1024}, OverheadTimes::run, &times);
   check(thread.has_value(), "the benchmark's thread starts");
   threads::join(*thread.value());
   figure.value = median(times.held);
   figure.reference_value = median(times.bare);
   bench.add(figure);
+}
+
+}  // namespace
+
+void run_bubble_overhead(const Row& row, Bench& bench) {
+  measure_overhead(row, bench, Among::yield, "yield, 2 threads, 1 worker");
+  measure_overhead(row, bench, Among::wake, "wake and wait, 2 threads, 1 worker");
+  measure_overhead(row, bench, Among::barrier, "barrier of 8 threads, 1 worker");
 }
 
 void run_gang_fairness(const Row& row, Bench& bench) {

@@ -123,6 +123,48 @@ bool Engine::ask_idle(std::uint32_t worker) noexcept {
   return event.policy().idle(event.view, *topology_.places()[routes_[worker].front()]);
 }
 
+std::uint32_t Engine::keep(Entity& thread) noexcept {
+  thread.kept_.store(kNoPlace, std::memory_order_relaxed);
+  const std::uint32_t target = thread.target_.load(std::memory_order_relaxed);
+  if (!allows_keeping_.load(std::memory_order_relaxed) || target >= ranges_.size() ||
+      !is_own_place(ranges_[target].first, target)) {
+    return kNoPlace;
+  }
+  const std::uint32_t worker = ranges_[target].first;
+  // Then the plan once more: either we see that it has changed, or who changes it sees this and
+  // recalls the thread (threads/kept.h).
+  thread.kept_.store(worker, std::memory_order_seq_cst);
+  if (thread.target_.load(std::memory_order_seq_cst) != target ||
+      !allows_keeping_.load(std::memory_order_seq_cst)) {
+    thread.kept_.store(kNoPlace, std::memory_order_relaxed);
+    return kNoPlace;
+  }
+  const std::uint32_t here = routes_[worker].front();
+  if (thread.actual_place() != here) {
+    forget_running(thread);
+    thread.actual_.store(here, std::memory_order_relaxed);
+  }
+  has_kept_.store(true, std::memory_order_relaxed);
+  return worker;
+}
+
+void Engine::expose(Entity& thread) noexcept {
+  thread.kept_.store(kNoPlace, std::memory_order_relaxed);
+  enqueue(thread);
+}
+
+Entity* Engine::take_own(std::uint32_t worker) noexcept {
+  for (const std::uint32_t place : routes_[worker]) {
+    if (ranges_[place].count != 1) {
+      break;
+    }
+    if (Entity* const entity = queues_[place].pop(0); entity != nullptr) {
+      return entity;
+    }
+  }
+  return nullptr;
+}
+
 void Engine::ready(Entity& thread) noexcept {
   if (wants_wake_.load(std::memory_order_relaxed)) {
     Event event{*this};
@@ -202,18 +244,35 @@ void Engine::charge_slices(std::uint64_t elapsed_ns) noexcept {
   View view{*this, *policy_, topology_.root()};
   for (std::size_t worker = 0; worker < routes_.size(); ++worker) {
     Entity* const thread = running_[worker].load(std::memory_order_relaxed);
-    if (thread == nullptr || !host_.is_running(*thread)) {
+    if (thread != nullptr && !thread->is_kept() && host_.is_running(*thread)) {
+      charge_slice(view, *thread, elapsed_ns);
+    }
+  }
+  if (has_kept_.load(std::memory_order_relaxed)) {
+    charge_kept(view, root_, elapsed_ns);
+  }
+}
+
+void Engine::charge_kept(View& view, const Bubble& bubble, std::uint64_t elapsed_ns) noexcept {
+  // Nobody notes at a switch which kept thread runs: they are asked.
+  for (const Entity* held = bubble.first_; held != nullptr; held = held->next_) {
+    if (held->is_bubble_) {
+      charge_kept(view, static_cast<const Bubble&>(*held), elapsed_ns);
+    } else if (held->is_kept() && host_.is_running(*held)) {
+      charge_slice(view, *held, elapsed_ns);
+    }
+  }
+}
+
+void Engine::charge_slice(View& view, const Entity& thread, std::uint64_t elapsed_ns) noexcept {
+  for (Bubble* bubble = thread.holder_; bubble != nullptr; bubble = bubble->holder_) {
+    if (bubble->slice_ns == 0) {
       continue;
     }
-    for (Bubble* bubble = thread->holder_; bubble != nullptr; bubble = bubble->holder_) {
-      if (bubble->slice_ns == 0) {
-        continue;
-      }
-      bubble->slice_used_ns_ += elapsed_ns;
-      if (bubble->slice_used_ns_ >= bubble->slice_ns) {
-        bubble->slice_used_ns_ = 0;
-        policy_->tick(view, bubble);
-      }
+    bubble->slice_used_ns_ += elapsed_ns;
+    if (bubble->slice_used_ns_ >= bubble->slice_ns) {
+      bubble->slice_used_ns_ = 0;
+      policy_->tick(view, bubble);
     }
   }
 }

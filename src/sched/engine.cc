@@ -106,6 +106,7 @@ void Engine::adopt_policy(std::unique_ptr<Policy> policy) noexcept {
   tick_ns_.store(policy_->tick_ns(), std::memory_order_relaxed);
   next_tick_ns_.store(host_.now_ns() + policy_->tick_ns(), std::memory_order_relaxed);
   last_tick_ns_ = host_.now_ns();
+  allow_keeping();
 }
 
 void Engine::grow_scratch(std::uint32_t entity_count) noexcept {
@@ -218,6 +219,9 @@ void Engine::remove(Entity& entity) noexcept {
   event.policy().leave(view, entity);
   commit();  // What leaves is in no list of a plan.
   forget_running(entity);
+  entity.kept_.store(kNoPlace, std::memory_order_relaxed);
+  set_effective_priority(entity, kPriorityNormal);
+  allow_keeping();
   unlink(entity);
   --entity_count_;
 }
@@ -227,6 +231,7 @@ void Engine::updated(Entity& entity) noexcept {
     return;  // Not inserted yet.
   }
   refresh_priority(entity, entity.holder_->effective_priority());
+  allow_keeping();
   retarget(entity);
 }
 

@@ -35,6 +35,11 @@ class Host {
   /// urgent. A hint.
   virtual void preempt(std::uint32_t worker) noexcept = 0;
   [[nodiscard]] virtual bool is_running(const Entity& thread) const noexcept = 0;
+  /// For a host that keeps threads (Engine::keep): that one is wanted elsewhere, and is to come to
+  /// ready() when it would run next. From then on it is not kept.
+  virtual void recall(Entity&) noexcept {}
+  /// A kept thread is not blocked: it runs or waits for its processor.
+  [[nodiscard]] virtual bool is_kept_ready(const Entity&) const noexcept { return false; }
   /// The memory of that entity should come to the memory node. A hint; not at once.
   virtual void move_memory(Entity& entity, std::uint32_t node) noexcept = 0;
   /// It runs a thread, of the engine or not: a hint.
@@ -110,6 +115,17 @@ class Engine {
   Entity* next(std::uint32_t worker, const Entity* leaving) noexcept;
   /// The thread became ready: first start, wake-up, yield, preemption.
   void ready(Entity& thread) noexcept;
+  /// For a host with private queues: `thread`, which is its own to make ready, may live in that of
+  /// a worker from now on, until Host::recall(): its index. kNoPlace: it may not, call ready().
+  std::uint32_t keep(Entity& thread) noexcept;
+  /// keep() was not made use of.
+  static void unkeep(Entity& thread) noexcept {
+    thread.kept_.store(kNoPlace, std::memory_order_relaxed);
+  }
+  /// It was kept, and is ready: to the queue of its place. For idle workers to look at.
+  void expose(Entity& thread) noexcept;
+  /// The next thread that waits where that worker alone looks, off its queue; null: none.
+  Entity* take_own(std::uint32_t worker) noexcept;
   /// Whether the queues of that worker hold something, or something has been put aside since it
   /// last asked for a thread.
   [[nodiscard]] bool has_work(std::uint32_t worker) const noexcept;
@@ -148,6 +164,9 @@ class Engine {
   void apply(Entity& entity, std::uint32_t target) noexcept;
   [[nodiscard]] std::uint32_t confined(const Entity& entity, std::uint32_t place) const noexcept;
   void refresh_priority(Entity& entity, std::uint8_t of_holder) noexcept;
+  void set_effective_priority(Entity& entity, std::uint8_t priority) noexcept;
+  void allow_keeping() noexcept;
+  void recall_all(Entity& entity) noexcept;
   [[nodiscard]] bool is_unpreemptible(const Entity& entity) const noexcept;
 
   // Workers: dispatch.cc.
@@ -155,17 +174,27 @@ class Engine {
   bool settle(std::uint32_t worker, Entity& thread) noexcept;
   bool ask_idle(std::uint32_t worker) noexcept;
   void charge_slices(std::uint64_t elapsed_ns) noexcept;
+  void charge_slice(View& view, const Entity& thread, std::uint64_t elapsed_ns) noexcept;
+  void charge_kept(View& view, const Bubble& bubble, std::uint64_t elapsed_ns) noexcept;
   void enqueue(Entity& thread) noexcept;
   void take(std::uint32_t worker, Entity& thread) noexcept;
   void forget_running(Entity& thread) noexcept;
   void preempt_less_urgent(std::uint32_t target, std::uint8_t priority) noexcept;
   void adopt_policy(std::unique_ptr<Policy> policy) noexcept;
   void grow_scratch(std::uint32_t entity_count) noexcept;
+  /// What is planned there runs on that worker only, whatever its policy says when they meet.
+  [[nodiscard]] bool is_own_place(std::uint32_t worker, std::uint32_t place) const noexcept {
+    return place < ranges_.size() && ranges_[place].count == 1 && ranges_[place].first == worker &&
+           (!wants_meet_.load(std::memory_order_relaxed) || place == routes_[worker].front());
+  }
   [[nodiscard]] std::size_t queue_index(std::uint32_t target) const noexcept {
     return target == kAside ? topology_.places().size() : target;
   }
 
   // Looking: stats.cc.
+  [[nodiscard]] bool is_ready(const Entity& thread) const noexcept {
+    return thread.is_queued() || (thread.is_kept() && host_.is_kept_ready(thread));
+  }
   void add_stats(const Entity& entity, Stats& stats) const noexcept;
   void audit_entity(const Entity& entity, std::vector<std::string>& found) const;
   void audit_queues(std::vector<std::string>& found) const;
@@ -199,7 +228,13 @@ class Engine {
   // give it.
   std::atomic<std::uint64_t> aside_count_{0};
   std::unique_ptr<std::atomic<std::uint64_t>[]> asked_;
-  std::atomic<bool> uses_priorities_{false};  // Set with the first one that is not normal.
+  std::uint32_t priority_count_ = 0;          // Entities that are not of normal priority: lock_.
+  std::atomic<bool> uses_priorities_{false};  // Written under lock_, relaxed: priority_count_ != 0.
+  // Threads may be kept: no policy hears of wake-ups, no priorities that shared queues have to
+  // compare. Written under lock_; sequentially consistent, as targets: see keep().
+  std::atomic<bool> allows_keeping_{false};
+  std::atomic<bool> has_kept_{false};  // Ever. Relaxed.
+  bool has_recalled_ = false;          // In the present event. Guard: lock_.
 
   // Constant between changes of the policy; read without the lock: an old one is asked once more.
   std::atomic<bool> wants_meet_{false};

@@ -110,6 +110,10 @@ class Entity {
   [[nodiscard]] bool is_queued() const noexcept {
     return queued_at_.load(std::memory_order_relaxed) != kNoPlace;
   }
+  /// In a private queue of one worker, running or not: who waits there is in no queue of ours.
+  [[nodiscard]] bool is_kept() const noexcept {
+    return kept_.load(std::memory_order_relaxed) != kNoPlace;
+  }
   [[nodiscard]] std::uint8_t effective_priority() const noexcept {
     return effective_priority_.load(std::memory_order_relaxed);
   }
@@ -143,6 +147,9 @@ class Entity {
   std::atomic<std::uint8_t> effective_priority_{kPriorityNormal};
   // Relaxed: written by the processor that takes it; others want a hint.
   std::atomic<std::uint32_t> actual_{kNoPlace};
+  // Worker whose private queue it lives in for now, or kNoPlace: threads/kept.h. Stored by whoever
+  // has the thread to himself; kNoPlace also under the lock of the engine, when it leaves the tree.
+  std::atomic<std::uint32_t> kept_{kNoPlace};
   // Queue that has it, or kNoPlace. Written under the lock of that queue.
   std::atomic<std::uint32_t> queued_at_{kNoPlace};
   std::uint8_t queued_priority_ = 0;  // Guard of these three: the lock of that queue.

@@ -20,6 +20,11 @@ void Engine::commit() noexcept {
     entity.is_moved_ = false;
     retarget(entity);
   }
+  if (has_recalled_) {
+    // Those that wait behind a thread which computes are fetched by who is idle.
+    has_recalled_ = false;
+    host_.wake(0, static_cast<std::uint32_t>(routes_.size()));
+  }
 }
 
 void Engine::put_back_what_is_lost() noexcept {
@@ -75,6 +80,11 @@ void Engine::apply(Entity& entity, std::uint32_t target) noexcept {
     }
     return;
   }
+  const std::uint32_t keeper = entity.kept_.load(std::memory_order_seq_cst);  // As (4): keep().
+  if (keeper != kNoPlace && !is_own_place(keeper, target)) {
+    host_.recall(entity);
+    has_recalled_ = true;
+  }
   const std::uint32_t at = entity.queued_at_.load(std::memory_order_seq_cst);  // (4)
   if (at != kNoPlace) {
     // Also when only its priority changed.
@@ -95,14 +105,41 @@ void Engine::refresh_priority(Entity& entity, std::uint8_t of_holder) noexcept {
   const std::uint8_t priority = entity.priority == kPriorityOfHolder
                                     ? of_holder
                                     : std::min<std::uint8_t>(entity.priority, kPriorityCount - 1);
-  entity.effective_priority_.store(priority, std::memory_order_relaxed);
-  if (priority != kPriorityNormal) {
-    uses_priorities_.store(true, std::memory_order_relaxed);
-  }
+  set_effective_priority(entity, priority);
   if (entity.is_bubble_) {
     for (Entity* held = static_cast<Bubble&>(entity).first_; held != nullptr; held = held->next_) {
       refresh_priority(*held, priority);
     }
+  }
+}
+
+void Engine::set_effective_priority(Entity& entity, std::uint8_t priority) noexcept {
+  const bool was_normal = entity.effective_priority() == kPriorityNormal;
+  const bool is_normal = priority == kPriorityNormal;
+  entity.effective_priority_.store(priority, std::memory_order_relaxed);
+  priority_count_ += (was_normal ? 1 : 0) - (is_normal ? 1 : 0);
+  uses_priorities_.store(priority_count_ != 0, std::memory_order_relaxed);
+}
+
+void Engine::allow_keeping() noexcept {
+  const bool allows = priority_count_ == 0 && !policy_->wants_wake();
+  if (allows == allows_keeping_.load(std::memory_order_relaxed)) {
+    return;
+  }
+  allows_keeping_.store(allows, std::memory_order_seq_cst);
+  if (!allows) {
+    recall_all(root_);
+  }
+}
+
+void Engine::recall_all(Entity& entity) noexcept {
+  if (entity.is_bubble_) {
+    for (Entity* held = static_cast<Bubble&>(entity).first_; held != nullptr; held = held->next_) {
+      recall_all(*held);
+    }
+  } else if (entity.kept_.load(std::memory_order_seq_cst) != kNoPlace) {
+    host_.recall(entity);
+    has_recalled_ = true;
   }
 }
 

@@ -2,6 +2,7 @@
 #include "sched/scheduler.h"
 
 #include "base/clock.h"
+#include "threads/kept.h"
 #include "threads/traced.h"
 
 namespace sterna::sched {
@@ -24,6 +25,8 @@ void trace_place(trace::Kind kind, const threads::Thread& thread, const Entity& 
     threads::trace_queue(kind, thread, place_key(entity.target_place()));
   }
 }
+
+constexpr std::uint32_t kSettledMax = 1024;
 
 Entity& entity_of(const threads::Thread& thread) noexcept {
   return *static_cast<Entity*>(thread.entity);
@@ -49,12 +52,20 @@ Result<std::unique_ptr<Scheduler>> Scheduler::open(SchedulerOptions options) {
 
 threads::Thread* Scheduler::next(threads::Worker& worker, const threads::Thread* leaving) noexcept {
   const Entity* const entity = leaving != nullptr ? &entity_of(*leaving) : nullptr;
-  Entity* const found = engine_->next(threads::worker_index(worker), entity);
+  const std::uint32_t index = threads::worker_index(worker);
+  Entity* const found = engine_->next(index, entity);
   if (found == nullptr) {
     return nullptr;
   }
   auto* const thread = static_cast<threads::Thread*>(found->thread.load(std::memory_order_relaxed));
   trace_place(trace::Kind::taken, *thread, *found);
+  if (threads::can_keep(*thread)) {
+    if (const std::uint32_t keeper = engine_->keep(*found); keeper == index) {
+      threads::mark_kept(*thread, worker);
+    } else if (keeper != kNoPlace) {
+      engine_->unkeep(*found);  // Its plan has changed since it was taken.
+    }
+  }
   return thread;
 }
 
@@ -63,9 +74,48 @@ void Scheduler::ready(threads::Thread& thread, threads::Worker*) noexcept {
   // Relaxed: who finds the entity in a queue sees it through the lock of that queue.
   if (entity.thread.load(std::memory_order_relaxed) != &thread) {
     entity.thread.store(&thread, std::memory_order_relaxed);
+    if (thread.priority.load(std::memory_order_relaxed) != threads::kPriorityNormal) {
+      priority_changed(thread);  // What its options say.
+    }
   }
   trace_place(trace::Kind::queued, thread, entity);
+  threads::Team* const team = team_.load(std::memory_order_acquire);
+  if (team != nullptr && threads::can_keep(thread)) {
+    if (const std::uint32_t worker = engine_->keep(entity); worker != kNoPlace) {
+      threads::keep(*team, thread, worker);
+      return;
+    }
+  } else {
+    engine_->unkeep(entity);
+  }
   engine_->ready(entity);
+}
+
+void Scheduler::expose(threads::Thread& thread) noexcept {
+  trace_place(trace::Kind::queued, thread, entity_of(thread));
+  engine_->expose(entity_of(thread));
+}
+
+void Scheduler::settle(threads::Worker& worker) noexcept {
+  for (std::uint32_t i = 0; i < kSettledMax; ++i) {
+    Entity* const entity = engine_->take_own(threads::worker_index(worker));
+    if (entity == nullptr) {
+      return;
+    }
+    ready(*static_cast<threads::Thread*>(entity->thread.load(std::memory_order_relaxed)), &worker);
+  }
+}
+
+void Scheduler::poll() noexcept {
+  if (engine_->tick_ns() != 0) {
+    engine_->poll_tick();
+  }
+}
+
+void Scheduler::priority_changed(threads::Thread& thread) noexcept {
+  engine_->update(entity_of(thread), [&](Entity& entity) {
+    entity.priority = thread.priority.load(std::memory_order_relaxed);
+  });
 }
 
 void Scheduler::ended(threads::Thread& thread) noexcept {
@@ -91,7 +141,18 @@ bool Scheduler::is_running(const Entity& entity) const noexcept {
   const auto* const thread =
       static_cast<const threads::Thread*>(entity.thread.load(std::memory_order_relaxed));
   // Relaxed: a hint.
-  return thread != nullptr && thread->on_processor.load(std::memory_order_relaxed) != 0;
+  return thread != nullptr &&
+         (entity.is_kept() ? threads::is_running(*thread)
+                           : thread->on_processor.load(std::memory_order_relaxed) != 0);
+}
+
+void Scheduler::recall(Entity& entity) noexcept {
+  threads::recall(*static_cast<threads::Thread*>(entity.thread.load(std::memory_order_relaxed)));
+}
+
+bool Scheduler::is_kept_ready(const Entity& entity) const noexcept {
+  return threads::is_ready(
+      *static_cast<const threads::Thread*>(entity.thread.load(std::memory_order_relaxed)));
 }
 
 bool Scheduler::is_busy(std::uint32_t worker) const noexcept {

@@ -41,6 +41,10 @@ class Scheduler final : public threads::Dispatch, private Host {
   void ready(threads::Thread& thread, threads::Worker* hint) noexcept override;
   void ended(threads::Thread& thread) noexcept override;
   bool has_work(const threads::Worker& worker) const noexcept override;
+  void poll() noexcept override;
+  void expose(threads::Thread& thread) noexcept override;
+  void settle(threads::Worker& worker) noexcept override;
+  void priority_changed(threads::Thread& thread) noexcept override;
 
  private:
   Scheduler() = default;
@@ -48,6 +52,8 @@ class Scheduler final : public threads::Dispatch, private Host {
   // Host.
   void wake(std::uint32_t first, std::uint32_t count) noexcept override;
   void preempt(std::uint32_t worker) noexcept override;
+  void recall(Entity& entity) noexcept override;
+  [[nodiscard]] bool is_kept_ready(const Entity& entity) const noexcept override;
   void move_memory(Entity& entity, std::uint32_t node) noexcept override;
   [[nodiscard]] bool is_running(const Entity& thread) const noexcept override;
   [[nodiscard]] bool is_busy(std::uint32_t worker) const noexcept override;

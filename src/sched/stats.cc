@@ -20,10 +20,10 @@ void Engine::add_stats(const Entity& entity, Stats& stats) const noexcept {
     return;
   }
   ++stats.threads;
-  if (entity.is_queued()) {
-    ++stats.ready;
-  } else if (host_.is_running(entity)) {
+  if (host_.is_running(entity)) {
     ++stats.running;
+  } else if (is_ready(entity)) {
+    ++stats.ready;
   }
   const std::uint32_t last = entity.actual_place();
   if (last != kNoPlace) {

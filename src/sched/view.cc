@@ -88,7 +88,7 @@ bool View::is_running(const Entity& thread) const noexcept {
 
 bool View::is_active(const Entity& entity) const noexcept {
   if (!entity.is_bubble_) {
-    return entity.is_queued() || engine_.host_.is_running(entity);
+    return engine_.is_ready(entity) || engine_.host_.is_running(entity);
   }
   const Entity* held = static_cast<const Bubble&>(entity).first_;
   while (held != nullptr && !is_active(*held)) {

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/syscall.h"
 #include "threads/cancel.h"
+#include "threads/kept.h"
 #include "threads/life.h"
 #include "threads/scheduler.h"
 
@@ -36,17 +37,12 @@ void with_lock_of(Worker& worker, Section&& section) noexcept {
   worker.lock.unlock_from_outside();
 }
 
-bool is_running(const Thread& thread) noexcept {
-  const Worker* const worker = thread.worker.load(std::memory_order_relaxed);
-  // Acquire: what it did before it left the processor is seen (released by the lock it held).
-  return worker != nullptr && worker->current.load(std::memory_order_acquire) == &thread;
-}
-
 void hold_self(Thread& me) noexcept {
   (void)suspend(me, [&]() noexcept {
-    Hold wanted = Hold::wanted;
-    return me.hold.compare_exchange_strong(wanted, Hold::held, std::memory_order_acq_rel,
-                                           std::memory_order_relaxed);
+    const Hold former = change_hold(me, [](Hold word) {
+      return has(word, Hold::wanted) ? without(word, Hold::wanted) | Hold::held : word;
+    });
+    return has(former, Hold::wanted);
   });
 }
 
@@ -60,9 +56,9 @@ bool hold(std::span<Thread* const> threads, std::uint64_t deadline_ns) noexcept 
   const Uncancellable uncancellable{me};  // Its end would leave the others held for ever.
   bool is_self = false;
   for (Thread* const thread : threads) {
-    Hold none = Hold::none;
-    thread->hold.compare_exchange_strong(none, Hold::wanted, std::memory_order_acq_rel,
-                                         std::memory_order_relaxed);
+    change_hold(*thread, [](Hold word) {
+      return has(word, Hold::wanted | Hold::held) ? word : word | Hold::wanted;
+    });
     is_self = is_self || thread == me;
   }
   TeamState& team = *threads.front()->team->state();
@@ -91,7 +87,9 @@ bool hold(std::span<Thread* const> threads, std::uint64_t deadline_ns) noexcept 
 
 void unhold(Thread& thread) noexcept {
   // A: who let it go did so before.
-  if (thread.hold.exchange(Hold::none, std::memory_order_acq_rel) == Hold::held) {
+  const Hold former =
+      change_hold(thread, [](Hold word) { return without(word, Hold::wanted | Hold::held); });
+  if (has(former, Hold::held)) {
     make_runnable(thread);
   }
 }
@@ -99,9 +97,13 @@ void unhold(Thread& thread) noexcept {
 void set_priority(Thread& thread, std::uint8_t priority) noexcept {
   check(priority < kPriorityCount, "a priority is below kPriorityCount");
   thread.priority.store(priority, std::memory_order_relaxed);
+  if ((thread.flags & ThreadFlag::placed) != 0) {
+    thread.team->state()->options.dispatch->priority_changed(thread);
+    return;
+  }
   Worker* const home = thread.worker.load(std::memory_order_relaxed);
   if (home == nullptr || thread.activity.load(std::memory_order_relaxed) != Activity::ready ||
-      is_running(thread) || (thread.flags & ThreadFlag::managed) != 0) {
+      is_running(thread)) {
     return;
   }
   with_lock_of(*home, [&] {
@@ -166,7 +168,7 @@ bool yield_to(Thread& thread) noexcept {
 
 void stay_on(std::uint32_t first, std::uint32_t count) noexcept {
   Thread* const me = self();
-  check(me != nullptr && (me->flags & ThreadFlag::managed) == 0,
+  check(me != nullptr && (me->flags & ThreadFlag::placed) == 0,
         "stay_on() is called on a user thread that no policy manages");
   check(count > 0 && std::size_t{first} + count <= me->team->worker_count(),
         "a thread stays on workers of its team");

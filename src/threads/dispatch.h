@@ -1,7 +1,8 @@
 // Who runs next? The interface through which sched/ steers threads that belong to an entity.
 //
 // Threads without an entity never come here: they live in the private queues of the workers, and
-// cost nothing for bubbles. All calls run in the scheduler of a worker or in a waker, with no lock
+// cost nothing for bubbles; those that are kept (kept.h) live there for as long as plans want them
+// on that worker. All calls run in the scheduler of a worker or in a waker, with no lock
 // of threads/ held but, in next(), the private queue of `worker`; they must not switch, block or
 // allocate.
 #pragma once
@@ -18,8 +19,20 @@ class Dispatch {
   virtual Thread* next(Worker& worker, const Thread* leaving) noexcept = 0;
 
   /// `thread`, which has an entity, became runnable; `hint` is where it ran last, or null.
-  /// Implementations queue it and call Team::wake_idle().
+  /// Implementations queue it and call Team::wake_idle(), or keep() it: kept.h.
   virtual void ready(Thread& thread, Worker* hint) noexcept = 0;
+
+  /// Time passes: asked now and then by workers that switch among private threads.
+  virtual void poll() noexcept = 0;
+
+  /// `thread`, which was kept, is yours again, because an idle worker looks for work: as ready(),
+  /// but it is not kept.
+  virtual void expose(Thread& thread) noexcept = 0;
+  /// The idle worker has taken what it wanted: what is left of `worker`'s may be kept again.
+  virtual void settle(Worker& worker) noexcept = 0;
+
+  /// Thread::priority of `thread`, which has an entity, was set.
+  virtual void priority_changed(Thread& thread) noexcept = 0;
 
   /// `thread` has ended and its context will not run again. Called before its joiner goes on.
   virtual void ended(Thread& thread) noexcept = 0;

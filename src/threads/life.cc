@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/probe.h"
 #include "base/thread_pointer.h"
+#include "threads/kept.h"
 #include "threads/roster.h"
 #include "threads/scheduler.h"
 #include "threads/traced.h"
@@ -50,14 +51,18 @@ memory::StackSlot slot_of(const Thread& thread) noexcept {
 
 /// After the last switch away from a thread that ended, its joiner was switched to directly.
 void after_end_joined(Thread& thread, void*) noexcept {
-  leave_stack(*thread.team->state(), thread);
+  TeamState& team = *thread.team->state();
+  leave_stack(team, thread);
+  if ((thread.flags & ThreadFlag::placed) != 0) [[unlikely]] {
+    end_placed(team, thread);
+  }
 }
 
 void after_end(Thread& thread, void*) noexcept {
   TeamState& team = *thread.team->state();
   leave_stack(team, thread);
-  if ((thread.flags & ThreadFlag::managed) != 0) {
-    team.options.dispatch->ended(thread);
+  if ((thread.flags & ThreadFlag::placed) != 0) {
+    end_placed(team, thread);
   }
   if ((thread.flags & ThreadFlag::detached) != 0) {
     reap(thread);
@@ -181,7 +186,7 @@ void init_thread(TeamState& team, Thread& thread, const ThreadOptions& options, 
                  (options.accounted ? ThreadFlag::accounted : 0) |
                  (options.detached ? ThreadFlag::detached : 0) |
                  (options.cancellable ? ThreadFlag::cancellable : 0) |
-                 (options.entity != nullptr ? ThreadFlag::managed : 0);
+                 (options.entity != nullptr ? ThreadFlag::managed | ThreadFlag::placed : 0);
   thread.error_number = 0;
   thread.priority.store(options.priority, std::memory_order_relaxed);
   thread.hold.store(options.held ? Hold::wanted : Hold::none, std::memory_order_relaxed);

@@ -20,7 +20,7 @@ ThreadState state_of(const Thread& thread, const Worker& home) noexcept {
   if (home.current.load(std::memory_order_relaxed) == &thread) {
     return ThreadState::running;
   }
-  if (thread.hold.load(std::memory_order_relaxed) != Hold::none) {
+  if (has(thread.hold.load(std::memory_order_relaxed), Hold::wanted | Hold::held)) {
     return ThreadState::held;
   }
   return thread.activity.load(std::memory_order_relaxed) == Activity::blocked ? ThreadState::blocked

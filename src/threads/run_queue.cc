@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/check.h"
+#include "threads/kept.h"
 
 namespace sterna::threads {
 
@@ -62,12 +63,19 @@ Thread* RunQueue::pop_slow() noexcept {
     if (priority != kPriorityNormal && list.head == nullptr) {
       levels_ &= ~(1U << priority);
     }
+    Hold word = first->hold.load(std::memory_order_relaxed);
     // A: who lets it go on sees that it is in no queue.
-    Hold wanted = Hold::wanted;
-    if (!first->hold.compare_exchange_strong(wanted, Hold::held, std::memory_order_acq_rel,
-                                             std::memory_order_relaxed)) {
+    while (has(word, Hold::wanted) && !first->hold.compare_exchange_weak(
+                                          word, without(word, Hold::wanted) | Hold::held,
+                                          std::memory_order_acq_rel, std::memory_order_relaxed)) {
+    }
+    if (has(word, Hold::wanted)) {
+      continue;
+    }
+    if (!has(word, Hold::recalled)) {
       return first;
     }
+    give_back(*first);
   }
 }
 

@@ -13,7 +13,7 @@ namespace sterna::threads {
 ///
 /// Threads of normal priority lie in one list. Those of others have lists of their own, which cost
 /// the normal ones one test. A thread whose Hold is wanted is let go when it is taken out: it is
-/// passed over, and is then in no queue.
+/// passed over, and is then in no queue. So is one that is recalled: it goes to Dispatch.
 class RunQueue {
  public:
   void push_back(Thread& thread) noexcept {

@@ -230,7 +230,11 @@ void Worker::slow_point() noexcept {
   if (options.idle_hook != nullptr && options.switch_poll_interval != 0) {
     (void)options.idle_hook->poll(SchedulingPoint::switching);
   }
-  if (options.dispatch != nullptr && options.dispatch->has_work(*this)) {
+  if (options.dispatch == nullptr) {
+    return;
+  }
+  options.dispatch->poll();
+  if (options.dispatch->has_work(*this)) {
     // Private threads that switch among themselves must not starve those in shared queues.
     lock.lock();
     if (Thread* const thread = options.dispatch->next(*this, nullptr); thread != nullptr) {

@@ -31,6 +31,8 @@ constexpr std::uint64_t kWatchNsMin = 1'000'000;
 constexpr std::uint64_t kWatchNsMax = 16'000'000;
 constexpr std::uint32_t kStealMax = 64;  // Bounds the time in a foreign lock.
 constexpr std::uint64_t kLoneStealCycles = 5'000;
+constexpr std::uint64_t kPauseNsMin = 20'000;
+constexpr std::uint64_t kPauseNsMax = 2'000'000;
 
 }  // namespace
 
@@ -41,8 +43,17 @@ struct Worker::Search {
   std::uint32_t victim_countdown = 0;  // To see whether a victim switches.
   std::uint64_t victim_since = 0;
   Worker* victim = nullptr;
+  // After a look into the queues of others that was for nothing: not before that, the next pause.
+  std::uint64_t steal_after = 0;
+  std::uint64_t steal_pause_ns = kPauseNsMin;
+  std::uint64_t kept_after = 0;
+  std::uint64_t kept_pause_ns = kPauseNsMin;
   bool was_asleep_for_all = false;
 };
+
+std::uint64_t Worker::to_cycles(std::uint64_t ns) const noexcept {
+  return static_cast<std::uint64_t>(static_cast<double>(ns) * team.cycles_per_ns);
+}
 
 bool Worker::wake() noexcept {
   if (sleep_word.load(std::memory_order_seq_cst) == kAwake) {  // (4)
@@ -162,11 +173,53 @@ bool Worker::try_steal(Search& search, bool is_last_look) noexcept {
         continue;
       }
     }
+    if (!is_last_look && cycles() < search.steal_after) {
+      return false;
+    }
     if (steal_from(victim) != 0) {
       return true;
     }
+    // All of it is bound or kept: the victim pays for each look.
+    search.steal_after = cycles() + to_cycles(search.steal_pause_ns);
+    search.steal_pause_ns = std::min(2 * search.steal_pause_ns, kPauseNsMax);
   }
   return false;
+}
+
+bool Worker::try_kept(Search& search, bool is_last_look) noexcept {
+  Dispatch* const dispatch = team.options.dispatch;
+  const std::uint64_t now = cycles();
+  if (dispatch == nullptr || now < search.kept_after) {
+    return false;
+  }
+  // As in try_steal(): a lone thread is about to run there.
+  const bool takes_lone = is_last_look || now - search.begin_cycles > kLoneStealCycles;
+  bool has_looked = false;
+  for (const auto& victim : team.workers) {
+    const std::uint32_t waiting = victim->queue.count() + (victim->inbox.looks_empty() ? 0 : 1);
+    if (victim.get() != this && victim->kept_count.load(std::memory_order_relaxed) != 0 &&
+        waiting > (takes_lone ? 0 : 1)) {
+      has_looked = true;
+      (void)expose_kept(*victim);
+    }
+  }
+  if (!has_looked) {
+    return false;
+  }
+  lock.lock();
+  Thread* const thread = dispatch->next(*this, nullptr);
+  if (thread != nullptr) {
+    queue.push_back(*thread);
+  }
+  lock.unlock();
+  for (const auto& victim : team.workers) {
+    dispatch->settle(*victim);
+  }
+  if (thread == nullptr) {  // Its policy gives us nothing.
+    search.kept_after = now + to_cycles(search.kept_pause_ns);
+    search.kept_pause_ns = std::min(2 * search.kept_pause_ns, kPauseNsMax);
+  }
+  return thread != nullptr;
 }
 
 bool Worker::find_work(Search& search) noexcept {
@@ -196,7 +249,8 @@ bool Worker::find_work(Search& search) noexcept {
       hook != nullptr && hook->poll(SchedulingPoint::idle) != 0) {
     search.begin_cycles = cycles();  // Where something comes, more may come.
   }
-  return queue.count() != 0 || !inbox.looks_empty() || try_steal(search, false);
+  return queue.count() != 0 || !inbox.looks_empty() || try_kept(search, false) ||
+         try_steal(search, false);
 }
 
 bool Worker::has_reason_to_stay(Search& search) noexcept {
@@ -209,7 +263,7 @@ bool Worker::has_reason_to_stay(Search& search) noexcept {
   }
   const Dispatch* const dispatch = team.options.dispatch;
   return (dispatch != nullptr && dispatch->has_work(*this)) ||
-         (search.was_asleep_for_all && try_steal(search, true));
+         (search.was_asleep_for_all && (try_kept(search, true) || try_steal(search, true)));
 }
 
 void Worker::sleep(Search& search) noexcept {

@@ -77,12 +77,22 @@ struct Cleanup {
 /// What a thread does while it does not run. `none`: it has ended, or was never started.
 enum class Activity : std::uint8_t { none, ready, blocked };
 
-/// Order that a thread stays off the processors.
+/// Orders for whoever takes a thread from a private queue: bits.
 enum class Hold : std::uint8_t {
-  none,
-  wanted,  // Who takes it from a queue lets it go.
-  held,    // In no queue; unhold() makes it runnable.
+  none = 0,
+  wanted = 1,    // It stays off the processors: let it go.
+  held = 2,      // That was done: it is in no queue; unhold() makes it runnable.
+  recalled = 4,  // A kept thread goes back to Dispatch: kept.h.
 };
+[[nodiscard]] constexpr Hold operator|(Hold a, Hold b) noexcept {
+  return static_cast<Hold>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+[[nodiscard]] constexpr Hold without(Hold word, Hold bits) noexcept {
+  return static_cast<Hold>(static_cast<unsigned>(word) & ~static_cast<unsigned>(bits));
+}
+[[nodiscard]] constexpr bool has(Hold word, Hold bits) noexcept {
+  return (static_cast<unsigned>(word) & static_cast<unsigned>(bits)) != 0;
+}
 
 struct alignas(64) Thread {
   // First line: what a switch touches. Written by the worker that runs the thread or, while it is
@@ -93,7 +103,7 @@ struct alignas(64) Thread {
   std::atomic<Worker*> worker{nullptr};     // Where it runs or ran last: home of its wakes.
   std::atomic<std::uint64_t> wait_word{0};  // Tokens, signals and "parked"; see park.cc.
   std::atomic<std::uintptr_t> joiner{0};    // Who joins: a tagged Waiter; see life.cc.
-  // ThreadFlag; constant while runnable but for exception_saved, own_pointer.
+  // ThreadFlag; constant while runnable but for exception_saved, own_pointer, and what kept.h says.
   std::uint32_t flags = 0;
   int error_number = 0;  // errno while it does not run; 0 while it runs.
   Team* team = nullptr;  // Constant between reinstalls.
@@ -142,13 +152,15 @@ inline constexpr std::uint32_t bound = 1;
 inline constexpr std::uint32_t accounted = 2;
 inline constexpr std::uint32_t adopted = 4;          // Its memory is not ours.
 inline constexpr std::uint32_t exception_saved = 8;  // `exceptions` holds something.
-inline constexpr std::uint32_t managed = 16;         // Has an entity: Dispatch schedules it.
+inline constexpr std::uint32_t managed = 16;         // Waits in the queues of Dispatch.
 inline constexpr std::uint32_t detached = 32;        // Nobody joins; set before it runs.
 inline constexpr std::uint32_t cancellable = 64;     // Created so; see is_cancellable.
 // Its switches and wake-ups are recorded; set before it runs. See traced.h.
 inline constexpr std::uint32_t traced = 1 << 16;
 // Loads its thread pointer when it goes on. See direct.h.
 inline constexpr std::uint32_t own_pointer = 1 << 17;
+inline constexpr std::uint32_t placed = 1 << 18;  // Has an entity: is managed, or kept. Constant.
+inline constexpr std::uint32_t kept = 1 << 19;    // In private queues, for the time being: kept.h.
 }  // namespace ThreadFlag
 
 namespace EndFlag {

@@ -89,6 +89,8 @@ class alignas(kCacheLineBytes) Worker {
   std::atomic<std::uint64_t> ended{0};
   std::atomic<std::uint64_t> busy_cycles{0};
   std::atomic<std::uint64_t> busy_begin{0};  // 0: idle.
+  // Threads that it keeps for Dispatch, ready or not: kept.h. Relaxed: a hint for idle workers.
+  std::atomic<std::uint32_t> kept_count{0};
   std::array<SlotCache, memory::kStackClassCount> slots;
   Thread idle;  // The context of the kernel thread itself.
 
@@ -105,7 +107,11 @@ class alignas(kCacheLineBytes) Worker {
   void run_thread(Thread& thread) noexcept;
   bool find_work(Search& search) noexcept;
   bool try_steal(Search& search, bool is_last_look) noexcept;
+  bool try_kept(Search& search, bool is_last_look) noexcept;
+  /// What the victim keeps and has ready goes to Dispatch; how many. Holds no lock.
+  std::uint32_t expose_kept(Worker& victim) noexcept;
   std::uint32_t steal_from(Worker& victim) noexcept;
+  [[nodiscard]] std::uint64_t to_cycles(std::uint64_t ns) const noexcept;
   void rest(Search& search) noexcept;
   void sleep(Search& search) noexcept;
   bool has_reason_to_stay(Search& search) noexcept;

@@ -191,7 +191,7 @@ sterna_status sterna_thread_stay_at(const char* place) noexcept {
     return STERNA_INVALID_ARGUMENT;
   }
   const threads::Thread* const me = caller();
-  if (me == nullptr || (me->flags & threads::ThreadFlag::managed) != 0) {
+  if (me == nullptr || (me->flags & threads::ThreadFlag::placed) != 0) {
     return capi::refuse(STERNA_UNSUPPORTED, "{} is placed by its bubble's policy, or by the system",
                         capi::words_for(me));
   }
@@ -226,7 +226,7 @@ sterna_status sterna_thread_list(sterna_thread_info* infos, size_t capacity,
       infos[i].worker = one.worker;
       infos[i].is_bound = (one.flags & threads::ThreadFlag::bound) != 0;
       infos[i].is_detached = (one.flags & threads::ThreadFlag::detached) != 0;
-      infos[i].is_in_bubble = (one.flags & threads::ThreadFlag::managed) != 0;
+      infos[i].is_in_bubble = (one.flags & threads::ThreadFlag::placed) != 0;
       std::memcpy(infos[i].name, one.name, sizeof infos[i].name);
     }
     return STERNA_SUCCESS;

@@ -123,6 +123,11 @@ Result<> TransportCore::open_gates() {
   }
   // A frame may be forwarded over any rail: it fits the smallest.
   frame_payload_max_ = packet_bytes_max - kHeaderBytes;
+  for (const auto& rail : rails_) {
+    if (looked_at_ == nullptr && rail->driver().capabilities().has_short_way) {
+      looked_at_ = &rail->driver();
+    }
+  }
   const GateShared shared{&pool_, options_.strategy, &waiting_gates_, &is_serial_};
   for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
     for (std::size_t i = 0; i < rails_.size() && node != node_; ++i) {

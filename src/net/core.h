@@ -144,6 +144,11 @@ class TransportCore {
                                    const Buffer& data, const DirectWait& wait,
                                    threads::DirectLeave& leave) noexcept;
   void interrupt(std::uint32_t rank) noexcept;
+  // short.cc
+  bool try_send_short(Endpoint& from, const Target& target,
+                      std::span<const std::byte> bytes) noexcept;
+  bool try_receive_short(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
+                         Envelope& found) noexcept;
   // move.cc
   void install(std::uint32_t rank, Endpoint* endpoint) noexcept;
   void remove(std::uint32_t rank) noexcept;
@@ -247,6 +252,11 @@ class TransportCore {
   [[nodiscard]] bool is_caught_up(const Endpoint& from, std::uint32_t to_rank,
                                   std::uint32_t& sequence) noexcept;
 
+  // --- The short way (short.cc) ----------------------------------------------------------------
+  [[nodiscard]] bool may_look(const Endpoint& at) noexcept;
+  [[nodiscard]] bool accept_short(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
+                                  Packet packet, Envelope& found) noexcept;
+
   // --- Transfers (transfer.cc) -----------------------------------------------------------------
   void start_transfer(std::uint32_t rank, Outcome& outcome) noexcept;
   void read_remote(std::uint32_t rank, Outcome& outcome) noexcept;
@@ -295,6 +305,12 @@ class TransportCore {
   const Logger log_;
   std::uint32_t frame_payload_max_ = 0;  // Constant after open_drivers.
   bool is_serial_ = false;               // See Transport::serve_one_caller().
+  // The one caller's: see short.cc.
+  Driver* looked_at_ = nullptr;    // Null: no driver has a short way.
+  std::uint32_t looks_max_ = 256;  // For a message that has not come: some microseconds.
+  // Receives of the short way before a round of all sources.
+  static constexpr std::uint32_t kLooksUntilPoll = 256;
+  std::uint32_t looks_until_poll_ = kLooksUntilPoll;
 
   RankTable ranks_;
   PacketPool pool_;

@@ -72,6 +72,16 @@ class Channel {
   /// what the network takes; Driver::poll pushes the rest.
   [[nodiscard]] virtual SendState try_send(std::span<const Piece> pieces) noexcept = 0;
 
+  // The short way, optional, for a sender that takes turns with all other callers of the node
+  // (Transport::serve_one_caller): one packet, written where it leaves from.
+
+  /// Room for one packet of `bytes` bytes, at most packet_bytes_max: the caller writes all of them,
+  /// then calls send_placed(), with no other call to the channel in between. Null: not this way, or
+  /// not now; try_send() says why.
+  [[nodiscard]] virtual std::byte* try_place(std::uint32_t /*bytes*/) noexcept { return nullptr; }
+  /// As try_send() of what was written; `full` means that nothing happened.
+  [[nodiscard]] virtual SendState send_placed() noexcept { return SendState::full; }
+
   /// True: write_remote works towards this peer (asked of the system when the channel was opened).
   [[nodiscard]] virtual bool can_write_remote() const noexcept { return false; }
 
@@ -102,6 +112,7 @@ struct Capabilities {
   std::uint32_t cpu_ps_per_byte = 100;  // Of the processor, both sides together.
   std::uint32_t direct_latency_ns = 0;  // A write_remote of few bytes; 0: there is none.
   std::uint32_t direct_mb_per_s = 0;
+  bool has_short_way = false;  // Channel::try_place and Driver::sight do something.
 };
 inline constexpr std::uint32_t kPacketBytesMin = 256;
 
@@ -128,6 +139,20 @@ class Driver {
   /// Hands arrived packets, about `packets_max` at most, to `sink`; moves on what waits to be sent.
   /// Returns how many packets were handed over.
   virtual std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept = 0;
+
+  /// A packet that has come and was not handed over: poll() would do that next. Its bytes belong to
+  /// its sender and are still to be checked; they stay until pass_sight().
+  struct Sight {
+    std::uint32_t from_node;
+    Packet packet;
+  };
+  /// The short way, optional, for a caller that might poll: looks up to `looks` times, without
+  /// more, for the next packet. False: none has come, or it is for poll() alone.
+  [[nodiscard]] virtual bool sight(std::uint32_t /*looks*/, Sight& /*seen*/) noexcept {
+    return false;
+  }
+  /// The packet that sight() showed just now counts as handed over. Else it is poll()'s.
+  virtual void pass_sight() noexcept {}
 
   /// Readable while there is something to poll for, between prepare_sleep and end_sleep; -1: none
   /// (the driver must then be polled, without sleep). Constant after open.

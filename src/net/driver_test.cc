@@ -246,6 +246,82 @@ TEST_P(DriverContract, SenderAndPollerMayRunTogether) {
   }
 }
 
+TEST_P(DriverContract, TheShortWayIsOneOfTheTwo) {
+  join();
+  Driver::Sight seen;
+  if (!a.driver->capabilities().has_short_way) {
+    EXPECT_EQ(a_to_b().try_place(8), nullptr);
+    ASSERT_TRUE(send_patiently({&a, &b}, a_to_b(), "poll"));
+    EXPECT_FALSE(b.driver->sight(10, seen));
+    return;
+  }
+  // Packets placed and sent, seen and handed over, in all combinations: one order.
+  const auto text_of = [](Packet packet) {
+    return std::string{reinterpret_cast<const char*>(packet.data()), packet.size()};
+  };
+  std::vector<std::string> sent;
+  for (const std::uint32_t bytes : {1U, 56U, 376U, 377U, 5000U, packet_bytes_max()}) {
+    for (const char way : {'p', 's'}) {
+      sent.emplace_back(bytes, static_cast<char>(way + sent.size() % 2));
+      if (way == 'p') {
+        std::byte* const place = a_to_b().try_place(bytes);
+        ASSERT_NE(place, nullptr);
+        std::memcpy(place, sent.back().data(), bytes);
+        ASSERT_EQ(a_to_b().send_placed(), SendState::accepted);
+      } else {
+        ASSERT_EQ(send_text(a_to_b(), sent.back()), SendState::accepted);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    ASSERT_TRUE(b.driver->sight(10, seen)) << i;
+    EXPECT_EQ(seen.from_node, 0U);
+    EXPECT_EQ(text_of(seen.packet), sent[i]);
+    if (i % 3 == 0) {
+      EXPECT_EQ(b.poll(1), 1U);
+      EXPECT_EQ(b.sink.packets.back().second, sent[i]);
+    } else {
+      b.driver->pass_sight();
+    }
+  }
+  EXPECT_FALSE(b.driver->sight(10, seen));
+  EXPECT_EQ(b.poll(), 0U);
+}
+
+TEST_P(DriverContract, TheShortWayIsFullOrClosedAsTheOther) {
+  join();
+  if (!a.driver->capabilities().has_short_way) {
+    return;
+  }
+  for (const std::uint32_t bytes : {8U, 1000U}) {
+    int sent = 0;
+    const auto send_one = [&] {
+      if (std::byte* const place = a_to_b().try_place(bytes); place != nullptr) {
+        std::memset(place, sent, bytes);
+        return a_to_b().send_placed() == SendState::accepted;
+      }
+      return false;
+    };
+    for (; sent < 100'000 && send_one(); ++sent) {
+    }
+    ASSERT_LT(sent, 100'000);
+    EXPECT_EQ(send_text(a_to_b(), std::string(bytes, 'x')), SendState::full);
+    Driver::Sight seen;
+    for (int i = 0; i < sent; ++i) {
+      ASSERT_TRUE(b.driver->sight(0, seen));
+      ASSERT_EQ(seen.packet.size(), bytes);
+      ASSERT_EQ(std::to_integer<int>(seen.packet[bytes - 1]), i % 256);
+      b.driver->pass_sight();
+    }
+    EXPECT_TRUE(send_one());
+    b.sink.packets.clear();
+    ASSERT_TRUE(poll_until({&b}, [&] { return !b.sink.packets.empty(); }));
+  }
+  a.driver->close();
+  EXPECT_EQ(a_to_b().try_place(8), nullptr);
+  EXPECT_EQ(b_to_a().try_place(8), nullptr);
+}
+
 TEST_P(DriverContract, OrderlyCloseIsNoLoss) {
   join();
   for (int i = 0; i < 50; ++i) {

@@ -52,6 +52,14 @@ class alignas(kCacheLineBytes) Gate {
   /// Sends one frame only if it can go now, before nothing that waits. Any thread.
   [[nodiscard]] SendState try_send(std::span<const Piece> frame) noexcept;
 
+  /// For the one caller of a process (Transport::serve_one_caller), outside of a send: the channel,
+  /// if it stands and nothing waits for it; else null.
+  [[nodiscard]] Channel* idle_channel() const noexcept {
+    const bool is_idle = !is_owned_.load(std::memory_order_relaxed) && pending_first_ == nullptr &&
+                         inbox_.looks_empty() && !is_lost_.load(std::memory_order_relaxed);
+    return is_idle ? channel_.load(std::memory_order_relaxed) : nullptr;
+  }
+
   /// Sends what waits, as far as there is room. Any thread; poll() calls it. Returns how many
   /// packets went.
   std::uint32_t advance() noexcept;

@@ -35,6 +35,9 @@ void Transport::add_to(progress::Progress& progress) noexcept {
   }
   check(added.has_value(), "there is room for the sources of a node");
   core_->progress_.store(&progress, std::memory_order_release);
+  if (progress.options().is_oversubscribed) {
+    core_->looks_max_ = 0;  // One look: the processor is for who will send.
+  }
 }
 
 void Transport::remove_from(progress::Progress& progress) noexcept {
@@ -91,6 +94,16 @@ DirectReceive Transport::try_receive_direct(Endpoint& at, RecvRequest& request,
                                             const DirectWait& wait,
                                             threads::DirectLeave& leave) noexcept {
   return core_->try_receive_direct(at, request, pattern, data, wait, leave);
+}
+
+bool Transport::try_send_short(Endpoint& from, const Target& target,
+                               std::span<const std::byte> bytes) noexcept {
+  return core_->try_send_short(from, target, bytes);
+}
+
+bool Transport::try_receive_short(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
+                                  Envelope& found) noexcept {
+  return core_->try_receive_short(at, pattern, into, found);
 }
 
 void Transport::interrupt(std::uint32_t rank) noexcept {

@@ -164,6 +164,17 @@ class Transport {
   /// the word that DirectWait watches has been changed. From anywhere, not inside a lock.
   void interrupt(std::uint32_t rank) noexcept;
 
+  // For the one caller of a process (serve_one_caller) only, else refused: a message of one packet,
+  // with nothing in between. What is refused has not happened, and send() or receive() does it, in
+  // the same order. `bytes` and `into` are one range each.
+
+  /// Sends if the way is free; the bytes may be reused.
+  [[nodiscard]] bool try_send_short(Endpoint& from, const Target& target,
+                                    std::span<const std::byte> bytes) noexcept;
+  /// Receives a message that comes within a few microseconds, before all others, and fits.
+  [[nodiscard]] bool try_receive_short(Endpoint& at, const Pattern& pattern,
+                                       std::span<std::byte> into, Envelope& found) noexcept;
+
   // --- Ranks ----------------------------------------------------------------------------------
 
   /// The rank is here from now on: at start-up, and after a move (then `endpoint` came with it).

@@ -11,6 +11,7 @@
 #include "mpi/comm/comm.h"
 #include "mpi/comm/create.h"
 #include "mpi/p2p/buffered.h"
+#include "mpi/p2p/short.h"
 #include "mpi/request/request.h"
 #include "net/transport.h"
 #include "runtime/runtime.h"
@@ -52,6 +53,7 @@ int start(int required, int* provided, const char* function) noexcept {
   RankState& state = *find_state();
   if (context.slot == nullptr && level != MPI_THREAD_MULTIPLE) {
     context.runtime->serve_one_caller();
+    short_way_state = &state;
   }
   state.is_direct = context.slot != nullptr && level != MPI_THREAD_MULTIPLE &&
                     context.runtime->settings().text(runtime::kDirectMessages) == "on";
@@ -64,6 +66,9 @@ int start(int required, int* provided, const char* function) noexcept {
 }
 
 void finish(RankState& state) noexcept {
+  if (short_way_state == &state) {
+    short_way_state = nullptr;
+  }
   state.phase.store(Phase::finalizing, std::memory_order_relaxed);
   (void)delete_all_attributes(state, MPI_COMM_SELF, state.self->attributes);
   drain_orphans(state);

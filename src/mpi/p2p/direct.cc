@@ -50,18 +50,6 @@ struct Caller {
   }
 };
 
-/// The bytes of a side that is one short run of a predefined type, in memory.
-[[nodiscard]] bool find_run(const Side& side, net::Buffer& run) noexcept {
-  const Datatype* const type = find_datatype(side.datatype);
-  if (type == nullptr || !type->is_predefined || !type->is_dense || side.count <= 0 ||
-      side.buffer <= MPI_IN_PLACE || static_cast<std::uint64_t>(side.count) > kDirectBytesMax) {
-    return false;
-  }
-  const TypedBuffer typed = TypedBuffer::of(side.buffer, side.count, *type);
-  run = net::Buffer::of(typed.first_byte(), typed.bytes());
-  return run.bytes <= kDirectBytesMax;
-}
-
 [[gnu::noinline]] int conclude_slowly(const char* function, RankState& state, Comm& comm,
                                       net::RecvRequest& receive, const Side& side,
                                       MPI_Status* status) noexcept {
@@ -84,7 +72,7 @@ struct Caller {
 bool try_send_direct(const Side& side, MPI_Comm handle) noexcept {
   Caller caller;
   net::Buffer run;
-  if (!Caller::find(caller) || !find_run(side, run)) {
+  if (!Caller::find(caller) || !find_run(side, run) || run.bytes > kDirectBytesMax) {
     return false;
   }
   const Comm* const comm = find_comm(*caller.state, handle);
@@ -112,7 +100,7 @@ bool try_receive_direct(const char* function, const Side& side, MPI_Comm handle,
                         int& result) noexcept {
   Caller caller;
   net::Buffer run;
-  if (!Caller::find(caller) || !find_run(side, run)) {
+  if (!Caller::find(caller) || !find_run(side, run) || run.bytes > kDirectBytesMax) {
     return false;
   }
   Comm* const comm = find_comm(*caller.state, handle);

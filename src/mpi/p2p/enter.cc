@@ -4,6 +4,7 @@
 #include "mpi/coll/schedule.h"
 #include "mpi/p2p/buffered.h"
 #include "mpi/p2p/direct.h"
+#include "mpi/p2p/short.h"
 #include "mpi/request/status.h"
 #include "mpi/request/wait.h"
 #include "net/transport.h"
@@ -108,7 +109,9 @@ int conclude(const Call& call, const net::RecvRequest& receive, Bytes& bytes,
 }
 
 int enter_send(const char* function, MessageMode mode, const Side& side, MPI_Comm comm) noexcept {
-  if (mode == MessageMode::standard && try_send_direct(side, comm)) {
+  if (mode == MessageMode::standard &&
+      (short_way_state != nullptr ? try_send_short(*short_way_state, side, comm)
+                                  : try_send_direct(side, comm))) {
     return MPI_SUCCESS;
   }
   runtime::RuntimeScope scope;
@@ -141,7 +144,11 @@ int enter_send(const char* function, MessageMode mode, const Side& side, MPI_Com
 
 int enter_receive(const char* function, const Side& side, MPI_Comm comm,
                   MPI_Status* status) noexcept {
-  if (int result = MPI_SUCCESS; try_receive_direct(function, side, comm, status, result)) {
+  if (short_way_state != nullptr) {
+    if (try_receive_short(*short_way_state, side, comm, status)) {
+      return MPI_SUCCESS;
+    }
+  } else if (int result = MPI_SUCCESS; try_receive_direct(function, side, comm, status, result)) {
     return result;
   }
   runtime::RuntimeScope scope;

@@ -39,6 +39,20 @@ int check_pattern(const Call& call, int source, int tag) noexcept;
           comm.context_for(ContextUse::messages), tag};
 }
 
+/// The bytes of a side that is one run of a predefined type, not empty, in memory. False: it is not
+/// that.
+[[nodiscard]] inline bool find_run(const Side& side, net::Buffer& run) noexcept {
+  constexpr MPI_Count kCountMax = MPI_Count{1} << 40;  // No product overflows.
+  const Datatype* const type = find_datatype(side.datatype);
+  if (type == nullptr || !type->is_predefined || !type->is_dense || side.count <= 0 ||
+      side.count > kCountMax || side.buffer <= MPI_IN_PLACE) {
+    return false;
+  }
+  const TypedBuffer typed = TypedBuffer::of(side.buffer, side.count, *type);
+  run = net::Buffer::of(typed.first_byte(), typed.bytes());
+  return true;
+}
+
 /// Bytes to send or room to receive, for the time of one message: the program's memory where that
 /// is one run, else a block of the heap.
 class Bytes {

@@ -34,6 +34,8 @@ class TestJob {
     map_.host_of_node.assign(node_count, "here");
     for (std::uint32_t i = 0; i < node_count; ++i) {
       map_.node_of_rank.push_back(i);
+    }
+    for (std::uint32_t i = 0; i < node_count; ++i) {
       nodes_.push_back(std::make_unique<Node>(*this, i));
     }
   }

@@ -100,14 +100,41 @@ SendState ShmChannel::send_bulk(std::span<const Piece> pieces, std::size_t bytes
     return refuse_full();
   }
   copy_pieces(self_->pool->bytes(chunk), pieces);
+  return send_chunk(chunk, static_cast<std::uint32_t>(bytes));
+}
+
+SendState ShmChannel::send_chunk(std::uint32_t chunk, std::uint32_t bytes) noexcept {
   std::uint32_t ticket;
   if (!inbox_.try_claim(ticket)) {
     self_->pool->release_unsent(chunk);
     return refuse_full();
   }
-  const BulkReference reference{.chunk = chunk, .bytes = static_cast<std::uint32_t>(bytes)};
+  const BulkReference reference{.chunk = chunk, .bytes = bytes};
   std::memcpy(inbox_.payload(ticket), &reference, sizeof reference);
   publish(ticket, kBulk);
+  return SendState::accepted;
+}
+
+std::byte* ShmChannel::try_place(std::uint32_t bytes) noexcept {
+  if (is_lost() || self_->is_closed.load(std::memory_order_relaxed) || has_closed()) [[unlikely]] {
+    return nullptr;
+  }
+  placed_.bytes = bytes;
+  if (bytes <= kInlineBytesMax) {
+    return inbox_.try_claim(placed_.ticket) ? inbox_.payload(placed_.ticket) : nullptr;
+  }
+  if (bytes > self_->pool->chunk_bytes() || !inbox_.has_room()) {
+    return nullptr;
+  }
+  placed_.chunk = self_->pool->try_acquire(peer_.local_index);
+  return placed_.chunk != BulkPool::kNone ? self_->pool->bytes(placed_.chunk) : nullptr;
+}
+
+SendState ShmChannel::send_placed() noexcept {
+  if (placed_.bytes > kInlineBytesMax) {
+    return send_chunk(placed_.chunk, placed_.bytes);
+  }
+  publish(placed_.ticket, placed_.bytes);
   return SendState::accepted;
 }
 

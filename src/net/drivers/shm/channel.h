@@ -47,6 +47,9 @@ class ShmChannel final : public Channel {
 
   [[nodiscard]] SendState try_send(std::span<const Piece> pieces) noexcept override;
 
+  [[nodiscard]] std::byte* try_place(std::uint32_t bytes) noexcept override;
+  [[nodiscard]] SendState send_placed() noexcept override;
+
   [[nodiscard]] bool can_write_remote() const noexcept override {
     return direct_pid_.load(std::memory_order_relaxed) != 0;
   }
@@ -91,13 +94,19 @@ class ShmChannel final : public Channel {
   [[nodiscard]] Error copy_error(const char* what, long result) const noexcept;
   [[nodiscard]] SendState send_inline(std::span<const Piece> pieces, std::size_t bytes) noexcept;
   [[nodiscard]] SendState send_bulk(std::span<const Piece> pieces, std::size_t bytes) noexcept;
+  [[nodiscard]] SendState send_chunk(std::uint32_t chunk, std::uint32_t bytes) noexcept;
   [[nodiscard]] SendState refuse_full() noexcept;
   void publish(std::uint32_t ticket, std::uint32_t kind) noexcept;
 
   NodeSide* const self_;
   const Peer peer_;
   const SegmentMapping segment_;
-  InboxSender inbox_;  // The sender's.
+  InboxSender inbox_;  // The sender's, as what is placed.
+  struct {
+    std::uint32_t bytes;
+    std::uint32_t ticket;  // Of a packet that fits a cell...
+    std::uint32_t chunk;   // ...and of one that does not.
+  } placed_{};
   // Relaxed: a hint for prepare_sleep; who got the answer `full` is ordered before its own sleep.
   std::atomic<bool> is_refused_{false};
   std::atomic<bool> is_lost_{false};          // Relaxed: as NodeSide::is_closed.

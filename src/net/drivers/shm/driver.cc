@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::uint32_t kAheadBytes = 1024;
 constexpr std::uint32_t kRoomEvery = 16;  // Packets between two tellings of room.
+constexpr std::uint32_t kNoChunk = ~0U;
 
 }  // namespace
 
@@ -43,6 +44,7 @@ ShmDriver::ShmDriver(const DriverOptions& given, const Options& options,
   capabilities_.cpu_ps_per_byte = 10;
   capabilities_.direct_latency_ns = 1000;
   capabilities_.direct_mb_per_s = 12'000;
+  capabilities_.has_short_way = true;
 }
 
 ShmDriver::~ShmDriver() {
@@ -205,29 +207,42 @@ void ShmDriver::hand_over(PacketSink& sink, const InboxReceiver::Head& head) noe
   }
   if (from == nullptr) [[unlikely]] {
     complain("a packet of an unknown node");
-  } else if (head.kind <= kInlineBytesMax && head.kind > 0) [[likely]] {
-    sink.on_packet(from->peer().node, Packet{head.payload, head.kind});
-  } else if (head.kind == kBulk) {
-    hand_over_bulk(sink, *from, head.payload);
+    return;
+  }
+  std::uint32_t chunk = kNoChunk;
+  if (const Packet packet = packet_of(*from, head, chunk); !packet.empty()) [[likely]] {
+    sink.on_packet(from->peer().node, packet);
   } else {
-    complain("a packet of an impossible size");
+    complain("a packet of an impossible size, or outside the sender's memory");
+  }
+  if (chunk != kNoChunk) {
+    // Release: our reads of the chunk are done (BulkPool::collect acquires).
+    from->segment().chunk_is_busy[chunk].store(0, std::memory_order_release);
   }
 }
 
-void ShmDriver::hand_over_bulk(PacketSink& sink, ShmChannel& from,
-                               const std::byte* payload) noexcept {
+/// Where the bytes of a packet are, and in which chunk of its sender, if in one. Empty: the packet
+/// is none.
+Packet ShmDriver::packet_of(ShmChannel& from, const InboxReceiver::Head& head,
+                            std::uint32_t& chunk) noexcept {
+  if (head.kind <= kInlineBytesMax) [[likely]] {
+    return {head.payload, head.kind};
+  }
+  if (head.kind != kBulk) {
+    return {};
+  }
   Segment& theirs = from.segment();
   BulkReference reference;
-  std::memcpy(&reference, payload, sizeof reference);
+  std::memcpy(&reference, head.payload, sizeof reference);
   // Read once, checked, and used from here: the peer could change them in between.
   const std::uint32_t chunk_bytes = theirs.chunk_bytes.load(std::memory_order_relaxed);
   const std::uint32_t chunk_count = theirs.chunk_count.load(std::memory_order_relaxed);
   const std::uint64_t room = bootstrap_.host().segment_bytes - sizeof(Segment);
   if (chunk_count > kChunkCountMax || reference.chunk >= chunk_count || reference.bytes == 0 ||
       reference.bytes > chunk_bytes || std::uint64_t{chunk_count} * chunk_bytes > room) {
-    complain("a packet outside the sender's memory");
-    return;
+    return {};
   }
+  chunk = reference.chunk;
   const std::byte* bytes = theirs.chunk(reference.chunk, chunk_bytes);
   // The lines lie in the cache of the sender: all are on their way while the first is waited for.
   // Later ones are the business of the processor's own prefetcher.
@@ -235,9 +250,37 @@ void ShmDriver::hand_over_bulk(PacketSink& sink, ShmChannel& from,
   for (std::uint32_t at = 0; at < ahead; at += kCacheLineBytes) {
     __builtin_prefetch(bytes + at);
   }
-  sink.on_packet(from.peer().node, Packet{bytes, reference.bytes});
-  // Release: our reads of the chunk are done (BulkPool::collect acquires).
-  theirs.chunk_is_busy[reference.chunk].store(0, std::memory_order_release);
+  return {bytes, reference.bytes};
+}
+
+bool ShmDriver::sight(std::uint32_t looks, Sight& seen) noexcept {
+  InboxReceiver::Head head;
+  while (!inbox_.peek(head)) {
+    if (looks-- == 0) {
+      return false;
+    }
+    // It leaves the core to its other half, which may be the one that sends, and spares the loads
+    // that would be on their way in vain when the line changes.
+    cpu_pause();
+  }
+  ShmChannel* const from = head.sender < channels_.size()
+                               ? channels_[head.sender].load(std::memory_order_acquire)  // D.
+                               : nullptr;
+  if (from == nullptr || !from->is_direct_tried()) [[unlikely]] {
+    return false;
+  }
+  seen_ = {.from = from, .chunk = kNoChunk};
+  seen = {.from_node = from->peer().node, .packet = packet_of(*from, head, seen_.chunk)};
+  return !seen.packet.empty();
+}
+
+void ShmDriver::pass_sight() noexcept {
+  if (seen_.chunk != kNoChunk) {
+    // Release: as in hand_over().
+    seen_.from->segment().chunk_is_busy[seen_.chunk].store(0, std::memory_order_release);
+  }
+  inbox_.pop();
+  publish_room();
 }
 
 void ShmDriver::publish_room() noexcept {

@@ -43,6 +43,8 @@ class ShmDriver final : public Driver {
   bool reaches(std::uint32_t node, Packet peer_address) const noexcept override;
   Result<Channel*> connect(std::uint32_t node, Packet peer_address) noexcept override;
   std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept override;
+  bool sight(std::uint32_t looks, Sight& seen) noexcept override;
+  void pass_sight() noexcept override;
   int fd() const noexcept override { return waiting_.get(); }
   bool prepare_sleep() noexcept override;
   void end_sleep() noexcept override;
@@ -56,7 +58,8 @@ class ShmDriver final : public Driver {
   Result<ShmChannel*> channel_to(std::uint32_t local) noexcept;
   void open_direct(ShmChannel& channel, const DirectAddress& address) noexcept;
   void hand_over(PacketSink& sink, const InboxReceiver::Head& head) noexcept;
-  void hand_over_bulk(PacketSink& sink, ShmChannel& from, const std::byte* payload) noexcept;
+  [[nodiscard]] Packet packet_of(ShmChannel& from, const InboxReceiver::Head& head,
+                                 std::uint32_t& chunk) noexcept;
   void publish_room() noexcept;
   void wake_room_waiters() noexcept;
   void watch_new_peers() noexcept;
@@ -85,6 +88,10 @@ class ShmDriver final : public Driver {
     std::uint32_t ticket;  // Packets before it are still handed over.
   };
   std::vector<End> ends_;
+  struct {
+    ShmChannel* from;
+    std::uint32_t chunk;  // Of it, to be given back; kNoChunk: none.
+  } seen_{};              // By sight().
   std::uint32_t polls_until_look_ = 1;
   bool has_complained_ = false;
   std::atomic<std::uint32_t> unwatched_count_{0};  // New channels that the poller has not watched.

@@ -11,12 +11,13 @@ namespace sterna::net {
 namespace shm {
 namespace {
 
-constexpr Tunable kChunkBytes{.name = "shm_chunk_bytes",
-                              .kind = TunableKind::bytes,
-                              .fallback = "16K",
-                              .minimum = 1024,
-                              .maximum = 1 << 18,
-                              .help = "largest packet between two nodes of a host"};
+constexpr Tunable kChunkBytes{
+    .name = "shm_chunk_bytes",
+    .kind = TunableKind::bytes,
+    .fallback = "22K",  // 64 KB in three packets, so that two copies go at once; 16 KB in one.
+    .minimum = 1024,
+    .maximum = 1 << 18,
+    .help = "largest packet between two nodes of a host"};
 constexpr Tunable kChunks{.name = "shm_chunks",
                           .kind = TunableKind::integer,
                           .fallback = "64",

@@ -1,0 +1,44 @@
+// See short.h. A process has no slot: its calls need neither a RuntimeScope nor a safe point.
+#include "mpi/p2p/short.h"
+
+#include "mpi/request/status.h"
+#include "net/transport.h"
+
+namespace sterna::mpi {
+
+bool try_send_short(RankState& state, const Side& side, MPI_Comm handle) noexcept {
+  const Comm* const comm = find_comm(state, handle);
+  net::Buffer run;
+  if (comm == nullptr || static_cast<std::uint32_t>(side.peer) >= comm->peers().size ||
+      side.tag < 0 || !find_run(side, run)) {
+    return false;
+  }
+  const runtime::RankContext& context = *state.context;
+  return context.transport->try_send_short(*context.endpoint, target_of(*comm, side.peer, side.tag),
+                                           {run.address, run.bytes});
+}
+
+bool try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
+                       MPI_Status* status) noexcept {
+  const Comm* const comm = find_comm(state, handle);
+  net::Buffer run;
+  if (comm == nullptr || state.active_schedules != nullptr ||
+      (static_cast<std::uint32_t>(side.peer) >= comm->peers().size &&
+       side.peer != MPI_ANY_SOURCE) ||
+      (side.tag < 0 && side.tag != MPI_ANY_TAG) || !find_run(side, run)) {
+    return false;
+  }
+  const runtime::RankContext& context = *state.context;
+  net::Envelope found;
+  if (!context.transport->try_receive_short(*context.endpoint,
+                                            pattern_of(*comm, side.peer, side.tag),
+                                            {run.address, run.bytes}, found)) {
+    return false;
+  }
+  if (status != MPI_STATUS_IGNORE) {
+    set_status(*status, comm->peers().index_of(found.source), found.tag, found.bytes);
+  }
+  return true;
+}
+
+}  // namespace sterna::mpi

@@ -1,0 +1,343 @@
+// The short way of messages (short.cc) between two nodes of this process that share memory: what it
+// takes, what it refuses, and, from seeds, that it keeps the order of the long way when the two are
+// mixed.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "memory/heap.h"
+#include "net/drivers/builtin.h"
+#include "net/drivers/test_job.h"
+#include "net/endpoint.h"
+#include "net/transport.h"
+
+namespace sterna::net {
+namespace {
+
+constexpr std::uint32_t kContext = 3;
+constexpr int kPatience = 1'000'000;  // Rounds of polling.
+
+/// Ranks 0 and 1, each in its node, as two processes would have them.
+class Pair {
+ public:
+  Pair() {
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      static constexpr const DriverEntry* kDrivers[] = {&kShmDriver};
+      auto opened = Transport::open({.bootstrap = &job_.node(rank), .drivers = kDrivers});
+      check(opened.has_value(), "a node of the test opens");
+      nodes[rank] = std::move(opened.value());
+      endpoints[rank] = create_endpoint(*memory::Heap::process(), rank);
+      endpoints[rank]->is_fixed = true;
+      nodes[rank]->install(rank, endpoints[rank]);
+      nodes[rank]->serve_one_caller(true);
+    }
+  }
+  ~Pair() {
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      nodes[rank].reset();
+      destroy_endpoint(endpoints[rank]);
+    }
+  }
+
+  bool send_short(std::uint32_t from, std::int32_t tag, std::span<const std::byte> bytes) {
+    return nodes[from]->try_send_short(*endpoints[from], {1 - from, kContext, tag}, bytes);
+  }
+  bool receive_short(std::uint32_t at, std::int32_t tag, std::span<std::byte> into, Envelope& found,
+                     std::uint32_t source = kAnySource) {
+    return nodes[at]->try_receive_short(*endpoints[at], {source, kContext, tag}, into, found);
+  }
+  void send(std::uint32_t from, SendRequest& request, std::int32_t tag,
+            std::span<const std::byte> bytes) {
+    nodes[from]->send(*endpoints[from], request, {1 - from, kContext, tag},
+                      Buffer::of(bytes.data(), bytes.size()));
+  }
+  void receive(std::uint32_t at, RecvRequest& request, std::int32_t tag, std::span<std::byte> into,
+               std::uint32_t source = kAnySource) {
+    nodes[at]->receive(*endpoints[at], request, {source, kContext, tag},
+                       Buffer::of(into.data(), into.size()));
+  }
+  void poll() {
+    nodes[0]->poll();
+    nodes[1]->poll();
+  }
+  template <typename Done>
+  bool poll_until(Done is_done) {
+    for (int round = 0; round < kPatience && !is_done(); ++round) {
+      poll();
+    }
+    return is_done();
+  }
+  /// The first message between two ranks goes the long way: it makes what the short one needs.
+  void meet() {
+    std::array<std::byte, 8> bytes{};
+    for (std::uint32_t from = 0; from < 2; ++from) {
+      SendRequest send_request;
+      RecvRequest receive_request;
+      receive(1 - from, receive_request, 0, bytes);
+      send(from, send_request, 0, bytes);
+      ASSERT_TRUE(
+          poll_until([&] { return send_request.done.done() && receive_request.done.done(); }));
+    }
+  }
+
+ private:
+  TestJob job_{2};
+
+ public:
+  std::array<std::unique_ptr<Transport>, 2> nodes;
+  std::array<Endpoint*, 2> endpoints{};
+};
+
+class Short : public testing::Test {
+ protected:
+  void SetUp() override { pair.meet(); }
+
+  Pair pair;
+  std::array<std::byte, 64> out{std::byte{1}, std::byte{2}};
+  std::array<std::byte, 64> in{};
+  Envelope found;
+};
+
+TEST_F(Short, AMessageGoesAndComesWithoutARequestOrAPoll) {
+  ASSERT_TRUE(pair.send_short(0, 5, out));
+  ASSERT_TRUE(pair.receive_short(1, 5, in, found, 0));
+  EXPECT_EQ(in, out);
+  EXPECT_EQ(found.source, 0U);
+  EXPECT_EQ(found.tag, 5);
+  EXPECT_EQ(found.bytes, out.size());
+  EXPECT_FALSE(pair.receive_short(1, 5, in, found)) << "it came once";
+}
+
+TEST_F(Short, OtherMessagesStayWhereTheyAre) {
+  ASSERT_TRUE(pair.send_short(0, 5, out));
+  EXPECT_FALSE(pair.receive_short(1, 6, in, found)) << "another tag";
+  EXPECT_FALSE(pair.receive_short(1, 5, in, found, 1)) << "another source";
+  EXPECT_FALSE(pair.receive_short(1, 5, std::span{in}.first(63), found)) << "too long";
+  EXPECT_TRUE(pair.receive_short(1, kAnyTag, in, found)) << "it is still there";
+}
+
+TEST_F(Short, ReceivesThatWaitAndMessagesThatWaitComeFirst) {
+  RecvRequest waiting;
+  std::array<std::byte, 64> first{};
+  pair.receive(1, waiting, 5, first);
+  ASSERT_TRUE(pair.send_short(0, 5, out));
+  EXPECT_FALSE(pair.receive_short(1, 5, in, found)) << "it is for the receive that waits";
+  ASSERT_TRUE(pair.poll_until([&] { return waiting.done.done(); }));
+  EXPECT_EQ(first, out);
+
+  ASSERT_TRUE(pair.send_short(0, 5, out));
+  pair.poll();  // It waits in a queue now.
+  ASSERT_TRUE(pair.send_short(0, 5, out));
+  EXPECT_FALSE(pair.receive_short(1, 5, in, found)) << "the one in the queue is older";
+}
+
+TEST_F(Short, SeveralCallersAreRefused) {
+  ASSERT_TRUE(pair.send_short(0, 5, out));
+  pair.nodes[0]->serve_one_caller(false);
+  pair.nodes[1]->serve_one_caller(false);
+  EXPECT_FALSE(pair.send_short(0, 5, out));
+  EXPECT_FALSE(pair.receive_short(1, 5, in, found));
+  pair.nodes[1]->serve_one_caller(true);
+  EXPECT_TRUE(pair.receive_short(1, 5, in, found));
+}
+
+TEST_F(Short, CreditEndsAndComesBack) {
+  int sent = 0;
+  while (pair.send_short(0, 5, out)) {
+    ++sent;
+  }
+  EXPECT_GT(sent, 100);
+  // However many: when the receiver has told its credit, there is room again.
+  for (int i = 0; i < 20'000; ++i) {
+    SendRequest request;
+    if (!pair.send_short(0, 5, out)) {
+      pair.send(0, request, 5, out);
+    }
+    RecvRequest receive_request;
+    if (!pair.receive_short(1, 5, in, found)) {
+      pair.receive(1, receive_request, 5, in);
+      ASSERT_TRUE(pair.poll_until([&] { return receive_request.done.done(); }));
+    }
+    ASSERT_TRUE(pair.poll_until([&] { return request.done.done() || request.id == 0; }));
+  }
+  for (; sent > 0; --sent) {
+    RecvRequest receive_request;
+    pair.receive(1, receive_request, 5, in);
+    ASSERT_TRUE(pair.poll_until([&] { return receive_request.done.done(); }));
+  }
+  EXPECT_TRUE(pair.poll_until([&] { return pair.send_short(0, 5, out); }));
+}
+
+TEST_F(Short, ALostPeerIsForTheLongWay) {
+  pair.nodes[0]->lose_peer(1, "the test says so");
+  ASSERT_TRUE(pair.poll_until([&] { return pair.nodes[0]->has_lost_nodes(); }));
+  EXPECT_FALSE(pair.send_short(0, 5, out));
+  EXPECT_FALSE(pair.receive_short(0, 5, in, found));
+  RecvRequest request;
+  pair.receive(0, request, 5, in, 1);
+  EXPECT_TRUE(request.done.done());
+  EXPECT_EQ(request.fault, Fault::peer_lost);
+}
+
+// --- Both ways mixed -----------------------------------------------------------------------------
+
+constexpr std::size_t kLongest = 50'000;  // Several packets.
+
+/// One direction: what was sent, and which receives there were, both in order.
+struct Stream {
+  struct Sent {
+    std::int32_t tag;
+    std::size_t bytes;
+    bool is_taken = false;
+  };
+  struct Receive {
+    std::int32_t tag;
+    std::vector<std::byte> memory;
+    RecvRequest request;            // Of the long way...
+    std::optional<Envelope> found;  // ...and what the short way said.
+  };
+  std::vector<Sent> sent;
+  std::list<std::pair<std::vector<std::byte>, SendRequest>> sends;
+  std::list<Receive> receives;
+};
+
+class Mixture {
+ public:
+  explicit Mixture(std::uint64_t seed) : random_{seed} { pair_.meet(); }
+
+  void run(int steps) {
+    for (int step = 0; step < steps; ++step) {
+      const auto rank = static_cast<std::uint32_t>(random_.below(2));
+      const Stream& stream = streams_[rank];
+      // Few at a time, so that often nothing waits.
+      if (random_.below(2) == 0 && stream.sent.size() < stream.receives.size() + 3) {
+        send(rank);
+      } else if (random_.below(20) != 0) {
+        receive(rank, static_cast<std::int32_t>(random_.below(3)) - 1);
+      } else {
+        pair_.nodes[rank]->poll();
+      }
+    }
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      end(rank);
+      check_order(rank);
+    }
+    EXPECT_GT(short_sends_, steps / 20);
+    EXPECT_GT(short_receives_, steps / 400);
+  }
+
+ private:
+  static std::byte filling(std::size_t serial, std::size_t at) {
+    return static_cast<std::byte>(serial * 31 + at * 7);
+  }
+
+  void send(std::uint32_t from) {
+    Stream& stream = streams_[from];
+    const std::size_t serial = stream.sent.size();
+    static constexpr std::size_t kSizes[] = {8, 8, 9, 64, 328, 329, 1000, 16'000, kLongest};
+    const std::size_t bytes = kSizes[random_.below(std::size(kSizes))];
+    const auto tag = static_cast<std::int32_t>(random_.below(2));
+    stream.sent.push_back({tag, bytes});
+    std::vector<std::byte> memory(bytes);
+    for (std::size_t at = 0; at < bytes; ++at) {
+      memory[at] = filling(serial, at);
+    }
+    std::memcpy(memory.data(), &serial, sizeof serial);
+    if (random_.below(4) != 0 && pair_.send_short(from, tag, memory)) {
+      ++short_sends_;
+      return;
+    }
+    auto& [kept, request] = stream.sends.emplace_back();
+    kept = std::move(memory);
+    pair_.send(from, request, tag, kept);
+  }
+
+  void receive(std::uint32_t at, std::int32_t tag) {
+    Stream& stream = streams_[1 - at];
+    Stream::Receive& receive = stream.receives.emplace_back();
+    receive.tag = tag;
+    receive.memory.resize(kLongest);
+    Envelope found;
+    if (random_.below(4) != 0 && pair_.receive_short(at, tag, receive.memory, found)) {
+      ++short_receives_;
+      receive.found = found;
+    } else if (random_.below(stream.receives.size() > stream.sent.size() ? 60 : 3) == 0) {
+      pair_.receive(at, receive.request, tag, receive.memory);
+    } else {
+      stream.receives.pop_back();
+    }
+  }
+
+  /// All receives end: enough is sent for them.
+  void end(std::uint32_t from) {
+    Stream& stream = streams_[from];
+    const auto is_over = [&] {
+      return std::ranges::all_of(stream.receives, [](const Stream::Receive& receive) {
+        return receive.found.has_value() || receive.request.done.done();
+      });
+    };
+    for (int round = 0; round < 10'000 && !is_over(); ++round) {
+      send(from);
+      for (int i = 0; i < 10; ++i) {
+        pair_.poll();
+      }
+    }
+    ASSERT_TRUE(pair_.poll_until(is_over));
+    // What was not received is taken, so that the sends end.
+    std::vector<std::byte> memory(kLongest);
+    for (std::size_t rest = stream.sent.size() - stream.receives.size(); rest > 0; --rest) {
+      RecvRequest request;
+      pair_.receive(1 - from, request, kAnyTag, memory);
+      ASSERT_TRUE(pair_.poll_until([&] { return request.done.done(); }));
+    }
+    for (auto& [kept, request] : stream.sends) {
+      ASSERT_TRUE(pair_.poll_until([&request = request] { return request.done.done(); }));
+    }
+  }
+
+  /// Each receive, in their order, has the first message that fits and that none before it has.
+  void check_order(std::uint32_t from) {
+    Stream& stream = streams_[from];
+    for (const Stream::Receive& receive : stream.receives) {
+      const auto first = std::ranges::find_if(stream.sent, [&](const Stream::Sent& sent) {
+        return !sent.is_taken && (receive.tag == kAnyTag || receive.tag == sent.tag);
+      });
+      ASSERT_NE(first, stream.sent.end());
+      first->is_taken = true;
+      const auto serial = static_cast<std::size_t>(first - stream.sent.begin());
+      const Envelope& found = receive.found ? *receive.found : receive.request.envelope;
+      std::size_t read = 0;
+      std::memcpy(&read, receive.memory.data(), sizeof read);
+      ASSERT_EQ(read, serial);
+      ASSERT_EQ(found.tag, first->tag);
+      ASSERT_EQ(found.bytes, first->bytes);
+      for (std::size_t at = sizeof read; at < first->bytes; ++at) {
+        ASSERT_EQ(receive.memory[at], filling(serial, at));
+      }
+    }
+  }
+
+  Random random_;
+  Pair pair_;
+  std::array<Stream, 2> streams_;  // By sender.
+  int short_sends_ = 0;
+  int short_receives_ = 0;
+};
+
+class ShortAndLong : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(ShortAndLong, KeepOneOrder) {
+  Mixture{GetParam()}.run(10'000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, ShortAndLong, testing::Range<std::uint64_t>(1, 9));
+
+}  // namespace
+}  // namespace sterna::net

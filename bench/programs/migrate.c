@@ -2,7 +2,8 @@
  * node, several times; then it waits to be moved from outside, MOVES times, and measures how long
  * it was away, and then how long it takes to look at each page; then it moves by itself as often.
  * Prints "send MICROSECONDS", "move MICROSECONDS" and "touch MICROSECONDS" (move and look), "own"
- * and "own_touch" for the moves of its own, medians.
+ * and "own_touch" for the moves of its own, medians. With MOVES 0, and more than two nodes: it
+ * moves to each node from the third on, where it never was; prints "first" and "first_touch".
  *
  * usage: migrate BYTES MOVES
  */
@@ -79,6 +80,32 @@ static void measure_moves(int moves, const char* memory, int bytes) {
   free(times);
 }
 
+/* The rank has never been where it goes. */
+static void measure_first_moves(const char* memory, int bytes) {
+  double times[64], touched[64];
+  const long expected = look_at(memory, bytes);
+  int count = 0;
+  for (uint32_t node = 2; count < 64; ++node) {
+    for (const double begin = MPI_Wtime(); MPI_Wtime() - begin < 5e-3;) {
+    }
+    const double begin = MPI_Wtime();
+    const int status = sterna_migrate_to(node);
+    const double end = MPI_Wtime();
+    if (status == STERNA_INVALID_ARGUMENT) {
+      break;  // There is no such node.
+    }
+    if (status != STERNA_SUCCESS || look_at(memory, bytes) != expected) {
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    touched[count] = (MPI_Wtime() - begin) * 1e6;
+    times[count++] = (end - begin) * 1e6;
+  }
+  if (count > 0) {
+    printf("first %.2f\n", median(times, count));
+    printf("first_touch %.2f\n", median(touched, count));
+  }
+}
+
 /* Without anybody who asks, nothing can be prepared: the whole handshake while the rank waits. It
  * pauses before each move until the other node has fallen asleep. */
 static void measure_own_moves(int moves, const char* memory, int bytes) {
@@ -115,7 +142,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const int bytes = argc > 1 ? atoi(argv[1]) : 0, moves = argc > 2 ? atoi(argv[2]) : 0;
-  if (bytes < 1 || moves < 1) {
+  if (bytes < 1 || moves < 0) {
     fprintf(stderr, "usage: migrate BYTES MOVES\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
@@ -127,7 +154,10 @@ int main(int argc, char** argv) {
     memory[i] = (char)(i * 31 + i / 4096);
   }
   prefer_this_thread(); /* The worker of either node, and both nodes are where the moves go. */
-  if (rank == 0) {
+  if (rank == 0 && moves == 0) {
+    measure_first_moves(memory, bytes);
+    MPI_Send(NULL, 0, MPI_CHAR, 1, 4, MPI_COMM_WORLD);
+  } else if (rank == 0) {
     printf("send %.2f\n", send_time(memory, bytes));
     measure_moves(moves, memory, bytes);
     measure_own_moves(moves, memory, bytes);
@@ -139,7 +169,9 @@ int main(int argc, char** argv) {
     }
     MPI_Send(NULL, 0, MPI_CHAR, 1, 4, MPI_COMM_WORLD);
   } else if (rank == 1) {
-    answer(memory, bytes);
+    if (moves > 0) {
+      answer(memory, bytes);
+    }
     MPI_Recv(NULL, 0, MPI_CHAR, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
   fflush(stdout);

@@ -1,10 +1,16 @@
 // Preparing a move while the rank still runs at the source: the destination opens and maps its
 // memory and fills its page tables, so that the rank is away for the hand-over alone. Both halves.
 //
+// The node that a rank leaves is prepared for its coming back: it keeps the memory mapped, as if
+// the node where the rank is now had asked for that, and that node counts it among those it has
+// asked.
+//
 // A preparation is a hint. It is dropped by DROP when the rank stays, ends, or goes elsewhere, and
 // with the source; an offer of another node finds it stale. What decides a move is the offer, which
 // finds the memory mapped or maps it. DROP never ends an offer: the rank may have left on its own
 // meanwhile, to the very node that was asked, and only its departure may take that offer back.
+#include <algorithm>
+
 #include "base/clock.h"
 #include "memory/rank_slot.h"
 #include "migration/arrival.h"
@@ -17,6 +23,8 @@ namespace {
 
 // Room for rpc on the stack of the thread that asks the destination.
 constexpr std::size_t kAskerStackBytes = 248 << 10;
+// A slot is some tens of mappings, of which the system gives a process 65,530 by default.
+constexpr std::ptrdiff_t kKeptMax = 256;
 
 }  // namespace
 
@@ -143,6 +151,43 @@ void Migrator::drop_ahead(std::uint32_t rank, std::uint32_t but_node) noexcept {
   }
 }
 
+/// The rank is the other node's by now and may run there; its slot is not read. False: it is to be
+/// unmapped.
+bool Migrator::keep_mapped(const Departure& departure) {
+  if (departure.memory_inode == 0) {
+    return false;
+  }
+  auto kept = std::make_unique<Arrival>();
+  const std::uint32_t rank = departure.shape.rank;
+  kept->rank = rank;
+  kept->from_node = departure.to_node;
+  kept->phase = Arrival::Phase::prepared;
+  kept->is_ahead = kept->is_kept = true;
+  kept->slot = departure.slot;
+  kept->shape = departure.shape;
+  kept->memory_inode = departure.memory_inode;
+  kept->is_memory_shared = true;
+  const SpinGuard guard{lock_};
+  // What ends the kept one from now on (DROP, the loss of the node) has not passed before.
+  const auto departing = departing_.find(rank);
+  if (departing->second.is_dropped || lost_[departure.to_node] ||
+      std::ranges::count_if(arrivals_, [](const auto& entry) { return entry.second->is_kept; }) >=
+          kKeptMax) {
+    return false;
+  }
+  arrivals_.emplace(rank, std::move(kept));
+  departing_.erase(departing);
+  return true;
+}
+
+/// Where the rank comes from keeps it mapped, or else ignores our DROP.
+void Migrator::note_kept(const Arrival& arrival) {
+  const SpinGuard guard{lock_};
+  if (arrival.is_memory_shared && !lost_[arrival.from_node]) {
+    ahead_.insert_or_assign(arrival.rank, Ahead{arrival.from_node, false});
+  }
+}
+
 void Migrator::rank_ends(std::uint32_t rank) noexcept {
   drop_ahead(rank);
 }
@@ -204,6 +249,13 @@ Result<rpc::Bytes> Migrator::on_drop(void* self, const rpc::Request& request) {
   Result<std::uint32_t> rank = decode_rank(request.arguments);
   if (!rank) {
     return rank.error();
+  }
+  {
+    const SpinGuard guard{migrator.lock_};
+    const auto departing = migrator.departing_.find(rank.value());
+    if (departing != migrator.departing_.end() && departing->second.to_node == request.from_node) {
+      departing->second.is_dropped = true;
+    }
   }
   if (Arrival* arrival = migrator.claim(rank.value(), request.from_node, ClaimFor::drop)) {
     migrator.give_up(*arrival);

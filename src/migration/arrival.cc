@@ -196,6 +196,7 @@ void Migrator::install(Arrival& arrival) {
   STERNA_PROBE2(rank_arrive, slot.rank, arrival.from_node);
   threads::trace_event(trace::Kind::arrives, trace::key_of(trace::KeyClass::rank, slot.rank),
                        arrival.from_node);
+  note_kept(arrival);
   erase(slot.rank);  // Before it runs: it may leave and come back at once.
   options_.team->reinstall(slot.thread);
 }
@@ -242,7 +243,7 @@ void Migrator::lose_peer(std::uint32_t node) noexcept {
       // comes after this, it finds nothing to do.
       install(*arrival);
     } else if (arrival->is_ahead) {
-      give_up(*arrival);  // It has never left its node.
+      give_up(*arrival);  // It was not on its way here.
     } else {
       log_.error("rank {} was lost with node {} before all of it had arrived", arrival->rank, node);
       give_up(*arrival);

@@ -1,4 +1,4 @@
-// A rank on its way here, or perhaps to come. Private to migration/.
+// A rank on its way here, or perhaps to come, and one that leaves. Private to migration/.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace sterna::migration {
 struct Migrator::Arrival {
   enum class Phase : std::uint8_t {
     mapping,    // on_prepare or on_offer prepares its memory.
-    prepared,   // Mapped ahead: the rank still runs at the source and may never come.
+    prepared,   // Mapped ahead, or still mapped: the rank runs at the source and may never come.
     accepted,   // Nobody works on it: its bytes may come.
     receiving,  // on_received waits for its bytes.
     received,   // We said "all bytes here": only a dead source or COMMIT installs it.
@@ -21,7 +21,8 @@ struct Migrator::Arrival {
   std::uint32_t rank = 0;
   std::uint32_t from_node = 0;
   Phase phase = Phase::mapping;
-  bool is_ahead = false;      // Of a PREPARE, no offer has taken it over.
+  bool is_ahead = false;      // Prepared, or being prepared: no offer has taken it over.
+  bool is_kept = false;       // It was here; then also is_ahead, until it comes back.
   bool is_wanted = false;     // An offer waits for the PREPARE to finish.
   bool is_cancelled = false;  // The source took the offer back, or died, while we worked on it.
   memory::RankSlot* slot = nullptr;  // Null: not mapped yet.
@@ -30,6 +31,16 @@ struct Migrator::Arrival {
   bool is_memory_shared = false;
   bool is_expected = false;  // The transport holds its messages.
   net::Landing landing;
+};
+
+/// On the stack of the rank that moves; read by the mover until the rank runs again.
+struct Migrator::Departure {
+  Migrator* migrator;
+  memory::RankSlot* slot;
+  std::uint32_t to_node;
+  bool is_forgotten = false;       // The team counts the rank out: the last step before COMMIT.
+  memory::RankShape shape{};       // As it was offered, and is mapped here.
+  std::uint64_t memory_inode = 0;  // Of memory that the destination has opened; 0: it was copied.
 };
 
 }  // namespace sterna::migration

@@ -4,7 +4,7 @@
 
 #include "base/probe.h"
 #include "memory/rank_slot.h"
-#include "migration/migrator.h"
+#include "migration/arrival.h"
 #include "migration/steps.h"
 #include "threads/this_thread.h"
 #include "threads/traced.h"
@@ -34,14 +34,6 @@ Refusal refusal_of(Errc code) noexcept {
 }
 
 }  // namespace
-
-/// On the stack of the rank that moves; read by the mover until the rank runs again.
-struct Migrator::Departure {
-  Migrator* migrator;
-  memory::RankSlot* slot;
-  std::uint32_t to_node;
-  bool is_forgotten = false;  // The team counts the rank out: the last step before COMMIT.
-};
 
 Refusal Migrator::why_not(memory::RankSlot& slot, std::uint32_t to_node,
                           std::string& detail) noexcept {
@@ -126,9 +118,11 @@ void Migrator::depart(Departure& departure) {
   fault_.reached("source:committed");
   options_.transport->commit_leave(rank, departure.to_node);
   drop_ahead(rank, departure.to_node);
-  options_.space->unmap_rank(rank);
   left_.fetch_add(1, std::memory_order_relaxed);
-  forget_departing(rank);  // Last: it may come back from now on.
+  if (!keep_mapped(departure)) {
+    options_.space->unmap_rank(rank);
+    forget_departing(rank);  // Last: it may come back from now on.
+  }
 }
 
 void Migrator::forget_departing(std::uint32_t rank) {
@@ -142,7 +136,7 @@ Result<> Migrator::commit(Departure& departure) {
   const std::uint64_t move = slot.moves.load(std::memory_order_relaxed) + 1;
   {
     const SpinGuard guard{lock_};
-    departing_.insert(rank);
+    departing_.emplace(rank, Departing{departure.to_node});
   }
   options_.team->forget(*slot.thread);
   departure.is_forgotten = true;
@@ -211,6 +205,8 @@ Result<> Migrator::hand_over(Departure& departure) {
   if (accepted.value().way == Way::shared) {
     // Accepted is received: there is nothing to send.
     shared_.fetch_add(offer.memory_bytes, std::memory_order_relaxed);
+    departure.shape = offer.shape;
+    departure.memory_inode = offer.memory_inode;
     fault_.reached("source:sent");
   } else if (Result<> sent = send_bytes(departure, offer, accepted.value().landing_id); !sent) {
     return sent;

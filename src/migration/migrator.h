@@ -12,8 +12,9 @@
 //   COMMIT                     ---------> installs the rank and lets it run
 //   forgets the rank
 //
-// On one host the memory itself is opened by the destination: nothing is copied, and a move that
-// others ask for is prepared ahead (ahead.cc), which only saves time.
+// On one host the memory itself is opened by the destination: nothing is copied, a move that others
+// ask for is prepared ahead, and the node that a rank leaves keeps it mapped in case it comes back
+// (ahead.cc), which only saves time.
 //
 // Until it sends COMMIT the source owns the rank: whatever fails before (the destination dies,
 // refuses, does not answer) lets the rank go on where it was. After it has said "all bytes here"
@@ -25,7 +26,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <vector>
 
 #include "base/annotate.h"
@@ -104,6 +104,12 @@ class Migrator {
     bool is_asking;  // A thread asks it now, and then the rank.
   };
 
+  /// A rank that was committed to `to_node`.
+  struct Departing {
+    std::uint32_t to_node;
+    bool is_dropped = false;  // It has ended there, or gone on: nothing is kept for it.
+  };
+
   // Source (departure.cc).
   static void begin_departure(threads::Thread& thread, void* departure);
   static void run_departure(void* departure);
@@ -126,6 +132,8 @@ class Migrator {
   static void run_ahead(void* task);
   void prepare_there(std::uint32_t rank);
   void drop_ahead(std::uint32_t rank, std::uint32_t but_node = kNoNode) noexcept;
+  [[nodiscard]] bool keep_mapped(const Departure& departure);
+  void note_kept(const Arrival& arrival);
 
   // Destination (arrival.cc; on_prepare and on_drop: ahead.cc).
   static Result<rpc::Bytes> on_prepare(void* self, const rpc::Request& request);
@@ -156,8 +164,8 @@ class Migrator {
   SpinLock lock_;
   // By rank; from the offer until the rank is installed or all of it is gone again.
   std::map<std::uint32_t, std::unique_ptr<Arrival>> arrivals_ STERNA_GUARDED_BY(lock_);
-  // Ranks that were committed to another node and whose memory is still mapped here.
-  std::set<std::uint32_t> departing_ STERNA_GUARDED_BY(lock_);
+  // Ranks that were committed to another node, until their memory is unmapped here or kept.
+  std::map<std::uint32_t, Departing> departing_ STERNA_GUARDED_BY(lock_);
   // By rank, which is here; until it has gone, stays or ends.
   std::map<std::uint32_t, Ahead> ahead_ STERNA_GUARDED_BY(lock_);
   std::vector<bool> lost_ STERNA_GUARDED_BY(lock_);  // By node.

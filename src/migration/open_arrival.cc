@@ -124,7 +124,7 @@ Result<Migrator::Arrival*> Migrator::try_open(const Offer& offer, std::uint32_t 
     return nullptr;
   }
   other.phase = Arrival::Phase::mapping;
-  other.is_ahead = false;
+  other.is_ahead = other.is_kept = false;
   return &other;
 }
 

@@ -1,5 +1,5 @@
-"""Moves that are prepared while the rank computes: the destination maps its memory before, and lets go of it
-when the rank does not come."""
+"""Moves that are prepared: while the rank computes the destination maps its memory before, and the node that
+it leaves keeps it; both let go of it when the rank does not come."""
 
 import pathlib
 import unittest
@@ -73,6 +73,51 @@ class Ahead(MoveTest):
         self.assertEqual(job.returncode, 0, errors)
         self.assertEqual(output.count("counted right"), 4)
         self.assertGreater(orders, 0)
+
+
+class Kept(MoveTest):
+    """One rank a node, three nodes; rank 0 is moved."""
+
+    def start(self, program, *files):
+        self.files = [pathlib.Path(self.directory.name) / file for file in files]
+        job = self.start_job(*self.words("-n", 3, "--nodes", 3,
+                                         program=[CLUSTER / program, *self.files]))
+        self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 2] and all(
+            rank["state"] == "running" for rank in self.ranks(job))))
+        self.pids = [self.node_pid(job, node) for node in range(3)]
+        self.assert_memories([1, 1, 1])
+        return job
+
+    def assert_memories(self, expected):
+        self.assertTrue(wait_until(lambda: [memories(pid) for pid in self.pids] == expected),
+                        [memories(pid) for pid in self.pids])
+
+    def move(self, job, node):
+        self.order(job, 0, node)
+        self.assertTrue(wait_until(lambda: self.places(job)[0] == node))
+
+    def test_the_node_that_a_rank_left_last_keeps_it_mapped(self):
+        job = self.start("cluster_counting", "go")
+        for node, expected in ((1, [1, 2, 1]), (0, [1, 2, 1]), (1, [1, 2, 1]),
+                               (2, [0, 2, 2]),   # Node 0 has let go of it.
+                               (1, [0, 2, 2]), (0, [1, 2, 1])):
+            self.move(job, node)
+            self.assert_memories(expected)
+        self.files[0].touch()
+        output, errors = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 0, errors)
+        self.assertEqual(output.count("counted right"), 3)
+
+    def test_a_rank_that_ends_elsewhere_is_not_kept(self):
+        job = self.start("cluster_early", "end", "go")
+        self.move(job, 1)
+        self.assert_memories([1, 2, 1])
+        self.files[1].touch()
+        self.assert_memories([0, 1, 1])
+        self.files[0].touch()
+        output, errors = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 0, errors)
+        self.assertIn("No Errors", output)
 
 
 if __name__ == "__main__":

@@ -7,17 +7,20 @@
 
 #include "base/thread_pointer.h"
 #include "memory/rank_slot.h"
+#include "threads/border.h"
 #include "threads/this_thread.h"
 
 namespace sterna::program {
 
 /// Loads the rank's thread pointer. All of the runtime's work must be done.
 inline void resume_user(const memory::RankSlot& slot) noexcept {
+  threads::leave_runtime(*threads::self());
   set_thread_pointer(slot.thread_pointer);
 }
 
 /// Loads the thread pointer of the worker that runs the calling rank. On the rank's stack.
 inline void leave_user() noexcept {
+  (void)threads::enter_runtime(*threads::self());
   set_thread_pointer(reinterpret_cast<std::uintptr_t>(threads::worker_thread_pointer()));
 }
 

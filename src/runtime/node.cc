@@ -123,7 +123,7 @@ Result<> Node::open_team() {
   options.processors = processors.value();
   options.main_is_worker = true;
   options.spin_ns = is_oversubscribed ? 0 : runtime_->progress().options().spin_ns;
-  options.tick_ns = static_cast<std::uint64_t>(runtime_->settings().number(kTick));
+  apply_settings(runtime_->settings(), options);
   options.idle_hook = &runtime_->progress();
   options.iso_space = space_.get();
   trace::note_workers(options.worker_count);

@@ -7,6 +7,7 @@
 
 #include "base/thread_pointer.h"
 #include "memory/rank_slot.h"
+#include "threads/border.h"
 #include "threads/this_thread.h"
 
 namespace sterna::runtime {
@@ -14,6 +15,8 @@ namespace sterna::runtime {
 /// Opened first in every entry point of the public APIs. May be nested: an inner one does nothing.
 class RuntimeScope {
  public:
+  // Entered first: what follows needs the worker. Left first: who waits gets it on the runtime's
+  // thread pointer.
   RuntimeScope() noexcept : slot_{memory::rank_slot_of(thread_pointer())} {
     if (slot_ != nullptr) {
       set_thread_pointer(reinterpret_cast<std::uintptr_t>(threads::worker_thread_pointer()));
@@ -28,6 +31,7 @@ class RuntimeScope {
   RuntimeScope& operator=(const RuntimeScope&) = delete;
 
  private:
+  const threads::RuntimeEntry entry_;
   memory::RankSlot* const slot_;  // Null: no rank, or already in the runtime.
 };
 
@@ -35,12 +39,19 @@ class RuntimeScope {
 /// handlers). The rank may call the runtime again from there, and switch.
 class UserScope {
  public:
-  UserScope() noexcept : slot_{memory::rank_slot_of(__builtin_frame_address(0))} {
+  UserScope() noexcept
+      : slot_{memory::rank_slot_of(__builtin_frame_address(0))}, me_{user_thread(slot_)} {
+    if (me_ != nullptr) {
+      threads::leave_runtime(*me_);
+    }
     if (slot_ != nullptr) {
       set_thread_pointer(slot_->thread_pointer);
     }
   }
   ~UserScope() {
+    if (me_ != nullptr) {
+      (void)threads::enter_runtime(*me_);
+    }
     if (slot_ != nullptr) {
       set_thread_pointer(reinterpret_cast<std::uintptr_t>(threads::worker_thread_pointer()));
     }
@@ -49,7 +60,15 @@ class UserScope {
   UserScope& operator=(const UserScope&) = delete;
 
  private:
+  static threads::Thread* user_thread(const memory::RankSlot* slot) noexcept {
+    threads::Thread* const me = threads::self();
+    return me != nullptr && (slot != nullptr || (me->flags & threads::ThreadFlag::user_code) != 0)
+               ? me
+               : nullptr;
+  }
+
   memory::RankSlot* const slot_;  // Null: the caller runs on no rank's stack.
+  threads::Thread* const me_;     // Null: a kernel thread, or one of the runtime's own.
 };
 
 }  // namespace sterna::runtime

@@ -7,6 +7,7 @@
 
 #include "base/tunable.h"
 #include "migration/fault.h"
+#include "threads/team.h"
 
 namespace sterna::runtime {
 
@@ -54,6 +55,29 @@ inline constexpr Tunable kTick{
     .help =
         "while all workers of a node compute and make no call, the network is polled at this "
         "interval; 0: not then"};
+inline constexpr Tunable kPreemption{
+    .name = "preemption",
+    .kind = TunableKind::choice,
+    .fallback = "none",
+    .choices = "none slice communication",
+    .help =
+        "whether a thread or mobile rank that computes gives its worker to others: none; slice: "
+        "after a slice; communication: only to those of a higher priority, then it goes on"};
+inline constexpr Tunable kSlice{
+    .name = "slice",
+    .kind = TunableKind::time,
+    .fallback = "10ms",
+    .minimum = 100'000,
+    .maximum = 1'000'000'000,
+    .help = "with preemption=slice: how long a thread computes while others wait"};
+inline constexpr Tunable kTakeOver{
+    .name = "take_over",
+    .kind = TunableKind::choice,
+    .fallback = "off",
+    .choices = "off on",
+    .help =
+        "a worker whose thread sleeps in a system call while others wait goes on without it, after "
+        "two ticks; on in any case with preemption"};
 inline constexpr Tunable kBalance{.name = "balance",
                                   .kind = TunableKind::choice,
                                   .fallback = "none",
@@ -116,6 +140,23 @@ inline constexpr Tunable kTraceBytes{.name = "trace_bytes",
                                      .minimum = 1 << 20,
                                      .maximum = std::int64_t{1} << 40,
                                      .help = "most that a node records; then it goes on without"};
+
+namespace detail {
+[[nodiscard]] inline threads::PreemptMode preempt_mode(std::string_view name) noexcept {
+  return name == "slice"           ? threads::PreemptMode::slice
+         : name == "communication" ? threads::PreemptMode::communication
+                                   : threads::PreemptMode::none;
+}
+}  // namespace detail
+
+/// What the settings say of a team: ticks, preemption, take-over.
+template <typename Settings>
+void apply_settings(const Settings& settings, threads::TeamOptions& options) {
+  options.tick_ns = static_cast<std::uint64_t>(settings.number(kTick));
+  options.preempt = detail::preempt_mode(settings.text(kPreemption));
+  options.slice_ns = static_cast<std::uint64_t>(settings.number(kSlice));
+  options.take_over = settings.text(kTakeOver) == "on";
+}
 
 /// All tables of all layers, in the order of the floors. For `sterna info`, the launcher and nodes.
 [[nodiscard]] std::span<const std::span<const Tunable>> all_tunables();

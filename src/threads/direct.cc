@@ -8,8 +8,9 @@
 namespace sterna::threads {
 namespace {
 
-// Shared queues and the trace need the runtime's thread pointer.
-constexpr std::uint32_t kUnfit = ThreadFlag::managed | ThreadFlag::traced;
+// Shared queues, the trace and the wake of a kernel thread need the runtime's thread pointer.
+constexpr std::uint32_t kUnfit =
+    ThreadFlag::managed | ThreadFlag::traced | ThreadFlag::kernel_bound;
 
 }  // namespace
 

@@ -70,7 +70,8 @@ void give_back(Thread& thread) noexcept {
 bool is_running(const Thread& thread) noexcept {
   const Worker* const worker = thread.worker.load(std::memory_order_relaxed);
   // Acquire: what it did before it left the processor is seen (released by the lock it held).
-  return worker != nullptr && worker->current.load(std::memory_order_acquire) == &thread;
+  return (worker != nullptr && worker->current.load(std::memory_order_acquire) == &thread) ||
+         thread.is_taken.load(std::memory_order_acquire);
 }
 
 bool is_ready(const Thread& thread) noexcept {

@@ -96,7 +96,13 @@ void thread_main(void* thread) noexcept {
     sanitizer_entered(me);
   }
   finish_switch(*me.worker.load(std::memory_order_relaxed));
-  me.entry(me.argument);
+  if ((me.flags & ThreadFlag::user_code) != 0) {
+    leave_runtime(me);
+    me.entry(me.argument);
+    (void)enter_runtime(me);
+  } else {
+    me.entry(me.argument);
+  }
   end_current(me);
 }
 
@@ -186,7 +192,12 @@ void init_thread(TeamState& team, Thread& thread, const ThreadOptions& options, 
                  (options.accounted ? ThreadFlag::accounted : 0) |
                  (options.detached ? ThreadFlag::detached : 0) |
                  (options.cancellable ? ThreadFlag::cancellable : 0) |
-                 (options.entity != nullptr ? ThreadFlag::managed | ThreadFlag::placed : 0);
+                 (options.entity != nullptr ? ThreadFlag::managed | ThreadFlag::placed : 0) |
+                 (options.is_user_code ? ThreadFlag::user_code : 0) |
+                 (options.preemptible ? 0 : ThreadFlag::unpreemptible);
+  thread.in_user.store(false, std::memory_order_relaxed);
+  thread.is_taken.store(false, std::memory_order_relaxed);
+  thread.preempt_off.store(0, std::memory_order_relaxed);
   thread.error_number = 0;
   thread.priority.store(options.priority, std::memory_order_relaxed);
   thread.hold.store(options.held ? Hold::wanted : Hold::none, std::memory_order_relaxed);

@@ -37,6 +37,21 @@ bool RunQueue::remove(Thread& thread) noexcept {
   return is_here;
 }
 
+void RunQueue::push_front(Thread& thread) noexcept {
+  const std::uint8_t priority = thread.priority.load(std::memory_order_relaxed);
+  check(priority < kPriorityCount, "a priority is below kPriorityCount");
+  List& list = priority == kPriorityNormal ? normal_ : others_[priority];
+  thread.next = list.head;
+  list.head = &thread;
+  if (list.tail == nullptr) {
+    list.tail = &thread;
+  }
+  if (priority != kPriorityNormal) {
+    levels_ |= 1U << priority;
+  }
+  add(1);
+}
+
 void RunQueue::push_level(Thread& thread, std::uint8_t priority) noexcept {
   check(priority < kPriorityCount, "a priority is below kPriorityCount");
   others_[priority].append(thread);

@@ -26,6 +26,8 @@ class RunQueue {
     normal_.append(thread);
     add(1);
   }
+  /// It is the next of its priority.
+  void push_front(Thread& thread) noexcept;
   /// Null when empty.
   Thread* pop_front() noexcept {
     if (levels_ != 0) [[unlikely]] {
@@ -85,6 +87,8 @@ class RunQueue {
   bool remove(Thread& thread) noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return normal_.head == nullptr && levels_ == 0; }
+  /// The highest priority of what waits; -1: nothing does.
+  [[nodiscard]] int highest() const noexcept;
   /// Something waits that is not of normal priority.
   [[nodiscard]] bool has_levels() const noexcept { return levels_ != 0; }
   // Relaxed: a hint orders nothing.
@@ -114,8 +118,6 @@ class RunQueue {
   void push_level(Thread& thread, std::uint8_t priority) noexcept;
   Thread* pop_slow() noexcept;
   Thread* rotate_slow(Thread& thread) noexcept;
-  /// The highest priority of what waits; -1: nothing does.
-  [[nodiscard]] int highest() const noexcept;
 
   // Only the holder of the lock writes: no read-modify-write is needed.
   void add(std::int32_t by) noexcept {

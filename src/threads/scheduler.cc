@@ -27,7 +27,7 @@ void wait_until_saved(const Thread& thread) noexcept {
 
 }  // namespace
 
-void prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept {
+Thread& prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept {
   const std::uint64_t now = cycles();
   if ((from.flags & ThreadFlag::accounted) != 0) {
     // Relaxed: for readers that want a number; cycles_run first, so that time is not lost to them.
@@ -50,6 +50,11 @@ void prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept {
   if (((from.flags | to.flags) & ThreadFlag::traced) != 0) {
     trace_runs(worker, from, to);
   }
+  if ((to.flags & ThreadFlag::kernel_bound) != 0) {
+    worker.resumed = &to;
+    return *worker.idle;
+  }
+  return to;
 }
 
 void run_post(Worker& worker) noexcept {
@@ -186,7 +191,7 @@ namespace {
       worker.lock.unlock();
       return;
     }
-    next = &worker.idle;  // Our place in the queues is where we are let go.
+    next = worker.idle;  // Our place in the queues is where we are let go.
   }
   worker.post = ready_managed;
   worker.post_thread = &me;
@@ -217,7 +222,7 @@ void yield() noexcept {
     worker.lock.unlock();
     return;
   }
-  switch_contexts(worker, *me, next != nullptr ? *next : worker.idle);
+  switch_contexts(worker, *me, next != nullptr ? *next : *worker.idle);
 }
 
 void Worker::slow_point() noexcept {
@@ -254,7 +259,7 @@ void freeze(void (*then)(Thread&, void*), void* argument) noexcept {
   worker.post_thread = me;
   worker.post_argument = argument;
   // Always to the worker's own context: `then` has a large stack there and holds up no thread.
-  switch_contexts(worker, *me, worker.idle);
+  switch_contexts(worker, *me, *worker.idle);
 }
 
 void* worker_thread_pointer() noexcept {

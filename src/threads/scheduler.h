@@ -21,7 +21,7 @@
 namespace sterna::threads {
 
 inline constexpr std::uint32_t kSlowSwitchFlags =
-    ThreadFlag::accounted | ThreadFlag::managed | ThreadFlag::traced;
+    ThreadFlag::accounted | ThreadFlag::managed | ThreadFlag::traced | ThreadFlag::kernel_bound;
 
 /// The worker that runs the caller, user thread or idle context; null on a foreign kernel thread.
 [[nodiscard]] inline Worker* current_worker() noexcept {
@@ -30,8 +30,9 @@ inline constexpr std::uint32_t kSlowSwitchFlags =
   return me != nullptr ? me->worker.load(std::memory_order_relaxed) : this_worker();
 }
 
-/// Accounts time, marks managed threads, tells the trace.
-void prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept;
+/// Accounts time, marks managed threads, tells the trace. Returns the context to switch to: that of
+/// `to`, or the idle one, which hands the worker to the kernel thread to which `to` is bound.
+Thread& prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept;
 void run_post(Worker& worker) noexcept;
 
 /// First thing after a switch, on the context that goes on: `worker` is the present one.
@@ -43,15 +44,14 @@ inline void finish_switch(Worker& worker) noexcept {
   }
 }
 
-/// Leaves `from` for `to`; worker.lock is held. Returns when `from` is continued, with no lock.
-inline void switch_contexts(Worker& worker, Thread& from, Thread& to,
+/// Leaves `from` for `next`; worker.lock is held. Returns when `from` is continued, with no lock.
+inline void switch_contexts(Worker& worker, Thread& from, Thread& next,
                             bool is_last = false) noexcept {
-  // Relaxed: whoever continues or wakes `to` later gets there through the lock or an inbox.
-  to.worker.store(&worker, std::memory_order_relaxed);
-  worker.current.store(&to, std::memory_order_relaxed);
-  if (((from.flags | to.flags) & kSlowSwitchFlags) != 0) [[unlikely]] {
-    prepare_slow_switch(worker, from, to);
-  }
+  // Relaxed: whoever continues or wakes `next` later gets there through the lock or an inbox.
+  next.worker.store(&worker, std::memory_order_relaxed);
+  worker.current.store(&next, std::memory_order_relaxed);
+  const bool is_slow = ((from.flags | next.flags) & kSlowSwitchFlags) != 0;
+  Thread& to = is_slow ? prepare_slow_switch(worker, from, next) : next;
   if (must_swap_exceptions(*worker.exceptions, to)) [[unlikely]] {
     swap_exceptions(*worker.exceptions, from, to);
   }

@@ -100,7 +100,9 @@ bool TeamState::wants_ticks() noexcept {
 }
 
 void TeamState::tick(std::uint64_t) noexcept {
-  (void)options.idle_hook->poll(SchedulingPoint::tick);
+  if (wants_ticks()) {  // Another client may have wanted it.
+    (void)options.idle_hook->poll(SchedulingPoint::tick);
+  }
 }
 
 std::uint32_t Worker::steal_from(Worker& victim) noexcept {
@@ -320,42 +322,24 @@ void Worker::rest(Search& search) noexcept {
   sleep(search);
 }
 
-void Worker::run_thread(Thread& thread) noexcept {
-  const std::uint64_t begin = cycles();
-  busy_begin.store(begin, std::memory_order_relaxed);
-  switch_contexts(*this, idle, thread);
-  busy_cycles.store(busy_cycles.load(std::memory_order_relaxed) + cycles() - begin,
-                    std::memory_order_relaxed);
-  busy_begin.store(0, std::memory_order_relaxed);
-}
-
-void Worker::run() noexcept {
-  // Relaxed: is_stopped orders nothing, and has_reason_to_stay() reads it once more.
-  while (!team.is_stopped.load(std::memory_order_relaxed)) {
-    lock.lock();
-    if (Thread& next = pick(); &next != &idle) {
-      run_thread(next);
-      continue;
-    }
-    lock.unlock();
-    Search search;
-    search.begin_cycles = cycles();
-    team.searcher_count.fetch_add(1, std::memory_order_relaxed);
-    while (!find_work(search) && !team.is_stopped.load(std::memory_order_relaxed)) {
-      rest(search);
-    }
-    team.searcher_count.fetch_sub(1, std::memory_order_seq_cst);  // (3) of ticker.cc
-    if (team.ticker != nullptr) {
-      team.ticker->kick();
-    }
-    // Who slept for all has work now: one of the others takes over the network and the watch.
-    // Who found one of several threads in the shared queues was, as a searcher, a reason to wake
-    // nobody else.
-    const Dispatch* const dispatch = team.options.dispatch;
-    if (team.sleeper_count.load(std::memory_order_relaxed) != 0 &&
-        (search.was_asleep_for_all || (dispatch != nullptr && dispatch->has_work(*this)))) {
-      team.wake_idle(0, static_cast<std::uint32_t>(team.workers.size()));
-    }
+void Worker::look_for_work() noexcept {
+  Search search;
+  search.begin_cycles = cycles();
+  team.searcher_count.fetch_add(1, std::memory_order_relaxed);
+  while (!find_work(search) && !team.is_over()) {
+    rest(search);
+  }
+  team.searcher_count.fetch_sub(1, std::memory_order_seq_cst);  // (3) of ticker.cc
+  if (team.ticker != nullptr) {
+    team.ticker->kick();
+  }
+  // Who slept for all has work now: one of the others takes over the network and the watch.
+  // Who found one of several threads in the shared queues was, as a searcher, a reason to wake
+  // nobody else.
+  const Dispatch* const dispatch = team.options.dispatch;
+  if (team.sleeper_count.load(std::memory_order_relaxed) != 0 &&
+      (search.was_asleep_for_all || (dispatch != nullptr && dispatch->has_work(*this)))) {
+    team.wake_idle(0, static_cast<std::uint32_t>(team.workers.size()));
   }
 }
 

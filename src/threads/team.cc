@@ -4,93 +4,42 @@
 #include <algorithm>
 #include <new>
 
-#include <sched.h>
-
 #include "base/check.h"
 #include "base/cpu.h"
-#include "base/syscall.h"
-#include "base/thread_pointer.h"
 #include "threads/blocking_pool.h"
-#include "threads/crash.h"
 #include "threads/debug.h"
 #include "threads/futex.h"
 #include "threads/life.h"
+#include "threads/preempt.h"
 #include "threads/scheduler.h"
-#include "threads/traced.h"
 #include "threads/waiter.h"
 
 namespace sterna::threads {
 namespace {
 
-constexpr std::size_t kKernelStackBytes = std::size_t{8} << 20;
-
-/// Binds the calling kernel thread, as far as the system lets us: a refusal costs speed, no more.
-void bind_here(std::uint32_t processor) noexcept {
-  cpu_set_t* const set = CPU_ALLOC(processor + 1);
-  if (set == nullptr) {
-    return;
-  }
-  const std::size_t bytes = CPU_ALLOC_SIZE(processor + 1);
-  CPU_ZERO_S(bytes, set);
-  CPU_SET_S(processor, bytes, set);
-  (void)sched_setaffinity(0, bytes, set);
-  CPU_FREE(set);
+/// As often as who wants ticks most.
+std::uint64_t tick_interval(const TeamOptions& options) noexcept {
+  constexpr std::uint64_t kUsualNs = 4'000'000;
+  const std::uint64_t interval = options.tick_ns != 0 ? options.tick_ns : kUsualNs;
+  return options.preempt == PreemptMode::slice ? std::min(interval, options.slice_ns) : interval;
 }
 
-/// The bounds of this kernel thread's stack, which AddressSanitizer must know.
-void fill_idle_context(Worker& worker) noexcept {
-  Thread& idle = worker.idle;
-  idle.worker.store(&worker, std::memory_order_relaxed);
-  idle.flags = trace::is_on() ? ThreadFlag::traced : 0;
-  if constexpr (kAddressSanitizer) {
-    pthread_attr_t attributes;
-    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-      void* base = nullptr;
-      std::size_t bytes = 0;
-      (void)pthread_attr_getstack(&attributes, &base, &bytes);
-      (void)pthread_attr_destroy(&attributes);
-      idle.stack_base = static_cast<std::byte*>(base);
-      idle.stack_bytes = bytes;
-    }
+/// Preemption, take-over and the poll of the network, as far as they are asked for.
+void open_ticker(TeamState& state) noexcept {
+  TeamOptions& options = state.options;
+  std::vector<TickClient*> clients;
+  if (options.idle_hook != nullptr && options.tick_ns != 0) {
+    clients.push_back(&state);
   }
-  if constexpr (kSanitized) {
-    sanitizer_begin(idle, true);
+  if (options.take_over) {
+    install_preemption();
+    state.preemptor = std::make_unique<Preemptor>(state);
+    clients.push_back(state.preemptor.get());
   }
-}
-
-void work_here(Worker& worker) noexcept {
-  const TeamState& team = worker.team;
-  if (worker.index < team.processors.size()) {
-    bind_here(team.processors[worker.index]);
+  if (!clients.empty()) {
+    state.ticker = std::make_unique<Ticker>(
+        TickerOptions{.interval_ns = tick_interval(options), .clients = clients});
   }
-  set_this_worker(&worker);
-  worker.thread_pointer = reinterpret_cast<void*>(thread_pointer());
-  worker.exceptions = exception_globals();
-  worker.error_number = error_number_address();
-  fill_idle_context(worker);
-  worker.signal_stack = use_signal_stack();
-  worker.run();
-  drop_signal_stack(worker.signal_stack);
-  set_this_worker(nullptr);
-}
-
-void* kernel_thread_main(void* worker) noexcept {
-  work_here(*static_cast<Worker*>(worker));
-  return nullptr;
-}
-
-Result<> start_kernel_thread(Worker& worker) noexcept {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, kKernelStackBytes);
-  const int error = pthread_create(&worker.kernel_thread, &attributes, kernel_thread_main, &worker);
-  pthread_attr_destroy(&attributes);
-  if (error != 0) {
-    return system_error("threads: cannot start worker " + std::to_string(worker.index) +
-                            " (raise the limit of processes, `ulimit -u`, or use fewer workers)",
-                        error);
-  }
-  return Done{};
 }
 
 }  // namespace
@@ -106,6 +55,8 @@ TeamState::TeamState(const TeamOptions& its_options) noexcept
     : options{its_options},
       processors{its_options.processors.begin(), its_options.processors.end()} {
   options.processors = {};
+  options.take_over = options.take_over || options.preempt != PreemptMode::none;
+  (void)pthread_sigmask(SIG_SETMASK, nullptr, &signal_mask);
 }
 
 TeamState::~TeamState() = default;
@@ -125,17 +76,21 @@ Result<std::unique_ptr<Team>> Team::open(const TeamOptions& options) noexcept {
   state->ns_per_cycle = rate.ns_per_cycle();
   state->spin_cycles = rate.to_cycles(options.spin_ns);
   state->cycles_per_ns = 1 / rate.ns_per_cycle();
+  // The take-over of a worker needs the barrier as the biased lock does (border.h).
+  state->options.take_over = state->options.take_over && is_asymmetric;
+  state->options.preempt = is_asymmetric ? state->options.preempt : PreemptMode::none;
+  // All there will ever be: the ticker reads it while it grows.
+  state->carriers.reserve(std::max(options.carriers_max, options.worker_count));
   for (std::uint32_t i = 0; i < options.worker_count; ++i) {
     state->workers.push_back(std::make_unique<Worker>(*state, i, is_asymmetric));
+    state->carriers.push_back(std::make_unique<Carrier>(*state));
+    state->carriers[i]->worker.store(state->workers[i].get(), std::memory_order_relaxed);
+    state->carriers[i]->word.store(Carrier::kStarts, std::memory_order_relaxed);
   }
-  if (options.tick_ns != 0 && options.idle_hook != nullptr) {
-    TickClient* const client = state.get();
-    state->ticker = std::make_unique<Ticker>(
-        TickerOptions{.interval_ns = options.tick_ns, .clients = {&client, 1}});
-  }
+  open_ticker(*state);
   std::unique_ptr<Team> team{new (std::nothrow) Team{std::move(state)}};
   for (std::uint32_t i = options.main_is_worker ? 1 : 0; i < options.worker_count; ++i) {
-    if (Result<> started = start_kernel_thread(*team->state_->workers[i]); !started) {
+    if (Result<> started = start_carrier(*team->state_->carriers[i]); !started) {
       return started.error();
     }
   }
@@ -149,9 +104,12 @@ Result<std::unique_ptr<Team>> Team::open(const TeamOptions& options) noexcept {
 
 Team::~Team() {
   stop();
-  for (const auto& worker : state_->workers) {
-    if (worker->kernel_thread != pthread_t{}) {
-      (void)pthread_join(worker->kernel_thread, nullptr);
+  if (state_->ticker != nullptr) {
+    state_->ticker->finish();
+  }
+  for (const auto& carrier : state_->carriers) {
+    if (carrier->kernel_thread != pthread_t{}) {
+      (void)pthread_join(carrier->kernel_thread, nullptr);
     }
   }
   state_->ticker.reset();  // After the workers, who kick it.
@@ -227,7 +185,7 @@ void Team::run() noexcept {
   check(state_->options.main_is_worker, "run() is called on a team with main_is_worker");
   check(!state_->is_run_by_caller.exchange(true, std::memory_order_acq_rel),
         "run() is called by one kernel thread");
-  work_here(*state_->workers[0]);
+  carry_here(*state_->carriers[0]);
   state_->is_run_by_caller.store(false, std::memory_order_release);
 }
 
@@ -239,6 +197,13 @@ void Team::stop() noexcept {
   }
   for (const auto& worker : state_->workers) {
     (void)worker->wake();
+    worker->drop_reserve();
+  }
+  const SpinGuard guard{state_->carriers_lock};
+  for (const auto& carrier : state_->carriers) {
+    if (carrier->try_reserve()) {
+      carrier->end();
+    }
   }
 }
 

@@ -34,6 +34,9 @@ struct CrashInfo {
   void* signal_context;    // ucontext_t.
 };
 
+/// See preempt.h.
+enum class PreemptMode : std::uint8_t { none, slice, communication };
+
 struct TeamOptions {
   std::uint32_t worker_count = 1;  // At least 1.
   // OS index per worker to bind to; empty: no binding.
@@ -46,8 +49,14 @@ struct TeamOptions {
   // While all workers compute and none polls the hook, it is polled at this interval (ticker.h);
   // 0: never, and no ticker is started.
   std::uint64_t tick_ns = 0;
-  Dispatch* dispatch = nullptr;   // Schedules the threads with an entity. Outlives the team.
-  IdleHook* idle_hook = nullptr;  // Outlives the team.
+  PreemptMode preempt = PreemptMode::none;
+  std::uint64_t slice_ns = 10'000'000;  // The ticker ticks as often, at least.
+  // A worker whose kernel thread sleeps in a call of its program's code, while others wait, goes on
+  // with another kernel thread: carrier.h. Preemption implies it.
+  bool take_over = false;
+  std::uint32_t carriers_max = 256;  // Kernel threads that carry workers or preempted threads.
+  Dispatch* dispatch = nullptr;      // Schedules the threads with an entity. Outlives the team.
+  IdleHook* idle_hook = nullptr;     // Outlives the team.
   // Where stacks come from; outlives the team. Needed for spawn().
   memory::IsoSpace* iso_space = nullptr;
   Clock* clock = nullptr;  // Null: the monotonic clock. Outlives the team.

@@ -1,18 +1,18 @@
-// The only thread-local variables of Sterna: the worker of this kernel thread, and the text of its
-// last refused call.
+// The only thread-local variables of Sterna: the carrier that this kernel thread is, and the text
+// of its last refused call.
 #include "threads/this_thread.h"
 #include "threads/worker.h"
 
 namespace sterna::threads {
 namespace {
-constinit thread_local Worker* current = nullptr;
+constinit thread_local Carrier* current = nullptr;
 constinit thread_local char detail[kDetailBytes] = {};
 }  // namespace
 
 // Not inlined, and opaque: a caller that switches must not keep the address of the variable.
 [[gnu::noinline]] Worker* this_worker() noexcept {
   asm volatile("" ::: "memory");
-  return current;
+  return current != nullptr ? current->worker.load(std::memory_order_relaxed) : nullptr;
 }
 
 [[gnu::noinline]] char* kernel_detail() noexcept {
@@ -20,9 +20,9 @@ constinit thread_local char detail[kDetailBytes] = {};
   return detail;
 }
 
-[[gnu::noinline]] void set_this_worker(Worker* worker) noexcept {
+[[gnu::noinline]] void set_this_carrier(Carrier* carrier) noexcept {
   asm volatile("" ::: "memory");
-  current = worker;
+  current = carrier;
 }
 
 }  // namespace sterna::threads

@@ -45,6 +45,8 @@ struct ThreadOptions {
   bool cancellable = false;       // cancel() ends its waits; costs it some ns a wait.
   bool held = false;              // Does not run before unhold(): control.h.
   bool accounted = false;         // Its processor time is measured: processor_ns().
+  bool preemptible = true;        // False: it keeps its worker until it makes a call (preempt.h).
+  bool is_user_code = false;      // `entry` is code of the program: border.h.
   // False: inside a poll. If it would have to wait for the answer of another node, for addresses,
   // spawn() fails with timed_out.
   bool may_wait = true;
@@ -97,13 +99,15 @@ enum class Hold : std::uint8_t {
 struct alignas(64) Thread {
   // First line: what a switch touches. Written by the worker that runs the thread or, while it is
   // queued, by whoever holds the lock of that queue.
-  void* context = nullptr;  // Stack pointer of the saved context; see context.h.
+  // Stack pointer of the saved context; see context.h. kernel_bound, or is_taken: its Carrier.
+  void* context = nullptr;
   // Link of the one queue (run queue, inbox, wait list) that holds it.
   Thread* next = nullptr;
   std::atomic<Worker*> worker{nullptr};     // Where it runs or ran last: home of its wakes.
   std::atomic<std::uint64_t> wait_word{0};  // Tokens, signals and "parked"; see park.cc.
   std::atomic<std::uintptr_t> joiner{0};    // Who joins: a tagged Waiter; see life.cc.
-  // ThreadFlag; constant while runnable but for exception_saved, own_pointer, and what kept.h says.
+  // ThreadFlag; constant while runnable but for exception_saved, own_pointer, kernel_bound, and
+  // what kept.h says.
   std::uint32_t flags = 0;
   int error_number = 0;  // errno while it does not run; 0 while it runs.
   Team* team = nullptr;  // Constant between reinstalls.
@@ -111,9 +115,12 @@ struct alignas(64) Thread {
   std::atomic<std::uint8_t> priority{kPriorityNormal};
   std::atomic<Hold> hold{Hold::none};
   std::atomic<Activity> activity{Activity::none};
-  bool is_cancellable = false;   // Of the thread itself, as the next one.
-  std::uint8_t end_flags = 0;    // EndFlag.
-  std::uint8_t stack_class = 0;  // Of the pool its slot came from. Constant.
+  bool is_cancellable = false;  // Of the thread itself, as the next one.
+  std::uint8_t end_flags = 0;   // EndFlag.
+  // In the code of its program: border.h. Written by the thread; read by a handler on its stack.
+  std::atomic<bool> in_user{false};
+  // Goes on without a worker, which was taken from it: carrier.h has who writes.
+  std::atomic<bool> is_taken{false};
 
   // Second line and on.
   Entry entry = nullptr;
@@ -138,9 +145,11 @@ struct alignas(64) Thread {
   void* after_exit_argument = nullptr;
   std::uint32_t worker_first = 0;  // With ThreadFlag::bound: where it may run.
   std::uint32_t worker_count = 0;
-  std::uint32_t guard_bytes = 0;          // Extra ones that are installed.
-  std::atomic<std::uint64_t> id{0};       // Unique within its team, from 1. Relaxed.
-  alignas(8) char name[kNameBytes] = {};  // Written and read as relaxed words: set_name().
+  std::uint32_t guard_bytes = 0;              // Extra ones that are installed.
+  std::atomic<std::uint32_t> preempt_off{0};  // Of the thread itself: disable_preemption(), nested.
+  std::uint8_t stack_class = 0;               // Of the pool its slot came from. Constant.
+  std::atomic<std::uint64_t> id{0};           // Unique within its team, from 1. Relaxed.
+  alignas(8) char name[kNameBytes] = {};      // Written and read as relaxed words: set_name().
   // Slots of the team, used or not. Guard: TeamState::slots_lock.
   Thread* slot_previous = nullptr;
   Thread* slot_next = nullptr;
@@ -161,6 +170,10 @@ inline constexpr std::uint32_t traced = 1 << 16;
 inline constexpr std::uint32_t own_pointer = 1 << 17;
 inline constexpr std::uint32_t placed = 1 << 18;  // Has an entity: is managed, or kept. Constant.
 inline constexpr std::uint32_t kept = 1 << 19;    // In private queues, for the time being: kept.h.
+// Ready, and its registers are those of a kernel thread that waits to carry it on: carrier.h.
+inline constexpr std::uint32_t kernel_bound = 1 << 20;
+inline constexpr std::uint32_t user_code = 1 << 21;      // Its entry is code of the program.
+inline constexpr std::uint32_t unpreemptible = 1 << 22;  // Constant, as the one above.
 }  // namespace ThreadFlag
 
 namespace EndFlag {

@@ -7,6 +7,7 @@
 #include "threads/ticker.h"
 
 #include <csignal>
+#include <utility>
 
 #include "base/check.h"
 #include "base/syscall.h"
@@ -55,8 +56,12 @@ Result<> Ticker::start() noexcept {
 }
 
 Ticker::~Ticker() {
+  finish();
+}
+
+void Ticker::finish() noexcept {
   stop();
-  if (has_thread_) {
+  if (std::exchange(has_thread_, false)) {
     (void)pthread_join(thread_, nullptr);
   }
 }

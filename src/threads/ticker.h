@@ -42,7 +42,7 @@ struct TickerOptions {
 class Ticker {
  public:
   explicit Ticker(const TickerOptions& options) noexcept;
-  /// stop(), and waits for the thread. Not within a tick.
+  /// As finish().
   ~Ticker();
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
@@ -59,6 +59,9 @@ class Ticker {
 
   /// No tick begins after the one that may be under way. Does not wait. From anywhere.
   void stop() noexcept;
+
+  /// stop(), and waits for the thread. Kicks are welcome still. Not within a tick.
+  void finish() noexcept;
 
   /// For tests. It sleeps until a kick.
   [[nodiscard]] bool is_resting() const noexcept {

@@ -44,7 +44,7 @@ void trace_runs(const Worker& worker, const Thread& from, const Thread& to) noex
     return;
   }
   const auto key = [&](const Thread& thread) {
-    return &thread == &worker.idle ? trace::kNobody : trace_key(thread);
+    return &thread == worker.idle ? trace::kNobody : trace_key(thread);
   };
   trace::record(Kind::runs, static_cast<std::uint16_t>(worker.index), key(to), key(from));
 }

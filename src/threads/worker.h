@@ -3,17 +3,20 @@
 
 #include <array>
 #include <atomic>
+#include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
-
-#include <pthread.h>
 
 #include "base/clock.h"
 #include "base/spin_lock.h"
 #include "memory/iso_space.h"
 #include "threads/biased_lock.h"
+#include "threads/border.h"
+#include "threads/carrier.h"
 #include "threads/exceptions.h"
+#include "threads/preempt.h"
 #include "threads/run_queue.h"
 #include "threads/team.h"
 #include "threads/thread.h"
@@ -49,7 +52,7 @@ class alignas(kCacheLineBytes) Worker {
       inbox.drain_to(queue);
     }
     Thread* const next = queue.pop_front();
-    return next != nullptr ? *next : idle;
+    return next != nullptr ? *next : *idle;
   }
 
   /// Once per switch that a thread asks for; every n-th time looks after timers and network.
@@ -63,23 +66,37 @@ class alignas(kCacheLineBytes) Worker {
   }
   void slow_point() noexcept;
 
-  /// The life of the worker, on the stack of its kernel thread.
-  void run() noexcept;
+  /// One thread, or one period without work, on the stack of `here`, which carries the worker; at
+  /// the end it may carry another one, or none.
+  void turn(Carrier& here) noexcept;
+
+  /// The team is stopped: its reserved carrier ends.
+  void drop_reserve() noexcept;
+
+  /// What depends on the kernel thread is that of `carrier` from now on. By who has the worker.
+  void use(Carrier& carrier) noexcept;
 
   /// Ends its sleep. False: it did not sleep. From anywhere.
   bool wake() noexcept;
 
-  // First lines: the owner's. `lock` is held over a switch and given back on the next context.
+  // First line: what a switch and the border read.
+  Border border;
+  // Of its carrier, as the next ones; written by use().
+  ExceptionGlobals* exceptions = nullptr;
+  int* error_number = nullptr;  // errno of its kernel thread.
+  // Whom it runs, or the idle context. Relaxed: see hold() in control.cc.
+  std::atomic<Thread*> current{nullptr};
+  void* thread_pointer = nullptr;
+  Thread* idle = nullptr;  // The context of the kernel thread itself.
+  std::atomic<Carrier*> carrier{nullptr};
+  Thread* resumed = nullptr;  // Kernel-bound: runs next. This worker only, in one turn.
+
+  // The owner's. `lock` is held over a switch and given back on the next context.
   BiasedLock lock;
   RunQueue queue;               // Guard: lock.
   PostFunction post = nullptr;  // This worker only, as all below.
   Thread* post_thread = nullptr;
   void* post_argument = nullptr;
-  ExceptionGlobals* exceptions = nullptr;
-  int* error_number = nullptr;  // errno of its kernel thread. Constant while it runs.
-  // Whom it runs, or the idle context. Relaxed: see hold() in control.cc.
-  std::atomic<Thread*> current{nullptr};
-  void* thread_pointer = nullptr;  // Constant while it runs.
   TeamState& team;
   const std::uint32_t index;
   std::atomic<std::uint32_t> countdown;
@@ -92,19 +109,24 @@ class alignas(kCacheLineBytes) Worker {
   // Threads that it keeps for Dispatch, ready or not: kept.h. Relaxed: a hint for idle workers.
   std::atomic<std::uint32_t> kept_count{0};
   std::array<SlotCache, memory::kStackClassCount> slots;
-  Thread idle;  // The context of the kernel thread itself.
+  // Who was preempted, for the carrier that takes the worker over, and whether it is the next one.
+  Thread* preempted = nullptr;
+  bool is_preempted_next = false;
+  std::uint32_t declined_count = 0;        // Of the handlers on it: preempt.cc.
+  std::atomic<Carrier*> reserve{nullptr};  // For its next preemption. The ticker fills it.
 
   Inbox inbox;  // Any thread pushes; who holds `lock` drains.
   // 0: awake; else kAsleep...; see sleep.cc.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleep_word{0};
   Timers timers;
-  pthread_t kernel_thread = {};
-  void* signal_stack = nullptr;
 
  private:
   struct Search;
 
-  void run_thread(Thread& thread) noexcept;
+  void run_thread(Carrier& here, Thread& thread) noexcept;
+  void settle(Carrier& here) noexcept;
+  void resume_bound(Carrier& here) noexcept;
+  void look_for_work() noexcept;
   bool find_work(Search& search) noexcept;
   bool try_steal(Search& search, bool is_last_look) noexcept;
   bool try_kept(Search& search, bool is_last_look) noexcept;
@@ -122,6 +144,11 @@ struct KeyEntry {
   void (*destructor)(void*) = nullptr;
 };
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+static_assert(offsetof(Worker, border) == 0, "border_of() finds it at the begin");
+#pragma GCC diagnostic pop
+
 /// What the workers of a team share. As a client of the ticker: polls while all of them compute.
 class TeamState final : public TickClient {
  public:
@@ -136,6 +163,12 @@ class TeamState final : public TickClient {
   void wake_idle(std::uint32_t first, std::uint32_t count) noexcept;
   /// The earliest timer of all workers.
   [[nodiscard]] std::uint64_t next_timer_ns() const noexcept;
+  /// It is stopped, and no thread needs its workers to get off its kernel thread.
+  [[nodiscard]] bool is_over() const noexcept {
+    // Relaxed: has_reason_to_stay() reads it once more.
+    return is_stopped.load(std::memory_order_relaxed) &&
+           bound_count.load(std::memory_order_acquire) == 0;
+  }
 
   /// No worker looks for work or sleeps: who does, polls or is woken by what comes.
   [[nodiscard]] bool wants_ticks() noexcept override;
@@ -143,13 +176,21 @@ class TeamState final : public TickClient {
 
   TeamOptions options;  // Constant, as the next ones, after open.
   std::vector<std::uint32_t> processors;
+  sigset_t signal_mask = {};  // Of who opened the team, and of its carriers.
   std::vector<std::unique_ptr<Worker>> workers;
   Team* handle = nullptr;
   double ns_per_cycle = 1;
   std::uint64_t spin_cycles = 0;
   double cycles_per_ns = 1;
 
-  std::unique_ptr<Ticker> ticker;  // Null: the team does not tick. Constant after open.
+  std::unique_ptr<Ticker> ticker;        // Null: the team does not tick. Constant after open.
+  std::unique_ptr<Preemptor> preemptor;  // The same.
+
+  SpinLock carriers_lock;
+  std::vector<std::unique_ptr<Carrier>> carriers;  // Guard: carriers_lock. First those of workers.
+  // Threads that are bound to a carrier or were taken from their worker: the workers of a stopped
+  // team go on for them.
+  std::atomic<std::uint32_t> bound_count{0};
 
   // Workers that sleep, and those that are awake and look for work: hints for wakers. A searcher
   // that has found something, and computes, is the protocol of ticker.cc (3).
@@ -176,7 +217,7 @@ class TeamState final : public TickClient {
   std::unique_ptr<BlockingPool> blocking;  // Made at first use; guard: blocking_lock.
 };
 
-/// The calling kernel thread is (or, with null, is no longer) this worker.
-void set_this_worker(Worker* worker) noexcept;
+/// The calling kernel thread is (or, with null, is no longer) this carrier.
+void set_this_carrier(Carrier* carrier) noexcept;
 
 }  // namespace sterna::threads

@@ -75,6 +75,7 @@ bool try_send_direct(const Side& side, MPI_Comm handle) noexcept {
   if (!Caller::find(caller) || !find_run(side, run) || run.bytes > kDirectBytesMax) {
     return false;
   }
+  const threads::RuntimeEntry entry{caller.slot->thread};
   const Comm* const comm = find_comm(*caller.state, handle);
   if (comm == nullptr || static_cast<std::uint32_t>(side.peer) >= comm->peers().size ||
       side.tag < 0) {
@@ -103,6 +104,7 @@ bool try_receive_direct(const char* function, const Side& side, MPI_Comm handle,
   if (!Caller::find(caller) || !find_run(side, run) || run.bytes > kDirectBytesMax) {
     return false;
   }
+  const threads::RuntimeEntry entry{caller.slot->thread};
   Comm* const comm = find_comm(*caller.state, handle);
   if (comm == nullptr ||
       (static_cast<std::uint32_t>(side.peer) >= comm->peers().size &&

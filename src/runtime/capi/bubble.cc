@@ -72,6 +72,7 @@ sterna_status start_all(capi::Program& program, sterna_bubble& bubble) noexcept 
       options.stack_bytes = member->stack_bytes;
     }
     options.entity = &member->entity;
+    options.is_user_code = true;
     auto made = program.team->spawn(options, member->function, member->argument);
     if (made) {
       member->thread = made.value();

@@ -96,7 +96,7 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
   options.worker_count = static_cast<std::uint32_t>(places.size());
   options.processors = processors;
   options.spin_ns = progress.options().is_oversubscribed ? 0 : progress.options().spin_ns;
-  options.tick_ns = static_cast<std::uint64_t>(program.rank->runtime->settings().number(kTick));
+  apply_settings(program.rank->runtime->settings(), options);
   options.dispatch = program.scheduler.get();
   options.idle_hook = &progress;
   options.iso_space = program.space.get();

@@ -80,6 +80,7 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
         "a thread needs a function, and a place for its handle unless it is detached");
   }
   threads::ThreadOptions spawned;
+  spawned.is_user_code = true;
   spawned.name = used.name;
   if (used.stack_bytes != 0) {
     spawned.stack_bytes = used.stack_bytes;

@@ -1,0 +1,92 @@
+// The border between the code of a program and the runtime, as those see it who may take a worker
+// away from a thread: preemption (preempt.h) and the take-over of a worker whose kernel thread
+// sleeps in the kernel (carrier.h). Both happen only while the thread is in its program's code.
+//
+// Entry:   in_user = false, is_user = 0; (compiler barrier) read claim;  0: the worker is ours.
+// Claimer: claim = 1; membarrier(); read is_user;  1: the worker is the claimer's.
+// Forbidden: both have it. The argument is that of biased_lock.h, whose second half this is; an
+// entry that finds a claim waits until it is decided. A handler of a signal runs on the kernel
+// thread of the entry: program order is enough for in_user.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "threads/this_thread.h"
+#include "threads/thread.h"
+
+namespace sterna::threads {
+
+/// First member of a Worker.
+struct Border {
+  // 1: its thread is in the code of the program. Written by that thread, and 0 by the claimer. A
+  // thread that lost its worker may, in the instant of its entry, write a 0 too much: then the
+  // worker cannot be claimed before its thread crosses the border again.
+  std::atomic<std::uint8_t> is_user{0};
+  // Who waits that its thread should give way to: Wish, preempt.h. Relaxed: a hint.
+  std::atomic<std::uint8_t> wish{0};
+  // 1: a claim is being decided. A futex.
+  std::atomic<std::uint32_t> claim{0};
+};
+
+/// `me` has found a claim, or has lost its worker: returns when it has one. Perhaps on the thread
+/// pointer of a rank. Switches, in effect: the worker may be another.
+void enter_claimed(Thread& me) noexcept;
+/// Gives way to who waits for it, if that is allowed, on the way out. Switches.
+void leave_wished(Thread& me) noexcept;
+
+[[nodiscard]] inline Border& border_of(Worker& worker) noexcept {
+  return reinterpret_cast<Border&>(worker);  // worker.h checks that it is at its begin.
+}
+
+/// The current user thread comes from the code of its program. False: it was in the runtime
+/// already. Afterwards its worker is its own until it leaves.
+inline bool enter_runtime(Thread& me) noexcept {
+  if (!me.in_user.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  me.in_user.store(false, std::memory_order_relaxed);
+  if (me.is_taken.load(std::memory_order_relaxed)) [[unlikely]] {
+    enter_claimed(me);
+    return true;
+  }
+  Border& border = border_of(*me.worker.load(std::memory_order_relaxed));
+  border.is_user.store(0, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  // Acquire: what the claimer wrote before it decided.
+  if (border.claim.load(std::memory_order_acquire) != 0 ||
+      me.is_taken.load(std::memory_order_relaxed)) [[unlikely]] {
+    enter_claimed(me);
+  }
+  return true;
+}
+
+/// The current user thread, in the runtime, goes on to the code of its program.
+inline void leave_runtime(Thread& me) noexcept {
+  Border& border = border_of(*me.worker.load(std::memory_order_relaxed));
+  border.is_user.store(1, std::memory_order_release);  // For the claimer: all that we did here.
+  me.in_user.store(true, std::memory_order_relaxed);
+  if (border.wish.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    leave_wished(me);
+  }
+}
+
+/// The caller is in the runtime for its life, as far as preemption goes: for entry points that
+/// change no thread pointer, and for programs (tests) that are written in C++ against this layer.
+class RuntimeEntry {
+ public:
+  explicit RuntimeEntry(Thread* me = self()) noexcept
+      : me_{me != nullptr && enter_runtime(*me) ? me : nullptr} {}
+  ~RuntimeEntry() {
+    if (me_ != nullptr) {
+      leave_runtime(*me_);
+    }
+  }
+  RuntimeEntry(const RuntimeEntry&) = delete;
+  RuntimeEntry& operator=(const RuntimeEntry&) = delete;
+
+ private:
+  Thread* const me_;  // Null: it was in the runtime already, or a kernel thread calls.
+};
+
+}  // namespace sterna::threads

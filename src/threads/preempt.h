@@ -1,0 +1,80 @@
+// Preemption: threads that compute for long give their worker to others, without a call.
+//
+// Three modes of a team. `none`. `slice`: a thread that has had its worker for a slice gives way to
+// those of its priority, and at once to those of a higher one; it goes to the end of the queue.
+// `communication`: no thread is preempted by another of its priority; only one of a higher priority
+// (which a poll of the network made ready) interrupts it, and afterwards it is the next of its own
+// to run (Perez, "Integrating threads into data-parallel run-time systems", 1.4: a thread that
+// computes is not preempted until it blocks, so that communication overlaps best).
+//
+// How: the ticker finds the worker, notes the wish, and sends a signal to the kernel thread. The
+// handler does nothing unless the thread is in the code of its program (border.h). Then another
+// kernel thread takes the worker over (carrier.h), and the preempted one waits in the handler, with
+// all that it has in malloc, stdio and unwinders, until a worker picks its thread. A thread in the
+// runtime gives way on its way out, by a plain switch.
+//
+// A lock of a library that is held by a preempted thread stops who wants it in the kernel; that
+// worker is taken over in turn, so the holder runs again. It is rare, because the handler waits, a
+// few ticks, until the thread is outside libc, the loader and the C++ library.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "threads/ticker.h"
+
+namespace sterna::threads {
+
+class Carrier;
+class TeamState;
+class Worker;
+struct Thread;
+
+/// The current thread is not preempted until the call that undoes it; they nest. On a kernel
+/// thread: nothing.
+void disable_preemption() noexcept;
+/// Gives way at once to who has waited meanwhile. Switches.
+void enable_preemption() noexcept;
+
+/// Border::wish: the priority that waits + 1, and whether the slice is over.
+namespace Wish {
+inline constexpr std::uint8_t none = 0;
+inline constexpr std::uint8_t slice_over = 0x80;
+}  // namespace Wish
+
+/// What the ticker does for preemption and for workers whose kernel thread sleeps.
+class Preemptor final : public TickClient {
+ public:
+  explicit Preemptor(TeamState& team) noexcept;
+
+  [[nodiscard]] bool wants_ticks() noexcept override;
+  void tick(std::uint64_t now_ns) noexcept override;
+
+  /// For tests and reports: threads that were preempted, workers that were taken over. Relaxed.
+  std::atomic<std::uint64_t> preempted_count{0};
+  std::atomic<std::uint64_t> taken_count{0};
+
+ private:
+  /// What a worker did when it was looked at.
+  struct Look {
+    const Thread* thread = nullptr;
+    const Carrier* carrier = nullptr;
+    std::uint32_t countdown = 0;
+    std::uint64_t since_ns = 0;
+    std::uint64_t processor_ns = 0;  // Of its carrier.
+    bool was_asleep = false;
+  };
+
+  void look_at(Worker& worker, Look& look, std::uint64_t now_ns) noexcept;
+  bool take_over_if_asleep(Worker& worker, Carrier& carrier, Look& look) noexcept;
+  void call_back_strays() noexcept;
+
+  TeamState& team_;
+  std::vector<Look> looks_;  // By worker. The ticker's only.
+};
+
+/// The handler of the signal, for all teams of the process. Once; a failure is reported.
+void install_preemption() noexcept;
+
+}  // namespace sterna::threads

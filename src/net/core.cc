@@ -159,7 +159,7 @@ void TransportCore::serve_one_caller(bool is_one) noexcept {
 std::uint32_t Rail::poll() noexcept {
   const std::uint32_t count = driver_->poll(*this, core_.options_.poll_packets_max);
   // Answers to what came, and copies it has cleared, go at once rather than with the next round.
-  return count + core_.poll_inner();
+  return core_.may_have_inner() ? count + core_.poll_inner() : count;
 }
 
 bool Rail::prepare_sleep() noexcept {
@@ -251,6 +251,9 @@ void TransportCore::on_packet(std::uint32_t from_node, Packet packet) noexcept {
 }
 
 void TransportCore::accept_packet(std::uint32_t from_node, Packet packet) noexcept {
+  if (is_serial_ && accept_plain(packet)) {
+    return;
+  }
   std::span<const std::byte> rest = packet;
   Frame frame;
   for (;;) {

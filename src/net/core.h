@@ -174,6 +174,12 @@ class TransportCore {
   std::uint32_t poll() noexcept;
   std::uint32_t poll_inner() noexcept;
   [[nodiscard]] bool has_inner_work() noexcept;
+  /// Whether poll_inner() might do something.
+  [[nodiscard]] bool may_have_inner() noexcept {
+    return job_count_.load(std::memory_order_relaxed) != 0 || !own_messages_.looks_empty() ||
+           waiting_gates_.load(std::memory_order_relaxed) != 0 ||
+           is_closing_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] bool is_quiet() noexcept;
   [[nodiscard]] bool is_drained() noexcept;
   void on_packet(std::uint32_t from_node, Packet packet) noexcept;
@@ -256,6 +262,9 @@ class TransportCore {
   [[nodiscard]] bool may_look(const Endpoint& at) noexcept;
   [[nodiscard]] bool accept_short(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
                                   Packet packet, Envelope& found) noexcept;
+  /// A packet from poll() that is a whole message for a receive that waits.
+  [[nodiscard]] bool accept_plain(Packet packet) noexcept;
+  [[nodiscard]] Peer* find_plain_peer(const Endpoint& at, const FrameHeader& header) noexcept;
 
   // --- Transfers (transfer.cc) -----------------------------------------------------------------
   void start_transfer(std::uint32_t rank, Outcome& outcome) noexcept;

@@ -44,6 +44,11 @@ void TransportCore::send(Endpoint& from, SendRequest& request, const Target& tar
   check(target.tag >= 0, "the tag of a message is not negative");
   request.done.reset();
   request.fault = Fault::none;
+  if (is_serial_ && mode == SendMode::standard && data.extents == nullptr &&
+      try_send_short(from, target, {data.address, data.bytes})) {
+    request.done.complete_alone();
+    return;
+  }
   request.mode = mode;
   request.target = target;
   request.data = data;

@@ -14,6 +14,7 @@
 
 #include "net/buffer.h"
 #include "net/core.h"
+#include "net/matching.h"
 #include "net/peer.h"
 #include "net/traced.h"
 
@@ -37,7 +38,64 @@ bool is_plain(const FrameHeader& header, std::size_t bytes) noexcept {
          header.payload_bytes == header.total_bytes;
 }
 
+/// The message is taken and consumed at once.
+void take_plain(Peer& peer, const FrameHeader& header) noexcept {
+  const std::uint32_t credit = credit_of(header.total_bytes);
+  take_credit(peer, header.credit);
+  ++peer.receive_sequence;
+  peer.eager_received += credit;
+  peer.consumed += credit;
+  peer.partial_left = 0;
+}
+
 }  // namespace
+
+/// The peer of a plain message whose turn it is; null: not that, or there is more to do than to
+/// take it: it goes beyond the credit of its sender, or it is time to tell that of ours.
+Peer* TransportCore::find_plain_peer(const Endpoint& at, const FrameHeader& header) noexcept {
+  Peer* const peer = find_peer(at, header.source);
+  if (peer == nullptr || turn_of(*peer, header.sequence) != Turn::now || peer->early != nullptr) {
+    return nullptr;
+  }
+  const std::uint32_t credit = credit_of(header.total_bytes);
+  const std::uint32_t window = options_.eager_window_bytes;
+  const bool is_more = header.total_bytes > window ||
+                       peer->eager_received + credit - peer->consumed > window ||
+                       peer->consumed + credit - peer->consumed_told >= window / 2;
+  return is_more ? nullptr : peer;
+}
+
+bool TransportCore::accept_plain(Packet packet) noexcept {
+  FrameHeader header;
+  if (packet.size() < kHeaderBytes) {
+    return false;
+  }
+  std::memcpy(&header, packet.data(), kHeaderBytes);
+  if (!is_plain(header, packet.size()) || header.destination >= limits_.rank_count) {
+    return false;
+  }
+  RankEntry& entry = ranks_[header.destination];
+  const SpinGuard guard{entry.lock};
+  Peer* const peer =
+      entry.state == RankState::here ? find_plain_peer(*entry.endpoint, header) : nullptr;
+  RecvRequest* const request =
+      peer != nullptr ? take_receive(*entry.endpoint, {header.source, header.context, header.tag})
+                      : nullptr;
+  if (request == nullptr) {
+    return false;
+  }
+  take_plain(*peer, header);
+  request->envelope = {header.source, header.context, header.tag, header.total_bytes};
+  request->message_bytes = request->received_bytes = header.total_bytes;
+  trace_message(trace::Kind::receives, request->envelope, header.destination);
+  if (header.total_bytes > request->data.bytes) {
+    request->envelope.bytes = request->data.bytes;
+    request->fault = Fault::truncated;
+  }
+  copy_in(request->data, 0, packet.data() + kHeaderBytes, request->envelope.bytes);
+  request->done.complete_alone();
+  return true;
+}
 
 bool TransportCore::try_send_short(Endpoint& from, const Target& target,
                                    std::span<const std::byte> bytes) noexcept {
@@ -124,23 +182,12 @@ bool TransportCore::accept_short(Endpoint& at, const Pattern& pattern, std::span
     return false;
   }
   const SpinGuard guard{ranks_[at.rank].lock};
-  Peer* const peer = find_peer(at, header.source);
-  if (peer == nullptr || turn_of(*peer, header.sequence) != Turn::now || peer->early != nullptr) {
-    return false;
-  }
-  const std::uint32_t credit = credit_of(header.total_bytes);
-  const std::uint32_t window = options_.eager_window_bytes;
-  // Beyond the credit of its sender, or time to tell that of ours: not a plain case.
-  if (header.total_bytes > window || peer->eager_received + credit - peer->consumed > window ||
-      peer->consumed + credit - peer->consumed_told >= window / 2) {
+  Peer* const peer = find_plain_peer(at, header);
+  if (peer == nullptr) {
     return false;
   }
   copy_bytes(into.data(), packet.data() + kHeaderBytes, header.total_bytes);
-  take_credit(*peer, header.credit);
-  ++peer->receive_sequence;
-  peer->eager_received += credit;
-  peer->consumed += credit;
-  peer->partial_left = 0;
+  take_plain(*peer, header);
   found = {header.source, header.context, header.tag, header.total_bytes};
   trace_message(trace::Kind::receives, found, at.rank);
   return true;

@@ -138,6 +138,18 @@ TEST_F(Short, ReceivesThatWaitAndMessagesThatWaitComeFirst) {
   EXPECT_FALSE(pair.receive_short(1, 5, in, found)) << "the one in the queue is older";
 }
 
+TEST_F(Short, AMessageTooLongForTheReceiveThatWaitsIsCut) {
+  RecvRequest waiting;
+  std::array<std::byte, 64> first{};
+  pair.receive(1, waiting, 5, std::span{first}.first(1));
+  ASSERT_TRUE(pair.send_short(0, 5, out));
+  ASSERT_TRUE(pair.poll_until([&] { return waiting.done.done(); }));
+  EXPECT_EQ(waiting.fault, Fault::truncated);
+  EXPECT_EQ(waiting.envelope.bytes, 1U);
+  EXPECT_EQ(first[0], out[0]);
+  EXPECT_EQ(first[1], std::byte{0});
+}
+
 TEST_F(Short, SeveralCallersAreRefused) {
   ASSERT_TRUE(pair.send_short(0, 5, out));
   pair.nodes[0]->serve_one_caller(false);

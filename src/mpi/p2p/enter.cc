@@ -252,6 +252,11 @@ int enter_receive_init(const char* function, const Side& side, MPI_Comm comm,
 
 int enter_exchange(const char* function, const Side& send_side, const Side& receive_side,
                    MPI_Comm comm, MPI_Status* status) noexcept {
+  // A send that is done leaves a receive.
+  if (short_way_state != nullptr && is_plain_receive(*short_way_state, receive_side, comm) &&
+      try_send_short(*short_way_state, send_side, comm)) {
+    return enter_receive(function, receive_side, comm, status);
+  }
   runtime::RuntimeScope scope;
   Call call{state_of_caller(function), function};
   RankState& state = call.state;

@@ -5,6 +5,17 @@
 #include "net/transport.h"
 
 namespace sterna::mpi {
+namespace {
+
+[[nodiscard]] bool is_plain(const RankState& state, const Comm& comm, const Side& receive,
+                            net::Buffer& run) noexcept {
+  return state.active_schedules == nullptr &&
+         (static_cast<std::uint32_t>(receive.peer) < comm.peers().size ||
+          receive.peer == MPI_ANY_SOURCE) &&
+         (receive.tag >= 0 || receive.tag == MPI_ANY_TAG) && find_run(receive, run);
+}
+
+}  // namespace
 
 bool try_send_short(RankState& state, const Side& side, MPI_Comm handle) noexcept {
   const Comm* const comm = find_comm(state, handle);
@@ -18,14 +29,17 @@ bool try_send_short(RankState& state, const Side& side, MPI_Comm handle) noexcep
                                            {run.address, run.bytes});
 }
 
+bool is_plain_receive(RankState& state, const Side& side, MPI_Comm handle) noexcept {
+  const Comm* const comm = find_comm(state, handle);
+  net::Buffer run;
+  return comm != nullptr && is_plain(state, *comm, side, run);
+}
+
 bool try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
                        MPI_Status* status) noexcept {
   const Comm* const comm = find_comm(state, handle);
   net::Buffer run;
-  if (comm == nullptr || state.active_schedules != nullptr ||
-      (static_cast<std::uint32_t>(side.peer) >= comm->peers().size &&
-       side.peer != MPI_ANY_SOURCE) ||
-      (side.tag < 0 && side.tag != MPI_ANY_TAG) || !find_run(side, run)) {
+  if (comm == nullptr || !is_plain(state, *comm, side, run)) {
     return false;
   }
   const runtime::RankContext& context = *state.context;

@@ -16,6 +16,9 @@ inline constinit RankState* short_way_state = nullptr;
 /// MPI_Send, complete. False: not here, not now.
 [[nodiscard]] bool try_send_short(RankState& state, const Side& side, MPI_Comm comm) noexcept;
 
+/// Whether a receive with these arguments, which are right then, may go the short way.
+[[nodiscard]] bool is_plain_receive(RankState& state, const Side& side, MPI_Comm comm) noexcept;
+
 /// MPI_Recv, complete, if the message comes soon. False: not here, not now.
 [[nodiscard]] bool try_receive_short(RankState& state, const Side& side, MPI_Comm comm,
                                      MPI_Status* status) noexcept;

@@ -25,7 +25,7 @@ typedef struct sterna_bubble sterna_bubble; /* Opaque. */
 sterna_status sterna_bubble_create(sterna_bubble** bubble) STERNA_NOEXCEPT;
 
 /* A thread that starts when the outermost bubble is submitted. Of `options` (may be NULL) a name
- * and a stack count; all else must be as in STERNA_THREAD_OPTIONS_DEFAULT: INVALID_ARGUMENT. BUSY: submitted already. */
+ * a stack and is_preemptible count; all else must be as in STERNA_THREAD_OPTIONS_DEFAULT: INVALID_ARGUMENT. BUSY: submitted already. */
 sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_thread_options* options,
                                        sterna_thread_function function,
                                        void* argument) STERNA_NOEXCEPT;

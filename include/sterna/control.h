@@ -62,6 +62,22 @@ sterna_status sterna_thread_set_priority(sterna_thread* thread, uint32_t priorit
 sterna_status sterna_thread_priority(const sterna_thread* thread,
                                      uint32_t* priority) STERNA_NOEXCEPT;
 
+/* The calling thread is not preempted until the matching enable; they nest. In mobile ranks too.
+ * Without effect while the setting preemption is none. enable gives way at once to those who have
+ * waited; switches. */
+void sterna_preemption_disable(void) STERNA_NOEXCEPT;
+/* REFUSED: preemption was not disabled. */
+sterna_status sterna_preemption_enable(void) STERNA_NOEXCEPT;
+
+/* Between the two the caller may sleep in the kernel (read, accept, a lock of another library) and
+ * the others of its worker go on, at once, on another kernel thread; errno and thread-local
+ * variables keep their values. Not for long computations. BUSY: there may be no more kernel
+ * threads; the calls are right then, too, but hold the others up. Nothing on kernel threads. With
+ * the setting take_over the same happens without these calls, after two ticks. begin does not
+ * switch, end does. UNSUPPORTED in mobile ranks. */
+sterna_status sterna_blocking_begin(void) STERNA_NOEXCEPT;
+void sterna_blocking_end(void) STERNA_NOEXCEPT;
+
 /* Gives the processor to that thread if it is ready; else as sterna_thread_yield, and BUSY.
  * Switches. */
 sterna_status sterna_thread_yield_to(sterna_thread* thread) STERNA_NOEXCEPT;

@@ -29,6 +29,11 @@ sterna_status sterna_migration_point(void) STERNA_NOEXCEPT;
  * say "file /x/y is open", as much of it as fits. Does not switch. */
 sterna_status sterna_migratable(char* buffer, size_t bytes) STERNA_NOEXCEPT;
 
+/* Whether the balancer, `sterna move` and others may move the caller from now on; 1 at first. 0:
+ * it stays, and the report says that its program asked for it; sterna_migrate_to is REFUSED, too.
+ * Does not switch. UNSUPPORTED: no mobile rank. */
+sterna_status sterna_set_migratable(int is_migratable) STERNA_NOEXCEPT;
+
 #ifdef __cplusplus
 }
 #endif

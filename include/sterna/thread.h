@@ -23,18 +23,23 @@ typedef void (*sterna_thread_function)(void* argument);
 
 /* Fill it with STERNA_THREAD_OPTIONS_DEFAULT, then set what you need. */
 typedef struct sterna_thread_options {
-  size_t size_bytes;      /* sizeof(sterna_thread_options), which says the caller's version. */
-  const char* name;       /* Copied; the first 31 bytes count. NULL: none. */
-  size_t stack_bytes;     /* Least usable stack; 0: 60 KiB. */
-  uint32_t worker;        /* Where it starts: below sterna_worker_count(), or STERNA_ANY_WORKER. */
-  uint8_t is_bound;       /* 1: it stays on that worker. */
-  uint8_t is_detached;    /* 1: nobody joins it. */
-  uint8_t is_cancellable; /* 1: sterna_thread_cancel ends its waits (control.h). */
-  uint8_t is_frozen;      /* 1: it does not run before sterna_thread_unfreeze (control.h). */
-  uint32_t guard_bytes;   /* More that traps below the stack, whole pages; one is always there. */
-  uint32_t priority;      /* STERNA_PRIORITY_...: control.h. */
-  const char* place;      /* It stays there: "machine:0", "package:1", "numa:0", "l3:0", "l2:0",
-                           * "core:3", "pu:7", counted from left to right. NULL: anywhere. */
+  size_t size_bytes;       /* sizeof(sterna_thread_options), which says the caller's version. */
+  const char* name;        /* Copied; the first 31 bytes count. NULL: none. */
+  size_t stack_bytes;      /* Least usable stack; 0: 60 KiB. */
+  uint32_t worker;         /* Where it starts: below sterna_worker_count(), or STERNA_ANY_WORKER. */
+  uint8_t is_bound;        /* 1: it stays on that worker. */
+  uint8_t is_detached;     /* 1: nobody joins it. */
+  uint8_t is_cancellable;  /* 1: sterna_thread_cancel ends its waits (control.h). */
+  uint8_t is_frozen;       /* 1: it does not run before sterna_thread_unfreeze (control.h). */
+  uint32_t guard_bytes;    /* More that traps below the stack, whole pages; one is always there. */
+  uint32_t priority;       /* STERNA_PRIORITY_...: control.h. */
+  const char* place;       /* It stays there: "machine:0", "package:1", "numa:0", "l3:0", "l2:0",
+                            * "core:3", "pu:7", counted from left to right. NULL: anywhere. */
+  uint32_t is_preemptible; /* 0: with the setting preemption, it keeps its worker until it calls. */
+  struct sterna_bubble* bubble; /* It belongs to this bubble, not submitted yet, and starts with it;
+                                 * as sterna_bubble_add_thread, so `thread` is NULL. NULL: none. */
+  void* stack; /* Memory of sterna_stack_create that is its stack, the caller's again after the
+                * join; stack_bytes does not count then. NULL: the runtime's own. */
 } sterna_thread_options;
 
 #define STERNA_PRIORITY_IDLE 0u
@@ -46,7 +51,7 @@ typedef struct sterna_thread_options {
 #define STERNA_THREAD_OPTIONS_DEFAULT                                         \
   {                                                                           \
     sizeof(sterna_thread_options), NULL, 0, STERNA_ANY_WORKER, 0, 0, 0, 0, 0, \
-        STERNA_PRIORITY_NORMAL, NULL                                          \
+        STERNA_PRIORITY_NORMAL, NULL, 1, NULL, NULL                           \
   }
 
 /* Starts a thread that calls function(argument). *thread is valid until join, or, for a detached
@@ -55,6 +60,15 @@ typedef struct sterna_thread_options {
 sterna_status sterna_thread_create(const sterna_thread_options* options,
                                    sterna_thread_function function, void* argument,
                                    sterna_thread** thread) STERNA_NOEXCEPT;
+
+/* Memory for stacks that the program owns: *stack is the lowest address, *bytes (at least what was
+ * asked for) the size; a thread at a time may have it. A thread is found from its stack pointer, so
+ * other memory will not do. Any thread, kernel threads too; may switch. Fails with
+ * INVALID_ARGUMENT, OUT_OF_MEMORY, NOT_STARTED, UNSUPPORTED. */
+sterna_status sterna_stack_create(size_t bytes, void** stack, size_t* size) STERNA_NOEXCEPT;
+/* Before sterna_stop. BUSY: a thread that was not joined has it. INVALID_ARGUMENT: no such stack.
+ */
+sterna_status sterna_stack_destroy(void* stack) STERNA_NOEXCEPT;
 
 /* Waits until the thread has ended, then frees it: once per thread that is not detached. Any
  * thread, kernel threads too. A cancellation point. Switches. Returns CANCELLED for a thread that

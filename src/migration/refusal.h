@@ -12,6 +12,8 @@
 namespace sterna::migration {
 
 inline constexpr std::size_t kBlockerKindFirst = 16;
+/// 1: the program wants its rank to stay (sterna_set_migratable).
+inline constexpr std::size_t kBlockerKindOrder = 31;
 
 /// Whether the rank holds something that keeps it here for now. Reasons of the past do not count:
 /// a node that had no memory, a file that was closed since.

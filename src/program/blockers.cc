@@ -32,8 +32,15 @@ const char* what_they_are(BlockerKind kind) noexcept {
       return "locales";
     case BlockerKind::process:
       return "child processes";
+    case BlockerKind::order:
+      break;
   }
   return "things";
+}
+
+bool has_order(const memory::RankSlot& slot) noexcept {
+  return slot.refusals[static_cast<std::size_t>(BlockerKind::order)].load(
+             std::memory_order_relaxed) != 0;
 }
 
 constexpr BlockerKind kKinds[] = {BlockerKind::file,    BlockerKind::thread, BlockerKind::mapping,
@@ -95,6 +102,9 @@ std::string describe_blockers(const memory::RankSlot& slot) {
       text += "; " + std::to_string(more) + " more " + what_they_are(kind);
     }
   }
+  if (has_order(slot)) {
+    text.append(text.empty() ? "" : "; ").append("the program wants it to stay");
+  }
   return text;
 }
 
@@ -104,7 +114,7 @@ bool may_move(const memory::RankSlot& slot) noexcept {
       return false;
     }
   }
-  return true;
+  return !has_order(slot);
 }
 
 }  // namespace sterna::program

@@ -14,12 +14,13 @@ namespace sterna::program {
 /// What a rank can hold of its process: the indexes into RankSlot::refusals that are the loader's.
 /// (The lower ones are for the layers below it.)
 enum class BlockerKind : std::uint8_t {
-  file = 16,  // An open descriptor, FILE or directory.
-  thread,     // A kernel thread that it has created and not joined.
-  mapping,    // Memory mapped outside of its slot: a file, shared memory, executable pages.
-  library,    // dlopen().
-  locale,     // A locale other than "C" and its UTF-8 form.
-  process,    // A child process (popen) that is not waited for.
+  file = 16,   // An open descriptor, FILE or directory.
+  thread,      // A kernel thread that it has created and not joined.
+  mapping,     // Memory mapped outside of its slot: a file, shared memory, executable pages.
+  library,     // dlopen().
+  locale,      // A locale other than "C" and its UTF-8 form.
+  process,     // A child process (popen) that is not waited for.
+  order = 31,  // Nothing: the program wants it to stay. Not in the table of names.
 };
 
 /// "file /x/y is open; 2 threads are running". Empty: nothing holds the rank here. On the worker's

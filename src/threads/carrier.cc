@@ -12,6 +12,7 @@
 #include "base/syscall.h"
 #include "base/thread_pointer.h"
 #include "threads/crash.h"
+#include "threads/flags.h"
 #include "threads/futex.h"
 #include "threads/scheduler.h"
 #include "threads/traced.h"
@@ -283,7 +284,7 @@ void Worker::resume_bound(Carrier& here) noexcept {
   Carrier& to = *static_cast<Carrier*>(thread.context);
   resumed = nullptr;
   thread.context = nullptr;
-  thread.flags &= ~ThreadFlag::kernel_bound;
+  set_flags(thread, thread.flags & ~ThreadFlag::kernel_bound);
   thread.activity.store(Activity::ready, std::memory_order_relaxed);
   team.bound_count.fetch_sub(1, std::memory_order_release);
   use(to);
@@ -334,7 +335,7 @@ void come_back(Thread& me) noexcept {
   set_thread_pointer(reinterpret_cast<std::uintptr_t>(carrier.thread_pointer));
   carrier.taken.store(nullptr, std::memory_order_relaxed);
   me.is_taken.store(false, std::memory_order_relaxed);
-  me.flags |= ThreadFlag::kernel_bound;
+  set_flags(me, me.flags | ThreadFlag::kernel_bound);
   me.activity.store(Activity::ready, std::memory_order_relaxed);
   if ((me.flags & ThreadFlag::managed) != 0) {
     home.team.options.dispatch->ready(me, &home);

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/syscall.h"
 #include "threads/cancel.h"
+#include "threads/flags.h"
 #include "threads/kept.h"
 #include "threads/life.h"
 #include "threads/scheduler.h"
@@ -97,7 +98,7 @@ void unhold(Thread& thread) noexcept {
 void set_priority(Thread& thread, std::uint8_t priority) noexcept {
   check(priority < kPriorityCount, "a priority is below kPriorityCount");
   thread.priority.store(priority, std::memory_order_relaxed);
-  if ((thread.flags & ThreadFlag::placed) != 0) {
+  if ((flags_of(thread) & ThreadFlag::placed) != 0) {
     thread.team->state()->options.dispatch->priority_changed(thread);
     return;
   }
@@ -122,7 +123,7 @@ bool take_ready(Thread& thread, const Worker& here) noexcept {
   bool is_taken = false;
   if (home == nullptr || home == &here ||
       thread.activity.load(std::memory_order_relaxed) != Activity::ready ||
-      ((thread.flags & ThreadFlag::bound) != 0 &&
+      ((flags_of(thread) & ThreadFlag::bound) != 0 &&
        here.index - thread.worker_first >= thread.worker_count)) {
     return false;
   }
@@ -138,7 +139,7 @@ bool take_ready(Thread& thread, const Worker& here) noexcept {
 bool yield_to(Thread& thread) noexcept {
   Thread* const me = self();
   constexpr std::uint32_t kManaged = ThreadFlag::managed;
-  if (me == nullptr || &thread == me || ((thread.flags | me->flags) & kManaged) != 0 ||
+  if (me == nullptr || &thread == me || ((flags_of(thread) | me->flags) & kManaged) != 0 ||
       thread.hold.load(std::memory_order_relaxed) != Hold::none) {
     yield();
     return false;

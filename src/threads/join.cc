@@ -1,6 +1,7 @@
 // Joining and detaching. The word Thread::joiner is described in life.cc.
 #include "base/check.h"
 #include "threads/cancel.h"
+#include "threads/flags.h"
 #include "threads/life.h"
 #include "threads/scheduler.h"
 #include "threads/waiter.h"
@@ -44,7 +45,7 @@ JoinOutcome refusal(std::uintptr_t word) noexcept {
 /// predicts wrongly, since the switch comes in between.
 [[gnu::always_inline]] inline JoinOutcome join_here(Thread& thread,
                                                     std::uint64_t deadline_ns) noexcept {
-  if ((thread.flags & ThreadFlag::detached) != 0) {
+  if ((flags_of(thread) & ThreadFlag::detached) != 0) {
     return JoinOutcome::detached;
   }
   Thread* const me = self();
@@ -92,7 +93,7 @@ void join(Thread& thread) noexcept {
 }
 
 JoinOutcome try_detach(Thread& thread) noexcept {
-  if ((thread.flags & ThreadFlag::detached) != 0) {
+  if ((flags_of(thread) & ThreadFlag::detached) != 0) {
     return JoinOutcome::detached;
   }
   std::uintptr_t expected = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "threads/flags.h"
 #include "threads/scheduler.h"
 
 namespace sterna::threads {
@@ -10,10 +11,6 @@ namespace {
 
 constexpr std::uint32_t kKeptFlags = ThreadFlag::kept | ThreadFlag::bound;
 constexpr std::uint32_t kExposedMax = 256;  // Bounds the time in a foreign lock.
-
-void set_flags(Thread& thread, std::uint32_t flags) noexcept {
-  std::atomic_ref{thread.flags}.store(flags, std::memory_order_relaxed);  // For list_threads().
-}
 
 /// From kept to managed; the thread is the caller's.
 void unmark(Thread& thread) noexcept {

@@ -14,6 +14,7 @@
 #include "base/syscall.h"
 #include "base/thread_pointer.h"
 #include "memory/rank_slot.h"
+#include "threads/flags.h"
 #include "threads/scheduler.h"
 
 namespace sterna::threads {
@@ -123,7 +124,7 @@ void leave_worker(Worker& worker, Thread& me, Way way) noexcept {
   team.bound_count.fetch_add(1, std::memory_order_relaxed);
   team.preemptor->preempted_count.fetch_add(1, std::memory_order_relaxed);
   me.context = &carrier;
-  me.flags |= ThreadFlag::kernel_bound;
+  set_flags(me, me.flags | ThreadFlag::kernel_bound);
   carrier.worker.store(nullptr, std::memory_order_relaxed);
   carrier.word.store(Carrier::kParked, std::memory_order_relaxed);
   worker.preempted = &me;

@@ -19,6 +19,7 @@ struct Member {
   sterna::sched::Entity entity;
   std::string name;
   std::size_t stack_bytes = 0;
+  bool is_preemptible = true;
   sterna_thread_function function = nullptr;
   void* argument = nullptr;
   sterna::threads::Thread* thread = nullptr;  // Null: not started.
@@ -73,6 +74,7 @@ sterna_status start_all(capi::Program& program, sterna_bubble& bubble) noexcept 
     }
     options.entity = &member->entity;
     options.is_user_code = true;
+    options.preemptible = member->is_preemptible;
     auto made = program.team->spawn(options, member->function, member->argument);
     if (made) {
       member->thread = made.value();
@@ -122,7 +124,8 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
   if (bubble == nullptr || function == nullptr || used.size_bytes != sizeof used ||
       used.worker != STERNA_ANY_WORKER || used.is_bound != 0 || used.is_detached != 0 ||
       used.is_cancellable != 0 || used.is_frozen != 0 || used.guard_bytes != 0 ||
-      used.priority != STERNA_PRIORITY_NORMAL || used.place != nullptr) {
+      used.priority != STERNA_PRIORITY_NORMAL || used.place != nullptr || used.is_preemptible > 1 ||
+      (used.bubble != nullptr && used.bubble != bubble) || used.stack != nullptr) {
     return STERNA_INVALID_ARGUMENT;  // What a member cannot have is refused, not dropped.
   }
   if (bubble->is_submitted) {
@@ -132,6 +135,7 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
     auto member = std::make_unique<Member>();
     member->name = used.name == nullptr ? "" : used.name;
     member->stack_bytes = used.stack_bytes;
+    member->is_preemptible = used.is_preemptible != 0;
     member->function = function;
     member->argument = argument;
     bubble->members.push_back(std::move(member));

@@ -14,6 +14,9 @@
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
 #include "threads/cancel.h"
+#include "threads/carrier.h"
+#include "threads/flags.h"
+#include "threads/preempt.h"
 #include "threads/roster.h"
 #include "threads/this_thread.h"
 
@@ -53,7 +56,7 @@ sterna_status sterna_thread_cancel(sterna_thread* thread) noexcept {
   if (cancelled == nullptr) {
     return STERNA_INVALID_ARGUMENT;
   }
-  if ((cancelled->flags & threads::ThreadFlag::cancellable) == 0) {
+  if ((threads::flags_of(*cancelled) & threads::ThreadFlag::cancellable) == 0) {
     return capi::refuse(STERNA_REFUSED,
                         "{} cannot be cancelled: set is_cancellable in the options that create it",
                         capi::words_for(cancelled));
@@ -183,6 +186,31 @@ sterna_status sterna_thread_yield_to(sterna_thread* thread) noexcept {
     return STERNA_INVALID_ARGUMENT;
   }
   return threads::yield_to(*next) ? STERNA_SUCCESS : STERNA_BUSY;
+}
+
+void sterna_preemption_disable(void) noexcept {
+  threads::disable_preemption();
+}
+
+sterna_status sterna_preemption_enable(void) noexcept {
+  const threads::Thread* const me = threads::self();
+  if (me != nullptr && me->preempt_off.load(std::memory_order_relaxed) == 0) {
+    return STERNA_REFUSED;
+  }
+  threads::enable_preemption();
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_blocking_begin(void) noexcept {
+  const threads::Thread* const me = threads::self();
+  if (me != nullptr && sterna::memory::rank_slot_of(me) != nullptr) {
+    return STERNA_UNSUPPORTED;
+  }
+  return me == nullptr || threads::enter_blocking() ? STERNA_SUCCESS : STERNA_BUSY;
+}
+
+void sterna_blocking_end(void) noexcept {
+  threads::leave_blocking();
 }
 
 sterna_status sterna_thread_stay_at(const char* place) noexcept {

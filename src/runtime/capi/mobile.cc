@@ -90,6 +90,18 @@ sterna_status sterna_migration_point(void) noexcept {
   return STERNA_SUCCESS;
 }
 
+sterna_status sterna_set_migratable(int is_migratable) noexcept {
+  const RuntimeScope scope;
+  const RankContext* const rank = mobile_rank();
+  if (rank == nullptr) {
+    return STERNA_UNSUPPORTED;
+  }
+  // Relaxed: the rank reads it itself before it moves; for others it is a report.
+  rank->slot->refusals[sterna::migration::kBlockerKindOrder].store(is_migratable == 0 ? 1 : 0,
+                                                                   std::memory_order_relaxed);
+  return STERNA_SUCCESS;
+}
+
 sterna_status sterna_migratable(char* buffer, size_t bytes) noexcept {
   const RuntimeScope scope;
   const RankContext* const rank = mobile_rank();

@@ -1,7 +1,9 @@
 // thread.h: the C names of user threads.
 #include <algorithm>
 #include <cstring>
+#include <new>
 
+#include <sterna/bubble.h>
 #include <sterna/thread.h>
 
 #include "memory/rank_slot.h"
@@ -26,6 +28,9 @@ sterna_status check_options(const sterna_thread_options& options,
   if (options.size_bytes != sizeof options) {
     return wrong("size_bytes is sizeof(sterna_thread_options): use STERNA_THREAD_OPTIONS_DEFAULT");
   }
+  if (options.is_preemptible > 1) {
+    return wrong("is_preemptible is 0 or 1: use STERNA_THREAD_OPTIONS_DEFAULT");
+  }
   if (options.is_bound > 1 || options.is_detached > 1 || options.is_cancellable > 1 ||
       options.is_frozen > 1) {
     return wrong("is_bound, is_detached, is_cancellable and is_frozen are 0 or 1");
@@ -45,6 +50,53 @@ sterna_status check_options(const sterna_thread_options& options,
   if (options.guard_bytes % sterna::memory::kPageBytes != 0) {
     return wrong("guard_bytes is a multiple of the page, 4096");
   }
+  return STERNA_SUCCESS;
+}
+
+sterna_status refuse_handle() noexcept {
+  return capi::refuse(STERNA_INVALID_ARGUMENT,
+                      "a thread of a bubble has no handle before it starts: give NULL for it");
+}
+
+/// The slot whose stack begins there; no bytes: it is none of sterna_stack_create.
+sterna::memory::StackSlot slot_of_stack(const void* stack) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(stack);
+  const sterna::memory::SlotRange range = sterna::memory::slot_at(address);
+  const sterna::memory::StackSlot slot{range.base, range.bytes};
+  return sterna::memory::is_stack_address(address) && slot.stack_low() == address
+             ? slot
+             : sterna::memory::StackSlot{};
+}
+
+/// Nobody has the stack: never used, or its thread was joined. Not inlined: g++ would warn of the
+/// null descriptor of what is no slot, which callers have refused.
+[[gnu::noinline]] bool is_free(const sterna::memory::StackSlot& slot) noexcept {
+  const auto& last = *static_cast<const threads::Thread*>(slot.descriptor());
+  return last.team == nullptr ||
+         last.joiner.load(std::memory_order_acquire) == threads::Joined::reaped;
+}
+
+sterna_status start_on_stack(const capi::Program& program, void* stack,
+                             const threads::ThreadOptions& options, sterna_thread_function function,
+                             void* argument, sterna_thread** thread) noexcept {
+  const sterna::memory::StackSlot slot = slot_of_stack(stack);
+  if (slot.bytes == 0 || options.guard_bytes != 0) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT,
+                        "a stack is what sterna_stack_create gave, and has no more guards");
+  }
+  if (!is_free(slot)) {
+    return capi::refuse(STERNA_BUSY, "that stack is {}'s, which was not joined",
+                        capi::words_for(static_cast<const threads::Thread*>(slot.descriptor())));
+  }
+  threads::Thread* const made =
+      program.team->adopt({.base = static_cast<std::byte*>(stack),
+                           .bytes = slot.stack_top() - slot.stack_low(),
+                           .descriptor = static_cast<threads::Thread*>(slot.descriptor())},
+                          options, function, argument);
+  if (thread != nullptr) {
+    *thread = capi::handle_of(made);
+  }
+  program.team->start(*made, options.worker);
   return STERNA_SUCCESS;
 }
 
@@ -74,13 +126,19 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
       status != STERNA_SUCCESS) {
     return status;
   }
-  if (function == nullptr || (thread == nullptr && used.is_detached == 0)) {
+  if (function == nullptr ||
+      (thread == nullptr && used.is_detached == 0 && used.bubble == nullptr)) {
     return capi::refuse(
         STERNA_INVALID_ARGUMENT,
         "a thread needs a function, and a place for its handle unless it is detached");
   }
+  if (used.bubble != nullptr) {
+    return thread == nullptr ? sterna_bubble_add_thread(used.bubble, &used, function, argument)
+                             : refuse_handle();
+  }
   threads::ThreadOptions spawned;
   spawned.is_user_code = true;
+  spawned.preemptible = used.is_preemptible != 0;
   spawned.name = used.name;
   if (used.stack_bytes != 0) {
     spawned.stack_bytes = used.stack_bytes;
@@ -100,6 +158,9 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
     spawned.bound = true;
     spawned.worker = range.first;
     spawned.worker_count = range.count;
+  }
+  if (used.stack != nullptr) {
+    return start_on_stack(*program, used.stack, spawned, function, argument, thread);
   }
   auto made = program->team->spawn(spawned, function, argument);
   if (!made) {
@@ -205,5 +266,45 @@ sterna_status sterna_thread_unpark(sterna_thread* thread) noexcept {
     return STERNA_INVALID_ARGUMENT;
   }
   threads::unpark(*parked);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_stack_create(size_t bytes, void** stack, size_t* size) noexcept {
+  const RuntimeScope scope;
+  const capi::Program* const program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  if (stack == nullptr || bytes == 0 || bytes > (size_t{1} << 31)) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "a stack has 1 byte to 2 GiB, and a place for it");
+  }
+  auto slot = program->space->acquire_stack(bytes * threads::kStackFactor);
+  if (!slot) {
+    return capi::to_status(slot.error().code);
+  }
+  // A slot that was another thread's before: not of one that is there.
+  new (slot.value().descriptor()) threads::Thread;
+  *stack = reinterpret_cast<void*>(slot.value().stack_low());
+  if (size != nullptr) {
+    *size = slot.value().stack_top() - slot.value().stack_low();
+  }
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_stack_destroy(void* stack) noexcept {
+  const RuntimeScope scope;
+  const capi::Program* const program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  const sterna::memory::StackSlot slot = slot_of_stack(stack);
+  if (slot.bytes == 0) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "a stack is what sterna_stack_create gave");
+  }
+  if (!is_free(slot)) {
+    return capi::refuse(STERNA_BUSY, "that stack is {}'s, which was not joined",
+                        capi::words_for(static_cast<const threads::Thread*>(slot.descriptor())));
+  }
+  program->space->release_stack(slot);
   return STERNA_SUCCESS;
 }

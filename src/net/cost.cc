@@ -53,10 +53,18 @@ double CostModel::rendezvous_ns(std::uint64_t bytes) const noexcept {
   if (is_direct_) {
     return announced + latency_ns_ + direct_latency_ns_ + size * direct_ps_per_byte_ / 1000;
   }
-  return announced + latency_ns_ + size * packet_ps_per_byte_ / 1000;
+  return packets_ns(bytes);
+}
+
+double CostModel::packets_ns(std::uint64_t bytes) const noexcept {
+  return 3 * latency_ns_ + static_cast<double>(bytes) * packet_ps_per_byte_ / 1000;
 }
 
 void CostModel::decide() noexcept {
+  // Two straight lines: packets begin sooner, and perhaps go slower.
+  const double slower = packet_ps_per_byte_ - direct_ps_per_byte_;
+  const double direct_from = is_direct_ && slower > 0 ? direct_latency_ns_ * 1000 / slower : 1e18;
+  direct_from_bytes_ = direct_from < 1e18 ? static_cast<std::uint64_t>(direct_from) : kNever;
   if (options_.eager_bytes != 0) {
     eager_bytes_ = options_.eager_bytes;
     return;
@@ -96,13 +104,15 @@ void CostModel::lose_direct() noexcept {
 
 std::string CostModel::explain(std::uint64_t bytes) const {
   const bool is_eager = bytes <= eager_bytes_;
+  const bool goes_direct = bytes >= direct_from_bytes_;
   return fmt::format(
       "{} bytes: {} (eager {:.0f} ns: latency {:.0f} ns, {:.0f} ps/byte; rendezvous {:.0f} ns: {} "
       "at {:.0f} ps/byte); eager up to {} bytes{}",
       bytes, is_eager ? "eager" : "rendezvous", eager_ns(bytes), latency_ns_,
-      packet_ps_per_byte_ + copy_ps_per_byte_ / 2, rendezvous_ns(bytes),
-      is_direct_ ? "written directly" : "packets",
-      is_direct_ ? direct_ps_per_byte_ : packet_ps_per_byte_, eager_bytes_,
+      packet_ps_per_byte_ + copy_ps_per_byte_ / 2,
+      goes_direct ? rendezvous_ns(bytes) : packets_ns(bytes),
+      goes_direct ? "written directly" : "packets",
+      goes_direct ? direct_ps_per_byte_ : packet_ps_per_byte_, eager_bytes_,
       options_.eager_bytes != 0 ? " (set by net_eager_bytes)" : "");
 }
 

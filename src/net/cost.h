@@ -1,6 +1,6 @@
 // The cost model of one way to one peer: latency + bytes / rate + processor time per byte. It
 // starts from the profile of the driver and is corrected by what is measured; it decides between
-// eager and rendezvous, and says why.
+// eager and rendezvous, and how the bytes of a rendezvous go, and says why.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,16 @@ class CostModel {
 
   /// Sent at once, copied on both sides; the receiver copies once more when it comes too early.
   [[nodiscard]] double eager_ns(std::uint64_t bytes) const noexcept;
-  /// Announced, answered, then written or sent in place.
+  /// Announced, answered, then copied directly where that is possible, else sent in packets.
   [[nodiscard]] double rendezvous_ns(std::uint64_t bytes) const noexcept;
 
   /// Messages of at most so many bytes are eager. Constant between calls of measured_*.
   [[nodiscard]] std::uint64_t eager_bytes() const noexcept { return eager_bytes_; }
+
+  /// Announced messages of at least so many bytes are copied directly, shorter ones sent in
+  /// packets, of which one is filled while another is read. kNever: all in packets.
+  [[nodiscard]] std::uint64_t direct_from_bytes() const noexcept { return direct_from_bytes_; }
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
   /// A copy of `bytes` took `ns`: corrects the rate of direct writes or of packets by a moving
   /// mean.
@@ -42,6 +47,7 @@ class CostModel {
 
  private:
   void decide() noexcept;
+  [[nodiscard]] double packets_ns(std::uint64_t bytes) const noexcept;
 
   Options options_;
   bool is_direct_;
@@ -51,6 +57,7 @@ class CostModel {
   double direct_latency_ns_;
   double direct_ps_per_byte_;
   std::uint64_t eager_bytes_ = 0;
+  std::uint64_t direct_from_bytes_ = 0;
 };
 
 }  // namespace sterna::net

@@ -20,7 +20,7 @@ void Gate::open(std::uint32_t node, Driver& driver, Packet peer_address, const C
   shared_ = shared;
   const SpinGuard guard{cost_lock_};
   cost_ = std::make_unique<CostModel>(cost);
-  eager_bytes_.store(cost_->eager_bytes(), std::memory_order_relaxed);
+  publish_cost();
 }
 
 bool Gate::try_own() noexcept {

@@ -84,6 +84,11 @@ class alignas(kCacheLineBytes) Gate {
     return eager_bytes_.load(std::memory_order_relaxed);  // A threshold orders nothing.
   }
 
+  /// Announced messages of at least so many are copied directly, others go in packets.
+  [[nodiscard]] std::uint64_t direct_from_bytes() const noexcept {
+    return direct_from_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
+  }
+
   /// What has been measured on the way to or from the peer: see CostModel. Any thread.
   void measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {
     change_cost([&](CostModel& cost) { cost.measured_direct(bytes, ns); });
@@ -109,11 +114,15 @@ class alignas(kCacheLineBytes) Gate {
   void drop_all() noexcept;
   void note_waiting() noexcept;
 
+  void publish_cost() noexcept STERNA_REQUIRES(cost_lock_) {
+    eager_bytes_.store(cost_->eager_bytes(), std::memory_order_relaxed);
+    direct_from_bytes_.store(cost_->direct_from_bytes(), std::memory_order_relaxed);
+  }
   template <typename Change>
   void change_cost(Change change) noexcept {
     const SpinGuard guard{cost_lock_};
     change(*cost_);
-    eager_bytes_.store(cost_->eager_bytes(), std::memory_order_relaxed);
+    publish_cost();
   }
 
   // Constant after open().
@@ -127,6 +136,7 @@ class alignas(kCacheLineBytes) Gate {
   std::atomic<bool> is_lost_{false};
   std::atomic<Channel*> channel_{nullptr};  // Set once, by the owner.
   std::atomic<std::uint64_t> eager_bytes_{0};
+  std::atomic<std::uint64_t> direct_from_bytes_{0};
   std::atomic<std::uint32_t> pending_count_{0};  // Written by the owner.
   MpscQueue<HeldPacket> inbox_;                  // Consumer: the owner.
   HeldPacket* pending_first_ = nullptr;          // The owner only; older than what is in inbox_.

@@ -191,6 +191,24 @@ TEST(CostModel, FollowsWhatPacketsAndDirectCopiesTurnOutToCost) {
   EXPECT_EQ(model.eager_bytes(), 64U << 10);
 }
 
+TEST(CostModel, SendsInPacketsWhatTheSystemWouldCopyMoreSlowly) {
+  const Capabilities near{.latency_ns = 120,
+                          .bandwidth_mb_per_s = 30'000,
+                          .cpu_ps_per_byte = 10,
+                          .direct_latency_ns = 1000,
+                          .direct_mb_per_s = 12'000};
+  CostModel model{near, true, {}};
+  EXPECT_EQ(model.direct_from_bytes(), CostModel::kNever);
+  EXPECT_NE(model.explain(1 << 20).find("packets"), std::string::npos);
+  for (int i = 0; i < 200; ++i) {
+    model.measured_packets(1 << 20, 200'000);  // The receiver is slow to take them.
+  }
+  EXPECT_LT(model.direct_from_bytes(), 16U << 10);
+  EXPECT_NE(model.explain(1 << 20).find("written directly"), std::string::npos);
+  model.lose_direct();
+  EXPECT_EQ(model.direct_from_bytes(), CostModel::kNever);
+}
+
 TEST(Drivers, AreChosenByNameInTheOrderGiven) {
   auto chosen = choose_drivers("tcp,shm");
   ASSERT_TRUE(chosen.has_value());

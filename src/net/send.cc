@@ -252,7 +252,8 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     tell_credit(*peer, header);
   }
   const bool is_readable = !is_eager && from.is_fixed && bytes <= kReadBytesMax &&
-                           request.data.extents == nullptr && gate.is_direct();
+                           request.data.extents == nullptr && gate.is_direct() &&
+                           bytes >= gate.direct_from_bytes();
   const auto address = reinterpret_cast<std::uint64_t>(request.data.address);
   header.kind = is_eager ? FrameKind::eager : FrameKind::rendezvous;
   header.flags |= is_eager && is_synchronous ? kFrameSynchronous : is_readable ? kFrameReadable : 0;

@@ -24,7 +24,9 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   job->finish_kind = FrameKind::finish;
   job->local = send.data;
   job->total_bytes = clear.bytes_max;
-  job->remote.assign(outcome.extents.pieces, outcome.extents.pieces + outcome.extents.count);
+  if (job->total_bytes >= job->gate->direct_from_bytes()) {
+    job->remote.assign(outcome.extents.pieces, outcome.extents.pieces + outcome.extents.count);
+  }
   job->send = &send;
   submit(job);
 }

@@ -311,6 +311,7 @@ bool try_take_over(Worker& worker, Carrier& spare) noexcept {
   worker.border.claim.store(0, std::memory_order_release);
   futex_wake(&worker.border.claim, 1);
   if (is_ours) {
+    worker.team.preemptor->taken_count.fetch_add(1, std::memory_order_relaxed);
     spare.give(worker);
   }
   return is_ours;

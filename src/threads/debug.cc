@@ -51,6 +51,8 @@ constinit const sterna::threads::DebugEntry sterna_debug_layout[] = {
     {"thread_worker", offsetof(Thread, worker)},
     {"thread_team", offsetof(Thread, team)},
     {"thread_activity", offsetof(Thread, activity)},
+    {"thread_flags", offsetof(Thread, flags)},
+    {"flag_kernel_bound", sterna::threads::ThreadFlag::kernel_bound},
     {"thread_id", offsetof(Thread, id)},
     {"thread_name", offsetof(Thread, name)},
     {"thread_name_bytes", sterna::threads::kNameBytes},

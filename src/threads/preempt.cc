@@ -296,7 +296,6 @@ bool Preemptor::take_over_if_asleep(Worker& worker, Carrier& carrier, Look& look
   }
   if (Carrier* const spare = reserve_carrier(team_); spare != nullptr) {
     if (try_take_over(worker, *spare)) {
-      taken_count.fetch_add(1, std::memory_order_relaxed);
       look = {};
     } else {
       spare->word.store(Carrier::kSpare, std::memory_order_seq_cst);

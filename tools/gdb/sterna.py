@@ -145,6 +145,13 @@ class Thread:
                 self.layout.descriptor_of(self.address) == self.address)
 
     @property
+    def is_preempted(self):
+        """Its kernel thread waits in a handler until a worker has it: src/threads/carrier.h."""
+        values = self.layout.values
+        return "thread_flags" in values and (
+            self.field("thread_flags", 4) & values["flag_kernel_bound"]) != 0
+
+    @property
     def worker_index(self):
         try:
             return word(self.worker + self.layout.worker_index, 4) if self.worker else None
@@ -153,7 +160,7 @@ class Thread:
 
     @property
     def state(self):
-        if self.kernel_thread is not None:
+        if self.kernel_thread is not None and not self.is_preempted:
             return "running"
         return STATES[self.field("thread_activity", 1)]
 
@@ -175,13 +182,27 @@ class Thread:
         raise SternaError("sterna.py does not know the registers of " + machine)
 
 
+def interrupted_frame():
+    """The newest frame of the selected kernel thread, or, if it is in a handler on a stack of its
+    own, the frame that the signal has interrupted."""
+    newest = frame = gdb.newest_frame()
+    for _ in range(16):
+        older = frame.older()
+        if older is None:
+            break
+        if frame.type() == gdb.SIGTRAMP_FRAME:
+            return older
+        frame = older
+    return newest
+
+
 def mark_running(layout, threads):
     by_address = {thread.address: thread for thread in threads}
     selected, frame = gdb.selected_thread(), selected_frame()
     for kernel_thread in gdb.selected_inferior().threads():
         try:
             kernel_thread.switch()
-            stack_pointer = int(gdb.newest_frame().read_register("sp"))
+            stack_pointer = int(interrupted_frame().read_register("sp"))
         except gdb.error:
             continue
         thread = by_address.get(layout.descriptor_of(stack_pointer))

@@ -3,6 +3,7 @@
 
 #include "mpi/request/status.h"
 #include "net/transport.h"
+#include "threads/border.h"
 
 namespace sterna::mpi {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 }  // namespace
 
 bool try_send_short(RankState& state, const Side& side, MPI_Comm handle) noexcept {
+  const threads::RuntimeEntry entry;  // Locks of the transport: not to be preempted there.
   const Comm* const comm = find_comm(state, handle);
   net::Buffer run;
   if (comm == nullptr || static_cast<std::uint32_t>(side.peer) >= comm->peers().size ||
@@ -37,6 +39,7 @@ bool is_plain_receive(RankState& state, const Side& side, MPI_Comm handle) noexc
 
 bool try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
                        MPI_Status* status) noexcept {
+  const threads::RuntimeEntry entry;  // Locks of the transport: not to be preempted there.
   const Comm* const comm = find_comm(state, handle);
   net::Buffer run;
   if (comm == nullptr || !is_plain(state, *comm, side, run)) {

@@ -14,6 +14,7 @@
 #include <fstream>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -131,6 +132,15 @@ void put(Record& record, Kind kind, std::uint64_t ticks, std::uint16_t worker,
                                                    std::memory_order_release);
 }
 
+/// A forked child has its parent's trace mapped, shared: it records nothing, in no lane.
+void forget_in_child() noexcept {
+  detail::is_on.store(false, std::memory_order_relaxed);
+  file.next_chunk.store(file.bytes_max, std::memory_order_relaxed);
+  for (Lane& lane : file.lanes) {
+    lane.next.store(kFileHeaderBytes, std::memory_order_relaxed);
+  }
+}
+
 void copy_text(char (&to)[kHostNameBytes], std::string_view text) noexcept {
   std::memcpy(to, text.data(), std::min(text.size(), kHostNameBytes - 1));
 }
@@ -196,6 +206,10 @@ Result<> start(const Options& options) {
     lane.next.store(kFileHeaderBytes, std::memory_order_relaxed);
   }
   fill_header(options);
+  static constinit bool is_fork_watched = false;  // By the one thread that starts traces.
+  if (!is_fork_watched) {
+    is_fork_watched = ::pthread_atfork(nullptr, nullptr, forget_in_child) == 0;
+  }
   detail::is_on.store(true, std::memory_order_release);
   return Done{};
 }

@@ -72,10 +72,34 @@ bool map_at(std::uintptr_t address, std::size_t bytes, int protection, int flags
          wanted;
 }
 
+/// What was taken of the address space, to be given back when the second copy cannot start. One
+/// thread, at the start of main.
+struct Taken {
+  struct Range {
+    std::uintptr_t from = 0;
+    std::uintptr_t to = 0;
+  };
+  std::array<Range, 1024> ranges{};
+  std::size_t count = 0;
+
+  void give_back() noexcept {
+    for (; count > 0; --count) {
+      ::munmap(reinterpret_cast<void*>(ranges[count - 1].from),
+               ranges[count - 1].to - ranges[count - 1].from);
+    }
+  }
+};
+constinit Taken taken;
+
 /// A part that nobody can touch; false: something lies there.
 bool bar(std::uintptr_t from, std::uintptr_t to) noexcept {
-  return map_at(from, to - from, PROT_NONE, MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
-                0);
+  if (taken.count == taken.ranges.size() ||
+      !map_at(from, to - from, PROT_NONE, MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+              0)) {
+    return false;
+  }
+  taken.ranges[taken.count++] = {from, to};
+  return true;
 }
 
 bool map_segment(const Elf64_Phdr& header, std::uintptr_t base, int fd) noexcept {
@@ -195,9 +219,10 @@ void forget_rseq() noexcept {
 #if defined(__aarch64__)
   asm volatile("mov sp, %0\n\tmov x0, xzr\n\tbr %1" : : "r"(stack), "r"(entry) : "x0", "memory");
 #else
+  // In registers of our choice: rbp, which is cleared, may hold neither.
   asm volatile("mov %0, %%rsp\n\txor %%edx, %%edx\n\txor %%ebp, %%ebp\n\tjmp *%1"
                :
-               : "r"(stack), "r"(entry)
+               : "S"(stack), "a"(entry)
                : "rdx", "memory");
 #endif
   __builtin_unreachable();
@@ -255,6 +280,7 @@ void exec_at_fixed_place(char** arguments, char** environment, const char* mark)
   Image loader;
   if (bytes == 0 || bytes == sizeof auxiliary || !map_image("/proc/self/exe", kPlace, program) ||
       program.loader[0] == '\0' || !map_image(program.loader.data(), kLoaderPlace, loader)) {
+    taken.give_back();
     return;
   }
   bar_all_above();
@@ -262,6 +288,7 @@ void exec_at_fixed_place(char** arguments, char** environment, const char* mark)
     enter_loader(arguments, environment, mark,
                  std::span{auxiliary}.first(bytes / sizeof auxiliary[0]), program, loader);
   }
+  taken.give_back();
 }
 
 }  // namespace sterna::program

@@ -12,7 +12,8 @@ namespace sterna::program {
 /// just below, and enters the loader with a fresh stack of arguments. The first copy stays mapped,
 /// and is never run again. `mark` (NAME=value) is added to the environment. At the start of main,
 /// before threads. Returns only if it cannot be done here (a 39-bit address space, ulimit -v, an
-/// unlimited stack, which lets the kernel place libraries from below).
+/// unlimited stack, which lets the kernel place libraries from below), and then leaves nothing
+/// mapped.
 void exec_at_fixed_place(char** arguments, char** environment, const char* mark) noexcept;
 
 }  // namespace sterna::program

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "trace/perfetto.h"
 #include "trace/proto.h"
@@ -100,6 +102,27 @@ TEST_F(TraceFile, IsReadWhileItIsWrittenAndAfterAKill) {
   ASSERT_TRUE(start({.path = path_, .bytes_max = 64 << 20}).has_value());
   record(Kind::born, 0, key_of(KeyClass::thread, 1));
   EXPECT_EQ(read().events.size(), 1u);  // Nothing was flushed or closed.
+}
+
+TEST_F(TraceFile, HoldsNothingOfAForkedChild) {
+  ASSERT_TRUE(start({.path = path_, .bytes_max = 8 << 20}).has_value());
+  record(Kind::born, 0, key_of(KeyClass::thread, 1));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // Also what looked at is_on() before, or does not.
+    detail::write(Kind::born, 0, key_of(KeyClass::thread, 2), 0, 0);
+    name(key_of(KeyClass::thread, 2), "child");
+    stop();
+    ::_exit(is_on() ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  record(Kind::born, 0, key_of(KeyClass::thread, 3));
+  stop();
+  const Timeline timeline = read();
+  ASSERT_EQ(timeline.events.size(), 2u);
+  EXPECT_EQ(timeline.events[1].subject, key_of(KeyClass::thread, 3));
 }
 
 TEST(TraceStart, FailsWithTheNameOfTheFile) {

@@ -113,6 +113,17 @@ class Containers(MoveTest):
                 self.assertNotIn("cannot move", done.stderr)
                 self.assertGreater(sum(rank["moves"] for rank in report["ranks"]), 0)
 
+    def test_an_unlimited_stack_is_no_obstacle(self):
+        words = self.words("-n", 4, "--nodes", 2, "--set", "shuffle=3", program=[MPI / "mpi_test_messages"])
+        done = self.run_job("sh", "-c", 'ulimit -s unlimited || exit 77; exec "$@"', "sh", SANDBOX, *words,
+                            seconds=120)
+        if done.returncode == 77:
+            self.skipTest("the limit of the stack cannot be raised here")
+        report = self.report()
+        self.assert_right(done, report)
+        self.assertNotIn("cannot move", done.stderr)
+        self.assertGreater(sum(rank["moves"] for rank in report["ranks"]), 0)
+
     def test_the_sandbox_does_forbid_it(self):
         done = self.run_job(SANDBOX, "setarch", "-R", "true")
         self.assertNotEqual(done.returncode, 0)

@@ -145,6 +145,27 @@ static void test_inter_split(MPI_Comm inter, int side) {
   MPI_Comm_free(&part);
 }
 
+/* By host, where that makes sense of both sides: all of them share memory here. */
+static void test_inter_split_type(MPI_Comm inter, int side) {
+  int flag, remote, size, expected = 0, sum = 0, value = 1 + world_rank;
+  MPI_Comm part;
+  MPI_Comm_remote_size(inter, &remote);
+  MPI_Comm_split_type(inter, MPI_COMM_TYPE_SHARED, -world_rank, MPI_INFO_NULL, &part);
+  CHECK(part != MPI_COMM_NULL);
+  MPI_Comm_test_inter(part, &flag);
+  CHECK(flag);
+  MPI_Comm_remote_size(part, &size);
+  CHECK(size == remote);
+  for (int i = 1 - side; i < world_size; i += 2) {
+    expected += 1 + i;
+  }
+  MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, part);
+  CHECK(sum == expected);
+  MPI_Comm_free(&part);
+  MPI_Comm_split_type(inter, MPI_UNDEFINED, 0, MPI_INFO_NULL, &part);
+  CHECK(part == MPI_COMM_NULL);
+}
+
 static void test_inter(void) {
   if (world_size < 2) {
     return;
@@ -173,6 +194,7 @@ static void test_inter(void) {
   CHECK(value == (side ? (world_size + 1) / 2 : 0) + world_rank / 2);
   MPI_Comm_free(&merged);
   test_inter_split(inter, side);
+  test_inter_split_type(inter, side);
   MPI_Comm_free(&inter);
   MPI_Comm_free(&half);
 }

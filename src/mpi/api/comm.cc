@@ -206,9 +206,6 @@ int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, 
   if (call.error != MPI_SUCCESS) {
     return call.error;
   }
-  if (const int error = call.need_intra()) {
-    return error;
-  }
   const Info* hints = nullptr;
   if (const int error = find_hints("MPI_Comm_split_type", info, &hints)) {
     return error;
@@ -225,7 +222,10 @@ int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, 
   }
   // Ranks move between processors: finer than a host there is nothing to split by.
   Comm* made = nullptr;
-  const int error = split_comm(call, color, key, &made);
+  // The standard defines splits of intercommunicators with MPI_Comm_split, and does not take them
+  // back here: the same ranks and keys, with the host for a color.
+  const int error = call.comm->is_inter() ? split_inter(call, color, key, &made)
+                                          : split_comm(call, color, key, &made);
   return error != MPI_SUCCESS ? error : call.give(made, newcomm);
 }
 

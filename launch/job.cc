@@ -12,13 +12,6 @@
 #include "launch/report.h"
 
 namespace sterna::launch {
-namespace {
-
-// After so long all nodes know that a rank has left a node, and send nothing through it.
-constexpr std::uint64_t kSettleNs = 1'000'000'000;
-
-}  // namespace
-
 Job::Job(Loop& loop, LineOutput& output, JobPlan plan, Clock& clock)
     : loop_{loop}, output_{output}, plan_{std::move(plan)}, clock_{clock} {
   nodes_.resize(plan_.job.map.node_count);
@@ -153,6 +146,29 @@ void Job::tell_places(std::uint32_t but_node) {
   }
 }
 
+/// Nodes that all ranks have left hand over what is left of them: then they may end.
+void Job::ask_flushes() {
+  std::vector<bool> is_used(nodes_.size());
+  for (const RankRecord& rank : ranks_) {
+    is_used[rank.node] = is_used[rank.node] || !rank.is_ended;
+  }
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    NodeRecord& record = nodes_[node];
+    if (record.state == NodeRecord::State::member && !is_used[node] &&
+        record.flush_asked != record.departures) {
+      record.flush_asked = record.departures;
+      crews_[record.crew]->send(node, runtime::encode_index(FrameKind::flush, record.departures));
+    }
+  }
+}
+
+void Job::note_departure(std::uint32_t node) {
+  ++nodes_[node].departures;
+  if (tell_places_at_ns_ == 0) {
+    tell_places_at_ns_ = clock_.now_ns() + kTellPlacesNs;
+  }
+}
+
 void Job::tell_of_loss(std::uint32_t node) {
   tell_places(node);
   broadcast(runtime::encode_index(FrameKind::peer_lost, node), node);
@@ -200,11 +216,11 @@ void Job::judge_node_end(std::uint32_t node) {
     fail(exit_code != 0 ? exit_code : 1,
          fmt::format("the process of {} {}; {} {} on it", where(node), how,
                      hosted_count == 1 ? "rank" : "ranks", hosted));
-  } else if (exit_code != 0 && record.left_at_ns != 0 &&
-             clock_.now_ns() < record.left_at_ns + kSettleNs) {
+  } else if (exit_code != 0 && record.flushed != record.departures &&
+             ended_ranks_ < ranks_.size()) {
     fail(exit_code,
-         fmt::format("the process of {} {}; a rank had just left it, and messages on their "
-                     "way to that rank are lost",
+         fmt::format("the process of {} {}; no rank was on it any more, but it had not yet handed "
+                     "over all messages of and for those that were",
                      where(node), how));
   } else if (exit_code != 0 && !is_ending_) {
     warn(fmt::format("the process of {} {}; no rank was on it, the job goes on", where(node), how));
@@ -214,6 +230,9 @@ void Job::judge_node_end(std::uint32_t node) {
 /// An end without a signal.
 void Job::judge_rank_end(std::uint32_t rank, int exit_code) {
   end_rank(rank, exit_code);
+  if (in_nodes()) {
+    note_departure(ranks_[rank].node);
+  }
   const RankRecord& record = ranks_[rank];
   const bool others_run = ended_ranks_ < ranks_.size();
   std::size_t initialized = 0;

@@ -46,7 +46,9 @@ struct NodeRecord {
   std::string crash;  // A sentence; empty: none.
   std::uint32_t crashed_rank = runtime::kNoRank;
   ProcessEnd end;
-  std::uint64_t left_at_ns = 0;  // When a rank last moved away; 0: never.
+  std::uint32_t departures = 0;   // Ranks that moved away or ended.
+  std::uint32_t flush_asked = 0;  // With these departures it was told to hand over what is left.
+  std::uint32_t flushed = 0;      // With these departures it had done so.
 };
 
 /// From the first cause of a job's end to the return of Job::run, at most.
@@ -97,6 +99,8 @@ class Job final : public CrewEvents, public SignalHandler {
   void on_signal(int signal) override;
 
  private:
+  // So that nobody sends through a node that a rank has left: told once for all moves of this time.
+  static constexpr std::uint64_t kTellPlacesNs = 300'000'000;
   static constexpr std::uint32_t kNoNode = ~std::uint32_t{0};
 
   enum class Phase : std::uint8_t {
@@ -126,7 +130,10 @@ class Job final : public CrewEvents, public SignalHandler {
   void tell_who_is_left();
   [[nodiscard]] bool has_ended() const;
   [[nodiscard]] bool is_past(std::uint64_t after_cause_ns) const;
+  bool take_flushed(std::uint32_t node, std::span<const std::byte> body);
   void tell_places(std::uint32_t but_node);
+  void ask_flushes();
+  void note_departure(std::uint32_t node);
   void tell_of_loss(std::uint32_t node);
   [[nodiscard]] std::string who(std::uint32_t rank) const;
   [[nodiscard]] std::string where(std::uint32_t node) const;

@@ -60,6 +60,7 @@ void Job::step() {
   if (phase_ == Phase::running) {
     if (tell_places_at_ns_ != 0 && now_ns >= tell_places_at_ns_) {
       tell_places(kNoNode);
+      ask_flushes();
     }
     if (plan_.options.timeout_ns != 0 && now_ns >= start_ns_ + plan_.options.timeout_ns) {
       fail(kTimeoutExitCode, fmt::format("the job has not ended within {:g} s (--timeout)",

@@ -6,11 +6,6 @@
 
 namespace sterna::launch {
 
-namespace {
-// So that nobody sends through a node that a rank has left: told once for all moves of this time.
-constexpr std::uint64_t kTellPlacesNs = 300'000'000;
-}  // namespace
-
 void Job::on_frame(std::uint32_t node, FrameHeader header, std::span<const std::byte> body) {
   if (!handle_frame(node, header, body)) {
     fail(1, fmt::format("{} sent a message that makes no sense (kind {}); are launcher and library "
@@ -40,6 +35,8 @@ bool Job::handle_frame(std::uint32_t node, FrameHeader header, std::span<const s
       return take_crash(node, body);
     case FrameKind::status:
       return take_status(node, body);
+    case FrameKind::flushed:
+      return take_flushed(node, body);
     default:
       return false;
   }
@@ -168,13 +165,14 @@ void Job::take_move(const runtime::RankMove& move) {
     return;
   }
   record.moves = static_cast<std::uint32_t>(move.move);
-  nodes_[record.node].left_at_ns = clock_.now_ns();
+  note_departure(record.node);
+  if (record.is_ended) {
+    // Its end came from there before the news of its last move.
+    note_departure(move.node);
+  }
   record.node = move.node;
   if (record.is_ended) {
-    return;  // Its end came from there before the news of its last move: for the report.
-  }
-  if (tell_places_at_ns_ == 0) {
-    tell_places_at_ns_ = clock_.now_ns() + kTellPlacesNs;
+    return;
   }
   if (nodes_[move.node].state == NodeRecord::State::ended && !is_ending_) {
     end_rank(move.rank, 1);
@@ -199,6 +197,15 @@ bool Job::take_crash(std::uint32_t node, std::span<const std::byte> body) {
                                    crash.text.empty() ? "" : "; ", crash.text);
   // The process is about to end; if its end does not come, the job ends all the same.
   fail(128 + (crash.signal & 0x7f), nodes_[node].crash);
+  return true;
+}
+
+bool Job::take_flushed(std::uint32_t node, std::span<const std::byte> body) {
+  Result<std::uint32_t> number = runtime::decode_index(body);
+  if (!number || number.value() > nodes_[node].departures) {
+    return false;
+  }
+  nodes_[node].flushed = number.value();
   return true;
 }
 

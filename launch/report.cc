@@ -86,6 +86,7 @@ json describe_node(const Job& job, std::uint32_t node) {
               {"host", job.plan().job.map.host_of_node[node]},
               {"pid", record.pid},
               {"ranks", rank_count},
+              {"holds_messages", record.flushed != record.departures},
               {"state", record.state == NodeRecord::State::ended ? "ended" : "running"}};
   std::uint64_t cpu_ns = record.end.cpu_ns;
   if (record.status) {

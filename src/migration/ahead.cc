@@ -11,7 +11,6 @@
 // meanwhile, to the very node that was asked, and only its departure may take that offer back.
 #include <algorithm>
 
-#include "base/clock.h"
 #include "memory/rank_slot.h"
 #include "migration/arrival.h"
 #include "migration/migrator.h"
@@ -47,7 +46,7 @@ bool Migrator::make_ahead_offer(std::uint32_t rank, std::uint32_t to_node, Offer
       offer = make_offer(slot, to_node);
     }
   });
-  offer.expires_ns = now_ns() + kAnswerNs;
+  offer.expires_ns = answer_deadline_ns();
   return offer.memory_fd >= 0;
 }
 
@@ -166,6 +165,7 @@ bool Migrator::keep_mapped(const Departure& departure) {
   kept->slot = departure.slot;
   kept->shape = departure.shape;
   kept->memory_inode = departure.memory_inode;
+  kept->memory_device = departure.memory_device;
   kept->is_memory_shared = true;
   const SpinGuard guard{lock_};
   // What ends the kept one from now on (DROP, the loss of the node) has not passed before.
@@ -207,7 +207,7 @@ Result<rpc::Bytes> Migrator::on_prepare(void* self, const rpc::Request& request)
     return offer.error();
   }
   // One clock: only nodes of this host ask. Whoever asked does not wait any more.
-  if (now_ns() >= offer.value().expires_ns) {
+  if (migrator.options_.team->now_ns() >= offer.value().expires_ns) {
     return Error{Errc::timed_out, "asked too long ago"};
   }
   Result<Arrival*> opened = migrator.open_arrival(offer.value(), request.from_node, true);

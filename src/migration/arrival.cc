@@ -170,13 +170,19 @@ Result<rpc::Bytes> Migrator::on_commit(void* self, const rpc::Request& request) 
 
 Result<rpc::Bytes> Migrator::on_cancel(void* self, const rpc::Request& request) {
   Migrator& migrator = *static_cast<Migrator*>(self);
-  Result<std::uint32_t> rank = decode_rank(request.arguments);
-  if (!rank) {
-    return rank.error();
+  Result<Cancel> cancel = decode_cancel(request.arguments);
+  if (!cancel) {
+    return cancel.error();
   }
-  // Nothing here: the offer was refused, or never came.
-  if (Arrival* arrival = migrator.claim(rank.value(), request.from_node, ClaimFor::cancel)) {
+  const std::uint32_t rank = cancel.value().rank;
+  if (Arrival* arrival = migrator.claim(rank, request.from_node, ClaimFor::cancel)) {
     migrator.give_up(*arrival);
+  }
+  const SpinGuard guard{migrator.lock_};
+  const auto found = migrator.arrivals_.find(rank);
+  if (found == migrator.arrivals_.end() || found->second->offer_number != cancel.value().number) {
+    // Perhaps the thread of the offer has not got so far.
+    migrator.withdrawn_[{request.from_node, rank}] = cancel.value().number;
   }
   return rpc::Bytes{};
 }

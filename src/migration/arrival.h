@@ -28,6 +28,8 @@ struct Migrator::Arrival {
   memory::RankSlot* slot = nullptr;  // Null: not mapped yet.
   memory::RankShape shape;           // As it is mapped.
   std::uint64_t memory_inode = 0;    // Of the memory that is mapped.
+  std::uint64_t memory_device = 0;
+  std::uint64_t offer_number = 0;  // Of the offer that it answers.
   bool is_memory_shared = false;
   bool is_expected = false;  // The transport holds its messages.
   net::Landing landing;
@@ -41,6 +43,8 @@ struct Migrator::Departure {
   bool is_forgotten = false;       // The team counts the rank out: the last step before COMMIT.
   memory::RankShape shape{};       // As it was offered, and is mapped here.
   std::uint64_t memory_inode = 0;  // Of memory that the destination has opened; 0: it was copied.
+  std::uint64_t memory_device = 0;
+  std::uint64_t offer_number = 0;  // 0: nothing is known of it there.
 };
 
 }  // namespace sterna::migration

@@ -102,7 +102,10 @@ void Migrator::depart(Departure& departure) {
   const Result<> handed_over = hand_over(departure);
   if (!handed_over.has_value()) {
     // The destination forgets what it has, if it is still there to do so.
-    (void)options_.rpc->post(departure.to_node, kCancelService, encode_rank(rank));
+    if (departure.offer_number != 0) {
+      (void)options_.rpc->post(departure.to_node, kCancelService,
+                               encode_cancel(rank, departure.offer_number));
+    }
     options_.transport->cancel_leave(rank);
     options_.residents->add(slot);
     stay(slot, departure.to_node, refusal_of(handed_over.error().code), handed_over.error().text);
@@ -161,6 +164,7 @@ Offer Migrator::make_offer(memory::RankSlot& slot, std::uint32_t to_node) {
     struct ::stat status {};
     if (offer.memory_fd >= 0 && ::fstat(offer.memory_fd, &status) == 0) {
       offer.memory_inode = status.st_ino;
+      offer.memory_device = status.st_dev;
       offer.memory_bytes = static_cast<std::uint64_t>(status.st_blocks) * 512;
     }
   }
@@ -183,9 +187,14 @@ Result<Acceptance> Migrator::send_offer(Departure& departure, Offer& offer) {
     add_extents(*departure.slot, offer);
   }
   options_.team->expect_soon(kNextStepNs);
+  offer.number = last_offer_.fetch_add(1, std::memory_order_relaxed) + 1;
+  departure.offer_number = offer.number;
   Result<rpc::Bytes> accepted =
-      options_.rpc->call(departure.to_node, kOfferService, encode(offer), now_ns() + kAnswerNs);
+      options_.rpc->call(departure.to_node, kOfferService, encode(offer), answer_deadline_ns());
   if (!accepted) {
+    if (accepted.error().code != Errc::timed_out) {
+      departure.offer_number = 0;  // Refused: nothing is left of it there.
+    }
     return accepted.error();
   }
   return decode_acceptance(accepted.value());
@@ -207,6 +216,7 @@ Result<> Migrator::hand_over(Departure& departure) {
     shared_.fetch_add(offer.memory_bytes, std::memory_order_relaxed);
     departure.shape = offer.shape;
     departure.memory_inode = offer.memory_inode;
+    departure.memory_device = offer.memory_device;
     fault_.reached("source:sent");
   } else if (Result<> sent = send_bytes(departure, offer, accepted.value().landing_id); !sent) {
     return sent;
@@ -221,22 +231,40 @@ Result<> Migrator::hand_over(Departure& departure) {
 
 Result<> Migrator::send_bytes(Departure& departure, const Offer& offer, std::uint64_t landing_id) {
   const std::uint32_t rank = departure.slot->rank;
+  if (Result<> sent = send_bulk(departure, offer, landing_id); !sent) {
+    return sent;
+  }
+  fault_.reached("source:sent");
+  Result<rpc::Bytes> received = options_.rpc->call(departure.to_node, kReceivedService,
+                                                   encode_rank(rank), answer_deadline_ns());
+  if (!received) {
+    return received.error();
+  }
+  return Done{};
+}
+
+Result<> Migrator::send_bulk(Departure& departure, const Offer& offer, std::uint64_t landing_id) {
+  const std::uint32_t rank = departure.slot->rank;
   net::BulkSend bulk;
   std::vector<net::RemotePiece> remote;
   for (const net::Extent& extent : offer.extents) {
     remote.push_back({reinterpret_cast<std::uint64_t>(extent.address), extent.bytes});
   }
   options_.transport->bulk_send(departure.to_node, landing_id, offer.extents, remote, bulk);
-  bulk.done.wait(*options_.progress);
+  // As long as bytes are taken, it may take as long as it takes.
+  for (std::uint64_t sent_bytes = 0; !bulk.done.done();) {
+    const threads::Wake wake =
+        bulk.done.wait_for(*options_.progress, {.deadline_ns = answer_deadline_ns()});
+    const std::uint64_t now_sent_bytes = bulk.sent_bytes.load(std::memory_order_relaxed);
+    if (wake != threads::Wake::signalled && now_sent_bytes == sent_bytes) {
+      options_.transport->withdraw_bulk_send(bulk);
+      bulk.done.wait(*options_.progress);
+    }
+    sent_bytes = now_sent_bytes;
+  }
   if (bulk.fault != net::Fault::none) {
     return Error{Errc::closed, fmt::format("sending rank {} to node {}: {}", rank,
                                            departure.to_node, net::to_string(bulk.fault))};
-  }
-  fault_.reached("source:sent");
-  Result<rpc::Bytes> received = options_.rpc->call(departure.to_node, kReceivedService,
-                                                   encode_rank(rank), now_ns() + kAnswerNs);
-  if (!received) {
-    return received.error();
   }
   return Done{};
 }

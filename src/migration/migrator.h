@@ -6,6 +6,7 @@
 //   the rank freezes itself
 //   OFFER shape                ---------> maps the slot, expects the rank's messages
 //                              <--------- ACCEPT (how the bytes come) or REFUSE
+//   no answer in time: CANCEL  ---------> forgets the offer, or refuses it when it gets to it
 //   bytes, if they are copied  ---------> into the live extents, which the offer names
 //   RECEIVED?                  ---------> all bytes here
 //                              <--------- yes
@@ -17,9 +18,10 @@
 // (ahead.cc), which only saves time.
 //
 // Until it sends COMMIT the source owns the rank: whatever fails before (the destination dies,
-// refuses, does not answer) lets the rank go on where it was. After it has said "all bytes here"
-// the destination only installs the rank on COMMIT, or when the source dies, which then cannot run
-// it any more.
+// refuses, does not answer in time) lets the rank go on where it was, and CANCEL takes the offer
+// back, by its number: also one that the destination has heard and not yet looked at. After it has
+// said "all bytes here" the destination only installs the rank on COMMIT, or when the source dies,
+// which then cannot run it any more.
 #pragma once
 
 #include <atomic>
@@ -55,6 +57,9 @@ struct MigratorOptions {
   const Log* log = nullptr;
   std::uint64_t fingerprint = 0;  // Ranks move between equal ones only; 0: none from here.
   std::string fault_step;         // For tests: see fault.h.
+  // A destination that does not answer, or takes no byte, for so long is as good as dead, and the
+  // rank stays. By the clock of the team.
+  std::uint64_t answer_ns = 10'000'000'000;
 };
 
 struct MigratorStatistics {
@@ -91,6 +96,12 @@ class Migrator {
   /// The process of `node` has ended: what came from there is completed or given up. By the poller.
   void lose_peer(std::uint32_t node) noexcept;
 
+  /// A rank was committed to another node, and this one is not done with it yet.
+  [[nodiscard]] bool is_departing() noexcept {
+    const SpinGuard guard{lock_};
+    return !departing_.empty();
+  }
+
   [[nodiscard]] MigratorStatistics statistics() const noexcept;
 
  private:
@@ -125,6 +136,11 @@ class Migrator {
                                 std::string& detail) noexcept;
   [[nodiscard]] Offer make_offer(memory::RankSlot& slot, std::uint32_t to_node);
   void add_extents(memory::RankSlot& slot, Offer& offer);
+  [[nodiscard]] Result<> send_bulk(Departure& departure, const Offer& offer,
+                                   std::uint64_t landing_id);
+  [[nodiscard]] std::uint64_t answer_deadline_ns() const noexcept {
+    return options_.team->now_ns() + options_.answer_ns;
+  }
   [[nodiscard]] Result<Acceptance> send_offer(Departure& departure, Offer& offer);
 
   // Source, ahead of the move (ahead.cc).
@@ -150,6 +166,8 @@ class Migrator {
   [[nodiscard]] Result<Arrival*> try_open(const Offer& offer, std::uint32_t from_node,
                                           bool is_ahead, bool& must_retry, Arrival*& stale)
       STERNA_REQUIRES(lock_);
+  [[nodiscard]] bool is_withdrawn(const Offer& offer, std::uint32_t from_node)
+      STERNA_REQUIRES(lock_);
   [[nodiscard]] bool must_hurry(const Arrival& arrival) noexcept;
   [[nodiscard]] Result<rpc::Bytes> accept(Arrival& arrival);
   void install(Arrival& arrival);
@@ -169,6 +187,10 @@ class Migrator {
   // By rank, which is here; until it has gone, stays or ends.
   std::map<std::uint32_t, Ahead> ahead_ STERNA_GUARDED_BY(lock_);
   std::vector<bool> lost_ STERNA_GUARDED_BY(lock_);  // By node.
+  std::atomic<std::uint64_t> last_offer_{0};         // Relaxed: numbers differ, that is all.
+  // By source and rank: the last offer that was taken back before it was answered here.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> withdrawn_
+      STERNA_GUARDED_BY(lock_);
   // Counters: relaxed, they order nothing.
   std::atomic<std::uint64_t> arrived_{0}, left_{0}, refused_{0}, copied_{0}, shared_{0};
 };

@@ -36,6 +36,8 @@ std::vector<std::byte> encode(const Offer& offer) {
   writer.u32(offer.source_pid);
   writer.i32(offer.memory_fd);
   writer.u64(offer.memory_inode);
+  writer.u64(offer.memory_device);
+  writer.u64(offer.number);
   writer.u64(offer.memory_bytes);
   writer.u64(offer.expires_ns);
   writer.u32(static_cast<std::uint32_t>(offer.extents.size()));
@@ -59,6 +61,8 @@ Result<Offer> decode_offer(std::span<const std::byte> bytes) {
   offer.source_pid = reader.u32();
   offer.memory_fd = reader.i32();
   offer.memory_inode = reader.u64();
+  offer.memory_device = reader.u64();
+  offer.number = reader.u64();
   offer.memory_bytes = reader.u64();
   offer.expires_ns = reader.u64();
   const std::uint32_t count = reader.count(16);

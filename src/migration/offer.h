@@ -12,7 +12,7 @@
 namespace sterna::migration {
 
 inline constexpr std::size_t kExtentCountMax = 1 << 20;
-inline constexpr std::size_t kOfferBytesMax = 80 + 16 * kExtentCountMax;
+inline constexpr std::size_t kOfferBytesMax = 96 + 16 * kExtentCountMax;
 
 struct Offer {
   memory::RankShape shape;
@@ -22,6 +22,8 @@ struct Offer {
   std::int32_t memory_fd = -1;       // -1: the bytes must be copied.
   std::uint64_t memory_inode = 0;    // Of memory_fd: proves that what was opened is that memory.
   std::uint64_t memory_bytes = 0;    // That it holds.
+  std::uint64_t memory_device = 0;   // With it: the same inode number elsewhere is another memory.
+  std::uint64_t number = 0;          // Of an OFFER: ascending at its source; CANCEL names it.
   std::uint64_t expires_ns = 0;      // Of a PREPARE: monotonic clock; who comes later is not heard.
   std::vector<net::Extent> extents;  // Ascending, without overlap, all inside the rank's slot.
 };

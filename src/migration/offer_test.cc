@@ -28,6 +28,8 @@ Offer sample() {
   offer.source_pid = 6;
   offer.memory_fd = 7;
   offer.memory_inode = 8;
+  offer.memory_device = 9;
+  offer.number = 10;
   offer.extents = {{at(kRank, 0), 100}, {at(kRank, 4096), 1}};
   return offer;
 }
@@ -40,6 +42,8 @@ TEST(Offer, SurvivesTheWire) {
   EXPECT_EQ(got.value().fingerprint, 5U);
   EXPECT_EQ(got.value().memory_fd, 7);
   EXPECT_EQ(got.value().memory_inode, 8U);
+  EXPECT_EQ(got.value().memory_device, 9U);
+  EXPECT_EQ(got.value().number, 10U);
   ASSERT_EQ(got.value().extents.size(), 2U);
   EXPECT_EQ(got.value().extents[1].address, at(kRank, 4096));
 }

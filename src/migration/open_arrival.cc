@@ -32,7 +32,7 @@ FileDescriptor open_memory(const Offer& offer) {
   struct ::stat status {};
   // In another namespace of processes the same number is somebody else.
   if (!memory.is_open() || ::fstat(memory.get(), &status) != 0 ||
-      status.st_ino != offer.memory_inode) {
+      status.st_ino != offer.memory_inode || status.st_dev != offer.memory_device) {
     return {};
   }
   return memory;
@@ -64,13 +64,15 @@ Result<> Migrator::map_anew(Arrival& arrival, const Offer& offer) {
   arrival.slot = slot.value();
   arrival.shape = offer.shape;
   arrival.memory_inode = offer.memory_inode;
+  arrival.memory_device = offer.memory_device;
   return Done{};
 }
 
 // What was mapped ahead serves if it is of the same memory and only its heaps have grown.
 Result<> Migrator::map_arrival(Arrival& arrival, const Offer& offer) {
   if (arrival.slot != nullptr) {
-    if (arrival.memory_inode == offer.memory_inode && offer.memory_fd >= 0 &&
+    if (arrival.memory_inode == offer.memory_inode &&
+        arrival.memory_device == offer.memory_device && offer.memory_fd >= 0 &&
         options_.space->grow_adopted(arrival.shape, offer.shape)) {
       return Done{};
     }
@@ -78,6 +80,20 @@ Result<> Migrator::map_arrival(Arrival& arrival, const Offer& offer) {
     arrival.slot = nullptr;
   }
   return map_anew(arrival, offer);
+}
+
+// The CANCEL of an offer that has not got so far: it waited here for a stack or for its turn, and
+// the source for as long as it does.
+bool Migrator::is_withdrawn(const Offer& offer, std::uint32_t from_node) {
+  const auto found = withdrawn_.find({from_node, offer.shape.rank});
+  if (found == withdrawn_.end()) {
+    return false;
+  }
+  const bool is_of_this = offer.number <= found->second;
+  if (!is_of_this) {
+    withdrawn_.erase(found);
+  }
+  return is_of_this;
 }
 
 // Null: it is prepared already. must_retry: somebody else has to finish first, or, if there is one,
@@ -93,6 +109,10 @@ Result<Migrator::Arrival*> Migrator::try_open(const Offer& offer, std::uint32_t 
     must_retry = true;  // It comes back so soon that its old memory here is still being unmapped.
     return nullptr;
   }
+  if (!is_ahead && is_withdrawn(offer, from_node)) {
+    return Error{Errc::closed,
+                 fmt::format("rank {} was offered, but the offer was taken back", rank)};
+  }
   const auto found = arrivals_.find(rank);
   if (found == arrivals_.end()) {
     if (options_.space->has_rank(rank)) {
@@ -102,6 +122,7 @@ Result<Migrator::Arrival*> Migrator::try_open(const Offer& offer, std::uint32_t 
     opened->rank = rank;
     opened->from_node = from_node;
     opened->is_ahead = is_ahead;
+    opened->offer_number = offer.number;
     return arrivals_.emplace(rank, std::move(opened)).first->second.get();
   }
   Arrival& other = *found->second;
@@ -125,6 +146,7 @@ Result<Migrator::Arrival*> Migrator::try_open(const Offer& offer, std::uint32_t 
   }
   other.phase = Arrival::Phase::mapping;
   other.is_ahead = other.is_kept = false;
+  other.offer_number = offer.number;
   return &other;
 }
 

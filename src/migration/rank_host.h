@@ -34,6 +34,10 @@ class RankHost {
   virtual void handing_over(std::uint32_t rank, std::uint32_t node,
                             std::uint64_t move) noexcept = 0;
 
+  /// All that was left in this node of ranks that have left it is handed over: the answer to
+  /// Flush::order(number).
+  virtual void flushed(std::uint32_t number) noexcept = 0;
+
   /// A rank that was asked to move did not. For reports.
   virtual void stayed(std::uint32_t rank, std::uint32_t node,
                       const std::string& reason) noexcept = 0;

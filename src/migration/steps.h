@@ -18,9 +18,6 @@ inline constexpr std::string_view kReceivedService = "migration.received";
 inline constexpr std::string_view kCommitService = "migration.commit";
 inline constexpr std::string_view kCancelService = "migration.cancel";
 
-// A destination that does not answer for so long is as good as dead, and the rank stays.
-inline constexpr std::uint64_t kAnswerNs = 10'000'000'000;
-
 // Between two steps of a move on one host: about what falling asleep and being woken would cost
 // both sides, so who polls that long loses at most once more.
 inline constexpr std::uint64_t kNextStepNs = 100'000;
@@ -64,6 +61,31 @@ struct Acceptance {
   wire::Writer writer{bytes, 4};
   writer.u32(rank);
   return bytes;
+}
+
+/// CANCEL: of one offer of a rank.
+[[nodiscard]] inline rpc::Bytes encode_cancel(std::uint32_t rank, std::uint64_t number) {
+  rpc::Bytes bytes;
+  wire::Writer writer{bytes, 12};
+  writer.u32(rank);
+  writer.u64(number);
+  return bytes;
+}
+
+struct Cancel {
+  std::uint32_t rank = 0;
+  std::uint64_t number = 0;
+};
+
+[[nodiscard]] inline Result<Cancel> decode_cancel(std::span<const std::byte> bytes) {
+  wire::Reader reader{bytes};
+  Cancel cancel;
+  cancel.rank = reader.u32();
+  cancel.number = reader.u64();
+  if (!reader.finished()) {
+    return Error{Errc::malformed, "a cancelled offer that cannot be read"};
+  }
+  return cancel;
 }
 
 [[nodiscard]] inline Result<std::uint32_t> decode_rank(std::span<const std::byte> bytes) {

@@ -30,6 +30,8 @@ void TransportCore::bulk_send(std::uint32_t to_node, std::uint64_t landing_id,
   check(to_node < limits_.node_count && to_node != node_, "a large copy goes to another node");
   request.done.reset();
   request.fault = Fault::none;
+  request.sent_bytes.store(0, std::memory_order_relaxed);
+  request.is_withdrawn.store(false, std::memory_order_relaxed);
   auto* job = new TransferJob;
   job->gate = &gates_[to_node];
   job->node = to_node;

@@ -38,6 +38,9 @@ TransportCore::~TransportCore() {
   while (HeldPacket* packet = own_messages_.pop()) {
     pool_.release(packet);
   }
+  while (HeldPacket* packet = stale_frames_.pop()) {
+    pool_.release(packet);
+  }
   for (std::uint32_t rank = 0; rank < limits_.rank_count; ++rank) {
     RankEntry& entry = ranks_[rank];
     const SpinGuard guard{entry.lock};
@@ -128,7 +131,7 @@ Result<> TransportCore::open_gates() {
       looked_at_ = &rail->driver();
     }
   }
-  const GateShared shared{&pool_, options_.strategy, &waiting_gates_, &is_serial_};
+  const GateShared shared{&pool_, options_.strategy, &waiting_gates_, &is_serial_, on_stale, this};
   for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
     for (std::size_t i = 0; i < rails_.size() && node != node_; ++i) {
       Driver& driver = rails_[i]->driver();
@@ -194,6 +197,9 @@ std::uint32_t TransportCore::poll_inner() noexcept {
   if (!own_messages_.looks_empty()) [[unlikely]] {
     count += deliver_own();
   }
+  if (!stale_frames_.looks_empty()) [[unlikely]] {
+    count += send_stale();
+  }
   if (waiting_gates_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
       count += gates_[node].advance();
@@ -211,7 +217,8 @@ std::uint32_t TransportCore::poll_inner() noexcept {
 
 /// Something to do that no driver announces.
 bool TransportCore::has_inner_work() noexcept {
-  return job_count_.load(std::memory_order_relaxed) != 0 || !own_messages_.looks_empty();
+  return job_count_.load(std::memory_order_relaxed) != 0 || !own_messages_.looks_empty() ||
+         !stale_frames_.looks_empty();
 }
 
 bool TransportCore::is_quiet() noexcept {

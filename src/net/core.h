@@ -158,6 +158,8 @@ class TransportCore {
   void expect(std::uint32_t rank) noexcept;
   void learn(std::uint32_t rank, std::uint32_t node, std::uint32_t move) noexcept;
   void unexpect(std::uint32_t rank, std::uint32_t node) noexcept;
+  void for_each_moved(FunctionRef<void(const RankPlace&)> visit) noexcept;
+  void retire(std::uint32_t node, std::span<const RankPlace> places) noexcept;
   // nodes.cc
   Result<> node_message(std::uint32_t to_node, std::uint32_t handler,
                         std::span<const std::byte> bytes) noexcept;
@@ -202,8 +204,14 @@ class TransportCore {
                 std::uint64_t offset = 0) noexcept;
   /// A frame to a rank; `from_node` handed it to us (this node: it starts here).
   void deliver(std::uint32_t from_node, const Frame& frame) noexcept;
-  bool send_frame(std::uint32_t node, const FrameHeader& header, const Buffer& payload,
-                  std::uint64_t offset) noexcept;
+  Gate::SendResult send_frame(std::uint32_t node, const FrameHeader& header, const Buffer& payload,
+                              std::uint64_t offset, std::uint32_t route_version) noexcept;
+  /// To a node, whoever is on it. False: it is lost.
+  bool send_to_node(std::uint32_t node, const FrameHeader& header, const Buffer& payload) noexcept {
+    return send_frame(node, header, payload, 0, kAnyRoute) != Gate::SendResult::lost;
+  }
+  static void on_stale(void* core, HeldPacket* packet) noexcept;
+  std::uint32_t send_stale() noexcept;
   void hold(RankEntry& entry, std::uint32_t from_node, const Frame& frame) noexcept
       STERNA_REQUIRES(entry.lock);
   void deliver_held(HeldPacket* first) noexcept;
@@ -339,6 +347,11 @@ class TransportCore {
   std::atomic<std::uint32_t> job_count_{0};
   std::uint32_t packets_until_measure_ = 1;  // The poller only.
   MpscQueue<HeldPacket> own_messages_;       // To this node itself. Consumer: the poller.
+  // Frames for ranks that had left the node of their gate. Consumer: the poller. Counted when they
+  // come, and not out before they have gone on.
+  MpscQueue<HeldPacket> stale_frames_;
+  std::atomic<std::uint64_t> stale_count_{0};
+  std::atomic<std::uint64_t> stale_sent_{0};  // By the poller.
 
   SpinLock landings_lock_;
   std::map<std::uint64_t, LandingState> landings_ STERNA_GUARDED_BY(landings_lock_);

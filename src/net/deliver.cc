@@ -16,9 +16,19 @@ Piece header_piece(const FrameHeader& header) noexcept {
 
 bool TransportCore::transmit(const FrameHeader& header, const Buffer& payload,
                              std::uint64_t offset) noexcept {
-  const std::uint32_t route = ranks_[header.destination].route.load(std::memory_order_relaxed);
-  if (route != RankEntry::kNoRoute && route != node_) [[likely]] {
-    return send_frame(route, header, payload, offset);
+  const std::atomic<std::uint32_t>& route_of_rank = ranks_[header.destination].route;
+  std::uint32_t route = route_of_rank.load(std::memory_order_relaxed);
+  while (route != RankEntry::kNoRoute && route != node_) [[likely]] {
+    // The version first: who retires the routes of a gate writes new routes, then the version.
+    const std::uint32_t version = gates_[route].route_version();
+    const std::uint32_t again = route_of_rank.load(std::memory_order_relaxed);
+    if (again == route) [[likely]] {
+      const Gate::SendResult result = send_frame(route, header, payload, offset, version);
+      if (result != Gate::SendResult::stale) [[likely]] {
+        return result != Gate::SendResult::lost;
+      }
+    }
+    route = route_of_rank.load(std::memory_order_relaxed);
   }
   // Here, or held here: rare (order or a move asks for it), so a copy makes it simple.
   std::array<Piece, kPacketPiecesMax> pieces;
@@ -34,17 +44,18 @@ bool TransportCore::transmit(const FrameHeader& header, const Buffer& payload,
   return true;
 }
 
-bool TransportCore::send_frame(std::uint32_t node, const FrameHeader& header, const Buffer& payload,
-                               std::uint64_t offset) noexcept {
+Gate::SendResult TransportCore::send_frame(std::uint32_t node, const FrameHeader& header,
+                                           const Buffer& payload, std::uint64_t offset,
+                                           std::uint32_t route_version) noexcept {
   Gate& gate = gates_[node];
   if (!gate.is_open()) [[unlikely]] {
-    return false;
+    return Gate::SendResult::lost;
   }
   Gate::SendResult result;
   if (payload.extents == nullptr) [[likely]] {
     const Piece pieces[2] = {header_piece(header),
                              {payload.address + offset, header.payload_bytes}};
-    result = gate.send({pieces, header.payload_bytes != 0 ? 2U : 1U});
+    result = gate.send({pieces, header.payload_bytes != 0 ? 2U : 1U}, route_version);
   } else {
     std::array<Piece, kPacketPiecesMax> pieces;
     pieces[0] = header_piece(header);
@@ -52,12 +63,35 @@ bool TransportCore::send_frame(std::uint32_t node, const FrameHeader& header, co
     const std::uint32_t count =
         pieces_of(payload, offset, header.payload_bytes, std::span{pieces}.subspan(1), taken);
     check(taken == header.payload_bytes, "the payload of a frame fits the pieces of a packet");
-    result = gate.send({pieces.data(), count + 1});
+    result = gate.send({pieces.data(), count + 1}, route_version);
   }
   if (result == Gate::SendResult::queued) [[unlikely]] {
     wake();  // Who sleeps must wait for room too.
   }
-  return result != Gate::SendResult::lost;
+  return result;
+}
+
+/// A frame that waited for a gate while its rank was found to have left that node: it goes on from
+/// the poll, as the thread that has it owns that gate.
+void TransportCore::on_stale(void* core, HeldPacket* packet) noexcept {
+  auto& self = *static_cast<TransportCore*>(core);
+  self.stale_count_.fetch_add(1, std::memory_order_acq_rel);
+  self.stale_frames_.push(*packet);
+  self.wake();
+}
+
+std::uint32_t TransportCore::send_stale() noexcept {
+  std::uint32_t count = 0;
+  while (HeldPacket* packet = stale_frames_.pop()) {
+    FrameHeader header;
+    std::memcpy(&header, packet->data(), kHeaderBytes);
+    const std::span<const std::byte> payload = packet->packet().subspan(kHeaderBytes);
+    (void)transmit(header, Buffer::of(payload.data(), payload.size()));
+    pool_.release(packet);
+    stale_sent_.fetch_add(1, std::memory_order_acq_rel);
+    ++count;
+  }
+  return count;
 }
 
 void TransportCore::hold(RankEntry& entry, std::uint32_t from_node, const Frame& frame) noexcept {
@@ -141,7 +175,8 @@ void TransportCore::forward(std::uint32_t from_node, const Frame& frame, std::ui
   FrameHeader header = frame.header;
   ++header.hops;
   counters_.forwarded.add();
-  (void)send_frame(to_node, header, Buffer::of(frame.payload.data(), frame.payload.size()), 0);
+  // By the table once more: it may have gone further meanwhile.
+  (void)transmit(header, Buffer::of(frame.payload.data(), frame.payload.size()));
   if (from_node != node_ && from_node != to_node && epoch != 0) {
     FrameHeader moved;
     moved.kind = FrameKind::moved;
@@ -150,7 +185,7 @@ void TransportCore::forward(std::uint32_t from_node, const Frame& frame, std::ui
     moved.cookie = frame.header.destination;
     moved.context = to_node;
     moved.sequence = epoch;
-    (void)send_frame(from_node, moved, {}, 0);
+    (void)send_to_node(from_node, moved, {});
   }
 }
 

@@ -78,17 +78,26 @@ Channel* Gate::channel() noexcept {
   return channel;
 }
 
-Gate::SendResult Gate::send(std::span<const Piece> frame) noexcept {
+Gate::SendResult Gate::send(std::span<const Piece> frame, std::uint32_t route_version) noexcept {
   if (is_lost()) [[unlikely]] {
     return SendResult::lost;
   }
+  const auto push = [&] {
+    HeldPacket* packet = shared_.pool->copy(frame);
+    packet->route_version = route_version;
+    inbox_.push(*packet);
+  };
   if (!try_own()) {
-    inbox_.push(*shared_.pool->copy(frame));
+    push();
     if (try_own()) {
       drain();
       let_go();
     }
     return SendResult::queued;
+  }
+  if (is_stale(route_version)) [[unlikely]] {
+    let_go();
+    return SendResult::stale;
   }
   SendResult result = SendResult::queued;
   if (pending_first_ == nullptr && inbox_.looks_empty()) [[likely]] {
@@ -106,7 +115,7 @@ Gate::SendResult Gate::send(std::span<const Piece> frame) noexcept {
   if (is_lost()) {
     result = SendResult::lost;
   } else {
-    inbox_.push(*shared_.pool->copy(frame));
+    push();
   }
   drain();
   let_go();
@@ -144,6 +153,10 @@ std::uint32_t Gate::advance() noexcept {
 void Gate::take_inbox() noexcept {
   while (HeldPacket* packet = inbox_.pop()) {
     packet->next = nullptr;
+    if (is_stale(packet->route_version)) [[unlikely]] {
+      shared_.on_stale(shared_.core, packet);
+      continue;
+    }
     (pending_last_ != nullptr ? pending_last_->next : pending_first_) = packet;
     pending_last_ = packet;
     // Relaxed: written by owners only, read elsewhere as a hint.

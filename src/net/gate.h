@@ -24,6 +24,9 @@ struct GateShared {
   const Strategy* strategy;
   std::atomic<std::uint32_t>* waiting_count;  // Gates whose frames wait for room.
   const bool* is_serial;                      // See Transport::serve_one_caller().
+  // Takes over a frame that waited for a gate while the route it was given became old.
+  void (*on_stale)(void* core, HeldPacket* packet) noexcept;
+  void* core;
 };
 
 /// A thread that sends takes the gate if it is free and nothing waits, and sends directly. Else it
@@ -45,9 +48,23 @@ class alignas(kCacheLineBytes) Gate {
     sent,    // Accepted by the driver.
     queued,  // It waits here.
     lost,    // The peer is lost; the frame is dropped.
+    stale,   // Its route was looked up too long ago; nothing happened, look again.
   };
-  /// Sends one frame, or keeps a copy of it. Any thread.
-  SendResult send(std::span<const Piece> frame) noexcept;
+  /// Sends one frame, or keeps a copy of it. `route_version` was read before the route that led
+  /// here; kAnyRoute: the frame is for the node itself. Any thread.
+  SendResult send(std::span<const Piece> frame, std::uint32_t route_version = kAnyRoute) noexcept;
+
+  /// Counts how often all ranks have left the peer. Any thread.
+  [[nodiscard]] std::uint32_t route_version() const noexcept {
+    return route_version_.load(std::memory_order_acquire);  // Pairs with B in retire_routes().
+  }
+  /// All ranks have left the peer, and the caller has written where they are now: no frame with a
+  /// route from before is sent behind what the caller sends next. Any thread.
+  ///
+  /// B: releases the new routes. Who owns the gate before the caller's next send owns it, sends its
+  /// frame before that one; who owns it after, or pushes into the inbox behind it, or takes a frame
+  /// out of there, does so after B (through is_owned_, or the push) and sees the new version.
+  void retire_routes() noexcept { route_version_.fetch_add(1, std::memory_order_acq_rel); }
 
   /// Sends one frame only if it can go now, before nothing that waits. Any thread.
   [[nodiscard]] SendState try_send(std::span<const Piece> frame) noexcept;
@@ -110,6 +127,11 @@ class alignas(kCacheLineBytes) Gate {
   // The rest is called by the owner.
   [[nodiscard]] Channel* connected() noexcept;
   std::uint32_t drain() noexcept;
+  [[nodiscard]] bool is_stale(std::uint32_t route_version) const noexcept {
+    // Relaxed: see retire_routes().
+    return route_version != kAnyRoute &&
+           route_version != route_version_.load(std::memory_order_relaxed);
+  }
   void take_inbox() noexcept;
   void drop_all() noexcept;
   void note_waiting() noexcept;
@@ -134,6 +156,7 @@ class alignas(kCacheLineBytes) Gate {
 
   std::atomic<bool> is_owned_{false};
   std::atomic<bool> is_lost_{false};
+  std::atomic<std::uint32_t> route_version_{0};
   std::atomic<Channel*> channel_{nullptr};  // Set once, by the owner.
   std::atomic<std::uint64_t> eager_bytes_{0};
   std::atomic<std::uint64_t> direct_from_bytes_{0};

@@ -66,10 +66,13 @@ void TransportCore::on_peer_lost(Driver& driver, std::uint32_t node,
   is_any_lost_.store(true, std::memory_order_seq_cst);
   fail_landings(node);
   std::vector<bool> is_lost(limits_.rank_count);
+  bool is_rank_lost = false;
   for (std::uint32_t rank = 0; rank < limits_.rank_count; ++rank) {
     is_lost[rank] = ranks_.node_of(rank) == node;
+    is_rank_lost = is_rank_lost || is_lost[rank];
   }
-  for (std::uint32_t rank = 0; rank < limits_.rank_count; ++rank) {
+  // Of a node that all ranks have left nobody waits for anything.
+  for (std::uint32_t rank = 0; rank < limits_.rank_count && is_rank_lost; ++rank) {
     fail_requests(ranks_[rank], is_lost);
   }
   (void)gates_[node].advance();  // Drops what waits.

@@ -118,6 +118,34 @@ void TransportCore::learn(std::uint32_t rank, std::uint32_t node, std::uint32_t 
   }
 }
 
+void TransportCore::for_each_moved(FunctionRef<void(const RankPlace&)> visit) noexcept {
+  for (std::uint32_t rank = 0; rank < limits_.rank_count; ++rank) {
+    RankPlace place{.rank = rank};
+    {
+      RankEntry& entry = ranks_[rank];
+      const SpinGuard guard{entry.lock};
+      if (entry.state != RankState::elsewhere || entry.epoch == 0) {
+        continue;
+      }
+      place.node = entry.node;
+      place.move = entry.epoch;
+    }
+    visit(place);
+  }
+}
+
+void TransportCore::retire(std::uint32_t node, std::span<const RankPlace> places) noexcept {
+  check(node < limits_.node_count && node != node_, "another node is retired");
+  for (const RankPlace& place : places) {
+    check(place.rank < limits_.rank_count && place.node < limits_.node_count,
+          "a rank is placed on a node");
+    if (place.node != node && place.node != node_) {
+      ranks_.retire(place.rank, node, place.node, place.move);
+    }
+  }
+  gates_[node].retire_routes();
+}
+
 void TransportCore::unexpect(std::uint32_t rank, std::uint32_t node) noexcept {
   RankEntry& entry = ranks_[rank];
   HeldPacket* held = nullptr;

@@ -76,6 +76,38 @@ TEST_P(NodeMessages, NotesFollowARankThatMoves) {
   EXPECT_EQ(cluster.nodes[1]->node_of(0), 2U);  // It was told.
 }
 
+TEST_P(NodeMessages, NothingGoesThroughANodeThatIsRetired) {
+  SimCluster cluster{{.node_count = 3, .delay_ns_max = 3000, .is_ordered = GetParam()}, 3};
+  Inbox inbox;
+  cluster.nodes[2]->register_rank_handler(1, Inbox::on_note, &inbox);
+  ASSERT_TRUE(cluster.nodes[0]->begin_leave(0).has_value());
+  cluster.nodes[2]->expect(0);
+  cluster.nodes[0]->commit_leave(0, 2);
+  cluster.nodes[2]->install(0, cluster.endpoints[0]);
+  std::vector<RankPlace> places;
+  cluster.nodes[0]->for_each_moved([&](const RankPlace& place) { places.push_back(place); });
+  ASSERT_EQ(places.size(), 1U);
+  EXPECT_EQ(places[0].rank, 0U);
+  EXPECT_EQ(places[0].node, 2U);
+  cluster.nodes[1]->retire(0, places);
+  cluster.nodes[1]->rank_message(0, 1, {});
+  cluster.settle();
+  EXPECT_EQ(inbox.got.size(), 1U);
+  EXPECT_EQ(cluster.nodes[0]->statistics().frames_forwarded, 0U);
+}
+
+TEST_P(NodeMessages, AReceiveFromAnybodyOutlivesANodeThatHasNoRank) {
+  SimCluster cluster{{.node_count = 3, .delay_ns_max = 3000, .is_ordered = GetParam()}, 2};
+  RecvRequest receive;
+  std::uint64_t word = 0;
+  cluster.nodes[0]->receive(*cluster.endpoints[0], receive, {kAnySource, 0, 0},
+                            Buffer::of(&word, sizeof word));
+  cluster.network->lose(2);
+  cluster.settle();
+  EXPECT_FALSE(receive.done.done());
+  EXPECT_TRUE(cluster.nodes[0]->cancel_receive(*cluster.endpoints[0], receive));
+}
+
 TEST_P(NodeMessages, LargeCopiesLandWhereTheyAreExpected) {
   for (const bool has_direct : {true, false}) {
     SimCluster cluster{{.node_count = 2, .is_ordered = GetParam(), .has_direct = has_direct}, 2};

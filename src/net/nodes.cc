@@ -55,7 +55,7 @@ Result<> TransportCore::node_message(std::uint32_t to_node, std::uint32_t handle
             .first(std::min<std::size_t>(frame_payload_max_,
                                          bytes.size() - std::size_t{i} * frame_payload_max_));
     header.payload_bytes = static_cast<std::uint32_t>(part.size());
-    if (!send_frame(to_node, header, Buffer::of(part.data(), part.size()), 0)) {
+    if (!send_to_node(to_node, header, Buffer::of(part.data(), part.size()))) {
       return Error{Errc::closed, fmt::format("node {} is gone", to_node)};
     }
     ++header.sequence;

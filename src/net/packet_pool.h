@@ -12,12 +12,16 @@
 
 namespace sterna::net {
 
+/// Of a frame whose way depends on no rank.
+inline constexpr std::uint32_t kAnyRoute = ~std::uint32_t{0};
+
 /// One frame, header included.
 struct HeldPacket : MpscNode {
   HeldPacket* next = nullptr;
   std::uint32_t from_node = 0;
   std::uint32_t bytes = 0;
   std::uint32_t capacity = 0;
+  std::uint32_t route_version = kAnyRoute;  // In a gate: see Gate::route_version().
 
   [[nodiscard]] std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
   [[nodiscard]] std::span<const std::byte> packet() noexcept { return {data(), bytes}; }

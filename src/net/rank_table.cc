@@ -35,4 +35,15 @@ void RankTable::learn(std::uint32_t rank, std::uint32_t node, std::uint32_t epoc
   }
 }
 
+void RankTable::retire(std::uint32_t rank, std::uint32_t from_node, std::uint32_t node,
+                       std::uint32_t epoch) noexcept {
+  learn(rank, node, epoch);
+  RankEntry& entry = entries_[rank];
+  const SpinGuard guard{entry.lock};
+  if (entry.state == RankState::elsewhere && entry.node == from_node) {
+    entry.node = node;
+    entry.tell_route();
+  }
+}
+
 }  // namespace sterna::net

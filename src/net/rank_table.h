@@ -65,6 +65,11 @@ class RankTable {
   /// Later news than ours are taken over, others ignored; never against what we see ourselves.
   void learn(std::uint32_t rank, std::uint32_t node, std::uint32_t epoch) noexcept;
 
+  /// `from_node` says that the rank is not there, but went to `node`: we believe that even if we
+  /// have later news of its having been there. Who had it forwards.
+  void retire(std::uint32_t rank, std::uint32_t from_node, std::uint32_t node,
+              std::uint32_t epoch) noexcept;
+
  private:
   const std::uint32_t rank_count_;
   const std::unique_ptr<RankEntry[]> entries_;

@@ -133,12 +133,19 @@ std::uint32_t TransportCore::advance_jobs() noexcept {
   for (std::size_t i = 0; i < jobs_.size();) {
     TransferJob* job = jobs_[i];
     const std::uint64_t before = job->offset;
-    const bool has_ended = step(*job);
+    const bool is_withdrawn =
+        job->bulk != nullptr && job->bulk->is_withdrawn.load(std::memory_order_relaxed);
+    const bool has_ended = is_withdrawn || step(*job);
+    if (job->bulk != nullptr) {
+      job->bulk->sent_bytes.store(job->offset, std::memory_order_relaxed);
+    }
     count += has_ended || job->offset != before ? 1 : 0;
     if (has_ended) {
       jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(i));
       job_count_.fetch_sub(1, std::memory_order_relaxed);
-      end_job(job, job->gate->is_lost() ? Fault::peer_lost : Fault::none);
+      end_job(job, job->gate->is_lost() ? Fault::peer_lost
+                   : is_withdrawn       ? Fault::cancelled
+                                        : Fault::none);
     } else {
       ++i;
     }
@@ -213,7 +220,7 @@ bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
   FrameHeader finish = job.header;
   finish.kind = job.finish_kind;
   finish.total_bytes = job.total_bytes;
-  (void)send_frame(job.node, finish, {}, 0);
+  (void)send_to_node(job.node, finish, {});
   return true;
 }
 
@@ -221,7 +228,7 @@ bool TransportCore::step_frames(TransferJob& job) noexcept {
   if (job.total_bytes == 0) {
     FrameHeader finish = job.header;
     finish.kind = job.finish_kind;
-    return send_frame(job.node, finish, {}, 0) || job.gate->is_lost();
+    return send_to_node(job.node, finish, {}) || job.gate->is_lost();
   }
   const std::uint64_t stop =
       job.offset + std::min<std::uint64_t>(job.total_bytes - job.offset, options_.chunk_bytes);

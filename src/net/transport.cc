@@ -1,6 +1,8 @@
 // The public face of TransportCore.
 #include "net/transport.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "net/core.h"
@@ -185,6 +187,27 @@ void Transport::bulk_send(std::uint32_t to_node, std::uint64_t landing_id,
                           std::span<const Extent> local, std::span<const RemotePiece> remote,
                           BulkSend& request) noexcept {
   core_->bulk_send(to_node, landing_id, local, remote, request);
+}
+
+void Transport::for_each_moved(FunctionRef<void(const RankPlace&)> visit) noexcept {
+  core_->for_each_moved(visit);
+}
+void Transport::retire(std::uint32_t node, std::span<const RankPlace> places) noexcept {
+  core_->retire(node, places);
+}
+std::uint64_t Transport::rerouted_count(bool waiting) const noexcept {
+  const std::uint64_t sent = core_->stale_sent_.load(std::memory_order_acquire);
+  return waiting ? core_->stale_count_.load(std::memory_order_acquire) - sent : sent;
+}
+bool Transport::keeps_order() const noexcept {
+  return std::ranges::all_of(
+      core_->rails_, [](const auto& rail) { return rail->driver().capabilities().is_ordered; });
+}
+
+void Transport::withdraw_bulk_send(BulkSend& request) noexcept {
+  // Relaxed: the poller, which ends the copy, sees it in one of its next rounds.
+  request.is_withdrawn.store(true, std::memory_order_relaxed);
+  core_->wake();
 }
 
 void Transport::lose_peer(std::uint32_t node, std::string_view reason) noexcept {

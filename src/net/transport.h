@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/function_ref.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "base/tunable.h"
@@ -69,6 +71,8 @@ inline constexpr std::uint32_t kRankNoteBytesMax = kPacketBytesMin - 64;
 struct BulkSend {
   progress::Completion done;
   Fault fault = Fault::none;
+  std::atomic<std::uint64_t> sent_bytes{0};  // By the poller. Relaxed: only looked at for progress.
+  std::atomic<bool> is_withdrawn{false};
 };
 
 /// Where a large copy from another node arrives. Memory of the caller, until done or withdrawn.
@@ -97,6 +101,13 @@ struct DirectWait {
   threads::Thread* thread;
   const std::atomic<std::int32_t>* word;
   std::int32_t expected;
+};
+
+/// Where a rank is, and after how many moves.
+struct RankPlace {
+  std::uint32_t rank = 0;
+  std::uint32_t node = 0;
+  std::uint32_t move = 0;
 };
 
 class Transport {
@@ -225,11 +236,24 @@ class Transport {
   /// False: it is done, or bytes are arriving at this moment, ask again.
   bool withdraw_bulk(Landing& landing) noexcept;
 
+  /// The ranks that have moved and are elsewhere, as far as this node knows.
+  void for_each_moved(FunctionRef<void(const RankPlace&)> visit) noexcept;
+  /// `node` has no rank, and says where those are that have left it: from now on nothing for them
+  /// is sent there behind the next message to the node, whatever threads are just about to send.
+  void retire(std::uint32_t node, std::span<const RankPlace> places) noexcept;
+  /// Frames that were about to go to a node which their rank had left, and have gone elsewhere or
+  /// (`waiting`) still have to.
+  [[nodiscard]] std::uint64_t rerouted_count(bool waiting) const noexcept;
+  /// All drivers deliver packets in the order sent.
+  [[nodiscard]] bool keeps_order() const noexcept;
+
   /// Copies `local` to the landing `landing_id` of `to_node`; `remote` (its extents there) lets the
   /// bytes be written directly on the same host; empty: packets. Done when the local memory may be
   /// reused and the landing's end is on its way.
   void bulk_send(std::uint32_t to_node, std::uint64_t landing_id, std::span<const Extent> local,
                  std::span<const RemotePiece> remote, BulkSend& request) noexcept;
+  /// No more of it is sent: done soon, with Fault::cancelled unless all of it was under way.
+  void withdraw_bulk_send(BulkSend& request) noexcept;
 
   // --- Progress -------------------------------------------------------------------------------
 

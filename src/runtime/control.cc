@@ -280,14 +280,6 @@ void ControlClient::send_locked(std::span<const std::byte> frame) noexcept {
   }
 }
 
-void ControlClient::report_initialized(std::uint32_t rank) noexcept {
-  send(encode_index(FrameKind::initialized, rank));
-}
-
-void ControlClient::report_finalized(std::uint32_t rank) noexcept {
-  send(encode_index(FrameKind::finalized, rank));
-}
-
 void ControlClient::report_moved(const RankMove& move) noexcept {
   send(encode(move));
 }
@@ -378,6 +370,11 @@ bool ControlClient::handle_frame(ControlEvents& events) {
       }
       events.on_rank_moved(move.value());
       return true;
+    }
+    case FrameKind::flush: {
+      Result<std::uint32_t> number = decode_index(body());
+      events.on_flush_ordered(number ? number.value() : 0);
+      return number.has_value();
     }
     case FrameKind::move: {
       Result<MoveOrder> order = decode_move(body());

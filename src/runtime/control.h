@@ -30,6 +30,8 @@ class ControlEvents {
   /// Where a rank is, as far as the launcher knows; comes before on_peer_lost of where it was.
   virtual void on_rank_moved(const RankMove&) noexcept {}
   virtual void on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept = 0;
+  /// All ranks have left this node: hand over what is left of them, then report_flushed(number).
+  virtual void on_flush_ordered(std::uint32_t /*number*/) noexcept {}
   /// No rank of the job runs any more, or the launcher has gone: send the final status, leave the
   /// process soon.
   virtual void on_stop() noexcept = 0;
@@ -68,10 +70,17 @@ class ControlClient final : public net::Bootstrap {
   Result<std::vector<std::vector<std::byte>>> exchange(
       std::span<const std::byte> blob) noexcept override;
 
-  void report_initialized(std::uint32_t rank) noexcept;
+  void report_initialized(std::uint32_t rank) noexcept {
+    send(encode_index(FrameKind::initialized, rank));
+  }
   /// After this the end of the rank's process (or of the rank) with code 0 is an orderly end.
-  void report_finalized(std::uint32_t rank) noexcept;
+  void report_finalized(std::uint32_t rank) noexcept {
+    send(encode_index(FrameKind::finalized, rank));
+  }
   /// Node mode only; in process mode the launcher sees it.
+  void report_flushed(std::uint32_t number) noexcept {
+    send(encode_index(FrameKind::flushed, number));
+  }
   void report_ended(RankEnd end) noexcept;
   /// A rank changes its node; sent by the old one, before the new one may let it run: who reads
   /// this and then sees a node end knows whether the rank was lost with it.

@@ -6,9 +6,9 @@
 // bounded.
 //
 //   node -> launcher: hello, then any of exchange, initialized, finalized, ended, abort, crash,
-//                     output, status, moved
+//                     output, status, moved, flushed
 //   launcher -> node: host, job (answers to hello), then blobs (one for each exchange), moved,
-//                     peer_lost, ask_status, move, stop
+//                     peer_lost, ask_status, move, flush, stop
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@
 
 namespace sterna::runtime {
 
-inline constexpr std::uint32_t kControlVersion = 2;
+inline constexpr std::uint32_t kControlVersion = 3;
 inline constexpr char kControlVariable[] = "STERNA_CONTROL_FD";  // Its value: the number of the fd.
 inline constexpr std::size_t kFrameHeaderBytes = 8;
 inline constexpr std::size_t kFrameBodyBytesMax = std::size_t{64} << 20;
@@ -52,6 +52,8 @@ enum class FrameKind : std::uint16_t {
   move,         // Launcher: rank should go to node (MoveOrder).
   stop,         // Launcher: no rank runs any more; leave the process.
   moved,        // Node: it gives a rank away. Launcher: where it is, before peer_lost (RankMove).
+  flush,        // Launcher: all ranks have left the node; hand over what is left (u32 number).
+  flushed,      // Node: that is done (u32 number).
   relay,        // Between launcher and agents only (launch/agent_protocol.h).
 };
 
@@ -163,7 +165,7 @@ using Frame = std::vector<std::byte>;
 [[nodiscard]] Frame encode(const RankMove& move);
 [[nodiscard]] Frame encode_exchange(std::span<const std::byte> blob);
 [[nodiscard]] Frame encode_blobs(std::span<const std::vector<std::byte>> blobs);
-/// initialized, finalized, peer_lost.
+/// initialized, finalized, peer_lost, flush, flushed.
 [[nodiscard]] Frame encode_index(FrameKind kind, std::uint32_t index);
 /// ask_status, stop.
 [[nodiscard]] Frame encode_empty(FrameKind kind);

@@ -141,6 +141,7 @@ void Node::open_mobility() {
                                                     .team = team_.get(),
                                                     .log = &runtime_->log()});
   leases_->connect(*rpc_, *space_);
+  const Settings& settings = runtime_->settings();
   migration::MigratorOptions options;
   options.space = space_.get();
   options.team = team_.get();
@@ -151,9 +152,10 @@ void Node::open_mobility() {
   options.residents = &residents_;
   options.log = &runtime_->log();
   options.fingerprint = runner_.fingerprint();
-  options.fault_step = runtime_->settings().text(kFault);
-  migrator_ = std::make_unique<migration::Migrator>(std::move(options));
-  const Settings& settings = runtime_->settings();
+  options.answer_ns = static_cast<std::uint64_t>(settings.number(kMoveTimeout));
+  options.fault_step = settings.text(kFault);
+  migrator_ = std::make_unique<migration::Migrator>(options);
+  flush_ = std::make_unique<migration::Flush>(options, *migrator_);
   balancer_ = std::make_unique<balance::Actor>(balance::ActorOptions{
       .policy = balance::find_policy(settings.text(kBalance)),
       .interval_ns = static_cast<std::uint64_t>(settings.number(kBalanceInterval)),

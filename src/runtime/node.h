@@ -9,6 +9,7 @@
 
 #include "balance/actor.h"
 #include "memory/iso_space.h"
+#include "migration/flush.h"
 #include "migration/migrator.h"
 #include "migration/residents.h"
 #include "rpc/rpc.h"
@@ -67,6 +68,7 @@ class Node final : private ControlEvents, private migration::RankHost {
   void on_status_wanted() noexcept override;
   void on_rank_moved(const RankMove& move) noexcept override;
   void on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept override;
+  void on_flush_ordered(std::uint32_t number) noexcept override;
   void on_stop() noexcept override;
 
   std::string describe_blockers(memory::RankSlot& slot) noexcept override;
@@ -75,6 +77,7 @@ class Node final : private ControlEvents, private migration::RankHost {
   Result<> prepare(std::uint32_t rank) noexcept override;
   void arrive(memory::RankSlot& slot) noexcept override;
   void handing_over(std::uint32_t rank, std::uint32_t node, std::uint64_t move) noexcept override;
+  void flushed(std::uint32_t number) noexcept override;
   void stayed(std::uint32_t rank, std::uint32_t node, const std::string& reason) noexcept override;
 
   RankRunner& runner_;
@@ -85,6 +88,7 @@ class Node final : private ControlEvents, private migration::RankHost {
   std::unique_ptr<rpc::Rpc> rpc_;
   migration::Residents residents_;
   std::unique_ptr<migration::Migrator> migrator_;
+  std::unique_ptr<migration::Flush> flush_;
   std::unique_ptr<balance::Actor> balancer_;
 
   SpinLock report_lock_;  // What the reports say of ranks that did not move.

@@ -149,6 +149,14 @@ void Node::on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept {
   }
 }
 
+void Node::on_flush_ordered(std::uint32_t number) noexcept {
+  flush_->order(number);
+}
+
+void Node::flushed(std::uint32_t number) noexcept {
+  runtime_->control().report_flushed(number);
+}
+
 void Node::on_stop() noexcept {
   balancer_->stop();
   team_->stop();

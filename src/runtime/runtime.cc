@@ -272,6 +272,12 @@ void Runtime::on_status_wanted() noexcept {
   control_->report_status(status);
 }
 
+void Runtime::on_flush_ordered(std::uint32_t number) noexcept {
+  if (events_ != nullptr) {
+    events_->on_flush_ordered(number);
+  }
+}
+
 void Runtime::on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept {
   if (events_ != nullptr) {
     events_->on_move_ordered(rank, node);

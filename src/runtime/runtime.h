@@ -85,6 +85,7 @@ class Runtime final : private ControlEvents {
   void on_status_wanted() noexcept override;
   void on_rank_moved(const RankMove& move) noexcept override;
   void on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept override;
+  void on_flush_ordered(std::uint32_t number) noexcept override;
   void on_stop() noexcept override;
 
   std::unique_ptr<ControlClient> control_;

@@ -13,9 +13,10 @@ namespace sterna::runtime {
 namespace {
 
 constexpr std::array kRuntimeTunables{
-    kDrivers,        kLog,     kStackSize,       kSpin,  kTick,    kPreemption,  kSlice,
-    kTakeOver,       kBalance, kBalanceInterval, kFault, kShuffle, kShuffleSeed, kRankMemory,
-    kDirectMessages, kTrace,   kTraceBytes};
+    kDrivers,        kLog,         kStackSize, kSpin,        kTick,
+    kPreemption,     kSlice,       kTakeOver,  kBalance,     kBalanceInterval,
+    kFault,          kMoveTimeout, kShuffle,   kShuffleSeed, kRankMemory,
+    kDirectMessages, kTrace,       kTraceBytes};
 
 template <typename Entries>
 std::string names_of(const Entries& entries) {

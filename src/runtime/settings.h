@@ -96,6 +96,14 @@ inline constexpr Tunable kFault{.name = "fault",
                                     "destination:received@2 (node 2)",
                                 .verify = migration::FaultPoint::verify};
 
+inline constexpr Tunable kMoveTimeout{
+    .name = "move_timeout",
+    .kind = TunableKind::time,
+    .fallback = "10s",
+    .minimum = 1'000'000,
+    .help =
+        "a rank stays when the node where it should go does not answer, or takes no byte, for "
+        "so long"};
 inline constexpr Tunable kRankMemory{
     .name = "rank_memory",
     .kind = TunableKind::choice,

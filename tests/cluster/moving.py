@@ -59,10 +59,14 @@ class MoveTest(LaunchTest):
         ranks = self.ranks(process)
         return [rank["node"] for rank in ranks] if ranks else None
 
-    def node_pid(self, process, node):
+    def nodes(self, process):
         listed = subprocess.run([STERNA, "ps", "--json"], text=True, capture_output=True, timeout=60,
                                 env=self.environment)
         for job in json.loads(listed.stdout or "[]"):
             if job["job"] == process.pid:
-                return job["nodes"][node]["pid"]
-        return None
+                return job["nodes"]
+        return []
+
+    def node_pid(self, process, node):
+        nodes = self.nodes(process)
+        return nodes[node]["pid"] if nodes else None

@@ -4,7 +4,6 @@ soon and says which rank was lost with which node."""
 import os
 import pathlib
 import signal
-import time
 import unittest
 
 from moving import CLUSTER, MoveTest, wait_until
@@ -25,6 +24,9 @@ class Faults(MoveTest):
             rank["state"] == "running" for rank in self.ranks(job))))
         self.pid_of_2 = self.node_pid(job, 2)
         return job
+
+    def refusal_of(self, job, rank):
+        return (self.ranks(job) or [{}] * 3)[rank].get("refusal", "")
 
     def finish(self, job):
         output, errors = job.communicate(timeout=100)
@@ -50,13 +52,13 @@ class Faults(MoveTest):
     def empty_node_2(self, job):
         self.order(job, 2, 0)
         self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 0]))
+        self.assertTrue(wait_until(lambda: not self.nodes(job)[2]["holds_messages"]))
 
     def test_a_rank_goes_on_where_it_is_when_the_destination_dies_before_the_commit(self):
         for step in STAYS:
             with self.subTest(step):
                 job = self.start_with(step)
                 self.empty_node_2(job)
-                time.sleep(1.2)
                 self.order(job, 1, 2)
                 self.assert_goes_on(job, [0, 1, 0])
 
@@ -73,13 +75,39 @@ class Faults(MoveTest):
                 self.order(job, 2, 1)
                 self.assert_ends(job, "node 2, .*signal 9.*rank 2 on it")
 
-    def test_messages_on_their_way_through_a_source_that_dies_at_once_end_the_job(self):
-        for options in ((), ("--set", "rank_memory=private"),
-                        ("--set", "drivers=tcp", "--set", "rank_memory=private")):
+    def test_a_node_that_dies_before_it_has_handed_over_what_ranks_left_in_it_ends_the_job(self):
+        for fault in ("source:committed", "source:flushing"):
+            for options in ((), ("--set", "rank_memory=private"),
+                            ("--set", "drivers=tcp", "--set", "rank_memory=private")):
+                with self.subTest((fault, options)):
+                    job = self.start_with(fault, *options)
+                    self.order(job, 2, 1)
+                    self.assert_ends(job, "node 2, .*signal 9.*no rank was on it any more, but it had "
+                                          "not yet handed over all messages")
+
+    def test_a_node_that_dies_just_after_it_has_handed_over_is_no_loss(self):
+        for options in ((), ("--set", "rank_memory=private"), ("--set", "drivers=tcp")):
             with self.subTest(options):
-                job = self.start_with("source:committed", *options)
+                job = self.start_with("source:flushed", *options)
                 self.order(job, 2, 1)
-                self.assert_ends(job, "node 2, .*signal 9.*a rank had just left it")
+                self.assert_goes_on(job, [0, 1, 1])
+
+    def test_a_rank_stays_when_the_destination_does_not_answer_in_time(self):
+        for options in ((), ("--set", "rank_memory=private")):
+            with self.subTest(options):
+                job = self.start_with("none", "--set", "move_timeout=300ms", *options)
+                pid = self.node_pid(job, 2)
+                self.empty_node_2(job)
+                os.kill(pid, signal.SIGSTOP)
+                self.order(job, 1, 2)
+                self.assertTrue(wait_until(lambda: "did not answer" in self.refusal_of(job, 1)))
+                os.kill(pid, signal.SIGCONT)
+                self.end.touch()
+                output, errors = self.finish(job)
+                self.assertEqual(job.returncode, 0, errors)
+                self.assertEqual([rank["node"] for rank in self.report()["ranks"]], [0, 1, 0])
+                for rank in range(3):
+                    self.assertEqual(output.count(f"rank {rank} counted right"), 1, output)
 
     def test_an_empty_node_is_no_loss_once_everybody_knows_that_it_is_empty(self):
         for options in ((), ("--set", "drivers=tcp")):
@@ -87,7 +115,6 @@ class Faults(MoveTest):
                 job = self.start_with("none", *options)
                 pid = self.node_pid(job, 2)
                 self.empty_node_2(job)
-                time.sleep(1.2)
                 os.kill(pid, signal.SIGKILL)
                 self.assert_goes_on(job, [0, 1, 0])
 

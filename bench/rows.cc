@@ -18,6 +18,8 @@ std::span<const Row> rows() {
       Row{"thread.mutex.fiber", "lock and unlock against Boost.Fiber", 0.5, run_mutex_fiber},
       Row{"thread.semaphore.fiber", "a ping-pong by semaphores against Boost.Fiber", 0.2,
           run_semaphore_fiber},
+      Row{"thread.spawn.tbb", "fork-join tasks on all processors, per task, against oneTBB", 0.4,
+          run_spawn_tbb},
       Row{"thread.handover",
           "waking a thread of another processor against two cache-line exchanges", 2, run_handover},
       Row{"thread.million", "a million threads that wait against the page faults of their stacks",

@@ -1,6 +1,8 @@
 // See scheduler.h: between threads and entities.
 #include "sched/scheduler.h"
 
+#include <new>
+
 #include "base/clock.h"
 #include "threads/kept.h"
 #include "threads/traced.h"
@@ -124,6 +126,33 @@ void Scheduler::ended(threads::Thread& thread) noexcept {
 
 bool Scheduler::has_work(const threads::Worker& worker) const noexcept {
   return engine_->has_work(threads::worker_index(worker));
+}
+
+void* Scheduler::add_sibling(threads::Thread& thread) noexcept {
+  Bubble* holder = nullptr;
+  Entity& model = entity_of(thread);
+  engine_->update(model, [&](const Entity& its) { holder = its.holder(); });
+  auto* const entity = new (std::nothrow) Entity;
+  if (entity == nullptr) {
+    return nullptr;
+  }
+  entity->program_place = model.program_place;
+  entity->level = model.level;
+  entity->priority = model.priority;
+  entity->name = model.name;
+  if (!engine_->insert(*holder, *entity)) {
+    delete entity;
+    return nullptr;
+  }
+  return entity;
+}
+
+void Scheduler::remove_sibling(void* entity) noexcept {
+  auto* const its = static_cast<Entity*>(entity);
+  if (its->holder() != nullptr) {
+    engine_->remove(*its);
+  }
+  delete its;
 }
 
 void Scheduler::wake(std::uint32_t first, std::uint32_t count) noexcept {

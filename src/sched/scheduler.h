@@ -45,6 +45,8 @@ class Scheduler final : public threads::Dispatch, private Host {
   void expose(threads::Thread& thread) noexcept override;
   void settle(threads::Worker& worker) noexcept override;
   void priority_changed(threads::Thread& thread) noexcept override;
+  [[nodiscard]] void* add_sibling(threads::Thread& thread) noexcept override;
+  void remove_sibling(void* entity) noexcept override;
 
  private:
   Scheduler() = default;

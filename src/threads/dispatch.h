@@ -4,7 +4,7 @@
 // cost nothing for bubbles; those that are kept (kept.h) live there for as long as plans want them
 // on that worker. All calls run in the scheduler of a worker or in a waker, with no lock
 // of threads/ held but, in next(), the private queue of `worker`; they must not switch, block or
-// allocate.
+// (but for siblings) allocate.
 #pragma once
 
 #include "threads/thread.h"
@@ -40,6 +40,15 @@ class Dispatch {
   /// Whether next(worker) may find something: asked between "I will sleep" and the sleep. Must see
   /// every ready() whose wake_idle() came before.
   virtual bool has_work(const Worker& worker) const noexcept = 0;
+
+  /// An entity for a thread that is to run beside `thread`, under the same rules; null: none is to
+  /// be had. May allocate: called by `thread` itself, outside the scheduler.
+  [[nodiscard]] virtual void* add_sibling(Thread& thread) noexcept {
+    static_cast<void>(thread);
+    return nullptr;
+  }
+  /// Its thread was joined, or could not be started.
+  virtual void remove_sibling(void* entity) noexcept { static_cast<void>(entity); }
 
  protected:
   ~Dispatch() = default;

@@ -18,6 +18,7 @@
 #include "threads/kept.h"
 #include "threads/roster.h"
 #include "threads/scheduler.h"
+#include "threads/seed.h"
 #include "threads/traced.h"
 #include "threads/waiter.h"
 
@@ -58,6 +59,16 @@ void after_end_joined(Thread& thread, void*) noexcept {
   }
 }
 
+[[gnu::noinline]] void end_detached(Thread& thread) noexcept {
+  const bool is_seed = (thread.flags & ThreadFlag::seed) != 0;
+  const bool is_cancelled = (thread.end_flags & EndFlag::cancelled) != 0;
+  void* const seed = thread.argument;
+  reap(thread);
+  if (is_seed) {
+    finish_seed(seed, is_cancelled);
+  }
+}
+
 void after_end(Thread& thread, void*) noexcept {
   TeamState& team = *thread.team->state();
   leave_stack(team, thread);
@@ -65,7 +76,7 @@ void after_end(Thread& thread, void*) noexcept {
     end_placed(team, thread);
   }
   if ((thread.flags & ThreadFlag::detached) != 0) {
-    reap(thread);
+    end_detached(thread);
     return;
   }
   // A: the joiner sees all that the thread did. Acquire, for the joiner's record.
@@ -126,6 +137,9 @@ namespace {
 void end_current(Thread& me) noexcept {
   if ((me.flags & ThreadFlag::traced) != 0) [[unlikely]] {
     trace_ended(me);
+  }
+  if (me.seeds != nullptr) [[unlikely]] {
+    join_seeds(me);
   }
   if ((me.end_flags & EndFlag::belongings) != 0) [[unlikely]] {
     end_belongings(me);
@@ -231,6 +245,9 @@ void init_thread(TeamState& team, Thread& thread, const ThreadOptions& options, 
   if (descriptor >= thread.stack_base && descriptor < top) {
     top = descriptor;
   }
+  thread.seeds = nullptr;
+  thread.seed_floor = reinterpret_cast<std::uintptr_t>(thread.stack_base) + thread.guard_bytes +
+                      std::min(kSeedStackBytes, thread.stack_bytes / 2);
   if constexpr (kSanitized) {
     sanitizer_begin(thread, false);
   }

@@ -232,6 +232,10 @@ void Worker::slow_point() noexcept {
   if (timers.next_ns() != kNever) {
     timers.fire(team.now_ns());
   }
+  if (seeds.count() > 0) {
+    // While other threads keep the worker busy, who waits for seeds must not wait for ever.
+    (void)germinate(*this);
+  }
   if (options.idle_hook != nullptr && options.switch_poll_interval != 0) {
     (void)options.idle_hook->poll(SchedulingPoint::switching);
   }

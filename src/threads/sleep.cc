@@ -252,7 +252,7 @@ bool Worker::find_work(Search& search) noexcept {
     search.begin_cycles = cycles();  // Where something comes, more may come.
   }
   return queue.count() != 0 || !inbox.looks_empty() || try_kept(search, false) ||
-         try_steal(search, false);
+         try_steal(search, false) || take_seed();
 }
 
 bool Worker::has_reason_to_stay(Search& search) noexcept {
@@ -263,9 +263,15 @@ bool Worker::has_reason_to_stay(Search& search) noexcept {
   if (has_thread || team.is_stopped.load(std::memory_order_seq_cst)) {
     return true;
   }
+  // Our own seeds stay when there is no memory for threads. Those of others are a hint only: they
+  // wait for their own worker, who sleeps no more than we do. The watcher looks now and then.
+  if (seeds.count() > 0) {
+    return true;
+  }
   const Dispatch* const dispatch = team.options.dispatch;
   return (dispatch != nullptr && dispatch->has_work(*this)) ||
-         (search.was_asleep_for_all && (try_kept(search, true) || try_steal(search, true)));
+         (search.was_asleep_for_all &&
+          (try_kept(search, true) || try_steal(search, true) || find_seed() != nullptr));
 }
 
 void Worker::sleep(Search& search) noexcept {
@@ -335,10 +341,11 @@ void Worker::look_for_work() noexcept {
   }
   // Who slept for all has work now: one of the others takes over the network and the watch.
   // Who found one of several threads in the shared queues was, as a searcher, a reason to wake
-  // nobody else.
+  // nobody else. The same for seeds: where one was stolen there may be more.
   const Dispatch* const dispatch = team.options.dispatch;
   if (team.sleeper_count.load(std::memory_order_relaxed) != 0 &&
-      (search.was_asleep_for_all || (dispatch != nullptr && dispatch->has_work(*this)))) {
+      (search.was_asleep_for_all || (dispatch != nullptr && dispatch->has_work(*this)) ||
+       find_seed() != nullptr)) {
     team.wake_idle(0, static_cast<std::uint32_t>(team.workers.size()));
   }
 }

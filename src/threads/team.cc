@@ -46,6 +46,7 @@ void open_ticker(TeamState& state) noexcept {
 
 Worker::Worker(TeamState& its_team, std::uint32_t its_index, bool is_asymmetric) noexcept
     : lock{is_asymmetric},
+      seeds{is_asymmetric},
       team{its_team},
       index{its_index},
       countdown{its_team.options.switch_poll_interval != 0 ? its_team.options.switch_poll_interval
@@ -174,6 +175,7 @@ Thread* Team::reinstall(Thread* thread, std::uint32_t worker) noexcept {
 }
 
 void Team::forget(Thread& thread) noexcept {
+  check(thread.seeds == nullptr, "a thread joins its seeds before it leaves its node");
   if constexpr (kThreadSanitizer) {
     sanitizer_end(thread);
   }

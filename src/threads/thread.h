@@ -17,6 +17,7 @@ namespace sterna::threads {
 class Worker;
 class Team;
 struct Thread;
+struct Seed;
 
 using Entry = void (*)(void*);
 
@@ -125,8 +126,10 @@ struct alignas(64) Thread {
   // Second line and on.
   Entry entry = nullptr;
   void* argument = nullptr;
-  void* owner = nullptr;   // Of the layer that spawned it. Constant after start.
-  void* entity = nullptr;  // sched's; null: the thread lives in private queues only.
+  Seed* seeds = nullptr;          // The last that it has planted and not joined: seed.h. Its own.
+  std::uintptr_t seed_floor = 0;  // Below this stack address seeds do not run inline. Constant.
+  void* owner = nullptr;          // Of the layer that spawned it. Constant after start.
+  void* entity = nullptr;         // sched's; null: the thread lives in private queues only.
   ExceptionState exceptions;
   std::atomic<std::uint64_t> cycles_run{0};    // Of completed turns; written by its worker.
   std::atomic<std::uint64_t> cycles_begin{0};  // Of the turn that runs now; 0: it does not run.
@@ -174,6 +177,7 @@ inline constexpr std::uint32_t kept = 1 << 19;    // In private queues, for the 
 inline constexpr std::uint32_t kernel_bound = 1 << 20;
 inline constexpr std::uint32_t user_code = 1 << 21;      // Its entry is code of the program.
 inline constexpr std::uint32_t unpreemptible = 1 << 22;  // Constant, as the one above.
+inline constexpr std::uint32_t seed = 1 << 23;           // Runs a Seed, its argument; detached.
 }  // namespace ThreadFlag
 
 namespace EndFlag {

@@ -18,6 +18,7 @@
 #include "threads/exceptions.h"
 #include "threads/preempt.h"
 #include "threads/run_queue.h"
+#include "threads/seed_deque.h"
 #include "threads/team.h"
 #include "threads/thread.h"
 #include "threads/ticker.h"
@@ -94,6 +95,7 @@ class alignas(kCacheLineBytes) Worker {
   // The owner's. `lock` is held over a switch and given back on the next context.
   BiasedLock lock;
   RunQueue queue;               // Guard: lock.
+  SeedDeque seeds;              // Its own guard.
   PostFunction post = nullptr;  // This worker only, as all below.
   Thread* post_thread = nullptr;
   void* post_argument = nullptr;
@@ -101,6 +103,17 @@ class alignas(kCacheLineBytes) Worker {
   const std::uint32_t index;
   std::atomic<std::uint32_t> countdown;
   std::uint64_t spawned_count = 0;  // For ids.
+  // When wake_for_seeds() wakes again, how long it waits from then on, and how many were stolen.
+  std::uint64_t seed_wake_at = 0;
+  std::uint64_t seed_wake_cycles = 0;
+  std::int64_t seed_wake_taken = 0;
+  // How many seeds it takes from another worker at once, and when it took some last.
+  std::size_t seed_batch = 1;
+  std::uint64_t seeds_stolen_at = 0;
+  // The worker that was seen with a lone seed, since when, and how many it had lost by then.
+  Worker* seed_victim = nullptr;
+  std::uint64_t seed_since = 0;
+  std::int64_t seed_taken = 0;
   // Written by this worker, read by anyone; relaxed: sums for reports.
   std::atomic<std::uint64_t> born{0};
   std::atomic<std::uint64_t> ended{0};
@@ -132,6 +145,10 @@ class alignas(kCacheLineBytes) Worker {
   bool try_kept(Search& search, bool is_last_look) noexcept;
   /// What the victim keeps and has ready goes to Dispatch; how many. Holds no lock.
   std::uint32_t expose_kept(Worker& victim) noexcept;
+  [[nodiscard]] Worker* find_seed() noexcept;
+  [[nodiscard]] std::size_t next_seed_batch() noexcept;
+  bool take_seed() noexcept;
+  bool germinate(Worker& from) noexcept;
   std::uint32_t steal_from(Worker& victim) noexcept;
   [[nodiscard]] std::uint64_t to_cycles(std::uint64_t ns) const noexcept;
   void rest(Search& search) noexcept;

@@ -2,6 +2,7 @@
 #include "sterna/balance.h"
 #include "sterna/control.h"
 #include "sterna/message.h"
+#include "sterna/seed.h"
 #include "sterna/sterna.h"
 #include "sterna/sync.h"
 #include "sterna/thread.h"
@@ -28,6 +29,7 @@ _Static_assert(offsetof(sterna_thread_options, name) == 8, "thread options");
 _Static_assert(offsetof(sterna_thread_options, stack_bytes) == 16, "thread options");
 _Static_assert(offsetof(sterna_thread_options, worker) == 24, "thread options");
 _Static_assert(offsetof(sterna_thread_options, is_bound) == 28, "thread options");
+_Static_assert(sizeof(sterna_seed) == 64, "seed");
 _Static_assert(sizeof(sterna_mutex) == 40, "mutex");
 _Static_assert(sizeof(sterna_condition) == 32, "condition");
 _Static_assert(sizeof(sterna_semaphore) == 40, "semaphore");

@@ -44,6 +44,10 @@ sterna_status refuse(sterna_status status, fmt::format_string<Values...> format,
   return status;
 }
 
+/// The options of a thread, checked; else why not, with a text.
+sterna_status convert(const sterna_thread_options& options, std::uint32_t worker_count,
+                      threads::ThreadOptions& spawned) noexcept;
+
 /// The workers at a place of the machine, by its text; `count` of 0: refused, with a text.
 struct WorkerRange {
   std::uint32_t first = 0;

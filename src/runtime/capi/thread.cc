@@ -53,6 +53,39 @@ sterna_status check_options(const sterna_thread_options& options,
   return STERNA_SUCCESS;
 }
 
+}  // namespace
+
+sterna_status capi::convert(const sterna_thread_options& options, std::uint32_t worker_count,
+                            threads::ThreadOptions& spawned) noexcept {
+  if (const sterna_status status = check_options(options, worker_count); status != STERNA_SUCCESS) {
+    return status;
+  }
+  spawned.name = options.name;
+  if (options.stack_bytes != 0) {
+    spawned.stack_bytes = options.stack_bytes;
+  }
+  spawned.worker = options.worker;
+  spawned.bound = options.is_bound != 0;
+  spawned.detached = options.is_detached != 0;
+  spawned.preemptible = options.is_preemptible != 0;
+  spawned.cancellable = options.is_cancellable != 0;
+  spawned.held = options.is_frozen != 0;
+  spawned.guard_bytes = options.guard_bytes;
+  spawned.priority = static_cast<std::uint8_t>(options.priority);
+  if (options.place != nullptr) {
+    const WorkerRange range = workers_at(options.place);
+    if (range.count == 0) {
+      return STERNA_NOT_FOUND;
+    }
+    spawned.bound = true;
+    spawned.worker = range.first;
+    spawned.worker_count = range.count;
+  }
+  return STERNA_SUCCESS;
+}
+
+namespace {
+
 sterna_status refuse_handle() noexcept {
   return capi::refuse(STERNA_INVALID_ARGUMENT,
                       "a thread of a bubble has no handle before it starts: give NULL for it");
@@ -122,7 +155,9 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
   }
   const sterna_thread_options used =
       options == nullptr ? sterna_thread_options STERNA_THREAD_OPTIONS_DEFAULT : *options;
-  if (const sterna_status status = check_options(used, program->team->worker_count());
+  threads::ThreadOptions spawned;
+  spawned.is_user_code = true;
+  if (const sterna_status status = capi::convert(used, program->team->worker_count(), spawned);
       status != STERNA_SUCCESS) {
     return status;
   }
@@ -135,29 +170,6 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
   if (used.bubble != nullptr) {
     return thread == nullptr ? sterna_bubble_add_thread(used.bubble, &used, function, argument)
                              : refuse_handle();
-  }
-  threads::ThreadOptions spawned;
-  spawned.is_user_code = true;
-  spawned.preemptible = used.is_preemptible != 0;
-  spawned.name = used.name;
-  if (used.stack_bytes != 0) {
-    spawned.stack_bytes = used.stack_bytes;
-  }
-  spawned.worker = used.worker;
-  spawned.bound = used.is_bound != 0;
-  spawned.detached = used.is_detached != 0;
-  spawned.cancellable = used.is_cancellable != 0;
-  spawned.held = used.is_frozen != 0;
-  spawned.guard_bytes = used.guard_bytes;
-  spawned.priority = static_cast<std::uint8_t>(used.priority);
-  if (used.place != nullptr) {
-    const capi::WorkerRange range = capi::workers_at(used.place);
-    if (range.count == 0) {
-      return STERNA_NOT_FOUND;
-    }
-    spawned.bound = true;
-    spawned.worker = range.first;
-    spawned.worker_count = range.count;
   }
   if (used.stack != nullptr) {
     return start_on_stack(*program, used.stack, spawned, function, argument, thread);

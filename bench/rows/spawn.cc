@@ -1,0 +1,144 @@
+// thread.spawn.tbb: fork-join recursion and an unforeseeable tree, by seeds on all processors,
+// against tasks of oneTBB. The peer's program is compiled when the row runs.
+#include <algorithm>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "bench/process.h"
+#include "bench/programs/tree.h"
+#include "bench/rows/on_team.h"
+#include "bench/statistics.h"
+#include "threads/seed.h"
+
+namespace sterna::bench {
+namespace {
+
+long fibonacci(int n) {
+  if (n < 2) {
+    return n;
+  }
+  long left = 0;
+  threads::Branch branch{[&] { left = fibonacci(n - 1); }};
+  const long right = fibonacci(n - 2);
+  branch.join();
+  return left + right;
+}
+
+/// How often fibonacci(n) plants.
+double spawn_count(int n) {
+  return n < 2 ? 0 : 1 + spawn_count(n - 1) + spawn_count(n - 2);
+}
+
+long count_tree(TreeNode node);
+
+struct Subtree {
+  threads::Seed seed;
+  TreeNode root;
+  long count;
+
+  void plant(TreeNode node) {
+    root = node;
+    threads::plant(
+        seed,
+        [](void* subtree) {
+          auto& its = *static_cast<Subtree*>(subtree);
+          its.count = count_tree(its.root);
+        },
+        this);
+  }
+};
+
+long count_tree(TreeNode node) {
+  if (!tree_has_children(node)) {
+    return 1;
+  }
+  Subtree subtrees[kTreeChildren];
+  for (int i = 1; i < kTreeChildren; ++i) {
+    subtrees[i].plant(tree_child(node, i));
+  }
+  long sum = 1 + count_tree(tree_child(node, 0));
+  for (int i = kTreeChildren - 1; i > 0; --i) {
+    threads::join(subtrees[i].seed);
+    sum += subtrees[i].count;
+  }
+  return sum;
+}
+
+long count_from_root() {
+  std::vector<Subtree> subtrees(kTreeRootChildren);
+  for (int i = 0; i < kTreeRootChildren; ++i) {
+    subtrees[static_cast<std::size_t>(i)].plant(tree_child(tree_root(), i));
+  }
+  long sum = 1;
+  for (std::size_t i = subtrees.size(); i > 0; --i) {
+    threads::join(subtrees[i - 1].seed);
+    sum += subtrees[i - 1].count;
+  }
+  return sum;
+}
+
+struct SpawnTimes {
+  int number;
+  int rounds;
+  long nodes = 0;
+  std::vector<double> recursion = {}, tree = {};
+
+  static void run(void* argument) {
+    auto& its = *static_cast<SpawnTimes*>(argument);
+    fibonacci(20);
+    for (int i = 0; i < its.rounds; ++i) {
+      its.recursion.push_back(ns_per(
+          1, [&] { check(fibonacci(its.number) >= 0, "a Fibonacci number is not negative"); }));
+      its.tree.push_back(ns_per(1, [&] { its.nodes = count_from_root(); }));
+    }
+  }
+};
+
+Result<Readings> run_tbb(Bench& bench, std::uint32_t processors, int number) {
+  const std::string executable = bench.work_folder() + "/tasks";
+  Result<Readings> compiled =
+      run_command({.words = {"c++", "-O2", "-std=c++17", bench.program_folder() + "/tasks.cc", "-o",
+                             executable, "-ltbb"}},
+                  bench.work_folder());
+  if (!compiled) {
+    return Error{Errc::unsupported,
+                 "oneTBB is not installed (libtbb-dev): " + compiled.error().text};
+  }
+  return run_command({.words = {executable, fmt::to_string(bench.rounds(7)),
+                                fmt::to_string(processors), fmt::to_string(number)},
+                      .is_preferred = true},
+                     bench.work_folder());
+}
+
+}  // namespace
+
+void run_spawn_tbb(const Row& row, Bench& bench) {
+  const std::uint32_t processors = std::max(std::thread::hardware_concurrency(), 1U);
+  const int number = bench.rounds(kFibonacciNumber) == 1 ? 16 : kFibonacciNumber;
+  SpawnTimes times{.number = number, .rounds = bench.rounds(7)};
+  if (!run_on_team(row, bench, SpawnTimes::run, &times, processors)) {
+    return;
+  }
+  Result<Readings> tbb = run_tbb(bench, processors, number);
+  const auto add = [&](const char* name, std::string params, double value, double count) {
+    Figure figure{.id = row.id,
+                  .params = std::move(params),
+                  .unit = "ns",
+                  .value = value / count,
+                  .reference = "oneTBB task_group",
+                  .target = row.target};
+    if (tbb && tbb.value().contains(name)) {
+      figure.reference_value = tbb.value().at(name) / count;
+    } else {
+      figure.note = tbb ? "its program failed" : tbb.error().text;
+    }
+    bench.add(figure);
+  };
+  add("fib", fmt::format("recursion, {} workers", processors), median(times.recursion),
+      spawn_count(number));
+  add("tree", fmt::format("uneven tree, {} workers", processors), median(times.tree),
+      static_cast<double>(times.nodes));
+}
+
+}  // namespace sterna::bench

@@ -10,6 +10,7 @@
 #include "threads/sync/barrier.h"
 #include "threads/sync/condition.h"
 #include "threads/sync/key.h"
+#include "threads/sync/once.h"
 #include "threads/sync/semaphore.h"
 #include "threads/team_fixture.h"
 
@@ -201,6 +202,42 @@ TEST_P(CancelTest, ThreadThatIsNotCancellableGoesOn) {
   EXPECT_EQ(try_join_until(*thread, team->now_ns() + 1'000'000), JoinOutcome::timed_out);
   semaphore.release();
   EXPECT_EQ(try_join_until(*thread, kNever), JoinOutcome::cancelled);
+}
+
+TEST_P(CancelTest, OnceWhoseCallerIsCancelledInsideHappensForTheNext) {
+  Once once;
+  std::atomic<int> begun{0};
+  auto first = [&] {
+    once.call([&] {
+      ++begun;
+      park();
+    });
+  };
+  Thread* const thread = team.go(first, {.cancellable = true});
+  while (begun == 0) {
+    sleep_for(1000);
+  }
+  cancel(*thread);
+  EXPECT_EQ(try_join_until(*thread, kNever), JoinOutcome::cancelled);
+  EXPECT_FALSE(once.is_done());
+  team.run([&] { once.call([&] { ++begun; }); });
+  EXPECT_EQ(begun, 2);
+  EXPECT_TRUE(once.is_done());
+}
+
+TEST_P(CancelTest, CleanupThatADestructorOfAKeyLeavesBehindIsDropped) {
+  static std::atomic<int> cleaned{0};
+  cleaned = 0;
+  auto key = create_key(*team, [](void*) {
+    Cleanup cleanup{[](void*) { ++cleaned; }, nullptr};
+    push_cleanup(cleanup);
+  });
+  ASSERT_TRUE(key.has_value());
+  for (int i = 0; i < 3; ++i) {  // One after the other in one slot.
+    team.run([&] { EXPECT_TRUE(set_specific(key.value(), &cleaned)); });
+  }
+  EXPECT_EQ(cleaned, 0);
+  delete_key(*team, key.value());
 }
 
 TEST_P(CancelTest, CleanupsRunInnermostFirstAndBeforeKeys) {

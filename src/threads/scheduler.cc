@@ -1,6 +1,8 @@
 // Yielding, waking, and what happens now and then at a switch.
 #include "threads/scheduler.h"
 
+#include <algorithm>
+
 #include <sys/syscall.h>
 
 #include "base/check.h"
@@ -136,8 +138,12 @@ void append_here(Worker& here, Thread& first, Thread& last, std::uint32_t count)
   here.lock.lock();
   here.queue.append_chain(first, last, count);
   here.lock.unlock();
+  // One waits for us to leave; for each of the others one may get up.
   TeamState& team = here.team;
-  if (team.sleeper_count.load(std::memory_order_relaxed) != 0 && here.queue.count() > 1) {
+  const std::uint32_t present = here.queue.count();
+  const std::uint32_t others = std::min(count, present > 0 ? present - 1 : 0);
+  const std::uint32_t sleepers = team.sleeper_count.load(std::memory_order_relaxed);
+  for (std::uint32_t i = std::min(others, sleepers); i > 0; --i) {
     team.wake_idle(0, static_cast<std::uint32_t>(team.workers.size()));
   }
 }

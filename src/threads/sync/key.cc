@@ -72,6 +72,7 @@ void end_keys(Thread& thread) noexcept {
       if (key.is_used && key.destructor != nullptr) {
         is_clean = false;
         key.destructor(value);
+        thread.cleanup = nullptr;  // One that it left there lay in a frame that is gone.
       }
     }
   }

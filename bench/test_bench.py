@@ -10,10 +10,10 @@ import unittest
 STERNA = sys.argv.pop(1)
 KEYS = {"id", "params", "value", "unit", "reference", "reference_value", "ratio", "target", "pass"}
 IDS = ["thread.yield", "thread.create", "thread.yield.fiber", "thread.create.fiber",
-       "thread.barrier.fiber", "thread.mutex.fiber", "thread.semaphore.fiber", "thread.spawn.tbb",
-       "thread.handover", "thread.million", "mpi.latency.node", "mpi.latency.shm",
-       "mpi.latency.tcp", "mpi.oversubscribed", "mpi.start", "migrate.bandwidth", "balance.gain",
-       "bubble.overhead", "gang.fairness", "conduction", "lu.tasks"]
+       "thread.barrier.fiber", "thread.mutex.fiber", "thread.semaphore.fiber", "thread.reuse",
+       "thread.spawn.tbb", "thread.handover", "thread.million", "mpi.latency.node",
+       "mpi.latency.shm", "mpi.latency.tcp", "mpi.oversubscribed", "mpi.start", "migrate.bandwidth",
+       "balance.gain", "bubble.overhead", "gang.fairness", "conduction", "lu.tasks"]
 
 
 def bench(*arguments):

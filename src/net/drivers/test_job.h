@@ -13,12 +13,17 @@
 #include "base/check.h"
 #include "net/bootstrap.h"
 #include "net/drivers/shm/segment.h"
+#include "net/drivers/sim/sim.h"
 
 namespace sterna::net {
 
 class TestJob {
  public:
-  explicit TestJob(std::uint32_t node_count, std::uint64_t segment_bytes = shm::kSegmentBytes) {
+  explicit TestJob(std::uint32_t node_count, std::uint64_t segment_bytes = shm::kSegmentBytes)
+      : sim_network_{{.node_count = node_count,
+                      .clock = &clock_,
+                      .packet_bytes_max = 16 << 10,
+                      .channel_packets_max = 256}} {
     host_.segment_fd = ::memfd_create("sterna-test", MFD_CLOEXEC);
     host_.segment_bytes = segment_bytes;
     check(::ftruncate(host_.segment_fd, static_cast<off_t>(node_count * segment_bytes)) == 0,
@@ -49,6 +54,13 @@ class TestJob {
   TestJob& operator=(const TestJob&) = delete;
 
   [[nodiscard]] Bootstrap& node(std::uint32_t index) { return *nodes_[index]; }
+  /// The same on the simulated network of this job, for kSimDriver only.
+  [[nodiscard]] Bootstrap& simulated_node(std::uint32_t index) {
+    JobMap map = map_;
+    map.node_index = index;
+    simulated_.push_back(std::make_unique<SimBootstrap>(sim_network_, std::move(map)));
+    return *simulated_.back();
+  }
   /// To be changed before a node's driver opens.
   [[nodiscard]] JobMap& map_of(std::uint32_t index) { return nodes_[index]->map; }
 
@@ -70,6 +82,9 @@ class TestJob {
   HostShare host_;
   JobMap map_;
   std::vector<std::unique_ptr<Node>> nodes_;
+  MonotonicClock clock_;
+  SimNetwork sim_network_;
+  std::vector<std::unique_ptr<SimBootstrap>> simulated_;
 };
 
 }  // namespace sterna::net

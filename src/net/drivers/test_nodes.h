@@ -41,7 +41,8 @@ inline SendState send_text(Channel& channel, const std::string& text) {
 /// One node of a job with one driver.
 struct TestNode {
   TestNode(const DriverEntry& entry, TestJob& job, std::uint32_t node, DriverOptions options = {}) {
-    options.bootstrap = &job.node(node);
+    // It knows its own start only.
+    options.bootstrap = &entry == &kSimDriver ? &job.simulated_node(node) : &job.node(node);
     auto opened = entry.open(options);
     check(opened.has_value(), opened ? "" : opened.error().text.c_str());
     driver = std::move(opened.value());

@@ -38,9 +38,10 @@ SendState SimNetwork::send(std::uint32_t from, std::uint32_t to, std::span<const
   }
   check(!bytes.empty() && bytes.size() <= options_.packet_bytes_max &&
             pieces.size() <= kPacketPiecesMax,
-        "a packet is not empty and keeps the bounds of its driver");
+        "a packet is of between 1 and packet_bytes_max bytes, in kPacketPiecesMax pieces at most");
   const SpinGuard guard{lock_};
-  if (nodes_[from].is_lost || nodes_[to].is_lost) {
+  const auto is_gone = [](const Node& node) { return node.is_lost || node.is_closed; };
+  if (is_gone(nodes_[from]) || is_gone(nodes_[to])) {
     return SendState::closed;
   }
   if (nodes_[to].in_flight[from] >= options_.channel_packets_max) {
@@ -58,6 +59,11 @@ void SimNetwork::lose(std::uint32_t node) {
       put(node, to, {});
     }
   }
+}
+
+void SimNetwork::close(std::uint32_t node) {
+  const SpinGuard guard{lock_};
+  nodes_[node].is_closed = true;
 }
 
 void SimNetwork::inject(std::uint32_t from, std::uint32_t to, Packet packet) {
@@ -122,10 +128,13 @@ class SimDriver final : public Driver {
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   Packet address() const noexcept override { return {}; }
-  bool reaches(std::uint32_t node, Packet /*peer_address*/) const noexcept override {
-    return node < network_.options().node_count;
+  bool reaches(std::uint32_t node, Packet peer_address) const noexcept override {
+    return node < network_.options().node_count && peer_address.empty();
   }
-  Result<Channel*> connect(std::uint32_t node, Packet /*peer_address*/) noexcept override {
+  Result<Channel*> connect(std::uint32_t node, Packet peer_address) noexcept override {
+    if (!reaches(node, peer_address)) {
+      return Error{Errc::invalid_argument, "sim: this is no address of a simulated node"};
+    }
     channels_.push_back(std::make_unique<SimChannel>(network_, node_, node));
     return channels_.back().get();
   }
@@ -158,7 +167,7 @@ class SimDriver final : public Driver {
   int fd() const noexcept override { return -1; }
   bool prepare_sleep() noexcept override { return false; }
   void end_sleep() noexcept override {}
-  void close() noexcept override {}
+  void close() noexcept override { network_.close(node_); }
   bool is_drained() const noexcept override { return true; }
 
  private:

@@ -37,6 +37,9 @@ class SimNetwork {
   [[nodiscard]] const SimOptions& options() const noexcept { return options_; }
   /// The node is gone: what it sent last arrives, then the others see a loss.
   void lose(std::uint32_t node);
+  /// The node takes no packet any more and sends none; what it sent arrives, and nobody sees a
+  /// loss.
+  void close(std::uint32_t node);
   /// Puts bytes on the wire as if `from` had sent them.
   void inject(std::uint32_t from, std::uint32_t to, Packet packet);
   [[nodiscard]] std::uint64_t packet_count() const noexcept { return packet_count_; }
@@ -55,6 +58,7 @@ class SimNetwork {
     std::vector<std::uint64_t> last_ns;               // By sender: when its last packet arrives.
     std::vector<std::uint32_t> in_flight;             // By sender.
     bool is_lost = false;
+    bool is_closed = false;
   };
   [[nodiscard]] SendState send(std::uint32_t from, std::uint32_t to, std::span<const Piece> pieces);
   void put(std::uint32_t from, std::uint32_t to, std::vector<std::byte> bytes)

@@ -53,7 +53,9 @@ int main(int argc, char** argv) {
       is_wrong = 1;
       go_wrong(how);
     }
-    more = file != NULL ? access(file, F_OK) != 0 : MPI_Wtime() - start < seconds;
+    /* What is to go wrong goes wrong, however slow the machine is. */
+    more = file != NULL ? access(file, F_OK) != 0
+                        : MPI_Wtime() - start < seconds || (argc > 2 && rounds < 21);
     MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
     usleep(200);
   }

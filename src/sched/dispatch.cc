@@ -266,11 +266,13 @@ void Engine::charge_kept(View& view, const Bubble& bubble, std::uint64_t elapsed
 
 void Engine::charge_slice(View& view, const Entity& thread, std::uint64_t elapsed_ns) noexcept {
   for (Bubble* bubble = thread.holder_; bubble != nullptr; bubble = bubble->holder_) {
-    if (bubble->slice_ns == 0) {
+    const std::uint64_t slice_ns =
+        bubble->slice_ns != 0 ? bubble->slice_ns : bubble->policy_slice_ns_;
+    if (slice_ns == 0) {
       continue;
     }
     bubble->slice_used_ns_ += elapsed_ns;
-    if (bubble->slice_used_ns_ >= bubble->slice_ns) {
+    if (bubble->slice_used_ns_ >= slice_ns) {
       bubble->slice_used_ns_ = 0;
       policy_->tick(view, bubble);
     }

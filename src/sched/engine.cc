@@ -261,6 +261,17 @@ void Engine::set_phase(std::uint32_t number) noexcept {
   event.policy().phase(event.view, number);
 }
 
+void Engine::forget_policy(Bubble& bubble) noexcept {
+  bubble.policy_slice_ns_ = 0;
+  bubble.slice_used_ns_ = 0;
+  for (Entity* held = bubble.first_; held != nullptr; held = held->next_) {
+    held->policy_word = 0;
+    if (held->is_bubble_) {
+      forget_policy(static_cast<Bubble&>(*held));
+    }
+  }
+}
+
 Result<> Engine::change_policy(std::unique_ptr<Policy> policy) noexcept {
   check(policy != nullptr, "a scheduler has a policy");
   if (Result<> prepared = policy->prepare(topology_); !prepared) {
@@ -273,8 +284,8 @@ Result<> Engine::change_policy(std::unique_ptr<Policy> policy) noexcept {
   event.view.policy_ = policy_.get();
   for (Entity* top = root_.first_; top != nullptr; top = top->next_) {
     top->ruler_ = policy_->id();
-    top->policy_word = 0;
   }
+  forget_policy(root_);
   policy_->shake(event.view);
   return Done{};
 }

@@ -40,6 +40,11 @@ class Host {
   virtual void recall(Entity&) noexcept {}
   /// A kept thread is not blocked: it runs or waits for its processor.
   [[nodiscard]] virtual bool is_kept_ready(const Entity&) const noexcept { return false; }
+  /// It is ready, does not run, and no queue of the host's own that somebody serves has it: unless
+  /// one of the engine's does, it is lost. A hint.
+  [[nodiscard]] virtual bool is_unserved(const Entity&) const noexcept { return false; }
+  /// The name of a thread, for people; empty: it has none.
+  [[nodiscard]] virtual std::string name_of(const Entity&) const { return {}; }
   /// The memory of that entity should come to the memory node. A hint; not at once.
   virtual void move_memory(Entity& entity, std::uint32_t node) noexcept = 0;
   /// It runs a thread, of the engine or not: a hint.
@@ -56,6 +61,17 @@ struct EngineOptions {
   std::span<const topology::Place* const> workers = {};
   std::unique_ptr<Policy> policy = nullptr;  // Null: flat.
   Host* host = nullptr;                      // Outlives the engine.
+};
+
+/// One entity of a tree at a moment.
+struct EntityInfo {
+  std::uint32_t depth = 0;  // Bubbles around it.
+  bool is_bubble = false;
+  std::string name;                    // May be empty.
+  std::string place;                   // "numa 0", "aside": where it is queued next.
+  std::string state;                   // Of a thread: running, ready, waiting.
+  std::uint32_t processor = kNoPlace;  // Number of the one on which it runs or ran last.
+  std::uint8_t priority = kPriorityNormal;
 };
 
 /// Calls about the tree and the policy: from anywhere, not with locks held.
@@ -99,8 +115,13 @@ class Engine {
   }
   [[nodiscard]] Stats stats(const Entity& entity) const noexcept;
   /// Threads that nobody would ever run, and what else is not as it must be: one sentence each.
-  /// For `sterna doctor` and tests; costs a walk over all.
-  [[nodiscard]] std::vector<std::string> audit() const;
+  /// For `sterna doctor` and tests; costs a walk over all. A thread that is ready and nowhere is
+  /// told after kLostLooks calls in a row that found it so: between a queue and a processor every
+  /// thread is nowhere for a moment.
+  [[nodiscard]] std::vector<std::string> audit();
+  static constexpr std::uint8_t kLostLooks = 3;
+  /// What the tree looks like, outermost first, at most `count_max` entities: for people.
+  [[nodiscard]] std::vector<EntityInfo> list(std::size_t count_max) const;
   /// Entities that policies took and did not put back: they were put back where they had been.
   [[nodiscard]] std::uint64_t lost_count() const noexcept {
     return lost_count_.load(std::memory_order_relaxed);
@@ -155,6 +176,7 @@ class Engine {
   void link(Bubble& holder, Entity& entity) noexcept;
   void unlink(Entity& entity) noexcept;
   void updated(Entity& entity) noexcept;
+  static void forget_policy(Bubble& bubble) noexcept;
   [[nodiscard]] Entity& top_of(Entity& entity) const noexcept;
 
   // Plans, under lock_: plan.cc.
@@ -196,7 +218,12 @@ class Engine {
     return thread.is_queued() || (thread.is_kept() && host_.is_kept_ready(thread));
   }
   void add_stats(const Entity& entity, Stats& stats) const noexcept;
-  void audit_entity(const Entity& entity, std::vector<std::string>& found) const;
+  void audit_entity(Entity& entity, std::vector<std::string>& found);
+  void audit_thread(Entity& thread, std::vector<std::string>& found);
+  void list_held(const Bubble& holder, std::uint32_t depth, std::size_t count_max,
+                 std::vector<EntityInfo>& infos) const;
+  [[nodiscard]] std::string words_for(const Entity& entity) const;
+  [[nodiscard]] std::string place_name(std::uint32_t target) const;
   void audit_queues(std::vector<std::string>& found) const;
   void place_text(const Bubble& holder, std::string& text) const;
   [[nodiscard]] bool covers(std::uint32_t place, std::uint32_t processor) const noexcept;

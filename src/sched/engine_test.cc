@@ -196,5 +196,46 @@ TEST(Engine, AuditFindsThreadsThatAPolicyKeepsFromRunning) {
   EXPECT_NE(found[0].find("2 threads wait aside"), std::string::npos);
 }
 
+TEST(Audit, AThreadThatIsReadyAndInNoQueueIsToldAfterSomeLooks) {
+  Machine machine{"pu:2"};
+  machine.start("t(t)");
+  Entity* const lost = machine.take(0);
+  machine.host.running[0] = nullptr;
+  lost->name = "lost";
+  machine.host.unserved.push_back(lost);
+  for (const auto& entity : machine.entities()) {
+    if (!entity->is_bubble() && entity.get() != lost) {
+      machine.host.unserved.push_back(entity.get());  // Ready as well, but in a queue.
+    }
+  }
+  EXPECT_TRUE(machine.engine->audit().empty());
+  machine.host.unserved.clear();  // It was on its way.
+  EXPECT_TRUE(machine.engine->audit().empty());
+  machine.host.unserved.push_back(lost);
+  EXPECT_TRUE(machine.engine->audit().empty());
+  EXPECT_TRUE(machine.engine->audit().empty());
+  const std::vector<std::string> found = machine.engine->audit();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NE(found[0].find("thread lost is ready and in no queue"), std::string::npos) << found[0];
+}
+
+TEST(Listing, ShowsTheTreeWithPlacesAndStates) {
+  Machine machine{"pu:2", "spread"};
+  machine.start("(tt)");
+  machine.engine->update(*machine.entities()[0], [](Entity& its) { its.name = "team"; });
+  (void)machine.take(0);
+  const std::vector<EntityInfo> infos = machine.engine->list(100);
+  ASSERT_EQ(infos.size(), 3U);
+  EXPECT_TRUE(infos[0].is_bubble);
+  EXPECT_EQ(infos[0].name, "team");
+  EXPECT_EQ(infos[0].place, "machine 0");
+  EXPECT_EQ(infos[1].place, "pu 0");
+  EXPECT_EQ(infos[1].depth, 1U);
+  EXPECT_EQ(infos[1].state, "running");
+  EXPECT_EQ(infos[1].processor, 0U);
+  EXPECT_EQ(infos[2].state, "ready");
+  EXPECT_EQ(machine.engine->list(2).size(), 2U);
+}
+
 }  // namespace
 }  // namespace sterna::sched

@@ -152,6 +152,8 @@ class Entity {
   std::atomic<std::uint32_t> kept_{kNoPlace};
   // Queue that has it, or kNoPlace. Written under the lock of that queue.
   std::atomic<std::uint32_t> queued_at_{kNoPlace};
+  // Looks of audit() in a row that found it ready and nowhere. Guard: lock of the engine.
+  std::uint8_t lost_looks_ = 0;
   std::uint8_t queued_priority_ = 0;  // Guard of these three: the lock of that queue.
   Entity* queue_next_ = nullptr;
   Entity* queue_previous_ = nullptr;
@@ -172,6 +174,8 @@ class Bubble : public Entity {
  private:
   friend class Engine;
   friend class View;
+  // Where the program sets none: the policy's. Guard of both: lock of the engine.
+  std::uint64_t policy_slice_ns_ = 0;
   std::uint64_t slice_used_ns_ = 0;
   Entity* first_ = nullptr;
   Entity* last_ = nullptr;

@@ -45,10 +45,13 @@ class alignas(kCacheLineBytes) PlaceQueue {
     return entity;
   }
 
-  /// Takes that entity out if it is here.
-  [[nodiscard]] bool remove(Entity& entity, std::uint32_t own_place) noexcept {
+  /// Takes that entity out if it is here and should be elsewhere or in another list: in the queue
+  /// of `wanted`, with its present priority.
+  [[nodiscard]] bool remove_misplaced(Entity& entity, std::uint32_t own_place,
+                                      std::uint32_t wanted) noexcept {
     const SpinGuard guard{lock_};
-    if (entity.queued_at_.load(std::memory_order_relaxed) != own_place) {
+    if (entity.queued_at_.load(std::memory_order_relaxed) != own_place ||
+        (own_place == wanted && entity.queued_priority_ == entity.effective_priority())) {
       return false;
     }
     unlink(entity);

@@ -88,8 +88,7 @@ void Engine::apply(Entity& entity, std::uint32_t target) noexcept {
   const std::uint32_t at = entity.queued_at_.load(std::memory_order_seq_cst);  // (4)
   if (at != kNoPlace) {
     // Also when only its priority changed.
-    if ((at != target || entity.queued_priority_ != entity.effective_priority()) &&
-        queues_[queue_index(at)].remove(entity, at)) {
+    if (queues_[queue_index(at)].remove_misplaced(entity, at, target)) {
       enqueue(entity);
     }
     return;

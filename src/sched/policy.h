@@ -75,6 +75,10 @@ class View {
   void gather(Bubble& bubble) noexcept;
   /// The memory of an entity should come to that memory node (PlaceKind::numa, index). A hint.
   void move_memory(Entity& entity, std::uint32_t node) noexcept;
+  /// After so much time of its running threads the policy hears of the bubble (Policy::tick),
+  /// unless the program gave it a slice of its own. Until it is gathered, or another policy rules;
+  /// 0: no.
+  void set_slice(Bubble& bubble, std::uint64_t slice_ns) noexcept;
   /// What is inside comes out, at `place`.
   void burst(Bubble& bubble, const topology::Place& place) noexcept;
 

@@ -1,10 +1,12 @@
 // See scheduler.h: between threads and entities.
 #include "sched/scheduler.h"
 
+#include <cstdio>
 #include <new>
 
 #include "base/clock.h"
 #include "threads/kept.h"
+#include "threads/roster.h"
 #include "threads/traced.h"
 
 namespace sterna::sched {
@@ -29,6 +31,12 @@ void trace_place(trace::Kind kind, const threads::Thread& thread, const Entity& 
 }
 
 constexpr std::uint32_t kSettledMax = 1024;
+constexpr std::uint64_t kLookNs = 1'000'000'000;
+#ifdef NDEBUG
+constexpr bool kLooksForLost = false;
+#else
+constexpr bool kLooksForLost = true;  // Debug builds look now and then, when a worker is idle.
+#endif
 
 Entity& entity_of(const threads::Thread& thread) noexcept {
   return *static_cast<Entity*>(thread.entity);
@@ -125,6 +133,9 @@ void Scheduler::ended(threads::Thread& thread) noexcept {
 }
 
 bool Scheduler::has_work(const threads::Worker& worker) const noexcept {
+  if constexpr (kLooksForLost) {
+    look_for_lost();
+  }
   return engine_->has_work(threads::worker_index(worker));
 }
 
@@ -155,6 +166,18 @@ void Scheduler::remove_sibling(void* entity) noexcept {
   delete its;
 }
 
+void Scheduler::look_for_lost() const noexcept {
+  std::uint64_t due = next_look_ns_.load(std::memory_order_relaxed);
+  const std::uint64_t now = sterna::now_ns();
+  if (now < due ||
+      !next_look_ns_.compare_exchange_strong(due, now + kLookNs, std::memory_order_relaxed)) {
+    return;
+  }
+  for (const std::string& fault : engine_->audit()) {
+    std::fprintf(stderr, "sched: %s\n", fault.c_str());
+  }
+}
+
 void Scheduler::wake(std::uint32_t first, std::uint32_t count) noexcept {
   if (threads::Team* const team = team_.load(std::memory_order_acquire); team != nullptr) {
     team->wake_idle(first, count);
@@ -182,6 +205,23 @@ void Scheduler::recall(Entity& entity) noexcept {
 bool Scheduler::is_kept_ready(const Entity& entity) const noexcept {
   return threads::is_ready(
       *static_cast<const threads::Thread*>(entity.thread.load(std::memory_order_relaxed)));
+}
+
+bool Scheduler::is_unserved(const Entity& entity) const noexcept {
+  const auto* const thread =
+      static_cast<const threads::Thread*>(entity.thread.load(std::memory_order_relaxed));
+  return thread != nullptr && !is_running(entity) &&
+         threads::is_unserved(*thread, entity.is_kept());
+}
+
+std::string Scheduler::name_of(const Entity& entity) const {
+  const auto* const thread =
+      static_cast<const threads::Thread*>(entity.thread.load(std::memory_order_relaxed));
+  char name[threads::kNameBytes] = {};
+  if (thread != nullptr) {
+    threads::read_name(*thread, name);
+  }
+  return name;
 }
 
 bool Scheduler::is_busy(std::uint32_t worker) const noexcept {

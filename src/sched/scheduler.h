@@ -56,12 +56,17 @@ class Scheduler final : public threads::Dispatch, private Host {
   void preempt(std::uint32_t worker) noexcept override;
   void recall(Entity& entity) noexcept override;
   [[nodiscard]] bool is_kept_ready(const Entity& entity) const noexcept override;
+  [[nodiscard]] bool is_unserved(const Entity& entity) const noexcept override;
+  [[nodiscard]] std::string name_of(const Entity& entity) const override;
   void move_memory(Entity& entity, std::uint32_t node) noexcept override;
   [[nodiscard]] bool is_running(const Entity& thread) const noexcept override;
   [[nodiscard]] bool is_busy(std::uint32_t worker) const noexcept override;
   [[nodiscard]] std::uint64_t now_ns() const noexcept override;
 
+  void look_for_lost() const noexcept;
+
   std::unique_ptr<Engine> engine_;
+  mutable std::atomic<std::uint64_t> next_look_ns_{0};  // Of debug builds. Relaxed: a hint.
   std::atomic<threads::Team*> team_{nullptr};
 };
 

@@ -42,37 +42,48 @@ Stats Engine::stats(const Entity& entity) const noexcept {
   return stats;
 }
 
-namespace {
-
-std::string text_of(const Entity& entity) {
-  return std::string{entity.is_bubble() ? "bubble " : "thread "} +
-         (entity.name != nullptr ? entity.name : "without a name");
-}
-
-}  // namespace
-
-void Engine::audit_entity(const Entity& entity, std::vector<std::string>& found) const {
+void Engine::audit_entity(Entity& entity, std::vector<std::string>& found) {
   const std::uint32_t target = entity.target_place();
   if (target != kAside && (target >= topology_.places().size() || ranges_[target].count == 0)) {
-    found.push_back(text_of(entity) + " is planned where no worker looks");
+    found.push_back(words_for(entity) + " is planned where no worker looks");
   }
-  if (entity.is_bubble_) {
-    const auto& bubble = static_cast<const Bubble&>(entity);
-    for (const Entity* held = bubble.first_; held != nullptr; held = held->next_) {
-      if (held->holder_ != &bubble) {
-        found.push_back(text_of(*held) + " is in a bubble that it does not know");
-      }
-      audit_entity(*held, found);
-    }
+  if (!entity.is_bubble_) {
+    audit_thread(entity, found);
     return;
   }
-  const std::uint32_t at = entity.queued_at_.load(std::memory_order_relaxed);
-  if (at != kNoPlace && at != target) {
-    found.push_back(text_of(entity) + " waits in a queue where the plan does not want it");
+  auto& bubble = static_cast<Bubble&>(entity);
+  for (Entity* held = bubble.first_; held != nullptr; held = held->next_) {
+    if (held->holder_ != &bubble) {
+      found.push_back(words_for(*held) + " is in a bubble that it does not know");
+    }
+    audit_entity(*held, found);
   }
-  if (at != kNoPlace && host_.is_running(entity)) {
-    found.push_back(text_of(entity) + " runs and waits at the same time");
+}
+
+void Engine::audit_thread(Entity& thread, std::vector<std::string>& found) {
+  const std::uint32_t at = thread.queued_at_.load(std::memory_order_relaxed);
+  if (at != kNoPlace && at != thread.target_place()) {
+    found.push_back(words_for(thread) + " waits in a queue where the plan does not want it");
   }
+  if (at != kNoPlace && host_.is_running(thread)) {
+    found.push_back(words_for(thread) + " runs and waits at the same time");
+  }
+  const bool is_nowhere = at == kNoPlace && host_.is_unserved(thread);
+  thread.lost_looks_ =
+      is_nowhere ? static_cast<std::uint8_t>(std::min(thread.lost_looks_ + 1, 255)) : 0;
+  if (thread.lost_looks_ >= kLostLooks) {
+    found.push_back(words_for(thread) +
+                    " is ready and in no queue: nobody will ever run it, a fault of the runtime");
+  }
+}
+
+std::string Engine::words_for(const Entity& entity) const {
+  std::string name = entity.name != nullptr ? entity.name : "";
+  if (name.empty() && !entity.is_bubble_) {
+    name = host_.name_of(entity);
+  }
+  return std::string{entity.is_bubble_ ? "bubble " : "thread "} +
+         (name.empty() ? "without a name" : name);
 }
 
 void Engine::audit_queues(std::vector<std::string>& found) const {
@@ -93,7 +104,7 @@ void Engine::audit_queues(std::vector<std::string>& found) const {
   }
 }
 
-std::vector<std::string> Engine::audit() const {
+std::vector<std::string> Engine::audit() {
   std::vector<std::string> found;
   const SpinGuard guard{lock_};
   audit_entity(root_, found);
@@ -105,19 +116,50 @@ std::vector<std::string> Engine::audit() const {
   return found;
 }
 
+std::string Engine::place_name(std::uint32_t target) const {
+  if (target >= topology_.places().size()) {
+    return target == kAside ? "aside" : "nowhere";
+  }
+  const topology::Place& place = *topology_.places()[target];
+  return std::string{topology::to_string(place.kind)} + " " + std::to_string(place.index);
+}
+
+void Engine::list_held(const Bubble& holder, std::uint32_t depth, std::size_t count_max,
+                       std::vector<EntityInfo>& infos) const {
+  for (const Entity* entity = holder.first_; entity != nullptr && infos.size() < count_max;
+       entity = entity->next_) {
+    EntityInfo& info = infos.emplace_back();
+    info.depth = depth;
+    info.is_bubble = entity->is_bubble_;
+    info.name = entity->name != nullptr ? entity->name : "";
+    info.place = place_name(entity->target_place());
+    info.priority = entity->effective_priority();
+    if (entity->is_bubble_) {
+      list_held(static_cast<const Bubble&>(*entity), depth + 1, count_max, infos);
+      continue;
+    }
+    info.name = info.name.empty() ? host_.name_of(*entity) : info.name;
+    info.state = host_.is_running(*entity) ? "running" : is_ready(*entity) ? "ready" : "waiting";
+    const std::uint32_t last = entity->actual_place();
+    info.processor = last != kNoPlace ? topology_.places()[last]->index : kNoPlace;
+  }
+}
+
+std::vector<EntityInfo> Engine::list(std::size_t count_max) const {
+  std::vector<EntityInfo> infos;
+  infos.reserve(count_max);  // Not under the lock.
+  const SpinGuard guard{lock_};
+  list_held(root_, 0, count_max, infos);
+  return infos;
+}
+
 void Engine::place_text(const Bubble& holder, std::string& text) const {
   for (const Entity* entity = holder.first_; entity != nullptr; entity = entity->next_) {
     text += text.empty() ? "" : ", ";
     const std::uint32_t target = entity->target_place();
-    if (entity->planned_ == kNoPlace && entity->holder_ != &root_ &&
-        target == entity->holder_->target_place()) {
-      text += "inside";
-    } else if (target >= topology_.places().size()) {
-      text += target == kAside ? "aside" : "nowhere";
-    } else {
-      const topology::Place& place = *topology_.places()[target];
-      text += std::string{topology::to_string(place.kind)} + " " + std::to_string(place.index);
-    }
+    const bool is_inside = entity->planned_ == kNoPlace && entity->holder_ != &root_ &&
+                           target == entity->holder_->target_place();
+    text += is_inside ? "inside" : place_name(target);
     if (entity->is_bubble_) {
       place_text(static_cast<const Bubble&>(*entity), text);
     }

@@ -2,6 +2,7 @@
 // text, and a loop that runs them.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <string>
@@ -31,6 +32,9 @@ class FakeHost final : public Host {
     }
     return false;
   }
+  bool is_unserved(const Entity& thread) const noexcept override {
+    return std::ranges::find(unserved, &thread) != unserved.end();
+  }
   bool is_busy(std::uint32_t worker) const noexcept override {
     return worker < running.size() && running[worker] != nullptr;
   }
@@ -38,6 +42,7 @@ class FakeHost final : public Host {
 
   std::uint64_t now = 1;
   std::vector<const Entity*> running;  // By worker.
+  std::vector<const Entity*> unserved;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> woken;
   std::vector<std::uint32_t> preempted;
   std::vector<std::pair<Entity*, std::uint32_t>> moved_memory;

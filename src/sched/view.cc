@@ -151,7 +151,12 @@ void View::plan(Entity& entity, std::uint32_t place) noexcept {
   }
 }
 
+void View::set_slice(Bubble& bubble, std::uint64_t slice_ns) noexcept {
+  bubble.policy_slice_ns_ = slice_ns;
+}
+
 void View::gather(Bubble& bubble) noexcept {
+  bubble.policy_slice_ns_ = 0;
   for (Entity* held = bubble.first_; held != nullptr; held = held->next_) {
     if (held->planned_ != kNoPlace) {
       keep_inside(*held);

@@ -75,6 +75,13 @@ bool is_ready(const Thread& thread) noexcept {
   return thread.activity.load(std::memory_order_relaxed) == Activity::ready;
 }
 
+bool is_unserved(const Thread& thread, bool is_kept) noexcept {
+  const Worker* const home = thread.worker.load(std::memory_order_relaxed);
+  return is_ready(thread) &&
+         !has(thread.hold.load(std::memory_order_relaxed), Hold::wanted | Hold::held) &&
+         (!is_kept || (home != nullptr && home->queue.count() == 0 && home->inbox.looks_empty()));
+}
+
 void end_placed(TeamState& team, Thread& thread) noexcept {
   if ((thread.flags & ThreadFlag::kept) != 0) {
     thread.worker.load(std::memory_order_relaxed)

@@ -50,6 +50,10 @@ void give_back(Thread& thread) noexcept;
 /// In the private queue or inbox of its worker, or running: a hint.
 [[nodiscard]] bool is_ready(const Thread& thread) noexcept;
 
+/// It is ready, not held, and, if it is kept, its worker has nothing to do: whoever has no queue
+/// that holds it has lost it. A hint.
+[[nodiscard]] bool is_unserved(const Thread& thread, bool is_kept) noexcept;
+
 /// A thread with an entity has ended.
 void end_placed(TeamState& team, Thread& thread) noexcept;
 

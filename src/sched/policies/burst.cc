@@ -13,7 +13,6 @@ namespace sterna::sched {
 namespace {
 
 constexpr std::uint64_t kSliceNs = 100'000'000;  // For each processor that serves a bubble.
-constexpr std::uint64_t kOurSlice = 1;           // In policy_word: not the program's.
 
 class Burst final : public Policy {
  public:
@@ -36,10 +35,7 @@ class Burst final : public Policy {
       return false;  // A thread runs where it was met.
     }
     auto& bubble = static_cast<Bubble&>(entity);
-    if (bubble.slice_ns == 0 || bubble.policy_word == kOurSlice) {
-      bubble.slice_ns = slice_ns_ * view.worker_count(here);
-      bubble.policy_word = kOurSlice;
-    }
+    view.set_slice(bubble, slice_ns_ * view.worker_count(here));
     view.burst(bubble, here);
     return true;
   }

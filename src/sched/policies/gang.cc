@@ -3,7 +3,8 @@
 // each such place has a gang of its own, and all take from one pool.
 //
 // Invariant: what is aside is the pool; every other entity of ours is planned at one of the places,
-// at most one a place. policy_word is the turn in which an entity was put aside.
+// at most one a place. policy_word is the turn in which an entity was put aside, or the time since
+// which it has its place.
 #include "sched/engine.h"
 #include "sched/policies/arguments.h"
 #include "sched/policies/builtin.h"
@@ -25,7 +26,7 @@ class Gang final : public Policy {
     bool is_placed = false;
     for_each_place(view, [&](const topology::Place& place) {
       if (!is_placed && may_have(view, place, top) && current(view, place) == nullptr) {
-        view.move(top, place);
+        place_at(view, top, place);
         is_placed = true;
       }
     });
@@ -44,8 +45,15 @@ class Gang final : public Policy {
     tick(view, nullptr);
   }
 
-  void tick(View& view, Bubble*) noexcept override {
-    for_each_place(view, [&](const topology::Place& place) { rotate(view, place); });
+  void tick(View& view, Bubble* expired) noexcept override {
+    const Entity* const over = expired != nullptr ? &view.top_of(*expired) : nullptr;
+    for_each_place(view, [&](const topology::Place& place) {
+      const Entity* const now = current(view, place);
+      // A gang to which the program gave a slice has that one, as long as it does something.
+      if (over != nullptr ? now == over : now == nullptr || has_had_its_turn(view, *now)) {
+        rotate(view, place);
+      }
+    });
   }
 
   bool idle(View& view, const topology::Place& processor) noexcept override {
@@ -75,6 +83,13 @@ class Gang final : public Policy {
     }
   }
 
+  /// At a tick: unless it has a slice of its own, or got the place just before.
+  [[nodiscard]] bool has_had_its_turn(const View& view, const Entity& gang) const noexcept {
+    const bool has_own_slice =
+        gang.is_bubble() && static_cast<const Bubble&>(gang).slice_ns != 0 && view.is_active(gang);
+    return !has_own_slice && view.now_ns() - gang.policy_word >= slice_ns_ / 2;
+  }
+
   /// The program allows it some processor there.
   static bool may_have(const View& view, const topology::Place& place, const Entity& top) noexcept {
     const topology::Place& allowed = view.allowed(top);
@@ -87,6 +102,11 @@ class Gang final : public Policy {
       top = view.next_top(*top);
     }
     return top;
+  }
+
+  static void place_at(View& view, Entity& top, const topology::Place& place) noexcept {
+    top.policy_word = view.now_ns();
+    view.move(top, place);
   }
 
   /// The next of the pool gets the place. False: nobody waits for it.
@@ -105,7 +125,7 @@ class Gang final : public Policy {
       now->policy_word = ++turn_;
       view.set_aside(*now);
     }
-    view.move(*next, place);
+    place_at(view, *next, place);
     return true;
   }
 

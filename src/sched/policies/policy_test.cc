@@ -139,6 +139,41 @@ TEST(Burst, BubbleIsRegeneratedWhenItsSliceIsOver) {
   EXPECT_EQ(machine.engine->audit(), std::vector<std::string>{});
 }
 
+TEST(Burst, ItsSlicesGoWithIt) {
+  Machine machine{"pu:2", "burst(slice=10)"};
+  machine.start("(tt)");
+  EXPECT_NE(machine.take(0), nullptr);
+  ASSERT_TRUE(machine.engine->change_policy(std::move(make_policy("gang(slice=1)").value())));
+  auto& bubble = static_cast<Bubble&>(*machine.entities()[0]);
+  EXPECT_EQ(bubble.slice_ns, 0U);  // The program set none.
+  Machine other{"pu:2", "burst(slice=10)"};
+  other.start("(tt)");
+  other.engine->update(*other.entities()[0],
+                       [](Entity& its) { static_cast<Bubble&>(its).slice_ns = 7; });
+  EXPECT_NE(other.take(0), nullptr);
+  EXPECT_EQ(static_cast<Bubble&>(*other.entities()[0]).slice_ns, 7U);
+}
+
+TEST(Gang, OneWithASliceOfItsOwnHasThat) {
+  Machine machine{"pu:1", "gang(slice=1)"};
+  machine.start("(tt)(t)");
+  machine.engine->update(*machine.entities()[0],
+                         [](Entity& its) { static_cast<Bubble&>(its).slice_ns = 5'000'000; });
+  EXPECT_NE(machine.take(0), nullptr);
+  const auto tick = [&] {
+    machine.host.now += 1'000'000;
+    machine.engine->poll_tick();
+    return machine.engine->placement();
+  };
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(tick(), "machine 0, inside, inside, aside, inside") << i;
+  }
+  EXPECT_EQ(tick(), "aside, inside, inside, machine 0, inside");
+  machine.give_back(0);
+  EXPECT_NE(machine.take(0), nullptr);
+  EXPECT_EQ(tick(), "machine 0, inside, inside, aside, inside");  // The other one has the policy's.
+}
+
 TEST(Gang, EachHasItsTurn) {
   Machine machine{"pu:2", "gang(slice=1)"};
   machine.start("(tt)(ttt)(t)");

@@ -86,6 +86,25 @@ bool is_allowed(const Machine& machine, const Entity& thread, std::uint32_t work
   return true;
 }
 
+const Entity& outermost(const Entity& thread) {
+  const Entity* one = &thread;
+  while (one->holder()->holder() != nullptr) {
+    one = one->holder();
+  }
+  return *one;
+}
+
+/// The place of the outermost bubble around a thread that is planned somewhere: what its gang has.
+std::uint32_t top_place(const Entity& thread, std::uint32_t target) {
+  std::uint32_t place = target;
+  for (const Entity* one = &thread; one != nullptr; one = one->holder()) {
+    if (one->planned_place() < kInHand && one->holder() != nullptr) {
+      place = one->planned_place();
+    }
+  }
+  return place;
+}
+
 TEST_P(Properties, EveryThreadEndsOnceWhereItMayRun) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -162,6 +181,50 @@ TEST_P(Properties, NoProcessorIsIdleBesideWaitingWork) {
         EXPECT_FALSE(thread->is_queued() && is_allowed(machine, *thread, worker))
             << "worker " << worker << " of " << workers << " is idle";
       }
+    }
+  }
+}
+
+// A gang leaves processors idle on purpose: those that it does not need, and only those. What waits
+// in queues of places is for everybody.
+TEST_P(Properties, GangsLeaveIdleOnlyWhatTheGangThatHasItDoesNotNeed) {
+  const std::string policy = GetParam();
+  if (policy.find("gang") == std::string::npos) {
+    GTEST_SKIP() << "no gangs; see NoProcessorIsIdleBesideWaitingWork";
+  }
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random{seed};
+    Machine machine{kMachines[random.below(4)], policy};
+    std::vector<Entity*> threads;
+    grow(machine, random, threads);
+    const std::uint32_t workers = machine.topology->pu_count();
+    for (std::uint32_t i = 0; i < 2 * workers; ++i) {
+      if (machine.host.running[i % workers] == nullptr) {
+        machine.take(i % workers);
+      }
+    }
+    for (std::uint32_t worker = 0; worker < workers; ++worker) {
+      const topology::Place& processor = *machine.topology->pus()[worker];
+      if (machine.host.running[worker] != nullptr) {
+        continue;
+      }
+      bool is_held = false;
+      bool waits_aside = false;
+      for (const Entity* const thread : threads) {
+        const std::uint32_t target = thread->target_place();
+        const bool is_here =
+            target != kAside &&
+            covers(*machine.topology->places()[top_place(*thread, target)], processor);
+        is_held = is_held || (is_here && (thread->is_queued() || machine.host.is_running(*thread)));
+        waits_aside = waits_aside || (target == kAside && is_allowed(machine, *thread, worker) &&
+                                      is_allowed(machine, outermost(*thread), worker));
+        EXPECT_FALSE(thread->is_queued() && target != kAside &&
+                     covers(*machine.topology->places()[target], processor))
+            << "worker " << worker << " of " << workers << " is idle beside its own gang's";
+      }
+      EXPECT_TRUE(is_held || !waits_aside)
+          << "worker " << worker << " of " << workers << " is idle, and nobody has it";
     }
   }
 }

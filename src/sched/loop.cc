@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <new>
 
+#include "threads/border.h"
 #include "threads/cancel.h"
 #include "threads/scheduler.h"
 
@@ -36,6 +37,7 @@ struct Member {
   Entity entity;
 
   static void main(void* member) noexcept {
+    const threads::RuntimeEntry entry;
     auto& its = *static_cast<Member*>(member);
     its.loop->run(its.party);
   }
@@ -49,7 +51,8 @@ std::uint32_t own_worker(const threads::Team& team) noexcept {
 
 void start(threads::Team& team, const LoopOptions& options, Member& member,
            std::uint32_t worker) noexcept {
-  threads::ThreadOptions its{.name = "loop", .stack_bytes = options.stack_bytes};
+  threads::ThreadOptions its{
+      .name = "loop", .stack_bytes = options.stack_bytes, .is_user_code = options.is_user_code};
   const bool is_placed = member.entity.holder() != nullptr;
   if (is_placed) {
     its.entity = &member.entity;

@@ -20,6 +20,7 @@ struct LoopOptions {
   // worker of its own, in turn.
   Scheduler* scheduler = nullptr;
   std::size_t stack_bytes = threads::kDefaultStackBytes;
+  bool is_user_code = false;  // The body calls code of the program, by a UserScope of its own.
 };
 
 /// Runs iterations [begin, end) of the caller's loop: in a thread of it.

@@ -184,8 +184,11 @@ void Scheduler::wake(std::uint32_t first, std::uint32_t count) noexcept {
   }
 }
 
-// Threads leave when they yield or wait: there is nothing here that stops a computation.
-void Scheduler::preempt(std::uint32_t) noexcept {}
+void Scheduler::preempt(std::uint32_t worker) noexcept {
+  if (threads::Team* const team = team_.load(std::memory_order_acquire); team != nullptr) {
+    threads::ask_to_leave(*team, worker);
+  }
+}
 
 void Scheduler::move_memory(Entity&, std::uint32_t) noexcept {}
 

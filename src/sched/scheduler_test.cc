@@ -180,5 +180,53 @@ TEST(SchedulerOfOneWorker, ThreadThatWakesAsideIsNotForgotten) {
   }
 }
 
+TEST(SchedulerThatPreempts, GangsThatComputeHaveTheirTurns) {
+  auto topology = topology::Topology::synthetic("pu:1");
+  ASSERT_TRUE(topology);
+  auto scheduler = Scheduler::open({.topology = topology.value().get(),
+                                    .workers = topology.value()->pus(),
+                                    .policy = std::move(make_policy("gang(slice=2)").value())});
+  ASSERT_TRUE(scheduler);
+  Scheduler& its = *scheduler.value();
+  // In this mode nobody leaves because of an equal one, but when the policy wants it.
+  const threads::TestTeam team{
+      1, {.tick_ns = 1'000'000, .preempt = threads::PreemptMode::communication, .dispatch = &its}};
+  its.attach(*team);
+  Bubble bubbles[2];
+  Entity entities[2];
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(its.engine().insert(its.root(), bubbles[i]));
+    ASSERT_TRUE(its.engine().insert(bubbles[i], entities[i]));
+    its.engine().submit(bubbles[i]);
+  }
+  // Each computes until the other one has had its turn.
+  std::atomic<int> turn{0};
+  std::atomic<bool> is_late{false};
+  const std::uint64_t deadline_ns = sterna::now_ns() + 20'000'000'000;
+  auto plays = [&](int mine) {
+    return [&, mine] {
+      for (int round = 0; round < 3; ++round) {
+        while (turn.load() % 2 != mine && !is_late.load()) {
+          is_late.store(sterna::now_ns() > deadline_ns);
+        }
+        turn.fetch_add(1);
+      }
+    };
+  };
+  auto first = plays(0);
+  auto second = plays(1);
+  threads::Thread* const started[] = {
+      team.go(first, {.is_user_code = true, .entity = &entities[0]}),
+      team.go(second, {.is_user_code = true, .entity = &entities[1]})};
+  for (threads::Thread* const thread : started) {
+    threads::join(*thread);
+  }
+  EXPECT_FALSE(is_late.load());
+  EXPECT_EQ(turn.load(), 6);
+  for (Bubble& bubble : bubbles) {
+    its.engine().remove(bubble);
+  }
+}
+
 }  // namespace
 }  // namespace sterna::sched

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "sched/engine.h"
 #include "sched/simulation.h"
 
 namespace sterna::sched {

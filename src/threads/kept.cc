@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "threads/flags.h"
+#include "threads/preempt.h"
 #include "threads/scheduler.h"
 
 namespace sterna::threads {
@@ -80,6 +81,18 @@ bool is_unserved(const Thread& thread, bool is_kept) noexcept {
   return is_ready(thread) &&
          !has(thread.hold.load(std::memory_order_relaxed), Hold::wanted | Hold::held) &&
          (!is_kept || (home != nullptr && home->queue.count() == 0 && home->inbox.looks_empty()));
+}
+
+void ask_to_leave(Team& team, std::uint32_t worker) noexcept {
+  if (Preemptor* const preemptor = team.state()->preemptor.get(); preemptor != nullptr) {
+    preemptor->ask(worker);
+  }
+}
+
+void Preemptor::poll_dispatch() noexcept {
+  if (team_.options.dispatch != nullptr) {
+    team_.options.dispatch->poll();  // Workers that compute do not.
+  }
 }
 
 void end_placed(TeamState& team, Thread& thread) noexcept {

@@ -54,6 +54,10 @@ void give_back(Thread& thread) noexcept;
 /// that holds it has lost it. A hint.
 [[nodiscard]] bool is_unserved(const Thread& thread, bool is_kept) noexcept;
 
+/// For Dispatch: the thread that runs there is wanted elsewhere, or another one there. Acts at the
+/// next tick of teams that preempt (preempt.h), in others not.
+void ask_to_leave(Team& team, std::uint32_t worker) noexcept;
+
 /// A thread with an entity has ended.
 void end_placed(TeamState& team, Thread& thread) noexcept;
 

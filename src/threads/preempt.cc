@@ -221,7 +221,8 @@ void send_signal(const Carrier& carrier) noexcept {
 
 }  // namespace
 
-Preemptor::Preemptor(TeamState& team) noexcept : team_{team}, looks_(team.workers.size()) {}
+Preemptor::Preemptor(TeamState& team) noexcept
+    : team_{team}, looks_(team.workers.size()), asked_{new std::atomic<bool>[looks_.size()] {}} {}
 
 bool Preemptor::wants_ticks() noexcept {
   // Somebody computes. More at a time than there are, while one changes sides: not for long.
@@ -231,6 +232,7 @@ bool Preemptor::wants_ticks() noexcept {
 }
 
 void Preemptor::tick(std::uint64_t now_ns) noexcept {
+  poll_dispatch();
   for (std::size_t i = 0; i < looks_.size(); ++i) {
     look_at(*team_.workers[i], looks_[i], now_ns);
   }
@@ -256,8 +258,9 @@ void Preemptor::look_at(Worker& worker, Look& look, std::uint64_t now_ns) noexce
     worker.border.wish.store(Wish::none, std::memory_order_relaxed);
     return;
   }
+  const bool is_asked = asked_[worker.index].exchange(false, std::memory_order_relaxed);
   const bool is_over =
-      mode == PreemptMode::slice && now_ns - look.since_ns >= team_.options.slice_ns;
+      is_asked || (mode == PreemptMode::slice && now_ns - look.since_ns >= team_.options.slice_ns);
   if (mode != PreemptMode::none) {
     worker.border.wish.store(
         static_cast<std::uint8_t>(level + 1) | (is_over ? Wish::slice_over : Wish::none),

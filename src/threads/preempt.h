@@ -20,6 +20,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "threads/ticker.h"
@@ -51,6 +52,10 @@ class Preemptor final : public TickClient {
   [[nodiscard]] bool wants_ticks() noexcept override;
   void tick(std::uint64_t now_ns) noexcept override;
 
+  /// The thread that runs there should give way to what waits for that worker, at the next tick, as
+  /// if its slice were over. From anywhere.
+  void ask(std::uint32_t worker) noexcept { asked_[worker].store(true, std::memory_order_relaxed); }
+
   /// For tests and reports: threads that were preempted, workers that were taken over. Relaxed.
   std::atomic<std::uint64_t> preempted_count{0};
   std::atomic<std::uint64_t> taken_count{0};
@@ -69,9 +74,11 @@ class Preemptor final : public TickClient {
   void look_at(Worker& worker, Look& look, std::uint64_t now_ns) noexcept;
   bool take_over_if_asleep(Worker& worker, Carrier& carrier, Look& look) noexcept;
   void call_back_strays() noexcept;
+  void poll_dispatch() noexcept;
 
   TeamState& team_;
-  std::vector<Look> looks_;  // By worker. The ticker's only.
+  std::vector<Look> looks_;                     // By worker. The ticker's only.
+  std::unique_ptr<std::atomic<bool>[]> asked_;  // The same; relaxed: a hint.
 };
 
 /// The handler of the signal, for all teams of the process. Once; a failure is reported.

@@ -31,6 +31,7 @@ Heap* Heap::create_in(const HeapRegion& region) noexcept {
   heap->touched_bytes_ = kHeapChunkBytes;
   heap->backing_ = region.backing;
   heap->is_locked_ = region.is_locked;
+  heap->colour_bytes_ = region.colour_bytes;
   heap->is_plain_ = !region.is_locked;
   std::fill(std::begin(heap->current_), std::end(heap->current_), &heap->no_span_);
   return heap;
@@ -180,8 +181,9 @@ void* Heap::carve(std::uint32_t size_class) noexcept {
   span->size_class = static_cast<std::uint8_t>(size_class);
   span->has_aligned = false;
   span->block_bytes = static_cast<std::uint32_t>(class_bytes(size_class));
+  span->first_offset = static_cast<std::uint32_t>(kRunHeaderBytes) + colour_bytes_;
   span->capacity =
-      static_cast<std::uint16_t>((kHeapChunkBytes - kRunHeaderBytes) / span->block_bytes);
+      static_cast<std::uint16_t>((kHeapChunkBytes - span->first_offset) / span->block_bytes);
   span->reciprocal = static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + span->block_bytes - 1) /
                                                 span->block_bytes);
   list_span(span);

@@ -31,6 +31,9 @@ struct HeapRegion {
   std::size_t bytes_max = 0;
   HeapBacking backing = HeapBacking::private_pages;
   bool is_locked = false;  // Several kernel threads use it at once.
+  // Small blocks begin that much later in their chunks, a multiple of 64 below 4096: heaps at
+  // equal offsets of aligned slots would share cache sets, block by block.
+  std::uint32_t colour_bytes = 0;
 };
 
 struct HeapCounters {
@@ -195,6 +198,7 @@ class Heap {
   const bool is_process_;                // Constant.
   bool is_locked_ = false;               // Constant.
   HeapBacking backing_ = HeapBacking::private_pages;  // Constant.
+  std::uint32_t colour_bytes_ = 0;                    // Constant.
   SpinLock lock_;
   std::uint64_t mapped_bytes_ = 0;
   std::uint64_t touched_bytes_ = 0;  // Beyond this the region is still zero.

@@ -69,11 +69,12 @@ struct Span : Run {
   bool is_listed : 1;    // In the list of its class; else it is full.
   bool has_aligned : 1;  // Addresses inside its blocks were handed out.
   std::uint32_t block_bytes;
-  std::uint32_t reciprocal;  // ceil(2^32 / block_bytes): divides any offset in a chunk.
-  Span* previous;            // In the list of the class.
+  std::uint32_t reciprocal;    // ceil(2^32 / block_bytes): divides any offset in a chunk.
+  std::uint32_t first_offset;  // Of the first block: behind the header and the heap's colour.
+  Span* previous;              // In the list of the class.
   Span* next;
 
-  [[nodiscard]] std::uintptr_t first_block() const noexcept { return base() + kRunHeaderBytes; }
+  [[nodiscard]] std::uintptr_t first_block() const noexcept { return base() + first_offset; }
   [[nodiscard]] std::uint32_t index_of(std::uintptr_t address) const noexcept {
     return static_cast<std::uint32_t>(((address - first_block()) * reciprocal) >> 32);
   }

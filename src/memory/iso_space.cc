@@ -228,7 +228,8 @@ Result<RankSlot*> IsoSpace::map_rank(std::uint32_t rank, const RankOptions& opti
                             .bytes_max = region.bytes_max & ~(kHeapChunkBytes - 1),
                             .backing = options_.is_rank_memory_shared ? HeapBacking::shared_file
                                                                       : HeapBacking::private_pages,
-                            .is_locked = is_locked});
+                            .is_locked = is_locked,
+                            .colour_bytes = static_cast<std::uint32_t>(colour_offset(rank))});
   };
   // Whoever polls the network puts unexpected messages there, while the rank runs.
   slot->system_heap = make_heap(regions.system_heap, true);

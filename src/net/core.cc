@@ -43,7 +43,7 @@ TransportCore::~TransportCore() {
   }
   for (std::uint32_t rank = 0; rank < limits_.rank_count; ++rank) {
     RankEntry& entry = ranks_[rank];
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     while (entry.held_first != nullptr) {
       HeldPacket* packet = entry.held_first;
       entry.held_first = packet->next;

@@ -138,11 +138,11 @@ class TransportCore {
                        const Buffer& data) noexcept;
   bool cancel_receive(Endpoint& at, RecvRequest& request) noexcept;
   // direct.cc
-  bool try_send_direct(Endpoint& from, const Target& target, std::span<const std::byte> bytes,
-                       threads::Waiter& receiver) noexcept;
-  DirectReceive try_receive_direct(Endpoint& at, RecvRequest& request, const Pattern& pattern,
-                                   const Buffer& data, const DirectWait& wait,
-                                   threads::DirectLeave& leave) noexcept;
+  bool try_send_direct(Endpoint& from, memory::RankSlot& slot, const Target& target,
+                       std::span<const std::byte> bytes, threads::Waiter& receiver) noexcept;
+  DirectReceive receive_direct(Endpoint& at, memory::RankSlot& slot, std::int32_t move_request,
+                               RecvRequest& request, const Pattern& pattern,
+                               const Buffer& data) noexcept;
   void interrupt(std::uint32_t rank) noexcept;
   // short.cc
   bool try_send_short(Endpoint& from, const Target& target,
@@ -228,6 +228,14 @@ class TransportCore {
   void fail_cleared(std::uint32_t rank, const Outcome::Answer& answer) noexcept;
   void refuse(const FrameHeader& header, const char* why) noexcept;
 
+  // --- Between ranks of one worker (direct.cc), which owns the locks of both --------------------
+  [[nodiscard]] static bool has_taken_all(const Endpoint& to, const Endpoint& from) noexcept;
+  [[nodiscard]] bool store_direct(Endpoint& to, const Envelope& envelope,
+                                  std::span<const std::byte> bytes) noexcept;
+  [[nodiscard]] DirectReceive take_direct(Endpoint& at, RecvRequest& request,
+                                          const Pattern& pattern) noexcept;
+  void claim_direct(RankEntry& entry, threads::Thread& me) noexcept;
+
   // --- Messages at their receiver (receive.cc) -------------------------------------------------
   // Those without an entry in their parameters too are called under the lock of the rank.
   void accept_eager(Endpoint& at, Peer& peer, const Frame& frame, Outcome& outcome) noexcept;
@@ -257,8 +265,6 @@ class TransportCore {
   };
   HandOver hand_over(RankEntry& entry, Endpoint& to, std::uint32_t from_rank, SendRequest& request,
                      RecvRequest*& receive) noexcept STERNA_REQUIRES(entry.lock);
-  [[nodiscard]] bool store_direct(Endpoint& to, const Envelope& envelope,
-                                  std::span<const std::byte> bytes) noexcept;
   bool announce_local(Endpoint& from, SendRequest& request) noexcept;
   void send_remote(Endpoint& from, SendRequest& request, std::uint32_t node) noexcept;
   void fail_send(Endpoint& from, std::uint64_t id, std::uint32_t peer) noexcept;

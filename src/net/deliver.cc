@@ -122,7 +122,7 @@ void TransportCore::deliver(std::uint32_t from_node, const Frame& frame) noexcep
   std::uint32_t forward_to = node_;
   std::uint32_t epoch = 0;
   {
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     switch (entry.state) {
       case RankState::here:
         accept(entry, *entry.endpoint, frame, outcome);
@@ -153,7 +153,7 @@ void TransportCore::deliver(std::uint32_t from_node, const Frame& frame) noexcep
     // One at a time, with its answers: frames that came out of order are rare.
     outcome.has_early = false;
     {
-      const SpinGuard guard{entry.lock};
+      const threads::OwnedGuard guard{entry.lock};
       Peer* peer =
           entry.state == RankState::here ? find_peer(*entry.endpoint, header.source) : nullptr;
       EarlyFrame* early = peer != nullptr ? next_early(*peer) : nullptr;
@@ -168,12 +168,10 @@ void TransportCore::deliver(std::uint32_t from_node, const Frame& frame) noexcep
 
 void TransportCore::forward(std::uint32_t from_node, const Frame& frame, std::uint32_t to_node,
                             std::uint32_t epoch) noexcept {
-  if (frame.header.hops >= kHopsMax) {
-    refuse(frame.header, "it has followed its rank for too long");
-    return;
-  }
   FrameHeader header = frame.header;
-  ++header.hops;
+  // A rank that moves as often as frames do (one that tests in a loop, where each test may move it)
+  // is followed until it is met: who drops the frame loses a message, and the job waits for ever.
+  header.hops = header.hops < kHopsMax ? static_cast<std::uint8_t>(header.hops + 1) : kHopsMax;
   counters_.forwarded.add();
   // By the table once more: it may have gone further meanwhile.
   (void)transmit(header, Buffer::of(frame.payload.data(), frame.payload.size()));
@@ -324,7 +322,7 @@ void TransportCore::fail_cleared(std::uint32_t rank, const Outcome::Answer& answ
   ClearPayload clear;
   std::memcpy(&clear, answer.payload.data(), sizeof clear);
   RankEntry& entry = ranks_[rank];
-  const SpinGuard guard{entry.lock};
+  const threads::OwnedGuard guard{entry.lock};
   // on_peer_lost() may have found it first.
   void* found = find_pending(*entry.endpoint, clear.receive_id, PendingEntry::Kind::receive,
                              answer.header.destination);

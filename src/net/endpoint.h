@@ -99,8 +99,10 @@ struct Endpoint {
   bool is_fixed;        // The rank never moves: others may read its messages where they are.
   std::uint64_t next_order;
 
-  RecvRequest* parked;  // Posted; its rank is suspended for it (direct.cc). Null: no such.
-  Lane** lanes;         // Buckets.
+  // A receive that its rank waits for, posted after all others, in no lane (direct.cc); or null.
+  RecvRequest* parked;
+  Pattern parked_pattern;
+  Lane** lanes;  // Buckets.
   std::uint32_t lane_bucket_count;
   std::uint32_t lane_count;
   std::uint32_t posted_count[4];  // Receives by class.

@@ -16,6 +16,13 @@ void fail(RecvRequest& request) noexcept {
 /// among the lost and nobody can know (as MPI_ERR_PROC_FAILED_PENDING of the fault-tolerance
 /// proposal, but final).
 void fail_posted(Endpoint& at, const std::vector<bool>& is_lost) noexcept {
+  if (RecvRequest* const parked = at.parked; parked != nullptr) {
+    const std::uint32_t source = at.parked_pattern.source;
+    if (source == kAnySource || is_lost[source]) {
+      at.parked = nullptr;
+      fail(*parked);
+    }
+  }
   for (std::uint32_t i = 0; i < at.lane_bucket_count; ++i) {
     for (Lane* lane = at.lanes[i]; lane != nullptr; lane = lane->next_in_bucket) {
       if (lane->key.source == kAnySource || is_lost[lane->key.source]) {
@@ -82,7 +89,7 @@ void TransportCore::on_peer_lost(Driver& driver, std::uint32_t node,
 }
 
 void TransportCore::fail_requests(RankEntry& entry, const std::vector<bool>& is_lost) noexcept {
-  const SpinGuard guard{entry.lock};
+  const threads::OwnedGuard guard{entry.lock};
   if (entry.state != RankState::here) {
     return;
   }

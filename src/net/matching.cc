@@ -156,19 +156,15 @@ bool post_receive(Endpoint& endpoint, RecvRequest& request, const Pattern& patte
   if (lane == nullptr) {
     return false;
   }
-  post_in_lane(endpoint, request, *lane);
-  return true;
-}
-
-void post_in_lane(Endpoint& endpoint, RecvRequest& request, Lane& lane) noexcept {
   request.order = endpoint.next_order++;
-  request.lane = &lane;
+  request.lane = lane;
   request.next = nullptr;
-  request.previous = lane.receives_last;
-  (lane.receives_last != nullptr ? lane.receives_last->next : lane.receives_first) = &request;
-  lane.receives_last = &request;
+  request.previous = lane->receives_last;
+  (lane->receives_last != nullptr ? lane->receives_last->next : lane->receives_first) = &request;
+  lane->receives_last = &request;
   request.state = RecvRequest::State::posted;
-  ++endpoint.posted_count[lane.pattern_class];
+  ++endpoint.posted_count[lane->pattern_class];
+  return true;
 }
 
 void unpost_receive(Endpoint& endpoint, RecvRequest& request) noexcept {
@@ -177,9 +173,6 @@ void unpost_receive(Endpoint& endpoint, RecvRequest& request) noexcept {
   (request.next != nullptr ? request.next->previous : lane.receives_last) = request.previous;
   request.lane = nullptr;
   request.state = RecvRequest::State::idle;
-  if (endpoint.parked == &request) {
-    endpoint.parked = nullptr;
-  }
   --endpoint.posted_count[lane.pattern_class];
 }
 
@@ -201,8 +194,9 @@ RecvRequest* take_receive(Endpoint& endpoint, const Pattern& exact) noexcept {
   }
   if (oldest != nullptr) {
     unpost_receive(endpoint, *oldest);
+    return oldest;
   }
-  return oldest;
+  return take_parked(endpoint, exact);
 }
 
 Message* find_message(Endpoint& endpoint, const Pattern& pattern) noexcept {

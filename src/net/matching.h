@@ -24,10 +24,29 @@ inline constexpr std::uint32_t kSmallMessageBytes = 128;  // Payload within a re
                                 const Pattern& pattern) noexcept;
 /// The lane of this very pattern, null: there is none yet.
 [[nodiscard]] Lane* find_lane(Endpoint& endpoint, const Pattern& key) noexcept;
-/// As post_receive, with the lane of the pattern.
-void post_in_lane(Endpoint& endpoint, RecvRequest& request, Lane& lane) noexcept;
 /// The receive waits no longer.
 void unpost_receive(Endpoint& endpoint, RecvRequest& request) noexcept;
+
+/// The receive waits after all others, in no lane; its rank posts nothing before it is done.
+inline void park_receive(Endpoint& endpoint, RecvRequest& request,
+                         const Pattern& pattern) noexcept {
+  request.state = RecvRequest::State::posted;
+  endpoint.parked = &request;
+  endpoint.parked_pattern = pattern;
+}
+/// Takes the parked receive, if it waits for a message of this exact pattern; else null.
+[[nodiscard]] inline RecvRequest* take_parked(Endpoint& endpoint, const Pattern& exact) noexcept {
+  RecvRequest* const parked = endpoint.parked;
+  const Pattern& wanted = endpoint.parked_pattern;
+  if (parked == nullptr || wanted.context != exact.context ||
+      (wanted.source != exact.source && wanted.source != kAnySource) ||
+      (wanted.tag != exact.tag && wanted.tag != kAnyTag)) {
+    return nullptr;
+  }
+  endpoint.parked = nullptr;
+  parked->state = RecvRequest::State::idle;
+  return parked;
+}
 
 /// Takes the oldest receive that waits for a message of this exact pattern; null: none.
 [[nodiscard]] RecvRequest* take_receive(Endpoint& endpoint, const Pattern& exact) noexcept;

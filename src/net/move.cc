@@ -24,7 +24,7 @@ void TransportCore::install(std::uint32_t rank, Endpoint* endpoint) noexcept {
   RankEntry& entry = ranks_[rank];
   HeldPacket* held = nullptr;
   {
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     check(entry.state == RankState::expected, "a rank that is installed was expected");
     const bool has_moved = entry.is_moving;
     endpoint->epoch += has_moved ? 1 : 0;
@@ -45,11 +45,12 @@ void TransportCore::remove(std::uint32_t rank) noexcept {
   RankEntry& entry = ranks_[rank];
   HeldPacket* held = nullptr;
   {
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     check((entry.state == RankState::here || entry.state == RankState::leaving) && entry.pins == 0,
           "a rank ends where it is, when no copy from or to it is under way");
     entry.state = RankState::ended;
     entry.endpoint = nullptr;
+    entry.lock.disown();
     held = take_held(entry);
   }
   deliver_held(held);
@@ -59,7 +60,7 @@ Result<> TransportCore::begin_leave(std::uint32_t rank) noexcept {
   RankEntry& entry = ranks_[rank];
   std::uint32_t pins = 0;
   {
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     check(entry.state == RankState::here, "a rank leaves from where it is");
     pins = entry.pins;
     if (pins == 0) {
@@ -78,13 +79,14 @@ void TransportCore::commit_leave(std::uint32_t rank, std::uint32_t to_node) noex
   RankEntry& entry = ranks_[rank];
   HeldPacket* held = nullptr;
   {
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     check(entry.state == RankState::leaving, "a move is committed after it was begun");
     entry.state = RankState::elsewhere;
     entry.node = to_node;
     entry.tell_route();
     entry.endpoint = nullptr;
     ++entry.epoch;
+    entry.lock.disown();
     held = take_held(entry);
   }
   deliver_held(held);
@@ -94,7 +96,7 @@ void TransportCore::cancel_leave(std::uint32_t rank) noexcept {
   RankEntry& entry = ranks_[rank];
   HeldPacket* held = nullptr;
   {
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     check(entry.state == RankState::leaving, "a move is cancelled after it was begun");
     entry.state = RankState::here;
     held = take_held(entry);
@@ -104,7 +106,7 @@ void TransportCore::cancel_leave(std::uint32_t rank) noexcept {
 
 void TransportCore::expect(std::uint32_t rank) noexcept {
   RankEntry& entry = ranks_[rank];
-  const SpinGuard guard{entry.lock};
+  const threads::OwnedGuard guard{entry.lock};
   check(entry.state == RankState::elsewhere, "a rank is expected from elsewhere");
   entry.state = RankState::expected;
   entry.tell_route();
@@ -123,7 +125,7 @@ void TransportCore::for_each_moved(FunctionRef<void(const RankPlace&)> visit) no
     RankPlace place{.rank = rank};
     {
       RankEntry& entry = ranks_[rank];
-      const SpinGuard guard{entry.lock};
+      const threads::OwnedGuard guard{entry.lock};
       if (entry.state != RankState::elsewhere || entry.epoch == 0) {
         continue;
       }
@@ -150,7 +152,7 @@ void TransportCore::unexpect(std::uint32_t rank, std::uint32_t node) noexcept {
   RankEntry& entry = ranks_[rank];
   HeldPacket* held = nullptr;
   {
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     check(entry.state == RankState::expected, "only a rank that is expected can fail to come");
     entry.state = RankState::elsewhere;
     entry.is_moving = false;

@@ -173,7 +173,7 @@ void TransportCore::call_note(const Frame& frame) noexcept {
     refuse(header, "no handler of notes has its number");
   }
   RankEntry& entry = ranks_[header.destination];
-  const SpinGuard guard{entry.lock};
+  const threads::OwnedGuard guard{entry.lock};
   --entry.pins;
 }
 

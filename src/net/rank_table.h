@@ -10,7 +10,7 @@
 
 #include "base/annotate.h"
 #include "base/cpu.h"
-#include "base/spin_lock.h"
+#include "threads/owned_lock.h"
 
 namespace sterna::net {
 
@@ -28,17 +28,18 @@ enum class RankState : std::uint8_t {
 struct alignas(kCacheLineBytes) RankEntry {
   static constexpr std::uint32_t kNoRoute = ~std::uint32_t{0};
 
-  SpinLock lock;
+  threads::OwnedLock lock;
   // `node` while the rank is elsewhere, else kNoRoute. Written under `lock`, read without it,
   // relaxed: a sender that is behind the news sends to where the rank was, and is forwarded.
   std::atomic<std::uint32_t> route{kNoRoute};
   // All below: guarded by `lock`. It also guards the Endpoint and what hangs from it, and may be
   // held while a request completes (which may take the lock of a run queue), never across a switch.
-  // A thread holds the lock of one entry at a time.
+  // A thread holds the lock of one entry at a time. Owned by the worker that runs the rank while it
+  // exchanges short messages there (direct.cc).
   RankState state STERNA_GUARDED_BY(lock) = RankState::elsewhere;
+  bool is_moving STERNA_GUARDED_BY(lock) = false;  // Expected from another node, not to start.
   std::uint32_t node STERNA_GUARDED_BY(lock) = 0;
   std::uint32_t epoch STERNA_GUARDED_BY(lock) = 0;  // How often it has moved: later news win.
-  bool is_moving STERNA_GUARDED_BY(lock) = false;   // Expected from another node, not to start.
   std::uint32_t pins STERNA_GUARDED_BY(lock) = 0;   // Copies in progress that need it to stay here.
   Endpoint* endpoint STERNA_GUARDED_BY(lock) = nullptr;
   HeldPacket* held_first STERNA_GUARDED_BY(lock) = nullptr;

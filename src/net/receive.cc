@@ -59,7 +59,7 @@ void TransportCore::receive(Endpoint& at, RecvRequest& request, const Pattern& p
   RankEntry& entry = ranks_[at.rank];
   Outcome outcome;
   {
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     if (Message* message = take_message(at, pattern); message != nullptr) {
       match(entry, at, request, *message, outcome);
     } else if (!post_receive(at, request, pattern)) {
@@ -70,7 +70,7 @@ void TransportCore::receive(Endpoint& at, RecvRequest& request, const Pattern& p
   act(at.rank, outcome);
   // After posting: on_peer_lost() either saw the receive, or has set the flag before we look.
   if (is_any_lost_.load(std::memory_order_seq_cst) && is_source_lost(pattern)) [[unlikely]] {
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     if (request.state == RecvRequest::State::posted) {
       unpost_receive(at, request);
       request.fault = Fault::peer_lost;
@@ -85,7 +85,7 @@ bool TransportCore::is_source_lost(const Pattern& pattern) noexcept {
 
 bool TransportCore::probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept {
   RankEntry& entry = ranks_[at.rank];
-  const SpinGuard guard{entry.lock};
+  const threads::OwnedGuard guard{entry.lock};
   const Message* message = find_message(at, pattern);
   if (message == nullptr) {
     return false;
@@ -97,7 +97,7 @@ bool TransportCore::probe(Endpoint& at, const Pattern& pattern, Envelope& found)
 Message* TransportCore::matched_probe(Endpoint& at, const Pattern& pattern,
                                       Envelope& found) noexcept {
   RankEntry& entry = ranks_[at.rank];
-  const SpinGuard guard{entry.lock};
+  const threads::OwnedGuard guard{entry.lock};
   Message* message = take_message(at, pattern);
   if (message != nullptr) {
     found = message->envelope;
@@ -111,7 +111,7 @@ void TransportCore::receive_matched(Endpoint& at, RecvRequest& request, Message&
   RankEntry& entry = ranks_[at.rank];
   Outcome outcome;
   {
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     match(entry, at, request, message, outcome);
   }
   act(at.rank, outcome);
@@ -119,7 +119,7 @@ void TransportCore::receive_matched(Endpoint& at, RecvRequest& request, Message&
 
 bool TransportCore::cancel_receive(Endpoint& at, RecvRequest& request) noexcept {
   RankEntry& entry = ranks_[at.rank];
-  const SpinGuard guard{entry.lock};
+  const threads::OwnedGuard guard{entry.lock};
   if (request.state != RecvRequest::State::posted) {
     return false;
   }

@@ -71,7 +71,7 @@ void TransportCore::send(Endpoint& from, SendRequest& request, const Target& tar
 bool TransportCore::is_caught_up(const Endpoint& from, std::uint32_t to_rank,
                                  std::uint32_t& sequence) noexcept {
   RankEntry& entry = ranks_[from.rank];
-  const SpinGuard guard{entry.lock};
+  const threads::OwnedGuard guard{entry.lock};
   const Peer* peer = find_peer(from, to_rank);
   sequence = peer != nullptr ? peer->send_sequence : 0;
   return peer == nullptr;
@@ -89,7 +89,7 @@ bool TransportCore::send_local(Endpoint& from, SendRequest& request) noexcept {
   RecvRequest* receive = nullptr;
   HandOver state;
   {
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     if (entry.state != RankState::here) {
       return false;
     }
@@ -156,7 +156,7 @@ void TransportCore::deliver_now(std::uint32_t rank, RecvRequest& receive,
                                 SendRequest& request) noexcept {
   copy_between(receive.data, request.data, receive.envelope.bytes);
   RankEntry& entry = ranks_[rank];
-  const SpinGuard guard{entry.lock};
+  const threads::OwnedGuard guard{entry.lock};
   --entry.pins;
   receive.state = RecvRequest::State::idle;
   receive.done.complete();
@@ -167,7 +167,7 @@ bool TransportCore::announce_local(Endpoint& from, SendRequest& request) noexcep
   const Target& target = request.target;
   {
     RankEntry& entry = ranks_[from.rank];
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     request.id = add_pending(from, PendingEntry::Kind::send, &request, target.rank);
   }
   if (request.id == kNoId) {
@@ -180,7 +180,7 @@ bool TransportCore::announce_local(Endpoint& from, SendRequest& request) noexcep
   bool is_announced = false;
   {
     RankEntry& entry = ranks_[target.rank];
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     if (entry.state == RankState::here) {
       is_here = true;
       Endpoint& to = *entry.endpoint;
@@ -203,7 +203,7 @@ bool TransportCore::announce_local(Endpoint& from, SendRequest& request) noexcep
   }
   {
     RankEntry& entry = ranks_[from.rank];
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     remove_pending(from, request.id);
     request.id = kNoId;
   }
@@ -227,7 +227,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   std::uint32_t frame_count = 1;
   {
     RankEntry& entry = ranks_[from.rank];
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     Peer* peer = make_peer(from, target.rank);
     is_eager =
         is_eager && peer != nullptr &&
@@ -290,7 +290,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
 /// The node of the peer was lost while we sent: unless on_peer_lost() has found the request first.
 void TransportCore::fail_send(Endpoint& from, std::uint64_t id, std::uint32_t peer) noexcept {
   RankEntry& entry = ranks_[from.rank];
-  const SpinGuard guard{entry.lock};
+  const threads::OwnedGuard guard{entry.lock};
   void* request = find_pending(from, id, PendingEntry::Kind::send, peer);
   if (request != nullptr) {
     auto& send = *static_cast<SendRequest*>(request);

@@ -75,7 +75,7 @@ bool TransportCore::accept_plain(Packet packet) noexcept {
     return false;
   }
   RankEntry& entry = ranks_[header.destination];
-  const SpinGuard guard{entry.lock};
+  const threads::OwnedGuard guard{entry.lock};
   Peer* const peer =
       entry.state == RankState::here ? find_plain_peer(*entry.endpoint, header) : nullptr;
   RecvRequest* const request =
@@ -109,7 +109,7 @@ bool TransportCore::try_send_short(Endpoint& from, const Target& target,
       bytes.size() > frame_payload_max_) {
     return false;
   }
-  const SpinGuard guard{ranks_[from.rank].lock};
+  const threads::OwnedGuard guard{ranks_[from.rank].lock};
   Peer* const peer = find_peer(from, target.rank);
   if (peer == nullptr || outstanding_bytes(*peer) + std::uint64_t{credit_of(bytes.size())} >
                              options_.eager_window_bytes) {
@@ -181,7 +181,7 @@ bool TransportCore::accept_short(Endpoint& at, const Pattern& pattern, std::span
       header.total_bytes > into.size()) {
     return false;
   }
-  const SpinGuard guard{ranks_[at.rank].lock};
+  const threads::OwnedGuard guard{ranks_[at.rank].lock};
   Peer* const peer = find_plain_peer(at, header);
   if (peer == nullptr) {
     return false;

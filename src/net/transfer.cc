@@ -40,7 +40,7 @@ void TransportCore::read_remote(std::uint32_t rank, Outcome& outcome) noexcept {
   RankEntry& entry = ranks_[rank];
   Outcome answers;
   {
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     --entry.pins;
     Endpoint& at = *entry.endpoint;
     if (is_read) {
@@ -85,7 +85,7 @@ void TransportCore::copy_local(std::uint32_t rank, std::uint32_t to_rank, SendRe
   RankEntry& entry = ranks_[to_rank];
   RecvRequest* receive = nullptr;
   {
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     if (entry.state == RankState::here) {
       receive = static_cast<RecvRequest*>(
           find_pending(*entry.endpoint, receive_id, PendingEntry::Kind::receive, rank));
@@ -100,7 +100,7 @@ void TransportCore::copy_local(std::uint32_t rank, std::uint32_t to_rank, SendRe
   copy_between(receive->data, send.data, receive->envelope.bytes);
   counters_.direct_bytes.add(receive->envelope.bytes);
   {
-    const SpinGuard guard{entry.lock};
+    const threads::OwnedGuard guard{entry.lock};
     finish_receive(entry, *entry.endpoint, *receive, Fault::none);
   }
   end_send(rank, send, Fault::none);
@@ -108,7 +108,7 @@ void TransportCore::copy_local(std::uint32_t rank, std::uint32_t to_rank, SendRe
 
 void TransportCore::end_send(std::uint32_t rank, SendRequest& send, Fault fault) noexcept {
   RankEntry& entry = ranks_[rank];
-  const SpinGuard guard{entry.lock};
+  const threads::OwnedGuard guard{entry.lock};
   --entry.pins;
   send.fault = fault;
   send.done.complete();

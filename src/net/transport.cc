@@ -85,19 +85,6 @@ bool Transport::cancel_receive(Endpoint& at, RecvRequest& request) noexcept {
   return core_->cancel_receive(at, request);
 }
 
-bool Transport::try_send_direct(Endpoint& from, const Target& target,
-                                std::span<const std::byte> bytes,
-                                threads::Waiter& receiver) noexcept {
-  return core_->try_send_direct(from, target, bytes, receiver);
-}
-
-DirectReceive Transport::try_receive_direct(Endpoint& at, RecvRequest& request,
-                                            const Pattern& pattern, const Buffer& data,
-                                            const DirectWait& wait,
-                                            threads::DirectLeave& leave) noexcept {
-  return core_->try_receive_direct(at, request, pattern, data, wait, leave);
-}
-
 bool Transport::try_send_short(Endpoint& from, const Target& target,
                                std::span<const std::byte> bytes) noexcept {
   return core_->try_send_short(from, target, bytes);

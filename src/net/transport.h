@@ -25,8 +25,10 @@
 #include "net/driver.h"
 #include "net/message.h"
 #include "net/rank_table.h"
-#include "threads/direct.h"
 
+namespace sterna::memory {
+struct RankSlot;
+}
 namespace sterna::progress {
 class Progress;
 }
@@ -91,16 +93,8 @@ struct TransportStatistics {
 
 enum class DirectReceive : std::uint8_t {
   refused,
-  received,  // The request is done.
-  posted,    // The caller leaves its worker.
-};
-
-/// Who waits in a direct receive, and what it must not miss: it is refused unless `word` is
-/// `expected`.
-struct DirectWait {
-  threads::Thread* thread;
-  const std::atomic<std::int32_t>* word;
-  std::int32_t expected;
+  received,     // The request is done.
+  interrupted,  // It is posted still, and nobody waits for it.
 };
 
 /// Where a rank is, and after how many moves.
@@ -153,26 +147,25 @@ class Transport {
   /// True: the receive had no message and has none now; it is done with Fault::cancelled.
   bool cancel_receive(Endpoint& at, RecvRequest& request) noexcept;
 
-  // Between ranks that are here, for callers on the thread pointer of a rank (threads/direct.h):
-  // nothing here touches thread-local storage or makes a system call. What would is refused,
-  // nothing has happened then, and send() or receive() does it. Same order as those.
+  // Between ranks of one worker, for callers on the thread pointer of a rank (threads/direct.h):
+  // nothing here touches thread-local storage or makes a system call that may block. What would is
+  // refused, nothing has happened then, and send() or receive() does it. Same order as those.
+  // `slot` is that of the endpoint's rank, whose only thread calls.
 
   /// Sends if the receiver has posted a receive, or has room for so little. `receiver`: who waited
-  /// for it, null: nobody; the caller signals it. The rank of `from` has one thread that calls.
-  [[nodiscard]] bool try_send_direct(Endpoint& from, const Target& target,
+  /// for it and has to be signalled by the caller; mostly it is null.
+  [[nodiscard]] bool try_send_direct(Endpoint& from, memory::RankSlot& slot, const Target& target,
                                      std::span<const std::byte> bytes,
                                      threads::Waiter& receiver) noexcept;
 
-  /// Receives a message that is there, or posts the receive for `wait.thread`, the current one. If
-  /// posted, the caller calls leave_directly(leave, ...) at once; when that returns, the receive
-  /// is done, or was interrupted: it is posted still then and nobody waits for it.
-  [[nodiscard]] DirectReceive try_receive_direct(Endpoint& at, RecvRequest& request,
-                                                 const Pattern& pattern, const Buffer& data,
-                                                 const DirectWait& wait,
-                                                 threads::DirectLeave& leave) noexcept;
+  /// Receives a message that is there, or waits for it while other threads of the worker run. It is
+  /// refused unless slot.move_request is `move_request`. Switches.
+  [[nodiscard]] DirectReceive receive_direct(Endpoint& at, memory::RankSlot& slot,
+                                             std::int32_t move_request, RecvRequest& request,
+                                             const Pattern& pattern, const Buffer& data) noexcept;
 
-  /// Ends the wait of a rank that is suspended in leave_directly() for a receive, if it is. After
-  /// the word that DirectWait watches has been changed. From anywhere, not inside a lock.
+  /// Ends the wait of a rank in receive_direct(), if it is there; after slot.move_request has been
+  /// changed. From anywhere, not inside a lock.
   void interrupt(std::uint32_t rank) noexcept;
 
   // For the one caller of a process (serve_one_caller) only, else refused: a message of one packet,

@@ -9,36 +9,99 @@
 
 #include <cstdint>
 
-#include "threads/thread.h"
+#include "base/probe.h"
+#include "base/thread_pointer.h"
+#include "threads/owned_lock.h"
+#include "threads/scheduler.h"
 
 namespace sterna::threads {
 
-/// A leave that has begun: the worker, whose lock is held, and who runs there next.
-struct DirectLeave {
-  Worker* worker = nullptr;
-  Thread* next = nullptr;
-
-  explicit operator bool() const noexcept { return worker != nullptr; }
-};
-
-/// Takes the lock of the worker that runs `me`, the current thread, and the next thread from its
-/// queue, if one can run there at once and nothing else (timers, the network, wakes from outside, a
-/// shared queue, priorities, threads that are held, a record of the switch) must be looked after.
-/// False: not so. Else the caller publishes `me` as Waiter::suspended(me) where a waker finds it,
-/// and calls leave_directly(), in any case; it may take spin locks meanwhile, and wakes nobody.
-/// A thread that can be cancelled does not wait this way. Does not switch.
-[[nodiscard]] DirectLeave try_begin_direct_leave(Thread& me) noexcept;
-
-/// Leaves for the next thread until make_runnable(me), and gives the lock back after the switch.
-/// `own_pointer` is the thread pointer of the rank, which is loaded now and when this returns.
-/// Switches.
-void leave_directly(const DirectLeave& leave, Thread& me, std::uintptr_t own_pointer) noexcept;
-
 /// Whether another thread waits to run on the worker of `me`, the current thread. A hint.
-[[nodiscard]] bool is_another_ready(const Thread& me) noexcept;
+[[nodiscard]] inline bool is_another_ready(const Thread& me) noexcept {
+  return me.worker.load(std::memory_order_relaxed)->queue.count() != 0;
+}
 
-/// As make_runnable(thread), from the user thread `me`, if `thread` is at home on the same worker
-/// and no other worker has to be woken for it. False: nothing happened.
-[[nodiscard]] bool try_make_runnable_here(Thread& thread, const Thread& me) noexcept;
+/// Some instructions of the current user thread under the biased lock of its worker: nobody else
+/// runs on that worker meanwhile, nor looks into its queue, and what the worker owns (owned_lock.h)
+/// may be touched. Takes no lock inside, wakes nobody but by try_wake(), does not last.
+class DirectSection {
+ public:
+  // A sanitizer's switch keeps its state in thread-local storage.
+  static constexpr bool kIsPossible = !kSanitized;
+
+  explicit DirectSection(Thread& me) noexcept
+      : me_{me}, worker_{*me.worker.load(std::memory_order_relaxed)} {
+    worker_.lock.lock();
+  }
+  ~DirectSection() {
+    if (is_open_) {
+      worker_.lock.unlock();
+    }
+  }
+  DirectSection(const DirectSection&) = delete;
+  DirectSection& operator=(const DirectSection&) = delete;
+
+  [[nodiscard]] bool owns(const OwnedLock& lock) const noexcept {
+    return lock.is_owned_by(worker_);
+  }
+  [[nodiscard]] Worker& worker() const noexcept { return worker_; }
+
+  /// As make_runnable(thread), if it is at home here and no other worker has to be woken for it.
+  /// False: nothing happened.
+  [[nodiscard]] bool try_wake(Thread& thread) noexcept {
+    // Relaxed: see make_runnable().
+    if (thread.worker.load(std::memory_order_relaxed) != &worker_ || (thread.flags & kUnfit) != 0 ||
+        (worker_.team.sleeper_count.load(std::memory_order_relaxed) != 0 &&
+         worker_.queue.count() != 0)) {
+      return false;
+    }
+    STERNA_PROBE1(thread_wake, &thread);
+    thread.activity.store(Activity::ready, std::memory_order_relaxed);
+    worker_.queue.push_back(thread);
+    return true;
+  }
+
+  /// Takes the next thread from the queue, if one can run here at once and nothing else (timers,
+  /// the network, wakes from outside, a shared queue, priorities, threads that are held, a record
+  /// of the switch) must be looked after; null: not so. Else the caller publishes itself as
+  /// Waiter::suspended() where a waker finds it, and calls leave_for() in any case. A thread that
+  /// can be cancelled does not wait this way.
+  [[nodiscard]] Thread* begin_leave() noexcept {
+    if (worker_.countdown.load(std::memory_order_relaxed) <= 1 || !worker_.inbox.looks_empty() ||
+        (me_.flags & kUnfit) != 0 || me_.is_cancellable) {
+      return nullptr;
+    }
+    // In the section that makes it current, as hold() needs it (control.cc). Where there are
+    // priorities, or somebody is held, pick() decides.
+    return worker_.queue.pop_plain(kUnfit);
+  }
+
+  /// Leaves for `next` until make_runnable() of this thread, and ends the section after the switch.
+  /// `own_pointer` is the thread pointer of the rank, which is loaded now and when this returns.
+  /// errno needs no thought: a rank's own is in its block, and that of the worker, which the switch
+  /// exchanges as ever, means nothing to a rank between two steps into the runtime. Inline for
+  /// speed, as suspend(). Switches.
+  [[gnu::always_inline]] void leave_for(Thread& next, std::uintptr_t own_pointer) noexcept {
+    is_open_ = false;
+    worker_.count_switch();  // Does not end the count: we have looked.
+    me_.activity.store(Activity::blocked, std::memory_order_relaxed);
+    me_.flags |= ThreadFlag::own_pointer;
+    if ((next.flags & ThreadFlag::own_pointer) == 0) {
+      set_thread_pointer(reinterpret_cast<std::uintptr_t>(worker_.thread_pointer));
+    }
+    switch_contexts(worker_, me_, next);
+    me_.flags &= ~ThreadFlag::own_pointer;
+    set_thread_pointer(own_pointer);
+  }
+
+ private:
+  // Shared queues, the trace and the wake of a kernel thread need the runtime's thread pointer.
+  static constexpr std::uint32_t kUnfit =
+      ThreadFlag::managed | ThreadFlag::traced | ThreadFlag::kernel_bound;
+
+  Thread& me_;
+  Worker& worker_;
+  bool is_open_ = true;
+};
 
 }  // namespace sterna::threads

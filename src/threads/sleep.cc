@@ -163,7 +163,7 @@ bool Worker::try_steal(Search& search, bool is_last_look) noexcept {
     if (waiting == 0) {
       continue;
     }
-    if (waiting == 1) {
+    if (waiting == 1 || cycles() < victim.left_alone_until.load(std::memory_order_relaxed)) {
       // A lone thread is about to run there, unless the worker does not switch for a while.
       const std::uint32_t now_countdown = victim.countdown.load(std::memory_order_relaxed);
       if (search.victim != &victim || search.victim_countdown != now_countdown) {

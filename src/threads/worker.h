@@ -131,6 +131,9 @@ class alignas(kCacheLineBytes) Worker {
   Inbox inbox;  // Any thread pushes; who holds `lock` drains.
   // 0: awake; else kAsleep...; see sleep.cc.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleep_word{0};
+  // Cycle count until which its threads, which were woken together, are left to it as long as it
+  // gets on with them: to fetch one costs more than to run some. Relaxed: a hint.
+  std::atomic<std::uint64_t> left_alone_until{0};
   Timers timers;
 
  private:

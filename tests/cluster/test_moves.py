@@ -48,7 +48,10 @@ class Moves(MoveTest):
 
     def test_the_order_of_messages_is_kept(self):
         # The last of five ranks has no partner, and few calls; the others move thousands of times.
-        self.in_all_ways([MPI / "mpi_test_order"], 1, "--set", "direct_messages=on")
+        self.in_all_ways([MPI / "mpi_test_order"], 1)
+
+    def test_all_ways_to_send_and_to_receive(self):
+        self.in_all_ways([MPI / "mpi_test_mixed", 300], 100)
 
     def test_communicators_of_the_standard(self):
         self.in_all_ways([MPI / "mpi_test_communicators"], 5)
@@ -83,7 +86,7 @@ class Orders(MoveTest):
     def test_a_rank_that_waits_for_a_message_moves_at_once(self):
         with tempfile.TemporaryDirectory() as folder:
             go_on = pathlib.Path(folder, "go_on")
-            job = self.start_job(*self.words("-n", 6, "--nodes", 2, "--set", "direct_messages=on",
+            job = self.start_job(*self.words("-n", 6, "--nodes", 2,
                                              program=[CLUSTER / "cluster_waiting", go_on]))
             self.assertTrue(wait_until(pathlib.Path(folder, "go_on.waits").exists))
             wait_until(lambda: False, 0.2)

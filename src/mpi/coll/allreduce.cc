@@ -152,6 +152,14 @@ constexpr Algorithm<void (*)(Builder&, const Reduction&) noexcept> kAlgorithms[]
      build_rabenseifner},
 };
 
+using Build = void (*)(Builder&, const Reduction&) noexcept;
+
+Build choose(int size, const Reduction& r) noexcept {
+  return !is_commutative(r.op) || r.count < size
+             ? build_doubling
+             : cheapest(kAlgorithms, size, static_cast<double>(bytes_of(r.count, r.type))).build;
+}
+
 }  // namespace
 
 void build_allreduce(Builder& b, const Reduction& r) noexcept {
@@ -168,11 +176,11 @@ void build_allreduce(Builder& b, const Reduction& r) noexcept {
     }
     return;
   }
-  if (!is_commutative(r.op) || r.count < b.size()) {
-    build_doubling(b, r);
-    return;
-  }
-  cheapest(kAlgorithms, b.size(), static_cast<double>(bytes_of(r.count, r.type))).build(b, r);
+  choose(b.size(), r)(b, r);
+}
+
+bool uses_doubling(int size, const Reduction& r) noexcept {
+  return choose(size, r) == build_doubling;
 }
 
 }  // namespace sterna::mpi

@@ -97,6 +97,8 @@ void build_allgather(Builder& b, const Data& from, const Parts& into) noexcept;
 void build_alltoall(Builder& b, const Parts& from, const Parts& into) noexcept;
 void build_reduce(Builder& b, const Reduction& r, int root) noexcept;
 void build_allreduce(Builder& b, const Reduction& r) noexcept;
+/// Whether build_allreduce takes recursive doubling: its order of operations is that of local.cc.
+[[nodiscard]] bool uses_doubling(int size, const Reduction& r) noexcept;
 /// `counts`: how much of the result each rank gets; r.count is their sum.
 void build_reduce_scatter(Builder& b, const Reduction& r, const Parts& counts) noexcept;
 void build_scan(Builder& b, const Reduction& r) noexcept;

@@ -2,6 +2,7 @@
 #include "mpi/coll/enter.h"
 
 #include "mpi/coll/check.h"
+#include "mpi/coll/local.h"
 #include "mpi/request/request.h"
 #include "mpi/request/status.h"
 #include "mpi/topo/topology.h"
@@ -84,6 +85,9 @@ int enter_barrier(const Entry& entry, MPI_Comm comm) noexcept {
   if (const int error = check_entry(call, entry, comm)) {
     return error;
   }
+  if (entry.form == Form::blocking && meets_here(call.state, *call.comm)) {
+    return meet_for_barrier(call);
+  }
   return run_collective(call, entry, [](Builder& b) { build_barrier(b); });
 }
 
@@ -100,6 +104,10 @@ int enter_bcast(const Entry& entry, const Data& data, int root, MPI_Comm comm) n
     if (const int error = check(call, data)) {
       return error;
     }
+  }
+  if (entry.form == Form::blocking && meets_here(call.state, *call.comm) &&
+      is_short(*call.comm, data)) {
+    return meet_for_bcast(call, data, root);
   }
   return run_collective(call, entry, [&](Builder& b) {
     hold(b, entry, data.type);

@@ -1,6 +1,7 @@
 // Entry of the collectives that reduce.
 #include "mpi/coll/check.h"
 #include "mpi/coll/enter.h"
+#include "mpi/coll/local.h"
 #include "runtime/scope.h"
 
 namespace sterna::mpi {
@@ -40,9 +41,10 @@ void hold(Builder& b, const Entry& entry, const Reduction& r) noexcept {
   }
 }
 
+/// `meet`: how ranks of one process do it without messages; null: not.
 template <typename Build>
-int enter_sum(const Entry& entry, const Reduction& r, MPI_Comm comm, bool may_be_inter,
-              Build build) noexcept {
+int enter_sum(const Entry& entry, const Reduction& r, MPI_Comm comm, bool may_be_inter, Build build,
+              int (*meet)(const Call&, const Reduction&) noexcept = nullptr) noexcept {
   runtime::RuntimeScope scope;
   Call call{state_of_caller(entry.function), entry.function};
   if (const int error = check_entry(call, entry, comm)) {
@@ -53,6 +55,10 @@ int enter_sum(const Entry& entry, const Reduction& r, MPI_Comm comm, bool may_be
   }
   if (const int error = check_sum(call, r)) {
     return error;
+  }
+  if (meet != nullptr && entry.form == Form::blocking && meets_here(call.state, *call.comm) &&
+      is_short(*call.comm, r)) {
+    return meet(call, r);
   }
   return run_collective(call, entry, [&](Builder& b) {
     hold(b, entry, r);
@@ -90,6 +96,10 @@ int enter_reduce(const Entry& entry, const Reduction& r, int root, MPI_Comm comm
   if (const int error = check_op(call, r)) {
     return error;
   }
+  if (entry.form == Form::blocking && meets_here(call.state, *call.comm) &&
+      is_short(*call.comm, r)) {
+    return meet_for_reduce(call, r, root);
+  }
   return run_collective(call, entry, [&](Builder& b) {
     hold(b, entry, r);
     build_reduce(b, r, root);
@@ -97,7 +107,7 @@ int enter_reduce(const Entry& entry, const Reduction& r, int root, MPI_Comm comm
 }
 
 int enter_allreduce(const Entry& entry, const Reduction& r, MPI_Comm comm) noexcept {
-  return enter_sum(entry, r, comm, true, build_allreduce);
+  return enter_sum(entry, r, comm, true, build_allreduce, meet_for_allreduce);
 }
 
 int enter_scan(const Entry& entry, const Reduction& r, MPI_Comm comm) noexcept {

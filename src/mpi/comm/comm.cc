@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "mpi/coll/local.h"
 #include "mpi/errors/error.h"
 #include "mpi/info/info.h"
 #include "mpi/p2p/buffered.h"
@@ -47,6 +48,7 @@ void release_comm(RankState& state, Comm* comm) noexcept {
     return;
   }
   comm->kind = ObjectKind::freed;
+  leave_meeting(*comm);
   release_group(state, comm->group);
   release_group(state, comm->remote);
   release_comm(state, comm->local);

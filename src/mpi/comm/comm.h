@@ -17,6 +17,7 @@ namespace sterna::mpi {
 struct Info;
 struct Topology;
 struct BufferPool;
+struct LocalMeeting;
 
 /// Each communicator has four contexts of the transport: its number + one of these.
 enum class ContextUse : std::uint32_t {
@@ -47,6 +48,9 @@ struct Comm final : Object {
   Info* info = nullptr;           // Owned; hints given to the communicator.
   BufferPool* buffers = nullptr;  // MPI_Comm_attach_buffer.
   char name[MPI_MAX_OBJECT_NAME] = {};
+  // Where its members meet, once they have (coll/local.h). Memory of the node: only in a job that
+  // has one, and so moves nothing.
+  LocalMeeting* meeting = nullptr;
 
   // One thread at a time calls collectives of a communicator (MPI-5.0 §6.1); atomic for MPI_Isend
   // families that run beside them.

@@ -9,7 +9,6 @@
 #include "net/transport.h"
 #include "runtime/safe_point.h"
 #include "runtime/scope.h"
-#include "threads/direct.h"
 
 namespace sterna::mpi {
 namespace {
@@ -21,7 +20,7 @@ struct Caller {
   memory::RankSlot* slot = nullptr;
   std::int32_t move_request = -1;  // As it was seen: nobody asks, or it shuffles and stays now.
 
-  [[nodiscard]] static bool find(Caller& caller) noexcept {
+  [[nodiscard, gnu::always_inline]] static bool find(Caller& caller) noexcept {
     memory::RankSlot* const slot = memory::rank_slot_of(__builtin_frame_address(0));
     if (slot == nullptr || slot->thread_pointer != thread_pointer()) {
       return false;
@@ -83,16 +82,13 @@ bool try_send_direct(const Side& side, MPI_Comm handle) noexcept {
   }
   const runtime::RankContext& context = *caller.state->context;
   threads::Waiter receiver;
-  if (!context.transport->try_send_direct(*context.endpoint, target_of(*comm, side.peer, side.tag),
+  if (!context.transport->try_send_direct(*context.endpoint, *caller.slot,
+                                          target_of(*comm, side.peer, side.tag),
                                           {run.address, run.bytes}, receiver)) {
     return false;
   }
-  if (receiver) {
-    const bool is_suspended = (receiver.bits() & threads::Waiter::kSuspendedTag) != 0;
-    if (!is_suspended ||
-        !threads::try_make_runnable_here(*receiver.thread(), *caller.slot->thread)) {
-      signal_slowly(receiver);
-    }
+  if (receiver) [[unlikely]] {
+    signal_slowly(receiver);
   }
   return true;
 }
@@ -114,19 +110,14 @@ bool try_receive_direct(const char* function, const Side& side, MPI_Comm handle,
   }
   const runtime::RankContext& context = *caller.state->context;
   net::RecvRequest receive;
-  threads::DirectLeave leave;
-  switch (context.transport->try_receive_direct(
-      *context.endpoint, receive, pattern_of(*comm, side.peer, side.tag), run,
-      {caller.slot->thread, &caller.slot->move_request, caller.move_request}, leave)) {
-    case net::DirectReceive::refused:
-      return false;
-    case net::DirectReceive::posted:
-      threads::leave_directly(leave, *caller.slot->thread, caller.slot->thread_pointer);
-      break;
-    case net::DirectReceive::received:
-      break;
+  const net::DirectReceive outcome =
+      context.transport->receive_direct(*context.endpoint, *caller.slot, caller.move_request,
+                                        receive, pattern_of(*comm, side.peer, side.tag), run);
+  if (outcome == net::DirectReceive::refused) {
+    return false;
   }
-  if (!receive.done.done() || receive.fault != net::Fault::none) [[unlikely]] {
+  if (outcome == net::DirectReceive::interrupted || receive.fault != net::Fault::none)
+      [[unlikely]] {
     result = conclude_slowly(function, *caller.state, *comm, receive, side, status);
     return true;
   }

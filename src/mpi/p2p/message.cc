@@ -91,12 +91,6 @@ int check_receive(const Call& call, const Side& side) noexcept {
   return error != MPI_SUCCESS ? error : check_pattern(call, side.peer, side.tag);
 }
 
-net::Pattern pattern_of(const Comm& comm, int source, int tag) noexcept {
-  return {source == MPI_ANY_SOURCE ? net::kAnySource
-                                   : comm.peers().world_of(static_cast<std::uint32_t>(source)),
-          comm.context_for(ContextUse::messages), tag == MPI_ANY_TAG ? net::kAnyTag : tag};
-}
-
 bool Bytes::for_send(const Side& side) noexcept {
   const TypedBuffer typed = TypedBuffer::of(side.buffer, side.count, *find_datatype(side.datatype));
   const std::uint64_t bytes = typed.bytes();

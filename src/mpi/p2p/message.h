@@ -33,7 +33,11 @@ int check_data(const Call& call, const void* buffer, MPI_Count count,
 int check_pattern(const Call& call, int source, int tag) noexcept;
 
 /// What the transport is given for a receive or a probe.
-[[nodiscard]] net::Pattern pattern_of(const Comm& comm, int source, int tag) noexcept;
+[[nodiscard]] inline net::Pattern pattern_of(const Comm& comm, int source, int tag) noexcept {
+  return {source == MPI_ANY_SOURCE ? net::kAnySource
+                                   : comm.peers().world_of(static_cast<std::uint32_t>(source)),
+          comm.context_for(ContextUse::messages), tag == MPI_ANY_TAG ? net::kAnyTag : tag};
+}
 [[nodiscard]] inline net::Target target_of(const Comm& comm, int peer, int tag) noexcept {
   return {comm.peers().world_of(static_cast<std::uint32_t>(peer)),
           comm.context_for(ContextUse::messages), tag};

@@ -32,6 +32,21 @@ if(STERNA_SANITIZE)
     target_compile_options(sterna_flags INTERFACE -Wno-tsan)
   endif()
 endif()
+# Jobs of mobile ranks: not with sanitizers, which cannot follow thread pointers that change. What such
+# jobs share with jobs of processes is tested there.
+if(STERNA_SANITIZE)
+  set(STERNA_TEST_RANKS OFF)
+  set(STERNA_USER_FLAGS -fsanitize=${STERNA_SANITIZE} -fno-sanitize-recover=undefined)
+else()
+  set(STERNA_TEST_RANKS ON)
+  set(STERNA_USER_FLAGS "")
+endif()
+# A program as users build them, which a sanitizer's library must come first in.
+function(sterna_user_program target)
+  target_compile_options(${target} PRIVATE ${STERNA_USER_FLAGS})
+  target_link_options(${target} PRIVATE ${STERNA_USER_FLAGS})
+endfunction()
+
 set(STERNA_TEST_SECONDS 60)
 
 function(sterna_layer layer)

@@ -127,7 +127,8 @@ void IsoSpace::add_range(std::uint32_t stack_class, std::uint32_t range) noexcep
   const SpinGuard guard{own.lock};
   own.is_asked = false;
   if (range < options_.node_count || range >= kClassAreaBytes / bytes) {
-    return;  // All are taken: who needs one asks, and is told so.
+    own.is_exhausted = true;  // Who needs one is told so.
+    return;
   }
   own.spare = area_of(stack_class) + range * bytes;
   own.spare_end = own.spare + bytes;
@@ -185,14 +186,16 @@ Result<> IsoSpace::get_range(std::uint32_t stack_class, bool may_wait) {
   const bool is_slow = options_.leases != nullptr && options_.leases->is_slow();
   StackClass& own = classes_[stack_class];
   bool is_first = false;
+  bool is_exhausted = false;
   {
     const SpinGuard guard{own.lock};
     is_first = !own.took_first;
+    is_exhausted = own.is_exhausted;
   }
   if (may_wait || is_first || !is_slow) {
     return lease_range(stack_class);
   }
-  if (!ask_ahead(stack_class)) {
+  if (is_exhausted || !ask_ahead(stack_class)) {
     return Error{Errc::out_of_memory, "no addresses for thread stacks can be had any more"};
   }
   return Error{Errc::timed_out, "addresses for thread stacks are on their way"};

@@ -27,8 +27,9 @@ struct IsoSpace::StackClass {
   // The range after that, leased ahead; equal: none.
   std::uintptr_t spare STERNA_GUARDED_BY(lock) = 0;
   std::uintptr_t spare_end STERNA_GUARDED_BY(lock) = 0;
-  bool is_asked STERNA_GUARDED_BY(lock) = false;    // The spare range is on its way.
-  bool took_first STERNA_GUARDED_BY(lock) = false;  // The range a node starts with is in use.
+  bool is_asked STERNA_GUARDED_BY(lock) = false;      // The spare range is on its way.
+  bool is_exhausted STERNA_GUARDED_BY(lock) = false;  // Node 0 has none left.
+  bool took_first STERNA_GUARDED_BY(lock) = false;    // The range a node starts with is in use.
   // What the destructor unmaps: these batches, but for the slots that departed, and those that
   // arrived.
   std::vector<Extent> batches STERNA_GUARDED_BY(lock);

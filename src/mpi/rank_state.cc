@@ -74,6 +74,7 @@ void close_state(RankState& state) noexcept {
   release_group(state, state.empty_group);
   release_buffers(state, state.buffers);
   destroy_info(state, static_cast<Info*>(state.info_env));
+  state.deallocate(state.attribute_values);
   release_errors(state);
   free_lists(state);
   state.world = nullptr;
@@ -81,6 +82,7 @@ void close_state(RankState& state) noexcept {
   state.empty_group = nullptr;
   state.buffers = nullptr;
   state.info_env = nullptr;
+  state.attribute_values = nullptr;
   // The state itself stays: it says that the rank is finalized.
   state.phase.store(Phase::finalized, std::memory_order_release);
 }

@@ -2,6 +2,7 @@
 // what is needed inside a poll must be there, or come later; who waited there would wait forever.
 #include "runtime/leases.h"
 
+#include <bit>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -12,8 +13,13 @@
 namespace sterna::runtime {
 namespace {
 
+#ifdef STERNA_SANITIZED
+constexpr std::size_t kServiceSlotBytes = 2 << 20;  // The stacks of instrumented code are larger.
+#else
+constexpr std::size_t kServiceSlotBytes = 256 << 10;
+#endif
 // So many nodes that a range has one slot of the class of service threads, or two of the next.
-constexpr std::uint32_t kNodes = memory::kClassAreaBytes / 4 / (256 << 10);
+constexpr std::uint32_t kNodes = memory::kClassAreaBytes / 4 / kServiceSlotBytes;
 
 class Ahead : public testing::Test {
  protected:
@@ -40,7 +46,8 @@ class Ahead : public testing::Test {
   // Inside the poll of node 1.
   static Result<rpc::Bytes> take(void* self, const rpc::Request&) {
     auto& test = *static_cast<Ahead*>(self);
-    Result<memory::StackSlot> slot = test.spaces[1]->acquire_stack(200 << 10, false);
+    Result<memory::StackSlot> slot =
+        test.spaces[1]->acquire_stack(kServiceSlotBytes / 4 * 3, false);
     if (!slot) {
       ++test.put_off;
       EXPECT_EQ(slot.error().code, Errc::timed_out);
@@ -88,6 +95,20 @@ TEST_F(Ahead, APollThatNeedsMoreThanThereIsDoesNotWait) {
   ASSERT_TRUE(rpcs[0]->post(1, "take", {}));
   cluster.settle();
   EXPECT_EQ(put_off, 0);
+}
+
+TEST_F(Ahead, WhenAllAreTakenWhoNeedsOneIsToldInsteadOfAskingForEver) {
+  const auto stack_class =
+      static_cast<std::uint32_t>(std::bit_width(kServiceSlotBytes / memory::kStackSlotBytesMin)) -
+      1;
+  spaces[1]->add_range(stack_class, 4 * kNodes);  // The answer of a node 0 that has none left.
+  for (int i = 0; i < 3; ++i) {
+    if (auto slot = spaces[1]->acquire_stack(kServiceSlotBytes / 4 * 3, false); !slot) {
+      EXPECT_EQ(slot.error().code, Errc::out_of_memory);
+      return;
+    }
+  }
+  ADD_FAILURE() << "a range has more than three slots";
 }
 
 TEST_F(Ahead, RequestsWithoutAStackAreServedWhenTheAddressesHaveCome) {

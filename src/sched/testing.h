@@ -78,14 +78,14 @@ class Machine {
   }
 
   Bubble& bubble(Bubble* holder = nullptr) {
-    auto made = std::make_unique<Bubble>();
+    auto made = std::make_shared<Bubble>();
     Bubble& result = *made;
     entities_.push_back(std::move(made));
     put(holder, result);
     return result;
   }
   Entity& thread(Bubble* holder = nullptr, std::uint64_t load = 1) {
-    entities_.push_back(std::make_unique<Entity>());
+    entities_.push_back(std::make_shared<Entity>());
     entities_.back()->load = load;
     put(holder, *entities_.back());
     return *entities_.back();
@@ -147,7 +147,7 @@ class Machine {
   const topology::Place& place(topology::PlaceKind kind, std::uint32_t index) const {
     return *topology->find(kind, index);
   }
-  const std::deque<std::unique_ptr<Entity>>& entities() const { return entities_; }
+  const std::deque<std::shared_ptr<Entity>>& entities() const { return entities_; }
   /// Takes everything out of all queues.
   void drain() {
     (void)engine->change_policy(std::move(make_policy("flat").value()));
@@ -167,7 +167,8 @@ class Machine {
           "the entity is inserted");
   }
 
-  std::deque<std::unique_ptr<Entity>> entities_;
+  // Shared only because such a pointer knows what it was made as, a bubble or a thread.
+  std::deque<std::shared_ptr<Entity>> entities_;
 };
 
 }  // namespace sterna::sched

@@ -1,5 +1,6 @@
 // The synchronisation beyond mutex and semaphore: readers and writers, spin locks, both kinds of
 // barriers and their halves, words, alarms; on 1 to 4 workers, with kernel threads.
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -80,9 +81,14 @@ TEST_P(LocksTest, WriterThatGivesUpLetsReadersGoOn) {
   RwLock lock;
   Semaphore reading;
   lock.lock_shared();
-  auto writer = [&] { EXPECT_FALSE(lock.lock(team->now_ns() + 3'000'000)); };
+  std::atomic<bool> gave_up{false};
+  auto writer = [&] {
+    EXPECT_FALSE(lock.lock(team->now_ns() + 30'000'000));
+    gave_up = true;
+  };
   Thread* const impatient = team.go(writer);
-  while (lock.try_lock_shared()) {  // Until the writer waits.
+  // Until the writer waits; on a slow machine this may never see it.
+  while (!gave_up && lock.try_lock_shared()) {
     EXPECT_TRUE(lock.unlock_shared());
     std::this_thread::yield();
   }

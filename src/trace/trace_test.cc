@@ -158,8 +158,10 @@ class Made {
     const ChunkHeader chunk{kChunkMagic, header_.node, 0, header_.begin};
     std::memcpy(result.data(), &header_, sizeof header_);
     std::memcpy(result.data() + kFileHeaderBytes, &chunk, sizeof chunk);
-    std::memcpy(result.data() + kFileHeaderBytes + sizeof chunk, records_.data(),
-                records_.size() * sizeof(Record));
+    if (!records_.empty()) {
+      std::memcpy(result.data() + kFileHeaderBytes + sizeof chunk, records_.data(),
+                  records_.size() * sizeof(Record));
+    }
     return result;
   }
 

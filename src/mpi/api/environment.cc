@@ -103,7 +103,7 @@ int PMPI_Finalize(void) {
   const bool is_process = state.context->slot == nullptr;
   finish(state);
   if (is_process) {
-    close_process_job();
+    close_process_job(state);
   }
   return MPI_SUCCESS;
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "mpi/rank_state.h"
 #include "runtime/process_job.h"
 
 namespace sterna::mpi {
@@ -23,8 +24,12 @@ void open_process_job(const char* function) noexcept {
   }
 }
 
-void close_process_job() noexcept {
+void close_process_job(RankState& state) noexcept {
   process_finalized.store(true, std::memory_order_relaxed);
+  state.context->mpi = nullptr;
+  memory::Heap& heap = state.heap();
+  state.~RankState();
+  heap.deallocate(&state);
   runtime::leave_process_job();
 }
 

@@ -3,9 +3,11 @@
 
 namespace sterna::mpi {
 
+struct RankState;
+
 /// Connects to the launcher and opens the network; ends the process with a message when it cannot.
 void open_process_job(const char* function) noexcept;
-void close_process_job() noexcept;
+void close_process_job(RankState& state) noexcept;  // Frees the state.
 /// MPI_Finalize has been called in this process mode.
 [[nodiscard]] bool is_process_finalized() noexcept;
 

@@ -1,9 +1,12 @@
 // rpc.h: services of the program, and calls of them. A reply on the wire: the service's status (u32
 // little-endian), then its bytes.
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +17,7 @@
 
 struct sterna_rpc_request {
   const sterna::rpc::Request* request;
+  std::span<const std::byte> arguments;  // Aligned for any type.
   sterna::rpc::Bytes reply;
 };
 
@@ -47,9 +51,27 @@ Services& services() {
   return *all;
 }
 
+/// What came in a packet lies at any address; a service may read it as what it is.
+std::span<const std::byte> aligned(std::span<const std::byte> bytes, std::span<std::byte> room,
+                                   rpc::Bytes& long_room) {
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::max_align_t) == 0) {
+    return bytes;
+  }
+  if (bytes.size() > room.size()) {
+    long_room.assign(bytes.begin(), bytes.end());
+    return long_room;
+  }
+  std::ranges::copy(bytes, room.begin());
+  return room.first(bytes.size());
+}
+
 Result<rpc::Bytes> serve(void* registered, const rpc::Request& request) {
   const auto& self = *static_cast<const Registered*>(registered);
-  sterna_rpc_request given{.request = &request, .reply = rpc::Bytes(kStatusBytes)};
+  alignas(std::max_align_t) std::array<std::byte, 256> room;
+  rpc::Bytes long_room;
+  sterna_rpc_request given{.request = &request,
+                           .arguments = aligned(request.arguments, room, long_room),
+                           .reply = rpc::Bytes(kStatusBytes)};
   const auto status = static_cast<std::uint32_t>(self.service(self.context, &given));
   for (std::size_t i = 0; i < kStatusBytes; ++i) {
     given.reply[i] = static_cast<std::byte>(status >> (8 * i) & 0xff);
@@ -147,9 +169,9 @@ uint32_t sterna_rpc_from(const sterna_rpc_request* request) noexcept {
 
 const void* sterna_rpc_arguments(const sterna_rpc_request* request, size_t* bytes) noexcept {
   if (bytes != nullptr) {
-    *bytes = request->request->arguments.size();
+    *bytes = request->arguments.size();
   }
-  return request->request->arguments.data();
+  return request->arguments.data();
 }
 
 sterna_status sterna_rpc_reply(sterna_rpc_request* request, const void* data,

@@ -150,7 +150,9 @@ void retire(std::unique_ptr<Program> program) noexcept {
   if (find_current_rank() != nullptr) {
     program->scheduler.reset();
     program->space.reset();
-    [[maybe_unused]] const Program* const kept = program.release();
+    // MPI's network lives on and may still bring requests; a process starts once.
+    [[maybe_unused]] static const Program* kept;
+    kept = program.release();
   }
 }
 

@@ -1,8 +1,11 @@
-// The barrier: the last to arrive takes the whole list and wakes it without the lock.
+// The barrier: the last to arrive takes all who wait and lets them go without the lock. Its waits
+// end in no other way (no deadline, no cancellation), so that user threads are listed by the link
+// they have anyway: with hundreds of them, each line that is not touched counts.
 #include "threads/sync/barrier.h"
 
 #include "base/check.h"
 #include "threads/cancel.h"
+#include "threads/scheduler.h"
 #include "threads/this_thread.h"
 
 namespace sterna::threads {
@@ -17,12 +20,37 @@ Barrier::Barrier(std::uint32_t count, BarrierWait wait) noexcept : wait_{wait}, 
   check(count > 0, "a barrier has at least 1 participant");
 }
 
-WaitNode* Barrier::complete() noexcept {
+void Barrier::Leaving::go() const noexcept {
+  if (sleepers != nullptr) {
+    make_chain_runnable(sleepers);
+  }
+  signal_chain(kernel_threads);
+}
+
+Barrier::Leaving Barrier::complete() noexcept {
   // The next round may begin at once: those who wait are off the list.
   arrived_ = 0;
   // A: who yields until the round changes sees what the others did before they arrived.
   round_.store(round_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  return waiters_.take_all();
+  return {.sleepers = sleepers_.take_all(), .kernel_threads = kernel_waiters_.take_all()};
+}
+
+template <typename MustWait>
+[[gnu::always_inline]] inline bool Barrier::sleep_if(MustWait must_wait) noexcept {
+  if (Thread* const me = self(); me != nullptr) [[likely]] {
+    return suspend(*me, [&]() noexcept {
+      const SpinGuard guard{lock_};
+      const bool must = must_wait();
+      if (must) {
+        sleepers_.push_back(*me);
+      }
+      return must;
+    });
+  }
+  WaitNode node;
+  bool has_waited = false;
+  (void)wait_in(kernel_waiters_, lock_, node, [&]() noexcept { return has_waited = must_wait(); });
+  return has_waited;
 }
 
 bool Barrier::arrive_and_wait() noexcept {
@@ -31,22 +59,23 @@ bool Barrier::arrive_and_wait() noexcept {
     wait(round);
     return round.is_last;
   }
-  WaitNode node;
-  WaitNode* others = nullptr;
-  bool is_last = false;
-  (void)wait_in(waiters_, lock_, node, [&]() noexcept {
-    is_last = ++arrived_ >= count_;
-    if (is_last) {
-      others = complete();
+  Leaving others;
+  const bool has_waited = sleep_if([&]() noexcept {
+    if (++arrived_ < count_) {
+      return true;
     }
-    return !is_last;
+    others = complete();
+    return false;
   });
-  signal_chain(others);
-  return is_last;
+  if (has_waited) {
+    return false;
+  }
+  others.go();
+  return true;
 }
 
 Barrier::Round Barrier::arrive() noexcept {
-  WaitNode* others = nullptr;
+  Leaving others;
   Round round{};
   {
     const SpinGuard guard{lock_};
@@ -55,7 +84,7 @@ Barrier::Round Barrier::arrive() noexcept {
       others = complete();
     }
   }
-  signal_chain(others);
+  others.go();
   return round;
 }
 
@@ -69,9 +98,7 @@ void Barrier::wait(Round round) noexcept {
     }
     return;
   }
-  WaitNode node;
-  (void)wait_in(waiters_, lock_, node,
-                [&]() noexcept { return round_.load(std::memory_order_relaxed) == round.number; });
+  (void)sleep_if([&]() noexcept { return round_.load(std::memory_order_relaxed) == round.number; });
 }
 
 std::uint32_t Barrier::count() noexcept {
@@ -80,7 +107,7 @@ std::uint32_t Barrier::count() noexcept {
 }
 
 bool Barrier::add_count(std::int32_t change) noexcept {
-  WaitNode* others = nullptr;
+  Leaving others;
   {
     const SpinGuard guard{lock_};
     const std::int64_t count = std::int64_t{count_} + change;
@@ -92,7 +119,7 @@ bool Barrier::add_count(std::int32_t change) noexcept {
       others = complete();
     }
   }
-  signal_chain(others);
+  others.go();
   return true;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "threads/sync/wait_list.h"
 
@@ -11,6 +12,25 @@ namespace sterna::threads {
 enum class BarrierWait : std::uint8_t {
   sleep,  // Leaves the processor until it is woken.
   yield,  // Lets others run and looks again: less work if all participants share few workers.
+};
+
+/// User threads that are suspended, in the order they came. Guarded by the lock of its object.
+class SleeperRing {
+ public:
+  void push_back(Thread& thread) noexcept {
+    thread.next = last_ == nullptr ? &thread : last_->next;
+    (last_ == nullptr ? thread : *last_).next = &thread;
+    last_ = &thread;
+  }
+  /// A chain by Thread::next, in order, for make_chain_runnable().
+  [[nodiscard]] Thread* take_all() noexcept {
+    Thread* const first = last_ == nullptr ? nullptr : std::exchange(last_->next, nullptr);
+    last_ = nullptr;
+    return first;
+  }
+
+ private:
+  Thread* last_ = nullptr;  // Its `next` is the first: the link of a suspended thread is ours.
 };
 
 /// Reusable at once: the next round may begin before all have left the last one.
@@ -40,15 +60,25 @@ class Barrier {
   [[nodiscard]] bool is_used() noexcept;
 
  private:
-  /// Under lock_: all have come. The chain to signal.
-  WaitNode* complete() noexcept;
+  /// Who is to go on, off the lists.
+  struct Leaving {
+    Thread* sleepers = nullptr;
+    WaitNode* kernel_threads = nullptr;
+    void go() const noexcept;
+  };
+  /// Under lock_: all have come.
+  Leaving complete() noexcept;
+  /// Takes lock_ and asks `must_wait()`: true: sleeps until all go. Returns the answer. Switches.
+  template <typename MustWait>
+  bool sleep_if(MustWait must_wait) noexcept;
 
   SpinLock lock_;
   const BarrierWait wait_;
   std::uint32_t count_;                  // Guard: lock_.
   std::uint32_t arrived_ = 0;            // Guard: lock_.
   std::atomic<std::uint32_t> round_{0};  // Written under lock_.
-  WaitList waiters_;                     // Guard: lock_.
+  SleeperRing sleepers_;                 // Guard: lock_.
+  WaitList kernel_waiters_;              // Guard: lock_.
 };
 
 }  // namespace sterna::threads

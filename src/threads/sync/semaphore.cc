@@ -33,10 +33,14 @@ void Semaphore::release_slow() noexcept {
     const SpinGuard guard{lock_};
     if (const WaitNode* const first = waiters_.pop_front(); first != nullptr) {
       waiter = first->waiter;
+      if (waiters_.empty()) {
+        // A plain store: somebody was listed, so the word was kWaiters and nothing else since
+        // before lock_ was taken, and then only its holder writes it. What was released before
+        // kWaiters was set is passed on: who set it acquired that (A), and lock_ brought it here.
+        word_.store(0, std::memory_order_release);
+      }
     } else {
       word_.fetch_add(kUnit, std::memory_order_release);  // A
-    }
-    if (waiters_.empty()) {
       word_.fetch_and(~kWaiters, std::memory_order_release);
     }
   }

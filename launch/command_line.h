@@ -1,4 +1,5 @@
-// The command lines of `sterna run`, mpiexec, `sterna ps` and `sterna move`.
+// The command lines of `sterna run`, mpiexec, `sterna ps` and the others that
+// look at jobs or hosts.
 #pragma once
 
 #include <span>
@@ -11,6 +12,7 @@ namespace sterna::launch {
 int run_command(std::span<char* const> arguments);
 int ps_command(std::span<char* const> arguments);
 int top_command(std::span<char* const> arguments);
+int doctor_command(std::span<char* const> arguments);
 int move_command(std::span<char* const> arguments);
 int agent_command(std::span<char* const> arguments);
 int mpiexec_command(const char* name, std::span<char* const> arguments);

@@ -61,8 +61,13 @@ void Job::broadcast(const Frame& frame, std::uint32_t but_node) {
 }
 
 void Job::ask_status() {
-  if (in_nodes()) {
-    broadcast(runtime::encode_empty(FrameKind::ask_status), kNoNode);
+  const Frame question = runtime::encode_empty(FrameKind::ask_status);
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    NodeRecord& its = nodes_[node];
+    if (its.state == NodeRecord::State::member && !its.is_asked) {
+      its.is_asked = true;  // Questions do not pile up at a process that computes for an hour.
+      crews_[its.crew]->send(node, question);
+    }
   }
 }
 

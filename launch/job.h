@@ -43,6 +43,7 @@ struct NodeRecord {
   std::optional<std::vector<std::byte>> blob;  // Of the exchange under way.
   std::optional<runtime::NodeStatus> status;   // The last one told.
   std::uint64_t status_at_ns = 0;
+  bool is_asked = false;  // For a status, which has not come yet.
   std::string crash;  // A sentence; empty: none.
   std::uint32_t crashed_rank = runtime::kNoRank;
   ProcessEnd end;

@@ -90,6 +90,7 @@ void Job::complete_exchange() {
     bytes += 4 + record.blob->size();
     blobs.push_back(std::move(*record.blob));
     record.blob.reset();
+    record.is_asked = false;  // What comes before the blobs is dropped (ControlClient::exchange).
   }
   blobs_ = 0;
   if (bytes > runtime::kFrameBodyBytesMax) {
@@ -221,6 +222,7 @@ bool Job::take_status(std::uint32_t node, std::span<const std::byte> body) {
   }
   nodes_[node].status = std::move(status.value());
   nodes_[node].status_at_ns = clock_.now_ns();
+  nodes_[node].is_asked = false;
   return true;
 }
 

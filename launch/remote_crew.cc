@@ -24,6 +24,14 @@ std::vector<std::string> own_environment() {
 }
 
 std::vector<std::string> command_for(const std::string& ssh, const std::string& host) {
+  std::vector<std::string> words = remote_command(ssh, host);
+  words.push_back("exec '" + own_path() + "' agent");
+  return words;
+}
+
+}  // namespace
+
+std::vector<std::string> remote_command(const std::string& ssh, const std::string& host) {
   std::vector<std::string> words;
   std::istringstream stream{ssh};
   for (std::string word; stream >> word;) {
@@ -34,11 +42,8 @@ std::vector<std::string> command_for(const std::string& ssh, const std::string& 
     words.insert(words.end(), {"-o", "BatchMode=yes", "-o", "ConnectTimeout=20"});
   }
   words.push_back(host);
-  words.push_back("exec '" + own_path() + "' agent");
   return words;
 }
-
-}  // namespace
 
 RemoteCrew::RemoteCrew(Loop& loop, CrewEvents& events, CrewOrder order, std::string ssh)
     : loop_{loop}, events_{events}, order_{std::move(order)}, ssh_{std::move(ssh)} {}

@@ -11,6 +11,11 @@
 
 namespace sterna::launch {
 
+/// The words that give a command to a shell on `host`, but for that command: `ssh` may have
+/// options.
+[[nodiscard]] std::vector<std::string> remote_command(const std::string& ssh,
+                                                      const std::string& host);
+
 class RemoteCrew final : public Crew, private DescriptorHandler, private ChildHandler {
  public:
   /// `ssh` is a command and its options, separated by blanks.

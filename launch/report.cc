@@ -76,6 +76,24 @@ json describe_rank(const Job& job, std::uint32_t rank) {
   return result;
 }
 
+/// User threads and bubbles, and what is wrong with them, of programs that have some.
+void add_entities(const runtime::NodeStatus& status, json& result) {
+  for (const runtime::EntityStatus& entity : status.entities) {
+    json one{{"depth", entity.depth},
+             {"kind", entity.is_bubble ? "bubble" : "thread"},
+             {"name", entity.name},
+             {"place", entity.place},
+             {"priority", entity.priority}};
+    if (!entity.is_bubble) {
+      one["state"] = entity.state;
+    }
+    result["entities"].push_back(std::move(one));
+  }
+  if (!status.faults.empty()) {
+    result["faults"] = status.faults;
+  }
+}
+
 json describe_node(const Job& job, std::uint32_t node) {
   const NodeRecord& record = job.nodes()[node];
   std::uint32_t rank_count = 0;
@@ -91,6 +109,7 @@ json describe_node(const Job& job, std::uint32_t node) {
   std::uint64_t cpu_ns = record.end.cpu_ns;
   if (record.status) {
     cpu_ns = cpu_ns != 0 ? cpu_ns : record.status->cpu_ns;
+    result["answered_seconds_ago"] = seconds(now_ns() - record.status_at_ns);
     result["workers"] = record.status->workers;
     result["threads"] = record.status->threads;
     json busy = json::array();
@@ -105,6 +124,7 @@ json describe_node(const Job& job, std::uint32_t node) {
       refusals[reason] = count;
     }
     result["refusals"] = refusals;
+    add_entities(*record.status, result);
   }
   result["cpu_seconds"] = seconds(cpu_ns);
   return result;

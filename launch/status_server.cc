@@ -154,9 +154,6 @@ void StatusServer::obey(Client& client) {
 }
 
 bool StatusServer::nodes_have_answered(std::uint64_t since_ns) const {
-  if (job_.plan().job.mode == runtime::JobMode::process) {
-    return true;
-  }
   for (const NodeRecord& node : job_.nodes()) {
     if (node.state == NodeRecord::State::member && node.status_at_ns < since_ns) {
       return false;

@@ -104,5 +104,27 @@ TEST(TopView, ThePageOfPlacesPutsRanksBelowTheirWorkers) {
   EXPECT_FALSE(has(lines, "    rank 1"));  // Its node has not told of itself.
 }
 
+TEST(TopView, BubblesAreATreeOnBothPages) {
+  json look = with_rates(job(10, 4, 2, 100, 3), json{});
+  look["nodes"][0]["entities"] = {
+      {{"depth", 0}, {"kind", "bubble"}, {"name", "team"}, {"place", "numa 1"}, {"priority", 2}},
+      {{"depth", 1},
+       {"kind", "thread"},
+       {"name", "first"},
+       {"place", "pu 3"},
+       {"state", "ready"},
+       {"priority", 4}}};
+  look["nodes"][0]["faults"] = {"thread first is lost"};
+  for (const char page : {'t', 'b'}) {
+    TopChoices choices;
+    EXPECT_TRUE(take_key(choices, page));
+    const std::vector<std::string> lines = render_top(look, choices, 200, 0);
+    EXPECT_TRUE(has(lines, "    bubble team "));
+    EXPECT_TRUE(has(lines, "      thread first "));
+    EXPECT_TRUE(has(lines, "ready  priority 4"));
+    EXPECT_TRUE(has(lines, "wrong: thread first is lost"));
+  }
+}
+
 }  // namespace
 }  // namespace sterna::launch

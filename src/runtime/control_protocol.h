@@ -24,7 +24,7 @@
 
 namespace sterna::runtime {
 
-inline constexpr std::uint32_t kControlVersion = 3;
+inline constexpr std::uint32_t kControlVersion = 4;
 inline constexpr char kControlVariable[] = "STERNA_CONTROL_FD";  // Its value: the number of the fd.
 inline constexpr std::size_t kFrameHeaderBytes = 8;
 inline constexpr std::size_t kFrameBodyBytesMax = std::size_t{64} << 20;
@@ -118,6 +118,16 @@ struct RankStatus {
   std::string refusal;       // Why it could not move, last time; empty: nothing.
 };
 
+/// A user thread, or a bubble: what is inside follows it, one deeper.
+struct EntityStatus {
+  std::uint32_t depth = 0;
+  bool is_bubble = false;
+  std::string name;   // May be empty.
+  std::string state;  // Of a thread, one word: running, ready, waiting, held.
+  std::string place;  // "numa 0": the run queue from which it goes on; "worker 2".
+  std::uint8_t priority = 2;
+};
+
 struct NodeStatus {
   std::uint32_t node = 0;
   std::uint32_t workers = 0;
@@ -129,6 +139,8 @@ struct NodeStatus {
   std::vector<std::uint64_t> busy_ns;  // Of each worker: how long it has run threads.
   std::vector<RankStatus> ranks;       // Those that are here (final: those that ended here).
   std::vector<std::pair<std::string, std::uint64_t>> refusals;  // Reason, how often.
+  std::vector<EntityStatus> entities;  // Of a program with user threads; the first ones.
+  std::vector<std::string> faults;     // What its scheduler finds wrong, a sentence each.
 };
 
 struct MoveOrder {

@@ -10,6 +10,17 @@ namespace {
 
 constexpr std::size_t kThreadNameBytesMax = 64;
 constexpr std::size_t kSentenceBytesMax = 256;
+constexpr std::size_t kTextBytesMin = 4;
+constexpr std::size_t kEntityBytesMin = 6 + 3 * kTextBytesMin;
+
+void read_entity_status(wire::Reader& reader, EntityStatus& status) {
+  status.depth = reader.u32();
+  status.is_bubble = reader.boolean();
+  status.name = reader.text(kSentenceBytesMax);
+  status.state = reader.text(kSentenceBytesMax);
+  status.place = reader.text(kSentenceBytesMax);
+  status.priority = reader.u8();
+}
 
 void read_rank_status(wire::Reader& reader, RankStatus& status) {
   status.rank = reader.u32();
@@ -143,6 +154,19 @@ Frame encode(const NodeStatus& status) {
     frame->text(shortened(reason, kSentenceBytesMax));
     frame->u64(count);
   }
+  frame->u32(static_cast<std::uint32_t>(status.entities.size()));
+  for (const EntityStatus& entity : status.entities) {
+    frame->u32(entity.depth);
+    frame->boolean(entity.is_bubble);
+    frame->text(shortened(entity.name, kSentenceBytesMax));
+    frame->text(shortened(entity.state, kSentenceBytesMax));
+    frame->text(shortened(entity.place, kSentenceBytesMax));
+    frame->u8(entity.priority);
+  }
+  frame->u32(static_cast<std::uint32_t>(status.faults.size()));
+  for (const std::string& fault : status.faults) {
+    frame->text(shortened(fault, kSentenceBytesMax));
+  }
   return frame.finish();
 }
 
@@ -168,6 +192,14 @@ Result<NodeStatus> decode_status(std::span<const std::byte> body) {
   for (std::uint32_t i = 0; i < refusal_count && reader.ok(); ++i) {
     std::string reason{reader.text(kSentenceBytesMax)};
     status.refusals.emplace_back(std::move(reason), reader.u64());
+  }
+  const std::uint32_t entity_count = reader.count(kEntityBytesMin);
+  for (std::uint32_t i = 0; i < entity_count && reader.ok(); ++i) {
+    read_entity_status(reader, status.entities.emplace_back());
+  }
+  const std::uint32_t fault_count = reader.count(kTextBytesMin);
+  for (std::uint32_t i = 0; i < fault_count && reader.ok(); ++i) {
+    status.faults.emplace_back(reader.text(kSentenceBytesMax));
   }
   return finish(reader, std::move(status), "status");
 }

@@ -49,24 +49,29 @@ TEST(ControlProtocolTest, AJobArrivesAsItWasSent) {
 }
 
 TEST(ControlProtocolTest, AStatusArrivesAsItWasSent) {
-  NodeStatus status{.node = 3,
-                    .workers = 2,
-                    .is_final = true,
-                    .cpu_ns = 5,
-                    .arrived = 6,
-                    .left = 7,
-                    .threads = 12,
-                    .busy_ns = {13, 14},
-                    .ranks = {{.rank = 1,
-                               .state = "running",
-                               .cpu_ns = 8,
-                               .load = 0.5,
-                               .messages = 9,
-                               .moves = 2,
-                               .activity = "waiting",
-                               .worker = 1,
-                               .refusal = "it holds a file"}},
-                    .refusals = {{"it holds a file", 4}}};
+  NodeStatus status{
+      .node = 3,
+      .workers = 2,
+      .is_final = true,
+      .cpu_ns = 5,
+      .arrived = 6,
+      .left = 7,
+      .threads = 12,
+      .busy_ns = {13, 14},
+      .ranks = {{.rank = 1,
+                 .state = "running",
+                 .cpu_ns = 8,
+                 .load = 0.5,
+                 .messages = 9,
+                 .moves = 2,
+                 .activity = "waiting",
+                 .worker = 1,
+                 .refusal = "it holds a file"}},
+      .refusals = {{"it holds a file", 4}},
+      .entities =
+          {{.depth = 0, .is_bubble = true, .name = "team", .state = "", .place = "numa 1"},
+           {.depth = 1, .name = "worker", .state = "ready", .place = "pu 2", .priority = 3}},
+      .faults = {"thread worker is lost"}};
   Result<NodeStatus> got = decode_status(body_of(encode(status)));
   ASSERT_TRUE(got);
   ASSERT_EQ(got.value().ranks.size(), 1u);
@@ -76,6 +81,14 @@ TEST(ControlProtocolTest, AStatusArrivesAsItWasSent) {
   EXPECT_EQ(got.value().busy_ns, status.busy_ns);
   EXPECT_EQ(got.value().threads, 12u);
   EXPECT_EQ(got.value().refusals, status.refusals);
+  EXPECT_EQ(got.value().faults, status.faults);
+  ASSERT_EQ(got.value().entities.size(), 2u);
+  EXPECT_TRUE(got.value().entities[0].is_bubble);
+  EXPECT_EQ(got.value().entities[0].name, "team");
+  EXPECT_EQ(got.value().entities[1].depth, 1u);
+  EXPECT_EQ(got.value().entities[1].state, "ready");
+  EXPECT_EQ(got.value().entities[1].place, "pu 2");
+  EXPECT_EQ(got.value().entities[1].priority, 3u);
 }
 
 TEST(ControlProtocolTest, EveryCutMessageIsRefused) {

@@ -223,9 +223,9 @@ void Runtime::end_rank(RankContext& context) noexcept {
 
 void Runtime::abort_job(std::uint32_t rank, int code, const std::string& text) noexcept {
   if (control_->is_alone()) {
-    log_->write("job", LogLevel::error,
-                text.empty() ? fmt::format("rank {} called MPI_Abort with code {}", rank, code)
-                             : text);
+    log_->write(
+        "job", LogLevel::error,
+        text.empty() ? fmt::format("rank {} called MPI_Abort with code {}", rank, code) : text);
     ::_exit(code == 0 ? 1 : code & 0xff);
   }
   if (transport_ != nullptr && transport_->has_lost_nodes()) {
@@ -254,6 +254,12 @@ void Runtime::on_rank_moved(const RankMove& move) noexcept {
   }
 }
 
+void Runtime::fill_status_by(StatusFiller filler, void* argument) noexcept {
+  const SpinGuard guard{filler_lock_};
+  filler_ = filler;
+  filler_argument_ = argument;
+}
+
 void Runtime::on_status_wanted() noexcept {
   if (events_ != nullptr) {
     events_->on_status_wanted();
@@ -268,6 +274,12 @@ void Runtime::on_status_wanted() noexcept {
     rank.state = "running";
     rank.cpu_ns = status.cpu_ns;
     rank.refusal = "it is a process of its own: only ranks started with --nodes can move";
+  }
+  {
+    const SpinGuard guard{filler_lock_};  // It is not retired meanwhile.
+    if (filler_ != nullptr) {
+      filler_(filler_argument_, status);
+    }
   }
   control_->report_status(status);
 }

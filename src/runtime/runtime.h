@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "base/spin_lock.h"
 #include "base/tunable.h"
 #include "net/transport.h"
 #include "progress/progress.h"
@@ -63,6 +64,12 @@ class Runtime final : private ControlEvents {
   /// heap, `slot` null in process mode.
   [[nodiscard]] Result<> start_rank(RankContext& context, std::uint32_t rank, memory::Heap& heap,
                                     memory::RankSlot* slot);
+  /// Process mode: what the program adds to its status when somebody looks (sterna ps, top,
+  /// doctor). Called inside a poll, from any kernel thread; null: nothing any more, when this
+  /// returns.
+  using StatusFiller = void (*)(void* argument, NodeStatus& status);
+  void fill_status_by(StatusFiller filler, void* argument) noexcept;
+
   /// Takes leave of the other nodes and waits, within a bounded time, until the network has taken
   /// the last packets. Nothing is sent afterwards.
   void end_network() noexcept;
@@ -96,6 +103,9 @@ class Runtime final : private ControlEvents {
   std::unique_ptr<net::Transport> transport_;
   bool is_polled_ = false;
   bool may_have_threads_ = false;  // Written by the one caller there is.
+  SpinLock filler_lock_;
+  StatusFiller filler_ = nullptr;  // Guard: filler_lock_, as of the next one.
+  void* filler_argument_ = nullptr;
   std::unique_ptr<ControlSource> control_source_;
   std::unique_ptr<RankContext> process_context_;  // Process mode.
 };

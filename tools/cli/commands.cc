@@ -13,6 +13,8 @@ std::span<const Command> commands() {
       Command{"ps", "list the running jobs, their ranks and load", launch::ps_command},
       Command{"top", "watch a running job: workers, ranks, messages, moves", launch::top_command},
       Command{"move", "move a rank of a running job to another node", launch::move_command},
+      Command{"doctor", "look for what is wrong with this machine and the running jobs",
+              launch::doctor_command},
       Command{"trace", "sum up what sterna run --trace has recorded", trace_command},
       Command{"agent", "", launch::agent_command},
       Command{"info", "print version, drivers, policies, settings and their origin", info_command},

@@ -65,6 +65,9 @@ sterna_status guarded(Call call) {
   }
 }
 
+/// For Runtime::fill_status_by: threads, bubbles, and what is wrong with them. Argument: Program.
+void fill_status(void* program, NodeStatus& status);
+
 /// now + timeout; kNever for STERNA_FOREVER.
 [[nodiscard]] std::uint64_t deadline_of(std::uint64_t timeout_ns) noexcept;
 

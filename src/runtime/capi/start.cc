@@ -145,6 +145,9 @@ sterna_status meet_all(const RankContext& rank) noexcept {
 /// object is kept then, without what costs.
 void retire(std::unique_ptr<Program> program) noexcept {
   the_program = nullptr;
+  if (find_current_rank() != nullptr) {
+    program->rank->runtime->fill_status_by(nullptr, nullptr);
+  }
   program->team.reset();  // It polls the network that goes next.
   leave_process_job();
   if (find_current_rank() != nullptr) {
@@ -162,6 +165,7 @@ sterna_status open_layers(Program& program, const sterna_options& options) {
   }
   lock_services();
   open_rpc(program);
+  program.rank->runtime->fill_status_by(fill_status, &program);
   the_program = &program;  // Requests of those who are through may come before the last has come.
   if (meet_all(*program.rank) != STERNA_SUCCESS) {
     return fail(Error{Errc::closed, "a node of the job is gone, for which all others wait here"});

@@ -1,0 +1,98 @@
+// What `sterna doctor` makes of facts, and that it can read those of this machine.
+#include "launch/doctor.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <gtest/gtest.h>
+
+namespace sterna::launch {
+namespace {
+
+MachineFacts good() {
+  MachineFacts facts;
+  facts.shm_bytes_total = std::uint64_t{8} << 30;
+  facts.shm_bytes_free = std::uint64_t{4} << 30;
+  facts.huge_pages = "madvise";
+  facts.ptrace_scope = 0;
+  facts.sibling_read_error = 0;
+  facts.online = 8;
+  facts.allowed = 8;
+  facts.map_count_max = 65'530;
+  facts.overcommit = 0;
+  return facts;
+}
+
+/// The verdict about something; good if nothing is said.
+Verdict about(const MachineFacts& facts, const std::string& what, std::string* text = nullptr) {
+  for (const Finding& one : judge(facts, "sterna 1")) {
+    if (one.about == what) {
+      if (text != nullptr) {
+        *text = one.text;
+      }
+      return one.verdict;
+    }
+  }
+  return Verdict::good;
+}
+
+TEST(Doctor, AGoodMachineIsGood) {
+  for (const Finding& one : judge(good(), "sterna 1")) {
+    EXPECT_EQ(one.verdict, Verdict::good) << one.about << ": " << one.text;
+  }
+}
+
+TEST(Doctor, TellsWhatIsWrongAndWhatToDo) {
+  MachineFacts facts = good();
+  std::string text;
+  facts.shm_bytes_free = 100;
+  EXPECT_EQ(about(facts, "shared memory", &text), Verdict::bad);
+  EXPECT_NE(text.find("remount"), std::string::npos);
+  facts.shm_bytes_free.reset();
+  EXPECT_EQ(about(facts, "shared memory"), Verdict::bad);
+  facts.huge_pages = "never";
+  EXPECT_EQ(about(facts, "huge pages"), Verdict::notable);
+  facts.sibling_read_error = EPERM;
+  EXPECT_EQ(about(facts, "direct copies", &text), Verdict::notable);
+  EXPECT_NE(text.find("SYS_PTRACE"), std::string::npos);
+  facts.ptrace_scope = 1;
+  EXPECT_EQ(about(facts, "direct copies", &text), Verdict::notable);
+  EXPECT_NE(text.find("ptrace_scope=0"), std::string::npos);
+  facts.sibling_read_error.reset();
+  EXPECT_EQ(about(facts, "processes", &text), Verdict::bad);
+  EXPECT_NE(text.find("ulimit -u"), std::string::npos);
+  facts.allowed = 2;
+  facts.quota = 1.5;
+  EXPECT_EQ(about(facts, "processors", &text), Verdict::good);
+  EXPECT_NE(text.find("2 of 8"), std::string::npos);
+  EXPECT_EQ(about(facts, "processor time", &text), Verdict::notable);
+  facts.quota = 2;
+  EXPECT_EQ(about(facts, "processor time"), Verdict::good);
+  facts.address_limit = std::uint64_t{1} << 30;
+  EXPECT_EQ(about(facts, "addresses"), Verdict::bad);
+  facts.file_limit = 100;
+  EXPECT_EQ(about(facts, "files"), Verdict::notable);
+  facts.overcommit = 2;
+  EXPECT_EQ(about(facts, "overcommit"), Verdict::notable);
+}
+
+TEST(Doctor, HostsAnswerWithThisVersion) {
+  MachineFacts facts = good();
+  facts.hosts = {
+      {"a", "", "sterna 1"}, {"b", "", "sterna 0"}, {"c", "no route", ""}, {"d", "", ""}};
+  EXPECT_EQ(about(facts, "host a"), Verdict::good);
+  EXPECT_EQ(about(facts, "host b"), Verdict::bad);
+  EXPECT_EQ(about(facts, "host c"), Verdict::bad);
+  EXPECT_EQ(about(facts, "host d"), Verdict::bad);
+}
+
+TEST(Doctor, ReadsThisMachine) {
+  const MachineFacts facts = examine({"nowhere"}, "false");
+  EXPECT_GE(facts.online, facts.allowed);
+  EXPECT_GE(facts.allowed, 1U);
+  ASSERT_EQ(facts.hosts.size(), 1U);
+  EXPECT_FALSE(facts.hosts[0].error.empty());
+}
+
+}  // namespace
+}  // namespace sterna::launch

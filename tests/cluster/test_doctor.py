@@ -1,0 +1,69 @@
+"""sterna doctor: what it says about a job that is well, one that is not, and one that is not there."""
+
+import json
+import os
+import signal
+import unittest
+
+from moving import CLUSTER, STERNA, MoveTest, wait_until
+
+
+class Doctor(MoveTest):
+    def setUp(self):
+        super().setUp()
+        self.job = self.start_job(*self.words("-n", 4, "--nodes", 2,
+                                              program=[CLUSTER / "cluster_counting", 60000]))
+        self.assertTrue(wait_until(lambda: len(self.ranks(self.job)) == 4 and all(
+            "activity" in rank for rank in self.ranks(self.job))))
+
+    def tearDown(self):
+        self.job.send_signal(signal.SIGINT)
+        self.job.communicate(timeout=30)
+        super().tearDown()
+
+    def about_job(self, job):
+        """What is said about it, each with its verdict; and that bad news are told by the code."""
+        done = self.run_job(STERNA, "doctor", job, "--json")
+        findings = json.loads(done.stdout)
+        is_bad = any(one["verdict"] == "BAD" for one in findings)
+        self.assertEqual(done.returncode, 1 if is_bad else 0, done.stdout)
+        self.assertIn("processors", [one["about"] for one in findings])
+        return [(one["verdict"], one["text"]) for one in findings if one["about"] == f"job {job}"]
+
+    def test_a_job_that_is_well_is_good(self):
+        (verdict, text), = self.about_job(self.job.pid)
+        self.assertEqual(verdict, "good", text)
+        self.assertIn("2 nodes", text)
+
+    def test_a_node_that_is_stopped_is_named(self):
+        pid = self.node_pid(self.job, 1)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            said = []
+            # It may have answered just before it was stopped.
+            self.assertTrue(wait_until(lambda: said.extend(self.about_job(self.job.pid)) or
+                                       any(verdict == "note" for verdict, _ in said)))
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        verdict, text = said[-1]
+        self.assertIn("node 1", text)
+        self.assertIn(f"process {pid}", text)
+
+    def test_a_launcher_that_is_stopped_is_told(self):
+        os.kill(self.job.pid, signal.SIGSTOP)
+        try:
+            (verdict, text), = self.about_job(self.job.pid)
+        finally:
+            os.kill(self.job.pid, signal.SIGCONT)
+        self.assertEqual(verdict, "BAD")
+        self.assertIn("does not answer", text)
+
+    def test_a_job_that_is_not_there_is_told(self):
+        (verdict, text), = self.about_job(1)
+        self.assertEqual(verdict, "BAD")
+        self.assertIn("not running", text)
+        self.assertEqual(self.run_job(STERNA, "doctor", "--nothing").returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -4,6 +4,7 @@
 // is one load; writing is one instruction where the kernel allows it, else a system call.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #if defined(__x86_64__)
@@ -30,14 +31,14 @@ namespace sterna {
 }
 
 namespace detail {
-// Constant after the first call, and the same whoever writes it: no guard.
-inline constinit signed char thread_pointer_writable = -1;
+// Constant after the first call, and the same whoever writes it: relaxed.
+inline constinit std::atomic<signed char> thread_pointer_writable{-1};
 
 [[gnu::noinline, gnu::cold]] inline void set_thread_pointer_slow(std::uintptr_t pointer) noexcept {
-  if (thread_pointer_writable < 0) {
-    thread_pointer_writable = can_write_thread_pointer() ? 1 : 0;
+  if (thread_pointer_writable.load(std::memory_order_relaxed) < 0) {
+    thread_pointer_writable.store(can_write_thread_pointer() ? 1 : 0, std::memory_order_relaxed);
   }
-  if (thread_pointer_writable > 0) {
+  if (thread_pointer_writable.load(std::memory_order_relaxed) > 0) {
     asm volatile("wrfsbase %0" ::"r"(pointer) : "memory");
     return;
   }
@@ -52,7 +53,7 @@ inline constinit signed char thread_pointer_writable = -1;
 
 /// From here on everything thread-local is that of `pointer`.
 [[gnu::always_inline]] inline void set_thread_pointer(std::uintptr_t pointer) noexcept {
-  if (detail::thread_pointer_writable > 0) [[likely]] {
+  if (detail::thread_pointer_writable.load(std::memory_order_relaxed) > 0) [[likely]] {
     asm volatile("wrfsbase %0" ::"r"(pointer) : "memory");
   } else {
     detail::set_thread_pointer_slow(pointer);

@@ -175,7 +175,7 @@ void stay_on(std::uint32_t first, std::uint32_t count) noexcept {
         "a thread stays on workers of its team");
   me->worker_first = first;
   me->worker_count = count;
-  me->flags |= ThreadFlag::bound;
+  set_flags(*me, me->flags | ThreadFlag::bound);
   if (me->worker.load(std::memory_order_relaxed)->index - first >= count) {
     freeze([](Thread& thread, void*) { thread.team->start(thread); }, nullptr);
   }

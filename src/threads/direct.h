@@ -11,6 +11,7 @@
 
 #include "base/probe.h"
 #include "base/thread_pointer.h"
+#include "threads/flags.h"
 #include "threads/owned_lock.h"
 #include "threads/scheduler.h"
 
@@ -85,12 +86,12 @@ class DirectSection {
     is_open_ = false;
     worker_.count_switch();  // Does not end the count: we have looked.
     me_.activity.store(Activity::blocked, std::memory_order_relaxed);
-    me_.flags |= ThreadFlag::own_pointer;
+    set_flags(me_, me_.flags | ThreadFlag::own_pointer);
     if ((next.flags & ThreadFlag::own_pointer) == 0) {
       set_thread_pointer(reinterpret_cast<std::uintptr_t>(worker_.thread_pointer));
     }
     switch_contexts(worker_, me_, next);
-    me_.flags &= ~ThreadFlag::own_pointer;
+    set_flags(me_, me_.flags & ~ThreadFlag::own_pointer);
     set_thread_pointer(own_pointer);
   }
 

@@ -3,6 +3,8 @@
 
 #include <cxxabi.h>
 
+#include "threads/flags.h"
+
 namespace sterna::threads {
 
 [[gnu::noinline]] ExceptionGlobals* exception_globals() noexcept {
@@ -12,13 +14,13 @@ namespace sterna::threads {
 void swap_exceptions(ExceptionGlobals& globals, Thread& from, Thread& to) noexcept {
   if (globals.caught != nullptr || globals.uncaught != 0) {
     from.exceptions = {globals.caught, globals.uncaught};
-    from.flags |= ThreadFlag::exception_saved;
+    set_flags(from, from.flags | ThreadFlag::exception_saved);
   }
   globals = {};
   if ((to.flags & ThreadFlag::exception_saved) != 0) {
     globals = {to.exceptions.caught, static_cast<unsigned int>(to.exceptions.uncaught)};
     to.exceptions = {};
-    to.flags &= ~ThreadFlag::exception_saved;
+    set_flags(to, to.flags & ~ThreadFlag::exception_saved);
   }
 }
 

@@ -60,9 +60,10 @@ inline void count_birth(TeamState& team, Worker* here) noexcept {
 
 inline void count_end(TeamState& team, Worker* here) noexcept {
   if (here != nullptr) [[likely]] {
-    add_relaxed(here->ended);
+    // Release: who sees in Team::live_thread_count() that all have ended may free what they used.
+    here->ended.store(here->ended.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   } else {
-    team.foreign_ended.fetch_add(1, std::memory_order_relaxed);
+    team.foreign_ended.fetch_add(1, std::memory_order_release);
   }
 }
 

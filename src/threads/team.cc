@@ -227,11 +227,12 @@ std::uint32_t Team::worker_count() const noexcept {
 }
 
 std::uint32_t Team::live_thread_count() const noexcept {
-  // Relaxed: exact when nothing happens meanwhile. Ends first, so that it is never negative.
-  std::uint64_t ended = state_->foreign_ended.load(std::memory_order_relaxed);
+  // Exact when nothing happens meanwhile. Ends first, so that it is never negative; acquire: what
+  // those did who have ended is before what their team's owner does next.
+  std::uint64_t ended = state_->foreign_ended.load(std::memory_order_acquire);
   std::uint64_t born = 0;
   for (const auto& worker : state_->workers) {
-    ended += worker->ended.load(std::memory_order_relaxed);
+    ended += worker->ended.load(std::memory_order_acquire);
   }
   for (const auto& worker : state_->workers) {
     born += worker->born.load(std::memory_order_relaxed);

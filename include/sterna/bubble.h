@@ -24,15 +24,25 @@ typedef struct sterna_bubble sterna_bubble; /* Opaque. */
  * OUT_OF_MEMORY, NOT_STARTED, UNSUPPORTED. */
 sterna_status sterna_bubble_create(sterna_bubble** bubble) STERNA_NOEXCEPT;
 
-/* A thread that starts when the outermost bubble is submitted. Of `options` (may be NULL) a name
- * a stack and is_preemptible count; all else must be as in STERNA_THREAD_OPTIONS_DEFAULT: INVALID_ARGUMENT. BUSY: submitted already. */
+/* A thread that starts when the outermost bubble is submitted; at once, where its bubble is, if
+ * that runs: then a thread of the outermost bubble calls, or the one that is going to join it, so
+ * that it is not being freed. Of `options` (may be NULL) a name, a stack size and is_preemptible
+ * count; all else must be as in STERNA_THREAD_OPTIONS_DEFAULT: INVALID_ARGUMENT. OUT_OF_MEMORY. */
 sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_thread_options* options,
                                        sterna_thread_function function,
                                        void* argument) STERNA_NOEXCEPT;
 
-/* `child` belongs to `bubble` from now on: it is submitted, joined and destroyed with it. Fails
- * with INVALID_ARGUMENT (it has a holder, holds `bubble`, or more than 60 are nested), BUSY (submitted already). */
+/* `child` belongs to `bubble` from now on: it is submitted, joined and destroyed with it. If that
+ * runs, its threads start at once, as those of add_thread. Fails with INVALID_ARGUMENT (it has a
+ * holder, holds `bubble`, or more than 60 would be nested: sterna_error_detail names the rule),
+ * BUSY (the child is submitted already), OUT_OF_MEMORY. */
 sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* child) STERNA_NOEXCEPT;
+
+/* The calling thread, which the bubble itself holds, waits until all of those have called: at once
+ * reusable. Threads that are added take part from then on, those that end no more. *is_last (may
+ * be NULL): 1 for the last to call; for nobody where the last one ended instead. Switches; no
+ * cancellation point. Fails with INVALID_ARGUMENT. */
+sterna_status sterna_bubble_barrier(sterna_bubble* bubble, int* is_last) STERNA_NOEXCEPT;
 
 /* What policies look at; before the bubble is submitted (BUSY). The depth in the machine (0: all of
  * it) at which it bursts; the priority of its threads, 0 (only if nothing else is ready) to 7, 2 is

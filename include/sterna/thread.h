@@ -36,7 +36,7 @@ typedef struct sterna_thread_options {
   const char* place;       /* It stays there: "machine:0", "package:1", "numa:0", "l3:0", "l2:0",
                             * "core:3", "pu:7", counted from left to right. NULL: anywhere. */
   uint32_t is_preemptible; /* 0: with the setting preemption, it keeps its worker until it calls. */
-  struct sterna_bubble* bubble; /* It belongs to this bubble, not submitted yet, and starts with it;
+  struct sterna_bubble* bubble; /* It belongs to this bubble and starts with it, or at once; else
                                  * as sterna_bubble_add_thread, so `thread` is NULL. NULL: none. */
   void* stack; /* Memory of sterna_stack_create that is its stack, the caller's again after the
                 * join; stack_bytes does not count then. NULL: the runtime's own. */

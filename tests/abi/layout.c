@@ -1,6 +1,7 @@
 /* Sizes and offsets of the public structs on 64-bit systems: constant within libsterna.so.0. */
 #include "sterna/balance.h"
 #include "sterna/control.h"
+#include "sterna/loop.h"
 #include "sterna/message.h"
 #include "sterna/seed.h"
 #include "sterna/sterna.h"
@@ -19,6 +20,12 @@ _Static_assert(offsetof(sterna_thread_options, stack) == 64, "thread options");
 _Static_assert(offsetof(sterna_thread_options, guard_bytes) == 32, "thread options");
 _Static_assert(offsetof(sterna_thread_options, priority) == 36, "thread options");
 _Static_assert(offsetof(sterna_thread_options, place) == 40, "thread options");
+_Static_assert(sizeof(sterna_loop_options) == 40, "loop options");
+_Static_assert(offsetof(sterna_loop_options, threads) == 12, "loop options");
+_Static_assert(offsetof(sterna_loop_options, chunk) == 16, "loop options");
+_Static_assert(offsetof(sterna_loop_options, first) == 24, "loop options");
+_Static_assert(offsetof(sterna_loop_options, group) == 32, "loop options");
+_Static_assert(offsetof(sterna_loop_options, is_bubble) == 36, "loop options");
 _Static_assert(sizeof(sterna_thread_info) == 64, "thread info");
 _Static_assert(offsetof(sterna_thread_info, name) == 32, "thread info");
 _Static_assert(sizeof(sterna_timer) == 48, "timer");

@@ -162,6 +162,72 @@ static void test_errors(void) {
   EXPECT(sterna_thread_exit() == STERNA_UNSUPPORTED);
 }
 
+static sterna_bubble* growing;
+static int grown;     /* Guard: mutex. */
+static int met;       /* Guard: mutex. */
+static int met_lasts; /* Guard: mutex. */
+
+static void count_grown(void* argument) {
+  (void)argument;
+  EXPECT(sterna_mutex_lock(&mutex) == STERNA_SUCCESS);
+  ++grown;
+  EXPECT(sterna_mutex_unlock(&mutex) == STERNA_SUCCESS);
+}
+
+/* Adds to its bubble while that runs; then it meets the others of its own kind. */
+static void grow(void* argument) {
+  sterna_bubble* inner = NULL;
+  EXPECT(sterna_bubble_add_thread(growing, NULL, count_grown, NULL) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_create(&inner) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_add_thread(inner, NULL, count_grown, NULL) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_add_bubble(growing, inner) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_barrier(inner, NULL) == STERNA_INVALID_ARGUMENT);
+  for (int i = 0; i < 5; ++i) {
+    int is_last = 0;
+    int seen = 0;
+    EXPECT(sterna_mutex_lock(&mutex) == STERNA_SUCCESS);
+    ++met;
+    EXPECT(sterna_mutex_unlock(&mutex) == STERNA_SUCCESS);
+    EXPECT(sterna_bubble_barrier(growing, &is_last) == STERNA_SUCCESS);
+    EXPECT(sterna_mutex_lock(&mutex) == STERNA_SUCCESS);
+    seen = met;
+    met_lasts += is_last;
+    EXPECT(sterna_mutex_unlock(&mutex) == STERNA_SUCCESS);
+    EXPECT(seen >= 4 * (i + 1)); /* Those that were added have ended, or will: they never come. */
+  }
+  if (argument != NULL) {
+    EXPECT(sterna_thread_exit() == STERNA_SUCCESS);
+  }
+}
+
+static void test_growing_bubble(void) {
+  sterna_bubble* deep = NULL;
+  sterna_bubble* outer = NULL;
+  EXPECT(sterna_bubble_create(&growing) == STERNA_SUCCESS);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT(sterna_bubble_add_thread(growing, NULL, grow, i == 0 ? &grown : NULL) == STERNA_SUCCESS);
+  }
+  EXPECT(sterna_bubble_submit(growing) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_join(growing) == STERNA_SUCCESS);
+  EXPECT(grown == 8 && met == 20 && met_lasts <= 5);
+  /* Without end they do not nest, and the refusal names the rule. */
+  EXPECT(sterna_bubble_create(&deep) == STERNA_SUCCESS);
+  for (int i = 0;; ++i) {
+    EXPECT(sterna_bubble_create(&outer) == STERNA_SUCCESS && i < 100);
+    const sterna_status status = sterna_bubble_add_bubble(outer, deep);
+    if (status != STERNA_SUCCESS) {
+      EXPECT(status == STERNA_INVALID_ARGUMENT);
+      char text[256];
+      EXPECT(sterna_error_detail(text, sizeof text) == STERNA_SUCCESS);
+      EXPECT(strstr(text, "nested 60 deep at most") != NULL);
+      break;
+    }
+    deep = outer;
+  }
+  EXPECT(sterna_bubble_destroy(outer) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_destroy(deep) == STERNA_SUCCESS);
+}
+
 int main(void) {
   sterna_thread* thread = NULL;
   sterna_options options = STERNA_OPTIONS_DEFAULT;
@@ -178,6 +244,7 @@ int main(void) {
   test_many();
   test_park();
   test_bubbles();
+  test_growing_bubble();
   test_errors();
   EXPECT(sterna_stop() == STERNA_SUCCESS);
   EXPECT(sterna_stop() == STERNA_NOT_STARTED);

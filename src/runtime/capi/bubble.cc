@@ -1,5 +1,6 @@
 // bubble.h: bubbles of C programs on sched::Scheduler.
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <new>
 #include <string>
@@ -7,9 +8,11 @@
 
 #include <sterna/bubble.h>
 
+#include "runtime/capi/handle.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
 #include "threads/cancel.h"
+#include "threads/sync/barrier.h"
 #include "threads/this_thread.h"
 
 namespace {
@@ -22,18 +25,26 @@ struct Member {
   bool is_preemptible = true;
   sterna_thread_function function = nullptr;
   void* argument = nullptr;
-  sterna::threads::Thread* thread = nullptr;  // Null: not started.
+  sterna_bubble* bubble = nullptr;
+  // Null: not started yet, or joined. Release by who starts it, acquire by who joins: what the
+  // thread's object holds is seen. Who finds null here joins the one that starts it, and looks
+  // again.
+  std::atomic<sterna::threads::Thread*> thread{nullptr};
 };
 
 }  // namespace
 
-/// Guard of all: the program, which builds, submits and joins a bubble from one thread at a time.
+/// Before it is submitted: of the program, which builds it from one thread at a time. Afterwards
+/// any of its threads may add to it, and one thread joins it.
 struct sterna_bubble {
   sterna::sched::Bubble bubble;
-  std::vector<std::unique_ptr<Member>> members;
-  std::vector<std::unique_ptr<sterna_bubble>> children;
-  sterna_bubble* holder = nullptr;
+  sterna::SpinLock lock;                                 // Guard of the next four once it runs.
+  std::vector<std::unique_ptr<Member>> members;          // Only grows.
+  std::vector<std::unique_ptr<sterna_bubble>> children;  // The same.
+  std::uint32_t running = 0;                             // Threads of its own that have not ended.
   bool is_submitted = false;
+  sterna_bubble* holder = nullptr;
+  sterna::threads::Barrier barrier{1};  // Of those that run; a place is kept when nobody does.
 };
 
 namespace capi = sterna::runtime::capi;
@@ -52,9 +63,39 @@ std::uint32_t height(const sterna_bubble& bubble) noexcept {
   return most + 1;
 }
 
+/// One more thread, which runs or is about to, takes part in the barrier. A barrier has one place
+/// at least: with the first thread and with the last one its count stays.
+void enter_barrier(sterna_bubble& bubble) noexcept {
+  const sterna::SpinGuard guard{bubble.lock};
+  if (bubble.running++ != 0) {
+    (void)bubble.barrier.add_count(1);
+  }
+}
+
+void leave_barrier(sterna_bubble& bubble) noexcept {
+  const sterna::SpinGuard guard{bubble.lock};
+  if (--bubble.running != 0) {
+    (void)bubble.barrier.add_count(-1);
+  }
+}
+
+/// Runs the program's function; however it ends, the others do not wait for it at their barrier.
+void run_member(void* argument) {
+  auto& member = *static_cast<Member*>(argument);
+  sterna::threads::Cleanup leaving;
+  {
+    const RuntimeScope scope;
+    leaving.function = [](void* bubble) { leave_barrier(*static_cast<sterna_bubble*>(bubble)); };
+    leaving.argument = member.bubble;
+    sterna::threads::push_cleanup(leaving);
+  }
+  member.function(member.argument);
+  const RuntimeScope scope;
+  (void)sterna::threads::pop_cleanup(true);
+}
+
 void insert_all(sterna::sched::Engine& engine, sterna::sched::Bubble& holder,
                 sterna_bubble& bubble) noexcept {
-  bubble.is_submitted = true;
   (void)engine.insert(holder, bubble.bubble);
   for (const auto& member : bubble.members) {
     (void)engine.insert(bubble.bubble, member->entity);
@@ -62,44 +103,78 @@ void insert_all(sterna::sched::Engine& engine, sterna::sched::Bubble& holder,
   for (const auto& child : bubble.children) {
     insert_all(engine, bubble.bubble, *child);
   }
+  const sterna::SpinGuard guard{bubble.lock};
+  bubble.is_submitted = true;
 }
 
-sterna_status start_all(capi::Program& program, sterna_bubble& bubble) noexcept {
-  sterna_status status = STERNA_SUCCESS;
-  for (const auto& member : bubble.members) {
-    sterna::threads::ThreadOptions options;
-    options.name = member->name.empty() ? nullptr : member->name.c_str();
-    if (member->stack_bytes != 0) {
-      options.stack_bytes = member->stack_bytes;
-    }
-    options.entity = &member->entity;
-    options.is_user_code = true;
-    options.preemptible = member->is_preemptible;
-    auto made = program.team->spawn(options, member->function, member->argument);
-    if (made) {
-      member->thread = made.value();
-    } else {
-      program.scheduler->engine().remove(member->entity);
-      status = capi::to_status(made.error().code);
-    }
+/// Its entity is in the tree, and it has a place at its barrier.
+sterna_status start(capi::Program& program, Member& member) noexcept {
+  sterna::threads::ThreadOptions options;
+  options.name = member.name.empty() ? nullptr : member.name.c_str();
+  if (member.stack_bytes != 0) {
+    options.stack_bytes = member.stack_bytes;
   }
-  for (const auto& child : bubble.children) {
-    const sterna_status inner = start_all(program, *child);
-    status = inner == STERNA_SUCCESS ? status : inner;
+  options.entity = &member.entity;
+  options.is_user_code = true;
+  options.preemptible = member.is_preemptible;
+  auto made = program.team->spawn(options, run_member, &member);
+  if (made) {
+    member.thread.store(made.value(), std::memory_order_release);
+    return STERNA_SUCCESS;
+  }
+  leave_barrier(*member.bubble);
+  program.scheduler->engine().remove(member.entity);
+  return capi::to_status(made.error().code);
+}
+
+sterna_status start_all(capi::Program& program, const std::vector<Member*>& members) noexcept {
+  for (Member* const member : members) {  // All of them before one can be at the barrier alone.
+    enter_barrier(*member->bubble);
+  }
+  sterna_status status = STERNA_SUCCESS;
+  for (Member* const member : members) {
+    const sterna_status started = start(program, *member);
+    status = status == STERNA_SUCCESS ? started : status;
   }
   return status;
 }
 
-void join_all(capi::Program& program, sterna_bubble& bubble) noexcept {
+void list_all(const sterna_bubble& bubble, std::vector<Member*>& members) {
   for (const auto& member : bubble.members) {
-    if (member->thread != nullptr) {
-      sterna::threads::join(*member->thread);
-    }
+    members.push_back(member.get());
   }
   for (const auto& child : bubble.children) {
-    join_all(program, *child);
+    list_all(*child, members);
   }
-  program.scheduler->engine().remove(bubble.bubble);
+}
+
+/// Of a list that may be growing: null after the last.
+template <typename List>
+auto* element(sterna_bubble& bubble, List& list, std::size_t index) noexcept {
+  const sterna::SpinGuard guard{bubble.lock};
+  return index < list.size() ? list[index].get() : nullptr;
+}
+
+/// Joins what has not been; whether that was anything: then others may have come.
+bool join_threads(sterna_bubble& bubble) noexcept {
+  bool has_joined = false;
+  for (std::size_t i = 0; Member* const member = element(bubble, bubble.members, i); ++i) {
+    if (auto* const thread = member->thread.exchange(nullptr, std::memory_order_acquire)) {
+      sterna::threads::join(*thread);
+      has_joined = true;
+    }
+  }
+  for (std::size_t i = 0; sterna_bubble* const child = element(bubble, bubble.children, i); ++i) {
+    has_joined = join_threads(*child) || has_joined;
+  }
+  return has_joined;
+}
+
+void remove_all(sterna::sched::Engine& engine, sterna_bubble& bubble) noexcept {
+  for (const auto& child : bubble.children) {
+    remove_all(engine, *child);
+  }
+  engine.remove(bubble.bubble);
 }
 
 }  // namespace
@@ -128,18 +203,26 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
       (used.bubble != nullptr && used.bubble != bubble) || used.stack != nullptr) {
     return STERNA_INVALID_ARGUMENT;  // What a member cannot have is refused, not dropped.
   }
-  if (bubble->is_submitted) {
-    return STERNA_BUSY;
-  }
   return capi::guarded([&] {
-    auto member = std::make_unique<Member>();
-    member->name = used.name == nullptr ? "" : used.name;
-    member->stack_bytes = used.stack_bytes;
-    member->is_preemptible = used.is_preemptible != 0;
-    member->function = function;
-    member->argument = argument;
-    bubble->members.push_back(std::move(member));
-    return STERNA_SUCCESS;
+    auto made = std::make_unique<Member>();
+    Member& member = *made;
+    member.name = used.name == nullptr ? "" : used.name;
+    member.stack_bytes = used.stack_bytes;
+    member.is_preemptible = used.is_preemptible != 0;
+    member.function = function;
+    member.argument = argument;
+    member.bubble = bubble;
+    {
+      const sterna::SpinGuard guard{bubble->lock};
+      bubble->members.push_back(std::move(made));
+      if (!bubble->is_submitted) {
+        return STERNA_SUCCESS;
+      }
+    }
+    // It runs already: so does this one.
+    capi::Program& program = *capi::program();
+    (void)program.scheduler->engine().insert(bubble->bubble, member.entity);
+    return start_all(program, {&member});
   });
 }
 
@@ -150,19 +233,36 @@ sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* chi
   }
   std::uint32_t depth = height(*child);
   for (const sterna_bubble* outer = bubble; outer != nullptr; outer = outer->holder) {
-    if (outer == child || ++depth > kDepthMax) {
-      return STERNA_INVALID_ARGUMENT;
+    if (outer == child) {
+      return capi::refuse(STERNA_INVALID_ARGUMENT,
+                          "a bubble cannot be put into one that it holds: bubbles nest as a tree");
+    }
+    if (++depth > kDepthMax) {
+      return capi::refuse(STERNA_INVALID_ARGUMENT,
+                          "bubbles are nested {} deep at most: put some beside each other",
+                          kDepthMax);
     }
   }
-  if (bubble->is_submitted || child->is_submitted) {
-    return STERNA_BUSY;
+  if (child->is_submitted) {
+    return capi::refuse(STERNA_BUSY,
+                        "a bubble that runs cannot be put into another one: put it there before it "
+                        "is submitted");
   }
   return capi::guarded([&] {
-    // What may fail comes before it is owned twice.
-    bubble->children.reserve(bubble->children.size() + 1);
-    bubble->children.emplace_back(child);
-    child->holder = bubble;
-    return STERNA_SUCCESS;
+    std::vector<Member*> members;
+    list_all(*child, members);  // What may fail comes before it is owned twice.
+    {
+      const sterna::SpinGuard guard{bubble->lock};
+      bubble->children.emplace_back();
+      bubble->children.back().reset(child);
+      child->holder = bubble;
+      if (!bubble->is_submitted) {
+        return STERNA_SUCCESS;
+      }
+    }
+    capi::Program& program = *capi::program();
+    insert_all(program.scheduler->engine(), bubble->bubble, *child);
+    return start_all(program, members);
   });
 }
 
@@ -237,9 +337,34 @@ sterna_status sterna_bubble_submit(sterna_bubble* bubble) noexcept {
   if (bubble->is_submitted) {
     return STERNA_BUSY;
   }
-  insert_all(program->scheduler->engine(), program->scheduler->root(), *bubble);
-  program->scheduler->engine().submit(bubble->bubble);
-  return start_all(*program, *bubble);
+  return capi::guarded([&] {
+    std::vector<Member*> members;
+    list_all(*bubble, members);
+    insert_all(program->scheduler->engine(), program->scheduler->root(), *bubble);
+    program->scheduler->engine().submit(bubble->bubble);
+    return start_all(*program, members);
+  });
+}
+
+sterna_status sterna_bubble_barrier(sterna_bubble* bubble, int* is_last) noexcept {
+  const RuntimeScope scope;
+  if (capi::program() == nullptr) {
+    return capi::why_no_program();
+  }
+  const sterna::threads::Thread* const me = sterna::threads::self();
+  const auto* const entity =
+      me != nullptr ? static_cast<const sterna::sched::Entity*>(me->entity) : nullptr;
+  if (bubble == nullptr || entity == nullptr || entity->holder() != &bubble->bubble) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT,
+                        "{} is not held by that bubble: its own threads meet at its barrier, those "
+                        "of bubbles inside at theirs",
+                        capi::words_for(me));
+  }
+  const bool was_last = bubble->barrier.arrive_and_wait();
+  if (is_last != nullptr) {
+    *is_last = was_last ? 1 : 0;
+  }
+  return STERNA_SUCCESS;
 }
 
 sterna_status sterna_bubble_join(sterna_bubble* bubble) noexcept {
@@ -253,7 +378,9 @@ sterna_status sterna_bubble_join(sterna_bubble* bubble) noexcept {
   }
   // Half a bubble could not be joined again.
   const sterna::threads::Uncancellable uncancellable{sterna::threads::self()};
-  join_all(*program, *bubble);
+  while (join_threads(*bubble)) {  // Who ran may have added others.
+  }
+  remove_all(program->scheduler->engine(), *bubble);
   delete bubble;
   return STERNA_SUCCESS;
 }

@@ -73,12 +73,14 @@ TEST_F(KeptThreads, GoWhereThePlanSaysFromAnyState) {
   insert(entity);
   threads::Semaphore go;
   threads::Semaphore done;
+  std::atomic<bool> has_moved{false};
   std::atomic<bool> is_over{false};
   std::vector<std::uint32_t> seen;
   auto moves = [&] {
     send(entity, 1);  // Running.
     threads::yield();
     seen.push_back(here());
+    has_moved = true;
     go.acquire();  // Blocked, meanwhile sent to 2.
     seen.push_back(here());
     done.release();
@@ -86,6 +88,9 @@ TEST_F(KeptThreads, GoWhereThePlanSaysFromAnyState) {
     seen.push_back(here());
   };
   threads::Thread* const thread = team_->go(moves, {.entity = &entity});
+  while (!has_moved) {
+    threads::sleep_for(100'000);
+  }
   threads::sleep_for(10'000'000);
   send(entity, 2);
   go.release();

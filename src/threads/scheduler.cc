@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/probe.h"
 #include "base/syscall.h"
+#include "threads/flags.h"
 #include "threads/traced.h"
 
 namespace sterna::threads {
@@ -84,11 +85,12 @@ void make_runnable(Thread& thread) noexcept {
   // Relaxed: what the thread wrote before it was published reached us with the publication.
   Worker* const home = thread.worker.load(std::memory_order_relaxed);
   thread.activity.store(Activity::ready, std::memory_order_relaxed);
-  if ((thread.flags & (ThreadFlag::managed | ThreadFlag::traced)) != 0) [[unlikely]] {
-    if ((thread.flags & ThreadFlag::traced) != 0) {
+  const std::uint32_t flags = flags_of(thread);  // It may still be switching away.
+  if ((flags & (ThreadFlag::managed | ThreadFlag::traced)) != 0) [[unlikely]] {
+    if ((flags & ThreadFlag::traced) != 0) {
       trace_wakes(thread);
     }
-    if ((thread.flags & ThreadFlag::managed) != 0) {
+    if ((flags & ThreadFlag::managed) != 0) {
       home->team.options.dispatch->ready(thread, home);
       return;
     }

@@ -81,9 +81,10 @@ threads::Thread* Scheduler::next(threads::Worker& worker, const threads::Thread*
 
 void Scheduler::ready(threads::Thread& thread, threads::Worker*) noexcept {
   Entity& entity = entity_of(thread);
-  // Relaxed: who finds the entity in a queue sees it through the lock of that queue.
+  // Who finds the entity in a queue sees it through the lock of that queue.
   if (entity.thread.load(std::memory_order_relaxed) != &thread) {
-    entity.thread.store(&thread, std::memory_order_relaxed);
+    // Release: who looks at the tree without a lock finds the thread whole.
+    entity.thread.store(&thread, std::memory_order_release);
     if (thread.priority.load(std::memory_order_relaxed) != threads::kPriorityNormal) {
       priority_changed(thread);  // What its options say.
     }
@@ -194,7 +195,7 @@ void Scheduler::move_memory(Entity&, std::uint32_t) noexcept {}
 
 bool Scheduler::is_running(const Entity& entity) const noexcept {
   const auto* const thread =
-      static_cast<const threads::Thread*>(entity.thread.load(std::memory_order_relaxed));
+      static_cast<const threads::Thread*>(entity.thread.load(std::memory_order_acquire));
   // Relaxed: a hint.
   return thread != nullptr &&
          (entity.is_kept() ? threads::is_running(*thread)
@@ -207,19 +208,19 @@ void Scheduler::recall(Entity& entity) noexcept {
 
 bool Scheduler::is_kept_ready(const Entity& entity) const noexcept {
   return threads::is_ready(
-      *static_cast<const threads::Thread*>(entity.thread.load(std::memory_order_relaxed)));
+      *static_cast<const threads::Thread*>(entity.thread.load(std::memory_order_acquire)));
 }
 
 bool Scheduler::is_unserved(const Entity& entity) const noexcept {
   const auto* const thread =
-      static_cast<const threads::Thread*>(entity.thread.load(std::memory_order_relaxed));
+      static_cast<const threads::Thread*>(entity.thread.load(std::memory_order_acquire));
   return thread != nullptr && !is_running(entity) &&
          threads::is_unserved(*thread, entity.is_kept());
 }
 
 std::string Scheduler::name_of(const Entity& entity) const {
   const auto* const thread =
-      static_cast<const threads::Thread*>(entity.thread.load(std::memory_order_relaxed));
+      static_cast<const threads::Thread*>(entity.thread.load(std::memory_order_acquire));
   char name[threads::kNameBytes] = {};
   if (thread != nullptr) {
     threads::read_name(*thread, name);

@@ -101,7 +101,7 @@ class Orders(MoveTest):
         self.assertEqual([rank["moves"] for rank in self.report()["ranks"]], [0, 1, 0, 0, 0, 0])
 
     def test_an_order_to_nowhere_is_refused(self):
-        job = self.start_counting(milliseconds=600)
+        job = self.start_counting()
         for rank, node in ((7, 1), (1, 9)):
             refused = self.order(job, rank, node)
             self.assertNotEqual(refused.returncode, 0)

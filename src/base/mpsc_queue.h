@@ -40,17 +40,18 @@ class MpscQueue {
 
   /// Consumer only. Null: nothing is visible now.
   [[nodiscard]] T* pop() noexcept {
-    MpscNode* first = first_;
+    MpscNode* first = first_.load(std::memory_order_relaxed);
     MpscNode* next = first->next_.load(std::memory_order_acquire);  // A: link of push
     if (first == &stub_) {
       if (next == nullptr) {
         return nullptr;
       }
-      first_ = first = next;
+      first = next;
+      first_.store(first, std::memory_order_relaxed);
       next = next->next_.load(std::memory_order_acquire);  // A
     }
     if (next != nullptr) {
-      first_ = next;
+      first_.store(next, std::memory_order_relaxed);
       return static_cast<T*>(first);
     }
     // `first` is the last visible one. It can leave only when something follows it: the stub does,
@@ -63,13 +64,15 @@ class MpscQueue {
     if (next == nullptr) {
       return nullptr;
     }
-    first_ = next;
+    first_.store(next, std::memory_order_relaxed);
     return static_cast<T*>(first);
   }
 
-  /// Any thread; a hint. False also while a push is under way.
+  /// Any thread; a hint. False also while a push is under way, and while pop() has put the stub
+  /// behind an element that such a push keeps invisible: then the stub is last, but not first.
   [[nodiscard]] bool looks_empty() const noexcept {
-    return last_.load(std::memory_order_acquire) == &stub_;
+    return last_.load(std::memory_order_acquire) == &stub_ &&
+           first_.load(std::memory_order_relaxed) == &stub_;
   }
 
  private:
@@ -86,7 +89,8 @@ class MpscQueue {
   }
 
   alignas(kCacheLineBytes) std::atomic<MpscNode*> last_{&stub_};  // Producers' end.
-  alignas(kCacheLineBytes) MpscNode* first_ = &stub_;             // The consumer only.
+  // Written by the consumer only.
+  alignas(kCacheLineBytes) std::atomic<MpscNode*> first_{&stub_};
   MpscNode stub_;
 };
 

@@ -16,7 +16,7 @@ inline constexpr std::size_t kErrorTextBytesMax = 4096;
 
 enum class MessageKind : std::uint8_t { request = 1, reply = 2, error = 3 };
 
-/// Who gets the reply: an id of the calling node, or the address of a call on a rank's stack.
+/// Who gets the reply: an id of the calling node, or the address of a call in a rank's slot.
 struct ReplyTo {
   std::uint32_t node = 0;
   std::uint32_t rank = kNoRank;  // kNoRank: the node.

@@ -1,11 +1,14 @@
 // A call made by a rank: the reply goes to the rank, as notes that follow it when it moves.
 //
-// The call lies on the rank's stack, so its address is the same wherever the rank is. A note names
+// The call lies in the rank's slot, so its address is the same wherever the rank is. A note names
 // that address and a random cookie; a note that fits neither (the call timed out meanwhile, or
 // bytes of a stranger) changes nothing. Notes are not ordered: each says which part of the reply it
 // holds.
+#include "rpc/rank_call.h"
+
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -54,51 +57,52 @@ bool read(wire::Reader& reader, Note& note) noexcept {
 
 }  // namespace
 
-/// In the rank's slot. Guard: Rpc::notes_lock_, until `done` or the withdrawal; the lock is not in
-/// here because a late note would take it in a frame that is not there any more.
-struct Rpc::RankCall {
-  std::uint64_t cookie = 0;
-  progress::Completion done;
-  bool is_error = false;
-  std::uint32_t total = 0;
-  std::uint32_t received = 0;
-  std::byte* reply = nullptr;  // In the system heap; null before the first note.
-  memory::Heap* heap = nullptr;
-};
+RankCall::~RankCall() {
+  check(cookie_ == 0 && reply_ == nullptr, "a call of a rank is taken before its memory goes");
+}
+
+/// Whether a call can be at the address: what is mapped of the stack and of the system heap. Which
+/// call it is, the cookie proves.
+bool Rpc::may_hold_call(memory::RankSlot& slot, std::uintptr_t address) noexcept {
+  const auto lies_in = [&](std::uintptr_t base, std::uint64_t bytes) {
+    return address >= base && address - base <= bytes &&
+           bytes - (address - base) >= sizeof(RankCall);
+  };
+  return address % alignof(RankCall) == 0 &&
+         (lies_in(slot.stack.base, slot.stack.bytes) ||
+          lies_in(slot.system_heap_region.base, slot.system_heap->mapped_bytes()));
+}
 
 void Rpc::on_rank_note(void* self, std::uint32_t rank, std::uint32_t,
                        std::span<const std::byte> bytes) noexcept {
   wire::Reader reader{bytes};
   Note note;
-  const memory::RankSlot* slot = memory::rank_slot_address(rank);
-  if (!read(reader, note) || note.address % alignof(RankCall) != 0 ||
-      !slot->stack.contains(note.address)) {
+  memory::RankSlot& slot = *memory::rank_slot_address(rank);
+  if (!read(reader, note) || note.cookie == 0 || !may_hold_call(slot, note.address)) {
     return;
   }
   const SpinGuard guard{static_cast<Rpc*>(self)->notes_lock_};
-  auto* call = reinterpret_cast<RankCall*>(note.address);
-  if (call->cookie != note.cookie || call->done.done()) {
+  auto& call = *reinterpret_cast<RankCall*>(note.address);
+  if (call.cookie_ != note.cookie || call.done_.done()) {
     return;
   }
-  if (call->reply == nullptr) {
-    call->reply =
-        static_cast<std::byte*>(call->heap->allocate(std::max<std::size_t>(note.total, 1)));
-    call->total = note.total;
-    call->is_error = note.is_error;
+  if (call.reply_ == nullptr) {
+    call.reply_ =
+        static_cast<std::byte*>(slot.system_heap->allocate(std::max<std::size_t>(note.total, 1)));
+    call.total_ = note.total;
+    call.is_error_ = note.is_error;
   }
-  if (call->reply == nullptr) {
-    call->is_error = true;
-    call->total = 0;  // No memory for the reply: an error without a text.
-    call->done.complete();
+  if (call.reply_ == nullptr) {
+    call.done_.complete();  // take() says that there was no memory.
     return;
   }
-  if (call->total != note.total) {
+  if (call.total_ != note.total) {
     return;
   }
-  std::ranges::copy(note.body, call->reply + note.offset);
-  call->received += static_cast<std::uint32_t>(note.body.size());
-  if (call->received == call->total) {
-    call->done.complete();
+  std::ranges::copy(note.body, call.reply_ + note.offset);
+  call.received_ += static_cast<std::uint32_t>(note.body.size());
+  if (call.received_ == call.total_) {
+    call.done_.complete();
   }
 }
 
@@ -123,53 +127,78 @@ void Rpc::reply_to_rank(const ReplyTo& to, const Result<Bytes>& result) {
   } while (note.offset < note.total);
 }
 
-Result<Bytes> Rpc::call_from_rank(std::uint32_t node, std::string_view name,
-                                  std::span<const std::byte> arguments, std::uint64_t deadline_ns) {
-  memory::RankSlot* slot = memory::rank_slot_of(__builtin_frame_address(0));
-  RankCall call;
-  call.heap = slot->system_heap;
-  call.cookie = mix64(cycles() ^ reinterpret_cast<std::uintptr_t>(&call));
-  ReplyTo reply_to{.node = options_.transport->job().node_index,
-                   .rank = slot->rank,
-                   .id = reinterpret_cast<std::uint64_t>(&call),
-                   .cookie = call.cookie};
-  if (Result<> sent = send_request(node, name, arguments, reply_to); !sent) {
-    return sent.error();
+Result<> Rpc::start(std::uint32_t node, std::string_view name, std::span<const std::byte> arguments,
+                    RankCall& call) {
+  check(memory::rank_slot_of(&call) == call.slot_ &&
+            may_hold_call(*call.slot_, reinterpret_cast<std::uintptr_t>(&call)),
+        "a call of a rank lies on its stack or in its system heap");
+  check(call.cookie_ == 0, "a call is taken before the next one starts");
+  call.done_.reset();
+  call.to_node_ = node;
+  call.received_ = 0;
+  // Never 0: the lowest bit is set.
+  call.cookie_ = mix64(cycles() ^ reinterpret_cast<std::uintptr_t>(&call)) | 1;
+  const ReplyTo reply_to{.node = options_.transport->job().node_index,
+                         .rank = call.slot_->rank,
+                         .id = reinterpret_cast<std::uint64_t>(&call),
+                         .cookie = call.cookie_};
+  Result<> sent = send_request(node, name, arguments, reply_to);
+  if (!sent) {
+    call.cookie_ = 0;
   }
-  Result<Bytes> result =
-      Error{Errc::timed_out, fmt::format("node {} did not answer {}", node, name)};
-  for (;;) {
-    const std::uint64_t look_ns = std::min(deadline_ns, now_ns() + kLookNs);
-    if (call.done.done() || call.done.wait_for(*options_.progress, {.deadline_ns = look_ns}) ==
-                                threads::Wake::signalled) {
-      if (call.reply == nullptr) {
-        result = Error{Errc::out_of_memory,
-                       fmt::format("rank {}: no memory for the answer of {}", slot->rank, name)};
-        break;
-      }
-      const Bytes body{call.reply, call.reply + call.total};
-      result = call.is_error ? Result<Bytes>{decode_error(body)} : Result<Bytes>{body};
-      break;
-    }
-    bool is_lost = false;
+  return sent;
+}
+
+bool Rpc::wait(RankCall& call, const threads::WaitOptions& options) noexcept {
+  while (!call.done()) {
     {
       const SpinGuard guard{lock_};
-      is_lost = lost_[node];
+      if (lost_[call.to_node_]) {
+        return true;
+      }
     }
-    if (is_lost) {
-      result = Error{Errc::closed, fmt::format("node {} is gone", node)};
-      break;
-    }
-    if (now_ns() >= deadline_ns) {
-      break;
+    threads::WaitOptions look = options;
+    look.deadline_ns = std::min(options.deadline_ns, now_ns() + kLookNs);
+    const threads::Wake wake = call.done_.wait_for(*options_.progress, look);
+    if (wake == threads::Wake::interrupted || wake == threads::Wake::cancelled ||
+        (wake == threads::Wake::timed_out && now_ns() >= options.deadline_ns)) {
+      return call.done();
     }
   }
+  return true;
+}
+
+Result<Bytes> Rpc::take(RankCall& call) {
   {
     const SpinGuard guard{notes_lock_};
-    call.cookie = 0;  // Notes that come later find nothing.
+    call.cookie_ = 0;  // Notes that come later find nothing.
   }
-  call.heap->deallocate(call.reply);
+  std::byte* const reply = std::exchange(call.reply_, nullptr);
+  Result<Bytes> result = Bytes{};
+  if (!call.done()) {
+    const SpinGuard guard{lock_};
+    result = lost_[call.to_node_]
+                 ? Error{Errc::closed, fmt::format("node {} is gone", call.to_node_)}
+                 : Error{Errc::timed_out, fmt::format("node {} did not answer", call.to_node_)};
+  } else if (reply == nullptr) {
+    result = Error{Errc::out_of_memory,
+                   fmt::format("rank {}: no memory for an answer", call.slot_->rank)};
+  } else {
+    const Bytes body{reply, reply + call.total_};
+    result = call.is_error_ ? Result<Bytes>{decode_error(body)} : Result<Bytes>{body};
+  }
+  call.slot_->system_heap->deallocate(reply);
   return result;
+}
+
+Result<Bytes> Rpc::call_from_rank(std::uint32_t node, std::string_view name,
+                                  std::span<const std::byte> arguments, std::uint64_t deadline_ns) {
+  RankCall call{*memory::rank_slot_of(__builtin_frame_address(0))};
+  if (Result<> sent = start(node, name, arguments, call); !sent) {
+    return sent.error();
+  }
+  (void)wait(call, {.deadline_ns = deadline_ns});
+  return take(call);
 }
 
 }  // namespace sterna::rpc

@@ -26,8 +26,13 @@
 namespace sterna::threads {
 class Team;
 }
+namespace sterna::memory {
+struct RankSlot;
+}
 
 namespace sterna::rpc {
+
+class RankCall;  // rank_call.h
 
 using Bytes = std::vector<std::byte>;
 
@@ -82,6 +87,18 @@ class Rpc {
   void start(std::uint32_t node, std::string_view name, std::span<const std::byte> arguments,
              PendingCall& call);
 
+  /// The same for the rank that runs here and calls. Fails with closed; then there is nothing to
+  /// take.
+  [[nodiscard]] Result<> start(std::uint32_t node, std::string_view name,
+                               std::span<const std::byte> arguments, RankCall& call);
+  /// Waits for it; this Rpc is that of the node where the rank is now. True: take() has the
+  /// outcome, which may be that the node is lost. False: the deadline, or somebody has unparked the
+  /// rank. Switches.
+  [[nodiscard]] bool wait(RankCall& call, const threads::WaitOptions& options = {}) noexcept;
+  /// Ends the call, wherever it stands: the reply or the service's error, closed, or timed_out when
+  /// nothing has come.
+  [[nodiscard]] Result<Bytes> take(RankCall& call);
+
   /// Asks for no reply. Fails with closed.
   Result<> post(std::uint32_t node, std::string_view name, std::span<const std::byte> arguments);
 
@@ -98,14 +115,15 @@ class Rpc {
     Service service = nullptr;
     void* context = nullptr;
   };
-  struct Work;      // A request on its way to a thread.
-  struct RankCall;  // A call of a rank, on its stack (rank_call.cc).
+  struct Work;  // A request on its way to a thread.
 
   static void on_node_message(void* self, std::uint32_t from_node,
                               std::span<const std::byte> bytes) noexcept;
   static void on_rank_note(void* self, std::uint32_t rank, std::uint32_t from_node,
                            std::span<const std::byte> bytes) noexcept;
   static void run_work(void* work);
+
+  static bool may_hold_call(memory::RankSlot& slot, std::uintptr_t address) noexcept;
 
   void on_request(const Message& message, std::uint32_t from_node);
 

@@ -1,10 +1,15 @@
 // Calls between the nodes of a simulated network, from one kernel thread: start and post, errors,
-// lost nodes.
+// lost nodes, ranks that move while they wait for a reply.
 #include "rpc/rpc.h"
+
+#include <algorithm>
 
 #include <gtest/gtest.h>
 
+#include "memory/iso_space.h"
 #include "net/sim_cluster.h"
+#include "rpc/handlers.h"
+#include "rpc/rank_call.h"
 
 namespace sterna::rpc {
 namespace {
@@ -91,6 +96,117 @@ TEST_F(Calls, ToALostNodeEndAtOnceAndALateReplyChangesNothing) {
   rpcs[0]->start(2, "twice", text, other);
   cluster.settle();
   EXPECT_TRUE(other.reply.has_value());
+}
+
+/// Rank 0 starts on node 0 and makes its calls in the system heap of its slot.
+class RankCalls : public Calls {
+ protected:
+  RankCalls() {
+    auto opened = memory::IsoSpace::open({.rank_count = 64});
+    check(opened.has_value(), "the slots of ranks have room");
+    space = std::move(opened.value());
+    slot = space->map_rank(0, {}).value();
+    call = new (slot->system_heap->allocate(sizeof(RankCall))) RankCall{*slot};
+  }
+  void move(std::uint32_t to) {
+    net::Transport& source = cluster.node_of(0);
+    ASSERT_TRUE(source.begin_leave(0).has_value());
+    cluster.nodes[to]->expect(0);
+    source.commit_leave(0, to);
+    cluster.poll();  // Notes on their way are forwarded, or held.
+    cluster.nodes[to]->install(0, cluster.endpoints[0]);
+    cluster.place[0] = to;
+  }
+  void expect_twice(Result<Bytes> reply, std::size_t bytes) {
+    ASSERT_TRUE(reply.has_value());
+    EXPECT_EQ(reply.value().size(), 2 * bytes);
+    EXPECT_TRUE(std::ranges::all_of(reply.value(), [](std::byte b) { return b == std::byte{7}; }));
+  }
+  std::unique_ptr<memory::IsoSpace> space;
+  memory::RankSlot* slot = nullptr;
+  RankCall* call = nullptr;
+};
+
+TEST_F(RankCalls, FindTheRankThatMovedBeforeTheRequestArrived) {
+  const Bytes sent(3, std::byte{7});
+  ASSERT_TRUE(rpcs[0]->start(2, "twice", sent, *call).has_value());
+  move(1);
+  EXPECT_FALSE(call->done());
+  cluster.settle();
+  ASSERT_TRUE(call->done());
+  expect_twice(rpcs[1]->take(*call), sent.size());
+}
+
+TEST_F(RankCalls, FindTheRankAtEachMomentOfItsMoves) {
+  // Of several notes each: some come to the old node, some while the rank is away, some to the new.
+  const Bytes sent(10'000, std::byte{7});
+  for (int polls = 0; polls < 40; ++polls) {
+    ASSERT_TRUE(rpcs[cluster.place[0]]->start(2, "twice", sent, *call).has_value());
+    for (int i = 0; i < polls; ++i) {
+      cluster.poll();
+      cluster.clock.advance(200);
+    }
+    move((cluster.place[0] + 1) % 3);
+    cluster.poll();
+    move((cluster.place[0] + 1) % 3);
+    cluster.settle();
+    ASSERT_TRUE(call->done()) << polls;
+    expect_twice(rpcs[cluster.place[0]]->take(*call), sent.size());
+  }
+  EXPECT_EQ(served, 40);
+}
+
+TEST_F(RankCalls, BringTheErrorOfTheServiceWithItsText) {
+  ASSERT_TRUE(rpcs[0]->start(1, "fail", text, *call).has_value());
+  cluster.settle();
+  const auto reply = rpcs[0]->take(*call);
+  ASSERT_FALSE(reply.has_value());
+  EXPECT_EQ(reply.error().text, "not for node 0");
+}
+
+TEST_F(RankCalls, TakenBeforeTheReplyTakeNothingOfIt) {
+  const Bytes sent(5000, std::byte{7});
+  ASSERT_TRUE(rpcs[0]->start(2, "twice", sent, *call).has_value());
+  auto early = rpcs[0]->take(*call);
+  ASSERT_FALSE(early.has_value());
+  EXPECT_EQ(early.error().code, Errc::timed_out);
+  // The same memory, another call: the first reply is not its reply.
+  ASSERT_TRUE(rpcs[0]->start(1, "fail", text, *call).has_value());
+  cluster.settle();
+  EXPECT_EQ(rpcs[0]->take(*call).error().code, Errc::refused);
+  EXPECT_EQ(served, 1);
+}
+
+TEST_F(RankCalls, ToANodeThatIsLostSaySoWhereverTheRankIs) {
+  ASSERT_TRUE(rpcs[0]->start(2, "twice", text, *call).has_value());
+  move(1);
+  rpcs[1]->lose_peer(2);
+  EXPECT_TRUE(rpcs[1]->wait(*call, {.deadline_ns = 0}));
+  EXPECT_EQ(rpcs[1]->take(*call).error().code, Errc::closed);
+}
+
+TEST_F(RankCalls, NotesOfStrangersChangeNothing) {
+  ASSERT_TRUE(rpcs[0]->start(2, "twice", text, *call).has_value());
+  for (const std::uint64_t address :
+       {std::uint64_t{0}, ~std::uint64_t{0}, reinterpret_cast<std::uint64_t>(call),
+        reinterpret_cast<std::uint64_t>(call) + 1, reinterpret_cast<std::uint64_t>(slot),
+        std::uint64_t{slot->stack.base - 8},
+        std::uint64_t{slot->stack.base + slot->stack.bytes - 8},
+        std::uint64_t{slot->system_heap_region.base + slot->system_heap_region.bytes_max - 8}}) {
+    std::vector<std::byte> note;
+    wire::Writer writer{note, 64};
+    writer.u64(address);
+    writer.u64(1);  // No cookie of ours, but with luck.
+    writer.boolean(false);
+    writer.u32(0);
+    writer.u32(4);
+    writer.blob(std::span{text}.first(3));
+    cluster.nodes[1]->rank_message(0, kRankHandler, note);
+    cluster.nodes[1]->rank_message(0, kRankHandler, std::span{note}.first(note.size() - 1));
+  }
+  cluster.settle();
+  ASSERT_TRUE(call->done());
+  EXPECT_EQ(rpcs[0]->take(*call).value().size(), 6U);
 }
 
 }  // namespace

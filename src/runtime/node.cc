@@ -141,6 +141,8 @@ void Node::open_mobility() {
                                                     .team = team_.get(),
                                                     .log = &runtime_->log()});
   leases_->connect(*rpc_, *space_);
+  load_source_ = std::make_unique<NodeLoadSource>(*team_, &residents_);
+  load_source_->add_to(*rpc_);
   const Settings& settings = runtime_->settings();
   migration::MigratorOptions options;
   options.space = space_.get();

@@ -14,6 +14,7 @@
 #include "migration/residents.h"
 #include "rpc/rpc.h"
 #include "runtime/leases.h"
+#include "runtime/node_load.h"
 #include "runtime/rank_runner.h"
 #include "runtime/runtime.h"
 #include "threads/team.h"
@@ -87,6 +88,7 @@ class Node final : private ControlEvents, private migration::RankHost {
   std::unique_ptr<threads::Team> team_;
   std::unique_ptr<rpc::Rpc> rpc_;
   migration::Residents residents_;
+  std::unique_ptr<NodeLoadSource> load_source_;
   std::unique_ptr<migration::Migrator> migrator_;
   std::unique_ptr<migration::Flush> flush_;
   std::unique_ptr<balance::Actor> balancer_;

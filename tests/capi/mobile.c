@@ -115,6 +115,33 @@ static void test_messages(void) {
   free(out);
 }
 
+/* Calls that are under way while the rank moves: the answers follow it. */
+static void test_answers_that_follow(void) {
+  enum { kCalls = 8 };
+  sterna_load_call* calls[kCalls];
+  for (int round = 0; round < kRounds; ++round) {
+    for (uint32_t i = 0; i < kCalls; ++i) {
+      EXPECT(sterna_node_load_start(i % sterna_node_count(), &calls[i]) == STERNA_SUCCESS);
+    }
+    for (uint32_t i = 0; i < 2; ++i) {
+      const uint32_t node = (sterna_node_index() + 1) % sterna_node_count();
+      EXPECT(sterna_migrate_to(node) == STERNA_SUCCESS);
+    }
+    for (uint32_t i = 0; i < kCalls; ++i) {
+      sterna_node_load load = {sizeof load, ~0U, 0, 0};
+      EXPECT(sterna_node_load_wait(calls[i], &load) == STERNA_SUCCESS);
+      EXPECT(load.workers > 0 && load.processor_ns > 0 && load.ranks <= sterna_rank_count());
+    }
+    EXPECT(sterna_migrate_to((sterna_node_index() + 1) % sterna_node_count()) == STERNA_SUCCESS);
+  }
+  sterna_node_load load = {sizeof load, 0, 0, 0};
+  EXPECT(sterna_node_load_query(sterna_node_index(), &load) == STERNA_SUCCESS && load.ranks > 0);
+  EXPECT(sterna_node_load_query(sterna_node_count(), &load) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_node_load_query(0, NULL) == STERNA_INVALID_ARGUMENT);
+  load.size_bytes = 0;
+  EXPECT(sterna_node_load_query(0, &load) == STERNA_INVALID_ARGUMENT);
+}
+
 static void test_locks(void) {
   static sterna_mutex mutex = STERNA_MUTEX_INIT;
   EXPECT(sterna_mutex_lock(&mutex) == STERNA_SUCCESS);
@@ -130,6 +157,7 @@ int main(void) {
   test_moves();
   test_blockers();
   test_messages();
+  test_answers_that_follow();
   test_locks();
   EXPECT(sterna_stop() == STERNA_SUCCESS);
   puts("No Errors");

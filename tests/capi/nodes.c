@@ -34,8 +34,8 @@ static sterna_status slow_twice(void* context, sterna_rpc_request* request) {
 
 static int released;
 
-/* Answers only after "release" has been called, so that a caller's time runs out before whatever the
- * machine does. */
+/* Answers only after "release" has been called, so that a caller's time runs out before whatever
+ * the machine does. */
 static sterna_status held_twice(void* context, sterna_rpc_request* request) {
   while (__atomic_load_n(&released, __ATOMIC_ACQUIRE) == 0) {
     sterna_thread_sleep(100000);
@@ -89,6 +89,22 @@ static void send_large(void* data) {
   EXPECT(sterna_message_send(to, 7, data, 1 << 20) == STERNA_SUCCESS);
 }
 
+static void test_loads(void) {
+  sterna_node_load load = {sizeof load, 0, 0, 0};
+  sterna_load_call* call = NULL;
+  for (uint32_t node = 0; node < sterna_node_count(); ++node) {
+    EXPECT(sterna_node_load_query(node, &load) == STERNA_SUCCESS);
+    EXPECT(load.ranks == 1 && load.workers > 0 && load.processor_ns > 0);
+  }
+  EXPECT(sterna_node_load_start(0, &call) == STERNA_SUCCESS);
+  while (!sterna_node_load_is_done(call)) {
+    sterna_thread_sleep(1000);
+  }
+  EXPECT(sterna_node_load_wait(call, &load) == STERNA_SUCCESS);
+  EXPECT(sterna_node_load_start(0, NULL) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_node_load_start(sterna_node_count(), &call) == STERNA_INVALID_ARGUMENT);
+}
+
 static void test_messages(void) {
   const uint32_t from = (sterna_rank() + sterna_rank_count() - 1) % sterna_rank_count();
   const uint32_t to = (sterna_rank() + 1) % sterna_rank_count();
@@ -125,6 +141,8 @@ static void find_log(void* found, const char* name, const char* value, const cha
 int main(void) {
   char value[16];
   int found = 0;
+  sterna_node_load load = {sizeof load, 0, 0, 0};
+  EXPECT(sterna_node_load_query(0, &load) == STERNA_NOT_STARTED);
   EXPECT(sterna_setting_set("no_such", "1") == STERNA_NOT_FOUND);
   EXPECT(sterna_setting_set("spin", "fast") == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_setting_set("spin", "5us") == STERNA_SUCCESS);
@@ -143,6 +161,7 @@ int main(void) {
   EXPECT(sterna_setting_set("spin", "6us") == STERNA_BUSY);
   EXPECT(sterna_setting_list(find_log, &found) == STERNA_SUCCESS && found);
   test_rpc();
+  test_loads();
   test_messages();
   EXPECT(sterna_migrate_to(0) == STERNA_UNSUPPORTED);
   EXPECT(sterna_balance_point() == STERNA_SUCCESS);

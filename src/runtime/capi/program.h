@@ -11,6 +11,7 @@
 
 #include "memory/iso_space.h"
 #include "rpc/rpc.h"
+#include "runtime/node_load.h"
 #include "runtime/rank_context.h"
 #include "runtime/runtime.h"
 #include "sched/scheduler.h"
@@ -33,6 +34,7 @@ struct Program {
   std::unique_ptr<threads::Team> team;
   std::vector<const topology::Place*> worker_places;  // The processor of each worker.
   std::unique_ptr<threads::Alarms> alarms;
+  std::unique_ptr<NodeLoadSource> load_source;
   std::unique_ptr<rpc::Rpc> rpc;
   // By node: it is in sterna_stop, or lost.
   std::unique_ptr<std::atomic<bool>[]> has_left;

@@ -119,6 +119,8 @@ void open_rpc(Program& program) {
                                                            .progress = program.rank->progress,
                                                            .team = program.team.get(),
                                                            .log = &program.rank->runtime->log()});
+  program.load_source = std::make_unique<NodeLoadSource>(*program.team, nullptr);
+  program.load_source->add_to(*program.rpc);
   program.rpc->add_service(kLeave, rpc::RunIn::poll, on_leave, &program);
   add_services(*program.rpc);
   transport.register_lost_handler(on_lost, &program);

@@ -166,6 +166,45 @@ static void test_inter_split_type(MPI_Comm inter, int side) {
   CHECK(part == MPI_COMM_NULL);
 }
 
+/* The upper half of each side, last first; with nobody of one side there is none. */
+static void test_inter_create(MPI_Comm inter) {
+  enum { kMax = 64 };
+  int members[kMax], size, rank, remote, made_rank, made_size, made_remote, flag;
+  MPI_Group own, part, other;
+  MPI_Comm made;
+  MPI_Comm_size(inter, &size);
+  MPI_Comm_rank(inter, &rank);
+  MPI_Comm_remote_size(inter, &remote);
+  const int first = size / 2, count = size - first < kMax ? size - first : kMax;
+  for (int i = 0; i < count; ++i) {
+    members[i] = size - 1 - i;
+  }
+  MPI_Comm_group(inter, &own);
+  MPI_Group_incl(own, count, members, &part);
+  MPI_Comm_create(inter, part, &made);
+  CHECK((made == MPI_COMM_NULL) == (rank < size - count));
+  if (made != MPI_COMM_NULL) {
+    MPI_Comm_test_inter(made, &flag);
+    MPI_Comm_rank(made, &made_rank);
+    MPI_Comm_size(made, &made_size);
+    MPI_Comm_remote_size(made, &made_remote);
+    CHECK(flag && made_rank == size - 1 - rank && made_size == count);
+    CHECK(made_remote == remote - remote / 2);
+    MPI_Barrier(made);
+    MPI_Comm_free(&made);
+  }
+  MPI_Comm_create(inter, world_rank % 2 == 0 ? own : MPI_GROUP_EMPTY, &made);
+  CHECK(made == MPI_COMM_NULL);
+  /* The other side's ranks are none of a group of this side. */
+  MPI_Comm_remote_group(inter, &other);
+  MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+  CHECK(MPI_Comm_create(inter, other, &made) == MPI_ERR_GROUP);
+  MPI_Comm_set_errhandler(inter, MPI_ERRORS_ARE_FATAL);
+  MPI_Group_free(&other);
+  MPI_Group_free(&part);
+  MPI_Group_free(&own);
+}
+
 static void test_inter(void) {
   if (world_size < 2) {
     return;
@@ -195,6 +234,7 @@ static void test_inter(void) {
   MPI_Comm_free(&merged);
   test_inter_split(inter, side);
   test_inter_split_type(inter, side);
+  test_inter_create(inter);
   MPI_Comm_free(&inter);
   MPI_Comm_free(&half);
 }

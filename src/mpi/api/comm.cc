@@ -59,6 +59,23 @@ int find_hints(const char* name, MPI_Info handle, const Info** info) noexcept {
                           : Call{state, name}.fail(MPI_ERR_INFO, "the info object is not one");
 }
 
+/// Null: the handle is no group, or has ranks that the communicator's group does not have; `error`
+/// says so.
+Group* find_members(const CommCall& call, MPI_Group handle, int& error) noexcept {
+  Group* const members = find_group(call.state, handle);
+  if (members == nullptr) {
+    error = call.fail(MPI_ERR_GROUP, "the group is not one");
+    return nullptr;
+  }
+  for (std::uint32_t i = 0; i < members->size; ++i) {
+    if (call.comm->group->index_of(members->world_of(i)) == MPI_UNDEFINED) {
+      error = call.fail(MPI_ERR_GROUP, "rank %u of the group is not in the communicator", i);
+      return nullptr;
+    }
+  }
+  return members;
+}
+
 // Nodes with the same name of host share memory; the first of them stands for all.
 int host_of(const RankState& state) noexcept {
   const net::JobMap& job = state.context->transport->job();
@@ -235,15 +252,17 @@ int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
   if (call.error != MPI_SUCCESS) {
     return call.error;
   }
-  Group* members = find_group(call.state, group);
+  int error = MPI_SUCCESS;
+  Group* const members = find_members(call, group, error);
   if (members == nullptr) {
-    return call.fail(MPI_ERR_GROUP, "the group is not one");
-  }
-  if (const int error = call.need_intra()) {
     return error;
   }
   Comm* made = nullptr;
-  const int error = create_from_group(call, *members, &made);
+  // Of an intercommunicator both sides give the group of their own side (MPI-5.0 §7.4.2).
+  error = call.comm->is_inter()
+              ? split_inter(call, members->rank == MPI_UNDEFINED ? MPI_UNDEFINED : 0, members->rank,
+                            &made)
+              : create_from_group(call, *members, &made);
   return error != MPI_SUCCESS ? error : call.give(made, newcomm);
 }
 
@@ -253,15 +272,16 @@ int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* ne
   if (call.error != MPI_SUCCESS) {
     return call.error;
   }
-  Group* members = find_group(call.state, group);
+  int error = call.need_intra();
+  Group* const members = error == MPI_SUCCESS ? find_members(call, group, error) : nullptr;
   if (members == nullptr) {
-    return call.fail(MPI_ERR_GROUP, "the group is not one");
+    return error;
   }
   if (tag < 0) {
     return call.fail(MPI_ERR_TAG, "the tag is %d, it must not be negative", tag);
   }
   Comm* made = nullptr;
-  const int error = create_among_group(call, *members, tag, &made);
+  error = create_among_group(call, *members, tag, &made);
   return error != MPI_SUCCESS ? error : call.give(made, newcomm);
 }
 

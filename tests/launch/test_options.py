@@ -50,7 +50,7 @@ class Options(LaunchTest):
             (["--stack-size", "1", "true"], ["--stack-size", "64K"]),
             (["--stack-size", "999999999T", "true"], ["--stack-size", "999999999T"]),
             (["-n", "1048576", "--nodes", "4", "true"], ["-n 1048576", "at most"]),
-            (["--nodes", "1", "--stack-size", "1T", "true"], ["1T", "131072M"]),
+            (["--nodes", "1", "--stack-size", "1T", "true"], ["1T", "1 ranks", "at most"]),
             (["--ppn", "0", "true"], ["--ppn", "from 1"]),
             (["--ppn", "x", "true"], ["--ppn", "x"]),
             (["--timeout", "0", "true"], ["--timeout", "a time"]),

@@ -19,6 +19,8 @@ class Ps(LaunchTest):
         self.sockets = pathlib.Path(self.folder.name) / "sterna"
         self.job = self.start_job(STERNA, "run", "-n", 3, PROBE, "init", "hang")
         self.wait_for_ranks(3)
+        # Under a load the ranks are there before the launcher has opened its socket.
+        self.assertTrue(wait_until(lambda: os.path.exists(self.path())))
 
     def tearDown(self):
         if self.job.poll() is None:

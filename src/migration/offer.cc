@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/wire.h"
+#include "base/wire_fields.h"
 
 namespace sterna::migration {
 
@@ -22,24 +22,30 @@ bool is_inside(const net::Extent& extent, std::uint32_t rank) noexcept {
   return slot.number == rank && extent.bytes <= slot.bytes - (begin - slot.base);
 }
 
+// All but the extents, which the reader checks against each other.
+constexpr auto kOffer = [](auto& field, auto& offer) {
+  field.number(offer.shape.rank);
+  field.number(offer.shape.stack_bytes);
+  field.number(offer.shape.images_bytes);
+  field.number(offer.shape.system_heap_bytes);
+  field.number(offer.shape.user_heap_bytes);
+  field.number(offer.fingerprint);
+  field.number(offer.source_pid);
+  field.number(offer.memory_fd);
+  field.number(offer.memory_inode);
+  field.number(offer.memory_device);
+  field.number(offer.number);
+  field.number(offer.memory_bytes);
+  field.number(offer.expires_ns);
+};
+
 }  // namespace
 
 std::vector<std::byte> encode(const Offer& offer) {
   std::vector<std::byte> bytes;
   wire::Writer writer{bytes, kOfferBytesMax};
-  writer.u32(offer.shape.rank);
-  writer.u64(offer.shape.stack_bytes);
-  writer.u64(offer.shape.images_bytes);
-  writer.u64(offer.shape.system_heap_bytes);
-  writer.u64(offer.shape.user_heap_bytes);
-  writer.u64(offer.fingerprint);
-  writer.u32(offer.source_pid);
-  writer.i32(offer.memory_fd);
-  writer.u64(offer.memory_inode);
-  writer.u64(offer.memory_device);
-  writer.u64(offer.number);
-  writer.u64(offer.memory_bytes);
-  writer.u64(offer.expires_ns);
+  wire::FieldWriter field{writer};
+  kOffer(field, offer);
   writer.u32(static_cast<std::uint32_t>(offer.extents.size()));
   for (const net::Extent& extent : offer.extents) {
     writer.u64(begin_of(extent));
@@ -51,20 +57,9 @@ std::vector<std::byte> encode(const Offer& offer) {
 
 Result<Offer> decode_offer(std::span<const std::byte> bytes) {
   wire::Reader reader{bytes};
+  wire::FieldReader field{reader};
   Offer offer;
-  offer.shape.rank = reader.u32();
-  offer.shape.stack_bytes = reader.u64();
-  offer.shape.images_bytes = reader.u64();
-  offer.shape.system_heap_bytes = reader.u64();
-  offer.shape.user_heap_bytes = reader.u64();
-  offer.fingerprint = reader.u64();
-  offer.source_pid = reader.u32();
-  offer.memory_fd = reader.i32();
-  offer.memory_inode = reader.u64();
-  offer.memory_device = reader.u64();
-  offer.number = reader.u64();
-  offer.memory_bytes = reader.u64();
-  offer.expires_ns = reader.u64();
+  kOffer(field, offer);
   const std::uint32_t count = reader.count(16);
   if (!reader.ok() || count > kExtentCountMax) {
     return Error{Errc::malformed, "an offer of a rank that cannot be read"};

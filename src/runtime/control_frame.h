@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/wire.h"
+#include "base/wire_fields.h"
 #include "runtime/control_protocol.h"
 
 namespace sterna::runtime {
@@ -20,6 +21,7 @@ class FrameWriter {
     writer_.u16(0);
   }
   wire::Writer* operator->() { return &writer_; }
+  wire::Writer& operator*() { return writer_; }
   Frame finish() {
     check(writer_.ok(), "a control frame stays within its bound");
     const auto bytes = static_cast<std::uint32_t>(frame_.size() - kFrameHeaderBytes);
@@ -44,6 +46,23 @@ Result<T> finish(const wire::Reader& reader, T value, std::string_view what) {
     return malformed(what);
   }
   return value;
+}
+
+/// The two directions of a message whose fields `list(field, value)` names.
+template <typename T, typename List>
+Frame write_frame(FrameKind kind, const T& value, List list) {
+  FrameWriter frame{kind};
+  wire::FieldWriter field{*frame};
+  list(field, value);
+  return frame.finish();
+}
+template <typename T, typename List>
+Result<T> read_body(std::span<const std::byte> body, std::string_view what, List list) {
+  wire::Reader reader{body};
+  wire::FieldReader field{reader};
+  T value{};
+  list(field, value);
+  return finish(reader, std::move(value), what);
 }
 
 }  // namespace sterna::runtime

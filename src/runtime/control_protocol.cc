@@ -10,44 +10,45 @@ namespace sterna::runtime {
 namespace {
 
 constexpr std::size_t kHostNameBytesMax = 1024;
+constexpr std::size_t kTextBytesMin = 4;
 
-void write_map(FrameWriter& frame, const net::JobMap& map) {
-  frame->u32(map.node_index);
-  frame->u32(map.node_count);
-  frame->u32(map.rank_count);
-  frame->u64(map.job_id);
-  frame->raw(map.secret);
-  for (const std::uint32_t node : map.node_of_rank) {
-    frame->u32(node);
-  }
-  for (const std::string& host : map.host_of_node) {
-    frame->text(host);
-  }
-}
+constexpr auto kHello = [](auto& field, auto& hello) {
+  field.number(hello.version);
+  field.number(hello.pid);
+};
 
-void read_map(wire::Reader& reader, net::JobMap& map) {
-  map.node_index = reader.u32();
-  map.node_count = reader.u32();
-  map.rank_count = reader.u32();
-  map.job_id = reader.u64();
-  const std::span<const std::byte> secret = reader.raw(map.secret.size());
-  std::copy(secret.begin(), secret.end(), map.secret.begin());
-  if (map.node_count == 0 || map.node_count > kNodeCountMax || map.rank_count == 0 ||
-      map.rank_count > kRankCountMax || map.node_index >= map.node_count ||
-      std::size_t{map.rank_count} * 4 > reader.bytes_left()) {
-    reader.refuse();
-    return;
+// Two tables without counts of their own: the numbers of ranks and nodes stand before them.
+constexpr auto kMap = [](auto& field, auto& map) {
+  field.number(map.node_index);
+  field.number(map.node_count);
+  field.number(map.rank_count);
+  field.number(map.job_id);
+  for (auto& byte : map.secret) {
+    field.byte(byte);
   }
-  for (std::uint32_t rank = 0; rank < map.rank_count; ++rank) {
-    map.node_of_rank.push_back(reader.u32());
-    if (map.node_of_rank.back() >= map.node_count) {
-      reader.refuse();
-    }
-  }
-  for (std::uint32_t node = 0; node < map.node_count && reader.ok(); ++node) {
-    map.host_of_node.emplace_back(reader.text(kHostNameBytesMax));
-  }
-}
+  field.refuse_unless(map.node_count != 0 && map.node_count <= kNodeCountMax &&
+                      map.rank_count != 0 && map.rank_count <= kRankCountMax &&
+                      map.node_index < map.node_count);
+  field.table(map.node_of_rank, map.rank_count, sizeof(std::uint32_t), [&](auto& each, auto& node) {
+    each.number(node);
+    each.refuse_unless(node < map.node_count);
+  });
+  field.table(map.host_of_node, map.node_count, kTextBytesMin,
+              [](auto& each, auto& host) { each.text(host, kHostNameBytesMax); });
+};
+
+constexpr auto kJob = [](auto& field, auto& job) {
+  field.choice(job.mode, JobMode::process, JobMode::node);
+  kMap(field, job.map);
+  field.text(job.program, kFrameBodyBytesMax);
+  field.list(job.arguments, kTextBytesMin,
+             [](auto& each, auto& argument) { each.text(argument, kFrameBodyBytesMax); });
+  field.list(job.settings, 2 * kTextBytesMin, [](auto& each, auto& setting) {
+    each.text(setting.first, kFrameBodyBytesMax);
+    each.text(setting.second, kFrameBodyBytesMax);
+  });
+};
+
 }  // namespace
 
 Result<FrameHeader> decode_header(std::span<const std::byte> bytes) noexcept {
@@ -66,18 +67,10 @@ Result<FrameHeader> decode_header(std::span<const std::byte> bytes) noexcept {
 }
 
 Frame encode(const Hello& hello) {
-  FrameWriter frame{FrameKind::hello};
-  frame->u32(hello.version);
-  frame->u32(hello.pid);
-  return frame.finish();
+  return write_frame(FrameKind::hello, hello, kHello);
 }
-
 Result<Hello> decode_hello(std::span<const std::byte> body) {
-  wire::Reader reader{body};
-  Hello hello;
-  hello.version = reader.u32();
-  hello.pid = reader.u32();
-  return finish(reader, hello, "hello");
+  return read_body<Hello>(body, "hello", kHello);
 }
 
 Frame encode(const net::HostShare& host) {
@@ -110,42 +103,10 @@ Result<net::HostShare> decode_host(std::span<const std::byte> body) {
 }
 
 Frame encode(const Job& job) {
-  FrameWriter frame{FrameKind::job};
-  frame->u8(static_cast<std::uint8_t>(job.mode));
-  write_map(frame, job.map);
-  frame->text(job.program);
-  frame->u32(static_cast<std::uint32_t>(job.arguments.size()));
-  for (const std::string& argument : job.arguments) {
-    frame->text(argument);
-  }
-  frame->u32(static_cast<std::uint32_t>(job.settings.size()));
-  for (const auto& [name, value] : job.settings) {
-    frame->text(name);
-    frame->text(value);
-  }
-  return frame.finish();
+  return write_frame(FrameKind::job, job, kJob);
 }
-
 Result<Job> decode_job(std::span<const std::byte> body) {
-  wire::Reader reader{body};
-  Job job;
-  const std::uint8_t mode = reader.u8();
-  if (mode > static_cast<std::uint8_t>(JobMode::node)) {
-    reader.refuse();
-  }
-  job.mode = static_cast<JobMode>(mode);
-  read_map(reader, job.map);
-  job.program = reader.text(kFrameBodyBytesMax);
-  const std::uint32_t argument_count = reader.count(4);
-  for (std::uint32_t i = 0; i < argument_count; ++i) {
-    job.arguments.emplace_back(reader.text(kFrameBodyBytesMax));
-  }
-  const std::uint32_t setting_count = reader.count(8);
-  for (std::uint32_t i = 0; i < setting_count; ++i) {
-    std::string name{reader.text(kFrameBodyBytesMax)};
-    job.settings.emplace_back(std::move(name), reader.text(kFrameBodyBytesMax));
-  }
-  return finish(reader, std::move(job), "job");
+  return read_body<Job>(body, "job", kJob);
 }
 
 Frame encode_exchange(std::span<const std::byte> blob) {

@@ -4,6 +4,14 @@
  * where they run. Bubbles nest, and describe affinity, never a place: the same program runs
  * unchanged on another machine. Any thread may build a bubble, one at a time; not in mobile ranks
  * (UNSUPPORTED).
+ *
+ * Bubbles from filiation (Thibault, BubbleSched, 5.2) need none of these calls. With the setting
+ * auto_bubbles=filiation, or for a thread with sterna_thread_options.auto_bubbles, the threads that
+ * a thread creates are held by a bubble beside it. It is there from its first child to the end of
+ * the last one, longer than its creator if need be; generations nest, from the 60th on they stay
+ * with their creators. Threads that a kernel thread creates are outermost. A place of
+ * sterna_thread_options holds in a bubble, and so does `worker` with is_bound, unless several
+ * workers share its processor: such a thread is in no bubble. `worker` alone is up to the policy.
  */
 #ifndef STERNA_BUBBLE_H
 #define STERNA_BUBBLE_H
@@ -26,8 +34,9 @@ sterna_status sterna_bubble_create(sterna_bubble** bubble) STERNA_NOEXCEPT;
 
 /* A thread that starts when the outermost bubble is submitted; at once, where its bubble is, if
  * that runs: then a thread of the outermost bubble calls, or the one that is going to join it, so
- * that it is not being freed. Of `options` (may be NULL) a name, a stack size and is_preemptible
- * count; all else must be as in STERNA_THREAD_OPTIONS_DEFAULT: INVALID_ARGUMENT. OUT_OF_MEMORY. */
+ * that it is not being freed. Of `options` (may be NULL) a name, a stack size, is_preemptible
+ * and auto_bubbles count; all else must be as in STERNA_THREAD_OPTIONS_DEFAULT: INVALID_ARGUMENT.
+ * OUT_OF_MEMORY. */
 sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_thread_options* options,
                                        sterna_thread_function function,
                                        void* argument) STERNA_NOEXCEPT;

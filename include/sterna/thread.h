@@ -40,7 +40,15 @@ typedef struct sterna_thread_options {
                                  * as sterna_bubble_add_thread, so `thread` is NULL. NULL: none. */
   void* stack; /* Memory of sterna_stack_create that is its stack, the caller's again after the
                 * join; stack_bytes does not count then. NULL: the runtime's own. */
+  uint32_t auto_bubbles; /* STERNA_AUTO_BUBBLES_...: whether threads that it creates belong to a
+                          * bubble of their own, as children of one parent (bubble.h). */
+  uint32_t reserved;     /* 0. */
 } sterna_thread_options;
+
+/* As for its creator; if that is a kernel thread, as the setting auto_bubbles says. */
+#define STERNA_AUTO_BUBBLES_INHERIT 0u
+#define STERNA_AUTO_BUBBLES_OFF 1u
+#define STERNA_AUTO_BUBBLES_FILIATION 2u
 
 #define STERNA_PRIORITY_IDLE 0u
 #define STERNA_PRIORITY_BATCH 1u
@@ -48,10 +56,10 @@ typedef struct sterna_thread_options {
 #define STERNA_PRIORITY_REAL_TIME 3u /* To 7. */
 #define STERNA_PRIORITY_MAX 7u
 
-#define STERNA_THREAD_OPTIONS_DEFAULT                                         \
-  {                                                                           \
-    sizeof(sterna_thread_options), NULL, 0, STERNA_ANY_WORKER, 0, 0, 0, 0, 0, \
-        STERNA_PRIORITY_NORMAL, NULL, 1, NULL, NULL                           \
+#define STERNA_THREAD_OPTIONS_DEFAULT                                               \
+  {                                                                                 \
+    sizeof(sterna_thread_options), NULL, 0, STERNA_ANY_WORKER, 0, 0, 0, 0, 0,       \
+        STERNA_PRIORITY_NORMAL, NULL, 1, NULL, NULL, STERNA_AUTO_BUBBLES_INHERIT, 0 \
   }
 
 /* Starts a thread that calls function(argument). *thread is valid until join, or, for a detached

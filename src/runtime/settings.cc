@@ -16,7 +16,7 @@ constexpr std::array kRuntimeTunables{
     kDrivers,        kLog,         kStackSize, kSpin,        kTick,
     kPreemption,     kSlice,       kTakeOver,  kBalance,     kBalanceInterval,
     kFault,          kMoveTimeout, kShuffle,   kShuffleSeed, kRankMemory,
-    kDirectMessages, kTrace,       kTraceBytes};
+    kDirectMessages, kAutoBubbles, kTrace,     kTraceBytes};
 
 template <typename Entries>
 std::string names_of(const Entries& entries) {

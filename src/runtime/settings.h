@@ -78,6 +78,14 @@ inline constexpr Tunable kTakeOver{
     .help =
         "a worker whose thread sleeps in a system call while others wait goes on without it, after "
         "two ticks; on in any case with preemption"};
+inline constexpr Tunable kAutoBubbles{
+    .name = "auto_bubbles",
+    .kind = TunableKind::choice,
+    .fallback = "off",
+    .choices = "off filiation",
+    .help =
+        "bubbles of programs that make none: off, or filiation: the threads that a thread creates "
+        "belong to a bubble of their own"};
 inline constexpr Tunable kBalance{.name = "balance",
                                   .kind = TunableKind::choice,
                                   .fallback = "none",

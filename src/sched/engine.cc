@@ -174,21 +174,56 @@ void Engine::unlink(Entity& entity) noexcept {
   entity.holder_ = nullptr;
 }
 
+/// Under lock_.
+Result<> Engine::join_tree(Bubble& holder, Entity& entity) noexcept {
+  if (Result<> allowed = check_insert(holder, entity); !allowed) {
+    return allowed;
+  }
+  link(holder, entity);
+  ++entity_count_;
+  entity.ruler_ = policy_->id();
+  entity.planned_ = kNoPlace;
+  updated(entity);
+  return Done{};
+}
+
 Result<> Engine::insert(Bubble& holder, Entity& entity) noexcept {
   std::uint32_t count = 0;
   {
     const SpinGuard guard{lock_};
-    if (Result<> allowed = check_insert(holder, entity); !allowed) {
-      return allowed;
+    if (Result<> joined = join_tree(holder, entity); !joined) {
+      return joined;
     }
-    link(holder, entity);
-    count = ++entity_count_;
-    entity.ruler_ = policy_->id();
-    entity.planned_ = kNoPlace;
-    updated(entity);
+    count = entity_count_;
   }
   grow_scratch(count);
   return Done{};
+}
+
+Result<Bubble*> Engine::insert_beside(const Entity& neighbour, Entity& entity) noexcept {
+  Bubble* holder = nullptr;
+  std::uint32_t count = 0;
+  {
+    const SpinGuard guard{lock_};
+    holder = neighbour.holder_;
+    if (Result<> joined = join_tree(*holder, entity); !joined) {
+      return joined.error();
+    }
+    count = entity_count_;
+  }
+  grow_scratch(count);
+  return holder;
+}
+
+void Engine::spill(Bubble& bubble) noexcept {
+  const SpinGuard guard{lock_};
+  const std::uint32_t ruler = top_of(bubble).ruler_;
+  while (Entity* const held = bubble.first_) {
+    unlink(*held);
+    link(root_, *held);
+    held->ruler_ = ruler;
+    updated(*held);
+  }
 }
 
 Result<> Engine::change_holder(Bubble& holder, Entity& entity) noexcept {
@@ -248,6 +283,16 @@ void Engine::submit(Entity& entity) noexcept {
   Entity& top = top_of(entity);
   if (&top != &root_) {
     event.policy().submit(event.view, top);
+  }
+}
+
+void Engine::grow(Entity& entity) noexcept {
+  Event event{*this};
+  Entity& top = top_of(entity);
+  if (&top == &entity) {
+    event.policy().submit(event.view, top);
+  } else {
+    event.policy().grow(event.view, top);
   }
 }
 

@@ -91,6 +91,10 @@ class Engine {
   /// A thread's entity is inserted before its thread starts. INVALID_ARGUMENT: it has a holder,
   /// holds `holder`, or would be nested too deep; its program_place or level do not exist.
   Result<> insert(Bubble& holder, Entity& entity) noexcept;
+  /// The same, into the holder of `neighbour`, which stays there meanwhile: that holder.
+  Result<Bubble*> insert_beside(const Entity& neighbour, Entity& entity) noexcept;
+  /// What it holds is held by the root from now on, where it is.
+  void spill(Bubble& bubble) noexcept;
   /// A bubble must be empty (check), a thread ended or never started.
   void remove(Entity& entity) noexcept;
   /// Into another holder: its affinity has changed. Where it is planned stays until then. Fails as
@@ -99,6 +103,9 @@ class Engine {
 
   /// Hands it (or the outermost bubble around it) to the policy: it is placed with all it holds.
   void submit(Entity& entity) noexcept;
+  /// It has joined the tree, perhaps with others before it: submits it if it is outermost, else
+  /// tells the policy that what is around it has grown.
+  void grow(Entity& entity) noexcept;
   /// The policy places everything anew.
   void shake() noexcept;
   /// The program is in that phase now.
@@ -173,6 +180,7 @@ class Engine {
 
   // Structure: engine.cc.
   [[nodiscard]] Result<> check_insert(const Bubble& holder, const Entity& entity) const noexcept;
+  [[nodiscard]] Result<> join_tree(Bubble& holder, Entity& entity) noexcept;
   void link(Bubble& holder, Entity& entity) noexcept;
   void unlink(Entity& entity) noexcept;
   void updated(Entity& entity) noexcept;

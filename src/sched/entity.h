@@ -91,6 +91,7 @@ class Entity {
   std::uint8_t priority = kPriorityOfHolder;
   bool is_settled = false;        // No policy takes it from where it is to balance.
   bool is_unpreemptible = false;  // Its threads leave the processor when they want to only.
+  bool makes_bubbles = false;     // Threads that it creates are held by a bubble: filiation.h.
   const char* name = nullptr;     // For messages; outlives the entity.
   MemoryMap memory;
   std::array<std::uint64_t, 4> attributes{};  // The program's own: synthesised as sums.
@@ -128,12 +129,14 @@ class Entity {
 
  private:
   friend class Engine;
+  friend class Filiation;
   friend class View;
   friend class PlaceQueue;
 
   const bool is_bubble_ = false;
-  bool is_moved_ = false;    // In the list of the plan. Guard of all: lock of the engine.
-  std::uint32_t ruler_ = 0;  // Of an outermost entity: Policy::id().
+  bool is_of_filiation_ = false;  // Its memory is. Constant.
+  bool is_moved_ = false;         // In the list of the plan. Guard of all: lock of the engine.
+  std::uint32_t ruler_ = 0;       // Of an outermost entity: Policy::id().
   std::uint32_t planned_ = kNoPlace;
   std::uint32_t taken_from_ = kNoPlace;  // While planned_ is kInHand.
   Bubble* holder_ = nullptr;
@@ -157,6 +160,7 @@ class Entity {
   std::uint8_t queued_priority_ = 0;  // Guard of these three: the lock of that queue.
   Entity* queue_next_ = nullptr;
   Entity* queue_previous_ = nullptr;
+  Bubble* children_ = nullptr;  // Made for the threads that it creates. Guard: Filiation.
 };
 
 class Bubble : public Entity {

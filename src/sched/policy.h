@@ -118,6 +118,10 @@ class Policy {
   /// `top`, an outermost entity with all it holds, is there: place it.
   virtual void submit(View& view, Entity& top) noexcept = 0;
 
+  /// `top`, which was submitted, holds twice as much as then, or as at the last call: what came
+  /// later is where its holder is. The default leaves it there.
+  virtual void grow(View& view, Entity& top) noexcept;
+
   /// Everything has changed (a phase, another policy, regeneration): place it all anew. The default
   /// gathers and submits each.
   virtual void shake(View& view) noexcept;

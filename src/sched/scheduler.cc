@@ -54,6 +54,7 @@ Result<std::unique_ptr<Scheduler>> Scheduler::open(SchedulerOptions options) {
     return engine.error();
   }
   scheduler->engine_ = std::move(engine.value());
+  scheduler->filiation_ = std::make_unique<Filiation>(*scheduler->engine_);
   if (trace::is_on()) {
     name_places(*options.topology);
   }
@@ -130,7 +131,7 @@ void Scheduler::priority_changed(threads::Thread& thread) noexcept {
 }
 
 void Scheduler::ended(threads::Thread& thread) noexcept {
-  engine_->remove(entity_of(thread));
+  filiation_->ended(entity_of(thread));
 }
 
 bool Scheduler::has_work(const threads::Worker& worker) const noexcept {
@@ -141,9 +142,7 @@ bool Scheduler::has_work(const threads::Worker& worker) const noexcept {
 }
 
 void* Scheduler::add_sibling(threads::Thread& thread) noexcept {
-  Bubble* holder = nullptr;
-  Entity& model = entity_of(thread);
-  engine_->update(model, [&](const Entity& its) { holder = its.holder(); });
+  const Entity& model = entity_of(thread);
   auto* const entity = new (std::nothrow) Entity;
   if (entity == nullptr) {
     return nullptr;
@@ -152,7 +151,8 @@ void* Scheduler::add_sibling(threads::Thread& thread) noexcept {
   entity->level = model.level;
   entity->priority = model.priority;
   entity->name = model.name;
-  if (!engine_->insert(*holder, *entity)) {
+  entity->makes_bubbles = model.makes_bubbles;
+  if (!engine_->insert_beside(model, *entity)) {
     delete entity;
     return nullptr;
   }
@@ -162,7 +162,7 @@ void* Scheduler::add_sibling(threads::Thread& thread) noexcept {
 void Scheduler::remove_sibling(void* entity) noexcept {
   auto* const its = static_cast<Entity*>(entity);
   if (its->holder() != nullptr) {
-    engine_->remove(*its);
+    engine_->remove(*its);  // It could not be started.
   }
   delete its;
 }

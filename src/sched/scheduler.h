@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "sched/engine.h"
+#include "sched/filiation.h"
 #include "threads/dispatch.h"
 #include "threads/team.h"
 
@@ -35,6 +36,8 @@ class Scheduler final : public threads::Dispatch, private Host {
   /// The tree, the policy, what is to be known about them. From anywhere, not with locks held.
   [[nodiscard]] Engine& engine() noexcept { return *engine_; }
   [[nodiscard]] Bubble& root() noexcept { return engine_->root(); }
+  /// Entities of threads whose bubbles follow from who creates whom.
+  [[nodiscard]] Filiation& filiation() noexcept { return *filiation_; }
 
   // Dispatch.
   threads::Thread* next(threads::Worker& worker, const threads::Thread* leaving) noexcept override;
@@ -66,6 +69,7 @@ class Scheduler final : public threads::Dispatch, private Host {
   void look_for_lost() const noexcept;
 
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Filiation> filiation_;
   mutable std::atomic<std::uint64_t> next_look_ns_{0};  // Of debug builds. Relaxed: a hint.
   std::atomic<threads::Team*> team_{nullptr};
 };

@@ -20,6 +20,7 @@ void Policy::shake(View& view) noexcept {
     submit(view, *top);
   }
 }
+void Policy::grow(View&, Entity&) noexcept {}
 bool Policy::meet(View&, Entity&, const topology::Place&) noexcept {
   return false;
 }

@@ -123,7 +123,7 @@ sterna_status start(capi::Program& program, Member& member) noexcept {
     return STERNA_SUCCESS;
   }
   leave_barrier(*member.bubble);
-  program.scheduler->engine().remove(member.entity);
+  program.scheduler->filiation().ended(member.entity);
   return capi::to_status(made.error().code);
 }
 
@@ -174,6 +174,7 @@ void remove_all(sterna::sched::Engine& engine, sterna_bubble& bubble) noexcept {
   for (const auto& child : bubble.children) {
     remove_all(engine, *child);
   }
+  engine.spill(bubble.bubble);  // Children that its threads have left behind live on.
   engine.remove(bubble.bubble);
 }
 
@@ -200,7 +201,8 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
       used.worker != STERNA_ANY_WORKER || used.is_bound != 0 || used.is_detached != 0 ||
       used.is_cancellable != 0 || used.is_frozen != 0 || used.guard_bytes != 0 ||
       used.priority != STERNA_PRIORITY_NORMAL || used.place != nullptr || used.is_preemptible > 1 ||
-      (used.bubble != nullptr && used.bubble != bubble) || used.stack != nullptr) {
+      (used.bubble != nullptr && used.bubble != bubble) || used.stack != nullptr ||
+      used.auto_bubbles > STERNA_AUTO_BUBBLES_FILIATION || used.reserved != 0) {
     return STERNA_INVALID_ARGUMENT;  // What a member cannot have is refused, not dropped.
   }
   return capi::guarded([&] {
@@ -212,6 +214,8 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
     member.function = function;
     member.argument = argument;
     member.bubble = bubble;
+    const capi::Program* const its = capi::program();
+    member.entity.makes_bubbles = its != nullptr && capi::makes_bubbles(*its, used);
     {
       const sterna::SpinGuard guard{bubble->lock};
       bubble->members.push_back(std::move(made));

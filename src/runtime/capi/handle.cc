@@ -86,7 +86,7 @@ WorkerRange workers_at(std::string_view text) noexcept {
                  "the machine has no place \"{}\": sterna topo shows them, e.g. \"core:0\"", text);
     return {};
   }
-  WorkerRange range;
+  WorkerRange range{.place = place->id};
   const auto& pus = its.worker_places;
   for (std::uint32_t i = 0; i < pus.size(); ++i) {
     const bool is_inside = &topology::common_ancestor(*pus[i], *place) == place;

@@ -48,10 +48,18 @@ sterna_status refuse(sterna_status status, fmt::format_string<Values...> format,
 sterna_status convert(const sterna_thread_options& options, std::uint32_t worker_count,
                       threads::ThreadOptions& spawned) noexcept;
 
+struct Program;
+
+/// If bubbles come from filiation for the new thread or its caller: gives it an entity in the tree,
+/// which must be ended if it cannot be started, and turns what binds it into a place.
+sterna_status join_filiation(const Program& program, const sterna_thread_options& options,
+                             threads::ThreadOptions& spawned) noexcept;
+
 /// The workers at a place of the machine, by its text; `count` of 0: refused, with a text.
 struct WorkerRange {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
+  std::uint32_t place = 0;  // Of the topology: its id.
 };
 [[nodiscard]] WorkerRange workers_at(std::string_view place) noexcept;
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <sterna/status.h>
+#include <sterna/thread.h>
 
 #include "memory/iso_space.h"
 #include "rpc/rpc.h"
@@ -33,6 +34,7 @@ struct Program {
   std::unique_ptr<sched::Scheduler> scheduler;
   std::unique_ptr<threads::Team> team;
   std::vector<const topology::Place*> worker_places;  // The processor of each worker.
+  bool has_auto_bubbles = false;  // Threads that kernel threads create make bubbles: filiation.
   std::unique_ptr<threads::Alarms> alarms;
   std::unique_ptr<NodeLoadSource> load_source;
   std::unique_ptr<rpc::Rpc> rpc;
@@ -50,6 +52,11 @@ struct Program {
 [[nodiscard]] sterna_status why_no_program() noexcept;
 
 [[nodiscard]] sterna_status to_status(Errc code) noexcept;
+
+/// Threads that a thread with these options creates, now and by the caller, belong to a bubble of
+/// their own.
+[[nodiscard]] bool makes_bubbles(const Program& program,
+                                 const sterna_thread_options& options) noexcept;
 
 /// Adds what the program has registered; before the other nodes can call.
 void add_services(rpc::Rpc& rpc);

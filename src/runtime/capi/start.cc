@@ -86,6 +86,7 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
     return scheduler.error();
   }
   program.scheduler = std::move(scheduler.value());
+  program.has_auto_bubbles = program.rank->runtime->settings().text(kAutoBubbles) == "filiation";
   progress::Progress& progress = *program.rank->progress;
   std::vector<std::uint32_t> processors;
   if (wanted.workers == 0 && !progress.options().is_oversubscribed) {

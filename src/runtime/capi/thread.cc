@@ -44,6 +44,9 @@ sterna_status check_options(const sterna_thread_options& options,
   if (options.place != nullptr && options.worker != STERNA_ANY_WORKER) {
     return wrong("a thread has a place or a worker, not both");
   }
+  if (options.auto_bubbles > STERNA_AUTO_BUBBLES_FILIATION || options.reserved != 0) {
+    return wrong("auto_bubbles is one of STERNA_AUTO_BUBBLES_..., reserved is 0");
+  }
   if (options.priority > STERNA_PRIORITY_MAX) {
     return wrong("priority is 0 to STERNA_PRIORITY_MAX");
   }
@@ -109,9 +112,10 @@ sterna::memory::StackSlot slot_of_stack(const void* stack) noexcept {
          last.joiner.load(std::memory_order_acquire) == threads::Joined::reaped;
 }
 
-sterna_status start_on_stack(const capi::Program& program, void* stack,
-                             const threads::ThreadOptions& options, sterna_thread_function function,
+sterna_status start_on_stack(const capi::Program& program, const sterna_thread_options& used,
+                             threads::ThreadOptions& options, sterna_thread_function function,
                              void* argument, sterna_thread** thread) noexcept {
+  void* const stack = used.stack;
   const sterna::memory::StackSlot slot = slot_of_stack(stack);
   if (slot.bytes == 0 || options.guard_bytes != 0) {
     return capi::refuse(STERNA_INVALID_ARGUMENT,
@@ -120,6 +124,10 @@ sterna_status start_on_stack(const capi::Program& program, void* stack,
   if (!is_free(slot)) {
     return capi::refuse(STERNA_BUSY, "that stack is {}'s, which was not joined",
                         capi::words_for(static_cast<const threads::Thread*>(slot.descriptor())));
+  }
+  if (const sterna_status status = capi::join_filiation(program, used, options);
+      status != STERNA_SUCCESS) {
+    return status;
   }
   threads::Thread* const made =
       program.team->adopt({.base = static_cast<std::byte*>(stack),
@@ -172,10 +180,17 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
                              : refuse_handle();
   }
   if (used.stack != nullptr) {
-    return start_on_stack(*program, used.stack, spawned, function, argument, thread);
+    return start_on_stack(*program, used, spawned, function, argument, thread);
+  }
+  if (const sterna_status status = capi::join_filiation(*program, used, spawned);
+      status != STERNA_SUCCESS) {
+    return status;
   }
   auto made = program->team->spawn(spawned, function, argument);
   if (!made) {
+    if (spawned.entity != nullptr) {
+      program->scheduler->filiation().ended(*static_cast<sterna::sched::Entity*>(spawned.entity));
+    }
     return capi::to_status(made.error().code);
   }
   if (thread != nullptr) {

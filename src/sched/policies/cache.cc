@@ -28,6 +28,7 @@ constexpr DistributionRules kRules{.tolerance_percent = 50, .attraction = where_
 class Cache final : public Policy {
  public:
   void submit(View& view, Entity&) noexcept override { shake(view); }
+  void grow(View& view, Entity&) noexcept override { shake(view); }
   void shake(View& view) noexcept override { Distribution{view, kRules}.run(); }
 
   bool idle(View& view, const topology::Place& processor) noexcept override {

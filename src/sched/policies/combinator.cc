@@ -57,6 +57,13 @@ void Combinator::give(View& view, Entity& top, std::size_t index) noexcept {
   inner_[index]->submit(its, top);
 }
 
+void Combinator::grow(View& view, Entity& top) noexcept {
+  if (const std::size_t index = ruler_of(view, top); index < inner_.size()) {
+    View its = view_of(view, index);
+    inner_[index]->grow(its, top);
+  }
+}
+
 bool Combinator::meet(View& view, Entity& entity, const topology::Place& processor) noexcept {
   const std::size_t index = ruler_of(view, entity);
   if (index == inner_.size()) {

@@ -18,6 +18,7 @@ class Combinator : public Policy {
   /// The shortest of them.
   [[nodiscard]] std::uint64_t tick_ns() const noexcept override;
 
+  void grow(View& view, Entity& top) noexcept override;
   bool meet(View& view, Entity& entity, const topology::Place& processor) noexcept override;
   void wake(View& view, Entity& thread) noexcept override;
   void tick(View& view, Bubble* expired) noexcept override;

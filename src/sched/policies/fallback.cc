@@ -16,6 +16,7 @@ class Fallback final : public Combinator {
 
   // Those inside see what is ours: the view is passed on as it is.
   void submit(View& view, Entity& top) noexcept override { inner_.front()->submit(view, top); }
+  void grow(View& view, Entity& top) noexcept override { inner_.front()->grow(view, top); }
   void shake(View& view) noexcept override { inner_.front()->shake(view); }
   bool meet(View& view, Entity& entity, const topology::Place& processor) noexcept override {
     return inner_.front()->meet(view, entity, processor);

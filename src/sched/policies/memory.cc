@@ -58,6 +58,7 @@ constexpr DistributionRules kRules{.tolerance_percent = 25, .attraction = where_
 class Memory final : public Policy {
  public:
   void submit(View& view, Entity&) noexcept override { shake(view); }
+  void grow(View& view, Entity&) noexcept override { shake(view); }
   void shake(View& view) noexcept override {
     Distribution{view, kRules}.run();
     for (Entity* top = view.first_top(); top != nullptr; top = view.next_top(*top)) {

@@ -12,6 +12,7 @@ namespace {
 class Spread final : public Policy {
  public:
   void submit(View& view, Entity&) noexcept override { shake(view); }
+  void grow(View& view, Entity&) noexcept override { shake(view); }
   void shake(View& view) noexcept override { Distribution{view, {}}.run(); }
   bool idle(View& view, const topology::Place& processor) noexcept override {
     return steal_nearest(view, processor, {});

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "bench/bench.h"
+#include "launch/parse.h"
 #include "launch/run.h"
 
 namespace sterna::bench {
@@ -98,15 +99,8 @@ int bench_command(std::span<char* const> arguments) {
       ->type_name("DIR");
   app.add_flag("--quick", options.quick, "Few iterations: shows that it works, measures nothing");
   app.add_flag("-v,--verbose", options.verbose, "Say what is run, and each candidate's figures");
-  std::vector<std::string> reversed{arguments.rbegin(), arguments.rend()};
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    launch::print_error("sterna bench", fmt::format("{}; see sterna bench --help", error.what()));
-    return launch::kUsageExitCode;
+  if (const std::optional<int> exit_code = launch::parse(app, arguments)) {
+    return *exit_code;
   }
   if (is_list) {
     print_list(options.json);

@@ -11,6 +11,7 @@
 #include "launch/command_line.h"
 #include "launch/doctor.h"
 #include "launch/job_client.h"
+#include "launch/parse.h"
 #include "launch/run.h"
 #include "launch/status_server.h"
 
@@ -139,15 +140,8 @@ int doctor_command(std::span<char* const> arguments) {
   app.add_option("--hosts,--host", hosts, "Hosts that sterna run would be given")->delimiter(',');
   app.add_option("--launcher-exec", shell, "Command that reaches other hosts (ssh)");
   app.add_flag("--json", as_json, "A list of objects: verdict, about, text");
-  std::vector<std::string> reversed{arguments.rbegin(), arguments.rend()};
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    print_error("sterna doctor", fmt::format("{}; see sterna doctor --help", error.what()));
-    return kUsageExitCode;
+  if (const std::optional<int> exit_code = parse(app, arguments)) {
+    return *exit_code;
   }
   std::vector<Finding> findings = judge(examine(hosts, shell), "sterna " STERNA_VERSION);
   for (Finding& one : examine_jobs(job)) {

@@ -1,5 +1,4 @@
 // `sterna ps` and `sterna move`: find the running jobs of this user, ask them, tell them.
-
 #include <optional>
 
 #include <CLI/CLI.hpp>
@@ -8,41 +7,22 @@
 
 #include "launch/command_line.h"
 #include "launch/job_client.h"
+#include "launch/parse.h"
 #include "launch/report.h"
 #include "launch/run.h"
 #include "launch/status_server.h"
 
 namespace sterna::launch {
-namespace {
-
-/// Parses; false: the exit code is set and all is said.
-bool parse(CLI::App& app, const char* name, std::span<char* const> arguments, int& exit_code) {
-  std::vector<std::string> reversed{arguments.rbegin(), arguments.rend()};
-  try {
-    app.parse(reversed);
-    return true;
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    exit_code = 0;
-  } catch (const CLI::ParseError& error) {
-    print_error(name, fmt::format("{}; see {} --help", error.what(), name));
-    exit_code = kUsageExitCode;
-  }
-  return false;
-}
-
-}  // namespace
 
 int ps_command(std::span<char* const> arguments) {
   bool as_json = false;
-  int exit_code = 0;
   CLI::App app{
       "Lists the running jobs of this user: ranks, where they are, load, moves, and why a\n"
       "rank could not move.",
       "sterna ps"};
   app.add_flag("--json", as_json, "As a JSON list, one object a job");
-  if (!parse(app, "sterna ps", arguments, exit_code)) {
-    return exit_code;
+  if (const std::optional<int> exit_code = parse(app, arguments)) {
+    return *exit_code;
   }
   Result<std::string> folder = status_folder();
   if (!folder) {
@@ -72,7 +52,6 @@ int move_command(std::span<char* const> arguments) {
   unsigned job = 0;
   unsigned rank = 0;
   unsigned node = 0;
-  int exit_code = 0;
   CLI::App app{
       "Asks a running job (sterna run --nodes) to move a rank to another node. The rank goes\n"
       "at its next MPI call; sterna ps shows where it is.\n\n"
@@ -81,8 +60,8 @@ int move_command(std::span<char* const> arguments) {
   app.add_option("JOB", job, "Number of the job, as sterna ps prints it")->required();
   app.add_option("RANK", rank, "Which rank")->required();
   app.add_option("NODE", node, "Where to")->required();
-  if (!parse(app, "sterna move", arguments, exit_code)) {
-    return exit_code;
+  if (const std::optional<int> exit_code = parse(app, arguments)) {
+    return *exit_code;
   }
   Result<std::string> folder = status_folder();
   if (!folder) {

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "launch/command_line.h"
 #include "launch/job_client.h"
+#include "launch/parse.h"
 #include "launch/run.h"
 #include "launch/status_server.h"
 #include "launch/terminal.h"
@@ -156,15 +157,8 @@ int top_command(std::span<char* const> arguments) {
       ->type_name("SECONDS");
   app.add_flag("--once", options.is_once, "Print one look, of one interval, and leave");
   app.add_flag("--json", options.as_json, "One JSON object a look, each on one line");
-  std::vector<std::string> reversed{arguments.rbegin(), arguments.rend()};
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    print_error("sterna top", fmt::format("{}; see sterna top --help", error.what()));
-    return kUsageExitCode;
+  if (const std::optional<int> exit_code = parse(app, arguments)) {
+    return *exit_code;
   }
   return run_top(options);
 }

@@ -9,6 +9,7 @@
 
 #include "balance/policy.h"
 #include "base/tunable.h"
+#include "launch/parse.h"
 #include "launch/run.h"
 #include "mpi/api/implemented.h"
 #include "net/driver.h"
@@ -197,15 +198,8 @@ int info_command(std::span<char* const> arguments) {
   for (std::size_t i = 0; i < is_wanted.size(); ++i) {
     app.add_flag(kSections[i].option, is_wanted[i], kSections[i].help);
   }
-  std::vector<std::string> reversed{arguments.rbegin(), arguments.rend()};
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    launch::print_error("sterna info", fmt::format("{}; see sterna info --help", error.what()));
-    return launch::kUsageExitCode;
+  if (const std::optional<int> exit_code = launch::parse(app, arguments)) {
+    return *exit_code;
   }
   Settings settings{runtime::all_tunables()};
   if (Result<> loaded = settings.load(environ); !loaded) {

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "launch/parse.h"
 #include "launch/run.h"
 #include "tools/cli/command.h"
 #include "topology/topology.h"
@@ -15,15 +16,8 @@ int topo_command(std::span<char* const> arguments) {
                  "An imagined machine instead, in the language of hwloc, outermost level first")
       ->type_name("TEXT");
   app.footer("Examples:\n  sterna topo\n  sterna topo --machine 'node:2 l3:2 core:4 pu:2'\n");
-  std::vector<std::string> reversed{arguments.rbegin(), arguments.rend()};
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    launch::print_error("sterna topo", fmt::format("{}; see sterna topo --help", error.what()));
-    return launch::kUsageExitCode;
+  if (const std::optional<int> exit_code = launch::parse(app, arguments)) {
+    return *exit_code;
   }
   auto topology =
       machine.empty() ? topology::Topology::detect() : topology::Topology::synthetic(machine);

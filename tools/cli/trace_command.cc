@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "launch/parse.h"
 #include "launch/run.h"
 #include "launch/trace_file.h"
 #include "tools/cli/command.h"
@@ -208,15 +209,8 @@ int trace_command(std::span<char* const> arguments) {
   app.add_flag("--summary", as_summary, "Print the summary (what happens without options)");
   app.add_flag("--json", as_json, "The summary as JSON, whole");
   app.add_option("-o,--output", output, "Make one trace of the files of nodes")->type_name("FILE");
-  std::vector<std::string> reversed{arguments.rbegin(), arguments.rend()};
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    launch::print_error("sterna trace", fmt::format("{}; see sterna trace --help", error.what()));
-    return launch::kUsageExitCode;
+  if (const std::optional<int> exit_code = launch::parse(app, arguments)) {
+    return *exit_code;
   }
   if (!output.empty()) {
     if (Result<> merged = launch::merge_traces(files, output); !merged) {

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """mpi4py, built from its source distribution with our mpicc, passes its own tests.
 
-Usage: mpi4py.py BUILD [--all] [--only MODULE...]. By default two of the six configurations; --all
-has -n 1, 2, 4 over shm and over tcp. Tests of functions that Sterna does not have are listed, with
+Usage: mpi4py.py BUILD [--only MODULE...]: with -n 1, 2, 4 over shm and over tcp. Tests of functions that Sterna does not have are listed, with
 the reason, in mpi4py/skipped.txt.
 """
 
@@ -90,14 +89,11 @@ def run(build, sources, python, count, drivers, only):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--all", action="store_true", help="all six configurations")
     parser.add_argument("--only", nargs="*", default=[], help="these modules")
     options = parser.parse_args()
     build = options.build.resolve()
     sources, python = prepare(build)
-    ways = [(2, "shm"), (4, "tcp")]
-    if options.all:
-        ways = [(count, drivers) for drivers in ("shm", "tcp") for count in (1, 2, 4)]
+    ways = [(count, drivers) for drivers in ("shm", "tcp") for count in (1, 2, 4)]
     results = [run(build, sources, python, *way, options.only) for way in ways]
     sys.exit(0 if all(results) else 1)
 

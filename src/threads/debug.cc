@@ -1,5 +1,5 @@
 // The table of offsets. A field that moves is found again; one that means something else needs
-// another version, here and in tools/gdb/sterna.py.
+// another version, here and in tools/gdb/sterna_memory.py.
 #include "threads/debug.h"
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // What a debugger needs to find user threads and the programs of ranks, in a process or a core
-// file, with or without debug information: tools/gdb/sterna.py reads it.
+// file, with or without debug information: tools/gdb/sterna_memory.py reads it.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -46,27 +47,39 @@ class MoveTest(LaunchTest):
         return subprocess.run([STERNA, "move", str(process.pid), str(rank), str(node)], text=True,
                               capture_output=True, timeout=60, env=self.environment)
 
-    def ranks(self, process):
+    def job_of(self, process):
+        """What `sterna ps` says of the job; empty when it is not to be seen."""
         listed = subprocess.run([STERNA, "ps", "--json"], text=True, capture_output=True, timeout=60,
                                 env=self.environment)
-        for job in json.loads(listed.stdout or "[]"):
-            if job["job"] == process.pid:
-                return job["ranks"]
-        return []
+        return next((job for job in json.loads(listed.stdout or "[]") if job["job"] == process.pid), {})
+
+    def ranks(self, process):
+        return self.job_of(process).get("ranks", [])
+
+    def nodes(self, process):
+        return self.job_of(process).get("nodes", [])
 
     def places(self, process):
         """The node of each rank, or None when the job is not to be seen."""
         ranks = self.ranks(process)
         return [rank["node"] for rank in ranks] if ranks else None
 
-    def nodes(self, process):
-        listed = subprocess.run([STERNA, "ps", "--json"], text=True, capture_output=True, timeout=60,
-                                env=self.environment)
-        for job in json.loads(listed.stdout or "[]"):
-            if job["job"] == process.pid:
-                return job["nodes"]
-        return []
-
     def node_pid(self, process, node):
         nodes = self.nodes(process)
         return nodes[node]["pid"] if nodes else None
+
+
+class CountingTest(MoveTest):
+    """`self.job`: four ranks on two nodes that count until they are interrupted."""
+
+    def setUp(self):
+        super().setUp()
+        self.job = self.start_job(*self.words("-n", 4, "--nodes", 2,
+                                              program=[CLUSTER / "cluster_counting", 60000]))
+        self.assertTrue(wait_until(lambda: len(self.ranks(self.job)) == 4 and all(
+            "activity" in rank for rank in self.ranks(self.job))))
+
+    def tearDown(self):
+        self.job.send_signal(signal.SIGINT)
+        self.job.communicate(timeout=30)
+        super().tearDown()

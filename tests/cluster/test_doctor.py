@@ -5,22 +5,10 @@ import os
 import signal
 import unittest
 
-from moving import CLUSTER, STERNA, MoveTest, wait_until
+from moving import STERNA, CountingTest, wait_until
 
 
-class Doctor(MoveTest):
-    def setUp(self):
-        super().setUp()
-        self.job = self.start_job(*self.words("-n", 4, "--nodes", 2,
-                                              program=[CLUSTER / "cluster_counting", 60000]))
-        self.assertTrue(wait_until(lambda: len(self.ranks(self.job)) == 4 and all(
-            "activity" in rank for rank in self.ranks(self.job))))
-
-    def tearDown(self):
-        self.job.send_signal(signal.SIGINT)
-        self.job.communicate(timeout=30)
-        super().tearDown()
-
+class Doctor(CountingTest):
     def about_job(self, job):
         """What is said about it, each with its verdict; and that bad news are told by the code."""
         done = self.run_job(STERNA, "doctor", job, "--json")

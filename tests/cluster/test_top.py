@@ -12,24 +12,12 @@ import termios
 import time
 import unittest
 
-from moving import CLUSTER, STERNA, MoveTest, wait_until
+from moving import STERNA, CountingTest, wait_until
 
 LEAVES = b"\x1b[?1049l"
 
 
-class Top(MoveTest):
-    def setUp(self):
-        super().setUp()
-        self.job = self.start_job(*self.words("-n", 4, "--nodes", 2,
-                                              program=[CLUSTER / "cluster_counting", 60000]))
-        self.assertTrue(wait_until(lambda: len(self.ranks(self.job)) == 4 and all(
-            "activity" in rank for rank in self.ranks(self.job))))
-
-    def tearDown(self):
-        self.job.send_signal(signal.SIGINT)
-        self.job.communicate(timeout=30)
-        super().tearDown()
-
+class Top(CountingTest):
     def top(self, *words):
         return self.run_job(STERNA, "top", self.job.pid, *words)
 

@@ -44,7 +44,7 @@ struct NodeRecord {
   std::optional<runtime::NodeStatus> status;   // The last one told.
   std::uint64_t status_at_ns = 0;
   bool is_asked = false;  // For a status, which has not come yet.
-  std::string crash;  // A sentence; empty: none.
+  std::string crash;      // A sentence; empty: none.
   std::uint32_t crashed_rank = runtime::kNoRank;
   ProcessEnd end;
   std::uint32_t departures = 0;   // Ranks that moved away or ended.
@@ -115,8 +115,8 @@ class Job final : public CrewEvents, public SignalHandler {
   bool handle_frame(std::uint32_t node, FrameHeader header, std::span<const std::byte> body);
   bool take_hello(std::uint32_t node, std::span<const std::byte> body);
   bool take_blob(std::uint32_t node, std::span<const std::byte> body);
-  bool take_rank_event(FrameHeader header, std::span<const std::byte> body);
-  void take_move(const runtime::RankMove& move);
+  bool take_rank_event(std::uint32_t node, FrameHeader header, std::span<const std::byte> body);
+  void take_move(std::uint32_t node, const runtime::RankMove& move);
   bool take_crash(std::uint32_t node, std::span<const std::byte> body);
   bool take_status(std::uint32_t node, std::span<const std::byte> body);
   void judge_rank_end(std::uint32_t rank, int exit_code);

@@ -81,6 +81,21 @@ TEST(JobFlush, ANewDepartureAsksAnew) {
   EXPECT_FALSE(job.goes_on());
 }
 
+TEST(JobFlush, EachNodeCountsItsOwnDeparturesInWhateverOrderTheyAreTold) {
+  Moved job;
+  // On from node 0, before node 1 has said that it went there.
+  job.say(0, runtime::encode(runtime::RankMove{2, 2, 3}));
+  job.say(1, runtime::encode(runtime::RankMove{2, 0, 2}));
+  EXPECT_EQ(job.job->ranks()[2].node, 2U);
+  job.move(0, 1, 1);
+  job.let_it_tell();
+  const auto orders = job.crews[0]->sent(FrameKind::flush);
+  ASSERT_EQ(orders.size(), 1U);
+  EXPECT_EQ(runtime::decode_index(std::span{orders[0].second}.subspan(runtime::kFrameHeaderBytes))
+                .value(),
+            2U);
+}
+
 TEST(JobFlush, TheLastWordsOfRanksThatHaveEndedCountToo) {
   Moved job;
   job.say(0, runtime::encode_index(FrameKind::finalized, 0));

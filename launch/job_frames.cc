@@ -30,7 +30,7 @@ bool Job::handle_frame(std::uint32_t node, FrameHeader header, std::span<const s
     case FrameKind::ended:
     case FrameKind::abort:
     case FrameKind::output:
-      return take_rank_event(header, body);
+      return take_rank_event(node, header, body);
     case FrameKind::crash:
       return take_crash(node, body);
     case FrameKind::status:
@@ -100,7 +100,7 @@ void Job::complete_exchange() {
   broadcast(runtime::encode_blobs(blobs), runtime::kNoRank);
 }
 
-bool Job::take_rank_event(FrameHeader header, std::span<const std::byte> body) {
+bool Job::take_rank_event(std::uint32_t node, FrameHeader header, std::span<const std::byte> body) {
   const auto is_rank = [&](std::uint32_t rank) { return rank < ranks_.size(); };
   switch (header.kind) {
     case FrameKind::ended: {
@@ -143,7 +143,7 @@ bool Job::take_rank_event(FrameHeader header, std::span<const std::byte> body) {
       if (!move || !is_rank(move.value().rank) || move.value().node >= nodes_.size()) {
         return false;
       }
-      take_move(move.value());
+      take_move(node, move.value());
       return true;
     }
     default: {
@@ -159,14 +159,17 @@ bool Job::take_rank_event(FrameHeader header, std::span<const std::byte> body) {
   }
 }
 
-void Job::take_move(const runtime::RankMove& move) {
+void Job::take_move(std::uint32_t node, const runtime::RankMove& move) {
   RankRecord& record = ranks_[move.rank];
+  // Who says so had the rank, also when later news of it have come first.
+  if (move.node != node) {
+    note_departure(node);
+  }
   // Different nodes' news of one rank come in any order.
   if (move.move <= record.moves) {
     return;
   }
   record.moves = static_cast<std::uint32_t>(move.move);
-  note_departure(record.node);
   if (record.is_ended) {
     // Its end came from there before the news of its last move.
     note_departure(move.node);
@@ -176,9 +179,12 @@ void Job::take_move(const runtime::RankMove& move) {
     return;
   }
   if (nodes_[move.node].state == NodeRecord::State::ended && !is_ending_) {
-    end_rank(move.rank, 1);
-    fail(1, fmt::format("rank {} was lost: it was moving to node {}, whose process has ended",
-                        move.rank, move.node));
+    const ProcessEnd& end = nodes_[move.node].end;
+    const int exit_code = end.signal != 0 ? 128 + end.signal : std::max(end.exit_code, 1);
+    end_rank(move.rank, exit_code);
+    fail(exit_code,
+         fmt::format("rank {} was lost: it was moving to node {}, whose process has ended",
+                     move.rank, move.node));
   }
 }
 

@@ -58,13 +58,15 @@ struct RankShape {
   std::uint64_t images_bytes = 0;
   std::uint64_t system_heap_bytes = 0;
   std::uint64_t user_heap_bytes = 0;
+
+  bool operator==(const RankShape&) const = default;
 };
 
 /// Moves as bytes: pointers in it are into this slot, or to text and tables that are at the same
 /// address in every node.
 struct RankSlot {
   static constexpr std::uint64_t kMagic = 0x6b6e6172'6e726574;  // "ternrank"
-  static constexpr std::uint32_t kLayoutVersion = 1;
+  static constexpr std::uint32_t kLayoutVersion = 2;
 
   std::uint64_t magic = kMagic;
   std::uint32_t layout_version = kLayoutVersion;
@@ -94,6 +96,8 @@ struct RankSlot {
   // Node that the rank shall move to, or -1. Set by anyone (release), taken by the rank at a safe
   // point (exchange, acquire).
   std::atomic<std::int32_t> move_request{-1};
+  // Whose the rank is while it goes from one node to another: migration/custody.h.
+  std::atomic<std::uint64_t> custody{0};
   // How many reasons of each kind hold the rank here. Relaxed: read by the rank itself to decide,
   // by others to report.
   std::atomic<std::uint32_t> refusals[kRefusalKindCount] = {};

@@ -59,7 +59,7 @@ bool Migrator::ask_ahead(std::uint32_t rank, std::uint32_t to_node) noexcept {
   std::uint32_t old_node = 0;
   {
     const SpinGuard guard{lock_};
-    const auto [place, is_new] = ahead_.try_emplace(rank, Ahead{to_node, true});
+    const auto [place, is_new] = ahead_.try_emplace(rank, Ahead{to_node, true, {}});
     Ahead& ahead = place->second;
     if (!is_new && ahead.is_asking) {
       ahead.to_node = to_node;  // Its thread sees that when the first destination has answered.
@@ -67,7 +67,10 @@ bool Migrator::ask_ahead(std::uint32_t rank, std::uint32_t to_node) noexcept {
     }
     was_elsewhere = !is_new && ahead.to_node != to_node;
     old_node = ahead.to_node;
-    ahead = {to_node, true};
+    if (was_elsewhere) {
+      withdraw_request(rank, old_node);
+    }
+    ahead = {to_node, true, ahead.to_node == to_node ? ahead.shape : memory::RankShape{}};
   }
   if (was_elsewhere) {
     (void)options_.rpc->post(old_node, kDropService, encode_rank(rank));
@@ -93,6 +96,7 @@ void Migrator::run_ahead(void* argument) {
 
 void Migrator::prepare_there(std::uint32_t rank) {
   std::uint32_t to_node = 0;
+  bool is_here = false;
   for (bool is_settled = false; !is_settled;) {
     {
       const SpinGuard guard{lock_};
@@ -103,9 +107,11 @@ void Migrator::prepare_there(std::uint32_t rank) {
       to_node = found->second.to_node;
     }
     Offer offer;
+    bool is_ready = false;
     if (make_ahead_offer(rank, to_node, offer)) {
       Result<rpc::Bytes> prepared =
           options_.rpc->call(to_node, kPrepareService, encode(offer), offer.expires_ns);
+      is_ready = prepared.has_value();
       if (!prepared) {
         // The rank goes the slower way, and meets the reason there if there is one.
         log_.debug("rank {}: node {} prepares nothing: {}", rank, to_node, prepared.error().text);
@@ -118,7 +124,13 @@ void Migrator::prepare_there(std::uint32_t rank) {
       is_void = found == ahead_.end() || found->second.to_node != to_node;
       is_settled = found == ahead_.end() || !is_void;
       if (!is_void) {
+        // With the lock, so that the request of an order that has been overtaken is not left
+        // behind.
         found->second.is_asking = false;
+        is_here = request_move(rank, to_node);
+        if (is_ready) {
+          found->second.shape = offer.shape;
+        }
       }
     }
     if (is_void) {
@@ -129,9 +141,38 @@ void Migrator::prepare_there(std::uint32_t rank) {
     }
   }
   fault_.reached("source:prepared");
-  if (!ask(rank, to_node)) {
+  if (is_here) {
+    notice_request(rank);
+  } else {
     drop_ahead(rank);
   }
+}
+
+bool Migrator::request_move(std::uint32_t rank, std::uint32_t to_node) noexcept {
+  return options_.residents->with(rank, [&](memory::RankSlot& slot) {
+    slot.move_request.store(static_cast<std::int32_t>(to_node), std::memory_order_release);
+  });
+}
+
+/// A rank that waits looks at its request at once.
+void Migrator::notice_request(std::uint32_t rank) noexcept {
+  options_.residents->with(rank, [](memory::RankSlot& slot) { threads::unpark(*slot.thread); });
+  options_.transport->interrupt(rank);  // So does one that waits without looking at its token.
+}
+
+/// A later order holds: the rank has not followed the earlier one, and does not any more.
+void Migrator::withdraw_request(std::uint32_t rank, std::uint32_t to_node) noexcept {
+  options_.residents->with(rank, [&](memory::RankSlot& slot) {
+    auto expected = static_cast<std::int32_t>(to_node);
+    // Relaxed: nothing goes with "no request".
+    slot.move_request.compare_exchange_strong(expected, -1, std::memory_order_relaxed);
+  });
+}
+
+bool Migrator::ask(std::uint32_t rank, std::uint32_t to_node) noexcept {
+  const bool is_here = request_move(rank, to_node);
+  notice_request(rank);
+  return is_here;
 }
 
 void Migrator::drop_ahead(std::uint32_t rank, std::uint32_t but_node) noexcept {
@@ -184,7 +225,7 @@ bool Migrator::keep_mapped(const Departure& departure) {
 void Migrator::note_kept(const Arrival& arrival) {
   const SpinGuard guard{lock_};
   if (arrival.is_memory_shared && !lost_[arrival.from_node]) {
-    ahead_.insert_or_assign(arrival.rank, Ahead{arrival.from_node, false});
+    ahead_.insert_or_assign(arrival.rank, Ahead{arrival.from_node, false, arrival.shape});
   }
 }
 

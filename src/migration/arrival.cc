@@ -19,22 +19,15 @@ Migrator::Migrator(MigratorOptions options)
   rpc.add_service(kPrepareService, rpc::RunIn::thread, on_prepare, this);
   rpc.add_service(kOfferService, rpc::RunIn::thread, on_offer, this);
   rpc.add_service(kReceivedService, rpc::RunIn::thread, on_received, this);
+  rpc.add_service(kWakeService, rpc::RunIn::poll, on_wake, this);
   // In the poll: their order with the death of the source is what decides.
+  rpc.add_service(kTakeService, rpc::RunIn::poll, on_take, this);
   rpc.add_service(kCommitService, rpc::RunIn::poll, on_commit, this);
   rpc.add_service(kCancelService, rpc::RunIn::poll, on_cancel, this);
   rpc.add_service(kDropService, rpc::RunIn::poll, on_drop, this);
 }
 
 Migrator::~Migrator() = default;
-
-bool Migrator::ask(std::uint32_t rank, std::uint32_t to_node) noexcept {
-  const bool is_here = options_.residents->with(rank, [&](memory::RankSlot& slot) {
-    slot.move_request.store(static_cast<std::int32_t>(to_node), std::memory_order_release);
-    threads::unpark(*slot.thread);  // A rank that waits notices at once.
-  });
-  options_.transport->interrupt(rank);  // So does one that waits without looking at its token.
-  return is_here;
-}
 
 void Migrator::expect_arrival(Arrival& arrival, const Offer& offer) {
   options_.transport->expect(arrival.rank);
@@ -142,6 +135,13 @@ Migrator::Arrival* Migrator::claim(std::uint32_t rank, std::uint32_t from_node, 
   Arrival& arrival = *found->second;
   if (what == ClaimFor::drop && !arrival.is_ahead) {
     return nullptr;  // The rank has left for here.
+  }
+  if (what == ClaimFor::take) {
+    if (arrival.phase != Arrival::Phase::prepared) {
+      return nullptr;  // An offer will do.
+    }
+    arrival.phase = Arrival::Phase::ending;
+    return &arrival;
   }
   const bool is_at_rest = arrival.phase == Arrival::Phase::received ||
                           (what != ClaimFor::commit && (arrival.phase == Arrival::Phase::accepted ||

@@ -33,6 +33,16 @@ Refusal refusal_of(Errc code) noexcept {
   }
 }
 
+void describe_memory(int memory_fd, Offer& offer) noexcept {
+  offer.memory_fd = memory_fd;
+  struct ::stat status {};
+  if (memory_fd >= 0 && ::fstat(memory_fd, &status) == 0) {
+    offer.memory_inode = status.st_ino;
+    offer.memory_device = status.st_dev;
+    offer.memory_bytes = static_cast<std::uint64_t>(status.st_blocks) * 512;
+  }
+}
+
 }  // namespace
 
 Refusal Migrator::why_not(memory::RankSlot& slot, std::uint32_t to_node,
@@ -52,6 +62,7 @@ Refusal Migrator::why_not(memory::RankSlot& slot, std::uint32_t to_node,
 }
 
 void Migrator::move_self(memory::RankSlot& slot, std::uint32_t to_node) noexcept {
+  wake_destination(to_node);
   {
     std::string detail;  // Node memory: must be gone before the rank moves.
     Refusal refusal = why_not(slot, to_node, detail);
@@ -99,25 +110,21 @@ void Migrator::depart(Departure& departure) {
   STERNA_PROBE2(rank_leave, rank, departure.to_node);
   threads::trace_event(trace::Kind::leaves, trace_rank(rank), departure.to_node);
   fault_.reached("source:frozen");
-  const Result<> handed_over = hand_over(departure);
-  if (!handed_over.has_value()) {
-    // The destination forgets what it has, if it is still there to do so.
-    if (departure.offer_number != 0) {
-      (void)options_.rpc->post(departure.to_node, kCancelService,
-                               encode_cancel(rank, departure.offer_number));
-    }
-    options_.transport->cancel_leave(rank);
-    options_.residents->add(slot);
-    stay(slot, departure.to_node, refusal_of(handed_over.error().code), handed_over.error().text);
-    forget_departing(rank);
-    if (departure.is_forgotten) {
-      options_.team->reinstall(slot.thread);
-    } else {
-      options_.team->start(*slot.thread);
-    }
+  const bool is_short = is_mapped_there(departure);
+  Result<> gone = is_short ? give(departure) : hand_over(departure);
+  const bool is_given = is_short && gone.has_value();
+  if (is_short && !gone && gone.error().code == Errc::refused) {
+    gone = hand_over(departure);  // It was not as we thought.
+  }
+  if (!gone) {
+    go_on_here(departure, gone.error());
     return;
   }
   // From here on the rank runs elsewhere, perhaps on the very same memory: nothing of it is read.
+  if (is_given) {
+    note_memory(departure);
+    tell_move(rank);
+  }
   fault_.reached("source:committed");
   options_.transport->commit_leave(rank, departure.to_node);
   drop_ahead(rank, departure.to_node);
@@ -125,6 +132,24 @@ void Migrator::depart(Departure& departure) {
   if (!keep_mapped(departure)) {
     options_.space->unmap_rank(rank);
     forget_departing(rank);  // Last: it may come back from now on.
+  }
+}
+
+void Migrator::go_on_here(Departure& departure, const Error& reason) {
+  memory::RankSlot& slot = *departure.slot;
+  // The destination forgets what it has, if it is still there to do so.
+  if (departure.offer_number != 0) {
+    (void)options_.rpc->post(departure.to_node, kCancelService,
+                             encode_cancel(slot.rank, departure.offer_number));
+  }
+  options_.transport->cancel_leave(slot.rank);
+  options_.residents->add(slot);
+  stay(slot, departure.to_node, refusal_of(reason.code), reason.text);
+  forget_departing(slot.rank);
+  if (departure.is_forgotten) {
+    options_.team->reinstall(slot.thread);
+  } else {
+    options_.team->start(*slot.thread);
   }
 }
 
@@ -139,10 +164,12 @@ Result<> Migrator::commit(Departure& departure) {
   const std::uint64_t move = slot.moves.load(std::memory_order_relaxed) + 1;
   {
     const SpinGuard guard{lock_};
-    departing_.emplace(rank, Departing{departure.to_node});
+    departing_.emplace(rank, Departing{.to_node = departure.to_node});
   }
-  options_.team->forget(*slot.thread);
-  departure.is_forgotten = true;
+  if (!departure.is_forgotten) {
+    options_.team->forget(*slot.thread);
+    departure.is_forgotten = true;
+  }
   options_.host->handing_over(rank, departure.to_node, move);
   Result<> posted = options_.rpc->post(departure.to_node, kCommitService, encode_rank(rank));
   if (!posted) {
@@ -160,15 +187,18 @@ Offer Migrator::make_offer(memory::RankSlot& slot, std::uint32_t to_node) {
   const net::JobMap& job = options_.transport->job();
   if (job.host_of_node[to_node] == job.host_of_node[job.node_index]) {
     offer.source_pid = static_cast<std::uint32_t>(::getpid());
-    offer.memory_fd = options_.space->rank_memory_fd(slot.rank);
-    struct ::stat status {};
-    if (offer.memory_fd >= 0 && ::fstat(offer.memory_fd, &status) == 0) {
-      offer.memory_inode = status.st_ino;
-      offer.memory_device = status.st_dev;
-      offer.memory_bytes = static_cast<std::uint64_t>(status.st_blocks) * 512;
-    }
+    describe_memory(options_.space->rank_memory_fd(slot.rank), offer);
   }
   return offer;
+}
+
+/// The destination had the memory mapped: nobody has asked for its description yet.
+void Migrator::note_memory(Departure& departure) {
+  Offer description;
+  describe_memory(options_.space->rank_memory_fd(departure.shape.rank), description);
+  departure.memory_inode = description.memory_inode;
+  departure.memory_device = description.memory_device;
+  shared_.fetch_add(description.memory_bytes, std::memory_order_relaxed);
 }
 
 // The rank is frozen, off its heaps.

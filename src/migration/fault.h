@@ -12,11 +12,11 @@
 namespace sterna::migration {
 
 /// In their order on each side.
-inline constexpr std::array<std::string_view, 14> kFaultSteps{
-    "source:prepared",       "source:frozen",        "source:offered",      "source:sent",
-    "source:received",       "source:committed",     "source:flushing",     "source:flushed",
-    "destination:preparing", "destination:prepared", "destination:offered", "destination:mapped",
-    "destination:received",  "destination:committed"};
+inline constexpr std::array<std::string_view, 15> kFaultSteps{
+    "source:prepared",    "source:frozen",         "source:given",         "source:offered",
+    "source:sent",        "source:received",       "source:committed",     "source:flushing",
+    "source:flushed",     "destination:preparing", "destination:prepared", "destination:offered",
+    "destination:mapped", "destination:received",  "destination:committed"};
 
 /// One of kFaultSteps: another word does not compile, so that the setting can be verified by them.
 class FaultStep {

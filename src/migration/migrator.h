@@ -15,7 +15,8 @@
 //
 // On one host the memory itself is opened by the destination: nothing is copied, a move that others
 // ask for is prepared ahead, and the node that a rank leaves keeps it mapped in case it comes back
-// (ahead.cc), which only saves time.
+// (ahead.cc), which only saves time: a node that has it mapped is given the rank without an offer
+// (take.cc).
 //
 // Until it sends COMMIT the source owns the rank: whatever fails before (the destination dies,
 // refuses, does not answer in time) lets the rank go on where it was, and CANCEL takes the offer
@@ -102,23 +103,29 @@ class Migrator {
     return !departing_.empty();
   }
 
+  /// The team has stopped, all ranks have ended: tells of the last moves what their movers did not
+  /// come to tell.
+  void tell_last_moves() noexcept;
+
   [[nodiscard]] MigratorStatistics statistics() const noexcept;
 
  private:
   struct Departure;
   struct Arrival;
   struct AheadTask;
-  enum class ClaimFor : std::uint8_t { commit, cancel, drop };
+  enum class ClaimFor : std::uint8_t { commit, cancel, drop, take };
   /// A rank of this node that somebody was asked to prepare for.
   struct Ahead {
     std::uint32_t to_node;
-    bool is_asking;  // A thread asks it now, and then the rank.
+    bool is_asking;             // A thread asks it now, and then the rank.
+    memory::RankShape shape{};  // As it is mapped there, as far as is known here.
   };
 
   /// A rank that was committed to `to_node`.
   struct Departing {
     std::uint32_t to_node;
-    bool is_dropped = false;  // It has ended there, or gone on: nothing is kept for it.
+    bool is_dropped = false;        // It has ended there, or gone on: nothing is kept for it.
+    std::uint64_t untold_move = 0;  // Given, and the launcher does not know; 0: it does.
   };
 
   // Source (departure.cc).
@@ -129,6 +136,9 @@ class Migrator {
   [[nodiscard]] Result<> send_bytes(Departure& departure, const Offer& offer,
                                     std::uint64_t landing_id);
   [[nodiscard]] Result<> commit(Departure& departure);
+  void note_memory(Departure& departure);
+  void tell_move(std::uint32_t rank) noexcept;
+  void go_on_here(Departure& departure, const Error& reason);
   void forget_departing(std::uint32_t rank);
   void stay(memory::RankSlot& slot, std::uint32_t to_node, Refusal refusal,
             const std::string& detail) noexcept;
@@ -143,17 +153,27 @@ class Migrator {
   }
   [[nodiscard]] Result<Acceptance> send_offer(Departure& departure, Offer& offer);
 
+  // Source, the short way (take.cc).
+  void wake_destination(std::uint32_t to_node) noexcept;
+  [[nodiscard]] bool is_mapped_there(const Departure& departure);
+  [[nodiscard]] Result<> give(Departure& departure);
+
   // Source, ahead of the move (ahead.cc).
   [[nodiscard]] bool make_ahead_offer(std::uint32_t rank, std::uint32_t to_node, Offer& offer);
   static void run_ahead(void* task);
+  [[nodiscard]] bool request_move(std::uint32_t rank, std::uint32_t to_node) noexcept;
+  void notice_request(std::uint32_t rank) noexcept;
+  void withdraw_request(std::uint32_t rank, std::uint32_t to_node) noexcept;
   void prepare_there(std::uint32_t rank);
   void drop_ahead(std::uint32_t rank, std::uint32_t but_node = kNoNode) noexcept;
   [[nodiscard]] bool keep_mapped(const Departure& departure);
   void note_kept(const Arrival& arrival);
 
-  // Destination (arrival.cc; on_prepare and on_drop: ahead.cc).
+  // Destination (arrival.cc; on_prepare and on_drop: ahead.cc; on_wake and on_take: take.cc).
   static Result<rpc::Bytes> on_prepare(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_drop(void* self, const rpc::Request& request);
+  static Result<rpc::Bytes> on_wake(void* self, const rpc::Request& request);
+  static Result<rpc::Bytes> on_take(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_offer(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_received(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_commit(void* self, const rpc::Request& request);
@@ -169,6 +189,8 @@ class Migrator {
   [[nodiscard]] bool is_withdrawn(const Offer& offer, std::uint32_t from_node)
       STERNA_REQUIRES(lock_);
   [[nodiscard]] bool must_hurry(const Arrival& arrival) noexcept;
+  [[nodiscard]] bool is_as_given(const Arrival& arrival, std::uint64_t given) const noexcept;
+  void put_back(Arrival& arrival);
   [[nodiscard]] Result<rpc::Bytes> accept(Arrival& arrival);
   void install(Arrival& arrival);
   void give_up(Arrival& arrival);

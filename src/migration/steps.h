@@ -13,6 +13,8 @@ namespace sterna::migration {
 
 inline constexpr std::string_view kPrepareService = "migration.prepare";
 inline constexpr std::string_view kDropService = "migration.drop";
+inline constexpr std::string_view kWakeService = "migration.wake";
+inline constexpr std::string_view kTakeService = "migration.take";
 inline constexpr std::string_view kOfferService = "migration.offer";
 inline constexpr std::string_view kReceivedService = "migration.received";
 inline constexpr std::string_view kCommitService = "migration.commit";
@@ -61,6 +63,31 @@ struct Acceptance {
   wire::Writer writer{bytes, 4};
   writer.u32(rank);
   return bytes;
+}
+
+/// TAKE: of one attempt to give a rank (custody.h).
+struct Take {
+  std::uint32_t rank = 0;
+  std::uint64_t given = 0;
+};
+
+[[nodiscard]] inline rpc::Bytes encode_take(std::uint32_t rank, std::uint64_t given) {
+  rpc::Bytes bytes;
+  wire::Writer writer{bytes, 12};
+  writer.u32(rank);
+  writer.u64(given);
+  return bytes;
+}
+
+[[nodiscard]] inline Result<Take> decode_take(std::span<const std::byte> bytes) {
+  wire::Reader reader{bytes};
+  Take take;
+  take.rank = reader.u32();
+  take.given = reader.u64();
+  if (!reader.finished()) {
+    return Error{Errc::malformed, "a rank that is given in words that cannot be read"};
+  }
+  return take;
 }
 
 /// CANCEL: of one offer of a rank.

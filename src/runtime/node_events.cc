@@ -21,6 +21,7 @@ constexpr std::size_t kRefusalTextsMax = 16;
 
 void Node::run() noexcept {
   team_->run();
+  migrator_->tell_last_moves();
   report(true);
   runtime_->end_network();  // In order: the others see an end, not a loss.
   trace::stop();

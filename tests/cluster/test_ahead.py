@@ -1,7 +1,9 @@
 """Moves that are prepared: while the rank computes the destination maps its memory before, and the node that
 it leaves keeps it; both let go of it when the rank does not come."""
 
+import os
 import pathlib
+import signal
 import unittest
 
 from moving import CLUSTER, MoveTest, wait_until
@@ -29,12 +31,12 @@ class Ahead(MoveTest):
         self.assertTrue(wait_until(lambda: [memories(pid) for pid in self.pids] == expected),
                         [memories(pid) for pid in self.pids])
 
-    def finish(self, job, place):
+    def finish(self, job, *places):
         self.gate.touch()
         output, errors = job.communicate(timeout=60)
         self.assertEqual(job.returncode, 0, errors)
         self.assertIn("No Errors", output)
-        self.assertEqual(self.report()["ranks"][0]["node"], place)
+        self.assertIn(self.report()["ranks"][0]["node"], places)
 
     def test_the_destination_maps_ahead_what_the_rank_still_uses(self):
         job = self.start_busy()
@@ -51,6 +53,20 @@ class Ahead(MoveTest):
         self.order(job, 0, 2)
         self.assert_memories([1, 1, 2])
         self.finish(job, 2)
+
+    def test_an_order_that_was_overtaken_is_not_followed(self):
+        job = self.start_busy()
+        self.order(job, 0, 1)
+        self.assert_memories([1, 2, 1])
+        os.kill(self.pids[2], signal.SIGSTOP)  # Does not say that it is prepared.
+        self.order(job, 0, 2)
+        self.assert_memories([1, 1, 1])
+        self.gate.touch()  # The rank comes to a safe point, and waits there for the others.
+        self.assertTrue(wait_until(lambda: self.ranks(job)[0]["messages"] > 0))
+        self.assertEqual(self.places(job), [0, 1, 2])
+        os.kill(self.pids[2], signal.SIGCONT)
+        self.finish(job, 0, 2)  # As soon as the others go on it may end.
+        self.assertLessEqual(self.report()["ranks"][0]["moves"], 1)
 
     def test_an_order_to_stay_lets_go_of_what_was_prepared(self):
         job = self.start_busy()

@@ -8,18 +8,27 @@ import unittest
 
 from moving import CLUSTER, MoveTest, wait_until
 
-STAYS = ("destination:preparing", "destination:prepared", "destination:offered", "destination:mapped", "destination:received")
-LOST_AT_SOURCE = ("source:prepared", "source:frozen", "source:offered", "source:sent", "source:received")
+# Of a rank that is ordered to move: the destination is prepared, and takes it without an offer.
+STAYS = ("destination:preparing", "destination:prepared")
+LOST_AT_SOURCE = ("source:prepared", "source:frozen", "source:given")
+# Of a rank that goes on its own, where nothing is prepared.
+STAYS_ON_ITS_OWN = ("destination:offered", "destination:mapped", "destination:received")
+LOST_ON_ITS_OWN = ("source:frozen", "source:offered", "source:sent", "source:received")
 
 
 class Faults(MoveTest):
     """Rank r starts on node r of three; node 2 is the one that dies."""
 
-    def start_with(self, fault, *options):
+    def start_with(self, fault, *options, going=None):
+        """`going`: rank and node; that rank moves itself there as soon as self.go exists."""
         self.end = pathlib.Path(self.directory.name) / "end"
+        self.go = pathlib.Path(self.directory.name) / "go"
         self.end.unlink(missing_ok=True)
+        self.go.unlink(missing_ok=True)
+        program = ([CLUSTER / "cluster_counting", self.end] if going is None else
+                   [CLUSTER / "cluster_going", self.end, self.go, *going])
         job = self.start_job(*self.words("-n", 3, "--nodes", 3, "--set", f"fault={fault}@2", *options,
-                                         program=[CLUSTER / "cluster_counting", self.end]))
+                                         program=program))
         self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 2] and all(
             rank["state"] == "running" for rank in self.ranks(job))))
         self.pid_of_2 = self.node_pid(job, 2)
@@ -43,10 +52,11 @@ class Faults(MoveTest):
         self.assertRegex(errors, "warning: the process of node 2, .* no rank was on it")
         self.assertEqual([rank["node"] for rank in self.report()["ranks"]], places)
 
-    def assert_ends(self, job, text):
+    def assert_ends(self, job, *texts):
         _, errors = self.finish(job)
         self.assertEqual(job.returncode, 137, errors)
-        self.assertRegex(errors, text)
+        for text in texts:
+            self.assertRegex(errors, text)
         self.assertNotIn("MPI_Abort", errors)
 
     def empty_node_2(self, job):
@@ -62,10 +72,22 @@ class Faults(MoveTest):
                 self.order(job, 1, 2)
                 self.assert_goes_on(job, [0, 1, 0])
 
+        for step in STAYS_ON_ITS_OWN:
+            with self.subTest(step):
+                job = self.start_with(step, going=(1, 2))
+                self.empty_node_2(job)
+                self.go.touch()
+                self.assert_goes_on(job, [0, 1, 0])
+
     def test_a_rank_is_lost_with_the_destination_that_had_it(self):
         job = self.start_with("destination:committed")
         self.empty_node_2(job)
         self.order(job, 1, 2)
+        # The source tells of the move when it has taken place.
+        self.assert_ends(job, "node 2, .*signal 9", "rank 1 was lost: it was moving to node 2")
+        job = self.start_with("destination:committed", going=(1, 2))
+        self.empty_node_2(job)
+        self.go.touch()
         self.assert_ends(job, "node 2, .*signal 9.*rank 1 on it")
 
     def test_a_rank_is_lost_with_its_source_before_the_commit(self):
@@ -73,6 +95,11 @@ class Faults(MoveTest):
             with self.subTest(step):
                 job = self.start_with(step)
                 self.order(job, 2, 1)
+                self.assert_ends(job, "node 2, .*signal 9.*rank 2 on it")
+        for step in LOST_ON_ITS_OWN:
+            with self.subTest(step):
+                job = self.start_with(step, going=(2, 1))
+                self.go.touch()
                 self.assert_ends(job, "node 2, .*signal 9.*rank 2 on it")
 
     def test_a_node_that_dies_before_it_has_handed_over_what_ranks_left_in_it_ends_the_job(self):
@@ -108,6 +135,25 @@ class Faults(MoveTest):
                 self.assertEqual([rank["node"] for rank in self.report()["ranks"]], [0, 1, 0])
                 for rank in range(3):
                     self.assertEqual(output.count(f"rank {rank} counted right"), 1, output)
+
+    def test_a_rank_that_is_given_is_taken_back_from_a_node_that_does_not_take_it(self):
+        # Node 2 keeps rank 2 mapped: it is given back without an offer, and not taken in time.
+        job = self.start_with("none", "--set", "move_timeout=300ms")
+        pid = self.node_pid(job, 2)
+        self.empty_node_2(job)
+        os.kill(pid, signal.SIGSTOP)
+        self.order(job, 2, 2)
+        self.assertTrue(wait_until(lambda: "did not answer migration.take" in self.refusal_of(job, 2)))
+        os.kill(pid, signal.SIGCONT)  # What it finds now is not its own any more.
+        self.order(job, 2, 1)
+        self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 1]))
+        self.order(job, 2, 2)
+        self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 2]))
+        self.end.touch()
+        output, errors = self.finish(job)
+        self.assertEqual(job.returncode, 0, errors)
+        for rank in range(3):
+            self.assertEqual(output.count(f"rank {rank} counted right"), 1, output)
 
     def test_an_empty_node_is_no_loss_once_everybody_knows_that_it_is_empty(self):
         for options in ((), ("--set", "drivers=tcp")):

@@ -93,6 +93,14 @@ Result<std::uint64_t> parse_seconds(std::string_view option, std::string_view te
   return static_cast<std::uint64_t>(time.value());
 }
 
+Result<std::vector<HostEntry>> read_host_list(const std::string& text) {
+  Result<std::vector<HostEntry>> hosts = parse_hosts(text);
+  if (hosts && hosts.value().empty()) {
+    return wrong("'" + text + "' names no host");
+  }
+  return hosts;
+}
+
 Result<std::vector<HostEntry>> read_host_file(const std::string& path) {
   std::ifstream file{path};
   std::stringstream text;

@@ -38,6 +38,8 @@ int mpiexec_command(const char* name, std::span<char* const> arguments);
 /// "30s", "2min"; "30" alone is seconds.
 [[nodiscard]] Result<std::uint64_t> parse_seconds(std::string_view option, std::string_view text);
 
+/// Hosts of a list, or of a file: at least one.
+[[nodiscard]] Result<std::vector<HostEntry>> read_host_list(const std::string& text);
 [[nodiscard]] Result<std::vector<HostEntry>> read_host_file(const std::string& path);
 
 }  // namespace sterna::launch

@@ -2,6 +2,7 @@
 #include "launch/line_output.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include <poll.h>
 #include <unistd.h>
@@ -139,6 +140,9 @@ void LineOutput::write_some(std::size_t index) {
     return;  // Somebody else made it non-blocking.
   }
   if (count <= 0) {
+    if (count != -EPIPE && count != 0 && error_number_ == 0) {
+      error_number_ = static_cast<int>(-count);
+    }
     sink = Sink{.queue = {}, .front_used = 0, .bytes = 0, .is_watched = true, .is_gone = true};
     return;
   }

@@ -40,6 +40,9 @@ class LineOutput final : public DescriptorHandler {
   /// All that was given has been written, or has no reader any more.
   [[nodiscard]] bool is_drained() const noexcept;
   void on_ready(int fd, short events) override;
+  /// Why output was lost, though nobody stopped reading it (a full disk): an error number; 0: none
+  /// was.
+  [[nodiscard]] int error_number() const noexcept { return error_number_; }
 
  private:
   struct Sink {
@@ -47,7 +50,7 @@ class LineOutput final : public DescriptorHandler {
     std::size_t front_used = 0;
     std::size_t bytes = 0;
     bool is_watched = false;
-    bool is_gone = false;  // Its reader has gone: what comes is dropped.
+    bool is_gone = false;  // Its reader has gone, or it takes no more: what comes is dropped.
   };
 
   [[nodiscard]] std::string tag_of(std::uint32_t rank) const;
@@ -60,6 +63,7 @@ class LineOutput final : public DescriptorHandler {
   Loop* loop_;
   Options options_;
   std::array<Sink, 2> sinks_;
+  int error_number_ = 0;
   std::unordered_map<std::uint64_t, std::string> unfinished_;  // By key_of().
 };
 

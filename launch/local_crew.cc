@@ -10,10 +10,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/memory_file.h"
 #include "launch/spawn.h"
 
 namespace sterna::launch {
@@ -65,13 +65,13 @@ LocalCrew::~LocalCrew() {
 }
 
 Result<> LocalCrew::share_memory() {
-  segments_ = FileDescriptor{::memfd_create("sterna-segments", MFD_CLOEXEC)};
-  const std::uint64_t bytes = segment_bytes_ * processes_.size();
-  if (!segments_.is_open() || ::ftruncate(segments_.get(), static_cast<off_t>(bytes)) != 0) {
-    return system_error(
-        "launcher: cannot make shared memory of " + std::to_string(bytes) + " bytes",
-        last_error_number());
+  Result<FileDescriptor> segments =
+      create_memory_file("sterna-segments", segment_bytes_ * processes_.size());
+  if (!segments) {
+    return Error{segments.error().code,
+                 "launcher: cannot make shared memory: " + segments.error().text};
   }
+  segments_ = std::move(segments.value());
   share_.segment_fd = segments_.get();
   share_.segment_bytes = segment_bytes_;
   shared_fds_.push_back(segments_.get());

@@ -35,7 +35,9 @@ std::uint64_t to_ns(const timeval& time) noexcept {
 Result<Loop> Loop::open() {
   const sigset_t set = handled_signals();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
-  static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
+  for (const int failed_write : {SIGPIPE, SIGXFSZ}) {  // The write says it, too.
+    static_cast<void>(std::signal(failed_write, SIG_IGN));
+  }
   const int fd = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   if (fd < 0) {
     return system_error("launcher: cannot receive signals (signalfd)", last_error_number());
@@ -45,6 +47,7 @@ Result<Loop> Loop::open() {
 
 void Loop::restore_signals() noexcept {
   static_cast<void>(std::signal(SIGPIPE, SIG_DFL));
+  static_cast<void>(std::signal(SIGXFSZ, SIG_DFL));
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -51,7 +51,7 @@ class SignalHandler {
 class Loop {
  public:
   /// Blocks SIGCHLD, SIGINT, SIGTERM, SIGHUP and SIGQUIT and receives them from now on; ignores
-  /// SIGPIPE.
+  /// SIGPIPE and SIGXFSZ.
   [[nodiscard]] static Result<Loop> open();
 
   /// From now on `handler` hears of `events`; replaces what was said before about `fd`.

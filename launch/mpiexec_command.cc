@@ -219,7 +219,7 @@ Result<> Parser::take_number(const Option& option, const std::string& word,
 
 Result<> Parser::take_hosts(const Option& option, const std::string& word,
                             const std::string& text) {
-  auto hosts = option.meaning == Meaning::host_file ? read_host_file(text) : parse_hosts(text);
+  auto hosts = option.meaning == Meaning::host_file ? read_host_file(text) : read_host_list(text);
   if (!hosts) {
     return Error{hosts.error().code, word + ": " + hosts.error().text};
   }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include <sodium.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launch/hosts.h"
@@ -51,6 +52,14 @@ std::string path_of(const Application& application) {
 
 Result<std::string> program_of(const Application& application) {
   const std::string& program = application.arguments.front();
+  if (program.empty()) {
+    return Error{Errc::invalid_argument, "the name of the program is empty"};
+  }
+  struct stat status {};
+  if (!application.directory.empty() &&
+      (::stat(application.directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))) {
+    return Error{Errc::unreachable, "there is no folder " + application.directory + " to run in"};
+  }
   std::string named = program;
   if (!application.directory.empty() && program.find('/') != std::string::npos &&
       program.front() != '/') {

@@ -144,6 +144,11 @@ int run_job(RunOptions options) {
       status.step();
       return status.is_busy();
     });
+    if (output.error_number() != 0) {
+      print_error(command, "output of the ranks was lost: it cannot be written: " +
+                               error_number_text(output.error_number()));
+      exit_code = exit_code != 0 ? exit_code : 1;
+    }
     if (!trace.value().empty()) {
       write_trace(job.plan(), trace.value());
     }

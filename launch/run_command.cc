@@ -22,7 +22,8 @@ Output of the ranks is printed line by line, never mixed within a line; standard
 rank 0. Ctrl-C ends the job.
 
 Exit code: 0 if all ranks ended well; else that of the first rank that failed, 128 + N if signal N
-ended it; 124 after --timeout; 127 if the program is not there; 2 if this command line is wrong.
+ended it; 124 after --timeout; 127 if the program is not there; 2 if this command line is wrong;
+1 if output was lost, as on a full disk.
 
 Environment: STERNA_NODES is --nodes, STERNA_SSH is --launcher-exec, and STERNA_<NAME> is any
 setting that `sterna info` lists. Options of the command line win.
@@ -100,7 +101,7 @@ Result<> take_hosts(const Words& words, RunOptions& options) {
   if (!words.hosts.empty() && !words.host_file.empty()) {
     return Error{Errc::invalid_argument, "--hosts and --hostfile exclude each other"};
   }
-  auto hosts = words.hosts.empty() ? read_host_file(words.host_file) : parse_hosts(words.hosts);
+  auto hosts = words.hosts.empty() ? read_host_file(words.host_file) : read_host_list(words.hosts);
   if (!hosts) {
     return Error{hosts.error().code, "--hosts: " + hosts.error().text};
   }
@@ -208,6 +209,35 @@ void print_help(const CLI::App& app) {
   fmt::print("{}", help);
 }
 
+/// The parser takes the next word for the value of "--option=": of all before the program.
+Result<> refuse_no_value(const CLI::App& app, std::span<char* const> arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string word = arguments[i];
+    if (!word.starts_with('-') || word == "--") {
+      return Done{};
+    }
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
+      return Error{Errc::invalid_argument, word + " has no value"};
+    }
+    const CLI::Option* const option = app.get_option_no_throw(word);
+    i += option != nullptr && option->get_items_expected_max() > 0 ? 1 : 0;
+  }
+  return Done{};
+}
+
+/// As it comes from a variable that is not set: to go on with what holds without the option would
+/// be another job.
+Result<> refuse_empty_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& value : option->results()) {
+      if (value.empty()) {
+        return Error{Errc::invalid_argument, option->get_name() + ": its value is empty"};
+      }
+    }
+  }
+  return Done{};
+}
+
 /// The program and its words: what follows the options.
 Result<Strings> program_words(Strings rest) {
   if (!rest.empty() && rest.front() == "--") {
@@ -232,6 +262,10 @@ int run_command(std::span<char* const> arguments) {
   }
   CLI::App app{kDescription, "sterna run"};
   add_options(app, words, options);
+  if (Result<> valued = refuse_no_value(app, arguments); !valued) {
+    print_error("sterna run", valued.error().text);
+    return kUsageExitCode;
+  }
   try {
     app.parse(Strings{arguments.rbegin(), arguments.rend()});
   } catch (const CLI::CallForHelp&) {
@@ -239,6 +273,10 @@ int run_command(std::span<char* const> arguments) {
     return 0;
   } catch (const CLI::ParseError& error) {
     print_error("sterna run", std::string{error.what()} + "; see sterna run --help");
+    return kUsageExitCode;
+  }
+  if (Result<> valued = refuse_empty_values(app); !valued) {
+    print_error("sterna run", valued.error().text);
     return kUsageExitCode;
   }
   Result<Strings> program = program_words(app.remaining());

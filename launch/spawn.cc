@@ -2,7 +2,9 @@
 #include "launch/spawn.h"
 
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <string_view>
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -27,6 +29,13 @@ struct Failure {
   int number;
 };
 
+Error fork_error(const char* what, int number) {
+  return system_error(std::string{what} + (number == EAGAIN ? " (fork; raise the limit of "
+                                                              "processes, 'ulimit -u')"
+                                                            : " (fork)"),
+                      number);
+}
+
 std::vector<char*> pointers_to(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   for (const std::string& word : words) {
@@ -37,7 +46,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& words) {
 }
 
 /// In the child: does all there is to do before exec. Async-signal-safe.
-[[noreturn]] void become(const SpawnOptions& options, char* const* arguments,
+[[noreturn]] void become(const SpawnOptions& options, const char* binary, char* const* arguments,
                          char* const* environment, pid_t parent, int failure_fd) noexcept {
   Loop::restore_signals();
   ::setpgid(0, options.group);
@@ -59,11 +68,55 @@ std::vector<char*> pointers_to(const std::vector<std::string>& words) {
   if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) {
     failure = {Step::directory, last_error_number()};
   } else {
-    ::execvpe(arguments[0], arguments, environment);
+    if (binary != nullptr) {
+      ::execve(binary, arguments, environment);
+    } else {
+      ::execvpe(arguments[0], arguments, environment);
+    }
     failure.number = last_error_number();
   }
   static_cast<void>(!::write(failure_fd, &failure, sizeof failure));
   ::_exit(failure.number == ENOENT ? 127 : 126);
+}
+
+/// Where the program is, from here; empty: nowhere.
+std::string place_of(const SpawnOptions& options) {
+  const std::string& name = options.arguments->front();
+  if (name.find('/') == std::string::npos) {
+    constexpr std::string_view kPath = "PATH=";
+    for (const std::string& variable : *options.environment) {
+      if (variable.starts_with(kPath)) {
+        return find_program(name, std::string_view{variable}.substr(kPath.size()));
+      }
+    }
+    return find_program(name, "/bin:/usr/bin");
+  }
+  return find_program(
+      name.front() == '/' || options.directory.empty() ? name : options.directory + "/" + name, "");
+}
+
+/// A program in the format of this system, whatever it was built for. (execvp gives what the system
+/// cannot run to the shell, which reads it as a script.)
+bool is_binary(const std::string& place) {
+  std::array<char, 4> magic{};
+  const FileDescriptor file{
+      static_cast<int>(system_call([&] { return ::open(place.c_str(), O_RDONLY | O_CLOEXEC); }))};
+  return file.is_open() &&
+         system_call([&] { return ::read(file.get(), magic.data(), magic.size()); }) == 4 &&
+         std::string_view{magic.data(), magic.size()} == "\177ELF";
+}
+
+Error cannot_run(const SpawnOptions& options, const Failure& failure, bool is_there) {
+  if (failure.step == Step::directory) {
+    return system_error("cannot change to the folder " + options.directory, failure.number);
+  }
+  Error error = system_error("cannot run " + options.arguments->front(), failure.number);
+  if (failure.number == ENOEXEC) {
+    error.text += " (built for another kind of machine, or damaged)";
+  } else if (failure.number == ENOENT && is_there) {
+    error.text += " (the file is there, but not the interpreter or loader that it names)";
+  }
+  return error;
 }
 
 }  // namespace
@@ -77,23 +130,26 @@ Result<pid_t> spawn(const SpawnOptions& options) {
   }
   FileDescriptor failure_reader{ends[0]};
   FileDescriptor failure_writer{ends[1]};
+  const std::string place = place_of(options);
+  // The child looks for a relative name from its own folder.
+  const char* const binary =
+      is_binary(place) ? (options.arguments->front().find('/') != std::string::npos ? arguments[0]
+                                                                                    : place.c_str())
+                       : nullptr;
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
-    become(options, arguments.data(), environment.data(), parent, failure_writer.get());
+    become(options, binary, arguments.data(), environment.data(), parent, failure_writer.get());
   }
   if (pid < 0) {
-    return system_error("cannot start a process (fork)", last_error_number());
+    return fork_error("cannot start a process", last_error_number());
   }
   failure_writer = FileDescriptor{};
   Failure failure{};
   const long count =
       system_call([&] { return ::read(failure_reader.get(), &failure, sizeof failure); });
   if (count == static_cast<long>(sizeof failure)) {
-    return system_error(failure.step == Step::directory
-                            ? "cannot change to the folder " + options.directory
-                            : "cannot run " + options.arguments->front(),
-                        failure.number);
+    return cannot_run(options, failure, !place.empty());
   }
   return pid;
 }
@@ -107,7 +163,7 @@ Result<Guardian> Guardian::start() {
   FileDescriptor writer{ends[1]};
   const pid_t pid = ::fork();
   if (pid < 0) {
-    return system_error("cannot start the guardian (fork)", last_error_number());
+    return fork_error("cannot start the guardian", last_error_number());
   }
   if (pid == 0) {
     // The handled signals are blocked (Loop), and it must hold no output of ours open.

@@ -61,9 +61,11 @@ Result<> StatusServer::open() {
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   listener_ = FileDescriptor{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  if (!listener_.is_open()) {
+    return system_error("cannot make a socket", last_error_number());
+  }
   ::unlink(path.c_str());  // Of a job long gone, which had our number.
-  if (!listener_.is_open() ||
-      ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+  if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(listener_.get(), static_cast<int>(kClientCountMax)) != 0) {
     return system_error("cannot listen at " + path, last_error_number());
   }

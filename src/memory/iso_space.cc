@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/memory_file.h"
 #include "memory/iso_ranks.h"
 #include "memory/iso_stacks.h"
 
@@ -32,26 +32,15 @@ constexpr int kAdvisePopulateWrite = 23;          // MADV_POPULATE_WRITE, Linux 
 // system call instead of a page fault each.
 constexpr std::size_t kPopulateBytes = 2 * kPageBytes;
 
-// A file of the size of a slot, without memory. The usual limit of 1,024 descriptors is only the
-// soft one: it is raised when it is reached.
+// A file of the size of a slot, without memory.
 Result<FileDescriptor> create_file(std::uint32_t rank) {
-  for (bool has_raised = false;; has_raised = true) {
-    FileDescriptor file{::memfd_create("sterna-rank", MFD_CLOEXEC)};
-    if (file.is_open() && ::ftruncate(file.get(), off_t{1} << rank_slot_shift()) == 0) {
-      return file;
-    }
-    const int number = last_error_number();
-    rlimit limit{};
-    if (number != EMFILE || has_raised || ::getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
-        limit.rlim_cur == limit.rlim_max) {
-      return system_error(fmt::format("rank {}: cannot create its memory (ulimit -n is the usual "
-                                      "limit)",
-                                      rank),
-                          number);
-    }
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
+  Result<FileDescriptor> file =
+      create_memory_file("sterna-rank", std::uint64_t{1} << rank_slot_shift());
+  if (!file) {
+    return Error{file.error().code,
+                 fmt::format("rank {}: cannot create its memory: {}", rank, file.error().text)};
   }
+  return file;
 }
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) noexcept {

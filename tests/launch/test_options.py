@@ -1,6 +1,8 @@
 """Command lines: what is wrong is named, with what is allowed; what others' users type works."""
 
 import json
+import pathlib
+import tempfile
 import unittest
 
 from harness import MPIEXEC, PROBE, STERNA, LaunchTest
@@ -57,6 +59,12 @@ class Options(LaunchTest):
             (["--timeout", "-1s", "true"], ["--timeout", "a time"]),
             (["--hosts", "-x", "true"], ["--hosts", "-x"]),
             (["--hosts", "a", "--hostfile", "b", "true"], ["--hosts", "--hostfile"]),
+            (["--hosts", "", "true"], ["--hosts", "empty"]),
+            (["--hosts=", "true"], ["--hosts=", "no value"]),
+            (["--hosts", ",", "true"], ["--hosts", "no host"]),
+            (["-n", "", "true"], ["--ranks", "empty"]),
+            (["--nodes", "", "true"], ["--nodes", "empty"]),
+            ([""], ["name of the program", "empty"]),
             (["--hosts", "a", "--launcher-exec", " ", "true"], ["--launcher-exec", "empty"]),
             (["--json", "/no/folder/report", "true"], ["/no/folder/report"]),
             (["--json", "/tmp", "true"], ["/tmp"]),
@@ -148,9 +156,26 @@ class Options(LaunchTest):
             self.assertIn(words[0], done.stderr)
 
     def test_a_missing_folder_is_named(self):
-        done = self.run_job(STERNA, "run", "-n", 2, "--wdir", "/no/folder", "true")
-        self.assertEqual(done.returncode, 127)
-        self.assertIn("/no/folder", done.stderr)
+        for program in ("true", "./true"):
+            done = self.run_job(STERNA, "run", "-n", 2, "--wdir", "/no/folder", program)
+            self.assertEqual(done.returncode, 127)
+            self.assertIn("folder /no/folder", done.stderr)
+
+    def test_a_binary_that_cannot_run_here_is_no_script(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "program")
+            binary = bytearray(pathlib.Path(PROBE).read_bytes()[:4096])
+            binary[18:20] = b"\xf7\x00"  # For another kind of machine (eBPF).
+            for content, why in ((bytes(binary), "another kind of machine"),
+                                 (b"#!/no/interpreter\n", "interpreter or loader")):
+                file.write_bytes(content)
+                file.chmod(0o755)
+                for way in ([file], ["--wdir", folder, "./program"],
+                            ["--env", f"PATH={folder}", "program"]):
+                    with self.subTest(why=why, way=way):
+                        done = self.run_job(STERNA, "run", "-n", 2, *way)
+                        self.assertEqual(done.returncode, 127, done.stderr)
+                        self.assertIn(why, done.stderr)
 
     def test_variables_and_folders_reach_the_ranks(self):
         script = "echo $A-$B-$C-$(pwd)"

@@ -1,5 +1,6 @@
 """Output and input of ranks: lines stay whole, tags, slow readers, a terminal, standard input."""
 
+import errno
 import fcntl
 import os
 import pty
@@ -50,6 +51,16 @@ class Output(LaunchTest):
         out, _ = job.communicate(timeout=60)
         self.assertEqual(job.returncode, 0)
         self.assertEqual(len(out.splitlines()), 80000)
+
+    def test_output_that_cannot_be_written_is_no_success(self):
+        for ranks in (1, 3):
+            with open("/dev/full", "w") as full:
+                job = self.start_job(STERNA, "run", "-n", ranks, PROBE, "init", "lines:10", "finalize",
+                                     stdout=full)
+                _, error = job.communicate(timeout=20)
+            self.assertEqual(job.returncode, 1)
+            self.assertIn("output of the ranks was lost", error)
+            self.assertIn(os.strerror(errno.ENOSPC), error)
 
     def test_a_reader_that_leaves_does_not_hang_the_job(self):
         job = self.start_job(STERNA, "run", "-n", 2, PROBE, "init", "lines:50000", "finalize")

@@ -80,6 +80,13 @@ class Surroundings(LaunchTest):
         for words in self.each_way():
             self.assert_well(self.in_shell("ulimit -n 64", words))
 
+    def test_a_limit_of_files_bounds_no_memory(self):
+        for words in self.each_way():
+            self.assert_well(self.in_shell("ulimit -S -f 0", words))
+            done = self.in_shell("ulimit -f 100", words)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("ulimit -f", done.stderr)
+
     @unittest.skipUnless(can_unshare(), "other mounts need root and unshare")
     def test_nowhere_to_write(self):
         hide = ["unshare", "-m", "sh", "-c",

@@ -78,7 +78,7 @@ struct RankSlot {
   std::uint64_t tls_bytes_used = 0;   // From the start of the tls region.
 
   // Roots of the floors above. Each is written by its floor only, in the rank's own context.
-  void* mpi = nullptr;       // mpi::RankState, in the system heap.
+  void* mpi = nullptr;       // mpi::RankState, while direct messages may be made; else null.
   void* endpoint = nullptr;  // net::Endpoint, in the system heap; guard: its RankEntry's lock.
   void* program = nullptr;   // program's record of images and descriptors, in the system heap.
   void* context = nullptr;   // runtime::RankContext, in the system heap.

@@ -63,6 +63,7 @@ int open_state(runtime::RankContext& context, int thread_level) noexcept {
   if (state->world == nullptr || state->self == nullptr || state->empty_group == nullptr) {
     return MPI_ERR_NO_MEM;
   }
+  (void)come_near(*state, MPI_COMM_WORLD);
   state->phase.store(Phase::running, std::memory_order_release);
   return MPI_SUCCESS;
 }

@@ -13,6 +13,7 @@
 #include "base/spin_lock.h"
 #include "memory/heap.h"
 #include "mpi/object.h"
+#include "net/message.h"
 #include "runtime/rank_context.h"
 
 namespace sterna::mpi {
@@ -33,6 +34,21 @@ enum class Phase : std::uint8_t {
   finalized,    // After MPI_Finalize.
 };
 
+/// What point-to-point calls need of the communicator that they named last.
+struct NearComm {
+  MPI_Comm handle = MPI_COMM_WORLD;
+  Comm* comm = nullptr;
+  // Of its Comm::peers(): members, or (without) the first of them, in the job.
+  const std::uint32_t* members = nullptr;
+  std::uint32_t first = 0;
+  std::uint32_t size = 0;
+  std::uint32_t context = 0;  // For messages.
+
+  [[nodiscard]] std::uint32_t world_of(std::uint32_t index) const noexcept {
+    return members == nullptr ? first + index : members[index];
+  }
+};
+
 struct RankState {
   explicit RankState(runtime::RankContext& rank_context) noexcept : context{&rank_context} {}
 
@@ -42,7 +58,6 @@ struct RankState {
   Comm* self = nullptr;
   Group* empty_group = nullptr;
   int thread_level = MPI_THREAD_SINGLE;
-  bool is_direct = false;    // Setting direct_messages; constant while MPI runs.
   bool is_multiple = false;  // thread_level is MPI_THREAD_MULTIPLE: locks are taken.
   std::uintptr_t main_thread =
       0;  // Which thread called MPI_Init: its stack's slot or thread pointer.
@@ -50,6 +65,11 @@ struct RankState {
   // True while a thread advances the active schedules: set by exchange (acquire), cleared
   // (release).
   std::atomic<bool> is_advancing{false};
+
+  // Of the rank's main thread: direct messages (p2p/direct.h). The receive has no fault and no
+  // extents while it is idle.
+  NearComm near;
+  net::RecvRequest direct_receive;
 
   // Written by the threads that call MPI_Init and MPI_Finalize.
   std::atomic<Phase> phase{Phase::before_init};

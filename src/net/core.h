@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/spin_lock.h"
+#include "net/direct.h"
 #include "net/endpoint.h"
 #include "net/gate.h"
 #include "net/packet.h"
@@ -138,11 +139,6 @@ class TransportCore {
                        const Buffer& data) noexcept;
   bool cancel_receive(Endpoint& at, RecvRequest& request) noexcept;
   // direct.cc
-  bool try_send_direct(Endpoint& from, memory::RankSlot& slot, const Target& target,
-                       std::span<const std::byte> bytes, threads::Waiter& receiver) noexcept;
-  DirectReceive receive_direct(Endpoint& at, memory::RankSlot& slot, std::int32_t move_request,
-                               RecvRequest& request, const Pattern& pattern,
-                               const Buffer& data) noexcept;
   void interrupt(std::uint32_t rank) noexcept;
   // short.cc
   bool try_send_short(Endpoint& from, const Target& target,
@@ -191,6 +187,7 @@ class TransportCore {
 
  private:
   friend class Transport;
+  friend class DirectWay;
   friend class Rail;
   friend class InnerSource;
 
@@ -227,14 +224,6 @@ class TransportCore {
   void act(std::uint32_t rank, Outcome& outcome) noexcept;
   void fail_cleared(std::uint32_t rank, const Outcome::Answer& answer) noexcept;
   void refuse(const FrameHeader& header, const char* why) noexcept;
-
-  // --- Between ranks of one worker (direct.cc), which owns the locks of both --------------------
-  [[nodiscard]] static bool has_taken_all(const Endpoint& to, const Endpoint& from) noexcept;
-  [[nodiscard]] bool store_direct(Endpoint& to, const Envelope& envelope,
-                                  std::span<const std::byte> bytes) noexcept;
-  [[nodiscard]] DirectReceive take_direct(Endpoint& at, RecvRequest& request,
-                                          const Pattern& pattern) noexcept;
-  void claim_direct(RankEntry& entry, threads::Thread& me) noexcept;
 
   // --- Messages at their receiver (receive.cc) -------------------------------------------------
   // Those without an entry in their parameters too are called under the lock of the rank.
@@ -386,6 +375,7 @@ class TransportCore {
   struct {
     Counter local, eager, rendezvous, forwarded, malformed, dropped, held, direct_bytes, data_bytes;
   } counters_;
+  DirectWay direct_way_{*this, ranks_, is_any_lost_, counters_.local.value};
 };
 
 }  // namespace sterna::net

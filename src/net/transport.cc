@@ -10,7 +10,8 @@
 
 namespace sterna::net {
 
-Transport::Transport(std::unique_ptr<TransportCore> core) noexcept : core_{std::move(core)} {}
+Transport::Transport(std::unique_ptr<TransportCore> core) noexcept
+    : core_{std::move(core)}, direct_way_{core_->direct_way_} {}
 Transport::~Transport() = default;
 
 Result<std::unique_ptr<Transport>> Transport::open(const TransportOptions& options) {

@@ -36,6 +36,7 @@ class Progress;
 namespace sterna::net {
 
 class Gate;
+class DirectWay;
 class TransportCore;
 
 struct TransportOptions {
@@ -91,12 +92,6 @@ struct TransportStatistics {
   std::uint64_t bytes_direct = 0, bytes_data = 0;
 };
 
-enum class DirectReceive : std::uint8_t {
-  refused,
-  received,     // The request is done.
-  interrupted,  // It is posted still, and nobody waits for it.
-};
-
 /// Where a rank is, and after how many moves.
 struct RankPlace {
   std::uint32_t rank = 0;
@@ -147,25 +142,11 @@ class Transport {
   /// True: the receive had no message and has none now; it is done with Fault::cancelled.
   bool cancel_receive(Endpoint& at, RecvRequest& request) noexcept;
 
-  // Between ranks of one worker, for callers on the thread pointer of a rank (threads/direct.h):
-  // nothing here touches thread-local storage or makes a system call that may block. What would is
-  // refused, nothing has happened then, and send() or receive() does it. Same order as those.
-  // `slot` is that of the endpoint's rank, whose only thread calls.
+  /// Messages between ranks of one worker, from the code of a rank: direct.h.
+  [[nodiscard]] DirectWay& direct_way() const noexcept { return direct_way_; }
 
-  /// Sends if the receiver has posted a receive, or has room for so little. `receiver`: who waited
-  /// for it and has to be signalled by the caller; mostly it is null.
-  [[nodiscard]] bool try_send_direct(Endpoint& from, memory::RankSlot& slot, const Target& target,
-                                     std::span<const std::byte> bytes,
-                                     threads::Waiter& receiver) noexcept;
-
-  /// Receives a message that is there, or waits for it while other threads of the worker run. It is
-  /// refused unless slot.move_request is `move_request`. Switches.
-  [[nodiscard]] DirectReceive receive_direct(Endpoint& at, memory::RankSlot& slot,
-                                             std::int32_t move_request, RecvRequest& request,
-                                             const Pattern& pattern, const Buffer& data) noexcept;
-
-  /// Ends the wait of a rank in receive_direct(), if it is there; after slot.move_request has been
-  /// changed. From anywhere, not inside a lock.
+  /// Ends the wait of a rank in DirectWay::receive(), if it is there; after slot.move_request has
+  /// been changed. From anywhere, not inside a lock.
   void interrupt(std::uint32_t rank) noexcept;
 
   // For the one caller of a process (serve_one_caller) only, else refused: a message of one packet,
@@ -268,6 +249,7 @@ class Transport {
  private:
   explicit Transport(std::unique_ptr<TransportCore> core) noexcept;
   const std::unique_ptr<TransportCore> core_;
+  DirectWay& direct_way_;
 };
 
 }  // namespace sterna::net

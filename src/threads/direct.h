@@ -30,11 +30,11 @@ class DirectSection {
   // A sanitizer's switch keeps its state in thread-local storage.
   static constexpr bool kIsPossible = !kSanitized;
 
-  explicit DirectSection(Thread& me) noexcept
+  [[gnu::always_inline]] explicit DirectSection(Thread& me) noexcept
       : me_{me}, worker_{*me.worker.load(std::memory_order_relaxed)} {
     worker_.lock.lock();
   }
-  ~DirectSection() {
+  [[gnu::always_inline]] ~DirectSection() {
     if (is_open_) {
       worker_.lock.unlock();
     }
@@ -49,11 +49,11 @@ class DirectSection {
 
   /// As make_runnable(thread), if it is at home here and no other worker has to be woken for it.
   /// False: nothing happened.
-  [[nodiscard]] bool try_wake(Thread& thread) noexcept {
+  [[nodiscard, gnu::always_inline]] bool try_wake(Thread& thread) noexcept {
     // Relaxed: see make_runnable().
     if (thread.worker.load(std::memory_order_relaxed) != &worker_ || (thread.flags & kUnfit) != 0 ||
-        (worker_.team.sleeper_count.load(std::memory_order_relaxed) != 0 &&
-         worker_.queue.count() != 0)) {
+        (worker_.queue.count() != 0 &&
+         worker_.team.sleeper_count.load(std::memory_order_relaxed) != 0)) [[unlikely]] {
       return false;
     }
     STERNA_PROBE1(thread_wake, &thread);
@@ -67,9 +67,9 @@ class DirectSection {
   /// of the switch) must be looked after; null: not so. Else the caller publishes itself as
   /// Waiter::suspended() where a waker finds it, and calls leave_for() in any case. A thread that
   /// can be cancelled does not wait this way.
-  [[nodiscard]] Thread* begin_leave() noexcept {
+  [[nodiscard, gnu::always_inline]] Thread* begin_leave() noexcept {
     if (worker_.countdown.load(std::memory_order_relaxed) <= 1 || !worker_.inbox.looks_empty() ||
-        (me_.flags & kUnfit) != 0 || me_.is_cancellable) {
+        (me_.flags & kUnfit) != 0 || me_.is_cancellable) [[unlikely]] {
       return nullptr;
     }
     // In the section that makes it current, as hold() needs it (control.cc). Where there are
@@ -84,13 +84,23 @@ class DirectSection {
   /// speed, as suspend(). Switches.
   [[gnu::always_inline]] void leave_for(Thread& next, std::uintptr_t own_pointer) noexcept {
     is_open_ = false;
-    worker_.count_switch();  // Does not end the count: we have looked.
+    // As count_switch(), but it does not end the count: we have looked.
+    worker_.countdown.store(worker_.countdown.load(std::memory_order_relaxed) - 1,
+                            std::memory_order_relaxed);
     me_.activity.store(Activity::blocked, std::memory_order_relaxed);
-    set_flags(me_, me_.flags | ThreadFlag::own_pointer);
-    if ((next.flags & ThreadFlag::own_pointer) == 0) {
+    const std::uint32_t flags = me_.flags | ThreadFlag::own_pointer;
+    set_flags(me_, flags);
+    if ((next.flags & ThreadFlag::own_pointer) == 0) [[unlikely]] {
       set_thread_pointer(reinterpret_cast<std::uintptr_t>(worker_.thread_pointer));
     }
-    switch_contexts(worker_, me_, next);
+    // As switch_contexts(): neither of the two has a flag that makes the switch slow, but this one.
+    static_assert((kSlowSwitchFlags & ~kUnfit) == ThreadFlag::accounted);
+    next.worker.store(&worker_, std::memory_order_relaxed);
+    worker_.current.store(&next, std::memory_order_relaxed);
+    if (((flags | next.flags) & ThreadFlag::accounted) != 0) {
+      account_switch(me_, next);
+    }
+    exchange_contexts(worker_, me_, next);
     set_flags(me_, me_.flags & ~ThreadFlag::own_pointer);
     set_thread_pointer(own_pointer);
   }

@@ -44,8 +44,9 @@ class STERNA_LOCK_TYPE OwnedLock {
   void count_use() noexcept {
     // Relaxed, plain load and store: of the owner's sections, or who counts attempts is a hint.
     const std::uint16_t count = count_.load(std::memory_order_relaxed);
-    count_.store(count == 0xffff ? count : static_cast<std::uint16_t>(count + 1),
-                 std::memory_order_relaxed);
+    if (count < kAttemptsMax) [[unlikely]] {  // More makes no difference.
+      count_.store(static_cast<std::uint16_t>(count + 1), std::memory_order_relaxed);
+    }
   }
   /// `worker`, which runs the caller, would like to own it. True: it should claim() it. Counts, so
   /// that a lock which others need as well does not change hands all the time.
@@ -68,6 +69,7 @@ class STERNA_LOCK_TYPE OwnedLock {
   static constexpr std::uint16_t kAttemptsMin = 64;
   static constexpr std::uint16_t kAttemptsMax = 8192;
   static constexpr std::uint16_t kUsesWorthWhile = 2048;
+  static_assert(kUsesWorthWhile <= kAttemptsMax);
 
   void take_from_owner() noexcept;
 

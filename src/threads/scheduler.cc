@@ -31,16 +31,8 @@ void wait_until_saved(const Thread& thread) noexcept {
 }  // namespace
 
 Thread& prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept {
-  const std::uint64_t now = cycles();
-  if ((from.flags & ThreadFlag::accounted) != 0) {
-    // Relaxed: for readers that want a number; cycles_run first, so that time is not lost to them.
-    const std::uint64_t begin = from.cycles_begin.load(std::memory_order_relaxed);
-    from.cycles_run.store(from.cycles_run.load(std::memory_order_relaxed) + now - begin,
-                          std::memory_order_relaxed);
-    from.cycles_begin.store(0, std::memory_order_release);
-  }
-  if ((to.flags & ThreadFlag::accounted) != 0) {
-    to.cycles_begin.store(now, std::memory_order_release);
+  if (((from.flags | to.flags) & ThreadFlag::accounted) != 0) {
+    account_switch(from, to);
   }
   if ((to.flags & ThreadFlag::managed) != 0) {
     wait_until_saved(to);

@@ -55,8 +55,10 @@ int start(int required, int* provided, const char* function) noexcept {
     context.runtime->serve_one_caller();
     short_way_state = &state;
   }
-  state.is_direct = context.slot != nullptr && level != MPI_THREAD_MULTIPLE &&
-                    context.runtime->settings().text(runtime::kDirectMessages) == "on";
+  if (context.slot != nullptr && level != MPI_THREAD_MULTIPLE &&
+      context.runtime->settings().text(runtime::kDirectMessages) == "on") {
+    context.slot->mpi = &state;
+  }
   state.main_thread = caller_identity();
   context.runtime->control().report_initialized(context.rank);
   if (provided != nullptr) {
@@ -68,6 +70,9 @@ int start(int required, int* provided, const char* function) noexcept {
 void finish(RankState& state) noexcept {
   if (short_way_state == &state) {
     short_way_state = nullptr;
+  }
+  if (state.context->slot != nullptr) {
+    state.context->slot->mpi = nullptr;
   }
   state.phase.store(Phase::finalizing, std::memory_order_relaxed);
   (void)delete_all_attributes(state, MPI_COMM_SELF, state.self->attributes);

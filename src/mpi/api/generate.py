@@ -163,10 +163,16 @@ def alias(function, index):
     """The MPI_ name: weak, so that a profiling library linked before ours may take it."""
     # MPI_Pcontrol drops what follows the level: it is for profilers only.
     body = f"return PMPI_{function.name}({arguments(function)});"
-    if function.result == "int":  # The others (MPI_Wtime, sums of addresses) take no time.
+    traced = ""
+    # The others (MPI_Wtime, sums of addresses) take no time; none of the ints is variadic but
+    # MPI_Pcontrol. Apart, so that the usual case is a jump.
+    if function.result == "int":
+        declaration = function.declaration("traced_").replace(", ...", "")
+        traced = (f"[[gnu::noinline, gnu::cold]] static {declaration} {{\n"
+                  f"  const sterna::mpi::TracedCall call{{{index}}};\n  {body}\n}}\n")
         body = (f"if (sterna::trace::is_on()) [[unlikely]] {{\n"
-                f"    const sterna::mpi::TracedCall call{{{index}}};\n    {body}\n  }}\n  {body}")
-    return f"[[gnu::weak]] {function.declaration('MPI_')} {{\n  {body}\n}}\n"
+                f"    return traced_{function.name}({arguments(function)});\n  }}\n  {body}")
+    return f"{traced}[[gnu::weak]] {function.declaration('MPI_')} {{\n  {body}\n}}\n"
 
 
 def write_sources(directory):

@@ -1,20 +1,46 @@
 // Blocking point-to-point messages, and the non-blocking and persistent starts.
 #include <mpi.h>
 
+#include "mpi/p2p/direct.h"
 #include "mpi/p2p/enter.h"
 
 namespace sterna::mpi {
+namespace {
+
+// Of both sizes of counts. The usual way has a Side of its own, which has an address: so that of
+// the direct way stays in registers.
+[[gnu::always_inline]] inline int send(const char* function, const void* buffer, MPI_Count count,
+                                       MPI_Datatype datatype, int peer, int tag,
+                                       MPI_Comm comm) noexcept {
+  void* const address = const_cast<void*>(buffer);
+  if (try_send_direct({address, count, datatype, peer, tag}, comm)) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  return enter_send(function, MessageMode::standard, {address, count, datatype, peer, tag}, comm);
+}
+
+[[gnu::always_inline]] inline int receive(const char* function, void* buffer, MPI_Count count,
+                                          MPI_Datatype datatype, int peer, int tag, MPI_Comm comm,
+                                          MPI_Status* status) noexcept {
+  const int result =
+      try_receive_direct(function, {buffer, count, datatype, peer, tag}, comm, status);
+  if (result != kNotDirect) [[likely]] {
+    return result;
+  }
+  return enter_receive(function, {buffer, count, datatype, peer, tag}, comm, status);
+}
+
+}  // namespace
+
 extern "C" {
 
 int PMPI_Send(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
-  return enter_send("MPI_Send", MessageMode::standard,
-                    {const_cast<void*>(buf), count, datatype, dest, tag}, comm);
+  return send("MPI_Send", buf, count, datatype, dest, tag, comm);
 }
 
 int PMPI_Send_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
                 MPI_Comm comm) {
-  return enter_send("MPI_Send_c", MessageMode::standard,
-                    {const_cast<void*>(buf), count, datatype, dest, tag}, comm);
+  return send("MPI_Send_c", buf, count, datatype, dest, tag, comm);
 }
 
 int PMPI_Isend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
@@ -151,12 +177,12 @@ int PMPI_Bsend_init_c(const void* buf, MPI_Count count, MPI_Datatype datatype, i
 
 int PMPI_Recv(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
               MPI_Status* status) {
-  return enter_receive("MPI_Recv", {buf, count, datatype, source, tag}, comm, status);
+  return receive("MPI_Recv", buf, count, datatype, source, tag, comm, status);
 }
 
 int PMPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
                 MPI_Comm comm, MPI_Status* status) {
-  return enter_receive("MPI_Recv_c", {buf, count, datatype, source, tag}, comm, status);
+  return receive("MPI_Recv_c", buf, count, datatype, source, tag, comm, status);
 }
 
 int PMPI_Irecv(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,

@@ -18,6 +18,17 @@ Comm* find_comm_slow(RankState& state, MPI_Comm handle) noexcept {
   return is_object(handle, ObjectKind::communicator) ? reinterpret_cast<Comm*>(handle) : nullptr;
 }
 
+bool come_near(RankState& state, MPI_Comm handle) noexcept {
+  Comm* const comm = find_comm(state, handle);
+  if (comm == nullptr) {
+    return false;
+  }
+  const Group& peers = comm->peers();
+  state.near = {handle,      comm,       peers.members,
+                peers.first, peers.size, comm->context_for(ContextUse::messages)};
+  return true;
+}
+
 MPI_Comm handle_of(RankState& state, Comm* comm) noexcept {
   if (comm == state.world) {
     return MPI_COMM_WORLD;
@@ -48,6 +59,9 @@ void release_comm(RankState& state, Comm* comm) noexcept {
     return;
   }
   comm->kind = ObjectKind::freed;
+  if (state.near.comm == comm && state.world != comm) {
+    (void)come_near(state, MPI_COMM_WORLD);
+  }
   leave_meeting(*comm);
   release_group(state, comm->group);
   release_group(state, comm->remote);

@@ -91,6 +91,8 @@ struct Datatype final : Object {
 inline constexpr std::size_t kPredefinedCount = 71;
 /// By the low 9 bits of the handle; 0: none.
 extern const std::array<std::uint8_t, 512> kPredefinedIndex;
+/// By the same bits: bytes of a predefined type any number of which is one run; 0: of no such type.
+[[gnu::visibility("hidden")]] extern const std::array<std::uint8_t, 512> kDenseBytes;
 extern const std::array<Datatype, kPredefinedCount> kPredefinedTypes;
 /// The handle of an entry of kPredefinedTypes (of two names for one type, one).
 [[nodiscard]] MPI_Datatype predefined_handle(std::size_t index) noexcept;

@@ -228,6 +228,16 @@ constexpr std::array<std::uint8_t, 512> index_of_values() noexcept {
   return index;
 }
 
+constexpr std::array<std::uint8_t, 512> bytes_of_dense() noexcept {
+  std::array<std::uint8_t, 512> bytes{};
+  for (std::size_t row = 1; row < kPredefinedCount; ++row) {
+    const Datatype::Predefined type = describe(row);
+    bytes[kRows[row].value & 0x1ff] =
+        static_cast<std::uint8_t>(type.bytes == type.extent ? type.bytes : 0);
+  }
+  return bytes;
+}
+
 constexpr std::uint8_t external_bytes(Basic basic) noexcept {
   switch (basic) {
     case Basic::wide_character:
@@ -243,6 +253,7 @@ constexpr std::uint8_t external_bytes(Basic basic) noexcept {
 }  // namespace
 
 constinit const std::array<std::uint8_t, 512> kPredefinedIndex = index_of_values();
+constinit const std::array<std::uint8_t, 512> kDenseBytes = bytes_of_dense();
 constinit const std::array<Datatype, kPredefinedCount> kPredefinedTypes =
     all_types(std::make_index_sequence<kPredefinedCount>());
 

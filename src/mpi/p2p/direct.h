@@ -3,21 +3,130 @@
 // Whatever is unusual is refused before anything has happened, and the entry point goes on as
 // usual: wrong arguments, derived types, MPI_PROC_NULL, MPI_THREAD_MULTIPLE, collectives under way,
 // a rank that shall move, process mode.
+//
+// Inline: for the entry points themselves. Each instruction counts: a message takes some 40 ns.
 #pragma once
 
 #include <mpi.h>
 
+#include "base/thread_pointer.h"
+#include "base/trace.h"
 #include "mpi/p2p/message.h"
+#include "mpi/request/status.h"
+#include "net/direct.h"
+#include "net/transport.h"
+#include "runtime/safe_point.h"
 
 namespace sterna::mpi {
 
 inline constexpr std::uint64_t kDirectBytesMax = 1024;
+inline constexpr int kNotDirect = -1;  // No error class.
+
+/// A rank's only thread, in its own code, with nothing under way that a wait must look after,
+/// and nobody records what it does.
+struct DirectCaller {
+  RankState* state = nullptr;
+  memory::RankSlot* slot = nullptr;
+  std::int32_t move_request = -1;  // As it was seen: nobody asks, or it shuffles and stays now.
+
+  [[nodiscard, gnu::always_inline]] static bool find(DirectCaller& caller) noexcept {
+    memory::RankSlot* const slot = memory::rank_slot_of(__builtin_frame_address(0));
+    if (slot == nullptr || slot->thread_pointer != thread_pointer()) [[unlikely]] {
+      return false;
+    }
+    RankState* const state = static_cast<RankState*>(slot->mpi);
+    if (state == nullptr || state->active_schedules != nullptr || trace::is_on()) [[unlikely]] {
+      return false;
+    }
+    caller = {state, slot, slot->move_request.load(std::memory_order_relaxed)};
+    return caller.move_request < 0 || stays(*state->context, caller.move_request);
+  }
+
+ private:
+  /// This is a safe point too: of a rank that shuffles they are counted.
+  [[nodiscard]] static bool stays(runtime::RankContext& context, std::int32_t request) noexcept;
+};
+
+/// MPI_Sendrecv: what the entry point returns, or kNotDirect. Switches.
+[[nodiscard]] int try_exchange_direct(const char* function, const Side& send, const Side& receive,
+                                      MPI_Comm comm, MPI_Status* status) noexcept;
+
+/// Goes on where the receive of `state`, of these arguments, is done with a fault, or was
+/// interrupted.
+[[nodiscard]] int conclude_direct(const char* function, RankState& state, Side side,
+                                  MPI_Status* status) noexcept;
+void signal_direct(threads::Waiter waiter) noexcept;
 
 /// MPI_Send, complete. False: not here, not now.
-[[nodiscard]] bool try_send_direct(const Side& side, MPI_Comm comm) noexcept;
+[[nodiscard, gnu::always_inline]] inline bool try_send_direct(const Side& side,
+                                                              MPI_Comm comm) noexcept {
+  DirectCaller caller;
+  net::Buffer run;
+  if (!DirectCaller::find(caller) || !find_run(side, run) || run.bytes > kDirectBytesMax)
+      [[unlikely]] {
+    return false;
+  }
+  RankState& state = *caller.state;
+  threads::Thread& me = *caller.slot->thread;
+  if (state.near.handle != comm && !come_near(state, comm)) [[unlikely]] {
+    return false;
+  }
+  if (static_cast<std::uint32_t>(side.peer) >= state.near.size || side.tag < 0 ||
+      !threads::enter_runtime(me)) [[unlikely]] {
+    return false;
+  }
+  const runtime::RankContext& context = *state.context;
+  threads::Waiter receiver;
+  const bool is_sent = context.transport->direct_way().try_send(
+      *context.endpoint, *caller.slot,
+      {state.near.world_of(static_cast<std::uint32_t>(side.peer)), state.near.context, side.tag},
+      run.address, run.bytes, receiver);
+  if (receiver) [[unlikely]] {
+    signal_direct(receiver);
+  }
+  threads::leave_runtime(me);
+  return is_sent;
+}
 
-/// MPI_Recv. False: not here, not now; else `result` is what the entry point returns. Switches.
-[[nodiscard]] bool try_receive_direct(const char* function, const Side& side, MPI_Comm comm,
-                                      MPI_Status* status, int& result) noexcept;
+/// MPI_Recv: what the entry point returns, or kNotDirect: not here, not now. Switches.
+[[nodiscard, gnu::always_inline]] inline int try_receive_direct(const char* function,
+                                                                const Side& side, MPI_Comm comm,
+                                                                MPI_Status* status) noexcept {
+  DirectCaller caller;
+  net::Buffer run;
+  if (!DirectCaller::find(caller) || !find_run(side, run) || run.bytes > kDirectBytesMax)
+      [[unlikely]] {
+    return kNotDirect;
+  }
+  RankState& state = *caller.state;
+  threads::Thread& me = *caller.slot->thread;
+  if (state.near.handle != comm && !come_near(state, comm)) [[unlikely]] {
+    return kNotDirect;
+  }
+  const NearComm& near = state.near;
+  const bool is_any = side.peer == MPI_ANY_SOURCE;
+  if ((!is_any && static_cast<std::uint32_t>(side.peer) >= near.size) ||
+      (side.tag < 0 && side.tag != MPI_ANY_TAG) || !threads::enter_runtime(me)) [[unlikely]] {
+    return kNotDirect;
+  }
+  const runtime::RankContext& context = *state.context;
+  net::RecvRequest& receive = state.direct_receive;
+  receive.data.address = run.address;
+  receive.data.bytes = run.bytes;
+  const net::DirectReceive outcome = context.transport->direct_way().receive(
+      *context.endpoint, *caller.slot, caller.move_request, receive,
+      {is_any ? net::kAnySource : near.world_of(static_cast<std::uint32_t>(side.peer)),
+       near.context, side.tag == MPI_ANY_TAG ? net::kAnyTag : side.tag});
+  threads::leave_runtime(me);
+  if (outcome != net::DirectReceive::received || receive.fault != net::Fault::none) [[unlikely]] {
+    return outcome == net::DirectReceive::refused ? kNotDirect
+                                                  : conclude_direct(function, state, side, status);
+  }
+  if (status != MPI_STATUS_IGNORE) {
+    set_status(*status, near.comm->peers().index_of(receive.envelope.source), receive.envelope.tag,
+               receive.envelope.bytes);
+  }
+  return MPI_SUCCESS;
+}
 
 }  // namespace sterna::mpi

@@ -92,20 +92,19 @@ int conclude_null(MPI_Status* status) noexcept {
 
 }  // namespace
 
-int conclude(const Call& call, const net::RecvRequest& receive, Bytes& bytes,
+int conclude(const Call& call, const net::Envelope& envelope, net::Fault fault, Bytes& bytes,
              MPI_Status* status) noexcept {
-  const net::Envelope& envelope = receive.envelope;
   bytes.deliver(envelope.bytes);
   const int source = call.comm->peers().index_of(envelope.source);
   if (status != MPI_STATUS_IGNORE) {
     set_status(*status, source, envelope.tag, envelope.bytes);
   }
-  if (receive.fault == net::Fault::truncated) {
+  if (fault == net::Fault::truncated) {
     return call.fail(MPI_ERR_TRUNCATE,
                      "the message of rank %d with tag %d is longer than the buffer of %llu bytes",
                      source, envelope.tag, static_cast<unsigned long long>(bytes.buffer().bytes));
   }
-  return call.pass(class_of_fault(receive.fault));
+  return call.pass(class_of_fault(fault));
 }
 
 namespace {
@@ -164,25 +163,22 @@ namespace {
   state.context->transport->receive(*state.context->endpoint, receive,
                                     pattern_of(*call.comm, side.peer, side.tag), bytes.buffer());
   wait_done(state, receive.done);
-  return conclude(call, receive, bytes, status);
+  return conclude(call, receive.envelope, receive.fault, bytes, status);
 }
 
 }  // namespace
 
 int enter_send(const char* function, MessageMode mode, const Side& side, MPI_Comm comm) noexcept {
-  return mode == MessageMode::standard &&
-                 (short_way_state != nullptr ? try_send_short(*short_way_state, side, comm)
-                                             : try_send_direct(side, comm))
+  return mode == MessageMode::standard && short_way_state != nullptr &&
+                 try_send_short(*short_way_state, side, comm)
              ? MPI_SUCCESS
              : enter_send_slowly(function, mode, side, comm);
 }
 
 int enter_receive(const char* function, const Side& side, MPI_Comm comm,
                   MPI_Status* status) noexcept {
-  int result = MPI_SUCCESS;
-  return (short_way_state != nullptr ? try_receive_short(*short_way_state, side, comm, status)
-                                     : try_receive_direct(function, side, comm, status, result))
-             ? result
+  return short_way_state != nullptr && try_receive_short(*short_way_state, side, comm, status)
+             ? MPI_SUCCESS
              : enter_receive_slowly(function, side, comm, status);
 }
 
@@ -268,6 +264,10 @@ int enter_exchange(const char* function, const Side& send_side, const Side& rece
       try_send_short(*short_way_state, send_side, comm)) {
     return enter_receive(function, receive_side, comm, status);
   }
+  if (const int result = try_exchange_direct(function, send_side, receive_side, comm, status);
+      result != kNotDirect) {
+    return result;
+  }
   runtime::RuntimeScope scope;
   Call call{state_of_caller(function), function};
   RankState& state = call.state;
@@ -304,7 +304,7 @@ int enter_exchange(const char* function, const Side& send_side, const Side& rece
     (void)conclude_null(status);
   } else {
     wait_done(state, receive.done);
-    if (const int error = conclude(call, receive, incoming, status)) {
+    if (const int error = conclude(call, receive.envelope, receive.fault, incoming, status)) {
       return error;
     }
   }

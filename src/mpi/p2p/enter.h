@@ -32,7 +32,7 @@ int enter_iexchange_replace(const char* function, const Side& send, int source, 
                             MPI_Comm comm, MPI_Request* request) noexcept;
 
 /// Ends a receive that is done: status, error, bytes into the program's memory.
-int conclude(const Call& call, const net::RecvRequest& receive, Bytes& bytes,
+int conclude(const Call& call, const net::Envelope& envelope, net::Fault fault, Bytes& bytes,
              MPI_Status* status) noexcept;
 
 }  // namespace sterna::mpi

@@ -64,5 +64,20 @@ void run_conduction(const Row& row, Bench& bench);
 void run_lu_tasks(const Row& row, Bench& bench);
 void run_bubble_overhead(const Row& row, Bench& bench);
 void run_balance(const Row& row, Bench& bench);
+void run_paper_000_t1(const Row& row, Bench& bench);
+void run_paper_000_t2(const Row& row, Bench& bench);
+void run_paper_000_f1(const Row& row, Bench& bench);
+void run_paper_000_t3(const Row& row, Bench& bench);
+void run_paper_000_f21(const Row& row, Bench& bench);
+void run_paper_000_f22(const Row& row, Bench& bench);
+void run_paper_000_f3(const Row& row, Bench& bench);
+void run_paper_000_f4(const Row& row, Bench& bench);
+void run_paper_000_t4(const Row& row, Bench& bench);
+void run_paper_000_t5(const Row& row, Bench& bench);
+void run_paper_002_x1(const Row& row, Bench& bench);
+void run_paper_002_f5(const Row& row, Bench& bench);
+void run_paper_002_f6(const Row& row, Bench& bench);
+void run_paper_002_f7(const Row& row, Bench& bench);
+void run_paper_003_t1(const Row& row, Bench& bench);
 
 }  // namespace sterna::bench

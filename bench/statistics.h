@@ -1,4 +1,4 @@
-// Medians.
+// Medians, and fits of models to measurements.
 #pragma once
 
 #include <algorithm>
@@ -12,5 +12,48 @@ namespace sterna::bench {
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
+
+/// Ours and the reference, measured in turn: noise that lasts longer than a pair hits both.
+struct Pairs {
+  std::vector<double> ours = {}, reference = {};
+
+  void add(double our, double other) {
+    ours.push_back(our);
+    reference.push_back(other);
+  }
+  [[nodiscard]] double reference_median() const { return median(reference); }
+  /// Median of the ratios of pairs, which is steadier than the ratio of medians.
+  [[nodiscard]] double ratio() const {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+      ratios.push_back(ours[i] / reference[i]);
+    }
+    return median(ratios);
+  }
+  /// Ours, such that it is ratio() times the reference's median.
+  [[nodiscard]] double our_median() const { return reference_median() * ratio(); }
+};
+
+/// One measurement, and the terms whose sum, each with its coefficient, should give it.
+struct Sample {
+  double value;
+  std::vector<double> terms;
+
+  [[nodiscard]] double predicted(const std::vector<double>& coefficients) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+      sum += coefficients[i] * terms[i];
+    }
+    return sum;
+  }
+};
+
+/// Coefficients with the least sum of squared relative errors. As many samples as terms, at least,
+/// and no term a combination of others.
+[[nodiscard]] std::vector<double> fit(const std::vector<Sample>& samples);
+
+/// The largest relative error of the model.
+[[nodiscard]] double worst_error(const std::vector<Sample>& samples,
+                                 const std::vector<double>& coefficients);
 
 }  // namespace sterna::bench

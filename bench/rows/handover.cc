@@ -123,7 +123,7 @@ void run_handover(const Row& row, Bench& bench) {
     return;
   }
   Handover handover{.rounds = bench.rounds(21)};
-  if (run_on_team(row, bench, Handover::run, &handover, 2)) {
+  if (run_on_team(row, bench, Handover::run, &handover, {.worker_count = 2})) {
     bench.add({.id = row.id,
                .params = "semaphore, one way",
                .unit = "ns",

@@ -28,7 +28,7 @@ class AllRanges final : public memory::LeaseSource {
 }  // namespace
 
 bool run_on_team(const Row& row, Bench& bench, void (*body)(void*), void* argument,
-                 std::uint32_t worker_count) {
+                 const TeamShape& shape) {
   const auto fail = [&](const std::string& why) {
     bench.add({.id = row.id, .target = row.target, .note = why});
     return false;
@@ -43,11 +43,15 @@ bool run_on_team(const Row& row, Bench& bench, void (*body)(void*), void* argume
   std::vector<std::uint32_t> processors;
   const std::uint32_t here = static_cast<std::uint32_t>(std::max(::sched_getcpu(), 0));
   const std::uint32_t there = std::max(std::thread::hardware_concurrency(), 1U);
-  for (std::uint32_t i = 0; i < worker_count; ++i) {
+  for (std::uint32_t i = 0; i < shape.worker_count; ++i) {
     processors.push_back((here + i) % there);
   }
-  Result<std::unique_ptr<threads::Team>> team = threads::Team::open(
-      {.worker_count = worker_count, .processors = processors, .iso_space = space.value().get()});
+  Result<std::unique_ptr<threads::Team>> team =
+      threads::Team::open({.worker_count = shape.worker_count,
+                           .processors = processors,
+                           .preempt = shape.preempt,
+                           .slice_ns = shape.slice_ns,
+                           .iso_space = space.value().get()});
   if (!team) {
     return fail(team.error().text);
   }

@@ -117,7 +117,7 @@ void run_spawn_tbb(const Row& row, Bench& bench) {
   const std::uint32_t processors = std::max(std::thread::hardware_concurrency(), 1U);
   const int number = bench.rounds(kFibonacciNumber) == 1 ? 16 : kFibonacciNumber;
   SpawnTimes times{.number = number, .rounds = bench.rounds(7)};
-  if (!run_on_team(row, bench, SpawnTimes::run, &times, processors)) {
+  if (!run_on_team(row, bench, SpawnTimes::run, &times, {.worker_count = processors})) {
     return;
   }
   Result<Readings> tbb = run_tbb(bench, processors, number);

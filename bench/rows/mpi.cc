@@ -60,9 +60,12 @@ void run_oversubscribed(const Row& row, Bench& bench) {
   contest.candidates = crowd_peers();
   contest.candidates.insert(contest.candidates.begin(),
                             {{"mobile ranks", Maker::sterna, {"--nodes", "1"}, {}}});
+  contest.candidates.push_back({"two nodes", Maker::sterna, {"--nodes", "2"}, {}});
   contest.candidates.push_back({"processes", Maker::sterna, {}, {}});
   std::vector<Standing> standings = hold(contest, bench);
   const Standing processes = standings.back();
+  standings.pop_back();
+  const Standing two_nodes = standings.back();
   standings.pop_back();
   for (const char* const operation : {"barrier", "allreduce"}) {
     bench.add(compare(
@@ -73,6 +76,13 @@ void run_oversubscribed(const Row& row, Bench& bench) {
                          operation == std::string_view{"barrier"} ? "barrier, " : "allreduce 8 B, ",
                          rank_count),
          .unit = "us"}));
+  }
+  standings.front() = two_nodes;
+  for (const char* const operation : {"barrier", "allreduce"}) {
+    bench.add(compare(row, standings,
+                      {.reading = operation,
+                       .params = fmt::format("{}, {} ranks on 2 nodes", operation, rank_count),
+                       .unit = "us"}));
   }
   standings.front() = processes;
   for (const char* const operation : {"barrier", "allreduce"}) {

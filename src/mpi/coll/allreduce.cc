@@ -1,6 +1,7 @@
 // MPI_Allreduce: recursive doubling in rank order for short vectors and for operations that do not
-// commute; Rabenseifner's reduce-scatter and allgather for long ones. Every rank gets the same
-// bits: each pair computes lower op upper on both sides, or an element is computed once and copied.
+// commute, or, among crowded ranks, the same operations once instead of everywhere, up a tree;
+// Rabenseifner's reduce-scatter and allgather for long ones. Every rank gets the same bits: each
+// pair computes lower op upper on both sides, or an element is computed once and copied.
 #include <utility>
 
 #include "mpi/coll/collectives.h"
@@ -81,6 +82,39 @@ void build_doubling(Builder& b, const Reduction& r) noexcept {
     }
   }
   // The folded ranks receive where they keep the result.
+  fold_out(b, fold, r, fold.self < 0 ? static_cast<std::byte*>(r.into) : value);
+  if (value != r.into && fold.self >= 0) {
+    b.copy(value, r.count, r.type, r.into, r.count, r.type);
+  }
+}
+
+// The operations of build_doubling(), each in one rank only: the value of numbers [n, n + 2^k) is
+// at n after k rounds. The result goes down the same tree. 2 (size - 1) messages instead of size *
+// log2(size), and of neighbours that share a node few leave it.
+void build_pair_tree(Builder& b, const Reduction& r) noexcept {
+  const Fold fold{b.rank(), b.size()};
+  auto* value = static_cast<std::byte*>(r.into);
+  std::byte* spare = b.temporary_of(r.count, r.type);
+  if (!r.is_in_place()) {
+    b.copy(r.from, r.count, r.type, r.into, r.count, r.type);
+  }
+  fold_in(b, fold, r, value, spare);
+  int reach = 1;
+  for (; fold.self >= 0 && reach < fold.power && (fold.self & reach) == 0; reach *= 2) {
+    b.receive(spare, r.count, r.type, fold.rank(fold.self + reach));
+    b.reduce(value, spare, r.count, r.type, r.op);
+    std::swap(value, spare);
+  }
+  if (fold.self > 0) {
+    const int parent = fold.rank(fold.self - reach);
+    b.send(value, r.count, r.type, parent);
+    b.fence();
+    b.receive(value, r.count, r.type, parent);
+    b.fence();
+  }
+  for (int distance = reach / 2; fold.self >= 0 && distance > 0; distance /= 2) {
+    b.send(value, r.count, r.type, fold.rank(fold.self + distance));
+  }
   fold_out(b, fold, r, fold.self < 0 ? static_cast<std::byte*>(r.into) : value);
   if (value != r.into && fold.self >= 0) {
     b.copy(value, r.count, r.type, r.into, r.count, r.type);
@@ -176,7 +210,8 @@ void build_allreduce(Builder& b, const Reduction& r) noexcept {
     }
     return;
   }
-  choose(b.size(), r)(b, r);
+  const Build build = choose(b.size(), r);
+  (build == build_doubling && is_crowded(b) ? build_pair_tree : build)(b, r);
 }
 
 bool uses_doubling(int size, const Reduction& r) noexcept {

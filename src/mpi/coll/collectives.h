@@ -97,7 +97,11 @@ void build_allgather(Builder& b, const Data& from, const Parts& into) noexcept;
 void build_alltoall(Builder& b, const Parts& from, const Parts& into) noexcept;
 void build_reduce(Builder& b, const Reduction& r, int root) noexcept;
 void build_allreduce(Builder& b, const Reduction& r) noexcept;
-/// Whether build_allreduce takes recursive doubling: its order of operations is that of local.cc.
+/// The ranks share few processors: what counts is the number of messages in all, and not how many
+/// follow each other. The same answer for all members, wherever they are now.
+[[nodiscard]] bool is_crowded(Builder& b) noexcept;
+/// Whether build_allreduce takes recursive doubling, or the same operations up a tree: their order
+/// is that of local.cc.
 [[nodiscard]] bool uses_doubling(int size, const Reduction& r) noexcept;
 /// `counts`: how much of the result each rank gets; r.count is their sum.
 void build_reduce_scatter(Builder& b, const Reduction& r, const Parts& counts) noexcept;

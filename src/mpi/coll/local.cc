@@ -35,6 +35,8 @@ struct alignas(kCacheLineBytes) Place {
 
 // More would be better shared out among the members.
 constexpr std::uint64_t kTotalBytesMax = 64 << 10;
+// Mobile ranks for each node: more than that are there to share processors.
+constexpr std::uint32_t kCrowdedRanks = 8;
 
 }  // namespace
 
@@ -190,6 +192,16 @@ std::byte* gather_values(LocalMeeting& meeting, std::uint64_t bytes) noexcept {
 bool meets_here(const RankState& state, const Comm& comm) noexcept {
   return state.context->slot != nullptr && !comm.is_inter() && comm.size > 1 &&
          comm.size <= threads::Meeting::kCountMax && state.context->runtime->job().node_count == 1;
+}
+
+bool is_crowded(Builder& b) noexcept {
+  const RankState& state = b.state();
+  if (state.context->slot == nullptr) {
+    return false;  // A process for itself: placed on processors by who starts it.
+  }
+  const net::JobMap& job = state.context->runtime->job();
+  return static_cast<std::uint32_t>(b.size()) >= kCrowdedRanks &&
+         job.rank_count >= kCrowdedRanks * job.node_count;
 }
 
 bool is_short(const Comm& comm, const Reduction& r) noexcept {

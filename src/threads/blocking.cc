@@ -41,39 +41,44 @@ void BlockingPool::serve() noexcept {
         return;  // The unit of the end.
       }
       first_ = job->next;
-      --job_count_;
-      --idle_count_;
     }
     job->value = job->function();
     {
       const SpinGuard guard{lock_};
-      ++idle_count_;
+      ++free_count_;
     }
     job->waiter.signal();
   }
 }
 
-bool BlockingPool::ensure_spare() noexcept {
+bool BlockingPool::claim_spare() noexcept {
   {
     const SpinGuard guard{lock_};
-    if (idle_count_ > job_count_ || spares_.size() + 1 > kSpareMax) {
+    if (free_count_ > 0) {
+      --free_count_;  // In the section that looked: two callers do not count on one spare.
       return true;
     }
-    ++idle_count_;
+    if (spares_.size() >= kSpareMax) {
+      --free_count_;  // Below 0: as many jobs wait for one.
+      return true;
+    }
   }
   pthread_t spare = {};
   const int error = pthread_create(&spare, nullptr, spare_main, this);
   const SpinGuard guard{lock_};
-  if (error != 0) {
-    --idle_count_;
-    return !spares_.empty();
+  if (error == 0) {
+    spares_.push_back(spare);
+    return true;
   }
-  spares_.push_back(spare);
+  if (spares_.empty()) {
+    return false;
+  }
+  --free_count_;
   return true;
 }
 
 bool BlockingPool::run(FunctionRef<long()> function, long& value) noexcept {
-  if (!ensure_spare()) {
+  if (!claim_spare()) {
     return false;
   }
   Job job{.function = function, .waiter = Waiter{*self()}};
@@ -81,7 +86,6 @@ bool BlockingPool::run(FunctionRef<long()> function, long& value) noexcept {
     const SpinGuard guard{lock_};
     (first_ == nullptr ? first_ : last_->next) = &job;
     last_ = &job;
-    ++job_count_;
   }
   jobs_.release();
   (void)await_signal();

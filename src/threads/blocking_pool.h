@@ -29,13 +29,13 @@ class BlockingPool {
   struct Job;
   static void* spare_main(void* pool) noexcept;
   void serve() noexcept;
-  bool ensure_spare() noexcept;
+  /// One of the spare threads will serve one more job. False: there is none.
+  bool claim_spare() noexcept;
 
   SpinLock lock_;
   Job* first_ = nullptr;  // All guarded by lock_.
   Job* last_ = nullptr;
-  std::uint32_t job_count_ = 0;   // Waiting in the list.
-  std::uint32_t idle_count_ = 0;  // Spare threads that wait for a job.
+  std::int32_t free_count_ = 0;  // Spare threads less the jobs that they serve or will serve.
   bool is_closed_ = false;
   std::vector<pthread_t> spares_;
   Semaphore jobs_{0};  // One unit per job, and one per thread at the end.

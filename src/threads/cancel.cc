@@ -45,6 +45,15 @@ bool pop_cleanup(bool execute) noexcept {
   return true;
 }
 
+void drop_cleanup(Cleanup& cleanup) noexcept {
+  Cleanup** link = &self()->cleanup;
+  while (*link != nullptr && *link != &cleanup) {
+    link = &(*link)->outer;
+  }
+  check(*link != nullptr, "a cleanup is dropped after it was pushed");
+  *link = cleanup.outer;
+}
+
 void end_cancelled(Thread& me) noexcept {
   me.is_cancellable = false;  // Cleanups wait in peace.
   me.end_flags |= EndFlag::cancelled;

@@ -26,6 +26,8 @@ void test_cancel() noexcept;
 void push_cleanup(Cleanup& cleanup) noexcept;
 /// The innermost goes; with `execute` it runs. False: there is none.
 bool pop_cleanup(bool execute) noexcept;
+/// That one goes, whatever the program's code has pushed since, and left.
+void drop_cleanup(Cleanup& cleanup) noexcept;
 
 /// While it lives, the waits of the current user thread (null: a kernel thread) do not end by
 /// cancel(): for calls that are no cancellation points, but wait in ones. An order is kept.

@@ -166,21 +166,29 @@ Carrier* reserve_carrier(TeamState& team) noexcept {
       if (carrier->try_reserve()) {
         return carrier.get();
       }
+      if (carrier->word.load(std::memory_order_acquire) == Carrier::kFailed) {
+        made = carrier.get();
+      }
     }
-    if (team.carriers.size() >= team.options.carriers_max ||
-        team.is_stopped.load(std::memory_order_relaxed)) {
+    if (team.is_stopped.load(std::memory_order_relaxed)) {
       return nullptr;
     }
-    // Its place is taken in the section that counted; the vector has the room: see Team::open.
-    made = new (std::nothrow) Carrier{team};
     if (made == nullptr) {
-      return nullptr;
+      if (team.carriers.size() >= team.options.carriers_max) {
+        return nullptr;
+      }
+      // Its place is taken in the section that counted; the vector has the room: see Team::open.
+      made = new (std::nothrow) Carrier{team};
+      if (made == nullptr) {
+        return nullptr;
+      }
+      team.carriers.emplace_back(made);
     }
     made->word.store(Carrier::kStarts, std::memory_order_relaxed);
-    team.carriers.emplace_back(made);
   }
   if (!start_carrier(*made)) {
-    return nullptr;  // It stays in the list, for nobody.
+    made->word.store(Carrier::kFailed, std::memory_order_release);
+    return nullptr;
   }
   while (made->word.load(std::memory_order_acquire) == Carrier::kStarts) {
     futex_wait(made->word, Carrier::kStarts, kNever);

@@ -39,6 +39,7 @@ class alignas(kCacheLineBytes) Carrier {
     kReserved,  // Somebody will hand it one, or end it.
     kParked,    // Waits for one with its thread, in a handler or at the entry to the runtime.
     kEnds,
+    kFailed,  // Its kernel thread could not be started: to be tried again.
   };
 
   explicit Carrier(TeamState& its_team) noexcept : team{its_team} {}

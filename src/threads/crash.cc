@@ -74,7 +74,7 @@ void report_overflow(const Thread& thread) noexcept {
   Line line;
   line.add("sterna: stack overflow in thread '").add(display_name(thread, buffer));
   line.add("': its stack has ").add_number(thread.stack_bytes);
-  line.add(" bytes. Give it a larger one (ThreadOptions::stack_bytes; for a rank, the option ");
+  line.add(" bytes. Give it a larger one (stack_bytes of its options; for a rank, the option ");
   line.add("--stack-size), or look for a recursion without end and for large local arrays.\n");
   line.write();
 }
@@ -119,6 +119,20 @@ void install_crash_handler(void (*callback)(const CrashInfo&)) noexcept {
   sigemptyset(&action.sa_mask);
   for (const int signal : kSignals) {
     (void)sigaction(signal, &action, nullptr);
+  }
+}
+
+void report_stack_overflows() noexcept {
+  struct sigaction action {};
+  action.sa_sigaction = handle_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGSEGV, SIGBUS}) {
+    struct sigaction present {};
+    if (sigaction(signal, nullptr, &present) == 0 && (present.sa_flags & SA_SIGINFO) == 0 &&
+        present.sa_handler == SIG_DFL) {
+      (void)sigaction(signal, &action, nullptr);
+    }
   }
 }
 

@@ -101,13 +101,13 @@ bool may_be_preempted(const Thread& thread) noexcept {
          (thread.flags & ThreadFlag::unpreemptible) == 0;
 }
 
-/// Whether the thread is at a bad place to be stopped: then the next tick tries again, and, in the
-/// end, does not ask. Sanitizers' own code must never be left half done.
-bool declines(Worker& worker, std::uintptr_t instruction) noexcept {
+/// At a bad place to be stopped: then the next tick tries again, and, in the end, does not ask. Not
+/// so with sanitizers, nor for a stray, whose handler makes it ready, which may need memory.
+bool declines(Worker& worker, std::uintptr_t instruction, bool is_stray) noexcept {
   if (!is_locked_code(instruction)) {
     return false;
   }
-  return kSanitized || ++worker.declined_count <= kDeclinesMax;
+  return kSanitized || is_stray || ++worker.declined_count <= kDeclinesMax;
 }
 
 /// In the handler, on the kernel thread of `me`, which was entered. Returns when a worker has
@@ -153,7 +153,7 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
   Worker& worker = *me->worker.load(std::memory_order_relaxed);
   const bool is_stray = me->is_taken.load(std::memory_order_relaxed);
   const Way way = way_of(*me, worker.border.wish.load(std::memory_order_relaxed));
-  if ((way == Way::stay && !is_stray) || declines(worker, registers.instruction) ||
+  if ((way == Way::stay && !is_stray) || declines(worker, registers.instruction, is_stray) ||
       worker.team.is_stopped.load(std::memory_order_relaxed)) {
     return;
   }

@@ -153,7 +153,7 @@ void make_chain_runnable(Thread* first) noexcept {
   for (Thread* thread = first; thread != nullptr;) {
     Thread* const next = thread->next;
     Worker* const home = thread->worker.load(std::memory_order_relaxed);
-    if ((thread->flags & (ThreadFlag::managed | ThreadFlag::traced)) != 0 ||
+    if ((flags_of(*thread) & (ThreadFlag::managed | ThreadFlag::traced)) != 0 ||
         thread->priority.load(std::memory_order_relaxed) != kPriorityNormal) [[unlikely]] {
       make_runnable(*thread);
     } else {

@@ -75,6 +75,7 @@ JoinOutcome join_thread(Thread* me, Seed& seed) noexcept {
 bool is_as_new(const Thread& me) noexcept {
   return me.seeds == nullptr && me.end_flags == 0 && me.name[0] == '\0' && !me.is_cancellable &&
          me.wait_word.load(std::memory_order_relaxed) == 0 && me.keys == nullptr &&
+         me.preempt_off.load(std::memory_order_relaxed) == 0 &&
          me.priority.load(std::memory_order_relaxed) == kPriorityNormal &&
          me.flags == (ThreadFlag::detached | ThreadFlag::seed);
 }

@@ -63,11 +63,16 @@ bool Worker::wake() noexcept {
   if (state == kAwake) {
     return false;
   }
-  team.sleeper_count.fetch_sub(1, std::memory_order_relaxed);
+  team.sleeper_count.fetch_sub(1, std::memory_order_seq_cst);  // (3) of ticker.cc
   if (state == kInHook) {
     team.options.idle_hook->wake();
   } else {
     futex_wake(&sleep_word, 1);
+  }
+  if (team.ticker != nullptr) {
+    // The sleeper may have got up by itself before that, found work and kicked the ticker, which
+    // saw it asleep: then this is the kick that counts.
+    team.ticker->kick();
   }
   return true;
 }

@@ -132,4 +132,8 @@ class Team {
 /// counts.
 void install_crash_handler(void (*callback)(const CrashInfo&)) noexcept;
 
+/// The same report of a stack overflow, without more, and only for those of SIGSEGV and SIGBUS that
+/// the program leaves to the system: in processes that belong to a program. Process-wide.
+void report_stack_overflows() noexcept;
+
 }  // namespace sterna::threads

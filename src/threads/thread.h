@@ -17,6 +17,7 @@ namespace sterna::threads {
 class Worker;
 class Team;
 struct Thread;
+struct KeyValue;
 struct Seed;
 
 using Entry = void (*)(void*);
@@ -139,7 +140,7 @@ struct alignas(64) Thread {
   std::byte* stack_base = nullptr;
   std::size_t stack_bytes = 0;
   void* sanitizer_fiber = nullptr;  // TSan's fiber or ASan's fake stack; null else.
-  void** keys = nullptr;            // Thread-specific data, or null: sync/key.h. Node memory.
+  KeyValue* keys = nullptr;         // Thread-specific data, or null: sync/key.h. Node memory.
   // Of the thread itself, as the next four; what is set is named in end_flags, and null again at
   // its end.
   Cleanup* cleanup = nullptr;  // Innermost.

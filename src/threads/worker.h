@@ -160,7 +160,9 @@ class alignas(kCacheLineBytes) Worker {
 };
 
 struct KeyEntry {
-  bool is_used = false;
+  // Counts its creations and deletions: odd while it is used. Written under the lock of the keys,
+  // read by the owners of values, who compare only: relaxed.
+  std::atomic<std::uint32_t> generation{0};
   void (*destructor)(void*) = nullptr;
 };
 

@@ -12,14 +12,16 @@
 namespace sterna::threads {
 
 class Team;
+struct Cleanup;
 struct Thread;
 
 /// One call to come; memory of the caller, which outlives it until disarm() or the (last) call.
 struct Alarm {
   void (*function)(void*) = nullptr;
   void* argument = nullptr;
-  std::uint64_t period_ns =
-      0;  // 0: once. Else the next call is due so long after the last one was.
+  // 0: once. Else the next call is due so long after the last one was; those that are late are
+  // made up for, in no more than half of the time of their worker.
+  std::uint64_t period_ns = 0;
   // Guard: the mutex of the Alarms.
   std::uint64_t deadline_ns = 0;
   bool is_armed = false;
@@ -47,6 +49,9 @@ class Alarms {
 
  private:
   static void serve(void* alarms) noexcept;
+  static void replace_server(void* alarms) noexcept;
+  Result<> start_server() noexcept;
+  void serve_all(Cleanup& at_end) noexcept;
   void call_first() noexcept;
 
   Team& team_;

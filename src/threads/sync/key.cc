@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "threads/life.h"
 #include "threads/scheduler.h"
@@ -12,14 +13,23 @@ namespace {
 
 constexpr int kDestructorRounds = 4;  // As PTHREAD_DESTRUCTOR_ITERATIONS.
 
+std::uint32_t generation_of(const TeamState& team, std::uint32_t index) noexcept {
+  return team.keys[index].generation.load(std::memory_order_relaxed);
+}
+
+bool is_used(std::uint32_t generation) noexcept {
+  return generation % 2 != 0;
+}
+
 }  // namespace
 
 Result<Key> create_key(Team& team, void (*destructor)(void*)) noexcept {
   TeamState& state = *team.state();
   const SpinGuard guard{state.keys_lock};
   for (std::uint32_t i = 0; i < kKeyCountMax; ++i) {
-    if (!state.keys[i].is_used) {
-      state.keys[i] = {.is_used = true, .destructor = destructor};
+    if (KeyEntry& key = state.keys[i]; !is_used(generation_of(state, i))) {
+      key.destructor = destructor;
+      key.generation.store(generation_of(state, i) + 1, std::memory_order_relaxed);
       return Key{i};
     }
   }
@@ -29,12 +39,24 @@ Result<Key> create_key(Team& team, void (*destructor)(void*)) noexcept {
 void delete_key(Team& team, Key key) noexcept {
   TeamState& state = *team.state();
   const SpinGuard guard{state.keys_lock};
-  state.keys[key.index] = {};
+  if (const std::uint32_t generation = generation_of(state, key.index); is_used(generation)) {
+    // The values that threads have are those of an earlier key from now on.
+    state.keys[key.index].generation.store(generation + 1, std::memory_order_relaxed);
+    state.keys[key.index].destructor = nullptr;
+  }
+}
+
+bool is_key(Team& team, Key key) noexcept {
+  return key.index < kKeyCountMax && is_used(generation_of(*team.state(), key.index));
 }
 
 void* get_specific(Key key) noexcept {
   const Thread* const me = self();
-  return me != nullptr && me->keys != nullptr ? me->keys[key.index] : nullptr;
+  if (me == nullptr || me->keys == nullptr) {
+    return nullptr;
+  }
+  const KeyValue& its = me->keys[key.index];
+  return its.generation == generation_of(*me->team->state(), key.index) ? its.value : nullptr;
 }
 
 bool set_specific(Key key, void* value) noexcept {
@@ -42,14 +64,18 @@ bool set_specific(Key key, void* value) noexcept {
   if (me == nullptr) {
     return false;
   }
+  const std::uint32_t generation = generation_of(*me->team->state(), key.index);
+  if (!is_used(generation)) {
+    return false;
+  }
   if (me->keys == nullptr) {
-    me->keys = new (std::nothrow) void* [kKeyCountMax] {};
+    me->keys = new (std::nothrow) KeyValue[kKeyCountMax];
   }
   if (me->keys == nullptr) {
     return false;
   }
   me->end_flags |= EndFlag::belongings;
-  me->keys[key.index] = value;
+  me->keys[key.index] = {.value = value, .generation = generation};
   return true;
 }
 
@@ -59,19 +85,20 @@ void end_keys(Thread& thread) noexcept {
   for (int round = 0; round < kDestructorRounds && !is_clean; ++round) {
     is_clean = true;
     for (std::uint32_t i = 0; i < kKeyCountMax; ++i) {
-      void* const value = thread.keys[i];
-      if (value == nullptr) {
+      const KeyValue its = std::exchange(thread.keys[i], {});
+      if (its.value == nullptr) {
         continue;
       }
-      thread.keys[i] = nullptr;
-      KeyEntry key;
+      void (*destructor)(void*) = nullptr;
       {
         const SpinGuard guard{state.keys_lock};
-        key = state.keys[i];
+        if (its.generation == generation_of(state, i)) {
+          destructor = state.keys[i].destructor;
+        }
       }
-      if (key.is_used && key.destructor != nullptr) {
+      if (destructor != nullptr) {
         is_clean = false;
-        key.destructor(value);
+        destructor(its.value);
         thread.cleanup = nullptr;  // One that it left there lay in a frame that is gone.
       }
     }

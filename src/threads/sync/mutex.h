@@ -36,6 +36,12 @@ class STERNA_LOCK_TYPE Mutex {
   [[nodiscard]] bool try_lock_until(std::uint64_t deadline_ns) noexcept {
     return try_lock() || lock_slow(deadline_ns);
   }
+  /// For who drops the mutex: locks it if nobody holds it or waits for it; then nobody touches it
+  /// any more for an unlock of before.
+  [[nodiscard]] bool try_lock_unused() noexcept {
+    const SpinGuard guard{lock_};  // To give this back is the last access of an unlock.
+    return waiters_.empty() && try_lock();
+  }
   void unlock() noexcept STERNA_RELEASES() {
     std::uint32_t expected = kLocked;
     if (!word_.compare_exchange_strong(expected, 0, std::memory_order_release,

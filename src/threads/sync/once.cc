@@ -28,7 +28,7 @@ void Once::call_slow(FunctionRef<void()> function) noexcept {
   }
   function();
   if (is_user_thread) {
-    (void)pop_cleanup(false);
+    drop_cleanup(cleanup);
   }
   done_.store(true, std::memory_order_release);  // A
 }

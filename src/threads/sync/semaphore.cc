@@ -27,7 +27,7 @@ bool Semaphore::acquire_slow(std::uint64_t deadline_ns) noexcept {
   return wake != Wake::timed_out;
 }
 
-void Semaphore::release_slow() noexcept {
+bool Semaphore::release_slow() noexcept {
   Waiter waiter;
   {
     const SpinGuard guard{lock_};
@@ -40,13 +40,13 @@ void Semaphore::release_slow() noexcept {
         word_.store(0, std::memory_order_release);
       }
     } else {
-      word_.fetch_add(kUnit, std::memory_order_release);  // A
-      word_.fetch_and(~kWaiters, std::memory_order_release);
+      // The unit is given outside: whoever takes it may drop the semaphore, and we have its lock.
+      word_.fetch_and(~kWaiters, std::memory_order_relaxed);
+      return false;
     }
   }
-  if (waiter) {
-    waiter.signal();
-  }
+  waiter.signal();
+  return true;
 }
 
 }  // namespace sterna::threads

@@ -48,8 +48,8 @@ class Semaphore {
           break;
         }
       }
-      if ((word & kWaiters) != 0) {
-        release_slow();
+      if ((word & kWaiters) != 0 && !release_slow()) {
+        ++count;  // Nobody waits any more: once more.
       }
     }
   }
@@ -59,7 +59,8 @@ class Semaphore {
   static constexpr std::uint64_t kUnit = 2;
 
   bool acquire_slow(std::uint64_t deadline_ns) noexcept;
-  void release_slow() noexcept;
+  /// False: nobody waits, and nothing was released.
+  bool release_slow() noexcept;
 
   // Units, and whether somebody waits; then there are no units. kWaiters changes under lock_ only.
   std::atomic<std::uint64_t> word_;

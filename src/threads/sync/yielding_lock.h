@@ -6,6 +6,7 @@
 
 #include "base/annotate.h"
 #include "base/cpu.h"
+#include "threads/cancel.h"
 #include "threads/this_thread.h"
 
 namespace sterna::threads {
@@ -22,8 +23,10 @@ class STERNA_LOCK_TYPE YieldingLock {
       for (int spins = 0; taken_.load(std::memory_order_relaxed); ++spins) {
         if (spins < kSpins) {
           cpu_pause();
-        } else {
+        } else if (spins < kSpins + kYields) {
           yield();
+        } else {
+          wait_long();
         }
       }
     }
@@ -42,6 +45,16 @@ class STERNA_LOCK_TYPE YieldingLock {
 
  private:
   static constexpr int kSpins = 64;
+  static constexpr int kYields = 64;
+  static constexpr std::uint64_t kSleepNs = 50'000;
+
+  /// The holder may be less urgent than the caller, and wait for this very worker, which a yield
+  /// does not give it.
+  [[gnu::noinline, gnu::cold]] static void wait_long() noexcept {
+    const Uncancellable uncancellable{self()};
+    sleep_for(kSleepNs);
+  }
+
   std::atomic<bool> taken_{false};
 };
 

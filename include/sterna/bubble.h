@@ -74,7 +74,8 @@ sterna_status sterna_bubble_shake(void) STERNA_NOEXCEPT;
 sterna_status sterna_bubble_submit(sterna_bubble* bubble) STERNA_NOEXCEPT;
 
 /* Waits until every thread has ended, then frees the bubble and those in it. Kernel threads too.
- * Switches. Fails with INVALID_ARGUMENT: not submitted, or it has a holder. */
+ * Switches. Fails with INVALID_ARGUMENT (not submitted, or it has a holder), DEADLOCK (a thread
+ * that it holds calls), BUSY (somebody is joining it). */
 sterna_status sterna_bubble_join(sterna_bubble* bubble) STERNA_NOEXCEPT;
 
 /* Frees an outermost bubble that was not submitted, and those in it. NULL is allowed. Fails as

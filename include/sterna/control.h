@@ -127,7 +127,8 @@ typedef struct sterna_timer { /* Needs sterna_timer_init. */
 } sterna_timer;
 
 /* function(argument) is called, once or every `period_ns` (0: once), by a user thread of the
- * highest priority: it may wait, but holds up other timers. */
+ * highest priority: it may wait, but holds up other timers. Calls that are late are made up for, in
+ * no more than half of the time of that thread's worker. */
 sterna_status sterna_timer_init(sterna_timer* timer, void (*function)(void* argument),
                                 void* argument, uint64_t period_ns) STERNA_NOEXCEPT;
 /* First in `delay_ns`; changes it if it is set. The memory must stay until the last call has begun

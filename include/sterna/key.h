@@ -20,7 +20,8 @@ typedef uint32_t sterna_key;
  * four rounds. Any thread. Fails with OUT_OF_MEMORY: all 128 keys are in use. */
 sterna_status sterna_key_create(sterna_key* key, void (*destructor)(void* value)) STERNA_NOEXCEPT;
 
-/* Nobody uses the key any more: the values are dropped, no destructor is called. Any thread. */
+/* Nobody uses the key any more: the values are dropped, no destructor is called. Any thread. Fails
+ * with INVALID_ARGUMENT (no such key). */
 sterna_status sterna_key_delete(sterna_key key) STERNA_NOEXCEPT;
 
 /* Of the calling user thread; NULL where it was never set, and on kernel threads. */

@@ -25,7 +25,7 @@ typedef void (*sterna_thread_function)(void* argument);
 typedef struct sterna_thread_options {
   size_t size_bytes;       /* sizeof(sterna_thread_options), which says the caller's version. */
   const char* name;        /* Copied; the first 31 bytes count. NULL: none. */
-  size_t stack_bytes;      /* Least usable stack; 0: 60 KiB. */
+  size_t stack_bytes;      /* Least usable stack, up to 2 GiB; 0: 60 KiB. */
   uint32_t worker;         /* Where it starts: below sterna_worker_count(), or STERNA_ANY_WORKER. */
   uint8_t is_bound;        /* 1: it stays on that worker. */
   uint8_t is_detached;     /* 1: nobody joins it. */
@@ -74,8 +74,8 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
  * other memory will not do. Any thread, kernel threads too; may switch. Fails with
  * INVALID_ARGUMENT, OUT_OF_MEMORY, NOT_STARTED, UNSUPPORTED. */
 sterna_status sterna_stack_create(size_t bytes, void** stack, size_t* size) STERNA_NOEXCEPT;
-/* Before sterna_stop. BUSY: a thread that was not joined has it. INVALID_ARGUMENT: no such stack.
- */
+/* Before sterna_stop. BUSY: a thread that was not joined has it. INVALID_ARGUMENT: no such stack,
+ * or destroyed before. */
 sterna_status sterna_stack_destroy(void* stack) STERNA_NOEXCEPT;
 
 /* Waits until the thread has ended, then frees it: once per thread that is not detached. Any

@@ -67,10 +67,36 @@ void start(threads::Team& team, const LoopOptions& options, Member& member,
   }
 }
 
-/// With threads other than the caller: party 0 is the caller's.
-void share(threads::Team& team, const LoopOptions& options, const Loop& loop, Member* members,
-           std::uint32_t count) noexcept {
+/// Those who share a loop with the caller, on whose stack this lies.
+struct Helpers {
+  std::unique_ptr<LoopChunks> chunks;
+  std::unique_ptr<Member[]> members;
+  std::uint32_t count = 0;
+  Engine* engine = nullptr;  // Null: they are no bubble.
   Bubble bubble;
+
+  /// Nobody works on what lies here any more.
+  static void finish(void* helpers) noexcept {
+    auto& its = *static_cast<Helpers*>(helpers);
+    for (std::uint32_t i = 0; i < its.count; ++i) {
+      if (its.members[i].thread != nullptr) {
+        threads::join(*its.members[i].thread);
+      }
+    }
+    if (its.engine != nullptr) {
+      its.engine->remove(its.bubble);
+    }
+    its.members.reset();  // No destructor may come: see share().
+    its.chunks.reset();
+  }
+};
+
+/// With threads other than the caller: party 0 is the caller's.
+void share(threads::Team& team, const LoopOptions& options, const Loop& loop,
+           Helpers& helpers) noexcept {
+  Member* const members = helpers.members.get();
+  const std::uint32_t count = helpers.count;
+  Bubble& bubble = helpers.bubble;
   Engine* const engine = options.scheduler != nullptr ? &options.scheduler->engine() : nullptr;
   const bool has_bubble = engine != nullptr && engine->insert(engine->root(), bubble).has_value();
   for (std::uint32_t i = 0; i < count && has_bubble; ++i) {
@@ -78,6 +104,13 @@ void share(threads::Team& team, const LoopOptions& options, const Loop& loop, Me
   }
   if (has_bubble) {
     engine->submit(bubble);
+  }
+  helpers.engine = has_bubble ? engine : nullptr;
+  // A body may end its thread, though it should not: no frame is unwound then.
+  threads::Cleanup cleanup{.function = Helpers::finish, .argument = &helpers};
+  const bool is_user_thread = threads::self() != nullptr;
+  if (is_user_thread) {
+    threads::push_cleanup(cleanup);
   }
   const std::uint32_t here = own_worker(team);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -90,13 +123,12 @@ void share(threads::Team& team, const LoopOptions& options, const Loop& loop, Me
   for (std::uint32_t i = 0; i < count; ++i) {
     if (members[i].thread == nullptr) {
       loop.run(members[i].party);
-    } else {
-      threads::join(*members[i].thread);
     }
   }
-  if (has_bubble) {
-    engine->remove(bubble);
+  if (is_user_thread) {
+    threads::drop_cleanup(cleanup);
   }
+  Helpers::finish(&helpers);
 }
 
 }  // namespace
@@ -109,25 +141,26 @@ void run_loop(threads::Team& team, std::uint64_t begin, std::uint64_t end,
   const std::uint64_t count = end - begin;
   const auto parties = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(options.parties != 0 ? options.parties : team.worker_count(), count));
-  std::unique_ptr<LoopChunks> chunks;
-  std::unique_ptr<Member[]> members;
+  Helpers helpers;
+  helpers.count = parties - 1;
   if (parties > 1 && count >> 62 == 0) {
-    chunks = LoopChunks::make({.count = count,
-                               .parties = parties,
-                               .scheme = options.scheme,
-                               .chunk = options.chunk,
-                               .first = options.first,
-                               .group = options.group});
-    members.reset(new (std::nothrow) Member[parties - 1]);
+    helpers.chunks = LoopChunks::make({.count = count,
+                                       .parties = parties,
+                                       .scheme = options.scheme,
+                                       .chunk = options.chunk,
+                                       .first = options.first,
+                                       .group = options.group});
+    helpers.members.reset(new (std::nothrow) Member[helpers.count]);
   }
-  if (chunks == nullptr || members == nullptr) {
+  if (helpers.chunks == nullptr || helpers.members == nullptr) {
     body(argument, begin, end);  // Alone, as one chunk.
     return;
   }
   // The others work on what lies on this stack.
   const threads::Uncancellable uncancellable{threads::self()};
-  const Loop loop{.chunks = chunks.get(), .begin = begin, .body = body, .argument = argument};
-  share(team, options, loop, members.get(), parties - 1);
+  const Loop loop{
+      .chunks = helpers.chunks.get(), .begin = begin, .body = body, .argument = argument};
+  share(team, options, loop, helpers);
 }
 
 }  // namespace sterna::sched

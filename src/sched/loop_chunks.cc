@@ -65,14 +65,16 @@ std::unique_ptr<LoopChunks> LoopChunks::make(const LoopPlan& plan) noexcept {
 }
 
 LoopChunks::LoopChunks(const LoopPlan& plan) noexcept : plan_{plan} {
-  plan_.chunk = std::max<std::uint64_t>(plan.chunk, 1);
+  // A larger one than the loop is the loop; sums of them stay below 2^64.
+  plan_.chunk = std::clamp<std::uint64_t>(plan.chunk, 1, std::max<std::uint64_t>(plan.count, 1));
   if (plan.first == 0) {
     plan_.first = ceil_of(plan.count, 2 * std::uint64_t{plan.parties});
   }
-  plan_.first = std::max(plan_.first, plan_.chunk);
+  plan_.first = std::max(std::min(plan_.first, plan_.count), plan_.chunk);
   if (plan.group == 0) {
     plan_.group = root_upwards(plan.parties);
   }
+  chunk_count_ = ceil_of(plan_.count, plan_.chunk);
 }
 
 LoopRange LoopChunks::next(std::uint32_t party) noexcept {
@@ -81,11 +83,8 @@ LoopRange LoopChunks::next(std::uint32_t party) noexcept {
       return blocks_[party].turn++ == 0 ? part(plan_.count, plan_.parties, party) : LoopRange{};
     case LoopScheme::cyclic:
       return next_cyclic(party);
-    case LoopScheme::dynamic: {
-      const std::uint64_t begin =
-          std::min(next_.fetch_add(plan_.chunk, std::memory_order_relaxed), plan_.count);
-      return {begin, begin + std::min(plan_.chunk, plan_.count - begin)};
-    }
+    case LoopScheme::dynamic:
+      return chunk_at(next_.fetch_add(1, std::memory_order_relaxed));
     case LoopScheme::guided:
       return next_guided();
     case LoopScheme::trapezoid:
@@ -101,9 +100,12 @@ LoopRange LoopChunks::next(std::uint32_t party) noexcept {
 }
 
 LoopRange LoopChunks::next_cyclic(std::uint32_t party) noexcept {
-  const std::uint64_t number = blocks_[party].turn++ * plan_.parties + party;
+  return chunk_at(blocks_[party].turn++ * plan_.parties + party);
+}
+
+LoopRange LoopChunks::chunk_at(std::uint64_t number) const noexcept {
   // Without the product, which may be too large.
-  if (number >= ceil_of(plan_.count, plan_.chunk)) {
+  if (number >= chunk_count_) {
     return {};
   }
   const std::uint64_t begin = number * plan_.chunk;
@@ -136,6 +138,10 @@ LoopRange LoopChunks::next_trapezoid() noexcept {
   // The first i chunks are first, first - decrement, ... No chunk falls below the last one.
   const std::uint64_t slopes = decrement == 0 ? i + 1 : (first - last) / decrement + 1;
   const std::uint64_t falling = std::min(i, slopes);
+  // What falls has half of `first` on average: beyond the end, and perhaps beyond 2^64.
+  if (falling / 2 > plan_.count / first || i - falling > plan_.count / last) {
+    return {};
+  }
   const std::uint64_t before = falling * first -
                                decrement * (falling * (falling - (falling != 0 ? 1 : 0)) / 2) +
                                (i - falling) * last;

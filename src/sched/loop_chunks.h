@@ -77,6 +77,8 @@ class LoopChunks {
   explicit LoopChunks(const LoopPlan& plan) noexcept;
 
   LoopRange next_cyclic(std::uint32_t party) noexcept;
+  /// Of equal chunks; empty after the last.
+  [[nodiscard]] LoopRange chunk_at(std::uint64_t number) const noexcept;
   LoopRange next_guided() noexcept;
   LoopRange next_trapezoid() noexcept;
   LoopRange next_factoring() noexcept;
@@ -87,8 +89,9 @@ class LoopChunks {
   [[nodiscard]] LoopRange group_range(std::uint32_t group) const noexcept;
   [[nodiscard]] Block* victim_of(std::uint32_t party) noexcept;
 
-  LoopPlan plan_;  // With all numbers filled in.
-  // Of the central schemes: the next iteration (dynamic, guided) or chunk (trapezoid, factoring).
+  LoopPlan plan_;                  // With all numbers filled in.
+  std::uint64_t chunk_count_ = 0;  // Of equal chunks (cyclic, dynamic).
+  // Of the central schemes: the next iteration (guided) or chunk (dynamic, trapezoid, factoring).
   // Relaxed: it orders nothing but itself; what bodies write is ordered by the join of the loop.
   alignas(kCacheLineBytes) std::atomic<std::uint64_t> next_{0};
   std::unique_ptr<Block[]> blocks_;  // By party.

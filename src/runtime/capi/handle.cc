@@ -34,7 +34,9 @@ threads::Thread* thread_of(const sterna_thread* handle) noexcept {
   constexpr std::uintptr_t kAddressMask = (std::uintptr_t{1} << kHandleShift) - 1;
   const auto bits = reinterpret_cast<std::uintptr_t>(handle);
   auto* const thread = reinterpret_cast<threads::Thread*>(bits & kAddressMask);
-  if (thread == nullptr || !memory::is_stack_address(bits & kAddressMask)) {
+  // A descriptor, not just some address of a stack.
+  if (!memory::is_stack_address(bits & kAddressMask) ||
+      memory::descriptor_address(bits & kAddressMask) != (bits & kAddressMask)) {
     keep_detail("a thread is named by the handle that sterna_thread_create gave; this is none");
     return nullptr;
   }

@@ -12,7 +12,8 @@
 
 namespace sterna::runtime::capi {
 
-inline constexpr unsigned kHandleShift = 48;  // User addresses end below it.
+inline constexpr std::size_t kStackBytesMax = std::size_t{1} << 31;  // Of one thread.
+inline constexpr unsigned kHandleShift = 48;                         // User addresses end below it.
 
 [[nodiscard]] inline sterna_thread* handle_of(const threads::Thread* thread) noexcept {
   if (thread == nullptr) {

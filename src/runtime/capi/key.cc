@@ -3,6 +3,7 @@
 
 #include <sterna/key.h>
 
+#include "runtime/capi/handle.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
 #include "threads/this_thread.h"
@@ -10,6 +11,15 @@
 namespace capi = sterna::runtime::capi;
 namespace threads = sterna::threads;
 using sterna::runtime::RuntimeScope;
+
+namespace {
+
+sterna_status refuse_key(sterna_key key) noexcept {
+  return capi::refuse(STERNA_INVALID_ARGUMENT,
+                      "key {} is none: it was not created, or has been deleted", key);
+}
+
+}  // namespace
 
 sterna_status sterna_key_create(sterna_key* key, void (*destructor)(void*)) noexcept {
   const RuntimeScope scope;
@@ -34,8 +44,8 @@ sterna_status sterna_key_delete(sterna_key key) noexcept {
   if (program == nullptr) {
     return capi::why_no_program();
   }
-  if (key >= threads::kKeyCountMax) {
-    return STERNA_INVALID_ARGUMENT;
+  if (!threads::is_key(*program->team, {key})) {
+    return refuse_key(key);
   }
   threads::delete_key(*program->team, {key});
   return STERNA_SUCCESS;
@@ -48,11 +58,12 @@ void* sterna_key_get(sterna_key key) noexcept {
 
 sterna_status sterna_key_set(sterna_key key, void* value) noexcept {
   const RuntimeScope scope;
-  if (key >= threads::kKeyCountMax) {
-    return STERNA_INVALID_ARGUMENT;
-  }
-  if (threads::self() == nullptr || capi::is_mobile()) {
+  const capi::Program* const program = capi::program();
+  if (threads::self() == nullptr || program == nullptr) {
     return STERNA_UNSUPPORTED;
+  }
+  if (!threads::is_key(*program->team, {key})) {
+    return refuse_key(key);
   }
   return threads::set_specific({key}, value) ? STERNA_SUCCESS : STERNA_OUT_OF_MEMORY;
 }

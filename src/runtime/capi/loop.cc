@@ -17,6 +17,8 @@ static_assert(STERNA_LOOP_HIERARCHICAL == static_cast<int>(sched::LoopScheme::hi
 
 namespace {
 
+constexpr std::uint32_t kThreadsMax = 65536;
+
 /// The program's body.
 struct UserBody {
   sterna_loop_body function;
@@ -50,6 +52,10 @@ sterna_status sterna_loop_run(uint64_t begin, uint64_t end, const sterna_loop_op
   if (scheme >= sched::kLoopSchemeCount) {
     return capi::refuse(STERNA_INVALID_ARGUMENT, "a loop has no scheme {}; the last one is {}",
                         scheme, sched::kLoopSchemeCount - 1);
+  }
+  if (used.threads > kThreadsMax) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "a loop of {} threads: {} at most share one",
+                        used.threads, kThreadsMax);
   }
   UserBody user{body, argument};
   sched::run_loop(*program->team, begin, end,

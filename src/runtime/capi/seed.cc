@@ -82,7 +82,14 @@ sterna_status sterna_seed_plant_with(sterna_seed* seed, const sterna_thread_opti
   if (seed == nullptr || function == nullptr) [[unlikely]] {
     return capi::refuse(STERNA_INVALID_ARGUMENT, "a seed needs memory and a function");
   }
-  const bool is_user_thread = threads::self() != nullptr;
+  const threads::Thread* const me = threads::self();
+  const bool is_user_thread = me != nullptr;
+  if (is_user_thread && me->seeds == &seed_of(seed)) [[unlikely]] {
+    return capi::refuse(STERNA_BUSY,
+                        "seed {} is planted already: it is joined before it is planted "
+                        "again",
+                        static_cast<const void*>(seed));
+  }
   if (options == nullptr && is_user_thread) [[likely]] {
     UserSeed& planted = make_seed(seed, function, argument);
     threads::plant(planted, run_user, &planted);

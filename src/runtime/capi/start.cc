@@ -102,6 +102,7 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
   options.idle_hook = &progress;
   options.iso_space = program.space.get();
   trace::note_workers(options.worker_count);
+  threads::report_stack_overflows();
   auto team = threads::Team::open(options);
   if (!team) {
     return team.error();

@@ -113,11 +113,14 @@ sterna_status sterna_mutex_destroy(sterna_mutex* mutex) noexcept {
     return status;
   }
   OwnedMutex& self = mutex_in(mutex);
-  if (!self.mutex.try_lock()) {
-    return capi::refuse(STERNA_BUSY, "mutex {} is destroyed while {} holds it: unlock it first",
+  if (!self.mutex.try_lock_unused()) {
+    return capi::refuse(STERNA_BUSY,
+                        "mutex {} is destroyed while {} holds it, or others wait for it: unlock it "
+                        "first",
                         static_cast<const void*>(mutex), holder_of(self));
   }
   self.kind = kDestroyed;
+  self.mutex.unlock();  // Who was woken for it, and has not run yet, finds it destroyed.
   return STERNA_SUCCESS;
 }
 
@@ -133,6 +136,10 @@ sterna_status sterna_mutex_lock_for(sterna_mutex* mutex, uint64_t timeout_ns) no
     }
     if (!self.mutex.try_lock_until(capi::deadline_of(timeout_ns))) {
       return STERNA_TIMED_OUT;
+    }
+    if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) [[unlikely]] {
+      self.mutex.unlock();
+      return status;  // Destroyed, when we had been woken for it.
     }
   }
   self.owner.store(caller(), std::memory_order_relaxed);

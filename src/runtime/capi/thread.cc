@@ -10,6 +10,7 @@
 #include "runtime/capi/handle.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
+#include "threads/flags.h"
 #include "threads/life.h"
 #include "threads/this_thread.h"
 
@@ -49,6 +50,9 @@ sterna_status check_options(const sterna_thread_options& options,
   }
   if (options.priority > STERNA_PRIORITY_MAX) {
     return wrong("priority is 0 to STERNA_PRIORITY_MAX");
+  }
+  if (options.stack_bytes > capi::kStackBytesMax) {
+    return wrong("stack_bytes is at most 2 GiB");
   }
   if (options.guard_bytes % sterna::memory::kPageBytes != 0) {
     return wrong("guard_bytes is a multiple of the page, 4096");
@@ -99,9 +103,14 @@ sterna::memory::StackSlot slot_of_stack(const void* stack) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(stack);
   const sterna::memory::SlotRange range = sterna::memory::slot_at(address);
   const sterna::memory::StackSlot slot{range.base, range.bytes};
-  return sterna::memory::is_stack_address(address) && slot.stack_low() == address
-             ? slot
-             : sterna::memory::StackSlot{};
+  if (!sterna::memory::is_stack_address(address) || slot.stack_low() != address) {
+    return {};
+  }
+  // Of sterna_stack_create from then to sterna_stack_destroy: else it is the runtime's, or
+  // nobody's.
+  const auto& its = *static_cast<const threads::Thread*>(slot.descriptor());
+  return (threads::flags_of(its) & threads::ThreadFlag::adopted) != 0 ? slot
+                                                                      : sterna::memory::StackSlot{};
 }
 
 /// Nobody has the stack: never used, or its thread was joined. Not inlined: g++ would warn of the
@@ -119,7 +128,8 @@ sterna_status start_on_stack(const capi::Program& program, const sterna_thread_o
   const sterna::memory::StackSlot slot = slot_of_stack(stack);
   if (slot.bytes == 0 || options.guard_bytes != 0) {
     return capi::refuse(STERNA_INVALID_ARGUMENT,
-                        "a stack is what sterna_stack_create gave, and has no more guards");
+                        "a stack is what sterna_stack_create gave, until sterna_stack_destroy; it "
+                        "has no more guards");
   }
   if (!is_free(slot)) {
     return capi::refuse(STERNA_BUSY, "that stack is {}'s, which was not joined",
@@ -191,7 +201,7 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
     if (spawned.entity != nullptr) {
       program->scheduler->filiation().ended(*static_cast<sterna::sched::Entity*>(spawned.entity));
     }
-    return capi::to_status(made.error().code);
+    return capi::refuse(capi::to_status(made.error().code), "{}", made.error().text);
   }
   if (thread != nullptr) {
     *thread = capi::handle_of(made.value());
@@ -302,15 +312,16 @@ sterna_status sterna_stack_create(size_t bytes, void** stack, size_t* size) noex
   if (program == nullptr) {
     return capi::why_no_program();
   }
-  if (stack == nullptr || bytes == 0 || bytes > (size_t{1} << 31)) {
+  if (stack == nullptr || bytes == 0 || bytes > capi::kStackBytesMax) {
     return capi::refuse(STERNA_INVALID_ARGUMENT, "a stack has 1 byte to 2 GiB, and a place for it");
   }
   auto slot = program->space->acquire_stack(bytes * threads::kStackFactor);
   if (!slot) {
-    return capi::to_status(slot.error().code);
+    return capi::refuse(capi::to_status(slot.error().code), "{}", slot.error().text);
   }
   // A slot that was another thread's before: not of one that is there.
-  new (slot.value().descriptor()) threads::Thread;
+  auto* const descriptor = new (slot.value().descriptor()) threads::Thread;
+  descriptor->flags = threads::ThreadFlag::adopted;
   *stack = reinterpret_cast<void*>(slot.value().stack_low());
   if (size != nullptr) {
     *size = slot.value().stack_top() - slot.value().stack_low();
@@ -326,12 +337,14 @@ sterna_status sterna_stack_destroy(void* stack) noexcept {
   }
   const sterna::memory::StackSlot slot = slot_of_stack(stack);
   if (slot.bytes == 0) {
-    return capi::refuse(STERNA_INVALID_ARGUMENT, "a stack is what sterna_stack_create gave");
+    return capi::refuse(STERNA_INVALID_ARGUMENT,
+                        "a stack is what sterna_stack_create gave, and is destroyed once");
   }
   if (!is_free(slot)) {
     return capi::refuse(STERNA_BUSY, "that stack is {}'s, which was not joined",
                         capi::words_for(static_cast<const threads::Thread*>(slot.descriptor())));
   }
+  threads::set_flags(*static_cast<threads::Thread*>(slot.descriptor()), 0);
   program->space->release_stack(slot);
   return STERNA_SUCCESS;
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that files which the documents name exist. Run as the ctest 'docs'."""
+"""Checks that files which the documents name exist, and the calls and tests that docs/checklist.md
+names. Run as the ctest 'docs'."""
 
 import pathlib
 import re
@@ -8,10 +9,40 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Paths of this repository in running text or links: they begin with one of its folders.
 PATH = re.compile(r"(?<![\w/.~-])((?:src|launch|tools|docs|examples|tests|cmake|include)/[\w./+-]*[\w+])")
+CHECKLIST = ROOT / "docs" / "checklist.md"
+TEST = re.compile(r"^TEST(?:_P|_F)?\((\w+),\s*(\w+)\)", re.MULTILINE)
+
+
+def text_of(folder, pattern):
+    return "\n".join(path.read_text() for path in sorted((ROOT / folder).rglob(pattern)))
+
+
+def missing_names():
+    """What docs/checklist.md has in backquotes and nobody else has: calls and fields of the C API,
+    names of C++, tests."""
+    tests = {f"{suite}.{name}" for suite, name in TEST.findall(text_of("src", "*_test.cc"))}
+    headers = text_of("include/sterna", "*.h")
+    words = {"C": set(re.findall(r"\w+", headers)),
+             "C++": set(re.findall(r"\w+", headers + text_of("src", "*.h")))}
+    for number, line in enumerate(CHECKLIST.read_text().splitlines(), 1):
+        for name in re.findall(r"`([\w.:]+)`", line):
+            if re.fullmatch(r"[A-Z]\w*\.[A-Z]\w*", name):
+                is_there = name in tests
+            elif name.startswith("sterna_"):
+                is_there = words["C"].issuperset(name.split("."))
+            elif "::" in name:
+                is_there = words["C++"].issuperset(name.split("::"))
+            else:
+                continue
+            if not is_there:
+                yield number, name
 
 
 def main():
     count = 0
+    for number, name in missing_names():
+        print(f"{CHECKLIST}:{number}: there is no {name}")
+        count += 1
     documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     for document in documents:
         for number, line in enumerate(document.read_text().splitlines(), 1):

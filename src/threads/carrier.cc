@@ -136,6 +136,10 @@ bool Carrier::await_worker() noexcept {
     if (state == kRuns || state == kEnds) {
       return state == kRuns;
     }
+    if (state == kErrand) {
+      word.store(kParked, std::memory_order_relaxed);  // For when it comes back.
+      return true;
+    }
     futex_wait(word, state, kNever);
   }
 }

@@ -40,6 +40,7 @@ class alignas(kCacheLineBytes) Carrier {
     kParked,    // Waits for one with its thread, in a handler or at the entry to the runtime.
     kEnds,
     kFailed,  // Its kernel thread could not be started: to be tried again.
+    kErrand,  // Was parked; goes on without a worker: errand.cc.
   };
 
   explicit Carrier(TeamState& its_team) noexcept : team{its_team} {}
@@ -55,7 +56,8 @@ class alignas(kCacheLineBytes) Carrier {
   void give(Worker& its_worker) noexcept;
   /// A spare or reserved one ends.
   void end() noexcept;
-  /// Until somebody gives it a worker, on any stack and thread pointer of it; false: the team ends.
+  /// Until somebody gives it a worker, on any stack and thread pointer of it, or lets it go on
+  /// without (Thread::is_taken); false: the team ends.
   bool await_worker() noexcept;
 
   TeamState& team;

@@ -11,10 +11,12 @@
 
 #include "base/check.h"
 #include "base/syscall.h"
+#include "threads/border.h"
 #include "threads/cancel.h"
 #include "threads/flags.h"
 #include "threads/kept.h"
 #include "threads/life.h"
+#include "threads/preempt.h"
 #include "threads/scheduler.h"
 
 namespace sterna::threads {
@@ -178,6 +180,26 @@ void stay_on(std::uint32_t first, std::uint32_t count) noexcept {
   set_flags(*me, me->flags | ThreadFlag::bound);
   if (me->worker.load(std::memory_order_relaxed)->index - first >= count) {
     freeze([](Thread& thread, void*) { thread.team->start(thread); }, nullptr);
+  }
+}
+
+void disable_preemption() noexcept {
+  if (Thread* const me = self(); me != nullptr) {
+    me->preempt_off.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void enable_preemption() noexcept {
+  Thread* const me = self();
+  if (me == nullptr) {
+    return;
+  }
+  check(me->preempt_off.fetch_sub(1, std::memory_order_relaxed) != 0,
+        "enable_preemption() undoes a disable_preemption()");
+  // In the runtime it gives way on the way out.
+  if (me->in_user.load(std::memory_order_relaxed) &&
+      !me->is_taken.load(std::memory_order_relaxed) && enter_runtime(*me)) {
+    leave_runtime(*me);
   }
 }
 

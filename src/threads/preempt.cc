@@ -157,14 +157,18 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
       worker.team.is_stopped.load(std::memory_order_relaxed)) {
     return;
   }
+  me->is_interrupted = true;
   (void)enter_runtime(*me);
-  if (!is_stray) {
+  if (!is_stray && !me->is_taken.load(std::memory_order_relaxed)) {
     // Perhaps another one, if it had to wait for a claim.
     leave_worker(*me->worker.load(std::memory_order_relaxed), *me, way);
   }
-  // As leave_runtime(), but for wishes: it has just begun its slice.
-  border_of(*me->worker.load(std::memory_order_relaxed))
-      .is_user.store(1, std::memory_order_release);
+  me->is_interrupted = false;
+  // As leave_runtime(), but for wishes: it has just begun its slice. Without a worker: an errand.
+  if (!me->is_taken.load(std::memory_order_acquire)) {
+    border_of(*me->worker.load(std::memory_order_relaxed))
+        .is_user.store(1, std::memory_order_release);
+  }
   me->in_user.store(true, std::memory_order_relaxed);
 }
 
@@ -293,8 +297,11 @@ bool Preemptor::take_over_if_asleep(Worker& worker, Carrier& carrier, Look& look
   }
   const bool is_blocked = look.was_asleep && !has_computed;
   look.was_asleep = true;
-  if (!is_blocked || !team_.options.take_over ||
-      worker.border.is_user.load(std::memory_order_relaxed) == 0) {
+  if (!is_blocked || !team_.options.take_over) {
+    return true;
+  }
+  if (worker.border.is_user.load(std::memory_order_relaxed) == 0) {
+    worker.send_on_errands();
     return true;
   }
   if (Carrier* const spare = reserve_carrier(team_); spare != nullptr) {
@@ -340,26 +347,6 @@ void install_preemption() noexcept {
     sigdelset(&action.sa_mask, fault);
   }
   (void)sigaction(kSignal, &action, &others_action);
-}
-
-void disable_preemption() noexcept {
-  if (Thread* const me = self(); me != nullptr) {
-    me->preempt_off.fetch_add(1, std::memory_order_relaxed);
-  }
-}
-
-void enable_preemption() noexcept {
-  Thread* const me = self();
-  if (me == nullptr) {
-    return;
-  }
-  check(me->preempt_off.fetch_sub(1, std::memory_order_relaxed) != 0,
-        "enable_preemption() undoes a disable_preemption()");
-  // In the runtime it gives way on the way out.
-  if (me->in_user.load(std::memory_order_relaxed) &&
-      !me->is_taken.load(std::memory_order_relaxed) && enter_runtime(*me)) {
-    leave_runtime(*me);
-  }
 }
 
 void leave_wished(Thread& me) noexcept {

@@ -310,6 +310,39 @@ TEST(TakeOver, WhoHoldsAForeignLockGetsTheWorkerBack) {
   EXPECT_EQ(count.load(), 40);
 }
 
+TEST(TakeOver, WhoHoldsALockThatTheRuntimeWantsGoesOnWithoutAWorker) {
+  TestTeam team{1, with(PreemptMode::slice)};
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  std::atomic<int> inside{0};
+  std::atomic<int> holders{2};
+  int count = 0;
+  auto holds = [&] {
+    for (int i = 0; i < 10; ++i) {
+      pthread_mutex_lock(&mutex);
+      EXPECT_EQ(inside.fetch_add(1), 0);
+      compute_for(3 * kMs);  // It is preempted here, with the lock.
+      inside.fetch_sub(1);
+      pthread_mutex_unlock(&mutex);
+      compute_for(kMs);
+    }
+    --holders;
+  };
+  auto wants = [&] {  // In the runtime: nobody can take its worker over.
+    while (holders.load() != 0) {
+      pthread_mutex_lock(&mutex);
+      EXPECT_EQ(inside.load(), 0);
+      pthread_mutex_unlock(&mutex);
+      ++count;
+      yield();
+    }
+  };
+  std::array<Thread*, 3> threads{team.go(holds, kUser), team.go(wants), team.go(holds, kUser)};
+  for (Thread* const thread : threads) {
+    join(*thread);
+  }
+  EXPECT_GE(count, 1);
+}
+
 TEST(TakeOver, SleepsOfManyThreadsOverlap) {
   TestTeam team{2, {.tick_ns = kMs, .take_over = true}};
   std::atomic<int> asleep{0};

@@ -123,6 +123,9 @@ struct alignas(64) Thread {
   std::atomic<bool> in_user{false};
   // Goes on without a worker, which was taken from it: carrier.h has who writes.
   std::atomic<bool> is_taken{false};
+  // If it is kernel-bound: in the handler of preempt.cc, from where it may go on an errand. Its
+  // own.
+  bool is_interrupted = false;
 
   // Second line and on.
   Entry entry = nullptr;

@@ -71,6 +71,10 @@ class alignas(kCacheLineBytes) Worker {
   /// the end it may carry another one, or none.
   void turn(Carrier& here) noexcept;
 
+  /// It sleeps in the runtime, perhaps for a lock that one of those holds who were preempted here:
+  /// they go on for a while. By the ticker.
+  void send_on_errands() noexcept;
+
   /// The team is stopped: its reserved carrier ends.
   void drop_reserve() noexcept;
 

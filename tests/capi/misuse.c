@@ -345,6 +345,16 @@ static void test_ends(void* unused) {
   EXPECT(counted() == 1);
 }
 
+/* The text of a refusal is that of the last one. */
+static void test_details(void) {
+  EXPECT(sterna_mutex_unlock(&mutex) == STERNA_NOT_OWNER);
+  expect_detail("nobody holds it");
+  EXPECT(sterna_condition_signal(NULL) == STERNA_INVALID_ARGUMENT);
+  expect_detail("sterna_condition_signal: an argument is NULL");
+  EXPECT(sterna_rwlock_init(NULL, STERNA_RWLOCK_FAIR) == STERNA_INVALID_ARGUMENT);
+  expect_detail("sterna_rwlock_init");
+}
+
 static int recurse(int depth) {
   volatile char frame[512];
   frame[0] = (char)depth;
@@ -369,6 +379,7 @@ int main(int argc, char** argv) {
   }
   test_bubbles();
   test_stacks();
+  test_details();
   run_on_thread(test_handles);
   run_on_thread(test_timers);
   run_on_thread(test_inversion);

@@ -65,7 +65,7 @@ sterna_status sterna_bubble_create(sterna_bubble** bubble) noexcept {
     return capi::why_no_program();
   }
   if (bubble == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   *bubble = new (std::nothrow) sterna_bubble;
   return *bubble != nullptr ? STERNA_SUCCESS : STERNA_OUT_OF_MEMORY;

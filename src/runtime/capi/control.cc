@@ -94,7 +94,7 @@ sterna_status sterna_thread_cleanup_push(sterna_cleanup* cleanup, void (*functio
                                          void* argument) noexcept {
   const RuntimeScope scope;
   if (cleanup == nullptr || function == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   if (caller() == nullptr) {
     return not_here();
@@ -131,7 +131,7 @@ sterna_status sterna_thread_freeze(sterna_thread* const* list, size_t count,
                                    uint64_t timeout_ns) noexcept {
   const RuntimeScope scope;
   if (list == nullptr && count != 0) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   return capi::guarded([&] {
     std::vector<threads::Thread*> frozen;
@@ -216,7 +216,7 @@ void sterna_blocking_end(void) noexcept {
 sterna_status sterna_thread_stay_at(const char* place) noexcept {
   const RuntimeScope scope;
   if (place == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   const threads::Thread* const me = caller();
   if (me == nullptr || (me->flags & threads::ThreadFlag::placed) != 0) {
@@ -239,7 +239,7 @@ sterna_status sterna_thread_list(sterna_thread_info* infos, size_t capacity,
     return capi::why_no_program();
   }
   if ((infos == nullptr && capacity != 0) || count == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   return capi::guarded([&] {
     std::vector<threads::ThreadInfo> found(capacity);
@@ -288,7 +288,7 @@ int* sterna_errno(void) noexcept {
 sterna_status sterna_timer_init(sterna_timer* timer, void (*function)(void*), void* argument,
                                 uint64_t period_ns) noexcept {
   if (timer == nullptr || function == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   auto* const alarm = new (timer) threads::Alarm;
   alarm->function = function;
@@ -304,7 +304,7 @@ sterna_status sterna_timer_set(sterna_timer* timer, uint64_t delay_ns) noexcept 
     return capi::why_no_program();
   }
   if (timer == nullptr || alarm_in(timer).function == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   const sterna::Result<> armed = program->alarms->arm(alarm_in(timer), capi::deadline_of(delay_ns));
   return armed ? STERNA_SUCCESS : capi::to_status(armed.error().code);
@@ -317,7 +317,7 @@ sterna_status sterna_timer_cancel(sterna_timer* timer) noexcept {
     return capi::why_no_program();
   }
   if (timer == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   return program->alarms->disarm(alarm_in(timer)) ? STERNA_SUCCESS : STERNA_NOT_FOUND;
 }

@@ -69,6 +69,10 @@ void keep_detail(std::string_view text) noexcept {
   }
 }
 
+sterna_status refuse_argument(const char* call) noexcept {
+  return refuse(STERNA_INVALID_ARGUMENT, "{}: an argument is NULL, or out of its range", call);
+}
+
 WorkerRange workers_at(std::string_view text) noexcept {
   const Program& its = *program();
   const std::size_t colon = text.find(':');

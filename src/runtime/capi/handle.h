@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <sterna/thread.h>
 
+#include "runtime/scope.h"
 #include "threads/thread.h"
 
 namespace sterna::runtime::capi {
@@ -37,6 +38,7 @@ void keep_detail(std::string_view text) noexcept;
 template <typename... Values>
 sterna_status refuse(sterna_status status, fmt::format_string<Values...> format,
                      Values&&... values) noexcept {
+  const RuntimeScope scope;  // The text is memory of the runtime, also for a call without a scope.
   try {
     keep_detail(fmt::format(format, std::forward<Values>(values)...));
   } catch (...) {
@@ -44,6 +46,9 @@ sterna_status refuse(sterna_status status, fmt::format_string<Values...> format,
   }
   return status;
 }
+
+/// For what the header of the call says: NULL, a number out of its range.
+sterna_status refuse_argument(const char* call) noexcept;
 
 /// The options of a thread, checked; else why not, with a text.
 sterna_status convert(const sterna_thread_options& options, std::uint32_t worker_count,

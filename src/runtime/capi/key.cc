@@ -28,7 +28,7 @@ sterna_status sterna_key_create(sterna_key* key, void (*destructor)(void*)) noex
     return capi::why_no_program();
   }
   if (key == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   auto made = threads::create_key(*program->team, destructor);
   if (!made) {

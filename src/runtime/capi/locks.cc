@@ -52,7 +52,7 @@ sterna_status sterna_barrier_init_yielding(sterna_barrier* barrier, uint32_t cou
 sterna_status sterna_barrier_destroy(sterna_barrier* barrier) noexcept {
   const RuntimeScope scope;
   if (barrier == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   if (barrier_in(barrier).is_used()) {
     return capi::refuse(STERNA_BUSY, "barrier {} is destroyed while participants wait at it",
@@ -64,7 +64,7 @@ sterna_status sterna_barrier_destroy(sterna_barrier* barrier) noexcept {
 sterna_status sterna_barrier_wait(sterna_barrier* barrier, int* is_last) noexcept {
   const RuntimeScope scope;
   if (barrier == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   const bool last = barrier_in(barrier).arrive_and_wait();
   if (is_last != nullptr) {
@@ -77,7 +77,7 @@ sterna_status sterna_barrier_arrive(sterna_barrier* barrier, uint32_t* round,
                                     int* is_last) noexcept {
   const RuntimeScope scope;
   if (barrier == nullptr || round == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   const threads::Barrier::Round arrived = barrier_in(barrier).arrive();
   *round = arrived.number;
@@ -90,7 +90,7 @@ sterna_status sterna_barrier_arrive(sterna_barrier* barrier, uint32_t* round,
 sterna_status sterna_barrier_finish(sterna_barrier* barrier, uint32_t round) noexcept {
   const RuntimeScope scope;
   if (barrier == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   barrier_in(barrier).wait({.number = round, .is_last = false});
   return STERNA_SUCCESS;
@@ -100,7 +100,7 @@ sterna_status sterna_barrier_add(sterna_barrier* barrier, int32_t change,
                                  uint32_t* count) noexcept {
   const RuntimeScope scope;
   if (barrier == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   if (!barrier_in(barrier).add_count(change)) {
     return capi::refuse(STERNA_INVALID_ARGUMENT,
@@ -116,7 +116,7 @@ sterna_status sterna_barrier_add(sterna_barrier* barrier, int32_t change,
 sterna_status sterna_rwlock_init(sterna_rwlock* lock,
                                  sterna_rwlock_preference preference) noexcept {
   if (lock == nullptr || static_cast<unsigned>(preference) > STERNA_RWLOCK_WRITERS) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   static_assert(sizeof(threads::RwLock) <= sizeof *lock);
   new (lock) threads::RwLock{static_cast<threads::RwPreference>(preference)};
@@ -126,7 +126,7 @@ sterna_status sterna_rwlock_init(sterna_rwlock* lock,
 sterna_status sterna_rwlock_destroy(sterna_rwlock* lock) noexcept {
   const RuntimeScope scope;
   if (lock == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   if (object_in<threads::RwLock>(lock).is_used()) {
     return capi::refuse(STERNA_BUSY, "rwlock {} is destroyed while somebody holds or awaits it",
@@ -138,7 +138,7 @@ sterna_status sterna_rwlock_destroy(sterna_rwlock* lock) noexcept {
 sterna_status sterna_rwlock_read(sterna_rwlock* lock, uint64_t timeout_ns) noexcept {
   const RuntimeScope scope;
   if (lock == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   threads::RwLock& its = object_in<threads::RwLock>(lock);
   if (timeout_ns == 0) {
@@ -150,7 +150,7 @@ sterna_status sterna_rwlock_read(sterna_rwlock* lock, uint64_t timeout_ns) noexc
 sterna_status sterna_rwlock_write(sterna_rwlock* lock, uint64_t timeout_ns) noexcept {
   const RuntimeScope scope;
   if (lock == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   threads::RwLock& its = object_in<threads::RwLock>(lock);
   if (timeout_ns == 0) {
@@ -162,7 +162,7 @@ sterna_status sterna_rwlock_write(sterna_rwlock* lock, uint64_t timeout_ns) noex
 sterna_status sterna_rwlock_end_read(sterna_rwlock* lock) noexcept {
   const RuntimeScope scope;
   if (lock == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   return object_in<threads::RwLock>(lock).unlock_shared()
              ? STERNA_SUCCESS
@@ -173,7 +173,7 @@ sterna_status sterna_rwlock_end_read(sterna_rwlock* lock) noexcept {
 sterna_status sterna_rwlock_end_write(sterna_rwlock* lock) noexcept {
   const RuntimeScope scope;
   if (lock == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   return object_in<threads::RwLock>(lock).unlock()
              ? STERNA_SUCCESS
@@ -184,7 +184,7 @@ sterna_status sterna_rwlock_end_write(sterna_rwlock* lock) noexcept {
 sterna_status sterna_spin_lock_take(sterna_spin_lock* lock) noexcept STERNA_LOCKS_UNCHECKED {
   const RuntimeScope scope;
   if (lock == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   object_in<threads::YieldingLock>(lock).lock();
   return STERNA_SUCCESS;
@@ -192,14 +192,14 @@ sterna_status sterna_spin_lock_take(sterna_spin_lock* lock) noexcept STERNA_LOCK
 
 sterna_status sterna_spin_lock_try(sterna_spin_lock* lock) noexcept {
   if (lock == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   return object_in<threads::YieldingLock>(lock).try_lock() ? STERNA_SUCCESS : STERNA_BUSY;
 }
 
 sterna_status sterna_spin_lock_give(sterna_spin_lock* lock) noexcept STERNA_LOCKS_UNCHECKED {
   if (lock == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   return object_in<threads::YieldingLock>(lock).unlock()
              ? STERNA_SUCCESS
@@ -211,7 +211,7 @@ sterna_status sterna_futex_wait(sterna_futex* futex, const uint64_t* word, uint6
                                 uint64_t value, uint64_t timeout_ns) noexcept {
   const RuntimeScope scope;
   if (futex == nullptr || word == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof *word);
   bool has_waited = false;
@@ -227,7 +227,7 @@ sterna_status sterna_futex_wait(sterna_futex* futex, const uint64_t* word, uint6
 sterna_status sterna_futex_wake(sterna_futex* futex, uint32_t count, uint32_t* woken) noexcept {
   const RuntimeScope scope;
   if (futex == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   const std::uint32_t taken = object_in<threads::WordWait>(futex).wake(count);
   if (woken != nullptr) {

@@ -269,7 +269,10 @@ sterna_status sterna_stop(void) noexcept {
   }
   capi::leave_all(*program);
   program->alarms->disarm_all();
-  while (program->team->live_thread_count() != 0) {
+  while (const std::uint32_t live = program->team->live_thread_count()) {
+    if (live == 1) {
+      program->alarms->disarm_all();  // What threads have set since is all that is left.
+    }
     sterna::threads::sleep_for(capi::kLookNs);
   }
   capi::retire(std::unique_ptr<capi::Program>{program});

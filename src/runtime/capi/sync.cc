@@ -66,7 +66,7 @@ std::string holder_of(const OwnedMutex& mutex) {
 /// SUCCESS: `mutex` can be used.
 sterna_status check_mutex(const sterna_mutex* mutex) noexcept {
   if (mutex == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "a mutex is not NULL");
   }
   if (reinterpret_cast<const OwnedMutex*>(mutex)->kind > STERNA_MUTEX_NORMAL) {
     return capi::refuse(STERNA_INVALID_ARGUMENT, "mutex {} was destroyed, or was never initialised",
@@ -185,7 +185,7 @@ sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* m
                                     uint64_t timeout_ns) noexcept STERNA_LOCKS_UNCHECKED {
   const RuntimeScope scope;
   if (condition == nullptr || mutex == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   OwnedMutex& held = mutex_in(mutex);
   if (!is_mine(held)) {
@@ -221,7 +221,7 @@ sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* m
 sterna_status sterna_condition_signal(sterna_condition* condition) noexcept {
   const RuntimeScope scope;
   if (condition == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   object_in<threads::Condition>(condition).signal();
   return STERNA_SUCCESS;
@@ -230,7 +230,7 @@ sterna_status sterna_condition_signal(sterna_condition* condition) noexcept {
 sterna_status sterna_condition_broadcast(sterna_condition* condition) noexcept {
   const RuntimeScope scope;
   if (condition == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   object_in<threads::Condition>(condition).broadcast();
   return STERNA_SUCCESS;
@@ -238,7 +238,7 @@ sterna_status sterna_condition_broadcast(sterna_condition* condition) noexcept {
 
 sterna_status sterna_semaphore_init(sterna_semaphore* semaphore, uint32_t count) noexcept {
   if (semaphore == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   new (semaphore) threads::Semaphore{count};
   return STERNA_SUCCESS;
@@ -247,7 +247,7 @@ sterna_status sterna_semaphore_init(sterna_semaphore* semaphore, uint32_t count)
 sterna_status sterna_semaphore_acquire(sterna_semaphore* semaphore, uint64_t timeout_ns) noexcept {
   const RuntimeScope scope;
   if (semaphore == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   return object_in<threads::Semaphore>(semaphore).try_acquire_until(capi::deadline_of(timeout_ns))
              ? STERNA_SUCCESS
@@ -257,7 +257,7 @@ sterna_status sterna_semaphore_acquire(sterna_semaphore* semaphore, uint64_t tim
 sterna_status sterna_semaphore_try_acquire(sterna_semaphore* semaphore) noexcept {
   const RuntimeScope scope;
   if (semaphore == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   return object_in<threads::Semaphore>(semaphore).try_acquire() ? STERNA_SUCCESS : STERNA_BUSY;
 }
@@ -265,7 +265,7 @@ sterna_status sterna_semaphore_try_acquire(sterna_semaphore* semaphore) noexcept
 sterna_status sterna_semaphore_release(sterna_semaphore* semaphore, uint32_t count) noexcept {
   const RuntimeScope scope;
   if (semaphore == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   object_in<threads::Semaphore>(semaphore).release(count);
   return STERNA_SUCCESS;
@@ -275,7 +275,7 @@ sterna_status sterna_once_call(sterna_once* once, void (*function)(void*),
                                void* argument) noexcept {
   const RuntimeScope scope;
   if (once == nullptr || function == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   object_in<threads::Once>(once).call([&] {
     const sterna::runtime::UserScope user;

@@ -42,7 +42,7 @@ std::vector<double> fit(const std::vector<Sample>& samples) {
   const std::size_t size = samples.front().terms.size();
   Matrix normal(size, std::vector<double>(size + 1, 0));
   for (const Sample& sample : samples) {
-    const double weight = 1 / (sample.value * sample.value);
+    const double weight = sample.weight / (sample.value * sample.value);
     for (std::size_t row = 0; row < size; ++row) {
       for (std::size_t column = 0; column < size; ++column) {
         normal[row][column] += weight * sample.terms[row] * sample.terms[column];
@@ -51,6 +51,26 @@ std::vector<double> fit(const std::vector<Sample>& samples) {
     }
   }
   return solve(std::move(normal));
+}
+
+std::vector<double> fit_evenly(std::vector<Sample> samples) {
+  // Lawson's: who is far off counts for more the next time.
+  std::vector<double> best = fit(samples);
+  for (int turn = 0; turn < 100; ++turn) {
+    const std::vector<double> coefficients = fit(samples);
+    if (worst_error(samples, coefficients) < worst_error(samples, best)) {
+      best = coefficients;
+    }
+    double sum = 0;
+    for (Sample& sample : samples) {
+      sample.weight *= std::abs(sample.predicted(coefficients) / sample.value - 1) + 1e-12;
+      sum += sample.weight;
+    }
+    for (Sample& sample : samples) {
+      sample.weight /= sum;
+    }
+  }
+  return best;
 }
 
 double worst_error(const std::vector<Sample>& samples, const std::vector<double>& coefficients) {

@@ -38,6 +38,7 @@ struct Pairs {
 struct Sample {
   double value;
   std::vector<double> terms;
+  double weight = 1;
 
   [[nodiscard]] double predicted(const std::vector<double>& coefficients) const {
     double sum = 0;
@@ -51,6 +52,10 @@ struct Sample {
 /// Coefficients with the least sum of squared relative errors. As many samples as terms, at least,
 /// and no term a combination of others.
 [[nodiscard]] std::vector<double> fit(const std::vector<Sample>& samples);
+
+/// The same with the least largest relative error, about: is there a model within so much of every
+/// sample?
+[[nodiscard]] std::vector<double> fit_evenly(std::vector<Sample> samples);
 
 /// The largest relative error of the model.
 [[nodiscard]] double worst_error(const std::vector<Sample>& samples,

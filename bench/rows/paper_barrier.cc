@@ -14,9 +14,9 @@ namespace sterna::bench {
 namespace {
 
 constexpr int kRounds = 1024;
-// The paper's figures are without effects of the cache. Up to 64 threads here: what a barrier
-// touches of them fits the first level of the cache, and of the table of pages.
-constexpr std::size_t kWithoutCacheEffect = 6;  // Of Curve::kCounts.
+// The paper's figures are without effects of the cache. Up to 32 threads here: of each a barrier
+// touches about 11 lines, and all together fit the first level of any cache.
+constexpr std::size_t kWithoutCacheEffect = 5;  // Of Curve::kCounts.
 constexpr TeamShape kAsPm2{.preempt = threads::PreemptMode::slice};
 
 /// As PM2's first barrier: who comes early waits at a semaphore, and the last one releases the
@@ -137,7 +137,7 @@ void run_paper_000_f3(const Row& row, Bench& bench) {
   }
   // Linear: doubling the threads doubles the time.
   std::vector<Sample> logs;
-  double exponent_64 = 0;
+  double exponent_32 = 0;
   for (std::size_t i = 0; i < curve.ns.size(); ++i) {
     bench.add({.id = row.id,
                .params = fmt::format("1024 barriers, {} threads", Curve::kCounts[i]),
@@ -145,13 +145,13 @@ void run_paper_000_f3(const Row& row, Bench& bench) {
                .value = curve.ns[i] * kRounds / 1e6});
     logs.push_back({std::log2(curve.ns[i]), {std::log2(Curve::kCounts[i]), 1}});
     if (i + 1 == kWithoutCacheEffect) {
-      exponent_64 = fit(logs).front();
+      exponent_32 = fit(logs).front();
     }
   }
   Figure figure{.id = row.id,
-                .params = "exponent of threads, 2 to 64",
+                .params = "exponent of threads, 2 to 32",
                 .unit = "",
-                .value = exponent_64,
+                .value = exponent_32,
                 .reference = "linear",
                 .reference_value = 1,
                 .target = row.target};
@@ -172,7 +172,8 @@ void run_paper_000_f4(const Row& row, Bench& bench) {
     for (std::size_t i = first; i < last; ++i) {
       samples.push_back({curve.ns[i], {Curve::kCounts[i] - 1.0, 1}});
     }
-    return std::pair{fit(samples), 100 * worst_error(samples, fit(samples))};
+    const std::vector<double> coefficients = fit_evenly(samples);
+    return std::pair{coefficients, 100 * worst_error(samples, coefficients)};
   };
   const auto add = [&](const char* params, std::size_t first, std::size_t last, bool is_judged) {
     const auto [coefficients, error] = model(first, last);
@@ -186,8 +187,8 @@ void run_paper_000_f4(const Row& row, Bench& bench) {
          .target = is_judged ? std::optional{row.target} : std::nullopt,
          .note = fmt::format("(T - 1) * {:.1f} ns + {:.0f} ns", coefficients[0], coefficients[1])});
   };
-  add("model, worst error, 2 to 64", 0, kWithoutCacheEffect, true);
-  add("model, worst error, 128 to 1024", kWithoutCacheEffect, curve.ns.size() - 1, false);
+  add("model, worst error, 2 to 32", 0, kWithoutCacheEffect, true);
+  add("model, worst error, 128 to 1024", kWithoutCacheEffect + 1, curve.ns.size() - 1, false);
   add("model, worst error, 2 to 2048", 0, curve.ns.size(), false);
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "bench/bench.h"
+#include "bench/rows/sensitivity.h"
 #include "sched/simulator.h"
 
 namespace sterna::bench {
@@ -72,10 +73,13 @@ void run_conduction(const Row& row, Bench& bench) {
   figure.value = seconds("burst", sched::conduction(16, 4, false), figure);
   figure.reference_value = seconds("flat", sched::conduction(16, 0, true), figure);
   bench.add(figure);
-  figure.reference = "opportunistic";
+  // The memory part of the workload, 0.25, is the one that makes this ratio the paper's: that it is
+  // met says that the policy does what it should, not how much that is worth. See the sweep.
+  figure.reference = "opportunistic, as calibrated";
   figure.target = 1 / 1.49;
   figure.reference_value = seconds("flat", sched::conduction(16, 0, false), figure);
   bench.add(figure);
+  add_conduction_sweep(row, bench);
 }
 
 void run_lu_tasks(const Row& row, Bench& bench) {
@@ -103,6 +107,7 @@ void run_lu_tasks(const Row& row, Bench& bench) {
   measure("gang(numa)", 8, 2, true);
   measure("gang", 8, 2, false);
   measure("flat", 8, 4, false);
+  add_lu_sweep(row, bench);
 }
 
 }  // namespace sterna::bench

@@ -101,13 +101,20 @@ bool may_be_preempted(const Thread& thread) noexcept {
          (thread.flags & ThreadFlag::unpreemptible) == 0;
 }
 
-/// At a bad place to be stopped: then the next tick tries again, and, in the end, does not ask. Not
-/// so with sanitizers, nor for a stray, whose handler makes it ready, which may need memory.
-bool declines(Worker& worker, std::uintptr_t instruction, bool is_stray) noexcept {
+/// The handler of a stray makes it ready, for which these may need memory.
+bool needs_memory(const Thread& thread) noexcept {
+  return thread.is_taken.load(std::memory_order_relaxed) &&
+         (thread.flags & (ThreadFlag::managed | ThreadFlag::traced)) != 0;
+}
+
+/// Whether the thread is at a bad place to be stopped: then the next tick tries again, and, in the
+/// end, does not ask. Sanitizers' own code must never be left half done, nor malloc be entered
+/// twice.
+bool declines(Worker& worker, const Thread& thread, std::uintptr_t instruction) noexcept {
   if (!is_locked_code(instruction)) {
     return false;
   }
-  return kSanitized || is_stray || ++worker.declined_count <= kDeclinesMax;
+  return kSanitized || needs_memory(thread) || ++worker.declined_count <= kDeclinesMax;
 }
 
 /// In the handler, on the kernel thread of `me`, which was entered. Returns when a worker has
@@ -153,7 +160,7 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
   Worker& worker = *me->worker.load(std::memory_order_relaxed);
   const bool is_stray = me->is_taken.load(std::memory_order_relaxed);
   const Way way = way_of(*me, worker.border.wish.load(std::memory_order_relaxed));
-  if ((way == Way::stay && !is_stray) || declines(worker, registers.instruction, is_stray) ||
+  if ((way == Way::stay && !is_stray) || declines(worker, *me, registers.instruction) ||
       worker.team.is_stopped.load(std::memory_order_relaxed)) {
     return;
   }

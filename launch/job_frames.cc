@@ -1,4 +1,6 @@
 // What the nodes of a job say: each frame is checked, then changes what is known of the job.
+#include <csignal>
+
 #include <fmt/format.h>
 
 #include "launch/describe.h"
@@ -196,12 +198,16 @@ bool Job::take_crash(std::uint32_t node, std::span<const std::byte> body) {
   const runtime::RankCrash& crash = decoded.value();
   const bool has_rank = crash.rank < ranks_.size();
   nodes_[node].crashed_rank = has_rank ? crash.rank : runtime::kNoRank;
-  nodes_[node].crash = fmt::format("{} crashed: {} at address {:#x}, instruction {:#x}{}{}{}{}",
-                                   has_rank ? fmt::format("rank {} ({})", crash.rank, where(node))
-                                            : fmt::format("the process of {}", where(node)),
-                                   signal_text(crash.signal), crash.address, crash.instruction,
-                                   crash.thread.empty() ? "" : ", thread ", crash.thread,
-                                   crash.text.empty() ? "" : "; ", crash.text);
+  const std::string place =
+      crash.signal == SIGABRT && crash.instruction == 0  // A rank that called abort().
+          ? ""
+          : fmt::format(" at address {:#x}, instruction {:#x}", crash.address, crash.instruction);
+  nodes_[node].crash =
+      fmt::format("{} crashed: {}{}{}{}{}{}",
+                  has_rank ? fmt::format("rank {} ({})", crash.rank, where(node))
+                           : fmt::format("the process of {}", where(node)),
+                  signal_text(crash.signal), place, crash.thread.empty() ? "" : ", thread ",
+                  crash.thread, crash.text.empty() ? "" : "; ", crash.text);
   // The process is about to end; if its end does not come, the job ends all the same.
   fail(128 + (crash.signal & 0x7f), nodes_[node].crash);
   return true;

@@ -226,6 +226,9 @@ void LocalCrew::read_control(Process& process) {
     }
     events_.on_frame(process.order.node, header, body);
   }
+  if (!process.reader.is_well_formed()) {
+    events_.on_frame(process.order.node, {}, {});  // Of no kind there is.
+  }
   if (state == FrameReader::State::ended || !process.reader.is_well_formed()) {
     forget(process.control);
   }

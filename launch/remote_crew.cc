@@ -38,8 +38,9 @@ std::vector<std::string> remote_command(const std::string& ssh, const std::strin
     words.push_back(word);
   }
   if (ssh == "ssh") {
-    // Nobody is there to type a password.
-    words.insert(words.end(), {"-o", "BatchMode=yes", "-o", "ConnectTimeout=20"});
+    // Nobody is there to type a password; a host that has lost its power says nothing any more.
+    words.insert(words.end(), {"-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o",
+                               "ServerAliveInterval=15"});
   }
   words.push_back(host);
   return words;

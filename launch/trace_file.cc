@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/syscall.h"
+#include "launch/remote_crew.h"
 #include "runtime/settings.h"
 #include "trace/perfetto.h"
 #include "trace/reader.h"
@@ -50,15 +50,7 @@ std::string quoted(const std::string& text) {
 
 /// Copies a file of another host to the same path here, and removes it there.
 Result<> fetch(const std::string& ssh, const std::string& host, const std::string& path) {
-  std::vector<std::string> words;
-  std::istringstream stream{ssh};
-  for (std::string word; stream >> word;) {
-    words.push_back(word);
-  }
-  if (ssh == "ssh") {
-    words.insert(words.end(), {"-o", "BatchMode=yes", "-o", "ConnectTimeout=20"});
-  }
-  words.push_back(host);
+  std::vector<std::string> words = remote_command(ssh, host);
   words.push_back(fmt::format("cat {0} && rm -f {0}", quoted(path)));
   std::vector<char*> arguments;
   std::ranges::transform(words, std::back_inserter(arguments),

@@ -13,6 +13,11 @@ constinit thread_local memory::RankSlot* this_foreign_slot = nullptr;
   return this_foreign_slot;
 }
 
+[[gnu::noinline]] memory::RankSlot* allocating_foreign_slot() noexcept {
+  return this_foreign_slot != nullptr && !threads::is_foreign_in_runtime() ? this_foreign_slot
+                                                                           : nullptr;
+}
+
 [[gnu::noinline]] void set_foreign_slot(memory::RankSlot* slot) noexcept {
   this_foreign_slot = slot;
 }

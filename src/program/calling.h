@@ -6,6 +6,7 @@
 #include "program/parts.h"
 #include "program/rank_data.h"
 #include "program/user_code.h"
+#include "threads/foreign.h"
 
 namespace sterna::program {
 
@@ -16,12 +17,16 @@ namespace sterna::program {
 
 /// The rank that this kernel thread was created by; set once by its first function.
 [[nodiscard]] memory::RankSlot* foreign_slot() noexcept;
+/// The same while it is in its program's code; else null: what it allocates is the node's.
+[[nodiscard]] memory::RankSlot* allocating_foreign_slot() noexcept;
 void set_foreign_slot(memory::RankSlot* slot) noexcept;
 
-/// Calls `call()` on the worker's thread pointer, if the rank's is loaded. It may switch.
+/// Calls `call()` on the worker's thread pointer, if the rank's is loaded, with the node's memory
+/// in any case. It may switch.
 template <typename Call>
 auto on_worker(const RankData& data, Call&& call) noexcept {
   if (!is_main_of(data)) {
+    const threads::ForeignSide side{true};
     return call();
   }
   leave_user();

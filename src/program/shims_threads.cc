@@ -59,6 +59,7 @@ int shim_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*fun
                 void* argument) {
   RankData& data = calling_data();
   data.has_threads = true;
+  threads::has_foreign_threads.store(true, std::memory_order_relaxed);
   auto* start = static_cast<ThreadStart*>(rank_allocate(*data.slot, sizeof(ThreadStart)));
   if (start == nullptr) {
     return EAGAIN;

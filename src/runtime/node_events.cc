@@ -1,6 +1,8 @@
 // A node while it runs: ranks that end, move and crash, what the launcher says, what it is told.
 #include <csignal>
 
+#include <ucontext.h>
+
 #include "base/clock.h"
 #include "base/trace.h"
 #include "net/endpoint.h"
@@ -16,6 +18,14 @@ namespace {
 // Refusals are counted by their whole text, which names files and ranks; of more different texts
 // than this, by their kind.
 constexpr std::size_t kRefusalTextsMax = 16;
+
+std::uint64_t instruction_of(const ucontext_t& context) noexcept {
+#if defined(__x86_64__)
+  return static_cast<std::uint64_t>(context.uc_mcontext.gregs[REG_RIP]);
+#else
+  return context.uc_mcontext.pc;
+#endif
+}
 
 }  // namespace
 
@@ -84,6 +94,7 @@ void Node::on_crash(const threads::CrashInfo& crash) noexcept {
   RankCrash report;
   report.signal = crash.signal;
   report.address = crash.address;
+  report.instruction = instruction_of(*static_cast<const ucontext_t*>(crash.signal_context));
   if (const memory::RankSlot* slot = memory::rank_slot_of(crash.thread); slot != nullptr) {
     report.rank = slot->rank;
   }

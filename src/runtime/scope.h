@@ -2,12 +2,13 @@
 //
 // User code of a rank runs on the rank's thread pointer, runtime code on its worker's
 // (docs/rules/switching.md). In process mode, and on threads that belong to no rank, both scopes
-// cost a comparison and do nothing.
+// cost a comparison and do nothing; on kernel threads of a rank they say whose memory is taken.
 #pragma once
 
 #include "base/thread_pointer.h"
 #include "memory/rank_slot.h"
 #include "threads/border.h"
+#include "threads/foreign.h"
 #include "threads/this_thread.h"
 
 namespace sterna::runtime {
@@ -33,6 +34,7 @@ class RuntimeScope {
  private:
   const threads::RuntimeEntry entry_;
   memory::RankSlot* const slot_;  // Null: no rank, or already in the runtime.
+  const threads::ForeignSide side_{true};
 };
 
 /// Inside a RuntimeScope: calls back into the rank's code (operators, attribute functions, error
@@ -69,6 +71,7 @@ class UserScope {
 
   memory::RankSlot* const slot_;  // Null: the caller runs on no rank's stack.
   threads::Thread* const me_;     // Null: a kernel thread, or one of the runtime's own.
+  const threads::ForeignSide side_{false};
 };
 
 }  // namespace sterna::runtime

@@ -1,12 +1,19 @@
-// The only thread-local variables of Sterna: the carrier that this kernel thread is, and the text
-// of its last refused call.
+// The thread-local variables of this layer: the carrier that this kernel thread is, the text of its
+// last refused call, and whether it is in the runtime, if a rank has created it.
+#include <utility>
+
+#include "threads/foreign.h"
 #include "threads/this_thread.h"
 #include "threads/worker.h"
 
 namespace sterna::threads {
+
+constinit std::atomic<bool> has_foreign_threads{false};
+
 namespace {
 constinit thread_local Carrier* current = nullptr;
 constinit thread_local char detail[kDetailBytes] = {};
+constinit thread_local bool is_in_runtime = false;
 }  // namespace
 
 // Not inlined, and opaque: a caller that switches must not keep the address of the variable.
@@ -23,6 +30,16 @@ constinit thread_local char detail[kDetailBytes] = {};
 [[gnu::noinline]] void set_this_carrier(Carrier* carrier) noexcept {
   asm volatile("" ::: "memory");
   current = carrier;
+}
+
+[[gnu::noinline]] bool is_foreign_in_runtime() noexcept {
+  asm volatile("" ::: "memory");
+  return is_in_runtime;
+}
+
+[[gnu::noinline]] bool change_foreign_side(bool in_runtime) noexcept {
+  asm volatile("" ::: "memory");
+  return std::exchange(is_in_runtime, in_runtime);
 }
 
 }  // namespace sterna::threads

@@ -4,6 +4,7 @@ Within what time is tested with a driven clock, in launch/job_ending_test.cc.
 """
 
 import signal
+import sys
 import unittest
 
 from harness import MPIEXEC, PROBE, STERNA, LaunchTest, processes_with
@@ -65,6 +66,13 @@ class Endings(LaunchTest):
         self.assertEqual(done.returncode, 128 + signal.SIGKILL)
         self.assertIn("rank 0 ", done.stderr)
         self.assertIn("signal 9 (Killed)", done.stderr)
+
+    def test_bytes_that_are_no_messages_end_the_job(self):
+        script = ("import os, time; os.write(int(os.environ['STERNA_CONTROL_FD']), bytes([255]) * 99);"
+                  "time.sleep(60)")
+        done = self.run_job(STERNA, "run", "-n", 2, sys.executable, "-c", script)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "node [01], host .* sent a message that makes no sense")
 
     def test_the_timeout_ends_the_job(self):
         done = self.job("init", "hang", flags=("--timeout", "500ms"))

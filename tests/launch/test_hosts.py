@@ -15,6 +15,7 @@ from harness import BIN, PROBE, STERNA, LaunchTest, run, start
 GRID = pathlib.Path(__file__).resolve().parents[2] / "tools" / "grid" / "grid"
 
 SSH = """#!/bin/sh
+echo "$*" >>"$0.words"
 while :; do case $1 in -o) shift 2 ;; -*) shift ;; *) break ;; esac; done
 case $1 in
 gone) echo "no route to host" >&2; exit 255 ;;
@@ -49,6 +50,16 @@ class StandIn(LaunchTest):
         self.assertEqual(sorted(done.stdout.splitlines()),
                          sorted(f"[{r}] rank {r} line {i} of 200"
                                 for r in range(4) for i in range(200)))
+
+    def test_ssh_asks_nobody_and_notices_a_host_that_says_nothing(self):
+        self.environment["PATH"] = self.folder.name + ":" + self.environment["PATH"]
+        del self.environment["STERNA_SSH"]
+        done = self.job("a,b", "init", "finalize")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        words = (pathlib.Path(self.folder.name) / "ssh.words").read_text().splitlines()
+        self.assertEqual(len(words), 2)
+        for option in ("BatchMode=yes", "ConnectTimeout=", "ServerAliveInterval="):
+            self.assertTrue(all(option in line for line in words), words)
 
     def test_a_failure_on_another_host_names_it(self):
         done = self.job("localhost,b", "init", "3=exit:5", "hang")

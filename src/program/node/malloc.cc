@@ -30,10 +30,11 @@ using sterna::memory::RankSlot;
 
 constexpr std::size_t kPage = sterna::memory::kPageBytes;
 
-/// The rank that allocates: its own thread by the thread pointer, or a kernel thread of it.
+/// The rank that allocates: its own thread by the thread pointer, or a kernel thread of it. Null:
+/// the runtime, on whatever thread.
 [[gnu::always_inline]] inline RankSlot* allocating_slot() noexcept {
   RankSlot* slot = rank_slot_of(sterna::thread_pointer());
-  return slot != nullptr ? slot : sterna::program::foreign_slot();
+  return slot != nullptr ? slot : sterna::program::allocating_foreign_slot();
 }
 
 template <typename Call>

@@ -2,6 +2,7 @@
 #include "program/testhost/test_host.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -10,6 +11,7 @@
 #include "base/syscall.h"
 #include "program/calling.h"
 #include "program/fixed_addresses.h"
+#include "runtime/scope.h"
 #include "threads/this_thread.h"
 
 namespace sterna::program {
@@ -28,6 +30,24 @@ void test_yield() {
 void test_pause() {
   RankData& data = calling_data();
   on_worker(data, [&] { TestHost::current->pause(*data.slot); });
+}
+
+bool is_of(const memory::RankSlot* slot) {
+  void* volatile block = std::malloc(64);  // Volatile: or the compiler leaves it out.
+  const bool is_its = memory::rank_slot_of(block) == slot;
+  std::free(block);
+  return is_its;
+}
+
+int test_memory() {
+  const memory::RankSlot* const slot = calling_data().slot;
+  const bool is_ranks = is_of(slot);
+  const bool is_nodes_on_worker = on_worker(calling_data(), [] { return is_of(nullptr); });
+  const runtime::RuntimeScope scope;
+  const runtime::RuntimeScope again;
+  const bool is_nodes = is_of(nullptr);
+  const runtime::UserScope callback;
+  return is_ranks && is_nodes_on_worker && is_nodes && is_of(slot) ? 1 : 0;
 }
 
 }  // namespace
@@ -58,7 +78,8 @@ TestHost::~TestHost() {
 Result<> TestHost::open(const std::string& path) {
   static const Shim functions[] = {function_shim("sterna_test_rank", test_rank),
                                    function_shim("sterna_test_yield", test_yield),
-                                   function_shim("sterna_test_pause", test_pause)};
+                                   function_shim("sterna_test_pause", test_pause),
+                                   function_shim("sterna_test_memory", test_memory)};
   auto program = Program::open({.path = path, .host = this, .functions = functions});
   if (!program) {
     return program.error();

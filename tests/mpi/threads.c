@@ -1,0 +1,79 @@
+/* Kernel threads of each rank that send, receive, wait and meet, each in a communicator of its own
+ * and all in one. Their ranks end before the last one, which outlives what they were given. */
+#include <pthread.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { kThreads = 4, kLong = 3000 };
+
+static MPI_Comm comms[kThreads];
+static int rounds = 4;
+
+static void ring(int thread, int round) {
+  const int left = (world_rank + world_size - 1) % world_size;
+  const int right = (world_rank + 1) % world_size;
+  int mine = world_rank + round + thread, theirs = -1;
+  MPI_Status status;
+  MPI_Sendrecv(&mine, 1, MPI_INT, right, thread, &theirs, 1, MPI_INT, left, thread, MPI_COMM_WORLD,
+               &status);
+  CHECK(theirs == left + round + thread && status.MPI_SOURCE == left);
+  char out[kLong], in[kLong];
+  MPI_Request requests[2];
+  memset(out, thread + 1, sizeof out);
+  MPI_Irecv(in, kLong, MPI_CHAR, MPI_ANY_SOURCE, 7, comms[thread], &requests[0]);
+  MPI_Isend(out, round % 2 ? kLong : 10, MPI_CHAR, right, 7, comms[thread], &requests[1]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  CHECK(in[9] == thread + 1);
+}
+
+static void meet(int thread, int round) {
+  MPI_Comm comm = comms[thread];
+  int mine = world_rank + round, sum = -1, root = world_rank == round % world_size ? round : -1;
+  MPI_Request request;
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm);
+  CHECK(sum == world_size * (world_size - 1) / 2 + world_size * round);
+  MPI_Bcast(&root, 1, MPI_INT, round % world_size, comm);
+  CHECK(root == round);
+  MPI_Ibarrier(comm, &request);
+  MPI_Barrier(comm);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void* run(void* argument) {
+  const int thread = (int)(intptr_t)argument;
+  for (int round = 0; round < rounds; ++round) {
+    ring(thread, round);
+    meet(thread, round);
+  }
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  pthread_t threads[kThreads];
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+  CHECK(provided == MPI_THREAD_MULTIPLE);
+  rounds = world_size > 4 ? 2 : rounds;
+  for (int i = 0; i < kThreads; ++i) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+  }
+  for (int i = 1; i < kThreads; ++i) {
+    pthread_create(&threads[i], NULL, run, (void*)(intptr_t)i);
+  }
+  run(NULL);
+  for (int i = 1; i < kThreads; ++i) {
+    pthread_join(threads[i], NULL);
+  }
+  for (int i = 0; i < kThreads; ++i) {
+    MPI_Comm_free(&comms[i]);
+  }
+  const int result = end();
+  if (world_rank == world_size - 1) {
+    usleep(50000); /* Nothing that the threads of others have left behind is needed now. */
+  }
+  return result;
+}

@@ -92,8 +92,10 @@ void Barrier::wait(Round round) noexcept {
   if (wait_ == BarrierWait::yield) {
     const Uncancellable uncancellable{self()};  // As in the other kind, and in POSIX.
     // A. When it takes long (the others compute, or are kernel threads without a processor), the
-    // processor goes to somebody else.
-    for (int looks = 0; round_.load(std::memory_order_acquire) == round.number; ++looks) {
+    // processor goes to somebody else. And until the last one has given lock_ back, which it took
+    // before it changed the round: the barrier may be dropped when we return.
+    for (int looks = 0; round_.load(std::memory_order_acquire) == round.number || lock_.is_locked();
+         ++looks) {
       looks < kLooks ? yield() : sleep_for(kSleepNs);
     }
     return;

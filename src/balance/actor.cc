@@ -1,6 +1,7 @@
 // The node's part of balancing: what it reports, orders it carries out, ranks that wait at a point.
 #include "balance/actor.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "balance/decider.h"
@@ -61,7 +62,7 @@ Result<rpc::Bytes> Actor::on_report(void* self, const rpc::Request&) {
   actor.options_.residents->for_each([&](memory::RankSlot& slot) {
     const std::uint64_t total_ns = threads::processor_ns(*slot.thread);
     const std::uint64_t before_ns = slot.cpu_ns.exchange(total_ns, std::memory_order_relaxed);
-    const auto used_ns = static_cast<double>(total_ns - before_ns) * share;
+    const auto used_ns = static_cast<double>(total_ns - std::min(before_ns, total_ns)) * share;
     report.ranks.push_back({
         .rank = slot.rank,
         .node = 0,

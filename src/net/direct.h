@@ -195,8 +195,9 @@ inline DirectReceive DirectWay::receive(Endpoint& at, memory::RankSlot& slot,
       }
       request.done.await_suspended(me);
       park_receive(at, request, pattern);
+      RecvRequest* const volatile kept = &request;  // As in leave_for().
       section.leave_for(*next, slot.thread_pointer);
-      return request.done.done() ? DirectReceive::received : DirectReceive::interrupted;
+      return kept->done.done() ? DirectReceive::received : DirectReceive::interrupted;
     }
   }
   claim(entry, me);

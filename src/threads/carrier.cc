@@ -57,12 +57,9 @@ void* carrier_main(void* carrier) noexcept {
 }
 
 /// The time of an accounted thread that leaves its processor.
-void end_turn_of(Thread& thread) noexcept {
+void end_turn_of(Worker& worker, Thread& thread) noexcept {
   if ((thread.flags & ThreadFlag::accounted) != 0) {
-    const std::uint64_t begin = thread.cycles_begin.load(std::memory_order_relaxed);
-    thread.cycles_run.store(thread.cycles_run.load(std::memory_order_relaxed) + cycles() - begin,
-                            std::memory_order_relaxed);
-    thread.cycles_begin.store(0, std::memory_order_release);
+    worker.meter.end(thread, cycles());
   }
   thread.on_processor.store(0, std::memory_order_release);  // C of scheduler.cc
 }
@@ -71,7 +68,7 @@ void end_turn_of(Thread& thread) noexcept {
 void let_go(Worker& worker, Thread& me, Carrier& spare) noexcept {
   Carrier& carrier = *worker.carrier.load(std::memory_order_relaxed);
   worker.team.bound_count.fetch_add(1, std::memory_order_relaxed);
-  end_turn_of(me);
+  end_turn_of(worker, me);
   me.context = &carrier;
   carrier.worker.store(nullptr, std::memory_order_relaxed);
   carrier.word.store(Carrier::kParked, std::memory_order_relaxed);
@@ -272,7 +269,7 @@ void Worker::settle(Carrier& here) noexcept {
   const bool is_managed = thread != nullptr && (thread->flags & ThreadFlag::managed) != 0;
   preempted = nullptr;
   if (thread != nullptr) {
-    end_turn_of(*thread);
+    end_turn_of(*this, *thread);
   }
   lock.lock();
   current.store(&here.idle, std::memory_order_release);

@@ -82,14 +82,13 @@ class DirectSection {
   /// errno needs no thought: a rank's own is in its block, and that of the worker, which the switch
   /// exchanges as ever, means nothing to a rank between two steps into the runtime. Inline for
   /// speed, as suspend(). Switches.
-  [[gnu::always_inline]] void leave_for(Thread& next, std::uintptr_t own_pointer) noexcept {
+  [[gnu::always_inline]] void leave_for(Thread& next, const std::uintptr_t& own_pointer) noexcept {
     is_open_ = false;
     // As count_switch(), but it does not end the count: we have looked.
     worker_.countdown.store(worker_.countdown.load(std::memory_order_relaxed) - 1,
                             std::memory_order_relaxed);
     me_.activity.store(Activity::blocked, std::memory_order_relaxed);
-    const std::uint32_t flags = me_.flags | ThreadFlag::own_pointer;
-    set_flags(me_, flags);
+    set_flags(me_, me_.flags | ThreadFlag::own_pointer);
     if ((next.flags & ThreadFlag::own_pointer) == 0) [[unlikely]] {
       set_thread_pointer(reinterpret_cast<std::uintptr_t>(worker_.thread_pointer));
     }
@@ -97,12 +96,16 @@ class DirectSection {
     static_assert((kSlowSwitchFlags & ~kUnfit) == ThreadFlag::accounted);
     next.worker.store(&worker_, std::memory_order_relaxed);
     worker_.current.store(&next, std::memory_order_relaxed);
-    if (((flags | next.flags) & ThreadFlag::accounted) != 0) {
-      account_switch(me_, next);
+    if (!worker_.meter.skips()) [[unlikely]] {
+      worker_.meter.pass(me_, next, cycles(),
+                         worker_.countdown.load(std::memory_order_relaxed) - 1);
     }
-    exchange_contexts(worker_, me_, next);
-    set_flags(me_, me_.flags & ~ThreadFlag::own_pointer);
-    set_thread_pointer(own_pointer);
+    // Volatile, and the rest found anew: the switch leaves no register as it is, and what is needed
+    // on both sides of it would be in memory before it too.
+    const std::uintptr_t* const volatile kept = &own_pointer;
+    Thread& me = *exchange_contexts(worker_, me_, next).current.load(std::memory_order_relaxed);
+    set_flags(me, me.flags & ~ThreadFlag::own_pointer);
+    set_thread_pointer(*kept);
   }
 
  private:

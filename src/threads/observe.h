@@ -10,11 +10,14 @@
 
 namespace sterna::threads {
 
+/// Whether an accounted thread runs. From anywhere, a hint.
+[[nodiscard]] bool is_taking_its_turn(const Thread& thread) noexcept;
+
 /// One word: running, ready, waiting. Of an accounted thread, which does not end and does not leave
 /// this node meanwhile. From anywhere.
 [[nodiscard]] inline std::string_view observe_activity(const Thread& thread) noexcept {
   // Relaxed: words of different moments, for people.
-  if (thread.cycles_begin.load(std::memory_order_relaxed) != 0) {
+  if (is_taking_its_turn(thread)) {
     return "running";
   }
   const Activity activity = thread.activity.load(std::memory_order_relaxed);

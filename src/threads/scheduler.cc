@@ -32,7 +32,7 @@ void wait_until_saved(const Thread& thread) noexcept {
 
 Thread& prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept {
   if (((from.flags | to.flags) & ThreadFlag::accounted) != 0) {
-    account_switch(from, to);
+    worker.meter.change(from, to, cycles());
   }
   if ((to.flags & ThreadFlag::managed) != 0) {
     wait_until_saved(to);

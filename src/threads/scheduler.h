@@ -44,24 +44,10 @@ inline void finish_switch(Worker& worker) noexcept {
   }
 }
 
-/// Charges the turn of `from`, which ends, and begins that of `to`, each if it is accounted.
-[[gnu::always_inline]] inline void account_switch(Thread& from, Thread& to) noexcept {
-  const std::uint64_t now = cycles();
-  if ((from.flags & ThreadFlag::accounted) != 0) [[likely]] {
-    // Relaxed: for readers that want a number; cycles_run first, so that time is not lost to them.
-    const std::uint64_t begin = from.cycles_begin.load(std::memory_order_relaxed);
-    from.cycles_run.store(from.cycles_run.load(std::memory_order_relaxed) + now - begin,
-                          std::memory_order_relaxed);
-    from.cycles_begin.store(0, std::memory_order_release);
-  }
-  if ((to.flags & ThreadFlag::accounted) != 0) [[likely]] {
-    to.cycles_begin.store(now, std::memory_order_release);
-  }
-}
-
-/// The exchange itself: what belongs to the kernel thread, the registers.
-[[gnu::always_inline]] inline void exchange_contexts(Worker& worker, Thread& from, Thread& to,
-                                                     bool is_last = false) noexcept {
+/// The exchange itself: what belongs to the kernel thread, the registers. Returns the worker that
+/// `from` goes on with.
+[[gnu::always_inline]] inline Worker& exchange_contexts(Worker& worker, Thread& from, Thread& to,
+                                                        bool is_last = false) noexcept {
   if (must_swap_exceptions(*worker.exceptions, to)) [[unlikely]] {
     swap_exceptions(*worker.exceptions, from, to);
   }
@@ -71,13 +57,15 @@ inline void finish_switch(Worker& worker) noexcept {
     *worker.error_number = to.error_number;
     to.error_number = 0;
   }
+  Worker* present = nullptr;
   if constexpr (kSanitized) {
     sanitized_switch(from, to, is_last);
-    finish_switch(*from.worker.load(std::memory_order_relaxed));
+    present = from.worker.load(std::memory_order_relaxed);
   } else {
-    void* const present = switch_context(&from.context, to.context, &worker);
-    finish_switch(*static_cast<Worker*>(present));
+    present = static_cast<Worker*>(switch_context(&from.context, to.context, &worker));
   }
+  finish_switch(*present);
+  return *present;
 }
 
 /// Leaves `from` for `next`; worker.lock is held. Returns when `from` is continued, with no lock.
@@ -87,8 +75,8 @@ inline void switch_contexts(Worker& worker, Thread& from, Thread& next,
   next.worker.store(&worker, std::memory_order_relaxed);
   worker.current.store(&next, std::memory_order_relaxed);
   const bool is_slow = ((from.flags | next.flags) & kSlowSwitchFlags) != 0;
-  exchange_contexts(worker, from, is_slow ? prepare_slow_switch(worker, from, next) : next,
-                    is_last);
+  (void)exchange_contexts(worker, from, is_slow ? prepare_slow_switch(worker, from, next) : next,
+                          is_last);
 }
 
 /// Takes the current thread off its processor until make_runnable(me) is called, exactly once, by

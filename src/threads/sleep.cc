@@ -105,6 +105,9 @@ bool TeamState::wants_ticks() noexcept {
 }
 
 void TeamState::tick(std::uint64_t) noexcept {
+  for (const auto& worker : workers) {
+    worker->meter.look();
+  }
   if (wants_ticks()) {  // Another client may have wanted it.
     (void)options.idle_hook->poll(SchedulingPoint::tick);
   }

@@ -10,6 +10,7 @@
 #include "threads/debug.h"
 #include "threads/futex.h"
 #include "threads/life.h"
+#include "threads/observe.h"
 #include "threads/preempt.h"
 #include "threads/scheduler.h"
 #include "threads/waiter.h"
@@ -84,6 +85,7 @@ Result<std::unique_ptr<Team>> Team::open(const TeamOptions& options) noexcept {
   state->carriers.reserve(std::max(options.carriers_max, options.worker_count));
   for (std::uint32_t i = 0; i < options.worker_count; ++i) {
     state->workers.push_back(std::make_unique<Worker>(*state, i, is_asymmetric));
+    state->workers[i]->meter.open(rate.to_cycles(TurnMeter::kShortNs));
     state->carriers.push_back(std::make_unique<Carrier>(*state));
     state->carriers[i]->worker.store(state->workers[i].get(), std::memory_order_relaxed);
     state->carriers[i]->word.store(Carrier::kStarts, std::memory_order_relaxed);
@@ -259,14 +261,52 @@ bool Team::is_busy(std::uint32_t worker) const noexcept {
   return state_->workers[worker]->busy_begin.load(std::memory_order_relaxed) != 0;
 }
 
+namespace {
+
+/// Where `thread` is in a turn that nobody times (turn_meter.h); null: it is not. A hint.
+Worker* find_untimed(const Thread& thread) noexcept {
+  if (thread.cycles_begin.load(std::memory_order_relaxed) != 0) {
+    return nullptr;
+  }
+  Worker* const worker = thread.worker.load(std::memory_order_relaxed);
+  return worker != nullptr && worker->current.load(std::memory_order_relaxed) == &thread &&
+                 worker->meter.untimed_since() != 0
+             ? worker
+             : nullptr;
+}
+
+/// Of a thread in an untimed turn: what it will be charged with, if it has it for long.
+std::uint64_t untimed_cycles(const Thread& thread) noexcept {
+  Worker* const worker = find_untimed(thread);
+  if (worker == nullptr) {
+    return 0;
+  }
+  worker->meter.look();
+  const std::uint64_t since = worker->meter.untimed_since();
+  const std::uint64_t now = cycles();
+  // Once more: a reader that was asleep in between has seen two turns.
+  return since != 0 && now > since && now - since > worker->meter.row_cycles_max() &&
+                 find_untimed(thread) == worker && worker->meter.untimed_since() == since
+             ? now - since
+             : 0;
+}
+
+}  // namespace
+
+bool is_taking_its_turn(const Thread& thread) noexcept {
+  return thread.cycles_begin.load(std::memory_order_relaxed) != 0 ||
+         find_untimed(thread) != nullptr;
+}
+
 std::uint64_t processor_ns(const Thread& thread) noexcept {
   for (;;) {
     const std::uint64_t begin = thread.cycles_begin.load(std::memory_order_acquire);
     const std::uint64_t run = thread.cycles_run.load(std::memory_order_relaxed);
     const std::uint64_t now = cycles();
+    const std::uint64_t untimed = begin == 0 ? untimed_cycles(thread) : 0;
     // A turn that ended or began in between would be counted twice or not at all.
     if (thread.cycles_begin.load(std::memory_order_acquire) == begin) {
-      const std::uint64_t total = run + (begin != 0 && now > begin ? now - begin : 0);
+      const std::uint64_t total = run + untimed + (begin != 0 && now > begin ? now - begin : 0);
       return static_cast<std::uint64_t>(static_cast<double>(total) *
                                         thread.team->state()->ns_per_cycle);
     }

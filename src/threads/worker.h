@@ -23,6 +23,7 @@
 #include "threads/thread.h"
 #include "threads/ticker.h"
 #include "threads/timers.h"
+#include "threads/turn_meter.h"
 
 namespace sterna::threads {
 
@@ -106,6 +107,7 @@ class alignas(kCacheLineBytes) Worker {
   TeamState& team;
   const std::uint32_t index;
   std::atomic<std::uint32_t> countdown;
+  TurnMeter meter;                  // By who has the worker.
   std::uint64_t spawned_count = 0;  // For ids.
   // When wake_for_seeds() wakes again, how long it waits from then on, and how many were stolen.
   std::uint64_t seed_wake_at = 0;

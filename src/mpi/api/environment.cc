@@ -6,11 +6,13 @@
 
 #include "base/clock.h"
 #include "base/thread_pointer.h"
+#include "base/trace.h"
 #include "mpi/api/process_life.h"
 #include "mpi/coll/enter.h"
 #include "mpi/comm/comm.h"
 #include "mpi/comm/create.h"
 #include "mpi/p2p/buffered.h"
+#include "mpi/p2p/direct.h"
 #include "mpi/p2p/short.h"
 #include "mpi/request/request.h"
 #include "net/transport.h"
@@ -55,9 +57,10 @@ int start(int required, int* provided, const char* function) noexcept {
     context.runtime->serve_one_caller();
     short_way_state = &state;
   }
-  if (context.slot != nullptr && level != MPI_THREAD_MULTIPLE &&
+  // A job is recorded from its begin on, or never.
+  if (context.slot != nullptr && level != MPI_THREAD_MULTIPLE && !trace::is_on() &&
       context.runtime->settings().text(runtime::kDirectMessages) == "on") {
-    context.slot->mpi = &state;
+    set_direct(*context.slot, &state);
   }
   state.main_thread = caller_identity();
   context.runtime->control().report_initialized(context.rank);
@@ -72,7 +75,7 @@ void finish(RankState& state) noexcept {
     short_way_state = nullptr;
   }
   if (state.context->slot != nullptr) {
-    state.context->slot->mpi = nullptr;
+    set_direct(*state.context->slot, nullptr);
   }
   state.phase.store(Phase::finalizing, std::memory_order_relaxed);
   (void)delete_all_attributes(state, MPI_COMM_SELF, state.self->attributes);

@@ -9,8 +9,7 @@
 
 #include <mpi.h>
 
-#include "base/thread_pointer.h"
-#include "base/trace.h"
+#include "memory/thread_slot.h"
 #include "mpi/p2p/message.h"
 #include "mpi/request/status.h"
 #include "net/direct.h"
@@ -22,20 +21,27 @@ namespace sterna::mpi {
 inline constexpr std::uint64_t kDirectBytesMax = 1024;
 inline constexpr int kNotDirect = -1;  // No error class.
 
-/// A rank's only thread, in its own code, with nothing under way that a wait must look after,
-/// and nobody records what it does.
+/// From now on the main thread of the rank may make direct messages, or (null) may not.
+inline void set_direct(memory::RankSlot& slot, RankState* state) noexcept {
+  slot.mpi = state;
+  memory::set_thread_slot(slot, state != nullptr ? &slot : nullptr);
+}
+
+/// A rank's only thread, in its own code, with nothing under way that a wait must look after.
 struct DirectCaller {
   RankState* state = nullptr;
   memory::RankSlot* slot = nullptr;
   std::int32_t move_request = -1;  // As it was seen: nobody asks, or it shuffles and stays now.
 
   [[nodiscard, gnu::always_inline]] static bool find(DirectCaller& caller) noexcept {
-    memory::RankSlot* const slot = memory::rank_slot_of(__builtin_frame_address(0));
-    if (slot == nullptr || slot->thread_pointer != thread_pointer()) [[unlikely]] {
+    memory::RankSlot* const slot = memory::thread_slot;
+    if (slot == nullptr) [[unlikely]] {
       return false;
     }
     RankState* const state = static_cast<RankState*>(slot->mpi);
-    if (state == nullptr || state->active_schedules != nullptr || trace::is_on()) [[unlikely]] {
+    // A program may have stacks of its own; the runtime knows the way back from a rank's only.
+    if (!slot->stack.contains(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0))) ||
+        state->active_schedules != nullptr) [[unlikely]] {
       return false;
     }
     caller = {state, slot, slot->move_request.load(std::memory_order_relaxed)};
@@ -110,21 +116,26 @@ void signal_direct(threads::Waiter waiter) noexcept;
     return kNotDirect;
   }
   const runtime::RankContext& context = *state.context;
-  net::RecvRequest& receive = state.direct_receive;
-  receive.data.address = run.address;
-  receive.data.bytes = run.bytes;
+  state.direct_receive.data.address = run.address;
+  state.direct_receive.data.bytes = run.bytes;
+  memory::RankSlot* const volatile kept = caller.slot;  // As in DirectSection::leave_for().
   const net::DirectReceive outcome = context.transport->direct_way().receive(
-      *context.endpoint, *caller.slot, caller.move_request, receive,
+      *context.endpoint, *caller.slot, caller.move_request, state.direct_receive,
       {is_any ? net::kAnySource : near.world_of(static_cast<std::uint32_t>(side.peer)),
        near.context, side.tag == MPI_ANY_TAG ? net::kAnyTag : side.tag});
-  threads::leave_runtime(me);
+  memory::RankSlot& slot = *kept;
+  threads::leave_runtime(*slot.thread);
+  if (outcome == net::DirectReceive::refused) [[unlikely]] {
+    return kNotDirect;
+  }
+  RankState& again = *static_cast<RankState*>(slot.mpi);
+  const net::RecvRequest& receive = again.direct_receive;
   if (outcome != net::DirectReceive::received || receive.fault != net::Fault::none) [[unlikely]] {
-    return outcome == net::DirectReceive::refused ? kNotDirect
-                                                  : conclude_direct(function, state, side, status);
+    return conclude_direct(function, again, side, status);
   }
   if (status != MPI_STATUS_IGNORE) {
-    set_status(*status, near.comm->peers().index_of(receive.envelope.source), receive.envelope.tag,
-               receive.envelope.bytes);
+    set_status(*status, again.near.comm->peers().index_of(receive.envelope.source),
+               receive.envelope.tag, receive.envelope.bytes);
   }
   return MPI_SUCCESS;
 }

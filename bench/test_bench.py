@@ -21,7 +21,7 @@ IDS = ["thread.yield", "thread.create", "thread.yield.fiber", "thread.create.fib
 
 def bench(*arguments):
     return subprocess.run([STERNA, "bench", *arguments], text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, timeout=55)
+                          stderr=subprocess.PIPE, timeout=160)
 
 
 class Bench(unittest.TestCase):

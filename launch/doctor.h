@@ -46,6 +46,12 @@ struct Finding {
   std::string text;   // What is the case, and what to do.
 };
 
+/// The least of what cpu.max (second version) and cpu.cfs_quota_us (first) give to one of the
+/// groups of /proc/self/cgroup, whose text is `groups`, or to one above it, below `root`
+/// (/sys/fs/cgroup).
+[[nodiscard]] std::optional<double> smallest_quota(const std::string& root,
+                                                   const std::string& groups);
+
 /// `hosts` are asked through `shell`, as sterna run does. Forks: for a process with one thread.
 [[nodiscard]] MachineFacts examine(const std::vector<std::string>& hosts, const std::string& shell);
 [[nodiscard]] std::vector<Finding> judge(const MachineFacts& facts, const std::string& version);

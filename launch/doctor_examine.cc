@@ -82,12 +82,40 @@ std::optional<int> read_of_sibling() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
 }
 
-/// "max 100000" or "150000 100000": microseconds of each period.
-std::optional<double> quota_in(const char* path) {
-  std::ifstream file{path};
+/// "max 100000" or "150000 100000": microseconds of each period. Of the first version two files.
+std::optional<double> quota_in(const std::string& group) {
   double used = 0;
   double period = 0;
-  return file >> used >> period && period > 0 ? std::optional{used / period} : std::nullopt;
+  std::ifstream both{group + "/cpu.max"};
+  if (both >> used >> period && period > 0) {
+    return used / period;
+  }
+  std::ifstream quota{group + "/cpu.cfs_quota_us"};
+  std::ifstream periods{group + "/cpu.cfs_period_us"};
+  const bool is_limited = quota >> used && periods >> period && used > 0 && period > 0;
+  return is_limited ? std::optional{used / period} : std::nullopt;
+}
+
+std::string text_of(const char* path) {
+  std::ifstream file{path};
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// Where the hierarchy of "4:cpu,cpuacct:/group" is, below the root of all; nothing: it does not
+/// bound processor time.
+std::optional<std::string> hierarchy_of(const std::string& controllers) {
+  if (controllers.empty()) {
+    return "";
+  }
+  std::istringstream words{controllers};
+  for (std::string word; std::getline(words, word, ',');) {
+    if (word == "cpu") {
+      return "/" + controllers;
+    }
+  }
+  return std::nullopt;
 }
 
 std::uint32_t allowed_processors(std::uint32_t online) {
@@ -154,6 +182,30 @@ HostFact ask_host(const std::string& name, const std::string& shell) {
 
 }  // namespace
 
+std::optional<double> smallest_quota(const std::string& root, const std::string& groups) {
+  std::optional<double> smallest;
+  std::istringstream lines{groups};
+  for (std::string line; std::getline(lines, line);) {  // "0::/a/b", "4:cpu,cpuacct:/a"
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) {
+      continue;
+    }
+    const auto hierarchy = hierarchy_of(line.substr(first + 1, second - first - 1));
+    std::string group = line.substr(second + 1);
+    // Up to the root, which a container shows even where the path is that of the machine.
+    for (bool is_over = !hierarchy; !is_over;) {
+      group.erase(group.find_last_not_of('/') + 1);
+      if (const auto quota = quota_in(root + *hierarchy + group)) {
+        smallest = smallest ? std::min(*smallest, *quota) : quota;
+      }
+      is_over = group.empty();
+      group.erase(group.empty() ? 0 : group.find_last_of('/'));
+    }
+  }
+  return smallest;
+}
+
 MachineFacts examine(const std::vector<std::string>& hosts, const std::string& shell) {
   MachineFacts facts;
   struct statvfs shm {};
@@ -168,7 +220,7 @@ MachineFacts examine(const std::vector<std::string>& hosts, const std::string& s
       ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 0 : errno;
   facts.online = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   facts.allowed = allowed_processors(facts.online);
-  facts.quota = quota_in("/sys/fs/cgroup/cpu.max");
+  facts.quota = smallest_quota("/sys/fs/cgroup", text_of("/proc/self/cgroup"));
   facts.address_limit = limit(RLIMIT_AS);
   facts.process_limit = limit(RLIMIT_NPROC);
   facts.file_limit = limit(RLIMIT_NOFILE);

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace sterna::launch {
 namespace {
@@ -34,6 +37,46 @@ Verdict about(const MachineFacts& facts, const std::string& what, std::string* t
     }
   }
   return Verdict::good;
+}
+
+class Quotas : public testing::Test {
+ protected:
+  Quotas() : root_{testing::TempDir() + "/sterna-quotas-" + std::to_string(::getpid())} {}
+  ~Quotas() override { std::filesystem::remove_all(root_); }
+  void write(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ + path).substr(0, (root_ + path).rfind('/')));
+    std::ofstream{root_ + path} << text << "\n";
+  }
+  std::optional<double> smallest(const std::string& groups) {
+    return smallest_quota(root_, groups);
+  }
+  const std::string root_;
+};
+
+TEST_F(Quotas, TheLeastOnTheWayToTheRootCounts) {
+  EXPECT_FALSE(smallest("0::/job/step\n"));
+  EXPECT_FALSE(smallest(""));
+  EXPECT_FALSE(smallest("no groups\n"));
+  write("/job/step/cpu.max", "max 100000");
+  EXPECT_FALSE(smallest("0::/job/step\n"));
+  write("/job/cpu.max", "150000 100000");
+  EXPECT_EQ(smallest("0::/job/step\n"), 1.5);
+  write("/job/step/cpu.max", "400000 100000");
+  EXPECT_EQ(smallest("0::/job/step\n"), 1.5);
+  write("/job/step/cpu.max", "50000 100000");
+  EXPECT_EQ(smallest("0::/job/step\n"), 0.5);
+  EXPECT_FALSE(smallest("0::/other\n"));
+  write("/cpu.max", "25000 100000");
+  EXPECT_EQ(smallest("0::/other\n"), 0.25);
+}
+
+TEST_F(Quotas, TheFirstVersionHasFilesOfItsOwn) {
+  write("/cpu,cpuacct/a/cpu.cfs_quota_us", "300000");
+  write("/cpu,cpuacct/a/cpu.cfs_period_us", "100000");
+  write("/cpu,cpuacct/cpu.cfs_quota_us", "-1");
+  write("/cpu,cpuacct/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(smallest("5:cpuset:/a\n4:cpu,cpuacct:/a/b\n0::/\n"), 3.0);
+  EXPECT_FALSE(smallest("5:cpuset:/a\n"));
 }
 
 TEST(Doctor, AGoodMachineIsGood) {

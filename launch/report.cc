@@ -1,6 +1,7 @@
 // A job as JSON and as tables.
 #include "launch/report.h"
 
+#include <algorithm>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -162,6 +163,25 @@ json describe_job(const Job& job) {
   return result;
 }
 
+std::vector<std::string> entity_rows(const json& node) {
+  std::vector<std::string> rows;
+  for (const json& entity : node.value("entities", json::array())) {
+    const std::string indent(4 + 2 * std::min<std::size_t>(entity.value("depth", 0U), 20), ' ');
+    const std::string name = entity.value("name", "");
+    rows.push_back(fmt::format(
+        "{:<44} {:<12} {}{}",
+        fmt::format("{}{} {}", indent, entity.value("kind", ""), name.empty() ? "-" : name),
+        entity.value("place", ""), entity.value("state", ""),
+        entity.value("priority", 2) != 2 ? fmt::format("  priority {}", entity.value("priority", 2))
+                                         : ""));
+    rows.back().erase(rows.back().find_last_not_of(' ') + 1);
+  }
+  for (const json& fault : node.value("faults", json::array())) {
+    rows.push_back("    wrong: " + fault.get<std::string>());
+  }
+  return rows;
+}
+
 std::string job_table(const json& job) {
   std::string text =
       fmt::format("job {}  {}  ({} mode, {}, {})\n", job.at("job").get<int>(),
@@ -187,6 +207,16 @@ std::string job_table(const json& job) {
                         rank.at("node").get<int>(), rank.at("state").get<std::string>(),
                         time_cell(rank), percent(rank.value("load", json{})),
                         rank.at("moves").get<int>(), rank.value("refusal", ""));
+  }
+  for (const json& node : job.at("nodes")) {
+    const std::vector<std::string> rows = entity_rows(node);
+    if (!rows.empty()) {
+      text += fmt::format("  threads of node {}, of {} in all\n", node.at("node").get<int>(),
+                          node.value("threads", 0));
+    }
+    for (const std::string& row : rows) {
+      text += row + "\n";
+    }
   }
   return text;
 }

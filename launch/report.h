@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -11,6 +12,9 @@ namespace sterna::launch {
 
 /// Keys: job, command, mode, state, seconds, ranks (list), nodes (list).
 [[nodiscard]] nlohmann::json describe_job(const Job& job);
+
+/// User threads and bubbles of a node of it, as a tree, one a line; then what is wrong with them.
+[[nodiscard]] std::vector<std::string> entity_rows(const nlohmann::json& node);
 
 /// The same for a reader.
 [[nodiscard]] std::string job_table(const nlohmann::json& description);

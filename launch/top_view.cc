@@ -2,9 +2,12 @@
 #include "launch/top_view.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
+
+#include "launch/report.h"
 
 namespace sterna::launch {
 namespace {
@@ -93,23 +96,6 @@ void add_workers(const json& job, std::vector<std::string>& lines) {
   }
 }
 
-/// User threads and bubbles, as a tree.
-void add_entities(const json& node, std::vector<std::string>& rows) {
-  for (const json& entity : node.value("entities", json::array())) {
-    const std::string indent(4 + 2 * std::min<std::size_t>(entity.value("depth", 0U), 20), ' ');
-    const std::string name = entity.value("name", "");
-    rows.push_back(fmt::format(
-        "{:<44} {:<12} {}{}",
-        fmt::format("{}{} {}", indent, entity.value("kind", ""), name.empty() ? "-" : name),
-        entity.value("place", ""), entity.value("state", ""),
-        entity.value("priority", 2) != 2 ? fmt::format("  priority {}", entity.value("priority", 2))
-                                         : ""));
-  }
-  for (const json& fault : node.value("faults", json::array())) {
-    rows.push_back("    wrong: " + fault.get<std::string>());
-  }
-}
-
 /// Ranks below the worker that runs them.
 void add_places(const json& job, TopOrder order, std::vector<std::string>& rows) {
   const std::vector<const json*> ranks = ordered_ranks(job, order);
@@ -140,7 +126,7 @@ void add_places(const json& job, TopOrder order, std::vector<std::string>& rows)
                                    rank->value("moved", 0) != 0 ? " *" : ""));
       }
     }
-    add_entities(node, rows);
+    std::ranges::move(entity_rows(node), std::back_inserter(rows));
   }
 }
 
@@ -210,7 +196,7 @@ std::vector<std::string> render_top(const json& job, const TopChoices& choices, 
       if (node.contains("entities")) {
         rows.push_back(fmt::format("node {}: user threads and bubbles", node.value("node", 0)));
       }
-      add_entities(node, rows);
+      std::ranges::move(entity_rows(node), std::back_inserter(rows));
     }
   }
   const std::size_t first = std::min(choices.first_row, rows.empty() ? 0 : rows.size() - 1);

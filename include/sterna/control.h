@@ -78,6 +78,24 @@ sterna_status sterna_preemption_enable(void) STERNA_NOEXCEPT;
 sterna_status sterna_blocking_begin(void) STERNA_NOEXCEPT;
 void sterna_blocking_end(void) STERNA_NOEXCEPT;
 
+/* The processor of a worker is taken away while the program runs (disable), or comes back (enable):
+ * the worker leaves it, and its threads go to the others, one that runs after
+ * some of its calls that may switch. Bubbles are placed anew. A thread that
+ * may run on that worker only (is_bound, a place without another one) goes on nearby: on the
+ * processors of the others, or, in a bubble, at the nearest place around its own; it returns with
+ * the processor. Any thread, kernel threads too. Fails with INVALID_ARGUMENT, REFUSED (the last
+ * one that is enabled), NOT_STARTED, UNSUPPORTED. Does not switch. */
+sterna_status sterna_worker_disable(uint32_t worker) STERNA_NOEXCEPT;
+sterna_status sterna_worker_enable(uint32_t worker) STERNA_NOEXCEPT;
+/* 1: it is enabled; 0: not, or there is no such worker. */
+int sterna_worker_is_enabled(uint32_t worker) STERNA_NOEXCEPT;
+
+/* Does that for all workers: enabled are those whose processors the process may use now, as taskset
+ * -ap, cpusets and hot removal leave them (of its initial thread). If those are none of its own all
+ * stay as they are. *changed (may be NULL): how many were enabled or disabled. The setting
+ * follow_processors calls it now and then. Fails with NOT_STARTED, UNSUPPORTED, SYSTEM. */
+sterna_status sterna_workers_follow(uint32_t* changed) STERNA_NOEXCEPT;
+
 /* Gives the processor to that thread if it is ready; else as sterna_thread_yield, and BUSY.
  * Switches. */
 sterna_status sterna_thread_yield_to(sterna_thread* thread) STERNA_NOEXCEPT;

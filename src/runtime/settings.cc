@@ -12,11 +12,27 @@
 namespace sterna::runtime {
 namespace {
 
-constexpr std::array kRuntimeTunables{
-    kDrivers,        kLog,         kStackSize, kSpin,        kTick,
-    kPreemption,     kSlice,       kTakeOver,  kBalance,     kBalanceInterval,
-    kFault,          kMoveTimeout, kShuffle,   kShuffleSeed, kRankMemory,
-    kDirectMessages, kAutoBubbles, kTrace,     kTraceBytes};
+constexpr std::array kRuntimeTunables{kDrivers,
+                                      kLog,
+                                      kStackSize,
+                                      kSpin,
+                                      kTick,
+                                      kPreemption,
+                                      kSlice,
+                                      kTakeOver,
+                                      kBalance,
+                                      kBalanceInterval,
+                                      kFault,
+                                      kMoveTimeout,
+                                      kShuffle,
+                                      kShuffleSeed,
+                                      kRankMemory,
+                                      kDirectMessages,
+                                      kAutoBubbles,
+                                      kQueueArity,
+                                      kFollowProcessors,
+                                      kTrace,
+                                      kTraceBytes};
 
 template <typename Entries>
 std::string names_of(const Entries& entries) {

@@ -86,6 +86,22 @@ inline constexpr Tunable kAutoBubbles{
     .help =
         "bubbles of programs that make none: off, or filiation: the threads that a thread creates "
         "belong to a bubble of their own"};
+inline constexpr Tunable kFollowProcessors{
+    .name = "follow_processors",
+    .kind = TunableKind::time,
+    .fallback = "0",
+    .maximum = 3'600'000'000'000,
+    .help =
+        "how often a program looks which processors it may still use (taskset, cpusets, hot "
+        "removal): workers leave those that it may not, and return; 0: never"};
+inline constexpr Tunable kQueueArity{
+    .name = "queue_arity",
+    .kind = TunableKind::integer,
+    .fallback = "0",
+    .maximum = 65'536,
+    .help =
+        "a level of the machine with more places than that in one of its places gets groups, each "
+        "with a run queue for bubbles; 0 or 1: none"};
 inline constexpr Tunable kBalance{.name = "balance",
                                   .kind = TunableKind::choice,
                                   .fallback = "none",

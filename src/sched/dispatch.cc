@@ -38,6 +38,9 @@ Entity* Engine::next(std::uint32_t worker, const Entity* leaving) noexcept {
   if (tick_ns() != 0) {
     poll_tick();
   }
+  if (!is_enabled(worker)) [[unlikely]] {
+    return nullptr;
+  }
   // What is put aside from here on is asked for before this worker sleeps: see has_work().
   asked_[worker].store(aside_count_.load(std::memory_order_seq_cst), std::memory_order_relaxed);
   const std::uint32_t priority_min = leaving != nullptr ? leaving->effective_priority() : 0;
@@ -202,8 +205,9 @@ void Engine::preempt_less_urgent(std::uint32_t target, std::uint8_t priority) no
   const WorkerRange range = ranges_[target];
   std::uint32_t least = range.first;
   for (std::uint32_t worker = range.first; worker < range.first + range.count; ++worker) {
-    if (running_priority_[worker].load(std::memory_order_relaxed) <
-        running_priority_[least].load(std::memory_order_relaxed)) {
+    if (is_enabled(worker) &&
+        (!is_enabled(least) || running_priority_[worker].load(std::memory_order_relaxed) <
+                                   running_priority_[least].load(std::memory_order_relaxed))) {
       least = worker;
     }
   }
@@ -213,6 +217,9 @@ void Engine::preempt_less_urgent(std::uint32_t target, std::uint8_t priority) no
 }
 
 bool Engine::has_work(std::uint32_t worker) const noexcept {
+  if (!is_enabled(worker)) {
+    return false;
+  }
   // Sequentially consistent, against a worker that is about to sleep: either it sees the count, and
   // asks its policy once more, or the waker sees the sleeper.
   if (aside_count_.load(std::memory_order_seq_cst) !=

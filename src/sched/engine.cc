@@ -68,6 +68,9 @@ Engine::Engine(EngineOptions options)
       host_{*options.host},
       ranges_(options.topology->places().size()),
       confined_(options.topology->places().size()),
+      enabled_{std::make_unique<std::atomic<bool>[]>(options.workers.size())},
+      enabled_counts_{
+          std::make_unique<std::atomic<std::uint32_t>[]>(options.topology->places().size())},
       queues_{std::make_unique<PlaceQueue[]>(options.topology->places().size() + 1)},
       running_{std::make_unique<std::atomic<Entity*>[]>(options.workers.size())},
       running_priority_{std::make_unique<std::atomic<std::uint8_t>[]>(options.workers.size())},
@@ -84,10 +87,12 @@ Engine::Engine(EngineOptions options)
       range.count = worker - range.first + 1;
     }
     routes_.push_back(std::move(route));
+    enabled_[worker].store(true, std::memory_order_relaxed);
   }
-  for (const topology::Place* const place : topology_.places()) {  // Parents come first.
-    confined_[place->id] = ranges_[place->id].count != 0 ? place->id : confined_[place->parent->id];
+  for (const topology::Place* const place : topology_.places()) {
+    enabled_counts_[place->id].store(ranges_[place->id].count, std::memory_order_relaxed);
   }
+  confine_places();
   root_.planned_ = topology_.root().id;
   root_.target_.store(topology_.root().id, std::memory_order_relaxed);
   scratch_ = std::make_unique<std::byte[]>(kScratchBytesMin);
@@ -299,6 +304,37 @@ void Engine::grow(Entity& entity) noexcept {
 void Engine::shake() noexcept {
   Event event{*this};
   event.policy().shake(event.view);
+}
+
+void Engine::confine_places() noexcept {
+  for (const topology::Place* const place : topology_.places()) {  // Parents come first.
+    confined_[place->id] = enabled_count(place->id) != 0 ? place->id : confined_[place->parent->id];
+  }
+}
+
+void Engine::retarget_all(Bubble& bubble) noexcept {
+  for (Entity* held = bubble.first_; held != nullptr; held = held->next_) {
+    retarget(*held);
+    if (held->is_bubble_) {
+      retarget_all(static_cast<Bubble&>(*held));
+    }
+  }
+}
+
+void Engine::enable_worker(std::uint32_t worker, bool is_enabled) noexcept {
+  Event event{*this};
+  if (enabled_[worker].exchange(is_enabled, std::memory_order_relaxed) == is_enabled) {
+    return;
+  }
+  for (const std::uint32_t place : routes_[worker]) {
+    enabled_counts_[place].fetch_add(is_enabled ? 1 : ~0U, std::memory_order_relaxed);
+  }
+  check(enabled_count(topology_.root().id) != 0, "a scheduler keeps a worker that is enabled");
+  confine_places();
+  event.policy().shake(event.view);
+  commit();
+  // What the policy has left where it was, or the program wants there.
+  retarget_all(root_);
 }
 
 void Engine::set_phase(std::uint32_t number) noexcept {

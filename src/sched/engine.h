@@ -136,6 +136,11 @@ class Engine {
   /// Literal placements, for tests and tools: one word an entity, outermost first.
   [[nodiscard]] std::string placement() const;
 
+  /// The processor of that worker is taken away, or is back: everything is placed anew without it,
+  /// or with it. What the program wants there alone goes to the nearest place around it that has an
+  /// enabled worker, and returns with it. One stays enabled (check).
+  void enable_worker(std::uint32_t worker, bool is_enabled) noexcept;
+
   // Workers. May be called at every switch.
 
   /// The next thread for that worker, running from now on, or null. `leaving`: the thread that
@@ -212,6 +217,14 @@ class Engine {
   void preempt_less_urgent(std::uint32_t target, std::uint8_t priority) noexcept;
   void adopt_policy(std::unique_ptr<Policy> policy) noexcept;
   void grow_scratch(std::uint32_t entity_count) noexcept;
+  [[nodiscard]] bool is_enabled(std::uint32_t worker) const noexcept {
+    return enabled_[worker].load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint32_t enabled_count(std::uint32_t place) const noexcept {
+    return enabled_counts_[place].load(std::memory_order_relaxed);
+  }
+  void retarget_all(Bubble& bubble) noexcept;
+  void confine_places() noexcept;
   /// What is planned there runs on that worker only, whatever its policy says when they meet.
   [[nodiscard]] bool is_own_place(std::uint32_t worker, std::uint32_t place) const noexcept {
     return place < ranges_.size() && ranges_[place].count == 1 && ranges_[place].first == worker &&
@@ -240,8 +253,12 @@ class Engine {
   Host& host_;
   std::vector<std::vector<std::uint32_t>> routes_;  // By worker, processor to root; constant.
   std::vector<WorkerRange> ranges_;                 // By place; constant.
-  std::vector<std::uint32_t>
-      confined_;  // By place: itself or, without workers, above it; constant.
+  // By place: itself or, without enabled workers, above it. Guard: lock_.
+  std::vector<std::uint32_t> confined_;
+  // By worker, and how many below each place. Written under lock_; relaxed: who sees it late finds
+  // nothing where nothing is placed any more.
+  std::unique_ptr<std::atomic<bool>[]> enabled_;
+  std::unique_ptr<std::atomic<std::uint32_t>[]> enabled_counts_;
   std::unique_ptr<PlaceQueue[]> queues_;  // By place, then the one of kAside.
 
   mutable SpinLock lock_;

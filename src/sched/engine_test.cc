@@ -44,6 +44,24 @@ TEST(Engine, WrongPlacesLevelsAndPrioritiesAreRefused) {
   EXPECT_NE(refusal(machine, root, priority).find("its priority 9"), std::string::npos);
 }
 
+TEST(Engine, WhatAWorkerHadGoesToTheNearestPlaceWithOne) {
+  Machine machine{"node:2 pu:2", "spread"};
+  Entity& bound = machine.thread();
+  machine.engine->update(
+      bound, [&](Entity& it) { it.program_place = machine.place(PlaceKind::pu, 3).id; });
+  machine.start("ttt");
+  EXPECT_EQ(machine.engine->placement(), "pu 3, pu 0, pu 2, pu 1");
+  machine.engine->enable_worker(3, false);
+  EXPECT_EQ(machine.engine->placement(), "numa 1, pu 0, pu 2, pu 1");
+  EXPECT_EQ(machine.take(3), nullptr);
+  machine.engine->enable_worker(2, false);
+  EXPECT_EQ(machine.engine->placement(), "machine 0, pu 0, pu 1, pu 0");
+  EXPECT_TRUE(machine.engine->audit().empty());
+  machine.engine->enable_worker(3, true);
+  machine.engine->enable_worker(2, true);
+  EXPECT_EQ(machine.engine->placement(), "pu 3, pu 0, pu 2, pu 1");
+}
+
 TEST(Engine, NestingHasAnEnd) {
   Machine machine{"pu:1"};
   std::vector<std::unique_ptr<Bubble>> chain;

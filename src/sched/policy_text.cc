@@ -110,7 +110,7 @@ Result<std::unique_ptr<Policy>> make_policy(std::string_view text) {
 
 std::optional<topology::PlaceKind> to_place_kind(std::string_view word) noexcept {
   using enum topology::PlaceKind;
-  for (const auto kind : {machine, package, numa, group, l3, l2, core, pu}) {
+  for (const auto kind : {network, machine, package, numa, group, l3, l2, core, pu}) {
     if (topology::to_string(kind) == word) {
       return kind;
     }

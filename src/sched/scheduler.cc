@@ -167,6 +167,22 @@ void Scheduler::remove_sibling(void* entity) noexcept {
   delete its;
 }
 
+Result<> Scheduler::enable_worker(std::uint32_t worker, bool is_enabled) noexcept {
+  threads::Team& team = *team_.load(std::memory_order_acquire);
+  if (is_enabled) {
+    team.enable(worker);
+    engine_->enable_worker(worker, true);
+    return Done{};
+  }
+  // The team's first, which knows whether it is the last one; what it finds there that is kept
+  // comes back through expose(), for the plan that follows.
+  Result<> disabled = team.disable(worker);
+  if (disabled) {
+    engine_->enable_worker(worker, false);
+  }
+  return disabled;
+}
+
 void Scheduler::look_for_lost() const noexcept {
   std::uint64_t due = next_look_ns_.load(std::memory_order_relaxed);
   const std::uint64_t now = sterna::now_ns();

@@ -36,6 +36,9 @@ class Scheduler final : public threads::Dispatch, private Host {
   /// The tree, the policy, what is to be known about them. From anywhere, not with locks held.
   [[nodiscard]] Engine& engine() noexcept { return *engine_; }
   [[nodiscard]] Bubble& root() noexcept { return engine_->root(); }
+  /// The processor of a worker is taken away, or is back: of the team, too. REFUSED: it is the last
+  /// one. From anywhere; two calls do not overlap.
+  Result<> enable_worker(std::uint32_t worker, bool is_enabled) noexcept;
   /// Entities of threads whose bubbles follow from who creates whom.
   [[nodiscard]] Filiation& filiation() noexcept { return *filiation_; }
 

@@ -124,6 +124,53 @@ TEST_P(SchedulerTest, ParkedThreadsWakeAtTheirPlannedPlace) {
   EXPECT_EQ(elsewhere.load(), 0);
 }
 
+TEST_P(SchedulerTest, WorkersComeAndGoUnderLoad) {
+  open();
+  constexpr int kThreads = 40;
+  constexpr int kTurns = 400;
+  std::atomic<int> turns{0};
+  std::atomic<int> ended{0};
+  auto function = [&] {
+    for (int i = 0; i < kTurns; ++i) {
+      turns.fetch_add(1);
+      threads::yield();
+      if (i % 100 == 0) {
+        threads::sleep_for(100'000);
+      }
+    }
+    ended.fetch_add(1);
+  };
+  Bubble bubbles[4];
+  std::vector<Entity> entities(kThreads);
+  for (int i = 0; i < 4; ++i) {
+    insert(scheduler_->root(), bubbles[i]);
+  }
+  for (int i = 0; i < kThreads; ++i) {
+    entities[i].program_place = i % 10 == 0 ? topology_->pus()[i % 4]->id : kNoPlace;
+    insert(bubbles[i % 4], entities[i]);
+  }
+  for (Bubble& bubble : bubbles) {
+    scheduler_->engine().submit(bubble);
+  }
+  std::vector<threads::Thread*> started;
+  for (Entity& entity : entities) {
+    started.push_back(team_->go(function, {.entity = &entity}));
+  }
+  for (std::uint32_t i = 0; ended.load() < kThreads; ++i) {
+    // One or two are away; the one after the other returns.
+    EXPECT_TRUE(scheduler_->enable_worker(i % 4, false));
+    EXPECT_TRUE(scheduler_->enable_worker((i + 3) % 4, true));
+    threads::sleep_for(200'000);
+  }
+  for (threads::Thread* const thread : started) {
+    threads::join(*thread);
+  }
+  EXPECT_EQ(turns.load(), kThreads * kTurns);
+  for (Bubble& bubble : bubbles) {
+    scheduler_->engine().remove(bubble);
+  }
+}
+
 TEST_P(SchedulerTest, PrivateThreadsDoNotStarveThoseInBubbles) {
   open(true);
   std::atomic<bool> is_over{false};

@@ -19,8 +19,9 @@ struct Task {
   std::size_t step = 0;
   std::uint64_t left_ns = 0;           // Of the present piece, with local memory and a warm cache.
   std::uint32_t home_node = kNoPlace;  // Memory node of its data: where it ran first.
-  std::uint32_t worker = kNoPlace;     // On which it runs now.
-  bool is_spinning = false;            // At a barrier, on the processor or in a queue.
+  const topology::Place* machine = nullptr;  // Where it and its memory are; null: not yet.
+  std::uint32_t worker = kNoPlace;           // On which it runs now.
+  bool is_spinning = false;                  // At a barrier, on the processor or in a queue.
   bool has_ended = false;
 };
 
@@ -75,6 +76,7 @@ class Simulation final : private Host {
   void pass(Task& task);
   void end(Task& task);
   void begin_turn(std::uint32_t worker, Task& task);
+  void cross_network(std::uint32_t worker, Task& task);
   void account(std::uint32_t worker);
   void leave(std::uint32_t worker);
   void end_turn(std::uint32_t worker);

@@ -3,7 +3,9 @@
 //
 // The cost model. A piece of work takes its time, more if its memory is on another memory node
 // (remote_factor, for the part of it that waits for memory), and more for the first time after the
-// processor ran a thread of another group (its cache is cold). A running thread leaves at the end
+// processor ran a thread of another group (its cache is cold). To another machine of a network a
+// thread takes its memory along, as mobile threads do, and pays for the way (network_ns); there is
+// no remote memory across it. A running thread leaves at the end
 // of its piece, of the quantum if others wait, or when the engine asks for it.
 #pragma once
 
@@ -45,11 +47,12 @@ struct Workload {
   std::string name;
   std::vector<WorkloadGroup> groups;
   std::vector<WorkloadThread> threads;
-  std::uint32_t rounds = 1;   // Each thread does its steps so many times.
-  double memory_part = 0;     // Of the work, that waits for memory.
-  double remote_factor = 1;   // How much longer remote memory takes.
-  std::uint64_t cold_ns = 0;  // Time to fill a cache with the data of another group.
-  double jitter = 0;          // Of the length of pieces, so that orders differ.
+  std::uint32_t rounds = 1;            // Each thread does its steps so many times.
+  double memory_part = 0;              // Of the work, that waits for memory.
+  double remote_factor = 1;            // How much longer remote memory takes.
+  std::uint64_t cold_ns = 0;           // Time to fill a cache with the data of another group.
+  double jitter = 0;                   // Of the length of pieces, so that orders differ.
+  std::uint64_t network_ns = 100'000;  // To move to another machine, with its memory.
 };
 
 struct SimulationOptions {
@@ -68,6 +71,7 @@ struct SimulationResult {
   double locality = 0;        // Part of the work done on the node of its memory.
   double balance = 0;         // Mean over maximum of the processors' busy time.
   std::uint64_t switches = 0;
+  std::uint64_t network_moves = 0;       // Of threads, from one machine to another.
   std::vector<std::uint64_t> busy_ns;    // By processor.
   std::vector<std::uint64_t> thread_ns;  // By thread.
 };

@@ -33,6 +33,20 @@ TEST(Simulator, IndependentThreadsUseAllProcessors) {
   }
 }
 
+TEST(Simulator, BubblesThatStayOnTheirMachineDoNotCrossTheNetwork) {
+  constexpr const char* kNetwork = "network:4 node:2 core:2 pu:1";
+  Workload workload = lu_tasks(16, 2);
+  workload.network_ns = 1'000'000;
+  const SimulationResult flat = run(kNetwork, "flat", workload);
+  const SimulationResult parts = run(kNetwork, "parts(machine,gang(numa))", workload);
+  EXPECT_EQ(parts.network_moves, 0U);
+  EXPECT_GT(flat.network_moves, 100U);
+  EXPECT_LT(parts.makespan_ns, flat.makespan_ns);
+  EXPECT_GT(parts.balance, 0.9);
+  // One machine is no network.
+  EXPECT_EQ(run("node:2 core:2 pu:1", "flat", workload).network_moves, 0U);
+}
+
 // Paper 003 fig. 7: sequential 1, opportunistic 10.58, fixed by hand 15.82, bubbles and
 // burst 15.80.
 TEST(Simulator, ConductionWithBubblesIsAsFastAsFixedByHand) {

@@ -1,5 +1,6 @@
 // Turns of a simulation: what a task does on a processor, and at its barriers.
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "sched/engine.h"
@@ -87,6 +88,24 @@ void Simulation::leave(std::uint32_t worker) {
   ++workers_[worker].generation;
 }
 
+/// A task that comes from another machine brings its memory, which takes time.
+void Simulation::cross_network(std::uint32_t worker, Task& task) {
+  const topology::Place* const here =
+      topology::enclosing(*topology_->pus()[worker], topology::PlaceKind::machine);
+  const topology::Place* const before = std::exchange(task.machine, here);
+  if (before == nullptr || before == here) {
+    return;
+  }
+  workers_[worker].cold_ns += workload_.network_ns;
+  ++result_.network_moves;
+  task.home_node = node_of(worker);
+  engine_->update(task.entity, [&](Entity& entity) {
+    const std::uint64_t bytes = entity.memory.total();
+    entity.memory = {};
+    entity.memory.add(task.home_node, bytes);
+  });
+}
+
 void Simulation::begin_turn(std::uint32_t worker, Task& task) {
   Virtual& its = workers_[worker];
   its.task = &task;
@@ -97,12 +116,13 @@ void Simulation::begin_turn(std::uint32_t worker, Task& task) {
     task.home_node = node;  // First touch.
     engine_->update(task.entity, [&](Entity& entity) { entity.memory.add(node, 1 << 20); });
   }
-  its.slowness =
-      task.home_node != node ? 1 + workload_.memory_part * (workload_.remote_factor - 1) : 1;
   if (its.cached_group != task.what->group) {
     its.cold_ns = its.cached_group == kNoPlace ? 0 : workload_.cold_ns;
     its.cached_group = task.what->group;
   }
+  cross_network(worker, task);
+  its.slowness =
+      task.home_node != node ? 1 + workload_.memory_part * (workload_.remote_factor - 1) : 1;
   const auto needed = its.cold_ns + static_cast<std::uint64_t>(
                                         static_cast<double>(task.left_ns) * its.slowness + 0.5);
   its.until_ns = task.is_spinning ? kNever : now_ + std::max<std::uint64_t>(needed, 1);

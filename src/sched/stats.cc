@@ -44,7 +44,7 @@ Stats Engine::stats(const Entity& entity) const noexcept {
 
 void Engine::audit_entity(Entity& entity, std::vector<std::string>& found) {
   const std::uint32_t target = entity.target_place();
-  if (target != kAside && (target >= topology_.places().size() || ranges_[target].count == 0)) {
+  if (target != kAside && (target >= topology_.places().size() || enabled_count(target) == 0)) {
     found.push_back(words_for(entity) + " is planned where no worker looks");
   }
   if (!entity.is_bubble_) {

@@ -37,7 +37,7 @@ const topology::Topology& View::topology() const noexcept {
 }
 
 std::uint32_t View::worker_count(const topology::Place& place) const noexcept {
-  return engine_.ranges_[place.id].count;
+  return engine_.enabled_count(place.id);
 }
 
 std::uint64_t View::now_ns() const noexcept {
@@ -111,7 +111,7 @@ std::uint32_t View::free_workers(const topology::Place& place) const noexcept {
   const Engine::WorkerRange range = engine_.ranges_[place.id];
   std::uint32_t count = 0;
   for (std::uint32_t worker = range.first; worker < range.first + range.count; ++worker) {
-    count += engine_.host_.is_busy(worker) ? 0 : 1;
+    count += engine_.is_enabled(worker) && !engine_.host_.is_busy(worker) ? 1 : 0;
   }
   return count;
 }

@@ -128,6 +128,9 @@ class Parser {
     if (word == "cold_us") {
       return microseconds(words, workload_.cold_ns);
     }
+    if (word == "network_us") {
+      return microseconds(words, workload_.network_ns);
+    }
     if (word == "bubble" || word == "group") {
       const auto index = static_cast<std::uint32_t>(workload_.groups.size());
       workload_.groups.push_back({.barrier = index, .has_bubble = word == "bubble"});

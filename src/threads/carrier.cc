@@ -4,7 +4,6 @@
 
 #include <new>
 
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,16 +20,6 @@ namespace sterna::threads {
 namespace {
 
 constexpr std::size_t kKernelStackBytes = std::size_t{8} << 20;
-constexpr std::uint32_t kProcessorsMax = 8192;
-
-/// Binds a kernel thread, as far as the system lets us: a refusal costs speed, no more.
-void bind(int kernel_id, std::uint32_t processor) noexcept {
-  std::uint64_t mask[kProcessorsMax / 64] = {};
-  if (processor < kProcessorsMax) {
-    mask[processor / 64] = std::uint64_t{1} << (processor % 64);
-    raw_system_call(SYS_sched_setaffinity, kernel_id, sizeof mask, reinterpret_cast<long>(mask));
-  }
-}
 
 /// The bounds of this kernel thread's stack, which AddressSanitizer must know.
 void fill_idle_context(Thread& idle) noexcept {
@@ -203,9 +192,11 @@ void Worker::use(Carrier& its_carrier) noexcept {
   thread_pointer = its_carrier.thread_pointer;
   idle = &its_carrier.idle;
   its_carrier.idle.worker.store(this, std::memory_order_relaxed);
-  if (index < team.processors.size() && its_carrier.processor != team.processors[index]) {
-    its_carrier.processor = team.processors[index];
-    bind(its_carrier.kernel_id.load(std::memory_order_relaxed), its_carrier.processor);
+  const std::uint32_t processor = is_disabled.load(std::memory_order_relaxed) ? kAnyWorker
+                                  : index < team.processors.size() ? team.processors[index]
+                                                                   : kAnyWorker;
+  if (its_carrier.processor.load(std::memory_order_relaxed) != processor) {
+    bind_carrier(*this, its_carrier);
   }
   carrier.store(&its_carrier, std::memory_order_release);
 }
@@ -224,6 +215,9 @@ void Worker::turn(Carrier& here) noexcept {
   if (team.is_over()) {
     here.word.store(Carrier::kEnds, std::memory_order_relaxed);
     return;
+  }
+  if (is_disabled.load(std::memory_order_relaxed)) [[unlikely]] {
+    (void)hand_over();
   }
   lock.lock();
   Thread& next = pick();

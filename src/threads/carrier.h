@@ -70,7 +70,9 @@ class alignas(kCacheLineBytes) Carrier {
   clockid_t processor_clock = 0;
   std::atomic<int> kernel_id{0};  // For signals; 0: not there yet.
   pthread_t kernel_thread{};
-  std::uint32_t processor = kAnyWorker;  // Where it is bound. Written by who gives it a worker.
+  // Where it is bound, kAnyWorker: nowhere, or to those of all enabled workers. Written by who
+  // gives it a worker, or takes the processor from that; relaxed: a late look costs a binding.
+  std::atomic<std::uint32_t> processor{kAnyWorker};
   // The thread that goes on without a worker on it; guard: a claim, then the thread itself.
   std::atomic<Thread*> taken{nullptr};
 
@@ -78,6 +80,10 @@ class alignas(kCacheLineBytes) Carrier {
   std::atomic<Worker*> worker{nullptr};
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> word{kSpare};
 };
+
+/// Binds its kernel thread to what its worker has now, as far as the system lets us: a refusal
+/// costs speed, no more. From anywhere.
+void bind_carrier(const Worker& worker, Carrier& carrier) noexcept;
 
 /// Starts the kernel thread of a carrier.
 Result<> start_carrier(Carrier& carrier) noexcept;

@@ -65,6 +65,11 @@ void give_back(Thread& thread) noexcept {
   dispatch_of(thread).ready(thread, home);
 }
 
+void expose(Thread& thread) noexcept {
+  unmark(thread);
+  dispatch_of(thread).expose(thread);
+}
+
 bool is_running(const Thread& thread) noexcept {
   const Worker* const worker = thread.worker.load(std::memory_order_relaxed);
   // Acquire: what it did before it left the processor is seen (released by the lock it held).

@@ -45,6 +45,10 @@ void recall(Thread& thread) noexcept;
 /// `thread`, recalled, was taken from a private queue, whose lock is held.
 void give_back(Thread& thread) noexcept;
 
+/// `thread`, kept and ready, was taken from a private queue: to Dispatch, for others. Holds no
+/// lock.
+void expose(Thread& thread) noexcept;
+
 /// On a processor right now: a hint.
 [[nodiscard]] bool is_running(const Thread& thread) noexcept;
 /// In the private queue or inbox of its worker, or running: a hint.

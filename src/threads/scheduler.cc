@@ -187,7 +187,8 @@ namespace {
     }
   }
   if (next == nullptr) {
-    if (me.hold.load(std::memory_order_relaxed) == Hold::none) {
+    if (me.hold.load(std::memory_order_relaxed) == Hold::none &&
+        !worker.is_disabled.load(std::memory_order_relaxed)) {
       worker.lock.unlock();
       return;
     }
@@ -219,7 +220,12 @@ void yield() noexcept {
   }
   Thread* const next = worker.queue.rotate(*me);
   if (next == me) {
-    worker.lock.unlock();
+    if (!worker.is_disabled.load(std::memory_order_relaxed)) [[likely]] {
+      worker.lock.unlock();
+      return;
+    }
+    worker.queue.push_back(*me);  // From the worker's own context it goes to another one.
+    switch_contexts(worker, *me, *worker.idle);
     return;
   }
   switch_contexts(worker, *me, next != nullptr ? *next : *worker.idle);
@@ -231,6 +237,11 @@ void Worker::slow_point() noexcept {
                   std::memory_order_relaxed);
   if (timers.next_ns() != kNever) {
     timers.fire(team.now_ns());
+  }
+  if (is_disabled.load(std::memory_order_relaxed)) [[unlikely]] {
+    (void)hand_over();
+    countdown.store(1, std::memory_order_relaxed);  // At every switch.
+    return;
   }
   if (seeds.count() > 0) {
     // While other threads keep the worker busy, who waits for seeds must not wait for ever.

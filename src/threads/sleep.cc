@@ -22,10 +22,10 @@
 namespace sterna::threads {
 namespace {
 
-// States of Worker::sleep_word.
-constexpr std::uint32_t kAwake = 0;
-constexpr std::uint32_t kOnFutex = 1;
-constexpr std::uint32_t kInHook = 2;
+using SleepState::kAwake;
+using SleepState::kInHook;
+using SleepState::kOnFutex;
+using SleepState::kStandsBy;
 
 constexpr std::uint64_t kWatchNsMin = 1'000'000;
 constexpr std::uint64_t kWatchNsMax = 16'000'000;
@@ -63,7 +63,9 @@ bool Worker::wake() noexcept {
   if (state == kAwake) {
     return false;
   }
-  team.sleeper_count.fetch_sub(1, std::memory_order_seq_cst);  // (3) of ticker.cc
+  if (state != kStandsBy) {
+    team.sleeper_count.fetch_sub(1, std::memory_order_seq_cst);  // (3) of ticker.cc
+  }
   if (state == kInHook) {
     team.options.idle_hook->wake();
   } else {
@@ -85,7 +87,8 @@ void TeamState::wake_idle(std::uint32_t first, std::uint32_t count) noexcept {
   const auto end =
       static_cast<std::uint32_t>(std::min<std::size_t>(workers.size(), std::size_t{first} + count));
   for (std::uint32_t i = first; i < end; ++i) {
-    if (workers[i]->wake()) {
+    // Relaxed: who is disabled meanwhile hands over what it finds.
+    if (!workers[i]->is_disabled.load(std::memory_order_relaxed) && workers[i]->wake()) {
       return;
     }
   }
@@ -268,7 +271,8 @@ bool Worker::has_reason_to_stay(Search& search) noexcept {
   lock.lock();
   const bool has_thread = !inbox.empty() || !queue.empty();
   lock.unlock();
-  if (has_thread || team.is_stopped.load(std::memory_order_seq_cst)) {
+  if (has_thread || team.is_stopped.load(std::memory_order_seq_cst) ||
+      is_disabled.load(std::memory_order_seq_cst)) {
     return true;
   }
   // Our own seeds stay when there is no memory for threads. Those of others are a hint only: they
@@ -337,10 +341,14 @@ void Worker::rest(Search& search) noexcept {
 }
 
 void Worker::look_for_work() noexcept {
+  if (is_disabled.load(std::memory_order_relaxed)) [[unlikely]] {
+    stand_by();
+    return;
+  }
   Search search;
   search.begin_cycles = cycles();
   team.searcher_count.fetch_add(1, std::memory_order_relaxed);
-  while (!find_work(search) && !team.is_over()) {
+  while (!is_disabled.load(std::memory_order_relaxed) && !find_work(search) && !team.is_over()) {
     rest(search);
   }
   team.searcher_count.fetch_sub(1, std::memory_order_seq_cst);  // (3) of ticker.cc

@@ -97,6 +97,15 @@ class Team {
   /// Workers end when their current thread leaves the processor. Does not wait.
   void stop() noexcept;
 
+  /// The processor of that worker is taken away: its kernel thread leaves it, and what it has goes
+  /// to others, a running thread after some switches. What is bound to it, and to no other worker
+  /// that is enabled, goes on there, on the processors of the others. REFUSED: it is the last one.
+  /// No effect if it is disabled. From anywhere; a Dispatch hears of it from its owner, before.
+  Result<> disable(std::uint32_t worker) noexcept;
+  /// Gives it back; a Dispatch hears of it afterwards.
+  void enable(std::uint32_t worker) noexcept;
+  [[nodiscard]] bool is_enabled(std::uint32_t worker) const noexcept;
+
   /// Wakes one sleeping worker of [first, first + count), if there is one and nobody is already
   /// looking for work.
   void wake_idle(std::uint32_t first, std::uint32_t count) noexcept;

@@ -34,6 +34,14 @@ class BlockingPool;
 /// Must not switch.
 using PostFunction = void (*)(Thread&, void*);
 
+/// Of Worker::sleep_word.
+namespace SleepState {
+inline constexpr std::uint32_t kAwake = 0;
+inline constexpr std::uint32_t kOnFutex = 1;
+inline constexpr std::uint32_t kInHook = 2;
+inline constexpr std::uint32_t kStandsBy = 3;  // Disabled; no sleeper that counts.
+}  // namespace SleepState
+
 /// Free slots of one stack class. Owner: its worker.
 struct SlotCache {
   Thread* first = nullptr;
@@ -85,6 +93,10 @@ class alignas(kCacheLineBytes) Worker {
   /// Ends its sleep. False: it did not sleep. From anywhere.
   bool wake() noexcept;
 
+  /// It is disabled: what another one may run goes there. Whether something stays, which is bound
+  /// here. From anywhere, without a lock.
+  bool hand_over() noexcept;
+
   // First line: what a switch and the border read.
   Border border;
   // Of its carrier, as the next ones; written by use().
@@ -131,11 +143,14 @@ class alignas(kCacheLineBytes) Worker {
   // Who was preempted, for the carrier that takes the worker over, and whether it is the next one.
   Thread* preempted = nullptr;
   bool is_preempted_next = false;
+  // Its processor was taken away: disabled.cc. Written under TeamState::disable_lock; sequentially
+  // consistent against its sleep, else relaxed: who sees it late runs one thread more there.
+  std::atomic<bool> is_disabled{false};
   std::uint32_t declined_count = 0;        // Of the handlers on it: preempt.cc.
   std::atomic<Carrier*> reserve{nullptr};  // For its next preemption. The ticker fills it.
 
   Inbox inbox;  // Any thread pushes; who holds `lock` drains.
-  // 0: awake; else kAsleep...; see sleep.cc.
+  // SleepState; see sleep.cc.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleep_word{0};
   // Cycle count until which its threads, which were woken together, are left to it as long as it
   // gets on with them: to fetch one costs more than to run some. Relaxed: a hint.
@@ -149,6 +164,7 @@ class alignas(kCacheLineBytes) Worker {
   void settle(Carrier& here) noexcept;
   void resume_bound(Carrier& here) noexcept;
   void look_for_work() noexcept;
+  void stand_by() noexcept;
   bool find_work(Search& search) noexcept;
   bool try_steal(Search& search, bool is_last_look) noexcept;
   bool try_kept(Search& search, bool is_last_look) noexcept;
@@ -189,6 +205,8 @@ class TeamState final : public TickClient {
     return options.clock != nullptr ? options.clock->now_ns() : sterna::now_ns();
   }
   void wake_idle(std::uint32_t first, std::uint32_t count) noexcept;
+  /// An enabled worker of [first, first + count), in turn; null: there is none.
+  [[nodiscard]] Worker* enabled_worker(std::uint32_t first, std::uint32_t count) noexcept;
   /// The earliest timer of all workers.
   [[nodiscard]] std::uint64_t next_timer_ns() const noexcept;
   /// It is stopped, and no thread needs its workers to get off its kernel thread.
@@ -233,6 +251,9 @@ class TeamState final : public TickClient {
   std::atomic<std::uint64_t> foreign_ids{0};
   std::atomic<std::uint64_t> foreign_born{0};
   std::atomic<std::uint64_t> foreign_ended{0};
+
+  SpinLock disable_lock;
+  std::uint32_t disabled_count = 0;  // Guard: disable_lock.
 
   SpinLock slots_lock;
   Thread* first_slot = nullptr;  // Guard: slots_lock. All descriptors of spawned threads, used or

@@ -26,9 +26,13 @@ CpuSet to_cpus(const Mask& mask) {
 }  // namespace
 
 Result<CpuSet> current_thread_cpus() {
+  return cpus_of_thread(0);
+}
+
+Result<CpuSet> cpus_of_thread(int kernel_id) {
   // The kernel refuses a mask smaller than its own, whose size it does not tell.
   for (Mask mask(1); mask.size() <= 64; mask.resize(mask.size() * 2)) {
-    if (::sched_getaffinity(0, mask.size() * sizeof(cpu_set_t), mask.data()) == 0) {
+    if (::sched_getaffinity(kernel_id, mask.size() * sizeof(cpu_set_t), mask.data()) == 0) {
       return to_cpus(mask);
     }
     if (const int number = last_error_number(); number != EINVAL) {

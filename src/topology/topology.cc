@@ -1,7 +1,9 @@
 // Builds the tree of places from hwloc or from a set of processors.
 #include "topology/topology.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -15,8 +17,10 @@ namespace sterna::topology {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> kKindNames{"machine", "package", "numa", "group",
-                                                     "l3",      "l2",      "core", "pu"};
+constexpr std::array<std::string_view, 9> kKindNames{
+    "network", "machine", "package", "numa", "group", "l3", "l2", "core", "pu"};
+constexpr std::uint32_t kMachinesMax = 4096;
+constexpr std::uint32_t kArityMax = 65'536;
 
 struct HwlocDeleter {
   void operator()(hwloc_topology_t topology) const noexcept { hwloc_topology_destroy(topology); }
@@ -59,7 +63,7 @@ std::optional<PlaceKind> kind_of(hwloc_obj_t object) noexcept {
 // Adds places from the outside to the inside, then links and counts them.
 class Builder {
  public:
-  Builder() : topology_{new Topology} {}
+  explicit Builder(std::uint32_t arity_max) : topology_{new Topology}, arity_max_{arity_max} {}
 
   Place& add(PlaceKind kind, const Place* parent, std::uint32_t os_index, CpuSet cpus) {
     auto place = std::make_unique<Place>();
@@ -105,6 +109,14 @@ class Builder {
     }
   }
 
+  /// Machines that are all as this one.
+  void add_network(hwloc_obj_t machine, std::uint32_t count) {
+    Place& network = add(PlaceKind::network, nullptr, Place::kNone, {});
+    const std::vector<hwloc_obj_t> machines(count, machine);
+    add_grouped(machines, &network);
+    network.pu_count = topology_->pu_count();
+  }
+
   std::unique_ptr<Topology> finish(bool is_synthetic) {
     topology_->is_synthetic_ = is_synthetic;
     for (const std::unique_ptr<Place>& place : topology_->owned_) {
@@ -137,17 +149,56 @@ class Builder {
     numa.pu_count = own.pu_count = topology_->pu_count() - own.pu_first;
   }
   void add_children(hwloc_obj_t object, const Place* parent) {
+    std::vector<hwloc_obj_t> shown;
+    list_shown(object, shown);
+    add_grouped(shown, parent);
+  }
+  /// The nearest shown objects below one.
+  static void list_shown(hwloc_obj_t object, std::vector<hwloc_obj_t>& shown) {
     for (hwloc_obj_t child = object->first_child; child != nullptr; child = child->next_sibling) {
-      add_tree(child, parent);
+      if (kind_of(child)) {
+        shown.push_back(child);
+      } else {
+        list_shown(child, shown);
+      }
+    }
+  }
+  /// As few levels of groups as do, all of them full but for one object.
+  void add_grouped(std::span<const hwloc_obj_t> objects, const Place* parent) {
+    const std::size_t count = objects.size();
+    if (arity_max_ < 2 || count <= arity_max_) {
+      for (hwloc_obj_t const object : objects) {
+        add_tree(object, parent);
+      }
+      return;
+    }
+    std::size_t capacity = arity_max_;  // Of one of the groups.
+    while (capacity * arity_max_ < count) {
+      capacity *= arity_max_;
+    }
+    const std::size_t groups = (count + capacity - 1) / capacity;
+    for (std::size_t i = 0; i < groups; ++i) {
+      const auto inside =
+          objects.subspan(i * count / groups, (i + 1) * count / groups - i * count / groups);
+      CpuSet cpus;
+      for (hwloc_obj_t const object : inside) {
+        cpus.add(to_cpus(object->cpuset));
+      }
+      Place& group = add(PlaceKind::group, parent, Place::kNone, std::move(cpus));
+      group.pu_first = topology_->pu_count();
+      add_grouped(inside, &group);
+      group.pu_count = topology_->pu_count() - group.pu_first;
     }
   }
 
   std::unique_ptr<Topology> topology_;
+  const std::uint32_t arity_max_;
 };
 
 namespace {
 
-Result<std::unique_ptr<Topology>> load(Hwloc hwloc, bool is_synthetic) {
+Result<std::unique_ptr<Topology>> load(Hwloc hwloc, const TopologyOptions& options,
+                                       bool is_synthetic) {
   // Caches other than L2 and L3, devices and levels that add nothing are left out while loading:
   // they take most of the time.
   hwloc_topology_set_all_types_filter(hwloc.get(), HWLOC_TYPE_FILTER_KEEP_NONE);
@@ -177,9 +228,13 @@ Result<std::unique_ptr<Topology>> load(Hwloc hwloc, bool is_synthetic) {
                           last_error_number());
     }
   }
-  Builder builder;
-  builder.add_tree(hwloc_get_root_obj(hwloc.get()), nullptr);
-  return builder.finish(is_synthetic);
+  Builder builder{options.arity_max};
+  if (options.machine_count == 0) {
+    builder.add_tree(hwloc_get_root_obj(hwloc.get()), nullptr);
+    return builder.finish(is_synthetic);
+  }
+  builder.add_network(hwloc_get_root_obj(hwloc.get()), options.machine_count);
+  return builder.finish(true);
 }
 
 Result<Hwloc> new_hwloc() {
@@ -192,27 +247,52 @@ Result<Hwloc> new_hwloc() {
 
 }  // namespace
 
-Result<std::unique_ptr<Topology>> Topology::detect() {
+Result<std::unique_ptr<Topology>> Topology::detect(const TopologyOptions& options) {
   Result<Hwloc> hwloc = new_hwloc();
   if (!hwloc) {
     return hwloc.error();
   }
-  return load(std::move(hwloc.value()), false);
+  return load(std::move(hwloc.value()), options, false);
 }
+
+namespace {
+
+/// Takes "key:N " off the front of the text. False: it is there, and wrong.
+bool take_option(std::string_view& text, std::string_view key, std::uint32_t most,
+                 std::uint32_t& value) noexcept {
+  if (!text.starts_with(key)) {
+    return true;
+  }
+  const std::string_view number = text.substr(key.size());
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc{} || value == 0 || value > most || end == number.data() + number.size() ||
+      *end != ' ') {
+    return false;
+  }
+  text = number.substr(static_cast<std::size_t>(end - number.data()));
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  return true;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Topology>> Topology::synthetic(const std::string& description) {
   Result<Hwloc> hwloc = new_hwloc();
   if (!hwloc) {
     return hwloc.error();
   }
-  if (description.empty() ||
-      hwloc_topology_set_synthetic(hwloc.value().get(), description.c_str()) != 0) {
+  TopologyOptions options;
+  std::string_view machine = description;
+  if (!take_option(machine, "network:", kMachinesMax, options.machine_count) ||
+      !take_option(machine, "arity:", kArityMax, options.arity_max) || machine.empty() ||
+      hwloc_topology_set_synthetic(hwloc.value().get(), std::string{machine}.c_str()) != 0) {
     return Error{Errc::invalid_argument,
                  fmt::format("\"{}\" does not describe a machine; write levels from the outside to "
-                             "the inside, for example \"node:2 core:4 pu:2\"",
+                             "the inside, for example \"node:2 core:4 pu:2\", before them "
+                             "\"network:N\" for N such machines, then \"arity:N\" for groups of N",
                              description)};
   }
-  return load(std::move(hwloc.value()), true);
+  return load(std::move(hwloc.value()), options, true);
 }
 
 Result<std::unique_ptr<Topology>> Topology::flat() {
@@ -220,7 +300,7 @@ Result<std::unique_ptr<Topology>> Topology::flat() {
   if (!cpus) {
     return cpus.error();
   }
-  Builder builder;
+  Builder builder{0};
   Place& machine = builder.add(PlaceKind::machine, nullptr, 0, cpus.value());
   machine.pu_count = cpus.value().count();
   for (const std::uint32_t cpu : cpus.value().list()) {
@@ -274,7 +354,9 @@ std::string Topology::text() const {
   for (const Place* place : places_) {
     text += fmt::format("{:{}}{} {}", "", place->depth * 2, to_string(place->kind), place->index);
     text += place->kind == PlaceKind::pu ? fmt::format(" (processor {})\n", place->os_index)
-                                         : fmt::format(" [{}]\n", place->cpus.text());
+            : place->kind == PlaceKind::network
+                ? fmt::format(" [{} machines]\n", count(PlaceKind::machine))
+                : fmt::format(" [{}]\n", place->cpus.text());
   }
   return text;
 }

@@ -16,10 +16,11 @@ namespace sterna::topology {
 
 /// From the outside to the inside.
 enum class PlaceKind : std::uint8_t {
+  network,  // Several machines.
   machine,
   package,
   numa,   // Processors that share a memory.
-  group,  // A level that the hardware has and hwloc has no name for.
+  group,  // A level without a name in hwloc, or made to divide a wide one: TopologyOptions.
   l3,
   l2,
   core,
@@ -29,17 +30,18 @@ enum class PlaceKind : std::uint8_t {
 
 /// A node of the tree. Places live as long as their Topology and do not move.
 struct Place {
+  static constexpr std::uint32_t kNone = 0xffff'ffff;
   PlaceKind kind = PlaceKind::machine;
   std::uint32_t id = 0;           // Index in Topology::places(): parents before children.
   std::uint32_t index = 0;        // Among the places of its kind, from left to right.
-  std::uint32_t os_index = 0;     // The system's number (of the processor, for a pu).
-  std::uint32_t depth = 0;        // The machine has 0.
+  std::uint32_t os_index = 0;     // The system's number (of the processor, for a pu), or kNone.
+  std::uint32_t depth = 0;        // The root has 0.
   std::uint32_t child_index = 0;  // Among the children of its parent.
   std::uint32_t pu_first = 0;     // Its pus are [pu_first, pu_first + pu_count) of pus().
   std::uint32_t pu_count = 0;
-  const Place* parent = nullptr;  // Null for the machine.
+  const Place* parent = nullptr;  // Null for the root.
   std::span<const Place* const> children;
-  CpuSet cpus;  // Numbers of the system.
+  CpuSet cpus;  // Numbers of the system; of the machine's own below a network, which has none.
 };
 
 /// Which processors a node gets, see Topology::share().
@@ -48,15 +50,25 @@ struct Share {
   std::uint32_t node_count = 1;
 };
 
+struct TopologyOptions {
+  // A place with more children than that gets groups between them and itself, level above level,
+  // of sizes that differ by one at most: run queues that fewer processors share. 0: as it is.
+  std::uint32_t arity_max = 0;
+  // As many machines, all alike, below a place of the kind network. 0: one machine, no network.
+  std::uint32_t machine_count = 0;
+};
+
 class Topology {
  public:
   /// What hwloc sees, restricted to the processors this process may use. Tens of milliseconds.
-  [[nodiscard]] static Result<std::unique_ptr<Topology>> detect();
+  [[nodiscard]] static Result<std::unique_ptr<Topology>> detect(
+      const TopologyOptions& options = {});
   /// The same processors without their structure: machine and pus, from sched_getaffinity. About
   /// ten microseconds: for start-ups that need no placement.
   [[nodiscard]] static Result<std::unique_ptr<Topology>> flat();
   /// hwloc's language of synthetic machines, outermost level first: "node:2 core:4 pu:2" (node is
-  /// a NUMA node), "package:2 l3:2 core:4 pu:1". Cannot be bound to.
+  /// a NUMA node), "package:2 l3:2 core:4 pu:1". Before it may stand "network:N", machine_count,
+  /// and "arity:N", arity_max. Cannot be bound to.
   [[nodiscard]] static Result<std::unique_ptr<Topology>> synthetic(const std::string& description);
 
   ~Topology();
@@ -110,5 +122,7 @@ class Topology {
 [[nodiscard]] Result<> bind_current_thread(const CpuSet& cpus);
 /// The processors that the calling kernel thread may use.
 [[nodiscard]] Result<CpuSet> current_thread_cpus();
+/// Of another kernel thread, by its number; that of the process: of its initial thread.
+[[nodiscard]] Result<CpuSet> cpus_of_thread(int kernel_id);
 
 }  // namespace sterna::topology

@@ -101,8 +101,70 @@ TEST(Topology, NodesShareTheProcessors) {
   }
 }
 
+/// "machine(group(pu pu) group(pu))".
+std::string shape(const Place& place) {
+  std::string text{to_string(place.kind)};
+  for (const Place* const child : place.children) {
+    text += (child->child_index == 0 ? "(" : " ") + shape(*child);
+  }
+  return text + (place.children.empty() ? "" : ")");
+}
+
+std::vector<std::size_t> widths(const Topology& topology) {
+  std::vector<std::size_t> result;
+  for (std::uint32_t depth = 0; depth < topology.depth_count(); ++depth) {
+    result.push_back(topology.level(depth).size());
+  }
+  return result;
+}
+
+TEST(Topology, WideLevelsAreGrouped) {
+  using Widths = std::vector<std::size_t>;
+  EXPECT_EQ(shape(machine("arity:2 pu:3")->root()), "machine(group(pu) group(pu pu))");
+  EXPECT_EQ(shape(machine("arity:4 pu:6")->root()), "machine(group(pu pu pu) group(pu pu pu))");
+  // Levels as they are where they are narrow enough.
+  EXPECT_EQ(widths(*machine("arity:4 node:4 core:4 pu:2")), (Widths{1, 4, 16, 32}));
+  EXPECT_EQ(widths(*machine("arity:4 node:2 core:16 pu:2")), (Widths{1, 2, 8, 32, 64}));
+  // Groups of groups, none wider than allowed.
+  EXPECT_EQ(widths(*machine("arity:4 pu:64")), (Widths{1, 4, 16, 64}));
+  EXPECT_EQ(widths(*machine("arity:8 pu:1024")), (Widths{1, 2, 16, 128, 1024}));
+  for (const std::uint32_t count : {5U, 7U, 9U, 17U, 33U, 65U, 100U, 1000U}) {
+    const auto topology = machine(("arity:4 pu:" + std::to_string(count)).c_str());
+    EXPECT_EQ(topology->pu_count(), count);
+    for (const Place* const place : topology->places()) {
+      EXPECT_LE(place->children.size(), 4U) << count;
+      std::uint32_t inside = 0;
+      for (const Place* const child : place->children) {
+        EXPECT_EQ(child->pu_first, place->pu_first + inside);
+        EXPECT_TRUE(place->cpus.includes(child->cpus));
+        inside += child->pu_count;
+      }
+      EXPECT_TRUE(place->children.empty() || inside == place->pu_count);
+    }
+  }
+}
+
+TEST(Topology, ANetworkHoldsMachines) {
+  const auto topology = machine("network:3 node:2 pu:2");
+  EXPECT_EQ(shape(topology->root()),
+            "network(machine(numa(pu pu) numa(pu pu)) machine(numa(pu pu) numa(pu pu)) "
+            "machine(numa(pu pu) numa(pu pu)))");
+  EXPECT_EQ(topology->pu_count(), 12U);
+  EXPECT_EQ(topology->pus()[9]->index, 9U);
+  EXPECT_EQ(topology->pus()[9]->os_index, 1U) << "of its machine";
+  EXPECT_EQ(enclosing(*topology->pus()[9], PlaceKind::machine)->index, 2U);
+  EXPECT_EQ(topology->find(PlaceKind::machine, 1)->pu_first, 4U);
+  EXPECT_EQ(distance(*topology->pus()[3], *topology->pus()[4]), 3U);
+  EXPECT_TRUE(topology->is_synthetic());
+  EXPECT_EQ(topology->text().substr(0, 47), "network 0 [3 machines]\n  machine 0 [0-3]\n    nu");
+  EXPECT_EQ(shape(machine("network:3 arity:2 pu:1")->root()),
+            "network(group(machine(pu)) group(machine(pu) machine(pu)))");
+}
+
 TEST(Topology, WrongDescriptionsAreRefused) {
-  for (const char* description : {"", "core", "core:x", "bogus:2 pu:1", "core:2 node:2 zebra"}) {
+  for (const char* description :
+       {"", "network:2", "network:0 pu:1", "network:x pu:1", "arity:2", "arity:0 pu:2",
+        "network:99999 pu:1", "core", "core:x", "bogus:2 pu:1", "core:2 node:2 zebra"}) {
     Result<std::unique_ptr<Topology>> made = Topology::synthetic(description);
     ASSERT_FALSE(made) << description;
     EXPECT_NE(made.error().text.find("for example"), std::string::npos);

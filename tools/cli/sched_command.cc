@@ -49,9 +49,13 @@ void print(const SimulateOptions& options, const std::string& policy,
            const sched::SimulationResult& result) {
   const double makespan = static_cast<double>(result.makespan_ns) * 1e-9;
   if (options.as_json) {
-    const nlohmann::json line = {
-        {"policy", policy},          {"makespan", makespan},      {"locality", result.locality},
-        {"balance", result.balance}, {"speedup", result.speedup}, {"switches", result.switches}};
+    const nlohmann::json line = {{"policy", policy},
+                                 {"makespan", makespan},
+                                 {"locality", result.locality},
+                                 {"balance", result.balance},
+                                 {"speedup", result.speedup},
+                                 {"switches", result.switches},
+                                 {"network_moves", result.network_moves}};
     fmt::print("{}\n", line.dump());
   } else {
     fmt::print("{:<28} {:>10.4f} {:>9.2f} {:>9.3f} {:>9.3f}\n", policy, makespan, result.speedup,

@@ -36,6 +36,8 @@ struct Program {
   std::vector<const topology::Place*> worker_places;  // The processor of each worker.
   bool has_auto_bubbles = false;  // Threads that kernel threads create make bubbles: filiation.
   std::unique_ptr<threads::Alarms> alarms;
+  SpinLock workers_lock;        // One at a time changes which workers are enabled.
+  threads::Alarm follow_alarm;  // Of the setting follow_processors.
   std::unique_ptr<NodeLoadSource> load_source;
   std::unique_ptr<rpc::Rpc> rpc;
   // By node: it is in sterna_stop, or lost.
@@ -57,6 +59,9 @@ struct Program {
 /// their own.
 [[nodiscard]] bool makes_bubbles(const Program& program,
                                  const sterna_thread_options& options) noexcept;
+
+/// If the setting wants it: looks now and then which processors the process may use.
+void follow_processors(Program& program) noexcept;
 
 /// Adds what the program has registered; before the other nodes can call.
 void add_services(rpc::Rpc& rpc);

@@ -64,7 +64,9 @@ std::vector<const topology::Place*> places_of(const Program& program, std::uint3
 }
 
 Result<> open_team(Program& program, const sterna_options& wanted) {
-  auto topology = topology::Topology::detect();
+  auto topology =
+      topology::Topology::detect({.arity_max = static_cast<std::uint32_t>(
+                                      program.rank->runtime->settings().number(kQueueArity))});
   if (!topology) {
     return topology.error();
   }
@@ -174,6 +176,7 @@ sterna_status open_layers(Program& program, const sterna_options& options) {
   if (meet_all(*program.rank) != STERNA_SUCCESS) {
     return fail(Error{Errc::closed, "a node of the job is gone, for which all others wait here"});
   }
+  follow_processors(program);
   return STERNA_SUCCESS;
 }
 

@@ -1,7 +1,8 @@
 /* A rank with much memory, sent as a message and moved: rank 0 sends BYTES to rank 1 on the other
  * node, several times; then it waits to be moved from outside, MOVES times, and measures how long
  * it was away, and then how long it takes to look at each page; then it moves by itself as often.
- * Prints "send MICROSECONDS", "move MICROSECONDS" and "touch MICROSECONDS" (move and look), "own"
+ * Prints "send MICROSECONDS", "send_asleep" (the same to a node that has fallen asleep, as it has
+ * before each move of its own), "move MICROSECONDS" and "touch MICROSECONDS" (move and look), "own"
  * and "own_touch" for the moves of its own, medians. With MOVES 0, and more than two nodes: it
  * moves to each node from the third on, where it never was; prints "first" and "first_touch".
  *
@@ -17,11 +18,18 @@
 #include "timing.h"
 
 enum { kSends = 15, kWarm = 3 };
+static const double kPause = 5e-3; /* Seconds: the other node falls asleep. */
+
+static void pause_for(double seconds) {
+  for (const double begin = MPI_Wtime(); MPI_Wtime() - begin < seconds;) {
+  }
+}
 
 /* Time until rank 1 has all the bytes: its answer is empty. */
-static double send_time(char* memory, int bytes) {
+static double send_time(char* memory, int bytes, double pause) {
   double times[kSends];
   for (int i = -kWarm; i < kSends; ++i) {
+    pause_for(pause);
     const double begin = MPI_Wtime();
     MPI_Send(memory, bytes, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
     MPI_Recv(NULL, 0, MPI_CHAR, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -86,8 +94,7 @@ static void measure_first_moves(const char* memory, int bytes) {
   const long expected = look_at(memory, bytes);
   int count = 0;
   for (uint32_t node = 2; count < 64; ++node) {
-    for (const double begin = MPI_Wtime(); MPI_Wtime() - begin < 5e-3;) {
-    }
+    pause_for(kPause);
     const double begin = MPI_Wtime();
     const int status = sterna_migrate_to(node);
     const double end = MPI_Wtime();
@@ -119,8 +126,7 @@ static void measure_own_moves(int moves, const char* memory, int bytes) {
   while (sterna_migrate_to(node) != STERNA_SUCCESS) {
   }
   for (int count = 0; count < moves; ++count) {
-    for (const double begin = MPI_Wtime(); MPI_Wtime() - begin < 5e-3;) {
-    }
+    pause_for(kPause);
     const double begin = MPI_Wtime();
     const int status = sterna_migrate_to(1 - node);
     const double end = MPI_Wtime();
@@ -158,7 +164,8 @@ int main(int argc, char** argv) {
     measure_first_moves(memory, bytes);
     MPI_Send(NULL, 0, MPI_CHAR, 1, 4, MPI_COMM_WORLD);
   } else if (rank == 0) {
-    printf("send %.2f\n", send_time(memory, bytes));
+    printf("send %.2f\n", send_time(memory, bytes, 0));
+    printf("send_asleep %.2f\n", send_time(memory, bytes, kPause));
     measure_moves(moves, memory, bytes);
     measure_own_moves(moves, memory, bytes);
     for (int i = 0; i < bytes; ++i) {
@@ -170,6 +177,7 @@ int main(int argc, char** argv) {
     MPI_Send(NULL, 0, MPI_CHAR, 1, 4, MPI_COMM_WORLD);
   } else if (rank == 1) {
     if (moves > 0) {
+      answer(memory, bytes);
       answer(memory, bytes);
     }
     MPI_Recv(NULL, 0, MPI_CHAR, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

@@ -94,6 +94,13 @@ void run_migrate(const Row& row, Bench& bench) {
                                            {"move", ", interruption by an order", false},
                                            {"touch", ", by an order, all pages read", false}};
     add_figures(bench, figure, size, readings.value(), kReturns, row);
+    // The move wakes the other node, the messages above find it awake: a message that does not.
+    static constexpr Variant kAsleep[] = {
+        {"own_touch", ", all pages read, both to a node that sleeps", false}};
+    Figure asleep = figure;
+    asleep.reference = "one message, to a node that has fallen asleep";
+    asleep.reference_value = readings.value()["send_asleep"];
+    add_figures(bench, asleep, size, readings.value(), kAsleep, row);
     Command first = launch_command(bench, {"many nodes", Maker::sterna, {"--nodes", "9"}, {}}, 9,
                                    executable.value(), {std::to_string(size << 20), "0"});
     first.seconds_max = 30;

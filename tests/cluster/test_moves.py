@@ -64,12 +64,20 @@ class Moves(MoveTest):
 
 
 class Orders(MoveTest):
-    def start_counting(self, *options, ranks=3, nodes=3, how=("nothing",), milliseconds=2500):
-        job = self.start_job(*self.words("-n", ranks, "--nodes", nodes, *options,
-                                         program=[CLUSTER / "cluster_counting", milliseconds, *how]))
+    def start_counting(self, how="nothing", who=0):
+        """Three ranks on three nodes, which count until finish()."""
+        self.end = pathlib.Path(self.directory.name) / "end"
+        job = self.start_job(*self.words("-n", 3, "--nodes", 3,
+                                         program=[CLUSTER / "cluster_counting", self.end, how, who]))
         self.assertTrue(wait_until(lambda: self.places(job) is not None and all(
             rank["state"] == "running" for rank in self.ranks(job))))
         return job
+
+    def finish(self, job):
+        self.end.touch()
+        output, errors = job.communicate(timeout=100)
+        self.assertEqual(job.returncode, 0, errors)
+        return output
 
     def test_an_order_moves_a_rank_and_ps_shows_where_it_is(self):
         job = self.start_counting()
@@ -78,9 +86,7 @@ class Orders(MoveTest):
         self.assertTrue(wait_until(lambda: self.places(job) == [0, 2, 2]))
         self.assertEqual(self.order(job, 0, 1).returncode, 0)
         self.assertTrue(wait_until(lambda: self.places(job) == [1, 2, 2]))
-        output, errors = job.communicate(timeout=100)
-        self.assertEqual(job.returncode, 0, errors)
-        self.assertEqual(output.count("counted right"), 3)
+        self.assertEqual(self.finish(job).count("counted right"), 3)
         self.assertEqual([rank["moves"] for rank in self.report()["ranks"]], [1, 1, 0])
 
     def test_a_rank_that_waits_for_a_message_moves_at_once(self):
@@ -105,17 +111,15 @@ class Orders(MoveTest):
         for rank, node in ((7, 1), (1, 9)):
             refused = self.order(job, rank, node)
             self.assertNotEqual(refused.returncode, 0)
-        job.communicate(timeout=100)
-        self.assertEqual(job.returncode, 0)
+        self.finish(job)
 
     def test_a_rank_with_an_open_file_stays_and_says_which(self):
-        job = self.start_counting(how=("file", 1))
+        job = self.start_counting("file", 1)
         wait_until(lambda: False, 0.3)
         self.order(job, 1, 2)
         refused = lambda: any("/etc/hostname" in rank.get("refusal", "") for rank in self.ranks(job))
         self.assertTrue(wait_until(refused))
-        output, errors = job.communicate(timeout=100)
-        self.assertEqual(job.returncode, 0, errors)
+        self.finish(job)
         report = self.report()
         self.assertEqual(report["ranks"][1]["node"], 1)
         self.assertTrue(any("/etc/hostname" in reason for reason in report["nodes"][1]["refusals"]))

@@ -3,6 +3,12 @@
 // where it comes too late, it awaits that signal: so nobody ever signals a waiter that is gone.
 #include "progress/completion.h"
 
+#include <algorithm>
+
+#include <sys/syscall.h>
+
+#include "base/clock.h"
+#include "base/syscall.h"
 #include "progress/progress.h"
 #include "threads/direct.h"
 #include "threads/this_thread.h"
@@ -38,20 +44,41 @@ class Waiting {
   threads::KernelWaiter kernel_;
 };
 
+/// Nothing else runs, or is about to, on the worker of `me`.
+bool is_alone(const threads::Thread& me) noexcept {
+  const threads::Worker& worker = *me.worker.load(std::memory_order_relaxed);
+  return worker.queue.count() == 0 && worker.inbox.looks_empty();
+}
+
+// More processes than processors: what is waited for may need this processor, and a worker without
+// threads sleeps at once. As a kernel thread does, it gives the processor away for a moment first:
+// who sleeps has to be woken, which takes the other side a system call and us a place in the queue
+// of those that wake up.
+bool yields_until_done(const Completion& completion, Progress& progress, const threads::Thread& me,
+                       std::uint64_t deadline_ns) noexcept {
+  const std::uint64_t end_ns = std::min(now_ns() + progress.options().spin_ns, deadline_ns);
+  while (!completion.done() && is_alone(me) && now_ns() < end_ns) {
+    if (progress.poll(threads::SchedulingPoint::enter) == 0) {
+      raw_system_call(SYS_sched_yield);
+    }
+  }
+  return completion.done();
+}
+
 // Alone on its worker, a thread that left would make the worker poll: what comes from another node
 // or worker finds the thread still here, which saves two switches and the way through a queue. No
 // longer than those and the search for other work take, so that who waits in vain loses little.
 // Without a pause: the next poll is pause enough, and sees an answer a fifth sooner.
-bool spins_until_done(const Completion& completion, Progress& progress,
-                      const threads::Thread& me) noexcept {
+bool spins_until_done(const Completion& completion, Progress& progress, const threads::Thread& me,
+                      std::uint64_t deadline_ns) noexcept {
   // Of what has an entity others may wait in queues that are not the worker's.
-  if (progress.options().is_oversubscribed || me.entity != nullptr) {
+  if (me.entity != nullptr) {
     return completion.done();
   }
-  const threads::Worker& worker = *me.worker.load(std::memory_order_relaxed);
-  for (std::uint32_t turn = 0; turn < kSpinTurns && !completion.done() &&
-                               worker.queue.count() == 0 && worker.inbox.looks_empty();
-       ++turn) {
+  if (progress.options().is_oversubscribed) {
+    return yields_until_done(completion, progress, me, deadline_ns);
+  }
+  for (std::uint32_t turn = 0; turn < kSpinTurns && !completion.done() && is_alone(me); ++turn) {
     (void)progress.poll(threads::SchedulingPoint::enter);
   }
   return completion.done();
@@ -80,7 +107,7 @@ Wake Completion::wait_for(Progress& progress, const threads::WaitOptions& option
   if (!done() && (me == nullptr || !threads::is_another_ready(*me))) {
     (void)progress.poll(threads::SchedulingPoint::enter);
   }
-  if (done() || (me != nullptr && spins_until_done(*this, progress, *me))) {
+  if (done() || (me != nullptr && spins_until_done(*this, progress, *me, options.deadline_ns))) {
     return Wake::signalled;
   }
   Waiting waiting{progress};

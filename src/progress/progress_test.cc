@@ -201,6 +201,24 @@ TEST_P(ProgressTeamTest, ParkedThreadsAreWokenByEventsWhileWorkersSleep) {
   }
 }
 
+// Where processes outnumber processors a thread that is alone gives the processor away for a while
+// before it parks. Here for an hour: what ends that must be another thread, or the deadline.
+TEST_P(ProgressTeamTest, WhoYieldsBeforeItParksMakesWayForOthersAndForTheDeadline) {
+  auto crowded = Progress::open({.spin_ns = 3'600'000'000'000, .is_oversubscribed = true});
+  ASSERT_TRUE(crowded);
+  auto waiter = [&] {
+    EXPECT_EQ(completions[1].wait_for(*crowded.value(), {.deadline_ns = now_ns() + 2'000'000}),
+              threads::Wake::timed_out);
+    completions[0].wait(*crowded.value());
+  };
+  auto completer = [&] { completions[0].complete(); };
+  threads::Thread* const first = team->go(waiter);
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  threads::Thread* const second = team->go(completer);
+  join(*first);
+  join(*second);
+}
+
 TEST_P(ProgressTeamTest, InterruptedWaitLeavesTheCompletionUsable) {
   auto waiter = [&] {
     EXPECT_EQ(completions[0].wait_for(*progress, {.is_interruptible = true}),

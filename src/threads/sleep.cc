@@ -65,16 +65,17 @@ bool Worker::wake() noexcept {
   }
   if (state != kStandsBy) {
     team.sleeper_count.fetch_sub(1, std::memory_order_seq_cst);  // (3) of ticker.cc
+    if (team.ticker != nullptr) {
+      // The sleeper may have got up by itself, found work and kicked the ticker, which saw it
+      // asleep: then this is the kick that counts. Before the wake-up, after which the team may
+      // end.
+      team.ticker->kick();
+    }
   }
   if (state == kInHook) {
     team.options.idle_hook->wake();
   } else {
     futex_wake(&sleep_word, 1);
-  }
-  if (team.ticker != nullptr) {
-    // The sleeper may have got up by itself before that, found work and kicked the ticker, which
-    // saw it asleep: then this is the kick that counts.
-    team.ticker->kick();
   }
   return true;
 }

@@ -115,11 +115,11 @@ Team::~Team() {
       (void)pthread_join(carrier->kernel_thread, nullptr);
     }
   }
-  state_->ticker.reset();  // After the workers, who kick it.
   check(!state_->is_run_by_caller.load(std::memory_order_acquire),
         "run() has returned before its team is destroyed");
   check(live_thread_count() == 0, "all threads of a team have ended when it is destroyed");
   state_->blocking.reset();
+  state_->ticker.reset();  // After the workers and the spare threads, who kick it.
   for (const auto& worker : state_->workers) {
     drop_slots(*worker);
   }

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "bench/bench.h"
 #include "launch/parse.h"
@@ -30,9 +31,11 @@ std::string default_peers() {
 void print_list(bool json) {
   for (const Row& row : rows()) {
     if (json) {
-      fmt::print("{}\n", row.id);
+      const nlohmann::ordered_json object = {
+          {"id", row.id}, {"target", row.target}, {"summary", row.summary}};
+      fmt::print("{}\n", object.dump());
     } else {
-      fmt::print("{:<20} target {:<5} {}\n", row.id, row.target, row.summary);
+      fmt::print("{:<20} target {:<6.4g} {}\n", row.id, row.target, row.summary);
     }
   }
 }

@@ -29,6 +29,9 @@ class Bench(unittest.TestCase):
         done = bench("--list")
         self.assertEqual(done.returncode, 0)
         self.assertEqual([line.split()[0] for line in done.stdout.splitlines()], IDS)
+        rows = [json.loads(line) for line in bench("--list", "--json").stdout.splitlines()]
+        self.assertEqual([row["id"] for row in rows], IDS)
+        self.assertTrue(all(row["target"] > 0 and row["summary"] for row in rows))
 
     def test_an_unknown_row_is_an_error(self):
         done = bench("mpi.lotency")

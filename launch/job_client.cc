@@ -28,7 +28,8 @@ std::optional<std::string> ask(const std::string& path, const std::string& reque
     return std::nullopt;
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  FileDescriptor socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  // Or connect() waits for ever at a stopped job that others have asked before.
+  FileDescriptor socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     if (last_error_number() == ECONNREFUSED) {
       ::unlink(path.c_str());  // Its job was killed.

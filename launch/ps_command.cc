@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "launch/command_line.h"
 #include "launch/job_client.h"
@@ -30,16 +31,21 @@ int ps_command(std::span<char* const> arguments) {
     return 1;
   }
   nlohmann::json jobs = nlohmann::json::array();
+  bool is_one_silent = false;
   for (const std::string& path : job_sockets(folder.value())) {
     const std::optional<std::string> answer = ask(path, "status\n");
     nlohmann::json job = answer ? nlohmann::json::parse(*answer, nullptr, false) : nlohmann::json{};
     if (job.is_object()) {
       jobs.push_back(std::move(job));
+    } else if (::access(path.c_str(), F_OK) == 0) {  // Else it has ended meanwhile.
+      is_one_silent = true;
+      print_error("sterna ps", fmt::format("job {} does not answer; is it stopped?",
+                                           path.substr(path.rfind('-') + 1)));
     }
   }
   if (as_json) {
     fmt::print("{}\n", jobs.dump(1));
-  } else if (jobs.empty()) {
+  } else if (jobs.empty() && !is_one_silent) {
     fmt::print("no job is running\n");
   }
   for (std::size_t i = 0; i < jobs.size() && !as_json; ++i) {

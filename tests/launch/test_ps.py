@@ -46,6 +46,22 @@ class Ps(LaunchTest):
     def test_only_its_user_can_enter_the_folder(self):
         self.assertEqual(self.sockets.stat().st_mode & 0o777, 0o700)
 
+    def test_a_stopped_job_is_told_and_holds_nobody_up(self):
+        self.job.send_signal(signal.SIGSTOP)
+        waiting = []
+        try:
+            for full in (False, True):
+                while full:  # Until it takes no more connections.
+                    waiting.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
+                    full = waiting[-1].connect_ex(self.path()) == 0
+                done = self.run_job(STERNA, "ps")
+                self.assertEqual((done.returncode, done.stdout), (0, ""))
+                self.assertIn(f"job {self.job.pid} does not answer", done.stderr)
+        finally:
+            self.job.send_signal(signal.SIGCONT)
+            for one in waiting:
+                one.close()
+
     def test_strangers_words_close_the_connection_and_harm_nobody(self):
         for words in (b"\n", b"status", b"status\nstatus\n", b"GET / HTTP/1.0\r\n\r\n",
                       b"move 1\n", b"move 0 0 0\n", os.urandom(63) + b"\n", b"x" * 100000):

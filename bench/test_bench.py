@@ -13,7 +13,7 @@ IDS = ["thread.yield", "thread.create", "thread.yield.fiber", "thread.create.fib
        "thread.barrier.fiber", "thread.mutex.fiber", "thread.semaphore.fiber", "thread.reuse",
        "thread.spawn.tbb", "thread.handover", "thread.million", "mpi.latency.node",
        "mpi.latency.shm", "mpi.latency.tcp", "mpi.oversubscribed", "mpi.start", "migrate.bandwidth",
-       "balance.gain", "bubble.overhead", "gang.fairness", "conduction", "lu.tasks",
+       "balance.gain", "bubble.overhead", "loop.uneven", "gang.fairness", "conduction", "lu.tasks",
        "paper.000.t1", "paper.000.t2", "paper.000.f1", "paper.000.t3", "paper.000.f2.1", "paper.000.f2.2", "paper.000.f3", "paper.000.f4",
        "paper.000.t4", "paper.000.t5", "paper.002.x1", "paper.002.f5", "paper.002.f6",
        "paper.002.f7", "paper.003.t1"]

@@ -61,6 +61,14 @@ sterna_status sterna_bubble_set_level(sterna_bubble* bubble, uint32_t level) STE
 sterna_status sterna_bubble_set_priority(sterna_bubble* bubble, uint32_t priority) STERNA_NOEXCEPT;
 sterna_status sterna_bubble_set_slice(sterna_bubble* bubble, uint64_t slice_ns) STERNA_NOEXCEPT;
 
+/* The bubble uses that memory, whole pages of it, which stays mapped until the bubble is joined:
+ * the policy memory sends it to the memory node where most of that is now, and, where the load does
+ * not allow that, workers without work bring the pages to its node, piece by piece (move_pages).
+ * Other policies take no notice, nor do machines of one node. Again for more memory. Any thread;
+ * does not switch. Fails with INVALID_ARGUMENT, OUT_OF_MEMORY, NOT_STARTED, UNSUPPORTED. */
+sterna_status sterna_bubble_own_memory(sterna_bubble* bubble, void* base,
+                                       size_t bytes) STERNA_NOEXCEPT;
+
 /* The program is in that phase now: see the policy phases(...). Any thread; does not switch. Fails
  * with NOT_STARTED, UNSUPPORTED. */
 sterna_status sterna_bubble_phase(uint32_t number) STERNA_NOEXCEPT;

@@ -39,9 +39,10 @@ enum class Kind : std::uint8_t {
   leaves,    // Rank that is on its way; to which node.
   arrives,   // Rank that is here now; from which node.
   stays,     // Rank that was on its way and goes on where it was; to which node it did not go.
-  joins,     // Thread or bubble; the bubble that holds it from now on.
+  joins,     // Thread or bubble; the bubble that holds it from now on (kNobody: none).
+  placed,    // Bubble (its end is `ended`); the place where what it holds goes, if not elsewhere.
 };
-inline constexpr std::uint8_t kKindLast = static_cast<std::uint8_t>(Kind::joins);
+inline constexpr std::uint8_t kKindLast = static_cast<std::uint8_t>(Kind::placed);
 
 struct Record {
   std::uint64_t ticks;  // sterna::cycles().

@@ -28,6 +28,7 @@ Entity* Engine::take_from_route(std::uint32_t worker, std::uint32_t priority_min
     }
     // Then under its lock: another worker may have been faster.
     if (Entity* const entity = queues_[best].pop(best_width - 1); entity != nullptr) {
+      note_queue(trace::Kind::taken, *entity, best);
       return entity;
     }
   }
@@ -162,6 +163,7 @@ Entity* Engine::take_own(std::uint32_t worker) noexcept {
       break;
     }
     if (Entity* const entity = queues_[place].pop(0); entity != nullptr) {
+      note_queue(trace::Kind::taken, *entity, place);
       return entity;
     }
   }
@@ -179,9 +181,14 @@ void Engine::ready(Entity& thread) noexcept {
 void Engine::enqueue(Entity& thread) noexcept {
   const std::uint8_t priority = thread.effective_priority();
   std::uint32_t target = kNoPlace;
-  do {
+  for (bool is_queued = false; !is_queued;) {
     target = thread.target_.load(std::memory_order_relaxed);
-  } while (!queues_[queue_index(target)].push(thread, target));
+    note_queue(trace::Kind::queued, thread, target);  // Afterwards it may be gone.
+    is_queued = queues_[queue_index(target)].push(thread, target);
+    if (!is_queued) {
+      note_queue(trace::Kind::taken, thread, target);
+    }
+  }
   // From here on the thread may run and end.
   const auto worker_count = static_cast<std::uint32_t>(routes_.size());
   if (target == kAside) {

@@ -170,6 +170,9 @@ void Engine::link(Bubble& holder, Entity& entity) noexcept {
   entity.next_ = nullptr;
   (holder.last_ == nullptr ? holder.first_ : holder.last_->next_) = &entity;
   holder.last_ = &entity;
+  if (trace::is_on()) [[unlikely]] {
+    record_join(entity);
+  }
 }
 
 void Engine::unlink(Entity& entity) noexcept {
@@ -264,6 +267,9 @@ void Engine::remove(Entity& entity) noexcept {
   allow_keeping();
   unlink(entity);
   --entity_count_;
+  if (trace::is_on()) [[unlikely]] {
+    record_bubble(trace::Kind::ended, entity, kNoPlace);
+  }
 }
 
 void Engine::updated(Entity& entity) noexcept {

@@ -21,6 +21,7 @@
 
 #include "base/result.h"
 #include "base/spin_lock.h"
+#include "base/trace.h"
 #include "sched/place_queue.h"
 #include "sched/policy.h"
 
@@ -43,6 +44,10 @@ class Host {
   /// It is ready, does not run, and no queue of the host's own that somebody serves has it: unless
   /// one of the engine's does, it is lost. A hint.
   [[nodiscard]] virtual bool is_unserved(const Entity&) const noexcept { return false; }
+  /// What records of a trace are about, for that thread; trace::kNobody: none.
+  [[nodiscard]] virtual std::uint64_t trace_key(const Entity&) const noexcept {
+    return trace::kNobody;
+  }
   /// The name of a thread, for people; empty: it has none.
   [[nodiscard]] virtual std::string name_of(const Entity&) const { return {}; }
   /// The memory of that entity should come to the memory node. A hint; not at once.
@@ -141,6 +146,9 @@ class Engine {
   /// enabled worker, and returns with it. One stays enabled (check).
   void enable_worker(std::uint32_t worker, bool is_enabled) noexcept;
 
+  /// The thread of an entity, which was inserted before, is known to the host now.
+  void trace_join(const Entity& entity) noexcept;
+
   // Workers. May be called at every switch.
 
   /// The next thread for that worker, running from now on, or null. `leaving`: the thread that
@@ -232,6 +240,18 @@ class Engine {
   }
   [[nodiscard]] std::size_t queue_index(std::uint32_t target) const noexcept {
     return target == kAside ? topology_.places().size() : target;
+  }
+
+  // For the trace, while that is on: traced.cc.
+  [[nodiscard]] std::uint64_t trace_key(const Entity& entity) const noexcept;
+  void record_queue(trace::Kind kind, const Entity& thread, std::uint32_t place) const noexcept;
+  void record_join(const Entity& entity) const noexcept;
+  void record_bubble(trace::Kind kind, const Entity& entity, std::uint32_t place) const noexcept;
+  /// `thread` is about to join the queue of a place, or has left it.
+  void note_queue(trace::Kind kind, const Entity& thread, std::uint32_t place) const noexcept {
+    if (trace::is_on()) [[unlikely]] {
+      record_queue(kind, thread, place);
+    }
   }
 
   // Looking: stats.cc.

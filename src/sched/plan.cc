@@ -71,7 +71,11 @@ void Engine::retarget(Entity& entity) noexcept {
 }
 
 void Engine::apply(Entity& entity, std::uint32_t target) noexcept {
-  entity.target_.store(target, std::memory_order_seq_cst);  // (3), see place_queue.h
+  const std::uint32_t former = entity.target_.exchange(target, std::memory_order_seq_cst);
+  // That was (3), see place_queue.h.
+  if (former != target && trace::is_on()) [[unlikely]] {
+    record_bubble(trace::Kind::placed, entity, target);
+  }
   if (entity.is_bubble_) {
     for (Entity* held = static_cast<Bubble&>(entity).first_; held != nullptr; held = held->next_) {
       if (held->planned_ == kNoPlace) {
@@ -89,6 +93,7 @@ void Engine::apply(Entity& entity, std::uint32_t target) noexcept {
   if (at != kNoPlace) {
     // Also when only its priority changed.
     if (queues_[queue_index(at)].remove_misplaced(entity, at, target)) {
+      note_queue(trace::Kind::taken, entity, at);
       enqueue(entity);
     }
     return;

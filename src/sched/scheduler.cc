@@ -24,12 +24,6 @@ void name_places(const topology::Topology& topology) noexcept {
   trace::name(place_key(kAside), "aside");
 }
 
-void trace_place(trace::Kind kind, const threads::Thread& thread, const Entity& entity) noexcept {
-  if ((thread.flags & threads::ThreadFlag::traced) != 0) [[unlikely]] {
-    threads::trace_queue(kind, thread, place_key(entity.target_place()));
-  }
-}
-
 constexpr std::uint32_t kSettledMax = 1024;
 constexpr std::uint64_t kLookNs = 1'000'000'000;
 #ifdef NDEBUG
@@ -55,6 +49,8 @@ Result<std::unique_ptr<Scheduler>> Scheduler::open(SchedulerOptions options) {
   }
   scheduler->engine_ = std::move(engine.value());
   scheduler->filiation_ = std::make_unique<Filiation>(*scheduler->engine_);
+  scheduler->memory_ = std::make_unique<MemoryMover>(
+      *options.topology, options.pages != nullptr ? *options.pages : system_pages());
   if (trace::is_on()) {
     name_places(*options.topology);
   }
@@ -69,7 +65,6 @@ threads::Thread* Scheduler::next(threads::Worker& worker, const threads::Thread*
     return nullptr;
   }
   auto* const thread = static_cast<threads::Thread*>(found->thread.load(std::memory_order_relaxed));
-  trace_place(trace::Kind::taken, *thread, *found);
   if (threads::can_keep(*thread)) {
     if (const std::uint32_t keeper = engine_->keep(*found); keeper == index) {
       threads::mark_kept(*thread, worker);
@@ -86,11 +81,13 @@ void Scheduler::ready(threads::Thread& thread, threads::Worker*) noexcept {
   if (entity.thread.load(std::memory_order_relaxed) != &thread) {
     // Release: who looks at the tree without a lock finds the thread whole.
     entity.thread.store(&thread, std::memory_order_release);
+    if (trace::is_on()) [[unlikely]] {
+      engine_->trace_join(entity);
+    }
     if (thread.priority.load(std::memory_order_relaxed) != threads::kPriorityNormal) {
       priority_changed(thread);  // What its options say.
     }
   }
-  trace_place(trace::Kind::queued, thread, entity);
   threads::Team* const team = team_.load(std::memory_order_acquire);
   if (team != nullptr && threads::can_keep(thread)) {
     if (const std::uint32_t worker = engine_->keep(entity); worker != kNoPlace) {
@@ -104,7 +101,6 @@ void Scheduler::ready(threads::Thread& thread, threads::Worker*) noexcept {
 }
 
 void Scheduler::expose(threads::Thread& thread) noexcept {
-  trace_place(trace::Kind::queued, thread, entity_of(thread));
   engine_->expose(entity_of(thread));
 }
 
@@ -138,7 +134,8 @@ bool Scheduler::has_work(const threads::Worker& worker) const noexcept {
   if constexpr (kLooksForLost) {
     look_for_lost();
   }
-  return engine_->has_work(threads::worker_index(worker));
+  // It would sleep: time for what can wait. It asks again, one piece after the other.
+  return engine_->has_work(threads::worker_index(worker)) || memory_->serve();
 }
 
 void* Scheduler::add_sibling(threads::Thread& thread) noexcept {
@@ -207,7 +204,22 @@ void Scheduler::preempt(std::uint32_t worker) noexcept {
   }
 }
 
-void Scheduler::move_memory(Entity&, std::uint32_t) noexcept {}
+void Scheduler::move_memory(Entity& entity, std::uint32_t node) noexcept {
+  memory_->order(entity, node);
+  // As if it were done: the next plan counts on it.
+  const std::uint64_t bytes = entity.memory.total();
+  entity.memory = {};
+  entity.memory.add(node, bytes);
+}
+
+Result<> Scheduler::own_memory(Entity& entity, void* base, std::size_t bytes) noexcept {
+  if (Result<> owned = memory_->own(entity, base, bytes); !owned) {
+    return owned;
+  }
+  const MemoryMap map = memory_->measure(entity);
+  engine_->update(entity, [&](Entity& its) { its.memory = map; });
+  return Done{};
+}
 
 bool Scheduler::is_running(const Entity& entity) const noexcept {
   const auto* const thread =
@@ -232,6 +244,12 @@ bool Scheduler::is_unserved(const Entity& entity) const noexcept {
       static_cast<const threads::Thread*>(entity.thread.load(std::memory_order_acquire));
   return thread != nullptr && !is_running(entity) &&
          threads::is_unserved(*thread, entity.is_kept());
+}
+
+std::uint64_t Scheduler::trace_key(const Entity& entity) const noexcept {
+  const auto* const thread =
+      static_cast<const threads::Thread*>(entity.thread.load(std::memory_order_acquire));
+  return thread != nullptr ? threads::trace_key(*thread) : trace::kNobody;
 }
 
 std::string Scheduler::name_of(const Entity& entity) const {

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "sched/engine.h"
 #include "sched/filiation.h"
+#include "sched/pages.h"
 #include "threads/dispatch.h"
 #include "threads/team.h"
 
@@ -19,6 +20,7 @@ struct SchedulerOptions {
   // The processor of each worker of the team; they need not be all of the topology.
   std::span<const topology::Place* const> workers = {};
   std::unique_ptr<Policy> policy = nullptr;  // Null: flat.
+  Pages* pages = nullptr;                    // Null: the system's. Outlives the scheduler.
 };
 
 /// Open it, give it to TeamOptions::dispatch, then attach() the team. A thread's entity is inserted
@@ -39,6 +41,11 @@ class Scheduler final : public threads::Dispatch, private Host {
   /// The processor of a worker is taken away, or is back: of the team, too. REFUSED: it is the last
   /// one. From anywhere; two calls do not overlap.
   Result<> enable_worker(std::uint32_t worker, bool is_enabled) noexcept;
+  /// That memory belongs to the entity: the policy memory sees on which node it is, and may bring
+  /// it to another. Its pages are counted now. Until forget_memory(), before the entity goes.
+  Result<> own_memory(Entity& entity, void* base, std::size_t bytes) noexcept;
+  void forget_memory(const Entity& entity) noexcept { memory_->forget(entity); }
+  [[nodiscard]] const MemoryMover& memory() const noexcept { return *memory_; }
   /// Entities of threads whose bubbles follow from who creates whom.
   [[nodiscard]] Filiation& filiation() noexcept { return *filiation_; }
 
@@ -63,6 +70,7 @@ class Scheduler final : public threads::Dispatch, private Host {
   void recall(Entity& entity) noexcept override;
   [[nodiscard]] bool is_kept_ready(const Entity& entity) const noexcept override;
   [[nodiscard]] bool is_unserved(const Entity& entity) const noexcept override;
+  [[nodiscard]] std::uint64_t trace_key(const Entity& entity) const noexcept override;
   [[nodiscard]] std::string name_of(const Entity& entity) const override;
   void move_memory(Entity& entity, std::uint32_t node) noexcept override;
   [[nodiscard]] bool is_running(const Entity& thread) const noexcept override;
@@ -73,6 +81,7 @@ class Scheduler final : public threads::Dispatch, private Host {
 
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Filiation> filiation_;
+  std::unique_ptr<MemoryMover> memory_;
   mutable std::atomic<std::uint64_t> next_look_ns_{0};  // Of debug builds. Relaxed: a hint.
   std::atomic<threads::Team*> team_{nullptr};
 };

@@ -17,10 +17,23 @@ namespace {
 // Numbers that Perfetto takes for processes: ours, for a rank is in many processes of the system.
 constexpr std::uint64_t kRanksPid = 1'000'000;
 constexpr std::uint64_t kThreadsPid = 2'000'000;
+constexpr std::uint64_t kBubblesPid = 3'000'000;
 // Of a node: tracks for more would only slow the view down; workers show them all the same.
 constexpr std::size_t kThreadTracksMax = 4096;
 
-enum class Track : std::uint64_t { node = 1, worker, ranks, rank, calls, threads, thread, queue };
+enum class Track : std::uint64_t {
+  node = 1,
+  worker,
+  ranks,
+  rank,
+  calls,
+  threads,
+  thread,
+  queue,
+  bubbles,
+  bubble,
+  bubble_use
+};
 
 std::uint64_t uuid_of(Track track, std::uint64_t node, std::uint64_t number = 0) {
   // Of a thread: its key without the class. 2^24 nodes, 2^36 threads of each.
@@ -36,6 +49,13 @@ struct Subject {
   State state = State::none;
 };
 
+/// A bubble has a track with the place where it is, and one with how many of its threads run.
+struct BubbleTracks {
+  std::uint64_t place = 0;
+  std::uint64_t use = 0;
+  std::int64_t running = 0;
+};
+
 class Exporter {
  public:
   Exporter(const Timeline& timeline, std::ostream& to) : timeline_{timeline}, tracks_{to} {}
@@ -49,6 +69,10 @@ class Exporter {
   void on_runs(const Event& event);
   void on_message(std::size_t index);
   void on_queue(const Event& event, int change);
+  void on_joins(const Event& event);
+  void on_placed(const Event& event, bool is_there);
+  BubbleTracks* bubble_of(std::uint32_t node, std::uint64_t key);
+  void count_in_bubble(const Event& event, std::uint64_t thread, int change);
   void set_state(const Event& event, std::uint64_t key, State state, const std::string& text);
   Subject* subject_of(std::uint32_t node, std::uint64_t key);
   [[nodiscard]] std::uint64_t worker_track(const Event& event) const {
@@ -57,8 +81,11 @@ class Exporter {
   const Timeline& timeline_;
   TrackWriter tracks_;
   std::map<NameKey, Subject> subjects_;
-  std::map<std::uint32_t, std::size_t> thread_tracks_;      // By node: how many there are.
-  std::map<NameKey, std::int64_t> queued_;                  // By place.
+  std::map<std::uint32_t, std::size_t> thread_tracks_;  // By node: how many there are.
+  std::map<NameKey, std::int64_t> queued_;              // By place.
+  std::map<NameKey, BubbleTracks> bubbles_;
+  std::map<NameKey, std::uint64_t> holders_;                // By thread: the key of its bubble.
+  std::map<std::uint32_t, std::size_t> bubble_tracks_;      // As thread_tracks_.
   std::unordered_map<std::size_t, std::uint64_t> flow_of_;  // By event.
 };
 
@@ -153,6 +180,8 @@ void Exporter::on_runs(const Event& event) {
   if (event.subject != kNobody) {
     tracks_.begin(event.ns, track, timeline_.name_of(event.node, event.subject), "thread");
   }
+  count_in_bubble(event, event.value, -1);
+  count_in_bubble(event, event.subject, 1);
   // Who left the processor waits, until a wake-up says otherwise; one that yields is woken by
   // nobody, and its wait ends when it runs again.
   if (Subject* const before = subject_of(event.node, event.value);
@@ -177,6 +206,66 @@ void Exporter::on_message(std::size_t index) {
       {{"bytes", static_cast<std::int64_t>(message_bytes(event.value))},
        {"tag", static_cast<std::int32_t>(event.extra)}},
       flow == flow_of_.end() ? 0 : flow->second, !is_sent);
+}
+
+/// Null: it has no track.
+BubbleTracks* Exporter::bubble_of(std::uint32_t node, std::uint64_t key) {
+  auto [found, is_new] = bubbles_.try_emplace(name_key(node, key));
+  BubbleTracks& bubble = found->second;
+  if (is_new && bubble_tracks_[node] < kThreadTracksMax) {
+    const std::uint64_t process = uuid_of(Track::bubbles, node);
+    if (bubble_tracks_[node]++ == 0) {
+      tracks_.describe_process(process, kBubblesPid + node,
+                               fmt::format("bubbles of node {}", node));
+    }
+    const std::string name = timeline_.name_of(node, key);
+    bubble.place = uuid_of(Track::bubble, node, number_of(key));
+    bubble.use = uuid_of(Track::bubble_use, node, number_of(key));
+    tracks_.describe_track(bubble.place, process, kBubblesPid + node, bubble_tracks_[node], name);
+    tracks_.describe_counter(bubble.use, process, "running in " + name);
+  }
+  return bubble.place != 0 ? &bubble : nullptr;
+}
+
+void Exporter::on_joins(const Event& event) {
+  const bool is_held = event.value != kNobody;
+  const std::string text =
+      is_held ? "joins " + timeline_.name_of(event.node, event.value) : "outermost";
+  std::uint64_t track = 0;
+  if (class_of(event.subject) == KeyClass::bubble) {
+    const BubbleTracks* const bubble = bubble_of(event.node, event.subject);
+    track = bubble != nullptr ? bubble->place : 0;
+  } else {
+    holders_[name_key(event.node, event.subject)] = event.value;
+    const Subject* const thread = subject_of(event.node, event.subject);
+    track = thread != nullptr && is_held ? thread->track : 0;
+  }
+  if (track != 0) {
+    tracks_.point(event.ns, track, text, {}, 0, false);
+  }
+}
+
+void Exporter::on_placed(const Event& event, bool is_there) {
+  BubbleTracks* const bubble = bubble_of(event.node, event.subject);
+  if (bubble == nullptr) {
+    return;
+  }
+  tracks_.end(event.ns, bubble->place);
+  if (is_there) {
+    tracks_.begin(event.ns, bubble->place, "at " + timeline_.name_of(event.node, event.value),
+                  "place");
+  }
+}
+
+void Exporter::count_in_bubble(const Event& event, std::uint64_t thread, int change) {
+  const auto holder = holders_.find(name_key(event.node, thread));
+  if (holder == holders_.end() || holder->second == kNobody) {
+    return;
+  }
+  if (BubbleTracks* const bubble = bubble_of(event.node, holder->second)) {
+    bubble->running = std::max<std::int64_t>(0, bubble->running + change);
+    tracks_.count(event.ns, bubble->use, bubble->running);
+  }
 }
 
 void Exporter::on_queue(const Event& event, int change) {
@@ -213,7 +302,17 @@ void Exporter::event(std::size_t index) {
       }
       break;
     case Kind::ended:
-      set_state(event, event.subject, State::none, "");
+      if (class_of(event.subject) == KeyClass::bubble) {
+        on_placed(event, false);
+      } else {
+        set_state(event, event.subject, State::none, "");
+      }
+      break;
+    case Kind::joins:
+      on_joins(event);
+      break;
+    case Kind::placed:
+      on_placed(event, true);
       break;
     case Kind::queued:
       on_queue(event, 1);

@@ -13,8 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "trace/perfetto.h"
-#include "trace/proto.h"
+#include "trace/made_trace.h"
 #include "trace/reader.h"
 #include "trace/summary.h"
 
@@ -132,56 +131,6 @@ TEST(TraceStart, FailsWithTheNameOfTheFile) {
   EXPECT_FALSE(is_on());
 }
 
-/// A node's file as bytes.
-class Made {
- public:
-  explicit Made(std::uint32_t node, const char* boot_id, std::uint64_t clock_ns) {
-    header_.magic = kFileMagic;
-    header_.version = kFormatVersion;
-    header_.node = node;
-    header_.node_count = 2;
-    header_.rank_count = 4;
-    header_.ns_per_tick = 1;
-    header_.begin = {.ticks = 1000, .ns = clock_ns};
-    header_.wired_up_ns = clock_ns;
-    std::strcpy(header_.boot_id, boot_id);
-  }
-  FileHeader& header() { return header_; }
-  void add(std::uint64_t at_ns, Kind kind, std::uint64_t subject, std::uint64_t value = 0,
-           std::uint16_t worker = 0) {
-    records_.push_back(
-        {1000 + at_ns, subject, value, 0, worker, 0, static_cast<std::uint8_t>(kind)});
-  }
-  [[nodiscard]] std::vector<std::byte> bytes() const {
-    std::vector<std::byte> result(kFileHeaderBytes + sizeof(ChunkHeader) +
-                                  records_.size() * sizeof(Record));
-    const ChunkHeader chunk{kChunkMagic, header_.node, 0, header_.begin};
-    std::memcpy(result.data(), &header_, sizeof header_);
-    std::memcpy(result.data() + kFileHeaderBytes, &chunk, sizeof chunk);
-    if (!records_.empty()) {
-      std::memcpy(result.data() + kFileHeaderBytes + sizeof chunk, records_.data(),
-                  records_.size() * sizeof(Record));
-    }
-    return result;
-  }
-
- private:
-  FileHeader header_{};
-  std::vector<Record> records_;
-};
-
-Timeline read(const std::vector<Made>& nodes) {
-  Reader reader;
-  for (const Made& node : nodes) {
-    EXPECT_TRUE(reader.add(node.bytes(), "made").has_value());
-  }
-  Result<Timeline> timeline = reader.finish();
-  EXPECT_TRUE(timeline.has_value());
-  return std::move(timeline.value());
-}
-
-constexpr std::uint64_t kRank0 = key_of(KeyClass::rank, 0);
-
 TEST(Clocks, OfTwoHostsAreAlignedByMessagesBothWays) {
   // The second clock is 5,000,000 ahead; messages take 300 there and 500 back at best.
   Made a{0, "host-a", 1'000'000};
@@ -247,30 +196,6 @@ TEST(Reading, RefusesWhatIsNoTrace) {
   EXPECT_FALSE(twice.add(Made{0, "host", 0}.bytes(), "x").has_value());
 }
 
-/// Rank 0 runs 100, waits 50, is ready 20, runs 30, moves 40 to node 1, is ready 5, runs 10.
-Made states_of_node_0() {
-  Made node{0, "host", 0};
-  const std::uint64_t send = key_of(KeyClass::function, 1);
-  node.add(0, Kind::runs, kRank0);
-  node.add(60, Kind::calls, kRank0, send);
-  node.add(90, Kind::returns, kRank0, send);
-  node.add(100, Kind::runs, kNobody, kRank0);
-  node.add(110, Kind::sleeps, kNobody);
-  node.add(140, Kind::awakes, kNobody);
-  node.add(150, Kind::wakes, kRank0);
-  node.add(170, Kind::runs, kRank0);
-  node.add(200, Kind::runs, kNobody, kRank0);
-  node.add(200, Kind::leaves, kRank0, 1);
-  return node;
-}
-Made states_of_node_1() {
-  Made node{1, "host", 0};
-  node.add(240, Kind::arrives, kRank0, 0);
-  node.add(245, Kind::runs, kRank0);
-  node.add(255, Kind::ended, kRank0);
-  return node;
-}
-
 TEST(Summary, SaysWhereTheTimeWent) {
   const Summary summary = summarise(read({states_of_node_0(), states_of_node_1()}));
   ASSERT_EQ(summary.threads.size(), 1u);
@@ -289,84 +214,6 @@ TEST(Summary, SaysWhereTheTimeWent) {
   ASSERT_EQ(summary.workers.size(), 2u);
   EXPECT_EQ(summary.workers[0].running_ns, 130u);
   EXPECT_EQ(summary.workers[0].asleep_ns, 30u);
-}
-
-struct Slices {
-  std::map<std::uint64_t, int> open;
-  std::size_t begins = 0, flows = 0, flow_ends = 0, tracks = 0;
-  std::string names;
-};
-
-/// Reads the packets as Perfetto does: every slice that ends has begun, on a track that is there.
-Slices read_tracks(const std::string& text) {
-  Slices slices;
-  std::map<std::uint64_t, bool> is_described;
-  ProtoReader packets{std::as_bytes(std::span{text})};
-  for (ProtoField packet; packets.next(packet);) {
-    ProtoReader fields{packet.bytes};
-    for (ProtoField field; fields.next(field);) {
-      ProtoReader inner{field.bytes};
-      std::uint64_t type = 0, track = 0;
-      for (ProtoField part; field.type == ProtoType::bytes && inner.next(part);) {
-        if (field.number == 60 && part.number == 1) {
-          is_described[part.value] = true;
-          ++slices.tracks;
-        }
-        type = part.number == 9 ? part.value : type;
-        track = part.number == 11 ? part.value : track;
-        slices.flows += part.number == 47 ? 1 : 0;
-        slices.flow_ends += part.number == 48 ? 1 : 0;
-        if (part.number == 23) {
-          slices.names.append(reinterpret_cast<const char*>(part.bytes.data()), part.bytes.size());
-          slices.names.push_back(';');
-        }
-      }
-      if (field.number == 11) {
-        EXPECT_TRUE(is_described[track]) << track;
-        slices.begins += type == 1 ? 1 : 0;
-        slices.open[track] += type == 1 ? 1 : type == 2 ? -1 : 0;
-        EXPECT_GE(slices.open[track], 0);
-      }
-    }
-    EXPECT_FALSE(fields.is_broken());
-  }
-  EXPECT_FALSE(packets.is_broken());
-  return slices;
-}
-
-TEST(Perfetto, SlicesEndOnTracksThatAreThereAndMessagesAreFlows) {
-  Made a = states_of_node_0();
-  a.add(70, Kind::sends, message_subject(0, 2), message_value(8, 1));
-  a.add(80, Kind::receives, message_subject(0, 2), message_value(8, 1));
-  a.add(95, Kind::queued, kRank0, key_of(KeyClass::place, 1));
-  std::ostringstream output;
-  write_tracks(read({a, states_of_node_1()}), output);
-  const Slices slices = read_tracks(output.str());
-  EXPECT_EQ(slices.flows, 1u);
-  EXPECT_EQ(slices.flow_ends, 1u);
-  EXPECT_GT(slices.begins, 6u);
-  for (const auto& [track, open] : slices.open) {
-    EXPECT_EQ(open, 0) << track;
-  }
-  for (const char* name : {"runs on node 1 worker 0", "moves to node 1", "waits", "asleep"}) {
-    EXPECT_NE(slices.names.find(name), std::string::npos) << name;
-  }
-}
-
-TEST(Perfetto, AWholeFileReadsBackAsItsParts) {
-  const std::vector<std::byte> a = states_of_node_0().bytes();
-  const std::vector<std::byte> b = states_of_node_1().bytes();
-  std::ostringstream output;
-  write_records(a, output);
-  write_records(b, output);
-  write_tracks(read({states_of_node_0(), states_of_node_1()}), output);
-  const std::string text = output.str();
-  Reader reader;
-  ASSERT_TRUE(reader.add(std::as_bytes(std::span{text}), "whole").has_value());
-  Result<Timeline> timeline = reader.finish();
-  ASSERT_TRUE(timeline.has_value());
-  EXPECT_EQ(timeline.value().events.size(), 13u);
-  EXPECT_EQ(summarise(timeline.value()).threads.at(0).running_ns, 140u);
 }
 
 }  // namespace

@@ -105,6 +105,9 @@ static void test_in_bubble(int has_setting) {
   sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
   options.auto_bubbles = has_setting ? STERNA_AUTO_BUBBLES_INHERIT : STERNA_AUTO_BUBBLES_FILIATION;
   EXPECT(sterna_bubble_add_thread(bubble, &options, leaves_one, NULL) == STERNA_SUCCESS);
+  static char data[64 * 1024];
+  EXPECT(sterna_bubble_own_memory(bubble, NULL, sizeof data) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_bubble_own_memory(bubble, data, sizeof data) == STERNA_SUCCESS);
   EXPECT(sterna_bubble_submit(bubble) == STERNA_SUCCESS);
   EXPECT(sterna_bubble_join(bubble) == STERNA_SUCCESS);
   expect_tree("(t)");

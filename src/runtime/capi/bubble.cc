@@ -181,6 +181,19 @@ sterna_status sterna_bubble_set_slice(sterna_bubble* bubble, uint64_t slice_ns) 
   return STERNA_SUCCESS;
 }
 
+sterna_status sterna_bubble_own_memory(sterna_bubble* bubble, void* base, size_t bytes) noexcept {
+  const RuntimeScope scope;
+  capi::Program* const program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  if (bubble == nullptr || base == nullptr || bytes == 0) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  const sterna::Result<> owned = program->scheduler->own_memory(bubble->bubble, base, bytes);
+  return owned ? STERNA_SUCCESS : capi::to_status(owned.error().code);
+}
+
 sterna_status sterna_bubble_phase(uint32_t number) noexcept {
   const RuntimeScope scope;
   capi::Program* const program = capi::program();

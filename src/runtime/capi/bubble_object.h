@@ -36,6 +36,15 @@ struct Member {
 /// Before it is submitted: of the program, which builds it from one thread at a time. Afterwards
 /// any of its threads may add to it, and one thread joins it.
 struct sterna_bubble {
+  sterna_bubble() = default;
+  ~sterna_bubble() {
+    if (sterna::runtime::capi::Program* const its = sterna::runtime::capi::program()) {
+      its->scheduler->forget_memory(bubble);
+    }
+  }
+  sterna_bubble(const sterna_bubble&) = delete;
+  sterna_bubble& operator=(const sterna_bubble&) = delete;
+
   sterna::sched::Bubble bubble;
   sterna::SpinLock lock;  // Guard of the next five once it runs.
   std::vector<std::unique_ptr<sterna::runtime::capi::Member>> members;  // Only grows.

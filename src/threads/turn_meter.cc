@@ -6,7 +6,7 @@
 namespace sterna::threads {
 namespace {
 
-constexpr std::uint64_t kRowsRemembered = 64;
+constexpr std::uint64_t kRowsRemembered = 256;
 
 [[nodiscard]] bool is_accounted(const Thread& thread) noexcept {
   return (thread.flags & ThreadFlag::accounted) != 0;
@@ -29,12 +29,13 @@ void TurnMeter::guess(Thread& thread, std::uint64_t cycles, std::uint64_t now) n
   exact_until_ = std::max(exact_until_, now + kExactRatio * cycles);
 }
 
-// Charges the row and the turn after it, which took `cycles`.
+// Charges the row and the turn after it, which took `cycles`. By what the rows before had to be
+// corrected: this one must not make itself count less.
 void TurnMeter::charge_row(Thread& thread, std::uint64_t cycles) noexcept {
   const std::uint64_t estimated = (std::uint64_t{row_length_} + 1) * cycles;
+  charge(thread, estimated_cycles_ == 0 ? estimated : estimated * true_cycles_ / estimated_cycles_);
   true_cycles_ += row_cycles_ + cycles - true_cycles_ / kRowsRemembered;
   estimated_cycles_ += estimated - estimated_cycles_ / kRowsRemembered;
-  charge(thread, estimated_cycles_ == 0 ? cycles : estimated * true_cycles_ / estimated_cycles_);
 }
 
 void TurnMeter::begin_row(std::uint64_t now, std::uint32_t length_max) noexcept {

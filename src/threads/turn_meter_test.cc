@@ -138,6 +138,18 @@ TEST(TurnMeter, RowsThatMakeRoomForOtherSwitchesAreFair) {
   table.expect_right(0.03);
 }
 
+TEST(TurnMeter, AThreadWhoseTurnsAlwaysComeAtTheSamePlacePaysItsShare) {
+  Table table;
+  while (table.now - Table::kBegin < 200'000'000) {
+    for (int i = 0; i < 64; ++i) {
+      table.turn(i % 32 == 5 ? 900 : table.present == 0 ? 80 : 50, (i + 1) % 2);
+    }
+  }
+  table.finish();
+  EXPECT_LT(table.stamps, table.turns / 10);
+  table.expect_right(0.03);
+}
+
 TEST(TurnMeter, OtherSwitchesEndARowAndLoseNothing) {
   Table table;
   std::minstd_rand random{7};

@@ -40,7 +40,8 @@ int try_exchange_direct(const char* function, const Side& send, const Side& rece
   if (!is_right(receive, comm) || !try_send_direct(send, comm)) {
     return kNotDirect;
   }
-  const int result = try_receive_direct(function, receive, comm, status);
+  std::uintptr_t place = 0;
+  const int result = try_receive_direct(function, receive, comm, status, place);
   return result != kNotDirect ? result : enter_receive(function, receive, comm, status);
 }
 
@@ -56,6 +57,11 @@ int conclude_direct(const char* function, RankState& state, Side side,
   // Copies: an error handler of the program may receive, and need not return.
   const net::Envelope envelope = receive.envelope;
   return conclude(call, envelope, std::exchange(receive.fault, net::Fault::none), bytes, status);
+}
+
+void look_around_direct(threads::Thread& me) noexcept {
+  runtime::RuntimeScope scope;
+  threads::look_around(me);
 }
 
 void signal_direct(threads::Waiter waiter) noexcept {

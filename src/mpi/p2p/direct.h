@@ -15,6 +15,7 @@
 #include "net/direct.h"
 #include "net/transport.h"
 #include "runtime/safe_point.h"
+#include "threads/handover.h"
 
 namespace sterna::mpi {
 
@@ -62,6 +63,8 @@ struct DirectCaller {
 [[nodiscard]] int conclude_direct(const char* function, RankState& state, Side side,
                                   MPI_Status* status) noexcept;
 void signal_direct(threads::Waiter waiter) noexcept;
+/// The look that is due before a switch.
+void look_around_direct(threads::Thread& me) noexcept;
 
 /// MPI_Send, complete. False: not here, not now.
 [[nodiscard, gnu::always_inline]] inline bool try_send_direct(const Side& side,
@@ -94,10 +97,13 @@ void signal_direct(threads::Waiter waiter) noexcept;
   return is_sent;
 }
 
-/// MPI_Recv: what the entry point returns, or kNotDirect: not here, not now. Switches.
+/// MPI_Recv: what the entry point returns, or kNotDirect: not here, not now. `place` is left for
+/// whoever goes on here, if the caller waits, and is what was left for it then (handover.h).
+/// Switches.
 [[nodiscard, gnu::always_inline]] inline int try_receive_direct(const char* function,
                                                                 const Side& side, MPI_Comm comm,
-                                                                MPI_Status* status) noexcept {
+                                                                MPI_Status* status,
+                                                                std::uintptr_t& place) noexcept {
   DirectCaller caller;
   net::Buffer run;
   if (!DirectCaller::find(caller) || !find_run(side, run) || run.bytes > kDirectBytesMax)
@@ -115,6 +121,10 @@ void signal_direct(threads::Waiter waiter) noexcept;
       (side.tag < 0 && side.tag != MPI_ANY_TAG) || !threads::enter_runtime(me)) [[unlikely]] {
     return kNotDirect;
   }
+  if (threads::is_look_due(me)) [[unlikely]] {
+    look_around_direct(me);
+  }
+  threads::leave_word(me, place);
   const runtime::RankContext& context = *state.context;
   state.direct_receive.data.address = run.address;
   state.direct_receive.data.bytes = run.bytes;
@@ -124,6 +134,7 @@ void signal_direct(threads::Waiter waiter) noexcept;
       {is_any ? net::kAnySource : near.world_of(static_cast<std::uint32_t>(side.peer)),
        near.context, side.tag == MPI_ANY_TAG ? net::kAnyTag : side.tag});
   memory::RankSlot& slot = *kept;
+  place = threads::word_left(*slot.thread);
   threads::leave_runtime(*slot.thread);
   if (outcome == net::DirectReceive::refused) [[unlikely]] {
     return kNotDirect;

@@ -141,8 +141,10 @@ class Model {
     std::memset(address, blocks_[address].pattern, heap_.usable(address));
   }
   bool holds(const std::byte* address, const Block& block) const {
-    return std::all_of(address, address + block.bytes,
-                       [&](std::byte b) { return b == std::byte{block.pattern}; });
+    // Each byte is as the one before it: libc's comparison, which sanitizers check as a whole. Byte
+    // by byte this test is minutes of theirs.
+    return block.bytes == 0 || (*address == std::byte{block.pattern} &&
+                                std::memcmp(address, address + 1, block.bytes - 1) == 0);
   }
   void remove(Place place) {
     ASSERT_TRUE(holds(place->first, place->second));

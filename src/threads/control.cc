@@ -5,7 +5,11 @@
 // When has a thread stopped? A worker looks at the word and changes Worker::current inside one
 // section of its biased lock. hold() sets the word and then passes through the lock of every other
 // worker: a section that missed the word is over, and says in `current` whom it has chosen; later
-// ones see the word. So who is not `current` then does not run before unhold(). tests:
+// ones see the word. So who is not `current` then does not run before unhold().
+//
+// Who is among those that it holds waits for them without leaving its processor. Two that hold each
+// other so would wait for ever: so they say `stopping`, and who is to stop as well does not wait
+// for one that will. An order that was taken back is not waited for either. tests:
 // hold_model_test.cc.
 #include "threads/control.h"
 
@@ -23,6 +27,8 @@ namespace sterna::threads {
 namespace {
 
 constexpr std::uint64_t kLookNs = 50'000;
+// The next bit of Hold: it is inside hold(), among those that are to stop, and will.
+constexpr auto kStopping = static_cast<Hold>(8);
 
 /// Runs `section` under the biased lock of `worker`, from anywhere.
 template <typename Section>
@@ -43,10 +49,19 @@ void with_lock_of(Worker& worker, Section&& section) noexcept {
 void hold_self(Thread& me) noexcept {
   (void)suspend(me, [&]() noexcept {
     const Hold former = change_hold(me, [](Hold word) {
-      return has(word, Hold::wanted) ? without(word, Hold::wanted) | Hold::held : word;
+      const Hold rest = without(word, Hold::wanted | kStopping);
+      return has(word, Hold::wanted) ? rest | Hold::held : rest;
     });
     return has(former, Hold::wanted);
   });
+}
+
+/// Whether hold() waits for it, with its caller among those that stop, or not.
+bool must_await(const Thread& thread, bool is_self) noexcept {
+  // Acquire: what one that is stopping did before.
+  const Hold word = thread.hold.load(std::memory_order_acquire);
+  return has(word, Hold::wanted | Hold::held) && !(is_self && has(word, kStopping)) &&
+         is_running(thread);
 }
 
 }  // namespace
@@ -59,9 +74,8 @@ bool hold(std::span<Thread* const> threads, std::uint64_t deadline_ns) noexcept 
   const Uncancellable uncancellable{me};  // Its end would leave the others held for ever.
   bool is_self = false;
   for (Thread* const thread : threads) {
-    change_hold(*thread, [](Hold word) {
-      return has(word, Hold::wanted | Hold::held) ? word : word | Hold::wanted;
-    });
+    const Hold order = thread == me ? Hold::wanted | kStopping : Hold::wanted;
+    change_hold(*thread, [&](Hold word) { return has(word, Hold::held) ? word : word | order; });
     is_self = is_self || thread == me;
   }
   TeamState& team = *threads.front()->team->state();
@@ -71,8 +85,11 @@ bool hold(std::span<Thread* const> threads, std::uint64_t deadline_ns) noexcept 
     }
   }
   for (Thread* const thread : threads) {
-    while (thread != me && is_running(*thread)) {
+    while (thread != me && must_await(*thread, is_self)) {
       if (team.now_ns() >= deadline_ns) {
+        if (is_self) {
+          change_hold(*me, [](Hold word) { return without(word, kStopping); });
+        }
         return false;
       }
       if (is_self) {

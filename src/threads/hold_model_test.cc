@@ -3,6 +3,11 @@
 // in two places, and after the release it is not lost.
 // Negative control: a holder that does not pass through the locks of the workers is found to return
 // while the thread is about to run.
+//
+// And two threads that run and hold each other, each among those that it holds, with a releaser
+// that takes one order back at any moment: both come out of the wait. Negative controls: without
+// `stopping` they wait for each other; without a look at the word one waits for ever for the other,
+// which was let go.
 #include <gtest/gtest.h>
 
 #include "threads/model_explorer.h"
@@ -154,6 +159,87 @@ TEST(HoldModel, HeldThreadDoesNotRunAndIsNotLost) {
 TEST(HoldModel, HolderThatPassesNoLockIsFoundToReturnTooEarly) {
   std::size_t states = 0;
   EXPECT_FALSE(explore(false, states));
+}
+
+enum Order : std::uint8_t { kOrdered = 1, kStopping = 2, kStopped = 4 };
+
+struct Pair {
+  std::uint8_t words[2];
+  std::uint8_t runs[2];
+  std::uint8_t at[2];  // 0: orders the other one; 1: itself; 2: waits; 3: stops; 4: has come out.
+  std::uint8_t releaser_at;
+};
+
+enum class PairRules : std::uint8_t { real, without_stopping, without_look };
+
+bool step_mutual(Pair& pair, int me, PairRules rules) {
+  const int other = 1 - me;
+  std::uint8_t& at = pair.at[me];
+  if (pair.runs[me] == 0) {
+    return false;
+  }
+  switch (at) {
+    case 0:
+      pair.words[other] |= pair.words[other] == kStopped ? 0 : kOrdered;
+      ++at;
+      return true;
+    case 1:
+      pair.words[me] |= rules == PairRules::without_stopping ? kOrdered : kOrdered | kStopping;
+      ++at;
+      return true;
+    case 2: {
+      const std::uint8_t word = pair.words[other];
+      const bool is_ordered = rules == PairRules::without_look || word != 0;
+      if (is_ordered && (word & kStopping) == 0 && pair.runs[other] != 0) {
+        return false;
+      }
+      ++at;
+      return true;
+    }
+    case 3:
+      if ((pair.words[me] & kOrdered) != 0) {
+        pair.words[me] = kStopped;
+        pair.runs[me] = 0;
+      } else {
+        pair.words[me] = 0;
+      }
+      ++at;
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// unhold() of the first one, at any moment.
+bool step_taking_back(Pair& pair) {
+  if (pair.releaser_at != 0) {
+    return false;
+  }
+  pair.releaser_at = 1;
+  pair.runs[0] = 1;
+  pair.words[0] &= kStopping;
+  return true;
+}
+
+bool explore_pair(PairRules rules, std::size_t& states) {
+  const Pair initial{.words = {}, .runs = {1, 1}, .at = {}, .releaser_at = 0};
+  return holds_in_all_interleavings(
+      initial, 3,
+      [&](Pair& pair, int process) {
+        return process == 2 ? step_taking_back(pair) : step_mutual(pair, process, rules);
+      },
+      [](const Pair& pair, bool is_final) {
+        return is_final && (pair.at[0] != 4 || pair.at[1] != 4);
+      },
+      states);
+}
+
+TEST(HoldModel, TwoThatHoldEachOtherComeOutOfTheWait) {
+  std::size_t states = 0;
+  EXPECT_TRUE(explore_pair(PairRules::real, states));
+  EXPECT_GT(states, 40U);
+  EXPECT_FALSE(explore_pair(PairRules::without_stopping, states));
+  EXPECT_FALSE(explore_pair(PairRules::without_look, states));
 }
 
 }  // namespace

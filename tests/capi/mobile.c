@@ -79,9 +79,30 @@ static void test_blockers(void) {
   EXPECT(sterna_migrate_to((here + 1) % sterna_node_count()) == STERNA_REFUSED);
   EXPECT(sterna_node_index() == here);
   EXPECT(fclose(file) == 0);
+  /* Its own word, for as long as it stands. */
+  EXPECT(sterna_set_migratable(0) == STERNA_SUCCESS);
+  EXPECT(sterna_migratable(reason, sizeof reason) == STERNA_REFUSED && reason[0] != '\0');
+  EXPECT(sterna_migrate_to((here + 1) % sterna_node_count()) == STERNA_REFUSED);
+  EXPECT(sterna_node_index() == here);
+  EXPECT(sterna_set_migratable(1) == STERNA_SUCCESS);
   /* What was refused once is not held against it. */
   EXPECT(sterna_migratable(reason, sizeof reason) == STERNA_SUCCESS);
   EXPECT(sterna_migrate_to((here + 1) % sterna_node_count()) == STERNA_SUCCESS);
+}
+
+/* A mutex that one worker uses alone gets cheaper by that worker's means: they stay behind when the
+ * rank moves, with the mutex held or not. */
+static void test_mutex_that_moves(void) {
+  static sterna_mutex mutex = STERNA_MUTEX_INIT;
+  for (uint32_t round = 0; round < 8; ++round) {
+    for (int i = 0; i < 1500; ++i) {
+      EXPECT(sterna_mutex_lock(&mutex) == STERNA_SUCCESS);
+      EXPECT(sterna_mutex_unlock(&mutex) == STERNA_SUCCESS);
+    }
+    EXPECT(round % 2 == 0 || sterna_mutex_lock(&mutex) == STERNA_SUCCESS);
+    EXPECT(sterna_migrate_to((sterna_node_index() + 1) % sterna_node_count()) == STERNA_SUCCESS);
+    EXPECT(round % 2 == 0 || sterna_mutex_unlock(&mutex) == STERNA_SUCCESS);
+  }
 }
 
 /* Small and large messages along a ring, while every rank moves between any two of them. */
@@ -156,6 +177,7 @@ int main(void) {
   test_unsupported();
   test_moves();
   test_blockers();
+  test_mutex_that_moves();
   test_messages();
   test_answers_that_follow();
   test_locks();

@@ -12,27 +12,13 @@
 namespace sterna::runtime {
 namespace {
 
-constexpr std::array kRuntimeTunables{kDrivers,
-                                      kLog,
-                                      kStackSize,
-                                      kSpin,
-                                      kTick,
-                                      kPreemption,
-                                      kSlice,
-                                      kTakeOver,
-                                      kBalance,
-                                      kBalanceInterval,
-                                      kFault,
-                                      kMoveTimeout,
-                                      kShuffle,
-                                      kShuffleSeed,
-                                      kRankMemory,
-                                      kDirectMessages,
-                                      kAutoBubbles,
-                                      kQueueArity,
-                                      kFollowProcessors,
-                                      kTrace,
-                                      kTraceBytes};
+constexpr std::array kRuntimeTunables{
+    kDrivers,        kLog,         kStackSize,       kSpin,
+    kTick,           kPreemption,  kSlice,           kTakeOver,
+    kCarriers,       kBalance,     kBalanceInterval, kFault,
+    kMoveTimeout,    kShuffle,     kShuffleSeed,     kRankMemory,
+    kDirectMessages, kAutoBubbles, kQueueArity,      kFollowProcessors,
+    kTrace,          kTraceBytes};
 
 template <typename Entries>
 std::string names_of(const Entries& entries) {

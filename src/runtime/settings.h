@@ -70,6 +70,15 @@ inline constexpr Tunable kSlice{
     .minimum = 100'000,
     .maximum = 1'000'000'000,
     .help = "with preemption=slice: how long a thread computes while others wait"};
+inline constexpr Tunable kCarriers{
+    .name = "carriers",
+    .kind = TunableKind::integer,
+    .fallback = "256",
+    .minimum = 1,
+    .maximum = 65536,
+    .help =
+        "most kernel threads of a node or program that carry its workers, threads that were "
+        "preempted and threads that sleep in the kernel; with so many, no more are preempted"};
 inline constexpr Tunable kTakeOver{
     .name = "take_over",
     .kind = TunableKind::choice,
@@ -187,6 +196,7 @@ void apply_settings(const Settings& settings, threads::TeamOptions& options) {
   options.preempt = detail::preempt_mode(settings.text(kPreemption));
   options.slice_ns = static_cast<std::uint64_t>(settings.number(kSlice));
   options.take_over = settings.text(kTakeOver) == "on";
+  options.carriers_max = static_cast<std::uint32_t>(settings.number(kCarriers));
 }
 
 /// All tables of all layers, in the order of the floors. For `sterna info`, the launcher and nodes.

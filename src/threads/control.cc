@@ -186,6 +186,21 @@ bool yield_to(Thread& thread) noexcept {
   return true;
 }
 
+namespace {
+
+/// As freeze(), but within this node: an exception that it is handling goes with it, as in any
+/// switch. Switches.
+void change_worker(Thread& me) noexcept {
+  Worker& worker = *me.worker.load(std::memory_order_relaxed);
+  worker.lock.lock();
+  worker.post = [](Thread& thread, void*) { thread.team->start(thread); };
+  worker.post_thread = &me;
+  worker.post_argument = nullptr;
+  switch_contexts(worker, me, *worker.idle);
+}
+
+}  // namespace
+
 void stay_on(std::uint32_t first, std::uint32_t count) noexcept {
   Thread* const me = self();
   check(me != nullptr && (me->flags & ThreadFlag::placed) == 0,
@@ -196,7 +211,7 @@ void stay_on(std::uint32_t first, std::uint32_t count) noexcept {
   me->worker_count = count;
   set_flags(*me, me->flags | ThreadFlag::bound);
   if (me->worker.load(std::memory_order_relaxed)->index - first >= count) {
-    freeze([](Thread& thread, void*) { thread.team->start(thread); }, nullptr);
+    change_worker(*me);
   }
 }
 

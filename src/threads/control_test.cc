@@ -133,6 +133,32 @@ TEST(Places, BoundThreadStaysWithinItsWorkers) {
   EXPECT_EQ(outside, 0);
 }
 
+TEST(Places, ThreadThatHandlesAnExceptionTakesItAlong) {
+  const TestTeam team{2};
+  auto function = [] {
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      try {
+        throw i;
+      } catch (const std::uint32_t& caught) {
+        stay_on(i % 2, 1);
+        EXPECT_EQ(worker_index(*this_worker()), i % 2);
+        EXPECT_TRUE(has_live_exception());
+        try {
+          throw;
+        } catch (std::uint32_t again) {
+          EXPECT_EQ(again, i);
+        }
+        EXPECT_EQ(caught, i);
+      }
+      EXPECT_FALSE(has_live_exception());
+    }
+  };
+  Thread* const threads[] = {team.go(function), team.go(function), team.go(function)};
+  for (Thread* const thread : threads) {
+    join(*thread);
+  }
+}
+
 TEST(Places, UrgentBoundThreadKeepsNoOtherFromAnIdleWorker) {
   const TestTeam team{2};
   std::atomic<bool> has_run{false};

@@ -358,11 +358,20 @@ void Worker::look_for_work() noexcept {
   }
   // Who slept for all has work now: one of the others takes over the network and the watch.
   // Who found one of several threads in the shared queues was, as a searcher, a reason to wake
-  // nobody else. The same for seeds: where one was stolen there may be more.
+  // nobody else. The same for seeds: where one was stolen there may be more. And for a broadcast:
+  // whoever woke us woke only us for all that are at home here, and who steals takes half; so each
+  // that finds several wakes another one, who does the same.
+  const auto has_several = [this]() noexcept {
+    lock.lock();
+    inbox.drain_to(queue);
+    const std::uint32_t present = queue.count();
+    lock.unlock();
+    return present > 1 && cycles() >= left_alone_until.load(std::memory_order_relaxed);
+  };
   const Dispatch* const dispatch = team.options.dispatch;
   if (team.sleeper_count.load(std::memory_order_relaxed) != 0 &&
       (search.was_asleep_for_all || (dispatch != nullptr && dispatch->has_work(*this)) ||
-       find_seed() != nullptr)) {
+       find_seed() != nullptr || has_several())) {
     team.wake_idle(0, static_cast<std::uint32_t>(team.workers.size()));
   }
 }

@@ -30,7 +30,7 @@ class BiasedLock {
   explicit BiasedLock(bool is_asymmetric) noexcept : is_asymmetric_{is_asymmetric} {}
 
   /// The owner only: one kernel thread. Not recursive. May be given back on another stack of it.
-  void lock() noexcept {
+  [[gnu::always_inline]] void lock() noexcept {
     if (is_asymmetric_) [[likely]] {
       owner_.store(1, std::memory_order_relaxed);
       std::atomic_signal_fence(std::memory_order_seq_cst);

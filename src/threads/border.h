@@ -17,6 +17,8 @@
 
 namespace sterna::threads {
 
+struct LockHome;
+
 /// First member of a Worker.
 struct Border {
   // 1: its thread is in the code of the program. Written by that thread, and 0 by the claimer. A
@@ -27,6 +29,9 @@ struct Border {
   std::atomic<std::uint8_t> wish{0};
   // 1: a claim is being decided. A futex.
   std::atomic<std::uint32_t> claim{0};
+  // Where mutexes that its threads use are at home: lock_home.h. Null: nowhere. Constant. Here
+  // because mutexes are inline everywhere.
+  LockHome* lock_home = nullptr;
 };
 
 /// `me` has found a claim, or has lost its worker: returns when it has one. Perhaps on the thread

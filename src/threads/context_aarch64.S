@@ -57,8 +57,10 @@ sterna_context_entry:
         .cfi_startproc
         .cfi_undefined x30
         mov     x0, x19
-        blr     x20
-        brk     #1
+        // Not a call, whose return would be predicted for ever and never come.
+        adr     x30, 1f
+        br      x20
+1:      brk     #1
         .cfi_endproc
         .size   sterna_context_entry, . - sterna_context_entry
 

@@ -13,9 +13,13 @@ sterna_context_entry:
         xorl    %ebp, %ebp
         popq    %rdi                    // The argument; then the function.
         popq    %rbx
-        subq    $8, %rsp                // Aligned to 16 at the call.
-        callq   *%rbx
-        ud2
+        // Not a call, whose return would be predicted for ever and never come: the address of what
+        // follows is pushed, for unwinders. Aligned to 16 before it.
+        leaq    1f(%rip), %rax
+        subq    $8, %rsp
+        pushq   %rax
+        jmpq    *%rbx
+1:      ud2
         .cfi_endproc
         .size   sterna_context_entry, . - sterna_context_entry
 

@@ -41,6 +41,14 @@ JoinOutcome refusal(std::uintptr_t word) noexcept {
   return word == Joined::detached ? JoinOutcome::detached : JoinOutcome::joined_already;
 }
 
+/// worker_here() of the team of `thread`, for `me`, who calls.
+[[nodiscard]] inline Worker* worker_of(const Thread* me, const Thread& thread) noexcept {
+  if (me != nullptr && me->team == thread.team) [[likely]] {
+    return me->worker.load(std::memory_order_relaxed);
+  }
+  return worker_here(*thread.team->state());
+}
+
 /// Inline in both: a call more between a join and its caller would be a return that the processor
 /// predicts wrongly, since the switch comes in between.
 [[gnu::always_inline]] inline JoinOutcome join_here(Thread& thread,
@@ -76,7 +84,7 @@ JoinOutcome refusal(std::uintptr_t word) noexcept {
     return JoinOutcome::timed_out;
   }
   const bool was_cancelled = (thread.end_flags & EndFlag::cancelled) != 0;
-  reap(thread);
+  reap(worker_of(me, thread), thread);
   return was_cancelled ? JoinOutcome::cancelled : JoinOutcome::ended;
 }
 
@@ -102,7 +110,7 @@ JoinOutcome try_detach(Thread& thread) noexcept {
     if (expected != Joined::ended) {
       return refusal(expected);
     }
-    reap(thread);
+    reap(worker_of(self(), thread), thread);
   }
   return JoinOutcome::ended;
 }

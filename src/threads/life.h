@@ -16,16 +16,18 @@ inline constexpr std::uintptr_t reaped = 16;
 /// The end of the current thread.
 [[noreturn]] void end_current(Thread& me) noexcept;
 
+// `here` is the caller's worker_here(), in all that follows.
+
 /// Makes a thread that is ready to start runnable on `target` (kAnyWorker: here, or the next in
 /// turn).
-void start_thread(TeamState& team, Thread& thread, std::uint32_t target) noexcept;
+void start_thread(TeamState& team, Worker* here, Thread& thread, std::uint32_t target) noexcept;
 
 /// A slot with a thread in it that has everything but its entry.
-Result<Thread*> make_thread(TeamState& team, const ThreadOptions& options) noexcept;
+Result<Thread*> make_thread(TeamState& team, Worker* here, const ThreadOptions& options) noexcept;
 
 /// Fills in what every new thread has, whatever its memory.
-void init_thread(TeamState& team, Thread& thread, const ThreadOptions& options, Entry entry,
-                 void* argument) noexcept;
+void init_thread(TeamState& team, Worker* here, Thread& thread, const ThreadOptions& options,
+                 Entry entry, void* argument) noexcept;
 
 /// Gives the slots that the worker keeps back to the iso space.
 void drop_slots(Worker& worker) noexcept;
@@ -68,8 +70,8 @@ inline void count_end(TeamState& team, Worker* here) noexcept {
 }
 
 /// A slot that is not used goes to the caller's worker, or back to the iso space.
-inline void keep_slot(TeamState& team, Thread& thread) noexcept {
-  if (Worker* const here = worker_here(team); here != nullptr) {
+inline void keep_slot(TeamState& team, Worker* here, Thread& thread) noexcept {
+  if (here != nullptr) [[likely]] {
     SlotCache& cache = here->slots[thread.stack_class];
     if (cache.count < (kSlotCacheMax >> thread.stack_class)) {
       thread.next = cache.first;
@@ -85,7 +87,7 @@ inline void keep_slot(TeamState& team, Thread& thread) noexcept {
 void reap_extras(Thread& thread) noexcept;
 
 /// The memory of an ended thread goes to the caller's worker, or back to the iso space.
-inline void reap(Thread& thread) noexcept {
+inline void reap(Worker* here, Thread& thread) noexcept {
   if constexpr (kSanitized) {
     sanitizer_end(thread);
   }
@@ -96,7 +98,7 @@ inline void reap(Thread& thread) noexcept {
   if ((thread.end_flags & EndFlag::guarded) != 0) [[unlikely]] {
     reap_extras(thread);
   }
-  keep_slot(*thread.team->state(), thread);
+  keep_slot(*thread.team->state(), here, thread);
 }
 
 }  // namespace sterna::threads

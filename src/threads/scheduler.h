@@ -36,7 +36,7 @@ Thread& prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept;
 void run_post(Worker& worker) noexcept;
 
 /// First thing after a switch, on the context that goes on: `worker` is the present one.
-inline void finish_switch(Worker& worker) noexcept {
+[[gnu::always_inline]] inline void finish_switch(Worker& worker) noexcept {
   if (worker.post != nullptr) [[unlikely]] {
     run_post(worker);
   } else {
@@ -69,8 +69,8 @@ inline void finish_switch(Worker& worker) noexcept {
 }
 
 /// Leaves `from` for `next`; worker.lock is held. Returns when `from` is continued, with no lock.
-inline void switch_contexts(Worker& worker, Thread& from, Thread& next,
-                            bool is_last = false) noexcept {
+[[gnu::always_inline]] inline void switch_contexts(Worker& worker, Thread& from, Thread& next,
+                                                   bool is_last = false) noexcept {
   // Relaxed: whoever continues or wakes `next` later gets there through the lock or an inbox.
   next.worker.store(&worker, std::memory_order_relaxed);
   worker.current.store(&next, std::memory_order_relaxed);
@@ -108,6 +108,10 @@ template <typename Publish>
   }
   return true;
 }
+
+/// The current thread leaves for the idle context, where `then` runs: freeze() without its checks,
+/// for who stays in this node. Switches.
+void leave_worker(Thread& me, PostFunction then, void* argument) noexcept;
 
 /// `thread` has been suspended, and the caller is the one who may let it go on: once. It is the
 /// last access of the caller to the thread. From anywhere; not with a biased lock held. Does not

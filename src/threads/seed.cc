@@ -109,7 +109,7 @@ bool is_deep(const Thread& me) noexcept {
 /// The seed, which is in no deque, becomes a thread here. False: there is no memory.
 bool become_thread(Thread& me, Seed& seed) noexcept {
   TeamState& team = *me.team->state();
-  Result<Thread*> thread = make_thread(team, kSeedThreadOptions);
+  Result<Thread*> thread = make_thread(team, worker_here(team), kSeedThreadOptions);
   if (thread) {
     start_seed(team, *thread.value(), seed);
   }
@@ -119,9 +119,10 @@ bool become_thread(Thread& me, Seed& seed) noexcept {
 }  // namespace
 
 void start_seed(TeamState& team, Thread& thread, Seed& seed) noexcept {
-  init_thread(team, thread, kSeedThreadOptions, run_seed, &seed);
+  Worker* const here = worker_here(team);
+  init_thread(team, here, thread, kSeedThreadOptions, run_seed, &seed);
   thread.flags |= ThreadFlag::seed;
-  start_thread(team, thread, kAnyWorker);
+  start_thread(team, here, thread, kAnyWorker);
 }
 
 void finish_seed(void* seed, bool is_cancelled) noexcept {

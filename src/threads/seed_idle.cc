@@ -51,7 +51,7 @@ std::size_t Worker::next_seed_batch() noexcept {
 
 /// Makes a thread of a seed of `from`: of its own the newest, which is joined first.
 bool Worker::germinate(Worker& from) noexcept {
-  Result<Thread*> thread = make_thread(team, kSeedThreadOptions);
+  Result<Thread*> thread = make_thread(team, this, kSeedThreadOptions);
   if (!thread) {
     return false;
   }
@@ -64,7 +64,7 @@ bool Worker::germinate(Worker& from) noexcept {
     taken_count = from.seeds.steal(std::span{taken}.first(next_seed_batch()));
   }
   if (taken_count == 0) {
-    keep_slot(team, *thread.value());
+    keep_slot(team, this, *thread.value());
     return false;
   }
   for (std::size_t i = 0; i + 1 < taken_count; ++i) {

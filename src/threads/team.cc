@@ -10,6 +10,7 @@
 #include "threads/debug.h"
 #include "threads/futex.h"
 #include "threads/life.h"
+#include "threads/lock_home.h"
 #include "threads/observe.h"
 #include "threads/preempt.h"
 #include "threads/scheduler.h"
@@ -51,7 +52,14 @@ Worker::Worker(TeamState& its_team, std::uint32_t its_index, bool is_asymmetric)
       team{its_team},
       index{its_index},
       countdown{its_team.options.switch_poll_interval != 0 ? its_team.options.switch_poll_interval
-                                                           : 1024} {}
+                                                           : 1024},
+      next_id{its_index + std::uint64_t{1}} {
+  border.lock_home = acquire_lock_home();
+}
+
+Worker::~Worker() {
+  release_lock_home(border.lock_home);
+}
 
 TeamState::TeamState(const TeamOptions& its_options) noexcept
     : options{its_options},
@@ -125,23 +133,6 @@ Team::~Team() {
   }
 }
 
-Result<Thread*> Team::spawn(const ThreadOptions& options, Entry entry, void* argument) noexcept {
-  Result<Thread*> thread = make_thread(*state_, options);
-  if (thread) [[likely]] {
-    if (options.guard_bytes != 0) [[unlikely]] {
-      Thread& made = *thread.value();
-      if (Result<> guarded = memory::add_stack_guard(made.stack_base, options.guard_bytes);
-          !guarded) {
-        keep_slot(*state_, made);
-        return guarded.error();
-      }
-    }
-    init_thread(*state_, *thread.value(), options, entry, argument);
-    start_thread(*state_, *thread.value(), options.worker);
-  }
-  return thread;
-}
-
 Thread* Team::adopt(const StackRegion& region, const ThreadOptions& options, Entry entry,
                     void* argument) noexcept {
   check(memory::descriptor_address(reinterpret_cast<std::uintptr_t>(region.base)) ==
@@ -152,12 +143,12 @@ Thread* Team::adopt(const StackRegion& region, const ThreadOptions& options, Ent
   thread->stack_bytes = region.bytes;
   thread->flags = ThreadFlag::adopted;
   stack_appeared(*thread);
-  init_thread(*state_, *thread, options, entry, argument);
+  init_thread(*state_, worker_here(*state_), *thread, options, entry, argument);
   return thread;
 }
 
 void Team::start(Thread& thread, std::uint32_t worker) noexcept {
-  start_thread(*state_, thread, worker);
+  start_thread(*state_, worker_here(*state_), thread, worker);
 }
 
 Thread* Team::reinstall(Thread* thread, std::uint32_t worker) noexcept {
@@ -171,8 +162,9 @@ Thread* Team::reinstall(Thread* thread, std::uint32_t worker) noexcept {
     sanitizer_begin(*thread, false);
   }
   stack_appeared(*thread);
-  count_birth(*state_, worker_here(*state_));
-  start_thread(*state_, *thread, worker);
+  Worker* const here = worker_here(*state_);
+  count_birth(*state_, here);
+  start_thread(*state_, here, *thread, worker);
   return thread;
 }
 

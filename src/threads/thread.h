@@ -87,6 +87,7 @@ enum class Hold : std::uint8_t {
   wanted = 1,    // It stays off the processors: let it go.
   held = 2,      // That was done: it is in no queue; unhold() makes it runnable.
   recalled = 4,  // A kept thread goes back to Dispatch: kept.h.
+  stopping = 8,  // It is inside hold(), among those that are to stop, and will: control.cc.
 };
 [[nodiscard]] constexpr Hold operator|(Hold a, Hold b) noexcept {
   return static_cast<Hold>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -127,21 +128,27 @@ struct alignas(64) Thread {
   // own.
   bool is_interrupted = false;
 
-  // Second line and on.
+  // Second line: with the first, all that the birth and the end of a usual thread touch.
   Entry entry = nullptr;
   void* argument = nullptr;
-  Seed* seeds = nullptr;          // The last that it has planted and not joined: seed.h. Its own.
-  std::uintptr_t seed_floor = 0;  // Below this stack address seeds do not run inline. Constant.
-  void* owner = nullptr;          // Of the layer that spawned it. Constant after start.
-  void* entity = nullptr;         // sched's; null: the thread lives in private queues only.
-  ExceptionState exceptions;
-  std::atomic<std::uint64_t> cycles_run{0};    // Of completed turns; written by its worker.
-  std::atomic<std::uint64_t> cycles_begin{0};  // Of the turn that runs now; 0: it does not run.
-  std::atomic<std::uint32_t> on_processor{0};  // For Dispatch: 1 until its context is saved.
-  std::uint32_t timer_index = 0;  // Place in the timer heap + 1; guard: lock of that heap.
-  std::uint64_t deadline_ns = 0;  // Of the wait that is under way; same guard.
+  Seed* seeds = nullptr;   // The last that it has planted and not joined: seed.h. Its own.
+  void* owner = nullptr;   // Of the layer that spawned it. Constant after start.
+  void* entity = nullptr;  // sched's; null: the thread lives in private queues only.
+  std::atomic<std::uint64_t> id{0};           // Unique within its team, from 1. Relaxed.
+  std::atomic<std::uint32_t> preempt_off{0};  // Of the thread itself: disable_preemption(), nested.
+  std::uint32_t guard_bytes = 0;              // Extra ones that are installed.
+  alignas(8) char name[kNameBytes] = {};      // Written and read as relaxed words: set_name().
+
   std::byte* stack_base = nullptr;
   std::size_t stack_bytes = 0;
+  std::uintptr_t seed_floor = 0;  // Below this stack address seeds do not run inline. Constant.
+  std::uint32_t timer_index = 0;  // Place in the timer heap + 1; guard: lock of that heap.
+  std::uint8_t stack_class = 0;   // Of the pool its slot came from. Constant.
+  std::atomic<std::uint32_t> on_processor{0};  // For Dispatch: 1 until its context is saved.
+  std::uint64_t deadline_ns = 0;  // Of the wait that is under way; guard: as timer_index.
+  std::atomic<std::uint64_t> cycles_run{0};    // Of completed turns; written by its worker.
+  std::atomic<std::uint64_t> cycles_begin{0};  // Of the turn that runs now; 0: it does not run.
+  ExceptionState exceptions;
   void* sanitizer_fiber = nullptr;  // TSan's fiber or ASan's fake stack; null else.
   KeyValue* keys = nullptr;         // Thread-specific data, or null: sync/key.h. Node memory.
   // Of the thread itself, as the next four; what is set is named in end_flags, and null again at
@@ -152,11 +159,6 @@ struct alignas(64) Thread {
   void* after_exit_argument = nullptr;
   std::uint32_t worker_first = 0;  // With ThreadFlag::bound: where it may run.
   std::uint32_t worker_count = 0;
-  std::uint32_t guard_bytes = 0;              // Extra ones that are installed.
-  std::atomic<std::uint32_t> preempt_off{0};  // Of the thread itself: disable_preemption(), nested.
-  std::uint8_t stack_class = 0;               // Of the pool its slot came from. Constant.
-  std::atomic<std::uint64_t> id{0};           // Unique within its team, from 1. Relaxed.
-  alignas(8) char name[kNameBytes] = {};      // Written and read as relaxed words: set_name().
   // Slots of the team, used or not. Guard: TeamState::slots_lock.
   Thread* slot_previous = nullptr;
   Thread* slot_next = nullptr;

@@ -53,11 +53,12 @@ inline constexpr std::uint32_t kSlotCacheMax = 1024;  // Of the smallest class; 
 class alignas(kCacheLineBytes) Worker {
  public:
   Worker(TeamState& its_team, std::uint32_t its_index, bool is_asymmetric) noexcept;
+  ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   /// Takes the next thread; the idle context when there is none. Holds the lock.
-  [[nodiscard]] Thread& pick() noexcept {
+  [[nodiscard, gnu::always_inline]] Thread& pick() noexcept {
     if (!inbox.looks_empty()) [[unlikely]] {
       inbox.drain_to(queue);
     }
@@ -120,7 +121,9 @@ class alignas(kCacheLineBytes) Worker {
   const std::uint32_t index;
   std::atomic<std::uint32_t> countdown;
   TurnMeter meter;                  // By who has the worker.
-  std::uint64_t spawned_count = 0;  // For ids.
+  // Of the next thread that it makes. Numbers of one worker are apart by the count of workers + 1,
+  // those of threads made elsewhere fill the gap.
+  std::uint64_t next_id;
   // When wake_for_seeds() wakes again, how long it waits from then on, and how many were stolen.
   std::uint64_t seed_wake_at = 0;
   std::uint64_t seed_wake_cycles = 0;

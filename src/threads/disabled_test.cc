@@ -141,8 +141,10 @@ TEST(DisabledWorkers, AReturnedOneIsUsedAgain) {
   team->enable(1);
   std::atomic<bool> is_used{false};
   auto function = [&] { is_used.store(here() == 1); };
-  for (int i = 0; i < 100 && !is_used.load(); ++i) {
+  // An idle worker may take each of them before worker 1 has a processor of the machine.
+  for (int i = 0; i < 20'000 && !is_used.load(); ++i) {
     join(*team.go(function, {.worker = 1}));
+    sleep_for(1'000'000);
   }
   EXPECT_TRUE(is_used.load());
 }

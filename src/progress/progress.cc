@@ -312,13 +312,6 @@ void Progress::sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadlin
     const SpinGuard guard{impl.aside_lock};
     std::erase(impl.aside, &waiter);
   }
-  // Who will not sleep for the network, though it may have been woken for that, passes it on.
-  const bool is_leaving =
-      waiter.word.load(std::memory_order_relaxed) >= threads::KernelWaiter::kSignal ||
-      (deadline_ns != kNever && now_ns() >= deadline_ns);
-  if (is_leaving && !impl.has_sleeper.load(std::memory_order_seq_cst)) {
-    impl.wake_aside();
-  }
 }
 
 bool Progress::spin_until(const Completion& completion) noexcept {
@@ -349,10 +342,16 @@ bool Progress::spin_until(const Completion& completion) noexcept {
 threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
                                      std::uint64_t deadline_ns) noexcept {
   std::uint64_t begin = 0;
+  bool was_beside = false;
+  // Who may have been woken to sleep for the network passes that on, also if its event came since.
+  const auto leave = [&](threads::Wake wake) {
+    const bool is_turn_free = was_beside && !impl_->has_sleeper.load();
+    return is_turn_free ? (impl_->wake_aside(), wake) : wake;
+  };
   for (std::uint32_t round = 0;; ++round) {
     const std::uint32_t events = poll(threads::SchedulingPoint::idle);
     if (threads::try_take_signal(waiter)) {
-      return threads::Wake::signalled;
+      return leave(threads::Wake::signalled);
     }
     if (!options_.is_oversubscribed && (round & 15) != 0) {
       cpu_pause();
@@ -360,7 +359,7 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
     }
     const std::uint64_t now = now_ns();
     if (now >= deadline_ns) {
-      return threads::Wake::timed_out;
+      return leave(threads::Wake::timed_out);
     }
     if (events != 0 || begin == 0) {
       begin = now;
@@ -376,6 +375,7 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
       threads::leave_sleep(waiter);
       if (!has_slept) {
         sleep_beside(waiter, deadline_ns);
+        was_beside = true;
       }
     }
   }

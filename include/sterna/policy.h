@@ -56,6 +56,28 @@ typedef struct sterna_policy {
  * no submit, a name that is taken), OUT_OF_MEMORY, BUSY (32 are the most). */
 sterna_status sterna_policy_register(const sterna_policy* policy) STERNA_NOEXCEPT;
 
+/* Calls `visit` for each policy that there is, also those of the program: its name, what may follow
+ * in brackets (empty: nothing) and what it does. Any thread, at any time. Fails with
+ * INVALID_ARGUMENT. */
+typedef void (*sterna_policy_visit)(void* context, const char* name, const char* arguments,
+                                    const char* summary);
+sterna_status sterna_policy_list(sterna_policy_visit visit, void* context) STERNA_NOEXCEPT;
+
+/* The policy that rules from now on: "steal", "gang(numa,slice=5)". Before sterna_start it is the
+ * one to begin with, unless sterna_options.policy or the setting `policy` (which wins over both)
+ * names another. Afterwards everything is placed anew by it, at once: what waits changes its queue,
+ * what runs elsewhere than it should follows at a call that may switch. Bubbles keep what the
+ * program said of them. Any thread, kernel threads too, before sterna_start the initial one; does
+ * not switch. Fails with INVALID_ARGUMENT (sterna_error_detail says what is wrong with the text,
+ * and the former one goes on), OUT_OF_MEMORY, UNSUPPORTED (in a mobile rank). */
+sterna_status sterna_policy_set(const char* policy) STERNA_NOEXCEPT;
+
+/* The text of the policy that rules, or that sterna_start would begin with if neither its options
+ * nor the launcher named one, and a 0 byte, as much as fits. Any thread. Fails with
+ * INVALID_ARGUMENT, TRUNCATED, UNSUPPORTED (in a mobile rank); SYSTEM: the configuration file
+ * cannot be read. */
+sterna_status sterna_policy_get(char* buffer, size_t bytes) STERNA_NOEXCEPT;
+
 /* The outermost entities of this policy, one after the other; NULL after the last. */
 sterna_entity* sterna_view_first(sterna_view* view) STERNA_NOEXCEPT;
 sterna_entity* sterna_view_next(sterna_view* view, sterna_entity* entity) STERNA_NOEXCEPT;

@@ -31,7 +31,8 @@ typedef struct sterna_options {
   size_t size_bytes;  /* sizeof(sterna_options), which says the caller's version. */
   uint32_t workers;   /* Kernel threads that run user threads; 0: one per processor of the node. */
   uint32_t reserved;  /* 0. */
-  const char* policy; /* Who places the threads of bubbles: "flat", "gang(numa)"...; NULL: flat. */
+  const char* policy; /* Who places the threads of bubbles: "flat", "gang(numa)"...; NULL: that of
+                       * sterna_policy_set, else flat. The setting `policy` wins over it. */
 } sterna_options;
 
 /* For an initialiser: sterna_options options = STERNA_OPTIONS_DEFAULT; */

@@ -18,7 +18,7 @@ constexpr std::array kRuntimeTunables{
     kCarriers,       kBalance,     kBalanceInterval, kFault,
     kMoveTimeout,    kShuffle,     kShuffleSeed,     kRankMemory,
     kDirectMessages, kAutoBubbles, kQueueArity,      kFollowProcessors,
-    kTrace,          kTraceBytes};
+    kPolicy,         kTrace,       kTraceBytes};
 
 template <typename Entries>
 std::string names_of(const Entries& entries) {

@@ -95,6 +95,13 @@ inline constexpr Tunable kAutoBubbles{
     .help =
         "bubbles of programs that make none: off, or filiation: the threads that a thread creates "
         "belong to a bubble of their own"};
+inline constexpr Tunable kPolicy{
+    .name = "policy",
+    .kind = TunableKind::text,
+    .fallback = "",
+    .help =
+        "who places the threads of a program's bubbles, whatever the program says; empty: what the "
+        "program says"};
 inline constexpr Tunable kFollowProcessors{
     .name = "follow_processors",
     .kind = TunableKind::time,

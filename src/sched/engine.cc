@@ -377,4 +377,11 @@ Result<> Engine::change_policy(std::unique_ptr<Policy> policy) noexcept {
   return Done{};
 }
 
+std::size_t Engine::policy_text(std::span<char> text) const noexcept {
+  const SpinGuard guard{lock_};
+  const std::string_view its = policy_->text();
+  std::copy_n(its.begin(), std::min(its.size(), text.size()), text.begin());
+  return its.size();
+}
+
 }  // namespace sterna::sched

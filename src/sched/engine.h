@@ -117,6 +117,8 @@ class Engine {
   void set_phase(std::uint32_t number) noexcept;
   /// Another policy from now on: everything is placed anew by it. Fails as its prepare().
   Result<> change_policy(std::unique_ptr<Policy> policy) noexcept;
+  /// The text of the policy that rules, as much as fits: how long it is.
+  [[nodiscard]] std::size_t policy_text(std::span<char> text) const noexcept;
 
   /// Changes what the program says of entities, and has it hold: change() runs under the lock.
   template <typename Change>

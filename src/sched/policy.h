@@ -150,11 +150,15 @@ class Policy {
   virtual void leave(View& view, Entity& entity) noexcept;
 
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  /// As it was written for make_policy(); empty: made without a text. Constant once it rules.
+  [[nodiscard]] std::string_view text() const noexcept { return text_; }
+  void set_text(std::string_view text) { text_ = text; }
   /// Itself, or a policy inside it.
   [[nodiscard]] virtual bool owns(std::uint32_t id) const noexcept { return id == id_; }
 
  private:
   const std::uint32_t id_;  // Unique in the process, from 1.
+  std::string text_;
 };
 
 /// What stands in brackets after the name: "gang(numa,slice=5)" has two.
@@ -172,6 +176,8 @@ struct PolicyEntry {
 
 /// All policies of this build; see sched/policies/builtin.cc to add one.
 [[nodiscard]] std::span<const PolicyEntry* const> builtin_policies() noexcept;
+/// Those that the program has registered, the first `entries.size()` of them: how many there are.
+[[nodiscard]] std::size_t registered_policies(std::span<const PolicyEntry*> entries) noexcept;
 /// Null: no such policy.
 [[nodiscard]] const PolicyEntry* find_policy(std::string_view name) noexcept;
 

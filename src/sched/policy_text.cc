@@ -82,8 +82,23 @@ Result<> register_policy(const PolicyEntry& entry) {
                                   " policies at most"};
 }
 
-Result<std::unique_ptr<Policy>> make_policy(std::string_view text) {
-  text = trimmed(text);
+std::size_t registered_policies(std::span<const PolicyEntry*> entries) noexcept {
+  const SpinGuard guard{registry_lock};
+  std::size_t count = 0;
+  for (const PolicyEntry* const policy : registered) {
+    if (policy != nullptr) {
+      if (count < entries.size()) {
+        entries[count] = policy;
+      }
+      ++count;
+    }
+  }
+  return count;
+}
+
+namespace {
+
+Result<std::unique_ptr<Policy>> make_from(std::string_view text) {
   const std::size_t bracket = text.find('(');
   const std::string_view name = trimmed(text.substr(0, bracket));
   const PolicyEntry* const entry = find_policy(name);
@@ -106,6 +121,17 @@ Result<std::unique_ptr<Policy>> make_policy(std::string_view text) {
     return unexpected_argument(name, arguments.front(), {});
   }
   return entry->make_foreign(entry->foreign);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Policy>> make_policy(std::string_view text) {
+  text = trimmed(text);
+  auto made = make_from(text);
+  if (made) {
+    made.value()->set_text(text);
+  }
+  return made;
 }
 
 std::optional<topology::PlaceKind> to_place_kind(std::string_view word) noexcept {

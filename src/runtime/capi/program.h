@@ -10,6 +10,8 @@
 #include <sterna/status.h>
 #include <sterna/thread.h>
 
+#include "base/function_ref.h"
+#include "base/tunable.h"
 #include "memory/iso_space.h"
 #include "rpc/rpc.h"
 #include "runtime/node_load.h"
@@ -49,6 +51,13 @@ struct Program {
 
 /// Whether the caller is the code of a mobile rank.
 [[nodiscard]] bool is_mobile() noexcept;
+
+/// The text of the policy of a program whose options say `wanted`, which may be null.
+[[nodiscard]] std::string_view policy_to_begin_with(const Settings& settings,
+                                                    const char* wanted) noexcept;
+
+/// What is said by `settings` of the job, or by those that sterna_start would find.
+sterna_status with_settings(FunctionRef<sterna_status(const Settings& settings)> use) noexcept;
 
 /// Why there is no program(): UNSUPPORTED in a mobile rank, else NOT_STARTED.
 [[nodiscard]] sterna_status why_no_program() noexcept;

@@ -78,7 +78,8 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
   program.space = std::move(space.value());
   program.worker_places = places_of(program, wanted.workers);
   const std::vector<const topology::Place*>& places = program.worker_places;
-  auto policy = sched::make_policy(wanted.policy == nullptr ? "flat" : wanted.policy);
+  auto policy =
+      sched::make_policy(policy_to_begin_with(program.rank->runtime->settings(), wanted.policy));
   if (!policy) {
     return policy.error();
   }

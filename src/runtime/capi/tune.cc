@@ -28,22 +28,20 @@ const sterna::Tunable* find_tunable(std::string_view name) noexcept {
   return nullptr;
 }
 
-/// The settings of the job, or those that sterna_start would find.
-template <typename Use>
-sterna_status with_settings(Use use) noexcept {
+}  // namespace
+
+sterna_status capi::with_settings(FunctionRef<sterna_status(const Settings&)> use) noexcept {
   if (const auto* rank = sterna::runtime::find_current_rank(); rank != nullptr) {
     return use(rank->runtime->settings());
   }
-  return capi::guarded([&] {
-    sterna::Settings settings{sterna::runtime::all_tunables()};
+  return guarded([&]() -> sterna_status {
+    Settings settings{sterna::runtime::all_tunables()};
     if (!settings.load(environ)) {
       return STERNA_SYSTEM;
     }
     return use(settings);
   });
 }
-
-}  // namespace
 
 sterna_status sterna_setting_set(const char* name, const char* value) noexcept {
   const RuntimeScope scope;
@@ -77,7 +75,7 @@ sterna_status sterna_setting_get(const char* name, char* buffer, size_t bytes) n
   if (tunable == nullptr) {
     return STERNA_NOT_FOUND;
   }
-  return with_settings([&](const sterna::Settings& settings) {
+  return capi::with_settings([&](const sterna::Settings& settings) {
     const std::string_view value = settings.text(*tunable);
     const std::size_t stored = std::min(bytes - 1, value.size());
     std::memcpy(buffer, value.data(), stored);
@@ -91,7 +89,7 @@ sterna_status sterna_setting_list(sterna_setting_visit visit, void* context) noe
   if (visit == nullptr) {
     return STERNA_INVALID_ARGUMENT;
   }
-  return with_settings([&](const sterna::Settings& settings) {
+  return capi::with_settings([&](const sterna::Settings& settings) {
     settings.for_each([&](const sterna::SettingRow& row) {
       const std::string name{row.tunable->name};
       const std::string value{row.value};

@@ -6,11 +6,13 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/function_ref.h"
+#include "base/large_stack.h"
 #include "base/log.h"
 #include "base/mpsc_queue.h"
 #include "base/pool.h"
@@ -271,6 +273,35 @@ TEST(MpscQueue, EveryProducerKeepsItsOrderAndNothingIsLost) {
   for (std::thread& producer : producers) {
     producer.join();
   }
+}
+
+[[noreturn]] void use_half_of_a_large_stack() {
+  const rlimit small{.rlim_cur = 64 << 10, .rlim_max = 64 << 10};
+  ::setrlimit(RLIMIT_STACK, &small);
+  const int result = on_large_stack([] {
+    volatile char large[kLargeStackBytes / 2];
+    for (std::size_t i = 0; i < sizeof large; i += 4096) {
+      large[sizeof large - 1 - i] = 1;
+    }
+    return large[sizeof large - 1] + 6;
+  });
+  std::_Exit(result);
+}
+
+// In a child: a limit that was lowered cannot be raised again.
+TEST(LargeStack, GivesAFunctionWhatTheLimitDoesNot) {
+  EXPECT_EXIT(use_half_of_a_large_stack(), ::testing::ExitedWithCode(7), "");
+}
+
+TEST(LargeStack, IsTheThreadsOwnIfThatMayGrow) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_STACK, &limit), 0);
+  if (limit.rlim_cur < kLargeStackBytes) {
+    GTEST_SKIP() << "the limit of the stack is small here";
+  }
+  const auto frame = [] { return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)); };
+  const std::uintptr_t here = frame();
+  EXPECT_EQ(on_large_stack([&] { return here - frame() < (64 << 10) ? 3 : 4; }), 3);
 }
 
 }  // namespace

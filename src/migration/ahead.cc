@@ -31,6 +31,7 @@ constexpr std::ptrdiff_t kKeptMax = 256;
 struct Migrator::AheadTask {
   Migrator* migrator;
   std::uint32_t rank;
+  std::uint64_t number;  // Of the asker.
 };
 
 // --- Source -------------------------------------------------------------------------------------
@@ -57,25 +58,27 @@ bool Migrator::ask_ahead(std::uint32_t rank, std::uint32_t to_node) noexcept {
   }
   bool was_elsewhere = false;
   std::uint32_t old_node = 0;
+  std::uint64_t number = 0;
   {
     const SpinGuard guard{lock_};
-    const auto [place, is_new] = ahead_.try_emplace(rank, Ahead{to_node, true, {}});
+    const auto [place, ignored] = ahead_.try_emplace(rank, Ahead{.to_node = to_node});
     Ahead& ahead = place->second;
-    if (!is_new && ahead.is_asking) {
+    if (ahead.asker != 0) {
       ahead.to_node = to_node;  // Its thread sees that when the first destination has answered.
       return true;
     }
-    was_elsewhere = !is_new && ahead.to_node != to_node;
+    was_elsewhere = ahead.to_node != to_node;
     old_node = ahead.to_node;
     if (was_elsewhere) {
       withdraw_request(rank, old_node);
     }
-    ahead = {to_node, true, ahead.to_node == to_node ? ahead.shape : memory::RankShape{}};
+    number = ++last_asker_;
+    ahead = {to_node, number, was_elsewhere ? memory::RankShape{} : ahead.shape};
   }
   if (was_elsewhere) {
     (void)options_.rpc->post(old_node, kDropService, encode_rank(rank));
   }
-  auto task = std::make_unique<AheadTask>(AheadTask{this, rank});
+  auto task = std::make_unique<AheadTask>(AheadTask{this, rank, number});
   Result<threads::Thread*> thread = options_.team->spawn(
       {.name = "asker", .stack_bytes = kAskerStackBytes, .detached = true, .may_wait = false},
       run_ahead, task.get());
@@ -91,20 +94,28 @@ bool Migrator::ask_ahead(std::uint32_t rank, std::uint32_t to_node) noexcept {
 
 void Migrator::run_ahead(void* argument) {
   const std::unique_ptr<AheadTask> task{static_cast<AheadTask*>(argument)};
-  task->migrator->prepare_there(task->rank);
+  task->migrator->prepare_there(*task);
 }
 
-void Migrator::prepare_there(std::uint32_t rank) {
-  std::uint32_t to_node = 0;
+/// Null: the order is void. The rank has ended, or gone on its own, and may be here again, with
+/// another order, or with nothing but a node that keeps it mapped.
+Migrator::Ahead* Migrator::find_asked(const AheadTask& task) {
+  const auto found = ahead_.find(task.rank);
+  return found != ahead_.end() && found->second.asker == task.number ? &found->second : nullptr;
+}
+
+void Migrator::prepare_there(const AheadTask& task) {
+  const std::uint32_t rank = task.rank;
   bool is_here = false;
   for (bool is_settled = false; !is_settled;) {
+    std::uint32_t to_node = 0;
     {
       const SpinGuard guard{lock_};
-      const auto found = ahead_.find(rank);
-      if (found == ahead_.end()) {
-        return;  // The rank has ended, or gone on its own.
+      const Ahead* const asked = find_asked(task);
+      if (asked == nullptr) {
+        return;
       }
-      to_node = found->second.to_node;
+      to_node = asked->to_node;
     }
     Offer offer;
     bool is_ready = false;
@@ -117,27 +128,27 @@ void Migrator::prepare_there(std::uint32_t rank) {
         log_.debug("rank {}: node {} prepares nothing: {}", rank, to_node, prepared.error().text);
       }
     }
-    bool is_void = false;
+    bool must_drop = false;
     {
       const SpinGuard guard{lock_};
-      const auto found = ahead_.find(rank);
-      is_void = found == ahead_.end() || found->second.to_node != to_node;
-      is_settled = found == ahead_.end() || !is_void;
-      if (!is_void) {
+      Ahead* const asked = find_asked(task);
+      if (asked != nullptr && asked->to_node == to_node) {
+        is_settled = true;
         // With the lock, so that the request of an order that has been overtaken is not left
         // behind.
-        found->second.is_asking = false;
+        asked->asker = 0;
         is_here = request_move(rank, to_node);
         if (is_ready) {
-          found->second.shape = offer.shape;
+          asked->shape = offer.shape;
         }
+      } else {
+        // Not what a later order has asked for there, nor what is kept there.
+        const auto found = ahead_.find(rank);
+        must_drop = found == ahead_.end() || found->second.to_node != to_node;
       }
     }
-    if (is_void) {
+    if (must_drop) {
       (void)options_.rpc->post(to_node, kDropService, encode_rank(rank));
-      if (is_settled) {
-        return;
-      }
     }
   }
   fault_.reached("source:prepared");
@@ -225,7 +236,8 @@ bool Migrator::keep_mapped(const Departure& departure) {
 void Migrator::note_kept(const Arrival& arrival) {
   const SpinGuard guard{lock_};
   if (arrival.is_memory_shared && !lost_[arrival.from_node]) {
-    ahead_.insert_or_assign(arrival.rank, Ahead{arrival.from_node, false, arrival.shape});
+    ahead_.insert_or_assign(arrival.rank,
+                            Ahead{.to_node = arrival.from_node, .shape = arrival.shape});
   }
 }
 

@@ -117,7 +117,7 @@ class Migrator {
   /// A rank of this node that somebody was asked to prepare for.
   struct Ahead {
     std::uint32_t to_node;
-    bool is_asking;             // A thread asks it now, and then the rank.
+    std::uint64_t asker = 0;  // Number of the thread that asks it now, and then the rank; 0: none.
     memory::RankShape shape{};  // As it is mapped there, as far as is known here.
   };
 
@@ -164,7 +164,8 @@ class Migrator {
   [[nodiscard]] bool request_move(std::uint32_t rank, std::uint32_t to_node) noexcept;
   void notice_request(std::uint32_t rank) noexcept;
   void withdraw_request(std::uint32_t rank, std::uint32_t to_node) noexcept;
-  void prepare_there(std::uint32_t rank);
+  void prepare_there(const AheadTask& task);
+  [[nodiscard]] Ahead* find_asked(const AheadTask& task) STERNA_REQUIRES(lock_);
   void drop_ahead(std::uint32_t rank, std::uint32_t but_node = kNoNode) noexcept;
   [[nodiscard]] bool keep_mapped(const Departure& departure);
   void note_kept(const Arrival& arrival);
@@ -208,6 +209,7 @@ class Migrator {
   std::map<std::uint32_t, Departing> departing_ STERNA_GUARDED_BY(lock_);
   // By rank, which is here; until it has gone, stays or ends.
   std::map<std::uint32_t, Ahead> ahead_ STERNA_GUARDED_BY(lock_);
+  std::uint64_t last_asker_ STERNA_GUARDED_BY(lock_) = 0;
   std::vector<bool> lost_ STERNA_GUARDED_BY(lock_);  // By node.
   std::atomic<std::uint64_t> last_offer_{0};         // Relaxed: numbers differ, that is all.
   // By source and rank: the last offer that was taken back before it was answered here.

@@ -39,7 +39,7 @@ bool Migrator::is_mapped_there(const Departure& departure) {
   const SpinGuard guard{lock_};
   const auto found = ahead_.find(shape.rank);
   return found != ahead_.end() && found->second.to_node == departure.to_node &&
-         !found->second.is_asking && found->second.shape == shape && !lost_[departure.to_node];
+         found->second.asker == 0 && found->second.shape == shape && !lost_[departure.to_node];
 }
 
 Result<> Migrator::give(Departure& departure) {

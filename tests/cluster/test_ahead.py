@@ -136,5 +136,34 @@ class Kept(MoveTest):
         self.assertIn("No Errors", output)
 
 
+class Outlived(MoveTest):
+    def test_an_order_ends_when_the_rank_has_moved_on_its_own(self):
+        end, go = (pathlib.Path(self.directory.name) / name for name in ("end", "go"))
+        job = self.start_job(*self.words("-n", 3, "--nodes", 3,
+                                         program=[CLUSTER / "cluster_going", end, go, 0, 1]))
+        self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 2] and all(
+            rank["state"] == "running" for rank in self.ranks(job))))
+        self.order(job, 2, 1)
+        self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 1]))
+        wait_until(lambda: False, 0.3)  # All know that by now: nobody needs node 2.
+        empty = self.node_pid(job, 2)
+        os.kill(empty, signal.SIGSTOP)
+        self.order(job, 0, 2)  # It is not asked before node 2 has answered.
+        go.touch()
+        self.assertTrue(wait_until(lambda: self.places(job) == [1, 1, 1]))
+        self.order(job, 0, 0)
+        self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 1]))
+        os.kill(empty, signal.SIGCONT)
+        self.order(job, 1, 2)  # When that has been followed node 2 has heard of rank 0, too.
+        self.assertTrue(wait_until(lambda: self.places(job)[1] == 2))
+        wait_until(lambda: self.places(job)[0] != 0, 0.3)
+        self.assertEqual(self.places(job), [0, 2, 1])
+        end.touch()
+        output, errors = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 0, errors)
+        self.assertEqual(output.count("counted right"), 3)
+        self.assertEqual([rank["moves"] for rank in self.report()["ranks"]], [2, 1, 1])
+
+
 if __name__ == "__main__":
     unittest.main()

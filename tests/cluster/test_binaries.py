@@ -124,6 +124,15 @@ class Containers(MoveTest):
         self.assertNotIn("cannot move", done.stderr)
         self.assertGreater(sum(rank["moves"] for rank in report["ranks"]), 0)
 
+    def test_a_small_stack_is_no_obstacle(self):
+        words = self.words("-n", 4, "--nodes", 2, "--set", "shuffle=3", program=[MPI / "mpi_test_messages"])
+        for kibibytes in (64, 256):
+            with self.subTest(kibibytes):
+                done = self.run_job("sh", "-c", f'ulimit -s {kibibytes} && exec "$@"', "sh", *words, seconds=120)
+                report = self.report()
+                self.assert_right(done, report)
+                self.assertGreater(sum(rank["moves"] for rank in report["ranks"]), 0)
+
     def test_the_sandbox_does_forbid_it(self):
         done = self.run_job(SANDBOX, "setarch", "-R", "true")
         self.assertNotEqual(done.returncode, 0)

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/large_stack.h"
 #include "launch/command_line.h"
 #include "tools/cli/command.h"
 
@@ -22,9 +23,7 @@ void print_help(std::FILE* to) {
   fmt::print(to, "\nsterna COMMAND --help says more; sterna --version says which one this is.\n");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   const std::string_view path = argc > 0 ? argv[0] : "sterna";
   const std::string_view name = path.substr(path.rfind('/') + 1);
   const std::span<char* const> words{argv, static_cast<std::size_t>(argc)};
@@ -51,4 +50,10 @@ int main(int argc, char** argv) {
   }
   fmt::print(stderr, "sterna: unknown command '{}'; sterna --help lists them\n", command_name);
   return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return sterna::on_large_stack([&] { return run(argc, argv); });
 }

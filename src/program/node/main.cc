@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "base/large_stack.h"
 #include "program/fixed_addresses.h"
 #include "program/node/host.h"
 #include "runtime/control.h"
@@ -17,11 +18,8 @@ namespace {
   std::exit(1);
 }
 
-}  // namespace
-
-int main(int, char** arguments) {
+int run(sterna::program::AddressLayout layout) {
   using namespace sterna;
-  const program::AddressLayout layout = program::ensure_fixed_addresses(arguments, environ);
   if (std::getenv(runtime::kControlVariable) == nullptr) {
     std::fprintf(stderr, "sterna-node: started by `sterna run --nodes N PROGRAM`, not by hand\n");
     return 2;
@@ -42,4 +40,12 @@ int main(int, char** arguments) {
   node.value()->run();
   // The job is over and reported: what is left goes with the process.
   ::_exit(0);
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  // First: it may start this process anew.
+  const auto layout = sterna::program::ensure_fixed_addresses(arguments, environ);
+  return sterna::on_large_stack([&] { return run(layout); });
 }

@@ -1,12 +1,16 @@
-/* A rank with much memory, sent as a message and moved: rank 0 sends BYTES to rank 1 on the other
- * node, several times; then it waits to be moved from outside, MOVES times, and measures how long
- * it was away, and then how long it takes to look at each page; then it moves by itself as often.
- * Prints "send MICROSECONDS", "send_asleep" (the same to a node that has fallen asleep, as it has
- * before each move of its own), "move MICROSECONDS" and "touch MICROSECONDS" (move and look), "own"
- * and "own_touch" for the moves of its own, medians. With MOVES 0, and more than two nodes: it
- * moves to each node from the third on, where it never was; prints "first" and "first_touch".
+/* A rank with much memory, sent as a message and moved. Prints medians, "NAME MICROSECONDS":
  *
- * usage: migrate BYTES MOVES
+ * usage: migrate BYTES returns MOVES   rank 0, on node 0, and rank 1 on node 1
+ *   send          BYTES from rank 0 to rank 1, until its empty answer is back
+ *   send_asleep   the same to a node that has fallen asleep, as it has before each move of its own
+ *   send_fresh    the same into memory that rank 1 has never touched
+ *   move, touch   rank 0 is moved from outside, MOVES times: how long it was away; and until it has
+ *                 looked at each page
+ *   own, own_touch   the same, when it moves by itself, to and fro
+ * usage: migrate BYTES visits          9 nodes; rank 0 moves to each from node 2 on, where it never
+ *                                      was: first, first_touch
+ * usage: migrate BYTES orders MOVES    rank 0 is moved from outside, to where it never was: move,
+ * touch
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -17,7 +21,7 @@
 
 #include "timing.h"
 
-enum { kSends = 15, kWarm = 3 };
+enum { kSends = 15, kWarm = 3, kFreshSends = 5, kFreshWarm = 1 };
 static const double kPause = 5e-3; /* Seconds: the other node falls asleep. */
 
 static void pause_for(double seconds) {
@@ -26,9 +30,9 @@ static void pause_for(double seconds) {
 }
 
 /* Time until rank 1 has all the bytes: its answer is empty. */
-static double send_time(char* memory, int bytes, double pause) {
+static double send_time(char* memory, int bytes, double pause, int sends, int warm) {
   double times[kSends];
-  for (int i = -kWarm; i < kSends; ++i) {
+  for (int i = -warm; i < sends; ++i) {
     pause_for(pause);
     const double begin = MPI_Wtime();
     MPI_Send(memory, bytes, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
@@ -37,13 +41,34 @@ static double send_time(char* memory, int bytes, double pause) {
       times[i] = (MPI_Wtime() - begin) * 1e6;
     }
   }
-  return median(times, kSends);
+  return median(times, sends);
 }
 
 static void answer(char* memory, int bytes) {
-  for (int i = -kWarm; i < kSends; ++i) {
-    MPI_Recv(memory, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Send(NULL, 0, MPI_CHAR, 0, 2, MPI_COMM_WORLD);
+  MPI_Recv(memory, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Send(NULL, 0, MPI_CHAR, 0, 2, MPI_COMM_WORLD);
+}
+
+static void measure_sends(char* memory, int bytes) {
+  printf("send %.2f\n", send_time(memory, bytes, 0, kSends, kWarm));
+  printf("send_asleep %.2f\n", send_time(memory, bytes, kPause, kSends, kWarm));
+  printf("send_fresh %.2f\n", send_time(memory, bytes, 0, kFreshSends, kFreshWarm));
+}
+
+static void answer_sends(char* memory, int bytes) {
+  for (int i = 0; i < 2 * (kSends + kWarm); ++i) {
+    answer(memory, bytes);
+  }
+  char* fresh[kFreshSends + kFreshWarm];
+  for (int i = 0; i < kFreshSends + kFreshWarm; ++i) {
+    fresh[i] = malloc(bytes); /* Kept until the end: none comes back as another. */
+    if (fresh[i] == NULL) {
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    answer(fresh[i], bytes);
+  }
+  for (int i = 0; i < kFreshSends + kFreshWarm; ++i) {
+    free(fresh[i]);
   }
 }
 
@@ -143,13 +168,25 @@ static void measure_own_moves(int moves, const char* memory, int bytes) {
   free(times);
 }
 
+static void check_bytes(const char* memory, int bytes) {
+  for (int i = 0; i < bytes; ++i) {
+    if (memory[i] != (char)(i * 31 + i / 4096)) {
+      fprintf(stderr, "migrate: byte %d is wrong after the moves\n", i);
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+  }
+}
+
 int main(int argc, char** argv) {
   int rank = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const int bytes = argc > 1 ? atoi(argv[1]) : 0, moves = argc > 2 ? atoi(argv[2]) : 0;
-  if (bytes < 1 || moves < 0) {
-    fprintf(stderr, "usage: migrate BYTES MOVES\n");
+  const int bytes = argc > 1 ? atoi(argv[1]) : 0, moves = argc > 3 ? atoi(argv[3]) : 0;
+  const char* mode = argc > 2 ? argv[2] : "";
+  const int is_returns = strcmp(mode, "returns") == 0, is_visits = strcmp(mode, "visits") == 0;
+  if (bytes < 1 || moves < (is_visits ? 0 : 1) ||
+      !(is_returns || is_visits || strcmp(mode, "orders") == 0)) {
+    fprintf(stderr, "usage: migrate BYTES returns|visits|orders [MOVES]\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   char* memory = malloc(bytes);
@@ -159,26 +196,26 @@ int main(int argc, char** argv) {
   for (int i = 0; i < bytes; ++i) {
     memory[i] = (char)(i * 31 + i / 4096);
   }
-  prefer_this_thread(); /* The worker of either node, and both nodes are where the moves go. */
-  if (rank == 0 && moves == 0) {
-    measure_first_moves(memory, bytes);
-    MPI_Send(NULL, 0, MPI_CHAR, 1, 4, MPI_COMM_WORLD);
-  } else if (rank == 0) {
-    printf("send %.2f\n", send_time(memory, bytes, 0));
-    printf("send_asleep %.2f\n", send_time(memory, bytes, kPause));
-    measure_moves(moves, memory, bytes);
-    measure_own_moves(moves, memory, bytes);
-    for (int i = 0; i < bytes; ++i) {
-      if (memory[i] != (char)(i * 31 + i / 4096)) {
-        fprintf(stderr, "migrate: byte %d is wrong after the moves\n", i);
-        MPI_Abort(MPI_COMM_WORLD, 1);
-      }
+  if (is_returns || is_visits) {
+    prefer_this_thread(); /* The worker of either node, and both nodes are where the moves go. */
+  } /* Else other nodes prepare for the rank while it computes, perhaps on the same processor. */
+  if (rank == 0) {
+    if (is_returns) {
+      measure_sends(memory, bytes);
     }
+    if (is_visits) {
+      measure_first_moves(memory, bytes);
+    } else {
+      measure_moves(moves, memory, bytes);
+    }
+    if (is_returns) {
+      measure_own_moves(moves, memory, bytes);
+    }
+    check_bytes(memory, bytes);
     MPI_Send(NULL, 0, MPI_CHAR, 1, 4, MPI_COMM_WORLD);
   } else if (rank == 1) {
-    if (moves > 0) {
-      answer(memory, bytes);
-      answer(memory, bytes);
+    if (is_returns) {
+      answer_sends(memory, bytes);
     }
     MPI_Recv(NULL, 0, MPI_CHAR, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }

@@ -19,9 +19,9 @@ sterna_status sterna_balance_point(void) STERNA_NOEXCEPT;
 
 /* Set size_bytes before the call. */
 typedef struct sterna_load {
-  size_t size_bytes;      /* sizeof(sterna_load), which says the caller's version. */
-  uint64_t processor_ns;  /* Processor time of the calling rank since its start. */
-  uint64_t moves;         /* To other nodes. */
+  size_t size_bytes;     /* sizeof(sterna_load), which says the caller's version. */
+  uint64_t processor_ns; /* Processor time of the calling rank since its start. */
+  uint64_t moves;        /* To other nodes. */
 } sterna_load;
 
 /* Of the calling mobile rank. Does not switch. Fails with UNSUPPORTED elsewhere,

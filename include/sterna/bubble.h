@@ -1,8 +1,9 @@
 /* Bubbles: threads that belong together, described before they run.
  *
  * A bubble tells the scheduler which threads share data; the policy (sterna_options.policy) decides
- * where they run. Bubbles nest, and describe affinity, never a place: the same program runs
- * unchanged on another machine. Any thread may build a bubble, one at a time; not in mobile ranks
+ * where they run. Bubbles nest, and describe affinity, not a place: the same program runs
+ * unchanged on another machine. held.h moves what runs from one to another, and has places for who
+ * needs them. Any thread may build a bubble, one at a time; not in mobile ranks
  * (UNSUPPORTED).
  *
  * Bubbles from filiation (Thibault, BubbleSched, 5.2) need none of these calls. With the setting
@@ -34,9 +35,9 @@ sterna_status sterna_bubble_create(sterna_bubble** bubble) STERNA_NOEXCEPT;
 
 /* A thread that starts when the outermost bubble is submitted; at once, where its bubble is, if
  * that runs: then a thread of the outermost bubble calls, or the one that is going to join it, so
- * that it is not being freed. Of `options` (may be NULL) a name, a stack size, is_preemptible
- * and auto_bubbles count; all else must be as in STERNA_THREAD_OPTIONS_DEFAULT: INVALID_ARGUMENT.
- * OUT_OF_MEMORY. */
+ * that it is not being freed. Of `options` (may be NULL) a name, a stack size, a place,
+ * is_preemptible and auto_bubbles count; all else must be as in STERNA_THREAD_OPTIONS_DEFAULT:
+ * INVALID_ARGUMENT. OUT_OF_MEMORY, NOT_FOUND (the place), BUSY (the bubble has ended). */
 sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_thread_options* options,
                                        sterna_thread_function function,
                                        void* argument) STERNA_NOEXCEPT;
@@ -44,7 +45,7 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
 /* `child` belongs to `bubble` from now on: it is submitted, joined and destroyed with it. If that
  * runs, its threads start at once, as those of add_thread. Fails with INVALID_ARGUMENT (it has a
  * holder, holds `bubble`, or more than 60 would be nested: sterna_error_detail names the rule),
- * BUSY (the child is submitted already), OUT_OF_MEMORY. */
+ * BUSY (the child is submitted already: sterna_held_move; the bubble has ended), OUT_OF_MEMORY. */
 sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* child) STERNA_NOEXCEPT;
 
 /* The calling thread, which the bubble itself holds, waits until all of those have called: at once
@@ -60,6 +61,13 @@ sterna_status sterna_bubble_barrier(sterna_bubble* bubble, int* is_last) STERNA_
 sterna_status sterna_bubble_set_level(sterna_bubble* bubble, uint32_t level) STERNA_NOEXCEPT;
 sterna_status sterna_bubble_set_priority(sterna_bubble* bubble, uint32_t priority) STERNA_NOEXCEPT;
 sterna_status sterna_bubble_set_slice(sterna_bubble* bubble, uint64_t slice_ns) STERNA_NOEXCEPT;
+
+/* 0: no foreign thread preempts what is inside, at any depth: its threads keep their workers until
+ * they call something that switches, whatever the setting preemption says, and policies that plan
+ * them elsewhere wait for that. Before it is submitted. 1 is what bubbles begin with. Fails as
+ * set_level. */
+sterna_status sterna_bubble_set_preemptible(sterna_bubble* bubble,
+                                            int is_preemptible) STERNA_NOEXCEPT;
 
 /* The bubble uses that memory, whole pages of it, which stays mapped until the bubble is joined:
  * the policy memory sends it to the memory node where most of that is now, and, where the load does
@@ -81,9 +89,9 @@ sterna_status sterna_bubble_shake(void) STERNA_NOEXCEPT;
  * run, and join waits for those. */
 sterna_status sterna_bubble_submit(sterna_bubble* bubble) STERNA_NOEXCEPT;
 
-/* Waits until every thread has ended, then frees the bubble and those in it. Kernel threads too.
- * Switches. Fails with INVALID_ARGUMENT (not submitted, or it has a holder), DEADLOCK (a thread
- * that it holds calls), BUSY (somebody is joining it). */
+/* Waits until every thread that is in it has ended, then frees the bubble and those in it. Kernel
+ * threads too. Switches. Fails with INVALID_ARGUMENT (not submitted, or it has a holder), DEADLOCK
+ * (a thread that it holds calls), BUSY (somebody is joining it). */
 sterna_status sterna_bubble_join(sterna_bubble* bubble) STERNA_NOEXCEPT;
 
 /* Frees an outermost bubble that was not submitted, and those in it. NULL is allowed. Fails as

@@ -41,11 +41,11 @@ typedef enum sterna_loop_scheme {
 typedef struct sterna_loop_options {
   size_t size_bytes;         /* sizeof(sterna_loop_options), which says the caller's version. */
   sterna_loop_scheme scheme; /* STERNA_LOOP_GUIDED. */
-  uint32_t threads;          /* That share it, the caller among them, up to 65536; 0: one a worker. */
-  uint64_t chunk;            /* Of CYCLIC, DYNAMIC; least of GUIDED, TRAPEZOID. 0: 1. */
-  uint64_t first;            /* First chunk of TRAPEZOID. 0: as above. */
-  uint32_t group;            /* Threads of a group. 0: the root of their number. */
-  uint8_t is_bubble;         /* 1: they are a bubble, which the policy places. 0: one a worker. */
+  uint32_t threads;  /* That share it, the caller among them, up to 65536; 0: one a worker. */
+  uint64_t chunk;    /* Of CYCLIC, DYNAMIC; least of GUIDED, TRAPEZOID. 0: 1. */
+  uint64_t first;    /* First chunk of TRAPEZOID. 0: as above. */
+  uint32_t group;    /* Threads of a group. 0: the root of their number. */
+  uint8_t is_bubble; /* 1: they are a bubble, which the policy places. 0: one a worker. */
 } sterna_loop_options;
 
 #define STERNA_LOOP_OPTIONS_DEFAULT \

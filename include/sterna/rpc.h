@@ -32,11 +32,10 @@ typedef enum sterna_rpc_kind {
 sterna_status sterna_rpc_register(const char* name, sterna_rpc_kind kind,
                                   sterna_rpc_service service, void* context) STERNA_NOEXCEPT;
 
-/* Inside a service: who asks, with what (aligned for any type, valid until the service returns), and
- * what it gets (copied; the last one counts). */
+/* Inside a service: who asks, with what (aligned for any type, valid until the service returns),
+ * and what it gets (copied; the last one counts). */
 uint32_t sterna_rpc_from(const sterna_rpc_request* request) STERNA_NOEXCEPT;
-const void* sterna_rpc_arguments(const sterna_rpc_request* request,
-                                 size_t* bytes) STERNA_NOEXCEPT;
+const void* sterna_rpc_arguments(const sterna_rpc_request* request, size_t* bytes) STERNA_NOEXCEPT;
 sterna_status sterna_rpc_reply(sterna_rpc_request* request, const void* data,
                                size_t bytes) STERNA_NOEXCEPT;
 

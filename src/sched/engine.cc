@@ -234,24 +234,6 @@ void Engine::spill(Bubble& bubble) noexcept {
   }
 }
 
-Result<> Engine::change_holder(Bubble& holder, Entity& entity) noexcept {
-  const SpinGuard guard{lock_};
-  Bubble* const former = entity.holder_;
-  check(former != nullptr, "an entity changes its holder while it has one");
-  entity.holder_ = nullptr;
-  Result<> allowed = check_insert(holder, entity);
-  entity.holder_ = former;
-  if (!allowed) {
-    return allowed;
-  }
-  const std::uint32_t ruler = top_of(entity).ruler_;
-  unlink(entity);
-  link(holder, entity);
-  entity.ruler_ = ruler;
-  updated(entity);
-  return Done{};
-}
-
 void Engine::remove(Entity& entity) noexcept {
   const Event event{*this};
   check(entity.holder_ != nullptr, "an entity is removed once, after it was inserted");

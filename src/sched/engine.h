@@ -68,6 +68,9 @@ struct EngineOptions {
   Host* host = nullptr;                      // Outlives the engine.
 };
 
+/// What becomes of the place of an entity that changes its holder.
+enum class HolderChange : std::uint8_t { now, stays };
+
 /// One entity of a tree at a moment.
 struct EntityInfo {
   std::uint32_t depth = 0;  // Bubbles around it.
@@ -102,9 +105,23 @@ class Engine {
   void spill(Bubble& bubble) noexcept;
   /// A bubble must be empty (check), a thread ended or never started.
   void remove(Entity& entity) noexcept;
-  /// Into another holder: its affinity has changed. Where it is planned stays until then. Fails as
-  /// insert.
-  Result<> change_holder(Bubble& holder, Entity& entity) noexcept;
+  /// Into another holder, with all that it holds: its affinity has changed, whether it runs or not.
+  /// now: it goes where that holder is, or, of the root, where the policy says. stays: it is
+  /// planned where it was until the policy plans it anew, but for what is aside within a bubble:
+  /// nobody would fetch it. Fails as insert.
+  Result<> change_holder(Bubble& holder, Entity& entity,
+                         HolderChange change = HolderChange::now) noexcept;
+  /// As if the policy had planned it there, with all that it holds: it may plan otherwise later.
+  void put(Entity& entity, std::uint32_t place) noexcept;
+  [[nodiscard]] bool is_in_tree(const Entity& entity) const noexcept {
+    const SpinGuard guard{lock_};
+    return entity.holder_ != nullptr;
+  }
+  /// Null: it is outermost, or in no tree.
+  [[nodiscard]] Bubble* holder_of(const Entity& entity) const noexcept {
+    const SpinGuard guard{lock_};
+    return entity.holder_ == &root_ ? nullptr : entity.holder_;
+  }
 
   /// Hands it (or the outermost bubble around it) to the policy: it is placed with all it holds.
   void submit(Entity& entity) noexcept;
@@ -200,6 +217,8 @@ class Engine {
   void unlink(Entity& entity) noexcept;
   void updated(Entity& entity) noexcept;
   static void forget_policy(Bubble& bubble) noexcept;
+  [[nodiscard]] std::uint32_t plan_that_stays(const Entity& entity,
+                                              const Bubble& holder) const noexcept;
   [[nodiscard]] Entity& top_of(Entity& entity) const noexcept;
 
   // Plans, under lock_: plan.cc.

@@ -182,6 +182,56 @@ TEST(Engine, ChangedHolderTakesItsPlaceAlong) {
   EXPECT_EQ(machine.take(2), &thread);
 }
 
+TEST(Engine, ChangedHolderStaysOrGoesAtOnce) {
+  Machine machine{"node:2 pu:2", "spread"};
+  machine.start("((tt)(tt))");
+  auto* const first = static_cast<Bubble*>(machine.entities()[1].get());
+  auto* const second = static_cast<Bubble*>(machine.entities()[4].get());
+  Entity& thread = *machine.entities()[2];
+  EXPECT_EQ(machine.engine->placement(), "machine 0, numa 0, pu 0, pu 1, numa 1, pu 2, pu 3");
+  ASSERT_TRUE(machine.engine->change_holder(*second, thread, HolderChange::stays));
+  EXPECT_EQ(machine.engine->placement(), "machine 0, numa 0, pu 1, numa 1, pu 2, pu 3, pu 0");
+  EXPECT_EQ(machine.engine->holder_of(thread), second);
+  EXPECT_EQ(machine.take(0), &thread) << "where it waited";
+  machine.give_back(0);
+  ASSERT_TRUE(machine.engine->change_holder(*first, thread, HolderChange::now));
+  EXPECT_EQ(machine.engine->placement(), "machine 0, numa 0, pu 1, inside, numa 1, pu 2, pu 3");
+  EXPECT_EQ(thread.target_place(), machine.place(PlaceKind::numa, 0).id);
+  EXPECT_TRUE(machine.engine->audit().empty());
+}
+
+TEST(Engine, WhatBecomesOutermostIsSubmittedAndWhatCeasesToBeIsForgotten) {
+  Machine machine{"node:2 pu:2", "gang"};
+  machine.start("(t(t))(t)");
+  auto* const inner = static_cast<Bubble*>(machine.entities()[2].get());
+  auto* const second = static_cast<Bubble*>(machine.entities()[4].get());
+  EXPECT_EQ(machine.engine->placement(), "machine 0, inside, inside, inside, aside, inside");
+  ASSERT_TRUE(machine.engine->change_holder(machine.engine->root(), *inner));
+  EXPECT_EQ(machine.engine->placement(), "machine 0, inside, aside, inside, aside, inside")
+      << "a gang of its own";
+  ASSERT_TRUE(machine.engine->change_holder(*inner, *second));
+  EXPECT_EQ(machine.engine->placement(), "machine 0, inside, aside, inside, inside, inside");
+  machine.engine->shake();
+  EXPECT_TRUE(machine.engine->audit().empty());
+  // Aside in another bubble nobody would fetch it.
+  auto* const top = static_cast<Bubble*>(machine.entities()[0].get());
+  ASSERT_TRUE(machine.engine->change_holder(*top, *inner, HolderChange::stays));
+  EXPECT_EQ(inner->planned_place() == kAside, false);
+}
+
+TEST(Engine, PutIsAsIfThePolicyHadPlannedIt) {
+  Machine machine{"node:2 pu:2", "spread"};
+  machine.start("(tt)(tt)");
+  Entity& bubble = *machine.entities()[0];
+  machine.engine->put(bubble, machine.place(PlaceKind::pu, 3).id);
+  EXPECT_EQ(machine.engine->placement(), "pu 3, inside, inside, numa 1, pu 2, pu 3");
+  EXPECT_EQ(machine.entities()[1]->target_place(), bubble.target_place());
+  machine.engine->enable_worker(0, true);  // Changes nothing.
+  EXPECT_TRUE(machine.engine->audit().empty()) << "what waited has gone along";
+  machine.engine->shake();
+  EXPECT_EQ(machine.engine->placement(), "numa 0, pu 0, pu 1, numa 1, pu 2, pu 3");
+}
+
 /// Takes what it is given and never puts it back.
 class Thief final : public Policy {
  public:

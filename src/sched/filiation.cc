@@ -167,8 +167,9 @@ void Filiation::ended(Entity& entity) noexcept {
       entity.children_ = nullptr;
     }
   }
-  engine_.remove(entity);
-  if (entity.is_of_filiation_) {
+  const bool is_ours = entity.is_of_filiation_;
+  engine_.remove(entity);  // Another one's memory may be gone then.
+  if (is_ours) {
     auto& child = static_cast<Child&>(entity);
     Family* const home = child.home;
     give(free_children_, child);

@@ -14,6 +14,7 @@ namespace {
 
 // Bubbles in bubbles: less than the scheduler allows, for the root and the threads.
 constexpr std::uint32_t kDepthMax = sterna::sched::kNestingMax - 4;
+static_assert(kDepthMax == 60, "as rule_against() says");
 
 std::uint32_t height(const sterna_bubble& bubble) noexcept {
   std::uint32_t most = 0;
@@ -21,6 +22,21 @@ std::uint32_t height(const sterna_bubble& bubble) noexcept {
     most = std::max(most, height(*child));
   }
   return most + 1;
+}
+
+/// Why it cannot be put there; null: it can.
+const char* rule_against(const sterna_bubble& bubble, const sterna_bubble& child) noexcept {
+  std::uint32_t depth = height(child);
+  const sterna::SpinGuard guard{capi::bubbles_lock};
+  for (const sterna_bubble* outer = &bubble; outer != nullptr; outer = outer->holder) {
+    if (outer == &child) {
+      return "a bubble cannot be put into one that it holds: bubbles nest as a tree";
+    }
+    if (++depth > kDepthMax) {
+      return "bubbles are nested 60 deep at most: put some beside each other";
+    }
+  }
+  return nullptr;
 }
 
 /// SUCCESS: what policies look at may be set.
@@ -45,16 +61,22 @@ sterna_status check_member(const sterna_bubble* bubble, const sterna_thread_opti
   }
   if (options.worker != STERNA_ANY_WORKER || options.is_bound != 0 || options.is_detached != 0 ||
       options.is_cancellable != 0 || options.is_frozen != 0 || options.guard_bytes != 0 ||
-      options.priority != STERNA_PRIORITY_NORMAL || options.place != nullptr ||
-      options.is_preemptible > 1 || (options.bubble != nullptr && options.bubble != bubble) ||
-      options.stack != nullptr || options.stack_bytes > capi::kStackBytesMax ||
+      options.priority != STERNA_PRIORITY_NORMAL || options.is_preemptible > 1 ||
+      (options.bubble != nullptr && options.bubble != bubble) || options.stack != nullptr ||
+      options.stack_bytes > capi::kStackBytesMax ||
       options.auto_bubbles > STERNA_AUTO_BUBBLES_FILIATION || options.reserved != 0) {
-    return capi::refuse(STERNA_INVALID_ARGUMENT,
-                        "bubble {}: its threads have a name, a stack of at most 2 GiB, "
-                        "is_preemptible and auto_bubbles; all other options are as by default",
-                        static_cast<const void*>(bubble));
+    return capi::refuse(
+        STERNA_INVALID_ARGUMENT,
+        "bubble {}: its threads have a name, a stack of at most 2 GiB, a "
+        "place, is_preemptible and auto_bubbles; all other options are as by default",
+        static_cast<const void*>(bubble));
   }
   return STERNA_SUCCESS;
+}
+
+sterna_status refuse_closed(const sterna_bubble* bubble) noexcept {
+  return capi::refuse(STERNA_BUSY, "bubble {} has ended, and who joins it is freeing it",
+                      static_cast<const void*>(bubble));
 }
 
 }  // namespace
@@ -82,6 +104,16 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
   return capi::guarded([&] {
     auto made = std::make_unique<Member>();
     Member& member = *made;
+    if (used.place != nullptr) {
+      if (capi::program() == nullptr) {
+        return capi::why_no_program();
+      }
+      const capi::WorkerRange range = capi::workers_at(used.place);
+      if (range.count == 0) {
+        return STERNA_NOT_FOUND;
+      }
+      member.entity.program_place = range.place;
+    }
     member.name = used.name == nullptr ? "" : used.name;
     member.stack_bytes = used.stack_bytes;
     member.is_preemptible = used.is_preemptible != 0;
@@ -90,12 +122,21 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
     member.bubble = bubble;
     const capi::Program* const its = capi::program();
     member.entity.makes_bubbles = its != nullptr && capi::makes_bubbles(*its, used);
+    capi::Members one;
+    one.push_back(std::move(made));
+    member.self = one.begin();
     {
-      const sterna::SpinGuard guard{bubble->lock};
-      bubble->members.push_back(std::move(made));
-      if (!bubble->is_submitted) {
-        return STERNA_SUCCESS;
+      const sterna::SpinGuard guard{capi::bubbles_lock};
+      if (!bubble->is_closed) {
+        bubble->members.splice(bubble->members.end(), one);
+        if (!bubble->is_submitted) {
+          return STERNA_SUCCESS;
+        }
+        capi::enter(*bubble);  // From here on the bubble stays, whoever moves the caller away.
       }
+    }
+    if (!one.empty()) {
+      return refuse_closed(bubble);
     }
     // It runs already: so does this one.
     capi::Program& program = *capi::program();
@@ -112,34 +153,35 @@ sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* chi
                         "another one already",
                         static_cast<const void*>(child), static_cast<const void*>(bubble));
   }
-  std::uint32_t depth = height(*child);
-  for (const sterna_bubble* outer = bubble; outer != nullptr; outer = outer->holder) {
-    if (outer == child) {
-      return capi::refuse(STERNA_INVALID_ARGUMENT,
-                          "a bubble cannot be put into one that it holds: bubbles nest as a tree");
-    }
-    if (++depth > kDepthMax) {
-      return capi::refuse(STERNA_INVALID_ARGUMENT,
-                          "bubbles are nested {} deep at most: put some beside each other",
-                          kDepthMax);
-    }
+  if (const char* const rule = rule_against(*bubble, *child); rule != nullptr) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "{}", rule);
   }
   if (child->is_submitted) {
     return capi::refuse(STERNA_BUSY,
-                        "a bubble that runs cannot be put into another one: put it there before it "
-                        "is submitted");
+                        "bubble {} runs already: sterna_held_move puts it into another one",
+                        static_cast<const void*>(child));
   }
   return capi::guarded([&] {
     std::vector<Member*> members;
     capi::list_all(*child, members);  // What may fail comes before it is owned twice.
+    capi::Bubbles one(1);
     {
-      const sterna::SpinGuard guard{bubble->lock};
-      bubble->children.emplace_back();
-      bubble->children.back().reset(child);
-      child->holder = bubble;
-      if (!bubble->is_submitted) {
-        return STERNA_SUCCESS;
+      const sterna::SpinGuard guard{capi::bubbles_lock};
+      if (!bubble->is_closed) {
+        one.front().reset(child);
+        child->self = one.begin();
+        child->holder = bubble;
+        bubble->children.splice(bubble->children.end(), one);
+        if (!bubble->is_submitted) {
+          return STERNA_SUCCESS;
+        }
+        for (Member* const member : members) {
+          capi::enter(*member->bubble);
+        }
       }
+    }
+    if (!one.empty()) {
+      return refuse_closed(bubble);
     }
     capi::Program& program = *capi::program();
     capi::insert_all(program.scheduler->engine(), bubble->bubble, *child);
@@ -178,6 +220,15 @@ sterna_status sterna_bubble_set_slice(sterna_bubble* bubble, uint64_t slice_ns) 
     return status;
   }
   bubble->bubble.slice_ns = slice_ns;
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_bubble_set_preemptible(sterna_bubble* bubble, int is_preemptible) noexcept {
+  const RuntimeScope scope;
+  if (const sterna_status status = check_unsubmitted(bubble); status != STERNA_SUCCESS) {
+    return status;
+  }
+  bubble->bubble.is_unpreemptible = is_preemptible == 0;
   return STERNA_SUCCESS;
 }
 

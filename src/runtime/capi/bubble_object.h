@@ -1,7 +1,9 @@
-// What the handle of a bubble of a C program points to: bubble.cc builds it, bubble_run.cc runs it.
+// What the handle of a bubble of a C program points to: bubble.cc builds it,
+// bubble_run.cc runs it, held.cc moves it.
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,8 +13,18 @@
 #include "base/spin_lock.h"
 #include "runtime/capi/program.h"
 #include "threads/sync/barrier.h"
+#include "threads/sync/semaphore.h"
 
 namespace sterna::runtime::capi {
+
+/// Guard of who holds what, and of the counts, of all bubbles that run: one lock, since threads and
+/// bubbles go from one to another. Held for some instructions; the lock of the engine, and those of
+/// barriers and semaphores, may be taken inside it.
+inline constinit SpinLock bubbles_lock;
+
+struct Member;
+using Members = std::list<std::unique_ptr<Member>>;  // Spliced, so that a move allocates nothing.
+using Bubbles = std::list<std::unique_ptr<sterna_bubble>>;
 
 /// A thread of a bubble, to come or running. Its entity is removed when the thread ends.
 struct Member {
@@ -22,11 +34,20 @@ struct Member {
   bool is_preemptible = true;
   sterna_thread_function function = nullptr;
   void* argument = nullptr;
-  sterna_bubble* bubble = nullptr;
+  // Guard of these four: bubbles_lock, once it runs.
+  sterna_bubble* bubble = nullptr;  // Null: of none any more.
+  Members::iterator self;           // In the list of its bubble, or of those of none.
+  bool has_left = false;            // Its last cleanup has run: it is nobody's to move.
+  bool is_detached = false;         // It was taken out of all bubbles: nobody joins it.
   // Null: not started yet, or joined. Release by who starts it, acquire by who joins: what the
-  // thread's object holds is seen. Who finds null here joins the one that starts it, and looks
-  // again.
+  // thread's object holds is seen. Who finds null here though the thread has left waits for the
+  // one that starts it, who is about to store it.
   std::atomic<threads::Thread*> thread{nullptr};
+  // At the barrier of its bubble it cannot be moved to another one: whose place there would it
+  // take along? Free to at_barrier and back: by the thread; free to moving and back: by who moves
+  // it. Acquire and release, so that the thread sees which bubble it has after a move.
+  enum Stance : std::uint8_t { free, at_barrier, moving };
+  std::atomic<std::uint8_t> stance{free};
   // Of the thread: runs last of its cleanups, which may outlive the frame of its function.
   threads::Cleanup leaving;
 };
@@ -34,7 +55,7 @@ struct Member {
 }  // namespace sterna::runtime::capi
 
 /// Before it is submitted: of the program, which builds it from one thread at a time. Afterwards
-/// any of its threads may add to it, and one thread joins it.
+/// any of its threads may add to it, anybody moves what is in it, and one thread joins it.
 struct sterna_bubble {
   sterna_bubble() = default;
   ~sterna_bubble() {
@@ -46,13 +67,19 @@ struct sterna_bubble {
   sterna_bubble& operator=(const sterna_bubble&) = delete;
 
   sterna::sched::Bubble bubble;
-  sterna::SpinLock lock;  // Guard of the next five once it runs.
-  std::vector<std::unique_ptr<sterna::runtime::capi::Member>> members;  // Only grows.
-  std::vector<std::unique_ptr<sterna_bubble>> children;                 // The same.
-  std::uint32_t running = 0;  // Threads of its own that have not ended.
+  std::uint32_t first_place = sterna::sched::kNoPlace;  // Until it is submitted.
+  // Guard of all below: bubbles_lock, once it runs.
+  sterna::runtime::capi::Members members;
+  sterna::runtime::capi::Bubbles children;
+  sterna::runtime::capi::Bubbles::iterator self;  // In the list of its holder, if it has one.
+  sterna_bubble* holder = nullptr;
+  std::uint32_t running = 0;       // Threads of its own that have not left.
+  std::uint32_t running_here = 0;  // The same, with those of the bubbles inside it.
   bool is_submitted = false;
   bool is_joined = false;  // Or somebody is joining it.
-  sterna_bubble* holder = nullptr;
+  bool is_closed = false;  // The joiner has seen the end of all: it is being freed.
+  // A unit each time that running_here becomes 0 while somebody joins.
+  sterna::threads::Semaphore ended;
   sterna::threads::Barrier barrier{1};  // Of those that run; a place is kept when nobody does.
 };
 
@@ -62,7 +89,16 @@ namespace sterna::runtime::capi {
 void list_all(const sterna_bubble& bubble, std::vector<Member*>& members);
 /// Into the tree: the bubble with all it holds.
 void insert_all(sched::Engine& engine, sched::Bubble& holder, sterna_bubble& bubble) noexcept;
-/// Their entities are in the tree. The first failure; the others run.
+/// Their entities are in the tree, and they are counted. The first failure; the others run.
 sterna_status start_all(Program& program, const std::vector<Member*>& members) noexcept;
+
+/// Null: the thread is none of a bubble of the program.
+[[nodiscard]] Member* member_of(const threads::Thread* thread) noexcept;
+/// bubbles_lock is held: one more thread of its own takes part in the barrier; one leaves it.
+void enter(sterna_bubble& bubble) noexcept;
+void leave(sterna_bubble& bubble) noexcept;
+/// bubbles_lock is held: so many threads more, or less, in it and all around it.
+void add_running(sterna_bubble* bubble, std::uint32_t count) noexcept;
+void subtract_running(sterna_bubble* bubble, std::uint32_t count) noexcept;
 
 }  // namespace sterna::runtime::capi

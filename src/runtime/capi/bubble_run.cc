@@ -1,6 +1,7 @@
 // bubble.h, the half that runs them: submitting, the barrier, joining.
 #include <utility>
 
+#include "base/cpu.h"
 #include "runtime/capi/bubble_object.h"
 #include "runtime/capi/handle.h"
 #include "runtime/scope.h"
@@ -13,31 +14,22 @@ using sterna::runtime::RuntimeScope;
 
 namespace {
 
-/// One more thread, which runs or is about to, takes part in the barrier. A barrier has one place
-/// at least: with the first thread and with the last one its count stays.
-void enter_barrier(sterna_bubble& bubble) noexcept {
-  const sterna::SpinGuard guard{bubble.lock};
-  if (bubble.running++ != 0) {
-    (void)bubble.barrier.add_count(1);
-  }
-}
-
-void leave_barrier(sterna_bubble& bubble) noexcept {
-  const sterna::SpinGuard guard{bubble.lock};
-  if (--bubble.running != 0) {
-    (void)bubble.barrier.add_count(-1);
-  }
-}
+constexpr std::uint64_t kEndPauseNs = 50'000;
 
 /// Runs the program's function; however it ends, the others do not wait for it at their barrier.
 void run_member(void* argument) {
   auto& member = *static_cast<Member*>(argument);
   {
     const RuntimeScope scope;
-    member.leaving.function = [](void* bubble) {
-      leave_barrier(*static_cast<sterna_bubble*>(bubble));
+    member.leaving.function = [](void* its) {
+      auto& leaver = *static_cast<Member*>(its);
+      const sterna::SpinGuard guard{capi::bubbles_lock};
+      leaver.has_left = true;
+      if (leaver.bubble != nullptr) {
+        capi::leave(*leaver.bubble);
+      }
     };
-    member.leaving.argument = member.bubble;
+    member.leaving.argument = &member;
     sterna::threads::push_cleanup(member.leaving);
   }
   member.function(member.argument);
@@ -53,71 +45,180 @@ sterna_status start(capi::Program& program, Member& member) noexcept {
   options.entity = &member.entity;
   options.is_user_code = true;
   options.preemptible = member.is_preemptible;
+  {
+    const sterna::SpinGuard guard{capi::bubbles_lock};
+    for (const sterna_bubble* outer = member.bubble; outer != nullptr; outer = outer->holder) {
+      options.preemptible = options.preemptible && !outer->bubble.is_unpreemptible;
+    }
+  }
   auto made = program.team->spawn(options, run_member, &member);
   if (made) {
     member.thread.store(made.value(), std::memory_order_release);
     return STERNA_SUCCESS;
   }
-  leave_barrier(*member.bubble);
+  {
+    const sterna::SpinGuard guard{capi::bubbles_lock};
+    capi::leave(*member.bubble);
+  }
   program.scheduler->filiation().ended(member.entity);
   return capi::refuse(capi::to_status(made.error().code), "{}", made.error().text);
 }
 
-/// Of a list that may be growing: null after the last.
-template <typename List>
-auto* element(sterna_bubble& bubble, List& list, std::size_t index) noexcept {
-  const sterna::SpinGuard guard{bubble.lock};
-  return index < list.size() ? list[index].get() : nullptr;
-}
-
-/// Joins what has not been; whether that was anything: then others may have come.
-bool join_threads(sterna_bubble& bubble) noexcept {
-  bool has_joined = false;
-  for (std::size_t i = 0; Member* const member = element(bubble, bubble.members, i); ++i) {
-    if (auto* const thread = member->thread.exchange(nullptr, std::memory_order_acquire)) {
-      sterna::threads::join(*thread);
-      has_joined = true;
+/// One that has left, or was never started: waits for the end of its thread.
+void finish(capi::Program& program, Member& member) noexcept {
+  if (!member.has_left) {
+    return;
+  }
+  if (member.is_detached) {  // It was in no bubble for a while. It is about to be gone.
+    while (program.scheduler->engine().is_in_tree(member.entity)) {
+      sterna::threads::sleep_for(kEndPauseNs);
     }
+    return;
   }
-  for (std::size_t i = 0; sterna_bubble* const child = element(bubble, bubble.children, i); ++i) {
-    has_joined = join_threads(*child) || has_joined;
+  sterna::threads::Thread* thread = nullptr;
+  while ((thread = member.thread.exchange(nullptr, std::memory_order_acquire)) == nullptr) {
+    sterna::threads::yield();  // Who starts it is about to store it.
   }
-  return has_joined;
+  sterna::threads::join(*thread);
 }
 
-void remove_all(sterna::sched::Engine& engine, sterna_bubble& bubble) noexcept {
-  for (const auto& child : bubble.children) {
-    remove_all(engine, *child);
+/// What the joiner has taken out: one thing at a time.
+struct Taken {
+  capi::Members member;
+  capi::Bubbles bubble;
+};
+
+enum class Next : std::uint8_t { running, taken, done };
+
+/// The last of the innermost: threads, then the bubble that held them.
+Next take_last(sterna_bubble& bubble, Taken& taken) noexcept {
+  const sterna::SpinGuard guard{capi::bubbles_lock};
+  if (bubble.running_here != 0) {
+    return Next::running;
   }
+  sterna_bubble* inner = &bubble;
+  while (!inner->children.empty()) {
+    inner = inner->children.back().get();
+  }
+  if (!inner->members.empty()) {
+    taken.member.splice(taken.member.end(), inner->members, std::prev(inner->members.end()));
+    return Next::taken;
+  }
+  inner->is_closed = true;
+  if (inner == &bubble) {
+    return Next::done;
+  }
+  taken.bubble.splice(taken.bubble.end(), inner->holder->children, inner->self);
+  return Next::taken;
+}
+
+void remove_bubble(sterna::sched::Engine& engine, sterna_bubble& bubble) noexcept {
   engine.spill(bubble.bubble);  // Children that its threads have left behind live on.
   engine.remove(bubble.bubble);
 }
 
-/// The caller is a thread of it, or of a bubble in it.
-bool has_caller(const sterna_bubble& bubble) noexcept {
-  const sterna::threads::Thread* const me = sterna::threads::self();
-  if (me == nullptr || me->entry != run_member) {
-    return false;
+/// Until it holds nothing more; what was moved out of it meanwhile is not waited for.
+void join_all(capi::Program& program, sterna_bubble& bubble) noexcept {
+  for (;;) {
+    Taken taken;
+    const Next next = take_last(bubble, taken);
+    if (next == Next::done) {
+      return;
+    }
+    if (next == Next::running) {
+      bubble.ended.acquire();
+    } else if (!taken.member.empty()) {
+      finish(program, *taken.member.front());
+    } else {
+      remove_bubble(program.scheduler->engine(), *taken.bubble.front());
+    }
   }
-  const sterna_bubble* outer = static_cast<const Member*>(me->argument)->bubble;
+}
+
+/// The caller is a thread of it, or of a bubble in it. bubbles_lock is held.
+bool has_caller(const sterna_bubble& bubble) noexcept {
+  const Member* const member = capi::member_of(sterna::threads::self());
+  const sterna_bubble* outer = member != nullptr ? member->bubble : nullptr;
   while (outer != nullptr && outer != &bubble) {
     outer = outer->holder;
   }
   return outer != nullptr;
 }
 
-/// SUCCESS: the caller may join it, and nobody else does.
+/// SUCCESS: the caller may join it, and nobody else does. No text: refuse() may not come here.
 sterna_status begin_join(sterna_bubble& bubble) noexcept {
+  const sterna::SpinGuard guard{capi::bubbles_lock};
+  if (bubble.holder != nullptr || !bubble.is_submitted) {
+    return STERNA_INVALID_ARGUMENT;
+  }
   if (has_caller(bubble)) {
-    return capi::refuse(
-        STERNA_DEADLOCK, "bubble {}: {}, which it holds, joins it, and would wait for itself",
-        static_cast<const void*>(&bubble), capi::words_for(sterna::threads::self()));
+    return STERNA_DEADLOCK;
   }
-  const sterna::SpinGuard guard{bubble.lock};
-  if (std::exchange(bubble.is_joined, true)) {
-    return STERNA_BUSY;
+  return std::exchange(bubble.is_joined, true) ? STERNA_BUSY : STERNA_SUCCESS;
+}
+
+sterna_status refuse_join(sterna_status status, const sterna_bubble* bubble) noexcept {
+  const auto* const shown = static_cast<const void*>(bubble);
+  if (status == STERNA_DEADLOCK) {
+    return capi::refuse(status,
+                        "bubble {}: {}, which it holds, joins it, and would wait for itself", shown,
+                        capi::words_for(sterna::threads::self()));
   }
-  return STERNA_SUCCESS;
+  return status == STERNA_BUSY
+             ? capi::refuse(status, "bubble {} is being joined by somebody: that is enough", shown)
+             : capi::refuse(
+                   status, "bubble {} is not submitted, or in another one, with which it is joined",
+                   shown);
+}
+
+}  // namespace
+
+Member* capi::member_of(const threads::Thread* thread) noexcept {
+  return thread != nullptr && thread->entry == run_member ? static_cast<Member*>(thread->argument)
+                                                          : nullptr;
+}
+
+void capi::add_running(sterna_bubble* bubble, std::uint32_t count) noexcept {
+  for (; bubble != nullptr; bubble = bubble->holder) {
+    bubble->running_here += count;
+  }
+}
+
+/// The joiner frees the bubble when it has seen the end, which it does under the same lock.
+void capi::subtract_running(sterna_bubble* bubble, std::uint32_t count) noexcept {
+  for (; bubble != nullptr; bubble = bubble->holder) {
+    bubble->running_here -= count;
+    if (bubble->running_here == 0 && bubble->is_joined) {
+      bubble->ended.release();
+    }
+  }
+}
+
+/// A barrier has one place at least: with the first thread and with the last one its count stays.
+void capi::enter(sterna_bubble& bubble) noexcept {
+  if (bubble.running++ != 0) {
+    (void)bubble.barrier.add_count(1);
+  }
+  add_running(&bubble, 1);
+}
+
+void capi::leave(sterna_bubble& bubble) noexcept {
+  if (--bubble.running != 0) {
+    (void)bubble.barrier.add_count(-1);
+  }
+  subtract_running(&bubble, 1);
+}
+
+namespace {
+
+/// Bubbles that begin at a place of their own, wherever the policy has put them.
+void put_first(sterna::sched::Engine& engine, const sterna_bubble& bubble) noexcept {
+  if (bubble.first_place != sterna::sched::kNoPlace) {
+    engine.put(const_cast<sterna::sched::Bubble&>(bubble.bubble), bubble.first_place);
+  }
+  for (const auto& child : bubble.children) {
+    put_first(engine, *child);
+  }
 }
 
 }  // namespace
@@ -140,14 +241,11 @@ void capi::insert_all(sched::Engine& engine, sched::Bubble& holder,
   for (const auto& child : bubble.children) {
     insert_all(engine, bubble.bubble, *child);
   }
-  const SpinGuard guard{bubble.lock};
+  const SpinGuard guard{bubbles_lock};
   bubble.is_submitted = true;
 }
 
 sterna_status capi::start_all(Program& program, const std::vector<Member*>& members) noexcept {
-  for (Member* const member : members) {  // All of them before one can be at the barrier alone.
-    enter_barrier(*member->bubble);
-  }
   sterna_status status = STERNA_SUCCESS;
   for (Member* const member : members) {
     const sterna_status started = start(program, *member);
@@ -176,6 +274,13 @@ sterna_status sterna_bubble_submit(sterna_bubble* bubble) noexcept {
     capi::list_all(*bubble, members);
     capi::insert_all(program->scheduler->engine(), program->scheduler->root(), *bubble);
     program->scheduler->engine().submit(bubble->bubble);
+    put_first(program->scheduler->engine(), *bubble);
+    {
+      const sterna::SpinGuard guard{capi::bubbles_lock};
+      for (Member* const member : members) {  // Before one can be at the barrier alone.
+        capi::enter(*member->bubble);
+      }
+    }
     return capi::start_all(*program, members);
   });
 }
@@ -185,16 +290,25 @@ sterna_status sterna_bubble_barrier(sterna_bubble* bubble, int* is_last) noexcep
   if (capi::program() == nullptr) {
     return capi::why_no_program();
   }
-  const sterna::threads::Thread* const me = sterna::threads::self();
-  const auto* const entity =
-      me != nullptr ? static_cast<const sterna::sched::Entity*>(me->entity) : nullptr;
-  if (bubble == nullptr || entity == nullptr || entity->holder() != &bubble->bubble) {
+  Member* const me = capi::member_of(sterna::threads::self());
+  std::uint8_t stance = Member::free;
+  // Somebody who moves us needs some instructions more.
+  while (me != nullptr &&
+         !me->stance.compare_exchange_weak(stance, Member::at_barrier, std::memory_order_acquire)) {
+    stance = Member::free;
+    sterna::cpu_pause();
+  }
+  const bool is_ours = bubble != nullptr && me != nullptr && me->bubble == bubble;
+  const bool was_last = is_ours && bubble->barrier.arrive_and_wait();
+  if (me != nullptr) {
+    me->stance.store(Member::free, std::memory_order_release);
+  }
+  if (!is_ours) {
     return capi::refuse(STERNA_INVALID_ARGUMENT,
                         "{} is not held by that bubble: its own threads meet at its barrier, those "
                         "of bubbles inside at theirs",
-                        capi::words_for(me));
+                        capi::words_for(sterna::threads::self()));
   }
-  const bool was_last = bubble->barrier.arrive_and_wait();
   if (is_last != nullptr) {
     *is_last = was_last ? 1 : 0;
   }
@@ -207,22 +321,14 @@ sterna_status sterna_bubble_join(sterna_bubble* bubble) noexcept {
   if (program == nullptr) {
     return capi::why_no_program();
   }
-  if (bubble == nullptr || bubble->holder != nullptr || !bubble->is_submitted) {
-    return capi::refuse(STERNA_INVALID_ARGUMENT,
-                        "bubble {} is not submitted, or in another one, with which it is joined",
-                        static_cast<const void*>(bubble));
-  }
-  if (const sterna_status status = begin_join(*bubble); status != STERNA_SUCCESS) {
-    return status == STERNA_BUSY
-               ? capi::refuse(STERNA_BUSY, "bubble {} is being joined by somebody: that is enough",
-                              static_cast<const void*>(bubble))
-               : status;
+  const sterna_status status = bubble == nullptr ? STERNA_INVALID_ARGUMENT : begin_join(*bubble);
+  if (status != STERNA_SUCCESS) {
+    return refuse_join(status, bubble);
   }
   // Half a bubble could not be joined again.
   const sterna::threads::Uncancellable uncancellable{sterna::threads::self()};
-  while (join_threads(*bubble)) {  // Who ran may have added others.
-  }
-  remove_all(program->scheduler->engine(), *bubble);
+  join_all(*program, *bubble);
+  remove_bubble(program->scheduler->engine(), *bubble);
   delete bubble;
   return STERNA_SUCCESS;
 }

@@ -1,0 +1,231 @@
+// held.h: threads and bubbles of C programs that change their bubble.
+//
+// All of a move is one section of bubbles_lock: who holds it in the tree, in whose lists it is, who
+// counts it. It is counted at its new holder before it leaves the old one, so that a bubble around
+// both never looks ended. A thread that has left (its last cleanup has run, under the same lock) is
+// not moved: who joins may have taken it.
+#include <utility>
+
+#include <sterna/held.h>
+
+#include "runtime/capi/handle.h"
+#include "runtime/capi/held_target.h"
+#include "runtime/scope.h"
+#include "threads/life.h"
+
+namespace capi = sterna::runtime::capi;
+namespace sched = sterna::sched;
+using capi::Member;
+using sterna::runtime::RuntimeScope;
+
+namespace {
+
+// Threads that were taken out of all bubbles: their memory, until they have ended. Guard:
+// bubbles_lock.
+capi::Members& homeless() noexcept {
+  static capi::Members members;
+  return members;
+}
+
+/// bubbles_lock is held. Two looks for each thread that comes: what has ended is soon gone.
+void take_ended(const sched::Engine& engine, capi::Members& ended) noexcept {
+  capi::Members& all = homeless();
+  for (int i = 0; i < 2 && !all.empty(); ++i) {
+    const auto first = all.begin();
+    const bool is_over = (*first)->has_left && !engine.is_in_tree((*first)->entity);
+    capi::Members& to = is_over ? ended : all;
+    to.splice(to.end(), all, first);
+  }
+}
+
+enum class Outcome : std::uint8_t { moved, gone, not_running, running, closed, joined, refused };
+
+sterna_status to_status(Outcome outcome, const sterna::Result<>& changed) noexcept {
+  switch (outcome) {
+    case Outcome::moved:
+      return STERNA_SUCCESS;
+    case Outcome::gone:
+      return capi::refuse_gone();
+    case Outcome::not_running:
+      return capi::refuse(STERNA_BUSY, "what runs goes into a bubble that runs: submit that first");
+    case Outcome::running:
+      return capi::refuse(STERNA_BUSY, "the bubble is being started: move it afterwards");
+    case Outcome::closed:
+      return capi::refuse(STERNA_BUSY, "the bubble has ended, and who joins it is freeing it");
+    case Outcome::joined:
+      return capi::refuse(STERNA_BUSY, "the bubble is being joined by somebody, who waits for it");
+    case Outcome::refused:
+      break;
+  }
+  return capi::refuse(capi::to_status(changed.error().code), "{}", changed.error().text);
+}
+
+sched::HolderChange change_of(sterna_move move) noexcept {
+  return move == STERNA_MOVE_STAY ? sched::HolderChange::stays : sched::HolderChange::now;
+}
+
+/// bubbles_lock is held: whether what runs may go there.
+Outcome check_holder(const sterna_bubble* holder) noexcept {
+  if (holder != nullptr && !holder->is_submitted) {
+    return Outcome::not_running;
+  }
+  return holder != nullptr && holder->is_closed ? Outcome::closed : Outcome::moved;
+}
+
+/// Under bubbles_lock, for a thread that cannot be at a barrier. Counts it at its new bubble first:
+/// neither can end between.
+Outcome rehouse(sched::Engine& engine, Member& member, sterna_bubble* holder, sterna_move move,
+                sterna::Result<>& changed) noexcept {
+  if (member.has_left) {
+    return Outcome::gone;
+  }
+  if (const Outcome rule = check_holder(holder); rule != Outcome::moved) {
+    return rule;
+  }
+  changed = engine.change_holder(holder != nullptr ? holder->bubble : engine.root(), member.entity,
+                                 change_of(move));
+  if (!changed) {
+    return Outcome::refused;
+  }
+  sterna_bubble* const former = member.bubble;
+  capi::Members& from = former != nullptr ? former->members : homeless();
+  capi::Members& to = holder != nullptr ? holder->members : homeless();
+  to.splice(to.end(), from, member.self);
+  member.bubble = holder;
+  if (holder != nullptr) {
+    capi::enter(*holder);
+  }
+  if (former != nullptr) {
+    capi::leave(*former);
+  }
+  return Outcome::moved;
+}
+
+sterna_status move_member(Member& member, sterna::threads::Thread& thread, sterna_bubble* holder,
+                          sterna_move move) noexcept {
+  std::uint8_t stance = Member::free;
+  if (!member.stance.compare_exchange_strong(stance, Member::moving, std::memory_order_acquire)) {
+    return capi::refuse(STERNA_BUSY, "{} {}", capi::words_for(&thread),
+                        stance == Member::moving ? "is being moved by somebody else"
+                                                 : "waits at the barrier of its bubble");
+  }
+  sched::Engine& engine = capi::program()->scheduler->engine();
+  sterna::Result<> changed = sterna::Done{};
+  Outcome outcome = Outcome::moved;
+  capi::Members ended;
+  bool is_detached_now = false;
+  {
+    const sterna::SpinGuard guard{capi::bubbles_lock};
+    outcome = rehouse(engine, member, holder, move, changed);
+    if (outcome == Outcome::moved && holder == nullptr) {
+      is_detached_now = !std::exchange(member.is_detached, true);
+      take_ended(engine, ended);
+    }
+    // In here: afterwards it may end, and its memory go.
+    member.stance.store(Member::free, std::memory_order_release);
+  }
+  if (is_detached_now) {
+    (void)sterna::threads::try_detach(thread);  // Nobody joins it any more.
+  }
+  return to_status(outcome, changed);
+}
+
+/// Under bubbles_lock.
+Outcome rehouse(sched::Engine& engine, sterna_bubble& bubble, sterna_bubble* holder,
+                sterna_move move, sterna::Result<>& changed) noexcept {
+  if (bubble.is_joined || bubble.is_closed) {
+    return Outcome::joined;
+  }
+  if (const Outcome rule = check_holder(holder); rule != Outcome::moved) {
+    return rule;
+  }
+  changed = engine.change_holder(holder != nullptr ? holder->bubble : engine.root(), bubble.bubble,
+                                 change_of(move));
+  if (!changed) {
+    return Outcome::refused;
+  }
+  sterna_bubble* const former = bubble.holder;
+  capi::add_running(holder, bubble.running_here);
+  bubble.holder = holder;
+  if (former != nullptr && holder != nullptr) {
+    holder->children.splice(holder->children.end(), former->children, bubble.self);
+  }
+  capi::subtract_running(former, bubble.running_here);
+  return Outcome::moved;
+}
+
+/// One that does not run: takes it out of its holder, which does not either.
+Outcome take_out(sterna_bubble& bubble) noexcept {
+  const sterna::SpinGuard guard{capi::bubbles_lock};
+  if (bubble.is_submitted || (bubble.holder != nullptr && bubble.holder->is_submitted)) {
+    return Outcome::running;
+  }
+  if (bubble.holder != nullptr) {
+    (void)bubble.self->release();
+    bubble.holder->children.erase(bubble.self);
+    bubble.holder = nullptr;
+  }
+  return Outcome::moved;
+}
+
+sterna_status move_bubble(sterna_bubble& bubble, sterna_bubble* holder, sterna_move move) noexcept {
+  if (!bubble.is_submitted) {
+    if (const Outcome outcome = take_out(bubble); outcome != Outcome::moved) {
+      return to_status(outcome, sterna::Done{});
+    }
+    return holder != nullptr ? sterna_bubble_add_bubble(holder, &bubble) : STERNA_SUCCESS;
+  }
+  sched::Engine& engine = capi::program()->scheduler->engine();
+  sterna::Result<> changed = sterna::Done{};
+  Outcome outcome = Outcome::moved;
+  return capi::guarded([&] {
+    capi::Bubbles one;  // An outermost one is in no list: it gets a node here; one that becomes
+    {                   // outermost leaves its own here.
+      capi::Bubbles spare(1);
+      const sterna::SpinGuard guard{capi::bubbles_lock};
+      sterna_bubble* const former = bubble.holder;
+      outcome = rehouse(engine, bubble, holder, move, changed);
+      if (outcome == Outcome::moved && former == nullptr && holder != nullptr) {
+        spare.front().reset(&bubble);
+        bubble.self = spare.begin();
+        holder->children.splice(holder->children.end(), spare);
+      } else if (outcome == Outcome::moved && former != nullptr && holder == nullptr) {
+        (void)bubble.self->release();
+        one.splice(one.end(), former->children, bubble.self);
+      }
+    }
+    return to_status(outcome, changed);
+  });
+}
+
+}  // namespace
+
+sterna_status sterna_held_move(sterna_held held, sterna_bubble* holder, sterna_move move) noexcept {
+  const RuntimeScope scope;
+  if (static_cast<unsigned>(move) > STERNA_MOVE_STAY) {
+    return capi::refuse_argument(__func__);
+  }
+  capi::HeldTarget target;
+  if (const sterna_status status = capi::find_held(held, target); status != STERNA_SUCCESS) {
+    return status;
+  }
+  if (target.member != nullptr) {
+    return move_member(*target.member, *target.thread, holder, move);
+  }
+  if (target.bubble != nullptr) {
+    return move_bubble(*target.bubble, holder, move);
+  }
+  sched::Engine& engine = capi::program()->scheduler->engine();
+  sterna::Result<> changed = sterna::Done{};
+  Outcome outcome = Outcome::moved;
+  {
+    const sterna::SpinGuard guard{capi::bubbles_lock};
+    outcome = check_holder(holder);
+    if (outcome == Outcome::moved) {
+      changed = engine.change_holder(holder != nullptr ? holder->bubble : engine.root(),
+                                     *target.entity, change_of(move));
+      outcome = changed ? Outcome::moved : Outcome::refused;
+    }
+  }
+  return to_status(outcome, changed);
+}

@@ -66,7 +66,7 @@ struct RankShape {
 /// address in every node.
 struct RankSlot {
   static constexpr std::uint64_t kMagic = 0x6b6e6172'6e726574;  // "ternrank"
-  static constexpr std::uint32_t kLayoutVersion = 2;
+  static constexpr std::uint32_t kLayoutVersion = 3;
 
   std::uint64_t magic = kMagic;
   std::uint32_t layout_version = kLayoutVersion;
@@ -82,6 +82,9 @@ struct RankSlot {
   void* endpoint = nullptr;  // net::Endpoint, in the system heap; guard: its RankEntry's lock.
   void* program = nullptr;   // program's record of images and descriptors, in the system heap.
   void* context = nullptr;   // runtime::RankContext, in the system heap.
+  // Of the node that it is on: written at MPI_Init and at each arrival. See net/direct.h.
+  void* direct_way = nullptr;    // net::DirectWay.
+  void* rank_entries = nullptr;  // net::RankEntry, one a rank of the job.
 
   // Constant after creation, but for `bytes` of images (the loader) and of the heaps, which is
   // theirs to know: see shape_of().

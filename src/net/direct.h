@@ -93,19 +93,30 @@ class DirectWay {
             std::atomic<std::uint64_t>& local_count) noexcept
       : core_{core}, entries_{&ranks[0]}, is_any_lost_{is_any_lost}, local_count_{local_count} {}
 
+  /// From now on `slot` knows the way of this node; before its rank makes direct messages here.
+  /// What a message needs is then found in few steps, each of which is a load that waits for the
+  /// one before: right after the thread pointer was written, the processor has nothing else to do.
+  void lead(memory::RankSlot& slot) noexcept {
+    slot.direct_way = this;
+    slot.rank_entries = entries_;
+  }
+  /// That of the node where the rank of `slot` is.
+  [[nodiscard]] static DirectWay& of(const memory::RankSlot& slot) noexcept {
+    return *static_cast<DirectWay*>(slot.direct_way);
+  }
+
   /// Sends if the receiver has posted a receive, or has room for so little. `slot` is that of the
   /// sender, whose only thread calls. `receiver`: who waited for it and has to be signalled by the
   /// caller; mostly it is null.
-  [[nodiscard, gnu::always_inline]] bool try_send(Endpoint& from, memory::RankSlot& slot,
-                                                  const Target& target, const std::byte* data,
-                                                  std::uint64_t bytes,
+  [[nodiscard, gnu::always_inline]] bool try_send(memory::RankSlot& slot, const Target& target,
+                                                  const std::byte* data, std::uint64_t bytes,
                                                   threads::Waiter& receiver) noexcept;
 
   /// Receives a message that is there, or waits for it while other threads of the worker run.
   /// `slot` is that of the endpoint's rank, whose only thread calls; refused unless
   /// slot.move_request is `move_request`. `request` is idle, without a fault and without extents;
   /// its address and its length say where the message goes. Switches.
-  [[nodiscard, gnu::always_inline]] DirectReceive receive(Endpoint& at, memory::RankSlot& slot,
+  [[nodiscard, gnu::always_inline]] DirectReceive receive(memory::RankSlot& slot,
                                                           std::int32_t move_request,
                                                           RecvRequest& request,
                                                           const Pattern& pattern) noexcept;
@@ -138,21 +149,23 @@ class DirectWay {
 };
 
 // The lock of an entry is held by owning it, which clang cannot follow.
-inline bool DirectWay::try_send(Endpoint& from, memory::RankSlot& slot, const Target& target,
-                                const std::byte* data, std::uint64_t bytes,
+inline bool DirectWay::try_send(memory::RankSlot& slot, const Target& target, const std::byte* data,
+                                std::uint64_t bytes,
                                 threads::Waiter& receiver) noexcept STERNA_LOCKS_UNCHECKED {
-  RankEntry& entry = entries_[target.rank];
+  RankEntry* const entries = static_cast<RankEntry*>(slot.rank_entries);
+  const Endpoint& from = *static_cast<Endpoint*>(slot.endpoint);
+  RankEntry& entry = entries[target.rank];
   threads::DirectSection section{*slot.thread};
   if (!section.owns(entry.lock) || entry.state != RankState::here) [[unlikely]] {
     return false;
   }
   Endpoint& to = *entry.endpoint;
-  if (from.peer_count != 0 && (!section.owns(entries_[from.rank].lock) || !has_taken_all(to, from)))
+  if (from.peer_count != 0 && (!section.owns(entries[slot.rank].lock) || !has_taken_all(to, from)))
       [[unlikely]] {
     return false;
   }
-  const Envelope envelope{from.rank, target.context, target.tag, bytes};
-  const Pattern exact{from.rank, target.context, target.tag};
+  const Envelope envelope{slot.rank, target.context, target.tag, bytes};
+  const Pattern exact{slot.rank, target.context, target.tag};
   RecvRequest* const receive =
       is_parked_alone(to) ? take_parked(to, exact) : take_posted(to, exact);
   if (receive != nullptr) [[likely]] {
@@ -165,22 +178,23 @@ inline bool DirectWay::try_send(Endpoint& from, memory::RankSlot& slot, const Ta
   } else if (!store(to, envelope, data)) {
     return false;
   }
-  STERNA_PROBE4(message_send, from.rank, target.rank, bytes, target.tag);
+  STERNA_PROBE4(message_send, slot.rank, target.rank, bytes, target.tag);
   local_count_.store(local_count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   count_message(slot, bytes);
   return true;
 }
 
-inline DirectReceive DirectWay::receive(Endpoint& at, memory::RankSlot& slot,
-                                        std::int32_t move_request, RecvRequest& request,
+inline DirectReceive DirectWay::receive(memory::RankSlot& slot, std::int32_t move_request,
+                                        RecvRequest& request,
                                         const Pattern& pattern) noexcept STERNA_LOCKS_UNCHECKED {
   threads::Thread& me = *slot.thread;
-  RankEntry& entry = entries_[at.rank];
+  Endpoint& at = *static_cast<Endpoint*>(slot.endpoint);
+  RankEntry& entry = static_cast<RankEntry*>(slot.rank_entries)[slot.rank];
   {
     threads::DirectSection section{me};
     if (section.owns(entry.lock)) [[likely]] {
       entry.lock.count_use();
-      if (at.message_count != 0) {
+      if (at.message_count != 0) [[unlikely]] {
         const Found found = take(at, request, pattern);
         if (found != Found::nothing) {
           return found == Found::taken ? DirectReceive::received : DirectReceive::refused;

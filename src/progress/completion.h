@@ -50,7 +50,7 @@ class Completion {
   /// might complete, publish or withdraw is kept out by a lock of the caller.
   [[nodiscard]] threads::Waiter complete_unsignalled() noexcept {
     const std::uintptr_t waiter = word_.load(std::memory_order_relaxed);
-    if ((waiter & threads::Waiter::kSuspendedTag) == 0) {
+    if ((waiter & threads::Waiter::kSuspendedTag) == 0) [[unlikely]] {
       return threads::Waiter::from_bits(word_.exchange(kDone, std::memory_order_acq_rel));
     }
     word_.store(kDone, std::memory_order_release);  // A

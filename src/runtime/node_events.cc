@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
+#include "net/direct.h"
 #include "net/endpoint.h"
 #include "runtime/node.h"
 #include "runtime/node_of_process.h"
@@ -192,6 +193,7 @@ void Node::arrive(memory::RankSlot& slot) noexcept {
   context->runtime = runtime_.get();
   context->transport = &runtime_->transport();
   context->progress = &runtime_->progress();
+  runtime_->transport().direct_way().lead(slot);
 }
 
 void Node::handing_over(std::uint32_t rank, std::uint32_t node, std::uint64_t move) noexcept {

@@ -52,8 +52,8 @@ class DirectSection {
   [[nodiscard, gnu::always_inline]] bool try_wake(Thread& thread) noexcept {
     // Relaxed: see make_runnable().
     if (thread.worker.load(std::memory_order_relaxed) != &worker_ || (thread.flags & kUnfit) != 0 ||
-        (worker_.queue.count() != 0 &&
-         worker_.team.sleeper_count.load(std::memory_order_relaxed) != 0)) [[unlikely]] {
+        (worker_.queue.count() != 0 && worker_.team.sleeper_count.load(
+                                           std::memory_order_relaxed) != 0)) [[unlikely]] {
       return false;
     }
     STERNA_PROBE1(thread_wake, &thread);

@@ -76,7 +76,7 @@ struct Comm final : Object {
 [[nodiscard]] MPI_Comm handle_of(RankState& state, Comm* comm) noexcept;
 
 /// Makes it the one of RankState::near. False: find_comm() finds none. By the rank's main thread.
-[[nodiscard]] bool come_near(RankState& state, MPI_Comm handle) noexcept;
+[[nodiscard, gnu::cold]] bool come_near(RankState& state, MPI_Comm handle) noexcept;
 
 /// A communicator of this group in a context that its members agreed upon; takes the reference to
 /// the group. Null: no memory, or the rank is not a member. Error handler: that of `parent`, if

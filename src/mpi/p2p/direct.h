@@ -25,6 +25,9 @@ inline constexpr int kNotDirect = -1;  // No error class.
 /// From now on the main thread of the rank may make direct messages, or (null) may not.
 inline void set_direct(memory::RankSlot& slot, RankState* state) noexcept {
   slot.mpi = state;
+  if (state != nullptr) {
+    state->context->transport->direct_way().lead(slot);
+  }
   memory::set_thread_slot(slot, state != nullptr ? &slot : nullptr);
 }
 
@@ -84,12 +87,12 @@ void look_around_direct(threads::Thread& me) noexcept;
       !threads::enter_runtime(me)) [[unlikely]] {
     return false;
   }
-  const runtime::RankContext& context = *state.context;
   threads::Waiter receiver;
-  const bool is_sent = context.transport->direct_way().try_send(
-      *context.endpoint, *caller.slot,
-      {state.near.world_of(static_cast<std::uint32_t>(side.peer)), state.near.context, side.tag},
-      run.address, run.bytes, receiver);
+  const bool is_sent = net::DirectWay::of(*caller.slot)
+                           .try_send(*caller.slot,
+                                     {state.near.world_of(static_cast<std::uint32_t>(side.peer)),
+                                      state.near.context, side.tag},
+                                     run.address, run.bytes, receiver);
   if (receiver) [[unlikely]] {
     signal_direct(receiver);
   }
@@ -125,14 +128,14 @@ void look_around_direct(threads::Thread& me) noexcept;
     look_around_direct(me);
   }
   threads::leave_word(me, place);
-  const runtime::RankContext& context = *state.context;
   state.direct_receive.data.address = run.address;
   state.direct_receive.data.bytes = run.bytes;
   memory::RankSlot* const volatile kept = caller.slot;  // As in DirectSection::leave_for().
-  const net::DirectReceive outcome = context.transport->direct_way().receive(
-      *context.endpoint, *caller.slot, caller.move_request, state.direct_receive,
-      {is_any ? net::kAnySource : near.world_of(static_cast<std::uint32_t>(side.peer)),
-       near.context, side.tag == MPI_ANY_TAG ? net::kAnyTag : side.tag});
+  const net::DirectReceive outcome =
+      net::DirectWay::of(*caller.slot)
+          .receive(*caller.slot, caller.move_request, state.direct_receive,
+                   {is_any ? net::kAnySource : near.world_of(static_cast<std::uint32_t>(side.peer)),
+                    near.context, side.tag == MPI_ANY_TAG ? net::kAnyTag : side.tag});
   memory::RankSlot& slot = *kept;
   place = threads::word_left(*slot.thread);
   threads::leave_runtime(*slot.thread);

@@ -149,6 +149,11 @@ Result<> TransportCore::open_gates() {
                                node_, node, job_.host_of_node[node])};
     }
   }
+  std::vector<Driver*> drivers;
+  for (const auto& rail : rails_) {
+    drivers.push_back(&rail->driver());
+  }
+  sampler_.open(std::move(drivers));
   return Done{};
 }
 
@@ -167,6 +172,11 @@ std::uint32_t Rail::poll() noexcept {
 
 bool Rail::prepare_sleep() noexcept {
   return driver_->prepare_sleep();
+}
+
+void Rail::end_sleep() noexcept {
+  driver_->end_sleep();
+  core_.sampler_.note_sleep();
 }
 
 void Rail::on_packet(std::uint32_t from_node, Packet packet) noexcept {
@@ -205,8 +215,12 @@ std::uint32_t TransportCore::poll_inner() noexcept {
       count += gates_[node].advance();
     }
   }
+  if (sampler_.is_active()) [[unlikely]] {
+    count += sampler_.step();
+  }
   if (is_closing_.load(std::memory_order_relaxed) &&
       !are_drivers_closed_.load(std::memory_order_relaxed) && is_quiet()) [[unlikely]] {
+    sampler_.stop();
     for (const auto& rail : rails_) {
       rail->driver().close();
     }

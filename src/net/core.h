@@ -25,12 +25,14 @@
 #include "net/packet.h"
 #include "net/packet_pool.h"
 #include "net/rank_table.h"
+#include "net/sampler.h"
 #include "net/transport.h"
 #include "progress/source.h"
 
 namespace sterna::net {
 
 /// Values of the tunables, see transport_options.cc.
+enum class CostSampling : std::uint8_t { off, start, cached };
 struct CoreOptions {
   CostModel::Options cost;
   std::uint32_t eager_window_bytes;  // Not yet consumed, of one pair of ranks on different nodes.
@@ -39,6 +41,7 @@ struct CoreOptions {
   std::uint32_t chunk_bytes;         // Of a large copy, between two polls.
   std::uint32_t poll_packets_max;
   const Strategy* strategy;
+  CostSampling cost_sampling;
 };
 [[nodiscard]] Result<CoreOptions> read_options(const Settings* settings);
 
@@ -100,7 +103,7 @@ class Rail final : public progress::Source, public PacketSink {
   std::uint32_t poll() noexcept override;
   int fd() noexcept override { return driver_->fd(); }
   bool prepare_sleep() noexcept override;
-  void end_sleep() noexcept override { driver_->end_sleep(); }
+  void end_sleep() noexcept override;
 
   void on_packet(std::uint32_t from_node, Packet packet) noexcept override;
   void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept override;
@@ -176,7 +179,7 @@ class TransportCore {
   [[nodiscard]] bool may_have_inner() noexcept {
     return job_count_.load(std::memory_order_relaxed) != 0 || !own_messages_.looks_empty() ||
            waiting_gates_.load(std::memory_order_relaxed) != 0 ||
-           is_closing_.load(std::memory_order_relaxed);
+           is_closing_.load(std::memory_order_relaxed) || sampler_.is_active();
   }
   [[nodiscard]] bool is_quiet() noexcept;
   [[nodiscard]] bool is_drained() noexcept;
@@ -332,6 +335,7 @@ class TransportCore {
   InnerSource inner_{*this};
   std::unique_ptr<Gate[]> gates_;  // By node.
   std::unique_ptr<NodeLink[]> links_;
+  CostSampler sampler_{job_, gates_.get(), clock_, log_};  // The poller's.
   std::atomic<progress::Progress*> progress_{nullptr};
   std::atomic<bool> is_any_lost_{false};
   std::atomic<bool> is_closing_{false};          // By the owner; the poller acts on it.

@@ -109,6 +109,7 @@ struct Capabilities {
   bool is_reliable = true;                // A packet accepted arrives, or the peer is lost.
   std::uint32_t latency_ns = 1000;        // One small packet, one way.
   std::uint32_t bandwidth_mb_per_s = 1000;
+  std::uint32_t packet_ns = 1000;       // One more packet behind others, however small.
   std::uint32_t cpu_ps_per_byte = 100;  // Of the processor, both sides together.
   std::uint32_t direct_latency_ns = 0;  // A write_remote of few bytes; 0: there is none.
   std::uint32_t direct_mb_per_s = 0;

@@ -171,9 +171,10 @@ std::uint32_t Gate::drain() noexcept {
     drop_all();
   }
   Channel* channel = pending_first_ != nullptr ? connected() : nullptr;
+  const PacketLimits limits{packet_bytes_max_, share_bytes_.load(std::memory_order_relaxed)};
   std::array<Piece, kPacketPiecesMax> pieces;
   while (pending_first_ != nullptr && channel != nullptr) {
-    const std::uint32_t count = shared_.strategy->form(pending_first_, packet_bytes_max_, pieces);
+    const std::uint32_t count = shared_.strategy->form(pending_first_, limits, pieces);
     check(count > 0 && count <= pieces.size(), "a strategy takes at least one frame");
     const SendState state = channel->try_send({pieces.data(), count});
     if (state == SendState::full) {

@@ -81,6 +81,10 @@ class alignas(kCacheLineBytes) Gate {
   /// packets went.
   std::uint32_t advance() noexcept;
 
+  /// Something was sent, or a direct copy tried. Any thread.
+  [[nodiscard]] bool has_channel() const noexcept {
+    return channel_.load(std::memory_order_relaxed) != nullptr;
+  }
   /// The channel, opened if it was not; null: the gate is lost, or another thread has the gate.
   [[nodiscard]] Channel* channel() noexcept;
 
@@ -116,9 +120,17 @@ class alignas(kCacheLineBytes) Gate {
   void lose_direct() noexcept {
     change_cost([](CostModel& cost) { cost.lose_direct(); });
   }
+  void take_costs(const WayCosts& costs, CostOrigin origin) noexcept {
+    change_cost([&](CostModel& cost) { cost.take(costs, origin); });
+  }
   [[nodiscard]] std::string explain(std::uint64_t bytes) const {
     const SpinGuard guard{cost_lock_};
     return cost_->explain(bytes);
+  }
+  /// The model as it is now. Any thread; the gate is open.
+  [[nodiscard]] CostModel cost() const noexcept {
+    const SpinGuard guard{cost_lock_};
+    return *cost_;
   }
 
  private:
@@ -139,6 +151,7 @@ class alignas(kCacheLineBytes) Gate {
   void publish_cost() noexcept STERNA_REQUIRES(cost_lock_) {
     eager_bytes_.store(cost_->eager_bytes(), std::memory_order_relaxed);
     direct_from_bytes_.store(cost_->direct_from_bytes(), std::memory_order_relaxed);
+    share_bytes_.store(cost_->share_bytes(), std::memory_order_relaxed);
   }
   template <typename Change>
   void change_cost(Change change) noexcept {
@@ -160,6 +173,7 @@ class alignas(kCacheLineBytes) Gate {
   std::atomic<Channel*> channel_{nullptr};  // Set once, by the owner.
   std::atomic<std::uint64_t> eager_bytes_{0};
   std::atomic<std::uint64_t> direct_from_bytes_{0};
+  std::atomic<std::uint32_t> share_bytes_{0};
   std::atomic<std::uint32_t> pending_count_{0};  // Written by the owner.
   MpscQueue<HeldPacket> inbox_;                  // Consumer: the owner.
   HeldPacket* pending_first_ = nullptr;          // The owner only; older than what is in inbox_.

@@ -165,7 +165,7 @@ TEST(Strategies, SendAllFramesInOrderInPacketsThatFit) {
     std::size_t packets = 0;
     while (next < frames.size()) {
       std::array<Piece, kPacketPiecesMax> pieces;
-      const std::uint32_t count = entry->strategy->form(frames[next], 4096, pieces);
+      const std::uint32_t count = entry->strategy->form(frames[next], {4096, 1024}, pieces);
       ASSERT_GT(count, 0U);
       std::size_t bytes = 0;
       for (std::uint32_t i = 0; i < count; ++i) {
@@ -176,12 +176,47 @@ TEST(Strategies, SendAllFramesInOrderInPacketsThatFit) {
       ASSERT_LE(bytes, 4096U);
       ++packets;
     }
-    EXPECT_EQ(packets < frames.size(), entry->name == "aggregate");
+    EXPECT_EQ(packets < frames.size(), entry->name != "direct");
     for (HeldPacket* frame : frames) {
       pool.release(frame);
     }
   }
   EXPECT_FALSE(find_strategy("none such").has_value());
+}
+
+TEST(Strategies, AutoSharesPacketsWhereTheCostModelSaysThatItGains) {
+  PacketPool pool;
+  HeldPacket* frames[3];
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<std::byte> bytes(i < 2 ? 100 : 500);
+    const Piece piece{bytes};
+    frames[i] = pool.copy({&piece, 1});
+    frames[i]->next = nullptr;
+    if (i > 0) {
+      frames[i - 1]->next = frames[i];
+    }
+  }
+  const auto formed = [&](std::string_view name, std::uint32_t share_bytes) {
+    std::array<Piece, kPacketPiecesMax> pieces;
+    return find_strategy(name).value()->form(frames[0], {4096, share_bytes}, pieces);
+  };
+  EXPECT_EQ(formed("auto", 40), 1U);  // As direct.
+  EXPECT_EQ(formed("auto", 99), 1U);
+  EXPECT_EQ(formed("auto", 100), 2U);
+  EXPECT_EQ(formed("auto", 500), 3U);
+  EXPECT_EQ(formed("aggregate", 40), 2U);  // Whatever the model says.
+  EXPECT_EQ(formed("aggregate", 500), 3U);
+  EXPECT_EQ(formed("direct", 500), 1U);
+  for (HeldPacket* frame : frames) {
+    pool.release(frame);
+  }
+}
+
+TEST(CostModel, WhatSharesAPacketFollowsFromWhatPacketsCost) {
+  CostModel model{{.bandwidth_mb_per_s = 1000, .packet_ns = 1000, .cpu_ps_per_byte = 0}, false, {}};
+  EXPECT_EQ(model.share_bytes(), 1000U);
+  model.take({.latency_ns = 1, .packet_ns = 20, .packet_ps_per_byte = 500}, CostOrigin::sampled);
+  EXPECT_EQ(model.share_bytes(), 40U);  // Less than a header: strategy auto sends as direct.
 }
 
 TEST(CostModel, PrefersDirectCopiesForLargeMessagesAndSaysWhy) {

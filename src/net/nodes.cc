@@ -95,6 +95,11 @@ void TransportCore::accept_node_frame(std::uint32_t from_node, const Frame& fram
     case FrameKind::bulk_finish:
       accept_bulk(from_node, frame);
       return;
+    case FrameKind::sample:
+    case FrameKind::sample_answer:
+    case FrameKind::sample_result:
+      sampler_.accept(from_node, frame);
+      return;
     default:
       break;
   }

@@ -49,6 +49,13 @@ bool is_consistent(const FrameHeader& header, const FrameLimits& limits) noexcep
     case FrameKind::clear:
     case FrameKind::rank_note:
       return true;
+    case FrameKind::sample:
+      return header.tag > 0 && header.tag <= kSamplePacketsMax && header.payload_bytes != 0;
+    case FrameKind::sample_answer:
+      return header.payload_bytes == sizeof(SampleAnswer) && header.context <= 1;
+    case FrameKind::sample_result:
+      return header.payload_bytes == sizeof(WayCosts) && header.cookie < limits.node_count &&
+             header.context <= 1;
     case FrameKind::finish:
     case FrameKind::matched:
     case FrameKind::credit:
@@ -76,6 +83,14 @@ DecodeState decode_frame(std::span<const std::byte>& rest, const FrameLimits& li
   frame.payload = rest.subspan(kHeaderBytes, frame.header.payload_bytes);
   rest = rest.subspan(kHeaderBytes + frame.header.payload_bytes);
   return DecodeState::frame;
+}
+
+bool decode_costs(std::span<const std::byte> payload, WayCosts& costs) noexcept {
+  if (payload.size() != sizeof costs) {
+    return false;
+  }
+  std::memcpy(&costs, payload.data(), sizeof costs);
+  return are_plausible(costs);
 }
 
 bool decode_clear(std::span<const std::byte> payload, const FrameLimits& limits,

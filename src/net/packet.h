@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "net/cost.h"
 #include "net/driver.h"
 
 namespace sterna::net {
@@ -26,8 +27,14 @@ enum class FrameKind : std::uint8_t {
   bulk,         // cookie: the landing's id; total_bytes: where the payload goes.
   bulk_finish,  // cookie: the landing's id; total bytes were written directly.
   moved,        // cookie: rank; context: the node where it is; sequence: its epoch.
+  // Measuring a way (sampler.h). cookie: the round.
+  sample,         // tag: packets of the round, all alike. Payload: bytes to be taken, no more.
+  sample_answer,  // To the last of them. context: 1: the node slept. Payload: SampleAnswer.
+  // What a way costs. cookie: a node at its other end; sequence: which driver; context: 1: your
+  // other nodes shall know it, too. Payload: WayCosts.
+  sample_result,
 };
-inline constexpr std::uint8_t kFrameKindLast = static_cast<std::uint8_t>(FrameKind::moved);
+inline constexpr std::uint8_t kFrameKindLast = static_cast<std::uint8_t>(FrameKind::sample_result);
 
 inline constexpr std::uint8_t kFrameSynchronous = 1;  // Flag of eager: answer with `matched`.
 inline constexpr std::uint8_t kFrameHasCredit = 2;    // The field `credit` means something.
@@ -66,6 +73,12 @@ struct ClearPayload {
 };
 inline constexpr std::uint32_t kClearExtentsMax = 8;
 
+/// Memory of the answering process that may be read, for as long as it runs; 0: none.
+struct SampleAnswer {
+  std::uint64_t address = 0;
+};
+inline constexpr std::int32_t kSamplePacketsMax = 8;  // Of one round.
+
 /// Bounds that a decoder checks.
 struct FrameLimits {
   std::uint32_t node_count;
@@ -92,6 +105,10 @@ struct RemoteExtents {
   RemotePiece pieces[kClearExtentsMax];
   std::uint32_t count = 0;
 };
+
+/// Reads the payload of a `sample_result`; false when it is malformed or cannot be meant: see
+/// are_plausible().
+[[nodiscard]] bool decode_costs(std::span<const std::byte> payload, WayCosts& costs) noexcept;
 
 /// Reads the payload of a `clear` frame; false when it is malformed.
 [[nodiscard]] bool decode_clear(std::span<const std::byte> payload, const FrameLimits& limits,

@@ -24,6 +24,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
   }
   net::ClearPayload clear;
   net::RemoteExtents extents;
+  net::WayCosts costs;
+  if (net::decode_costs(packet, costs)) {
+    check(packet.size() == sizeof costs && costs.latency_ns != 0,
+          "costs that are accepted are whole");
+  }
   (void)net::decode_clear(packet, limits, clear, extents);
   return 0;
 }

@@ -20,6 +20,7 @@ class SimCluster {
   SimCluster(SimOptions options, std::uint32_t rank_count, const Settings* settings = nullptr,
              const Log* log = nullptr) {
     options.clock = &clock;
+    options.direct_clock = options.is_direct_timed ? &clock : nullptr;
     network = std::make_unique<SimNetwork>(options);
     JobMap job;
     job.node_count = options.node_count;
@@ -28,7 +29,8 @@ class SimCluster {
       job.node_of_rank.push_back(rank % options.node_count);
       endpoints.push_back(create_endpoint(*memory::Heap::process(), rank));
     }
-    job.host_of_node.assign(options.node_count, "here");
+    job.host_of_node = options.hosts;
+    job.host_of_node.resize(options.node_count, "here");
     static constexpr const DriverEntry* kDrivers[] = {&kSimDriver};
     for (job.node_index = 0; job.node_index < job.node_count; ++job.node_index) {
       bootstraps.push_back(std::make_unique<SimBootstrap>(*network, job));

@@ -13,12 +13,20 @@
 
 namespace sterna::net {
 
+/// What a strategy is told of the rail.
+struct PacketLimits {
+  std::uint32_t packet_bytes_max;  // Of one packet; each frame alone fits.
+  // By the cost model (CostModel::share_bytes): a frame of at most so many bytes gains by sharing a
+  // packet; less than a header: none does.
+  std::uint32_t share_bytes;
+};
+
 class Strategy {
  public:
   /// Chooses what goes next: the first frames of the list `first` (linked by next, not empty), one
-  /// at least, each as one element of `pieces` in order, `packet_bytes_max` bytes in all. Returns
-  /// how many. Each frame alone fits. Called under the gate; sends nothing itself.
-  [[nodiscard]] virtual std::uint32_t form(HeldPacket* first, std::uint32_t packet_bytes_max,
+  /// at least, each as one element of `pieces` in order, limits.packet_bytes_max bytes in all.
+  /// Returns how many. Called under the gate; sends nothing itself.
+  [[nodiscard]] virtual std::uint32_t form(HeldPacket* first, const PacketLimits& limits,
                                            std::span<Piece> pieces) const noexcept = 0;
 
  protected:

@@ -218,6 +218,18 @@ bool Transport::is_drained() noexcept {
   return core_->is_drained();
 }
 
+void Transport::sample_costs() noexcept {
+  if (core_->options_.cost_sampling != CostSampling::off) {
+    core_->sampler_.start();
+  }
+}
+
+CostModel Transport::cost(std::uint32_t node) const {
+  check(node < core_->limits_.node_count && core_->gates_[node].is_open(),
+        "what is asked for is the way to another node");
+  return core_->gates_[node].cost();
+}
+
 TransportStatistics Transport::statistics() const noexcept {
   const auto& counters = core_->counters_;
   return {.messages_local = counters.local.read(),

@@ -242,7 +242,14 @@ class Transport {
   void close() noexcept;
   [[nodiscard]] bool is_drained() noexcept;
 
+  /// From now on poll() measures what the ways of this node cost that are not known, once they are
+  /// in use, beside their messages (sampler.h). Before the first poll; does nothing with the
+  /// setting net_cost_sampling=off.
+  void sample_costs() noexcept;
+
   [[nodiscard]] TransportStatistics statistics() const noexcept;
+  /// What the way to `node`, another one, is taken to cost now.
+  [[nodiscard]] CostModel cost(std::uint32_t node) const;
   /// Why a message of `bytes` to `node` goes the way it goes, for `sterna info --why`.
   [[nodiscard]] std::string explain(std::uint32_t node, std::uint64_t bytes);
 

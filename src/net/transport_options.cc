@@ -53,12 +53,21 @@ constexpr Tunable kPollPackets{.name = "net_poll_packets",
 constexpr Tunable kStrategyName{
     .name = "net_strategy",
     .kind = TunableKind::choice,
-    .fallback = "aggregate",
+    .fallback = "auto",
     .help = "what a packet carries when several messages wait for one node",
     .names = strategy_names};
 
+constexpr Tunable kCostSampling{
+    .name = "net_cost_sampling",
+    .kind = TunableKind::choice,
+    .fallback = "start",
+    .choices = "off start",
+    .help =
+        "where the cost model begins: off: at the profiles of the drivers; start: what a job "
+        "measures of its ways when it starts to use them"};
+
 constexpr Tunable kTunables[] = {kEagerBytes, kEagerWindow, kLocalEagerBytes, kLocalWindow,
-                                 kChunkBytes, kPollPackets, kStrategyName};
+                                 kChunkBytes, kPollPackets, kStrategyName,    kCostSampling};
 
 }  // namespace
 
@@ -84,6 +93,10 @@ Result<CoreOptions> read_options(const Settings* settings) {
   options.chunk_bytes = static_cast<std::uint32_t>(number(kChunkBytes));
   options.poll_packets_max = static_cast<std::uint32_t>(number(kPollPackets));
   options.strategy = strategy.value();
+  const std::string_view sampling = values.text(kCostSampling);
+  options.cost_sampling = sampling == "off"     ? CostSampling::off
+                          : sampling == "start" ? CostSampling::start
+                                                : CostSampling::cached;
   options.cost.eager_bytes = number(kEagerBytes);
   options.cost.eager_bytes_min = 1 << 10;
   // One message must not take the whole window.

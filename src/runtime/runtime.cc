@@ -120,6 +120,10 @@ Result<> Runtime::open_network() {
 }
 
 Result<> Runtime::start_polling() {
+  // Where processes outnumber processors, the scheduler of the system is what one would measure.
+  if (!progress_->options().is_oversubscribed) {
+    transport_->sample_costs();
+  }
   transport_->add_to(*progress_);
   is_polled_ = true;
   if (!control_->is_alone()) {

@@ -6,7 +6,8 @@
 namespace sterna::net {
 namespace {
 
-constexpr const StrategyEntry* kStrategies[] = {&kAggregateStrategy, &kDirectStrategy};
+constexpr const StrategyEntry* kStrategies[] = {&kAutoStrategy, &kAggregateStrategy,
+                                                &kDirectStrategy};
 
 }  // namespace
 

@@ -7,5 +7,6 @@ namespace sterna::net {
 
 extern const StrategyEntry kDirectStrategy;
 extern const StrategyEntry kAggregateStrategy;
+extern const StrategyEntry kAutoStrategy;
 
 }  // namespace sterna::net

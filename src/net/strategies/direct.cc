@@ -6,7 +6,7 @@ namespace {
 
 class Direct final : public Strategy {
  public:
-  std::uint32_t form(HeldPacket* first, std::uint32_t /*packet_bytes_max*/,
+  std::uint32_t form(HeldPacket* first, const PacketLimits& /*limits*/,
                      std::span<Piece> pieces) const noexcept override {
     pieces[0] = first->packet();
     return 1;

@@ -12,13 +12,17 @@ SimNetwork::SimNetwork(const SimOptions& options)
   check(options.clock != nullptr, "a simulated network is given its clock");
   for (Node& node : nodes_) {
     node.last_ns.assign(options.node_count, 0);
+    node.free_ns.assign(options.node_count, 0);
     node.in_flight.assign(options.node_count, 0);
   }
 }
 
 void SimNetwork::put(std::uint32_t from, std::uint32_t to, std::vector<std::byte> bytes) {
   Node& node = nodes_[to];
-  std::uint64_t time = options_.clock->now_ns() + options_.delay_ns_min;
+  std::uint64_t& free_ns = node.free_ns[from];
+  free_ns = std::max(free_ns, options_.clock->now_ns()) + options_.packet_ns +
+            bytes.size() * options_.ps_per_byte / 1000;
+  std::uint64_t time = free_ns + options_.delay_ns_min;
   if (options_.delay_ns_max > options_.delay_ns_min) {
     time += random_.below(options_.delay_ns_max - options_.delay_ns_min);
   }
@@ -105,10 +109,24 @@ class SimChannel final : public Channel {
       offset += piece.bytes;
     }
     check(offset == bytes.size(), "both sides of a direct copy are as long");
+    pass_time(bytes.size());
+    return Done{};
+  }
+  Result<> read_remote(std::byte* into, RemotePiece from) noexcept override {
+    std::copy_n(reinterpret_cast<const std::byte*>(from.address), from.bytes, into);
+    pass_time(from.bytes);
     return Done{};
   }
 
  private:
+  void pass_time(std::uint64_t bytes) const noexcept {
+    const SimOptions& options = network_.options();
+    if (options.direct_clock != nullptr) {
+      options.direct_clock->advance(options.direct_latency_ns +
+                                    bytes * options.direct_ps_per_byte / 1000);
+    }
+  }
+
   SimNetwork& network_;
   const std::uint32_t from_;
   const std::uint32_t to_;

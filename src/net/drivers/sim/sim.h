@@ -23,10 +23,18 @@ struct SimOptions {
   Clock* clock = nullptr;  // Not null; outlives the network.
   std::uint64_t delay_ns_min = 0;
   std::uint64_t delay_ns_max = 0;
-  bool is_ordered = true;   // Of one channel. False: delays alone decide.
-  bool has_direct = false;  // write_remote copies within the process.
+  bool is_ordered = true;  // Of one channel. False: delays alone decide.
+  // Of a channel, one packet after the other: so long for a packet, and its bytes; 0: no bound.
+  std::uint64_t packet_ns = 0;
+  std::uint64_t ps_per_byte = 0;
+  bool has_direct = false;  // write_remote and read_remote copy within the process, and if they
+  bool is_direct_timed = false;  // take time, turn `direct_clock` on by as much.
+  std::uint64_t direct_latency_ns = 500;
+  std::uint64_t direct_ps_per_byte = 125;
+  ManualClock* direct_clock = nullptr;
   std::uint32_t packet_bytes_max = 1024;
   std::uint32_t channel_packets_max = 64;  // On their way, of one channel; more: full.
+  std::vector<std::string> hosts{};        // Of the nodes of a SimCluster; empty: all on one.
 };
 
 /// The wires. Any thread.
@@ -55,7 +63,8 @@ class SimNetwork {
   };
   struct Node {
     std::multimap<std::uint64_t, InFlight> arriving;  // By time.
-    std::vector<std::uint64_t> last_ns;               // By sender: when its last packet arrives.
+    std::vector<std::uint64_t> last_ns;               // By sender: when its last packet arrives,
+    std::vector<std::uint64_t> free_ns;               // and when the wire is free for the next.
     std::vector<std::uint32_t> in_flight;             // By sender.
     bool is_lost = false;
     bool is_closed = false;

@@ -40,6 +40,7 @@ TcpDriver::TcpDriver(const DriverOptions& given, const Options& options, Listene
       dials_(node_count_) {
   capabilities_.packet_bytes_max = options.packet_bytes;
   capabilities_.latency_ns = 4'000;
+  capabilities_.packet_ns = 430;
   capabilities_.bandwidth_mb_per_s = 6'000;
   capabilities_.cpu_ps_per_byte = 250;
 }

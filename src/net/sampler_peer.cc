@@ -1,0 +1,111 @@
+// The other side of sampling: answers, and figures that others have measured.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "net/sampler.h"
+
+namespace sterna::net {
+
+/// The other nodes of this host, which have the same way. Only the first node tells.
+void CostSampler::tell_host(const Way& way) noexcept {
+  for (std::uint32_t node = 0; node < job_.node_count; ++node) {
+    if (node != job_.node_index && job_.host_of_node[node] == job_.host_of_node[job_.node_index]) {
+      tell(node, way, false);
+    }
+  }
+}
+
+void CostSampler::tell(std::uint32_t node, const Way& way, bool shall_tell_on) noexcept {
+  const bool is_other_end = job_.host_of_node[node] == way.host;
+  FrameHeader header;
+  header.kind = FrameKind::sample_result;
+  header.source = job_.node_index;
+  header.destination = node;
+  header.cookie = is_other_end ? job_.node_index : way.nodes.front();
+  header.sequence = way.driver;
+  header.context = shall_tell_on ? 1 : 0;
+  send(node, header, std::as_bytes(std::span{&way.costs, 1}));
+}
+
+void CostSampler::send(std::uint32_t node, const FrameHeader& given,
+                       std::span<const std::byte> payload) noexcept {
+  FrameHeader header = given;
+  header.payload_bytes = static_cast<std::uint32_t>(payload.size());
+  const Piece pieces[2] = {std::as_bytes(std::span{&header, 1}), payload};
+  (void)gates_[node].send(pieces);  // Lost: then nobody there waits for it.
+}
+
+void CostSampler::accept(std::uint32_t from_node, const Frame& frame) noexcept {
+  switch (frame.header.kind) {
+    case FrameKind::sample:
+      answer(from_node, frame);
+      break;
+    case FrameKind::sample_answer:
+      take_answer(from_node, frame);
+      break;
+    default:
+      take_result(frame);
+      break;
+  }
+}
+
+/// Takes the bytes as a receive would, in any order, and answers the last packet.
+void CostSampler::answer(std::uint32_t from_node, const Frame& frame) noexcept {
+  const FrameHeader& header = frame.header;
+  if (taken_bytes_ == nullptr) {
+    taken_bytes_ = std::make_unique<std::byte[]>(kBufferBytes);
+  }
+  if (from_node != asking_node_ || header.cookie != asking_round_) {
+    asking_node_ = from_node;
+    asking_round_ = header.cookie;
+    taken_ = 0;
+  }
+  std::memcpy(taken_bytes_.get(), frame.payload.data(),
+              std::min<std::size_t>(frame.payload.size(), kBufferBytes));
+  if (++taken_ != static_cast<std::uint32_t>(header.tag)) {
+    return;
+  }
+  const SampleAnswer told{reinterpret_cast<std::uintptr_t>(taken_bytes_.get())};
+  FrameHeader reply;
+  reply.kind = FrameKind::sample_answer;
+  reply.source = job_.node_index;
+  reply.destination = from_node;
+  reply.cookie = header.cookie;
+  reply.context = std::exchange(has_slept_, false) ? 1 : 0;
+  send(from_node, reply, std::as_bytes(std::span{&told, 1}));
+}
+
+void CostSampler::take_answer(std::uint32_t from_node, const Frame& frame) noexcept {
+  if (way_ == kNoWay || from_node != peer_ || frame.header.cookie != round_ ||
+      phase_ >= Phase::read_short || sent_ != packet_count()) {
+    return;  // To a round that was given up, or a stranger's.
+  }
+  const std::uint64_t ns = clock_.now_ns() - start_ns_;
+  SampleAnswer told;
+  std::memcpy(&told, frame.payload.data(), sizeof told);
+  peer_address_ = told.address;
+  is_round_spoiled_ = is_round_spoiled_ || frame.header.context != 0;
+  end_round(ns);
+}
+
+void CostSampler::take_result(const Frame& frame) noexcept {
+  const FrameHeader& header = frame.header;
+  WayCosts costs;
+  if (!decode_costs(frame.payload, costs)) {
+    return;
+  }
+  const std::string& host = job_.host_of_node[header.cookie];
+  const auto way = std::ranges::find_if(ways_, [&](const Way& candidate) {
+    return candidate.driver == header.sequence && candidate.host == host;
+  });
+  if (way == ways_.end()) {
+    return;
+  }
+  know(static_cast<std::size_t>(way - ways_.begin()), costs, CostOrigin::sampled);
+  if (header.context != 0) {
+    tell_host(*way);
+  }
+}
+
+}  // namespace sterna::net

@@ -17,6 +17,7 @@ enum class Meaning : std::uint8_t {
   environment_list,
   ignored,
   ignored_value,
+  ignored_pair,
   directory,
   hosts,
   host_file,
@@ -78,10 +79,24 @@ constexpr Option kOptions[] = {
     {"launcher-exec", Meaning::launcher, "COMMAND", "command that reaches other hosts (ssh)"},
     {"report", Meaning::report, nullptr, "print where ranks were, load and moves"},
     {"json", Meaning::report_file, "FILE", "write that report as JSON"},
+    // What scripts for other launchers say, and we need not know.
+    {"mca", Meaning::ignored_pair, "NAME"},
+    {"prtemca", Meaning::ignored_pair, "NAME"},
     {"launcher", Meaning::ignored_value, "NAME"},
+    {"bootstrap", Meaning::ignored_value, "NAME"},
+    {"rmk", Meaning::ignored_value, "NAME"},
+    {"iface", Meaning::ignored_value, "NAME"},
     {"bind-to", Meaning::ignored_value, "WHERE"},
     {"map-by", Meaning::ignored_value, "HOW"},
+    {"rank-by", Meaning::ignored_value, "HOW"},
     {"oversubscribe", Meaning::ignored},
+    {"nooversubscribe", Meaning::ignored},
+    {"use-hwthread-cpus", Meaning::ignored},
+    {"bind-to-core", Meaning::ignored},
+    {"bind-to-none", Meaning::ignored},
+    {"report-bindings", Meaning::ignored},
+    {"display-map", Meaning::ignored},
+    {"print-all-exitcodes", Meaning::ignored},
     {"allow-run-as-root", Meaning::ignored},
     {"q", Meaning::ignored},
     {"help", Meaning::help, nullptr, "print this"},
@@ -100,6 +115,13 @@ const Option* find_option(std::string_view word) {
   return nullptr;
 }
 
+bool is_ignored(const Option& option) {
+  return option.meaning == Meaning::ignored || option.meaning == Meaning::ignored_value ||
+         option.meaning == Meaning::ignored_pair;
+}
+
+constexpr std::size_t kWidth = 80;
+
 void print_help(const std::string& name) {
   fmt::print(
       "Usage: {0} [OPTIONS] PROGRAM [ARGUMENTS...] [: [OPTIONS] PROGRAM [ARGUMENTS...]]...\n\n"
@@ -112,8 +134,17 @@ void print_help(const std::string& name) {
                  option.help);
     }
   }
+  fmt::print("\nAccepted for scripts that are written for other launchers, without an effect:");
+  std::size_t column = kWidth;
+  for (const Option& option : kOptions) {
+    if (is_ignored(option)) {
+      const std::size_t length = std::string_view{option.name}.size() + 2;
+      column = column + length > kWidth ? 1 + length : column + length;
+      fmt::print("{} -{}", column == 1 + length ? "\n " : "", option.name);
+    }
+  }
   fmt::print(
-      "\nExamples:\n  {0} -n 4 ./hello\n  {0} -n 1 ./master : -n 3 ./worker\n"
+      "\n\nExamples:\n  {0} -n 4 ./hello\n  {0} -n 1 ./master : -n 3 ./worker\n"
       "  {0} -n 8 -host a,b ./app\nsterna run --help says more.\n",
       name);
 }
@@ -296,6 +327,10 @@ Result<> Parser::take_value(const Option& option, const std::string& word,
       }
       options_.timeout_ns = time.value();
       return Done{};
+    }
+    case Meaning::ignored_pair: {
+      Result<std::string> second = value(word + " " + text);
+      return second ? Result<>{Done{}} : second.error();
     }
     case Meaning::directory:
       application_.directory = text;

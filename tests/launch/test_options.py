@@ -189,6 +189,14 @@ class Options(LaunchTest):
             done = self.run_job(*words, "-n", 1, "sh", "-c", script, env=environment)
             self.assertEqual((done.stdout, done.stderr), (expected, ""))
 
+    def test_what_scripts_say_to_other_launchers_is_accepted(self):
+        done = self.run_job(MPIEXEC, "--mca", "btl", "self,tcp", "--bind-to", "none", "--map-by=core",
+                            "--oversubscribe", "-rmk", "user", "-n", 2, "echo", "x")
+        self.assertEqual((done.stdout, done.stderr), ("x\nx\n", ""))
+        done = self.run_job(MPIEXEC, "--mca", "btl")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--mca btl needs a value", done.stderr)
+
     def test_several_programs_make_one_job(self):
         done = self.run_job(MPIEXEC, "-l", "-n", 1, "echo", "a", ":", "-n", 2, "echo", "b")
         self.assertEqual(sorted(done.stdout.splitlines()), ["[0] a", "[1] b", "[2] b"])

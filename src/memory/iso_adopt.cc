@@ -37,28 +37,40 @@ Result<> IsoSpace::grow_adopted(const RankShape& before, const RankShape& now) {
                   now.user_heap_bytes - before.user_heap_bytes);
 }
 
-bool IsoSpace::populate_rank(std::uint32_t rank, PopulateCursor& cursor) noexcept {
+std::byte* IsoSpace::next_of_rank(std::uint32_t rank, PopulateCursor& cursor,
+                                  std::size_t& bytes) noexcept {
   const int fd = rank_memory_fd(rank);
   if (fd < 0) {
-    return false;
+    return nullptr;
   }
   if (cursor.next >= cursor.data_end) {
     // The file is sparse: its holes are memory that the rank has not touched.
     const off_t data = ::lseek(fd, static_cast<off_t>(cursor.next), SEEK_DATA);
     const off_t end = data < 0 ? -1 : ::lseek(fd, data, SEEK_HOLE);
     if (end < 0) {
-      return false;
+      return nullptr;
     }
     cursor = {static_cast<std::uint64_t>(data), static_cast<std::uint64_t>(end)};
   }
-  const std::uint64_t bytes =
-      std::min<std::uint64_t>(cursor.data_end - cursor.next, kPopulateStepBytes);
+  bytes = std::min<std::uint64_t>(cursor.data_end - cursor.next, kPopulateStepBytes);
+  auto* const first = reinterpret_cast<std::byte*>(slot_base(rank) + cursor.next);
+  cursor.next += bytes;
+  return first;
+}
+
+bool IsoSpace::populate_rank(std::uint32_t rank, PopulateCursor& cursor) noexcept {
+  std::size_t bytes = 0;
+  std::byte* const first = next_of_rank(rank, cursor, bytes);
   // Fails where the file has more than is mapped here, as when a heap grows just now: those pages
   // fault one by one.
-  static_cast<void>(::madvise(reinterpret_cast<void*>(slot_base(rank) + cursor.next), bytes,
-                              kAdvisePopulateRead));
-  cursor.next += bytes;
-  return true;
+  return first != nullptr && (::madvise(first, bytes, kAdvisePopulateRead), true);
+}
+
+bool IsoSpace::depopulate_rank(std::uint32_t rank, PopulateCursor& cursor) noexcept {
+  std::size_t bytes = 0;
+  std::byte* const first = next_of_rank(rank, cursor, bytes);
+  // The pages stay in the file.
+  return first != nullptr && (::madvise(first, bytes, MADV_DONTNEED), true);
 }
 
 }  // namespace sterna::memory

@@ -1,7 +1,10 @@
 // The destination's half of a move: map, receive, install; or give it up.
 #include "migration/arrival.h"
 
+#include <sys/syscall.h>
+
 #include "base/probe.h"
+#include "base/syscall.h"
 #include "memory/rank_slot.h"
 #include "migration/migrator.h"
 #include "migration/steps.h"
@@ -216,8 +219,38 @@ void Migrator::give_up(Arrival& arrival) {
   if (arrival.is_expected) {
     options_.transport->unexpect(arrival.rank, arrival.from_node);
   }
-  options_.space->unmap_rank(arrival.rank);
-  erase(arrival.rank);
+  const std::uint32_t rank = arrival.rank;
+  if (arrival.is_memory_shared) {
+    // We may be inside a poll. Whoever brings the rank again waits for the thread.
+    {
+      const SpinGuard guard{lock_};
+      arrival.is_given_up = true;
+    }
+    auto task = std::make_unique<RankTask>(RankTask{this, rank});
+    if (options_.team->spawn({.name = "unmapper", .detached = true, .may_wait = false},
+                             run_unmapping, task.get())) {
+      task.release();  // The thread's now.
+      return;
+    }
+  }
+  options_.space->unmap_rank(rank);
+  erase(rank);
+}
+
+void Migrator::run_unmapping(void* argument) {
+  const std::unique_ptr<RankTask> task{static_cast<RankTask*>(argument)};
+  task->migrator->unmap_in_steps(task->rank);
+  task->migrator->erase(task->rank);
+}
+
+/// User threads go first, and other nodes on this processor.
+void Migrator::unmap_in_steps(std::uint32_t rank) {
+  memory::PopulateCursor cursor;
+  while (options_.space->depopulate_rank(rank, cursor)) {
+    threads::yield();
+    raw_system_call(SYS_sched_yield);
+  }
+  options_.space->unmap_rank(rank);
 }
 
 void Migrator::lose_peer(std::uint32_t node) noexcept {

@@ -24,6 +24,7 @@ struct Migrator::Arrival {
   bool is_ahead = false;      // Prepared, or being prepared: no offer has taken it over.
   bool is_kept = false;       // It was here; then also is_ahead, until it comes back.
   bool is_wanted = false;     // An offer waits for the PREPARE to finish.
+  bool is_given_up = false;   // A thread unmaps it; then also `ending`.
   bool is_cancelled = false;  // The source took the offer back, or died, while we worked on it.
   memory::RankSlot* slot = nullptr;  // Null: not mapped yet.
   memory::RankShape shape;           // As it is mapped.
@@ -33,6 +34,12 @@ struct Migrator::Arrival {
   bool is_memory_shared = false;
   bool is_expected = false;  // The transport holds its messages.
   net::Landing landing;
+};
+
+/// Of a thread that does something about a rank.
+struct Migrator::RankTask {
+  Migrator* migrator;
+  std::uint32_t rank;
 };
 
 /// On the stack of the rank that moves; read by the mover until the rank runs again.

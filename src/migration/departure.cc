@@ -130,7 +130,7 @@ void Migrator::depart(Departure& departure) {
   drop_ahead(rank, departure.to_node);
   left_.fetch_add(1, std::memory_order_relaxed);
   if (!keep_mapped(departure)) {
-    options_.space->unmap_rank(rank);
+    unmap_in_steps(rank);
     forget_departing(rank);  // Last: it may come back from now on.
   }
 }

@@ -113,6 +113,7 @@ class Migrator {
   struct Departure;
   struct Arrival;
   struct AheadTask;
+  struct RankTask;
   enum class ClaimFor : std::uint8_t { commit, cancel, drop, take };
   /// A rank of this node that somebody was asked to prepare for.
   struct Ahead {
@@ -195,6 +196,8 @@ class Migrator {
   [[nodiscard]] Result<rpc::Bytes> accept(Arrival& arrival);
   void install(Arrival& arrival);
   void give_up(Arrival& arrival);
+  void unmap_in_steps(std::uint32_t rank);
+  static void run_unmapping(void* task);
   [[nodiscard]] Arrival* claim(std::uint32_t rank, std::uint32_t from_node, ClaimFor what);
   [[nodiscard]] bool is_whole(const Arrival& arrival) const noexcept;
   void erase(std::uint32_t rank);

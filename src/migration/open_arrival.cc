@@ -126,6 +126,10 @@ Result<Migrator::Arrival*> Migrator::try_open(const Offer& offer, std::uint32_t 
     return arrivals_.emplace(rank, std::move(opened)).first->second.get();
   }
   Arrival& other = *found->second;
+  if (other.is_given_up) {
+    must_retry = true;
+    return nullptr;
+  }
   if (!other.is_ahead || (is_ahead && other.phase == Arrival::Phase::mapping)) {
     return not_here(rank, here);
   }

@@ -13,12 +13,14 @@
 #include "base/function_ref.h"
 #include "base/tunable.h"
 #include "memory/iso_space.h"
+#include "progress/readiness.h"
 #include "rpc/rpc.h"
 #include "runtime/node_load.h"
 #include "runtime/rank_context.h"
 #include "runtime/runtime.h"
 #include "sched/scheduler.h"
 #include "threads/sync/alarm.h"
+#include "threads/sync/once.h"
 #include "threads/team.h"
 #include "topology/topology.h"
 
@@ -41,6 +43,8 @@ struct Program {
   SpinLock workers_lock;        // One at a time changes which workers are enabled.
   threads::Alarm follow_alarm;  // Of the setting follow_processors.
   std::unique_ptr<NodeLoadSource> load_source;
+  threads::Once readiness_once;  // Guard of the making of the next one, which then is constant.
+  std::unique_ptr<progress::Readiness> readiness;  // Null: no thread has waited for a descriptor.
   std::unique_ptr<rpc::Rpc> rpc;
   // By node: it is in sterna_stop, or lost.
   std::unique_ptr<std::atomic<bool>[]> has_left;

@@ -155,6 +155,7 @@ void retire(std::unique_ptr<Program> program) noexcept {
   if (find_current_rank() != nullptr) {
     program->rank->runtime->fill_status_by(nullptr, nullptr);
   }
+  program->readiness.reset();
   program->team.reset();  // It polls the network that goes next.
   leave_process_job();
   if (find_current_rank() != nullptr) {

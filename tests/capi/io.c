@@ -1,0 +1,457 @@
+/* System calls that block, of user threads: the others of the worker go on, values and errors are
+ * those of the plain calls, and they are cancellation points. */
+#include "sterna/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "expect.h"
+#include "sterna/control.h"
+#include "sterna/sterna.h"
+#include "sterna/sync.h"
+#include "sterna/thread.h"
+
+static int ends[2];
+static int turns; /* Atomic: of the thread that goes on meanwhile. */
+static int stop;  /* Atomic. */
+
+static sterna_thread* start(sterna_thread_function function, void* argument, int is_cancellable) {
+  sterna_thread* thread = NULL;
+  sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
+  options.worker = 0; /* All on one worker: who blocks it would block all. */
+  options.is_bound = 1;
+  options.is_cancellable = is_cancellable != 0;
+  EXPECT(sterna_thread_create(&options, function, argument, &thread) == STERNA_SUCCESS);
+  return thread;
+}
+
+static void join(sterna_thread* thread) {
+  EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
+}
+
+static void run(sterna_thread_function function, void* argument) {
+  join(start(function, argument, 0));
+}
+
+static void go_on(void* argument) {
+  (void)argument;
+  while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+    __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED);
+    sterna_thread_yield();
+  }
+}
+
+/* Returns when the other thread of the worker has run many times since. */
+static void let_others_run(void) {
+  const int before = __atomic_load_n(&turns, __ATOMIC_RELAXED);
+  while (__atomic_load_n(&turns, __ATOMIC_RELAXED) < before + 100) {
+    usleep(100);
+  }
+}
+
+/* What a waiting thread does, and what ends its wait. */
+typedef struct one_wait {
+  void (*wait)(void);
+  void (*end)(void);
+} one_wait;
+
+static void wait_once(void* what) {
+  ((const one_wait*)what)->wait();
+}
+
+static void make_pair(int type) {
+  EXPECT(socketpair(AF_UNIX, type, 0, ends) == 0);
+}
+
+static void close_pair(void) {
+  EXPECT(close(ends[0]) == 0 && close(ends[1]) == 0);
+}
+
+static void write_x(void) {
+  EXPECT(write(ends[1], "xyz", 3) == 3);
+}
+
+static void read_x(void) {
+  char text[8];
+  EXPECT(sterna_read(ends[0], text, sizeof text) == 3 && memcmp(text, "xyz", 3) == 0);
+}
+
+static void readv_x(void) {
+  char text[8];
+  const struct iovec parts[] = {{text, 1}, {text + 1, 7}};
+  EXPECT(sterna_readv(ends[0], parts, 2) == 3 && memcmp(text, "xyz", 3) == 0);
+}
+
+static void recv_x(void) {
+  char text[8];
+  EXPECT(sterna_recv(ends[0], text, sizeof text, 0) == 3 && memcmp(text, "xyz", 3) == 0);
+}
+
+static void recvfrom_x(void) {
+  char text[8];
+  struct sockaddr_un address;
+  socklen_t bytes = sizeof address;
+  EXPECT(sterna_recvfrom(ends[0], text, sizeof text, 0, (struct sockaddr*)&address, &bytes) == 3);
+}
+
+static void recvmsg_x(void) {
+  char text[8];
+  struct iovec part = {text, sizeof text};
+  struct msghdr message;
+  memset(&message, 0, sizeof message);
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  EXPECT(sterna_recvmsg(ends[0], &message, 0) == 3 && memcmp(text, "xyz", 3) == 0);
+}
+
+static void recv_all(void) { /* One piece would not do. */
+  char text[4];
+  EXPECT(sterna_recv(ends[0], text, 4, MSG_WAITALL) == 4);
+}
+
+static void write_twice(void) {
+  write_x();
+  usleep(2000);
+  EXPECT(write(ends[1], "4", 1) == 1);
+}
+
+static void poll_x(void) {
+  struct pollfd one = {ends[0], POLLIN, 0};
+  EXPECT(sterna_poll(&one, 1, -1) == 1 && one.revents == POLLIN);
+  read_x();
+}
+
+static void poll_several(void) { /* One twice, one never. */
+  struct pollfd all[] = {
+      {ends[1], POLLIN, 0}, {-1, POLLIN, 7}, {ends[0], POLLPRI, 0}, {ends[0], POLLIN, 0}};
+  EXPECT(sterna_poll(all, 4, 60000) == 1);
+  EXPECT(all[0].revents == 0 && all[1].revents == 0 && all[3].revents == POLLIN);
+  read_x();
+}
+
+static void select_x(void) {
+  fd_set readable, writable;
+  struct timeval timeout = {60, 0};
+  FD_ZERO(&readable);
+  FD_ZERO(&writable);
+  FD_SET(ends[0], &readable);
+  EXPECT(sterna_select(ends[0] + 1, &readable, &writable, NULL, &timeout) == 1);
+  EXPECT(FD_ISSET(ends[0], &readable) && timeout.tv_sec < 60);
+  read_x();
+}
+
+/* While one waits the other one of its worker goes on. */
+static void test_waits(int type) {
+  static const one_wait waits[] = {{read_x, write_x},       {readv_x, write_x},   {recv_x, write_x},
+                                   {recvfrom_x, write_x},   {recvmsg_x, write_x}, {poll_x, write_x},
+                                   {poll_several, write_x}, {select_x, write_x}};
+  static const one_wait whole = {recv_all, write_twice};
+  make_pair(type);
+  for (size_t i = 0; i < sizeof waits / sizeof *waits; ++i) {
+    sterna_thread* const thread = start(wait_once, (void*)&waits[i], 0);
+    let_others_run();
+    waits[i].end();
+    join(thread);
+    waits[i].end(); /* And when it is there already. */
+    run(wait_once, (void*)&waits[i]);
+  }
+  if (type == SOCK_STREAM) {
+    sterna_thread* const thread = start(wait_once, (void*)&whole, 0);
+    let_others_run();
+    whole.end();
+    join(thread);
+  }
+  close_pair();
+  if (type == SOCK_STREAM) {
+    EXPECT(pipe(ends) == 0);
+    for (int i = 0; i < 2; ++i) {
+      sterna_thread* const thread = start(wait_once, (void*)&waits[i], 0);
+      let_others_run();
+      waits[i].end();
+      join(thread);
+    }
+    close_pair();
+  }
+}
+
+enum { kBlock = 1 << 20, kPart = 1 << 16 };
+static unsigned char block[kBlock];
+
+static void fill(void) {
+  for (int i = 0; i < kBlock; ++i) {
+    block[i] = (unsigned char)(i * 7 + (i >> 9));
+  }
+}
+
+/* More than there is room for: all of it goes, in order. */
+static void send_block(void* how) {
+  struct iovec parts[40];
+  const int count = sizeof parts / sizeof *parts;
+  for (int i = 0; i < count; ++i) {
+    parts[i].iov_base = block + (size_t)i * (kBlock / 40);
+    parts[i].iov_len = i + 1 < count ? kBlock / 40 : kBlock - (size_t)i * (kBlock / 40);
+  }
+  struct msghdr message;
+  memset(&message, 0, sizeof message);
+  message.msg_iov = parts;
+  message.msg_iovlen = (size_t)count;
+  ssize_t sent = 0;
+  switch ((int)(intptr_t)how) {
+    case 0:
+      sent = sterna_write(ends[1], block, kBlock);
+      break;
+    case 1:
+      sent = sterna_writev(ends[1], parts, count);
+      break;
+    case 2:
+      sent = sterna_send(ends[1], block, kBlock, 0);
+      break;
+    case 3:
+      sent = sterna_sendto(ends[1], block, kBlock, 0, NULL, 0);
+      break;
+    default:
+      sent = sterna_sendmsg(ends[1], &message, 0);
+      break;
+  }
+  EXPECT(sent == kBlock);
+  EXPECT(*sterna_errno() != EAGAIN || sent == kBlock);
+}
+
+static void take_block(void* argument) {
+  static unsigned char part[kPart];
+  (void)argument;
+  for (size_t done = 0; done < kBlock;) {
+    const ssize_t got = sterna_read(ends[0], part, sizeof part);
+    EXPECT(got > 0 && memcmp(part, block + done, (size_t)got) == 0);
+    done += (size_t)got;
+  }
+}
+
+static void test_sending(void) {
+  for (intptr_t how = 0; how < 5; ++how) {
+    make_pair(SOCK_STREAM);
+    sterna_thread* const sender = start(send_block, (void*)how, 0);
+    let_others_run();
+    sterna_thread* const taker = start(take_block, NULL, 0);
+    join(sender);
+    join(taker);
+    close_pair();
+    if (how < 2) {
+      EXPECT(pipe(ends) == 0);
+      sterna_thread* const to_pipe = start(send_block, (void*)how, 0);
+      let_others_run();
+      run(take_block, NULL);
+      join(to_pipe);
+      close_pair();
+    }
+  }
+}
+
+static void use_file(void* argument) {
+  char name[] = "/tmp/sterna_io_XXXXXX";
+  char text[32];
+  struct iovec parts[] = {{(void*)"one ", 4}, {(void*)"two", 3}};
+  (void)argument;
+  EXPECT(close(mkstemp(name)) == 0);
+  const int fd = sterna_open(name, O_RDWR | O_CLOEXEC, 0);
+  EXPECT(fd >= 0);
+  EXPECT(sterna_writev(fd, parts, 2) == 7);
+  EXPECT(sterna_pwrite(fd, "TWO", 3, 4) == 3);
+  EXPECT(sterna_fsync(fd) == 0 && sterna_fdatasync(fd) == 0);
+  EXPECT(sterna_pread(fd, text, sizeof text, 4) == 3 && memcmp(text, "TWO", 3) == 0);
+  EXPECT(lseek(fd, 0, SEEK_SET) == 0);
+  EXPECT(sterna_read(fd, text, 3) == 3 && memcmp(text, "one", 3) == 0);
+  EXPECT(sterna_read(fd, text, sizeof text) == 4 && memcmp(text, " TWO", 4) == 0);
+  EXPECT(sterna_read(fd, text, sizeof text) == 0);
+  EXPECT(sterna_write(fd, block, kBlock) == kBlock);
+  EXPECT(sterna_fsync(fd) == 0);
+  (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* Part of it comes from the disk. */
+  static unsigned char copy[kBlock];
+  EXPECT(sterna_pread(fd, copy, kBlock, 7) == kBlock && memcmp(copy, block, kBlock) == 0);
+  EXPECT(close(fd) == 0 && unlink(name) == 0);
+}
+
+static void use_errors(void* argument) {
+  char text[4];
+  struct timeval short_time = {0, 20000};
+  struct pollfd closed = {987, POLLIN, 0};
+  struct timespec wrong = {0, 2000000000};
+  struct timespec little = {0, 1000000};
+  fd_set set;
+  (void)argument;
+  EXPECT(sterna_read(987, text, 1) == -1 && *sterna_errno() == EBADF);
+  EXPECT(sterna_write(987, text, 1) == -1 && *sterna_errno() == EBADF);
+  EXPECT(sterna_recv(987, text, 1, 0) == -1 && *sterna_errno() == EBADF);
+  EXPECT(sterna_fsync(987) == -1 && *sterna_errno() == EBADF);
+  EXPECT(sterna_accept(987, NULL, NULL, 0) == -1 && *sterna_errno() == EBADF);
+  EXPECT(sterna_connect(987, NULL, 0) == -1 && *sterna_errno() == EBADF);
+  EXPECT(sterna_tcdrain(ends[0]) == -1 && *sterna_errno() == ENOTTY);
+  EXPECT(sterna_open("/no/such/file", O_RDONLY, 0) == -1 && *sterna_errno() == ENOENT);
+  EXPECT(sterna_pread(ends[0], text, 1, 0) == -1 && *sterna_errno() == ESPIPE);
+  EXPECT(sterna_pread(ends[0], text, 1, -5) == -1 && *sterna_errno() == EINVAL);
+  EXPECT(sterna_poll(&closed, 1, -1) == 1 && closed.revents == POLLNVAL);
+  EXPECT(sterna_nanosleep(&wrong) == -1 && *sterna_errno() == EINVAL);
+  EXPECT(sterna_nanosleep(&little) == 0);
+  FD_ZERO(&set);
+  FD_SET(987, &set);
+  EXPECT(sterna_select(988, &set, NULL, NULL, NULL) == -1 && *sterna_errno() == EBADF);
+  EXPECT(sterna_select(-1, NULL, NULL, NULL, NULL) == -1 && *sterna_errno() == EINVAL);
+  /* Timeouts and flags that say "do not wait". */
+  EXPECT(sterna_poll(NULL, 0, 1) == 0);
+  closed.fd = ends[0];
+  EXPECT(sterna_poll(&closed, 1, 0) == 0 && sterna_poll(&closed, 1, 5) == 0);
+  EXPECT(sterna_recv(ends[0], text, 1, MSG_DONTWAIT) == -1 && *sterna_errno() == EAGAIN);
+  EXPECT(setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &short_time, sizeof short_time) == 0);
+  EXPECT(sterna_recv(ends[0], text, 1, 0) == -1 && *sterna_errno() == EAGAIN);
+  EXPECT(sterna_read(ends[0], text, 1) == -1 && *sterna_errno() == EAGAIN);
+  EXPECT(fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0);
+  EXPECT(sterna_read(ends[0], text, 1) == -1 && *sterna_errno() == EAGAIN);
+  /* The end of the other side. */
+  EXPECT(fcntl(ends[0], F_SETFL, 0) == 0 && shutdown(ends[1], SHUT_WR) == 0);
+  EXPECT(sterna_read(ends[0], text, 1) == 0);
+  EXPECT(shutdown(ends[0], SHUT_RDWR) == 0);
+  EXPECT(sterna_send(ends[1], text, 1, MSG_NOSIGNAL) == -1 && *sterna_errno() == EPIPE);
+}
+
+static int listener;
+static struct sockaddr_in listened;
+
+static void accept_one(void* argument) {
+  struct sockaddr_in from;
+  socklen_t bytes = sizeof from;
+  char text[4];
+  (void)argument;
+  const int fd = sterna_accept(listener, (struct sockaddr*)&from, &bytes, SOCK_CLOEXEC);
+  EXPECT(fd >= 0 && from.sin_family == AF_INET);
+  EXPECT(sterna_read(fd, text, 4) == 4 && memcmp(text, "ping", 4) == 0);
+  EXPECT(sterna_write(fd, "pong", 4) == 4);
+  EXPECT(close(fd) == 0);
+}
+
+static void connect_one(void* argument) {
+  char text[4];
+  (void)argument;
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT(sterna_connect(fd, (struct sockaddr*)&listened, sizeof listened) == 0);
+  EXPECT((fcntl(fd, F_GETFL) & O_NONBLOCK) == 0);
+  EXPECT(sterna_write(fd, "ping", 4) == 4);
+  EXPECT(sterna_recv(fd, text, 4, MSG_WAITALL) == 4 && memcmp(text, "pong", 4) == 0);
+  EXPECT(close(fd) == 0);
+}
+
+static void connect_to_nobody(void* argument) {
+  (void)argument;
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT(sterna_connect(fd, (struct sockaddr*)&listened, sizeof listened) == -1);
+  EXPECT(*sterna_errno() == ECONNREFUSED);
+  EXPECT(close(fd) == 0);
+}
+
+static void test_connections(void) {
+  socklen_t bytes = sizeof listened;
+  sterna_thread* threads[8];
+  listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  listened.sin_family = AF_INET;
+  listened.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT(bind(listener, (struct sockaddr*)&listened, sizeof listened) == 0);
+  EXPECT(getsockname(listener, (struct sockaddr*)&listened, &bytes) == 0);
+  EXPECT(listen(listener, 8) == 0);
+  for (int i = 0; i < 4; ++i) {
+    threads[i] = start(accept_one, NULL, 0);
+  }
+  let_others_run();
+  for (int i = 4; i < 8; ++i) {
+    threads[i] = start(connect_one, NULL, 0);
+  }
+  for (int i = 0; i < 8; ++i) {
+    join(threads[i]);
+  }
+  EXPECT(close(listener) == 0);
+  run(connect_to_nobody, NULL);
+}
+
+static int cleaned;
+
+static void clean(void* argument) {
+  (void)argument;
+  ++cleaned;
+}
+
+static void be_cancelled(void* what) {
+  sterna_cleanup cleanup;
+  EXPECT(sterna_thread_cleanup_push(&cleanup, clean, NULL) == STERNA_SUCCESS);
+  wait_once(what);
+  EXPECT(!"a cancelled thread does not return");
+}
+
+static void sleep_long(void) {
+  const struct timespec hour = {3600, 0};
+  (void)sterna_nanosleep(&hour);
+}
+
+static void poll_nothing(void) {
+  (void)sterna_poll(NULL, 0, -1);
+}
+
+static void accept_none(void) {
+  (void)sterna_accept(listener, NULL, NULL, 0);
+}
+
+static void test_cancel(void) {
+  static const one_wait waits[] = {{read_x, NULL},       {recvmsg_x, NULL},  {poll_x, NULL},
+                                   {poll_several, NULL}, {select_x, NULL},   {sleep_long, NULL},
+                                   {poll_nothing, NULL}, {accept_none, NULL}};
+  const int count = sizeof waits / sizeof *waits;
+  make_pair(SOCK_STREAM);
+  listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT(listen(listener, 1) == 0);
+  const int spare = dup(0); /* The lowest that is free: the same at the end if none is left open. */
+  EXPECT(close(spare) == 0);
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < count; ++i) {
+      sterna_thread* const thread = start(be_cancelled, (void*)&waits[i], 1);
+      if (round % 2 == 0) {
+        let_others_run();
+      }
+      EXPECT(sterna_thread_cancel(thread) == STERNA_SUCCESS);
+      EXPECT(sterna_thread_join(thread) == STERNA_CANCELLED);
+    }
+  }
+  EXPECT(cleaned == 10 * count);
+  const int again = dup(0);
+  EXPECT(again == spare && close(again) == 0 && close(listener) == 0);
+  close_pair();
+}
+
+int main(void) {
+  sterna_options options = STERNA_OPTIONS_DEFAULT;
+  char byte = 0;
+  options.workers = 2;
+  fill();
+  EXPECT(pipe(ends) == 0); /* Plain calls before the start and on kernel threads. */
+  EXPECT(sterna_write(ends[1], "x", 1) == 1 && sterna_read(ends[0], &byte, 1) == 1);
+  EXPECT(sterna_start(&options) == STERNA_SUCCESS);
+  EXPECT(sterna_write(ends[1], "x", 1) == 1 && sterna_read(ends[0], &byte, 1) == 1);
+  EXPECT(sterna_read(987, &byte, 1) == -1 && errno == EBADF);
+  close_pair();
+  sterna_thread* const other = start(go_on, NULL, 0);
+  test_waits(SOCK_STREAM);
+  test_waits(SOCK_DGRAM);
+  test_sending();
+  run(use_file, NULL);
+  make_pair(SOCK_STREAM);
+  run(use_errors, NULL);
+  close_pair();
+  test_connections();
+  test_cancel();
+  __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+  join(other);
+  EXPECT(sterna_stop() == STERNA_SUCCESS);
+  puts("No Errors");
+  return 0;
+}

@@ -2,6 +2,7 @@
 #include "launch/status_server.h"
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -21,6 +22,7 @@ namespace {
 
 constexpr std::size_t kClientCountMax = 16;
 constexpr std::size_t kRequestBytesMax = 64;
+constexpr std::uint64_t kRetryNs = 50'000'000;    // Until a descriptor may be free again.
 constexpr std::uint64_t kAnswerNs = 300'000'000;  // What the nodes have to answer us.
 
 bool is_ours(int socket) {
@@ -107,6 +109,11 @@ void StatusServer::on_ready(int fd, short events) {
 void StatusServer::accept_client() {
   FileDescriptor socket{::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
   if (!socket.is_open()) {
+    const int error = last_error_number();
+    if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
+      loop_.watch(listener_.get(), 0, *this);
+      listen_again_ns_ = now_ns() + kRetryNs;
+    }
     return;
   }
   if (clients_.size() >= kClientCountMax || !is_ours(socket.get())) {
@@ -165,6 +172,10 @@ bool StatusServer::nodes_have_answered(std::uint64_t since_ns) const {
 }
 
 void StatusServer::step() {
+  if (listen_again_ns_ != 0 && now_ns() >= listen_again_ns_) {
+    listen_again_ns_ = 0;
+    loop_.watch(listener_.get(), POLLIN, *this);
+  }
   if (waiting_count_ == 0) {
     return;
   }

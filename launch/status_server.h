@@ -23,8 +23,10 @@ class StatusServer final : private DescriptorHandler {
   Result<> open();
   /// Answers those who wait, when the nodes have answered or have had their time.
   void step();
-  /// Somebody waits for an answer: step() must be called soon.
-  [[nodiscard]] bool is_busy() const noexcept { return waiting_count_ > 0; }
+  /// Somebody waits for an answer, or to be let in: step() must be called soon.
+  [[nodiscard]] bool is_busy() const noexcept {
+    return waiting_count_ > 0 || listen_again_ns_ != 0;
+  }
 
  private:
   struct Client {
@@ -49,6 +51,9 @@ class StatusServer final : private DescriptorHandler {
   std::string path_;
   std::unordered_map<int, Client> clients_;
   std::size_t waiting_count_ = 0;
+  // Not 0: no descriptor was left for a client, and none is let in before; it stays in the queue of
+  // the system, which would else wake us without end.
+  std::uint64_t listen_again_ns_ = 0;
 };
 
 }  // namespace sterna::launch

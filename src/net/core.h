@@ -66,8 +66,9 @@ struct Outcome {
     std::uint64_t address = 0;       // pinned for it.
     std::uint64_t send_id = 0;
   } read;
-  bool is_note = false;    // A note for the rank, which is pinned for it.
-  bool has_early = false;  // The next frame of the same peer is there already.
+  bool is_out_of_memory = false;  // The rank has lost a frame: see report_full().
+  bool is_note = false;           // A note for the rank, which is pinned for it.
+  bool has_early = false;         // The next frame of the same peer is there already.
 
   Answer& add() noexcept {
     check(answer_count < answers.size(), "a frame causes no more than three answers");
@@ -227,6 +228,7 @@ class TransportCore {
   void act(std::uint32_t rank, Outcome& outcome) noexcept;
   void fail_cleared(std::uint32_t rank, const Outcome::Answer& answer) noexcept;
   void refuse(const FrameHeader& header, const char* why) noexcept;
+  void report_full(std::uint32_t rank) noexcept;
 
   // --- Messages at their receiver (receive.cc) -------------------------------------------------
   // Those without an entry in their parameters too are called under the lock of the rank.
@@ -238,6 +240,8 @@ class TransportCore {
              Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& request, std::uint64_t send_id,
                      Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
+  void fail_matched(Endpoint& at, RecvRequest& request, Message& message,
+                    Outcome& outcome) noexcept;
   void consume(Endpoint& at, Peer& peer, std::uint64_t bytes, Outcome& outcome) noexcept;
   void start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest& request,
                         const Message& message, Outcome& outcome) noexcept
@@ -365,6 +369,8 @@ class TransportCore {
   std::array<Handler, kHandlerCount> handlers_;  // Constant once polled.
   LostHandler lost_handler_ = nullptr;           // Constant once polled.
   void* lost_context_ = nullptr;
+  FullHandler full_handler_ = nullptr;  // Constant once polled.
+  void* full_context_ = nullptr;
 
   // Relaxed and not exact: several threads may count at once.
   struct Counter {

@@ -1,6 +1,8 @@
 // Frames between ranks: routed to where the rank is, taken in turn, acted upon.
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "net/buffer.h"
 #include "net/core.h"
 #include "net/peer.h"
@@ -196,7 +198,7 @@ void TransportCore::accept(RankEntry& entry, Endpoint& at, const Frame& frame,
   }
   Peer* peer = make_peer(at, header.source);
   if (peer == nullptr) {
-    refuse(header, "the system heap of its receiver is full");
+    outcome.is_out_of_memory = true;
     return;
   }
   if ((header.flags & kFrameHasCredit) != 0) {
@@ -207,8 +209,15 @@ void TransportCore::accept(RankEntry& entry, Endpoint& at, const Frame& frame,
       accept_in_turn(entry, at, *peer, frame, outcome);
       break;
     case Turn::later:
-      if (!keep_early(at, *peer, frame)) {
-        refuse(header, "it came twice, or too many came before their turn");
+      switch (keep_early(at, *peer, frame)) {
+        case Kept::kept:
+          break;
+        case Kept::twice:
+          refuse(header, "it came twice");
+          break;
+        case Kept::no_room:
+          outcome.is_out_of_memory = true;
+          break;
       }
       break;
     case Turn::past:
@@ -229,7 +238,7 @@ void TransportCore::accept_in_turn(RankEntry& entry, Endpoint& at, Peer& peer, c
       break;
     default:
       if (!accept_rendezvous(entry, at, frame, outcome)) {
-        refuse(frame.header, "the system heap of its receiver is full");
+        outcome.is_out_of_memory = true;
       }
       break;
   }
@@ -297,7 +306,23 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
   }
 }
 
+/// A frame could not even be noted: who waits for it would wait for ever.
+void TransportCore::report_full(std::uint32_t rank) noexcept {
+  const std::string text = fmt::format(
+      "rank {} has lost a message: its system heap is full of messages that it has not received; "
+      "receive them sooner, or lower net_eager_window",
+      rank);
+  log_.error("{}", text);
+  if (full_handler_ != nullptr) {
+    full_handler_(full_context_, rank, text);
+  }
+}
+
 void TransportCore::act(std::uint32_t rank, Outcome& outcome) noexcept {
+  if (outcome.is_out_of_memory) [[unlikely]] {
+    outcome.is_out_of_memory = false;
+    report_full(rank);
+  }
   for (std::uint32_t i = 0; i < outcome.answer_count; ++i) {
     const Outcome::Answer& answer = outcome.answers[i];
     const bool is_sent =

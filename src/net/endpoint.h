@@ -31,8 +31,10 @@ struct Message {
   std::uint64_t address = 0;        // Rendezvous of a message that may be read there; else 0.
   bool is_rendezvous = false;
   bool is_synchronous = false;
-  bool is_local = false;        // Sent within the node: no credit goes back.
-  bool is_small = false;        // Of the endpoint's free list.
+  bool is_local = false;  // Sent within the node: no credit goes back.
+  bool is_small = false;  // Of the endpoint's free list.
+  // Not none: its bytes are lost, and the receive that takes it ends so.
+  Fault fault = Fault::none;
   Message* all_next = nullptr;  // Of the endpoint, in order of arrival.
   Message* all_previous = nullptr;
   // By class of pattern (matching.h): place in the lane of that class.

@@ -48,8 +48,10 @@ void fail_partial(Endpoint& at, const std::vector<bool>& is_lost) noexcept {
       if (request != nullptr) {
         fail(*request);
       }
-      if (message != nullptr) {
-        if (message->receiver == nullptr && message->links[0].lane != nullptr) {
+      if (message != nullptr && message->receiver == nullptr && message->links[0].lane == nullptr) {
+        message->fault = Fault::peer_lost;  // A matched probe holds it: its receive will free it.
+      } else if (message != nullptr) {
+        if (message->receiver == nullptr) {
           remove_message(at, *message);
         }
         free_message(at, message);

@@ -79,9 +79,9 @@ Peer* add_peer(Endpoint& endpoint, std::uint32_t rank) noexcept {
   return peer;
 }
 
-bool keep_early(Endpoint& endpoint, Peer& peer, const Frame& frame) noexcept {
+Kept keep_early(Endpoint& endpoint, Peer& peer, const Frame& frame) noexcept {
   if (peer.early_count >= kEarlyFramesMax) {
-    return false;
+    return Kept::no_room;
   }
   const std::uint32_t sequence = frame.header.sequence;
   // Most come in order behind the gap: try the end first.
@@ -94,12 +94,12 @@ bool keep_early(Endpoint& endpoint, Peer& peer, const Frame& frame) noexcept {
     place = &(*place)->next;
   }
   if (*place != nullptr && (*place)->sequence == sequence) {
-    return false;
+    return Kept::twice;
   }
   const std::size_t bytes = kHeaderBytes + frame.payload.size();
   auto* early = static_cast<EarlyFrame*>(endpoint.heap->allocate(sizeof(EarlyFrame) + bytes));
   if (early == nullptr) {
-    return false;
+    return Kept::no_room;
   }
   *early = {*place, sequence, static_cast<std::uint32_t>(bytes)};
   auto* to = reinterpret_cast<std::byte*>(early + 1);
@@ -112,7 +112,7 @@ bool keep_early(Endpoint& endpoint, Peer& peer, const Frame& frame) noexcept {
   }
   *place = early;
   ++peer.early_count;
-  return true;
+  return Kept::kept;
 }
 
 EarlyFrame* next_early(Peer& peer) noexcept {

@@ -66,9 +66,13 @@ enum class Turn : std::uint8_t {
   return ahead == 0 ? Turn::now : ahead > 0 ? Turn::later : Turn::past;
 }
 
-/// Keeps a copy of the frame until its turn. False: it is there already, too many wait, or there is
-/// no memory.
-[[nodiscard]] bool keep_early(Endpoint& endpoint, Peer& peer, const Frame& frame) noexcept;
+enum class Kept : std::uint8_t {
+  kept,
+  twice,    // It is there already.
+  no_room,  // No memory, or too many wait.
+};
+/// Keeps a copy of the frame until its turn.
+[[nodiscard]] Kept keep_early(Endpoint& endpoint, Peer& peer, const Frame& frame) noexcept;
 /// The kept frame whose turn it is, taken off the list; null: none. The caller frees it.
 [[nodiscard]] EarlyFrame* next_early(Peer& peer) noexcept;
 void free_early(Endpoint& endpoint, EarlyFrame* early) noexcept;

@@ -141,6 +141,10 @@ void TransportCore::match(RankEntry& entry, Endpoint& at, RecvRequest& request, 
   if (message.is_synchronous) {
     answer_matched(at, message.envelope.source, message.send_id, outcome);
   }
+  if (message.fault != Fault::none) [[unlikely]] {
+    fail_matched(at, request, message, outcome);
+    return;
+  }
   if (message.arrived_bytes < message.envelope.bytes) {
     message.receiver = &request;
     return;
@@ -151,6 +155,18 @@ void TransportCore::match(RankEntry& entry, Endpoint& at, RecvRequest& request, 
   } else {
     Peer* peer = find_peer(at, message.envelope.source);
     check(peer != nullptr, "an eager message over the network comes from a peer");
+    consume(at, *peer, message.envelope.bytes, outcome);
+  }
+  free_message(at, &message);
+  complete(request);
+}
+
+/// What is left of the message is its envelope.
+void TransportCore::fail_matched(Endpoint& at, RecvRequest& request, Message& message,
+                                 Outcome& outcome) noexcept {
+  request.fault = message.fault;
+  request.envelope.bytes = 0;
+  if (Peer* peer = find_peer(at, message.envelope.source); peer != nullptr) {
     consume(at, *peer, message.envelope.bytes, outcome);
   }
   free_message(at, &message);
@@ -186,23 +202,29 @@ void TransportCore::accept_eager(Endpoint& at, Peer& peer, const Frame& frame,
     return;
   }
   Message* message = create_message(at, header.total_bytes);
-  if (message == nullptr) {
-    refuse(header, "the system heap of its receiver is full");
-    return;
+  const bool has_room = message != nullptr;
+  if (!has_room) {
+    // The sender is done with it, and counts on us: its receive shall know that the bytes are lost.
+    message = create_message(at, 0);
+    if (message == nullptr) {
+      outcome.is_out_of_memory = true;
+      return;
+    }
+    message->fault = Fault::no_memory;
   }
   message->envelope = envelope;
   message->is_synchronous = is_synchronous;
   message->send_id = header.cookie;
   message->arrived_bytes = header.payload_bytes;
-  if (header.payload_bytes != 0) {
+  if (header.payload_bytes != 0 && has_room) {
     std::memcpy(message->payload, frame.payload.data(), header.payload_bytes);
   }
   if (!add_message(at, *message)) {
     free_message(at, message);
-    refuse(header, "the system heap of its receiver is full");
+    outcome.is_out_of_memory = true;
     return;
   }
-  if (peer.partial_left != 0) {
+  if (peer.partial_left != 0 && has_room) {
     peer.partial_message = message;
   }
 }

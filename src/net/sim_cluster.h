@@ -18,7 +18,7 @@ namespace sterna::net {
 class SimCluster {
  public:
   SimCluster(SimOptions options, std::uint32_t rank_count, const Settings* settings = nullptr,
-             const Log* log = nullptr) {
+             const Log* log = nullptr, memory::Heap& heap = *memory::Heap::process()) {
     options.clock = &clock;
     options.direct_clock = options.is_direct_timed ? &clock : nullptr;
     network = std::make_unique<SimNetwork>(options);
@@ -27,7 +27,7 @@ class SimCluster {
     job.rank_count = rank_count;
     for (std::uint32_t rank = 0; rank < rank_count; ++rank) {
       job.node_of_rank.push_back(rank % options.node_count);
-      endpoints.push_back(create_endpoint(*memory::Heap::process(), rank));
+      endpoints.push_back(create_endpoint(heap, rank));
     }
     job.host_of_node = options.hosts;
     job.host_of_node.resize(options.node_count, "here");

@@ -153,6 +153,11 @@ void Transport::register_lost_handler(LostHandler handler, void* context) noexce
   core_->lost_context_ = context;
 }
 
+void Transport::register_full_handler(FullHandler handler, void* context) noexcept {
+  core_->full_handler_ = handler;
+  core_->full_context_ = context;
+}
+
 Result<> Transport::node_message(std::uint32_t to_node, std::uint32_t handler,
                                  std::span<const std::byte> bytes) noexcept {
   return core_->node_message(to_node, handler, bytes);

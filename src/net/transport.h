@@ -66,6 +66,11 @@ using RankHandler = void (*)(void* context, std::uint32_t rank, std::uint32_t fr
 /// Called by poll() once for each node that is lost, after everything that waited for it has ended.
 using LostHandler = void (*)(void* context, std::uint32_t node, std::string_view reason) noexcept;
 
+/// Called when a frame for `rank` was lost because the rank's system heap has no room for what it
+/// must note of it: the job cannot go on. By poll() or whoever handed the frame over, without
+/// locks; `text` says what to do.
+using FullHandler = void (*)(void* context, std::uint32_t rank, const std::string& text) noexcept;
+
 inline constexpr std::uint32_t kHandlerCount = 16;  // Ids 0 .. 15 of each kind.
 inline constexpr std::uint64_t kNodeMessageBytesMax = 16 << 20;
 inline constexpr std::uint32_t kRankNoteBytesMax = kPacketBytesMin - 64;
@@ -191,6 +196,7 @@ class Transport {
   void register_node_handler(std::uint32_t id, NodeHandler handler, void* context) noexcept;
   void register_rank_handler(std::uint32_t id, RankHandler handler, void* context) noexcept;
   void register_lost_handler(LostHandler handler, void* context) noexcept;
+  void register_full_handler(FullHandler handler, void* context) noexcept;
   /// Whether any node was lost so far. By any thread.
   [[nodiscard]] bool has_lost_nodes() const noexcept;
 

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/wire_fields.h"
 #include "memory/rank_slot.h"
 #include "progress/progress.h"
 #include "rpc/handlers.h"
@@ -35,24 +36,22 @@ struct Note {
   std::span<const std::byte> body;
 };
 
-void write(wire::Writer& writer, const Note& note) noexcept {
-  writer.u64(note.address);
-  writer.u64(note.cookie);
-  writer.boolean(note.is_error);
-  writer.u32(note.offset);
-  writer.u32(note.total);
-  writer.blob(note.body);
+void note_fields(auto& field, auto& note) noexcept {
+  field.number(note.address);
+  field.number(note.cookie);
+  field.boolean(note.is_error);
+  field.number(note.offset);
+  field.number(note.total);
+  field.blob(note.body, kNoteBodyBytesMax);
+  field.refuse_unless(note.total <= kReplyBytesMax && note.offset <= note.total &&
+                      note.body.size() <= note.total - note.offset);
 }
 
-bool read(wire::Reader& reader, Note& note) noexcept {
-  note.address = reader.u64();
-  note.cookie = reader.u64();
-  note.is_error = reader.boolean();
-  note.offset = reader.u32();
-  note.total = reader.u32();
-  note.body = reader.blob(kNoteBodyBytesMax);
-  return reader.finished() && note.total <= kReplyBytesMax && note.offset <= note.total &&
-         note.body.size() <= note.total - note.offset;
+bool read(std::span<const std::byte> bytes, Note& note) noexcept {
+  wire::Reader reader{bytes};
+  wire::FieldReader field{reader};
+  note_fields(field, note);
+  return reader.finished();
 }
 
 }  // namespace
@@ -75,10 +74,9 @@ bool Rpc::may_hold_call(memory::RankSlot& slot, std::uintptr_t address) noexcept
 
 void Rpc::on_rank_note(void* self, std::uint32_t rank, std::uint32_t,
                        std::span<const std::byte> bytes) noexcept {
-  wire::Reader reader{bytes};
   Note note;
   memory::RankSlot& slot = *memory::rank_slot_address(rank);
-  if (!read(reader, note) || note.cookie == 0 || !may_hold_call(slot, note.address)) {
+  if (!read(bytes, note) || note.cookie == 0 || !may_hold_call(slot, note.address)) {
     return;
   }
   const SpinGuard guard{static_cast<Rpc*>(self)->notes_lock_};
@@ -119,7 +117,8 @@ void Rpc::reply_to_rank(const ReplyTo& to, const Result<Bytes>& result) {
     note.body = std::span{body}.subspan(note.offset, part);
     std::array<std::byte, net::kRankNoteBytesMax> memory;
     wire::Writer writer{memory};
-    write(writer, note);
+    wire::FieldWriter field{writer};
+    note_fields(field, note);
     check(writer.ok(), "a part of a reply fits a note");
     options_.transport->rank_message(to.rank, kRankHandler,
                                      std::span{memory}.first(writer.bytes()));

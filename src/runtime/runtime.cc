@@ -116,6 +116,11 @@ Result<> Runtime::open_network() {
     return transport.error();
   }
   transport_ = std::move(transport.value());
+  transport_->register_full_handler(
+      [](void* self, std::uint32_t rank, const std::string& text) noexcept {
+        static_cast<Runtime*>(self)->abort_job(rank, 1, text);
+      },
+      this);
   return Done{};
 }
 

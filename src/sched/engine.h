@@ -82,6 +82,8 @@ struct EntityInfo {
   std::uint8_t priority = kPriorityNormal;
 };
 
+class EventNotice;
+
 /// Calls about the tree and the policy: from anywhere, not with locks held.
 class Engine {
  public:
@@ -310,6 +312,7 @@ class Engine {
   std::unique_ptr<std::byte[]> scratch_;
   std::size_t scratch_bytes_ = 0;
   std::pmr::memory_resource* event_memory_ = nullptr;
+  EventNotice* event_notice_ = nullptr;
   std::uint32_t entity_count_ = 0;
 
   // By worker: what it took last, and how urgent that is. Written by the worker; an entity that

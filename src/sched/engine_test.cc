@@ -1,4 +1,11 @@
 // The mechanism without policies of interest: the tree, its errors, places, priorities, statistics.
+#include <chrono>
+#include <cstdio>
+#include <future>
+#include <memory>
+#include <thread>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "sched/testing.h"
@@ -252,6 +259,41 @@ TEST(Engine, EntityThatAPolicyLosesIsPutBackAndReported) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_NE(found[0].find("took 1 entities and did not put them back"), std::string::npos);
   EXPECT_NE(machine.take(0), nullptr) << "it runs all the same";
+}
+
+/// A writer of standard error that asks whether the engine can be used meanwhile.
+struct Reader {
+  Engine* engine;
+  bool has_come = false;
+  bool was_free = false;
+};
+ssize_t read_engine(void* cookie, const char*, size_t bytes) {
+  auto& reader = *static_cast<Reader*>(cookie);
+  reader.has_come = true;
+  auto answer = std::make_shared<std::promise<void>>();
+  std::future<void> answered = answer->get_future();
+  std::thread{[answer, engine = reader.engine] {
+    (void)engine->audit();
+    answer->set_value();
+  }}.detach();
+  // Only a failure waits: for a lock that its holder keeps until it has written.
+  reader.was_free = answered.wait_for(std::chrono::seconds{5}) == std::future_status::ready;
+  return static_cast<ssize_t>(bytes);
+}
+
+TEST(Engine, WhatAPolicyLosesIsToldWhenTheLockIsFree) {
+  Machine machine{"pu:1"};
+  ASSERT_TRUE(machine.engine->change_policy(std::make_unique<Thief>()));
+  Reader reader{.engine = machine.engine.get()};
+  FILE* const standard_error = stderr;
+  stderr = ::fopencookie(
+      &reader, "w", {.read = nullptr, .write = read_engine, .seek = nullptr, .close = nullptr});
+  ASSERT_NE(stderr, nullptr);
+  ::setvbuf(stderr, nullptr, _IONBF, 0);
+  machine.start("(t)");
+  ::fclose(std::exchange(stderr, standard_error));
+  EXPECT_TRUE(reader.has_come);
+  EXPECT_TRUE(reader.was_free);
 }
 
 TEST(Engine, AuditFindsThreadsThatAPolicyKeepsFromRunning) {

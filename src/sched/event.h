@@ -2,9 +2,35 @@
 // end. Internal to sched/.
 #pragma once
 
+#include <cstdio>
+
 #include "sched/engine.h"
 
 namespace sterna::sched {
+
+/// What an event has to tell on standard error: told when it is over, without the lock.
+class EventNotice {
+ public:
+  EventNotice() noexcept { text_[0] = '\0'; }
+  ~EventNotice() {
+    if (text_[0] != '\0') [[unlikely]] {
+      (void)std::fputs(text_, stderr);
+    }
+  }
+  EventNotice(const EventNotice&) = delete;
+  EventNotice& operator=(const EventNotice&) = delete;
+
+  void note_lost(const Entity& entity) noexcept {
+    (void)std::snprintf(text_, sizeof text_,
+                        "sched: a policy took %s \"%.80s\" and did not put it back in the same "
+                        "event; it stays where it was\n",
+                        entity.is_bubble() ? "bubble" : "thread",
+                        entity.name != nullptr ? entity.name : "");
+  }
+
+ private:
+  char text_[224];
+};
 
 class Engine::Event {
  public:
@@ -15,10 +41,12 @@ class Engine::Event {
         memory_{engine.scratch_.get(), engine.scratch_bytes_} {
     view.policy_ = engine.policy_.get();  // It may have changed before we had the lock.
     engine.event_memory_ = &memory_;
+    engine.event_notice_ = &notice_;
   }
   ~Event() STERNA_LOCKS_UNCHECKED {
     engine_.commit();
     engine_.event_memory_ = nullptr;
+    engine_.event_notice_ = nullptr;
   }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
@@ -29,6 +57,7 @@ class Engine::Event {
 
  private:
   Engine& engine_;
+  EventNotice notice_;  // Before the guard: it ends after it.
   const SpinGuard guard_;
   std::pmr::monotonic_buffer_resource memory_;  // From the heap, if the scratch is too small.
 };

@@ -1,9 +1,9 @@
 // The commitment of plans: from where entities are planned to where their threads go.
 #include <algorithm>
-#include <cstdio>
 
 #include "base/check.h"
 #include "sched/engine.h"
+#include "sched/event.h"
 
 namespace sterna::sched {
 
@@ -34,11 +34,7 @@ void Engine::put_back_what_is_lost() noexcept {
     }
     entity->planned_ = entity->taken_from_;
     if (lost_count_.fetch_add(1, std::memory_order_relaxed) == 0) {
-      std::fprintf(stderr,
-                   "sched: a policy took %s \"%s\" and did not put it back in the same event; it "
-                   "stays where it was\n",
-                   entity->is_bubble_ ? "bubble" : "thread",
-                   entity->name != nullptr ? entity->name : "");
+      event_notice_->note_lost(*entity);
     }
   }
 }

@@ -20,6 +20,7 @@ Migrator::Migrator(MigratorOptions options)
       lost_(options_.transport->job().node_count) {
   rpc::Rpc& rpc = *options_.rpc;
   rpc.add_service(kPrepareService, rpc::RunIn::thread, on_prepare, this);
+  rpc.add_service(kGiftService, rpc::RunIn::thread, on_gift, this);
   rpc.add_service(kOfferService, rpc::RunIn::thread, on_offer, this);
   rpc.add_service(kReceivedService, rpc::RunIn::thread, on_received, this);
   rpc.add_service(kWakeService, rpc::RunIn::poll, on_wake, this);

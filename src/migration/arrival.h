@@ -47,6 +47,7 @@ struct Migrator::Departure {
   Migrator* migrator;
   memory::RankSlot* slot;
   std::uint32_t to_node;
+  bool is_memory_closed = false;   // The destination cannot open it.
   bool is_forgotten = false;       // The team counts the rank out: the last step before COMMIT.
   memory::RankShape shape{};       // As it was offered, and is mapped here.
   std::uint64_t memory_inode = 0;  // Of memory that the destination has opened; 0: it was copied.

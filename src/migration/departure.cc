@@ -110,13 +110,8 @@ void Migrator::depart(Departure& departure) {
   STERNA_PROBE2(rank_leave, rank, departure.to_node);
   threads::trace_event(trace::Kind::leaves, trace_rank(rank), departure.to_node);
   fault_.reached("source:frozen");
-  const bool is_short = is_mapped_there(departure);
-  Result<> gone = is_short ? give(departure) : hand_over(departure);
-  const bool is_given = is_short && gone.has_value();
-  if (is_short && !gone && gone.error().code == Errc::refused) {
-    gone = hand_over(departure);  // It was not as we thought.
-  }
-  if (!gone) {
+  bool is_given = false;
+  if (Result<> gone = send_away(departure, is_given); !gone) {
     go_on_here(departure, gone.error());
     return;
   }
@@ -133,6 +128,28 @@ void Migrator::depart(Departure& departure) {
     unmap_in_steps(rank);
     forget_departing(rank);  // Last: it may come back from now on.
   }
+}
+
+/// The shortest way first; a longer one if the destination is not, or cannot do, what we thought.
+Result<> Migrator::send_away(Departure& departure, bool& is_given) {
+  const auto is_settled = [&](const Result<>& gone) {
+    is_given = gone.has_value();
+    return is_given ||
+           (gone.error().code != Errc::refused && gone.error().code != Errc::unreachable);
+  };
+  if (is_mapped_there(departure)) {
+    if (Result<> gone = give(departure, nullptr); is_settled(gone)) {
+      return gone;
+    }
+  }
+  if (Offer offer = make_offer(*departure.slot, departure.to_node); offer.memory_fd >= 0) {
+    if (Result<> gone = give(departure, &offer); is_settled(gone)) {
+      return gone;
+    } else {
+      departure.is_memory_closed = gone.error().code == Errc::unreachable;
+    }
+  }
+  return hand_over(departure);
 }
 
 void Migrator::go_on_here(Departure& departure, const Error& reason) {
@@ -232,6 +249,9 @@ Result<Acceptance> Migrator::send_offer(Departure& departure, Offer& offer) {
 
 Result<> Migrator::hand_over(Departure& departure) {
   Offer offer = make_offer(*departure.slot, departure.to_node);
+  if (departure.is_memory_closed) {
+    offer.memory_fd = -1;
+  }
   Result<Acceptance> accepted = send_offer(departure, offer);
   if (accepted && accepted.value().way == Way::not_openable) {
     offer.memory_fd = -1;

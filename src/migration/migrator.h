@@ -15,8 +15,7 @@
 //
 // On one host the memory itself is opened by the destination: nothing is copied, a move that others
 // ask for is prepared ahead, and the node that a rank leaves keeps it mapped in case it comes back
-// (ahead.cc), which only saves time: a node that has it mapped is given the rank without an offer
-// (take.cc).
+// (ahead.cc), which only saves time. There a rank is given without an offer (take.cc).
 //
 // Until it sends COMMIT the source owns the rank: whatever fails before (the destination dies,
 // refuses, does not answer in time) lets the rank go on where it was, and CANCEL takes the offer
@@ -157,7 +156,8 @@ class Migrator {
   // Source, the short way (take.cc).
   void wake_destination(std::uint32_t to_node) noexcept;
   [[nodiscard]] bool is_mapped_there(const Departure& departure);
-  [[nodiscard]] Result<> give(Departure& departure);
+  [[nodiscard]] Result<> give(Departure& departure, Offer* description);
+  [[nodiscard]] Result<> send_away(Departure& departure, bool& is_given);
 
   // Source, ahead of the move (ahead.cc).
   [[nodiscard]] bool make_ahead_offer(std::uint32_t rank, std::uint32_t to_node, Offer& offer);
@@ -171,11 +171,12 @@ class Migrator {
   [[nodiscard]] bool keep_mapped(const Departure& departure);
   void note_kept(const Arrival& arrival);
 
-  // Destination (arrival.cc; on_prepare and on_drop: ahead.cc; on_wake and on_take: take.cc).
+  // Destination (arrival.cc; on_prepare and on_drop: ahead.cc; on_wake, on_take, on_gift: take.cc).
   static Result<rpc::Bytes> on_prepare(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_drop(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_wake(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_take(void* self, const rpc::Request& request);
+  static Result<rpc::Bytes> on_gift(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_offer(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_received(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_commit(void* self, const rpc::Request& request);
@@ -193,6 +194,7 @@ class Migrator {
   [[nodiscard]] bool must_hurry(const Arrival& arrival) noexcept;
   [[nodiscard]] bool is_as_given(const Arrival& arrival, std::uint64_t given) const noexcept;
   void put_back(Arrival& arrival);
+  [[nodiscard]] bool take_opened(Arrival& arrival, std::uint64_t given);
   [[nodiscard]] Result<rpc::Bytes> accept(Arrival& arrival);
   void install(Arrival& arrival);
   void give_up(Arrival& arrival);

@@ -37,6 +37,7 @@ constexpr auto kOffer = [](auto& field, auto& offer) {
   field.number(offer.number);
   field.number(offer.memory_bytes);
   field.number(offer.expires_ns);
+  field.number(offer.given);
 };
 
 }  // namespace

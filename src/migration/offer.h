@@ -12,7 +12,7 @@
 namespace sterna::migration {
 
 inline constexpr std::size_t kExtentCountMax = 1 << 20;
-inline constexpr std::size_t kOfferBytesMax = 96 + 16 * kExtentCountMax;
+inline constexpr std::size_t kOfferBytesMax = 104 + 16 * kExtentCountMax;
 
 struct Offer {
   memory::RankShape shape;
@@ -25,6 +25,7 @@ struct Offer {
   std::uint64_t memory_device = 0;   // With it: the same inode number elsewhere is another memory.
   std::uint64_t number = 0;          // Of an OFFER: ascending at its source; CANCEL names it.
   std::uint64_t expires_ns = 0;      // Of a PREPARE: monotonic clock; who comes later is not heard.
+  std::uint64_t given = 0;           // Of a GIFT: what the word in the slot says (custody.h).
   std::vector<net::Extent> extents;  // Ascending, without overlap, all inside the rank's slot.
 };
 

@@ -4,12 +4,10 @@
 // end it is at one, unless it was lost with a node.
 #include <gtest/gtest.h>
 
-#include "threads/model_explorer.h"
+#include "migration/model_wire.h"
 
 namespace sterna::migration {
 namespace {
-
-using threads::holds_in_all_interleavings;
 
 enum Message : std::uint8_t { kNone, kOffer, kCancel, kCommit };
 enum Source : std::uint8_t {
@@ -23,8 +21,7 @@ enum Arrival : std::uint8_t { kNothing, kReceived, kInstalled };
 
 struct State {
   std::uint8_t source = kHere;
-  std::uint8_t queue[4] = {};  // To the destination, in order.
-  std::uint8_t offer_numbers[4] = {};
+  ModelWire<4> wire;             // To the destination: message, and the number of the offer.
   std::uint8_t sent = 0;         // Offers made so far; the number of the last one.
   std::uint8_t waiting[3] = {};  // Numbers of offers that were heard and not looked at; 0: none.
   std::uint8_t arrival = kNothing;
@@ -38,18 +35,12 @@ struct State {
 
 constexpr std::uint8_t kOffersMax = 2;
 
-void send(State& state, Message message) {
-  for (int i = 0; i < 4; ++i) {
-    if (state.queue[i] == kNone) {
-      state.queue[i] = message;
-      state.offer_numbers[i] = state.sent;
-      return;
-    }
-  }
+constexpr std::uint8_t message_of(Message message, std::uint8_t number) {
+  return static_cast<std::uint8_t>(message | number << 4);
 }
 
-bool has_room(const State& state) {
-  return state.queue[3] == kNone;
+void send(State& state, Message message) {
+  (void)state.wire.send(message_of(message, state.sent));
 }
 
 bool source_step(State& state) {
@@ -58,7 +49,7 @@ bool source_step(State& state) {
   }
   switch (state.source) {
     case kHere:
-      if (state.sent == kOffersMax || !has_room(state)) {
+      if (state.sent == kOffersMax || !state.wire.has_room()) {
         return false;
       }
       ++state.sent;
@@ -78,7 +69,7 @@ bool source_step(State& state) {
       }
       return false;
     case kAnswered:
-      if (!has_room(state)) {
+      if (!state.wire.has_room()) {
         return false;
       }
       send(state, kCommit);
@@ -91,7 +82,7 @@ bool source_step(State& state) {
 
 /// The answer does not come in time, whatever is on its way.
 bool time_passes(State& state) {
-  if (state.source != kOffered || state.is_source_dead != 0 || !has_room(state)) {
+  if (state.source != kOffered || state.is_source_dead != 0 || !state.wire.has_room()) {
     return false;
   }
   send(state, kCancel);
@@ -110,7 +101,7 @@ bool move_on(State& state) {
 /// A node that dies after its ranks have left, but before what it had sent was taken, ends the job
 /// (Flush): not looked at here.
 bool die(State& state) {
-  if (state.is_source_dead != 0 || (state.source == kMovedOn && state.queue[0] != kNone)) {
+  if (state.is_source_dead != 0 || (state.source == kMovedOn && !state.wire.is_empty())) {
     return false;
   }
   state.is_source_dead = 1;
@@ -118,17 +109,12 @@ bool die(State& state) {
 }
 
 bool poll_step(State& state, bool has_memory) {
-  if (state.queue[0] == kNone) {
+  const std::uint8_t taken = state.wire.take();
+  const int message = taken & 15;
+  const auto number = static_cast<std::uint8_t>(taken >> 4);
+  if (message == kNone) {
     return false;
   }
-  const std::uint8_t message = state.queue[0];
-  const std::uint8_t number = state.offer_numbers[0];
-  for (int i = 0; i < 3; ++i) {
-    state.queue[i] = state.queue[i + 1];
-    state.offer_numbers[i] = state.offer_numbers[i + 1];
-  }
-  state.queue[3] = kNone;
-  state.offer_numbers[3] = 0;
   if (message == kOffer) {
     for (std::uint8_t& place : state.waiting) {
       if (place == 0) {
@@ -167,7 +153,7 @@ bool offer_step(State& state, int which) {
 
 /// The news that the source is dead come after all it had sent (lose_peer).
 bool loss_step(State& state) {
-  if (state.is_source_dead == 0 || state.queue[0] != kNone || state.knows_death != 0) {
+  if (state.is_source_dead == 0 || !state.wire.is_empty() || state.knows_death != 0) {
     return false;
   }
   state.knows_death = 1;
@@ -178,28 +164,18 @@ bool loss_step(State& state) {
 }
 
 bool explore(bool has_memory, std::size_t& states) {
-  return holds_in_all_interleavings(
-      State{}, 9,
-      [&](State& state, int process) {
-        switch (process) {
-          case 0:
-            return source_step(state);
-          case 1:
-            return time_passes(state);
-          case 2:
-            return poll_step(state, has_memory);
-          case 3:
-          case 4:
-          case 5:
-            return offer_step(state, process - 3);
-          case 6:
-            return die(state);
-          case 7:
-            return move_on(state);
-          default:
-            return loss_step(state);
-        }
-      },
+  const auto poll = [&](State& state) { return poll_step(state, has_memory); };
+  const auto first = [](State& state) { return offer_step(state, 0); };
+  const auto second = [](State& state) { return offer_step(state, 1); };
+  const auto third = [](State& state) { return offer_step(state, 2); };
+  const auto source = [](State& state) { return source_step(state); };
+  const auto time = [](State& state) { return time_passes(state); };
+  const auto end = [](State& state) { return die(state); };
+  const auto on = [](State& state) { return move_on(state); };
+  const auto loss = [](State& state) { return loss_step(state); };
+  const ModelProcess<State> processes[] = {source, time, poll, first, second, third, end, on, loss};
+  return holds_for_all_orders(
+      State{}, processes,
       [](const State& state, bool is_final) {
         const bool is_on_source = state.source <= kAnswered;
         const bool runs_elsewhere =

@@ -30,6 +30,7 @@ Offer sample() {
   offer.memory_inode = 8;
   offer.memory_device = 9;
   offer.number = 10;
+  offer.given = 11;
   offer.extents = {{at(kRank, 0), 100}, {at(kRank, 4096), 1}};
   return offer;
 }

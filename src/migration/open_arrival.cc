@@ -74,6 +74,7 @@ Result<> Migrator::map_arrival(Arrival& arrival, const Offer& offer) {
     if (arrival.memory_inode == offer.memory_inode &&
         arrival.memory_device == offer.memory_device && offer.memory_fd >= 0 &&
         options_.space->grow_adopted(arrival.shape, offer.shape)) {
+      arrival.shape = offer.shape;
       return Done{};
     }
     options_.space->unmap_rank(arrival.rank);

@@ -15,6 +15,7 @@ inline constexpr std::string_view kPrepareService = "migration.prepare";
 inline constexpr std::string_view kDropService = "migration.drop";
 inline constexpr std::string_view kWakeService = "migration.wake";
 inline constexpr std::string_view kTakeService = "migration.take";
+inline constexpr std::string_view kGiftService = "migration.gift";
 inline constexpr std::string_view kOfferService = "migration.offer";
 inline constexpr std::string_view kReceivedService = "migration.received";
 inline constexpr std::string_view kCommitService = "migration.commit";

@@ -1,6 +1,5 @@
-// The short way of a move, to a node that has the rank's memory mapped already: prepared for it, or
-// kept since it left there. No offer and no answer: the rank is given, and taken, by one word in
-// its own memory, which both nodes see.
+// The short way of a move, between nodes of one host that share memory. No offer and no answer: the
+// rank is given, and taken, by one word in its own memory, which both nodes see.
 //
 //   source                                destination
 //   WAKE, before the rank is frozen ----> polls for what comes next, if it slept
@@ -8,6 +7,10 @@
 //   TAKE                       ---------> custody: given -> taken, installs the rank, lets it run
 //                              <--------- yes, or no: it takes nothing
 //   no answer, or no: custody: given -> taken back
+//
+// TAKE goes to a node that has the memory mapped already: prepared for the rank, or kept since it
+// left there. To any other node goes GIFT in its place, which also says how the memory is opened: a
+// thread maps it first, which is no step of the bargain.
 //
 // Both changes are compare-and-exchange from the same value, which names the attempt and is never
 // stored again: exactly one succeeds, whoever dies, hangs or is late (take_model_test.cc). The
@@ -42,23 +45,31 @@ bool Migrator::is_mapped_there(const Departure& departure) {
          found->second.asker == 0 && found->second.shape == shape && !lost_[departure.to_node];
 }
 
-Result<> Migrator::give(Departure& departure) {
+Result<> Migrator::give(Departure& departure, Offer* description) {
   memory::RankSlot& slot = *departure.slot;
   const std::uint32_t rank = slot.rank;
   const std::uint64_t move = slot.moves.load(std::memory_order_relaxed) + 1;
   departure.shape = memory::shape_of(slot);
-  threads::Thread& thread = *slot.thread;
   {
     const SpinGuard guard{lock_};
     departing_.emplace(rank, Departing{.to_node = departure.to_node, .untold_move = move});
   }
-  options_.team->forget(thread);
-  departure.is_forgotten = true;
+  if (!departure.is_forgotten) {
+    options_.team->forget(*slot.thread);
+    departure.is_forgotten = true;
+  }
   options_.team->expect_soon(kNextStepNs);
   const std::uint64_t given = give_custody(slot.custody, departure.to_node);
   fault_.reached("source:given");
-  Result<rpc::Bytes> taken = options_.rpc->call(departure.to_node, kTakeService,
-                                                encode_take(rank, given), answer_deadline_ns());
+  if (description != nullptr) {
+    description->given = given;
+    description->number = last_offer_.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+  Result<rpc::Bytes> taken =
+      description == nullptr ? options_.rpc->call(departure.to_node, kTakeService,
+                                                  encode_take(rank, given), answer_deadline_ns())
+                             : options_.rpc->call(departure.to_node, kGiftService,
+                                                  encode(*description), answer_deadline_ns());
   // A yes that was lost with the destination is one too: the word decides.
   if (!taken && take_back_custody(slot.custody, given)) {
     forget_departing(rank);
@@ -117,6 +128,49 @@ Result<rpc::Bytes> Migrator::on_take(void* self, const rpc::Request& request) {
   arrival->is_expected = true;
   migrator.install(*arrival);
   return rpc::Bytes{};
+}
+
+Result<rpc::Bytes> Migrator::on_gift(void* self, const rpc::Request& request) {
+  Migrator& migrator = *static_cast<Migrator*>(self);
+  migrator.fault_.reached("destination:offered");
+  Result<Offer> offer = decode_offer(request.arguments);
+  if (!offer) {
+    return offer.error();
+  }
+  Result<Arrival*> opened = migrator.open_arrival(offer.value(), request.from_node, false);
+  if (!opened) {
+    return opened.error();
+  }
+  Arrival& arrival = *opened.value();
+  if (Result<> mapped = migrator.map_arrival(arrival, offer.value()); !mapped) {
+    migrator.erase(arrival.rank);
+    return mapped.error();
+  }
+  migrator.expect_arrival(arrival, offer.value());
+  migrator.fault_.reached("destination:mapped");
+  if (!migrator.take_opened(arrival, offer.value().given)) {
+    migrator.give_up(arrival);
+    return Error{Errc::refused, "the rank was taken back"};
+  }
+  return rpc::Bytes{};
+}
+
+// In a thread, and not ordered with the end of the source, nor need it be: the word decides, and a
+// rank whose source ends before it has told of the move ends the job, whether it was taken or not.
+bool Migrator::take_opened(Arrival& arrival, std::uint64_t given) {
+  {
+    const SpinGuard guard{lock_};
+    arrival.phase = Arrival::Phase::ending;
+    if (arrival.is_cancelled) {
+      return false;
+    }
+  }
+  if (!arrival.is_memory_shared || !is_as_given(arrival, given) ||
+      !take_custody(arrival.slot->custody, given)) {
+    return false;
+  }
+  install(arrival);
+  return true;
 }
 
 /// The rank is frozen, and its heaps are as they are mapped here. What is read of a slot that is

@@ -1,16 +1,17 @@
 // A rank that goes the short way, in every order: given and taken by one word (custody.h). The
 // source does not wait for ever, either node may die or be slow, and the source may give the rank
-// again, to the same node, while an old TAKE still lies there. The rank never runs at two places;
-// in the end it is at one, unless a node died that had it.
+// again, to the same node, while an old TAKE still lies there. In place of TAKE it may send GIFT,
+// which a thread of the destination looks at, some time later, and maps the rank before it takes
+// it. The rank never runs at two places; in the end it is at one, unless a node died that had it.
 #include <gtest/gtest.h>
 
 #include "migration/custody.h"
-#include "threads/model_explorer.h"
+#include "migration/model_wire.h"
 
 namespace sterna::migration {
 namespace {
 
-using threads::holds_in_all_interleavings;
+constexpr int kGiftsMax = 2;
 
 enum Source : std::uint8_t {
   kRuns,   // Frozen or running: it is the source's.
@@ -18,44 +19,52 @@ enum Source : std::uint8_t {
   kWaits,  // For the answer.
   kGone,
 };
-enum There : std::uint8_t { kPrepared, kClaimed, kRunsThere, kDropped };
+enum There : std::uint8_t { kPrepared, kClaimed, kMapping, kRunsThere, kDropped };
 
 struct State {
   std::uint8_t source = kRuns;
-  std::uint8_t word = 0;       // Number of the attempt it is given in; 0: not given.
-  std::uint8_t attempts = 0;   // The last number.
-  std::uint8_t queue[4] = {};  // Numbers of TAKEs, in order; kDrop.
+  std::uint8_t word = 0;      // Number of the attempt it is given in; 0: not given.
+  std::uint8_t attempts = 0;  // The last number.
+  ModelWire<4> wire;          // Numbers of TAKEs; of GIFTs; kDrop.
   std::uint8_t there = kPrepared;
-  std::uint8_t claimed = 0;  // The TAKE that is looked at.
-  std::uint8_t answer = 0;   // On its way: number that was taken.
-  std::uint8_t refusal = 0;  // ... refused.
+  std::uint8_t claimed = 0;                // The TAKE that is looked at.
+  std::uint8_t answer = 0;                 // On its way: number that was taken.
+  std::uint8_t refusal = 0;                // ... refused.
+  std::uint8_t gifts[kGiftsMax] = {};      // Of the threads, numbers; 0: there is none.
+  std::uint8_t is_mapped[kGiftsMax] = {};  // By that thread.
   std::uint8_t is_source_dead = 0;
   std::uint8_t is_there_dead = 0;
 };
 
 constexpr std::uint8_t kDrop = 99;
+constexpr std::uint8_t kGift = 16;  // Added to the number of a GIFT.
 constexpr std::uint8_t kAttemptsMax = 3;
 
 struct Faults {
   bool takes_blindly = false;  // TAKE is believed without the word.
+  bool is_gift_blind = false;  // GIFT is.
   bool has_numbers = true;     // The word says "given" of no attempt.
 };
-
-bool send(State& state, std::uint8_t message) {
-  for (std::uint8_t& place : state.queue) {
-    if (place == 0) {
-      place = message;
-      return true;
-    }
-  }
-  return false;
-}
 
 /// The source's compare-and-exchange: back to it, or gone.
 void decide(State& state) {
   const bool is_ours = state.word != 0;
   state.source = is_ours ? kRuns : kGone;
   state.word = 0;
+}
+
+bool send_away(State& state, int message) {
+  if (!state.wire.send(static_cast<std::uint8_t>(message))) {
+    return false;
+  }
+  state.source = kWaits;
+  return true;
+}
+
+/// In place of TAKE: it thinks that the rank is not mapped there, rightly or not.
+bool send_gift(State& state) {
+  return state.is_source_dead == 0 && state.source == kGiven &&
+         send_away(state, kGift + state.attempts);
 }
 
 bool source_step(State& state) {
@@ -71,11 +80,7 @@ bool source_step(State& state) {
       state.source = kGiven;
       return true;
     case kGiven:
-      if (!send(state, state.attempts)) {
-        return false;
-      }
-      state.source = kWaits;
-      return true;
+      return send_away(state, state.attempts);
     case kWaits:
       if (state.answer == state.attempts) {
         state.source = kGone;
@@ -102,36 +107,51 @@ bool time_passes(State& state) {
 /// The order to forget what is prepared, when the rank stays: behind the TAKEs.
 bool drop(State& state) {
   return state.is_source_dead == 0 && state.source == kRuns && state.attempts != 0 &&
-         send(state, kDrop);
+         state.wire.send(kDrop);
 }
 
-bool destination_step(State& state, const Faults& faults) {
+/// Whether what is given may be taken, by TAKE or GIFT `number`; takes it.
+bool take(State& state, std::uint8_t number, bool is_blind, const Faults& faults) {
+  const bool is_given = is_blind || (faults.has_numbers ? state.word == number : state.word != 0);
+  if (is_given) {
+    state.word = 0;
+    state.there = kRunsThere;
+    state.answer = number;
+  } else {
+    state.refusal = number;
+  }
+  return is_given;
+}
+
+bool start_gift(State& state, std::uint8_t number) {
+  for (std::uint8_t& place : state.gifts) {
+    if (place == 0) {
+      place = number;
+      return true;
+    }
+  }
+  state.refusal = number;
+  return true;
+}
+
+bool poll_step(State& state, const Faults& faults) {
   if (state.is_there_dead != 0) {
     return false;
   }
   if (state.there == kClaimed) {
-    const bool is_given = faults.takes_blindly ||
-                          (faults.has_numbers ? state.word == state.claimed : state.word != 0);
-    if (is_given) {
-      state.word = 0;
-      state.there = kRunsThere;
-      state.answer = state.claimed;
-    } else {
+    if (!take(state, state.claimed, faults.takes_blindly, faults)) {
       state.there = kPrepared;
-      state.refusal = state.claimed;
     }
     return true;
   }
-  const std::uint8_t message = state.queue[0];
+  const std::uint8_t message = state.wire.take();
   if (message == 0) {
     return false;
   }
-  for (int i = 0; i < 3; ++i) {
-    state.queue[i] = state.queue[i + 1];
-  }
-  state.queue[3] = 0;
   if (message == kDrop) {
     state.there = state.there == kPrepared ? std::uint8_t{kDropped} : state.there;
+  } else if (message > kGift) {
+    return start_gift(state, message - kGift);
   } else if (state.there == kPrepared) {
     state.there = kClaimed;
     state.claimed = message;
@@ -141,25 +161,44 @@ bool destination_step(State& state, const Faults& faults) {
   return true;
 }
 
+/// A thread with a GIFT: maps the rank unless another has it, then takes it. Threads are not
+/// ordered, and nothing tells them that the source has ended.
+bool gift_step(State& state, int which, const Faults& faults) {
+  const std::uint8_t number = state.gifts[which];
+  if (number == 0 || state.is_there_dead != 0 || state.there == kClaimed) {
+    return false;
+  }
+  if (state.is_mapped[which] == 0) {
+    if (state.there == kPrepared || state.there == kDropped) {
+      state.there = kMapping;
+      state.is_mapped[which] = 1;
+    } else {
+      state.refusal = number;
+      state.gifts[which] = 0;
+    }
+    return true;
+  }
+  if (!take(state, number, faults.is_gift_blind, faults)) {
+    state.there = kDropped;
+  }
+  state.gifts[which] = state.is_mapped[which] = 0;
+  return true;
+}
+
 bool explore(const Faults& faults, std::size_t& states) {
-  return holds_in_all_interleavings(
-      State{}, 6,
-      [&](State& state, int process) {
-        switch (process) {
-          case 0:
-            return source_step(state);
-          case 1:
-            return time_passes(state);
-          case 2:
-            return drop(state);
-          case 3:
-            return destination_step(state, faults);
-          case 4:
-            return state.is_source_dead++ == 0;
-          default:
-            return state.is_there_dead++ == 0;
-        }
-      },
+  const auto source = [](State& state) { return source_step(state); };
+  const auto gift = [](State& state) { return send_gift(state); };
+  const auto time = [](State& state) { return time_passes(state); };
+  const auto dropping = [](State& state) { return drop(state); };
+  const auto poll = [&](State& state) { return poll_step(state, faults); };
+  const auto first = [&](State& state) { return gift_step(state, 0, faults); };
+  const auto second = [&](State& state) { return gift_step(state, 1, faults); };
+  const auto end = [](State& state) { return happen_once(state.is_source_dead); };
+  const auto end_there = [](State& state) { return happen_once(state.is_there_dead); };
+  const ModelProcess<State> processes[] = {source, gift,   time, dropping, poll,
+                                           first,  second, end,  end_there};
+  return holds_for_all_orders(
+      State{}, processes,
       [](const State& state, bool is_final) {
         const bool is_at_source = state.source == kRuns;
         const bool is_there = state.there == kRunsThere;
@@ -174,12 +213,17 @@ bool explore(const Faults& faults, std::size_t& states) {
 TEST(TakeModel, TheRankIsTakenOrTakenBack) {
   std::size_t states = 0;
   EXPECT_TRUE(explore({}, states));
-  EXPECT_GT(states, 500U);
+  EXPECT_GT(states, 5000U);
 }
 
 TEST(TakeModel, WithoutTheWordALateTakeMakesTwo) {
   std::size_t states = 0;
   EXPECT_FALSE(explore({.takes_blindly = true}, states));
+}
+
+TEST(TakeModel, WithoutTheWordALateGiftMakesTwo) {
+  std::size_t states = 0;
+  EXPECT_FALSE(explore({.is_gift_blind = true}, states));
 }
 
 // A word without a number: an old TAKE takes what is given anew, its answer names the old attempt,

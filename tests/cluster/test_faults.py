@@ -11,9 +11,13 @@ from moving import CLUSTER, MoveTest, wait_until
 # Of a rank that is ordered to move: the destination is prepared, and takes it without an offer.
 STAYS = ("destination:preparing", "destination:prepared")
 LOST_AT_SOURCE = ("source:prepared", "source:frozen", "source:given")
-# Of a rank that goes on its own, where nothing is prepared.
-STAYS_ON_ITS_OWN = ("destination:offered", "destination:mapped", "destination:received")
-LOST_ON_ITS_OWN = ("source:frozen", "source:offered", "source:sent", "source:received")
+# Of a rank that goes on its own, where nothing is prepared: given, and taken by a node that maps it first;
+# or offered, and copied.
+COPIED = ("--set", "rank_memory=private")
+STAYS_ON_ITS_OWN = (("destination:offered",), ("destination:mapped",), ("destination:offered", *COPIED),
+                    ("destination:mapped", *COPIED), ("destination:received", *COPIED))
+LOST_ON_ITS_OWN = (("source:frozen",), ("source:given",), ("source:frozen", *COPIED), ("source:offered", *COPIED),
+                   ("source:sent", *COPIED), ("source:received", *COPIED))
 
 
 class Faults(MoveTest):
@@ -74,7 +78,7 @@ class Faults(MoveTest):
 
         for step in STAYS_ON_ITS_OWN:
             with self.subTest(step):
-                job = self.start_with(step, going=(1, 2))
+                job = self.start_with(*step, going=(1, 2))
                 self.empty_node_2(job)
                 self.go.touch()
                 self.assert_goes_on(job, [0, 1, 0])
@@ -88,6 +92,11 @@ class Faults(MoveTest):
         job = self.start_with("destination:committed", going=(1, 2))
         self.empty_node_2(job)
         self.go.touch()
+        self.assert_ends(job, "node 2, .*signal 9", "rank 1 was lost: it was moving to node 2")
+        # The launcher is told of a copy before it can be taken.
+        job = self.start_with("destination:committed", *COPIED, going=(1, 2))
+        self.empty_node_2(job)
+        self.go.touch()
         self.assert_ends(job, "node 2, .*signal 9.*rank 1 on it")
 
     def test_a_rank_is_lost_with_its_source_before_the_commit(self):
@@ -98,7 +107,7 @@ class Faults(MoveTest):
                 self.assert_ends(job, "node 2, .*signal 9.*rank 2 on it")
         for step in LOST_ON_ITS_OWN:
             with self.subTest(step):
-                job = self.start_with(step, going=(2, 1))
+                job = self.start_with(*step, going=(2, 1))
                 self.go.touch()
                 self.assert_ends(job, "node 2, .*signal 9.*rank 2 on it")
 
@@ -135,6 +144,23 @@ class Faults(MoveTest):
                 self.assertEqual([rank["node"] for rank in self.report()["ranks"]], [0, 1, 0])
                 for rank in range(3):
                     self.assertEqual(output.count(f"rank {rank} counted right"), 1, output)
+
+    def test_a_rank_that_moves_itself_is_taken_back_from_a_node_that_does_not_map_it_in_time(self):
+        job = self.start_with("none", "--set", "move_timeout=300ms", going=(1, 2))
+        pid = self.node_pid(job, 2)
+        self.empty_node_2(job)
+        os.kill(pid, signal.SIGSTOP)
+        self.go.touch()
+        self.assertTrue(wait_until(lambda: "did not answer migration.gift" in self.refusal_of(job, 1)))
+        os.kill(pid, signal.SIGCONT)  # It maps what it is not given any more.
+        for node in (0, 2, 1):
+            self.order(job, 1, node)
+            self.assertTrue(wait_until(lambda: self.places(job)[1] == node))
+        self.end.touch()
+        output, errors = self.finish(job)
+        self.assertEqual(job.returncode, 0, errors)
+        for rank in range(3):
+            self.assertEqual(output.count(f"rank {rank} counted right"), 1, output)
 
     def test_a_rank_that_is_given_is_taken_back_from_a_node_that_does_not_take_it(self):
         # Node 2 keeps rank 2 mapped: it is given back without an offer, and not taken in time.

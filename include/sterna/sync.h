@@ -89,6 +89,21 @@ sterna_status sterna_semaphore_try_acquire(sterna_semaphore* semaphore) STERNA_N
 /* Does not switch. */
 sterna_status sterna_semaphore_release(sterna_semaphore* semaphore, uint32_t count) STERNA_NOEXCEPT;
 
+/* A semaphore by its name: one for all of this node (process) who open it, whatever the library
+ * they are in; not in other processes, where the system's are. With CREATE it is made with `count`
+ * units if there is none of that name, with EXCLUSIVE it must not be there (BUSY); without,
+ * NOT_FOUND. Whoever opens it again gets the same object. A name has 1 to 250 bytes. OUT_OF_MEMORY.
+ */
+#define STERNA_SEMAPHORE_CREATE 1u
+#define STERNA_SEMAPHORE_EXCLUSIVE 2u /* With CREATE. */
+sterna_status sterna_semaphore_open(const char* name, uint32_t flags, uint32_t count,
+                                    sterna_semaphore** semaphore) STERNA_NOEXCEPT;
+/* Undoes one open. The semaphore and its units stay while it has a name. NOT_FOUND: it is no named
+ * one, or was closed as often as opened. */
+sterna_status sterna_semaphore_close(sterna_semaphore* semaphore) STERNA_NOEXCEPT;
+/* It has no name any more: who opens that makes another one. It goes with its last close. */
+sterna_status sterna_semaphore_unlink(const char* name) STERNA_NOEXCEPT;
+
 /* For `count` participants; INVALID_ARGUMENT: 0. */
 sterna_status sterna_barrier_init(sterna_barrier* barrier, uint32_t count) STERNA_NOEXCEPT;
 /* Participants that wait let others run and look again, instead of sleeping: less work when all of

@@ -17,9 +17,10 @@ namespace sterna::progress {
 struct Progress::Impl {
   // The poller's right: taken by a try-lock, never waited for but in add() and remove().
   alignas(kCacheLineBytes) std::atomic<bool> is_polled{false};
-  bool is_serial = false;        // See serve_one_caller().
-  std::vector<Source*> sources;  // Guard: is_polled.
-  Source* busiest = nullptr;     // The last that had something, or null. Guard: is_polled.
+  bool is_serial = false;            // See serve_one_caller().
+  std::vector<Source*> sources;      // Guard: is_polled.
+  threads::SchedulingPoint point{};  // Of the last round. Guard: is_polled.
+  Source* busiest = nullptr;         // The last that had something, or null. Guard: is_polled.
   std::atomic<std::uint64_t> last_poll_ns{0};
   // Relaxed counters; written by the poller, but for declined.
   std::atomic<std::uint64_t> polls{0};
@@ -57,7 +58,7 @@ struct Progress::Impl {
   }
   void give_back() noexcept { is_polled.store(false, std::memory_order_release); }  // A
 
-  std::uint32_t poll_all() noexcept;
+  std::uint32_t poll_all(threads::SchedulingPoint at) noexcept;
   bool prepare_all() noexcept;
   void end_all() noexcept;
   void wake_aside() noexcept;

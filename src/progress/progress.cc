@@ -36,7 +36,8 @@ void add_relaxed(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept
 
 }  // namespace
 
-std::uint32_t Progress::Impl::poll_all() noexcept {
+std::uint32_t Progress::Impl::poll_all(threads::SchedulingPoint at) noexcept {
+  point = at;
   std::uint32_t count = 0;
   for (Source* const source : sources) {
     if (const std::uint32_t of_source = source->poll(); of_source != 0) {
@@ -145,7 +146,7 @@ std::uint32_t Progress::poll(threads::SchedulingPoint point) noexcept {
     // The clock costs as much as a poll: when polls come often, the time need not be exact.
     impl.last_poll_ns.store(now_here(), std::memory_order_relaxed);
   }
-  const std::uint32_t count = impl.poll_all();
+  const std::uint32_t count = impl.poll_all(point);
   impl.give_back();
   if (count != 0) {
     threads::trace_event(trace::Kind::polled, trace::kNobody, count);
@@ -176,7 +177,7 @@ std::uint32_t Progress::poll_at_tick() noexcept {
   std::uint64_t now = begin;
   std::uint32_t count = 0;
   do {
-    const std::uint32_t more = impl.poll_all();
+    const std::uint32_t more = impl.poll_all(threads::SchedulingPoint::tick);
     count += more;
     now = now_here();
     if (more == 0) {
@@ -327,7 +328,7 @@ bool Progress::spin_until(const Completion& completion) noexcept {
     }
     // To take and give the turn each time costs as much as the look itself, and to ask all sources
     // several times as much: the answer is likely to come where the last event came from.
-    (void)impl_->poll_all();
+    (void)impl_->poll_all(threads::SchedulingPoint::idle);
     Source* const busiest = impl_->busiest;
     for (std::uint32_t round = 0; busiest != nullptr && round < kRoundsOfTurn && !completion.done();
          ++round) {

@@ -5,6 +5,7 @@
 #include "launch/parse.h"
 #include "launch/run.h"
 #include "tools/cli/command.h"
+#include "topology/level_memory.h"
 #include "topology/topology.h"
 
 namespace sterna::cli {
@@ -35,7 +36,11 @@ int topo_command(std::span<char* const> arguments) {
     launch::print_error("sterna topo", topology.error().text);
     return machine.empty() ? 1 : launch::kUsageExitCode;
   }
-  fmt::print("{}", topology.value()->text());
+  // Of an imagined machine, or a network, no memory is known.
+  fmt::print("{}", options.machine_count == 0
+                       ? text_with_memory(*topology.value(),
+                                          topology::LevelMemory::read(*topology.value()))
+                       : topology.value()->text());
   return 0;
 }
 

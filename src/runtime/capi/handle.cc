@@ -73,7 +73,7 @@ sterna_status refuse_argument(const char* call) noexcept {
   return refuse(STERNA_INVALID_ARGUMENT, "{}: an argument is NULL, or out of its range", call);
 }
 
-WorkerRange workers_at(std::string_view text) noexcept {
+const topology::Place* place_named(std::string_view text) noexcept {
   const Program& its = *program();
   const std::size_t colon = text.find(':');
   const topology::Place* place = nullptr;
@@ -90,6 +90,14 @@ WorkerRange workers_at(std::string_view text) noexcept {
   if (place == nullptr) {
     (void)refuse(STERNA_NOT_FOUND,
                  "the machine has no place \"{}\": sterna topo shows them, e.g. \"core:0\"", text);
+  }
+  return place;
+}
+
+WorkerRange workers_at(std::string_view text) noexcept {
+  const Program& its = *program();
+  const topology::Place* const place = place_named(text);
+  if (place == nullptr) {
     return {};
   }
   WorkerRange range{.place = place->id};

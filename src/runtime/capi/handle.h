@@ -10,6 +10,7 @@
 
 #include "runtime/scope.h"
 #include "threads/thread.h"
+#include "topology/topology.h"
 
 namespace sterna::runtime::capi {
 
@@ -61,6 +62,8 @@ struct Program;
 sterna_status join_filiation(const Program& program, const sterna_thread_options& options,
                              threads::ThreadOptions& spawned) noexcept;
 
+/// A place of the machine, by its text; null: there is none, with a text.
+[[nodiscard]] const topology::Place* place_named(std::string_view text) noexcept;
 /// The workers at a place of the machine, by its text; `count` of 0: refused, with a text.
 struct WorkerRange {
   std::uint32_t first = 0;

@@ -13,8 +13,10 @@
 #include "base/function_ref.h"
 #include "base/tunable.h"
 #include "memory/iso_space.h"
+#include "progress/poll_tasks.h"
 #include "progress/readiness.h"
 #include "rpc/rpc.h"
+#include "runtime/capi/place_memory.h"
 #include "runtime/node_load.h"
 #include "runtime/rank_context.h"
 #include "runtime/runtime.h"
@@ -45,6 +47,10 @@ struct Program {
   std::unique_ptr<NodeLoadSource> load_source;
   threads::Once readiness_once;  // Guard of the making of the next one, which then is constant.
   std::unique_ptr<progress::Readiness> readiness;  // Null: no thread has waited for a descriptor.
+  threads::Once poll_tasks_once;                   // As the one of readiness.
+  std::unique_ptr<progress::PollTasks> poll_tasks;
+  threads::Once place_memory_once;  // As the one of readiness.
+  std::unique_ptr<PlaceMemory> place_memory;
   std::unique_ptr<rpc::Rpc> rpc;
   // By node: it is in sterna_stop, or lost.
   std::unique_ptr<std::atomic<bool>[]> has_left;

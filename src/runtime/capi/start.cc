@@ -156,6 +156,8 @@ void retire(std::unique_ptr<Program> program) noexcept {
     program->rank->runtime->fill_status_by(nullptr, nullptr);
   }
   program->readiness.reset();
+  program->poll_tasks.reset();
+  program->place_memory.reset();
   program->team.reset();  // It polls the network that goes next.
   leave_process_job();
   if (find_current_rank() != nullptr) {

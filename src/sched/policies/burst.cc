@@ -81,7 +81,9 @@ class Burst final : public Policy {
     return covers(here, *place) ? *place : here;
   }
 
-  /// Where a bubble ran last, at the level of `wanted`, if nothing waits there now; else `wanted`.
+  /// Where a bubble ran last, at the level of `wanted`, if its threads have room there beside those
+  /// that wait; else `wanted`. Bubbles that share a place are regenerated together: the first to
+  /// return leaves room for the others.
   static const topology::Place& former_place(const View& view, const Entity& entity,
                                              const topology::Place& here,
                                              const topology::Place& wanted) noexcept {
@@ -93,8 +95,10 @@ class Burst final : public Policy {
     while (place->depth > wanted.depth) {
       place = place->parent;
     }
-    const bool is_free = place->depth == wanted.depth && covers(here, *place) &&
-                         view.worker_count(*place) != 0 && view.waiting(*place) == 0;
+    const std::uint32_t waiting = view.waiting(*place);
+    const bool is_free =
+        place->depth == wanted.depth && covers(here, *place) && view.worker_count(*place) != 0 &&
+        (waiting == 0 || waiting + view.stats(entity).threads <= view.worker_count(*place));
     return is_free ? *place : wanted;
   }
 

@@ -1,0 +1,75 @@
+// Small functions that are polled with the network: when a worker is idle, at switches, at ticks of
+// a team that computes, when somebody asks; for ever, or once. After the polling tasks of PIOMan
+// (Trahay, Brunet, Denis, "An analysis of the impact of multi-threading on communication
+// performance", 2009, 4.1: "ltasks").
+//
+// The list is guarded by lock_, which is not held while a function is called: it may add and remove
+// tasks, also itself. One poller at a time goes along the list (the poller's turn of Progress), so
+// one place in it is enough; who takes a task out moves that place on.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "base/spin_lock.h"
+#include "progress/progress.h"
+#include "progress/source.h"
+
+namespace sterna::progress {
+
+struct PollTask {
+  // Returns how many events it has handled. As Source::poll(): it must not switch or block.
+  std::uint32_t (*function)(void*) = nullptr;
+  void* argument = nullptr;
+  std::uint32_t points = 0;  // Bits, by number of threads::SchedulingPoint.
+  bool is_repeated = true;   // False: it is called once, then it is out.
+  // Workers that sleep get up so often to poll it; 0: they need not.
+  std::uint64_t period_ns = 0;
+
+  bool is_in_list = false;  // Guard of these: PollTasks::lock_.
+  PollTask* next = nullptr;
+  PollTask* previous = nullptr;
+};
+
+[[nodiscard]] constexpr std::uint32_t bit_of(threads::SchedulingPoint point) noexcept {
+  return 1U << static_cast<unsigned>(point);
+}
+
+class PollTasks final : public Source {
+ public:
+  /// Polled by `progress` until it is destroyed.
+  static Result<std::unique_ptr<PollTasks>> open(Progress& progress) noexcept;
+  /// What is in it is out then.
+  ~PollTasks();
+  PollTasks(const PollTasks&) = delete;
+  PollTasks& operator=(const PollTasks&) = delete;
+
+  /// False: it is in already. From anywhere, also from a function of a task.
+  bool add(PollTask& task) noexcept;
+  /// No call begins after it and none is under way, unless that is the caller. False: it was not
+  /// in. Switches, while there is a call to wait for.
+  bool remove(PollTask& task) noexcept;
+
+  std::uint32_t poll() noexcept override;
+  [[nodiscard]] std::uint64_t next_deadline_ns() noexcept override;
+
+ private:
+  explicit PollTasks(Progress& progress) noexcept : progress_{progress} {}
+  void unlink(PollTask& task) noexcept;
+  PollTask* next_due(std::uint32_t point) noexcept;
+
+  Progress& progress_;
+  // Relaxed: without it each round of the network would take the lock. Who adds wakes a sleeper
+  // afterwards; others see it a round later.
+  std::atomic<std::uint32_t> count_{0};
+  SpinLock lock_;
+  PollTask* first_ = nullptr;  // Guard of all below: lock_.
+  PollTask* last_ = nullptr;
+  PollTask* cursor_ = nullptr;  // The next one of the round that is under way.
+  PollTask* called_ = nullptr;  // Null: none.
+  std::uintptr_t caller_ = 0;   // The kernel thread that calls it.
+};
+
+}  // namespace sterna::progress

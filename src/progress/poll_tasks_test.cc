@@ -1,0 +1,140 @@
+// Functions polled with the network: at the points they ask for, once or for ever, taken out at any
+// moment, and for workers that sleep.
+#include "progress/poll_tasks.h"
+
+#include <array>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "threads/team_fixture.h"
+
+namespace sterna::progress {
+namespace {
+
+using threads::SchedulingPoint;
+
+struct Counted : PollTask {
+  std::atomic<std::uint32_t> calls{0};
+  Counted(std::uint32_t at, bool repeats) {
+    function = [](void* its) {
+      return static_cast<Counted*>(its)->calls.fetch_add(1) == 0 ? 1U : 0U;
+    };
+    argument = this;
+    points = at;
+    is_repeated = repeats;
+  }
+};
+
+class PollTasksTest : public testing::Test {
+ protected:
+  std::unique_ptr<Progress> progress = std::move(Progress::open().value());
+  std::unique_ptr<PollTasks> tasks = std::move(PollTasks::open(*progress).value());
+};
+
+TEST_F(PollTasksTest, AreCalledAtTheirPoints) {
+  Counted idle{bit_of(SchedulingPoint::idle), true};
+  Counted forced{bit_of(SchedulingPoint::forced) | bit_of(SchedulingPoint::enter), true};
+  Counted once{bit_of(SchedulingPoint::forced), false};
+  EXPECT_TRUE(tasks->add(idle));
+  EXPECT_FALSE(tasks->add(idle)) << "it is in already";
+  EXPECT_TRUE(tasks->add(forced));
+  EXPECT_TRUE(tasks->add(once));
+  EXPECT_EQ(progress->poll(SchedulingPoint::idle), 1U);
+  EXPECT_EQ(progress->poll(SchedulingPoint::forced), 2U);
+  EXPECT_EQ(progress->poll(SchedulingPoint::enter), 0U);
+  EXPECT_EQ(idle.calls, 1U);
+  EXPECT_EQ(forced.calls, 2U);
+  EXPECT_EQ(once.calls, 1U);
+  EXPECT_FALSE(tasks->remove(once)) << "it is out after its call";
+  EXPECT_TRUE(tasks->remove(idle));
+  EXPECT_TRUE(tasks->remove(forced));
+  EXPECT_EQ(progress->poll(SchedulingPoint::idle), 0U);
+  EXPECT_EQ(idle.calls, 1U);
+}
+
+TEST_F(PollTasksTest, FunctionsMayAddAndRemoveAlsoThemselves) {
+  struct Own {
+    PollTasks* tasks;
+    std::array<PollTask, 3> all;
+    int calls = 0;
+  } own{.tasks = tasks.get(), .all = {}};
+  for (PollTask& task : own.all) {
+    task.points = bit_of(SchedulingPoint::forced);
+    task.argument = &own;
+    task.function = [](void* its) {
+      auto& self = *static_cast<Own*>(its);
+      ++self.calls;
+      for (PollTask& one : self.all) {  // All that are left, the caller among them.
+        (void)self.tasks->remove(one);
+      }
+      if (self.calls == 1) {
+        self.tasks->add(self.all[2]);
+      }
+      return 0U;
+    };
+    tasks->add(task);
+  }
+  (void)progress->poll();
+  EXPECT_EQ(own.calls, 1) << "the others were taken out, and what came again waits for its turn";
+  (void)progress->poll();
+  (void)progress->poll();
+  EXPECT_EQ(own.calls, 2);
+}
+
+TEST_F(PollTasksTest, SleepingWorkersGetUpForAPeriod) {
+  threads::TestTeam team{2, {.idle_hook = progress.get()}};
+  team.run([] { threads::sleep_for(1'000'000); });
+  Counted often{bit_of(SchedulingPoint::idle), true};
+  often.period_ns = 1'000'000;
+  tasks->add(often);
+  while (often.calls < 5) {  // Nobody else does anything.
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(tasks->remove(often));
+  const std::uint32_t calls = often.calls;
+  team.run([] { threads::sleep_for(3'000'000); });
+  EXPECT_EQ(often.calls, calls);
+}
+
+TEST_F(PollTasksTest, NoCallIsUnderWayAfterItWasRemoved) {
+  threads::TestTeam team{2, {.idle_hook = progress.get()}};
+  struct Guarded : PollTask {
+    std::atomic<bool> is_valid{false};
+    std::atomic<int> calls{0};
+    std::atomic<int> faults{0};
+  } task;
+  task.points = ~0U;
+  task.argument = &task;
+  task.function = [](void* its) {
+    auto& self = *static_cast<Guarded*>(its);
+    for (int i = 0; i < 20; ++i) {
+      self.faults += self.is_valid ? 0 : 1;
+    }
+    return static_cast<std::uint32_t>(++self.calls & 1);
+  };
+  auto rounds = [&] {
+    for (int i = 0; i < 500; ++i) {
+      task.is_valid = true;
+      tasks->add(task);
+      threads::yield();
+      (void)tasks->remove(task);
+      task.is_valid = false;
+      threads::yield();
+    }
+  };
+  std::atomic<bool> is_over{false};
+  std::thread poller{[&] {
+    while (!is_over) {
+      (void)progress->poll();
+    }
+  }};
+  team.run(rounds);
+  is_over = true;
+  poller.join();
+  EXPECT_EQ(task.faults, 0);
+}
+
+}  // namespace
+}  // namespace sterna::progress

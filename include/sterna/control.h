@@ -18,9 +18,10 @@ extern "C" {
 #endif
 
 /* Asks the thread to end at its next cancellation point: park, sleep, join, condition, semaphore,
- * rwlock, futex, test_cancel; never in between, and not in a mutex or a barrier, as in POSIX. One
- * that waits there already ends at once. Cleanups run, then destructors of keys; frames of C++ are
- * not unwound. Any thread; does not switch. Fails with REFUSED: it was not created cancellable. */
+ * rwlock, futex, the calls of io.h, test_cancel; never in between, and not in a mutex or a barrier,
+ * as in POSIX. One that waits there already ends at once. Cleanups run, then destructors of keys;
+ * frames of C++ are not unwound. Any thread; does not switch. Fails with REFUSED: it was not
+ * created cancellable. */
 sterna_status sterna_thread_cancel(sterna_thread* thread) STERNA_NOEXCEPT;
 
 /* Ends the calling thread if it is cancelled. Nothing on a kernel thread. */

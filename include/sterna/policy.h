@@ -6,7 +6,7 @@
  * ma_bubble_idle `idle`, get_entity and put_entity have kept their names. A place is a part of the
  * machine with its run queue (the paper's runqueue): the processors below it take from there.
  *
- * Register before sterna_start, and name the policy in sterna_options.policy, alone or in a
+ * Register it, and name it in sterna_options.policy or sterna_policy_set, alone or in a
  * combination: "fallback(mine,steal)". All events come one at a time, with the scheduler's lock
  * held, on any kernel thread: they must not block, switch, allocate or call anything of Sterna but
  * what is declared here with a view, which is valid until the event returns. What is put takes

@@ -96,6 +96,15 @@ TEST(Simulator, LargestMachine) {
   EXPECT_GT(result.locality, 0.99);
 }
 
+// Four bubbles a node, regenerated together: each returns to its node, where the others are, too.
+TEST(Simulator, BubblesThatShareANodeReturnThereAfterRegeneration) {
+  for (const char* const policy : {"burst", "parts(machine,burst)"}) {
+    const SimulationResult result = run("node:2 core:16 pu:1", policy, conduction(32, 4, false));
+    EXPECT_GT(result.speedup, 31);
+    EXPECT_GT(result.locality, 0.99);
+  }
+}
+
 TEST(Simulator, ErrorsAreSentences) {
   const Workload fixed = conduction(4, 0, true);
   const auto error = [&](const char* topology, const char* policy) {

@@ -1,11 +1,14 @@
 /* Sizes and offsets of the public structs on 64-bit systems: constant within libsterna.so.0. */
 #include "sterna/balance.h"
 #include "sterna/control.h"
+#include "sterna/held.h"
 #include "sterna/loop.h"
 #include "sterna/message.h"
+#include "sterna/place.h"
 #include "sterna/seed.h"
 #include "sterna/sterna.h"
 #include "sterna/sync.h"
+#include "sterna/tasklet.h"
 #include "sterna/thread.h"
 
 _Static_assert(sizeof(sterna_status) == 4, "status");
@@ -46,3 +49,10 @@ _Static_assert(sizeof(sterna_once) == 40, "once");
 _Static_assert(sizeof(sterna_envelope) == 16, "envelope");
 _Static_assert(offsetof(sterna_envelope, bytes) == 8, "envelope");
 _Static_assert(sizeof(sterna_load) == 24, "load");
+_Static_assert(sizeof(sterna_held) == 16, "held");
+_Static_assert(offsetof(sterna_held, bubble) == 8, "held");
+_Static_assert(sizeof(sterna_tasklet) == 64, "tasklet");
+_Static_assert(sizeof(sterna_poll_task) == 80, "poll task");
+_Static_assert(sizeof(sterna_place_info) == 104, "place info");
+_Static_assert(offsetof(sterna_place_info, cache_bytes) == 48, "place info");
+_Static_assert(offsetof(sterna_place_info, memory_bytes) == 88, "place info");

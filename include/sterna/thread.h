@@ -80,8 +80,8 @@ sterna_status sterna_stack_destroy(void* stack) STERNA_NOEXCEPT;
 
 /* Waits until the thread has ended, then frees it: once per thread that is not detached. Any
  * thread, kernel threads too. A cancellation point. Switches. Returns CANCELLED for a thread that
- * was cancelled, which is freed as well. Fails with DEADLOCK (itself), INVALID_ARGUMENT (NULL,
- * detached, joined before), BUSY (somebody is joining it). */
+ * was cancelled, which is freed as well. Fails with DEADLOCK (itself), INVALID_ARGUMENT (NULL, of a
+ * bubble, detached, joined before), BUSY (somebody is joining it). */
 sterna_status sterna_thread_join(sterna_thread* thread) STERNA_NOEXCEPT;
 /* The same, for so long at most: TIMED_OUT, and it may be joined again. */
 sterna_status sterna_thread_join_for(sterna_thread* thread, uint64_t timeout_ns) STERNA_NOEXCEPT;

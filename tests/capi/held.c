@@ -271,6 +271,9 @@ static void test_refusals(void) {
   EXPECT(has_detail("goes into a bubble that runs"));
   EXPECT(sterna_held_move(held, running, (sterna_move)7) == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_held_holder(held, NULL) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_thread_join(thread) == STERNA_INVALID_ARGUMENT);
+  EXPECT(has_detail("sterna_bubble_join waits for it"));
+  EXPECT(sterna_thread_detach(thread) == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_held_set_place(held, "moon:0") == STERNA_NOT_FOUND);
   EXPECT(has_detail("no place \"moon:0\""));
   EXPECT(sterna_held_begin_at(held, NULL) == STERNA_INVALID_ARGUMENT);

@@ -7,6 +7,7 @@
 #include <sterna/thread.h>
 
 #include "memory/rank_slot.h"
+#include "runtime/capi/bubble_object.h"
 #include "runtime/capi/handle.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
@@ -151,6 +152,17 @@ sterna_status start_on_stack(const capi::Program& program, const sterna_thread_o
   return STERNA_SUCCESS;
 }
 
+/// Its bubble joins it: a second joiner would meet a thread that is gone.
+bool is_of_bubble(const threads::Thread& thread) noexcept {
+  return (threads::flags_of(thread) & threads::ThreadFlag::placed) != 0 &&
+         capi::member_of(&thread) != nullptr;
+}
+
+sterna_status refuse_of_bubble(const threads::Thread& thread) noexcept {
+  return capi::refuse(STERNA_INVALID_ARGUMENT, "{} is of a bubble: sterna_bubble_join waits for it",
+                      capi::words_for(&thread));
+}
+
 /// What a join or detach of `thread` was refused for.
 sterna_status refuse_join(const threads::Thread& thread, threads::JoinOutcome outcome) noexcept {
   if (outcome == threads::JoinOutcome::detached) {
@@ -223,6 +235,9 @@ sterna_status sterna_thread_join_for(sterna_thread* thread, uint64_t timeout_ns)
     return capi::refuse(STERNA_DEADLOCK, "{} joins itself, and would wait for ever",
                         capi::words_for(joined));
   }
+  if (is_of_bubble(*joined)) [[unlikely]] {
+    return refuse_of_bubble(*joined);
+  }
   const std::uint64_t deadline_ns =
       timeout_ns == STERNA_FOREVER ? sterna::kNever : capi::deadline_of(timeout_ns);
   switch (const threads::JoinOutcome outcome = threads::try_join_until(*joined, deadline_ns)) {
@@ -242,6 +257,9 @@ sterna_status sterna_thread_detach(sterna_thread* thread) noexcept {
   threads::Thread* const detached = capi::thread_of(thread);
   if (detached == nullptr) {
     return STERNA_INVALID_ARGUMENT;
+  }
+  if (is_of_bubble(*detached)) {
+    return refuse_of_bubble(*detached);
   }
   const threads::JoinOutcome outcome = threads::try_detach(*detached);
   return outcome == threads::JoinOutcome::ended ? STERNA_SUCCESS : refuse_join(*detached, outcome);

@@ -67,6 +67,7 @@ Result<> TransportCore::open_drivers(const TransportOptions& options) {
                    fmt::format("network driver {}: {}", entry->name, driver.error().text)};
     }
     rails_.push_back(std::make_unique<Rail>(*this, std::move(driver.value())));
+    driver_names_.emplace_back(entry->name);
     if (rails_.size() == 1) {
       // All nodes see the same answer: either all exchange addresses, or none does.
       reaches_all = true;
@@ -153,7 +154,7 @@ Result<> TransportCore::open_gates() {
   for (const auto& rail : rails_) {
     drivers.push_back(&rail->driver());
   }
-  sampler_.open(std::move(drivers));
+  sampler_.open(std::move(drivers), driver_names_);
   return Done{};
 }
 

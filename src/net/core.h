@@ -336,6 +336,7 @@ class TransportCore {
   std::atomic<std::uint32_t> waiting_gates_{0};
   std::vector<std::vector<std::vector<std::byte>>> addresses_;  // By driver, by node. Constant.
   std::vector<std::unique_ptr<Rail>> rails_;                    // Constant after open_drivers.
+  std::vector<std::string> driver_names_;                       // By rail, the same.
   InnerSource inner_{*this};
   std::unique_ptr<Gate[]> gates_;  // By node.
   std::unique_ptr<NodeLink[]> links_;

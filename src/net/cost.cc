@@ -2,6 +2,7 @@
 #include "net/cost.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -169,6 +170,24 @@ std::array<CostModel::Row, 6> CostModel::figures() const noexcept {
            {"copy_ps_per_byte", copy_ps_per_byte_},
            {"direct_latency_ns", direct_latency_ns_},
            {"direct_ps_per_byte", direct_ps_per_byte_}}};
+}
+
+std::string CostModel::describe() const {
+  std::string text;
+  for (const Row& row : figures()) {
+    if (is_direct_ || !std::string_view{row.name}.starts_with("direct")) {
+      text +=
+          fmt::format("{} {:.0f} ({}", row.name, row.figure.value, to_string(row.figure.origin));
+      text += row.figure.corrections == 0
+                  ? "), "
+                  : fmt::format(", corrected {} times), ", row.figure.corrections);
+    }
+  }
+  text += fmt::format("eager up to {} bytes, ", eager_bytes_);
+  text += direct_from_bytes_ == kNever
+              ? "never copied directly, "
+              : fmt::format("copied directly from {}, ", direct_from_bytes_);
+  return text + fmt::format("sharing packets up to {}", share_bytes_);
 }
 
 }  // namespace sterna::net

@@ -90,6 +90,8 @@ class CostModel {
   /// Those that this way has, for reports.
   [[nodiscard]] std::array<Row, 6> figures() const noexcept;
   [[nodiscard]] bool is_direct() const noexcept { return is_direct_; }
+  /// All of that, and the thresholds, in one line.
+  [[nodiscard]] std::string describe() const;
 
  private:
   void decide() noexcept;

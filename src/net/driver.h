@@ -190,6 +190,7 @@ struct DriverEntry {
   std::string_view summary;           // One line, for `sterna info`.
   std::span<const Tunable> tunables;  // For the table of Settings.
   Result<std::unique_ptr<Driver>> (*open)(const DriverOptions&) noexcept;
+  Capabilities profile{};  // What its figures begin with; the size of its packets is a setting's.
 };
 
 /// All drivers of this build, the preferred ones first; see net/drivers/builtin.cc to add one.

@@ -36,8 +36,9 @@ bool CostSampler::Least::is_settled() const noexcept {
   return count >= ns.size() && ns.back() - ns.front() <= ns.front() / 8;
 }
 
-void CostSampler::open(std::vector<Driver*> drivers) {
+void CostSampler::open(std::vector<Driver*> drivers, std::vector<std::string> names) {
   drivers_ = std::move(drivers);
+  names_ = std::move(names);
   const std::uint32_t self = job_.node_index;
   first_here_ = self;
   std::map<std::pair<std::uint32_t, std::string_view>, std::size_t> index;

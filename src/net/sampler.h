@@ -31,6 +31,7 @@
 #include "base/log.h"
 #include "net/bootstrap.h"
 #include "net/cost.h"
+#include "net/costs_file.h"
 #include "net/gate.h"
 #include "net/packet.h"
 
@@ -50,9 +51,14 @@ class CostSampler {
     CostOrigin origin = CostOrigin::profile;
   };
 
-  /// Finds the ways, once; the gates are open. `drivers` by rail.
-  void open(std::vector<Driver*> drivers);
+  /// Finds the ways, once; the gates are open. Drivers and their names by rail.
+  void open(std::vector<Driver*> drivers, std::vector<std::string> names);
   [[nodiscard]] const std::vector<Way>& ways() const noexcept { return ways_; }
+
+  /// What earlier jobs have measured, of the ways that are this node's.
+  void know(std::span<const CostsEntry> entries) noexcept;
+  /// What this job has measured, at the first node of a host.
+  [[nodiscard]] std::vector<CostsEntry> sampled(std::uint64_t at_s) const;
 
   /// The figures of `ways()[way]` are known.
   void know(std::size_t way, const WayCosts& costs, CostOrigin origin) noexcept;
@@ -93,6 +99,7 @@ class CostSampler {
     [[nodiscard]] bool is_settled() const noexcept;
   };
 
+  [[nodiscard]] CostsEntry entry_of(const Way& way) const;
   [[nodiscard]] bool is_mine(const Way& way) const noexcept;
   bool find_way() noexcept;
   std::uint32_t send_round() noexcept;
@@ -118,6 +125,7 @@ class CostSampler {
   Clock& clock_;
   const Logger& log_;
   std::vector<Driver*> drivers_;
+  std::vector<std::string> names_;  // Of the drivers.
   std::vector<Way> ways_;
   std::uint32_t first_here_ = 0;  // Lowest node of this host.
   bool is_active_ = false;

@@ -7,6 +7,37 @@
 
 namespace sterna::net {
 
+/// How the file names the way.
+CostsEntry CostSampler::entry_of(const Way& way) const {
+  return {.driver = names_[way.driver],
+          .host = way.host == job_.host_of_node[job_.node_index] ? "" : way.host,
+          .packet_bytes_max = drivers_[way.driver]->capabilities().packet_bytes_max,
+          .at_s = 0,
+          .costs = way.costs};
+}
+
+void CostSampler::know(std::span<const CostsEntry> entries) noexcept {
+  for (std::size_t i = 0; i < ways_.size(); ++i) {
+    const CostsEntry wanted = entry_of(ways_[i]);
+    const auto found = std::ranges::find_if(
+        entries, [&](const CostsEntry& entry) { return entry.is_same_way(wanted); });
+    if (found != entries.end()) {
+      know(i, found->costs, CostOrigin::cached);
+    }
+  }
+}
+
+std::vector<CostsEntry> CostSampler::sampled(std::uint64_t at_s) const {
+  std::vector<CostsEntry> entries;
+  for (const Way& way : ways_) {
+    if (way.origin == CostOrigin::sampled && job_.node_index == first_here_) {
+      entries.push_back(entry_of(way));
+      entries.back().at_s = at_s;
+    }
+  }
+  return entries;
+}
+
 /// The other nodes of this host, which have the same way. Only the first node tells.
 void CostSampler::tell_host(const Way& way) noexcept {
   for (std::uint32_t node = 0; node < job_.node_count; ++node) {

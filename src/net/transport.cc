@@ -229,6 +229,25 @@ void Transport::sample_costs() noexcept {
   }
 }
 
+bool Transport::wants_known_costs() const noexcept {
+  return core_->options_.cost_sampling == CostSampling::cached;
+}
+
+void Transport::know_costs(std::span<const CostsEntry> entries) noexcept {
+  core_->sampler_.know(entries);
+}
+
+std::vector<CostsEntry> Transport::sampled_costs(std::uint64_t at_s) const {
+  return core_->sampler_.sampled(at_s);
+}
+
+void Transport::log_costs() const {
+  for (const CostSampler::Way& way : core_->sampler_.ways()) {
+    core_->log_.info("ways to {} by driver {}: {}", way.host, way.driver,
+                     core_->gates_[way.nodes.front()].cost().describe());
+  }
+}
+
 CostModel Transport::cost(std::uint32_t node) const {
   check(node < core_->limits_.node_count && core_->gates_[node].is_open(),
         "what is asked for is the way to another node");

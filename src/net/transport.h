@@ -22,6 +22,7 @@
 #include "base/tunable.h"
 #include "net/bootstrap.h"
 #include "net/cost.h"
+#include "net/costs_file.h"
 #include "net/driver.h"
 #include "net/message.h"
 #include "net/rank_table.h"
@@ -50,6 +51,9 @@ struct TransportOptions {
 /// The tunables of src/net itself, for the table of Settings; those of drivers are in their
 /// entries.
 [[nodiscard]] std::span<const Tunable> transport_tunables() noexcept;
+
+/// The cost model of a driver with these settings, as it is before anything is known of a way.
+[[nodiscard]] Result<CostModel> profile_model(const DriverEntry& entry, const Settings& settings);
 
 /// The drivers that a list like "shm,tcp" names, in its order; an empty list: all built-in ones.
 /// An unknown name is an error that lists the known ones.
@@ -252,6 +256,15 @@ class Transport {
   /// in use, beside their messages (sampler.h). Before the first poll; does nothing with the
   /// setting net_cost_sampling=off.
   void sample_costs() noexcept;
+  /// Whether the setting wants what earlier jobs have measured.
+  [[nodiscard]] bool wants_known_costs() const noexcept;
+  /// Takes over what earlier jobs have measured of the ways of this node. Before sample_costs().
+  void know_costs(std::span<const CostsEntry> entries) noexcept;
+  /// What this job has measured, at the first node of each host; else nothing. `at_s` is that of
+  /// all. After the last poll.
+  [[nodiscard]] std::vector<CostsEntry> sampled_costs(std::uint64_t at_s) const;
+  /// A line on each way as it is taken to cost now.
+  void log_costs() const;
 
   [[nodiscard]] TransportStatistics statistics() const noexcept;
   /// What the way to `node`, another one, is taken to cost now.

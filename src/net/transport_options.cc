@@ -60,11 +60,12 @@ constexpr Tunable kStrategyName{
 constexpr Tunable kCostSampling{
     .name = "net_cost_sampling",
     .kind = TunableKind::choice,
-    .fallback = "start",
-    .choices = "off start",
+    .fallback = "cached",
+    .choices = "off start cached",
     .help =
-        "where the cost model begins: off: at the profiles of the drivers; start: what a job "
-        "measures of its ways when it starts to use them"};
+        "where the cost model begins: off: at the profiles of the drivers; start: at what a job "
+        "measures of its ways when it starts to use them; cached: the same, but what an earlier "
+        "job has measured on this machine (a file in ~/.cache/sterna) is not measured again"};
 
 constexpr Tunable kTunables[] = {kEagerBytes, kEagerWindow, kLocalEagerBytes, kLocalWindow,
                                  kChunkBytes, kPollPackets, kStrategyName,    kCostSampling};
@@ -104,6 +105,14 @@ Result<CoreOptions> read_options(const Settings* settings) {
   options.cost.eager_bytes =
       std::min<std::uint64_t>(options.cost.eager_bytes, options.eager_window_bytes / 4);
   return options;
+}
+
+Result<CostModel> profile_model(const DriverEntry& entry, const Settings& settings) {
+  Result<CoreOptions> options = read_options(&settings);
+  if (!options) {
+    return options.error();
+  }
+  return CostModel{entry.profile, entry.profile.direct_mb_per_s != 0, options.value().cost};
 }
 
 Result<std::vector<const DriverEntry*>> choose_drivers(std::string_view names) {

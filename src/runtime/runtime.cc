@@ -19,6 +19,7 @@ namespace {
 
 // How long a node waits for the network to take its last packets.
 constexpr std::uint64_t kDrainNs = 2'000'000'000;
+constexpr std::uint64_t kSecondNs = 1'000'000'000;
 // And for the launcher to find the end of a node that the network has lost.
 constexpr time_t kLossWaitSeconds = 1;
 // And for the launcher's signal after an abort was told.
@@ -121,6 +122,13 @@ Result<> Runtime::open_network() {
         static_cast<Runtime*>(self)->abort_job(rank, 1, text);
       },
       this);
+  if (transport_->wants_known_costs() && job().node_count > 1) {
+    costs_path_ = net::costs_path();
+    // None, or none that can be believed: they are measured again.
+    if (auto known = net::read_costs(costs_path_, net::costs_machine(), now_ns() / kSecondNs)) {
+      transport_->know_costs(known.value());
+    }
+  }
   return Done{};
 }
 
@@ -184,11 +192,25 @@ Runtime::~Runtime() {
   if (is_polled_) {
     end_network();
     transport_->remove_from(*progress_);
+    transport_->log_costs();
+    keep_costs();
   }
   if (control_source_ != nullptr && progress_ != nullptr) {
     progress_->remove(*control_source_);
   }
   trace::stop();
+}
+
+/// For the jobs that come: at its end, when nobody waits for this node.
+void Runtime::keep_costs() noexcept {
+  const std::uint64_t now_s = now_ns() / kSecondNs;
+  const std::vector<net::CostsEntry> costs = transport_->sampled_costs(now_s);
+  if (costs.empty() || costs_path_.empty()) {
+    return;
+  }
+  if (Result<> kept = net::add_costs(costs_path_, net::costs_machine(), costs, now_s); !kept) {
+    Logger{*log_, "net"}.info("what was sampled is not kept for other jobs: {}", kept.error().text);
+  }
 }
 
 void Runtime::end_network() noexcept {

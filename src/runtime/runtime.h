@@ -82,6 +82,7 @@ class Runtime final : private ControlEvents {
   [[noreturn]] void abort_job(std::uint32_t rank, int code, const std::string& text) noexcept;
 
  private:
+  void keep_costs() noexcept;
   explicit Runtime(RuntimeOptions options);
   [[nodiscard]] Result<> load_settings();
   void start_trace();
@@ -102,6 +103,7 @@ class Runtime final : private ControlEvents {
   std::unique_ptr<progress::Progress> progress_;
   std::unique_ptr<net::Transport> transport_;
   bool is_polled_ = false;
+  std::string costs_path_;         // Where measured costs are kept; empty: nowhere.
   bool may_have_threads_ = false;  // Written by the one caller there is.
   SpinLock filler_lock_;
   StatusFiller filler_ = nullptr;  // Guard: filler_lock_, as of the next one.

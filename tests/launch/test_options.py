@@ -3,6 +3,7 @@
 import json
 import pathlib
 import tempfile
+import time
 import unittest
 
 from harness import MPIEXEC, PROBE, STERNA, LaunchTest
@@ -148,6 +149,37 @@ class Options(LaunchTest):
         self.assertIn("MPI_Send", json.loads(done.stdout)["implemented"])
         both = json.loads(self.run_job(STERNA, "info", "--drivers", "--policies", "--json").stdout)
         self.assertEqual(both, {key: whole[key] for key in ("drivers", "policies")})
+
+    def test_costs_are_those_of_the_profiles_and_of_this_machine_as_it_is_now(self):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**self.environment, "XDG_CACHE_HOME": folder}
+
+            def costs():
+                done = self.run_job(STERNA, "info", "--costs", "--json", env=environment)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                return json.loads(done.stdout)
+
+            def origins(told):
+                return [(way["driver"], way["way"], way["figures"]["latency_ns"]["from"])
+                        for way in told["ways"]]
+
+            told = costs()
+            profiles = origins(told)
+            self.assertEqual({origin for _, _, origin in profiles}, {"profile"})
+            self.assertIn(("tcp", "any", "profile"), profiles)
+            path = pathlib.Path(told["file"])
+            path.parent.mkdir()
+            now = int(time.clock_gettime(time.CLOCK_MONOTONIC))
+            way = f"way tcp far 65536 {now} 7000 500 250 10 0 0\n"
+            path.write_text(f"sterna-costs 1\nmachine {told['machine']}\n{way}end 1\n")
+            text = self.run_job(STERNA, "info", "--costs", env=environment).stdout
+            self.assertIn(("tcp", "far", "cached"), origins(costs()))
+            self.assertIn("latency_ns 7000 (cached)", text)
+            path.write_text(f"sterna-costs 1\nmachine another\n{way}end 1\n")
+            self.assertEqual(origins(costs()), profiles)
+            self.assertIn("another machine", costs()["state"])
+            path.write_text("garbage")
+            self.assertEqual(origins(costs()), profiles)
 
     def test_a_missing_program_is_named(self):
         for words in (["nosuchprogram"], ["./nosuchprogram"], ["/etc/passwd"], ["/usr"]):

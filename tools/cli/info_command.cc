@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include "balance/policy.h"
+#include "base/clock.h"
 #include "base/tunable.h"
 #include "launch/parse.h"
 #include "launch/run.h"
 #include "mpi/api/implemented.h"
 #include "net/driver.h"
 #include "net/strategy.h"
+#include "net/transport.h"
 #include "runtime/settings.h"
 #include "sched/policy.h"
 #include "tools/cli/command.h"
@@ -78,6 +80,69 @@ json list_functions() {
   return {{"implemented", implemented}, {"unsupported", unsupported}};
 }
 
+json describe_way(const net::CostModel& model) {
+  json figures = json::object();
+  for (const net::CostModel::Row& row : model.figures()) {
+    if (model.is_direct() || !std::string_view{row.name}.starts_with("direct")) {
+      figures[row.name] = {{"value", row.figure.value}, {"from", to_string(row.figure.origin)}};
+    }
+  }
+  json way = {{"figures", figures},
+              {"eager_bytes", model.eager_bytes()},
+              {"share_bytes", model.share_bytes()},
+              {"summary", model.describe()}};
+  way["direct_from_bytes"] = model.direct_from_bytes() == net::CostModel::kNever
+                                 ? json{}
+                                 : json{model.direct_from_bytes()};
+  return way;
+}
+
+/// Each driver as its profile has it, then the ways that earlier jobs have measured.
+json list_costs(const Settings& settings) {
+  const std::string path = net::costs_path();
+  const std::string machine = net::costs_machine();
+  const std::uint64_t now_s = now_ns() / 1'000'000'000;
+  json list = json::array();
+  Result<std::vector<net::CostsEntry>> known = net::read_costs(path, machine, now_s);
+  for (const net::DriverEntry* const driver : net::builtin_drivers()) {
+    Result<net::CostModel> profile = net::profile_model(*driver, settings);
+    if (!profile) {
+      continue;  // The settings are wrong: loading them has said so.
+    }
+    json row = describe_way(profile.value());
+    row["driver"] = driver->name;
+    row["way"] = "any";
+    list.push_back(std::move(row));
+    if (!known) {
+      continue;
+    }
+    for (const net::CostsEntry& entry : known.value()) {
+      if (entry.driver == driver->name) {
+        net::CostModel model = profile.value();
+        model.take(entry.costs, net::CostOrigin::cached);
+        json way = describe_way(model);
+        way["driver"] = entry.driver;
+        way["way"] = entry.host.empty() ? "this host" : entry.host;
+        way["packet_bytes_max"] = entry.packet_bytes_max;
+        way["seconds_ago"] = now_s - entry.at_s;
+        list.push_back(std::move(way));
+      }
+    }
+  }
+  return {{"file", path},
+          {"machine", machine},
+          {"state", known ? "read" : known.error().text},
+          {"ways", std::move(list)}};
+}
+
+void print_costs(const json& costs) {
+  for (const json& way : costs["ways"]) {
+    fmt::print("{:<6} {:<12} {}\n", way["driver"].get<std::string>(), way["way"].get<std::string>(),
+               way["summary"].get<std::string>());
+  }
+  fmt::print("{}: {}\n", costs["file"].get<std::string>(), costs["state"].get<std::string>());
+}
+
 void print_names(const char* title, const json& list) {
   fmt::print("\n{}\n", title);
   for (const json& entry : list) {
@@ -124,12 +189,18 @@ constexpr Section kSections[] = {
     {"--policies", "policies", "Only the scheduling policies"},
     {"--balancers", "balancers", "Only the balancers"},
     {"--options", "settings", "Only the settings, with their values"},
+    {"--costs", "costs",
+     "What the networks are taken to cost (profiles, and what jobs have measured here), and what "
+     "follows"},
     {"--mpi", "mpi", "The functions of MPI: implemented, and not yet"},
 };
 
 json section_of(std::string_view key, const Settings& settings) {
   if (key == "mpi") {
     return list_functions();
+  }
+  if (key == "costs") {
+    return list_costs(settings);
   }
   return key == "settings" ? list_settings(settings) : build_facts().at(std::string{key});
 }
@@ -138,6 +209,10 @@ json section_of(std::string_view key, const Settings& settings) {
 void print_section(std::string_view key, const json& section) {
   if (key == "mpi") {
     print_functions(section);
+    return;
+  }
+  if (key == "costs") {
+    print_costs(section);
     return;
   }
   for (const json& entry : section) {

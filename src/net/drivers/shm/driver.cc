@@ -37,15 +37,8 @@ ShmDriver::ShmDriver(const DriverOptions& given, const Options& options,
   self_.local_index = options.local_index;
   self_.segment = &*segment_;
   self_.pool = &pool_;
+  capabilities_ = kProfile;
   capabilities_.packet_bytes_max = options.chunk_bytes;
-  capabilities_.latency_ns = 120;
-  // Of neighbouring caches. Where they lie far apart, what is measured soon says so.
-  capabilities_.packet_ns = 45;
-  capabilities_.bandwidth_mb_per_s = 30'000;
-  capabilities_.cpu_ps_per_byte = 10;
-  capabilities_.direct_latency_ns = 1000;
-  capabilities_.direct_mb_per_s = 12'000;
-  capabilities_.has_short_way = true;
 }
 
 ShmDriver::~ShmDriver() {

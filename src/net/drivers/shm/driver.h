@@ -23,6 +23,15 @@ namespace sterna::net::shm {
 
 inline constexpr std::uint32_t kNotANode = ~0U;  // As a local index; in epoll data: our bell.
 
+/// Of neighbouring caches. Where they lie far apart, what is measured soon says so.
+inline constexpr Capabilities kProfile{.latency_ns = 120,
+                                       .bandwidth_mb_per_s = 30'000,
+                                       .packet_ns = 45,
+                                       .cpu_ps_per_byte = 10,
+                                       .direct_latency_ns = 1000,
+                                       .direct_mb_per_s = 12'000,
+                                       .has_short_way = true};
+
 /// What to open with.
 struct Options {
   std::uint32_t local_index;

@@ -79,6 +79,7 @@ constinit const DriverEntry kShmDriver{
     .summary = "nodes of one host, through shared memory and copies between processes",
     .tunables = shm::kTunables,
     .open = shm::open,
+    .profile = shm::kProfile,
 };
 
 }  // namespace sterna::net

@@ -38,11 +38,8 @@ TcpDriver::TcpDriver(const DriverOptions& given, const Options& options, Listene
       channels_(node_count_),
       listener_{std::move(listener.socket)},
       dials_(node_count_) {
+  capabilities_ = kProfile;
   capabilities_.packet_bytes_max = options.packet_bytes;
-  capabilities_.latency_ns = 4'000;
-  capabilities_.packet_ns = 430;
-  capabilities_.bandwidth_mb_per_s = 6'000;
-  capabilities_.cpu_ps_per_byte = 250;
 }
 
 TcpDriver::~TcpDriver() {
@@ -369,6 +366,7 @@ constinit const DriverEntry kTcpDriver{
     .summary = "nodes anywhere, over authenticated tcp connections",
     .tunables = tcp::kTunables,
     .open = tcp::open_driver,
+    .profile = tcp::kProfile,
 };
 
 }  // namespace sterna::net

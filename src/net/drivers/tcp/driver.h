@@ -27,6 +27,9 @@
 
 namespace sterna::net::tcp {
 
+inline constexpr Capabilities kProfile{
+    .latency_ns = 4'000, .bandwidth_mb_per_s = 6'000, .packet_ns = 430, .cpu_ps_per_byte = 250};
+
 class TcpDriver final : public Driver {
  public:
   TcpDriver(const DriverOptions& given, const Options& options, Listener listener) noexcept;

@@ -57,6 +57,21 @@ sterna_status sterna_thread_freeze(sterna_thread* const* threads, size_t count,
 /* Lets one of them go on. Does not switch. */
 sterna_status sterna_thread_unfreeze(sterna_thread* thread) STERNA_NOEXCEPT;
 
+/* Stops the scheduling of this node: no user thread of the process runs but the caller, those to
+ * come included, until unfreeze; a kernel thread that calls stops them all. One that runs stops at
+ * its next call that may switch (with the setting preemption, at a tick), one inside a call that
+ * blocks in the kernel when it returns. Returns when none runs; TIMED_OUT: some still do, and stop
+ * later (unfreeze takes that back too). Messages go on to be received and sent, and calls of other
+ * nodes come in, but what a thread is to do for them waits. So the caller must not wait for what
+ * another thread would do. Kernel threads of the program are not stopped. With preemption, a thread
+ * that is stopped may hold a lock of a library. One caller at a time; its end, and sterna_stop,
+ * unfreeze. Any thread, kernel threads too. Switches. Fails with TIMED_OUT, BUSY (it is frozen),
+ * NOT_STARTED, UNSUPPORTED. (PM2's marcel_freeze_sched.) */
+sterna_status sterna_scheduling_freeze(uint64_t timeout_ns) STERNA_NOEXCEPT;
+/* All go on. Any thread that runs. Does not switch. Fails with REFUSED: nothing is frozen;
+ * NOT_STARTED, UNSUPPORTED. */
+sterna_status sterna_scheduling_unfreeze(void) STERNA_NOEXCEPT;
+
 /* STERNA_PRIORITY_IDLE to STERNA_PRIORITY_MAX. On a worker a thread runs only while none of a
  * higher priority waits there; idle workers help whatever the priority. Does not switch. */
 sterna_status sterna_thread_set_priority(sterna_thread* thread, uint32_t priority) STERNA_NOEXCEPT;
@@ -69,6 +84,16 @@ sterna_status sterna_thread_priority(const sterna_thread* thread,
 void sterna_preemption_disable(void) STERNA_NOEXCEPT;
 /* REFUSED: preemption was not disabled. */
 sterna_status sterna_preemption_enable(void) STERNA_NOEXCEPT;
+
+/* The same for any thread, beside what its own calls of the two say, from any thread: 0 forbids to
+ * preempt it (as is_preemptible of its options), 1 allows it again. It counts from the next tick
+ * on; one that forbids it for itself is not preempted after this call. Does not switch, but one
+ * that allows it for itself gives way at once. Fails with INVALID_ARGUMENT. */
+sterna_status sterna_thread_set_preemptible(sterna_thread* thread,
+                                            int is_preemptible) STERNA_NOEXCEPT;
+/* What options and set_preemptible say, not what its own calls of disable do. */
+sterna_status sterna_thread_is_preemptible(const sterna_thread* thread,
+                                           int* is_preemptible) STERNA_NOEXCEPT;
 
 /* Between the two the caller may sleep in the kernel (read, accept, a lock of another library) and
  * the others of its worker go on, at once, on another kernel thread; errno and thread-local

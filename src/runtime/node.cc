@@ -21,7 +21,8 @@ namespace {
 constinit Node* the_node = nullptr;
 
 /// Which processors this node has: its share among the nodes of its host.
-Result<std::vector<std::uint32_t>> processors_of(const ControlClient& control) {
+Result<std::vector<std::uint32_t>> processors_of(const ControlClient& control,
+                                                 const Settings& settings) {
   Result<std::unique_ptr<topology::Topology>> machine = topology::Topology::flat();
   if (!machine) {
     return machine.error();
@@ -33,8 +34,14 @@ Result<std::vector<std::uint32_t>> processors_of(const ControlClient& control) {
     share = {.node_index = static_cast<std::uint32_t>(here - nodes.begin()),
              .node_count = static_cast<std::uint32_t>(nodes.size())};
   }
+  const std::vector<const topology::Place*> pus = machine.value()->share(share);
+  const auto first = static_cast<std::size_t>(settings.number(kWorkerFirst));
+  if (first >= pus.size()) {
+    return first_worker_error(first, pus.size());
+  }
+  const auto stride = static_cast<std::size_t>(settings.number(kWorkerStride));
   std::vector<std::uint32_t> processors;
-  for (const topology::Place* place : machine.value()->share(share)) {
+  for (const topology::Place* place : topology::every_nth(pus, first, stride, 0)) {
     processors.push_back(place->os_index);
   }
   return processors;
@@ -113,7 +120,8 @@ Result<> Node::open_memory() {
 }
 
 Result<> Node::open_team() {
-  Result<std::vector<std::uint32_t>> processors = processors_of(runtime_->control());
+  Result<std::vector<std::uint32_t>> processors =
+      processors_of(runtime_->control(), runtime_->settings());
   if (!processors) {
     return processors.error();
   }

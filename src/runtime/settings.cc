@@ -4,6 +4,8 @@
 #include <array>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "balance/policy.h"
 #include "base/log.h"
 #include "net/driver.h"
@@ -18,7 +20,8 @@ constexpr std::array kRuntimeTunables{
     kCarriers,       kBalance,     kBalanceInterval, kFault,
     kMoveTimeout,    kShuffle,     kShuffleSeed,     kRankMemory,
     kDirectMessages, kAutoBubbles, kQueueArity,      kFollowProcessors,
-    kPolicy,         kTrace,       kTraceBytes};
+    kPolicy,         kWorkerFirst, kWorkerStride,    kTrace,
+    kTraceBytes};
 
 template <typename Entries>
 std::string names_of(const Entries& entries) {
@@ -46,6 +49,13 @@ std::string driver_names() {
 
 std::string balancer_names() {
   return names_of(balance::builtin_policies());
+}
+
+Error first_worker_error(std::size_t first, std::size_t processors) {
+  return {Errc::invalid_argument,
+          fmt::format("setting worker_first={}: this node has {} processor{}, "
+                      "which are counted from 0",
+                      first, processors, processors == 1 ? "" : "s")};
 }
 
 Result<> verify_log(std::string_view text) {

@@ -118,6 +118,23 @@ inline constexpr Tunable kQueueArity{
     .help =
         "a level of the machine with more places than that in one of its places gets groups, each "
         "with a run queue for bubbles; 0 or 1: none"};
+inline constexpr Tunable kWorkerFirst{.name = "worker_first",
+                                      .kind = TunableKind::integer,
+                                      .fallback = "0",
+                                      .maximum = 65'535,
+                                      .help =
+                                          "the first processor that a node's workers get, counted "
+                                          "from 0 and from left to right among "
+                                          "those that the node has"};
+inline constexpr Tunable kWorkerStride{.name = "worker_stride",
+                                       .kind = TunableKind::integer,
+                                       .fallback = "1",
+                                       .minimum = 1,
+                                       .maximum = 65'535,
+                                       .help =
+                                           "workers get every so-many-th of the node's processors, "
+                                           "from worker_first on; a program that "
+                                           "asks for more workers fills the gaps afterwards"};
 inline constexpr Tunable kBalance{.name = "balance",
                                   .kind = TunableKind::choice,
                                   .fallback = "none",
@@ -205,6 +222,9 @@ void apply_settings(const Settings& settings, threads::TeamOptions& options) {
   options.take_over = settings.text(kTakeOver) == "on";
   options.carriers_max = static_cast<std::uint32_t>(settings.number(kCarriers));
 }
+
+/// What is wrong with worker_first on a node with so many processors.
+[[nodiscard]] Error first_worker_error(std::size_t first, std::size_t processors);
 
 /// All tables of all layers, in the order of the floors. For `sterna info`, the launcher and nodes.
 [[nodiscard]] std::span<const std::span<const Tunable>> all_tunables();

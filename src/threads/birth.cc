@@ -145,14 +145,15 @@ namespace {
   thread.cycles_run.store(0, std::memory_order_relaxed);
   thread.cycles_begin.store(0, std::memory_order_relaxed);
   thread.on_processor.store(0, std::memory_order_relaxed);
+  thread.preempt_off.store(options.preemptible ? 0 : kPreemptForbidden, std::memory_order_relaxed);
   set_seed_floor(thread);
 }
 
 [[gnu::always_inline]] inline void init_here(TeamState& team, Worker* here, Thread& thread,
                                              const ThreadOptions& options, Entry entry,
                                              void* argument) noexcept {
-  constexpr std::uint32_t kRare =
-      ThreadFlag::bound | ThreadFlag::accounted | ThreadFlag::placed | ThreadFlag::adopted;
+  constexpr std::uint32_t kRare = ThreadFlag::bound | ThreadFlag::accounted | ThreadFlag::placed |
+                                  ThreadFlag::adopted | ThreadFlag::unpreemptible;
   const std::uint32_t former = thread.flags;
   const std::uint32_t flags = flags_from(options) | (former & ThreadFlag::adopted);
   thread.flags = flags;

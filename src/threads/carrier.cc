@@ -105,6 +105,7 @@ void carry_here(Carrier& carrier) noexcept {
     futex_wake(&carrier.word, 1);
   }
   carrier.run();
+  carrier.event_files.close_all();
   drop_signal_stack(carrier.signal_stack);
   carrier.kernel_id.store(0, std::memory_order_relaxed);
   set_this_carrier(nullptr);

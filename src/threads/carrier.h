@@ -22,6 +22,7 @@
 
 #include "base/cpu.h"
 #include "base/result.h"
+#include "threads/counters.h"
 #include "threads/exceptions.h"
 #include "threads/thread.h"
 
@@ -68,6 +69,7 @@ class alignas(kCacheLineBytes) Carrier {
   int* error_number = nullptr;
   void* signal_stack = nullptr;
   clockid_t processor_clock = 0;
+  EventFiles event_files;         // Of threads that count what they do: counters.h.
   std::atomic<int> kernel_id{0};  // For signals; 0: not there yet.
   pthread_t kernel_thread{};
   // Where it is bound, kAnyWorker: nowhere, or to those of all enabled workers. Written by who

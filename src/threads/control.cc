@@ -20,6 +20,7 @@
 #include "threads/flags.h"
 #include "threads/kept.h"
 #include "threads/life.h"
+#include "threads/lock_of.h"
 #include "threads/preempt.h"
 #include "threads/scheduler.h"
 
@@ -29,22 +30,6 @@ namespace {
 constexpr std::uint64_t kLookNs = 50'000;
 // The next bit of Hold: it is inside hold(), among those that are to stop, and will.
 constexpr auto kStopping = static_cast<Hold>(8);
-
-/// Runs `section` under the biased lock of `worker`, from anywhere.
-template <typename Section>
-void with_lock_of(Worker& worker, Section&& section) noexcept {
-  if (current_worker() == &worker) {
-    worker.lock.lock();
-    section();
-    worker.lock.unlock();
-    return;
-  }
-  while (!worker.lock.try_lock_from_outside()) {
-    cpu_pause();
-  }
-  section();
-  worker.lock.unlock_from_outside();
-}
 
 void hold_self(Thread& me) noexcept {
   (void)suspend(me, [&]() noexcept {
@@ -172,7 +157,8 @@ bool yield_to(Thread& thread) noexcept {
     is_mine = worker.queue.remove(thread);
   }
   // Once more, in the section that runs it: see above. Who is held is let go by way of the queue.
-  if (is_mine && thread.hold.load(std::memory_order_relaxed) != Hold::none) {
+  if (is_mine && (thread.hold.load(std::memory_order_relaxed) != Hold::none ||
+                  worker.queue.is_closed_to(thread))) {
     worker.queue.push_back(thread);
     is_mine = false;
   }
@@ -226,13 +212,26 @@ void enable_preemption() noexcept {
   if (me == nullptr) {
     return;
   }
-  check(me->preempt_off.fetch_sub(1, std::memory_order_relaxed) != 0,
+  check((me->preempt_off.fetch_sub(1, std::memory_order_relaxed) & ~kPreemptForbidden) != 0,
         "enable_preemption() undoes a disable_preemption()");
   // In the runtime it gives way on the way out.
   if (me->in_user.load(std::memory_order_relaxed) &&
       !me->is_taken.load(std::memory_order_relaxed) && enter_runtime(*me)) {
     leave_runtime(*me);
   }
+}
+
+void set_preemptible(Thread& thread, bool is_preemptible) noexcept {
+  // Relaxed: the handler on its kernel thread, or the thread itself, sees it sooner or later.
+  if (is_preemptible) {
+    thread.preempt_off.fetch_and(~kPreemptForbidden, std::memory_order_relaxed);
+  } else {
+    thread.preempt_off.fetch_or(kPreemptForbidden, std::memory_order_relaxed);
+  }
+}
+
+bool is_preemptible(const Thread& thread) noexcept {
+  return (thread.preempt_off.load(std::memory_order_relaxed) & kPreemptForbidden) == 0;
 }
 
 void call_after_exit(void (*function)(void*), void* argument) noexcept {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "threads/team.h"
 #include "threads/thread.h"
 
 namespace sterna::threads {
@@ -18,6 +19,19 @@ bool hold(std::span<Thread* const> threads, std::uint64_t deadline_ns) noexcept;
 
 /// Takes the order back: a thread that was stopped by it goes on. From anywhere.
 void unhold(Thread& thread) noexcept;
+
+/// How hold_all() ended. `timed_out`: the order stands, and who still runs stops later.
+enum class HoldAll : std::uint8_t { held, timed_out, held_already };
+
+/// Orders that no thread of the team but the caller runs, those to come included: one that runs
+/// stops at its next call that may switch (preemption makes it sooner), one in a call that blocks
+/// in the kernel when that returns. Returns when none runs, or at the deadline. The network is
+/// polled on. The end of the caller takes the order back. From anywhere, kernel threads too; one at
+/// a time. Switches.
+[[nodiscard]] HoldAll hold_all(Team& team, std::uint64_t deadline_ns) noexcept;
+
+/// Takes the order back. False: there was none. From anywhere. Does not switch.
+bool unhold_all(Team& team) noexcept;
 
 /// From anywhere. A thread that waits in the private queue of a worker is moved to its new place
 /// there at once; elsewhere it counts from the next time on.

@@ -109,9 +109,10 @@ class DirectSection {
   }
 
  private:
-  // Shared queues, the trace and the wake of a kernel thread need the runtime's thread pointer.
+  // Shared queues, the trace, hooks and the wake of a kernel thread need the runtime's thread
+  // pointer.
   static constexpr std::uint32_t kUnfit =
-      ThreadFlag::managed | ThreadFlag::traced | ThreadFlag::kernel_bound;
+      ThreadFlag::managed | ThreadFlag::traced | ThreadFlag::kernel_bound | ThreadFlag::hooked;
 
   Thread& me_;
   Worker& worker_;

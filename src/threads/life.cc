@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/probe.h"
+#include "threads/control.h"
 #include "threads/kept.h"
 #include "threads/scheduler.h"
 #include "threads/seed.h"
@@ -84,6 +85,10 @@ namespace {
   }
   if (me.keys != nullptr) {
     end_keys(me);
+  }
+  if (TeamState& team = *me.team->state(); team.passing.load(std::memory_order_relaxed) == &me)
+      [[unlikely]] {
+    (void)unhold_all(*team.handle);  // Nobody else could run any more.
   }
   delete[] me.error_text;
   me.error_text = nullptr;

@@ -21,6 +21,13 @@ constexpr std::uint64_t kAwakeNs = 100'000;
 
 /// The highest priority that waits on `worker`; -1: nobody does.
 int waiting_level(Worker& worker) noexcept {
+  if (worker.team.is_closed.load(std::memory_order_relaxed)) {
+    // All but one thread are to leave: hold_all().
+    return worker.current.load(std::memory_order_relaxed) ==
+                   worker.team.passing.load(std::memory_order_relaxed)
+               ? -1
+               : kPriorityCount;
+  }
   const Dispatch* const dispatch = worker.team.options.dispatch;
   int level = dispatch != nullptr && dispatch->has_work(worker) ? int{kPriorityNormal} : -1;
   if ((worker.queue.count() != 0 || !worker.inbox.looks_empty()) &&

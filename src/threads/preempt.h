@@ -38,6 +38,15 @@ void disable_preemption() noexcept;
 /// Gives way at once to who has waited meanwhile. Switches.
 void enable_preemption() noexcept;
 
+/// Of Thread::preempt_off: what set_preemptible() or ThreadOptions::preemptible forbade. The other
+/// bits count the calls of disable_preemption(). Anybody changes the bit, the thread the count.
+inline constexpr std::uint32_t kPreemptForbidden = 1U << 31;
+
+/// Whether `thread`, which has not ended, may be preempted, beside what its own calls of
+/// disable_preemption() say. A signal that is on its way may come through once more. From anywhere.
+void set_preemptible(Thread& thread, bool is_preemptible) noexcept;
+[[nodiscard]] bool is_preemptible(const Thread& thread) noexcept;
+
 /// Border::wish: the priority that waits + 1, and whether the slice is over.
 namespace Wish {
 inline constexpr std::uint8_t none = 0;

@@ -16,6 +16,7 @@
 #include "threads/flags.h"
 #include "threads/preempt.h"
 #include "threads/scheduler.h"
+#include "threads/switch_hook.h"
 
 namespace sterna::threads {
 namespace {
@@ -95,8 +96,7 @@ Way way_of(const Thread& thread, std::uint8_t wish) noexcept {
 }
 
 bool may_be_preempted(const Thread& thread) noexcept {
-  return thread.preempt_off.load(std::memory_order_relaxed) == 0 &&
-         (thread.flags & ThreadFlag::unpreemptible) == 0;
+  return thread.preempt_off.load(std::memory_order_relaxed) == 0;
 }
 
 /// The handler of a stray makes it ready, for which these may need memory.
@@ -124,6 +124,9 @@ void leave_worker(Worker& worker, Thread& me, Way way) noexcept {
     return;
   }
   Carrier& carrier = *worker.carrier.load(std::memory_order_relaxed);
+  if ((me.flags & ThreadFlag::hooked) != 0) {
+    run_hooks_before(me);
+  }
   worker.declined_count = 0;
   worker.border.wish.store(Wish::none, std::memory_order_relaxed);
   team.bound_count.fetch_add(1, std::memory_order_relaxed);
@@ -137,6 +140,9 @@ void leave_worker(Worker& worker, Thread& me, Way way) noexcept {
   worker.use(*spare);
   spare->give(worker);
   check(carrier.await_worker(), "a team runs on while threads are preempted");
+  if ((me.flags & ThreadFlag::hooked) != 0) {
+    run_hooks_after(me);
+  }
 }
 
 /// On the alternate stack, perhaps on the thread pointer of a rank: no libc call that has state, no

@@ -117,6 +117,34 @@ TEST(Preempt, AThreadThatIsNotPreemptibleKeepsItsWorker) {
   EXPECT_TRUE(was_done);
 }
 
+TEST(Preempt, OthersForbidAndAllowIt) {
+  TestTeam team{1, with(PreemptMode::slice)};
+  std::atomic<bool> is_done{false};
+  auto computes = [&] { compute_until([&] { return is_done.load(); }); };
+  auto ends_it = [&] { is_done = true; };
+  Thread* const first = team.go(computes, {.preemptible = false, .is_user_code = true});
+  EXPECT_FALSE(is_preemptible(*first));
+  Thread* const second = team.go(ends_it, kUser);
+  sleep_for(20 * kMs);
+  EXPECT_FALSE(is_done.load()) << "it was born so";
+  set_preemptible(*first, true);
+  EXPECT_TRUE(is_preemptible(*first));
+  join(*second);
+  join(*first);
+  // One that was born without, and the next thread of its slot is as usual again.
+  is_done = false;
+  Thread* const third = team.go(computes, kUser);
+  EXPECT_TRUE(is_preemptible(*third));
+  set_preemptible(*third, false);
+  sleep_for(5 * kMs);  // What was on its way has come.
+  Thread* const fourth = team.go(ends_it, kUser);
+  sleep_for(20 * kMs);
+  EXPECT_FALSE(is_done.load());
+  set_preemptible(*third, true);
+  join(*fourth);
+  join(*third);
+}
+
 TEST(Preempt, AThreadInTheRuntimeIsLeftAlone) {
   TestTeam team{1, with(PreemptMode::slice)};
   std::atomic<bool> is_done{false};

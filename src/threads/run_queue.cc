@@ -22,6 +22,33 @@ bool RunQueue::List::remove(Thread& thread) noexcept {
   return false;
 }
 
+bool RunQueue::List::has(const Thread* thread) const noexcept {
+  const Thread* one = head;
+  while (one != nullptr && one != thread) {
+    one = one->next;
+  }
+  return one != nullptr;
+}
+
+void RunQueue::close(Thread* passing) noexcept {
+  levels_ |= kClosed;
+  passing_ = passing;
+}
+
+void RunQueue::open() noexcept {
+  levels_ &= ~kClosed;
+  passing_ = nullptr;
+}
+
+bool RunQueue::has_passing() const noexcept {
+  bool is_here = passing_ != nullptr && normal_.has(passing_);
+  for (std::uint8_t priority = 0; passing_ != nullptr && !is_here && priority < kPriorityCount;
+       ++priority) {
+    is_here = others_[priority].has(passing_);
+  }
+  return is_here;
+}
+
 bool RunQueue::remove(Thread& thread) noexcept {
   bool is_here = normal_.remove(thread);
   // Its priority may have changed since it was queued.
@@ -60,23 +87,36 @@ void RunQueue::push_level(Thread& thread, std::uint8_t priority) noexcept {
 }
 
 int RunQueue::highest() const noexcept {
+  if ((levels_ & kClosed) != 0) {
+    return kPriorityCount;
+  }
   const std::uint32_t present = levels_ | (normal_.head != nullptr ? 1U << kPriorityNormal : 0U);
   return std::bit_width(present) - 1;
 }
 
+Thread* RunQueue::take_first() noexcept {
+  if ((levels_ & kClosed) != 0) {
+    return passing_ != nullptr && remove(*passing_) ? passing_ : nullptr;
+  }
+  const int priority = highest();
+  if (priority < 0) {
+    return nullptr;
+  }
+  List& list = priority == kPriorityNormal ? normal_ : others_[static_cast<std::size_t>(priority)];
+  Thread* const first = list.head;
+  list.drop_first();
+  add(-1);
+  if (priority != kPriorityNormal && list.head == nullptr) {
+    levels_ &= ~(1U << priority);
+  }
+  return first;
+}
+
 Thread* RunQueue::pop_slow() noexcept {
   for (;;) {
-    const int priority = highest();
-    if (priority < 0) {
+    Thread* const first = take_first();
+    if (first == nullptr) {
       return nullptr;
-    }
-    List& list =
-        priority == kPriorityNormal ? normal_ : others_[static_cast<std::size_t>(priority)];
-    Thread* const first = list.head;
-    list.drop_first();
-    add(-1);
-    if (priority != kPriorityNormal && list.head == nullptr) {
-      levels_ &= ~(1U << priority);
     }
     Hold word = first->hold.load(std::memory_order_relaxed);
     // A: who lets it go on sees that it is in no queue.
@@ -96,7 +136,8 @@ Thread* RunQueue::pop_slow() noexcept {
 
 Thread* RunQueue::rotate_slow(Thread& thread) noexcept {
   if (thread.hold.load(std::memory_order_relaxed) == Hold::none &&
-      highest() < thread.priority.load(std::memory_order_relaxed)) {
+      ((levels_ & kClosed) != 0 ? passing_ == &thread
+                                : highest() < thread.priority.load(std::memory_order_relaxed))) {
     return &thread;
   }
   push_back(thread);

@@ -89,10 +89,21 @@ class RunQueue {
   /// Takes out one certain thread. False: it is not here. Linear.
   bool remove(Thread& thread) noexcept;
 
-  [[nodiscard]] bool empty() const noexcept { return normal_.head == nullptr && levels_ == 0; }
-  /// The highest priority of what waits; -1: nothing does.
+  /// From now on only `passing` (null: nobody) is taken from here, and who runs gives way to
+  /// nothing: hold_all(). remove() still takes out whom it is asked for.
+  void close(Thread* passing) noexcept;
+  void open() noexcept;
+  [[nodiscard]] bool is_closed_to(const Thread& thread) const noexcept {
+    return (levels_ & kClosed) != 0 && passing_ != &thread;
+  }
+
+  /// Nothing waits that could be taken.
+  [[nodiscard]] bool empty() const noexcept {
+    return (levels_ & kClosed) != 0 ? !has_passing() : normal_.head == nullptr && levels_ == 0;
+  }
+  /// The highest priority of what waits; -1: nothing does. Closed: above all.
   [[nodiscard]] int highest() const noexcept;
-  /// Something waits that is not of normal priority.
+  /// Something waits that is not of normal priority, or the queue is closed.
   [[nodiscard]] bool has_levels() const noexcept { return levels_ != 0; }
   // Relaxed: a hint orders nothing.
   [[nodiscard]] std::uint32_t count() const noexcept {
@@ -116,6 +127,7 @@ class RunQueue {
       }
     }
     bool remove(Thread& thread) noexcept;
+    [[nodiscard]] bool has(const Thread* thread) const noexcept;
   };
 
   /// `second` runs after the one that runs now: with many threads neither its stack nor the
@@ -128,8 +140,10 @@ class RunQueue {
   }
 
   void push_level(Thread& thread, std::uint8_t priority) noexcept;
+  Thread* take_first() noexcept;
   Thread* pop_slow() noexcept;
   Thread* rotate_slow(Thread& thread) noexcept;
+  [[nodiscard]] bool has_passing() const noexcept;
 
   // Only the holder of the lock writes: no read-modify-write is needed.
   void add(std::int32_t by) noexcept {
@@ -142,7 +156,11 @@ class RunQueue {
 
   List normal_;
   std::atomic<std::uint32_t> count_{0};
-  std::uint32_t levels_ = 0;  // Bit p: others_[p] is not empty.
+  // Bit p: others_[p] is not empty. With kClosed beside them a queue that is closed costs an open
+  // one nothing.
+  std::uint32_t levels_ = 0;
+  static constexpr std::uint32_t kClosed = 1U << 31;
+  Thread* passing_ = nullptr;  // With kClosed.
   std::array<List, kPriorityCount> others_;
 };
 

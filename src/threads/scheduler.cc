@@ -2,6 +2,7 @@
 #include "threads/scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <sys/syscall.h>
 
@@ -9,6 +10,7 @@
 #include "base/probe.h"
 #include "base/syscall.h"
 #include "threads/flags.h"
+#include "threads/switch_hook.h"
 #include "threads/traced.h"
 
 namespace sterna::threads {
@@ -31,6 +33,9 @@ void wait_until_saved(const Thread& thread) noexcept {
 }  // namespace
 
 Thread& prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept {
+  if ((from.flags & ThreadFlag::hooked) != 0) {
+    run_hooks_before(from);
+  }
   if (((from.flags | to.flags) & ThreadFlag::accounted) != 0) {
     worker.meter.change(from, to, cycles());
   }
@@ -47,7 +52,14 @@ Thread& prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept {
   }
   if ((to.flags & ThreadFlag::kernel_bound) != 0) {
     worker.resumed = &to;
-    return *worker.idle;
+    return *worker.idle;  // Its hooks run where it waits, if it has switched at all.
+  }
+  if ((to.flags & ThreadFlag::hooked) != 0) {
+    worker.hooked = &to;
+    if (worker.post == nullptr) {
+      worker.post = do_nothing;
+      worker.post_thread = &from;
+    }
   }
   return to;
 }
@@ -56,15 +68,19 @@ void run_post(Worker& worker) noexcept {
   const PostFunction function = worker.post;
   Thread& thread = *worker.post_thread;
   void* const argument = worker.post_argument;
+  const Thread* const hooked = std::exchange(worker.hooked, nullptr);  // We are on its stack.
+  const bool is_managed = (thread.flags & ThreadFlag::managed) != 0;
   worker.post = nullptr;
   worker.lock.unlock();
-  if ((thread.flags & ThreadFlag::managed) != 0) {
+  if (is_managed) {
     thread.on_processor.store(0, std::memory_order_release);  // C
-    if (function == do_nothing) {
-      return;  // From here on the thread may be anywhere.
-    }
   }
-  function(thread, argument);
+  if (function != do_nothing) {  // Else the thread may be anywhere from here on.
+    function(thread, argument);
+  }
+  if (hooked != nullptr) {
+    run_hooks_after(*hooked);
+  }
 }
 
 void send_home(Worker& worker, Thread& thread) noexcept {
@@ -179,7 +195,8 @@ namespace {
 /// worker.lock is held.
 [[gnu::noinline]] void yield_managed(Worker& worker, Thread& me) noexcept {
   Thread* next = worker.queue.pop_front();
-  if (next == nullptr) {
+  const bool is_closed = worker.queue.is_closed_to(me);
+  if (next == nullptr && !is_closed) {
     // By way of the queue, which lets go who is held.
     if (Thread* const found = worker.team.options.dispatch->next(worker, &me); found != nullptr) {
       worker.queue.push_back(*found);
@@ -187,7 +204,7 @@ namespace {
     }
   }
   if (next == nullptr) {
-    if (me.hold.load(std::memory_order_relaxed) == Hold::none &&
+    if (me.hold.load(std::memory_order_relaxed) == Hold::none && !is_closed &&
         !worker.is_disabled.load(std::memory_order_relaxed)) {
       worker.lock.unlock();
       return;
@@ -243,14 +260,15 @@ void Worker::slow_point() noexcept {
     countdown.store(1, std::memory_order_relaxed);  // At every switch.
     return;
   }
-  if (seeds.count() > 0) {
+  const bool is_closed = team.is_closed.load(std::memory_order_relaxed);
+  if (seeds.count() > 0 && !is_closed) {
     // While other threads keep the worker busy, who waits for seeds must not wait for ever.
     (void)germinate(*this);
   }
   if (options.idle_hook != nullptr && options.switch_poll_interval != 0) {
     (void)options.idle_hook->poll(SchedulingPoint::switching);
   }
-  if (options.dispatch == nullptr) {
+  if (options.dispatch == nullptr || is_closed) {
     return;
   }
   options.dispatch->poll();

@@ -20,8 +20,9 @@
 
 namespace sterna::threads {
 
-inline constexpr std::uint32_t kSlowSwitchFlags =
-    ThreadFlag::accounted | ThreadFlag::managed | ThreadFlag::traced | ThreadFlag::kernel_bound;
+inline constexpr std::uint32_t kSlowSwitchFlags = ThreadFlag::accounted | ThreadFlag::managed |
+                                                  ThreadFlag::traced | ThreadFlag::kernel_bound |
+                                                  ThreadFlag::hooked;
 
 /// The worker that runs the caller, user thread or idle context; null on a foreign kernel thread.
 [[nodiscard]] inline Worker* current_worker() noexcept {

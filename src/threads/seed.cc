@@ -88,7 +88,8 @@ void run_seed(void* seed) noexcept {
   for (;;) {
     its->function(its->argument);
     Worker& worker = *me.worker.load(std::memory_order_relaxed);
-    if (!is_as_new(me) || worker.queue.count() != 0 || !worker.inbox.looks_empty()) {
+    if (!is_as_new(me) || worker.queue.count() != 0 || !worker.inbox.looks_empty() ||
+        worker.team.is_closed.load(std::memory_order_relaxed)) {
       return;
     }
     Seed* const next = worker.seeds.pop_newest();

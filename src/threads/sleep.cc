@@ -237,6 +237,9 @@ bool Worker::try_kept(Search& search, bool is_last_look) noexcept {
 }
 
 bool Worker::find_work(Search& search) noexcept {
+  if (team.is_closed.load(std::memory_order_relaxed)) [[unlikely]] {
+    return find_passing();
+  }
   if (!inbox.looks_empty()) {
     return true;
   }
@@ -276,12 +279,16 @@ bool Worker::has_reason_to_stay(Search& search) noexcept {
       is_disabled.load(std::memory_order_seq_cst)) {
     return true;
   }
+  const Dispatch* const dispatch = team.options.dispatch;
+  if (team.is_closed.load(std::memory_order_seq_cst)) [[unlikely]] {
+    // unhold_all() opens the queues, then this, then it wakes us.
+    return dispatch != nullptr && dispatch->has_work(*this);
+  }
   // Our own seeds stay when there is no memory for threads. Those of others are a hint only: they
   // wait for their own worker, who sleeps no more than we do. The watcher looks now and then.
   if (seeds.count() > 0) {
     return true;
   }
-  const Dispatch* const dispatch = team.options.dispatch;
   return (dispatch != nullptr && dispatch->has_work(*this)) ||
          (search.was_asleep_for_all &&
           (try_kept(search, true) || try_steal(search, true) || find_seed() != nullptr));

@@ -19,6 +19,7 @@ class Team;
 struct Thread;
 struct KeyValue;
 struct Seed;
+struct SwitchHook;
 
 using Entry = void (*)(void*);
 
@@ -135,7 +136,7 @@ struct alignas(64) Thread {
   void* owner = nullptr;   // Of the layer that spawned it. Constant after start.
   void* entity = nullptr;  // sched's; null: the thread lives in private queues only.
   std::atomic<std::uint64_t> id{0};           // Unique within its team, from 1. Relaxed.
-  std::atomic<std::uint32_t> preempt_off{0};  // Of the thread itself: disable_preemption(), nested.
+  std::atomic<std::uint32_t> preempt_off{0};  // disable_preemption(), nested, and a bit: preempt.h.
   std::uint32_t guard_bytes = 0;              // Extra ones that are installed.
   alignas(8) char name[kNameBytes] = {};      // Written and read as relaxed words: set_name().
 
@@ -159,6 +160,7 @@ struct alignas(64) Thread {
   void* after_exit_argument = nullptr;
   std::uint32_t worker_first = 0;  // With ThreadFlag::bound: where it may run.
   std::uint32_t worker_count = 0;
+  SwitchHook* switch_hooks = nullptr;  // With ThreadFlag::hooked; of the thread itself.
   // Slots of the team, used or not. Guard: TeamState::slots_lock.
   Thread* slot_previous = nullptr;
   Thread* slot_next = nullptr;
@@ -182,8 +184,9 @@ inline constexpr std::uint32_t kept = 1 << 19;    // In private queues, for the 
 // Ready, and its registers are those of a kernel thread that waits to carry it on: carrier.h.
 inline constexpr std::uint32_t kernel_bound = 1 << 20;
 inline constexpr std::uint32_t user_code = 1 << 21;      // Its entry is code of the program.
-inline constexpr std::uint32_t unpreemptible = 1 << 22;  // Constant, as the one above.
+inline constexpr std::uint32_t unpreemptible = 1 << 22;  // It was born so: preempt.h.
 inline constexpr std::uint32_t seed = 1 << 23;           // Runs a Seed, its argument; detached.
+inline constexpr std::uint32_t hooked = 1 << 24;         // Has switch_hooks: switch_hook.h.
 }  // namespace ThreadFlag
 
 namespace EndFlag {

@@ -117,10 +117,11 @@ class alignas(kCacheLineBytes) Worker {
   PostFunction post = nullptr;  // This worker only, as all below.
   Thread* post_thread = nullptr;
   void* post_argument = nullptr;
+  Thread* hooked = nullptr;  // Goes on next, and has hooks to run: switch_hook.h.
   TeamState& team;
   const std::uint32_t index;
   std::atomic<std::uint32_t> countdown;
-  TurnMeter meter;                  // By who has the worker.
+  TurnMeter meter;  // By who has the worker.
   // Of the next thread that it makes. Numbers of one worker are apart by the count of workers + 1,
   // those of threads made elsewhere fill the gap.
   std::uint64_t next_id;
@@ -169,6 +170,8 @@ class alignas(kCacheLineBytes) Worker {
   void look_for_work() noexcept;
   void stand_by() noexcept;
   bool find_work(Search& search) noexcept;
+  /// While queues are closed: polls, and whether the one thread that may run is here.
+  bool find_passing() noexcept;
   bool try_steal(Search& search, bool is_last_look) noexcept;
   bool try_kept(Search& search, bool is_last_look) noexcept;
   /// What the victim keeps and has ready goes to Dispatch; how many. Holds no lock.
@@ -254,6 +257,12 @@ class TeamState final : public TickClient {
   std::atomic<std::uint64_t> foreign_ids{0};
   std::atomic<std::uint64_t> foreign_born{0};
   std::atomic<std::uint64_t> foreign_ended{0};
+
+  SpinLock closed_lock;
+  // hold_all(): queues are, or are about to be, closed to all but `passing` (null: to all). Written
+  // under closed_lock; relaxed: hints, the queues themselves decide.
+  std::atomic<bool> is_closed{false};
+  std::atomic<Thread*> passing{nullptr};
 
   SpinLock disable_lock;
   std::uint32_t disabled_count = 0;  // Guard: disable_lock.

@@ -111,6 +111,12 @@ class Topology {
   bool is_synthetic_ = false;
 };
 
+/// Every `stride`-th of `places`, from index `first` on; with a `count` of more than those (0: of
+/// just those) the ones between follow, then all again. `first` is below the size, `stride` not 0.
+[[nodiscard]] std::vector<const Place*> every_nth(std::span<const Place* const> places,
+                                                  std::size_t first, std::size_t stride,
+                                                  std::size_t count);
+
 /// The deepest place that contains both, of one Topology.
 [[nodiscard]] const Place& common_ancestor(const Place& a, const Place& b) noexcept;
 /// Steps up from the lower of both to their common ancestor: 0 for the same place.

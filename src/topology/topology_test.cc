@@ -101,6 +101,19 @@ TEST(Topology, NodesShareTheProcessors) {
   }
 }
 
+TEST(Topology, WorkersGetEveryNthProcessorFromTheFirstOneOn) {
+  const auto topology = machine("core:6 pu:1");
+  const std::vector<const Place*> pus = topology->share({0, 1});
+  using Indexes = std::vector<std::uint32_t>;
+  EXPECT_EQ(indexes(every_nth(pus, 0, 1, 0)), (Indexes{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(indexes(every_nth(pus, 0, 2, 0)), (Indexes{0, 2, 4}));
+  EXPECT_EQ(indexes(every_nth(pus, 1, 3, 0)), (Indexes{1, 4}));
+  EXPECT_EQ(indexes(every_nth(pus, 5, 9, 0)), (Indexes{5}));
+  EXPECT_EQ(indexes(every_nth(pus, 0, 2, 2)), (Indexes{0, 2}));
+  EXPECT_EQ(indexes(every_nth(pus, 0, 2, 5)), (Indexes{0, 2, 4, 1, 3})) << "then the gaps";
+  EXPECT_EQ(indexes(every_nth(pus, 2, 2, 6)), (Indexes{2, 4, 3, 5, 2, 4})) << "then again";
+}
+
 /// "machine(group(pu pu) group(pu))".
 std::string shape(const Place& place) {
   std::string text{to_string(place.kind)};

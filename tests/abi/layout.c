@@ -1,6 +1,7 @@
 /* Sizes and offsets of the public structs on 64-bit systems: constant within libsterna.so.0. */
 #include "sterna/balance.h"
 #include "sterna/control.h"
+#include "sterna/counter.h"
 #include "sterna/held.h"
 #include "sterna/loop.h"
 #include "sterna/message.h"
@@ -32,6 +33,8 @@ _Static_assert(offsetof(sterna_loop_options, group) == 32, "loop options");
 _Static_assert(offsetof(sterna_loop_options, is_bubble) == 36, "loop options");
 _Static_assert(sizeof(sterna_thread_info) == 64, "thread info");
 _Static_assert(offsetof(sterna_thread_info, name) == 32, "thread info");
+_Static_assert(sizeof(sterna_switch_hook) == 32, "switch hook");
+_Static_assert(STERNA_EVENT_COUNT == 8, "events");
 _Static_assert(sizeof(sterna_timer) == 48, "timer");
 _Static_assert(sizeof(sterna_rwlock) == 56, "rwlock");
 _Static_assert(sizeof(sterna_spin_lock) == 4, "spin lock");

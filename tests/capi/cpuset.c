@@ -91,6 +91,21 @@ static void test_calls(uint32_t workers) {
   expect_enabled(workers);
 }
 
+/* Each worker has a processor of its own: the setting worker_first or worker_stride leaves one. */
+static void test_chosen(uint32_t processor) {
+  int index = -1;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    index += CPU_ISSET(cpu, &allowed) ? 1 : 0;
+    if (index != (int)processor) {
+      CPU_CLR(cpu, &allowed);
+    }
+  }
+  sterna_thread* threads[8];
+  EXPECT(sterna_worker_count() == 1);
+  run(8, look, threads);
+  join(8, threads);
+}
+
 /* Tells who restricts it (restricted.py) when it has noticed. */
 static void watch(void) {
   sterna_thread* threads[8];
@@ -118,6 +133,24 @@ int main(int argc, char** argv) {
     EXPECT(sterna_start(NULL) == STERNA_SUCCESS);
     watch();
     EXPECT(sterna_stop() == STERNA_SUCCESS);
+    puts("No Errors");
+    return 0;
+  }
+  if (argc > 1 && argv[1][0] == 'c') { /* c1: the second processor, if there is one. */
+    EXPECT(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
+    const sterna_status status = sterna_start(NULL);
+    if (CPU_COUNT(&allowed) != 2) {
+      puts("skipped: this machine has not two processors. No Errors");
+      return 0;
+    }
+    EXPECT(status == STERNA_SUCCESS);
+    test_chosen((uint32_t)(argv[1][1] - '0'));
+    EXPECT(sterna_stop() == STERNA_SUCCESS);
+    puts("No Errors");
+    return 0;
+  }
+  if (argc > 1 && argv[1][0] == 'n') { /* The setting worker_first names none. */
+    EXPECT(sterna_start(NULL) == STERNA_INVALID_ARGUMENT);
     puts("No Errors");
     return 0;
   }

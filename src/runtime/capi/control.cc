@@ -155,6 +155,38 @@ sterna_status sterna_thread_unfreeze(sterna_thread* thread) noexcept {
   return STERNA_SUCCESS;
 }
 
+sterna_status sterna_scheduling_freeze(uint64_t timeout_ns) noexcept {
+  const RuntimeScope scope;
+  const capi::Program* const program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  switch (threads::hold_all(*program->team, capi::deadline_of(timeout_ns))) {
+    case threads::HoldAll::held:
+      return STERNA_SUCCESS;
+    case threads::HoldAll::timed_out:
+      return capi::refuse(
+          STERNA_TIMED_OUT,
+          "some threads still compute, or are in the kernel; they stop at their next "
+          "call that may switch, unless sterna_scheduling_unfreeze comes first");
+    default:
+      return capi::refuse(STERNA_BUSY,
+                          "scheduling is frozen already: sterna_scheduling_unfreeze ends that");
+  }
+}
+
+sterna_status sterna_scheduling_unfreeze(void) noexcept {
+  const RuntimeScope scope;
+  const capi::Program* const program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  return threads::unhold_all(*program->team)
+             ? STERNA_SUCCESS
+             : capi::refuse(STERNA_REFUSED,
+                            "scheduling is not frozen: sterna_scheduling_freeze comes first");
+}
+
 sterna_status sterna_thread_set_priority(sterna_thread* thread, uint32_t priority) noexcept {
   const RuntimeScope scope;
   threads::Thread* const changed = capi::thread_of(thread);
@@ -194,10 +226,39 @@ void sterna_preemption_disable(void) noexcept {
 
 sterna_status sterna_preemption_enable(void) noexcept {
   const threads::Thread* const me = threads::self();
-  if (me != nullptr && me->preempt_off.load(std::memory_order_relaxed) == 0) {
+  if (me != nullptr &&
+      (me->preempt_off.load(std::memory_order_relaxed) & ~threads::kPreemptForbidden) == 0) {
     return STERNA_REFUSED;
   }
   threads::enable_preemption();
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_thread_set_preemptible(sterna_thread* thread, int is_preemptible) noexcept {
+  const RuntimeScope scope;  // Who allows it for itself gives way when it is left.
+  threads::Thread* const changed = capi::thread_of(thread);
+  if (changed == nullptr) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  if (is_preemptible != 0 && is_preemptible != 1) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "{}: is_preemptible is 0 or 1, not {}",
+                        capi::words_for(changed), is_preemptible);
+  }
+  threads::set_preemptible(*changed, is_preemptible != 0);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_thread_is_preemptible(const sterna_thread* thread,
+                                           int* is_preemptible) noexcept {
+  const RuntimeScope scope;
+  const threads::Thread* const asked = capi::thread_of(thread);
+  if (asked == nullptr) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  if (is_preemptible == nullptr) {
+    return capi::refuse_argument(__func__);
+  }
+  *is_preemptible = threads::is_preemptible(*asked) ? 1 : 0;
   return STERNA_SUCCESS;
 }
 

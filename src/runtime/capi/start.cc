@@ -12,6 +12,7 @@
 #include "runtime/process_job.h"
 #include "runtime/scope.h"
 #include "runtime/settings.h"
+#include "threads/control.h"
 #include "threads/this_thread.h"
 
 namespace sterna::runtime::capi {
@@ -44,8 +45,20 @@ void on_lost(void* program, std::uint32_t node, std::string_view) noexcept {
   self.has_left[node].store(true, std::memory_order_release);  // Nothing comes from there.
 }
 
+/// Where the settings want the workers among the node's processors.
+struct Spacing {
+  std::size_t first = 0;
+  std::size_t stride = 1;
+
+  explicit Spacing(const Settings& settings)
+      : first{static_cast<std::size_t>(settings.number(kWorkerFirst))},
+        stride{static_cast<std::size_t>(settings.number(kWorkerStride))} {}
+  [[nodiscard]] bool is_usual() const noexcept { return first == 0 && stride == 1; }
+};
+
 /// The processor of each worker, from left to right: the node's share of its host.
-std::vector<const topology::Place*> places_of(const Program& program, std::uint32_t wanted) {
+Result<std::vector<const topology::Place*>> places_of(const Program& program,
+                                                      std::uint32_t wanted) {
   ControlClient& control = program.rank->runtime->control();
   const std::vector<std::uint32_t>& nodes = control.host().nodes;
   const auto here = std::ranges::find(nodes, control.job().node_index);
@@ -55,12 +68,27 @@ std::vector<const topology::Place*> places_of(const Program& program, std::uint3
              .node_count = static_cast<std::uint32_t>(nodes.size())};
   }
   const std::vector<const topology::Place*> pus = program.topology->share(share);
+  if (const Spacing spacing{program.rank->runtime->settings()}; !spacing.is_usual()) {
+    if (spacing.first >= pus.size()) {
+      return first_worker_error(spacing.first, pus.size());
+    }
+    return topology::every_nth(pus, spacing.first, spacing.stride, wanted);
+  }
   const std::size_t count = wanted == 0 ? pus.size() : wanted;
   std::vector<const topology::Place*> places;
   for (std::size_t i = 0; i < count; ++i) {
     places.push_back(pus[i * pus.size() / count]);
   }
   return places;
+}
+
+/// Each worker has a processor of its own, and the program did not say how many it wants, or said
+/// by the settings where.
+bool is_bound(const Program& program, std::uint32_t wanted) {
+  return wanted == 0 || (!Spacing{program.rank->runtime->settings()}.is_usual() &&
+                         std::ranges::all_of(program.worker_places, [&](const auto* place) {
+                           return std::ranges::count(program.worker_places, place) == 1;
+                         }));
 }
 
 Result<> open_team(Program& program, const sterna_options& wanted) {
@@ -76,7 +104,11 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
     return space.error();
   }
   program.space = std::move(space.value());
-  program.worker_places = places_of(program, wanted.workers);
+  auto chosen = places_of(program, wanted.workers);
+  if (!chosen) {
+    return chosen.error();
+  }
+  program.worker_places = std::move(chosen.value());
   const std::vector<const topology::Place*>& places = program.worker_places;
   auto policy =
       sched::make_policy(policy_to_begin_with(program.rank->runtime->settings(), wanted.policy));
@@ -92,7 +124,7 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
   program.has_auto_bubbles = program.rank->runtime->settings().text(kAutoBubbles) == "filiation";
   progress::Progress& progress = *program.rank->progress;
   std::vector<std::uint32_t> processors;
-  if (wanted.workers == 0 && !progress.options().is_oversubscribed) {
+  if (is_bound(program, wanted.workers) && !progress.options().is_oversubscribed) {
     std::ranges::transform(places, std::back_inserter(processors),
                            [](const topology::Place* place) { return place->os_index; });
   }
@@ -275,6 +307,7 @@ sterna_status sterna_stop(void) noexcept {
     return STERNA_UNSUPPORTED;
   }
   capi::leave_all(*program);
+  (void)sterna::threads::unhold_all(*program->team);  // All threads are waited for.
   program->alarms->disarm_all();
   while (const std::uint32_t live = program->team->live_thread_count()) {
     if (live == 1) {

@@ -1,0 +1,281 @@
+/* Calls at switches, counters of the processor, stopping the scheduling of the node, preemption of
+ * other threads. Runs alone, and with the settings of preemption. Prints "No Errors". */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "expect.h"
+#include "sterna/control.h"
+#include "sterna/counter.h"
+#include "sterna/sterna.h"
+#include "sterna/thread.h"
+
+static int has(const char* word) {
+  char text[400];
+  (void)sterna_error_detail(text, sizeof text);
+  return strstr(text, word) != NULL;
+}
+
+static void run(sterna_thread_function function, void* argument) {
+  sterna_thread* thread = NULL;
+  EXPECT(sterna_thread_create(NULL, function, argument, &thread) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
+}
+
+/* Hooks. */
+
+struct turns {
+  int left;
+  int came;
+};
+
+static void leaves(void* its) {
+  ((struct turns*)its)->left++;
+}
+static void comes(void* its) {
+  ((struct turns*)its)->came++;
+}
+
+static void with_hook(void* its) {
+  sterna_switch_hook hook = {leaves, comes, its, NULL};
+  sterna_switch_hook half = {NULL, comes, its, NULL};
+  struct turns* const turns = its;
+  EXPECT(sterna_thread_add_switch_hook(NULL) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_thread_remove_switch_hook(&hook) == STERNA_NOT_FOUND && has("does not have"));
+  EXPECT(sterna_thread_add_switch_hook(&hook) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_add_switch_hook(&hook) == STERNA_BUSY);
+  for (int i = 0; i < 10; ++i) {
+    sterna_thread_sleep(100000);
+  }
+  EXPECT(turns->left >= 10 && turns->came == turns->left);
+  EXPECT(sterna_thread_add_switch_hook(&half) == STERNA_SUCCESS);
+  const int before = turns->came - turns->left;
+  sterna_thread_sleep(100000);
+  EXPECT(turns->came - turns->left > before);
+  EXPECT(sterna_thread_remove_switch_hook(&hook) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_remove_switch_hook(&half) == STERNA_SUCCESS);
+  const struct turns last = *turns;
+  sterna_thread_sleep(100000);
+  EXPECT(last.left == turns->left && last.came == turns->came);
+}
+
+static void test_hooks(void) {
+  struct turns turns = {0, 0};
+  sterna_switch_hook hook = {leaves, comes, &turns, NULL};
+  EXPECT(sterna_thread_add_switch_hook(&hook) == STERNA_UNSUPPORTED && has("kernel threads"));
+  EXPECT(sterna_thread_remove_switch_hook(&hook) == STERNA_UNSUPPORTED);
+  run(with_hook, &turns);
+}
+
+/* Counters. */
+
+enum { kPages = 100 };
+
+static void touch(void) {
+  char* const memory =
+      mmap(NULL, kPages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  EXPECT(memory != MAP_FAILED);
+  for (int i = 0; i < kPages; ++i) {
+    ((volatile char*)memory)[i * 4096] = 1;
+    sterna_thread_yield();
+  }
+  EXPECT(munmap(memory, kPages * 4096) == 0);
+}
+
+static sterna_counters* shared;
+
+static void counts(void* argument) {
+  (void)argument;
+  uint64_t before[2];
+  uint64_t after[2];
+  EXPECT(sterna_counters_stop(shared) == STERNA_REFUSED && has("do not count"));
+  EXPECT(sterna_counters_start(shared) == STERNA_SUCCESS);
+  EXPECT(sterna_counters_start(shared) == STERNA_BUSY && has("already"));
+  EXPECT(sterna_counters_destroy(shared) == STERNA_BUSY);
+  EXPECT(sterna_counters_read(shared, before) == STERNA_SUCCESS);
+  touch();
+  EXPECT(sterna_counters_read(shared, after) == STERNA_SUCCESS);
+  EXPECT(after[0] - before[0] >= kPages && after[1] > before[1]);
+  EXPECT(sterna_counters_stop(shared) == STERNA_SUCCESS);
+  touch();
+  EXPECT(sterna_counters_read(shared, before) == STERNA_SUCCESS);
+  EXPECT(before[0] >= after[0] && before[0] < after[0] + kPages);
+  EXPECT(sterna_counters_start(shared) == STERNA_SUCCESS);
+  EXPECT(sterna_counters_reset(shared) == STERNA_SUCCESS);
+  touch(); /* Its end stops the counting. */
+}
+
+static void touches(void* argument) {
+  (void)argument;
+  for (int i = 0; i < 5; ++i) {
+    touch();
+  }
+}
+
+static void test_counters(void) {
+  const sterna_event events[] = {STERNA_EVENT_PAGE_FAULTS, STERNA_EVENT_TASK_CLOCK};
+  const sterna_event twice[] = {STERNA_EVENT_TASK_CLOCK, STERNA_EVENT_TASK_CLOCK};
+  EXPECT(sterna_counters_create(events, 0, &shared) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_counters_create(twice, 2, &shared) == STERNA_INVALID_ARGUMENT && has("twice"));
+  EXPECT(sterna_counters_destroy(NULL) == STERNA_SUCCESS);
+  for (int event = 0; event < STERNA_EVENT_COUNT; ++event) {
+    const sterna_event one = (sterna_event)event;
+    sterna_counters* counters = NULL;
+    const sterna_status status = sterna_counters_create(&one, 1, &counters);
+    EXPECT(status == STERNA_SUCCESS ||
+           (has("counting ") && (status == STERNA_UNSUPPORTED ? has("machine") || has("kernel")
+                                                              : status == STERNA_REFUSED)));
+    EXPECT(sterna_counters_destroy(counters) == STERNA_SUCCESS);
+  }
+  const sterna_status status = sterna_counters_create(events, 2, &shared);
+  if (status != STERNA_SUCCESS) {
+    char text[400];
+    (void)sterna_error_detail(text, sizeof text);
+    printf("skipped: %s\n", text);
+    return;
+  }
+  EXPECT(sterna_counters_start(shared) == STERNA_UNSUPPORTED);
+  sterna_thread* other = NULL;
+  EXPECT(sterna_thread_create(NULL, touches, NULL, &other) == STERNA_SUCCESS);
+  run(counts, NULL);
+  EXPECT(sterna_thread_join(other) == STERNA_SUCCESS);
+  uint64_t values[2];
+  EXPECT(sterna_counters_read(shared, values) == STERNA_SUCCESS);
+  EXPECT(values[0] >= kPages && values[0] < 3 * kPages); /* The other one's are not there. */
+  EXPECT(sterna_counters_destroy(shared) == STERNA_SUCCESS);
+}
+
+/* The scheduling of the node. */
+
+static int is_over;
+static long turns_of[4];
+
+static void turn(void* count) {
+  while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) {
+    __atomic_fetch_add((long*)count, 1, __ATOMIC_RELAXED);
+    sterna_thread_yield();
+  }
+}
+
+static long all_turns(void) {
+  long sum = 0;
+  for (int i = 0; i < 4; ++i) {
+    sum += __atomic_load_n(&turns_of[i], __ATOMIC_RELAXED);
+  }
+  return sum;
+}
+
+static void expect_still(void) {
+  const long before = all_turns();
+  sterna_thread_sleep(2000000);
+  EXPECT(all_turns() == before);
+}
+
+static void stops_all(void* argument) {
+  (void)argument;
+  EXPECT(sterna_scheduling_freeze(STERNA_FOREVER) == STERNA_SUCCESS);
+  EXPECT(sterna_scheduling_freeze(STERNA_FOREVER) == STERNA_BUSY && has("already"));
+  expect_still();
+  EXPECT(sterna_scheduling_unfreeze() == STERNA_SUCCESS);
+  EXPECT(sterna_scheduling_unfreeze() == STERNA_REFUSED && has("not frozen"));
+}
+
+static void test_freeze(void) {
+  sterna_thread* threads[4];
+  for (int i = 0; i < 4; ++i) {
+    EXPECT(sterna_thread_create(NULL, turn, &turns_of[i], &threads[i]) == STERNA_SUCCESS);
+  }
+  for (int i = 0; i < 5; ++i) {
+    EXPECT(sterna_scheduling_freeze(STERNA_FOREVER) == STERNA_SUCCESS); /* A kernel thread. */
+    expect_still();
+    EXPECT(sterna_scheduling_unfreeze() == STERNA_SUCCESS);
+    run(stops_all, NULL);
+  }
+  __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT(sterna_thread_join(threads[i]) == STERNA_SUCCESS);
+  }
+}
+
+/* Preemption of others. With the setting slice, `computes` gives way as long as it may. */
+
+static int may_end;
+
+static void computes(void* argument) {
+  (void)argument;
+  while (!__atomic_load_n(&may_end, __ATOMIC_RELAXED)) {
+  }
+}
+
+static void ends_it(void* argument) {
+  (void)argument;
+  __atomic_store_n(&may_end, 1, __ATOMIC_RELAXED);
+}
+
+static void forbids_itself(void* argument) {
+  int is_preemptible = 7;
+  sterna_thread* const me = sterna_thread_self();
+  EXPECT(sterna_thread_set_preemptible(me, 0) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_is_preemptible(me, &is_preemptible) == STERNA_SUCCESS && !is_preemptible);
+  EXPECT(sterna_preemption_enable() == STERNA_REFUSED); /* That is another matter. */
+  sterna_preemption_disable();
+  EXPECT(sterna_preemption_enable() == STERNA_SUCCESS);
+  EXPECT(sterna_thread_set_preemptible(me, 1) == STERNA_SUCCESS);
+  *(int*)argument = 1;
+}
+
+static void test_preemptible(int has_slices) {
+  sterna_thread* thread = NULL;
+  sterna_thread* other = NULL;
+  int is_preemptible = 7;
+  int has_run = 0;
+  sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
+  run(forbids_itself, &has_run);
+  EXPECT(has_run);
+  options.worker = 0;
+  options.is_bound = 1;
+  options.is_preemptible = 0;
+  options.is_frozen = !has_slices;
+  EXPECT(sterna_thread_create(&options, computes, NULL, &thread) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_is_preemptible(thread, &is_preemptible) == STERNA_SUCCESS &&
+         !is_preemptible);
+  EXPECT(sterna_thread_is_preemptible(thread, NULL) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_thread_is_preemptible(NULL, &is_preemptible) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_thread_set_preemptible(thread, 2) == STERNA_INVALID_ARGUMENT && has("0 or 1"));
+  options.is_preemptible = 1;
+  EXPECT(sterna_thread_create(&options, ends_it, NULL, &other) == STERNA_SUCCESS);
+  if (has_slices) {
+    sterna_thread_sleep(20000000);
+    EXPECT(!__atomic_load_n(&may_end, __ATOMIC_RELAXED)); /* It keeps its worker. */
+  }
+  EXPECT(sterna_thread_set_preemptible(thread, 1) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_is_preemptible(thread, &is_preemptible) == STERNA_SUCCESS && is_preemptible);
+  if (!has_slices) {
+    EXPECT(sterna_thread_unfreeze(other) == STERNA_SUCCESS);
+  }
+  EXPECT(sterna_thread_join(other) == STERNA_SUCCESS); /* With slices: because it gives way. */
+  if (!has_slices) {
+    EXPECT(sterna_thread_unfreeze(thread) == STERNA_SUCCESS);
+  }
+  EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_set_preemptible(thread, 1) == STERNA_INVALID_ARGUMENT && has("gone"));
+}
+
+int main(int argc, char** argv) {
+  EXPECT(sterna_scheduling_freeze(0) == STERNA_NOT_STARTED);
+  EXPECT(sterna_scheduling_unfreeze() == STERNA_NOT_STARTED);
+  EXPECT(sterna_counters_create(NULL, 0, NULL) == STERNA_NOT_STARTED);
+  sterna_options options = STERNA_OPTIONS_DEFAULT;
+  options.workers = 2;
+  EXPECT(sterna_start(&options) == STERNA_SUCCESS);
+  test_hooks();
+  test_counters();
+  test_freeze();
+  test_preemptible(argc > 1 && strcmp(argv[1], "slices") == 0);
+  EXPECT(sterna_scheduling_freeze(STERNA_FOREVER) == STERNA_SUCCESS); /* The end unfreezes. */
+  EXPECT(sterna_stop() == STERNA_SUCCESS);
+  puts("No Errors");
+  return 0;
+}

@@ -130,6 +130,23 @@ sterna_status sterna_thread_yield_to(sterna_thread* thread) STERNA_NOEXCEPT;
  * with UNSUPPORTED (kernel thread, thread of a bubble), INVALID_ARGUMENT, NOT_FOUND. */
 sterna_status sterna_thread_stay_at(const char* place) STERNA_NOEXCEPT;
 
+/* The thread runs on these workers, each of which is a processor, and on no others: bit i % 64 of
+ * words[i / 64] is worker i, and `count` words follow each other. Any set, not only a place; it
+ * takes the place of is_bound, `place` and stay_at. words NULL and count 0: on all. One that runs
+ * changes at its next call that may switch, one that waits for a processor at once, one that sleeps
+ * when it goes on, the caller before this returns; for a thread from its begin: is_frozen in its
+ * options. Later orders count. If all its workers are disabled (sterna_worker_disable) it goes on,
+ * as what is bound does, as one of them, on the processors of the others. Any thread, kernel
+ * threads too. Switches if it is the caller. Fails with INVALID_ARGUMENT (an empty set, or a worker
+ * that there is not), REFUSED (all of the set are disabled), UNSUPPORTED (a thread of a bubble),
+ * OUT_OF_MEMORY. (pthread_setaffinity_np; PM2's marcel_apply_vpset.) */
+sterna_status sterna_thread_set_workers(sterna_thread* thread, const uint64_t* words,
+                                        size_t count) STERNA_NOEXCEPT;
+/* Where it may run, as ordered last: `count` words are written. TRUNCATED: it has workers beyond
+ * them. Any thread; does not switch. */
+sterna_status sterna_thread_workers(const sterna_thread* thread, uint64_t* words,
+                                    size_t count) STERNA_NOEXCEPT;
+
 typedef enum sterna_thread_state {
   STERNA_THREAD_RUNNING = 0,
   STERNA_THREAD_READY = 1,

@@ -246,6 +246,9 @@ Worker* home_in_range(TeamState& team, Thread& thread, Worker* home) noexcept {
   }
   if ((thread.flags & ThreadFlag::bound) != 0) {
     home = home_in_range(team, thread, home);
+  } else if (!may_run_on(thread, home->index)) {
+    Worker* const one = enabled_worker_for(team, thread);
+    home = one != nullptr ? one : home;  // Its former one, that is: it stays there.
   }
   thread.worker.store(home, std::memory_order_relaxed);
   thread.activity.store(Activity::ready, std::memory_order_relaxed);
@@ -261,7 +264,8 @@ Worker* home_in_range(TeamState& team, Thread& thread, Worker* home) noexcept {
 [[gnu::always_inline]] inline void start_here(TeamState& team, Worker* here, Thread& thread,
                                               std::uint32_t target) noexcept {
   if (here == nullptr || target != kAnyWorker ||
-      (thread.flags & (ThreadFlag::bound | ThreadFlag::managed)) != 0) [[unlikely]] {
+      (thread.flags & (ThreadFlag::bound | ThreadFlag::managed | ThreadFlag::assorted)) != 0)
+      [[unlikely]] {
     start_elsewhere(team, here, thread, target);
     return;
   }

@@ -127,8 +127,7 @@ bool take_ready(Thread& thread, const Worker& here) noexcept {
   bool is_taken = false;
   if (home == nullptr || home == &here ||
       thread.activity.load(std::memory_order_relaxed) != Activity::ready ||
-      ((flags_of(thread) & ThreadFlag::bound) != 0 &&
-       here.index - thread.worker_first >= thread.worker_count)) {
+      !may_run_on(thread, here.index)) {
     return false;
   }
   with_lock_of(*home, [&] {
@@ -193,9 +192,10 @@ void stay_on(std::uint32_t first, std::uint32_t count) noexcept {
         "stay_on() is called on a user thread that no policy manages");
   check(count > 0 && std::size_t{first} + count <= me->team->worker_count(),
         "a thread stays on workers of its team");
+  change_hold(*me, [](Hold word) { return without(word, Hold::restricted); });
   me->worker_first = first;
   me->worker_count = count;
-  set_flags(*me, me->flags | ThreadFlag::bound);
+  set_flags(*me, (me->flags & ~ThreadFlag::assorted) | ThreadFlag::bound);
   if (me->worker.load(std::memory_order_relaxed)->index - first >= count) {
     change_worker(*me);
   }

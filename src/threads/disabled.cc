@@ -25,25 +25,7 @@ namespace {
 
 constexpr std::uint32_t kProcessorsMax = 8192;
 
-/// Where a thread that is ready goes from a disabled worker; null: it stays.
-Worker* home_for(TeamState& team, const Thread& thread) noexcept {
-  return (thread.flags & ThreadFlag::bound) != 0
-             ? team.enabled_worker(thread.worker_first, thread.worker_count)
-             : team.enabled_worker(0, static_cast<std::uint32_t>(team.workers.size()));
-}
-
 }  // namespace
-
-Worker* TeamState::enabled_worker(std::uint32_t first, std::uint32_t count) noexcept {
-  const std::uint32_t turn = next_worker.fetch_add(1, std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Worker& worker = *workers[first + (turn + i) % count];
-    if (!worker.is_disabled.load(std::memory_order_relaxed)) {
-      return &worker;
-    }
-  }
-  return nullptr;
-}
 
 bool Worker::hand_over() noexcept {
   const bool is_mine = current_worker() == this;
@@ -66,7 +48,7 @@ bool Worker::hand_over() noexcept {
       break;  // The others were held, or recalled.
     }
     const bool stays =
-        (thread->flags & ThreadFlag::kept) == 0 && home_for(team, *thread) == nullptr;
+        (thread->flags & ThreadFlag::kept) == 0 && enabled_worker_for(team, *thread) == nullptr;
     Thread**& end = stays ? bound_end : leaving_end;
     thread->next = nullptr;
     *end = thread;
@@ -88,7 +70,7 @@ bool Worker::hand_over() noexcept {
     if ((leaving->flags & ThreadFlag::kept) != 0) {
       expose(*leaving);
     } else {
-      Worker* const home = home_for(team, *leaving);
+      Worker* const home = enabled_worker_for(team, *leaving);
       Worker& to = home != nullptr ? *home : *this;  // Another one may be disabled by now.
       // Relaxed: its next home; wakers learn of it by way of its next parking.
       leaving->worker.store(&to, std::memory_order_relaxed);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "threads/kept.h"
+#include "threads/worker_set.h"
 
 namespace sterna::threads {
 
@@ -112,26 +113,50 @@ Thread* RunQueue::take_first() noexcept {
   return first;
 }
 
+namespace {
+
+/// Turns an order to stay off the processors into the fact. True: it was one.
+bool let_go(Thread& thread) noexcept {
+  Hold word = thread.hold.load(std::memory_order_relaxed);
+  // A: who lets it go on sees that it is in no queue.
+  while (has(word, Hold::wanted) &&
+         !thread.hold.compare_exchange_weak(word, without(word, Hold::wanted) | Hold::held,
+                                            std::memory_order_acq_rel, std::memory_order_relaxed)) {
+  }
+  return has(word, Hold::wanted);
+}
+
+}  // namespace
+
 Thread* RunQueue::pop_slow() noexcept {
-  for (;;) {
+  Thread* leaving = nullptr;  // May not run here, nor be passed on before it has left.
+  Thread* found = nullptr;
+  while (found == nullptr) {
     Thread* const first = take_first();
     if (first == nullptr) {
-      return nullptr;
+      break;
     }
-    Hold word = first->hold.load(std::memory_order_relaxed);
-    // A: who lets it go on sees that it is in no queue.
-    while (has(word, Hold::wanted) && !first->hold.compare_exchange_weak(
-                                          word, without(word, Hold::wanted) | Hold::held,
-                                          std::memory_order_acq_rel, std::memory_order_relaxed)) {
-    }
-    if (has(word, Hold::wanted)) {
+    if (let_go(*first)) {
       continue;
     }
-    if (!has(word, Hold::recalled)) {
-      return first;
+    const Hold word = first->hold.load(std::memory_order_relaxed);
+    if (has(word, Hold::restricted) && !apply_restriction(*first)) {
+      if (is_leaving(*first)) {
+        change_hold(*first, [](Hold its) { return its | Hold::restricted; });
+        leaving = first;
+      } else {
+        pass_on(*first);
+      }
+    } else if (has(word, Hold::recalled)) {
+      give_back(*first);
+    } else {
+      found = first;
     }
-    give_back(*first);
   }
+  if (leaving != nullptr) {
+    push_back(*leaving);
+  }
+  return found;
 }
 
 Thread* RunQueue::rotate_slow(Thread& thread) noexcept {

@@ -134,8 +134,7 @@ std::uint32_t Worker::steal_from(Worker& victim) noexcept {
     if (thread == nullptr) {
       break;  // The others were held.
     }
-    if ((thread->flags & ThreadFlag::bound) != 0 &&
-        index - thread->worker_first >= thread->worker_count) {
+    if (!may_run_on(*thread, index)) {
       thread->next = nullptr;
       *bound_end = thread;
       bound_end = &thread->next;

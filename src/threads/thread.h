@@ -17,6 +17,7 @@ namespace sterna::threads {
 class Worker;
 class Team;
 struct Thread;
+class WorkerSet;
 struct KeyValue;
 struct Seed;
 struct SwitchHook;
@@ -85,10 +86,11 @@ enum class Activity : std::uint8_t { none, ready, blocked };
 /// Orders for whoever takes a thread from a private queue: bits.
 enum class Hold : std::uint8_t {
   none = 0,
-  wanted = 1,    // It stays off the processors: let it go.
-  held = 2,      // That was done: it is in no queue; unhold() makes it runnable.
-  recalled = 4,  // A kept thread goes back to Dispatch: kept.h.
-  stopping = 8,  // It is inside hold(), among those that are to stop, and will: control.cc.
+  wanted = 1,       // It stays off the processors: let it go.
+  held = 2,         // That was done: it is in no queue; unhold() makes it runnable.
+  recalled = 4,     // A kept thread goes back to Dispatch: kept.h.
+  stopping = 8,     // It is inside hold(), among those that are to stop, and will: control.cc.
+  restricted = 16,  // Where it may run has changed: worker_set.h.
 };
 [[nodiscard]] constexpr Hold operator|(Hold a, Hold b) noexcept {
   return static_cast<Hold>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -160,6 +162,9 @@ struct alignas(64) Thread {
   void* after_exit_argument = nullptr;
   std::uint32_t worker_first = 0;  // With ThreadFlag::bound: where it may run.
   std::uint32_t worker_count = 0;
+  // With ThreadFlag::assorted, or Hold::restricted: worker_set.h. Null: all.
+  std::atomic<const WorkerSet*> workers{nullptr};  // Guard: as worker_first.
+  std::atomic<const WorkerSet*> wanted_workers{nullptr};
   SwitchHook* switch_hooks = nullptr;  // With ThreadFlag::hooked; of the thread itself.
   // Slots of the team, used or not. Guard: TeamState::slots_lock.
   Thread* slot_previous = nullptr;
@@ -187,6 +192,7 @@ inline constexpr std::uint32_t user_code = 1 << 21;      // Its entry is code of
 inline constexpr std::uint32_t unpreemptible = 1 << 22;  // It was born so: preempt.h.
 inline constexpr std::uint32_t seed = 1 << 23;           // Runs a Seed, its argument; detached.
 inline constexpr std::uint32_t hooked = 1 << 24;         // Has switch_hooks: switch_hook.h.
+inline constexpr std::uint32_t assorted = 1 << 25;       // Runs on `workers` only; not `bound`.
 }  // namespace ThreadFlag
 
 namespace EndFlag {

@@ -24,6 +24,7 @@
 #include "threads/ticker.h"
 #include "threads/timers.h"
 #include "threads/turn_meter.h"
+#include "threads/worker_set.h"
 
 namespace sterna::threads {
 
@@ -211,8 +212,6 @@ class TeamState final : public TickClient {
     return options.clock != nullptr ? options.clock->now_ns() : sterna::now_ns();
   }
   void wake_idle(std::uint32_t first, std::uint32_t count) noexcept;
-  /// An enabled worker of [first, first + count), in turn; null: there is none.
-  [[nodiscard]] Worker* enabled_worker(std::uint32_t first, std::uint32_t count) noexcept;
   /// The earliest timer of all workers.
   [[nodiscard]] std::uint64_t next_timer_ns() const noexcept;
   /// It is stopped, and no thread needs its workers to get off its kernel thread.
@@ -266,6 +265,9 @@ class TeamState final : public TickClient {
 
   SpinLock disable_lock;
   std::uint32_t disabled_count = 0;  // Guard: disable_lock.
+
+  SpinLock sets_lock;
+  std::vector<std::unique_ptr<const WorkerSet>> sets;  // Guard: sets_lock. Each that threads had.
 
   SpinLock slots_lock;
   Thread* first_slot = nullptr;  // Guard: slots_lock. All descriptors of spawned threads, used or

@@ -199,6 +199,52 @@ static void test_freeze(void) {
   }
 }
 
+/* Sets of workers. */
+
+static void wanders(void* count) {
+  uint64_t set = 0;
+  sterna_thread* const me = sterna_thread_self();
+  EXPECT(sterna_thread_set_workers(me, NULL, 1) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_thread_set_workers(me, &set, 1) == STERNA_INVALID_ARGUMENT && has("empty"));
+  set = 8;
+  EXPECT(sterna_thread_set_workers(me, &set, 1) == STERNA_INVALID_ARGUMENT && has("worker 3"));
+  for (int i = 0; i < 20; ++i) {
+    set = 1 + (uint64_t)(i & 1);
+    EXPECT(sterna_thread_set_workers(me, &set, 1) == STERNA_SUCCESS);
+    sterna_thread_yield();
+    sterna_thread_info infos[16];
+    size_t present = 0;
+    EXPECT(sterna_thread_list(infos, 16, &present) == STERNA_SUCCESS);
+    for (size_t j = 0; j < present && j < 16; ++j) {
+      EXPECT(infos[j].thread != me || infos[j].worker == (uint32_t)(i & 1));
+    }
+    ++*(int*)count;
+  }
+}
+
+static void test_workers(void) {
+  int count = 0;
+  uint64_t words[2] = {7, 7};
+  sterna_thread* thread = NULL;
+  sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
+  options.is_frozen = 1;
+  EXPECT(sterna_thread_create(&options, wanders, &count, &thread) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_workers(thread, words, 2) == STERNA_SUCCESS);
+  EXPECT(words[0] == 3 && words[1] == 0);
+  words[0] = 2;
+  EXPECT(sterna_thread_set_workers(thread, words, 2) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_workers(thread, words, 1) == STERNA_SUCCESS && words[0] == 2);
+  EXPECT(sterna_thread_workers(thread, NULL, 1) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_worker_disable(1) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_set_workers(thread, words, 1) == STERNA_REFUSED && has("disabled"));
+  EXPECT(sterna_worker_enable(1) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_set_workers(thread, NULL, 0) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_workers(thread, words, 1) == STERNA_SUCCESS && words[0] == 3);
+  EXPECT(sterna_thread_unfreeze(thread) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
+  EXPECT(count == 20);
+}
+
 /* Preemption of others. With the setting slice, `computes` gives way as long as it may. */
 
 static int may_end;
@@ -273,6 +319,7 @@ int main(int argc, char** argv) {
   test_hooks();
   test_counters();
   test_freeze();
+  test_workers();
   test_preemptible(argc > 1 && strcmp(argv[1], "slices") == 0);
   EXPECT(sterna_scheduling_freeze(STERNA_FOREVER) == STERNA_SUCCESS); /* The end unfreezes. */
   EXPECT(sterna_stop() == STERNA_SUCCESS);

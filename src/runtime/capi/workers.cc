@@ -1,4 +1,7 @@
 // control.h: workers whose processors are taken away, and come back.
+#include <algorithm>
+#include <span>
+
 #include <sterna/control.h>
 #include <unistd.h>
 
@@ -6,6 +9,7 @@
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
 #include "runtime/settings.h"
+#include "threads/worker_set.h"
 #include "topology/topology.h"
 
 namespace capi = sterna::runtime::capi;
@@ -114,4 +118,41 @@ sterna_status sterna_workers_follow(uint32_t* changed) noexcept {
     }
     return STERNA_SUCCESS;
   });
+}
+
+sterna_status sterna_thread_set_workers(sterna_thread* thread, const uint64_t* words,
+                                        size_t count) noexcept {
+  const RuntimeScope scope;
+  sterna::threads::Thread* const its = capi::thread_of(thread);
+  if (its == nullptr) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  if ((words == nullptr) != (count == 0)) {
+    return capi::refuse_argument(__func__);
+  }
+  return capi::guarded([&] {
+    const sterna::Result<> done = sterna::threads::set_workers(*its, std::span{words, count});
+    return done ? STERNA_SUCCESS
+                : capi::refuse(capi::to_status(done.error().code), "{}: {}", capi::words_for(its),
+                               done.error().text);
+  });
+}
+
+sterna_status sterna_thread_workers(const sterna_thread* thread, uint64_t* words,
+                                    size_t count) noexcept {
+  const RuntimeScope scope;
+  const sterna::threads::Thread* const its = capi::thread_of(thread);
+  if (its == nullptr) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  if (words == nullptr || count == 0) {
+    return capi::refuse_argument(__func__);
+  }
+  const sterna::threads::WorkerSet::Words all = sterna::threads::workers_of(*its);
+  std::fill_n(words, count, 0);
+  std::copy_n(all.begin(), std::min(count, all.size()), words);
+  const bool is_whole =
+      count >= all.size() || std::all_of(all.begin() + static_cast<std::ptrdiff_t>(count),
+                                         all.end(), [](std::uint64_t word) { return word == 0; });
+  return is_whole ? STERNA_SUCCESS : STERNA_TRUNCATED;
 }

@@ -50,10 +50,14 @@ typedef struct sterna_thread_options {
 #define STERNA_AUTO_BUBBLES_OFF 1u
 #define STERNA_AUTO_BUBBLES_FILIATION 2u
 
-#define STERNA_PRIORITY_IDLE 0u
-#define STERNA_PRIORITY_BATCH 1u
-#define STERNA_PRIORITY_NORMAL 2u
-#define STERNA_PRIORITY_REAL_TIME 3u /* To 7. */
+/* Classes of priority: on a worker a thread runs only while none of a higher one waits there.
+ * Within a class turns are equal: there are no weights (nice). A thread that must not run at all is
+ * frozen (is_frozen, sterna_thread_freeze), whatever its priority. */
+#define STERNA_PRIORITY_IDLE 0u      /* When nothing else is to be done. */
+#define STERNA_PRIORITY_BATCH 1u     /* Behind what somebody waits for. */
+#define STERNA_PRIORITY_NORMAL 2u    /* The default, and the cheapest to switch. */
+#define STERNA_PRIORITY_REAL_TIME 3u /* To 6: urgent, in four levels. */
+#define STERNA_PRIORITY_SYSTEM 7u    /* Before everything: where timers run. For short work only. */
 #define STERNA_PRIORITY_MAX 7u
 
 #define STERNA_THREAD_OPTIONS_DEFAULT                                               \

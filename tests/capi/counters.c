@@ -245,6 +245,50 @@ static void test_workers(void) {
   EXPECT(count == 20);
 }
 
+/* Classes of priority: on one worker the higher ones first, and not at all what is frozen. */
+
+static char order[8];
+static int order_count;
+
+static void note(void* name) {
+  order[order_count++] = *(const char*)name;
+}
+
+static void starts_all(void* argument) {
+  const uint32_t classes[] = {STERNA_PRIORITY_IDLE, STERNA_PRIORITY_SYSTEM, STERNA_PRIORITY_BATCH,
+                              STERNA_PRIORITY_REAL_TIME, STERNA_PRIORITY_NORMAL};
+  sterna_thread** const threads = argument;
+  sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
+  options.worker = 0;
+  options.is_bound = 1;
+  for (int i = 0; i < 5; ++i) {
+    options.priority = classes[i];
+    EXPECT(sterna_thread_create(&options, note, &"isbrn"[i], &threads[i]) == STERNA_SUCCESS);
+  }
+  options.priority = STERNA_PRIORITY_SYSTEM;
+  options.is_frozen = 1;
+  EXPECT(sterna_thread_create(&options, note, "f", &threads[5]) == STERNA_SUCCESS);
+}
+
+static void test_classes(void) {
+  sterna_thread* threads[6];
+  sterna_thread* starter = NULL;
+  sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
+  options.worker = 0;
+  options.is_bound = 1;
+  options.priority = STERNA_PRIORITY_SYSTEM;
+  options.is_preemptible = 0;
+  EXPECT(sterna_thread_create(&options, starts_all, threads, &starter) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_join(starter) == STERNA_SUCCESS);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT(sterna_thread_join(threads[i]) == STERNA_SUCCESS);
+  }
+  EXPECT(strcmp(order, "srnbi") == 0);
+  EXPECT(sterna_thread_unfreeze(threads[5]) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_join(threads[5]) == STERNA_SUCCESS);
+  EXPECT(strcmp(order, "srnbif") == 0);
+}
+
 /* Preemption of others. With the setting slice, `computes` gives way as long as it may. */
 
 static int may_end;
@@ -320,6 +364,7 @@ int main(int argc, char** argv) {
   test_counters();
   test_freeze();
   test_workers();
+  test_classes();
   test_preemptible(argc > 1 && strcmp(argv[1], "slices") == 0);
   EXPECT(sterna_scheduling_freeze(STERNA_FOREVER) == STERNA_SUCCESS); /* The end unfreezes. */
   EXPECT(sterna_stop() == STERNA_SUCCESS);

@@ -5,13 +5,20 @@
 #include "mpi/coll/collectives.h"
 #include "mpi/coll/enter.h"
 #include "mpi/op/op.h"
-#include "mpi/p2p/message.h"
+#include "mpi/p2p/entering.h"
 
 namespace sterna::mpi {
 
 /// Finds the communicator of an entry and, in the forms that need one, checks the place for the
 /// request.
 int check_entry(Call& call, const Entry& entry, MPI_Comm comm) noexcept;
+/// As enter(), with these checks.
+template <typename Work>
+[[gnu::always_inline]] inline int enter_collective(const Entry& entry, MPI_Comm comm,
+                                                   Work&& work) noexcept {
+  return enter(
+      entry.function, [&](Call& call) { return check_entry(call, entry, comm); }, work);
+}
 int check_root(const Call& call, int root) noexcept;
 int check_parts(const Call& call, const Parts& parts, int count) noexcept;
 int check_op(const Call& call, const Reduction& r) noexcept;

@@ -3,6 +3,7 @@
 
 #include "mpi/coll/check.h"
 #include "mpi/coll/local.h"
+#include "mpi/p2p/entering.h"
 #include "mpi/request/request.h"
 #include "mpi/request/status.h"
 #include "mpi/topo/topology.h"
@@ -16,9 +17,7 @@ int check_entry(Call& call, const Entry& entry, MPI_Comm comm) noexcept {
   if (const int error = check_comm(call, comm)) {
     return error;
   }
-  return entry.form != Form::blocking && entry.request == nullptr
-             ? call.fail(MPI_ERR_ARG, "the address of the request is null")
-             : MPI_SUCCESS;
+  return entry.form != Form::blocking ? check_place(call, entry.request) : MPI_SUCCESS;
 }
 
 int check_root(const Call& call, int root) noexcept {
@@ -80,38 +79,32 @@ int perform(const Call& call, const Entry& entry, Schedule* schedule) noexcept {
 }
 
 int enter_barrier(const Entry& entry, MPI_Comm comm) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(entry.function), entry.function};
-  if (const int error = check_entry(call, entry, comm)) {
-    return error;
-  }
-  if (entry.form == Form::blocking && meets_here(call.state, *call.comm)) {
-    return meet_for_barrier(call);
-  }
-  return run_collective(call, entry, [](Builder& b) { build_barrier(b); });
+  return enter_collective(entry, comm, [&](const Call& call) -> int {
+    if (entry.form == Form::blocking && meets_here(call.state, *call.comm)) {
+      return meet_for_barrier(call);
+    }
+    return run_collective(call, entry, [](Builder& b) { build_barrier(b); });
+  });
 }
 
 int enter_bcast(const Entry& entry, const Data& data, int root, MPI_Comm comm) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(entry.function), entry.function};
-  if (const int error = check_entry(call, entry, comm)) {
-    return error;
-  }
-  if (const int error = check_root(call, root)) {
-    return error;
-  }
-  if (root != MPI_PROC_NULL) {
-    if (const int error = check(call, data)) {
+  return enter_collective(entry, comm, [&](const Call& call) -> int {
+    if (const int error = check_root(call, root)) {
       return error;
     }
-  }
-  if (entry.form == Form::blocking && meets_here(call.state, *call.comm) &&
-      is_short(*call.comm, data)) {
-    return meet_for_bcast(call, data, root);
-  }
-  return run_collective(call, entry, [&](Builder& b) {
-    hold(b, entry, data.type);
-    build_bcast(b, data, root);
+    if (root != MPI_PROC_NULL) {
+      if (const int error = check(call, data)) {
+        return error;
+      }
+    }
+    if (entry.form == Form::blocking && meets_here(call.state, *call.comm) &&
+        is_short(*call.comm, data)) {
+      return meet_for_bcast(call, data, root);
+    }
+    return run_collective(call, entry, [&](Builder& b) {
+      hold(b, entry, data.type);
+      build_bcast(b, data, root);
+    });
   });
 }
 
@@ -146,113 +139,95 @@ void hold_rooted(Builder& b, const Entry& entry, const Call& call, const Data& o
 
 int enter_gather(const Entry& entry, const Data& from, const Data& into, int root,
                  MPI_Comm comm) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(entry.function), entry.function};
-  if (const int error = check_entry(call, entry, comm)) {
-    return error;
-  }
-  if (const int error = check_rooted(call, from, Parts::equal(into), root)) {
-    return error;
-  }
-  return run_collective(call, entry, [&](Builder& b) {
-    hold_rooted(b, entry, call, from, Parts::equal(into), root);
-    build_gather(b, from, into, root);
+  return enter_collective(entry, comm, [&](const Call& call) -> int {
+    if (const int error = check_rooted(call, from, Parts::equal(into), root)) {
+      return error;
+    }
+    return run_collective(call, entry, [&](Builder& b) {
+      hold_rooted(b, entry, call, from, Parts::equal(into), root);
+      build_gather(b, from, into, root);
+    });
   });
 }
 
 int enter_gatherv(const Entry& entry, const Data& from, const Parts& into, int root,
                   MPI_Comm comm) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(entry.function), entry.function};
-  if (const int error = check_entry(call, entry, comm)) {
-    return error;
-  }
-  if (const int error = check_rooted(call, from, into, root)) {
-    return error;
-  }
-  return run_collective(call, entry, [&](Builder& b) {
-    hold_rooted(b, entry, call, from, into, root);
-    build_gatherv(b, from, into, root);
+  return enter_collective(entry, comm, [&](const Call& call) -> int {
+    if (const int error = check_rooted(call, from, into, root)) {
+      return error;
+    }
+    return run_collective(call, entry, [&](Builder& b) {
+      hold_rooted(b, entry, call, from, into, root);
+      build_gatherv(b, from, into, root);
+    });
   });
 }
 
 int enter_scatter(const Entry& entry, const Data& from, const Data& into, int root,
                   MPI_Comm comm) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(entry.function), entry.function};
-  if (const int error = check_entry(call, entry, comm)) {
-    return error;
-  }
-  if (const int error = check_rooted(call, into, Parts::equal(from), root)) {
-    return error;
-  }
-  return run_collective(call, entry, [&](Builder& b) {
-    hold_rooted(b, entry, call, into, Parts::equal(from), root);
-    build_scatter(b, from, into, root);
+  return enter_collective(entry, comm, [&](const Call& call) -> int {
+    if (const int error = check_rooted(call, into, Parts::equal(from), root)) {
+      return error;
+    }
+    return run_collective(call, entry, [&](Builder& b) {
+      hold_rooted(b, entry, call, into, Parts::equal(from), root);
+      build_scatter(b, from, into, root);
+    });
   });
 }
 
 int enter_scatterv(const Entry& entry, const Parts& from, const Data& into, int root,
                    MPI_Comm comm) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(entry.function), entry.function};
-  if (const int error = check_entry(call, entry, comm)) {
-    return error;
-  }
-  if (const int error = check_rooted(call, into, from, root)) {
-    return error;
-  }
-  return run_collective(call, entry, [&](Builder& b) {
-    hold_rooted(b, entry, call, into, from, root);
-    build_scatterv(b, from, into, root);
+  return enter_collective(entry, comm, [&](const Call& call) -> int {
+    if (const int error = check_rooted(call, into, from, root)) {
+      return error;
+    }
+    return run_collective(call, entry, [&](Builder& b) {
+      hold_rooted(b, entry, call, into, from, root);
+      build_scatterv(b, from, into, root);
+    });
   });
 }
 
 int enter_allgather(const Entry& entry, const Data& from, const Parts& into,
                     MPI_Comm comm) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(entry.function), entry.function};
-  if (const int error = check_entry(call, entry, comm)) {
-    return error;
-  }
-  const int size = static_cast<int>(call.comm->peers().size);
-  if (const int error = check_parts(call, into, size)) {
-    return error;
-  }
-  if (!from.is_in_place() || call.comm->is_inter()) {
-    if (const int error = check(call, from)) {
+  return enter_collective(entry, comm, [&](const Call& call) -> int {
+    const int size = static_cast<int>(call.comm->peers().size);
+    if (const int error = check_parts(call, into, size)) {
       return error;
     }
-  }
-  return run_collective(call, entry, [&](Builder& b) {
-    hold(b, entry, into, size);
-    if (!from.is_in_place()) {
-      hold(b, entry, from.type);
+    if (!from.is_in_place() || call.comm->is_inter()) {
+      if (const int error = check(call, from)) {
+        return error;
+      }
     }
-    build_allgather(b, from, into);
+    return run_collective(call, entry, [&](Builder& b) {
+      hold(b, entry, into, size);
+      if (!from.is_in_place()) {
+        hold(b, entry, from.type);
+      }
+      build_allgather(b, from, into);
+    });
   });
 }
 
 int enter_alltoall(const Entry& entry, const Parts& from, const Parts& into,
                    MPI_Comm comm) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(entry.function), entry.function};
-  if (const int error = check_entry(call, entry, comm)) {
-    return error;
-  }
-  const int size = static_cast<int>(call.comm->peers().size);
-  if (const int error = check_parts(call, into, size)) {
-    return error;
-  }
-  if (!from.is_in_place() || call.comm->is_inter()) {
-    if (const int error = check_parts(call, from, size)) {
+  return enter_collective(entry, comm, [&](const Call& call) -> int {
+    const int size = static_cast<int>(call.comm->peers().size);
+    if (const int error = check_parts(call, into, size)) {
       return error;
     }
-  }
-  return run_collective(call, entry, [&](Builder& b) {
-    hold(b, entry, into, size);
-    hold(b, entry, from, size);
-    build_alltoall(b, from, into);
+    if (!from.is_in_place() || call.comm->is_inter()) {
+      if (const int error = check_parts(call, from, size)) {
+        return error;
+      }
+    }
+    return run_collective(call, entry, [&](Builder& b) {
+      hold(b, entry, into, size);
+      hold(b, entry, from, size);
+      build_alltoall(b, from, into);
+    });
   });
 }
 
@@ -268,48 +243,42 @@ int check_neighbours(const Call& call) noexcept {
 
 int enter_neighbor_allgather(const Entry& entry, const Data& from, const Parts& into,
                              MPI_Comm comm) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(entry.function), entry.function};
-  if (const int error = check_entry(call, entry, comm)) {
-    return error;
-  }
-  if (const int error = check_neighbours(call)) {
-    return error;
-  }
-  const int count = source_count(*call.comm);
-  if (const int error = check(call, from)) {
-    return error;
-  }
-  if (const int error = check_parts(call, into, count)) {
-    return error;
-  }
-  return run_collective(call, entry, [&](Builder& b) {
-    hold(b, entry, into, count);
-    hold(b, entry, from.type);
-    build_neighbor_allgather(b, from, into);
+  return enter_collective(entry, comm, [&](const Call& call) -> int {
+    if (const int error = check_neighbours(call)) {
+      return error;
+    }
+    const int count = source_count(*call.comm);
+    if (const int error = check(call, from)) {
+      return error;
+    }
+    if (const int error = check_parts(call, into, count)) {
+      return error;
+    }
+    return run_collective(call, entry, [&](Builder& b) {
+      hold(b, entry, into, count);
+      hold(b, entry, from.type);
+      build_neighbor_allgather(b, from, into);
+    });
   });
 }
 
 int enter_neighbor_alltoall(const Entry& entry, const Parts& from, const Parts& into,
                             MPI_Comm comm) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(entry.function), entry.function};
-  if (const int error = check_entry(call, entry, comm)) {
-    return error;
-  }
-  if (const int error = check_neighbours(call)) {
-    return error;
-  }
-  if (const int error = check_parts(call, into, source_count(*call.comm))) {
-    return error;
-  }
-  if (const int error = check_parts(call, from, target_count(*call.comm))) {
-    return error;
-  }
-  return run_collective(call, entry, [&](Builder& b) {
-    hold(b, entry, into, source_count(*call.comm));
-    hold(b, entry, from, target_count(*call.comm));
-    build_neighbor_alltoall(b, from, into);
+  return enter_collective(entry, comm, [&](const Call& call) -> int {
+    if (const int error = check_neighbours(call)) {
+      return error;
+    }
+    if (const int error = check_parts(call, into, source_count(*call.comm))) {
+      return error;
+    }
+    if (const int error = check_parts(call, from, target_count(*call.comm))) {
+      return error;
+    }
+    return run_collective(call, entry, [&](Builder& b) {
+      hold(b, entry, into, source_count(*call.comm));
+      hold(b, entry, from, target_count(*call.comm));
+      build_neighbor_alltoall(b, from, into);
+    });
   });
 }
 

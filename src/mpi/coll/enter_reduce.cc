@@ -45,64 +45,58 @@ void hold(Builder& b, const Entry& entry, const Reduction& r) noexcept {
 template <typename Build>
 int enter_sum(const Entry& entry, const Reduction& r, MPI_Comm comm, bool may_be_inter, Build build,
               int (*meet)(const Call&, const Reduction&) noexcept = nullptr) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(entry.function), entry.function};
-  if (const int error = check_entry(call, entry, comm)) {
-    return error;
-  }
-  if (call.comm->is_inter() && !may_be_inter) {
-    return call.fail(MPI_ERR_COMM, "not defined on an intercommunicator");
-  }
-  if (const int error = check_sum(call, r)) {
-    return error;
-  }
-  if (meet != nullptr && entry.form == Form::blocking && meets_here(call.state, *call.comm) &&
-      is_short(*call.comm, r)) {
-    return meet(call, r);
-  }
-  return run_collective(call, entry, [&](Builder& b) {
-    hold(b, entry, r);
-    build(b, r);
+  return enter_collective(entry, comm, [&](const Call& call) -> int {
+    if (call.comm->is_inter() && !may_be_inter) {
+      return call.fail(MPI_ERR_COMM, "not defined on an intercommunicator");
+    }
+    if (const int error = check_sum(call, r)) {
+      return error;
+    }
+    if (meet != nullptr && entry.form == Form::blocking && meets_here(call.state, *call.comm) &&
+        is_short(*call.comm, r)) {
+      return meet(call, r);
+    }
+    return run_collective(call, entry, [&](Builder& b) {
+      hold(b, entry, r);
+      build(b, r);
+    });
   });
 }
 
 }  // namespace
 
 int enter_reduce(const Entry& entry, const Reduction& r, int root, MPI_Comm comm) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(entry.function), entry.function};
-  if (const int error = check_entry(call, entry, comm)) {
-    return error;
-  }
-  if (const int error = check_root(call, root)) {
-    return error;
-  }
-  if (root == MPI_PROC_NULL) {
-    // Nothing to do, but one tag passes, and other forms have a request.
-    return run_collective(call, entry, [](Builder& /*builder*/) {});
-  }
-  // The receive buffer counts at the root only, the send buffer of MPI_ROOT not at all.
-  if (is_root(call, root)) {
-    if (const int error = check_data(call, r.into, r.count, r.type)) {
+  return enter_collective(entry, comm, [&](const Call& call) -> int {
+    if (const int error = check_root(call, root)) {
       return error;
     }
-  }
-  const bool is_taken = is_root(call, root) && (call.comm->is_inter() || r.is_in_place());
-  if (!is_taken) {
-    if (const int error = check_data(call, r.from, r.count, r.type)) {
+    if (root == MPI_PROC_NULL) {
+      // Nothing to do, but one tag passes, and other forms have a request.
+      return run_collective(call, entry, [](Builder& /*builder*/) {});
+    }
+    // The receive buffer counts at the root only, the send buffer of MPI_ROOT not at all.
+    if (is_root(call, root)) {
+      if (const int error = check_data(call, r.into, r.count, r.type)) {
+        return error;
+      }
+    }
+    const bool is_taken = is_root(call, root) && (call.comm->is_inter() || r.is_in_place());
+    if (!is_taken) {
+      if (const int error = check_data(call, r.from, r.count, r.type)) {
+        return error;
+      }
+    }
+    if (const int error = check_op(call, r)) {
       return error;
     }
-  }
-  if (const int error = check_op(call, r)) {
-    return error;
-  }
-  if (entry.form == Form::blocking && meets_here(call.state, *call.comm) &&
-      is_short(*call.comm, r)) {
-    return meet_for_reduce(call, r, root);
-  }
-  return run_collective(call, entry, [&](Builder& b) {
-    hold(b, entry, r);
-    build_reduce(b, r, root);
+    if (entry.form == Form::blocking && meets_here(call.state, *call.comm) &&
+        is_short(*call.comm, r)) {
+      return meet_for_reduce(call, r, root);
+    }
+    return run_collective(call, entry, [&](Builder& b) {
+      hold(b, entry, r);
+      build_reduce(b, r, root);
+    });
   });
 }
 
@@ -120,45 +114,39 @@ int enter_exscan(const Entry& entry, const Reduction& r, MPI_Comm comm) noexcept
 
 int enter_reduce_scatter(const Entry& entry, const Reduction& r, const Counts& counts,
                          MPI_Comm comm) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(entry.function), entry.function};
-  if (const int error = check_entry(call, entry, comm)) {
-    return error;
-  }
-  Reduction whole = r;
-  whole.count = 0;
-  for (std::uint32_t i = 0; i < call.comm->size; ++i) {
-    const MPI_Count count = counts[static_cast<int>(i)];
-    if (count < 0) {
-      return call.fail(MPI_ERR_COUNT, "the count of rank %u is %lld", i,
-                       static_cast<long long>(count));
+  return enter_collective(entry, comm, [&](const Call& call) -> int {
+    Reduction whole = r;
+    whole.count = 0;
+    for (std::uint32_t i = 0; i < call.comm->size; ++i) {
+      const MPI_Count count = counts[static_cast<int>(i)];
+      if (count < 0) {
+        return call.fail(MPI_ERR_COUNT, "the count of rank %u is %lld", i,
+                         static_cast<long long>(count));
+      }
+      whole.count += count;
     }
-    whole.count += count;
-  }
-  if (const int error = check_sum(call, whole)) {
-    return error;
-  }
-  const Parts parts{r.into, counts, counts, r.type};
-  return run_collective(call, entry, [&](Builder& b) {
-    hold(b, entry, whole);
-    build_reduce_scatter(b, whole, parts);
+    if (const int error = check_sum(call, whole)) {
+      return error;
+    }
+    const Parts parts{r.into, counts, counts, r.type};
+    return run_collective(call, entry, [&](Builder& b) {
+      hold(b, entry, whole);
+      build_reduce_scatter(b, whole, parts);
+    });
   });
 }
 
 int enter_reduce_scatter_block(const Entry& entry, const Reduction& r, MPI_Comm comm) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(entry.function), entry.function};
-  if (const int error = check_entry(call, entry, comm)) {
-    return error;
-  }
-  if (const int error = check_sum(call, r)) {
-    return error;
-  }
-  Reduction whole = r;
-  whole.count = r.count * call.comm->size;
-  return run_collective(call, entry, [&](Builder& b) {
-    hold(b, entry, whole);
-    build_reduce_scatter(b, whole, Parts::equal({r.into, r.count, r.type}));
+  return enter_collective(entry, comm, [&](const Call& call) -> int {
+    if (const int error = check_sum(call, r)) {
+      return error;
+    }
+    Reduction whole = r;
+    whole.count = r.count * call.comm->size;
+    return run_collective(call, entry, [&](Builder& b) {
+      hold(b, entry, whole);
+      build_reduce_scatter(b, whole, Parts::equal({r.into, r.count, r.type}));
+    });
   });
 }
 

@@ -4,6 +4,7 @@
 #include "mpi/coll/schedule.h"
 #include "mpi/p2p/buffered.h"
 #include "mpi/p2p/direct.h"
+#include "mpi/p2p/entering.h"
 #include "mpi/p2p/short.h"
 #include "mpi/request/status.h"
 #include "mpi/request/wait.h"
@@ -18,11 +19,6 @@ net::SendMode transport_mode(MessageMode mode) noexcept {
   return mode == MessageMode::synchronous ? net::SendMode::synchronous
          : mode == MessageMode::ready     ? net::SendMode::ready
                                           : net::SendMode::standard;
-}
-
-int check_request(const Call& call, const MPI_Request* request) noexcept {
-  return request != nullptr ? MPI_SUCCESS
-                            : call.fail(MPI_ERR_ARG, "the address of the request is null");
 }
 
 int give_finished(const Call& call, bool is_receive, MPI_Request* handle) noexcept {
@@ -112,58 +108,50 @@ namespace {
 // Apart from the short way, which is quicker without their registers.
 [[gnu::noinline]] int enter_send_slowly(const char* function, MessageMode mode, const Side& side,
                                         MPI_Comm comm) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(function), function};
-  RankState& state = call.state;
-  runtime::safe_point(*state.context);
-  if (const int error = check_comm(call, comm)) {
-    return error;
-  }
-  if (const int error = check_send(call, side)) {
-    return error;
-  }
-  if (side.peer == MPI_PROC_NULL) {
-    return MPI_SUCCESS;
-  }
-  if (mode == MessageMode::buffered) {
-    return send_buffered(call, side);
-  }
-  Bytes bytes{state};
-  if (!bytes.for_send(side)) {
-    return call.fail_plain(MPI_ERR_NO_MEM);
-  }
-  net::SendRequest send;
-  state.context->transport->send(*state.context->endpoint, send,
-                                 target_of(*call.comm, side.peer, side.tag), bytes.buffer(),
-                                 transport_mode(mode));
-  wait_done(state, send.done);
-  return call.pass(class_of_fault(send.fault));
+  return enter_message(function, comm, [&](const Call& call) -> int {
+    RankState& state = call.state;
+    if (const int error = check_send(call, side)) {
+      return error;
+    }
+    if (side.peer == MPI_PROC_NULL) {
+      return MPI_SUCCESS;
+    }
+    if (mode == MessageMode::buffered) {
+      return send_buffered(call, side);
+    }
+    Bytes bytes{state};
+    if (!bytes.for_send(side)) {
+      return call.fail_plain(MPI_ERR_NO_MEM);
+    }
+    net::SendRequest send;
+    state.context->transport->send(*state.context->endpoint, send,
+                                   target_of(*call.comm, side.peer, side.tag), bytes.buffer(),
+                                   transport_mode(mode));
+    wait_done(state, send.done);
+    return call.pass(class_of_fault(send.fault));
+  });
 }
 
 [[gnu::noinline]] int enter_receive_slowly(const char* function, const Side& side, MPI_Comm comm,
                                            MPI_Status* status) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(function), function};
-  RankState& state = call.state;
-  runtime::safe_point(*state.context);
-  if (const int error = check_comm(call, comm)) {
-    return error;
-  }
-  if (const int error = check_receive(call, side)) {
-    return error;
-  }
-  if (side.peer == MPI_PROC_NULL) {
-    return conclude_null(status);
-  }
-  Bytes bytes{state};
-  if (!bytes.for_receive(side)) {
-    return call.fail_plain(MPI_ERR_NO_MEM);
-  }
-  net::RecvRequest receive;
-  state.context->transport->receive(*state.context->endpoint, receive,
-                                    pattern_of(*call.comm, side.peer, side.tag), bytes.buffer());
-  wait_done(state, receive.done);
-  return conclude(call, receive.envelope, receive.fault, bytes, status);
+  return enter_message(function, comm, [&](const Call& call) -> int {
+    RankState& state = call.state;
+    if (const int error = check_receive(call, side)) {
+      return error;
+    }
+    if (side.peer == MPI_PROC_NULL) {
+      return conclude_null(status);
+    }
+    Bytes bytes{state};
+    if (!bytes.for_receive(side)) {
+      return call.fail_plain(MPI_ERR_NO_MEM);
+    }
+    net::RecvRequest receive;
+    state.context->transport->receive(*state.context->endpoint, receive,
+                                      pattern_of(*call.comm, side.peer, side.tag), bytes.buffer());
+    wait_done(state, receive.done);
+    return conclude(call, receive.envelope, receive.fault, bytes, status);
+  });
 }
 
 }  // namespace
@@ -184,77 +172,67 @@ int enter_receive(const char* function, const Side& side, MPI_Comm comm,
 
 int enter_isend(const char* function, MessageMode mode, const Side& side, MPI_Comm comm,
                 MPI_Request* request) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(function), function};
-  runtime::safe_point(*call.state.context);
-  if (const int error = check_comm(call, comm)) {
-    return error;
-  }
-  if (const int error = check_send(call, side)) {
-    return error;
-  }
-  if (const int error = check_request(call, request)) {
-    return error;
-  }
-  if (side.peer == MPI_PROC_NULL) {
-    return give_finished(call, false, request);
-  }
-  if (mode == MessageMode::buffered) {
-    const int error = send_buffered(call, side);
-    return error != MPI_SUCCESS ? error : give_finished(call, false, request);
-  }
-  return start_new(call, RequestType::send, side, mode, request);
+  return enter_message(function, comm, [&](const Call& call) -> int {
+    if (const int error = check_send(call, side)) {
+      return error;
+    }
+    if (const int error = check_place(call, request)) {
+      return error;
+    }
+    if (side.peer == MPI_PROC_NULL) {
+      return give_finished(call, false, request);
+    }
+    if (mode == MessageMode::buffered) {
+      const int error = send_buffered(call, side);
+      return error != MPI_SUCCESS ? error : give_finished(call, false, request);
+    }
+    return start_new(call, RequestType::send, side, mode, request);
+  });
 }
 
 int enter_ireceive(const char* function, const Side& side, MPI_Comm comm,
                    MPI_Request* request) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(function), function};
-  runtime::safe_point(*call.state.context);
-  if (const int error = check_comm(call, comm)) {
-    return error;
-  }
-  if (const int error = check_receive(call, side)) {
-    return error;
-  }
-  if (const int error = check_request(call, request)) {
-    return error;
-  }
-  return side.peer == MPI_PROC_NULL
-             ? give_finished(call, true, request)
-             : start_new(call, RequestType::receive, side, MessageMode::standard, request);
+  return enter_message(function, comm, [&](const Call& call) -> int {
+    if (const int error = check_receive(call, side)) {
+      return error;
+    }
+    if (const int error = check_place(call, request)) {
+      return error;
+    }
+    return side.peer == MPI_PROC_NULL
+               ? give_finished(call, true, request)
+               : start_new(call, RequestType::receive, side, MessageMode::standard, request);
+  });
 }
 
 int enter_send_init(const char* function, MessageMode mode, const Side& side, MPI_Comm comm,
                     MPI_Request* request) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(function), function};
-  if (const int error = check_comm(call, comm)) {
-    return error;
-  }
-  if (const int error = check_send(call, side)) {
-    return error;
-  }
-  if (const int error = check_request(call, request)) {
-    return error;
-  }
-  return create_persistent(call, RequestType::send, side, mode, request);
+  return enter(
+      function, [&](Call& call) { return check_comm(call, comm); },
+      [&](const Call& call) -> int {
+        if (const int error = check_send(call, side)) {
+          return error;
+        }
+        if (const int error = check_place(call, request)) {
+          return error;
+        }
+        return create_persistent(call, RequestType::send, side, mode, request);
+      });
 }
 
 int enter_receive_init(const char* function, const Side& side, MPI_Comm comm,
                        MPI_Request* request) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(function), function};
-  if (const int error = check_comm(call, comm)) {
-    return error;
-  }
-  if (const int error = check_receive(call, side)) {
-    return error;
-  }
-  if (const int error = check_request(call, request)) {
-    return error;
-  }
-  return create_persistent(call, RequestType::receive, side, MessageMode::standard, request);
+  return enter(
+      function, [&](Call& call) { return check_comm(call, comm); },
+      [&](const Call& call) -> int {
+        if (const int error = check_receive(call, side)) {
+          return error;
+        }
+        if (const int error = check_place(call, request)) {
+          return error;
+        }
+        return create_persistent(call, RequestType::receive, side, MessageMode::standard, request);
+      });
 }
 
 int enter_exchange(const char* function, const Side& send_side, const Side& receive_side,
@@ -268,47 +246,43 @@ int enter_exchange(const char* function, const Side& send_side, const Side& rece
       result != kNotDirect) {
     return result;
   }
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(function), function};
-  RankState& state = call.state;
-  runtime::safe_point(*state.context);
-  if (const int error = check_comm(call, comm)) {
-    return error;
-  }
-  if (const int error = check_send(call, send_side)) {
-    return error;
-  }
-  if (const int error = check_receive(call, receive_side)) {
-    return error;
-  }
-  Bytes incoming{state};
-  Bytes outgoing{state};
-  if (!incoming.for_receive(receive_side) || !outgoing.for_send(send_side)) {
-    return call.fail_plain(MPI_ERR_NO_MEM);
-  }
-  net::RecvRequest receive;
-  net::SendRequest send;
-  runtime::RankContext& context = *state.context;
-  if (receive_side.peer != MPI_PROC_NULL) {
-    context.transport->receive(*context.endpoint, receive,
-                               pattern_of(*call.comm, receive_side.peer, receive_side.tag),
-                               incoming.buffer());
-  }
-  if (send_side.peer != MPI_PROC_NULL) {
-    context.transport->send(*context.endpoint, send,
-                            target_of(*call.comm, send_side.peer, send_side.tag),
-                            outgoing.buffer());
-    wait_done(state, send.done);
-  }
-  if (receive_side.peer == MPI_PROC_NULL) {
-    (void)conclude_null(status);
-  } else {
-    wait_done(state, receive.done);
-    if (const int error = conclude(call, receive.envelope, receive.fault, incoming, status)) {
+  return enter_message(function, comm, [&](const Call& call) -> int {
+    RankState& state = call.state;
+    if (const int error = check_send(call, send_side)) {
       return error;
     }
-  }
-  return call.pass(class_of_fault(send.fault));
+    if (const int error = check_receive(call, receive_side)) {
+      return error;
+    }
+    Bytes incoming{state};
+    Bytes outgoing{state};
+    if (!incoming.for_receive(receive_side) || !outgoing.for_send(send_side)) {
+      return call.fail_plain(MPI_ERR_NO_MEM);
+    }
+    net::RecvRequest receive;
+    net::SendRequest send;
+    runtime::RankContext& context = *state.context;
+    if (receive_side.peer != MPI_PROC_NULL) {
+      context.transport->receive(*context.endpoint, receive,
+                                 pattern_of(*call.comm, receive_side.peer, receive_side.tag),
+                                 incoming.buffer());
+    }
+    if (send_side.peer != MPI_PROC_NULL) {
+      context.transport->send(*context.endpoint, send,
+                              target_of(*call.comm, send_side.peer, send_side.tag),
+                              outgoing.buffer());
+      wait_done(state, send.done);
+    }
+    if (receive_side.peer == MPI_PROC_NULL) {
+      (void)conclude_null(status);
+    } else {
+      wait_done(state, receive.done);
+      if (const int error = conclude(call, receive.envelope, receive.fault, incoming, status)) {
+        return error;
+      }
+    }
+    return call.pass(class_of_fault(send.fault));
+  });
 }
 
 int enter_exchange_replace(const char* function, const Side& side, int source, int tag,

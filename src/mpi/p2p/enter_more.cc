@@ -1,5 +1,6 @@
 // Non-blocking exchanges, and the receives of matched messages.
 #include "mpi/p2p/enter.h"
+#include "mpi/p2p/entering.h"
 #include "mpi/p2p/matched.h"
 #include "mpi/request/status.h"
 #include "mpi/request/wait.h"
@@ -47,44 +48,37 @@ int start_exchange(const Call& call, const Side& send, const Side& receive, std:
 
 int enter_iexchange(const char* function, const Side& send, const Side& receive, MPI_Comm comm,
                     MPI_Request* request) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(function), function};
-  runtime::safe_point(*call.state.context);
-  if (const int error = check_comm(call, comm)) {
-    return error;
-  }
-  if (const int error = check_send(call, send)) {
-    return error;
-  }
-  if (const int error = check_receive(call, receive)) {
-    return error;
-  }
-  return start_exchange(call, send, receive, nullptr, request);
+  return enter_message(function, comm, [&](const Call& call) -> int {
+    if (const int error = check_send(call, send)) {
+      return error;
+    }
+    if (const int error = check_receive(call, receive)) {
+      return error;
+    }
+    return start_exchange(call, send, receive, nullptr, request);
+  });
 }
 
 int enter_iexchange_replace(const char* function, const Side& side, int source, int tag,
                             MPI_Comm comm, MPI_Request* request) noexcept {
-  runtime::RuntimeScope scope;
-  Call call{state_of_caller(function), function};
-  runtime::safe_point(*call.state.context);
-  if (const int error = check_comm(call, comm)) {
-    return error;
-  }
-  if (const int error = check_send(call, side)) {
-    return error;
-  }
-  if (const int error = check_pattern(call, source, tag)) {
-    return error;
-  }
-  const TypedBuffer typed = TypedBuffer::of(side.buffer, side.count, *find_datatype(side.datatype));
-  auto* copy = call.state.allocate_array<std::byte>(typed.bytes() + 1);
-  if (copy == nullptr) {
-    return call.fail_plain(MPI_ERR_NO_MEM);
-  }
-  (void)pack(typed, 0, {copy, typed.bytes()});
-  return start_exchange(
-      call, {copy, static_cast<MPI_Count>(typed.bytes()), MPI_BYTE, side.peer, side.tag},
-      {side.buffer, side.count, side.datatype, source, tag}, copy, request);
+  return enter_message(function, comm, [&](const Call& call) -> int {
+    if (const int error = check_send(call, side)) {
+      return error;
+    }
+    if (const int error = check_pattern(call, source, tag)) {
+      return error;
+    }
+    const TypedBuffer typed =
+        TypedBuffer::of(side.buffer, side.count, *find_datatype(side.datatype));
+    auto* copy = call.state.allocate_array<std::byte>(typed.bytes() + 1);
+    if (copy == nullptr) {
+      return call.fail_plain(MPI_ERR_NO_MEM);
+    }
+    (void)pack(typed, 0, {copy, typed.bytes()});
+    return start_exchange(
+        call, {copy, static_cast<MPI_Count>(typed.bytes()), MPI_BYTE, side.peer, side.tag},
+        {side.buffer, side.count, side.datatype, source, tag}, copy, request);
+  });
 }
 
 namespace {

@@ -61,7 +61,7 @@ sterna_status sterna_tasklet_enable(sterna_tasklet* tasklet) STERNA_NOEXCEPT;
  * go, if nobody schedules it. Switches. DEADLOCK: it calls this itself. */
 sterna_status sterna_tasklet_cancel(sterna_tasklet* tasklet) STERNA_NOEXCEPT;
 
-/* Bits of state. An old answer. */
+/* Bits of state. An old answer, but who sees neither of the first two sees all that it has done. */
 #define STERNA_TASKLET_SCHEDULED 1u
 #define STERNA_TASKLET_BUSY 2u /* A thread runs it, or is about to. */
 #define STERNA_TASKLET_DISABLED 4u

@@ -53,18 +53,19 @@ class Tasklet {
   /// Switches.
   [[nodiscard]] bool cancel() noexcept;
 
-  /// For who looks at it from outside: an old answer.
+  /// For who looks at it from outside: an old answer, but who sees that it is at rest sees all that
+  /// it has done. Acquire: of the carrier's last exchange.
   [[nodiscard]] bool is_scheduled() const noexcept {
-    return (word_.load(std::memory_order_relaxed) & tasklet::kScheduled) != 0;
+    return (word_.load(std::memory_order_acquire) & tasklet::kScheduled) != 0;
   }
   [[nodiscard]] bool is_busy() const noexcept {
-    return (word_.load(std::memory_order_relaxed) & (tasklet::kScheduled | tasklet::kCarried)) != 0;
+    return (word_.load(std::memory_order_acquire) & (tasklet::kScheduled | tasklet::kCarried)) != 0;
   }
   [[nodiscard]] bool is_carried() const noexcept {
-    return (word_.load(std::memory_order_relaxed) & tasklet::kCarried) != 0;
+    return (word_.load(std::memory_order_acquire) & tasklet::kCarried) != 0;
   }
   [[nodiscard]] bool is_disabled() const noexcept {
-    return tasklet::is_disabled(word_.load(std::memory_order_relaxed));
+    return tasklet::is_disabled(word_.load(std::memory_order_acquire));
   }
 
  private:

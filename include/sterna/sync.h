@@ -146,10 +146,10 @@ typedef enum sterna_rwlock_preference {
 sterna_status sterna_rwlock_init(sterna_rwlock* lock,
                                  sterna_rwlock_preference preference) STERNA_NOEXCEPT;
 sterna_status sterna_rwlock_destroy(sterna_rwlock* lock) STERNA_NOEXCEPT;
-/* TIMED_OUT; BUSY with a timeout of 0. Switch. */
+/* TIMED_OUT; BUSY with a timeout of 0; DEADLOCK: the caller writes. Switch. */
 sterna_status sterna_rwlock_read(sterna_rwlock* lock, uint64_t timeout_ns) STERNA_NOEXCEPT;
 sterna_status sterna_rwlock_write(sterna_rwlock* lock, uint64_t timeout_ns) STERNA_NOEXCEPT;
-/* NOT_OWNER: nobody reads, or writes. Do not switch. */
+/* NOT_OWNER: nobody reads; the caller does not write. Do not switch. */
 sterna_status sterna_rwlock_end_read(sterna_rwlock* lock) STERNA_NOEXCEPT;
 sterna_status sterna_rwlock_end_write(sterna_rwlock* lock) STERNA_NOEXCEPT;
 

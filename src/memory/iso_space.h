@@ -141,11 +141,13 @@ class IsoSpace {
   explicit IsoSpace(const IsoOptions& options);
 
   const IsoOptions options_;
-  [[nodiscard]] Result<std::uintptr_t> map_stacks(std::uint32_t stack_class, bool may_wait);
+  [[nodiscard]] Result<> map_stacks(std::uint32_t stack_class, bool may_wait);
   void take_addresses(std::uint32_t stack_class, Extent& taken) noexcept;
   [[nodiscard]] Result<> get_range(std::uint32_t stack_class, bool may_wait);
   [[nodiscard]] bool ask_ahead(std::uint32_t stack_class) noexcept;
-  [[nodiscard]] std::uintptr_t pop_free(std::uint32_t stack_class, bool* is_fresh) noexcept;
+  [[nodiscard]] Extent take_fresh(std::uint32_t stack_class) noexcept;
+  [[nodiscard]] std::uintptr_t pop_ready(std::uint32_t stack_class) noexcept;
+  [[nodiscard]] Result<std::uintptr_t> make_ready(std::uint32_t stack_class, bool may_wait);
   void unmap_stacks() noexcept;
   [[nodiscard]] IsoCounters stack_counters() noexcept;
   [[nodiscard]] Result<> lease_range(std::uint32_t stack_class);

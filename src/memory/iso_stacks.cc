@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::size_t kRangeBytesMax = std::size_t{4} << 30;
 constexpr std::size_t kMapAheadBytes = 4 << 20;  // One mapping serves many slots.
-constexpr int kAdviseGuardInstall = 102;         // MADV_GUARD_INSTALL, Linux 6.13.
-constexpr int kAdviseGuardRemove = 103;
 
 std::uintptr_t area_of(std::uint32_t stack_class) noexcept {
   return kIsoBase + (std::uintptr_t{stack_class} << kClassAreaShift);
@@ -44,14 +42,25 @@ Result<> map_pages(std::uintptr_t base, std::size_t bytes) {
   return Done{};
 }
 
-// The lowest page of a slot traps. A guard mark costs no mapping; mprotect splits one in two and
-// ends at vm.max_map_count, about 32,000 stacks.
-Result<> guard_page(std::uintptr_t base) {
-  return add_stack_guard(reinterpret_cast<std::byte*>(base), kPageBytes);
+void unmap(std::uintptr_t base, std::size_t bytes) noexcept {
+  if (bytes != 0) {
+    ::munmap(reinterpret_cast<void*>(base), bytes);
+  }
 }
 
 FreeSlot& link_of(std::uintptr_t base) noexcept {
   return *reinterpret_cast<FreeSlot*>(descriptor_address(base));
+}
+
+/// The first `bytes` of the last one, which is not empty, or all of it.
+Extent take_from(std::vector<Extent>& list, std::size_t bytes) noexcept {
+  Extent& last = list.back();
+  const Extent taken{last.base, std::min(bytes, last.bytes)};
+  last = {last.base + taken.bytes, last.bytes - taken.bytes};
+  if (last.bytes == 0) {
+    list.pop_back();
+  }
+  return taken;
 }
 
 bool take(std::vector<std::uintptr_t>& list, std::uintptr_t base) noexcept {
@@ -65,19 +74,6 @@ bool take(std::vector<std::uintptr_t>& list, std::uintptr_t base) noexcept {
 }
 
 }  // namespace
-
-Result<> add_stack_guard(std::byte* low, std::size_t bytes) {
-  if (::madvise(low, bytes, kAdviseGuardInstall) == 0 || ::mprotect(low, bytes, PROT_NONE) == 0) {
-    return Done{};
-  }
-  return system_error("cannot guard a thread stack (raise vm.max_map_count)", last_error_number());
-}
-
-void remove_stack_guard(std::byte* low, std::size_t bytes) noexcept {
-  // Both, since either may have been used; what is not there is no harm.
-  (void)::madvise(low, bytes, kAdviseGuardRemove);
-  (void)::mprotect(low, bytes, PROT_READ | PROT_WRITE);
-}
 
 std::size_t range_bytes_of(std::uint32_t stack_class, std::uint32_t node_count) noexcept {
   const std::size_t share = kClassAreaBytes / (std::bit_ceil(std::size_t{node_count}) * 4);
@@ -201,57 +197,77 @@ Result<> IsoSpace::get_range(std::uint32_t stack_class, bool may_wait) {
   return Error{Errc::timed_out, "addresses for thread stacks are on their way"};
 }
 
-// Maps the next slots of the range, takes the first and lists the others.
-Result<std::uintptr_t> IsoSpace::map_stacks(std::uint32_t stack_class, bool may_wait) {
+// Maps the next slots of the range.
+Result<> IsoSpace::map_stacks(std::uint32_t stack_class, bool may_wait) {
   StackClass& own = classes_[stack_class];
-  const std::size_t slot_bytes = kStackSlotBytesMin << stack_class;
   Extent taken;
   for (take_addresses(stack_class, taken); taken.bytes == 0; take_addresses(stack_class, taken)) {
     if (Result<> got = get_range(stack_class, may_wait); !got) {
       return got.error();
     }
   }
-  const auto [base, bytes] = taken;
-  if (Result<> mapped = map_pages(base, bytes); !mapped) {
+  if (Result<> mapped = map_pages(taken.base, taken.bytes); !mapped) {
     return mapped.error();
   }
-  const std::size_t count = bytes / slot_bytes;
-  FreeSlot* rest = nullptr;
-  if (count > 1) {
-    rest = &link_of(base + slot_bytes);
-    rest->fresh_count = count - 1;
-  }
+  const std::size_t count = taken.bytes / (kStackSlotBytesMin << stack_class);
   const SpinGuard guard{own.lock};
   own.mapped_count += count;
-  own.batches.push_back({base, bytes});
-  if (rest != nullptr) {
-    rest->next = own.free;
-    own.free = base + slot_bytes;
-    own.free_count += count - 1;
+  own.free_count += count;
+  own.batches.push_back(taken);
+  own.fresh.push_back(taken);
+  return Done{};
+}
+
+// Fresh slots that are to get their guards, without the lock; bytes == 0: there are none.
+Extent IsoSpace::take_fresh(std::uint32_t stack_class) noexcept {
+  StackClass& own = classes_[stack_class];
+  const SpinGuard guard{own.lock};
+  if (own.fresh.empty()) {
+    return {};
   }
+  const std::size_t wanted = own.guard_batch * (kStackSlotBytesMin << stack_class);
+  own.guard_batch = std::min(own.guard_batch * 2, kGuardBatchMax);
+  return take_from(own.fresh, wanted);
+}
+
+// A slot that is ready for use, or 0.
+std::uintptr_t IsoSpace::pop_ready(std::uint32_t stack_class) noexcept {
+  StackClass& own = classes_[stack_class];
+  const SpinGuard guard{own.lock};
+  std::uintptr_t base = own.free;
+  if (base != 0) {
+    own.free = link_of(base).next;
+  } else if (!own.guarded.empty()) {
+    base = take_from(own.guarded, kStackSlotBytesMin << stack_class).base;
+  } else {
+    return 0;
+  }
+  --own.free_count;
   return base;
 }
 
-// A listed slot, or 0.
-std::uintptr_t IsoSpace::pop_free(std::uint32_t stack_class, bool* is_fresh) noexcept {
+// No slot is ready: makes some so and takes the first.
+Result<std::uintptr_t> IsoSpace::make_ready(std::uint32_t stack_class, bool may_wait) {
   StackClass& own = classes_[stack_class];
+  const std::size_t slot_bytes = kStackSlotBytesMin << stack_class;
+  Extent some = take_fresh(stack_class);
+  while (some.bytes == 0) {
+    if (Result<> mapped = map_stacks(stack_class, may_wait); !mapped) {
+      return mapped.error();
+    }
+    some = take_fresh(stack_class);
+  }
+  const Result<> guarded = guard_slots(some, slot_bytes);
   const SpinGuard guard{own.lock};
-  const std::uintptr_t base = own.free;
-  if (base == 0) {
-    return 0;
+  if (!guarded) {
+    own.fresh.push_back(some);
+    return guarded.error();
   }
-  const FreeSlot first = link_of(base);
-  own.free = first.next;
+  if (some.bytes > slot_bytes) {
+    own.guarded.push_back({some.base + slot_bytes, some.bytes - slot_bytes});
+  }
   --own.free_count;
-  *is_fresh = first.fresh_count != 0;
-  if (first.fresh_count > 1) {
-    own.free = base + (kStackSlotBytesMin << stack_class);
-    link_of(own.free) = {first.next, first.fresh_count - 1};
-  }
-  if (*is_fresh) {
-    link_of(base) = {};  // Promised to be zero.
-  }
-  return base;
+  return some.base;
 }
 
 Result<StackSlot> IsoSpace::acquire_stack(std::size_t bytes, bool may_wait) {
@@ -265,22 +281,14 @@ Result<StackSlot> IsoSpace::acquire_stack(std::size_t bytes, bool may_wait) {
                  fmt::format("a thread's stack of {} bytes is larger than the largest, {} MiB",
                              bytes, kStackSlotBytesMin << (kStackClassCount - 1) >> 20)};
   }
-  bool is_fresh = false;
-  std::uintptr_t base = pop_free(stack_class, &is_fresh);
-  if (base == 0) {
-    Result<std::uintptr_t> mapped = map_stacks(stack_class, may_wait);
-    if (!mapped) {
-      return mapped.error();
-    }
-    base = mapped.value();
-    is_fresh = true;
+  if (const std::uintptr_t base = pop_ready(stack_class); base != 0) {
+    return StackSlot{base, slot_bytes};
   }
-  if (is_fresh) {
-    if (Result<> guarded = guard_page(base); !guarded) {
-      return guarded.error();
-    }
+  Result<std::uintptr_t> made = make_ready(stack_class, may_wait);
+  if (!made) {
+    return made.error();
   }
-  return StackSlot{base, slot_bytes};
+  return StackSlot{made.value(), slot_bytes};
 }
 
 void IsoSpace::release_stack(StackSlot slot) noexcept {
@@ -290,7 +298,7 @@ void IsoSpace::release_stack(StackSlot slot) noexcept {
   StackClass& own = classes_[class_of_slot(slot.base)];
   FreeSlot& link = link_of(slot.base);
   const SpinGuard guard{own.lock};
-  link = {own.free, 0};
+  link = {own.free};
   own.free = slot.base;
   ++own.free_count;
 }
@@ -316,7 +324,7 @@ Result<StackSlot> IsoSpace::adopt_stack(std::uintptr_t base) {
   if (Result<> mapped = map_pages(base, slot.bytes); !mapped) {
     return mapped.error();
   }
-  if (Result<> guarded = guard_page(base); !guarded) {
+  if (Result<> guarded = guard_slots({base, slot.bytes}, slot.bytes); !guarded) {
     return guarded.error();
   }
   StackClass& own = classes_[class_of_slot(base)];
@@ -333,15 +341,19 @@ void IsoSpace::unmap_stacks() noexcept {
     StackClass& own = classes_[stack_class];
     const std::size_t bytes = kStackSlotBytesMin << stack_class;
     const SpinGuard guard{own.lock};  // Nobody else is left; for the checker.
+    std::sort(own.departed.begin(), own.departed.end());
     for (const Extent& batch : own.batches) {
-      for (std::uintptr_t base = batch.base; base < batch.base + batch.bytes; base += bytes) {
-        if (std::find(own.departed.begin(), own.departed.end(), base) == own.departed.end()) {
-          ::munmap(reinterpret_cast<void*>(base), bytes);
-        }
+      // What lies between the slots that departed: a call for each slot takes a second a million.
+      std::uintptr_t from = batch.base;
+      auto hole = std::lower_bound(own.departed.begin(), own.departed.end(), from);
+      for (; hole != own.departed.end() && *hole < batch.base + batch.bytes; ++hole) {
+        unmap(from, *hole - from);
+        from = *hole + bytes;
       }
+      unmap(from, batch.base + batch.bytes - from);
     }
     for (const std::uintptr_t base : own.adopted) {
-      ::munmap(reinterpret_cast<void*>(base), bytes);
+      unmap(base, bytes);
     }
   }
 }

@@ -117,6 +117,16 @@ inline constexpr std::size_t kRankHeadBytes = 512 << 10;
 /// pointer; 0: not iso. For a rank's slot: of the rank's main thread. kDescriptorBytes long,
 /// aligned to 64; the stack starts below it.
 [[nodiscard]] inline std::uintptr_t descriptor_address(std::uintptr_t address) noexcept {
+  // This is how threads::self() begins, in every call of the runtime: for stacks, the arithmetic of
+  // slot_at() with fewer steps, where areas are so aligned that it gives the same colours.
+  constexpr bool kIsAligned =
+      kIsoBase % kClassAreaBytes == 0 &&
+      kClassAreaBytes % ((kStackSlotBytesMin << (kStackClassCount - 1)) * kColourCount) == 0;
+  if (kIsAligned && is_stack_address(address)) [[likely]] {
+    const std::uintptr_t shift = kStackSlotShiftMin + ((address - kIsoBase) >> kClassAreaShift);
+    const std::uintptr_t number = address >> shift;
+    return ((number + 1) << shift) - kDescriptorBytes - (number % kColourCount) * kColourBytes;
+  }
   const SlotRange slot = slot_at(address);
   if (slot.bytes == 0) {
     return 0;

@@ -223,7 +223,7 @@ void Migrator::add_extents(memory::RankSlot& slot, Offer& offer) {
   const auto add = [&](std::span<std::byte> bytes) {
     offer.extents.push_back({bytes.data(), bytes.size()});
   };
-  const auto stack_pointer = reinterpret_cast<std::uintptr_t>(slot.thread->context);
+  const auto stack_pointer = reinterpret_cast<std::uintptr_t>(slot.thread->context.stack);
   memory::for_each_live_extent(slot, stack_pointer, add);
   options_.host->for_each_image_extent(slot, add);
   normalise(offer.extents);

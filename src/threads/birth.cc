@@ -32,11 +32,11 @@ std::uint32_t class_of_stack(std::size_t stack_bytes) noexcept {
 
 /// Where its stack begins: below the descriptor, if that is not elsewhere.
 std::byte* stack_top(Thread& thread) noexcept {
-  std::byte* const top = thread.stack_base + thread.stack_bytes;
   auto* const descriptor = reinterpret_cast<std::byte*>(&thread);
   if ((thread.flags & ThreadFlag::adopted) == 0) [[likely]] {
     return descriptor;
   }
+  std::byte* const top = thread.stack_base + thread.stack_bytes;
   return descriptor >= thread.stack_base && descriptor < top ? descriptor : top;
 }
 
@@ -140,6 +140,7 @@ namespace {
 [[gnu::noinline]] void init_rare(Thread& thread, const ThreadOptions& options) noexcept {
   thread.end_flags = options.guard_bytes != 0 ? EndFlag::guarded : 0;
   thread.guard_bytes = options.guard_bytes;
+  thread.entity = options.entity;
   thread.worker_first = options.worker;
   thread.worker_count = options.worker_count;
   thread.cycles_run.store(0, std::memory_order_relaxed);
@@ -176,7 +177,6 @@ namespace {
   thread.entry = entry;
   thread.argument = argument;
   thread.owner = options.owner;
-  thread.entity = options.entity;
   if (here != nullptr) [[likely]] {
     thread.id.store(here->next_id, std::memory_order_relaxed);
     here->next_id += team.options.worker_count + std::uint64_t{1};
@@ -185,14 +185,16 @@ namespace {
                         (1 + team.foreign_ids.fetch_add(1, std::memory_order_relaxed)),
                     std::memory_order_relaxed);
   }
-  clear_name(thread);
+  if (thread.is_named.load(std::memory_order_relaxed)) [[unlikely]] {
+    clear_name(thread);
+  }
   if (options.name != nullptr) {
     set_name(thread, options.name);
   }
   if constexpr (kSanitized) {
     sanitizer_begin(thread, false);
   }
-  thread.context = make_context(stack_top(thread), thread_main, &thread);
+  make_context(thread.context, stack_top(thread));
   count_birth(team, here);
   STERNA_PROBE1(thread_create, &thread);
   if (trace::is_on()) [[unlikely]] {

@@ -58,7 +58,7 @@ void let_go(Worker& worker, Thread& me, Carrier& spare) noexcept {
   Carrier& carrier = *worker.carrier.load(std::memory_order_relaxed);
   worker.team.bound_count.fetch_add(1, std::memory_order_relaxed);
   end_turn_of(worker, me);
-  me.context = &carrier;
+  me.context.stack = &carrier;
   carrier.worker.store(nullptr, std::memory_order_relaxed);
   carrier.word.store(Carrier::kParked, std::memory_order_relaxed);
   carrier.taken.store(&me, std::memory_order_relaxed);
@@ -285,9 +285,9 @@ void Worker::settle(Carrier& here) noexcept {
 /// Hands the worker to the carrier of the thread that runs next; `here` is a spare then.
 void Worker::resume_bound(Carrier& here) noexcept {
   Thread& thread = *resumed;
-  Carrier& to = *static_cast<Carrier*>(thread.context);
+  Carrier& to = *static_cast<Carrier*>(thread.context.stack);
   resumed = nullptr;
-  thread.context = nullptr;
+  thread.context.stack = nullptr;
   set_flags(thread, thread.flags & ~ThreadFlag::kernel_bound);
   thread.activity.store(Activity::ready, std::memory_order_relaxed);
   team.bound_count.fetch_sub(1, std::memory_order_release);
@@ -334,7 +334,7 @@ void enter_claimed(Thread& me) noexcept {
 }
 
 void come_back(Thread& me) noexcept {
-  Carrier& carrier = *static_cast<Carrier*>(me.context);
+  Carrier& carrier = *static_cast<Carrier*>(me.context.stack);
   Worker& home = *me.worker.load(std::memory_order_relaxed);
   const std::uintptr_t its_pointer = thread_pointer();
   set_thread_pointer(reinterpret_cast<std::uintptr_t>(carrier.thread_pointer));

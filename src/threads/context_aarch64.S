@@ -2,7 +2,8 @@
 #if defined(__aarch64__)
         .text
 
-// void* sterna_context_switch(void** save /* x0 */, void* load /* x1 */, void* message /* x2 */)
+// void* sterna_context_switch(SavedContext* save /* x0 */, const SavedContext* load /* x1 */,
+//                             void* message /* x2 */)
         .globl  sterna_context_switch
         .hidden sterna_context_switch
         .type   sterna_context_switch, %function
@@ -27,7 +28,8 @@ sterna_context_switch:
         mov     x9, sp
         str     x9, [x0]
         // From here on it is the other stack, of the same shape.
-        mov     sp, x1
+        ldr     x9, [x1]
+        mov     sp, x9
         ldp     x29, x16, [sp, #80]
         ldp     x19, x20, [sp, #0]
         ldp     x21, x22, [sp, #16]
@@ -51,6 +53,7 @@ sterna_context_switch:
 // The bottom frame: an undefined return address tells unwinders and debuggers to stop here.
         .globl  sterna_context_entry
         .hidden sterna_context_entry
+        .hidden sterna_context_main
         .type   sterna_context_entry, %function
         .p2align 4
 sterna_context_entry:
@@ -59,7 +62,7 @@ sterna_context_entry:
         mov     x0, x19
         // Not a call, whose return would be predicted for ever and never come.
         adr     x30, 1f
-        br      x20
+        b       sterna_context_main
 1:      brk     #1
         .cfi_endproc
         .size   sterna_context_entry, . - sterna_context_entry

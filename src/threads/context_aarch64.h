@@ -3,26 +3,29 @@
 
 #include <cstdint>
 
-extern "C" void* sterna_context_switch(void** save, void* load, void* message) noexcept;
+#include "threads/thread.h"
+
+extern "C" void* sterna_context_switch(sterna::threads::SavedContext* save,
+                                       const sterna::threads::SavedContext* load,
+                                       void* message) noexcept;
 
 namespace sterna::threads {
 
-/// Saves the current context to *save and continues `load`, to which it hands `message`. Returns
-/// the message of whoever continues *save.
-inline void* switch_context(void** save, void* load, void* message) noexcept {
-  return sterna_context_switch(save, load, message);
+/// Saves the current context and continues `load`, to which it hands `message`. Returns the message
+/// of whoever continues `save`. All registers are on the stack.
+inline void* switch_context(SavedContext& save, const SavedContext& load, void* message) noexcept {
+  return sterna_context_switch(&save, &load, message);
 }
 
-/// A context that calls function(argument) on the stack below `top` (aligned to 16). The function
-/// must not return.
-inline void* make_context(void* top, void (*function)(void*), void* argument) noexcept {
+/// A context that begins with `code`, at the bottom of the stack below `top` (aligned to 16).
+inline void make_context(SavedContext& context, void* top,
+                         void (*code)() noexcept = sterna_context_entry) noexcept {
   // x19 .. x28, x29, x30, d8 .. d15.
   auto* const words = static_cast<std::uintptr_t*>(top) - 20;
-  words[0] = reinterpret_cast<std::uintptr_t>(argument);  // x19
-  words[1] = reinterpret_cast<std::uintptr_t>(function);  // x20
+  words[0] = reinterpret_cast<std::uintptr_t>(&context);  // x19
   words[10] = 0;                                          // x29: the last frame
-  words[11] = reinterpret_cast<std::uintptr_t>(&sterna_context_entry);
-  return words;
+  words[11] = reinterpret_cast<std::uintptr_t>(code);
+  context = {.stack = words, .frame = nullptr, .code = nullptr};
 }
 
 }  // namespace sterna::threads

@@ -5,20 +5,18 @@
 // An undefined return address tells unwinders and debuggers to stop here.
         .globl  sterna_context_entry
         .hidden sterna_context_entry
+        .hidden sterna_context_main
         .type   sterna_context_entry, @function
         .p2align 4
 sterna_context_entry:
         .cfi_startproc
         .cfi_undefined %rip
-        xorl    %ebp, %ebp
-        popq    %rdi                    // The argument; then the function.
-        popq    %rbx
+        movq    %rsi, %rdi              // The context that is loaded; its %rbp is 0.
         // Not a call, whose return would be predicted for ever and never come: the address of what
-        // follows is pushed, for unwinders. Aligned to 16 before it.
+        // follows is put where a call would, for unwinders.
         leaq    1f(%rip), %rax
-        subq    $8, %rsp
-        pushq   %rax
-        jmpq    *%rbx
+        movq    %rax, (%rsp)
+        jmp     sterna_context_main
 1:      ud2
         .cfi_endproc
         .size   sterna_context_entry, . - sterna_context_entry

@@ -252,7 +252,7 @@ StackUse stack_use(const Thread& thread) noexcept {
       is_inside ? const_cast<std::byte*>(descriptor) : thread.stack_base + thread.stack_bytes;
   std::byte* const low = thread.stack_base + thread.guard_bytes;
   auto* at = static_cast<std::byte*>(
-      std::atomic_ref{const_cast<Thread&>(thread).context}.load(std::memory_order_relaxed));
+      std::atomic_ref{const_cast<Thread&>(thread).context.stack}.load(std::memory_order_relaxed));
   if (&thread == self()) {
     at = static_cast<std::byte*>(__builtin_frame_address(0));
   }

@@ -34,7 +34,7 @@ constinit sterna::threads::DebugObjects sterna_debug_objects{};
 const std::uint32_t* const sterna_debug_rank_slot_shift = &memory::detail::rank_slot_shift;
 
 constinit const sterna::threads::DebugEntry sterna_debug_layout[] = {
-    {"version", 1},
+    {"version", 2},
     {"iso_base", memory::kIsoBase},
     {"class_area_shift", memory::kClassAreaShift},
     {"class_count", memory::kStackClassCount},
@@ -48,6 +48,8 @@ constinit const sterna::threads::DebugEntry sterna_debug_layout[] = {
     {"slot_images", offsetof(RankSlot, images)},
     {"thread_bytes", sizeof(Thread)},
     {"thread_context", offsetof(Thread, context)},
+    {"thread_context_code", offsetof(Thread, context.code)},
+    {"thread_context_frame", offsetof(Thread, context.frame)},
     {"thread_worker", offsetof(Thread, worker)},
     {"thread_team", offsetof(Thread, team)},
     {"thread_activity", offsetof(Thread, activity)},

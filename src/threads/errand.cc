@@ -26,7 +26,7 @@ bool may_go(const Thread& thread) noexcept {
 
 /// It is in no queue: the caller's.
 void go(Thread& thread) noexcept {
-  Carrier& carrier = *static_cast<Carrier*>(thread.context);
+  Carrier& carrier = *static_cast<Carrier*>(thread.context.stack);
   set_flags(thread, thread.flags & ~ThreadFlag::kernel_bound);
   thread.activity.store(Activity::blocked, std::memory_order_relaxed);
   carrier.taken.store(&thread, std::memory_order_relaxed);

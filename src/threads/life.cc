@@ -94,8 +94,8 @@ namespace {
   me.error_text = nullptr;
 }
 
-/// Inline in thread_main: a call that never returns would spoil the prediction of a return, that of
-/// the joiner.
+/// Inline in sterna_context_main: a call that never returns would spoil the prediction of a return,
+/// that of the joiner.
 [[noreturn, gnu::always_inline]] inline void end_here(Thread& me) noexcept {
   if ((me.flags & ThreadFlag::traced) != 0) [[unlikely]] {
     trace_ended(me);
@@ -109,8 +109,7 @@ namespace {
   STERNA_PROBE1(thread_exit, &me);
   Worker& worker = *me.worker.load(std::memory_order_relaxed);
   worker.lock.lock();
-  worker.post_thread = &me;
-  worker.post = after_end;
+  PostFunction post = after_end;
   Thread* next = nullptr;
   // Acquire: the joiner published itself; what it wrote before is seen.
   const std::uintptr_t bits = me.joiner.load(std::memory_order_acquire);
@@ -122,17 +121,19 @@ namespace {
         joiner->hold.load(std::memory_order_relaxed) == Hold::none) {
       joiner->activity.store(Activity::ready, std::memory_order_relaxed);
       next = joiner;
-      worker.post = after_end_joined;
+      post = after_end_joined;
       if ((me.flags & ThreadFlag::placed) == 0 && (me.end_flags & EndFlag::after_exit) == 0)
           [[likely]] {
         // Nothing is left to do after the switch: whoever counts the living counts the joiner too,
         // which cannot end before.
-        worker.post = nullptr;
+        post = nullptr;
         count_end(worker.team, &worker);
         me.activity.store(Activity::none, std::memory_order_relaxed);
       }
     }
   }
+  worker.post_thread = &me;
+  worker.post = post;
   switch_contexts(worker, me, next != nullptr ? *next : worker.pick(), true);
   fail("an ended thread does not run again", __FILE__, __LINE__);
 }
@@ -143,8 +144,12 @@ void end_current(Thread& me) noexcept {
   end_here(me);
 }
 
-void thread_main(void* thread) noexcept {
-  Thread& me = *static_cast<Thread*>(thread);
+}  // namespace sterna::threads
+
+/// The bottom function of every thread: its context is its first field.
+void sterna_context_main(void* context) noexcept {
+  using namespace sterna::threads;
+  Thread& me = *static_cast<Thread*>(context);
   if constexpr (kSanitized) {
     sanitizer_entered(me);
   }
@@ -158,5 +163,3 @@ void thread_main(void* thread) noexcept {
   }
   end_here(me);
 }
-
-}  // namespace sterna::threads

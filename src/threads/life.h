@@ -60,7 +60,7 @@ inline void count_birth(TeamState& team, Worker* here) noexcept {
   }
 }
 
-inline void count_end(TeamState& team, Worker* here) noexcept {
+[[gnu::always_inline]] inline void count_end(TeamState& team, Worker* here) noexcept {
   if (here != nullptr) [[likely]] {
     // Release: who sees in Team::live_thread_count() that all have ended may free what they used.
     here->ended.store(here->ended.load(std::memory_order_relaxed) + 1, std::memory_order_release);

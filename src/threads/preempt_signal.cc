@@ -131,7 +131,7 @@ void leave_worker(Worker& worker, Thread& me, Way way) noexcept {
   worker.border.wish.store(Wish::none, std::memory_order_relaxed);
   team.bound_count.fetch_add(1, std::memory_order_relaxed);
   team.preemptor->preempted_count.fetch_add(1, std::memory_order_relaxed);
-  me.context = &carrier;
+  me.context.stack = &carrier;
   set_flags(me, me.flags | ThreadFlag::kernel_bound);
   carrier.worker.store(nullptr, std::memory_order_relaxed);
   carrier.word.store(Carrier::kParked, std::memory_order_relaxed);

@@ -50,6 +50,7 @@ bool read_info(Thread& thread, ThreadInfo& info) noexcept {
 }  // namespace
 
 void set_name(Thread& thread, const char* name) noexcept {
+  thread.is_named.store(true, std::memory_order_relaxed);
   Words words{};
   std::strncpy(reinterpret_cast<char*>(words.data()), name, kNameBytes - 1);
   for (std::size_t i = 0; i < words.size(); ++i) {

@@ -36,6 +36,7 @@ std::size_t list_threads(const Team& team, std::span<ThreadInfo> infos) noexcept
 void set_name(Thread& thread, const char* name) noexcept;
 /// Relaxed: a reader wants the name of a moment.
 inline void clear_name(Thread& thread) noexcept {
+  thread.is_named.store(false, std::memory_order_relaxed);
   std::atomic_ref{reinterpret_cast<std::uint64_t&>(thread.name)}.store(0,
                                                                        std::memory_order_relaxed);
 }

@@ -74,9 +74,6 @@ class RunQueue {
     normal_.tail->next = &thread;  // Perhaps first->next.
     normal_.tail = &thread;
     normal_.head = first->next;
-    if (count_.load(std::memory_order_relaxed) >= kCrowd) {
-      fetch_ahead(*normal_.head);
-    }
     return first;
   }
   /// Puts a chain of `count` threads of normal priority, linked by Thread::next, at the end.
@@ -89,6 +86,10 @@ class RunQueue {
   /// Takes out one certain thread. False: it is not here. Linear.
   bool remove(Thread& thread) noexcept;
 
+  /// `thread` is the first of the normal ones: it is in this queue.
+  [[nodiscard]] bool is_first(const Thread& thread) const noexcept {
+    return normal_.head == &thread;
+  }
   /// From now on only `passing` (null: nobody) is taken from here, and who runs gives way to
   /// nothing: hold_all(). remove() still takes out whom it is asked for.
   void close(Thread* passing) noexcept;
@@ -130,15 +131,6 @@ class RunQueue {
     [[nodiscard]] bool has(const Thread* thread) const noexcept;
   };
 
-  /// `second` runs after the one that runs now: with many threads neither its stack nor the
-  /// descriptor of the one after it is in the nearest cache. (Its own was fetched at the last
-  /// turn.)
-  static void fetch_ahead(const Thread& second) noexcept {
-    __builtin_prefetch(
-        std::atomic_ref{const_cast<Thread&>(second).context}.load(std::memory_order_relaxed), 1);
-    __builtin_prefetch(second.next, 1);
-  }
-
   void push_level(Thread& thread, std::uint8_t priority) noexcept;
   Thread* take_first() noexcept;
   Thread* pop_slow() noexcept;
@@ -150,9 +142,6 @@ class RunQueue {
     count_.store(count_.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(by),
                  std::memory_order_relaxed);
   }
-
-  // So many do not fit the nearest cache: 32 KiB, a line of the descriptor and two of the stack.
-  static constexpr std::uint32_t kCrowd = 128;
 
   List normal_;
   std::atomic<std::uint32_t> count_{0};

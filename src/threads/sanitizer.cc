@@ -48,7 +48,7 @@ void sanitizer_end(Thread& thread) noexcept {
 void sanitized_switch(Thread& from, Thread& to, bool is_last) noexcept {
   __sanitizer_start_switch_fiber(is_last ? nullptr : &from.sanitizer_fiber, to.stack_base,
                                  to.stack_bytes);
-  (void)switch_context(&from.context, to.context, nullptr);
+  (void)switch_context(from.context, to.context, nullptr);
   __sanitizer_finish_switch_fiber(from.sanitizer_fiber, nullptr, nullptr);
 }
 
@@ -72,7 +72,7 @@ void sanitizer_end(Thread& thread) noexcept {
                                                                                bool) noexcept {
   // 0: with synchronisation, for all contexts of one kernel thread follow one another.
   __tsan_switch_to_fiber(to.sanitizer_fiber, 0);
-  (void)switch_context(&from.context, to.context, nullptr);
+  (void)switch_context(from.context, to.context, nullptr);
 }
 
 void sanitizer_entered(Thread&) noexcept {}
@@ -82,7 +82,7 @@ void sanitizer_entered(Thread&) noexcept {}
 void sanitizer_begin(Thread&, bool) noexcept {}
 void sanitizer_end(Thread&) noexcept {}
 void sanitized_switch(Thread& from, Thread& to, bool) noexcept {
-  (void)switch_context(&from.context, to.context, nullptr);
+  (void)switch_context(from.context, to.context, nullptr);
 }
 void sanitizer_entered(Thread&) noexcept {}
 

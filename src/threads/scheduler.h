@@ -63,7 +63,7 @@ void run_post(Worker& worker) noexcept;
     sanitized_switch(from, to, is_last);
     present = from.worker.load(std::memory_order_relaxed);
   } else {
-    present = static_cast<Worker*>(switch_context(&from.context, to.context, &worker));
+    present = static_cast<Worker*>(switch_context(from.context, to.context, &worker));
   }
   finish_switch(*present);
   return *present;
@@ -128,8 +128,5 @@ void send_home(Worker& worker, Thread& thread) noexcept;
 
 /// A deadline of `thread` has passed. True: it was waiting, and the caller must make it runnable.
 bool expire_wait(Thread& thread) noexcept;
-
-/// The bottom function of every thread; never returns.
-void thread_main(void* thread) noexcept;
 
 }  // namespace sterna::threads

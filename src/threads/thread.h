@@ -66,6 +66,14 @@ struct StackRegion {
   Thread* descriptor = nullptr;
 };
 
+/// The registers of a thread that does not run, but for those that the compiler saves on its stack:
+/// context.h. They lie in the descriptor, whose line a switch needs anyway.
+struct SavedContext {
+  void* stack = nullptr;
+  void* frame = nullptr;
+  void* code = nullptr;
+};
+
 /// The saved state of C++ exceptions (the two words of __cxa_eh_globals) while the thread does not
 /// run.
 struct ExceptionState {
@@ -105,18 +113,15 @@ enum class Hold : std::uint8_t {
 struct alignas(64) Thread {
   // First line: what a switch touches. Written by the worker that runs the thread or, while it is
   // queued, by whoever holds the lock of that queue.
-  // Stack pointer of the saved context; see context.h. kernel_bound, or is_taken: its Carrier.
-  void* context = nullptr;
+  SavedContext context;  // First: context.h. kernel_bound, or is_taken: `stack` is its Carrier.
   // Link of the one queue (run queue, inbox, wait list) that holds it.
   Thread* next = nullptr;
   std::atomic<Worker*> worker{nullptr};     // Where it runs or ran last: home of its wakes.
   std::atomic<std::uint64_t> wait_word{0};  // Tokens, signals and "parked"; see park.cc.
-  std::atomic<std::uintptr_t> joiner{0};    // Who joins: a tagged Waiter; see life.cc.
   // ThreadFlag; constant while runnable but for exception_saved, own_pointer, kernel_bound, and
   // what kept.h says.
   std::uint32_t flags = 0;
   int error_number = 0;  // errno while it does not run; 0 while it runs.
-  Team* team = nullptr;  // Constant between reinstalls.
   // Relaxed, all three: readers who need more than a hint get there through a lock or an exchange.
   std::atomic<std::uint8_t> priority{kPriorityNormal};
   std::atomic<Hold> hold{Hold::none};
@@ -132,16 +137,19 @@ struct alignas(64) Thread {
   bool is_interrupted = false;
 
   // Second line: with the first, all that the birth and the end of a usual thread touch.
+  std::atomic<std::uintptr_t> joiner{0};  // Who joins: a tagged Waiter; see life.cc.
+  Team* team = nullptr;                   // Constant between reinstalls.
   Entry entry = nullptr;
   void* argument = nullptr;
-  Seed* seeds = nullptr;   // The last that it has planted and not joined: seed.h. Its own.
-  void* owner = nullptr;   // Of the layer that spawned it. Constant after start.
-  void* entity = nullptr;  // sched's; null: the thread lives in private queues only.
+  Seed* seeds = nullptr;  // The last that it has planted and not joined: seed.h. Its own.
+  void* owner = nullptr;  // Of the layer that spawned it. Constant after start.
   std::atomic<std::uint64_t> id{0};           // Unique within its team, from 1. Relaxed.
   std::atomic<std::uint32_t> preempt_off{0};  // disable_preemption(), nested, and a bit: preempt.h.
-  std::uint32_t guard_bytes = 0;              // Extra ones that are installed.
-  alignas(8) char name[kNameBytes] = {};      // Written and read as relaxed words: set_name().
+  std::atomic<bool> is_named{false};          // `name` is not empty. Relaxed, as that.
 
+  void* entity = nullptr;                 // sched's; null: the thread lives in private queues only.
+  alignas(8) char name[kNameBytes] = {};  // Written and read as relaxed words: set_name().
+  std::uint32_t guard_bytes = 0;          // Extra ones that are installed.
   std::byte* stack_base = nullptr;
   std::size_t stack_bytes = 0;
   std::uintptr_t seed_floor = 0;  // Below this stack address seeds do not run inline. Constant.
@@ -171,6 +179,8 @@ struct alignas(64) Thread {
   Thread* slot_next = nullptr;
 };
 static_assert(sizeof(Thread) <= 1024, "a descriptor fits the place that memory/ keeps for it");
+static_assert(offsetof(Thread, context) == 0, "a context that begins finds its thread by it");
+static_assert(offsetof(Thread, joiner) == 64 && offsetof(Thread, entity) == 128, "two full lines");
 
 namespace ThreadFlag {
 inline constexpr std::uint32_t bound = 1;

@@ -39,15 +39,12 @@ void print(const char* id, double value, const char* reference, double reference
               value / reference_value);
 }
 
-struct Pair {
-  void* main = nullptr;
-  void* other = nullptr;
-};
+constinit SavedContext main_context;
+constinit SavedContext other_context;
 
-void bounce(void* argument) {
-  auto& pair = *static_cast<Pair*>(argument);
+void bounce() noexcept {
   for (;;) {
-    (void)switch_context(&pair.other, pair.main, nullptr);
+    (void)switch_context(other_context, main_context, nullptr);
   }
 }
 
@@ -55,11 +52,10 @@ void bounce(void* argument) {
 double bare_switch_ns() {
   constexpr int kCount = 20'000;
   alignas(64) static std::byte stack[32 * 1024];
-  Pair pair;
-  pair.other = make_context(stack + sizeof stack, bounce, &pair);
+  make_context(other_context, stack + sizeof stack, bounce);
   return median_ns(2 * kCount, [&] {
     for (int i = 0; i < kCount; ++i) {
-      (void)switch_context(&pair.main, pair.other, nullptr);
+      (void)switch_context(main_context, other_context, nullptr);
     }
   });
 }

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 # Between libraries of one build, not for programs: the bottom of every stack.
-INTERNAL = {"sterna_context_entry", "sterna_context_switch"}
+INTERNAL = {"sterna_context_entry", "sterna_context_main", "sterna_context_switch"}
 
 
 def main(headers, library):

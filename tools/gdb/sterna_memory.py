@@ -59,7 +59,7 @@ class Layout:
             raise SternaError("the memory of libsterna cannot be read")
         shift = symbol("sterna_debug_rank_slot_shift")
         self.values["rank_slot_shift"] = word(shift) if shift else 0
-        if self.values.get("version") != 1:
+        if self.values.get("version") != 2:
             raise SternaError("this script knows another version of libsterna: use the one that "
                               "was installed with it")
 
@@ -157,11 +157,11 @@ class Thread:
         machine = gdb.selected_inferior().architecture().name()
         at = self.context
         if "x86-64" in machine:
-            pc, frame = word(at), word(at + 8)
+            pc, frame = self.field("thread_context_code"), self.field("thread_context_frame")
             entry = symbol("sterna_context_entry")
             # One that has never run is at its bottom frame; callers are looked up at pc - 1.
             pc += 1 if pc == entry else 0
-            return {"rip": pc, "rsp": at + 16 + 128, "rbp": frame}
+            return {"rip": pc, "rsp": at, "rbp": frame}
         if "aarch64" in machine:
             names = ["x%d" % i for i in range(19, 31)]
             values = {name: word(at + 8 * i) for i, name in enumerate(names)}

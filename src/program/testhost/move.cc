@@ -58,7 +58,7 @@ std::string get_text(int fd) {
 void send_rank(TestHost& host, std::uint32_t rank, int fd) {
   memory::RankSlot& slot = host.slot(rank);
   put(fd, memory::shape_of(slot));
-  const auto stack_pointer = reinterpret_cast<std::uintptr_t>(slot.thread->context);
+  const auto stack_pointer = reinterpret_cast<std::uintptr_t>(slot.thread->context.stack);
   // Collected first: nothing may change while it is walked.
   std::vector<memory::Extent> extents;
   memory::for_each_live_extent(slot, stack_pointer, [&](std::span<std::byte> bytes) {

@@ -1,10 +1,12 @@
 // sync.h, the rest: barriers, rwlocks, spin locks and futexes of threads/sync in memory of a C
 // program.
+#include <atomic>
 #include <new>
 
 #include <sterna/sync.h>
 
 #include "runtime/capi/handle.h"
+#include "runtime/capi/holder.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
 #include "threads/sync/barrier.h"
@@ -37,6 +39,27 @@ sterna_status make_barrier(sterna_barrier* barrier, uint32_t count,
 
 threads::Barrier& barrier_in(sterna_barrier* barrier) noexcept {
   return object_in<threads::Barrier>(barrier);
+}
+
+/// A lock that knows its writer.
+struct OwnedRwLock {
+  threads::RwLock lock;
+  // Written by the writer; relaxed, since a caller only compares it with itself.
+  std::atomic<std::uintptr_t> writer{0};
+};
+
+OwnedRwLock& rwlock_in(sterna_rwlock* lock) noexcept {
+  return object_in<OwnedRwLock>(lock);
+}
+
+bool is_writer(const OwnedRwLock& lock) noexcept {
+  return lock.writer.load(std::memory_order_relaxed) == capi::holder_word();
+}
+
+/// Who writes waits for itself.
+sterna_status refuse_writer(const sterna_rwlock* lock) noexcept {
+  return capi::refuse(STERNA_DEADLOCK, "rwlock {}: {} writes, and would wait for itself",
+                      static_cast<const void*>(lock), capi::words_for(threads::self()));
 }
 
 }  // namespace
@@ -118,8 +141,8 @@ sterna_status sterna_rwlock_init(sterna_rwlock* lock,
   if (lock == nullptr || static_cast<unsigned>(preference) > STERNA_RWLOCK_WRITERS) {
     return capi::refuse_argument(__func__);
   }
-  static_assert(sizeof(threads::RwLock) <= sizeof *lock);
-  new (lock) threads::RwLock{static_cast<threads::RwPreference>(preference)};
+  static_assert(sizeof(OwnedRwLock) <= sizeof *lock);
+  new (lock) OwnedRwLock{.lock = threads::RwLock{static_cast<threads::RwPreference>(preference)}};
   return STERNA_SUCCESS;
 }
 
@@ -128,7 +151,7 @@ sterna_status sterna_rwlock_destroy(sterna_rwlock* lock) noexcept {
   if (lock == nullptr) {
     return capi::refuse_argument(__func__);
   }
-  if (object_in<threads::RwLock>(lock).is_used()) {
+  if (rwlock_in(lock).lock.is_used()) {
     return capi::refuse(STERNA_BUSY, "rwlock {} is destroyed while somebody holds or awaits it",
                         static_cast<const void*>(lock));
   }
@@ -140,11 +163,14 @@ sterna_status sterna_rwlock_read(sterna_rwlock* lock, uint64_t timeout_ns) noexc
   if (lock == nullptr) {
     return capi::refuse_argument(__func__);
   }
-  threads::RwLock& its = object_in<threads::RwLock>(lock);
+  OwnedRwLock& its = rwlock_in(lock);
   if (timeout_ns == 0) {
-    return its.try_lock_shared() ? STERNA_SUCCESS : STERNA_BUSY;
+    return its.lock.try_lock_shared() ? STERNA_SUCCESS : STERNA_BUSY;
   }
-  return its.lock_shared(capi::deadline_of(timeout_ns)) ? STERNA_SUCCESS : STERNA_TIMED_OUT;
+  if (is_writer(its)) {
+    return refuse_writer(lock);
+  }
+  return its.lock.lock_shared(capi::deadline_of(timeout_ns)) ? STERNA_SUCCESS : STERNA_TIMED_OUT;
 }
 
 sterna_status sterna_rwlock_write(sterna_rwlock* lock, uint64_t timeout_ns) noexcept {
@@ -152,11 +178,18 @@ sterna_status sterna_rwlock_write(sterna_rwlock* lock, uint64_t timeout_ns) noex
   if (lock == nullptr) {
     return capi::refuse_argument(__func__);
   }
-  threads::RwLock& its = object_in<threads::RwLock>(lock);
+  OwnedRwLock& its = rwlock_in(lock);
   if (timeout_ns == 0) {
-    return its.try_lock() ? STERNA_SUCCESS : STERNA_BUSY;
+    if (!its.lock.try_lock()) {
+      return STERNA_BUSY;
+    }
+  } else if (is_writer(its)) {
+    return refuse_writer(lock);
+  } else if (!its.lock.lock(capi::deadline_of(timeout_ns))) {
+    return STERNA_TIMED_OUT;
   }
-  return its.lock(capi::deadline_of(timeout_ns)) ? STERNA_SUCCESS : STERNA_TIMED_OUT;
+  its.writer.store(capi::holder_word(), std::memory_order_relaxed);
+  return STERNA_SUCCESS;
 }
 
 sterna_status sterna_rwlock_end_read(sterna_rwlock* lock) noexcept {
@@ -164,7 +197,7 @@ sterna_status sterna_rwlock_end_read(sterna_rwlock* lock) noexcept {
   if (lock == nullptr) {
     return capi::refuse_argument(__func__);
   }
-  return object_in<threads::RwLock>(lock).unlock_shared()
+  return rwlock_in(lock).lock.unlock_shared()
              ? STERNA_SUCCESS
              : capi::refuse(STERNA_NOT_OWNER, "rwlock {}: a reader ends, but nobody reads",
                             static_cast<const void*>(lock));
@@ -175,10 +208,17 @@ sterna_status sterna_rwlock_end_write(sterna_rwlock* lock) noexcept {
   if (lock == nullptr) {
     return capi::refuse_argument(__func__);
   }
-  return object_in<threads::RwLock>(lock).unlock()
-             ? STERNA_SUCCESS
-             : capi::refuse(STERNA_NOT_OWNER, "rwlock {}: a writer ends, but nobody writes",
-                            static_cast<const void*>(lock));
+  OwnedRwLock& its = rwlock_in(lock);
+  if (!is_writer(its)) {
+    return capi::refuse(STERNA_NOT_OWNER,
+                        "rwlock {}: {} ends writing, but {} writes: its writer does that",
+                        static_cast<const void*>(lock), capi::words_for(threads::self()),
+                        capi::words_for_holder(its.writer.load(std::memory_order_relaxed)));
+  }
+  // Before it is given back: the next writer sets its own.
+  its.writer.store(0, std::memory_order_relaxed);
+  (void)its.lock.unlock();
+  return STERNA_SUCCESS;
 }
 
 sterna_status sterna_spin_lock_take(sterna_spin_lock* lock) noexcept STERNA_LOCKS_UNCHECKED {

@@ -3,9 +3,8 @@
 
 #include <sterna/sync.h>
 
-#include "base/thread_pointer.h"
-#include "memory/layout.h"
 #include "runtime/capi/handle.h"
+#include "runtime/capi/holder.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
 #include "threads/cancel.h"
@@ -38,29 +37,16 @@ Object& object_in(Storage* storage) noexcept {
   return *std::launder(reinterpret_cast<Object*>(storage));
 }
 
-/// Who calls: the user thread, else the kernel thread.
-std::uintptr_t caller() noexcept {
-  const threads::Thread* const me = threads::self();
-  return me != nullptr ? reinterpret_cast<std::uintptr_t>(me) : sterna::thread_pointer();
-}
-
 OwnedMutex& mutex_in(sterna_mutex* mutex) noexcept {
   return object_in<OwnedMutex>(mutex);
 }
 
 bool is_mine(const OwnedMutex& mutex) noexcept {
-  return mutex.owner.load(std::memory_order_relaxed) == caller();
+  return mutex.owner.load(std::memory_order_relaxed) == capi::holder_word();
 }
 
-/// Words for the holder: a user thread's name, if it is one.
 std::string holder_of(const OwnedMutex& mutex) {
-  const std::uintptr_t owner = mutex.owner.load(std::memory_order_relaxed);
-  if (owner == 0) {
-    return "nobody";
-  }
-  return sterna::memory::is_stack_address(owner)
-             ? capi::words_for(reinterpret_cast<const threads::Thread*>(owner))
-             : capi::words_for(nullptr);
+  return capi::words_for_holder(mutex.owner.load(std::memory_order_relaxed));
 }
 
 /// SUCCESS: `mutex` can be used.
@@ -142,7 +128,7 @@ sterna_status sterna_mutex_lock_for(sterna_mutex* mutex, uint64_t timeout_ns) no
       return status;  // Destroyed, when we had been woken for it.
     }
   }
-  self.owner.store(caller(), std::memory_order_relaxed);
+  self.owner.store(capi::holder_word(), std::memory_order_relaxed);
   return STERNA_SUCCESS;
 }
 
@@ -156,7 +142,7 @@ sterna_status sterna_mutex_try_lock(sterna_mutex* mutex) noexcept {
     return self.kind == STERNA_MUTEX_RECURSIVE && is_mine(self) ? lock_again(mutex, self)
                                                                 : STERNA_BUSY;
   }
-  self.owner.store(caller(), std::memory_order_relaxed);
+  self.owner.store(capi::holder_word(), std::memory_order_relaxed);
   return STERNA_SUCCESS;
 }
 
@@ -200,7 +186,7 @@ sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* m
   held.owner.store(0, std::memory_order_relaxed);
   // A cancelled thread holds the mutex in its cleanups, which may give it back.
   threads::Cleanup own{[](void* its) {
-                         static_cast<OwnedMutex*>(its)->owner.store(caller(),
+                         static_cast<OwnedMutex*>(its)->owner.store(capi::holder_word(),
                                                                     std::memory_order_relaxed);
                        },
                        &held};
@@ -214,7 +200,7 @@ sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* m
   if (is_cancellable) {
     (void)threads::pop_cleanup(false);
   }
-  held.owner.store(caller(), std::memory_order_relaxed);
+  held.owner.store(capi::holder_word(), std::memory_order_relaxed);
   return is_signalled ? STERNA_SUCCESS : STERNA_TIMED_OUT;
 }
 

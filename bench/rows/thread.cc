@@ -28,25 +28,21 @@ double yield_ns(int thread_count) {
   });
 }
 
-struct Pair {
-  void* main = nullptr;
-  void* other = nullptr;
-};
+constinit threads::SavedContext main_context;
+constinit threads::SavedContext other_context;
 
-void bounce(void* argument) {
-  auto& pair = *static_cast<Pair*>(argument);
+void bounce() noexcept {
   for (;;) {
-    static_cast<void>(threads::switch_context(&pair.other, pair.main, nullptr));
+    static_cast<void>(threads::switch_context(other_context, main_context, nullptr));
   }
 }
 
 double own_switch_ns(std::span<std::byte> stack) {
   constexpr int kCount = 20'000;
-  Pair pair;
-  pair.other = threads::make_context(stack.data() + stack.size(), bounce, &pair);
+  threads::make_context(other_context, stack.data() + stack.size(), bounce);
   return ns_per(2 * kCount, [&] {
     for (int i = 0; i < kCount; ++i) {
-      static_cast<void>(threads::switch_context(&pair.main, pair.other, nullptr));
+      static_cast<void>(threads::switch_context(main_context, other_context, nullptr));
     }
   });
 }

@@ -2,12 +2,14 @@
 // nodes, slots of ranks and their moves.
 #include "memory/iso_space.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,6 +82,25 @@ TEST(Layout, EveryAddressOfASlotFindsItsDescriptor) {
   EXPECT_EQ(descriptor_address(rank7), descriptor_address(rank7 + slot_bytes_at(rank7) - 1));
 }
 
+TEST(Layout, TheDescriptorOfAStackIsThatOfItsSlot) {
+  const auto space = open_space();
+  for (std::uint32_t stack_class = 0; stack_class < kStackClassCount; ++stack_class) {
+    const std::size_t bytes = kStackSlotBytesMin << stack_class;
+    const std::uintptr_t area = kIsoBase + stack_class * kClassAreaBytes;
+    const std::uintptr_t last = kClassAreaBytes / bytes - 1;
+    for (const std::uintptr_t number :
+         {std::uintptr_t{0}, std::min<std::uintptr_t>(33, last), last}) {
+      const std::uintptr_t base = area + number * bytes;
+      const std::uintptr_t expected =
+          base + bytes - kDescriptorBytes - colour_offset(slot_at(base).number);
+      EXPECT_EQ(slot_at(base).number, number);
+      for (const std::uintptr_t offset : {std::size_t{0}, std::size_t{70}, bytes / 2, bytes - 1}) {
+        EXPECT_EQ(descriptor_address(base + offset), expected) << stack_class << " " << number;
+      }
+    }
+  }
+}
+
 TEST(Layout, OneProcessHasOneLayout) {
   const auto space = open_space();
   Result<std::unique_ptr<IsoSpace>> other = IsoSpace::open({.rank_count = kRankCountMax});
@@ -125,6 +146,43 @@ TEST(Stacks, TheGuardPageTraps) {
   EXPECT_EQ(signal_of_child(touch(slot.stack_low())), 0);
   EXPECT_NE(signal_of_child(touch(slot.stack_low() - 1)), 0);
   EXPECT_NE(signal_of_child(touch(slot.base)), 0);
+}
+
+TEST(Stacks, GuardsThatCameByTheBatchTrap) {
+  const auto space = open_space();
+  std::vector<StackSlot> slots;
+  for (int i = 0; i < 300; ++i) {  // Batches of 1, 2, 4 ... 64, and several mappings.
+    slots.push_back(acquire(*space));
+  }
+  for (const std::size_t i : {0, 1, 2, 3, 6, 7, 62, 63, 64, 126, 127, 128, 200, 299}) {
+    const auto touch = [](std::uintptr_t address) {
+      return [address] { *reinterpret_cast<volatile char*>(address) = 1; };
+    };
+    EXPECT_EQ(signal_of_child(touch(slots[i].stack_low())), 0) << i;
+    EXPECT_NE(signal_of_child(touch(slots[i].stack_low() - 1)), 0) << i;
+    EXPECT_EQ(*static_cast<std::uint64_t*>(slots[i].descriptor()), 0u) << i;
+  }
+}
+
+TEST(Stacks, TheSpaceUnmapsItsSlotsAndLeavesThoseThatDeparted) {
+  const auto other = open_space({.node_index = 1, .node_count = 2});
+  auto space = open_space({.node_index = 0, .node_count = 2});
+  std::vector<StackSlot> slots;
+  for (int i = 0; i < 130; ++i) {
+    slots.push_back(acquire(*space));
+  }
+  // The first and the last of a batch, two side by side; each is the other space's now.
+  const std::set<std::size_t> departing{0, 20, 21, 63, 64, 100};
+  for (const std::size_t i : departing) {
+    space->depart_stack(slots[i]);
+    ASSERT_TRUE(other->adopt_stack(slots[i].base));
+  }
+  space.reset();
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const bool is_mapped =
+        ::msync(reinterpret_cast<void*>(slots[i].base), kPageBytes, MS_ASYNC) == 0;
+    EXPECT_EQ(is_mapped, departing.contains(i)) << i;
+  }
 }
 
 TEST(Stacks, NodesTakeTheirRangesAndLeaseMore) {

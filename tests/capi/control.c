@@ -195,13 +195,14 @@ static void test_mutex_kinds(void) {
   EXPECT(sterna_mutex_unlock(&mutex) == STERNA_SUCCESS);
 }
 
-/* Of somebody who does not write. */
+/* By somebody who does not write. */
 static void end_writing(void* lock) {
   EXPECT(sterna_rwlock_end_write(lock) == STERNA_NOT_OWNER);
   expect_detail("its writer does that");
 }
 
 static void test_locks(void) {
+  const sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
   sterna_rwlock lock = STERNA_RWLOCK_INIT;
   sterna_spin_lock spin = STERNA_SPIN_LOCK_INIT;
   sterna_futex futex = STERNA_FUTEX_INIT;
@@ -228,8 +229,7 @@ static void test_locks(void) {
   expect_detail("would wait for itself");
   EXPECT(sterna_rwlock_read(&lock, STERNA_FOREVER) == STERNA_DEADLOCK);
   EXPECT(sterna_rwlock_end_read(&lock) == STERNA_NOT_OWNER);
-  EXPECT(sterna_thread_join(create((sterna_thread_options){0}, end_writing, &lock)) ==
-         STERNA_SUCCESS);
+  EXPECT(sterna_thread_join(create(options, end_writing, &lock)) == STERNA_SUCCESS);
   EXPECT(sterna_rwlock_end_write(&lock) == STERNA_SUCCESS);
   EXPECT(sterna_rwlock_destroy(&lock) == STERNA_SUCCESS);
   EXPECT(sterna_spin_lock_take(&spin) == STERNA_SUCCESS);

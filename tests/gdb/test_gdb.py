@@ -98,7 +98,8 @@ class Threads(unittest.TestCase):
     def test_a_back_trace_goes_from_the_lock_down_to_the_first_function(self):
         for trace in self.answers("sterna bt locker"):
             order = [trace.find(word) for word in
-                     ("sterna_mutex_lock", "hold_on_mutex", "waits_for_mutex", "thread_main")]
+                     ("sterna_mutex_lock", "hold_on_mutex", "waits_for_mutex",
+                      "sterna_context_main")]
             self.assertEqual(order, sorted(order), trace)
             self.assertNotIn(-1, order, trace)
             self.assertEqual(trace.count("in hold_on_mutex"), 4)

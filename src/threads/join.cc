@@ -19,24 +19,6 @@ std::uintptr_t publish_joiner(Thread& thread, Waiter waiter) noexcept {
              : expected;
 }
 
-/// publish_joiner() of a thread that leaves its worker, whose lock it holds, for this one.
-[[gnu::always_inline]] inline std::uintptr_t publish_joiner_here(Thread& me,
-                                                                 Thread& thread) noexcept {
-  const Waiter waiter = Waiter::suspended(me);
-  const Worker& here = *me.worker.load(std::memory_order_relaxed);
-  if (here.queue.is_first(thread)) [[likely]] {
-    // Just born, and about to run. While it is in our queue, and we hold the lock, it cannot end,
-    // so nobody else writes the word: no locked instruction (4 ns of 24). Whoever runs it gets the
-    // lock after us. Two who join or detach it at once are told of in all other cases.
-    const std::uintptr_t word = thread.joiner.load(std::memory_order_acquire);
-    if (word == 0) [[likely]] {
-      thread.joiner.store(waiter.bits(), std::memory_order_relaxed);
-    }
-    return word;
-  }
-  return publish_joiner(thread, waiter);
-}
-
 /// Waits for the signal of the end. timed_out, cancelled: the word is 0 again, and no signal comes.
 Wake await_end(Thread& thread, Waiter waiter, KernelWaiter* kernel,
                std::uint64_t deadline_ns) noexcept {
@@ -80,7 +62,7 @@ JoinOutcome refusal(std::uintptr_t word) noexcept {
   if (me != nullptr && deadline_ns == kNever && !me->is_cancellable) [[likely]] {
     check(me != &thread, "a thread does not join itself");
     (void)suspend(*me, [&]() noexcept {
-      word = publish_joiner_here(*me, thread);
+      word = publish_joiner(thread, Waiter::suspended(*me));
       return word == 0;
     });
   } else {

@@ -143,9 +143,18 @@ TEST_F(CostsFile, WhatOneJobMeasuresTheNextBeginsWithAndDoesNotMeasure) {
     measured = costs[0].costs;
     ASSERT_TRUE(add_costs(path_, kMachine, costs, kNow).has_value());
   }
+  {
+    SimCluster later{options, 2};
+    for (const auto& node : later.nodes) {
+      node->know_costs(read(), kNow + kCostsRestSeconds);
+    }
+    exchange(later);
+    EXPECT_GT(later.network->packet_count(), 10U) << "measured again";
+    EXPECT_EQ(later.nodes[0]->sampled_costs(kNow).size(), 1U);
+  }
   SimCluster second{options, 2};
   for (const auto& node : second.nodes) {
-    node->know_costs(read());
+    node->know_costs(read(), kNow + kCostsRestSeconds - 1);
     EXPECT_EQ(node->cost(1 - node->job().node_index).figures()[0].figure.origin,
               CostOrigin::cached);
   }

@@ -55,8 +55,9 @@ class CostSampler {
   void open(std::vector<Driver*> drivers, std::vector<std::string> names);
   [[nodiscard]] const std::vector<Way>& ways() const noexcept { return ways_; }
 
-  /// What earlier jobs have measured, of the ways that are this node's.
-  void know(std::span<const CostsEntry> entries) noexcept;
+  /// What earlier jobs have measured, of the ways that are this node's. Those of the last
+  /// kCostsRestSeconds are not measured again.
+  void know(std::span<const CostsEntry> entries, std::uint64_t now_s) noexcept;
   /// What this job has measured, at the first node of a host.
   [[nodiscard]] std::vector<CostsEntry> sampled(std::uint64_t at_s) const;
 

@@ -16,13 +16,14 @@ CostsEntry CostSampler::entry_of(const Way& way) const {
           .costs = way.costs};
 }
 
-void CostSampler::know(std::span<const CostsEntry> entries) noexcept {
+void CostSampler::know(std::span<const CostsEntry> entries, std::uint64_t now_s) noexcept {
   for (std::size_t i = 0; i < ways_.size(); ++i) {
     const CostsEntry wanted = entry_of(ways_[i]);
     const auto found = std::ranges::find_if(
         entries, [&](const CostsEntry& entry) { return entry.is_same_way(wanted); });
     if (found != entries.end()) {
       know(i, found->costs, CostOrigin::cached);
+      is_tried_[i] = now_s - found->at_s < kCostsRestSeconds;
     }
   }
 }

@@ -233,8 +233,8 @@ bool Transport::wants_known_costs() const noexcept {
   return core_->options_.cost_sampling == CostSampling::cached;
 }
 
-void Transport::know_costs(std::span<const CostsEntry> entries) noexcept {
-  core_->sampler_.know(entries);
+void Transport::know_costs(std::span<const CostsEntry> entries, std::uint64_t now_s) noexcept {
+  core_->sampler_.know(entries, now_s);
 }
 
 std::vector<CostsEntry> Transport::sampled_costs(std::uint64_t at_s) const {

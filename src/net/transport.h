@@ -259,7 +259,7 @@ class Transport {
   /// Whether the setting wants what earlier jobs have measured.
   [[nodiscard]] bool wants_known_costs() const noexcept;
   /// Takes over what earlier jobs have measured of the ways of this node. Before sample_costs().
-  void know_costs(std::span<const CostsEntry> entries) noexcept;
+  void know_costs(std::span<const CostsEntry> entries, std::uint64_t now_s) noexcept;
   /// What this job has measured, at the first node of each host; else nothing. `at_s` is that of
   /// all. After the last poll.
   [[nodiscard]] std::vector<CostsEntry> sampled_costs(std::uint64_t at_s) const;

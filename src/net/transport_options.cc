@@ -65,7 +65,9 @@ constexpr Tunable kCostSampling{
     .help =
         "where the cost model begins: off: at the profiles of the drivers; start: at what a job "
         "measures of its ways when it starts to use them; cached: the same, but what an earlier "
-        "job has measured on this machine (a file in ~/.cache/sterna) is not measured again"};
+        "job has measured on this machine (a file in ~/.cache/sterna) counts until then, and is "
+        "not "
+        "measured again within ten minutes"};
 
 constexpr Tunable kTunables[] = {kEagerBytes, kEagerWindow, kLocalEagerBytes, kLocalWindow,
                                  kChunkBytes, kPollPackets, kStrategyName,    kCostSampling};

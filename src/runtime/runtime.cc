@@ -125,8 +125,9 @@ Result<> Runtime::open_network() {
   if (transport_->wants_known_costs() && job().node_count > 1) {
     costs_path_ = net::costs_path();
     // None, or none that can be believed: they are measured again.
-    if (auto known = net::read_costs(costs_path_, net::costs_machine(), now_ns() / kSecondNs)) {
-      transport_->know_costs(known.value());
+    const std::uint64_t now_s = now_ns() / kSecondNs;
+    if (auto known = net::read_costs(costs_path_, net::costs_machine(), now_s)) {
+      transport_->know_costs(known.value(), now_s);
     }
   }
   return Done{};

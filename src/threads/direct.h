@@ -2,12 +2,13 @@
 // of the rank, without a step into the runtime's (docs/rules/switching.md). What cannot be done
 // without thread-local storage or system calls is refused, and the caller takes the usual way.
 //
-// A thread that left this way carries ThreadFlag::own_pointer until it goes on: whoever continues
-// it need not load the worker's thread pointer for it, because it loads its own. So a switch from
-// rank to rank writes the register once.
+// A thread that left this way has its thread pointer in its descriptor (Thread::own_pointer) until
+// it is loaded again: by whoever leaves this way for it or, after any other switch, by itself. So a
+// switch from rank to rank writes the register once.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "base/probe.h"
 #include "base/thread_pointer.h"
@@ -52,8 +53,8 @@ class DirectSection {
   [[nodiscard, gnu::always_inline]] bool try_wake(Thread& thread) noexcept {
     // Relaxed: see make_runnable().
     if (thread.worker.load(std::memory_order_relaxed) != &worker_ || (thread.flags & kUnfit) != 0 ||
-        (worker_.queue.count() != 0 && worker_.team.sleeper_count.load(
-                                           std::memory_order_relaxed) != 0)) [[unlikely]] {
+        (worker_.queue.count() != 0 &&
+         worker_.team.sleeper_count.load(std::memory_order_relaxed) != 0)) [[unlikely]] {
       return false;
     }
     STERNA_PROBE1(thread_wake, &thread);
@@ -78,20 +79,17 @@ class DirectSection {
   }
 
   /// Leaves for `next` until make_runnable() of this thread, and ends the section after the switch.
-  /// `own_pointer` is the thread pointer of the rank, which is loaded now and when this returns.
+  /// `own_pointer` is the thread pointer of the rank, which is loaded when this is called and when
+  /// it returns.
   /// errno needs no thought: a rank's own is in its block, and that of the worker, which the switch
   /// exchanges as ever, means nothing to a rank between two steps into the runtime. Inline for
   /// speed, as suspend(). Switches.
-  [[gnu::always_inline]] void leave_for(Thread& next, const std::uintptr_t& own_pointer) noexcept {
+  [[gnu::always_inline]] void leave_for(Thread& next, std::uintptr_t own_pointer) noexcept {
     is_open_ = false;
     // As count_switch(), but it does not end the count: we have looked.
     worker_.countdown.store(worker_.countdown.load(std::memory_order_relaxed) - 1,
                             std::memory_order_relaxed);
     me_.activity.store(Activity::blocked, std::memory_order_relaxed);
-    set_flags(me_, me_.flags | ThreadFlag::own_pointer);
-    if ((next.flags & ThreadFlag::own_pointer) == 0) [[unlikely]] {
-      set_thread_pointer(reinterpret_cast<std::uintptr_t>(worker_.thread_pointer));
-    }
     // As switch_contexts(): neither of the two has a flag that makes the switch slow, but this one.
     static_assert((kSlowSwitchFlags & ~kUnfit) == ThreadFlag::accounted);
     next.worker.store(&worker_, std::memory_order_relaxed);
@@ -100,12 +98,18 @@ class DirectSection {
       worker_.meter.pass(me_, next, cycles(),
                          worker_.countdown.load(std::memory_order_relaxed) - 1);
     }
-    // Volatile, and the rest found anew: the switch leaves no register as it is, and what is needed
-    // on both sides of it would be in memory before it too.
-    const std::uintptr_t* const volatile kept = &own_pointer;
+    me_.own_pointer = own_pointer;
+    // Before the switch: the register takes long, and what is loaded for it would come later there.
+    std::uintptr_t pointer = next.own_pointer;
+    if (pointer == 0) [[unlikely]] {
+      pointer = reinterpret_cast<std::uintptr_t>(worker_.thread_pointer);
+    }
+    next.own_pointer = 0;
+    set_thread_pointer(pointer);
     Thread& me = *exchange_contexts(worker_, me_, next).current.load(std::memory_order_relaxed);
-    set_flags(me, me.flags & ~ThreadFlag::own_pointer);
-    set_thread_pointer(*kept);
+    if (me.own_pointer != 0) [[unlikely]] {
+      set_thread_pointer(std::exchange(me.own_pointer, 0));
+    }
   }
 
  private:

@@ -118,8 +118,7 @@ struct alignas(64) Thread {
   Thread* next = nullptr;
   std::atomic<Worker*> worker{nullptr};     // Where it runs or ran last: home of its wakes.
   std::atomic<std::uint64_t> wait_word{0};  // Tokens, signals and "parked"; see park.cc.
-  // ThreadFlag; constant while runnable but for exception_saved, own_pointer, kernel_bound, and
-  // what kept.h says.
+  // ThreadFlag; constant while runnable but for exception_saved, kernel_bound, what kept.h says.
   std::uint32_t flags = 0;
   int error_number = 0;  // errno while it does not run; 0 while it runs.
   // Relaxed, all three: readers who need more than a hint get there through a lock or an exchange.
@@ -150,6 +149,8 @@ struct alignas(64) Thread {
   void* entity = nullptr;                 // sched's; null: the thread lives in private queues only.
   alignas(8) char name[kNameBytes] = {};  // Written and read as relaxed words: set_name().
   std::uint32_t guard_bytes = 0;          // Extra ones that are installed.
+  // Not 0: it left directly, and its thread pointer is to be loaded. direct.h. By who runs it.
+  std::uintptr_t own_pointer = 0;
   std::byte* stack_base = nullptr;
   std::size_t stack_bytes = 0;
   std::uintptr_t seed_floor = 0;  // Below this stack address seeds do not run inline. Constant.
@@ -192,8 +193,6 @@ inline constexpr std::uint32_t detached = 32;        // Nobody joins; set before
 inline constexpr std::uint32_t cancellable = 64;     // Created so; see is_cancellable.
 // Its switches and wake-ups are recorded; set before it runs. See traced.h.
 inline constexpr std::uint32_t traced = 1 << 16;
-// Loads its thread pointer when it goes on. See direct.h.
-inline constexpr std::uint32_t own_pointer = 1 << 17;
 inline constexpr std::uint32_t placed = 1 << 18;  // Has an entity: is managed, or kept. Constant.
 inline constexpr std::uint32_t kept = 1 << 19;    // In private queues, for the time being: kept.h.
 // Ready, and its registers are those of a kernel thread that waits to carry it on: carrier.h.

@@ -49,6 +49,14 @@ struct NearComm {
   }
 };
 
+/// Waits for one rank that followed each other closely: p2p/gather.h.
+struct CloseWaits {
+  std::uint32_t source = ~std::uint32_t{0};
+  std::uint32_t count = 0;
+  std::uint32_t limit = 64;
+  std::uint64_t last_ns = 0;
+};
+
 struct RankState {
   explicit RankState(runtime::RankContext& rank_context) noexcept : context{&rank_context} {}
 
@@ -70,6 +78,7 @@ struct RankState {
   // extents while it is idle.
   NearComm near;
   net::RecvRequest direct_receive;
+  CloseWaits close_waits;
 
   // Written by the threads that call MPI_Init and MPI_Finalize.
   std::atomic<Phase> phase{Phase::before_init};

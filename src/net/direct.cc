@@ -74,6 +74,17 @@ void DirectWay::claim(RankEntry& entry, threads::Thread& me) noexcept {
   }
 }
 
+threads::Worker* DirectWay::worker_of(std::uint32_t rank) noexcept {
+  RankEntry& entry = entries_[rank];
+  const threads::OwnedGuard guard{entry.lock};
+  if (entry.state != RankState::here || entry.endpoint->is_fixed) {
+    return nullptr;
+  }
+  // Mapped as long as it is here.
+  const threads::Thread* const thread = memory::rank_slot_address(rank)->thread;
+  return thread == nullptr ? nullptr : thread->worker.load(std::memory_order_relaxed);
+}
+
 void TransportCore::interrupt(std::uint32_t rank) noexcept {
   RankEntry& entry = ranks_[rank];
   threads::Waiter waiter;

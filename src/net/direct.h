@@ -105,6 +105,10 @@ class DirectWay {
     return *static_cast<DirectWay*>(slot.direct_way);
   }
 
+  /// The worker that runs the rank, or ran it last; null: the rank is elsewhere, or has no slot. A
+  /// hint; the worker is there as long as the node. On the runtime's thread pointer.
+  [[nodiscard]] threads::Worker* worker_of(std::uint32_t rank) noexcept;
+
   /// Sends if the receiver has posted a receive, or has room for so little. `slot` is that of the
   /// sender, whose only thread calls. `receiver`: who waited for it and has to be signalled by the
   /// caller; mostly it is null.

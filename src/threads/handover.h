@@ -27,4 +27,8 @@ inline void leave_word(Thread& me, std::uintptr_t word) noexcept {
   return reinterpret_cast<std::uintptr_t>(me.worker.load(std::memory_order_relaxed)->post_argument);
 }
 
+/// The current thread goes on at `worker`, of its team, when that has time for it. Stays where it
+/// is if it is bound, or placed by a policy, or `worker` is disabled. Switches.
+void go_to(Worker& worker) noexcept;
+
 }  // namespace sterna::threads

@@ -110,10 +110,6 @@ template <typename Publish>
   return true;
 }
 
-/// The current thread leaves for the idle context, where `then` runs: freeze() without its checks,
-/// for who stays in this node. Switches.
-void leave_worker(Thread& me, PostFunction then, void* argument) noexcept;
-
 /// `thread` has been suspended, and the caller is the one who may let it go on: once. It is the
 /// last access of the caller to the thread. From anywhere; not with a biased lock held. Does not
 /// switch.

@@ -143,7 +143,10 @@ static void test_counters(void) {
   EXPECT(sterna_thread_join(other) == STERNA_SUCCESS);
   uint64_t values[2];
   EXPECT(sterna_counters_read(shared, values) == STERNA_SUCCESS);
-  EXPECT(values[0] >= kPages && values[0] < 3 * kPages); /* The other one's are not there. */
+  EXPECT(values[0] >= kPages);
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) /* They touch pages of their own. */
+  EXPECT(values[0] < 3 * kPages); /* The other one's are not there. */
+#endif
   EXPECT(sterna_counters_destroy(shared) == STERNA_SUCCESS);
 }
 

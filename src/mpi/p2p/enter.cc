@@ -5,6 +5,7 @@
 #include "mpi/p2p/buffered.h"
 #include "mpi/p2p/direct.h"
 #include "mpi/p2p/entering.h"
+#include "mpi/p2p/gather.h"
 #include "mpi/p2p/short.h"
 #include "mpi/request/status.h"
 #include "mpi/request/wait.h"
@@ -147,8 +148,11 @@ namespace {
       return call.fail_plain(MPI_ERR_NO_MEM);
     }
     net::RecvRequest receive;
-    state.context->transport->receive(*state.context->endpoint, receive,
-                                      pattern_of(*call.comm, side.peer, side.tag), bytes.buffer());
+    const net::Pattern pattern = pattern_of(*call.comm, side.peer, side.tag);
+    state.context->transport->receive(*state.context->endpoint, receive, pattern, bytes.buffer());
+    if (!receive.done.done() && !state.is_multiple) {
+      gather_for(state, pattern.source);
+    }
     wait_done(state, receive.done);
     return conclude(call, receive.envelope, receive.fault, bytes, status);
   });

@@ -50,8 +50,7 @@ int check_pattern(const Call& call, int source, int tag) noexcept;
   constexpr std::uint64_t kCountMax = std::uint64_t{1} << 40;  // No product overflows.
   const auto type = reinterpret_cast<std::uintptr_t>(side.datatype);
   const auto count = static_cast<std::uint64_t>(side.count);
-  if (type - 0x200 >= 0x200 || count - 1 >= kCountMax || side.buffer <= MPI_IN_PLACE)
-      [[unlikely]] {
+  if (type - 0x200 >= 0x200 || count - 1 >= kCountMax || side.buffer <= MPI_IN_PLACE) [[unlikely]] {
     return false;
   }
   run = net::Buffer::of(side.buffer, count * kDenseBytes[type & 0x1ff]);

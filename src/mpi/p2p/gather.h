@@ -1,0 +1,21 @@
+// Two ranks of a node that talk to each other all the time, on two workers: a message that is
+// waited for takes eight times as long there as on one worker, where it is a direct one (direct.h).
+// So one of them goes to the other.
+//
+// All the time: one wait for the other rank after the other, nearly all within kCloseNs of the one
+// before it; in less time there is no work between them that two workers would share. Each of the
+// two would go where the other one was: only the higher one goes. Who is taken back to an idle
+// worker goes again after twice as many waits.
+#pragma once
+
+#include <cstdint>
+
+namespace sterna::mpi {
+
+struct RankState;
+
+/// The rank, on its main thread, is about to wait for a message of the rank `source` of the job.
+/// Switches, perhaps to another worker.
+void gather_for(RankState& state, std::uint32_t source) noexcept;
+
+}  // namespace sterna::mpi

@@ -12,7 +12,7 @@
 namespace sterna::mpi {
 namespace {
 
-constexpr std::uint64_t kCloseNs = 3000;  // Some four messages and answers between two workers.
+constexpr std::uint64_t kCloseNs = 1500;  // Two messages and answers between two workers.
 constexpr std::uint32_t kPenalty = 16;    // Waits that one which is not close undoes.
 constexpr std::uint32_t kLimitMax = 1 << 20;
 

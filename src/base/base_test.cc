@@ -297,6 +297,8 @@ TEST(LargeStack, IsTheThreadsOwnIfThatMayGrow) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_STACK, &limit), 0);
   if (limit.rlim_cur < kLargeStackBytes) {
+    // Whoever runs the tests has lowered it, and a running thread's stack does not grow with a
+    // limit that is raised. Then the test above is what holds here.
     GTEST_SKIP() << "the limit of the stack is small here";
   }
   const auto frame = [] { return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)); };

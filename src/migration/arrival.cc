@@ -46,31 +46,41 @@ void Migrator::erase(std::uint32_t rank) {
   arrivals_.erase(rank);
 }
 
+/// Of an offer or a gift. Fails with unreachable, and nothing is left, where the rank's memory
+/// cannot be opened.
+Result<Migrator::Arrival*> Migrator::take_in(const rpc::Request& request, const Offer& offer) {
+  fault_.reached("destination:offered");
+  Result<Arrival*> opened = open_arrival(offer, request.from_node, false);
+  if (!opened) {
+    return opened;
+  }
+  Arrival& arrival = *opened.value();
+  if (Result<> mapped = map_arrival(arrival, offer); !mapped) {
+    erase(arrival.rank);
+    return mapped.error();
+  }
+  expect_arrival(arrival, offer);
+  fault_.reached("destination:mapped");
+  return opened;
+}
+
 Result<rpc::Bytes> Migrator::on_offer(void* self, const rpc::Request& request) {
   Migrator& migrator = *static_cast<Migrator*>(self);
-  migrator.fault_.reached("destination:offered");
   Result<Offer> offer = decode_offer(request.arguments);
   if (!offer) {
     return offer.error();
   }
-  Result<Arrival*> opened = migrator.open_arrival(offer.value(), request.from_node, false);
-  if (!opened) {
-    return opened.error();
+  Result<Arrival*> arrival = migrator.take_in(request, offer.value());
+  if (!arrival && arrival.error().code == Errc::unreachable) {
+    return encode(Acceptance{.way = Way::not_openable});
   }
-  Arrival& arrival = *opened.value();
-  if (Result<> mapped = migrator.map_arrival(arrival, offer.value()); !mapped) {
-    migrator.erase(arrival.rank);
-    if (mapped.error().code == Errc::unreachable) {
-      return encode(Acceptance{.way = Way::not_openable});
-    }
-    return mapped.error();
+  if (!arrival) {
+    return arrival.error();
   }
-  migrator.expect_arrival(arrival, offer.value());
-  migrator.fault_.reached("destination:mapped");
-  if (arrival.is_memory_shared) {
+  if (arrival.value()->is_memory_shared) {
     migrator.fault_.reached("destination:received");
   }
-  return migrator.accept(arrival);
+  return migrator.accept(*arrival.value());
 }
 
 Result<rpc::Bytes> Migrator::accept(Arrival& arrival) {

@@ -184,6 +184,7 @@ class Migrator {
   [[nodiscard]] Result<> map_arrival(Arrival& arrival, const Offer& offer);
   [[nodiscard]] Result<> map_anew(Arrival& arrival, const Offer& offer);
   void expect_arrival(Arrival& arrival, const Offer& offer);
+  [[nodiscard]] Result<Arrival*> take_in(const rpc::Request& request, const Offer& offer);
   [[nodiscard]] Result<Arrival*> open_arrival(const Offer& offer, std::uint32_t from_node,
                                               bool is_ahead);
   [[nodiscard]] Result<Arrival*> try_open(const Offer& offer, std::uint32_t from_node,

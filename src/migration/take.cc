@@ -132,24 +132,16 @@ Result<rpc::Bytes> Migrator::on_take(void* self, const rpc::Request& request) {
 
 Result<rpc::Bytes> Migrator::on_gift(void* self, const rpc::Request& request) {
   Migrator& migrator = *static_cast<Migrator*>(self);
-  migrator.fault_.reached("destination:offered");
   Result<Offer> offer = decode_offer(request.arguments);
   if (!offer) {
     return offer.error();
   }
-  Result<Arrival*> opened = migrator.open_arrival(offer.value(), request.from_node, false);
-  if (!opened) {
-    return opened.error();
+  Result<Arrival*> arrival = migrator.take_in(request, offer.value());
+  if (!arrival) {
+    return arrival.error();
   }
-  Arrival& arrival = *opened.value();
-  if (Result<> mapped = migrator.map_arrival(arrival, offer.value()); !mapped) {
-    migrator.erase(arrival.rank);
-    return mapped.error();
-  }
-  migrator.expect_arrival(arrival, offer.value());
-  migrator.fault_.reached("destination:mapped");
-  if (!migrator.take_opened(arrival, offer.value().given)) {
-    migrator.give_up(arrival);
+  if (!migrator.take_opened(*arrival.value(), offer.value().given)) {
+    migrator.give_up(*arrival.value());
     return Error{Errc::refused, "the rank was taken back"};
   }
   return rpc::Bytes{};

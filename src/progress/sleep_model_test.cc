@@ -265,6 +265,9 @@ bool explore(Rule rule, std::size_t& states) {
 
 TEST(ProgressSleepModel, WhoeverLeavesPassesTheTurnOn) {
   if (threads::kSanitized) {
+    // The explorer is one kernel thread that runs the rules as plain functions: there is no access
+    // for a sanitizer to judge, and it takes longer than the limit of a test. The two below run:
+    // they end early.
     GTEST_SKIP() << "one kernel thread walks through all states, a hundred times slower";
   }
   std::size_t states = 0;

@@ -33,6 +33,8 @@ void hand_back() noexcept {
 
 TEST(Context, AMessageGoesWithEachSwitch) {
   if (kSanitized) {
+    // It would take the other stack for that of its thread. Switches as a team makes them, which
+    // tell it (sanitized_switch()), are in every other test of threads.
     GTEST_SKIP() << "a sanitizer must be told of a switch";
   }
   make_context(other_context, stack + sizeof stack, hand_back);
@@ -54,6 +56,8 @@ void spoil() noexcept {
 
 TEST(Context, CodeForAvx512LosesNothingOverASwitch) {
   if (kSanitized || !__builtin_cpu_supports("avx512f")) {
+    // As above; and the instructions are illegal elsewhere, where nobody has those registers to
+    // lose.
     GTEST_SKIP() << "needs AVX-512, and no sanitizer";
   }
   std::array<double, 24 * std::size_t{8}> values;

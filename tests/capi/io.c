@@ -1,84 +1,13 @@
 /* System calls that block, of user threads: the others of the worker go on, values and errors are
- * those of the plain calls, and they are cancellation points. */
-#include "sterna/io.h"
-
-#include <errno.h>
+ * those of the plain calls. */
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/un.h>
-#include <unistd.h>
 
-#include "expect.h"
-#include "sterna/control.h"
-#include "sterna/sterna.h"
-#include "sterna/sync.h"
-#include "sterna/thread.h"
-
-static int ends[2];
-static int turns; /* Atomic: of the thread that goes on meanwhile. */
-static int stop;  /* Atomic. */
-
-static sterna_thread* start(sterna_thread_function function, void* argument, int is_cancellable) {
-  sterna_thread* thread = NULL;
-  sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
-  options.worker = 0; /* All on one worker: who blocks it would block all. */
-  options.is_bound = 1;
-  options.is_cancellable = is_cancellable != 0;
-  EXPECT(sterna_thread_create(&options, function, argument, &thread) == STERNA_SUCCESS);
-  return thread;
-}
-
-static void join(sterna_thread* thread) {
-  EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
-}
-
-static void run(sterna_thread_function function, void* argument) {
-  join(start(function, argument, 0));
-}
-
-static void go_on(void* argument) {
-  (void)argument;
-  while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
-    __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED);
-    sterna_thread_yield();
-  }
-}
-
-/* Returns when the other thread of the worker has run many times since. */
-static void let_others_run(void) {
-  const int before = __atomic_load_n(&turns, __ATOMIC_RELAXED);
-  while (__atomic_load_n(&turns, __ATOMIC_RELAXED) < before + 100) {
-    usleep(100);
-  }
-}
-
-/* What a waiting thread does, and what ends its wait. */
-typedef struct one_wait {
-  void (*wait)(void);
-  void (*end)(void);
-} one_wait;
-
-static void wait_once(void* what) {
-  ((const one_wait*)what)->wait();
-}
-
-static void make_pair(int type) {
-  EXPECT(socketpair(AF_UNIX, type, 0, ends) == 0);
-}
-
-static void close_pair(void) {
-  EXPECT(close(ends[0]) == 0 && close(ends[1]) == 0);
-}
+#include "waiting.h"
 
 static void write_x(void) {
   EXPECT(write(ends[1], "xyz", 3) == 3);
-}
-
-static void read_x(void) {
-  char text[8];
-  EXPECT(sterna_read(ends[0], text, sizeof text) == 3 && memcmp(text, "xyz", 3) == 0);
 }
 
 static void readv_x(void) {
@@ -99,16 +28,6 @@ static void recvfrom_x(void) {
   EXPECT(sterna_recvfrom(ends[0], text, sizeof text, 0, (struct sockaddr*)&address, &bytes) == 3);
 }
 
-static void recvmsg_x(void) {
-  char text[8];
-  struct iovec part = {text, sizeof text};
-  struct msghdr message;
-  memset(&message, 0, sizeof message);
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  EXPECT(sterna_recvmsg(ends[0], &message, 0) == 3 && memcmp(text, "xyz", 3) == 0);
-}
-
 static void recv_all(void) { /* One piece would not do. */
   char text[4];
   EXPECT(sterna_recv(ends[0], text, 4, MSG_WAITALL) == 4);
@@ -118,31 +37,6 @@ static void write_twice(void) {
   write_x();
   usleep(2000);
   EXPECT(write(ends[1], "4", 1) == 1);
-}
-
-static void poll_x(void) {
-  struct pollfd one = {ends[0], POLLIN, 0};
-  EXPECT(sterna_poll(&one, 1, -1) == 1 && one.revents == POLLIN);
-  read_x();
-}
-
-static void poll_several(void) { /* One twice, one never. */
-  struct pollfd all[] = {
-      {ends[1], POLLIN, 0}, {-1, POLLIN, 7}, {ends[0], POLLPRI, 0}, {ends[0], POLLIN, 0}};
-  EXPECT(sterna_poll(all, 4, 60000) == 1);
-  EXPECT(all[0].revents == 0 && all[1].revents == 0 && all[3].revents == POLLIN);
-  read_x();
-}
-
-static void select_x(void) {
-  fd_set readable, writable;
-  struct timeval timeout = {60, 0};
-  FD_ZERO(&readable);
-  FD_ZERO(&writable);
-  FD_SET(ends[0], &readable);
-  EXPECT(sterna_select(ends[0] + 1, &readable, &writable, NULL, &timeout) == 1);
-  EXPECT(FD_ISSET(ends[0], &readable) && timeout.tv_sec < 60);
-  read_x();
 }
 
 /* While one waits the other one of its worker goes on. */
@@ -318,128 +212,15 @@ static void use_errors(void* argument) {
   EXPECT(sterna_send(ends[1], text, 1, MSG_NOSIGNAL) == -1 && *sterna_errno() == EPIPE);
 }
 
-static int listener;
-static struct sockaddr_in listened;
-
-static void accept_one(void* argument) {
-  struct sockaddr_in from;
-  socklen_t bytes = sizeof from;
-  char text[4];
-  (void)argument;
-  const int fd = sterna_accept(listener, (struct sockaddr*)&from, &bytes, SOCK_CLOEXEC);
-  EXPECT(fd >= 0 && from.sin_family == AF_INET);
-  EXPECT(sterna_read(fd, text, 4) == 4 && memcmp(text, "ping", 4) == 0);
-  EXPECT(sterna_write(fd, "pong", 4) == 4);
-  EXPECT(close(fd) == 0);
-}
-
-static void connect_one(void* argument) {
-  char text[4];
-  (void)argument;
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  EXPECT(sterna_connect(fd, (struct sockaddr*)&listened, sizeof listened) == 0);
-  EXPECT((fcntl(fd, F_GETFL) & O_NONBLOCK) == 0);
-  EXPECT(sterna_write(fd, "ping", 4) == 4);
-  EXPECT(sterna_recv(fd, text, 4, MSG_WAITALL) == 4 && memcmp(text, "pong", 4) == 0);
-  EXPECT(close(fd) == 0);
-}
-
-static void connect_to_nobody(void* argument) {
-  (void)argument;
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  EXPECT(sterna_connect(fd, (struct sockaddr*)&listened, sizeof listened) == -1);
-  EXPECT(*sterna_errno() == ECONNREFUSED);
-  EXPECT(close(fd) == 0);
-}
-
-static void test_connections(void) {
-  socklen_t bytes = sizeof listened;
-  sterna_thread* threads[8];
-  listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  listened.sin_family = AF_INET;
-  listened.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT(bind(listener, (struct sockaddr*)&listened, sizeof listened) == 0);
-  EXPECT(getsockname(listener, (struct sockaddr*)&listened, &bytes) == 0);
-  EXPECT(listen(listener, 8) == 0);
-  for (int i = 0; i < 4; ++i) {
-    threads[i] = start(accept_one, NULL, 0);
-  }
-  let_others_run();
-  for (int i = 4; i < 8; ++i) {
-    threads[i] = start(connect_one, NULL, 0);
-  }
-  for (int i = 0; i < 8; ++i) {
-    join(threads[i]);
-  }
-  EXPECT(close(listener) == 0);
-  run(connect_to_nobody, NULL);
-}
-
-static int cleaned;
-
-static void clean(void* argument) {
-  (void)argument;
-  ++cleaned;
-}
-
-static void be_cancelled(void* what) {
-  sterna_cleanup cleanup;
-  EXPECT(sterna_thread_cleanup_push(&cleanup, clean, NULL) == STERNA_SUCCESS);
-  wait_once(what);
-  EXPECT(!"a cancelled thread does not return");
-}
-
-static void sleep_long(void) {
-  const struct timespec hour = {3600, 0};
-  (void)sterna_nanosleep(&hour);
-}
-
-static void poll_nothing(void) {
-  (void)sterna_poll(NULL, 0, -1);
-}
-
-static void accept_none(void) {
-  (void)sterna_accept(listener, NULL, NULL, 0);
-}
-
-static void test_cancel(void) {
-  static const one_wait waits[] = {{read_x, NULL},       {recvmsg_x, NULL},  {poll_x, NULL},
-                                   {poll_several, NULL}, {select_x, NULL},   {sleep_long, NULL},
-                                   {poll_nothing, NULL}, {accept_none, NULL}};
-  const int count = sizeof waits / sizeof *waits;
-  make_pair(SOCK_STREAM);
-  listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  EXPECT(listen(listener, 1) == 0);
-  const int spare = dup(0); /* The lowest that is free: the same at the end if none is left open. */
-  EXPECT(close(spare) == 0);
-  for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < count; ++i) {
-      sterna_thread* const thread = start(be_cancelled, (void*)&waits[i], 1);
-      if (round % 2 == 0) {
-        let_others_run();
-      }
-      EXPECT(sterna_thread_cancel(thread) == STERNA_SUCCESS);
-      EXPECT(sterna_thread_join(thread) == STERNA_CANCELLED);
-    }
-  }
-  EXPECT(cleaned == 10 * count);
-  const int again = dup(0);
-  EXPECT(again == spare && close(again) == 0 && close(listener) == 0);
-  close_pair();
-}
-
 int main(void) {
-  sterna_options options = STERNA_OPTIONS_DEFAULT;
   char byte = 0;
-  options.workers = 2;
   fill();
   EXPECT(pipe(ends) == 0); /* Plain calls before the start and on kernel threads. */
   EXPECT(sterna_write(ends[1], "x", 1) == 1 && sterna_read(ends[0], &byte, 1) == 1);
-  EXPECT(sterna_start(&options) == STERNA_SUCCESS);
+  sterna_thread* const other = open_team();
   EXPECT(sterna_write(ends[1], "x", 1) == 1 && sterna_read(ends[0], &byte, 1) == 1);
   EXPECT(sterna_read(987, &byte, 1) == -1 && errno == EBADF);
   close_pair();
-  sterna_thread* const other = start(go_on, NULL, 0);
   test_waits(SOCK_STREAM);
   test_waits(SOCK_DGRAM);
   test_sending();
@@ -447,11 +228,5 @@ int main(void) {
   make_pair(SOCK_STREAM);
   run(use_errors, NULL);
   close_pair();
-  test_connections();
-  test_cancel();
-  __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
-  join(other);
-  EXPECT(sterna_stop() == STERNA_SUCCESS);
-  puts("No Errors");
-  return 0;
+  return close_team(other);
 }

@@ -38,6 +38,17 @@ threads::Thread* caller(sterna_status& status) noexcept {
   return me;
 }
 
+/// The same for a call that is given a hook.
+threads::Thread* caller_with(const sterna_switch_hook* hook, sterna_status& status,
+                             const char* function) noexcept {
+  threads::Thread* const me = caller(status);
+  if (me != nullptr && hook == nullptr) {
+    status = capi::refuse_argument(function);
+    return nullptr;
+  }
+  return me;
+}
+
 threads::SwitchHook& hook_in(sterna_switch_hook* hook) noexcept {
   static_assert(sizeof(threads::SwitchHook) == sizeof *hook &&
                 offsetof(threads::SwitchHook, argument) == offsetof(sterna_switch_hook, argument));
@@ -78,12 +89,9 @@ sterna_status check_events(std::span<const threads::Event> events) noexcept {
 sterna_status sterna_thread_add_switch_hook(sterna_switch_hook* hook) noexcept {
   const RuntimeScope scope;
   sterna_status status = STERNA_SUCCESS;
-  const threads::Thread* const me = caller(status);
+  const threads::Thread* const me = caller_with(hook, status, __func__);
   if (me == nullptr) {
     return status;
-  }
-  if (hook == nullptr) {
-    return capi::refuse_argument(__func__);
   }
   if (has_hook(*me, hook_in(hook))) {
     return capi::refuse(STERNA_BUSY, "{} has that hook already", capi::words_for(me));
@@ -95,12 +103,9 @@ sterna_status sterna_thread_add_switch_hook(sterna_switch_hook* hook) noexcept {
 sterna_status sterna_thread_remove_switch_hook(sterna_switch_hook* hook) noexcept {
   const RuntimeScope scope;
   sterna_status status = STERNA_SUCCESS;
-  const threads::Thread* const me = caller(status);
+  const threads::Thread* const me = caller_with(hook, status, __func__);
   if (me == nullptr) {
     return status;
-  }
-  if (hook == nullptr) {
-    return capi::refuse_argument(__func__);
   }
   return threads::remove_switch_hook(hook_in(hook))
              ? STERNA_SUCCESS

@@ -3,6 +3,7 @@
 
 #include "expect.h"
 #include "sterna/balance.h"
+#include "sterna/control.h"
 #include "sterna/memory.h"
 #include "sterna/message.h"
 #include "sterna/migrate.h"
@@ -133,6 +134,23 @@ static void test_messages(void) {
   free(out);
 }
 
+/* Node 0 ends with its scheduling frozen, while the others wait for what a thread does there. */
+static void call_frozen(void) {
+  const int value = 21;
+  int reply = 0;
+  if (sterna_node_index() == 0) {
+    EXPECT(sterna_scheduling_freeze(STERNA_FOREVER) == STERNA_SUCCESS);
+    for (uint32_t rank = 1; rank < sterna_rank_count(); ++rank) {
+      EXPECT(sterna_message_send(rank, 9, NULL, 0) == STERNA_SUCCESS);
+    }
+    return;
+  }
+  EXPECT(sterna_message_receive(0, 9, NULL, 0, NULL) == STERNA_SUCCESS);
+  EXPECT(sterna_rpc_call_for(0, "slow twice", &value, sizeof value, &reply, sizeof reply, NULL,
+                             STERNA_FOREVER) == STERNA_SUCCESS);
+  EXPECT(reply == 42);
+}
+
 static void find_log(void* found, const char* name, const char* value, const char* source) {
   EXPECT(value != NULL && source != NULL);
   *(int*)found |= strcmp(name, "log") == 0;
@@ -168,6 +186,7 @@ int main(void) {
   void* memory = sterna_iso_alloc(100);
   EXPECT(memory != NULL && !sterna_is_iso(memory));
   sterna_iso_free(memory);
+  call_frozen();
   EXPECT(sterna_stop() == STERNA_SUCCESS);
   EXPECT(posted == 10); /* The end waits for what was posted. */
   puts("No Errors");

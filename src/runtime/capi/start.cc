@@ -306,8 +306,10 @@ sterna_status sterna_stop(void) noexcept {
   if (sterna::threads::self() != nullptr) {
     return STERNA_UNSUPPORTED;
   }
+  // All threads are waited for, here and, by those who wait for an answer from here, elsewhere.
+  (void)sterna::threads::unhold_all(*program->team);
   capi::leave_all(*program);
-  (void)sterna::threads::unhold_all(*program->team);  // All threads are waited for.
+  (void)sterna::threads::unhold_all(*program->team);  // What another one has ordered meanwhile.
   program->alarms->disarm_all();
   while (const std::uint32_t live = program->team->live_thread_count()) {
     if (live == 1) {

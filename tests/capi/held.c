@@ -116,7 +116,7 @@ static void test_bubble(void) {
   EXPECT(sterna_bubble_join(inner) == STERNA_INVALID_ARGUMENT); /* It is joined with the other. */
   EXPECT(sterna_held_move(sterna_held_bubble(outer), inner, STERNA_MOVE_NOW) ==
          STERNA_INVALID_ARGUMENT);
-  EXPECT(has_detail("does not hold itself"));
+  EXPECT(has_detail("one that it holds"));
   EXPECT(sterna_held_move(held, NULL, STERNA_MOVE_NOW) == STERNA_SUCCESS);
   EXPECT(holder_of(held) == NULL && is_at(held, "machine:0"));
   EXPECT(sterna_held_move(held, outer, STERNA_MOVE_STAY) == STERNA_SUCCESS);
@@ -152,6 +152,43 @@ static void test_building(void) {
   EXPECT(sterna_semaphore_release(&go, 1) == STERNA_SUCCESS);
   EXPECT(sterna_bubble_join(second) == STERNA_SUCCESS);
   EXPECT(count == 1);
+}
+
+/* What is refused changes nothing: who held it before runs it. */
+static void test_refused_building(void) {
+  enum { kDeep = 60 };
+  sterna_bubble *outer = NULL, *middle = NULL, *inner = NULL, *deep[kDeep];
+  sterna_thread* thread = NULL;
+  count = 0;
+  EXPECT(sterna_bubble_create(&outer) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_create(&middle) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_create(&inner) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_add_bubble(outer, middle) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_add_bubble(middle, inner) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_add_thread(middle, NULL, wait_for_go, &thread) == STERNA_SUCCESS);
+  const sterna_held held = sterna_held_bubble(middle);
+  EXPECT(sterna_held_move(held, inner, STERNA_MOVE_NOW) == STERNA_INVALID_ARGUMENT);
+  EXPECT(has_detail("one that it holds") && holder_of(held) == outer);
+  EXPECT(sterna_held_move(held, middle, STERNA_MOVE_NOW) == STERNA_INVALID_ARGUMENT);
+  EXPECT(holder_of(held) == outer);
+  for (int i = 0; i < kDeep; ++i) {
+    EXPECT(sterna_bubble_create(&deep[i]) == STERNA_SUCCESS);
+    EXPECT(i == 0 || sterna_bubble_add_bubble(deep[i - 1], deep[i]) == STERNA_SUCCESS);
+  }
+  EXPECT(sterna_held_move(held, deep[kDeep - 2], STERNA_MOVE_NOW) == STERNA_INVALID_ARGUMENT);
+  EXPECT(has_detail("60 deep") && holder_of(held) == outer);
+  EXPECT(sterna_bubble_submit(deep[0]) == STERNA_SUCCESS);
+  EXPECT(sterna_held_move(held, deep[kDeep - 2], STERNA_MOVE_NOW) == STERNA_INVALID_ARGUMENT);
+  EXPECT(holder_of(held) == outer);
+  EXPECT(sterna_bubble_submit(outer) == STERNA_SUCCESS);
+  EXPECT(sterna_semaphore_acquire(&here, STERNA_FOREVER) == STERNA_SUCCESS);
+  /* The same rule for what runs. */
+  EXPECT(sterna_held_move(held, deep[kDeep - 2], STERNA_MOVE_NOW) == STERNA_INVALID_ARGUMENT);
+  EXPECT(has_detail("60 deep") && holder_of(held) == outer);
+  EXPECT(sterna_semaphore_release(&go, 1) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_join(outer) == STERNA_SUCCESS);
+  EXPECT(count == 1);
+  EXPECT(sterna_bubble_join(deep[0]) == STERNA_SUCCESS);
 }
 
 static sterna_bubble* bubbles[kBubbles];
@@ -363,6 +400,7 @@ int main(int argc, char** argv) {
     test_places();
   }
   test_building();
+  test_refused_building();
   test_leaving();
   test_refusals();
   if (argc > 1 && strcmp(argv[1], "slices") == 0) {

@@ -24,21 +24,6 @@ std::uint32_t height(const sterna_bubble& bubble) noexcept {
   return most + 1;
 }
 
-/// Why it cannot be put there; null: it can.
-const char* rule_against(const sterna_bubble& bubble, const sterna_bubble& child) noexcept {
-  std::uint32_t depth = height(child);
-  const sterna::SpinGuard guard{capi::bubbles_lock};
-  for (const sterna_bubble* outer = &bubble; outer != nullptr; outer = outer->holder) {
-    if (outer == &child) {
-      return "a bubble cannot be put into one that it holds: bubbles nest as a tree";
-    }
-    if (++depth > kDepthMax) {
-      return "bubbles are nested 60 deep at most: put some beside each other";
-    }
-  }
-  return nullptr;
-}
-
 /// SUCCESS: what policies look at may be set.
 sterna_status check_unsubmitted(const sterna_bubble* bubble) noexcept {
   if (bubble == nullptr) {
@@ -74,12 +59,77 @@ sterna_status check_member(const sterna_bubble* bubble, const sterna_thread_opti
   return STERNA_SUCCESS;
 }
 
-sterna_status refuse_closed(const sterna_bubble* bubble) noexcept {
-  return capi::refuse(STERNA_BUSY, "bubble {} has ended, and who joins it is freeing it",
-                      static_cast<const void*>(bubble));
+/// bubbles_lock is held.
+capi::Verdict check_put(const sterna_bubble& bubble, const sterna_bubble& child,
+                        bool is_move) noexcept {
+  if (child.holder != nullptr && !is_move) {
+    return {STERNA_INVALID_ARGUMENT, "the bubble to put there is in another one already"};
+  }
+  if (child.is_submitted) {
+    return {STERNA_BUSY, "the bubble runs already: sterna_held_move puts it into another one"};
+  }
+  if (child.holder != nullptr && child.holder->is_submitted) {
+    return {STERNA_BUSY, "the bubble is being started: move it afterwards"};
+  }
+  return bubble.is_closed ? capi::kClosedVerdict : capi::check_nesting(bubble, child);
 }
 
 }  // namespace
+
+sterna_status capi::tell(const Verdict& verdict) noexcept {
+  return verdict.rule == nullptr ? verdict.status
+                                 : capi::refuse(verdict.status, "{}", verdict.rule);
+}
+
+capi::Verdict capi::check_nesting(const sterna_bubble& bubble,
+                                  const sterna_bubble& child) noexcept {
+  std::uint32_t depth = height(child);
+  for (const sterna_bubble* outer = &bubble; outer != nullptr; outer = outer->holder) {
+    if (outer == &child) {
+      return {STERNA_INVALID_ARGUMENT,
+              "a bubble cannot be put into one that it holds: bubbles nest as a tree"};
+    }
+    if (++depth > kDepthMax) {
+      return {STERNA_INVALID_ARGUMENT,
+              "bubbles are nested 60 deep at most: put some beside each other"};
+    }
+  }
+  return {};
+}
+
+sterna_status capi::put_bubble(sterna_bubble& bubble, sterna_bubble& child, bool is_move) noexcept {
+  return guarded([&] {
+    std::vector<Member*> members;
+    list_all(child, members);  // What may fail comes before anything has changed.
+    Bubbles one(1);            // For a child that is in no list yet.
+    Verdict verdict;
+    bool is_running = false;
+    {
+      const SpinGuard guard{bubbles_lock};
+      verdict = check_put(bubble, child, is_move);
+      if (verdict.status == STERNA_SUCCESS) {
+        if (child.holder == nullptr) {
+          one.front().reset(&child);
+          child.self = one.begin();
+        }
+        Bubbles& from = child.holder != nullptr ? child.holder->children : one;
+        bubble.children.splice(bubble.children.end(), from, child.self);
+        child.holder = &bubble;
+        is_running = bubble.is_submitted;
+        for (Member* const member : members) {
+          if (is_running) {
+            enter(*member->bubble);  // From here on the bubble stays.
+          }
+        }
+      }
+    }
+    if (verdict.status != STERNA_SUCCESS || !is_running) {
+      return tell(verdict);
+    }
+    insert_all(program()->scheduler->engine(), bubble.bubble, child);
+    return start_all(*program(), members);
+  });
+}
 
 sterna_status sterna_bubble_create(sterna_bubble** bubble) noexcept {
   const RuntimeScope scope;
@@ -136,7 +186,7 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
       }
     }
     if (!one.empty()) {
-      return refuse_closed(bubble);
+      return capi::tell(capi::kClosedVerdict);
     }
     // It runs already: so does this one.
     capi::Program& program = *capi::program();
@@ -147,46 +197,8 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
 
 sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* child) noexcept {
   const RuntimeScope scope;
-  if (bubble == nullptr || child == nullptr || child->holder != nullptr) {
-    return capi::refuse(STERNA_INVALID_ARGUMENT,
-                        "bubble {} cannot be put into bubble {}: one of them is none, or it is in "
-                        "another one already",
-                        static_cast<const void*>(child), static_cast<const void*>(bubble));
-  }
-  if (const char* const rule = rule_against(*bubble, *child); rule != nullptr) {
-    return capi::refuse(STERNA_INVALID_ARGUMENT, "{}", rule);
-  }
-  if (child->is_submitted) {
-    return capi::refuse(STERNA_BUSY,
-                        "bubble {} runs already: sterna_held_move puts it into another one",
-                        static_cast<const void*>(child));
-  }
-  return capi::guarded([&] {
-    std::vector<Member*> members;
-    capi::list_all(*child, members);  // What may fail comes before it is owned twice.
-    capi::Bubbles one(1);
-    {
-      const sterna::SpinGuard guard{capi::bubbles_lock};
-      if (!bubble->is_closed) {
-        one.front().reset(child);
-        child->self = one.begin();
-        child->holder = bubble;
-        bubble->children.splice(bubble->children.end(), one);
-        if (!bubble->is_submitted) {
-          return STERNA_SUCCESS;
-        }
-        for (Member* const member : members) {
-          capi::enter(*member->bubble);
-        }
-      }
-    }
-    if (!one.empty()) {
-      return refuse_closed(bubble);
-    }
-    capi::Program& program = *capi::program();
-    capi::insert_all(program.scheduler->engine(), bubble->bubble, *child);
-    return capi::start_all(program, members);
-  });
+  return bubble == nullptr || child == nullptr ? capi::refuse_argument(__func__)
+                                               : capi::put_bubble(*bubble, *child, false);
 }
 
 sterna_status sterna_bubble_set_level(sterna_bubble* bubble, uint32_t level) noexcept {

@@ -85,6 +85,23 @@ struct sterna_bubble {
 
 namespace sterna::runtime::capi {
 
+/// Of a call that decides inside bubbles_lock, where no text can be made: SUCCESS, or why not.
+struct Verdict {
+  sterna_status status = STERNA_SUCCESS;
+  const char* rule = nullptr;  // A sentence for sterna_error_detail.
+};
+inline constexpr Verdict kClosedVerdict{STERNA_BUSY,
+                                        "the bubble has ended, and who joins it is freeing it"};
+/// Its status, outside of the lock: the sentence is kept for the caller.
+sterna_status tell(const Verdict& verdict) noexcept;
+
+/// bubbles_lock is held: whether `bubble` may hold `child`, with all that it holds.
+[[nodiscard]] Verdict check_nesting(const sterna_bubble& bubble,
+                                    const sterna_bubble& child) noexcept;
+/// `child`, which does not run, is held by `bubble` from now on, and starts if that runs. With
+/// is_move it leaves the one that holds it; without, that is refused. Refused, nothing has changed.
+sterna_status put_bubble(sterna_bubble& bubble, sterna_bubble& child, bool is_move) noexcept;
+
 /// All threads of the bubble and of those in it.
 void list_all(const sterna_bubble& bubble, std::vector<Member*>& members);
 /// Into the tree: the bubble with all it holds.

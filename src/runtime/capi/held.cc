@@ -62,10 +62,6 @@ sterna_status capi::find_held(sterna_held held, capi::HeldTarget& target) noexce
   return STERNA_SUCCESS;
 }
 
-sterna_status capi::refuse_gone() noexcept {
-  return capi::refuse(STERNA_REFUSED, "the thread has ended but for its last destructors");
-}
-
 namespace {
 
 /// use(engine, entity) while the entity is in the tree, or is not submitted.
@@ -80,7 +76,7 @@ sterna_status with_entity(const capi::HeldTarget& target, Use use) noexcept {
       use(engine, *target.entity);
     }
   }
-  return is_gone ? capi::refuse_gone() : STERNA_SUCCESS;
+  return is_gone ? capi::tell(capi::kGoneVerdict) : STERNA_SUCCESS;
 }
 
 /// The id of a place that has a worker; kNoPlace: refused, with a text.

@@ -38,26 +38,12 @@ void take_ended(const sched::Engine& engine, capi::Members& ended) noexcept {
   }
 }
 
-enum class Outcome : std::uint8_t { moved, gone, not_running, running, closed, joined, refused };
+/// The engine has its own reasons: those are in `changed`.
+constexpr capi::Verdict kRefusedVerdict{STERNA_INVALID_ARGUMENT, nullptr};
 
-sterna_status to_status(Outcome outcome, const sterna::Result<>& changed) noexcept {
-  switch (outcome) {
-    case Outcome::moved:
-      return STERNA_SUCCESS;
-    case Outcome::gone:
-      return capi::refuse_gone();
-    case Outcome::not_running:
-      return capi::refuse(STERNA_BUSY, "what runs goes into a bubble that runs: submit that first");
-    case Outcome::running:
-      return capi::refuse(STERNA_BUSY, "the bubble is being started: move it afterwards");
-    case Outcome::closed:
-      return capi::refuse(STERNA_BUSY, "the bubble has ended, and who joins it is freeing it");
-    case Outcome::joined:
-      return capi::refuse(STERNA_BUSY, "the bubble is being joined by somebody, who waits for it");
-    case Outcome::refused:
-      break;
-  }
-  return capi::refuse(capi::to_status(changed.error().code), "{}", changed.error().text);
+sterna_status tell(const capi::Verdict& verdict, const sterna::Result<>& changed) noexcept {
+  return changed ? capi::tell(verdict)
+                 : capi::refuse(capi::to_status(changed.error().code), "{}", changed.error().text);
 }
 
 sched::HolderChange change_of(sterna_move move) noexcept {
@@ -65,27 +51,27 @@ sched::HolderChange change_of(sterna_move move) noexcept {
 }
 
 /// bubbles_lock is held: whether what runs may go there.
-Outcome check_holder(const sterna_bubble* holder) noexcept {
+capi::Verdict check_holder(const sterna_bubble* holder) noexcept {
   if (holder != nullptr && !holder->is_submitted) {
-    return Outcome::not_running;
+    return {STERNA_BUSY, "what runs goes into a bubble that runs: submit that first"};
   }
-  return holder != nullptr && holder->is_closed ? Outcome::closed : Outcome::moved;
+  return holder != nullptr && holder->is_closed ? capi::kClosedVerdict : capi::Verdict{};
 }
 
 /// Under bubbles_lock, for a thread that cannot be at a barrier. Counts it at its new bubble first:
 /// neither can end between.
-Outcome rehouse(sched::Engine& engine, Member& member, sterna_bubble* holder, sterna_move move,
-                sterna::Result<>& changed) noexcept {
+capi::Verdict rehouse(sched::Engine& engine, Member& member, sterna_bubble* holder,
+                      sterna_move move, sterna::Result<>& changed) noexcept {
   if (member.has_left) {
-    return Outcome::gone;
+    return capi::kGoneVerdict;
   }
-  if (const Outcome rule = check_holder(holder); rule != Outcome::moved) {
+  if (const capi::Verdict rule = check_holder(holder); rule.status != STERNA_SUCCESS) {
     return rule;
   }
   changed = engine.change_holder(holder != nullptr ? holder->bubble : engine.root(), member.entity,
                                  change_of(move));
   if (!changed) {
-    return Outcome::refused;
+    return kRefusedVerdict;
   }
   sterna_bubble* const former = member.bubble;
   capi::Members& from = former != nullptr ? former->members : homeless();
@@ -98,7 +84,7 @@ Outcome rehouse(sched::Engine& engine, Member& member, sterna_bubble* holder, st
   if (former != nullptr) {
     capi::leave(*former);
   }
-  return Outcome::moved;
+  return {};
 }
 
 sterna_status move_member(Member& member, sterna::threads::Thread& thread, sterna_bubble* holder,
@@ -111,13 +97,13 @@ sterna_status move_member(Member& member, sterna::threads::Thread& thread, stern
   }
   sched::Engine& engine = capi::program()->scheduler->engine();
   sterna::Result<> changed = sterna::Done{};
-  Outcome outcome = Outcome::moved;
+  capi::Verdict verdict;
   capi::Members ended;
   bool is_detached_now = false;
   {
     const sterna::SpinGuard guard{capi::bubbles_lock};
-    outcome = rehouse(engine, member, holder, move, changed);
-    if (outcome == Outcome::moved && holder == nullptr) {
+    verdict = rehouse(engine, member, holder, move, changed);
+    if (verdict.status == STERNA_SUCCESS && holder == nullptr) {
       is_detached_now = !std::exchange(member.is_detached, true);
       take_ended(engine, ended);
     }
@@ -127,22 +113,26 @@ sterna_status move_member(Member& member, sterna::threads::Thread& thread, stern
   if (is_detached_now) {
     (void)sterna::threads::try_detach(thread);  // Nobody joins it any more.
   }
-  return to_status(outcome, changed);
+  return tell(verdict, changed);
 }
 
 /// Under bubbles_lock.
-Outcome rehouse(sched::Engine& engine, sterna_bubble& bubble, sterna_bubble* holder,
-                sterna_move move, sterna::Result<>& changed) noexcept {
+capi::Verdict rehouse(sched::Engine& engine, sterna_bubble& bubble, sterna_bubble* holder,
+                      sterna_move move, sterna::Result<>& changed) noexcept {
   if (bubble.is_joined || bubble.is_closed) {
-    return Outcome::joined;
+    return {STERNA_BUSY, "the bubble is being joined by somebody, who waits for it"};
   }
-  if (const Outcome rule = check_holder(holder); rule != Outcome::moved) {
-    return rule;
+  capi::Verdict verdict = check_holder(holder);
+  if (verdict.status == STERNA_SUCCESS && holder != nullptr) {
+    verdict = capi::check_nesting(*holder, bubble);
+  }
+  if (verdict.status != STERNA_SUCCESS) {
+    return verdict;
   }
   changed = engine.change_holder(holder != nullptr ? holder->bubble : engine.root(), bubble.bubble,
                                  change_of(move));
   if (!changed) {
-    return Outcome::refused;
+    return kRefusedVerdict;
   }
   sterna_bubble* const former = bubble.holder;
   capi::add_running(holder, bubble.running_here);
@@ -151,50 +141,51 @@ Outcome rehouse(sched::Engine& engine, sterna_bubble& bubble, sterna_bubble* hol
     holder->children.splice(holder->children.end(), former->children, bubble.self);
   }
   capi::subtract_running(former, bubble.running_here);
-  return Outcome::moved;
+  return {};
 }
 
-/// One that does not run: takes it out of its holder, which does not either.
-Outcome take_out(sterna_bubble& bubble) noexcept {
-  const sterna::SpinGuard guard{capi::bubbles_lock};
-  if (bubble.is_submitted || (bubble.holder != nullptr && bubble.holder->is_submitted)) {
-    return Outcome::running;
+/// One that does not run, out of its holder, which does not either.
+sterna_status take_out(sterna_bubble& bubble) noexcept {
+  capi::Bubbles one;
+  capi::Verdict verdict;
+  {
+    const sterna::SpinGuard guard{capi::bubbles_lock};
+    if (bubble.is_submitted || (bubble.holder != nullptr && bubble.holder->is_submitted)) {
+      verdict = {STERNA_BUSY, "the bubble is being started: move it afterwards"};
+    } else if (bubble.holder != nullptr) {
+      (void)bubble.self->release();
+      one.splice(one.end(), bubble.holder->children, bubble.self);
+      bubble.holder = nullptr;
+    }
   }
-  if (bubble.holder != nullptr) {
-    (void)bubble.self->release();
-    bubble.holder->children.erase(bubble.self);
-    bubble.holder = nullptr;
-  }
-  return Outcome::moved;
+  return capi::tell(verdict);
 }
 
 sterna_status move_bubble(sterna_bubble& bubble, sterna_bubble* holder, sterna_move move) noexcept {
   if (!bubble.is_submitted) {
-    if (const Outcome outcome = take_out(bubble); outcome != Outcome::moved) {
-      return to_status(outcome, sterna::Done{});
-    }
-    return holder != nullptr ? sterna_bubble_add_bubble(holder, &bubble) : STERNA_SUCCESS;
+    return holder != nullptr ? capi::put_bubble(*holder, bubble, true) : take_out(bubble);
   }
   sched::Engine& engine = capi::program()->scheduler->engine();
   sterna::Result<> changed = sterna::Done{};
-  Outcome outcome = Outcome::moved;
   return capi::guarded([&] {
+    capi::Verdict verdict;
     capi::Bubbles one;  // An outermost one is in no list: it gets a node here; one that becomes
     {                   // outermost leaves its own here.
       capi::Bubbles spare(1);
       const sterna::SpinGuard guard{capi::bubbles_lock};
       sterna_bubble* const former = bubble.holder;
-      outcome = rehouse(engine, bubble, holder, move, changed);
-      if (outcome == Outcome::moved && former == nullptr && holder != nullptr) {
+      verdict = rehouse(engine, bubble, holder, move, changed);
+      const bool is_moved = verdict.status == STERNA_SUCCESS;
+      if (is_moved && former == nullptr && holder != nullptr) {
         spare.front().reset(&bubble);
         bubble.self = spare.begin();
         holder->children.splice(holder->children.end(), spare);
-      } else if (outcome == Outcome::moved && former != nullptr && holder == nullptr) {
+      } else if (is_moved && former != nullptr && holder == nullptr) {
         (void)bubble.self->release();
         one.splice(one.end(), former->children, bubble.self);
       }
     }
-    return to_status(outcome, changed);
+    return tell(verdict, changed);
   });
 }
 
@@ -217,15 +208,15 @@ sterna_status sterna_held_move(sterna_held held, sterna_bubble* holder, sterna_m
   }
   sched::Engine& engine = capi::program()->scheduler->engine();
   sterna::Result<> changed = sterna::Done{};
-  Outcome outcome = Outcome::moved;
+  capi::Verdict verdict;
   {
     const sterna::SpinGuard guard{capi::bubbles_lock};
-    outcome = check_holder(holder);
-    if (outcome == Outcome::moved) {
+    verdict = check_holder(holder);
+    if (verdict.status == STERNA_SUCCESS) {
       changed = engine.change_holder(holder != nullptr ? holder->bubble : engine.root(),
                                      *target.entity, change_of(move));
-      outcome = changed ? Outcome::moved : Outcome::refused;
+      verdict = changed ? capi::Verdict{} : kRefusedVerdict;
     }
   }
-  return to_status(outcome, changed);
+  return tell(verdict, changed);
 }

@@ -18,7 +18,7 @@ struct HeldTarget {
 
 /// SUCCESS, or why not, with a text.
 sterna_status find_held(sterna_held held, HeldTarget& target) noexcept;
-/// For a thread that has left.
-sterna_status refuse_gone() noexcept;
+inline constexpr Verdict kGoneVerdict{STERNA_REFUSED,
+                                      "the thread has ended but for its last destructors"};
 
 }  // namespace sterna::runtime::capi

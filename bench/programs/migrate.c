@@ -2,15 +2,15 @@
  *
  * usage: migrate BYTES returns MOVES   rank 0, on node 0, and rank 1 on node 1
  *   send          BYTES from rank 0 to rank 1, until its empty answer is back
- *   send_asleep   the same to a node that has fallen asleep, as it has before each move of its own
- *   send_fresh    the same into memory that rank 1 has never touched
- *   move, touch   rank 0 is moved from outside, MOVES times: how long it was away; and until it has
- *                 looked at each page
- *   own, own_touch   the same, when it moves by itself, to and fro
- * usage: migrate BYTES visits          9 nodes; rank 0 moves to each from node 2 on, where it never
- *                                      was: first, first_touch
- * usage: migrate BYTES orders MOVES    rank 0 is moved from outside, to where it never was: move,
- * touch
+ *   send_used     the same with all bytes written before, until the answer that rank 1 gives when
+ * it has read them all send_fresh    as send, into memory that rank 1 has never touched move, touch
+ * rank 0 is moved from outside, MOVES times: how long it was away; and until it has looked at each
+ * page own, own_touch   the same, when it moves by itself, to and fro own_used      the same with
+ * all bytes written before, until it has read them all send_asleep, send_asleep_used, own_asleep,
+ * own_asleep_touch, own_asleep_used   the same after a pause in which the other node falls asleep;
+ * without, it polls still usage: migrate BYTES visits          9 nodes; rank 0 moves to each from
+ * node 2 on, where it never was: first, first_touch usage: migrate BYTES orders MOVES    rank 0 is
+ * moved from outside, to where it never was: move, touch
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 
 #include "timing.h"
 
-enum { kSends = 15, kWarm = 3, kFreshSends = 5, kFreshWarm = 1 };
+enum { kSends = 15, kWarm = 3, kFreshSends = 5, kFreshWarm = 1, kMovesMax = 64 };
 static const double kPause = 5e-3; /* Seconds: the other node falls asleep. */
 
 static void pause_for(double seconds) {
@@ -29,11 +29,44 @@ static void pause_for(double seconds) {
   }
 }
 
+static void write_all(char* memory, int bytes, int salt) {
+  memset(memory, salt & 0x7F, bytes);
+}
+
+/* All bytes are read, and are those that write_all() wrote. */
+static void read_all(const char* memory, int bytes, int salt) {
+  const unsigned long word_expected = 0x0101010101010101UL * (unsigned long)(salt & 0x7F);
+  unsigned long difference = 0;
+  for (int i = 0; i + (int)sizeof(long) <= bytes; i += (int)sizeof(long)) {
+    unsigned long word;
+    memcpy(&word, memory + i, sizeof word);
+    difference |= word ^ word_expected;
+  }
+  if (difference != 0) {
+    fprintf(stderr, "migrate: the bytes are not those that were written\n");
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+}
+
+/* How often, and how. */
+struct sends {
+  int count, warm;
+  double pause;
+  int is_used; /* All is written before, and read by rank 1 before its answer. */
+};
+static const struct sends kAwake = {kSends, kWarm, 0, 0}, kAsleep = {kSends, kWarm, kPause, 0},
+                          kAwakeUsed = {kSends, kWarm, 0, 1},
+                          kAsleepUsed = {kSends, kWarm, kPause, 1},
+                          kFresh = {kFreshSends, kFreshWarm, 0, 0};
+
 /* Time until rank 1 has all the bytes: its answer is empty. */
-static double send_time(char* memory, int bytes, double pause, int sends, int warm) {
+static void measure_sends(const char* name, char* memory, int bytes, struct sends how) {
   double times[kSends];
-  for (int i = -warm; i < sends; ++i) {
-    pause_for(pause);
+  for (int i = -how.warm; i < how.count; ++i) {
+    if (how.is_used) {
+      write_all(memory, bytes, i);
+    }
+    pause_for(how.pause);
     const double begin = MPI_Wtime();
     MPI_Send(memory, bytes, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
     MPI_Recv(NULL, 0, MPI_CHAR, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -41,31 +74,28 @@ static double send_time(char* memory, int bytes, double pause, int sends, int wa
       times[i] = (MPI_Wtime() - begin) * 1e6;
     }
   }
-  return median(times, sends);
+  printf("%s %.2f\n", name, median(times, how.count));
 }
 
-static void answer(char* memory, int bytes) {
-  MPI_Recv(memory, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  MPI_Send(NULL, 0, MPI_CHAR, 0, 2, MPI_COMM_WORLD);
-}
-
-static void measure_sends(char* memory, int bytes) {
-  printf("send %.2f\n", send_time(memory, bytes, 0, kSends, kWarm));
-  printf("send_asleep %.2f\n", send_time(memory, bytes, kPause, kSends, kWarm));
-  printf("send_fresh %.2f\n", send_time(memory, bytes, 0, kFreshSends, kFreshWarm));
-}
-
-static void answer_sends(char* memory, int bytes) {
-  for (int i = 0; i < 2 * (kSends + kWarm); ++i) {
-    answer(memory, bytes);
+static void answer_sends(char* memory, int bytes, struct sends how) {
+  for (int i = -how.warm; i < how.count; ++i) {
+    MPI_Recv(memory, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (how.is_used) {
+      read_all(memory, bytes, i);
+    }
+    MPI_Send(NULL, 0, MPI_CHAR, 0, 2, MPI_COMM_WORLD);
   }
+}
+
+static void answer_fresh(int bytes) {
   char* fresh[kFreshSends + kFreshWarm];
   for (int i = 0; i < kFreshSends + kFreshWarm; ++i) {
     fresh[i] = malloc(bytes); /* Kept until the end: none comes back as another. */
     if (fresh[i] == NULL) {
       MPI_Abort(MPI_COMM_WORLD, 1);
     }
-    answer(fresh[i], bytes);
+    MPI_Recv(fresh[i], bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(NULL, 0, MPI_CHAR, 0, 2, MPI_COMM_WORLD);
   }
   for (int i = 0; i < kFreshSends + kFreshWarm; ++i) {
     free(fresh[i]);
@@ -109,6 +139,7 @@ static void measure_moves(int moves, const char* memory, int bytes) {
   }
   printf("move %.2f\n", median(times, moves));
   printf("touch %.2f\n", median(touched, moves));
+  fflush(stdout);
   free(touched);
   free(times);
 }
@@ -138,34 +169,70 @@ static void measure_first_moves(const char* memory, int bytes) {
   }
 }
 
-/* Without anybody who asks, nothing can be prepared: the whole handshake while the rank waits. It
- * pauses before each move until the other node has fallen asleep. */
-static void measure_own_moves(int moves, const char* memory, int bytes) {
-  double* times = malloc(sizeof(double) * moves);
-  double* touched = malloc(sizeof(double) * moves);
-  if (times == NULL || touched == NULL) {
+/* After the times are taken: a move that is none would be the fastest. */
+static void check_moved(int status, pid_t* here) {
+  const pid_t now = getpid();
+  if (status != STERNA_SUCCESS || now == *here) {
+    fprintf(stderr, "migrate: the rank has not moved\n");
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
-  const long expected = look_at(memory, bytes);
-  int node = 0;
-  while (sterna_migrate_to(node) != STERNA_SUCCESS) {
+  *here = now;
+}
+
+static pid_t begin_on_node_0(void) {
+  while (sterna_migrate_to(0) != STERNA_SUCCESS) {
   }
-  for (int count = 0; count < moves; ++count) {
-    pause_for(kPause);
+  return getpid();
+}
+
+/* Without anybody who asks, nothing can be prepared: the whole handshake while the rank waits. */
+static void measure_own_moves(const char* name, int moves, const char* memory, int bytes,
+                              double pause) {
+  double times[kMovesMax], touched[kMovesMax];
+  const long expected = look_at(memory, bytes);
+  pid_t here = begin_on_node_0();
+  for (int i = -kWarm; i < moves; ++i) {
+    pause_for(pause);
     const double begin = MPI_Wtime();
-    const int status = sterna_migrate_to(1 - node);
+    const int status = sterna_migrate_to((i + kWarm + 1) % 2);
     const double end = MPI_Wtime();
-    if (status != STERNA_SUCCESS || look_at(memory, bytes) != expected) {
+    const long sum = look_at(memory, bytes);
+    const double looked = MPI_Wtime();
+    check_moved(status, &here);
+    if (sum != expected) {
       MPI_Abort(MPI_COMM_WORLD, 1);
     }
-    touched[count] = (MPI_Wtime() - begin) * 1e6;
-    times[count] = (end - begin) * 1e6;
-    node = 1 - node;
+    if (i >= 0) {
+      times[i] = (end - begin) * 1e6;
+      touched[i] = (looked - begin) * 1e6;
+    }
   }
-  printf("own %.2f\n", median(times, moves));
-  printf("own_touch %.2f\n", median(touched, moves));
-  free(touched);
-  free(times);
+  printf("%s %.2f\n%s_touch %.2f\n", name, median(times, moves), name, median(touched, moves));
+}
+
+static void measure_used_moves(const char* name, int moves, char* memory, int bytes, double pause) {
+  double times[kMovesMax];
+  pid_t here = begin_on_node_0();
+  for (int i = -kWarm; i < moves; ++i) {
+    write_all(memory, bytes, i);
+    pause_for(pause);
+    const double begin = MPI_Wtime();
+    const int status = sterna_migrate_to((i + kWarm + 1) % 2);
+    read_all(memory, bytes, i);
+    const double end = MPI_Wtime();
+    check_moved(status, &here);
+    if (i >= 0) {
+      times[i] = (end - begin) * 1e6;
+    }
+  }
+  printf("%s %.2f\n", name, median(times, moves));
+}
+
+/* What check_bytes() expects. */
+static void fill(char* memory, int bytes) {
+  for (int i = 0; i < bytes; ++i) {
+    memory[i] = (char)(i * 31 + i / 4096);
+  }
 }
 
 static void check_bytes(const char* memory, int bytes) {
@@ -177,6 +244,30 @@ static void check_bytes(const char* memory, int bytes) {
   }
 }
 
+/* Rank 0's part of "returns". */
+static void run_returns(char* memory, int bytes, int moves) {
+  measure_sends("send", memory, bytes, kAwake);
+  measure_sends("send_asleep", memory, bytes, kAsleep);
+  measure_sends("send_used", memory, bytes, kAwakeUsed);
+  measure_sends("send_asleep_used", memory, bytes, kAsleepUsed);
+  measure_sends("send_fresh", memory, bytes, kFresh);
+  fill(memory, bytes);
+  measure_own_moves("own", moves, memory, bytes, 0);
+  measure_own_moves("own_asleep", moves, memory, bytes, kPause);
+  measure_used_moves("own_used", moves, memory, bytes, 0);
+  measure_used_moves("own_asleep_used", moves, memory, bytes, kPause);
+  fill(memory, bytes);
+  measure_moves(moves, memory, bytes);
+}
+
+static void answer_returns(char* memory, int bytes) {
+  answer_sends(memory, bytes, kAwake);
+  answer_sends(memory, bytes, kAsleep);
+  answer_sends(memory, bytes, kAwakeUsed);
+  answer_sends(memory, bytes, kAsleepUsed);
+  answer_fresh(bytes);
+}
+
 int main(int argc, char** argv) {
   int rank = 0;
   MPI_Init(&argc, &argv);
@@ -184,7 +275,7 @@ int main(int argc, char** argv) {
   const int bytes = argc > 1 ? atoi(argv[1]) : 0, moves = argc > 3 ? atoi(argv[3]) : 0;
   const char* mode = argc > 2 ? argv[2] : "";
   const int is_returns = strcmp(mode, "returns") == 0, is_visits = strcmp(mode, "visits") == 0;
-  if (bytes < 1 || moves < (is_visits ? 0 : 1) ||
+  if (bytes < 1 || moves < (is_visits ? 0 : 1) || moves > kMovesMax ||
       !(is_returns || is_visits || strcmp(mode, "orders") == 0)) {
     fprintf(stderr, "usage: migrate BYTES returns|visits|orders [MOVES]\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
@@ -193,29 +284,23 @@ int main(int argc, char** argv) {
   if (memory == NULL) {
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
-  for (int i = 0; i < bytes; ++i) {
-    memory[i] = (char)(i * 31 + i / 4096);
-  }
+  fill(memory, bytes);
   if (is_returns || is_visits) {
     prefer_this_thread(); /* The worker of either node, and both nodes are where the moves go. */
   } /* Else other nodes prepare for the rank while it computes, perhaps on the same processor. */
   if (rank == 0) {
     if (is_returns) {
-      measure_sends(memory, bytes);
-    }
-    if (is_visits) {
+      run_returns(memory, bytes, moves);
+    } else if (is_visits) {
       measure_first_moves(memory, bytes);
     } else {
       measure_moves(moves, memory, bytes);
-    }
-    if (is_returns) {
-      measure_own_moves(moves, memory, bytes);
     }
     check_bytes(memory, bytes);
     MPI_Send(NULL, 0, MPI_CHAR, 1, 4, MPI_COMM_WORLD);
   } else if (rank == 1) {
     if (is_returns) {
-      answer_sends(memory, bytes);
+      answer_returns(memory, bytes);
     }
     MPI_Recv(NULL, 0, MPI_CHAR, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }

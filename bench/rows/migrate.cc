@@ -1,6 +1,9 @@
 // migrate.bandwidth: a rank moves between two nodes, against the same bytes in one message. It goes
 // to and fro, and the node that it left last keeps it mapped; what it costs to come where it never
 // was is shown beside that, also against a message to memory that its receiver never touched.
+//
+// To wake a node that sleeps takes longer than a move or a message of 1 MiB. So like is judged
+// against like: both go to a node that polls, or both to one that has fallen asleep.
 #include <algorithm>
 #include <filesystem>
 
@@ -24,7 +27,8 @@ class Mover {
   }
 
   void operator()(pid_t job, const std::string& output) {
-    if (output.find("ready ") == std::string::npos || now_ns() < next_ns_) {
+    if (output.find("ready ") == std::string::npos || output.find("\nmove ") != std::string::npos ||
+        now_ns() < next_ns_) {
       return;
     }
     Result<Readings> asked =
@@ -45,20 +49,23 @@ class Mover {
   std::uint64_t next_ns_ = 0;
 };
 
+struct Against {
+  std::string_view reference;
+  const char* reading;
+};
+constexpr Against kMessage{"one message, to a node that polls", "send"};
+constexpr Against kAsleep{"one message, to a node that sleeps", "send_asleep"};
+constexpr Against kUsed{"one message, written before, read after", "send_used"};
+constexpr Against kAsleepUsed{"one message, written before, read after", "send_asleep_used"};
+constexpr Against kFresh{"one message, to memory never touched", "send_fresh"};
+
 /// A reading, shown against one of the messages.
 struct Variant {
   const char* reading;
   std::string_view params;
+  Against against;
   bool is_judged = false;
 };
-
-struct Against {
-  std::string reference;
-  const char* reading;
-};
-const Against kMessage{"one message, between the same nodes", "send"};
-const Against kAsleep{"one message, to a node that has fallen asleep", "send_asleep"};
-const Against kFresh{"one message, to memory never touched", "send_fresh"};
 
 /// The rows of one size.
 class Size {
@@ -76,34 +83,37 @@ class Size {
     }
     messages_ = readings.value();
     // Judged is what costs the rank its whole price: an order is prepared before the clock starts.
-    static constexpr Variant kReturns[] = {{"own", "", true},
-                                           {"own_touch", ", all pages read", true},
-                                           {"move", ", interruption by an order"},
-                                           {"touch", ", by an order, all pages read"}};
-    show(readings.value(), kReturns, kMessage);
-    // The move wakes the other node, the messages above find it awake: a message that does not.
-    static constexpr Variant kBothAsleep[] = {
-        {"own_touch", ", all pages read, both to a node that sleeps"}};
-    show(readings.value(), kBothAsleep, kAsleep);
+    static constexpr Variant kReturns[] = {
+        {"own", ", to a node that polls", kMessage, true},
+        {"own_touch", ", to a node that polls, all pages read", kMessage, true},
+        {"own_used", ", to a node that polls, all bytes written before, read after", kUsed, true},
+        {"own_asleep", ", to a node that sleeps", kAsleep, true},
+        {"own_asleep_touch", ", to a node that sleeps, all pages read", kAsleep, true},
+        {"own_asleep_used", ", to a node that sleeps, all bytes written before, read after",
+         kAsleepUsed, true},
+        {"own_asleep_touch", ", to a node that sleeps, all pages read", kMessage},
+        {"move", ", interruption by an order", kMessage},
+        {"touch", ", by an order, all pages read", kMessage}};
+    show(readings.value(), kReturns);
     return Done{};
   }
 
   void show_first_visits() {
     const Candidate ours{"many nodes", Maker::sterna, {"--nodes", "9"}, {}};
     if (Result<Readings> visits = run(ours, 9, {"visits"}, {})) {
-      static constexpr Variant kVisits[] = {{"first", ", first time on each of 9 nodes"},
-                                            {"first_touch", ", first time, all pages read"}};
-      show(visits.value(), kVisits, kMessage);
-      static constexpr Variant kBothFresh[] = {
-          {"first_touch", ", first time, all pages read, both to fresh memory", true}};
-      show(visits.value(), kBothFresh, kFresh);
+      static constexpr Variant kVisits[] = {
+          {"first", ", first time on each of 9 nodes", kMessage},
+          {"first_touch", ", first time, all pages read", kMessage},
+          {"first_touch", ", first time, all pages read, both to fresh memory", kFresh, true}};
+      show(visits.value(), kVisits);
     }
     // What a balancer's order costs. Nodes 0 to 4 share a processor where there are two.
     if (Result<Readings> visits = run(ours, 9, {"orders", std::to_string(std::min(moves(), 7))},
                                       Mover{bench_, {5, 2, 6, 3, 7, 4, 8}})) {
-      static constexpr Variant kOrders[] = {{"move", ", first time, interruption by an order"},
-                                            {"touch", ", first time, by an order, all pages read"}};
-      show(visits.value(), kOrders, kMessage);
+      static constexpr Variant kOrders[] = {
+          {"move", ", first time, interruption by an order", kMessage},
+          {"touch", ", first time, by an order, all pages read", kMessage}};
+      show(visits.value(), kOrders);
     }
   }
 
@@ -119,11 +129,12 @@ class Size {
       return;
     }
     messages_ = readings.value();
-    static constexpr Variant kCopies[] = {{"own_touch", ", copied over TCP, all pages read"}};
-    show(readings.value(), kCopies, kMessage);
-    static constexpr Variant kBothFresh[] = {
-        {"own_touch", ", copied over TCP, all pages read, both to fresh memory"}};
-    show(readings.value(), kBothFresh, kFresh);
+    static constexpr Variant kCopies[] = {
+        {"own_touch", ", copied over TCP, to a node that polls, all pages read", kMessage},
+        {"own_used", ", copied over TCP, to a node that polls, all bytes written, read", kUsed},
+        {"own_asleep_touch", ", copied over TCP, to a node that sleeps, all pages read", kAsleep},
+        {"own_touch", ", copied over TCP, all pages read, both to fresh memory", kFresh}};
+    show(readings.value(), kCopies);
   }
 
  private:
@@ -137,9 +148,9 @@ class Size {
     return run_command(command, bench_.work_folder(), meanwhile);
   }
 
-  void show(const Readings& readings, std::span<const Variant> variants, const Against& against) {
-    const auto reference = messages_.find(against.reading);
+  void show(const Readings& readings, std::span<const Variant> variants) {
     for (const Variant& variant : variants) {
+      const auto reference = messages_.find(variant.against.reading);
       const auto found = readings.find(variant.reading);
       if (found == readings.end() || reference == messages_.end()) {
         continue;
@@ -148,7 +159,7 @@ class Size {
                   .params = fmt::format("{} MiB{}", mebibytes_, variant.params),
                   .unit = "us",
                   .value = found->second,
-                  .reference = against.reference,
+                  .reference = std::string{variant.against.reference},
                   .reference_value = reference->second,
                   .target = variant.is_judged ? std::optional{row_.target} : std::nullopt});
     }
@@ -180,7 +191,7 @@ void run_migrate(const Row& row, Bench& bench) {
       bench.add({.id = row.id,
                  .params = fmt::format("{} MiB", mebibytes),
                  .unit = "us",
-                 .reference = kMessage.reference,
+                 .reference = std::string{kMessage.reference},
                  .target = row.target,
                  .note = done.error().text});
     }

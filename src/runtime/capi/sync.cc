@@ -93,7 +93,7 @@ sterna_status sterna_mutex_init(sterna_mutex* mutex, sterna_mutex_kind kind) noe
   return STERNA_SUCCESS;
 }
 
-sterna_status sterna_mutex_destroy(sterna_mutex* mutex) noexcept {
+sterna_status sterna_mutex_destroy(sterna_mutex* mutex) noexcept STERNA_LOCKS_UNCHECKED {
   const RuntimeScope scope;
   if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) {
     return status;
@@ -110,7 +110,8 @@ sterna_status sterna_mutex_destroy(sterna_mutex* mutex) noexcept {
   return STERNA_SUCCESS;
 }
 
-sterna_status sterna_mutex_lock_for(sterna_mutex* mutex, uint64_t timeout_ns) noexcept {
+sterna_status sterna_mutex_lock_for(sterna_mutex* mutex,
+                                    uint64_t timeout_ns) noexcept STERNA_LOCKS_UNCHECKED {
   const RuntimeScope scope;
   if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) [[unlikely]] {
     return status;

@@ -40,6 +40,7 @@ bool PollTasks::add(PollTask& task) noexcept {
       return false;
     }
     task.is_in_list = true;
+    task.added_in = round_;
     task.next = nullptr;
     task.previous = last_;
     (last_ == nullptr ? first_ : last_->next) = &task;
@@ -82,7 +83,8 @@ bool PollTasks::remove(PollTask& task) noexcept {
 PollTask* PollTasks::next_due(std::uint32_t point) noexcept {
   const SpinGuard guard{lock_};
   called_ = nullptr;
-  while (cursor_ != nullptr) {
+  // The list ascends by rounds: behind a task of this one there is no earlier one.
+  while (cursor_ != nullptr && cursor_->added_in != round_) {
     PollTask& task = *cursor_;
     cursor_ = task.next;
     if ((task.points & point) != 0) {
@@ -104,6 +106,7 @@ std::uint32_t PollTasks::poll() noexcept {
   {
     const SpinGuard guard{lock_};
     cursor_ = first_;
+    ++round_;  // What was added before has an earlier one.
   }
   std::uint32_t events = 0;
   const std::uint32_t point = bit_of(progress_.point());

@@ -5,7 +5,9 @@
 //
 // The list is guarded by lock_, which is not held while a function is called: it may add and remove
 // tasks, also itself. One poller at a time goes along the list (the poller's turn of Progress), so
-// one place in it is enough; who takes a task out moves that place on.
+// one place in it is enough; who takes a task out moves that place on. What is added meanwhile
+// comes behind it and waits for the next round, as each task knows in which round it was added: two
+// that add each other, or themselves, would else never let a round end.
 #pragma once
 
 #include <atomic>
@@ -28,7 +30,8 @@ struct PollTask {
   // Workers that sleep get up so often to poll it; 0: they need not.
   std::uint64_t period_ns = 0;
 
-  bool is_in_list = false;  // Guard of these: PollTasks::lock_.
+  bool is_in_list = false;     // Guard of these: PollTasks::lock_.
+  std::uint64_t added_in = 0;  // PollTasks::round_ at that time.
   PollTask* next = nullptr;
   PollTask* previous = nullptr;
 };
@@ -67,6 +70,7 @@ class PollTasks final : public Source {
   SpinLock lock_;
   PollTask* first_ = nullptr;  // Guard of all below: lock_.
   PollTask* last_ = nullptr;
+  std::uint64_t round_ = 0;     // The round that is under way, or was the last.
   PollTask* cursor_ = nullptr;  // The next one of the round that is under way.
   PollTask* called_ = nullptr;  // Null: none.
   std::uintptr_t caller_ = 0;   // The kernel thread that calls it.

@@ -83,6 +83,44 @@ TEST_F(PollTasksTest, FunctionsMayAddAndRemoveAlsoThemselves) {
   EXPECT_EQ(own.calls, 2);
 }
 
+// Several, called once or repeated, that come again each time they are called.
+TEST_F(PollTasksTest, ARoundEndsAlsoIfAllComeAgainInIt) {
+  struct Again : PollTask {
+    PollTasks* tasks;
+    int calls = 0;
+    void begin(PollTasks& home, bool repeats) {
+      tasks = &home;
+      points = bit_of(SchedulingPoint::forced);
+      argument = this;
+      is_repeated = repeats;
+      function = [](void* its) {
+        auto& self = *static_cast<Again*>(its);
+        if (++self.calls < 1'000) {  // A round that never ends fails, rather than hangs.
+          (void)self.tasks->remove(self);
+          self.tasks->add(self);
+        }
+        return 1U;
+      };
+      tasks->add(*this);
+    }
+  };
+  for (const bool repeats : {false, true}) {
+    std::array<Again, 3> all;
+    for (Again& one : all) {
+      one.begin(*tasks, repeats);
+    }
+    for (int round = 1; round <= 3; ++round) {
+      EXPECT_EQ(progress->poll(), all.size());
+      for (Again& one : all) {
+        EXPECT_EQ(one.calls, round);
+      }
+    }
+    for (Again& one : all) {
+      EXPECT_TRUE(tasks->remove(one));
+    }
+  }
+}
+
 TEST_F(PollTasksTest, SleepingWorkersGetUpForAPeriod) {
   threads::TestTeam team{2, {.idle_hook = progress.get()}};
   team.run([] { threads::sleep_for(1'000'000); });

@@ -34,15 +34,14 @@ struct Member {
   bool is_preemptible = true;
   sterna_thread_function function = nullptr;
   void* argument = nullptr;
-  // Guard of these four: bubbles_lock, once it runs.
+  // Guard of these five: bubbles_lock, once it runs.
   sterna_bubble* bubble = nullptr;  // Null: of none any more.
   Members::iterator self;           // In the list of its bubble, or of those of none.
   bool has_left = false;            // Its last cleanup has run: it is nobody's to move.
   bool is_detached = false;         // It was taken out of all bubbles: nobody joins it.
-  // Null: not started yet, or joined. Release by who starts it, acquire by who joins: what the
-  // thread's object holds is seen. Who finds null here though the thread has left waits for the
-  // one that starts it, who is about to store it.
-  std::atomic<threads::Thread*> thread{nullptr};
+  // Null: it has not begun. By the thread itself, so that who starts it looks at nothing of it
+  // afterwards: it may have ended by then, and the memory of this object be gone.
+  threads::Thread* thread = nullptr;
   // At the barrier of its bubble it cannot be moved to another one: whose place there would it
   // take along? Free to at_barrier and back: by the thread; free to moving and back: by who moves
   // it. Acquire and release, so that the thread sees which bubble it has after a move.

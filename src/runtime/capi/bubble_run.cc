@@ -31,11 +31,13 @@ void run_member(void* argument) {
     };
     member.leaving.argument = &member;
     sterna::threads::push_cleanup(member.leaving);
+    const sterna::SpinGuard guard{capi::bubbles_lock};
+    member.thread = sterna::threads::self();
   }
   member.function(member.argument);
 }
 
-/// Its entity is in the tree, and it has a place at its barrier.
+/// Its entity is in the tree, and it has a place at its barrier. Afterwards it may be gone.
 sterna_status start(capi::Program& program, Member& member) noexcept {
   sterna::threads::ThreadOptions options;
   options.name = member.name.empty() ? nullptr : member.name.c_str();
@@ -53,7 +55,6 @@ sterna_status start(capi::Program& program, Member& member) noexcept {
   }
   auto made = program.team->spawn(options, run_member, &member);
   if (made) {
-    member.thread.store(made.value(), std::memory_order_release);
     return STERNA_SUCCESS;
   }
   {
@@ -75,11 +76,7 @@ void finish(capi::Program& program, Member& member) noexcept {
     }
     return;
   }
-  sterna::threads::Thread* thread = nullptr;
-  while ((thread = member.thread.exchange(nullptr, std::memory_order_acquire)) == nullptr) {
-    sterna::threads::yield();  // Who starts it is about to store it.
-  }
-  sterna::threads::join(*thread);
+  sterna::threads::join(*member.thread);
 }
 
 /// What the joiner has taken out: one thing at a time.

@@ -57,11 +57,11 @@ sterna_status start(capi::Program& program, Member& member) noexcept {
   if (made) {
     return STERNA_SUCCESS;
   }
+  program.scheduler->filiation().ended(member.entity);
   {
     const sterna::SpinGuard guard{capi::bubbles_lock};
     capi::leave(*member.bubble);
   }
-  program.scheduler->filiation().ended(member.entity);
   return capi::refuse(capi::to_status(made.error().code), "{}", made.error().text);
 }
 

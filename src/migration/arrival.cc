@@ -196,7 +196,7 @@ Result<rpc::Bytes> Migrator::on_cancel(void* self, const rpc::Request& request) 
   const auto found = migrator.arrivals_.find(rank);
   if (found == migrator.arrivals_.end() || found->second->offer_number != cancel.value().number) {
     // Perhaps the thread of the offer has not got so far.
-    migrator.withdrawn_[{request.from_node, rank}] = cancel.value().number;
+    migrator.withdrawn_.add(request.from_node, rank, cancel.value().number);
   }
   return rpc::Bytes{};
 }

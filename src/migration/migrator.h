@@ -40,6 +40,7 @@
 #include "migration/refusal.h"
 #include "migration/residents.h"
 #include "migration/steps.h"
+#include "migration/withdrawn.h"
 #include "net/transport.h"
 #include "rpc/rpc.h"
 #include "threads/team.h"
@@ -190,8 +191,6 @@ class Migrator {
   [[nodiscard]] Result<Arrival*> try_open(const Offer& offer, std::uint32_t from_node,
                                           bool is_ahead, bool& must_retry, Arrival*& stale)
       STERNA_REQUIRES(lock_);
-  [[nodiscard]] bool is_withdrawn(const Offer& offer, std::uint32_t from_node)
-      STERNA_REQUIRES(lock_);
   [[nodiscard]] bool must_hurry(const Arrival& arrival) noexcept;
   [[nodiscard]] bool is_as_given(const Arrival& arrival, std::uint64_t given) const noexcept;
   void put_back(Arrival& arrival);
@@ -218,9 +217,7 @@ class Migrator {
   std::uint64_t last_asker_ STERNA_GUARDED_BY(lock_) = 0;
   std::vector<bool> lost_ STERNA_GUARDED_BY(lock_);  // By node.
   std::atomic<std::uint64_t> last_offer_{0};         // Relaxed: numbers differ, that is all.
-  // By source and rank: the last offer that was taken back before it was answered here.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> withdrawn_
-      STERNA_GUARDED_BY(lock_);
+  WithdrawnOffers withdrawn_ STERNA_GUARDED_BY(lock_);
   // Counters: relaxed, they order nothing.
   std::atomic<std::uint64_t> arrived_{0}, left_{0}, refused_{0}, copied_{0}, shared_{0};
 };

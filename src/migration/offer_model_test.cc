@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "migration/model_wire.h"
+#include "migration/withdrawn.h"
 
 namespace sterna::migration {
 namespace {
@@ -17,7 +18,18 @@ enum Source : std::uint8_t {
   kGone,      // Committed.
   kMovedOn,   // The rank went to a third node afterwards, and runs.
 };
-enum Arrival : std::uint8_t { kNothing, kReceived, kInstalled };
+enum Arrival : std::uint8_t {
+  kNothing,
+  kReceived,
+  kGivenUp,  // Taken back; its memory is being unmapped, and its number is still known.
+  kInstalled,
+};
+// What the destination remembers of offers that were taken back.
+enum Memory : std::uint8_t {
+  kRemembers,      // The last of them, as WithdrawnOffers does.
+  kForgetsAtNext,  // ... until a later offer is looked at.
+  kRemembersNothing,
+};
 
 struct State {
   std::uint8_t source = kHere;
@@ -108,7 +120,7 @@ bool die(State& state) {
   return true;
 }
 
-bool poll_step(State& state, bool has_memory) {
+bool poll_step(State& state, Memory memory) {
   const std::uint8_t taken = state.wire.take();
   const int message = taken & 15;
   const auto number = static_cast<std::uint8_t>(taken >> 4);
@@ -123,9 +135,11 @@ bool poll_step(State& state, bool has_memory) {
       }
     }
   } else if (message == kCancel) {
-    if (state.arrival == kReceived && state.arrival_number == number) {
-      state.arrival = kNothing;
-    } else if (has_memory) {
+    if (state.arrival == kReceived) {
+      state.arrival = kGivenUp;
+    }
+    const bool is_known = state.arrival != kNothing && state.arrival_number == number;
+    if (!is_known && memory != kRemembersNothing) {
       state.withdrawn = number;
     }
   } else if (state.arrival == kReceived && state.arrival_number == number) {
@@ -134,14 +148,37 @@ bool poll_step(State& state, bool has_memory) {
   return true;
 }
 
-/// A thread looks at one of the offers that wait: threads are not ordered.
-bool offer_step(State& state, int which) {
+/// The thread that unmaps what was given up has come to its end.
+bool unmap_step(State& state) {
+  if (state.arrival != kGivenUp) {
+    return false;
+  }
+  state.arrival = kNothing;
+  state.arrival_number = 0;
+  return true;
+}
+
+/// A thread looks at one of the offers that wait (try_open): threads are not ordered.
+bool offer_step(State& state, int which, Memory memory) {
   const std::uint8_t number = state.waiting[which];
   if (number == 0) {
     return false;
   }
+  const bool is_withdrawn = number <= state.withdrawn;
+  if (is_withdrawn || state.knows_death != 0) {
+    state.waiting[which] = 0;
+    state.refusal = number;
+    return true;
+  }
+  const bool forgets = memory == kForgetsAtNext && state.withdrawn != 0;
+  if (forgets) {
+    state.withdrawn = 0;
+  }
+  if (state.arrival == kGivenUp) {
+    return forgets;  // It looks again.
+  }
   state.waiting[which] = 0;
-  if (number <= state.withdrawn || state.arrival != kNothing || state.knows_death != 0) {
+  if (state.arrival != kNothing) {
     state.refusal = number;
     return true;
   }
@@ -163,17 +200,19 @@ bool loss_step(State& state) {
   return true;
 }
 
-bool explore(bool has_memory, std::size_t& states) {
-  const auto poll = [&](State& state) { return poll_step(state, has_memory); };
-  const auto first = [](State& state) { return offer_step(state, 0); };
-  const auto second = [](State& state) { return offer_step(state, 1); };
-  const auto third = [](State& state) { return offer_step(state, 2); };
+bool explore(Memory memory, std::size_t& states) {
+  const auto poll = [&](State& state) { return poll_step(state, memory); };
+  const auto first = [&](State& state) { return offer_step(state, 0, memory); };
+  const auto second = [&](State& state) { return offer_step(state, 1, memory); };
+  const auto third = [&](State& state) { return offer_step(state, 2, memory); };
+  const auto unmap = [](State& state) { return unmap_step(state); };
   const auto source = [](State& state) { return source_step(state); };
   const auto time = [](State& state) { return time_passes(state); };
   const auto end = [](State& state) { return die(state); };
   const auto on = [](State& state) { return move_on(state); };
   const auto loss = [](State& state) { return loss_step(state); };
-  const ModelProcess<State> processes[] = {source, time, poll, first, second, third, end, on, loss};
+  const ModelProcess<State> processes[] = {source, time,  poll, first, second,
+                                           third,  unmap, end,  on,    loss};
   return holds_for_all_orders(
       State{}, processes,
       [](const State& state, bool is_final) {
@@ -191,7 +230,7 @@ bool explore(bool has_memory, std::size_t& states) {
 
 TEST(OfferModel, ALateOfferNeverMakesTwoRanksNorNone) {
   std::size_t states = 0;
-  EXPECT_TRUE(explore(true, states));
+  EXPECT_TRUE(explore(kRemembers, states));
   EXPECT_GT(states, 200U);
 }
 
@@ -199,7 +238,27 @@ TEST(OfferModel, ALateOfferNeverMakesTwoRanksNorNone) {
 // installs, when the old source dies, a rank that runs elsewhere.
 TEST(OfferModel, WithoutTheMemoryOfCancelledOffersItFindsTwo) {
   std::size_t states = 0;
-  EXPECT_FALSE(explore(false, states));
+  EXPECT_FALSE(explore(kRemembersNothing, states));
+}
+
+// ... and so does one that forgets it when a later offer comes: that one may be taken back while
+// its memory is known here, and the earlier one is looked at last.
+TEST(OfferModel, WithAMemoryThatALaterOfferEndsItFindsTwo) {
+  std::size_t states = 0;
+  EXPECT_FALSE(explore(kForgetsAtNext, states));
+}
+
+TEST(WithdrawnOffers, StayWithdrawnWhateverIsAskedLater) {
+  WithdrawnOffers offers;
+  EXPECT_FALSE(offers.contains(1, 7, 1));
+  offers.add(1, 7, 3);
+  EXPECT_FALSE(offers.contains(1, 7, 4)) << "a later offer is good";
+  EXPECT_TRUE(offers.contains(1, 7, 3)) << "whoever asked for a later one";
+  EXPECT_TRUE(offers.contains(1, 7, 2));
+  EXPECT_FALSE(offers.contains(2, 7, 1)) << "another source";
+  EXPECT_FALSE(offers.contains(1, 8, 1)) << "another rank";
+  offers.add(1, 7, 5);
+  EXPECT_TRUE(offers.contains(1, 7, 4));
 }
 
 }  // namespace

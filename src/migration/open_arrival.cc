@@ -83,20 +83,6 @@ Result<> Migrator::map_arrival(Arrival& arrival, const Offer& offer) {
   return map_anew(arrival, offer);
 }
 
-// The CANCEL of an offer that has not got so far: it waited here for a stack or for its turn, and
-// the source for as long as it does.
-bool Migrator::is_withdrawn(const Offer& offer, std::uint32_t from_node) {
-  const auto found = withdrawn_.find({from_node, offer.shape.rank});
-  if (found == withdrawn_.end()) {
-    return false;
-  }
-  const bool is_of_this = offer.number <= found->second;
-  if (!is_of_this) {
-    withdrawn_.erase(found);
-  }
-  return is_of_this;
-}
-
 // Null: it is prepared already. must_retry: somebody else has to finish first, or, if there is one,
 // `stale` must be given up by the caller.
 Result<Migrator::Arrival*> Migrator::try_open(const Offer& offer, std::uint32_t from_node,
@@ -110,7 +96,8 @@ Result<Migrator::Arrival*> Migrator::try_open(const Offer& offer, std::uint32_t 
     must_retry = true;  // It comes back so soon that its old memory here is still being unmapped.
     return nullptr;
   }
-  if (!is_ahead && is_withdrawn(offer, from_node)) {
+  // It waited for a stack, or for its turn, and the source for as long as it does.
+  if (!is_ahead && withdrawn_.contains(from_node, rank, offer.number)) {
     return Error{Errc::closed,
                  fmt::format("rank {} was offered, but the offer was taken back", rank)};
   }

@@ -28,13 +28,11 @@ namespace sterna::threads {
 namespace {
 
 constexpr std::uint64_t kLookNs = 50'000;
-// The next bit of Hold: it is inside hold(), among those that are to stop, and will.
-constexpr auto kStopping = static_cast<Hold>(8);
 
 void hold_self(Thread& me) noexcept {
   (void)suspend(me, [&]() noexcept {
     const Hold former = change_hold(me, [](Hold word) {
-      const Hold rest = without(word, Hold::wanted | kStopping);
+      const Hold rest = without(word, Hold::wanted | Hold::stopping);
       return has(word, Hold::wanted) ? rest | Hold::held : rest;
     });
     return has(former, Hold::wanted);
@@ -45,7 +43,7 @@ void hold_self(Thread& me) noexcept {
 bool must_await(const Thread& thread, bool is_self) noexcept {
   // Acquire: what one that is stopping did before.
   const Hold word = thread.hold.load(std::memory_order_acquire);
-  return has(word, Hold::wanted | Hold::held) && !(is_self && has(word, kStopping)) &&
+  return has(word, Hold::wanted | Hold::held) && !(is_self && has(word, Hold::stopping)) &&
          is_running(thread);
 }
 
@@ -59,7 +57,7 @@ bool hold(std::span<Thread* const> threads, std::uint64_t deadline_ns) noexcept 
   const Uncancellable uncancellable{me};  // Its end would leave the others held for ever.
   bool is_self = false;
   for (Thread* const thread : threads) {
-    const Hold order = thread == me ? Hold::wanted | kStopping : Hold::wanted;
+    const Hold order = thread == me ? Hold::wanted | Hold::stopping : Hold::wanted;
     change_hold(*thread, [&](Hold word) { return has(word, Hold::held) ? word : word | order; });
     is_self = is_self || thread == me;
   }
@@ -73,7 +71,7 @@ bool hold(std::span<Thread* const> threads, std::uint64_t deadline_ns) noexcept 
     while (thread != me && must_await(*thread, is_self)) {
       if (team.now_ns() >= deadline_ns) {
         if (is_self) {
-          change_hold(*me, [](Hold word) { return without(word, kStopping); });
+          change_hold(*me, [](Hold word) { return without(word, Hold::stopping); });
         }
         return false;
       }
@@ -121,18 +119,31 @@ void set_priority(Thread& thread, std::uint8_t priority) noexcept {
 
 namespace {
 
-/// Takes `thread` out of the queue of its home, whoever's that is.
+/// A hint, of a thread that somebody else may have.
+bool may_perhaps_run_on(const Thread& thread, std::uint32_t worker) noexcept {
+  const std::uint32_t flags = flags_of(thread);
+  if ((flags & ThreadFlag::assorted) != 0) {
+    // Null: it is changing. Sets live as long as the team. Acquire: its words.
+    const WorkerSet* const set = thread.workers.load(std::memory_order_acquire);
+    return set == nullptr || set->has(worker);
+  }
+  return (flags & ThreadFlag::bound) == 0 || worker - thread.worker_first < thread.worker_count;
+}
+
+/// Takes `thread` out of the queue of its home, whoever's that is, if it may run here.
 bool take_ready(Thread& thread, const Worker& here) noexcept {
   Worker* const home = thread.worker.load(std::memory_order_relaxed);
   bool is_taken = false;
   if (home == nullptr || home == &here ||
       thread.activity.load(std::memory_order_relaxed) != Activity::ready ||
-      !may_run_on(thread, here.index)) {
+      !may_perhaps_run_on(thread, here.index)) {
     return false;
   }
   with_lock_of(*home, [&] {
     home->inbox.drain_to(home->queue);
-    is_taken = home->queue.remove(thread);
+    // Where it may run changes only when somebody has it to himself: while it is here, nobody.
+    is_taken = home->queue.contains(thread) && may_run_on(thread, here.index) &&
+               home->queue.remove(thread);
   });
   return is_taken;
 }

@@ -41,18 +41,17 @@ void RunQueue::open() noexcept {
   passing_ = nullptr;
 }
 
-bool RunQueue::has_passing() const noexcept {
-  bool is_here = passing_ != nullptr && normal_.has(passing_);
-  for (std::uint8_t priority = 0; passing_ != nullptr && !is_here && priority < kPriorityCount;
-       ++priority) {
-    is_here = others_[priority].has(passing_);
+bool RunQueue::contains(const Thread& thread) const noexcept {
+  bool is_here = normal_.has(&thread);
+  // Its priority may have changed since it was queued.
+  for (std::uint8_t priority = 0; !is_here && priority < kPriorityCount; ++priority) {
+    is_here = others_[priority].has(&thread);
   }
   return is_here;
 }
 
 bool RunQueue::remove(Thread& thread) noexcept {
   bool is_here = normal_.remove(thread);
-  // Its priority may have changed since it was queued.
   for (std::uint8_t priority = 0; !is_here && priority < kPriorityCount; ++priority) {
     is_here = others_[priority].remove(thread);
     if (others_[priority].head == nullptr) {

@@ -85,6 +85,8 @@ class RunQueue {
   }
   /// Takes out one certain thread. False: it is not here. Linear.
   bool remove(Thread& thread) noexcept;
+  /// Linear.
+  [[nodiscard]] bool contains(const Thread& thread) const noexcept;
 
   /// `thread` is the first of the normal ones: it is in this queue.
   [[nodiscard]] bool is_first(const Thread& thread) const noexcept {
@@ -100,7 +102,8 @@ class RunQueue {
 
   /// Nothing waits that could be taken.
   [[nodiscard]] bool empty() const noexcept {
-    return (levels_ & kClosed) != 0 ? !has_passing() : normal_.head == nullptr && levels_ == 0;
+    return (levels_ & kClosed) != 0 ? passing_ == nullptr || !contains(*passing_)
+                                    : normal_.head == nullptr && levels_ == 0;
   }
   /// The highest priority of what waits; -1: nothing does. Closed: above all.
   [[nodiscard]] int highest() const noexcept;
@@ -135,7 +138,6 @@ class RunQueue {
   Thread* take_first() noexcept;
   Thread* pop_slow() noexcept;
   Thread* rotate_slow(Thread& thread) noexcept;
-  [[nodiscard]] bool has_passing() const noexcept;
 
   // Only the holder of the lock writes: no read-modify-write is needed.
   void add(std::int32_t by) noexcept {

@@ -95,7 +95,7 @@ bool apply_restriction(Thread& thread) noexcept {
   // Cleared first: an order that comes meanwhile sets it again.
   change_hold(thread, [](Hold word) { return without(word, Hold::restricted); });
   const WorkerSet* const set = thread.wanted_workers.load(std::memory_order_acquire);
-  thread.workers.store(set, std::memory_order_relaxed);
+  thread.workers.store(set, std::memory_order_release);  // For may_perhaps_run_on().
   constexpr std::uint32_t kTied = ThreadFlag::bound | ThreadFlag::assorted;
   set_flags(thread, (thread.flags & ~kTied) | (set != nullptr ? ThreadFlag::assorted : 0));
   return may_run_on(thread, thread.worker.load(std::memory_order_relaxed)->index);

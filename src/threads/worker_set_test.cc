@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -242,6 +244,58 @@ TEST(WorkerSets, NobodyRunsOutsideWhateverHappens) {
   for (const auto& one : roamers) {
     join(*one->thread);
   }
+  EXPECT_EQ(outside.load(), 0);
+}
+
+/// Others give way to a thread by name, from every worker, while its set changes, and goes.
+TEST(WorkerSets, WhoGivesWayToAThreadDoesNotTakeItOutOfItsSet) {
+  const TestTeam team{kWorkers};
+  std::atomic<bool> is_over{false};
+  std::atomic<std::uint64_t> set{0b1111};
+  std::atomic<std::uint64_t> looks{0};
+  std::atomic<int> outside{0};
+  Semaphore end;
+  auto runs = [&] {
+    while (!is_over.load()) {
+      outside += (set.load() >> here() & 1) != 0 ? 0 : 1;
+      ++looks;
+      yield();
+    }
+    end.acquire();  // It does not end while others name it.
+  };
+  Thread* const thread = team.go(runs);
+  auto gives_way = [&] {
+    while (!is_over.load()) {
+      (void)yield_to(*thread);
+    }
+  };
+  std::vector<Thread*> others;
+  for (std::uint32_t i = 0; i < kWorkers; ++i) {
+    others.push_back(team.go(gives_way, {.worker = i, .bound = true}));
+  }
+  // An order counts when the thread has seen it; it comes from one set to none and to another.
+  const auto order = [&](std::span<const std::uint64_t> words) {
+    ASSERT_TRUE(set_workers(*thread, words));
+    const std::uint64_t seen = looks.load();
+    while (looks.load() < seen + 2) {
+      std::this_thread::sleep_for(std::chrono::microseconds{20});
+    }
+  };
+  constexpr int kRounds = kSanitizedTests ? 20 : 100;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::uint64_t one = std::uint64_t{1} << round % kWorkers;
+    order(std::span{&one, 1});
+    set = one;
+    std::this_thread::sleep_for(std::chrono::microseconds{200});
+    set = 0b1111;
+    order({});
+  }
+  is_over = true;
+  for (Thread* const one : others) {
+    join(*one);
+  }
+  end.release();
+  join(*thread);
   EXPECT_EQ(outside.load(), 0);
 }
 

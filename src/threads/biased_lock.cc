@@ -38,8 +38,9 @@ void process_barrier() noexcept {
         "membarrier works after it was registered");
 }
 
-bool BiasedLock::try_lock_from_outside() noexcept {
+bool BiasedLock::try_lock_from_outside(std::uint32_t pauses_max) noexcept {
   if (thief_.load(std::memory_order_relaxed) != 0 ||
+      owner_waits_.load(std::memory_order_relaxed) != 0 ||
       thief_.exchange(1, std::memory_order_seq_cst) != 0) {
     return false;
   }
@@ -48,7 +49,11 @@ bool BiasedLock::try_lock_from_outside() noexcept {
   }
   Backoff backoff;
   // A: acquires what the owner did in its last section.
-  while (owner_.load(std::memory_order_seq_cst) != 0) {
+  for (std::uint32_t pauses = 0; owner_.load(std::memory_order_seq_cst) != 0; ++pauses) {
+    if (pauses == pauses_max) {
+      unlock_from_outside();  // It never was inside; the owner may wait for that.
+      return false;
+    }
     backoff.pause();
   }
   return true;
@@ -56,6 +61,7 @@ bool BiasedLock::try_lock_from_outside() noexcept {
 
 void BiasedLock::lock_slow() noexcept {
   // The thief goes first: it has paid, and holds the lock for a few instructions.
+  owner_waits_.store(1, std::memory_order_relaxed);
   Backoff backoff;
   do {
     owner_.store(0, std::memory_order_release);            // A
@@ -64,6 +70,7 @@ void BiasedLock::lock_slow() noexcept {
     }
     owner_.exchange(1, std::memory_order_seq_cst);
   } while (thief_.load(std::memory_order_seq_cst) != 0);
+  owner_waits_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace sterna::threads

@@ -8,8 +8,11 @@
 // owner's load came before that barrier, so did its store, and the thief sees owner_ == 1; if
 // after, the load sees thief_ == 1. A thread that does not run has passed a full barrier in the
 // kernel. (Dice, Huang, Yang: "Asymmetric Dekker Synchronization", 2001.) tests:
-// biased_lock_model_test.cc. Without membarrier both sides use sequentially consistent operations:
-// plain Dekker.
+// biased_lock_model_test.cc, biased_lock_test.cc. Without membarrier both sides use sequentially
+// consistent operations: plain Dekker.
+//
+// An owner that meets a thief retreats, and says that it waits: no other thief begins then, so that
+// however many there are, it is the next.
 #pragma once
 
 #include <atomic>
@@ -44,8 +47,10 @@ class BiasedLock {
   }
   void unlock() noexcept { owner_.store(0, std::memory_order_release); }  // A
 
-  /// Anybody else. False: another thief is there. Waits for the owner to leave its section.
-  [[nodiscard]] bool try_lock_from_outside() noexcept;
+  /// Anybody else. False: another thief is there, or the owner waits for one. Waits for the owner
+  /// to leave its section, but for so many pauses only (then false); from the 1000th on a pause
+  /// gives the processor away.
+  [[nodiscard]] bool try_lock_from_outside(std::uint32_t pauses_max = ~0U) noexcept;
   void unlock_from_outside() noexcept { thief_.store(0, std::memory_order_release); }  // B
 
  private:
@@ -55,6 +60,9 @@ class BiasedLock {
   const bool is_asymmetric_;
   // Written by thieves; the owner's core keeps a shared copy of the line.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> thief_{0};
+  // The owner has met a thief, and is not inside yet. Written by it; relaxed: thieves that miss it
+  // are a few more, no more.
+  std::atomic<std::uint32_t> owner_waits_{0};
 };
 
 }  // namespace sterna::threads

@@ -1,5 +1,7 @@
 // The biased lock, all interleavings on a machine with store buffers (x86-TSO): never both inside,
-// and nobody is stuck. Negative control: without the process barrier the model finds both inside.
+// and nobody is stuck; the thief may give up at any moment of its wait, and does not begin while
+// the owner waits for one. Negative controls: without the process barrier the model finds both
+// inside; a thief that gives up without taking back what it announced leaves the owner stuck.
 #include <gtest/gtest.h>
 
 #include "threads/model_explorer.h"
@@ -10,6 +12,7 @@ namespace {
 struct State {
   std::uint8_t owner_word;  // As others see it.
   std::uint8_t thief_word;
+  std::uint8_t owner_waits;
   std::uint8_t buffered;  // The owner's store buffer: 0 empty, else value + 1.
   std::uint8_t owner_at;
   std::uint8_t thief_at;
@@ -18,7 +21,9 @@ struct State {
 };
 
 enum OwnerAt : std::uint8_t { kStore, kRead, kInside, kRetreat, kAwait };
-enum ThiefAt : std::uint8_t { kAnnounce, kBarrier, kAwaitOwner, kInsideToo };
+enum ThiefAt : std::uint8_t { kLook, kAnnounce, kBarrier, kAwaitOwner, kInsideToo };
+
+enum class Rules : std::uint8_t { real, without_barrier, silent_give_up };
 
 /// A store of the owner: into the buffer, which holds one; a full one is written out first.
 void store_owner(State& state, std::uint8_t value) {
@@ -46,6 +51,7 @@ bool step_owner(State& state) {
       return true;
     case kRead:
       state.owner_at = state.thief_word == 0 ? kInside : kRetreat;
+      state.owner_waits = state.owner_at == kRetreat ? 1 : 0;
       return true;
     case kInside:
       store_owner(state, 0);
@@ -67,17 +73,20 @@ bool step_owner(State& state) {
   }
 }
 
-bool step_thief(State& state, bool has_barrier) {
+bool step_thief(State& state, Rules rules) {
   switch (state.thief_at) {
-    case kAnnounce:
-      if (state.thief_rounds == 0) {
+    case kLook:
+      if (state.thief_rounds == 0 || state.owner_waits != 0) {
         return false;
       }
+      state.thief_at = kAnnounce;
+      return true;
+    case kAnnounce:
       state.thief_word = 1;
       state.thief_at = kBarrier;
       return true;
     case kBarrier:
-      if (has_barrier) {
+      if (rules != Rules::without_barrier) {
         flush(state);  // membarrier: the owner's processor passes a full barrier.
       }
       state.thief_at = kAwaitOwner;
@@ -91,27 +100,42 @@ bool step_thief(State& state, bool has_barrier) {
     default:
       state.thief_word = 0;
       --state.thief_rounds;
-      state.thief_at = kAnnounce;
+      state.thief_at = kLook;
       return true;
   }
 }
 
-bool explore(bool has_barrier, std::size_t& states) {
+/// The owner stays inside for too long.
+bool step_give_up(State& state, Rules rules) {
+  if (state.thief_at != kAwaitOwner || state.owner_word == 0) {
+    return false;
+  }
+  state.thief_word = rules == Rules::silent_give_up ? 1 : 0;
+  --state.thief_rounds;
+  state.thief_at = kLook;
+  return true;
+}
+
+bool explore(Rules rules, std::size_t& states) {
   const State initial{.owner_word = 0,
                       .thief_word = 0,
+                      .owner_waits = 0,
                       .buffered = 0,
                       .owner_at = kStore,
-                      .thief_at = kAnnounce,
+                      .thief_at = kLook,
                       .owner_rounds = 3,
                       .thief_rounds = 3};
   return holds_in_all_interleavings(
-      initial, 3,
+      initial, 4,
       [&](State& state, int process) {
         if (process == 0) {
           return step_owner(state);
         }
         if (process == 1) {
-          return step_thief(state, has_barrier);
+          return step_thief(state, rules);
+        }
+        if (process == 2) {
+          return step_give_up(state, rules);
         }
         const bool can_flush = state.buffered != 0;
         flush(state);
@@ -126,13 +150,18 @@ bool explore(bool has_barrier, std::size_t& states) {
 
 TEST(BiasedLockModel, OwnerAndThiefAreNeverBothInsideAndNobodyIsStuck) {
   std::size_t states = 0;
-  EXPECT_TRUE(explore(true, states));
+  EXPECT_TRUE(explore(Rules::real, states));
   EXPECT_GT(states, 100U);
 }
 
 TEST(BiasedLockModel, WithoutTheBarrierTheModelFindsBothInside) {
   std::size_t states = 0;
-  EXPECT_FALSE(explore(false, states));
+  EXPECT_FALSE(explore(Rules::without_barrier, states));
+}
+
+TEST(BiasedLockModel, WhoGivesUpTakesBackWhatItAnnounced) {
+  std::size_t states = 0;
+  EXPECT_FALSE(explore(Rules::silent_give_up, states));
 }
 
 }  // namespace

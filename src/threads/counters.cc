@@ -52,6 +52,10 @@ long open_event(Event event) noexcept {
 /// Of the kernel thread that runs `thread`, which is the caller; not self(), on whose stack a
 /// handler of a signal is not.
 EventFiles& files_of(const Thread& thread) noexcept {
+  if (thread.is_taken.load(std::memory_order_relaxed)) {
+    // On an errand (errand.cc) it has no worker: what was its own has another carrier by now.
+    return static_cast<Carrier*>(thread.context.stack)->event_files;
+  }
   const Worker& worker = *thread.worker.load(std::memory_order_relaxed);
   return worker.carrier.load(std::memory_order_relaxed)->event_files;
 }

@@ -24,12 +24,17 @@ bool may_go(const Thread& thread) noexcept {
   return (thread.flags & ThreadFlag::kernel_bound) != 0 && thread.is_interrupted;
 }
 
-/// It is in no queue: the caller's.
+/// It is in no queue: the caller's, who holds the lock of that. Who has passed through the lock, as
+/// hold_all() does, sees that it is about to run.
+void announce(Thread& thread) noexcept {
+  static_cast<Carrier*>(thread.context.stack)->taken.store(&thread, std::memory_order_relaxed);
+}
+
+/// It was announced.
 void go(Thread& thread) noexcept {
   Carrier& carrier = *static_cast<Carrier*>(thread.context.stack);
   set_flags(thread, thread.flags & ~ThreadFlag::kernel_bound);
   thread.activity.store(Activity::blocked, std::memory_order_relaxed);
-  carrier.taken.store(&thread, std::memory_order_relaxed);
   thread.is_taken.store(true, std::memory_order_release);
   carrier.word.store(Carrier::kErrand, std::memory_order_release);  // A of carrier.cc
   futex_wake(&carrier.word, 1);
@@ -63,6 +68,7 @@ void Worker::send_on_errands() noexcept {
       break;  // The rest was held, or recalled.
     }
     if (may_go(*thread)) {
+      announce(*thread);
       errands[count++] = thread;
       continue;
     }

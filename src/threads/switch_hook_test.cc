@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include "threads/border.h"
@@ -155,16 +156,19 @@ TEST(Hook, OfAThreadThatIsPreemptedRunToo) {
   EXPECT_EQ(log.before, log.after + 1);
 }
 
+/// Every kernel has processor time and page faults. It may forbid them (refused:
+/// perf_event_paranoid, a container's filter) or have been built without the call. No other answer
+/// is excused.
+bool is_forbidden(const Error& error) {
+  return error.code == Errc::refused || (error.code == Errc::unsupported &&
+                                         error.text.find("perf_event_open") != std::string::npos);
+}
+
 TEST_P(HookTest, CountersAreThoseOfTheThreadAlone) {
   const Event events[] = {Event::task_clock, Event::page_faults};
   for (const Event event : events) {
     if (const Result<> tried = try_event(event); !tried) {
-      // Every kernel has these two. It may forbid them (refused: perf_event_paranoid, a container's
-      // filter) or have been built without the call. No other answer is excused.
-      const bool is_without = tried.error().text.find("perf_event_open") != std::string::npos;
-      ASSERT_TRUE(tried.error().code == Errc::refused ||
-                  (tried.error().code == Errc::unsupported && is_without))
-          << tried.error().text;
+      ASSERT_TRUE(is_forbidden(tried.error())) << tried.error().text;
       GTEST_SKIP() << "the kernel refuses it here: " << tried.error().text;
     }
   }
@@ -214,6 +218,56 @@ TEST_P(HookTest, CountersAreThoseOfTheThreadAlone) {
   std::uint64_t none[2] = {1, 1};
   EXPECT_TRUE(touching.set.read(none));
   EXPECT_EQ(none[0] + none[1], 0U);
+}
+
+/// A thread that was preempted, goes on an errand (errand.cc) and is back in time: what it counts
+/// there is its own too, not that of the kernel thread that has its worker.
+TEST(Counters, OnAnErrandTheyAreThoseOfTheThread) {
+  const Event events[] = {Event::task_clock};
+  if (const Result<> tried = try_event(events[0]); !tried) {
+    ASSERT_TRUE(is_forbidden(tried.error())) << tried.error().text;
+    GTEST_SKIP() << "the kernel refuses it here: " << tried.error().text;
+  }
+  const TestTeam team{
+      1, {.steal = false, .tick_ns = kMs, .preempt = PreemptMode::slice, .slice_ns = kMs}};
+  const std::uint64_t begin = now_ns();
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  std::atomic<int> holders{2};
+  std::atomic<int> wrong{0};
+  auto counts = [&] {
+    CounterSet set{events};
+    {
+      const RuntimeEntry entry;
+      set.start();
+    }
+    for (int i = 0; i < 20; ++i) {
+      pthread_mutex_lock(&mutex);
+      for (const std::uint64_t end = now_ns() + 3 * kMs; now_ns() < end;) {  // Preempted here.
+        asm volatile("");
+      }
+      pthread_mutex_unlock(&mutex);
+      const RuntimeEntry entry;
+      std::uint64_t value = 0;
+      EXPECT_TRUE(set.read(&value));
+      wrong += value <= now_ns() - begin ? 0 : 1;  // It never had more than all the time.
+    }
+    const RuntimeEntry entry;
+    set.stop();
+    --holders;
+  };
+  auto wants = [&] {  // In the runtime, and asleep for the lock: the ticker sends on errands.
+    while (holders.load() != 0) {
+      pthread_mutex_lock(&mutex);
+      pthread_mutex_unlock(&mutex);
+      yield();
+    }
+  };
+  Thread* const threads[] = {team.go(counts, {.is_user_code = true}), team.go(wants),
+                             team.go(counts, {.is_user_code = true})};
+  for (Thread* const thread : threads) {
+    join(*thread);
+  }
+  EXPECT_EQ(wrong.load(), 0);
 }
 
 TEST(Counters, WhatTheMachineDoesNotHaveIsSaidInWords) {

@@ -3,6 +3,7 @@
 // What a usual thread needs is one straight piece of code in Team::spawn(), which knows the worker
 // of its caller from one look; what few threads need is behind calls.
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstring>
@@ -174,8 +175,10 @@ namespace {
   thread.end_flags &= EndFlag::guarded;
   thread.team = team.handle;
   thread.seeds = nullptr;
-  thread.entry = entry;
-  thread.argument = argument;
+  // In this order, for who looks at the slot by the handle of a former thread: an entry is found
+  // with its own argument, or a later one.
+  std::atomic_ref{thread.argument}.store(argument, std::memory_order_relaxed);
+  std::atomic_ref{thread.entry}.store(entry, std::memory_order_release);
   thread.owner = options.owner;
   if (here != nullptr) [[likely]] {
     thread.id.store(here->next_id, std::memory_order_relaxed);

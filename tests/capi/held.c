@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "expect.h"
+#include "sterna/control.h"
 #include "sterna/policy.h"
 #include "sterna/sterna.h"
 #include "sterna/sync.h"
@@ -235,6 +236,60 @@ static void test_storm(const char* policy) {
   EXPECT(turns == kThreads * kMoves);
 }
 
+static sterna_bubble* spare;
+static int is_over; /* Atomic. */
+
+/* Looks at, and moves, whatever thread there is: handles of threads that end meanwhile. */
+static void meddle(void* argument) {
+  sterna_thread_info infos[kThreads];
+  sterna_thread* const me = sterna_thread_self();
+  (void)argument;
+  while (!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE)) {
+    size_t found = 0;
+    EXPECT(sterna_thread_list(infos, kThreads, &found) == STERNA_SUCCESS);
+    for (size_t i = 0; i < found && i < kThreads; ++i) {
+      const sterna_held held = sterna_held_thread(infos[i].thread);
+      for (int what = 0; infos[i].thread != me && what < 6; ++what) {
+        sterna_bubble* holder = NULL;
+        const sterna_status status =
+            what % 3 == 0   ? sterna_held_holder(held, &holder)
+            : what % 3 == 1 ? sterna_held_set_settled(held, what & 1)
+                            : sterna_held_move(held, what == 5 ? spare : NULL, STERNA_MOVE_STAY);
+        EXPECT(status == STERNA_SUCCESS || status == STERNA_REFUSED ||
+               status == STERNA_INVALID_ARGUMENT || status == STERNA_UNSUPPORTED);
+      }
+    }
+    sterna_thread_yield();
+  }
+}
+
+static void yield_twice(void* argument) {
+  (void)argument;
+  sterna_thread_yield();
+  sterna_thread_yield();
+}
+
+/* Their memory goes while others look at them. */
+static void test_meddling(void) {
+  sterna_thread* meddler = NULL;
+  is_over = 0;
+  EXPECT(sterna_bubble_create(&spare) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_submit(spare) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_create(NULL, meddle, NULL, &meddler) == STERNA_SUCCESS);
+  for (int round = 0; round < kMoves; ++round) {
+    sterna_bubble* bubble = NULL;
+    EXPECT(sterna_bubble_create(&bubble) == STERNA_SUCCESS);
+    for (int i = 0; i < 4; ++i) {
+      EXPECT(sterna_bubble_add_thread(bubble, NULL, yield_twice, NULL) == STERNA_SUCCESS);
+    }
+    EXPECT(sterna_bubble_submit(bubble) == STERNA_SUCCESS);
+    EXPECT(sterna_bubble_join(bubble) == STERNA_SUCCESS);
+  }
+  __atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
+  EXPECT(sterna_thread_join(meddler) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_join(spare) == STERNA_SUCCESS);
+}
+
 static sterna_thread* waiting;
 
 static void wait_at_barrier(void* argument) {
@@ -403,6 +458,7 @@ int main(int argc, char** argv) {
   test_refused_building();
   test_leaving();
   test_refusals();
+  test_meddling();
   if (argc > 1 && strcmp(argv[1], "slices") == 0) {
     test_preemptible(0);
     test_preemptible(1);

@@ -37,8 +37,8 @@ struct Member {
   // Guard of these five: bubbles_lock, once it runs.
   sterna_bubble* bubble = nullptr;  // Null: of none any more.
   Members::iterator self;           // In the list of its bubble, or of those of none.
-  bool has_left = false;            // Its last cleanup has run: it is nobody's to move.
-  bool is_detached = false;         // It was taken out of all bubbles: nobody joins it.
+  bool has_left = false;  // Its last cleanup has run: it is nobody's to look at. See mark_left().
+  bool is_detached = false;  // It was taken out of all bubbles: nobody joins it.
   // Null: it has not begun. By the thread itself, so that who starts it looks at nothing of it
   // afterwards: it may have ended by then, and the memory of this object be gone.
   threads::Thread* thread = nullptr;
@@ -108,8 +108,11 @@ void insert_all(sched::Engine& engine, sched::Bubble& holder, sterna_bubble& bub
 /// Their entities are in the tree, and they are counted. The first failure; the others run.
 sterna_status start_all(Program& program, const std::vector<Member*>& members) noexcept;
 
-/// Null: the thread is none of a bubble of the program.
+/// Null: the thread, which may be null, is none of a bubble of the program. To be looked into by
+/// the thread itself only: of another one it may be freed at any time.
 [[nodiscard]] Member* member_of(const threads::Thread* thread) noexcept;
+/// bubbles_lock is held, as long as the member is looked into: null, too, when that has left.
+[[nodiscard]] Member* living_member_of(const threads::Thread& thread) noexcept;
 /// bubbles_lock is held: one more thread of its own takes part in the barrier; one leaves it.
 void enter(sterna_bubble& bubble) noexcept;
 void leave(sterna_bubble& bubble) noexcept;

@@ -1,6 +1,8 @@
 // bubble.h, the half that runs them: submitting, the barrier, joining.
+#include <atomic>
 #include <utility>
 
+#include "base/check.h"
 #include "base/cpu.h"
 #include "runtime/capi/bubble_object.h"
 #include "runtime/capi/handle.h"
@@ -16,6 +18,19 @@ namespace {
 
 constexpr std::uint64_t kEndPauseNs = 50'000;
 
+/// Stands in the descriptor of a thread that has left, in place of run_member.
+void left_member(void*) {
+  sterna::fail("a thread that has left its bubble is not started", __FILE__, __LINE__);
+}
+
+/// bubbles_lock is held. From now on nobody finds the member by the handle of its thread, so that
+/// its memory may go. A new thread in the same slot has its argument before its entry (birth.cc):
+/// run_member is never found beside the argument of a former one.
+void mark_left(Member& member) noexcept {
+  member.has_left = true;
+  std::atomic_ref{member.thread->entry}.store(left_member, std::memory_order_relaxed);
+}
+
 /// Runs the program's function; however it ends, the others do not wait for it at their barrier.
 void run_member(void* argument) {
   auto& member = *static_cast<Member*>(argument);
@@ -24,7 +39,7 @@ void run_member(void* argument) {
     member.leaving.function = [](void* its) {
       auto& leaver = *static_cast<Member*>(its);
       const sterna::SpinGuard guard{capi::bubbles_lock};
-      leaver.has_left = true;
+      mark_left(leaver);
       if (leaver.bubble != nullptr) {
         capi::leave(*leaver.bubble);
       }
@@ -170,9 +185,29 @@ sterna_status refuse_join(sterna_status status, const sterna_bubble* bubble) noe
 
 }  // namespace
 
+namespace {
+
+/// Acquire: the argument that goes with it.
+sterna::threads::Entry entry_of(const sterna::threads::Thread& thread) noexcept {
+  return std::atomic_ref{const_cast<sterna::threads::Thread&>(thread).entry}.load(
+      std::memory_order_acquire);
+}
+
+Member* argument_of(const sterna::threads::Thread& thread) noexcept {
+  return static_cast<Member*>(
+      std::atomic_ref{const_cast<sterna::threads::Thread&>(thread).argument}.load(
+          std::memory_order_relaxed));
+}
+
+}  // namespace
+
 Member* capi::member_of(const threads::Thread* thread) noexcept {
-  return thread != nullptr && thread->entry == run_member ? static_cast<Member*>(thread->argument)
-                                                          : nullptr;
+  const threads::Entry entry = thread != nullptr ? entry_of(*thread) : nullptr;
+  return entry == run_member || entry == left_member ? argument_of(*thread) : nullptr;
+}
+
+Member* capi::living_member_of(const threads::Thread& thread) noexcept {
+  return entry_of(thread) == run_member ? argument_of(thread) : nullptr;
 }
 
 void capi::add_running(sterna_bubble* bubble, std::uint32_t count) noexcept {

@@ -15,6 +15,14 @@
 namespace sterna::runtime::capi {
 namespace {
 
+constexpr std::uintptr_t kAddressMask = (std::uintptr_t{1} << kHandleShift) - 1;
+
+/// A descriptor, not just some address of a stack.
+bool names_descriptor(std::uintptr_t bits) noexcept {
+  const std::uintptr_t address = bits & kAddressMask;
+  return memory::is_stack_address(address) && memory::descriptor_address(address) == address;
+}
+
 /// Of the calling thread; null: there is none, or no memory for it.
 char* detail_of_caller(bool make) noexcept {
   threads::Thread* const me = threads::self();
@@ -30,26 +38,33 @@ char* detail_of_caller(bool make) noexcept {
 
 }  // namespace
 
-threads::Thread* thread_of(const sterna_thread* handle) noexcept {
-  constexpr std::uintptr_t kAddressMask = (std::uintptr_t{1} << kHandleShift) - 1;
+threads::Thread* living_thread_of(const sterna_thread* handle) noexcept {
   const auto bits = reinterpret_cast<std::uintptr_t>(handle);
-  auto* const thread = reinterpret_cast<threads::Thread*>(bits & kAddressMask);
-  // A descriptor, not just some address of a stack.
-  if (!memory::is_stack_address(bits & kAddressMask) ||
-      memory::descriptor_address(bits & kAddressMask) != (bits & kAddressMask)) {
-    keep_detail("a thread is named by the handle that sterna_thread_create gave; this is none");
+  if (!names_descriptor(bits)) {
     return nullptr;
   }
+  auto* const thread = reinterpret_cast<threads::Thread*>(bits & kAddressMask);
   const std::uint64_t number = thread->id.load(std::memory_order_relaxed);
-  if ((number & 0xffff) != bits >> kHandleShift ||
-      thread->joiner.load(std::memory_order_acquire) == threads::Joined::reaped) {
+  const bool is_gone = (number & 0xffff) != bits >> kHandleShift ||
+                       thread->joiner.load(std::memory_order_acquire) == threads::Joined::reaped;
+  return is_gone ? nullptr : thread;
+}
+
+threads::Thread* thread_of(const sterna_thread* handle) noexcept {
+  threads::Thread* const thread = living_thread_of(handle);
+  if (thread != nullptr) {
+    return thread;
+  }
+  const auto bits = reinterpret_cast<std::uintptr_t>(handle);
+  if (!names_descriptor(bits)) {
+    keep_detail("a thread is named by the handle that sterna_thread_create gave; this is none");
+  } else {
     (void)refuse(STERNA_INVALID_ARGUMENT,
                  "the thread of handle {:#x} is gone: a thread is joined once, and a detached one "
                  "that has ended is not named any more",
                  bits);
-    return nullptr;
   }
-  return thread;
+  return nullptr;
 }
 
 std::string words_for(const threads::Thread* thread) {

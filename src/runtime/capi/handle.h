@@ -29,6 +29,9 @@ inline constexpr unsigned kHandleShift = 48;                         // User add
 /// The thread of a handle; null, with a text, when it is NULL or its thread is gone.
 [[nodiscard]] threads::Thread* thread_of(const sterna_thread* handle) noexcept;
 
+/// The same without a text, for who holds a lock.
+[[nodiscard]] threads::Thread* living_thread_of(const sterna_thread* handle) noexcept;
+
 /// "thread 'name'" or "thread <number>", or "a kernel thread" for null.
 [[nodiscard]] std::string words_for(const threads::Thread* thread);
 

@@ -8,6 +8,7 @@
 #include "runtime/capi/handle.h"
 #include "runtime/capi/held_target.h"
 #include "runtime/scope.h"
+#include "threads/flags.h"
 #include "threads/this_thread.h"
 
 namespace capi = sterna::runtime::capi;
@@ -16,36 +17,37 @@ using sterna::runtime::RuntimeScope;
 
 namespace {
 
-sterna_status find_thread(sterna_thread* handle, capi::HeldTarget& target) noexcept {
-  sterna::threads::Thread* const thread = capi::thread_of(handle);
+capi::Verdict find_thread(sterna_thread* handle, capi::HeldTarget& target) noexcept {
+  sterna::threads::Thread* const thread = capi::living_thread_of(handle);
   if (thread == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return {STERNA_INVALID_ARGUMENT, "the thread is gone: its bubble was joined"};
   }
   target.thread = thread;
-  target.member = capi::member_of(thread);
+  target.member = capi::living_member_of(*thread);
   if (target.member != nullptr) {
     target.entity = &target.member->entity;
-    return STERNA_SUCCESS;
+    return {};
   }
-  if (thread->entity == nullptr) {
-    return capi::refuse(STERNA_UNSUPPORTED,
-                        "{} was created outside of bubbles: give sterna_thread_options.bubble, or "
-                        "use sterna_thread_stay_at",
-                        capi::words_for(thread));
+  if (capi::member_of(thread) != nullptr) {
+    return {STERNA_REFUSED, "the thread has ended but for its last destructors"};
+  }
+  if ((sterna::threads::flags_of(*thread) & sterna::threads::ThreadFlag::placed) == 0) {
+    return {STERNA_UNSUPPORTED,
+            "the thread was created outside of bubbles: give sterna_thread_options.bubble, or use "
+            "sterna_thread_stay_at"};
   }
   if (thread != sterna::threads::self()) {
-    return capi::refuse(STERNA_UNSUPPORTED,
-                        "{} is in the bubble of its creator's children (filiation): it calls this "
-                        "itself",
-                        capi::words_for(thread));
+    return {STERNA_UNSUPPORTED,
+            "the thread is in the bubble of its creator's children (filiation): it calls this "
+            "itself"};
   }
   target.entity = static_cast<sched::Entity*>(thread->entity);
-  return STERNA_SUCCESS;
+  return {};
 }
 
 }  // namespace
 
-sterna_status capi::find_held(sterna_held held, capi::HeldTarget& target) noexcept {
+sterna_status capi::check_held(sterna_held held) noexcept {
   if (capi::program() == nullptr) {
     return capi::why_no_program();
   }
@@ -54,29 +56,24 @@ sterna_status capi::find_held(sterna_held held, capi::HeldTarget& target) noexce
                         "what is held is a thread or a bubble: sterna_held_thread and "
                         "sterna_held_bubble make it");
   }
+  return held.bubble != nullptr || capi::thread_of(held.thread) != nullptr
+             ? STERNA_SUCCESS
+             : STERNA_INVALID_ARGUMENT;
+}
+
+capi::Verdict capi::find_held(sterna_held held, capi::HeldTarget& target) noexcept {
   if (held.bubble == nullptr) {
     return find_thread(held.thread, target);
   }
   target.bubble = held.bubble;
   target.entity = &held.bubble->bubble;
-  return STERNA_SUCCESS;
+  return {};
 }
 
 namespace {
 
-/// use(engine, entity) while the entity is in the tree, or is not submitted.
-template <typename Use>
-sterna_status with_entity(const capi::HeldTarget& target, Use use) noexcept {
-  sched::Engine& engine = capi::program()->scheduler->engine();
-  bool is_gone = false;
-  {
-    const sterna::SpinGuard guard{capi::bubbles_lock};
-    is_gone = target.member != nullptr && target.member->has_left;
-    if (!is_gone) {
-      use(engine, *target.entity);
-    }
-  }
-  return is_gone ? capi::tell(capi::kGoneVerdict) : STERNA_SUCCESS;
+sched::Engine& engine() noexcept {
+  return capi::program()->scheduler->engine();
 }
 
 /// The id of a place that has a worker; kNoPlace: refused, with a text.
@@ -85,13 +82,14 @@ std::uint32_t place_id(const char* place) noexcept {
   return range.count != 0 ? range.place : sched::kNoPlace;
 }
 
-sterna_status begin_at(const capi::HeldTarget& target, std::uint32_t place) noexcept {
-  return with_entity(target, [&](sched::Engine& engine, sched::Entity& entity) noexcept {
+sterna_status begin_at(sterna_held held, std::uint32_t place) noexcept {
+  return capi::with_held(held, [&](const capi::HeldTarget& target) noexcept {
     if (target.bubble != nullptr && !target.bubble->is_submitted) {
       target.bubble->first_place = place;
     } else {
-      engine.put(entity, place);
+      engine().put(*target.entity, place);
     }
+    return capi::Verdict{};
   });
 }
 
@@ -102,59 +100,51 @@ sterna_status sterna_held_holder(sterna_held held, sterna_bubble** holder) noexc
   if (holder == nullptr) {
     return capi::refuse_argument(__func__);
   }
-  capi::HeldTarget target;
-  if (const sterna_status status = capi::find_held(held, target); status != STERNA_SUCCESS) {
-    return status;
-  }
-  const sterna::SpinGuard guard{capi::bubbles_lock};
-  *holder = target.member != nullptr   ? target.member->bubble
-            : target.bubble != nullptr ? target.bubble->holder
-                                       : nullptr;
-  return STERNA_SUCCESS;
+  return capi::with_held(held, [&](const capi::HeldTarget& target) noexcept {
+    *holder = target.member != nullptr   ? target.member->bubble
+              : target.bubble != nullptr ? target.bubble->holder
+                                         : nullptr;
+    return capi::Verdict{};
+  });
 }
 
 sterna_status sterna_held_set_place(sterna_held held, const char* place) noexcept {
   const RuntimeScope scope;
-  capi::HeldTarget target;
-  if (const sterna_status status = capi::find_held(held, target); status != STERNA_SUCCESS) {
+  if (const sterna_status status = capi::check_held(held); status != STERNA_SUCCESS) {
     return status;
   }
   const std::uint32_t id = place != nullptr ? place_id(place) : sched::kNoPlace;
   if (place != nullptr && id == sched::kNoPlace) {
     return STERNA_NOT_FOUND;
   }
-  return with_entity(target, [&](sched::Engine& engine, sched::Entity& entity) noexcept {
-    engine.update(entity, [&](sched::Entity& its) { its.program_place = id; });
+  return capi::with_held(held, [&](const capi::HeldTarget& target) noexcept {
+    engine().update(*target.entity, [&](sched::Entity& its) { its.program_place = id; });
+    return capi::Verdict{};
   });
 }
 
 sterna_status sterna_held_begin_at(sterna_held held, const char* place) noexcept {
   const RuntimeScope scope;
-  capi::HeldTarget target;
-  if (const sterna_status status = capi::find_held(held, target); status != STERNA_SUCCESS) {
+  if (const sterna_status status = capi::check_held(held); status != STERNA_SUCCESS) {
     return status;
   }
   if (place == nullptr) {
     return capi::refuse_argument(__func__);
   }
   const std::uint32_t id = place_id(place);
-  return id == sched::kNoPlace ? STERNA_NOT_FOUND : begin_at(target, id);
+  return id == sched::kNoPlace ? STERNA_NOT_FOUND : begin_at(held, id);
 }
 
 sterna_status sterna_held_begin_beside(sterna_held held, sterna_held neighbour) noexcept {
   const RuntimeScope scope;
-  capi::HeldTarget target;
-  capi::HeldTarget other;
-  if (const sterna_status status = capi::find_held(held, target); status != STERNA_SUCCESS) {
-    return status;
-  }
-  if (const sterna_status status = capi::find_held(neighbour, other); status != STERNA_SUCCESS) {
+  if (const sterna_status status = capi::check_held(held); status != STERNA_SUCCESS) {
     return status;
   }
   std::uint32_t id = sched::kNoPlace;
   const sterna_status status =
-      with_entity(other, [&](sched::Engine& engine, sched::Entity& entity) noexcept {
-        id = engine.is_in_tree(entity) ? entity.target_place() : sched::kNoPlace;
+      capi::with_held(neighbour, [&](const capi::HeldTarget& target) noexcept {
+        id = engine().is_in_tree(*target.entity) ? target.entity->target_place() : sched::kNoPlace;
+        return capi::Verdict{};
       });
   if (status != STERNA_SUCCESS) {
     return status;
@@ -164,21 +154,19 @@ sterna_status sterna_held_begin_beside(sterna_held held, sterna_held neighbour) 
         STERNA_BUSY, "the neighbour is nowhere: {}",
         id == sched::kAside ? "its policy has put it aside" : "it is not submitted yet");
   }
-  return begin_at(target, id);
+  return begin_at(held, id);
 }
 
 sterna_status sterna_held_place(sterna_held held, char* buffer, size_t bytes) noexcept {
   const RuntimeScope scope;
-  capi::HeldTarget target;
-  if (const sterna_status status = capi::find_held(held, target); status != STERNA_SUCCESS) {
-    return status;
-  }
   if (buffer == nullptr || bytes == 0) {
     return capi::refuse_argument(__func__);
   }
   std::uint32_t id = sched::kNoPlace;
-  const sterna_status status = with_entity(
-      target, [&](sched::Engine&, sched::Entity& entity) noexcept { id = entity.target_place(); });
+  const sterna_status status = capi::with_held(held, [&](const capi::HeldTarget& target) noexcept {
+    id = target.entity->target_place();
+    return capi::Verdict{};
+  });
   if (status != STERNA_SUCCESS) {
     return status;
   }
@@ -196,26 +184,21 @@ sterna_status sterna_held_place(sterna_held held, char* buffer, size_t bytes) no
 
 sterna_status sterna_held_set_settled(sterna_held held, int is_settled) noexcept {
   const RuntimeScope scope;
-  capi::HeldTarget target;
-  if (const sterna_status status = capi::find_held(held, target); status != STERNA_SUCCESS) {
-    return status;
-  }
-  return with_entity(target, [&](sched::Engine& engine, sched::Entity& entity) noexcept {
-    engine.update(entity, [&](sched::Entity& its) { its.is_settled = is_settled != 0; });
+  return capi::with_held(held, [&](const capi::HeldTarget& target) noexcept {
+    engine().update(*target.entity, [&](sched::Entity& its) { its.is_settled = is_settled != 0; });
+    return capi::Verdict{};
   });
 }
 
 sterna_status sterna_held_is_settled(sterna_held held, int* is_settled) noexcept {
   const RuntimeScope scope;
-  capi::HeldTarget target;
-  if (const sterna_status status = capi::find_held(held, target); status != STERNA_SUCCESS) {
-    return status;
-  }
   if (is_settled == nullptr) {
     return capi::refuse_argument(__func__);
   }
-  return with_entity(target, [&](sched::Engine& engine, sched::Entity& entity) noexcept {
+  return capi::with_held(held, [&](const capi::HeldTarget& target) noexcept {
     // Under the lock of the engine.
-    engine.update(entity, [&](sched::Entity& its) { *is_settled = its.is_settled ? 1 : 0; });
+    engine().update(*target.entity,
+                    [&](sched::Entity& its) { *is_settled = its.is_settled ? 1 : 0; });
+    return capi::Verdict{};
   });
 }

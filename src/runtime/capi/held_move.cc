@@ -62,9 +62,6 @@ capi::Verdict check_holder(const sterna_bubble* holder) noexcept {
 /// neither can end between.
 capi::Verdict rehouse(sched::Engine& engine, Member& member, sterna_bubble* holder,
                       sterna_move move, sterna::Result<>& changed) noexcept {
-  if (member.has_left) {
-    return capi::kGoneVerdict;
-  }
   if (const capi::Verdict rule = check_holder(holder); rule.status != STERNA_SUCCESS) {
     return rule;
   }
@@ -87,31 +84,51 @@ capi::Verdict rehouse(sched::Engine& engine, Member& member, sterna_bubble* hold
   return {};
 }
 
-sterna_status move_member(Member& member, sterna::threads::Thread& thread, sterna_bubble* holder,
-                          sterna_move move) noexcept {
+/// Under bubbles_lock.
+capi::Verdict move_member(sched::Engine& engine, Member& member, sterna_bubble* holder,
+                          sterna_move move, sterna::Result<>& changed) noexcept {
   std::uint8_t stance = Member::free;
   if (!member.stance.compare_exchange_strong(stance, Member::moving, std::memory_order_acquire)) {
-    return capi::refuse(STERNA_BUSY, "{} {}", capi::words_for(&thread),
-                        stance == Member::moving ? "is being moved by somebody else"
-                                                 : "waits at the barrier of its bubble");
+    return {STERNA_BUSY, "the thread waits at the barrier of its bubble"};
   }
+  const capi::Verdict verdict = rehouse(engine, member, holder, move, changed);
+  member.stance.store(Member::free, std::memory_order_release);
+  return verdict;
+}
+
+/// Under bubbles_lock, for a thread of filiation: no bubble of the program counts it.
+capi::Verdict move_child(sched::Engine& engine, sched::Entity& entity, sterna_bubble* holder,
+                         sterna_move move, sterna::Result<>& changed) noexcept {
+  if (const capi::Verdict rule = check_holder(holder); rule.status != STERNA_SUCCESS) {
+    return rule;
+  }
+  changed = engine.change_holder(holder != nullptr ? holder->bubble : engine.root(), entity,
+                                 change_of(move));
+  return changed ? capi::Verdict{} : kRefusedVerdict;
+}
+
+sterna_status move_thread(sterna_held held, sterna_bubble* holder, sterna_move move) noexcept {
   sched::Engine& engine = capi::program()->scheduler->engine();
   sterna::Result<> changed = sterna::Done{};
   capi::Verdict verdict;
   capi::Members ended;
-  bool is_detached_now = false;
+  sterna::threads::Thread* detached = nullptr;  // Stays: nobody joins it any more.
   {
     const sterna::SpinGuard guard{capi::bubbles_lock};
-    verdict = rehouse(engine, member, holder, move, changed);
-    if (verdict.status == STERNA_SUCCESS && holder == nullptr) {
-      is_detached_now = !std::exchange(member.is_detached, true);
+    capi::HeldTarget target;
+    verdict = capi::find_held(held, target);
+    if (verdict.status == STERNA_SUCCESS) {
+      verdict = target.member != nullptr
+                    ? move_member(engine, *target.member, holder, move, changed)
+                    : move_child(engine, *target.entity, holder, move, changed);
+    }
+    if (verdict.status == STERNA_SUCCESS && target.member != nullptr && holder == nullptr) {
+      detached = std::exchange(target.member->is_detached, true) ? nullptr : target.thread;
       take_ended(engine, ended);
     }
-    // In here: afterwards it may end, and its memory go.
-    member.stance.store(Member::free, std::memory_order_release);
   }
-  if (is_detached_now) {
-    (void)sterna::threads::try_detach(thread);  // Nobody joins it any more.
+  if (detached != nullptr) {
+    (void)sterna::threads::try_detach(*detached);
   }
   return tell(verdict, changed);
 }
@@ -196,27 +213,9 @@ sterna_status sterna_held_move(sterna_held held, sterna_bubble* holder, sterna_m
   if (static_cast<unsigned>(move) > STERNA_MOVE_STAY) {
     return capi::refuse_argument(__func__);
   }
-  capi::HeldTarget target;
-  if (const sterna_status status = capi::find_held(held, target); status != STERNA_SUCCESS) {
+  if (const sterna_status status = capi::check_held(held); status != STERNA_SUCCESS) {
     return status;
   }
-  if (target.member != nullptr) {
-    return move_member(*target.member, *target.thread, holder, move);
-  }
-  if (target.bubble != nullptr) {
-    return move_bubble(*target.bubble, holder, move);
-  }
-  sched::Engine& engine = capi::program()->scheduler->engine();
-  sterna::Result<> changed = sterna::Done{};
-  capi::Verdict verdict;
-  {
-    const sterna::SpinGuard guard{capi::bubbles_lock};
-    verdict = check_holder(holder);
-    if (verdict.status == STERNA_SUCCESS) {
-      changed = engine.change_holder(holder != nullptr ? holder->bubble : engine.root(),
-                                     *target.entity, change_of(move));
-      verdict = changed ? capi::Verdict{} : kRefusedVerdict;
-    }
-  }
-  return tell(verdict, changed);
+  return held.bubble != nullptr ? move_bubble(*held.bubble, holder, move)
+                                : move_thread(held, holder, move);
 }

@@ -7,18 +7,37 @@
 
 namespace sterna::runtime::capi {
 
-/// What a call is about. Its entity is in the tree while `member` has not left, while the caller is
-/// the thread, or while the bubble was not joined.
+/// What a call is about, for one section of bubbles_lock: a thread of a bubble that has not left, a
+/// thread of filiation that is the caller, or a bubble, which is its caller's not to have freed.
 struct HeldTarget {
-  sched::Entity* entity = nullptr;
+  sched::Entity* entity = nullptr;    // In the tree, unless it is an unsubmitted bubble's.
   threads::Thread* thread = nullptr;  // Null: a bubble.
   Member* member = nullptr;           // Of a thread of a bubble.
   sterna_bubble* bubble = nullptr;    // Of a bubble.
 };
 
-/// SUCCESS, or why not, with a text.
-sterna_status find_held(sterna_held held, HeldTarget& target) noexcept;
-inline constexpr Verdict kGoneVerdict{STERNA_REFUSED,
-                                      "the thread has ended but for its last destructors"};
+/// SUCCESS, or what is wrong with `held` itself, with a text.
+sterna_status check_held(sterna_held held) noexcept;
+/// bubbles_lock is held, and held was checked.
+[[nodiscard]] Verdict find_held(sterna_held held, HeldTarget& target) noexcept;
+
+/// The verdict of use(target), in one section of bubbles_lock with the look-up: afterwards the
+/// thread may have left, and its member be freed.
+template <typename Use>
+sterna_status with_held(sterna_held held, Use use) noexcept {
+  if (const sterna_status status = check_held(held); status != STERNA_SUCCESS) {
+    return status;
+  }
+  Verdict verdict;
+  {
+    const SpinGuard guard{bubbles_lock};
+    HeldTarget target;
+    verdict = find_held(held, target);
+    if (verdict.status == STERNA_SUCCESS) {
+      verdict = use(target);
+    }
+  }
+  return tell(verdict);
+}
 
 }  // namespace sterna::runtime::capi

@@ -12,6 +12,12 @@
 #include "threads/traced.h"
 
 namespace sterna::migration {
+namespace {
+
+// To unmap memory: about what two steps take.
+constexpr std::uint64_t kUnmapTurnNs = 100'000;
+
+}  // namespace
 
 Migrator::Migrator(MigratorOptions options)
     : options_{std::move(options)},
@@ -232,7 +238,7 @@ void Migrator::give_up(Arrival& arrival) {
   }
   const std::uint32_t rank = arrival.rank;
   if (arrival.is_memory_shared) {
-    // We may be inside a poll. Whoever brings the rank again waits for the thread.
+    // We may be inside a poll. Whoever brings the rank again waits for the thread, and hurries it.
     {
       const SpinGuard guard{lock_};
       arrival.is_given_up = true;
@@ -254,12 +260,27 @@ void Migrator::run_unmapping(void* argument) {
   task->migrator->erase(task->rank);
 }
 
-/// User threads go first, and other nodes on this processor.
+bool Migrator::is_waited_for(std::uint32_t rank) {
+  const SpinGuard guard{lock_};
+  const auto departing = departing_.find(rank);
+  const auto arrival = arrivals_.find(rank);
+  return (departing != departing_.end() && departing->second.is_wanted) ||
+         (arrival != arrivals_.end() && arrival->second->is_wanted);
+}
+
+/// User threads go first, and other nodes on this processor; but not when the rank comes back: it
+/// is frozen then, and each time the processor is given away takes somebody's time slice, so that
+/// all the steps take a hundred times as long as the work itself.
 void Migrator::unmap_in_steps(std::uint32_t rank) {
   memory::PopulateCursor cursor;
-  while (options_.space->depopulate_rank(rank, cursor)) {
-    threads::yield();
-    raw_system_call(SYS_sched_yield);
+  // By time: a step costs little where nothing is in the page tables.
+  std::uint64_t turn_ns = options_.team->now_ns();
+  while (!is_waited_for(rank) && options_.space->depopulate_rank(rank, cursor)) {
+    if (options_.team->now_ns() - turn_ns >= kUnmapTurnNs) {
+      raw_system_call(SYS_sched_yield);
+      threads::yield();  // Last: who comes back may be among the threads that run now.
+      turn_ns = options_.team->now_ns();
+    }
   }
   options_.space->unmap_rank(rank);
 }

@@ -23,7 +23,7 @@ struct Migrator::Arrival {
   Phase phase = Phase::mapping;
   bool is_ahead = false;      // Prepared, or being prepared: no offer has taken it over.
   bool is_kept = false;       // It was here; then also is_ahead, until it comes back.
-  bool is_wanted = false;     // An offer waits for the PREPARE to finish.
+  bool is_wanted = false;     // An offer waits for the PREPARE to finish, or for the unmapping.
   bool is_given_up = false;   // A thread unmaps it; then also `ending`.
   bool is_cancelled = false;  // The source took the offer back, or died, while we worked on it.
   memory::RankSlot* slot = nullptr;  // Null: not mapped yet.

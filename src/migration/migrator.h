@@ -126,6 +126,7 @@ class Migrator {
   struct Departing {
     std::uint32_t to_node;
     bool is_dropped = false;        // It has ended there, or gone on: nothing is kept for it.
+    bool is_wanted = false;         // It comes back, and waits until its memory here is unmapped.
     std::uint64_t untold_move = 0;  // Given, and the launcher does not know; 0: it does.
   };
 
@@ -199,6 +200,7 @@ class Migrator {
   void install(Arrival& arrival);
   void give_up(Arrival& arrival);
   void unmap_in_steps(std::uint32_t rank);
+  [[nodiscard]] bool is_waited_for(std::uint32_t rank);
   static void run_unmapping(void* task);
   [[nodiscard]] Arrival* claim(std::uint32_t rank, std::uint32_t from_node, ClaimFor what);
   [[nodiscard]] bool is_whole(const Arrival& arrival) const noexcept;

@@ -92,8 +92,10 @@ Result<Migrator::Arrival*> Migrator::try_open(const Offer& offer, std::uint32_t 
   if (lost_[from_node]) {
     return Error{Errc::closed, fmt::format("node {} is gone", from_node)};
   }
-  if (departing_.contains(rank)) {
-    must_retry = true;  // It comes back so soon that its old memory here is still being unmapped.
+  if (const auto departing = departing_.find(rank); departing != departing_.end()) {
+    // It comes back so soon that its old memory here is still being unmapped.
+    departing->second.is_wanted = true;
+    must_retry = true;
     return nullptr;
   }
   // It waited for a stack, or for its turn, and the source for as long as it does.
@@ -115,6 +117,7 @@ Result<Migrator::Arrival*> Migrator::try_open(const Offer& offer, std::uint32_t 
   }
   Arrival& other = *found->second;
   if (other.is_given_up) {
+    other.is_wanted = true;
     must_retry = true;
     return nullptr;
   }

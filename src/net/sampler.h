@@ -74,7 +74,7 @@ class CostSampler {
   void accept(std::uint32_t from_node, const Frame& frame) noexcept;
   /// The node has slept in the kernel.
   void note_sleep() noexcept {
-    has_slept_ = true;
+    ++sleeps_;
     is_round_spoiled_ = true;
   }
 
@@ -149,11 +149,14 @@ class CostSampler {
   std::uint64_t peer_address_ = 0;
   std::unique_ptr<std::byte[]> bytes_;  // What is sent, and where it is copied to.
 
-  // As a peer.
-  std::uint32_t asking_node_ = 0;
-  std::uint64_t asking_round_ = 0;
-  std::uint32_t taken_ = 0;  // Packets of that round.
-  bool has_slept_ = false;
+  // As a peer, of each node: several may measure their way to this one at once.
+  struct Asked {
+    std::uint64_t round = 0;
+    std::uint32_t taken = 0;   // Packets of that round.
+    std::uint32_t sleeps = 0;  // That the node was told of.
+  };
+  std::vector<Asked> asked_;  // By node; empty: nobody has asked.
+  std::uint32_t sleeps_ = 0;  // Wraps.
   std::unique_ptr<std::byte[]> taken_bytes_;
 };
 

@@ -87,15 +87,16 @@ void CostSampler::answer(std::uint32_t from_node, const Frame& frame) noexcept {
   const FrameHeader& header = frame.header;
   if (taken_bytes_ == nullptr) {
     taken_bytes_ = std::make_unique<std::byte[]>(kBufferBytes);
+    asked_.resize(job_.node_count);
   }
-  if (from_node != asking_node_ || header.cookie != asking_round_) {
-    asking_node_ = from_node;
-    asking_round_ = header.cookie;
-    taken_ = 0;
+  Asked& asked = asked_[from_node];
+  if (header.cookie != asked.round) {
+    asked.round = header.cookie;
+    asked.taken = 0;
   }
   std::memcpy(taken_bytes_.get(), frame.payload.data(),
               std::min<std::size_t>(frame.payload.size(), kBufferBytes));
-  if (++taken_ != static_cast<std::uint32_t>(header.tag)) {
+  if (++asked.taken != static_cast<std::uint32_t>(header.tag)) {
     return;
   }
   const SampleAnswer told{reinterpret_cast<std::uintptr_t>(taken_bytes_.get())};
@@ -104,7 +105,7 @@ void CostSampler::answer(std::uint32_t from_node, const Frame& frame) noexcept {
   reply.source = job_.node_index;
   reply.destination = from_node;
   reply.cookie = header.cookie;
-  reply.context = std::exchange(has_slept_, false) ? 1 : 0;
+  reply.context = std::exchange(asked.sleeps, sleeps_) != sleeps_ ? 1 : 0;
   send(from_node, reply, std::as_bytes(std::span{&told, 1}));
 }
 

@@ -174,6 +174,30 @@ TEST(CostSampler, OfTwoHostsOneMeasuresForBoth) {
   }
 }
 
+// Both ask the third at once; packets of the two rounds come in turns.
+TEST(CostSampler, TwoHostsMeasureTheirWaysToAThirdAtOnce) {
+  SimOptions options = fast_link();
+  options.node_count = 3;
+  options.hosts = {"a", "b", "c"};
+  SimCluster cluster{options, 3};
+  for (const auto& node : cluster.nodes) {
+    node->sample_costs();
+  }
+  char byte = 'x';
+  SendRequest send[2];
+  for (const std::uint32_t node : {0, 1}) {
+    cluster.nodes[node]->send(*cluster.endpoints[node], send[node], {2, 1, 2},
+                              Buffer::of(&byte, 1));
+  }
+  for (int i = 0; i < 2000; ++i) {
+    cluster.settle();
+  }
+  for (const std::uint32_t node : {0, 1}) {
+    EXPECT_EQ(origin_of(cluster.nodes[node]->cost(2)), CostOrigin::sampled) << node;
+    EXPECT_NEAR(value_of(cluster.nodes[node]->cost(2), "latency_ns"), 1105, 2);
+  }
+}
+
 TEST(CostSampler, DoesNothingBeforeAWayIsInUseOrWhenItIsOff) {
   Settings off{transport_tunables()};
   ASSERT_TRUE(off.set("net_cost_sampling", "off", SettingSource::command_line, "the test"));

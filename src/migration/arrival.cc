@@ -214,6 +214,7 @@ void Migrator::install(Arrival& arrival) {
     Result<> prepared = options_.host->prepare(slot.rank);
     check(prepared.has_value(), "a node of the same fingerprint can run the rank");
   }
+  options_.team->take_over(*slot.thread);  // Before others find it, by the two that follow.
   options_.host->arrive(slot);
   slot.moves.fetch_add(1, std::memory_order_relaxed);
   options_.residents->add(slot);

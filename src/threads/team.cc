@@ -151,13 +151,19 @@ void Team::start(Thread& thread, std::uint32_t worker) noexcept {
   start_thread(*state_, worker_here(*state_), thread, worker);
 }
 
+void Team::take_over(Thread& thread) noexcept {
+  thread.team = this;
+  thread.next = nullptr;
+  thread.timer_index = 0;
+  thread.keys = nullptr;
+  // Relaxed: who looks finds the thread by a lock that is taken later.
+  thread.worker.store(nullptr, std::memory_order_relaxed);
+  thread.on_processor.store(0, std::memory_order_relaxed);
+  thread.cycles_begin.store(0, std::memory_order_relaxed);
+}
+
 Thread* Team::reinstall(Thread* thread, std::uint32_t worker) noexcept {
-  thread->team = this;
-  thread->next = nullptr;
-  thread->timer_index = 0;
-  thread->keys = nullptr;
-  thread->on_processor.store(0, std::memory_order_relaxed);
-  thread->cycles_begin.store(0, std::memory_order_relaxed);
+  take_over(*thread);
   if constexpr (kThreadSanitizer) {
     sanitizer_begin(*thread, false);
   }

@@ -115,14 +115,15 @@ class Several {
     if (fd < 0) {
       return;
     }
-    epoll_event event{.events = 0, .data = {.fd = fd}};
-    for (nfds_t i = 0; i <= index; ++i) {
-      event.events |=
-          descriptors[i].fd == fd ? static_cast<unsigned short>(descriptors[i].events) : 0U;
-    }
+    epoll_event event{.events = static_cast<unsigned short>(descriptors[index].events),
+                      .data = {.fd = fd}};
     const long added =
         system_call([&] { return ::epoll_ctl(set_.get(), EPOLL_CTL_ADD, fd, &event); });
     if (added == -EEXIST) {
+      for (nfds_t i = 0; i < index; ++i) {
+        event.events |=
+            descriptors[i].fd == fd ? static_cast<unsigned short>(descriptors[i].events) : 0U;
+      }
       (void)system_call([&] { return ::epoll_ctl(set_.get(), EPOLL_CTL_MOD, fd, &event); });
     }
   }

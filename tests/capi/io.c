@@ -194,6 +194,17 @@ static void use_errors(void* argument) {
   FD_ZERO(&set);
   FD_SET(987, &set);
   EXPECT(sterna_select(988, &set, NULL, NULL, NULL) == -1 && *sterna_errno() == EBADF);
+  /* A hang-up is nothing exceptional: the time runs out, and other sets are waited for. */
+  int hung_up[2];
+  struct timeval some_time = {0, 30000};
+  EXPECT(pipe(hung_up) == 0 && close(hung_up[1]) == 0);
+  FD_ZERO(&set);
+  FD_SET(hung_up[0], &set);
+  EXPECT(sterna_select(hung_up[0] + 1, NULL, NULL, &set, &some_time) == 0);
+  EXPECT(some_time.tv_sec == 0 && some_time.tv_usec == 0 && !FD_ISSET(hung_up[0], &set));
+  FD_SET(hung_up[0], &set);
+  EXPECT(sterna_select(hung_up[0] + 1, &set, NULL, NULL, NULL) == 1);
+  EXPECT(close(hung_up[0]) == 0);
   EXPECT(sterna_select(-1, NULL, NULL, NULL, NULL) == -1 && *sterna_errno() == EINVAL);
   /* Timeouts and flags that say "do not wait". */
   EXPECT(sterna_poll(NULL, 0, 1) == 0);

@@ -92,6 +92,7 @@ bool Readiness::leave(Waiting& waiting) noexcept {
 Readiness::Outcome Readiness::wait(int descriptor, std::uint32_t events, std::uint64_t deadline_ns,
                                    int& error) noexcept {
   Waiting waiting{.home = this, .descriptor = descriptor, .events = events | EPOLLERR | EPOLLHUP};
+  was_used_.store(true, std::memory_order_relaxed);
   {
     Bucket& bucket = bucket_of(descriptor);
     const SpinGuard guard{bucket.lock};
@@ -160,6 +161,15 @@ std::uint32_t Readiness::poll() noexcept {
     return 0;
   }
   last_look_cycles_ = now;
+  return look();
+}
+
+/// Who has not had a waiter since it opened arms nothing.
+bool Readiness::prepare_sleep() noexcept {
+  return !was_used_.load(std::memory_order_relaxed) || look() == 0;
+}
+
+std::uint32_t Readiness::look() noexcept {
   epoll_event events[kEventsMax];
   const long count = system_call([&] { return ::epoll_wait(epoll_.get(), events, kEventsMax, 0); });
   std::uint32_t woken = 0;

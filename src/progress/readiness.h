@@ -21,8 +21,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/kernel_lock.h"
 #include "base/result.h"
-#include "base/spin_lock.h"
 #include "base/syscall.h"
 #include "progress/progress.h"
 #include "progress/source.h"
@@ -57,7 +57,7 @@ class Readiness final : public Source {
  private:
   struct Waiting;
   struct Bucket {
-    SpinLock lock;
+    KernelLock lock;           // Held across epoll_ctl, and while a waiter is woken.
     Waiting* first = nullptr;  // Guard: lock.
   };
   static constexpr std::size_t kBuckets = 64;

@@ -111,6 +111,10 @@ class IsoSpace {
   /// migration writes the live extents. With `memory_fd` (rank_memory_fd of the source, received
   /// over a socket; owned from now on) the contents are there at once.
   [[nodiscard]] Result<RankSlot*> adopt_rank(const RankShape& shape, FileDescriptor memory_fd = {});
+  /// All bytes of `live` (ascending, of a rank that was adopted without its contents) are about to
+  /// be written: asks the system for large pages where they are half of one or more. To fault 4 KiB
+  /// pages in and to give them back costs several times what copying their bytes does.
+  static void expect_contents(std::span<const Extent> live) noexcept;
   /// A rank that was adopted ahead of its coming has grown its heaps meanwhile: maps what is new.
   /// invalid_argument: it has changed in another way, and must be unmapped and adopted anew.
   [[nodiscard]] Result<> grow_adopted(const RankShape& before, const RankShape& now);

@@ -2,7 +2,11 @@
 // remapping.
 #include "memory/rank_slot.h"
 
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -244,6 +248,73 @@ TEST(RankSlots, ArePreparedWhileTheRankRunsElsewhereAndGrow) {
   for (const int fd : {tell[0], tell[1], prepared[0], prepared[1]}) {
     ::close(fd);
   }
+}
+
+// Of the mapping that `address` lies in.
+bool asks_for_large_pages(std::uintptr_t address) {
+  std::ifstream maps{"/proc/self/smaps"};
+  bool is_in_it = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long from = 0;
+    unsigned long to = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2) {
+      is_in_it = from <= address && address < to;
+    } else if (is_in_it && line.starts_with("VmFlags:")) {
+      return line.find(" hg") != std::string::npos;
+    }
+  }
+  return false;
+}
+
+TEST(RankSlots, WhatIsLargeAndAboutToComeGetsLargePages) {
+  if (::access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) != 0) {
+    GTEST_SKIP() << "this system has no large pages without asking for them beforehand";
+  }
+  constexpr std::size_t kLarge = 2 << 20;
+  const auto space = open_space(false);
+  const RankRegions regions = rank_regions(13);
+  ASSERT_TRUE(space->adopt_rank({.rank = 13,
+                                 .stack_bytes = 65'536,
+                                 .system_heap_bytes = 1 << 20,
+                                 .user_heap_bytes = 6 * kLarge}));
+  const std::uintptr_t heap = regions.user_heap.base;
+  ASSERT_EQ(heap % kLarge, 0u);
+  // Half of page 0, in two parts; less than half of page 1; the end of 2, all of 3, half of 4.
+  const Extent live[] = {{heap, kLarge / 4},
+                         {heap + kLarge / 2, kLarge / 4},
+                         {heap + kLarge, kLarge / 2 - kPageBytes},
+                         {heap + 2 * kLarge + kPageBytes, 2 * kLarge + kLarge / 2},
+                         {heap + 5 * kLarge, kPageBytes}};
+  IsoSpace::expect_contents(live);
+  for (const auto& [page, is_large] : std::vector<std::pair<std::size_t, bool>>{
+           {0, true}, {1, false}, {2, true}, {3, true}, {4, true}, {5, false}}) {
+    EXPECT_EQ(asks_for_large_pages(heap + page * kLarge), is_large) << page;
+    EXPECT_EQ(asks_for_large_pages(heap + page * kLarge + kLarge - 1), is_large) << page;
+  }
+  IsoSpace::expect_contents({});
+}
+
+TEST(RankSlots, OfOneProcessAreEmptiedInSteps) {
+  const auto space = open_space(false);
+  RankSlot& slot = map(*space, 14);
+  ASSERT_TRUE(space->map_images(14, 10'000));
+  auto* const image = reinterpret_cast<std::byte*>(slot.images.base);
+  auto* const user = static_cast<std::byte*>(slot.user_heap->allocate(5 << 20));
+  auto* const system = static_cast<std::byte*>(slot.system_heap->allocate(3 << 20));
+  for (std::byte* const byte : {image, user, user + (5 << 20) - 1, system}) {
+    *byte = std::byte{7};
+  }
+  PopulateCursor cursor;
+  int steps = 0;
+  while (space->depopulate_rank(14, cursor)) {
+    ++steps;
+  }
+  EXPECT_GE(steps, 10);
+  for (const std::byte* const byte : {image, user, user + (5 << 20) - 1, system}) {
+    EXPECT_FALSE(is_present(byte));
+  }
+  EXPECT_FALSE(space->depopulate_rank(14, cursor));
+  space->unmap_rank(14);
 }
 
 TEST(RankSlots, ExtraExtentsAreSortedAndBounded) {

@@ -38,6 +38,15 @@ FileDescriptor open_memory(const Offer& offer) {
   return memory;
 }
 
+void expect_contents(std::span<const net::Extent> extents) {
+  std::vector<memory::Extent> live;
+  live.reserve(extents.size());
+  for (const net::Extent& extent : extents) {
+    live.push_back({reinterpret_cast<std::uintptr_t>(extent.address), extent.bytes});
+  }
+  memory::IsoSpace::expect_contents(live);
+}
+
 Error not_here(std::uint32_t rank, std::uint32_t node) {
   return {Errc::refused, fmt::format("rank {} cannot come to node {}: it is there", rank, node)};
 }
@@ -60,6 +69,8 @@ Result<> Migrator::map_anew(Arrival& arrival, const Offer& offer) {
       options_.space->unmap_rank(arrival.rank);
       return prepared;
     }
+  } else {
+    expect_contents(offer.extents);
   }
   arrival.slot = slot.value();
   arrival.shape = offer.shape;
@@ -157,12 +168,6 @@ Result<Migrator::Arrival*> Migrator::open_arrival(const Offer& offer, std::uint3
                              from_node, job.node_index)};
   }
   for (;;) {
-    // One clock: only nodes of this host say when. Whoever asked does not wait any more; if it does
-    // all the same, its clock is another one (a namespace of time), and an offer will do.
-    if (offer.expires_ns != 0 && options_.team->now_ns() >= offer.expires_ns) {
-      return Error{Errc::refused, fmt::format("node {} asked for rank {} too long ago", from_node,
-                                              offer.shape.rank)};
-    }
     bool must_retry = false;
     Arrival* stale = nullptr;
     {

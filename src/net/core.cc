@@ -216,16 +216,12 @@ std::uint32_t TransportCore::poll_inner() noexcept {
       count += gates_[node].advance();
     }
   }
-  const bool is_closing = is_closing_.load(std::memory_order_relaxed);
   if (sampler_.is_active()) [[unlikely]] {
-    if (is_closing) {
-      sampler_.stop();  // Of no use any more, and what it sends would have to be waited for.
-    } else {
-      count += sampler_.step();
-    }
+    count += sampler_.step();
   }
-  if (is_closing && !are_drivers_closed_.load(std::memory_order_relaxed) && is_quiet())
-      [[unlikely]] {
+  if (is_closing_.load(std::memory_order_relaxed) &&
+      !are_drivers_closed_.load(std::memory_order_relaxed) && is_quiet()) [[unlikely]] {
+    sampler_.stop();
     for (const auto& rail : rails_) {
       rail->driver().close();
     }

@@ -1,6 +1,5 @@
 // Frames between ranks: routed to where the rank is, taken in turn, acted upon.
 #include <cstring>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -199,7 +198,7 @@ void TransportCore::accept(RankEntry& entry, Endpoint& at, const Frame& frame,
   }
   Peer* peer = make_peer(at, header.source);
   if (peer == nullptr) {
-    outcome.lost = Outcome::Lost::no_memory;
+    outcome.is_out_of_memory = true;
     return;
   }
   if ((header.flags & kFrameHasCredit) != 0) {
@@ -216,11 +215,8 @@ void TransportCore::accept(RankEntry& entry, Endpoint& at, const Frame& frame,
         case Kept::twice:
           refuse(header, "it came twice");
           break;
-        case Kept::too_many:
-          outcome.lost = Outcome::Lost::too_many_early;
-          break;
-        case Kept::no_memory:
-          outcome.lost = Outcome::Lost::no_memory;
+        case Kept::no_room:
+          outcome.is_out_of_memory = true;
           break;
       }
       break;
@@ -242,7 +238,7 @@ void TransportCore::accept_in_turn(RankEntry& entry, Endpoint& at, Peer& peer, c
       break;
     default:
       if (!accept_rendezvous(entry, at, frame, outcome)) {
-        outcome.lost = Outcome::Lost::no_memory;
+        outcome.is_out_of_memory = true;
       }
       break;
   }
@@ -311,17 +307,11 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
 }
 
 /// A frame could not even be noted: who waits for it would wait for ever.
-void TransportCore::report_lost(std::uint32_t rank, Outcome::Lost why) noexcept {
-  const std::string text =
-      why == Outcome::Lost::no_memory
-          ? fmt::format(
-                "rank {} has lost a message: its system heap is full of messages that it "
-                "has not received; receive them sooner, or lower net_eager_window",
-                rank)
-          : fmt::format(
-                "rank {} has lost a message: {} of one rank have come before one that is "
-                "missing; the network between them loses packets, try other --drivers",
-                rank, kEarlyFramesMax);
+void TransportCore::report_full(std::uint32_t rank) noexcept {
+  const std::string text = fmt::format(
+      "rank {} has lost a message: its system heap is full of messages that it has not received; "
+      "receive them sooner, or lower net_eager_window",
+      rank);
   log_.error("{}", text);
   if (full_handler_ != nullptr) {
     full_handler_(full_context_, rank, text);
@@ -329,8 +319,9 @@ void TransportCore::report_lost(std::uint32_t rank, Outcome::Lost why) noexcept 
 }
 
 void TransportCore::act(std::uint32_t rank, Outcome& outcome) noexcept {
-  if (outcome.lost != Outcome::Lost::nothing) [[unlikely]] {
-    report_lost(rank, std::exchange(outcome.lost, Outcome::Lost::nothing));
+  if (outcome.is_out_of_memory) [[unlikely]] {
+    outcome.is_out_of_memory = false;
+    report_full(rank);
   }
   for (std::uint32_t i = 0; i < outcome.answer_count; ++i) {
     const Outcome::Answer& answer = outcome.answers[i];

@@ -54,7 +54,8 @@ bool is_consistent(const FrameHeader& header, const FrameLimits& limits) noexcep
     case FrameKind::sample_answer:
       return header.payload_bytes == sizeof(SampleAnswer) && header.context <= 1;
     case FrameKind::sample_result:
-      return header.payload_bytes == sizeof(WayCosts) && header.cookie < limits.node_count;
+      return header.payload_bytes == sizeof(WayCosts) && header.cookie < limits.node_count &&
+             header.context <= 1;
     case FrameKind::finish:
     case FrameKind::matched:
     case FrameKind::credit:

@@ -39,32 +39,16 @@ std::vector<CostsEntry> CostSampler::sampled(std::uint64_t at_s) const {
   return entries;
 }
 
-/// `way` was measured, or told by `from_node`: others may need it, too.
-void CostSampler::spread(std::size_t way, std::uint32_t from_node) noexcept {
-  const std::string& here = job_.host_of_node[job_.node_index];
+/// The other nodes of this host, which have the same way. Only the first node tells.
+void CostSampler::tell_host(const Way& way) noexcept {
   for (std::uint32_t node = 0; node < job_.node_count; ++node) {
-    const std::string& host = job_.host_of_node[node];
-    if (node != job_.node_index && node != from_node && (host == here || host == ways_[way].host)) {
-      untold_.push_back({way, node});
+    if (node != job_.node_index && job_.host_of_node[node] == job_.host_of_node[job_.node_index]) {
+      tell(node, way, false);
     }
   }
-  if (way_ == kNoWay) {
-    steps_left_ = looks_ = 0;
-  }
-  is_active_ = true;
 }
 
-void CostSampler::tell_whom_messages_reach() noexcept {
-  std::erase_if(untold_, [&](const Untold& untold) {
-    const Gate& gate = gates_[untold.node];
-    if (gate.has_channel() && !gate.is_lost()) {
-      tell(untold.node, ways_[untold.way]);
-    }
-    return gate.has_channel() || gate.is_lost();
-  });
-}
-
-void CostSampler::tell(std::uint32_t node, const Way& way) noexcept {
+void CostSampler::tell(std::uint32_t node, const Way& way, bool shall_tell_on) noexcept {
   const bool is_other_end = job_.host_of_node[node] == way.host;
   FrameHeader header;
   header.kind = FrameKind::sample_result;
@@ -72,6 +56,7 @@ void CostSampler::tell(std::uint32_t node, const Way& way) noexcept {
   header.destination = node;
   header.cookie = is_other_end ? job_.node_index : way.nodes.front();
   header.sequence = way.driver;
+  header.context = shall_tell_on ? 1 : 0;
   send(node, header, std::as_bytes(std::span{&way.costs, 1}));
 }
 
@@ -92,7 +77,7 @@ void CostSampler::accept(std::uint32_t from_node, const Frame& frame) noexcept {
       take_answer(from_node, frame);
       break;
     default:
-      take_result(from_node, frame);
+      take_result(frame);
       break;
   }
 }
@@ -102,16 +87,15 @@ void CostSampler::answer(std::uint32_t from_node, const Frame& frame) noexcept {
   const FrameHeader& header = frame.header;
   if (taken_bytes_ == nullptr) {
     taken_bytes_ = std::make_unique<std::byte[]>(kBufferBytes);
-    asked_.resize(job_.node_count);
   }
-  Asked& asked = asked_[from_node];
-  if (header.cookie != asked.round) {
-    asked.round = header.cookie;
-    asked.taken = 0;
+  if (from_node != asking_node_ || header.cookie != asking_round_) {
+    asking_node_ = from_node;
+    asking_round_ = header.cookie;
+    taken_ = 0;
   }
   std::memcpy(taken_bytes_.get(), frame.payload.data(),
               std::min<std::size_t>(frame.payload.size(), kBufferBytes));
-  if (++asked.taken != static_cast<std::uint32_t>(header.tag)) {
+  if (++taken_ != static_cast<std::uint32_t>(header.tag)) {
     return;
   }
   const SampleAnswer told{reinterpret_cast<std::uintptr_t>(taken_bytes_.get())};
@@ -120,7 +104,7 @@ void CostSampler::answer(std::uint32_t from_node, const Frame& frame) noexcept {
   reply.source = job_.node_index;
   reply.destination = from_node;
   reply.cookie = header.cookie;
-  reply.context = std::exchange(asked.sleeps, sleeps_) != sleeps_ ? 1 : 0;
+  reply.context = std::exchange(has_slept_, false) ? 1 : 0;
   send(from_node, reply, std::as_bytes(std::span{&told, 1}));
 }
 
@@ -137,7 +121,7 @@ void CostSampler::take_answer(std::uint32_t from_node, const Frame& frame) noexc
   end_round(ns);
 }
 
-void CostSampler::take_result(std::uint32_t from_node, const Frame& frame) noexcept {
+void CostSampler::take_result(const Frame& frame) noexcept {
   const FrameHeader& header = frame.header;
   WayCosts costs;
   if (!decode_costs(frame.payload, costs)) {
@@ -147,12 +131,13 @@ void CostSampler::take_result(std::uint32_t from_node, const Frame& frame) noexc
   const auto way = std::ranges::find_if(ways_, [&](const Way& candidate) {
     return candidate.driver == header.sequence && candidate.host == host;
   });
-  if (way == ways_.end() || way->origin == CostOrigin::sampled) {
-    return;  // Not ours, or another has told us.
+  if (way == ways_.end()) {
+    return;
   }
-  const auto index = static_cast<std::size_t>(way - ways_.begin());
-  know(index, costs, CostOrigin::sampled);
-  spread(index, from_node);
+  know(static_cast<std::size_t>(way - ways_.begin()), costs, CostOrigin::sampled);
+  if (header.context != 0) {
+    tell_host(*way);
+  }
 }
 
 }  // namespace sterna::net

@@ -43,7 +43,7 @@ void go(Thread& thread) noexcept {
 }  // namespace
 
 void Worker::send_on_errands() noexcept {
-  if (!lock.try_lock_from_outside(kTickPauses)) {
+  if (!lock.try_lock_from_outside()) {
     return;
   }
   std::array<Thread*, kErrandsMax> errands;

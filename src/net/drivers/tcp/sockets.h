@@ -40,8 +40,8 @@ struct Listener {
 /// place is told by `error` (EAGAIN: none waits).
 [[nodiscard]] FileDescriptor accept_one(int listener, SocketAddress& address, int& error) noexcept;
 
-/// For a connection of the job: no delay, and an end within silence_ns when the peer's host has
-/// gone.
+/// For a connection of the job: no delay, an end within silence_ns when the peer's host has gone,
+/// and no pacing where both ends are on this host.
 void tune(int socket, const Options& options) noexcept;
 
 }  // namespace sterna::net::tcp

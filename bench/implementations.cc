@@ -99,7 +99,8 @@ Command launch_command(const Bench& bench, const Candidate& candidate, int rank_
   const std::string folder = folder_of(bench, candidate.maker);
   Command command;
   if (candidate.maker == Maker::sterna) {
-    command.words = {folder + "/sterna", "run"};
+    // What earlier jobs have measured, perhaps while others computed, is no part of the row.
+    command.words = {folder + "/sterna", "run", "--set", "net_cost_sampling=start"};
   } else {
     command.words = {folder + "/mpiexec"};
   }

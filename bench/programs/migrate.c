@@ -2,15 +2,20 @@
  *
  * usage: migrate BYTES returns MOVES   rank 0, on node 0, and rank 1 on node 1
  *   send          BYTES from rank 0 to rank 1, until its empty answer is back
- *   send_used     the same with all bytes written before, until the answer that rank 1 gives when
- * it has read them all send_fresh    as send, into memory that rank 1 has never touched move, touch
- * rank 0 is moved from outside, MOVES times: how long it was away; and until it has looked at each
- * page own, own_touch   the same, when it moves by itself, to and fro own_used      the same with
- * all bytes written before, until it has read them all send_asleep, send_asleep_used, own_asleep,
- * own_asleep_touch, own_asleep_used   the same after a pause in which the other node falls asleep;
- * without, it polls still usage: migrate BYTES visits          9 nodes; rank 0 moves to each from
- * node 2 on, where it never was: first, first_touch usage: migrate BYTES orders MOVES    rank 0 is
- * moved from outside, to where it never was: move, touch
+ *   send_used     the same with all bytes written before, until the answer that rank 1 gives when it
+ *                 has read them all
+ *   send_fresh    as send, into memory that rank 1 has never touched
+ *   move, touch   rank 0 is moved from outside, MOVES times: how long it was away; and until it has
+ *                 looked at each page
+ *   own, own_touch   the same, when it moves by itself, to and fro
+ *   own_used      the same with all bytes written before, until it has read them all
+ *   send_asleep, send_asleep_used, own_asleep, own_asleep_touch, own_asleep_used
+ *                 the same after a pause in which the other node falls asleep; without, it polls still
+ * usage: migrate BYTES fresh           send_fresh alone, of any two ranks
+ * usage: migrate BYTES visits          9 nodes; rank 0 moves to each from node 2 on, where it never
+ *                                      was: first, first_touch
+ * usage: migrate BYTES orders MOVES    rank 0 is moved from outside, to where it never was:
+ *                                      move, touch
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -275,9 +280,10 @@ int main(int argc, char** argv) {
   const int bytes = argc > 1 ? atoi(argv[1]) : 0, moves = argc > 3 ? atoi(argv[3]) : 0;
   const char* mode = argc > 2 ? argv[2] : "";
   const int is_returns = strcmp(mode, "returns") == 0, is_visits = strcmp(mode, "visits") == 0;
-  if (bytes < 1 || moves < (is_visits ? 0 : 1) || moves > kMovesMax ||
-      !(is_returns || is_visits || strcmp(mode, "orders") == 0)) {
-    fprintf(stderr, "usage: migrate BYTES returns|visits|orders [MOVES]\n");
+  const int is_fresh = strcmp(mode, "fresh") == 0, is_orders = strcmp(mode, "orders") == 0;
+  if (bytes < 1 || moves < (is_returns || is_orders) || moves > kMovesMax ||
+      !(is_returns || is_fresh || is_visits || is_orders)) {
+    fprintf(stderr, "usage: migrate BYTES returns|fresh|visits|orders [MOVES]\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   char* memory = malloc(bytes);
@@ -285,12 +291,14 @@ int main(int argc, char** argv) {
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   fill(memory, bytes);
-  if (is_returns || is_visits) {
+  if (!is_orders) {
     prefer_this_thread(); /* The worker of either node, and both nodes are where the moves go. */
   } /* Else other nodes prepare for the rank while it computes, perhaps on the same processor. */
   if (rank == 0) {
     if (is_returns) {
       run_returns(memory, bytes, moves);
+    } else if (is_fresh) {
+      measure_sends("send_fresh", memory, bytes, kFresh);
     } else if (is_visits) {
       measure_first_moves(memory, bytes);
     } else {
@@ -301,6 +309,8 @@ int main(int argc, char** argv) {
   } else if (rank == 1) {
     if (is_returns) {
       answer_returns(memory, bytes);
+    } else if (is_fresh) {
+      answer_fresh(bytes);
     }
     MPI_Recv(NULL, 0, MPI_CHAR, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }

@@ -259,10 +259,6 @@ Result<rpc::Bytes> Migrator::on_prepare(void* self, const rpc::Request& request)
   if (!offer) {
     return offer.error();
   }
-  // One clock: only nodes of this host ask. Whoever asked does not wait any more.
-  if (migrator.options_.team->now_ns() >= offer.value().expires_ns) {
-    return Error{Errc::timed_out, "asked too long ago"};
-  }
   Result<Arrival*> opened = migrator.open_arrival(offer.value(), request.from_node, true);
   if (!opened) {
     return opened.error();

@@ -65,7 +65,6 @@ Result<Migrator::Arrival*> Migrator::take_in(const rpc::Request& request, const 
     erase(arrival.rank);
     return mapped.error();
   }
-  expect_arrival(arrival, offer);
   fault_.reached("destination:mapped");
   return opened;
 }
@@ -83,6 +82,7 @@ Result<rpc::Bytes> Migrator::on_offer(void* self, const rpc::Request& request) {
   if (!arrival) {
     return arrival.error();
   }
+  migrator.expect_arrival(*arrival.value(), offer.value());
   if (arrival.value()->is_memory_shared) {
     migrator.fault_.reached("destination:received");
   }
@@ -214,6 +214,7 @@ void Migrator::install(Arrival& arrival) {
     Result<> prepared = options_.host->prepare(slot.rank);
     check(prepared.has_value(), "a node of the same fingerprint can run the rank");
   }
+  options_.team->take_over(*slot.thread);  // Before others find it, by the two that follow.
   options_.host->arrive(slot);
   slot.moves.fetch_add(1, std::memory_order_relaxed);
   options_.residents->add(slot);

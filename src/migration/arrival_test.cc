@@ -134,6 +134,41 @@ TEST_F(Arrivals, AnOfferThatIsTakenBackIsUnmappedInSteps) {
   });
 }
 
+TEST_F(Arrivals, WhatWasAskedTooLongAgoIsNotBegun) {
+  team.run([&] {
+    for (const std::string_view service : {kPrepareService, kGiftService}) {
+      offer.expires_ns = clock.now_ns();
+      rpc::PendingCall call;
+      begin(service, call);
+      (void)await(call);
+      ASSERT_FALSE(call.reply.has_value());
+      EXPECT_EQ(call.reply.error().code, Errc::refused) << call.reply.error().text;
+      EXPECT_EQ(host.prepared, 0) << "nothing was mapped";
+      EXPECT_FALSE(team.space().has_rank(0));
+    }
+  });
+}
+
+// Its source has taken it back; since then it came, and ended here.
+TEST_F(Arrivals, ALateGiftOfARankThatHasEndedHereIsRefused) {
+  net::Transport& node = *cluster.nodes[1];
+  ASSERT_TRUE(cluster.nodes[0]->begin_leave(0).has_value());
+  node.expect(0);
+  cluster.nodes[0]->commit_leave(0, 1);
+  node.install(0, cluster.endpoints[0]);
+  node.remove(0);
+  team.run([&] {
+    offer.expires_ns = kNever;
+    offer.given = 1;  // Not what the word says.
+    rpc::PendingCall call;
+    begin(kGiftService, call);
+    (void)await(call);
+    ASSERT_FALSE(call.reply.has_value());
+    EXPECT_EQ(call.reply.error().code, Errc::refused) << call.reply.error().text;
+    await_nothing_mapped();
+  });
+}
+
 TEST_F(Arrivals, ARankThatComesBackDoesNotWaitForTheSteps) {
   team.run([&] {
     for (const std::string_view way : {kOfferService, kPrepareService}) {

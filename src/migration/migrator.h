@@ -198,6 +198,7 @@ class Migrator {
   [[nodiscard]] bool take_opened(Arrival& arrival, std::uint64_t given);
   [[nodiscard]] Result<rpc::Bytes> accept(Arrival& arrival);
   void install(Arrival& arrival);
+  void install_taken(Arrival& arrival);
   void give_up(Arrival& arrival);
   void unmap_in_steps(std::uint32_t rank);
   [[nodiscard]] bool is_waited_for(std::uint32_t rank);

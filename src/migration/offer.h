@@ -19,13 +19,13 @@ struct Offer {
   std::uint64_t fingerprint = 0;  // Of binaries, addresses and layout: must be equal on both sides.
   std::uint32_t source_pid =
       0;  // With memory_fd: where the slot's memory can be opened on this host.
-  std::int32_t memory_fd = -1;       // -1: the bytes must be copied.
-  std::uint64_t memory_inode = 0;    // Of memory_fd: proves that what was opened is that memory.
-  std::uint64_t memory_bytes = 0;    // That it holds.
-  std::uint64_t memory_device = 0;   // With it: the same inode number elsewhere is another memory.
-  std::uint64_t number = 0;          // Of an OFFER: ascending at its source; CANCEL names it.
-  std::uint64_t expires_ns = 0;      // Of a PREPARE: monotonic clock; who comes later is not heard.
-  std::uint64_t given = 0;           // Of a GIFT: what the word in the slot says (custody.h).
+  std::int32_t memory_fd = -1;      // -1: the bytes must be copied.
+  std::uint64_t memory_inode = 0;   // Of memory_fd: proves that what was opened is that memory.
+  std::uint64_t memory_bytes = 0;   // That it holds.
+  std::uint64_t memory_device = 0;  // With it: the same inode number elsewhere is another memory.
+  std::uint64_t number = 0;         // Of an OFFER: ascending at its source; CANCEL names it.
+  std::uint64_t expires_ns = 0;     // Of a PREPARE or GIFT: monotonic clock; later it is not heard.
+  std::uint64_t given = 0;          // Of a GIFT: what the word in the slot says (custody.h).
   std::vector<net::Extent> extents;  // Ascending, without overlap, all inside the rank's slot.
 };
 

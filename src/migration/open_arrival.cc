@@ -168,6 +168,12 @@ Result<Migrator::Arrival*> Migrator::open_arrival(const Offer& offer, std::uint3
                              from_node, job.node_index)};
   }
   for (;;) {
+    // One clock: only nodes of this host say when. Whoever asked does not wait any more; if it does
+    // all the same, its clock is another one (a namespace of time), and an offer will do.
+    if (offer.expires_ns != 0 && options_.team->now_ns() >= offer.expires_ns) {
+      return Error{Errc::refused, fmt::format("node {} asked for rank {} too long ago", from_node,
+                                              offer.shape.rank)};
+    }
     bool must_retry = false;
     Arrival* stale = nullptr;
     {

@@ -61,15 +61,17 @@ Result<> Migrator::give(Departure& departure, Offer* description) {
   options_.team->expect_soon(kNextStepNs);
   const std::uint64_t given = give_custody(slot.custody, departure.to_node);
   fault_.reached("source:given");
+  const std::uint64_t deadline_ns = answer_deadline_ns();
   if (description != nullptr) {
     description->given = given;
+    description->expires_ns = deadline_ns;
     description->number = last_offer_.fetch_add(1, std::memory_order_relaxed) + 1;
   }
   Result<rpc::Bytes> taken =
-      description == nullptr ? options_.rpc->call(departure.to_node, kTakeService,
-                                                  encode_take(rank, given), answer_deadline_ns())
-                             : options_.rpc->call(departure.to_node, kGiftService,
-                                                  encode(*description), answer_deadline_ns());
+      description == nullptr
+          ? options_.rpc->call(departure.to_node, kTakeService, encode_take(rank, given),
+                               deadline_ns)
+          : options_.rpc->call(departure.to_node, kGiftService, encode(*description), deadline_ns);
   // A yes that was lost with the destination is one too: the word decides.
   if (!taken && take_back_custody(slot.custody, given)) {
     forget_departing(rank);
@@ -124,10 +126,16 @@ Result<rpc::Bytes> Migrator::on_take(void* self, const rpc::Request& request) {
     migrator.put_back(*arrival);
     return Error{Errc::refused, "the rank has grown, or was taken back"};
   }
-  migrator.options_.transport->expect(arrival->rank);
-  arrival->is_expected = true;
-  migrator.install(*arrival);
+  migrator.install_taken(*arrival);
   return rpc::Bytes{};
+}
+
+/// Its messages are expected from now on, and not before: an answer that came too late may be about
+/// a rank that was here and has ended since.
+void Migrator::install_taken(Arrival& arrival) {
+  options_.transport->expect(arrival.rank);
+  arrival.is_expected = true;
+  install(arrival);
 }
 
 Result<rpc::Bytes> Migrator::on_gift(void* self, const rpc::Request& request) {
@@ -161,7 +169,7 @@ bool Migrator::take_opened(Arrival& arrival, std::uint64_t given) {
       !take_custody(arrival.slot->custody, given)) {
     return false;
   }
-  install(arrival);
+  install_taken(arrival);
   return true;
 }
 

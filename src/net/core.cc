@@ -216,12 +216,16 @@ std::uint32_t TransportCore::poll_inner() noexcept {
       count += gates_[node].advance();
     }
   }
+  const bool is_closing = is_closing_.load(std::memory_order_relaxed);
   if (sampler_.is_active()) [[unlikely]] {
-    count += sampler_.step();
+    if (is_closing) {
+      sampler_.stop();  // Of no use any more, and what it sends would have to be waited for.
+    } else {
+      count += sampler_.step();
+    }
   }
-  if (is_closing_.load(std::memory_order_relaxed) &&
-      !are_drivers_closed_.load(std::memory_order_relaxed) && is_quiet()) [[unlikely]] {
-    sampler_.stop();
+  if (is_closing && !are_drivers_closed_.load(std::memory_order_relaxed) && is_quiet())
+      [[unlikely]] {
     for (const auto& rail : rails_) {
       rail->driver().close();
     }

@@ -66,9 +66,10 @@ struct Outcome {
     std::uint64_t address = 0;       // pinned for it.
     std::uint64_t send_id = 0;
   } read;
-  bool is_out_of_memory = false;  // The rank has lost a frame: see report_full().
-  bool is_note = false;           // A note for the rank, which is pinned for it.
-  bool has_early = false;         // The next frame of the same peer is there already.
+  enum class Lost : std::uint8_t { nothing, no_memory, too_many_early };
+  Lost lost = Lost::nothing;  // A frame, by the rank: see report_lost().
+  bool is_note = false;       // A note for the rank, which is pinned for it.
+  bool has_early = false;     // The next frame of the same peer is there already.
 
   Answer& add() noexcept {
     check(answer_count < answers.size(), "a frame causes no more than three answers");
@@ -228,7 +229,7 @@ class TransportCore {
   void act(std::uint32_t rank, Outcome& outcome) noexcept;
   void fail_cleared(std::uint32_t rank, const Outcome::Answer& answer) noexcept;
   void refuse(const FrameHeader& header, const char* why) noexcept;
-  void report_full(std::uint32_t rank) noexcept;
+  void report_lost(std::uint32_t rank, Outcome::Lost why) noexcept;
 
   // --- Messages at their receiver (receive.cc) -------------------------------------------------
   // Those without an entry in their parameters too are called under the lock of the rank.

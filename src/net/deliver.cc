@@ -1,5 +1,6 @@
 // Frames between ranks: routed to where the rank is, taken in turn, acted upon.
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -198,7 +199,7 @@ void TransportCore::accept(RankEntry& entry, Endpoint& at, const Frame& frame,
   }
   Peer* peer = make_peer(at, header.source);
   if (peer == nullptr) {
-    outcome.is_out_of_memory = true;
+    outcome.lost = Outcome::Lost::no_memory;
     return;
   }
   if ((header.flags & kFrameHasCredit) != 0) {
@@ -215,8 +216,11 @@ void TransportCore::accept(RankEntry& entry, Endpoint& at, const Frame& frame,
         case Kept::twice:
           refuse(header, "it came twice");
           break;
-        case Kept::no_room:
-          outcome.is_out_of_memory = true;
+        case Kept::too_many:
+          outcome.lost = Outcome::Lost::too_many_early;
+          break;
+        case Kept::no_memory:
+          outcome.lost = Outcome::Lost::no_memory;
           break;
       }
       break;
@@ -238,7 +242,7 @@ void TransportCore::accept_in_turn(RankEntry& entry, Endpoint& at, Peer& peer, c
       break;
     default:
       if (!accept_rendezvous(entry, at, frame, outcome)) {
-        outcome.is_out_of_memory = true;
+        outcome.lost = Outcome::Lost::no_memory;
       }
       break;
   }
@@ -307,11 +311,17 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
 }
 
 /// A frame could not even be noted: who waits for it would wait for ever.
-void TransportCore::report_full(std::uint32_t rank) noexcept {
-  const std::string text = fmt::format(
-      "rank {} has lost a message: its system heap is full of messages that it has not received; "
-      "receive them sooner, or lower net_eager_window",
-      rank);
+void TransportCore::report_lost(std::uint32_t rank, Outcome::Lost why) noexcept {
+  const std::string text =
+      why == Outcome::Lost::no_memory
+          ? fmt::format(
+                "rank {} has lost a message: its system heap is full of messages that it "
+                "has not received; receive them sooner, or lower net_eager_window",
+                rank)
+          : fmt::format(
+                "rank {} has lost a message: {} of one rank have come before one that is "
+                "missing; the network between them loses packets, try other --drivers",
+                rank, kEarlyFramesMax);
   log_.error("{}", text);
   if (full_handler_ != nullptr) {
     full_handler_(full_context_, rank, text);
@@ -319,9 +329,8 @@ void TransportCore::report_full(std::uint32_t rank) noexcept {
 }
 
 void TransportCore::act(std::uint32_t rank, Outcome& outcome) noexcept {
-  if (outcome.is_out_of_memory) [[unlikely]] {
-    outcome.is_out_of_memory = false;
-    report_full(rank);
+  if (outcome.lost != Outcome::Lost::nothing) [[unlikely]] {
+    report_lost(rank, std::exchange(outcome.lost, Outcome::Lost::nothing));
   }
   for (std::uint32_t i = 0; i < outcome.answer_count; ++i) {
     const Outcome::Answer& answer = outcome.answers[i];

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "net/peer.h"
 #include "net/sim_cluster.h"
 
 namespace sterna::net {
@@ -112,18 +113,24 @@ TEST(LostMessages, AReceiveLearnsThatThereWasNoRoomForItsMessage) {
   EXPECT_EQ(got[9], 'c');
 }
 
+struct Told {
+  explicit Told(Transport& node) {
+    node.register_full_handler(
+        [](void* context, std::uint32_t its_rank, const std::string& its_text) noexcept {
+          Told& told = *static_cast<Told*>(context);
+          told.rank = its_rank;
+          told.text = its_text;
+        },
+        this);
+  }
+  std::uint32_t rank = 99;
+  std::string text;
+};
+
 TEST(LostMessages, ARankWithoutRoomForAnEnvelopeEndsTheJob) {
   SmallHeap small;
   SimCluster cluster{kTwoNodes, 2, &small.settings, nullptr, *small.heap};
-  struct Told {
-    std::uint32_t rank = 99;
-    std::string text;
-  } told;
-  cluster.nodes[1]->register_full_handler(
-      [](void* context, std::uint32_t rank, const std::string& text) noexcept {
-        *static_cast<Told*>(context) = {rank, text};
-      },
-      &told);
+  const Told told{*cluster.nodes[1]};
   std::vector<char> got(20'000);
   RecvRequest first;
   receive(cluster, first, got);
@@ -134,6 +141,24 @@ TEST(LostMessages, ARankWithoutRoomForAnEnvelopeEndsTheJob) {
   send(cluster, std::vector<char>(10, 'b'));
   EXPECT_EQ(told.rank, 1U);
   EXPECT_NE(told.text.find("system heap is full"), std::string::npos);
+}
+
+TEST(LostMessages, AMessageThatNeverComesEndsTheJobWhenTooManyWaitBehindIt) {
+  SimCluster cluster{kTwoNodes, 2};
+  const Told told{*cluster.nodes[1]};
+  FrameHeader header;
+  header.kind = FrameKind::eager;
+  header.source = 0;
+  header.destination = 1;
+  std::byte bytes[kHeaderBytes];
+  for (header.sequence = 1; header.sequence <= kEarlyFramesMax + 1; ++header.sequence) {
+    EXPECT_EQ(told.rank, 99U);
+    std::memcpy(bytes, &header, kHeaderBytes);
+    cluster.network->inject(0, 1, bytes);
+    cluster.settle();
+  }
+  EXPECT_EQ(told.rank, 1U);
+  EXPECT_NE(told.text.find("before one that is missing"), std::string::npos) << told.text;
 }
 
 }  // namespace

@@ -54,8 +54,7 @@ bool is_consistent(const FrameHeader& header, const FrameLimits& limits) noexcep
     case FrameKind::sample_answer:
       return header.payload_bytes == sizeof(SampleAnswer) && header.context <= 1;
     case FrameKind::sample_result:
-      return header.payload_bytes == sizeof(WayCosts) && header.cookie < limits.node_count &&
-             header.context <= 1;
+      return header.payload_bytes == sizeof(WayCosts) && header.cookie < limits.node_count;
     case FrameKind::finish:
     case FrameKind::matched:
     case FrameKind::credit:

@@ -30,8 +30,7 @@ enum class FrameKind : std::uint8_t {
   // Measuring a way (sampler.h). cookie: the round.
   sample,         // tag: packets of the round, all alike. Payload: bytes to be taken, no more.
   sample_answer,  // To the last of them. context: 1: the node slept. Payload: SampleAnswer.
-  // What a way costs. cookie: a node at its other end; sequence: which driver; context: 1: your
-  // other nodes shall know it, too. Payload: WayCosts.
+  // What a way costs. cookie: a node at its other end; sequence: which driver. Payload: WayCosts.
   sample_result,
 };
 inline constexpr std::uint8_t kFrameKindLast = static_cast<std::uint8_t>(FrameKind::sample_result);

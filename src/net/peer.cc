@@ -81,7 +81,7 @@ Peer* add_peer(Endpoint& endpoint, std::uint32_t rank) noexcept {
 
 Kept keep_early(Endpoint& endpoint, Peer& peer, const Frame& frame) noexcept {
   if (peer.early_count >= kEarlyFramesMax) {
-    return Kept::no_room;
+    return Kept::too_many;
   }
   const std::uint32_t sequence = frame.header.sequence;
   // Most come in order behind the gap: try the end first.
@@ -99,7 +99,7 @@ Kept keep_early(Endpoint& endpoint, Peer& peer, const Frame& frame) noexcept {
   const std::size_t bytes = kHeaderBytes + frame.payload.size();
   auto* early = static_cast<EarlyFrame*>(endpoint.heap->allocate(sizeof(EarlyFrame) + bytes));
   if (early == nullptr) {
-    return Kept::no_room;
+    return Kept::no_memory;
   }
   *early = {*place, sequence, static_cast<std::uint32_t>(bytes)};
   auto* to = reinterpret_cast<std::byte*>(early + 1);

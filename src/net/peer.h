@@ -68,8 +68,9 @@ enum class Turn : std::uint8_t {
 
 enum class Kept : std::uint8_t {
   kept,
-  twice,    // It is there already.
-  no_room,  // No memory, or too many wait.
+  twice,      // It is there already.
+  too_many,   // kEarlyFramesMax wait: something before them is lost.
+  no_memory,  // In the rank's system heap.
 };
 /// Keeps a copy of the frame until its turn.
 [[nodiscard]] Kept keep_early(Endpoint& endpoint, Peer& peer, const Frame& frame) noexcept;

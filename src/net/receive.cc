@@ -207,7 +207,7 @@ void TransportCore::accept_eager(Endpoint& at, Peer& peer, const Frame& frame,
     // The sender is done with it, and counts on us: its receive shall know that the bytes are lost.
     message = create_message(at, 0);
     if (message == nullptr) {
-      outcome.is_out_of_memory = true;
+      outcome.lost = Outcome::Lost::no_memory;
       return;
     }
     message->fault = Fault::no_memory;
@@ -221,7 +221,7 @@ void TransportCore::accept_eager(Endpoint& at, Peer& peer, const Frame& frame,
   }
   if (!add_message(at, *message)) {
     free_message(at, message);
-    outcome.is_out_of_memory = true;
+    outcome.lost = Outcome::Lost::no_memory;
     return;
   }
   if (peer.partial_left != 0 && has_room) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <utility>
 
 namespace sterna::net {
 namespace {
@@ -74,7 +75,8 @@ void CostSampler::know(std::size_t way, const WayCosts& costs, CostOrigin origin
 /// Of two hosts that with the lowest node measures, by that node.
 bool CostSampler::is_mine(const Way& way) const noexcept {
   const std::uint32_t self = job_.node_index;
-  return self == first_here_ && (way.host == job_.host_of_node[self] || self < way.nodes.front());
+  return is_measuring_ && self == first_here_ &&
+         (way.host == job_.host_of_node[self] || self < way.nodes.front());
 }
 
 /// A way that is in use and not known becomes the one that is measured.
@@ -104,7 +106,7 @@ bool CostSampler::find_way() noexcept {
     }
   }
   steps_left_ = 1U << std::min(looks_, kLooksMax);
-  is_active_ = is_any_left && ++looks_ < kLooksMax;
+  is_active_ = (is_any_left || !untold_.empty()) && ++looks_ < kLooksMax;
   return false;
 }
 
@@ -113,8 +115,11 @@ std::uint32_t CostSampler::step() noexcept {
     --steps_left_;
     return 0;
   }
-  if (way_ == kNoWay && !find_way()) {
-    return 0;
+  if (way_ == kNoWay) {
+    tell_whom_messages_reach();
+    if (!find_way()) {
+      return 0;
+    }
   }
   if (gates_[peer_].is_lost()) {
     give_up("its peer is lost");
@@ -277,14 +282,9 @@ void CostSampler::conclude() noexcept {
     return;
   }
   know(way_, costs, CostOrigin::sampled);
-  const Way& way = ways_[way_];
-  log_.debug("the way to node {} by driver {} was sampled: {}", peer_, way.driver,
+  log_.debug("the way to node {} by driver {} was sampled: {}", peer_, ways_[way_].driver,
              gates_[peer_].explain(64 << 10));
-  if (way.host != job_.host_of_node[job_.node_index]) {
-    tell(way.nodes.front(), way, true);
-  }
-  tell_host(way);
-  way_ = kNoWay;
+  spread(std::exchange(way_, kNoWay), job_.node_index);
 }
 
 }  // namespace sterna::net

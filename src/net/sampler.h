@@ -2,10 +2,11 @@
 // of a driver's profile are those of some machine, these are of this one (net/cost.h).
 //
 // A way is a driver and a host at its other end: all nodes there cost the same, so one node of the
-// host measures one node of the other, and tells its own host, and the other one's first node,
-// which tells its own. Of two hosts the one with the lowest node measures. So a node measures at
-// most one way to each host, a job of n nodes on one host one way in all, and what was measured by
-// an earlier job (costs_file.h) not again.
+// host measures one node of the other. Of two hosts the one with the lowest node measures. So a
+// node measures at most one way to each host, a job of n nodes on one host one way in all, and what
+// was measured by an earlier job (costs_file.h) not again. Who comes to know a way tells all nodes
+// that have it, or are its other end, and to which messages have opened the way already; the others
+// when they do. Nothing is opened to be measured, or to tell.
 //
 // Measuring is a state machine that poll() steps: it sends a round of packets, and when the peer
 // has answered the last, the next. It starts with ways that messages have opened, never waits, and
@@ -64,7 +65,7 @@ class CostSampler {
   /// The figures of `ways()[way]` are known.
   void know(std::size_t way, const WayCosts& costs, CostOrigin origin) noexcept;
   /// From now on poll() measures the ways of this node that are not known.
-  void start() noexcept { is_active_ = true; }
+  void start() noexcept { is_measuring_ = is_active_ = true; }
   void stop() noexcept { is_active_ = false; }
   /// step() might do something.
   [[nodiscard]] bool is_active() const noexcept { return is_active_; }
@@ -74,7 +75,7 @@ class CostSampler {
   void accept(std::uint32_t from_node, const Frame& frame) noexcept;
   /// The node has slept in the kernel.
   void note_sleep() noexcept {
-    has_slept_ = true;
+    ++sleeps_;
     is_round_spoiled_ = true;
   }
 
@@ -113,11 +114,12 @@ class CostSampler {
   [[nodiscard]] WayCosts sum_up() const noexcept;
   [[nodiscard]] std::uint32_t payload_bytes() const noexcept;
   [[nodiscard]] std::uint32_t packet_count() const noexcept;
-  void tell(std::uint32_t node, const Way& way, bool shall_tell_on) noexcept;
-  void tell_host(const Way& way) noexcept;
+  void spread(std::size_t way, std::uint32_t from_node) noexcept;
+  void tell_whom_messages_reach() noexcept;
+  void tell(std::uint32_t node, const Way& way) noexcept;
   void answer(std::uint32_t from_node, const Frame& frame) noexcept;
   void take_answer(std::uint32_t from_node, const Frame& frame) noexcept;
-  void take_result(const Frame& frame) noexcept;
+  void take_result(std::uint32_t from_node, const Frame& frame) noexcept;
   void send(std::uint32_t node, const FrameHeader& header,
             std::span<const std::byte> payload) noexcept;
 
@@ -130,6 +132,12 @@ class CostSampler {
   std::vector<Way> ways_;
   std::uint32_t first_here_ = 0;  // Lowest node of this host.
   bool is_active_ = false;
+  bool is_measuring_ = false;  // Not only told by others.
+  struct Untold {
+    std::size_t way;
+    std::uint32_t node;
+  };
+  std::vector<Untold> untold_;  // Who may not know it, and is not reached yet.
 
   // The measurement under way.
   std::size_t way_ = kNoWay;
@@ -149,11 +157,14 @@ class CostSampler {
   std::uint64_t peer_address_ = 0;
   std::unique_ptr<std::byte[]> bytes_;  // What is sent, and where it is copied to.
 
-  // As a peer.
-  std::uint32_t asking_node_ = 0;
-  std::uint64_t asking_round_ = 0;
-  std::uint32_t taken_ = 0;  // Packets of that round.
-  bool has_slept_ = false;
+  // As a peer, of each node: several may measure their way to this one at once.
+  struct Asked {
+    std::uint64_t round = 0;
+    std::uint32_t taken = 0;   // Packets of that round.
+    std::uint32_t sleeps = 0;  // That the node was told of.
+  };
+  std::vector<Asked> asked_;  // By node; empty: nobody has asked.
+  std::uint32_t sleeps_ = 0;  // Wraps.
   std::unique_ptr<std::byte[]> taken_bytes_;
 };
 

@@ -39,16 +39,32 @@ std::vector<CostsEntry> CostSampler::sampled(std::uint64_t at_s) const {
   return entries;
 }
 
-/// The other nodes of this host, which have the same way. Only the first node tells.
-void CostSampler::tell_host(const Way& way) noexcept {
+/// `way` was measured, or told by `from_node`: others may need it, too.
+void CostSampler::spread(std::size_t way, std::uint32_t from_node) noexcept {
+  const std::string& here = job_.host_of_node[job_.node_index];
   for (std::uint32_t node = 0; node < job_.node_count; ++node) {
-    if (node != job_.node_index && job_.host_of_node[node] == job_.host_of_node[job_.node_index]) {
-      tell(node, way, false);
+    const std::string& host = job_.host_of_node[node];
+    if (node != job_.node_index && node != from_node && (host == here || host == ways_[way].host)) {
+      untold_.push_back({way, node});
     }
   }
+  if (way_ == kNoWay) {
+    steps_left_ = looks_ = 0;
+  }
+  is_active_ = true;
 }
 
-void CostSampler::tell(std::uint32_t node, const Way& way, bool shall_tell_on) noexcept {
+void CostSampler::tell_whom_messages_reach() noexcept {
+  std::erase_if(untold_, [&](const Untold& untold) {
+    const Gate& gate = gates_[untold.node];
+    if (gate.has_channel() && !gate.is_lost()) {
+      tell(untold.node, ways_[untold.way]);
+    }
+    return gate.has_channel() || gate.is_lost();
+  });
+}
+
+void CostSampler::tell(std::uint32_t node, const Way& way) noexcept {
   const bool is_other_end = job_.host_of_node[node] == way.host;
   FrameHeader header;
   header.kind = FrameKind::sample_result;
@@ -56,7 +72,6 @@ void CostSampler::tell(std::uint32_t node, const Way& way, bool shall_tell_on) n
   header.destination = node;
   header.cookie = is_other_end ? job_.node_index : way.nodes.front();
   header.sequence = way.driver;
-  header.context = shall_tell_on ? 1 : 0;
   send(node, header, std::as_bytes(std::span{&way.costs, 1}));
 }
 
@@ -77,7 +92,7 @@ void CostSampler::accept(std::uint32_t from_node, const Frame& frame) noexcept {
       take_answer(from_node, frame);
       break;
     default:
-      take_result(frame);
+      take_result(from_node, frame);
       break;
   }
 }
@@ -87,15 +102,16 @@ void CostSampler::answer(std::uint32_t from_node, const Frame& frame) noexcept {
   const FrameHeader& header = frame.header;
   if (taken_bytes_ == nullptr) {
     taken_bytes_ = std::make_unique<std::byte[]>(kBufferBytes);
+    asked_.resize(job_.node_count);
   }
-  if (from_node != asking_node_ || header.cookie != asking_round_) {
-    asking_node_ = from_node;
-    asking_round_ = header.cookie;
-    taken_ = 0;
+  Asked& asked = asked_[from_node];
+  if (header.cookie != asked.round) {
+    asked.round = header.cookie;
+    asked.taken = 0;
   }
   std::memcpy(taken_bytes_.get(), frame.payload.data(),
               std::min<std::size_t>(frame.payload.size(), kBufferBytes));
-  if (++taken_ != static_cast<std::uint32_t>(header.tag)) {
+  if (++asked.taken != static_cast<std::uint32_t>(header.tag)) {
     return;
   }
   const SampleAnswer told{reinterpret_cast<std::uintptr_t>(taken_bytes_.get())};
@@ -104,7 +120,7 @@ void CostSampler::answer(std::uint32_t from_node, const Frame& frame) noexcept {
   reply.source = job_.node_index;
   reply.destination = from_node;
   reply.cookie = header.cookie;
-  reply.context = std::exchange(has_slept_, false) ? 1 : 0;
+  reply.context = std::exchange(asked.sleeps, sleeps_) != sleeps_ ? 1 : 0;
   send(from_node, reply, std::as_bytes(std::span{&told, 1}));
 }
 
@@ -121,7 +137,7 @@ void CostSampler::take_answer(std::uint32_t from_node, const Frame& frame) noexc
   end_round(ns);
 }
 
-void CostSampler::take_result(const Frame& frame) noexcept {
+void CostSampler::take_result(std::uint32_t from_node, const Frame& frame) noexcept {
   const FrameHeader& header = frame.header;
   WayCosts costs;
   if (!decode_costs(frame.payload, costs)) {
@@ -131,13 +147,12 @@ void CostSampler::take_result(const Frame& frame) noexcept {
   const auto way = std::ranges::find_if(ways_, [&](const Way& candidate) {
     return candidate.driver == header.sequence && candidate.host == host;
   });
-  if (way == ways_.end()) {
-    return;
+  if (way == ways_.end() || way->origin == CostOrigin::sampled) {
+    return;  // Not ours, or another has told us.
   }
-  know(static_cast<std::size_t>(way - ways_.begin()), costs, CostOrigin::sampled);
-  if (header.context != 0) {
-    tell_host(*way);
-  }
+  const auto index = static_cast<std::size_t>(way - ways_.begin());
+  know(index, costs, CostOrigin::sampled);
+  spread(index, from_node);
 }
 
 }  // namespace sterna::net

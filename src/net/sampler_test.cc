@@ -137,7 +137,20 @@ TEST(CostSampler, WorksWithoutOrder) {
   EXPECT_NEAR(value_of(model, "packet_ps_per_byte"), 100, 10);
 }
 
-// One measurement for all nodes of a host.
+/// Whether every node of `from` has sampled figures of its ways to all other nodes of `to`.
+bool know_all(const SimCluster& cluster, std::initializer_list<std::uint32_t> from,
+              std::initializer_list<std::uint32_t> to) {
+  bool do_all = true;
+  for (const std::uint32_t node : from) {
+    for (const std::uint32_t peer : to) {
+      do_all = do_all &&
+               (node == peer || origin_of(cluster.nodes[node]->cost(peer)) == CostOrigin::sampled);
+    }
+  }
+  return do_all;
+}
+
+// One measurement for all nodes of a host, who are told it by whomever they talk to.
 TEST(CostSampler, OneNodeOfAHostMeasuresForAll) {
   SimOptions options = fast_link();
   SimCluster pair{options, 2};
@@ -145,15 +158,15 @@ TEST(CostSampler, OneNodeOfAHostMeasuresForAll) {
   options.node_count = 6;
   SimCluster cluster{options, 6};
   sample(cluster);
-  // As with two nodes, and four more are told.
-  EXPECT_EQ(cluster.network->packet_count(), pair.network->packet_count() + 4);
-  for (std::uint32_t node = 0; node < 6; ++node) {
-    for (std::uint32_t peer = 0; peer < 6; ++peer) {
-      if (peer != node) {
-        EXPECT_EQ(origin_of(cluster.nodes[node]->cost(peer)), CostOrigin::sampled)
-            << node << " to " << peer;
-      }
-    }
+  // As with two nodes: nothing is sent to those that nobody talks to.
+  EXPECT_EQ(cluster.network->packet_count(), pair.network->packet_count());
+  EXPECT_TRUE(know_all(cluster, {0, 1}, {0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(origin_of(cluster.nodes[2]->cost(0)), CostOrigin::profile);
+  for (std::uint32_t node = 1; node < 5; ++node) {
+    const std::uint64_t before = cluster.network->packet_count();
+    exchange(cluster, node, node + 1);
+    EXPECT_TRUE(know_all(cluster, {node + 1}, {0, 1, 2, 3, 4, 5})) << node;
+    EXPECT_EQ(cluster.network->packet_count(), before + 2) << "the message, and what it costs";
   }
 }
 
@@ -166,11 +179,66 @@ TEST(CostSampler, OfTwoHostsOneMeasuresForBoth) {
     node->sample_costs();
   }
   exchange(cluster, 0, 3);  // Only this way is in use.
+  EXPECT_TRUE(know_all(cluster, {0}, {2, 3}) && know_all(cluster, {3}, {0, 1}));
+  EXPECT_EQ(origin_of(cluster.nodes[1]->cost(2)), CostOrigin::profile);
+  for (int i = 0; i < 2; ++i) {  // Each look comes after twice as many polls as the one before.
+    exchange(cluster, 0, 1);
+    exchange(cluster, 3, 2);
+  }
+  EXPECT_TRUE(know_all(cluster, {0, 1}, {2, 3}) && know_all(cluster, {2, 3}, {0, 1}));
+}
+
+// A node that ends has no use for what its ways cost.
+TEST(CostSampler, ANodeThatClosesMeasuresNothingAndTellsNobody) {
+  SimOptions options = fast_link();
+  options.node_count = 3;
+  SimCluster cluster{options, 3};
+  for (const auto& node : cluster.nodes) {
+    node->sample_costs();
+  }
+  exchange(cluster, 1, 2);  // Not measured: that is for node 0.
+  const std::uint64_t before = cluster.network->packet_count();
+  const WayCosts costs{.latency_ns = 1, .packet_ps_per_byte = 1};
+  FrameHeader header;
+  header.kind = FrameKind::sample_result;
+  header.source = 0;
+  header.destination = 1;
+  header.payload_bytes = sizeof costs;
+  std::vector<std::byte> bytes(kHeaderBytes + sizeof costs);
+  std::memcpy(bytes.data(), &header, kHeaderBytes);
+  std::memcpy(bytes.data() + kHeaderBytes, &costs, sizeof costs);
+  cluster.network->inject(0, 1, bytes);
+  cluster.clock.advance(10'000);
+  cluster.nodes[1]->close();  // It comes in the poll in which the node would close its drivers.
+  for (int i = 0; i < 100; ++i) {
+    cluster.settle();
+  }
+  EXPECT_EQ(cluster.network->packet_count(), before + 1);
+  EXPECT_EQ(origin_of(cluster.nodes[2]->cost(0)), CostOrigin::profile);
+  EXPECT_TRUE(cluster.nodes[1]->is_drained());
+}
+
+// Both ask the third at once; packets of the two rounds come in turns.
+TEST(CostSampler, TwoHostsMeasureTheirWaysToAThirdAtOnce) {
+  SimOptions options = fast_link();
+  options.node_count = 3;
+  options.hosts = {"a", "b", "c"};
+  SimCluster cluster{options, 3};
+  for (const auto& node : cluster.nodes) {
+    node->sample_costs();
+  }
+  char byte = 'x';
+  SendRequest send[2];
   for (const std::uint32_t node : {0, 1}) {
-    for (const std::uint32_t peer : {2, 3}) {
-      EXPECT_EQ(origin_of(cluster.nodes[node]->cost(peer)), CostOrigin::sampled);
-      EXPECT_EQ(origin_of(cluster.nodes[peer]->cost(node)), CostOrigin::sampled);
-    }
+    cluster.nodes[node]->send(*cluster.endpoints[node], send[node], {2, 1, 2},
+                              Buffer::of(&byte, 1));
+  }
+  for (int i = 0; i < 2000; ++i) {
+    cluster.settle();
+  }
+  for (const std::uint32_t node : {0, 1}) {
+    EXPECT_EQ(origin_of(cluster.nodes[node]->cost(2)), CostOrigin::sampled) << node;
+    EXPECT_NEAR(value_of(cluster.nodes[node]->cost(2), "latency_ns"), 1105, 2);
   }
 }
 

@@ -74,7 +74,7 @@ long Readiness::arm(const Bucket& bucket, int descriptor) noexcept {
 /// It waits no more. False: it had been taken out of the list, since its event has come.
 bool Readiness::leave(Waiting& waiting) noexcept {
   Bucket& bucket = bucket_of(waiting.descriptor);
-  const SpinGuard guard{bucket.lock};
+  const KernelGuard guard{bucket.lock};
   if (!waiting.is_in_list) {
     return false;
   }
@@ -92,9 +92,10 @@ bool Readiness::leave(Waiting& waiting) noexcept {
 Readiness::Outcome Readiness::wait(int descriptor, std::uint32_t events, std::uint64_t deadline_ns,
                                    int& error) noexcept {
   Waiting waiting{.home = this, .descriptor = descriptor, .events = events | EPOLLERR | EPOLLHUP};
+  was_used_.store(true, std::memory_order_relaxed);
   {
     Bucket& bucket = bucket_of(descriptor);
-    const SpinGuard guard{bucket.lock};
+    const KernelGuard guard{bucket.lock};
     waiting.next = bucket.first;
     bucket.first = &waiting;
     waiting.is_in_list = true;
@@ -128,7 +129,7 @@ Readiness::Outcome Readiness::wait(int descriptor, std::uint32_t events, std::ui
 /// Wakes those who wait for one of the events; errors and hang-ups are everybody's.
 std::uint32_t Readiness::fire(int descriptor, std::uint32_t events) noexcept {
   Bucket& bucket = bucket_of(descriptor);
-  const SpinGuard guard{bucket.lock};
+  const KernelGuard guard{bucket.lock};
   const std::uint32_t for_all = events & (EPOLLERR | EPOLLHUP);
   std::uint32_t woken = 0;
   bool has_others = false;
@@ -160,6 +161,15 @@ std::uint32_t Readiness::poll() noexcept {
     return 0;
   }
   last_look_cycles_ = now;
+  return look();
+}
+
+/// Who has not had a waiter since it opened arms nothing.
+bool Readiness::prepare_sleep() noexcept {
+  return !was_used_.load(std::memory_order_relaxed) || look() == 0;
+}
+
+std::uint32_t Readiness::look() noexcept {
   epoll_event events[kEventsMax];
   const long count = system_call([&] { return ::epoll_wait(epoll_.get(), events, kEventsMax, 0); });
   std::uint32_t woken = 0;

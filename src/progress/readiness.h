@@ -8,6 +8,12 @@
 // those that are satisfied, and arms for the rest, under the same. An event that comes before the
 // waiter is in the list is an event of a descriptor that is armed later: epoll reports the state at
 // the time of arming (it is not edge-triggered), so none is missed.
+//
+// A descriptor may stay armed with nobody who waits for it: its waiter has left, but it was closed
+// meanwhile and what it named lives on under another number; or somebody joined, and armed it
+// again, between the look that found it ready and the firing that woke him. When that is ready the
+// set is, and nobody would sleep any more, nor poll() look, which does not while nobody waits: so
+// each sleep is preceded by a look, which puts it to rest.
 #pragma once
 
 #include <array>
@@ -15,8 +21,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/kernel_lock.h"
 #include "base/result.h"
-#include "base/spin_lock.h"
 #include "base/syscall.h"
 #include "progress/progress.h"
 #include "progress/source.h"
@@ -44,12 +50,14 @@ class Readiness final : public Source {
                int& error) noexcept;
 
   std::uint32_t poll() noexcept override;
+  /// Looks, whatever poll() thinks of it.
+  bool prepare_sleep() noexcept override;
   int fd() noexcept override { return epoll_.get(); }
 
  private:
   struct Waiting;
   struct Bucket {
-    SpinLock lock;
+    KernelLock lock;           // Held across epoll_ctl, and while a waiter is woken.
     Waiting* first = nullptr;  // Guard: lock.
   };
   static constexpr std::size_t kBuckets = 64;
@@ -60,6 +68,8 @@ class Readiness final : public Source {
   [[nodiscard]] Bucket& bucket_of(int descriptor) noexcept {
     return buckets_[static_cast<unsigned>(descriptor) % kBuckets];
   }
+  /// One look at the set, which puts to rest what it reports.
+  std::uint32_t look() noexcept;
   long arm(const Bucket& bucket, int descriptor) noexcept;
   bool leave(Waiting& waiting) noexcept;
   std::uint32_t fire(int descriptor, std::uint32_t events) noexcept;
@@ -70,7 +80,10 @@ class Readiness final : public Source {
   // How many wait. Relaxed: without it every poll would cost a system call; who joins counts
   // itself before it arms, and a sleeper sleeps on the epoll set itself.
   std::atomic<std::uint32_t> count_{0};
-  // Of the last look. Guard: the poller's turn.
+  // Somebody has waited here. Relaxed: a sleeper who did not see it is woken by what was armed, and
+  // sees it at the next sleep.
+  std::atomic<bool> was_used_{false};
+  // Of the last look of poll(). Guard: the poller's turn.
   std::uint64_t last_look_cycles_ = 0;
 };
 

@@ -3,9 +3,11 @@
 #include "progress/readiness.h"
 
 #include <cerrno>
+#include <thread>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -127,6 +129,31 @@ TEST_P(ReadinessTest, CancelledThreadsLeaveNothing) {
   }
   send();
   team->run([&] { EXPECT_EQ(wait(EPOLLIN), Outcome::ready); });
+}
+
+bool is_readable(int descriptor) {
+  ::pollfd one{.fd = descriptor, .events = POLLIN, .revents = 0};
+  return ::poll(&one, 1, 0) == 1;
+}
+
+// What stays armed is ready from then on, and so is the set that idle workers sleep on.
+TEST_P(ReadinessTest, WorkersSleepThoughWhatNobodyWaitsForIsReady) {
+  const int other_number = ::dup(ends[0]);
+  auto waits = [&] { EXPECT_EQ(wait(EPOLLIN, now_ns() + 20'000'000), Outcome::timed_out); };
+  threads::Thread* const waiter = team->go(waits);
+  team->run([] { threads::sleep_for(1'000'000); });
+  ::close(ends[0]);
+  threads::join(*waiter);
+  ends[0] = other_number;
+  send();
+  constexpr std::uint64_t kSleepsMax = 2'000;
+  const std::uint64_t sleeps_before = progress->counters().sleeps;
+  while (is_readable(readiness->fd()) && progress->counters().sleeps - sleeps_before < kSleepsMax) {
+    std::this_thread::yield();
+  }
+  EXPECT_FALSE(is_readable(readiness->fd())) << "the workers go to sleep, and wake at once";
+  team->run([&] { EXPECT_EQ(wait(EPOLLIN), Outcome::ready) << "it can be waited for again"; });
+  take();
 }
 
 TEST_P(ReadinessTest, ManyPairsPassAByteToAndFro) {

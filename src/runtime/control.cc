@@ -10,7 +10,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -25,10 +24,6 @@ namespace {
 constexpr std::uint64_t kGreetingNs = 30'000'000'000;
 constexpr std::uint64_t kCrashWaitNs = 100'000'000;
 constexpr std::size_t kFirstBytes = 4096;
-
-long wait_on(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
-  return raw_system_call(SYS_futex, reinterpret_cast<long>(&word), FUTEX_WAIT_PRIVATE, value);
-}
 
 void set_close_on_exec(int fd) noexcept {
   if (fd >= 0) {
@@ -55,30 +50,6 @@ Result<int> descriptor_of(std::string_view text) {
 }
 
 }  // namespace
-
-void KernelLock::lock() noexcept {
-  std::uint32_t free = 0;
-  // Acquire: pairs with the release of unlock.
-  if (state_.compare_exchange_strong(free, 1, std::memory_order_acquire,
-                                     std::memory_order_relaxed)) {
-    return;
-  }
-  while (state_.exchange(2, std::memory_order_acquire) != 0) {
-    wait_on(state_, 2);
-  }
-}
-
-bool KernelLock::try_lock() noexcept {
-  std::uint32_t free = 0;
-  return state_.compare_exchange_strong(free, 1, std::memory_order_acquire,
-                                        std::memory_order_relaxed);
-}
-
-void KernelLock::unlock() noexcept {
-  if (state_.exchange(0, std::memory_order_release) == 2) {
-    raw_system_call(SYS_futex, reinterpret_cast<long>(&state_), FUTEX_WAKE_PRIVATE, 1);
-  }
-}
 
 Result<std::unique_ptr<ControlClient>> ControlClient::open() noexcept {
   const char* const text = std::getenv(kControlVariable);

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/kernel_lock.h"
 #include "base/result.h"
 #include "base/syscall.h"
 #include "net/bootstrap.h"
@@ -38,18 +39,6 @@ class ControlEvents {
 
  protected:
   ~ControlEvents() = default;
-};
-
-/// A lock that may be held across a system call: waiters sleep in the kernel. Touches no
-/// thread-local storage. Never held across a switch.
-class KernelLock {
- public:
-  void lock() noexcept;
-  [[nodiscard]] bool try_lock() noexcept;
-  void unlock() noexcept;
-
- private:
-  std::atomic<std::uint32_t> state_{0};  // 0 free, 1 held, 2 held and somebody sleeps.
 };
 
 class ControlClient final : public net::Bootstrap {

@@ -3,47 +3,53 @@
 #include "threads/biased_lock.h"
 
 #include <atomic>
+#include <chrono>
 #include <thread>
-#include <vector>
 
 #include <gtest/gtest.h>
-
-#include "threads/sanitizer.h"
 
 namespace sterna::threads {
 namespace {
 
-TEST(BiasedLock, ItsOwnerGetsInHoweverManyThievesThereAre) {
+TEST(BiasedLock, AnOwnerThatWaitsIsTheNext) {
   BiasedLock lock{register_process_barrier()};
-  std::atomic<bool> is_over{false};
-  long count = 0;  // Guard: lock.
-  std::atomic<long> stolen{0};
-  std::vector<std::thread> thieves;
-  for (int i = 0; i < 4; ++i) {
-    thieves.emplace_back([&] {
-      while (!is_over.load()) {
-        if (lock.try_lock_from_outside()) {
-          ++count;
-          stolen.fetch_add(1, std::memory_order_relaxed);
-          lock.unlock_from_outside();
-        }
+  constexpr int kRounds = 10;
+  std::atomic<int> round{0};     // The thief is inside.
+  std::atomic<int> begun{0};     // The owner is about to wait.
+  std::atomic<int> has_been{0};  // The owner was inside.
+  int overtaken = 0;
+  std::thread thief{[&] {
+    for (int i = 1; i <= kRounds; ++i) {
+      while (!lock.try_lock_from_outside()) {
       }
-    });
-  }
-  while (stolen.load() < 100) {
-    std::this_thread::yield();
-  }
-  constexpr long kSections = kSanitized ? 20'000 : 200'000;
-  for (long i = 0; i < kSections; ++i) {
+      round = i;
+      while (begun.load() < i) {
+        std::this_thread::yield();
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds{5});  // It waits by now.
+      lock.unlock_from_outside();
+      // As others would that come all the time.
+      if (lock.try_lock_from_outside()) {
+        overtaken += has_been.load() < i ? 1 : 0;
+        lock.unlock_from_outside();
+      }
+      while (has_been.load() < i) {
+        std::this_thread::yield();
+      }
+    }
+  }};
+  for (int i = 1; i <= kRounds; ++i) {
+    while (round.load() < i) {
+      std::this_thread::yield();
+    }
+    begun = i;
     lock.lock();
-    ++count;
+    has_been = i;
     lock.unlock();
   }
-  is_over = true;
-  for (std::thread& thief : thieves) {
-    thief.join();
-  }
-  EXPECT_EQ(count, kSections + stolen.load());
+  thief.join();
+  // An owner that was off its processor for 5 ms had not begun to wait.
+  EXPECT_LE(overtaken, kRounds / 2);
 }
 
 TEST(BiasedLock, AThiefThatGivesUpLeavesItAsItWas) {

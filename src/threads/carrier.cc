@@ -2,8 +2,6 @@
 // the address of something thread-local.
 #include "threads/carrier.h"
 
-#include <new>
-
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -86,7 +84,7 @@ Result<> start_carrier(Carrier& carrier) noexcept {
 
 void carry_here(Carrier& carrier) noexcept {
   if (carrier.worker.load(std::memory_order_relaxed) == nullptr) {
-    // Made by the ticker, perhaps, which takes no signals.
+    // Of who opened the team, whoever made it.
     (void)pthread_sigmask(SIG_SETMASK, &carrier.team.signal_mask, nullptr);
   }
   set_this_carrier(&carrier);
@@ -101,7 +99,7 @@ void carry_here(Carrier& carrier) noexcept {
     worker->use(carrier);
     carrier.word.store(Carrier::kRuns, std::memory_order_release);
   } else {
-    carrier.word.store(Carrier::kReserved, std::memory_order_release);
+    carrier.become_spare();
     futex_wake(&carrier.word, 1);
   }
   carrier.run();
@@ -127,6 +125,11 @@ bool Carrier::await_worker() noexcept {
       word.store(kParked, std::memory_order_relaxed);  // For when it comes back.
       return true;
     }
+    if (state == kMakes) {
+      make_spares(team, true);
+      become_spare();
+      continue;
+    }
     futex_wait(word, state, kNever);
   }
 }
@@ -138,6 +141,14 @@ bool Carrier::try_reserve() noexcept {
                                       std::memory_order_relaxed);
 }
 
+void Carrier::become_spare() noexcept {
+  // Sequentially consistent, as in Team::stop(): either that finds a spare, or we find a stop.
+  word.store(kSpare, std::memory_order_seq_cst);
+  if (team.is_stopped.load(std::memory_order_seq_cst) && try_reserve()) {
+    end();
+  }
+}
+
 void Carrier::give(Worker& its_worker) noexcept {
   worker.store(&its_worker, std::memory_order_relaxed);
   word.store(kRuns, std::memory_order_release);  // A
@@ -147,44 +158,6 @@ void Carrier::give(Worker& its_worker) noexcept {
 void Carrier::end() noexcept {
   word.store(kEnds, std::memory_order_release);
   futex_wake(&word, 1);
-}
-
-Carrier* reserve_carrier(TeamState& team) noexcept {
-  Carrier* made = nullptr;
-  {
-    const SpinGuard guard{team.carriers_lock};
-    for (const auto& carrier : team.carriers) {
-      if (carrier->try_reserve()) {
-        return carrier.get();
-      }
-      if (carrier->word.load(std::memory_order_acquire) == Carrier::kFailed) {
-        made = carrier.get();
-      }
-    }
-    if (team.is_stopped.load(std::memory_order_relaxed)) {
-      return nullptr;
-    }
-    if (made == nullptr) {
-      if (team.carriers.size() >= team.options.carriers_max) {
-        return nullptr;
-      }
-      // Its place is taken in the section that counted; the vector has the room: see Team::open.
-      made = new (std::nothrow) Carrier{team};
-      if (made == nullptr) {
-        return nullptr;
-      }
-      team.carriers.emplace_back(made);
-    }
-    made->word.store(Carrier::kStarts, std::memory_order_relaxed);
-  }
-  if (!start_carrier(*made)) {
-    made->word.store(Carrier::kFailed, std::memory_order_release);
-    return nullptr;
-  }
-  while (made->word.load(std::memory_order_acquire) == Carrier::kStarts) {
-    futex_wait(made->word, Carrier::kStarts, kNever);
-  }
-  return made;
 }
 
 void Worker::use(Carrier& its_carrier) noexcept {
@@ -293,11 +266,7 @@ void Worker::resume_bound(Carrier& here) noexcept {
   team.bound_count.fetch_sub(1, std::memory_order_release);
   use(to);
   here.worker.store(nullptr, std::memory_order_relaxed);
-  // Sequentially consistent, as in Team::stop(): either that finds a spare, or we find a stop.
-  here.word.store(Carrier::kSpare, std::memory_order_seq_cst);
-  if (team.is_stopped.load(std::memory_order_seq_cst) && here.try_reserve()) {
-    here.end();
-  }
+  here.become_spare();
   to.give(*this);
 }
 

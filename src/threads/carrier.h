@@ -42,6 +42,7 @@ class alignas(kCacheLineBytes) Carrier {
     kEnds,
     kFailed,  // Its kernel thread could not be started: to be tried again.
     kErrand,  // Was parked; goes on without a worker: errand.cc.
+    kMakes,   // Was spare; makes others, then is spare again: spares.cc.
   };
 
   explicit Carrier(TeamState& its_team) noexcept : team{its_team} {}
@@ -51,6 +52,8 @@ class alignas(kCacheLineBytes) Carrier {
   /// The life of a carrier, on its own stack: until the team ends.
   void run() noexcept;
 
+  /// It has no worker; ends if the team is stopped. By itself, or by who reserved it.
+  void become_spare() noexcept;
   /// kSpare to kReserved. From anywhere.
   [[nodiscard]] bool try_reserve() noexcept;
   /// Gives it `its_worker`, whose fields are filled in, and wakes it.
@@ -91,8 +94,17 @@ void bind_carrier(const Worker& worker, Carrier& carrier) noexcept;
 Result<> start_carrier(Carrier& carrier) noexcept;
 
 /// A spare carrier that is reserved for the caller, a new one if there is none. Null: there may be
-/// no more (TeamOptions::carriers_max), or the team ends. Not in a handler of a signal.
+/// no more (TeamOptions::carriers_max), or the team ends. Not in a handler of a signal, nor by the
+/// ticker: it may wait for memory.
 [[nodiscard]] Carrier* reserve_carrier(TeamState& team) noexcept;
+/// The same; null: there is none now.
+[[nodiscard]] Carrier* take_spare(TeamState& team) noexcept;
+
+/// As many as a tick may want, as far as there may be more; the caller is, or is not, one of them
+/// afterwards. Waits for memory.
+void make_spares(TeamState& team, bool is_one) noexcept;
+/// Has a spare one make others, if they are few and nobody does. By the ticker; does not wait.
+void ask_for_spares(TeamState& team) noexcept;
 
 /// The kernel thread that calls becomes that carrier, runs, and is none any more.
 void carry_here(Carrier& carrier) noexcept;

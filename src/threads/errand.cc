@@ -43,7 +43,7 @@ void go(Thread& thread) noexcept {
 }  // namespace
 
 void Worker::send_on_errands() noexcept {
-  if (!lock.try_lock_from_outside()) {
+  if (!lock.try_lock_from_outside(kTickPauses)) {
     return;
   }
   std::array<Thread*, kErrandsMax> errands;

@@ -6,13 +6,13 @@
 
 namespace sterna::threads {
 
-void go_to(Worker& worker) noexcept {
+bool go_to(Worker& worker) noexcept {
   Thread& me = *self();
   constexpr std::uint32_t kTied =
       ThreadFlag::bound | ThreadFlag::assorted | ThreadFlag::managed | ThreadFlag::placed;
   if (&worker == me.worker.load(std::memory_order_relaxed) || (me.flags & kTied) != 0 ||
       worker.is_disabled.load(std::memory_order_relaxed)) {
-    return;
+    return false;
   }
   // Nobody wakes it meanwhile: it is published nowhere but there, by who continues here, when its
   // registers are saved. A wake of something else that it waits for is a token, as while it runs.
@@ -25,6 +25,7 @@ void go_to(Worker& worker) noexcept {
         send_home(*static_cast<Worker*>(to), thread);
       },
       &worker);
+  return true;
 }
 
 }  // namespace sterna::threads

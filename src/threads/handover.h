@@ -28,7 +28,8 @@ inline void leave_word(Thread& me, std::uintptr_t word) noexcept {
 }
 
 /// The current thread goes on at `worker`, of its team, when that has time for it. Stays where it
-/// is if it is bound, or placed by a policy, or `worker` is disabled. Switches.
-void go_to(Worker& worker) noexcept;
+/// is if it is bound, or placed by a policy, or `worker` is disabled or its own; false then.
+/// Switches.
+bool go_to(Worker& worker) noexcept;
 
 }  // namespace sterna::threads

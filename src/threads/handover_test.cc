@@ -19,7 +19,7 @@ TEST(Handover, ThreadGoesToTheWorkerThatItNames) {
   TestTeam team{3};
   team.run([&] {
     for (std::uint32_t i = 0; i < 300; ++i) {
-      go_to(worker_of(team, i % 3));
+      (void)go_to(worker_of(team, i % 3));
       // An idle one may have taken it back; the next switch is not before that.
       EXPECT_LT(self()->worker.load()->index, 3U);
     }
@@ -32,10 +32,15 @@ TEST(Handover, WhoIsBoundStays) {
   options.worker = 1;
   options.bound = true;
   auto function = [&] {
-    go_to(worker_of(team, 0));
+    EXPECT_FALSE(go_to(worker_of(team, 0)));
     EXPECT_EQ(self()->worker.load()->index, 1U);
   };
   join(*team.go(function, options));
+}
+
+TEST(Handover, WhoIsThereStays) {
+  TestTeam team{1};
+  team.run([&] { EXPECT_FALSE(go_to(worker_of(team, 0))); });
 }
 
 TEST(Handover, NobodyIsLostWhileManyGoAndWakeEachOther) {
@@ -49,13 +54,13 @@ TEST(Handover, NobodyIsLostWhileManyGoAndWakeEachOther) {
     for (int i = 0; i < kRounds; ++i) {
       ball[mine].acquire();
       ++passes;
-      go_to(worker_of(team, static_cast<std::uint32_t>(i * 7 + static_cast<int>(mine)) % 4));
+      (void)go_to(worker_of(team, static_cast<std::uint32_t>(i * 7 + static_cast<int>(mine)) % 4));
       ball[1 - mine].release();
     }
   };
   auto wander = [&] {
     for (int i = 0; i < kRounds; ++i) {
-      go_to(worker_of(team, static_cast<std::uint32_t>(i) % 4));
+      (void)go_to(worker_of(team, static_cast<std::uint32_t>(i) % 4));
     }
   };
   std::vector<Thread*> threads{team.go(play), team.go(play), team.go(wander), team.go(wander)};

@@ -94,12 +94,6 @@ void ask_to_leave(Team& team, std::uint32_t worker) noexcept {
   }
 }
 
-void Preemptor::poll_dispatch() noexcept {
-  if (team_.options.dispatch != nullptr) {
-    team_.options.dispatch->poll();  // Workers that compute do not.
-  }
-}
-
 void end_placed(TeamState& team, Thread& thread) noexcept {
   if ((thread.flags & ThreadFlag::kept) != 0) {
     thread.worker.load(std::memory_order_relaxed)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/thread_pointer.h"
+#include "threads/observe.h"
 #include "threads/team_fixture.h"
 
 namespace sterna::threads {
@@ -137,6 +138,12 @@ TEST_P(MovingTest, FrozenThreadGoesOnInAnotherTeamFromACopyOfItsBytes) {
     if constexpr (!kSanitized) {
       std::memcpy(journey.base, journey.copy.data(), journey.bytes);
     }
+    // What others look at before it runs here is of this team, or nothing.
+    journey.to->take_over(*thread);
+    EXPECT_EQ(thread->team, journey.to);
+    EXPECT_EQ(thread->worker.load(), nullptr);
+    EXPECT_FALSE(is_taking_its_turn(*thread));
+    EXPECT_EQ(observe_worker(*thread), 0U);
     EXPECT_EQ(journey.to->reinstall(thread), thread);
     // It may have left again, but only for the place where nobody has it.
     EXPECT_LE(here->live_thread_count() + other->live_thread_count(), 1U);

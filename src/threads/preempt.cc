@@ -18,6 +18,8 @@ namespace {
 
 // A carrier that computed less between two looks, and sleeps at both, is blocked.
 constexpr std::uint64_t kAwakeNs = 100'000;
+// Spares that are not made after so many ticks wait for a lock.
+constexpr std::uint32_t kStuckTicks = 4;
 
 /// The highest priority that waits on `worker`; -1: nobody does.
 int waiting_level(Worker& worker) noexcept {
@@ -31,7 +33,7 @@ int waiting_level(Worker& worker) noexcept {
   const Dispatch* const dispatch = worker.team.options.dispatch;
   int level = dispatch != nullptr && dispatch->has_work(worker) ? int{kPriorityNormal} : -1;
   if ((worker.queue.count() != 0 || !worker.inbox.looks_empty()) &&
-      worker.lock.try_lock_from_outside()) {
+      worker.lock.try_lock_from_outside(kTickPauses)) {
     worker.inbox.drain_to(worker.queue);
     level = std::max(level, worker.queue.highest());
     worker.lock.unlock_from_outside();
@@ -84,7 +86,8 @@ bool Preemptor::wants_ticks() noexcept {
 }
 
 void Preemptor::tick(std::uint64_t now_ns) noexcept {
-  poll_dispatch();
+  ask_for_spares(team_);
+  making_ticks_ = team_.is_making.load(std::memory_order_relaxed) != 0 ? making_ticks_ + 1 : 0;
   for (std::size_t i = 0; i < looks_.size(); ++i) {
     look_at(*team_.workers[i], looks_[i], now_ns);
   }
@@ -124,13 +127,15 @@ void Preemptor::look_at(Worker& worker, Look& look, std::uint64_t now_ns) noexce
   }
   if (worker.reserve.load(std::memory_order_relaxed) == nullptr) {
     // Sequentially consistent, as in Team::stop(): either that finds it, or we find a stop.
-    worker.reserve.store(reserve_carrier(team_), std::memory_order_seq_cst);
+    worker.reserve.store(take_spare(team_), std::memory_order_seq_cst);
     if (team_.is_stopped.load(std::memory_order_seq_cst)) {
       worker.drop_reserve();
     }
   }
   if (worker.reserve.load(std::memory_order_relaxed) != nullptr) {
     send_preempt_signal(*carrier);
+  } else if (making_ticks_ > kStuckTicks) {
+    worker.send_on_errands();  // Perhaps one of those has the lock.
   }
 }
 
@@ -152,15 +157,12 @@ bool Preemptor::take_over_if_asleep(Worker& worker, Carrier& carrier, Look& look
     worker.send_on_errands();
     return true;
   }
-  if (Carrier* const spare = reserve_carrier(team_); spare != nullptr) {
-    if (try_take_over(worker, *spare)) {
-      look = {};
-    } else {
-      spare->word.store(Carrier::kSpare, std::memory_order_seq_cst);
-      if (team_.is_stopped.load(std::memory_order_seq_cst) && spare->try_reserve()) {
-        spare->end();
-      }
-    }
+  if (Carrier* const spare = take_spare(team_); spare == nullptr) {
+    worker.send_on_errands();  // It may wait for one of those.
+  } else if (try_take_over(worker, *spare)) {
+    look = {};
+  } else {
+    spare->become_spare();
   }
   return true;
 }

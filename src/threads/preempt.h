@@ -13,6 +13,9 @@
 // all that it has in malloc, stdio and unwinders, until a worker picks its thread. A thread in the
 // runtime gives way on its way out, by a plain switch.
 //
+// The ticker takes no memory, for whose locks it would have to wait: it takes kernel threads that
+// others have made (spares.cc), and polls nothing (the network, policies: another ticker).
+//
 // A lock of a library that is held by a preempted thread stops who wants it in the kernel; that
 // worker is taken over in turn, so the holder runs again. It is rare, because the handler waits, a
 // few ticks, until the thread is outside libc, the loader and the C++ library.
@@ -53,7 +56,13 @@ inline constexpr std::uint8_t none = 0;
 inline constexpr std::uint8_t slice_over = 0x80;
 }  // namespace Wish
 
-/// What the ticker does for preemption and for workers whose kernel thread sleeps.
+/// How long the ticker waits for the owner of a queue (BiasedLock), who may wait for somebody whom
+/// only a tick lets go on. The next tick tries again.
+inline constexpr std::uint32_t kTickPauses = 1004;
+
+/// What the ticker does for preemption and for workers whose kernel thread sleeps. A tick takes no
+/// memory, starts no kernel thread and waits for nobody for long: a thread that was preempted may
+/// have what it would wait for.
 class Preemptor final : public TickClient {
  public:
   explicit Preemptor(TeamState& team) noexcept;
@@ -83,9 +92,9 @@ class Preemptor final : public TickClient {
   void look_at(Worker& worker, Look& look, std::uint64_t now_ns) noexcept;
   bool take_over_if_asleep(Worker& worker, Carrier& carrier, Look& look) noexcept;
   void call_back_strays() noexcept;
-  void poll_dispatch() noexcept;
 
   TeamState& team_;
+  std::uint32_t making_ticks_ = 0;              // So long spares are being made (spares.cc).
   std::vector<Look> looks_;                     // By worker. The ticker's only.
   std::unique_ptr<std::atomic<bool>[]> asked_;  // The same; relaxed: a hint.
 };

@@ -65,12 +65,9 @@ bool Worker::wake() noexcept {
   }
   if (state != kStandsBy) {
     team.sleeper_count.fetch_sub(1, std::memory_order_seq_cst);  // (3) of ticker.cc
-    if (team.ticker != nullptr) {
-      // The sleeper may have got up by itself, found work and kicked the ticker, which saw it
-      // asleep: then this is the kick that counts. Before the wake-up, after which the team may
-      // end.
-      team.ticker->kick();
-    }
+    // The sleeper may have got up by itself, found work and kicked the tickers, which saw it
+    // asleep: then this is the kick that counts. Before the wake-up, after which the team may end.
+    team.kick_tickers();
   }
   if (state == kInHook) {
     team.options.idle_hook->wake();
@@ -104,15 +101,22 @@ std::uint64_t TeamState::next_timer_ns() const noexcept {
 }
 
 bool TeamState::wants_ticks() noexcept {
-  return searcher_count.load(std::memory_order_seq_cst) == 0 &&  // (2) of ticker.cc
-         sleeper_count.load(std::memory_order_seq_cst) == 0;
+  const std::uint32_t searchers = searcher_count.load(std::memory_order_seq_cst);  // (2) of
+  const std::uint32_t sleepers = sleeper_count.load(std::memory_order_seq_cst);    // ticker.cc
+  return (options.idle_hook != nullptr && searchers == 0 && sleepers == 0) ||
+         (polls_dispatch() && searchers + sleepers < workers.size());
 }
 
 void TeamState::tick(std::uint64_t) noexcept {
   for (const auto& worker : workers) {
     worker->meter.look();
   }
-  if (wants_ticks()) {  // Another client may have wanted it.
+  if (polls_dispatch()) {
+    options.dispatch->poll();  // Workers that compute do not.
+  }
+  if (options.idle_hook != nullptr && options.tick_ns != 0 &&
+      searcher_count.load(std::memory_order_relaxed) == 0 &&
+      sleeper_count.load(std::memory_order_relaxed) == 0) {
     (void)options.idle_hook->poll(SchedulingPoint::tick);
   }
 }
@@ -359,9 +363,7 @@ void Worker::look_for_work() noexcept {
     rest(search);
   }
   team.searcher_count.fetch_sub(1, std::memory_order_seq_cst);  // (3) of ticker.cc
-  if (team.ticker != nullptr) {
-    team.ticker->kick();
-  }
+  team.kick_tickers();
   // Who slept for all has work now: one of the others takes over the network and the watch.
   // Who found one of several threads in the shared queues was, as a searcher, a reason to wake
   // nobody else. The same for seeds: where one was stolen there may be more. And for a broadcast:

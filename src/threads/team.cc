@@ -19,28 +19,26 @@
 namespace sterna::threads {
 namespace {
 
-/// As often as who wants ticks most.
-std::uint64_t tick_interval(const TeamOptions& options) noexcept {
-  constexpr std::uint64_t kUsualNs = 4'000'000;
-  const std::uint64_t interval = options.tick_ns != 0 ? options.tick_ns : kUsualNs;
-  return options.preempt == PreemptMode::slice ? std::min(interval, options.slice_ns) : interval;
-}
+constexpr std::uint64_t kUsualTickNs = 4'000'000;
 
 /// Preemption, take-over and the poll of the network, as far as they are asked for.
-void open_ticker(TeamState& state) noexcept {
+void open_tickers(TeamState& state) noexcept {
   TeamOptions& options = state.options;
-  std::vector<TickClient*> clients;
-  if (options.idle_hook != nullptr && options.tick_ns != 0) {
-    clients.push_back(&state);
-  }
+  const std::uint64_t usual_ns = options.tick_ns != 0 ? options.tick_ns : kUsualTickNs;
+  const std::uint64_t interval_ns =  // As often as who wants ticks most.
+      options.preempt == PreemptMode::slice ? std::min(usual_ns, options.slice_ns) : usual_ns;
+  const auto open = [&](std::size_t index, TickClient& client) {
+    TickClient* const clients[] = {&client};
+    state.tickers[index] =
+        std::make_unique<Ticker>(TickerOptions{.interval_ns = interval_ns, .clients = clients});
+  };
   if (options.take_over) {
     install_preemption();
     state.preemptor = std::make_unique<Preemptor>(state);
-    clients.push_back(state.preemptor.get());
+    open(0, *state.preemptor);
   }
-  if (!clients.empty()) {
-    state.ticker = std::make_unique<Ticker>(
-        TickerOptions{.interval_ns = tick_interval(options), .clients = clients});
+  if (state.polls_on_ticks()) {
+    open(1, state);
   }
 }
 
@@ -98,16 +96,21 @@ Result<std::unique_ptr<Team>> Team::open(const TeamOptions& options) noexcept {
     state->carriers[i]->worker.store(state->workers[i].get(), std::memory_order_relaxed);
     state->carriers[i]->word.store(Carrier::kStarts, std::memory_order_relaxed);
   }
-  open_ticker(*state);
+  open_tickers(*state);
   std::unique_ptr<Team> team{new (std::nothrow) Team{std::move(state)}};
   for (std::uint32_t i = options.main_is_worker ? 1 : 0; i < options.worker_count; ++i) {
     if (Result<> started = start_carrier(*team->state_->carriers[i]); !started) {
       return started.error();
     }
   }
-  if (team->state_->ticker != nullptr) {
-    if (Result<> started = team->state_->ticker->start(); !started) {
-      return started.error();
+  if (team->state_->options.take_over) {
+    make_spares(*team->state_, false);
+  }
+  for (const auto& ticker : team->state_->tickers) {
+    if (ticker != nullptr) {
+      if (Result<> started = ticker->start(); !started) {
+        return started.error();
+      }
     }
   }
   return team;
@@ -115,8 +118,14 @@ Result<std::unique_ptr<Team>> Team::open(const TeamOptions& options) noexcept {
 
 Team::~Team() {
   stop();
-  if (state_->ticker != nullptr) {
-    state_->ticker->finish();
+  for (const auto& ticker : state_->tickers) {
+    if (ticker != nullptr) {
+      ticker->finish();
+    }
+  }
+  // Nobody asks any more: from here on there are no new ones.
+  while (state_->is_making.load(std::memory_order_acquire) != 0) {
+    futex_wait(state_->is_making, 1, kNever);
   }
   for (const auto& carrier : state_->carriers) {
     if (carrier->kernel_thread != pthread_t{}) {
@@ -127,7 +136,7 @@ Team::~Team() {
         "run() has returned before its team is destroyed");
   check(live_thread_count() == 0, "all threads of a team have ended when it is destroyed");
   state_->blocking.reset();
-  state_->ticker.reset();  // After the workers and the spare threads, who kick it.
+  state_->tickers = {};  // After the workers and the spare threads, who kick them.
   for (const auto& worker : state_->workers) {
     drop_slots(*worker);
   }
@@ -151,13 +160,19 @@ void Team::start(Thread& thread, std::uint32_t worker) noexcept {
   start_thread(*state_, worker_here(*state_), thread, worker);
 }
 
+void Team::take_over(Thread& thread) noexcept {
+  thread.team = this;
+  thread.next = nullptr;
+  thread.timer_index = 0;
+  thread.keys = nullptr;
+  // Relaxed: who looks finds the thread by a lock that is taken later.
+  thread.worker.store(nullptr, std::memory_order_relaxed);
+  thread.on_processor.store(0, std::memory_order_relaxed);
+  thread.cycles_begin.store(0, std::memory_order_relaxed);
+}
+
 Thread* Team::reinstall(Thread* thread, std::uint32_t worker) noexcept {
-  thread->team = this;
-  thread->next = nullptr;
-  thread->timer_index = 0;
-  thread->keys = nullptr;
-  thread->on_processor.store(0, std::memory_order_relaxed);
-  thread->cycles_begin.store(0, std::memory_order_relaxed);
+  take_over(*thread);
   if constexpr (kThreadSanitizer) {
     sanitizer_begin(*thread, false);
   }
@@ -188,8 +203,10 @@ void Team::run() noexcept {
 void Team::stop() noexcept {
   // Sequentially consistent: the flag of the sleep protocol (3), see sleep.cc.
   state_->is_stopped.store(true, std::memory_order_seq_cst);
-  if (state_->ticker != nullptr) {
-    state_->ticker->stop();
+  for (const auto& ticker : state_->tickers) {
+    if (ticker != nullptr) {
+      ticker->stop();
+    }
   }
   for (const auto& worker : state_->workers) {
     (void)worker->wake();

@@ -83,8 +83,12 @@ class Team {
   /// Makes an adopted or frozen thread runnable, on `worker` if given.
   void start(Thread& thread, std::uint32_t worker = kAnyWorker) noexcept;
 
-  /// A thread whose bytes, frozen in another node, have arrived at the same address here: belongs
-  /// to this team now and is runnable.
+  /// The bytes of a thread, frozen in another node, have arrived at the same address here: it
+  /// belongs to this team now, and nothing in it leads back there. Before anyone here may look at
+  /// it (observe.h, DirectWay::worker_of); reinstall() does it for who lets nobody.
+  void take_over(Thread& thread) noexcept;
+
+  /// A thread whose bytes have arrived, as above: runnable.
   Thread* reinstall(Thread* thread, std::uint32_t worker = kAnyWorker) noexcept;
 
   /// A thread left this node for good after freeze(): the team forgets it (it is not waited for any

@@ -68,7 +68,7 @@ TEST_P(TickerOfTeam, HookIsPolledWhileAllWorkersCompute) {
 
 TEST_P(TickerOfTeam, RestsWhileAWorkerHasNothingToDoAndTicksAgain) {
   for (int round = 0; round < 3; ++round) {
-    while (!team->state()->ticker->is_resting()) {
+    while (!team->state()->tickers[1]->is_resting()) {
       sleep_for(kTickNs);
     }
     compute_until_ticked(1);

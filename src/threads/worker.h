@@ -200,7 +200,7 @@ struct KeyEntry {
 static_assert(offsetof(Worker, border) == 0, "border_of() finds it at the begin");
 #pragma GCC diagnostic pop
 
-/// What the workers of a team share. As a client of the ticker: polls while all of them compute.
+/// What the workers of a team share. As a client of a ticker: polls while all of them compute.
 class TeamState final : public TickClient {
  public:
   explicit TeamState(const TeamOptions& its_options) noexcept;
@@ -221,7 +221,15 @@ class TeamState final : public TickClient {
            bound_count.load(std::memory_order_acquire) == 0;
   }
 
-  /// No worker looks for work or sleeps: who does, polls or is woken by what comes.
+  /// Its threads' policies get the ticks of workers that compute.
+  [[nodiscard]] bool polls_dispatch() const noexcept {
+    return options.take_over && options.dispatch != nullptr;
+  }
+  [[nodiscard]] bool polls_on_ticks() const noexcept {
+    return polls_dispatch() || (options.idle_hook != nullptr && options.tick_ns != 0);
+  }
+  /// The hook: no worker looks for work or sleeps; who does, polls or is woken by what comes. The
+  /// dispatch: somebody computes.
   [[nodiscard]] bool wants_ticks() noexcept override;
   void tick(std::uint64_t now_ns) noexcept override;
 
@@ -234,11 +242,24 @@ class TeamState final : public TickClient {
   std::uint64_t spin_cycles = 0;
   double cycles_per_ns = 1;
 
-  std::unique_ptr<Ticker> ticker;        // Null: the team does not tick. Constant after open.
-  std::unique_ptr<Preemptor> preemptor;  // The same.
+  /// Somebody has found work.
+  void kick_tickers() noexcept {
+    for (const auto& ticker : tickers) {
+      if (ticker != nullptr) {
+        ticker->kick();
+      }
+    }
+  }
+
+  // One preempts, and so must wait for nobody who may be preempted; one polls, and may wait for
+  // memory. Null: the team has no use for it. Constant after open, as the next one.
+  std::array<std::unique_ptr<Ticker>, 2> tickers;
+  std::unique_ptr<Preemptor> preemptor;
 
   SpinLock carriers_lock;
   std::vector<std::unique_ptr<Carrier>> carriers;  // Guard: carriers_lock. First those of workers.
+  // 1: a spare one makes others. A futex. Set by the ticker, under carriers_lock; taken back by it.
+  std::atomic<std::uint32_t> is_making{0};
   // Threads that are bound to a carrier or were taken from their worker: the workers of a stopped
   // team go on for them.
   std::atomic<std::uint32_t> bound_count{0};

@@ -259,7 +259,7 @@ static void meddle(void* argument) {
                status == STERNA_INVALID_ARGUMENT || status == STERNA_UNSUPPORTED);
       }
     }
-    sterna_thread_yield();
+    sterna_thread_sleep(20000); /* Spinning threads of several processes would stop each other. */
   }
 }
 
@@ -276,7 +276,7 @@ static void test_meddling(void) {
   EXPECT(sterna_bubble_create(&spare) == STERNA_SUCCESS);
   EXPECT(sterna_bubble_submit(spare) == STERNA_SUCCESS);
   EXPECT(sterna_thread_create(NULL, meddle, NULL, &meddler) == STERNA_SUCCESS);
-  for (int round = 0; round < kMoves; ++round) {
+  for (int round = 0; round < 100; ++round) {
     sterna_bubble* bubble = NULL;
     EXPECT(sterna_bubble_create(&bubble) == STERNA_SUCCESS);
     for (int i = 0; i < 4; ++i) {
@@ -448,11 +448,14 @@ int main(int argc, char** argv) {
   sterna_held none = {NULL, NULL};
   EXPECT(sterna_held_holder(none, &holder) == STERNA_NOT_STARTED);
   EXPECT(sterna_start(&options) == STERNA_SUCCESS);
-  if (sterna_worker_count() >= 2) { /* Else there is no second place. */
+  /* With more nodes the processors of the places may be those of another. */
+  if (sterna_node_count() == 1 && sterna_worker_count() >= 2) {
     test_thread();
     test_stay();
     test_bubble();
     test_places();
+  } else {
+    puts("skipped: moves between places: they need one node with two processors");
   }
   test_building();
   test_refused_building();

@@ -1,5 +1,7 @@
 /* System calls that block, of user threads: the others of the worker go on, values and errors are
  * those of the plain calls. */
+#define _GNU_SOURCE
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/un.h>
@@ -170,6 +172,37 @@ static void use_file(void* argument) {
   EXPECT(close(fd) == 0 && unlink(name) == 0);
 }
 
+static int count_kernel_threads(void) {
+  DIR* const folder = opendir("/proc/self/task");
+  int count = 0;
+  EXPECT(folder != NULL);
+  while (readdir(folder) != NULL) {
+    ++count;
+  }
+  EXPECT(closedir(folder) == 0);
+  return count;
+}
+
+/* A file that is in memory ends there: no spare kernel thread, which the first call that needs one
+ * makes, is asked for the rest. Before all other tests. */
+static void read_to_end(void* argument) {
+  char name[] = "/tmp/sterna_io_XXXXXX";
+  char text[32];
+  struct iovec part = {text, sizeof text};
+  (void)argument;
+  const int fd = mkstemp(name);
+  EXPECT(fd >= 0 && unlink(name) == 0 && write(fd, "one two", 7) == 7);
+  if (preadv2(fd, &part, 1, 0, RWF_NOWAIT) != 7) {
+    puts("Not tried: this file system cannot say what is in memory.");
+  } else {
+    const int before = count_kernel_threads();
+    EXPECT(sterna_pread(fd, text, sizeof text, 4) == 3 && memcmp(text, "two", 3) == 0);
+    EXPECT(lseek(fd, 0, SEEK_SET) == 0 && sterna_read(fd, text, sizeof text) == 7);
+    EXPECT(count_kernel_threads() == before);
+  }
+  EXPECT(close(fd) == 0);
+}
+
 static void use_errors(void* argument) {
   char text[4];
   struct timeval short_time = {0, 20000};
@@ -194,6 +227,17 @@ static void use_errors(void* argument) {
   FD_ZERO(&set);
   FD_SET(987, &set);
   EXPECT(sterna_select(988, &set, NULL, NULL, NULL) == -1 && *sterna_errno() == EBADF);
+  /* A hang-up is nothing exceptional: the time runs out, and other sets are waited for. */
+  int hung_up[2];
+  struct timeval some_time = {0, 30000};
+  EXPECT(pipe(hung_up) == 0 && close(hung_up[1]) == 0);
+  FD_ZERO(&set);
+  FD_SET(hung_up[0], &set);
+  EXPECT(sterna_select(hung_up[0] + 1, NULL, NULL, &set, &some_time) == 0);
+  EXPECT(some_time.tv_sec == 0 && some_time.tv_usec == 0 && !FD_ISSET(hung_up[0], &set));
+  FD_SET(hung_up[0], &set);
+  EXPECT(sterna_select(hung_up[0] + 1, &set, NULL, NULL, NULL) == 1);
+  EXPECT(close(hung_up[0]) == 0);
   EXPECT(sterna_select(-1, NULL, NULL, NULL, NULL) == -1 && *sterna_errno() == EINVAL);
   /* Timeouts and flags that say "do not wait". */
   EXPECT(sterna_poll(NULL, 0, 1) == 0);
@@ -221,6 +265,7 @@ int main(void) {
   EXPECT(sterna_write(ends[1], "x", 1) == 1 && sterna_read(ends[0], &byte, 1) == 1);
   EXPECT(sterna_read(987, &byte, 1) == -1 && errno == EBADF);
   close_pair();
+  run(read_to_end, NULL);
   test_waits(SOCK_STREAM);
   test_waits(SOCK_DGRAM);
   test_sending();

@@ -18,31 +18,36 @@ constexpr std::uint32_t kLimitMax = 1 << 20;
 
 }  // namespace
 
-void gather_for(RankState& state, std::uint32_t source) noexcept {
-  if (state.context->slot == nullptr || state.context->slot->mpi == nullptr ||
-      source == net::kAnySource) {
-    return;  // No direct messages; nobody to go to.
-  }
-  CloseWaits& waits = state.close_waits;
-  const std::uint64_t now = now_ns();
-  const bool is_close = now - waits.last_ns < kCloseNs;
+bool add_wait(CloseWaits& waits, std::uint32_t source, std::uint64_t now_ns) noexcept {
   if (waits.source != source) {
-    waits.source = source;
-    waits.count = 0;
+    waits = {.source = source, .last_ns = now_ns};
+    return false;
   }
-  waits.last_ns = now;
+  const bool is_close = now_ns - waits.last_ns < kCloseNs;
+  waits.last_ns = now_ns;
   // One that took longer (an interrupt) does not spoil all; several in a row do.
   waits.count = is_close ? waits.count + 1 : waits.count - std::min(waits.count, kPenalty);
   if (waits.count < waits.limit) {
-    return;
+    return false;
   }
   waits.count = 0;
+  return true;
+}
+
+void double_limit(CloseWaits& waits) noexcept {
   waits.limit = std::min(2 * waits.limit, kLimitMax);
-  if (state.context->rank < source) {
+}
+
+void gather_for(RankState& state, std::uint32_t source) noexcept {
+  // Without direct messages, for anybody, or for one who comes here, there is nowhere to go.
+  if (state.context->slot == nullptr || state.context->slot->mpi == nullptr ||
+      source == net::kAnySource || state.context->rank < source ||
+      !add_wait(state.close_waits, source, now_ns())) {
     return;
   }
-  if (threads::Worker* const worker = state.context->transport->direct_way().worker_of(source)) {
-    threads::go_to(*worker);
+  threads::Worker* const worker = state.context->transport->direct_way().worker_of(source);
+  if (worker != nullptr && threads::go_to(*worker)) {
+    double_limit(state.close_waits);
   }
 }
 

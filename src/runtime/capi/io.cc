@@ -37,14 +37,20 @@ std::size_t bytes_in(const iovec* parts, int count) noexcept {
   return sum;
 }
 
-/// A file of which only the first part was in memory: the rest from the disk.
+/// A file of which only the first part was in memory, or that has no more: what is in memory now is
+/// taken at once, and the end is seen so; the rest comes from the disk.
 long read_rest(int fd, capi::Remaining& rest, off_t offset, long done) noexcept {
   while (!rest.is_empty()) {
-    const long value = capi::call_aside([&] {
-      const auto [parts, count] = rest.parts();
-      return offset == kHere ? ::readv(fd, parts, count)
-                             : ::preadv(fd, parts, count, offset + done);
-    });
+    const capi::Remaining::Parts left = rest.parts();
+    const off_t from = offset == kHere ? kHere : offset + done;
+    long value =
+        tried(system_call([&] { return ::preadv2(fd, left.first, left.count, from, RWF_NOWAIT); }));
+    if (value == -EAGAIN || value == capi::kUntried) {
+      value = capi::call_aside([&] {
+        return from == kHere ? ::readv(fd, left.first, left.count)
+                             : ::preadv(fd, left.first, left.count, from);
+      });
+    }
     if (value <= 0) {
       break;  // What has come counts; an error comes again.
     }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
 
 #include <fcntl.h>
 #include <sterna/io.h>
@@ -26,6 +27,7 @@ namespace {
 
 constexpr std::uint64_t kNsOfSecond = 1'000'000'000;
 constexpr std::uint64_t kNsOfMs = 1'000'000;
+constexpr std::uint64_t kLeftOutNs = 10'000'000;  // Of select(): see leave_out().
 
 bool is_ready(int fd, short events) noexcept {
   pollfd one{.fd = fd, .events = events, .revents = 0};
@@ -115,14 +117,15 @@ class Several {
     if (fd < 0) {
       return;
     }
-    epoll_event event{.events = 0, .data = {.fd = fd}};
-    for (nfds_t i = 0; i <= index; ++i) {
-      event.events |=
-          descriptors[i].fd == fd ? static_cast<unsigned short>(descriptors[i].events) : 0U;
-    }
+    epoll_event event{.events = static_cast<unsigned short>(descriptors[index].events),
+                      .data = {.fd = fd}};
     const long added =
         system_call([&] { return ::epoll_ctl(set_.get(), EPOLL_CTL_ADD, fd, &event); });
     if (added == -EEXIST) {
+      for (nfds_t i = 0; i < index; ++i) {
+        event.events |=
+            descriptors[i].fd == fd ? static_cast<unsigned short>(descriptors[i].events) : 0U;
+      }
       (void)system_call([&] { return ::epoll_ctl(set_.get(), EPOLL_CTL_MOD, fd, &event); });
     }
   }
@@ -184,10 +187,11 @@ constexpr std::array<Wanted, 3> kWanted{Wanted{POLLIN, POLLIN | POLLHUP | POLLER
                                         Wanted{POLLOUT, POLLOUT | POLLERR},
                                         Wanted{POLLPRI, POLLPRI}};
 
-/// select() by way of poll(): the sets to descriptors, and back.
-long select_until(int count, const std::array<fd_set*, 3>& sets,
-                  std::uint64_t deadline_ns) noexcept {
-  std::array<pollfd, FD_SETSIZE> descriptors;
+using Sets = std::array<fd_set*, 3>;
+using Descriptors = std::array<pollfd, FD_SETSIZE>;
+
+/// The descriptors of the sets, from 0 to `count`: how many there are.
+nfds_t list_descriptors(int count, const Sets& sets, Descriptors& descriptors) noexcept {
   nfds_t used = 0;
   for (int fd = 0; fd < count; ++fd) {
     pollfd one{.fd = fd, .events = 0, .revents = 0};
@@ -202,21 +206,78 @@ long select_until(int count, const std::array<fd_set*, 3>& sets,
       descriptors[used++] = one;
     }
   }
-  const long value = poll_until(descriptors.data(), used, deadline_ns);
-  if (value < 0 || std::any_of(descriptors.begin(), descriptors.begin() + used,
-                               [](const pollfd& one) { return (one.revents & POLLNVAL) != 0; })) {
-    return value < 0 ? value : -EBADF;
+  return used;
+}
+
+/// Whether what poll() said of it is an answer for a set that has it.
+bool is_answer(const pollfd& one, const fd_set* set, short answers) noexcept {
+  return set != nullptr && FD_ISSET(one.fd, set) && (one.revents & answers) != 0;
+}
+
+/// poll() always speaks of a hang-up or an error, also where select() does not: such a descriptor
+/// (~fd: for poll() it is none) is left out for a while, since it would end every wait at once.
+bool leave_out(std::span<pollfd> descriptors) noexcept {
+  bool has_any = false;
+  for (pollfd& one : descriptors) {
+    if (one.fd >= 0 && one.revents != 0) {
+      one.fd = ~one.fd;
+      has_any = true;
+    }
+  }
+  return has_any;
+}
+
+void take_back(std::span<pollfd> descriptors) noexcept {
+  for (pollfd& one : descriptors) {
+    one.fd = one.fd < 0 ? ~one.fd : one.fd;
+  }
+}
+
+/// Until one of them has an answer, at the deadline, or an error; all are back afterwards.
+long wait_for_answer(std::span<pollfd> descriptors, const Sets& sets,
+                     std::uint64_t deadline_ns) noexcept {
+  std::uint64_t until_ns = deadline_ns;
+  for (;;) {
+    const long value = poll_until(descriptors.data(), descriptors.size(), until_ns);
+    if (value < 0) {
+      return value;
+    }
+    bool is_over = sterna::now_ns() >= deadline_ns;
+    for (const pollfd& one : descriptors) {
+      if (one.fd >= 0 && (one.revents & POLLNVAL) != 0) {
+        return -EBADF;
+      }
+      for (std::size_t i = 0; one.fd >= 0 && i < sets.size(); ++i) {
+        is_over = is_over || is_answer(one, sets[i], kWanted[i].answers);
+      }
+    }
+    if (is_over) {
+      take_back(descriptors);
+      return 0;
+    }
+    until_ns = deadline_ns;
+    if (value == 0) {
+      take_back(descriptors);  // It may speak of something else by now.
+    } else if (leave_out(descriptors)) {
+      until_ns = std::min(deadline_ns, sterna::now_ns() + kLeftOutNs);
+    }
+  }
+}
+
+/// select() by way of poll(): the sets to descriptors, and back.
+long select_until(int count, const Sets& sets, std::uint64_t deadline_ns) noexcept {
+  Descriptors all;
+  const std::span descriptors{all.data(), list_descriptors(count, sets, all)};
+  if (const long value = wait_for_answer(descriptors, sets, deadline_ns); value < 0) {
+    return value;
   }
   long sum = 0;
-  for (nfds_t j = 0; j < used; ++j) {
+  for (const pollfd& one : descriptors) {
     for (std::size_t i = 0; i < sets.size(); ++i) {
-      if (sets[i] == nullptr || !FD_ISSET(descriptors[j].fd, sets[i])) {
-        continue;
-      }
-      if ((descriptors[j].revents & kWanted[i].answers) != 0) {
+      if (is_answer(one, sets[i], kWanted[i].answers)) {
         ++sum;
-      } else {
-        FD_CLR(descriptors[j].fd, sets[i]);
+      } else if (sets[i] != nullptr) {
+        FD_CLR(one.fd, sets[i]);
       }
     }
   }

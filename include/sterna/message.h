@@ -1,7 +1,11 @@
-/* Messages with tags between ranks.
+/* Messages with tags between ranks: at once, or by requests.
  *
- * Messages of one sender to one receiver are received in order. They never mix with those of MPI.
- * From any thread of a rank, kernel threads too. A mobile rank may be moved inside these calls.
+ * Messages of one sender to one receiver within one session are received in the order in which they
+ * were sent, where tags leave a choice. They never mix with those of MPI. From any thread of a
+ * rank, kernel threads too. A mobile rank may be moved inside calls that switch; requests under way
+ * go on, their memory moves with it. After the interface sendrecv of NewMadeleine
+ * (nm_sendrecv_interface.h). NULL where it is not allowed, and numbers out of range:
+ * INVALID_ARGUMENT, with a text in sterna_error_detail.
  */
 #ifndef STERNA_MESSAGE_H
 #define STERNA_MESSAGE_H
@@ -38,6 +42,148 @@ sterna_status sterna_message_receive(uint32_t rank, int32_t tag, void* buffer, s
  * which. In vain it lets others run: switches. */
 sterna_status sterna_message_probe(uint32_t rank, int32_t tag, int* found,
                                    sterna_envelope* envelope) STERNA_NOEXCEPT;
+
+/* A request: one message out or in, described, then started, as often as wanted, each time after
+ * the last one has ended. Memory of the program, never copied, that stays where it is while it is
+ * started, as do the data. One thread at a time uses it; another one may wait for it than the one
+ * that has started it. Nothing has to be destroyed. */
+typedef struct sterna_message_request { /* Needs sterna_message_send_init or _receive_init. */
+  uint64_t opaque[54];
+} sterna_message_request;
+
+/* Describes a message; what was in the memory before is forgotten (it is no request that is
+ * started). Does not switch. */
+sterna_status sterna_message_send_init(sterna_message_request* request, uint32_t rank, int32_t tag,
+                                       const void* data, size_t bytes) STERNA_NOEXCEPT;
+sterna_status sterna_message_receive_init(sterna_message_request* request, uint32_t rank,
+                                          int32_t tag, void* buffer,
+                                          size_t bytes_max) STERNA_NOEXCEPT;
+
+/* What follows changes the description of a request that is not started (BUSY: it is). */
+
+typedef enum sterna_send_mode {
+  STERNA_SEND_STANDARD = 0,
+  STERNA_SEND_SYNCHRONOUS = 1, /* It ends when its receive has begun, not before. */
+  STERNA_SEND_READY = 2        /* The program knows that the receive is started already. */
+} sterna_send_mode;
+sterna_status sterna_message_set_mode(sterna_message_request* request,
+                                      sterna_send_mode mode) STERNA_NOEXCEPT;
+
+/* Of the tag only these bits are compared. A receive with a mask looks at the messages that wait
+ * one by one, and each message at the receives with masks. Not with STERNA_ANY_TAG. */
+sterna_status sterna_message_set_mask(sterna_message_request* request,
+                                      uint32_t mask) STERNA_NOEXCEPT;
+
+/* The data are these, one after the other, instead of one range. The array stays until the end. */
+typedef struct sterna_piece {
+  void* address;
+  size_t bytes;
+} sterna_piece;
+sterna_status sterna_message_set_pieces(sterna_message_request* request, const sterna_piece* pieces,
+                                        size_t count) STERNA_NOEXCEPT;
+
+/* Or `count` blocks, the first at the address that was given to _init, each `stride` bytes (may be
+ * negative) behind the one before. */
+sterna_status sterna_message_set_strided(sterna_message_request* request, size_t block_bytes,
+                                         size_t count, ptrdiff_t stride) STERNA_NOEXCEPT;
+
+/* Or what this function says: stores piece number `index`, or returns 0 if there is none (and none
+ * behind it). It is called for 0, 1, 2... some times over, when the request starts and when it
+ * ends, on the thread that sees the end; the same question has the same answer. It must be quick
+ * and call nothing of Sterna. */
+typedef int (*sterna_next_piece)(const void* layout, size_t index, sterna_piece* piece);
+sterna_status sterna_message_set_layout(sterna_message_request* request, sterna_next_piece next,
+                                        const void* layout) STERNA_NOEXCEPT;
+
+/* Instead of being waited for a request may end with a call of this function, or in a queue
+ * (below); waiting for it and testing it are refused then. In a program with workers the call comes
+ * from the poll of the network: on any kernel thread, on any stack, one at a time, never from
+ * inside sterna_message_start. In a mobile rank its own thread makes it, inside a call of this
+ * header or of session.h that waits or tests; sterna_message_call_back is one that does nothing
+ * else. The function must be short and must not wait nor switch (waits of this header end with
+ * DEADLOCK, elsewhere); it may start requests, also this one, and wake threads. `envelope` is that
+ * of a receive. NULL: to be waited for, as at first. NOT_STARTED, at the start of the request:
+ * before sterna_start. */
+typedef void (*sterna_message_callback)(void* argument, sterna_message_request* request,
+                                        sterna_status status, const sterna_envelope* envelope);
+sterna_status sterna_message_set_callback(sterna_message_request* request,
+                                          sterna_message_callback callback,
+                                          void* argument) STERNA_NOEXCEPT;
+/* Makes the calls that are due, in the order in which the requests have ended: in a mobile rank; in
+ * a program with workers it polls once. May move a mobile rank. Switches. NOT_STARTED. */
+sterna_status sterna_message_call_back(void) STERNA_NOEXCEPT;
+
+/* Requests that have ended, in that order, until somebody takes them. Memory of the program, never
+ * copied, that stays where it is while requests of it are started. Any number of threads. */
+typedef struct sterna_message_queue {
+  uint64_t opaque[6];
+} sterna_message_queue;
+#define STERNA_MESSAGE_QUEUE_INIT \
+  {                               \
+    { 0, 0, 0, 0, 0, 0 }          \
+  }
+/* The request ends in the queue; NULL: to be waited for, as at first. */
+sterna_status sterna_message_set_queue(sterna_message_request* request,
+                                       sterna_message_queue* queue) STERNA_NOEXCEPT;
+/* Takes the next one: *request, how it has ended, and its envelope (both may be NULL); it can be
+ * started again. Waits for so long; 0: looks only. Switches. TIMED_OUT: there is none. */
+sterna_status sterna_message_queue_take(sterna_message_queue* queue, uint64_t timeout_ns,
+                                        sterna_message_request** request, sterna_status* ended,
+                                        sterna_envelope* envelope) STERNA_NOEXCEPT;
+
+/* Starts it. Does not wait nor switch. BUSY: it is started; NOT_STARTED; OUT_OF_MEMORY: for data of
+ * many pieces, a copy. */
+sterna_status sterna_message_start(sterna_message_request* request) STERNA_NOEXCEPT;
+
+/* The two of them: _init and start. */
+sterna_status sterna_message_send_start(sterna_message_request* request, uint32_t rank, int32_t tag,
+                                        const void* data, size_t bytes) STERNA_NOEXCEPT;
+sterna_status sterna_message_receive_start(sterna_message_request* request, uint32_t rank,
+                                           int32_t tag, void* buffer,
+                                           size_t bytes_max) STERNA_NOEXCEPT;
+
+/* Waits for the end and says how it was; then the request can be started again. `envelope` (may be
+ * NULL) is stored for receives. Switches. Fails as sterna_message_receive does, with CANCELLED,
+ * OUT_OF_MEMORY (the message is lost: no memory for it where it came), REFUSED (it is not started),
+ * TIMED_OUT: it goes on, nothing has changed. */
+sterna_status sterna_message_wait(sterna_message_request* request,
+                                  sterna_envelope* envelope) STERNA_NOEXCEPT;
+sterna_status sterna_message_wait_for(sterna_message_request* request, uint64_t timeout_ns,
+                                      sterna_envelope* envelope) STERNA_NOEXCEPT;
+
+/* *done is 1 if it has ended: then as sterna_message_wait. In vain it lets others run: switches. */
+sterna_status sterna_message_test(sterna_message_request* request, int* done,
+                                  sterna_envelope* envelope) STERNA_NOEXCEPT;
+
+/* Waits until one of the started requests among these (NULL and others are passed over) has ended:
+ * *index says which, and it is as if sterna_message_wait had been called with it. Switches. Also
+ * fails with NOT_FOUND: none is started; TIMED_OUT. */
+sterna_status sterna_message_wait_any(sterna_message_request* const* requests, size_t count,
+                                      uint64_t timeout_ns, size_t* index,
+                                      sterna_envelope* envelope) STERNA_NOEXCEPT;
+/* Waits until all of the started ones have ended. The status is the first that is not SUCCESS, in
+ * their order; TIMED_OUT: some still go on, those that have ended are done with. Switches. */
+sterna_status sterna_message_wait_all(sterna_message_request* const* requests, size_t count,
+                                      uint64_t timeout_ns) STERNA_NOEXCEPT;
+
+/* A receive that has no message yet ends, with CANCELLED, which is to be waited for as any end.
+ * REFUSED: it is too late, or it is a send (which cannot be taken back), or not started: nothing
+ * has changed. Does not switch. */
+sterna_status sterna_message_cancel(sterna_message_request* request) STERNA_NOEXCEPT;
+
+/* As sterna_message_probe, and takes the message out: only who has *message receives it. Not found:
+ * *message is NULL. */
+typedef struct sterna_matched_message sterna_matched_message;
+sterna_status sterna_message_matched_probe(uint32_t rank, int32_t tag,
+                                           sterna_matched_message** message,
+                                           sterna_envelope* envelope) STERNA_NOEXCEPT;
+/* Receives it; each is received once, also one that nobody wants: into 0 bytes. The request form
+ * is a receive as described by sterna_message_receive_init, whose rank and tag do not count. */
+sterna_status sterna_message_receive_matched(sterna_matched_message* message, void* buffer,
+                                             size_t bytes_max,
+                                             sterna_envelope* envelope) STERNA_NOEXCEPT;
+sterna_status sterna_message_start_matched(sterna_message_request* request,
+                                           sterna_matched_message* message) STERNA_NOEXCEPT;
 
 #ifdef __cplusplus
 }

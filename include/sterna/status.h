@@ -33,7 +33,7 @@ typedef enum sterna_status {
   STERNA_REFUSED = 11,    /* The other side, or the state of the caller, said no. */
   STERNA_NOT_FOUND = 12,
   STERNA_SYSTEM = 13,   /* The operating system said no; standard error has its words. */
-  STERNA_CANCELLED = 14 /* The thread that was waited for ended by sterna_thread_cancel. */
+  STERNA_CANCELLED = 14 /* What was waited for was taken back: a thread, a receive. */
 } sterna_status;
 
 /* A timeout that never comes. Timeouts are nanoseconds from now. */

@@ -136,12 +136,15 @@ class TransportCore {
   void send(Endpoint& from, SendRequest& request, const Target& target, const Buffer& data,
             SendMode mode) noexcept;
   // receive.cc
-  void receive(Endpoint& at, RecvRequest& request, const Pattern& pattern,
+  // Of a Pattern or a MaskedPattern.
+  template <typename Wanted>
+  void receive(Endpoint& at, RecvRequest& request, const Wanted& wanted,
                const Buffer& data) noexcept;
-  bool probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept;
-  Message* matched_probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept;
   void receive_matched(Endpoint& at, RecvRequest& request, Message& message,
                        const Buffer& data) noexcept;
+  // probe.cc
+  template <typename Wanted>
+  Message* look_for(Endpoint& at, const Wanted& wanted, bool is_taken, Envelope& found) noexcept;
   bool cancel_receive(Endpoint& at, RecvRequest& request) noexcept;
   // direct.cc
   void interrupt(std::uint32_t rank) noexcept;

@@ -107,8 +107,10 @@ struct Endpoint {
   Lane** lanes;  // Buckets.
   std::uint32_t lane_bucket_count;
   std::uint32_t lane_count;
-  std::uint32_t posted_count[4];  // Receives by class.
-  bool is_indexed[4];             // Messages are linked in the lanes of this class too.
+  std::uint32_t posted_count[4];  // Receives by class; those with a mask are counted in the last.
+  RecvRequest* masked_first;      // Receives with a mask, in the order of posting.
+  RecvRequest* masked_last;
+  bool is_indexed[4];  // Messages are linked in the lanes of this class too.
   std::uint32_t message_count;
   Message* messages_first;  // All that wait, in order of arrival.
   Message* messages_last;

@@ -36,6 +36,19 @@ void fail_posted(Endpoint& at, const std::vector<bool>& is_lost) noexcept {
   }
 }
 
+/// The same of receives with a mask, whose envelopes are their patterns.
+void fail_masked(Endpoint& at, const std::vector<bool>& is_lost) noexcept {
+  RecvRequest* next = nullptr;
+  for (RecvRequest* request = at.masked_first; request != nullptr; request = next) {
+    next = request->next;
+    const std::uint32_t source = request->envelope.source;
+    if (source == kAnySource || is_lost[source]) {
+      unpost_receive(at, *request);
+      fail(*request);
+    }
+  }
+}
+
 /// Eager messages whose last parts will not come.
 void fail_partial(Endpoint& at, const std::vector<bool>& is_lost) noexcept {
   for (std::uint32_t i = 0; i < at.peer_bucket_count; ++i) {
@@ -97,6 +110,7 @@ void TransportCore::fail_requests(RankEntry& entry, const std::vector<bool>& is_
   }
   Endpoint& at = *entry.endpoint;
   fail_posted(at, is_lost);
+  fail_masked(at, is_lost);
   fail_partial(at, is_lost);
   for (std::uint32_t i = 0; i < at.pending_capacity; ++i) {
     PendingEntry& pending = at.pending[i];

@@ -168,6 +168,10 @@ bool post_receive(Endpoint& endpoint, RecvRequest& request, const Pattern& patte
 }
 
 void unpost_receive(Endpoint& endpoint, RecvRequest& request) noexcept {
+  if (request.lane == nullptr) [[unlikely]] {
+    unpost_masked(endpoint, request);
+    return;
+  }
   Lane& lane = *request.lane;
   (request.previous != nullptr ? request.previous->next : lane.receives_first) = request.next;
   (request.next != nullptr ? request.next->previous : lane.receives_last) = request.previous;
@@ -191,6 +195,11 @@ RecvRequest* take_receive(Endpoint& endpoint, const Pattern& exact) noexcept {
         oldest = first;
       }
     }
+  }
+  if (endpoint.posted_count[kMaskedClass] != 0 && endpoint.masked_first != nullptr) [[unlikely]] {
+    RecvRequest* const masked = find_masked(endpoint, exact);
+    oldest =
+        masked != nullptr && (oldest == nullptr || masked->order < oldest->order) ? masked : oldest;
   }
   if (oldest != nullptr) {
     unpost_receive(endpoint, *oldest);
@@ -336,6 +345,12 @@ void check_matching(Endpoint& endpoint) noexcept {
         ++linked[lane->pattern_class];
       }
     }
+  }
+  std::uint64_t order = 0;
+  for (const RecvRequest* r = endpoint.masked_first; r != nullptr; r = r->next) {
+    check(r->lane == nullptr && r->order >= order, "receives with a mask are in order of posting");
+    order = r->order + 1;
+    ++posted[kMaskedClass];
   }
   for (std::uint32_t i = 0; i < kPatternClasses; ++i) {
     check(posted[i] == endpoint.posted_count[i], "receives are counted by class");

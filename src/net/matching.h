@@ -4,6 +4,10 @@
 // four) lanes that fit it. Messages lie in the lane of their exact pattern, and in those of the
 // other classes once a receive or a probe of that class has found nothing in front of it.
 //
+// Receives that compare some bits of the tag only are in a list of their own, which a message walks
+// where there are any; they and probes of their kind walk the messages. The oldest that fits wins
+// among all receives. Nothing is paid for them while there is none.
+//
 // All of it under the lock of the rank's RankEntry.
 #pragma once
 
@@ -12,6 +16,9 @@
 namespace sterna::net {
 
 inline constexpr std::uint32_t kPatternClasses = 4;
+// Where receives with a mask count: those who look whether any receive is posted need not know
+// them.
+inline constexpr std::uint32_t kMaskedClass = kPatternClasses - 1;
 inline constexpr std::uint32_t kSmallMessageBytes = 128;  // Payload within a recycled Message.
 
 /// 0: exact; 1: any source; 2: any tag; 3: both.
@@ -24,7 +31,12 @@ inline constexpr std::uint32_t kSmallMessageBytes = 128;  // Payload within a re
                                 const Pattern& pattern) noexcept;
 /// The lane of this very pattern, null: there is none yet.
 [[nodiscard]] Lane* find_lane(Endpoint& endpoint, const Pattern& key) noexcept;
-/// The receive waits no longer.
+/// The same for one with a mask; needs no memory.
+void post_masked(Endpoint& endpoint, RecvRequest& request, const MaskedPattern& pattern) noexcept;
+void unpost_masked(Endpoint& endpoint, RecvRequest& request) noexcept;
+/// The oldest of them that fits; null: none.
+[[nodiscard]] RecvRequest* find_masked(const Endpoint& endpoint, const Pattern& exact) noexcept;
+/// The receive waits no longer, whichever of the two kinds it is.
 void unpost_receive(Endpoint& endpoint, RecvRequest& request) noexcept;
 
 /// The receive waits after all others, in no lane; its rank posts nothing before it is done.
@@ -54,6 +66,9 @@ inline void park_receive(Endpoint& endpoint, RecvRequest& request,
 /// The oldest message that fits; it stays. Null: none.
 [[nodiscard]] Message* find_message(Endpoint& endpoint, const Pattern& pattern) noexcept;
 
+/// The same; by a walk over all that wait.
+[[nodiscard]] Message* find_message(Endpoint& endpoint, const MaskedPattern& pattern) noexcept;
+
 /// A message with room for `payload_bytes` of payload, in no list; null: no memory.
 [[nodiscard]] Message* create_message(Endpoint& endpoint, std::uint64_t payload_bytes) noexcept;
 /// It is in no list.
@@ -63,6 +78,16 @@ void free_message(Endpoint& endpoint, Message* message) noexcept;
 [[nodiscard]] bool add_message(Endpoint& endpoint, Message& message) noexcept;
 /// The message is in no list any more.
 void remove_message(Endpoint& endpoint, Message& message) noexcept;
+
+/// The oldest message that fits a Pattern or a MaskedPattern, in no list any more; null: none.
+template <typename Wanted>
+[[nodiscard]] Message* take_message(Endpoint& endpoint, const Wanted& wanted) noexcept {
+  Message* const message = find_message(endpoint, wanted);
+  if (message != nullptr) {
+    remove_message(endpoint, *message);
+  }
+  return message;
+}
 
 /// Frees all lanes and the messages that wait. No receive is posted.
 void clear_matching(Endpoint& endpoint) noexcept;

@@ -14,16 +14,33 @@
 namespace sterna::net {
 namespace {
 
-bool fits(const Pattern& pattern, const Envelope& envelope) {
+constexpr std::uint32_t kNoMask = ~std::uint32_t{0};
+
+bool fits(const MaskedPattern& masked, const Envelope& envelope) {
+  const Pattern& pattern = masked.pattern;
+  const auto bits = [&](std::int32_t tag) { return static_cast<std::uint32_t>(tag) & masked.mask; };
   return pattern.context == envelope.context &&
          (pattern.source == kAnySource || pattern.source == envelope.source) &&
-         (pattern.tag == kAnyTag || pattern.tag == envelope.tag);
+         (pattern.tag == kAnyTag || bits(pattern.tag) == bits(envelope.tag));
+}
+
+Message* find(Endpoint& endpoint, const MaskedPattern& pattern) {
+  return pattern.mask == kNoMask ? find_message(endpoint, pattern.pattern)
+                                 : find_message(endpoint, pattern);
+}
+
+bool post(Endpoint& endpoint, RecvRequest& request, const MaskedPattern& pattern) {
+  if (pattern.mask == kNoMask) {
+    return post_receive(endpoint, request, pattern.pattern);
+  }
+  post_masked(endpoint, request, pattern);
+  return true;
 }
 
 /// Receives and messages are numbered as they come.
 struct NaiveMatcher {
   struct Receive {
-    Pattern pattern;
+    MaskedPattern pattern;
     int number;
   };
   struct Arrived {
@@ -33,7 +50,7 @@ struct NaiveMatcher {
   std::list<Receive> receives;
   std::list<Arrived> messages;
 
-  int post(const Pattern& pattern, int number) {
+  int post(const MaskedPattern& pattern, int number) {
     const auto found =
         std::ranges::find_if(messages, [&](const Arrived& m) { return fits(pattern, m.envelope); });
     if (found == messages.end()) {
@@ -69,24 +86,28 @@ TEST_P(Matching, AgreesWithANaiveModel) {
   NaiveMatcher model;
   std::vector<std::unique_ptr<RecvRequest>> requests;
   const double wildcards = random.unit();
+  const double masks = random.chance(0.5) ? 0.2 : 0;
   const std::uint64_t tags = 1 + random.below(100);
   for (int step = 0; step < 4000; ++step) {
     const auto context = static_cast<std::uint32_t>(random.below(3));
     const auto source = static_cast<std::uint32_t>(random.below(5));
     const auto tag = static_cast<std::int32_t>(random.below(tags));
     if (random.chance(0.5)) {
-      const Pattern pattern{random.chance(wildcards) ? kAnySource : source, context,
-                            random.chance(wildcards) ? kAnyTag : tag};
+      const bool has_mask = random.chance(masks);
+      const MaskedPattern pattern{
+          {random.chance(wildcards) ? kAnySource : source, context,
+           !has_mask && random.chance(wildcards) ? kAnyTag : tag},
+          has_mask ? static_cast<std::uint32_t>(random.below(16)) : kNoMask};
       requests.push_back(std::make_unique<RecvRequest>());
       const int number = static_cast<int>(requests.size()) - 1;
       const int expected = model.post(pattern, number);
-      Message* message = find_message(*endpoint_, pattern);
+      Message* message = find(*endpoint_, pattern);
       ASSERT_EQ(message != nullptr ? static_cast<int>(message->send_id) : -1, expected);
       if (message != nullptr) {
         remove_message(*endpoint_, *message);
         free_message(*endpoint_, message);
       } else {
-        ASSERT_TRUE(post_receive(*endpoint_, *requests.back(), pattern));
+        ASSERT_TRUE(post(*endpoint_, *requests.back(), pattern));
       }
     } else {
       const Envelope envelope{source, context, tag, 8};

@@ -28,6 +28,15 @@ struct Pattern {
   std::int32_t tag;
 };
 
+/// With a mask: of the tag only these bits are compared. The pattern's tag is not kAnyTag.
+struct MaskedPattern {
+  constexpr MaskedPattern(const Pattern& of, std::uint32_t bits) noexcept
+      : pattern{of}, mask{bits} {}
+
+  Pattern pattern;
+  std::uint32_t mask;
+};
+
 /// Where a message goes.
 struct Target {
   std::uint32_t rank;
@@ -102,14 +111,15 @@ struct RecvRequest {
     posted,     // In a lane, waits for a message.
     receiving,  // Matched; bytes are still to come.
   } state = State::idle;
-  Envelope envelope{};
+  Envelope envelope{};  // Of one that is posted with a mask: its pattern.
   // The rest is the transport's.
   Buffer data{};
   RecvRequest* next = nullptr;  // In its lane.
   RecvRequest* previous = nullptr;
-  Lane* lane = nullptr;
-  std::uint64_t order = 0;           // Of posting: the oldest that fits takes the message.
-  std::uint64_t message_bytes = 0;   // Of the matched message, which may be more than fits.
+  Lane* lane = nullptr;     // Null: not posted, or with a mask.
+  std::uint64_t order = 0;  // Of posting: the oldest that fits takes the message.
+  // Of the matched message, which may be more than fits; while it is posted: its mask, if any.
+  std::uint64_t message_bytes = 0;
   std::uint64_t received_bytes = 0;  // Arrived of it, in any order.
   std::uint64_t id = 0;              // In Endpoint::pending; 0: none.
 };

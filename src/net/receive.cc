@@ -43,33 +43,42 @@ void prepare(RecvRequest& request, const Buffer& data) noexcept {
   request.id = kNoId;
 }
 
-Message* take_message(Endpoint& at, const Pattern& pattern) noexcept {
-  Message* message = find_message(at, pattern);
-  if (message != nullptr) {
-    remove_message(at, *message);
-  }
-  return message;
+/// False: no memory.
+bool post(Endpoint& at, RecvRequest& request, const Pattern& pattern) noexcept {
+  return post_receive(at, request, pattern);
+}
+bool post(Endpoint& at, RecvRequest& request, const MaskedPattern& pattern) noexcept {
+  post_masked(at, request, pattern);
+  return true;
+}
+
+const Pattern& plain(const Pattern& pattern) noexcept {
+  return pattern;
+}
+const Pattern& plain(const MaskedPattern& pattern) noexcept {
+  return pattern.pattern;
 }
 
 }  // namespace
 
-void TransportCore::receive(Endpoint& at, RecvRequest& request, const Pattern& pattern,
+template <typename Wanted>
+void TransportCore::receive(Endpoint& at, RecvRequest& request, const Wanted& wanted,
                             const Buffer& data) noexcept {
   prepare(request, data);
   RankEntry& entry = ranks_[at.rank];
   Outcome outcome;
   {
     const threads::OwnedGuard guard{entry.lock};
-    if (Message* message = take_message(at, pattern); message != nullptr) {
+    if (Message* message = take_message(at, wanted); message != nullptr) {
       match(entry, at, request, *message, outcome);
-    } else if (!post_receive(at, request, pattern)) {
+    } else if (!post(at, request, wanted)) {
       request.fault = Fault::no_memory;
       complete(request);
     }
   }
   act(at.rank, outcome);
   // After posting: on_peer_lost() either saw the receive, or has set the flag before we look.
-  if (is_any_lost_.load(std::memory_order_seq_cst) && is_source_lost(pattern)) [[unlikely]] {
+  if (is_any_lost_.load(std::memory_order_seq_cst) && is_source_lost(plain(wanted))) [[unlikely]] {
     const threads::OwnedGuard guard{entry.lock};
     if (request.state == RecvRequest::State::posted) {
       unpost_receive(at, request);
@@ -79,30 +88,13 @@ void TransportCore::receive(Endpoint& at, RecvRequest& request, const Pattern& p
   }
 }
 
+template void TransportCore::receive(Endpoint&, RecvRequest&, const Pattern&,
+                                     const Buffer&) noexcept;
+template void TransportCore::receive(Endpoint&, RecvRequest&, const MaskedPattern&,
+                                     const Buffer&) noexcept;
+
 bool TransportCore::is_source_lost(const Pattern& pattern) noexcept {
   return pattern.source != kAnySource && gates_[ranks_.node_of(pattern.source)].is_lost();
-}
-
-bool TransportCore::probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept {
-  RankEntry& entry = ranks_[at.rank];
-  const threads::OwnedGuard guard{entry.lock};
-  const Message* message = find_message(at, pattern);
-  if (message == nullptr) {
-    return false;
-  }
-  found = message->envelope;
-  return true;
-}
-
-Message* TransportCore::matched_probe(Endpoint& at, const Pattern& pattern,
-                                      Envelope& found) noexcept {
-  RankEntry& entry = ranks_[at.rank];
-  const threads::OwnedGuard guard{entry.lock};
-  Message* message = take_message(at, pattern);
-  if (message != nullptr) {
-    found = message->envelope;
-  }
-  return message;
 }
 
 void TransportCore::receive_matched(Endpoint& at, RecvRequest& request, Message& message,
@@ -115,18 +107,6 @@ void TransportCore::receive_matched(Endpoint& at, RecvRequest& request, Message&
     match(entry, at, request, message, outcome);
   }
   act(at.rank, outcome);
-}
-
-bool TransportCore::cancel_receive(Endpoint& at, RecvRequest& request) noexcept {
-  RankEntry& entry = ranks_[at.rank];
-  const threads::OwnedGuard guard{entry.lock};
-  if (request.state != RecvRequest::State::posted) {
-    return false;
-  }
-  unpost_receive(at, request);
-  request.fault = Fault::cancelled;
-  complete(request);
-  return true;
 }
 
 /// The message is in no list; it is freed, or filled up first when parts are still to come.

@@ -69,12 +69,26 @@ void Transport::receive(Endpoint& at, RecvRequest& request, const Pattern& patte
   core_->receive(at, request, pattern, data);
 }
 
+void Transport::receive(Endpoint& at, RecvRequest& request, const MaskedPattern& pattern,
+                        const Buffer& data) noexcept {
+  core_->receive(at, request, pattern, data);
+}
+
+bool Transport::probe(Endpoint& at, const MaskedPattern& pattern, Envelope& found) noexcept {
+  return core_->look_for(at, pattern, false, found) != nullptr;
+}
+
+Message* Transport::matched_probe(Endpoint& at, const MaskedPattern& pattern,
+                                  Envelope& found) noexcept {
+  return core_->look_for(at, pattern, true, found);
+}
+
 bool Transport::probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept {
-  return core_->probe(at, pattern, found);
+  return core_->look_for(at, pattern, false, found) != nullptr;
 }
 
 Message* Transport::matched_probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept {
-  return core_->matched_probe(at, pattern, found);
+  return core_->look_for(at, pattern, true, found);
 }
 
 void Transport::receive_matched(Endpoint& at, RecvRequest& request, Message& message,

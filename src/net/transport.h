@@ -138,12 +138,17 @@ class Transport {
 
   void receive(Endpoint& at, RecvRequest& request, const Pattern& pattern,
                const Buffer& data) noexcept;
+  void receive(Endpoint& at, RecvRequest& request, const MaskedPattern& pattern,
+               const Buffer& data) noexcept;
 
   /// Whether a message that fits has come; it stays.
   [[nodiscard]] bool probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept;
+  [[nodiscard]] bool probe(Endpoint& at, const MaskedPattern& pattern, Envelope& found) noexcept;
 
   /// As probe, and takes the message out: only receive_matched gets it. Null: none.
   [[nodiscard]] Message* matched_probe(Endpoint& at, const Pattern& pattern,
+                                       Envelope& found) noexcept;
+  [[nodiscard]] Message* matched_probe(Endpoint& at, const MaskedPattern& pattern,
                                        Envelope& found) noexcept;
   void receive_matched(Endpoint& at, RecvRequest& request, Message& message,
                        const Buffer& data) noexcept;

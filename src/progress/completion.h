@@ -85,6 +85,12 @@ class Completion {
   /// signalled means done(). A rank that must notice "move away" waits interruptibly. Switches.
   threads::Wake wait_for(Progress& progress, const threads::WaitOptions& options) noexcept;
 
+  /// Has `listener` called when it is done; nobody waits for it meanwhile. False: it is done, the
+  /// listener is not called.
+  [[nodiscard]] bool listen(threads::Listener& listener) noexcept {
+    return publish(threads::Waiter{listener});
+  }
+
   /// Waits until one of `completions` is done; null entries are passed over (at least one is not
   /// null). Returns the index of the first that is done, or completions.size() when it ended
   /// without. Switches.

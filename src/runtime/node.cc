@@ -151,6 +151,7 @@ void Node::open_mobility() {
   leases_->connect(*rpc_, *space_);
   load_source_ = std::make_unique<NodeLoadSource>(*team_, &residents_);
   load_source_->add_to(*rpc_);
+  session_numbers_.add_to(*rpc_);
   const Settings& settings = runtime_->settings();
   migration::MigratorOptions options;
   options.space = space_.get();

@@ -17,6 +17,7 @@
 #include "runtime/node_load.h"
 #include "runtime/rank_runner.h"
 #include "runtime/runtime.h"
+#include "runtime/session_numbers.h"
 #include "threads/team.h"
 
 namespace sterna::runtime {
@@ -89,6 +90,7 @@ class Node final : private ControlEvents, private migration::RankHost {
   std::unique_ptr<rpc::Rpc> rpc_;
   migration::Residents residents_;
   std::unique_ptr<NodeLoadSource> load_source_;
+  SessionNumbers session_numbers_;
   std::unique_ptr<migration::Migrator> migrator_;
   std::unique_ptr<migration::Flush> flush_;
   std::unique_ptr<balance::Actor> balancer_;

@@ -6,10 +6,12 @@
 // context, of the process.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "memory/heap.h"
 #include "memory/rank_slot.h"
+#include "threads/waiter.h"
 
 namespace sterna::net {
 class Transport;
@@ -38,7 +40,12 @@ struct RankContext {
   std::uint32_t shuffle_every = 0;   // For tests: moves at every n-th safe point (safe_point.h).
   std::uint32_t shuffle_left = 0;    // Safe points until then.
   std::uint64_t shuffle_state = 0;   // Of its random numbers.
-  void* mpi = nullptr;               // Root of the MPI state (mpi/rank_state.h); owned by src/mpi.
+  // Messages of the C API that have ended and whose callbacks are still to be called, the last one
+  // first (capi/message_callback.h). Any thread pushes; who calls them takes all.
+  std::atomic<threads::Listener*> ended_messages{nullptr};
+  // The kernel thread that calls them at this moment, or the slot of a mobile rank; 0: none does.
+  std::atomic<std::uintptr_t> callback_caller{0};
+  void* mpi = nullptr;  // Root of the MPI state (mpi/rank_state.h); owned by src/mpi.
 };
 
 /// The rank whose code called into the runtime, or null outside of a job's life: before

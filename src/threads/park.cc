@@ -183,12 +183,16 @@ Wake await_signal(const WaitOptions& options) noexcept {
 void Waiter::signal() const noexcept {
   if ((bits_ & kSuspendedTag) != 0) {
     make_runnable(*thread());
-  } else if (Thread* const user = thread(); user != nullptr) {
+  } else if ((bits_ & (kKernelTag | kListenerTag)) == 0) {
+    Thread* const user = thread();
     if (bring(*user, 0, kSignal, kWaitSignal)) {
       make_runnable(*user);
     }
-  } else {
+  } else if ((bits_ & kKernelTag) != 0) {
     signal_kernel(*reinterpret_cast<KernelWaiter*>(bits_ & ~kKernelTag));
+  } else {
+    auto& listener = *reinterpret_cast<Listener*>(bits_ & ~kListenerTag);
+    listener.ended(listener);
   }
 }
 

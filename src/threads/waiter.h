@@ -49,12 +49,24 @@ void leave_sleep(KernelWaiter& waiter) noexcept;
 /// See Waiter::signal().
 void signal_kernel(KernelWaiter& waiter) noexcept;
 
+/// What is called in place of a waiter that would be woken: the same word may hold either. In
+/// memory of the caller that stays where it is, or moves with its rank: `ended` is at one address
+/// in all nodes between which ranks move.
+struct alignas(16) Listener {
+  /// Called once for each time it was published, by whoever signals: on any thread, perhaps under
+  /// the lock of a rank. It may make threads runnable and take locks that are taken inside that
+  /// one; nothing else. Nobody touches `self` after it.
+  void (*ended)(Listener& self) noexcept = nullptr;
+};
+
 class Waiter {
  public:
   constexpr Waiter() noexcept = default;
   explicit Waiter(Thread& thread) noexcept : bits_{reinterpret_cast<std::uintptr_t>(&thread)} {}
   explicit Waiter(KernelWaiter& waiter) noexcept
       : bits_{reinterpret_cast<std::uintptr_t>(&waiter) | kKernelTag} {}
+  explicit Waiter(Listener& listener) noexcept
+      : bits_{reinterpret_cast<std::uintptr_t>(&listener) | kListenerTag} {}
   /// `thread` publishes this inside suspend() (scheduler.h): signal() makes it runnable, no more.
   static Waiter suspended(Thread& thread) noexcept {
     return from_bits(reinterpret_cast<std::uintptr_t>(&thread) | kSuspendedTag);
@@ -67,6 +79,7 @@ class Waiter {
 
   [[nodiscard]] std::uintptr_t bits() const noexcept { return bits_; }
   [[nodiscard]] explicit operator bool() const noexcept { return bits_ != 0; }
+  /// Null: a kernel thread. Not of a listener.
   [[nodiscard]] Thread* thread() const noexcept {
     return (bits_ & kKernelTag) == 0 ? reinterpret_cast<Thread*>(bits_ & ~kSuspendedTag) : nullptr;
   }
@@ -84,6 +97,8 @@ class Waiter {
   // Bit 0 stays free for the words that hold waiters.
   static constexpr std::uintptr_t kKernelTag = 2;
   static constexpr std::uintptr_t kSuspendedTag = 4;
+  // Where kKernelTag is not: threads are aligned to more, kernel waiters are not.
+  static constexpr std::uintptr_t kListenerTag = 8;
 
  private:
   std::uintptr_t bits_ = 0;

@@ -5,8 +5,10 @@
 #include "sterna/held.h"
 #include "sterna/loop.h"
 #include "sterna/message.h"
+#include "sterna/pack.h"
 #include "sterna/place.h"
 #include "sterna/seed.h"
+#include "sterna/session.h"
 #include "sterna/sterna.h"
 #include "sterna/sync.h"
 #include "sterna/tasklet.h"
@@ -51,6 +53,12 @@ _Static_assert(sizeof(sterna_barrier) == 40, "barrier");
 _Static_assert(sizeof(sterna_once) == 40, "once");
 _Static_assert(sizeof(sterna_envelope) == 16, "envelope");
 _Static_assert(offsetof(sterna_envelope, bytes) == 8, "envelope");
+_Static_assert(sizeof(sterna_message_request) == 432, "message request");
+_Static_assert(sizeof(sterna_message_queue) == 48, "message queue");
+_Static_assert(sizeof(sterna_packing) == 128, "packing");
+_Static_assert(sizeof(sterna_unpacking) == 128, "unpacking");
+_Static_assert(sizeof(sterna_piece) == 16, "piece");
+_Static_assert(sizeof(sterna_session) == 64, "session");
 _Static_assert(sizeof(sterna_load) == 24, "load");
 _Static_assert(sizeof(sterna_held) == 16, "held");
 _Static_assert(offsetof(sterna_held, bubble) == 8, "held");

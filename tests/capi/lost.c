@@ -5,6 +5,7 @@
 
 #include "expect.h"
 #include "sterna/message.h"
+#include "sterna/pack.h"
 #include "sterna/rpc.h"
 #include "sterna/sterna.h"
 #include "sterna/thread.h"
@@ -13,6 +14,44 @@ static sterna_status die(void* context, sterna_rpc_request* request) {
   (void)context, (void)request;
   raise(SIGKILL);
   return STERNA_SUCCESS;
+}
+
+static sterna_message_request masked, queued, called;
+static sterna_message_queue queue = STERNA_MESSAGE_QUEUE_INIT;
+static int is_called;
+
+static void on_end(void* argument, sterna_message_request* request, sterna_status status,
+                   const sterna_envelope* envelope) {
+  (void)request, (void)envelope;
+  EXPECT(status == STERNA_CLOSED);
+  __atomic_store_n((int*)argument, 1, __ATOMIC_RELEASE);
+}
+
+/* What waits for the node when it dies. */
+static void start_requests(void) {
+  EXPECT(sterna_message_receive_init(&masked, 1, 0, NULL, 0) == STERNA_SUCCESS);
+  EXPECT(sterna_message_set_mask(&masked, 0) == STERNA_SUCCESS);
+  EXPECT(sterna_message_receive_init(&queued, 1, 7, NULL, 0) == STERNA_SUCCESS);
+  EXPECT(sterna_message_set_queue(&queued, &queue) == STERNA_SUCCESS);
+  EXPECT(sterna_message_receive_init(&called, STERNA_ANY_RANK, 8, NULL, 0) == STERNA_SUCCESS);
+  EXPECT(sterna_message_set_callback(&called, on_end, &is_called) == STERNA_SUCCESS);
+  EXPECT(sterna_message_start(&masked) == STERNA_SUCCESS);
+  EXPECT(sterna_message_start(&queued) == STERNA_SUCCESS);
+  EXPECT(sterna_message_start(&called) == STERNA_SUCCESS);
+}
+
+static void see_them_end(void) {
+  sterna_message_request* request = NULL;
+  sterna_status ended = STERNA_SUCCESS;
+  sterna_unpacking unpacking;
+  EXPECT(sterna_message_wait(&masked, NULL) == STERNA_CLOSED);
+  EXPECT(sterna_message_queue_take(&queue, STERNA_FOREVER, &request, &ended, NULL) ==
+         STERNA_SUCCESS);
+  EXPECT(request == &queued && ended == STERNA_CLOSED);
+  while (__atomic_load_n(&is_called, __ATOMIC_ACQUIRE) == 0) {
+    EXPECT(sterna_message_call_back() == STERNA_SUCCESS);
+  }
+  EXPECT(sterna_unpack_begin(&unpacking, NULL, 1, 9, NULL) == STERNA_CLOSED);
 }
 
 int main(void) {
@@ -25,9 +64,11 @@ int main(void) {
   if (sterna_rank() == 0) {
     /* Not before all have started: who still waits there hears of the loss in another way. */
     EXPECT(sterna_message_receive(2, 1, &byte, 1, NULL) == STERNA_SUCCESS);
+    start_requests();
     EXPECT(sterna_rpc_call_for(1, "die", NULL, 0, NULL, 0, NULL, STERNA_FOREVER) == STERNA_CLOSED);
     EXPECT(sterna_rpc_post(1, "die", NULL, 0) == STERNA_CLOSED);
     EXPECT(sterna_message_receive(1, 0, &byte, 1, NULL) == STERNA_CLOSED);
+    see_them_end();
     puts("rank 0 heard of it");
     fflush(stdout);
   }

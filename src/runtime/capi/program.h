@@ -16,10 +16,12 @@
 #include "progress/poll_tasks.h"
 #include "progress/readiness.h"
 #include "rpc/rpc.h"
+#include "runtime/capi/message_callback.h"
 #include "runtime/capi/place_memory.h"
 #include "runtime/node_load.h"
 #include "runtime/rank_context.h"
 #include "runtime/runtime.h"
+#include "runtime/session_numbers.h"
 #include "sched/scheduler.h"
 #include "threads/sync/alarm.h"
 #include "threads/sync/once.h"
@@ -45,10 +47,13 @@ struct Program {
   SpinLock workers_lock;        // One at a time changes which workers are enabled.
   threads::Alarm follow_alarm;  // Of the setting follow_processors.
   std::unique_ptr<NodeLoadSource> load_source;
+  SessionNumbers session_numbers;
   threads::Once readiness_once;  // Guard of the making of the next one, which then is constant.
   std::unique_ptr<progress::Readiness> readiness;  // Null: no thread has waited for a descriptor.
   threads::Once poll_tasks_once;                   // As the one of readiness.
   std::unique_ptr<progress::PollTasks> poll_tasks;
+  threads::Once message_callbacks_once;  // As the one of readiness.
+  std::unique_ptr<MessageCallbacks> message_callbacks;
   threads::Once place_memory_once;  // As the one of readiness.
   std::unique_ptr<PlaceMemory> place_memory;
   std::unique_ptr<rpc::Rpc> rpc;

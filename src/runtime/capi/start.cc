@@ -158,6 +158,7 @@ void open_rpc(Program& program) {
                                                            .log = &program.rank->runtime->log()});
   program.load_source = std::make_unique<NodeLoadSource>(*program.team, nullptr);
   program.load_source->add_to(*program.rpc);
+  program.session_numbers.add_to(*program.rpc);
   program.rpc->add_service(kLeave, rpc::RunIn::poll, on_leave, &program);
   add_services(*program.rpc);
   transport.register_lost_handler(on_lost, &program);
@@ -189,6 +190,7 @@ void retire(std::unique_ptr<Program> program) noexcept {
   }
   program->readiness.reset();
   program->poll_tasks.reset();
+  program->message_callbacks.reset();
   program->place_memory.reset();
   program->team.reset();  // It polls the network that goes next.
   leave_process_job();

@@ -40,7 +40,7 @@ sterna_status sterna_seed_plant(sterna_seed* seed, sterna_thread_function functi
 
 /* The same; options that a call on the planter's stack cannot have (all but at most 32 KiB of
  * stack) make it a thread from the start. Fails also with INVALID_ARGUMENT for options that
- * sterna_thread_create refuses, and for is_detached, stack and bubble. */
+ * sterna_thread_create refuses, and for is_detached, stack, bubble and has_own_locals. */
 sterna_status sterna_seed_plant_with(sterna_seed* seed, const sterna_thread_options* options,
                                      sterna_thread_function function,
                                      void* argument) STERNA_NOEXCEPT;

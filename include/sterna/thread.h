@@ -1,7 +1,8 @@
 /* User threads: many, cheap, scheduled over the workers of a node.
  *
  * A switch between them costs tens of nanoseconds. They must not use thread-local variables across
- * a call that switches: a thread may go on on another kernel thread. Between sterna_start and
+ * a call that switches, but for threads with has_own_locals: a thread may go on on another kernel
+ * thread. Between sterna_start and
  * sterna_stop; mobile ranks are threads themselves and create none (UNSUPPORTED).
  */
 #ifndef STERNA_THREAD_H
@@ -42,8 +43,25 @@ typedef struct sterna_thread_options {
                 * join; stack_bytes does not count then. NULL: the runtime's own. */
   uint32_t auto_bubbles; /* STERNA_AUTO_BUBBLES_...: whether threads that it creates belong to a
                           * bubble of their own, as children of one parent (bubble.h). */
-  uint32_t reserved;     /* 0. */
+  uint32_t has_own_locals; /* 1: thread-local variables of its own, see below. 0: those of its
+                            * kernel thread, unless the setting own_locals is on. */
 } sterna_thread_options;
+
+/* A thread with has_own_locals has a copy of each thread-local variable (_Thread_local, __thread,
+ * thread_local of C++, errno, those of libraries and of libc) for its life, as Marcel had: it may
+ * keep their addresses, and is not disturbed by whoever has the worker before or after it. What the
+ * system calls the current thread (pthread_self, keys of pthreads, who holds a recursive mutex of
+ * pthreads or a lock of stdio, the locale of uselocale) is its own, too. They begin with their
+ * initial values. Its end, before a join returns, runs cleanups and the destructors of Sterna's
+ * keys on the thread, then those of thread_local objects and of keys of pthreads, on a kernel
+ * thread (sterna_thread_self is NULL there).
+ *
+ * It costs a kernel thread that sleeps beside it: some tens of microseconds for its creation and its
+ * end, the load of a register in each switch to and from it (13 ns; a system call where the
+ * processor or the kernel has no instruction for it), nothing elsewhere. So it is for some hundreds
+ * of threads that run code with such variables. pthread_exit, pthread_cancel, and signals, affinity
+ * and clocks asked for by pthread_self() concern that kernel thread, not this one: not for its use.
+ * A function of sterna_thread_after_exit, which runs beside all threads, sees those of any. */
 
 /* As for its creator; if that is a kernel thread, as the setting auto_bubbles says. */
 #define STERNA_AUTO_BUBBLES_INHERIT 0u
@@ -68,7 +86,8 @@ typedef struct sterna_thread_options {
 
 /* Starts a thread that calls function(argument). *thread is valid until join, or, for a detached
  * one, until it ends; `thread` may be NULL then. `options` may be NULL. Any thread, kernel threads
- * too; does not switch. Fails with INVALID_ARGUMENT, OUT_OF_MEMORY, NOT_STARTED, UNSUPPORTED. */
+ * too; does not switch. Fails with INVALID_ARGUMENT, OUT_OF_MEMORY, NOT_STARTED, UNSUPPORTED,
+ * SYSTEM (has_own_locals: the system gives no more kernel threads). */
 sterna_status sterna_thread_create(const sterna_thread_options* options,
                                    sterna_thread_function function, void* argument,
                                    sterna_thread** thread) STERNA_NOEXCEPT;

@@ -14,14 +14,32 @@
 namespace sterna::runtime {
 namespace {
 
-constexpr std::array kRuntimeTunables{
-    kDrivers,        kLog,         kStackSize,       kSpin,
-    kTick,           kPreemption,  kSlice,           kTakeOver,
-    kCarriers,       kBalance,     kBalanceInterval, kFault,
-    kMoveTimeout,    kShuffle,     kShuffleSeed,     kRankMemory,
-    kDirectMessages, kAutoBubbles, kQueueArity,      kFollowProcessors,
-    kPolicy,         kWorkerFirst, kWorkerStride,    kTrace,
-    kTraceBytes};
+constexpr std::array kRuntimeTunables{kDrivers,
+                                      kLog,
+                                      kStackSize,
+                                      kSpin,
+                                      kTick,
+                                      kPreemption,
+                                      kSlice,
+                                      kTakeOver,
+                                      kCarriers,
+                                      kBalance,
+                                      kBalanceInterval,
+                                      kFault,
+                                      kMoveTimeout,
+                                      kShuffle,
+                                      kShuffleSeed,
+                                      kRankMemory,
+                                      kDirectMessages,
+                                      kAutoBubbles,
+                                      kOwnLocals,
+                                      kQueueArity,
+                                      kFollowProcessors,
+                                      kPolicy,
+                                      kWorkerFirst,
+                                      kWorkerStride,
+                                      kTrace,
+                                      kTraceBytes};
 
 template <typename Entries>
 std::string names_of(const Entries& entries) {

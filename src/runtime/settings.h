@@ -95,6 +95,14 @@ inline constexpr Tunable kAutoBubbles{
     .help =
         "bubbles of programs that make none: off, or filiation: the threads that a thread creates "
         "belong to a bubble of their own"};
+inline constexpr Tunable kOwnLocals{
+    .name = "own_locals",
+    .kind = TunableKind::choice,
+    .fallback = "off",
+    .choices = "off on",
+    .help =
+        "threads that a program creates have thread-local variables of their own, as with "
+        "has_own_locals: each costs a kernel thread that sleeps"};
 inline constexpr Tunable kPolicy{
     .name = "policy",
     .kind = TunableKind::text,

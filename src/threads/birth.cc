@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/probe.h"
 #include "threads/life.h"
+#include "threads/locals.h"
 #include "threads/roster.h"
 #include "threads/scheduler.h"
 #include "threads/seed.h"
@@ -306,6 +307,34 @@ Result<Thread*> Team::spawn(const ThreadOptions& options, Entry entry, void* arg
   init_here(team, here, *thread, options, entry, argument);
   start_here(team, here, *thread, options.worker);
   return thread;
+}
+
+Result<Thread*> Team::spawn_with_locals(const ThreadOptions& options, Entry entry,
+                                        void* argument) noexcept {
+  TeamState& team = *state_;
+  Result<Locals*> locals = make_locals();
+  if (!locals) {
+    return locals.error();
+  }
+  Worker* const here = worker_here(team);
+  Result<Thread*> made = make_thread(team, here, options);
+  if (!made) {
+    end_locals(*locals.value());
+    return made;
+  }
+  Thread& thread = *made.value();
+  if (options.guard_bytes != 0) {
+    if (Result<> guarded = memory::add_stack_guard(thread.stack_base, options.guard_bytes);
+        !guarded) {
+      keep_slot(team, here, thread);
+      end_locals(*locals.value());
+      return guarded.error();
+    }
+  }
+  init_here(team, here, thread, options, entry, argument);
+  give_locals(thread, *locals.value());
+  start_here(team, here, thread, options.worker);
+  return &thread;
 }
 
 void drop_slots(Worker& worker) noexcept {

@@ -19,20 +19,8 @@ namespace {
 
 constexpr std::size_t kKernelStackBytes = std::size_t{8} << 20;
 
-/// The bounds of this kernel thread's stack, which AddressSanitizer must know.
 void fill_idle_context(Thread& idle) noexcept {
   idle.flags = trace::is_on() ? ThreadFlag::traced : 0;
-  if constexpr (kAddressSanitizer) {
-    pthread_attr_t attributes;
-    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-      void* base = nullptr;
-      std::size_t bytes = 0;
-      (void)pthread_attr_getstack(&attributes, &base, &bytes);
-      (void)pthread_attr_destroy(&attributes);
-      idle.stack_base = static_cast<std::byte*>(base);
-      idle.stack_bytes = bytes;
-    }
-  }
   if constexpr (kSanitized) {
     sanitizer_begin(idle, true);
   }
@@ -306,7 +294,9 @@ void come_back(Thread& me) noexcept {
   Carrier& carrier = *static_cast<Carrier*>(me.context.stack);
   Worker& home = *me.worker.load(std::memory_order_relaxed);
   const std::uintptr_t its_pointer = thread_pointer();
-  set_thread_pointer(reinterpret_cast<std::uintptr_t>(carrier.thread_pointer));
+  if ((me.flags & ThreadFlag::own_locals) == 0) {  // A rank's.
+    set_thread_pointer(reinterpret_cast<std::uintptr_t>(carrier.thread_pointer));
+  }
   carrier.taken.store(nullptr, std::memory_order_relaxed);
   me.is_taken.store(false, std::memory_order_relaxed);
   set_flags(me, me.flags | ThreadFlag::kernel_bound);
@@ -317,7 +307,9 @@ void come_back(Thread& me) noexcept {
     send_home(home, me);
   }
   check(carrier.await_worker(), "a team runs on while threads come back to it");
-  set_thread_pointer(its_pointer);
+  if ((me.flags & ThreadFlag::own_locals) == 0) {
+    set_thread_pointer(its_pointer);
+  }
 }
 
 bool enter_blocking() noexcept {

@@ -114,9 +114,10 @@ class DirectSection {
 
  private:
   // Shared queues, the trace, hooks and the wake of a kernel thread need the runtime's thread
-  // pointer.
-  static constexpr std::uint32_t kUnfit =
-      ThreadFlag::managed | ThreadFlag::traced | ThreadFlag::kernel_bound | ThreadFlag::hooked;
+  // pointer; locals of a thread's own need the slow way.
+  static constexpr std::uint32_t kUnfit = ThreadFlag::managed | ThreadFlag::traced |
+                                          ThreadFlag::kernel_bound | ThreadFlag::hooked |
+                                          ThreadFlag::own_locals;
 
   Thread& me_;
   Worker& worker_;

@@ -11,6 +11,7 @@
 #include "base/probe.h"
 #include "threads/control.h"
 #include "threads/kept.h"
+#include "threads/locals.h"
 #include "threads/scheduler.h"
 #include "threads/seed.h"
 #include "threads/traced.h"
@@ -77,7 +78,8 @@ void reap_extras(Thread& thread) noexcept {
 
 namespace {
 
-/// Cleanups, then keys: each may still use the thread. All are null again for the next one.
+/// Cleanups, keys, thread-local variables: each may still use the thread. All are null again for
+/// the next one.
 [[gnu::noinline]] void end_belongings(Thread& me) noexcept {
   while (Cleanup* const innermost = me.cleanup) {
     me.cleanup = innermost->outer;
@@ -89,6 +91,9 @@ namespace {
   if (TeamState& team = *me.team->state(); team.passing.load(std::memory_order_relaxed) == &me)
       [[unlikely]] {
     (void)unhold_all(*team.handle);  // Nobody else could run any more.
+  }
+  if ((me.flags & ThreadFlag::own_locals) != 0) {
+    end_own_locals(me);
   }
   delete[] me.error_text;
   me.error_text = nullptr;

@@ -38,6 +38,13 @@ inline constexpr bool kThreadSanitizer = false;
 #endif
 inline constexpr bool kSanitized = kAddressSanitizer || kThreadSanitizer;
 
+/// Of a function that runs on a thread pointer which is another thread's meanwhile.
+#if defined(STERNA_THREADS_TSAN)
+#define STERNA_NOT_INSTRUMENTED [[gnu::noinline]] __attribute__((no_sanitize("thread")))
+#else
+#define STERNA_NOT_INSTRUMENTED [[gnu::noinline]]
+#endif
+
 /// Frames are several times larger under sanitizers, and their run-time library uses our stack.
 inline constexpr std::size_t kStackFactor = kSanitized ? 8 : 1;
 
@@ -55,5 +62,12 @@ void stack_goes(Thread& thread) noexcept;
 void sanitized_switch(Thread& from, Thread& to, bool is_last) noexcept;
 /// First thing on a new stack.
 void sanitizer_entered(Thread& thread) noexcept;
+
+/// The kernel thread of the idle context `owner` lends its thread pointer (locals.h) to a user
+/// thread; it has it back.
+void sanitizer_lends(Thread& owner) noexcept;
+void sanitizer_has_back(Thread& owner) noexcept;
+/// The current thread has no locals of its own any more, and goes on with those of its carrier.
+void leave_locals(const Worker& worker, Thread& me) noexcept;
 
 }  // namespace sterna::threads

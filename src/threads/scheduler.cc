@@ -9,7 +9,9 @@
 #include "base/check.h"
 #include "base/probe.h"
 #include "base/syscall.h"
+#include "base/thread_pointer.h"
 #include "threads/flags.h"
+#include "threads/locals.h"
 #include "threads/switch_hook.h"
 #include "threads/traced.h"
 
@@ -50,18 +52,21 @@ Thread& prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept {
   if (((from.flags | to.flags) & ThreadFlag::traced) != 0) {
     trace_runs(worker, from, to);
   }
+  Thread* next = &to;
   if ((to.flags & ThreadFlag::kernel_bound) != 0) {
     worker.resumed = &to;
-    return *worker.idle;  // Its hooks run where it waits, if it has switched at all.
-  }
-  if ((to.flags & ThreadFlag::hooked) != 0) {
+    next = worker.idle;  // Its hooks run where it waits, if it has switched at all.
+  } else if ((to.flags & ThreadFlag::hooked) != 0) {
     worker.hooked = &to;
     if (worker.post == nullptr) {
       worker.post = do_nothing;
       worker.post_thread = &from;
     }
   }
-  return to;
+  if (((from.flags | next->flags) & ThreadFlag::own_locals) != 0 && !kSanitized) {
+    set_thread_pointer(pointer_for(worker, *next));  // Else the switch itself does.
+  }
+  return *next;
 }
 
 void run_post(Worker& worker) noexcept {

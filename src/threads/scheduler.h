@@ -22,7 +22,7 @@ namespace sterna::threads {
 
 inline constexpr std::uint32_t kSlowSwitchFlags = ThreadFlag::accounted | ThreadFlag::managed |
                                                   ThreadFlag::traced | ThreadFlag::kernel_bound |
-                                                  ThreadFlag::hooked;
+                                                  ThreadFlag::hooked | ThreadFlag::own_locals;
 
 /// The worker that runs the caller, user thread or idle context; null on a foreign kernel thread.
 [[nodiscard]] inline Worker* current_worker() noexcept {

@@ -75,6 +75,11 @@ class Team {
   /// A new runnable thread. An exception that leaves `entry` ends the process with a message.
   Result<Thread*> spawn(const ThreadOptions& options, Entry entry, void* argument) noexcept;
 
+  /// The same, with thread-local variables of its own, which costs a kernel thread that waits:
+  /// locals.h.
+  Result<Thread*> spawn_with_locals(const ThreadOptions& options, Entry entry,
+                                    void* argument) noexcept;
+
   /// A thread in memory of the caller, which stays the caller's until join() returns (detached:
   /// until Dispatch::ended or never). Not runnable before start().
   Thread* adopt(const StackRegion& region, const ThreadOptions& options, Entry entry,

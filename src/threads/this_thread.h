@@ -16,10 +16,12 @@ namespace sterna::threads {
       memory::descriptor_address(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0))));
 }
 
-/// The worker of this kernel thread, or null on a foreign kernel thread. After a switch ask again.
+/// The worker of the current user thread or kernel thread; null on a foreign kernel thread. After a
+/// switch ask again.
 [[nodiscard]] Worker* this_worker() noexcept;
 
-/// Text of the last refused call of this kernel thread, kDetailBytes long, for the C API.
+/// Text of the last refused call of this kernel thread, kDetailBytes long, for the C API. Not on a
+/// user thread.
 inline constexpr std::size_t kDetailBytes = 240;
 [[nodiscard]] char* kernel_detail() noexcept;
 

@@ -1,5 +1,6 @@
 // The thread-local variables of this layer: the carrier that this kernel thread is, the text of its
-// last refused call, and whether it is in the runtime, if a rank has created it.
+// last refused call, and whether it is in the runtime, if a rank has created it. Read on the stacks
+// of kernel threads only: a user thread may have variables of its own (locals.h).
 #include <utility>
 
 #include "threads/foreign.h"
@@ -19,6 +20,9 @@ constinit thread_local bool is_in_runtime = false;
 // Not inlined, and opaque: a caller that switches must not keep the address of the variable.
 [[gnu::noinline]] Worker* this_worker() noexcept {
   asm volatile("" ::: "memory");
+  if (const Thread* const me = self(); me != nullptr) {  // Perhaps on a pointer of its own.
+    return me->worker.load(std::memory_order_relaxed);
+  }
   return current != nullptr ? current->worker.load(std::memory_order_relaxed) : nullptr;
 }
 

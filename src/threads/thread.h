@@ -21,6 +21,7 @@ class WorkerSet;
 struct KeyValue;
 struct Seed;
 struct SwitchHook;
+struct Locals;
 
 using Entry = void (*)(void*);
 
@@ -175,6 +176,7 @@ struct alignas(64) Thread {
   std::atomic<const WorkerSet*> workers{nullptr};  // Guard: as worker_first.
   std::atomic<const WorkerSet*> wanted_workers{nullptr};
   SwitchHook* switch_hooks = nullptr;  // With ThreadFlag::hooked; of the thread itself.
+  Locals* locals = nullptr;            // With ThreadFlag::own_locals: locals.h. Constant.
   // Slots of the team, used or not. Guard: TeamState::slots_lock.
   Thread* slot_previous = nullptr;
   Thread* slot_next = nullptr;
@@ -202,6 +204,7 @@ inline constexpr std::uint32_t unpreemptible = 1 << 22;  // It was born so: pree
 inline constexpr std::uint32_t seed = 1 << 23;           // Runs a Seed, its argument; detached.
 inline constexpr std::uint32_t hooked = 1 << 24;         // Has switch_hooks: switch_hook.h.
 inline constexpr std::uint32_t assorted = 1 << 25;       // Runs on `workers` only; not `bound`.
+inline constexpr std::uint32_t own_locals = 1 << 26;     // Its thread-local variables: locals.h.
 }  // namespace ThreadFlag
 
 namespace EndFlag {

@@ -125,7 +125,7 @@ static void test_errors(void) {
   options.auto_bubbles = 3;
   EXPECT(sterna_thread_create(&options, wait_for_go, NULL, &thread) == STERNA_INVALID_ARGUMENT);
   options.auto_bubbles = STERNA_AUTO_BUBBLES_FILIATION;
-  options.reserved = 1;
+  options.has_own_locals = 2;
   EXPECT(sterna_thread_create(&options, wait_for_go, NULL, &thread) == STERNA_INVALID_ARGUMENT);
 }
 

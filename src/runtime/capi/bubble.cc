@@ -49,11 +49,12 @@ sterna_status check_member(const sterna_bubble* bubble, const sterna_thread_opti
       options.priority != STERNA_PRIORITY_NORMAL || options.is_preemptible > 1 ||
       (options.bubble != nullptr && options.bubble != bubble) || options.stack != nullptr ||
       options.stack_bytes > capi::kStackBytesMax ||
-      options.auto_bubbles > STERNA_AUTO_BUBBLES_FILIATION || options.reserved != 0) {
+      options.auto_bubbles > STERNA_AUTO_BUBBLES_FILIATION || options.has_own_locals > 1) {
     return capi::refuse(
         STERNA_INVALID_ARGUMENT,
         "bubble {}: its threads have a name, a stack of at most 2 GiB, a "
-        "place, is_preemptible and auto_bubbles; all other options are as by default",
+        "place, is_preemptible, auto_bubbles and has_own_locals; all other options are as by "
+        "default",
         static_cast<const void*>(bubble));
   }
   return STERNA_SUCCESS;
@@ -167,6 +168,7 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
     member.name = used.name == nullptr ? "" : used.name;
     member.stack_bytes = used.stack_bytes;
     member.is_preemptible = used.is_preemptible != 0;
+    member.has_own_locals = used.has_own_locals != 0;
     member.function = function;
     member.argument = argument;
     member.bubble = bubble;

@@ -32,6 +32,7 @@ struct Member {
   std::string name;
   std::size_t stack_bytes = 0;
   bool is_preemptible = true;
+  bool has_own_locals = false;
   sterna_thread_function function = nullptr;
   void* argument = nullptr;
   // Guard of these five: bubbles_lock, once it runs.

@@ -68,7 +68,7 @@ sterna_status start(capi::Program& program, Member& member) noexcept {
       options.preemptible = options.preemptible && !outer->bubble.is_unpreemptible;
     }
   }
-  auto made = program.team->spawn(options, run_member, &member);
+  auto made = capi::spawn(program, options, member.has_own_locals, run_member, &member);
   if (made) {
     return STERNA_SUCCESS;
   }

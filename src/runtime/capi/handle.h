@@ -60,6 +60,10 @@ sterna_status convert(const sterna_thread_options& options, std::uint32_t worker
 
 struct Program;
 
+/// Team::spawn(), with thread-local variables of its own if the options or the setting want that.
+Result<threads::Thread*> spawn(const Program& program, const threads::ThreadOptions& options,
+                               bool has_own_locals, threads::Entry entry, void* argument) noexcept;
+
 /// If bubbles come from filiation for the new thread or its caller: gives it an entity in the tree,
 /// which must be ended if it cannot be started, and turns what binds it into a place.
 sterna_status join_filiation(const Program& program, const sterna_thread_options& options,

@@ -43,6 +43,7 @@ struct Program {
   std::unique_ptr<threads::Team> team;
   std::vector<const topology::Place*> worker_places;  // The processor of each worker.
   bool has_auto_bubbles = false;  // Threads that kernel threads create make bubbles: filiation.
+  bool has_own_locals = false;    // Threads do, whatever their options say: threads/locals.h.
   std::unique_ptr<threads::Alarms> alarms;
   SpinLock workers_lock;        // One at a time changes which workers are enabled.
   threads::Alarm follow_alarm;  // Of the setting follow_processors.

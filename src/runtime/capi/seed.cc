@@ -102,10 +102,11 @@ sterna_status sterna_seed_plant_with(sterna_seed* seed, const sterna_thread_opti
         status != STERNA_SUCCESS) {
       return status;
     }
-    if (used.detached || options->stack != nullptr || options->bubble != nullptr) {
+    if (used.detached || options->stack != nullptr || options->bubble != nullptr ||
+        options->has_own_locals != 0) {
       return capi::refuse(STERNA_INVALID_ARGUMENT,
-                          "a seed is joined, and has neither a stack nor a bubble of its own: "
-                          "is_detached is 0, stack and bubble are NULL");
+                          "a seed is joined, and has no stack, bubble or thread-local variables of "
+                          "its own: is_detached and has_own_locals are 0, stack and bubble NULL");
     }
   }
   UserSeed& planted = make_seed(seed, function, argument);

@@ -122,6 +122,7 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
   }
   program.scheduler = std::move(scheduler.value());
   program.has_auto_bubbles = program.rank->runtime->settings().text(kAutoBubbles) == "filiation";
+  program.has_own_locals = program.rank->runtime->settings().text(kOwnLocals) == "on";
   progress::Progress& progress = *program.rank->progress;
   std::vector<std::uint32_t> processors;
   if (is_bound(program, wanted.workers) && !progress.options().is_oversubscribed) {

@@ -13,6 +13,7 @@
 #include "runtime/scope.h"
 #include "threads/flags.h"
 #include "threads/life.h"
+#include "threads/locals.h"
 #include "threads/this_thread.h"
 
 namespace capi = sterna::runtime::capi;
@@ -46,8 +47,8 @@ sterna_status check_options(const sterna_thread_options& options,
   if (options.place != nullptr && options.worker != STERNA_ANY_WORKER) {
     return wrong("a thread has a place or a worker, not both");
   }
-  if (options.auto_bubbles > STERNA_AUTO_BUBBLES_FILIATION || options.reserved != 0) {
-    return wrong("auto_bubbles is one of STERNA_AUTO_BUBBLES_..., reserved is 0");
+  if (options.auto_bubbles > STERNA_AUTO_BUBBLES_FILIATION || options.has_own_locals > 1) {
+    return wrong("auto_bubbles is one of STERNA_AUTO_BUBBLES_..., has_own_locals is 0 or 1");
   }
   if (options.priority > STERNA_PRIORITY_MAX) {
     return wrong("priority is 0 to STERNA_PRIORITY_MAX");
@@ -90,6 +91,15 @@ sterna_status capi::convert(const sterna_thread_options& options, std::uint32_t 
     spawned.worker_count = range.count;
   }
   return STERNA_SUCCESS;
+}
+
+sterna::Result<threads::Thread*> capi::spawn(const Program& program,
+                                             const threads::ThreadOptions& options,
+                                             bool has_own_locals, threads::Entry entry,
+                                             void* argument) noexcept {
+  return has_own_locals || program.has_own_locals
+             ? program.team->spawn_with_locals(options, entry, argument)
+             : program.team->spawn(options, entry, argument);
 }
 
 namespace {
@@ -136,8 +146,19 @@ sterna_status start_on_stack(const capi::Program& program, const sterna_thread_o
     return capi::refuse(STERNA_BUSY, "that stack is {}'s, which was not joined",
                         capi::words_for(static_cast<const threads::Thread*>(slot.descriptor())));
   }
+  threads::Locals* locals = nullptr;
+  if (used.has_own_locals != 0 || program.has_own_locals) {
+    auto own = threads::make_locals();
+    if (!own) {
+      return capi::refuse(capi::to_status(own.error().code), "{}", own.error().text);
+    }
+    locals = own.value();
+  }
   if (const sterna_status status = capi::join_filiation(program, used, options);
       status != STERNA_SUCCESS) {
+    if (locals != nullptr) {
+      threads::end_locals(*locals);
+    }
     return status;
   }
   threads::Thread* const made =
@@ -145,6 +166,9 @@ sterna_status start_on_stack(const capi::Program& program, const sterna_thread_o
                            .bytes = slot.stack_top() - slot.stack_low(),
                            .descriptor = static_cast<threads::Thread*>(slot.descriptor())},
                           options, function, argument);
+  if (locals != nullptr) {
+    threads::give_locals(*made, *locals);
+  }
   if (thread != nullptr) {
     *thread = capi::handle_of(made);
   }
@@ -208,7 +232,7 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
       status != STERNA_SUCCESS) {
     return status;
   }
-  auto made = program->team->spawn(spawned, function, argument);
+  auto made = capi::spawn(*program, spawned, used.has_own_locals != 0, function, argument);
   if (!made) {
     if (spawned.entity != nullptr) {
       program->scheduler->filiation().ended(*static_cast<sterna::sched::Entity*>(spawned.entity));

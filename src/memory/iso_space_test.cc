@@ -68,7 +68,7 @@ TEST(Layout, EveryAddressOfASlotFindsItsDescriptor) {
   for (const std::uintptr_t offset : {0, 1, 4096, 70'000, (1 << 19) - 1}) {
     EXPECT_EQ(slot_at(slot + offset).base, slot);
     EXPECT_EQ(slot_bytes_at(slot + offset), std::size_t{1} << 19);
-    EXPECT_EQ(descriptor_address(slot + offset), slot + (1 << 19) - 1024 - 5 * 64);
+    EXPECT_EQ(descriptor_address(slot + offset), slot + (1 << 19) - 1024 - (5 + 3 * 8) * 64);
   }
   EXPECT_EQ(slot_bytes_at(kIsoBase - 1), 0u);
   EXPECT_EQ(slot_bytes_at(kIsoBase + kStackClassCount * kClassAreaBytes), 0u);
@@ -92,7 +92,7 @@ TEST(Layout, TheDescriptorOfAStackIsThatOfItsSlot) {
          {std::uintptr_t{0}, std::min<std::uintptr_t>(33, last), last}) {
       const std::uintptr_t base = area + number * bytes;
       const std::uintptr_t expected =
-          base + bytes - kDescriptorBytes - colour_offset(slot_at(base).number);
+          base + bytes - kDescriptorBytes - (number + 8 * (16 + stack_class)) % 32 * 64;
       EXPECT_EQ(slot_at(base).number, number);
       for (const std::uintptr_t offset : {std::size_t{0}, std::size_t{70}, bytes / 2, bytes - 1}) {
         EXPECT_EQ(descriptor_address(base + offset), expected) << stack_class << " " << number;
@@ -135,6 +135,17 @@ TEST(Stacks, DescriptorsOfNeighboursHaveOtherColours) {
     colours.insert(reinterpret_cast<std::uintptr_t>(acquire(*space).descriptor()) % 4096);
   }
   EXPECT_EQ(colours.size(), 32u);
+}
+
+TEST(Stacks, AThreadAndWhatItSpawnsOnASmallerStackHaveOtherColours) {
+  const auto space = open_space();
+  std::set<std::uintptr_t> colours;
+  for (const std::size_t bytes : {60u << 10, 100u << 10, 200u << 10, 400u << 10}) {
+    Result<StackSlot> slot = space->acquire_stack(bytes);
+    ASSERT_TRUE(slot);
+    colours.insert(reinterpret_cast<std::uintptr_t>(slot.value().descriptor()) % 4096 / 256);
+  }
+  EXPECT_EQ(colours.size(), 4u);  // Apart by more than the two lines that each birth touches.
 }
 
 TEST(Stacks, TheGuardPageTraps) {

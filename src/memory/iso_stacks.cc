@@ -15,7 +15,7 @@ namespace sterna::memory {
 namespace {
 
 constexpr std::size_t kRangeBytesMax = std::size_t{4} << 30;
-constexpr std::size_t kMapAheadBytes = 4 << 20;  // One mapping serves many slots.
+constexpr std::size_t kMapAheadBytesMax = 64 << 20;
 
 std::uintptr_t area_of(std::uint32_t stack_class) noexcept {
   return kIsoBase + (std::uintptr_t{stack_class} << kClassAreaShift);
@@ -168,7 +168,9 @@ void IsoSpace::take_addresses(std::uint32_t stack_class, Extent& taken) noexcept
       own.end = own.spare_end;
       own.spare = own.spare_end = 0;
     }
-    taken = {own.next, std::min(own.end - own.next, std::max(kMapAheadBytes, slot_bytes))};
+    const std::size_t wanted = std::max(own.map_ahead, slot_bytes);
+    own.map_ahead = std::min(2 * own.map_ahead, kMapAheadBytesMax);
+    taken = {own.next, std::min(own.end - own.next, wanted)};
     own.next += taken.bytes;
     is_scarce = taken.bytes != 0 && own.spare == own.spare_end && !own.is_asked &&
                 own.end - own.next <= range_bytes_of(stack_class, options_.node_count) / 2;

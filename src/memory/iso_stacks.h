@@ -21,6 +21,9 @@ inline constexpr std::uint32_t kGuardBatchMax = 64;
 /// Makes the lowest page of each slot trap; they are mapped.
 [[nodiscard]] Result<> guard_slots(Extent slots, std::size_t slot_bytes);
 
+/// One mapping serves many slots: so many bytes, then twice as many each time.
+inline constexpr std::size_t kMapAheadBytesMin = 4 << 20;
+
 struct IsoSpace::StackClass {
   SpinLock lock;
   std::uintptr_t free STERNA_GUARDED_BY(lock) = 0;  // Base of the first FreeSlot; 0: none.
@@ -29,6 +32,7 @@ struct IsoSpace::StackClass {
   std::vector<Extent> fresh STERNA_GUARDED_BY(lock);
   // Guards for so many at once: doubles, so that who makes few threads pays for few.
   std::uint32_t guard_batch STERNA_GUARDED_BY(lock) = 1;
+  std::size_t map_ahead STERNA_GUARDED_BY(lock) = kMapAheadBytesMin;
   // What is left of the leased range: neither mapped nor handed out.
   std::uintptr_t next STERNA_GUARDED_BY(lock) = 0;
   std::uintptr_t end STERNA_GUARDED_BY(lock) = 0;

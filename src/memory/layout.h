@@ -43,6 +43,9 @@ inline constexpr std::size_t kDescriptorBytes = 1024;
 // first KiB of stack in the top page.
 inline constexpr std::uint32_t kColourCount = 32;
 inline constexpr std::size_t kColourBytes = 64;
+// The colours of each class begin so many further than those of the class before: the first threads
+// of two classes, a thread and what it spawns, would have equal offsets too (1 ns of a birth).
+inline constexpr std::uint32_t kColourStep = 8;
 
 /// The largest power of two such that `rank_count` slots fit, within 1 GiB and 1 TiB.
 [[nodiscard]] constexpr std::uint32_t rank_slot_shift_for(std::uint32_t rank_count) noexcept {
@@ -112,6 +115,11 @@ inline constexpr std::size_t kRankHeadBytes = 512 << 10;
 [[nodiscard]] constexpr std::size_t colour_offset(std::uint32_t slot_number) noexcept {
   return (slot_number % kColourCount) * kColourBytes;
 }
+/// The same for a stack slot of 1 << `shift` bytes.
+[[nodiscard]] constexpr std::size_t stack_colour_offset(std::uintptr_t slot_number,
+                                                        std::uintptr_t shift) noexcept {
+  return ((slot_number + kColourStep * shift) % kColourCount) * kColourBytes;
+}
 
 /// Where the descriptor of the slot's thread lies, given any address in the slot, e.g. a stack
 /// pointer; 0: not iso. For a rank's slot: of the rank's main thread. kDescriptorBytes long,
@@ -125,14 +133,17 @@ inline constexpr std::size_t kRankHeadBytes = 512 << 10;
   if (kIsAligned && is_stack_address(address)) [[likely]] {
     const std::uintptr_t shift = kStackSlotShiftMin + ((address - kIsoBase) >> kClassAreaShift);
     const std::uintptr_t number = address >> shift;
-    return ((number + 1) << shift) - kDescriptorBytes - (number % kColourCount) * kColourBytes;
+    return ((number + 1) << shift) - kDescriptorBytes - stack_colour_offset(number, shift);
   }
   const SlotRange slot = slot_at(address);
   if (slot.bytes == 0) {
     return 0;
   }
-  const std::size_t end = is_stack_address(address) ? slot.bytes : rank_head_offset(slot.bytes);
-  return slot.base + end - kDescriptorBytes - colour_offset(slot.number);
+  if (is_stack_address(address)) {
+    const auto shift = static_cast<std::uintptr_t>(std::bit_width(slot.bytes) - 1);
+    return slot.base + slot.bytes - kDescriptorBytes - stack_colour_offset(slot.number, shift);
+  }
+  return slot.base + rank_head_offset(slot.bytes) - kDescriptorBytes - colour_offset(slot.number);
 }
 
 }  // namespace sterna::memory

@@ -138,6 +138,26 @@ namespace {
          (options.preemptible ? 0 : ThreadFlag::unpreemptible);
 }
 
+/// The eight bytes from `priority` on, as a thread begins: one store, since a birth is bound by
+/// how many it makes. `activity` stays `none` until it starts.
+[[gnu::always_inline]] inline void init_small(Thread& thread,
+                                              const ThreadOptions& options) noexcept {
+  using Word [[gnu::may_alias]] = std::uint64_t;
+  constexpr std::size_t kFirst = offsetof(Thread, priority);
+  static_assert(std::endian::native == std::endian::little && kFirst % sizeof(Word) == 0);
+  static_assert(offsetof(Thread, is_interrupted) - kFirst == sizeof(Word) - 1);
+  const auto at = [](std::size_t offset, auto value) noexcept {
+    return static_cast<std::uint64_t>(value) << 8 * (offset - kFirst);
+  };
+  // Relaxed: list_threads() reads some of it, as hints.
+  __atomic_store_n(reinterpret_cast<Word*>(&thread.priority),
+                   at(kFirst, options.priority) |
+                       at(offsetof(Thread, hold), options.held ? Hold::wanted : Hold::none) |
+                       at(offsetof(Thread, activity), Activity::none) |
+                       at(offsetof(Thread, is_cancellable), options.cancellable),
+                   __ATOMIC_RELAXED);
+}
+
 /// What few threads have, or had that used the slot before.
 [[gnu::noinline]] void init_rare(Thread& thread, const ThreadOptions& options) noexcept {
   thread.end_flags = options.guard_bytes != 0 ? EndFlag::guarded : 0;
@@ -160,20 +180,16 @@ namespace {
   const std::uint32_t former = thread.flags;
   const std::uint32_t flags = flags_from(options) | (former & ThreadFlag::adopted);
   thread.flags = flags;
+  const std::uint8_t former_end = thread.end_flags;
   thread.wait_word.store(0, std::memory_order_relaxed);
   thread.joiner.store(0, std::memory_order_relaxed);
-  thread.in_user.store(false, std::memory_order_relaxed);
-  thread.is_taken.store(false, std::memory_order_relaxed);
   thread.preempt_off.store(0, std::memory_order_relaxed);
   thread.error_number = 0;
-  thread.priority.store(options.priority, std::memory_order_relaxed);
-  thread.hold.store(options.held ? Hold::wanted : Hold::none, std::memory_order_relaxed);
-  thread.is_cancellable = options.cancellable;
+  init_small(thread, options);
   if (((former | flags) & kRare) != 0 || options.guard_bytes != 0 ||
-      (thread.end_flags & EndFlag::guarded) != 0) [[unlikely]] {
+      (former_end & EndFlag::guarded) != 0) [[unlikely]] {
     init_rare(thread, options);
   }
-  thread.end_flags &= EndFlag::guarded;
   thread.team = team.handle;
   thread.seeds = nullptr;
   // In this order, for who looks at the slot by the handle of a former thread: an entry is found
@@ -181,14 +197,7 @@ namespace {
   std::atomic_ref{thread.argument}.store(argument, std::memory_order_relaxed);
   std::atomic_ref{thread.entry}.store(entry, std::memory_order_release);
   thread.owner = options.owner;
-  if (here != nullptr) [[likely]] {
-    thread.id.store(here->next_id, std::memory_order_relaxed);
-    here->next_id += team.options.worker_count + std::uint64_t{1};
-  } else {
-    thread.id.store((team.options.worker_count + std::uint64_t{1}) *
-                        (1 + team.foreign_ids.fetch_add(1, std::memory_order_relaxed)),
-                    std::memory_order_relaxed);
-  }
+  thread.id.store(count_birth(team, here), std::memory_order_relaxed);
   if (thread.is_named.load(std::memory_order_relaxed)) [[unlikely]] {
     clear_name(thread);
   }
@@ -199,7 +208,6 @@ namespace {
     sanitizer_begin(thread, false);
   }
   make_context(thread.context, stack_top(thread));
-  count_birth(team, here);
   STERNA_PROBE1(thread_create, &thread);
   if (trace::is_on()) [[unlikely]] {
     trace_born(thread);

@@ -34,7 +34,7 @@ constinit sterna::threads::DebugObjects sterna_debug_objects{};
 const std::uint32_t* const sterna_debug_rank_slot_shift = &memory::detail::rank_slot_shift;
 
 constinit const sterna::threads::DebugEntry sterna_debug_layout[] = {
-    {"version", 2},
+    {"version", 3},
     {"iso_base", memory::kIsoBase},
     {"class_area_shift", memory::kClassAreaShift},
     {"class_count", memory::kStackClassCount},
@@ -44,6 +44,7 @@ constinit const sterna::threads::DebugEntry sterna_debug_layout[] = {
     {"descriptor_bytes", memory::kDescriptorBytes},
     {"colour_count", memory::kColourCount},
     {"colour_bytes", memory::kColourBytes},
+    {"colour_step", memory::kColourStep},
     {"rank_head_bytes", memory::kRankHeadBytes},
     {"slot_images", offsetof(RankSlot, images)},
     {"thread_bytes", sizeof(Thread)},

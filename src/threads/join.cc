@@ -19,6 +19,36 @@ std::uintptr_t publish_joiner(Thread& thread, Waiter waiter) noexcept {
              : expected;
 }
 
+/// Waits for the end of `thread` as one who is off its worker, and neither to be cancelled nor in
+/// a hurry. 0: it has ended; else as publish_joiner().
+[[gnu::always_inline]] inline std::uintptr_t suspend_until_end(Thread& me,
+                                                               Thread& thread) noexcept {
+  const Waiter waiter = Waiter::suspended(me);
+  Worker& worker = *me.worker.load(std::memory_order_relaxed);
+  worker.count_switch();
+  worker.lock.lock();
+  // Just born, usually, and about to run. Whoever is in our queue, whose lock we hold, has not
+  // ended, so nobody else writes its word: a plain store, no locked instruction (3 ns of 23). It
+  // runs here and now; if elsewhere later, then by way of this lock, or of an inbox, after us. The
+  // one thing that is lost is that a second who joins or detaches it in this very moment is told
+  // so: that is an error of the program, in all other cases found.
+  if (worker.queue.is_next(thread) && worker.inbox.looks_empty() &&
+      thread.joiner.load(std::memory_order_relaxed) == 0) [[likely]] {
+    thread.joiner.store(waiter.bits(), std::memory_order_relaxed);
+    worker.queue.drop_next();
+    me.activity.store(Activity::blocked, std::memory_order_relaxed);
+    switch_contexts(worker, me, thread);
+    return 0;
+  }
+  std::uintptr_t word = 0;
+  const auto publish = [&]() noexcept {
+    word = publish_joiner(thread, waiter);
+    return word == 0;
+  };
+  (void)suspend_locked(worker, me, publish);
+  return word;
+}
+
 /// Waits for the signal of the end. timed_out, cancelled: the word is 0 again, and no signal comes.
 Wake await_end(Thread& thread, Waiter waiter, KernelWaiter* kernel,
                std::uint64_t deadline_ns) noexcept {
@@ -61,10 +91,7 @@ JoinOutcome refusal(std::uintptr_t word) noexcept {
   Wake wake = Wake::signalled;
   if (me != nullptr && deadline_ns == kNever && !me->is_cancellable) [[likely]] {
     check(me != &thread, "a thread does not join itself");
-    (void)suspend(*me, [&]() noexcept {
-      word = publish_joiner(thread, Waiter::suspended(*me));
-      return word == 0;
-    });
+    word = suspend_until_end(*me, thread);
   } else {
     check(me != &thread, "a thread does not join itself");
     KernelWaiter kernel;

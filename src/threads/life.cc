@@ -137,8 +137,10 @@ namespace {
       }
     }
   }
-  worker.post_thread = &me;
-  worker.post = post;
+  if (post != nullptr) {
+    worker.post_thread = &me;
+    worker.post = post;
+  }
   switch_contexts(worker, me, next != nullptr ? *next : worker.pick(), true);
   fail("an ended thread does not run again", __FILE__, __LINE__);
 }

@@ -46,18 +46,18 @@ void release_slot(TeamState& team, Thread& thread) noexcept;
   return worker != nullptr && &worker->team == &team ? worker : nullptr;
 }
 
-/// One writer: no read-modify-write. Relaxed: a count orders nothing.
-inline void add_relaxed(std::atomic<std::uint64_t>& counter) noexcept {
-  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-}
-
-/// Counts a thread that begins or ends to belong to the team.
-inline void count_birth(TeamState& team, Worker* here) noexcept {
+/// Counts a thread that begins to belong to the team; its number, from 1. Those of one worker are
+/// apart by the count of workers + 1, those of threads made elsewhere fill the gap. Relaxed: a
+/// count orders nothing.
+inline std::uint64_t count_birth(TeamState& team, Worker* here) noexcept {
+  const std::uint64_t step = team.options.worker_count + std::uint64_t{1};
   if (here != nullptr) [[likely]] {
-    add_relaxed(here->born);
-  } else {
-    team.foreign_born.fetch_add(1, std::memory_order_relaxed);
+    // One writer: no read-modify-write.
+    const std::uint64_t before = here->born.load(std::memory_order_relaxed);
+    here->born.store(before + 1, std::memory_order_relaxed);
+    return before * step + here->index + 1;
   }
+  return (team.foreign_born.fetch_add(1, std::memory_order_relaxed) + 1) * step;
 }
 
 [[gnu::always_inline]] inline void count_end(TeamState& team, Worker* here) noexcept {

@@ -88,9 +88,15 @@ class RunQueue {
   /// Linear.
   [[nodiscard]] bool contains(const Thread& thread) const noexcept;
 
-  /// `thread` is the first of the normal ones: it is in this queue.
-  [[nodiscard]] bool is_first(const Thread& thread) const noexcept {
-    return normal_.head == &thread;
+  /// pop_front() would give `thread`, without a detour.
+  [[nodiscard]] bool is_next(const Thread& thread) const noexcept {
+    return normal_.head == &thread && levels_ == 0 &&
+           thread.hold.load(std::memory_order_relaxed) == Hold::none;
+  }
+  /// Takes out who is_next().
+  void drop_next() noexcept {
+    normal_.drop_first();
+    add(-1);
   }
   /// From now on only `passing` (null: nobody) is taken from here, and who runs gives way to
   /// nothing: hold_all(). remove() still takes out whom it is asked for.

@@ -80,6 +80,31 @@ void run_post(Worker& worker) noexcept;
                           is_last);
 }
 
+/// suspend(), below, of who holds the lock of its `worker`.
+template <typename Publish>
+[[gnu::always_inline]] inline bool suspend_locked(Worker& worker, Thread& me, Publish& publish,
+                                                  PostFunction post = nullptr,
+                                                  void* argument = nullptr) noexcept {
+  me.activity.store(Activity::blocked, std::memory_order_relaxed);
+  if (!publish()) {
+    me.activity.store(Activity::ready, std::memory_order_relaxed);
+    worker.lock.unlock();
+    return false;
+  }
+  if (post != nullptr) {  // Else it is null: each switch takes its own back.
+    worker.post = post;
+    worker.post_thread = &me;
+  }
+  worker.post_argument = argument;
+  Thread& next = worker.pick();
+  if (&next == &me) [[unlikely]] {
+    finish_switch(worker);  // A waker was faster: it is in our inbox already.
+  } else {
+    switch_contexts(worker, me, next);
+  }
+  return true;
+}
+
 /// Takes the current thread off its processor until make_runnable(me) is called, exactly once, by
 /// somebody who found what `publish()` published. publish() runs under the biased lock: it must
 /// not wake threads, and may hold spin locks of its own; false: stay. `post` runs after the switch.
@@ -92,22 +117,7 @@ template <typename Publish>
   Worker& worker = *me.worker.load(std::memory_order_relaxed);
   worker.count_switch();
   worker.lock.lock();
-  me.activity.store(Activity::blocked, std::memory_order_relaxed);
-  if (!publish()) {
-    me.activity.store(Activity::ready, std::memory_order_relaxed);
-    worker.lock.unlock();
-    return false;
-  }
-  worker.post = post;
-  worker.post_thread = &me;
-  worker.post_argument = argument;
-  Thread& next = worker.pick();
-  if (&next == &me) [[unlikely]] {
-    finish_switch(worker);  // A waker was faster: it is in our inbox already.
-  } else {
-    switch_contexts(worker, me, next);
-  }
-  return true;
+  return suspend_locked(worker, me, publish, post, argument);
 }
 
 /// `thread` has been suspended, and the caller is the one who may let it go on: once. It is the

@@ -50,8 +50,7 @@ Worker::Worker(TeamState& its_team, std::uint32_t its_index, bool is_asymmetric)
       team{its_team},
       index{its_index},
       countdown{its_team.options.switch_poll_interval != 0 ? its_team.options.switch_poll_interval
-                                                           : 1024},
-      next_id{its_index + std::uint64_t{1}} {
+                                                           : 1024} {
   border.lock_home = acquire_lock_home();
 }
 
@@ -178,7 +177,7 @@ Thread* Team::reinstall(Thread* thread, std::uint32_t worker) noexcept {
   }
   stack_appeared(*thread);
   Worker* const here = worker_here(*state_);
-  count_birth(*state_, here);
+  (void)count_birth(*state_, here);  // It has its number.
   start_thread(*state_, here, *thread, worker);
   return thread;
 }

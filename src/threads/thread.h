@@ -146,24 +146,29 @@ struct alignas(64) Thread {
   std::atomic<std::uint64_t> id{0};           // Unique within its team, from 1. Relaxed.
   std::atomic<std::uint32_t> preempt_off{0};  // disable_preemption(), nested, and a bit: preempt.h.
   std::atomic<bool> is_named{false};          // `name` is not empty. Relaxed, as that.
+  std::uint8_t stack_class = 0;               // Of the pool its slot came from. Constant.
+
+  // Third line: what belongs to the slot. With the first, what is touched to get or give back one.
+  std::byte* stack_base = nullptr;
+  std::size_t stack_bytes = 0;
+  std::uintptr_t seed_floor = 0;    // Below this stack address seeds do not run inline. Constant.
+  void* sanitizer_fiber = nullptr;  // TSan's fiber or ASan's fake stack; else valgrind's number.
+  // Slots of the team, used or not. Guard: TeamState::slots_lock.
+  Thread* slot_previous = nullptr;
+  Thread* slot_next = nullptr;
+  std::uint32_t guard_bytes = 0;  // Extra ones that are installed.
+  std::uint32_t timer_index = 0;  // Place in the timer heap + 1; guard: lock of that heap.
+  std::uint64_t deadline_ns = 0;  // Of the wait that is under way; guard: as timer_index.
 
   void* entity = nullptr;                 // sched's; null: the thread lives in private queues only.
   alignas(8) char name[kNameBytes] = {};  // Written and read as relaxed words: set_name().
-  std::uint32_t guard_bytes = 0;          // Extra ones that are installed.
   // Not 0: it left directly, and its thread pointer is to be loaded. direct.h. By who runs it.
   std::uintptr_t own_pointer = 0;
-  std::byte* stack_base = nullptr;
-  std::size_t stack_bytes = 0;
-  std::uintptr_t seed_floor = 0;  // Below this stack address seeds do not run inline. Constant.
-  std::uint32_t timer_index = 0;  // Place in the timer heap + 1; guard: lock of that heap.
-  std::uint8_t stack_class = 0;   // Of the pool its slot came from. Constant.
   std::atomic<std::uint32_t> on_processor{0};  // For Dispatch: 1 until its context is saved.
-  std::uint64_t deadline_ns = 0;  // Of the wait that is under way; guard: as timer_index.
   std::atomic<std::uint64_t> cycles_run{0};    // Of completed turns; written by its worker.
   std::atomic<std::uint64_t> cycles_begin{0};  // Of the turn that runs now; 0: it does not run.
   ExceptionState exceptions;
-  void* sanitizer_fiber = nullptr;  // TSan's fiber or ASan's fake stack; null else.
-  KeyValue* keys = nullptr;         // Thread-specific data, or null: sync/key.h. Node memory.
+  KeyValue* keys = nullptr;  // Thread-specific data, or null: sync/key.h. Node memory.
   // Of the thread itself, as the next four; what is set is named in end_flags, and null again at
   // its end.
   Cleanup* cleanup = nullptr;  // Innermost.
@@ -177,13 +182,12 @@ struct alignas(64) Thread {
   std::atomic<const WorkerSet*> wanted_workers{nullptr};
   SwitchHook* switch_hooks = nullptr;  // With ThreadFlag::hooked; of the thread itself.
   Locals* locals = nullptr;            // With ThreadFlag::own_locals: locals.h. Constant.
-  // Slots of the team, used or not. Guard: TeamState::slots_lock.
-  Thread* slot_previous = nullptr;
-  Thread* slot_next = nullptr;
 };
 static_assert(sizeof(Thread) <= 1024, "a descriptor fits the place that memory/ keeps for it");
 static_assert(offsetof(Thread, context) == 0, "a context that begins finds its thread by it");
-static_assert(offsetof(Thread, joiner) == 64 && offsetof(Thread, entity) == 128, "two full lines");
+static_assert(offsetof(Thread, joiner) == 64 && offsetof(Thread, stack_base) == 128 &&
+                  offsetof(Thread, entity) == 192,
+              "three full lines");
 
 namespace ThreadFlag {
 inline constexpr std::uint32_t bound = 1;

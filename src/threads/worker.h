@@ -123,9 +123,6 @@ class alignas(kCacheLineBytes) Worker {
   const std::uint32_t index;
   std::atomic<std::uint32_t> countdown;
   TurnMeter meter;  // By who has the worker.
-  // Of the next thread that it makes. Numbers of one worker are apart by the count of workers + 1,
-  // those of threads made elsewhere fill the gap.
-  std::uint64_t next_id;
   // When wake_for_seeds() wakes again, how long it waits from then on, and how many were stolen.
   std::uint64_t seed_wake_at = 0;
   std::uint64_t seed_wake_cycles = 0;
@@ -137,7 +134,8 @@ class alignas(kCacheLineBytes) Worker {
   Worker* seed_victim = nullptr;
   std::uint64_t seed_since = 0;
   std::int64_t seed_taken = 0;
-  // Written by this worker, read by anyone; relaxed: sums for reports.
+  // Written by this worker, read by anyone; relaxed: sums for reports. `born` numbers its threads
+  // too: count_birth().
   std::atomic<std::uint64_t> born{0};
   std::atomic<std::uint64_t> ended{0};
   std::atomic<std::uint64_t> busy_cycles{0};
@@ -274,7 +272,6 @@ class TeamState final : public TickClient {
   std::atomic<bool> is_stopped{false};
   std::atomic<bool> is_run_by_caller{false};
   std::atomic<std::uint32_t> next_worker{0};  // For threads that start from outside.
-  std::atomic<std::uint64_t> foreign_ids{0};
   std::atomic<std::uint64_t> foreign_born{0};
   std::atomic<std::uint64_t> foreign_ended{0};
 

@@ -59,7 +59,7 @@ class Layout:
             raise SternaError("the memory of libsterna cannot be read")
         shift = symbol("sterna_debug_rank_slot_shift")
         self.values["rank_slot_shift"] = word(shift) if shift else 0
-        if self.values.get("version") != 2:
+        if self.values.get("version") != 3:
             raise SternaError("this script knows another version of libsterna: use the one that "
                               "was installed with it")
 
@@ -89,7 +89,8 @@ class Layout:
             return None
         base, size, number, rank = slot
         end = size if rank is None else size // 8 + self.rank_head_bytes
-        return base + end - self.descriptor_bytes - number % self.colour_count * self.colour_bytes
+        turn = number if rank is not None else number + self.colour_step * (size.bit_length() - 1)
+        return base + end - self.descriptor_bytes - turn % self.colour_count * self.colour_bytes
 
 
 def regions():

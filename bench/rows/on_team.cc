@@ -2,30 +2,14 @@
 #include "bench/rows/on_team.h"
 
 #include <algorithm>
-#include <atomic>
 #include <thread>
 #include <vector>
 
 #include <sched.h>
 
 #include "bench/preferred.h"
-#include "memory/iso_space.h"
 
 namespace sterna::bench {
-namespace {
-
-/// This process is the whole job: all addresses are its own. A million stacks need several ranges.
-class AllRanges final : public memory::LeaseSource {
- public:
-  Result<std::uint32_t> lease(std::uint32_t) noexcept override {
-    return next_.fetch_add(1, std::memory_order_relaxed);
-  }
-
- private:
-  std::atomic<std::uint32_t> next_{1};
-};
-
-}  // namespace
 
 bool run_on_team(const Row& row, Bench& bench, void (*body)(void*), void* argument,
                  const TeamShape& shape) {

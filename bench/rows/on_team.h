@@ -2,17 +2,30 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "bench/bench.h"
 #include "bench/statistics.h"
+#include "memory/iso_space.h"
 #include "threads/border.h"
 #include "threads/team.h"
 #include "threads/this_thread.h"
 
 namespace sterna::bench {
+
+/// This process is the whole job: all addresses are its own. A million stacks need several ranges.
+class AllRanges final : public memory::LeaseSource {
+ public:
+  Result<std::uint32_t> lease(std::uint32_t) noexcept override {
+    return next_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::uint32_t> next_{1};
+};
 
 /// What kind of team.
 struct TeamShape {

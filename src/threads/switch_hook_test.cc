@@ -86,7 +86,8 @@ TEST_P(HookTest, RunOnTheStackOfTheirThreadAroundEachSwitch) {
   for (const Log& log : logs) {
     EXPECT_EQ(log.wrong, 0);
     EXPECT_EQ(log.before, log.after + 1) << "the last one is the end of the thread";
-    EXPECT_GE(log.after, 10) << "each sleep is a switch";
+    // Not each sleep: an idle worker may fire the timer before the sleeper has left.
+    EXPECT_GE(log.after, 1) << "it has left its processor";
     EXPECT_FALSE(log.is_in);
   }
 }

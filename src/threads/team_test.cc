@@ -71,6 +71,34 @@ TEST_P(TeamTest, ThreadsSpawnAndJoinThreadsRecursively) {
   EXPECT_EQ(root.sum, 1L << kDepth);
 }
 
+TEST_P(TeamTest, AThreadThatIsJoinedBeforeItRanMayEndAnywhere) {
+  // Who joins is written before it runs first; then it moves as others do, and so does its joiner.
+  std::atomic<int> wrong{0};
+  auto creator = [&] {
+    for (int i = 0; i < (kSanitizedTests ? 200 : 2000); ++i) {
+      int value = 0;
+      auto child = [&] {
+        value = 1;
+        yield();
+        yield();
+        ++value;
+      };
+      join(*team.go(child));
+      wrong += value == 2 ? 0 : 1;
+    }
+  };
+  team.run([&] {
+    std::vector<Thread*> creators;
+    for (std::uint32_t i = 0; i < 2 * GetParam(); ++i) {
+      creators.push_back(team.go(creator));
+    }
+    for (Thread* const thread : creators) {
+      join(*thread);
+    }
+  });
+  EXPECT_EQ(wrong.load(), 0);
+}
+
 TEST_P(TeamTest, YieldingThreadsTakeTurns) {
   // On one worker, strictly; on several, all of them end.
   std::vector<int> order;

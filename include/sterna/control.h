@@ -91,7 +91,8 @@ sterna_status sterna_preemption_enable(void) STERNA_NOEXCEPT;
  * that allows it for itself gives way at once. Fails with INVALID_ARGUMENT. */
 sterna_status sterna_thread_set_preemptible(sterna_thread* thread,
                                             int is_preemptible) STERNA_NOEXCEPT;
-/* What options and set_preemptible say, not what its own calls of disable do. */
+/* What options, set_preemptible and the bubbles around it (sterna_bubble_set_preemptible) say, not
+ * what its own calls of disable do. */
 sterna_status sterna_thread_is_preemptible(const sterna_thread* thread,
                                            int* is_preemptible) STERNA_NOEXCEPT;
 

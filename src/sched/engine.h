@@ -146,6 +146,15 @@ class Engine {
     change(entity);
     updated(entity);
   }
+  [[nodiscard]] bool is_settled(const Entity& entity) const noexcept {
+    const SpinGuard guard{lock_};
+    return entity.is_settled;
+  }
+  /// It or a bubble around it is unpreemptible.
+  [[nodiscard]] bool forbids_preemption(const Entity& entity) const noexcept {
+    const SpinGuard guard{lock_};
+    return is_unpreemptible(entity);
+  }
   [[nodiscard]] Stats stats(const Entity& entity) const noexcept;
   /// Threads that nobody would ever run, and what else is not as it must be: one sentence each.
   /// For `sterna doctor` and tests; costs a walk over all. A thread that is ready and nowhere is

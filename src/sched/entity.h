@@ -170,6 +170,7 @@ class Bubble : public Entity {
   // Time after which the policy hears of it (Policy::tick), in ns of all its running threads
   // together; 0: never. Set as what the program says.
   std::uint64_t slice_ns = 0;
+  void* handle = nullptr;  // What its maker knows it by. Constant in the tree.
 
   // Guard: lock of the engine.
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }

@@ -168,7 +168,9 @@ namespace {
   thread.cycles_run.store(0, std::memory_order_relaxed);
   thread.cycles_begin.store(0, std::memory_order_relaxed);
   thread.on_processor.store(0, std::memory_order_relaxed);
-  thread.preempt_off.store(options.preemptible ? 0 : kPreemptForbidden, std::memory_order_relaxed);
+  thread.preempt_off.store((options.preemptible ? 0 : kPreemptForbidden) |
+                               (options.preemptible_around ? 0 : kPreemptForbiddenAround),
+                           std::memory_order_relaxed);
   set_seed_floor(thread);
 }
 

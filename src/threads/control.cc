@@ -223,7 +223,7 @@ void enable_preemption() noexcept {
   if (me == nullptr) {
     return;
   }
-  check((me->preempt_off.fetch_sub(1, std::memory_order_relaxed) & ~kPreemptForbidden) != 0,
+  check((me->preempt_off.fetch_sub(1, std::memory_order_relaxed) & ~kPreemptForbiddenBits) != 0,
         "enable_preemption() undoes a disable_preemption()");
   // In the runtime it gives way on the way out.
   if (me->in_user.load(std::memory_order_relaxed) &&
@@ -232,17 +232,29 @@ void enable_preemption() noexcept {
   }
 }
 
-void set_preemptible(Thread& thread, bool is_preemptible) noexcept {
+namespace {
+
+void set_forbidden(Thread& thread, std::uint32_t bit, bool is_forbidden) noexcept {
   // Relaxed: the handler on its kernel thread, or the thread itself, sees it sooner or later.
-  if (is_preemptible) {
-    thread.preempt_off.fetch_and(~kPreemptForbidden, std::memory_order_relaxed);
+  if (is_forbidden) {
+    thread.preempt_off.fetch_or(bit, std::memory_order_relaxed);
   } else {
-    thread.preempt_off.fetch_or(kPreemptForbidden, std::memory_order_relaxed);
+    thread.preempt_off.fetch_and(~bit, std::memory_order_relaxed);
   }
 }
 
+}  // namespace
+
+void set_preemptible(Thread& thread, bool is_preemptible) noexcept {
+  set_forbidden(thread, kPreemptForbidden, !is_preemptible);
+}
+
+void set_preemptible_around(Thread& thread, bool is_preemptible) noexcept {
+  set_forbidden(thread, kPreemptForbiddenAround, !is_preemptible);
+}
+
 bool is_preemptible(const Thread& thread) noexcept {
-  return (thread.preempt_off.load(std::memory_order_relaxed) & kPreemptForbidden) == 0;
+  return (thread.preempt_off.load(std::memory_order_relaxed) & kPreemptForbiddenBits) == 0;
 }
 
 void call_after_exit(void (*function)(void*), void* argument) noexcept {

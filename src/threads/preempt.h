@@ -41,13 +41,19 @@ void disable_preemption() noexcept;
 /// Gives way at once to who has waited meanwhile. Switches.
 void enable_preemption() noexcept;
 
-/// Of Thread::preempt_off: what set_preemptible() or ThreadOptions::preemptible forbade. The other
-/// bits count the calls of disable_preemption(). Anybody changes the bit, the thread the count.
+/// Of Thread::preempt_off: what set_preemptible() or ThreadOptions::preemptible forbade, and what
+/// bubbles around the thread forbid. The other bits count the calls of disable_preemption().
+/// Anybody changes the two bits, the thread the count.
 inline constexpr std::uint32_t kPreemptForbidden = 1U << 31;
+inline constexpr std::uint32_t kPreemptForbiddenAround = 1U << 30;
+inline constexpr std::uint32_t kPreemptForbiddenBits = kPreemptForbidden | kPreemptForbiddenAround;
 
 /// Whether `thread`, which has not ended, may be preempted, beside what its own calls of
 /// disable_preemption() say. A signal that is on its way may come through once more. From anywhere.
 void set_preemptible(Thread& thread, bool is_preemptible) noexcept;
+/// The same, for what holds the thread: forgets nothing that set_preemptible() has said.
+void set_preemptible_around(Thread& thread, bool is_preemptible) noexcept;
+/// Neither of the two forbids it.
 [[nodiscard]] bool is_preemptible(const Thread& thread) noexcept;
 
 /// Border::wish: the priority that waits + 1, and whether the slice is over.

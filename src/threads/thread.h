@@ -44,14 +44,15 @@ struct ThreadOptions {
   std::uint32_t worker = kAnyWorker;  // Starts on this worker; with `bound` it also stays there.
   std::uint32_t worker_count = 1;     // With `bound`: it stays on [worker, worker + worker_count).
   std::uint8_t priority = kPriorityNormal;
-  std::uint32_t guard_bytes = 0;  // Below the stack, beside the page that is always there.
-  bool bound = false;             // Other workers do not steal it.
-  bool detached = false;          // Nobody joins it.
-  bool cancellable = false;       // cancel() ends its waits; costs it some ns a wait.
-  bool held = false;              // Does not run before unhold(): control.h.
-  bool accounted = false;         // Its processor time is measured: processor_ns().
-  bool preemptible = true;        // False: it keeps its worker until it makes a call (preempt.h).
-  bool is_user_code = false;      // `entry` is code of the program: border.h.
+  bool preemptible_around = true;  // Of one with an entity. False: what holds it forbids that.
+  std::uint32_t guard_bytes = 0;   // Below the stack, beside the page that is always there.
+  bool bound = false;              // Other workers do not steal it.
+  bool detached = false;           // Nobody joins it.
+  bool cancellable = false;        // cancel() ends its waits; costs it some ns a wait.
+  bool held = false;               // Does not run before unhold(): control.h.
+  bool accounted = false;          // Its processor time is measured: processor_ns().
+  bool preemptible = true;         // False: it keeps its worker until it makes a call (preempt.h).
+  bool is_user_code = false;       // `entry` is code of the program: border.h.
   // False: inside a poll. If it would have to wait for the answer of another node, for addresses,
   // spawn() fails with timed_out.
   bool may_wait = true;

@@ -2,7 +2,6 @@
 #include "sterna/held.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "expect.h"
 #include "sterna/control.h"
@@ -404,45 +403,7 @@ static void test_places(void) {
   EXPECT(sterna_bubble_join(bubble) == STERNA_SUCCESS);
 }
 
-static int has_run; /* Atomic. */
-
-static void note_run(void* argument) {
-  (void)argument;
-  __atomic_store_n(&has_run, 1, __ATOMIC_RELEASE);
-}
-
-static uint64_t now_ns(void) {
-  struct timespec now;
-  EXPECT(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* While another thread waits for the same processor, and many slices pass. */
-static void compute(void* is_preemptible) {
-  const uint64_t end = now_ns() + 30000000u;
-  while (is_preemptible != NULL ? !__atomic_load_n(&has_run, __ATOMIC_ACQUIRE) : now_ns() < end) {
-  }
-  EXPECT(__atomic_load_n(&has_run, __ATOMIC_ACQUIRE) == (is_preemptible != NULL));
-}
-
-static void test_preemptible(int is_preemptible) {
-  sterna_bubble *outer = NULL, *inner = NULL;
-  sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
-  options.place = "pu:0";
-  has_run = 0;
-  EXPECT(sterna_bubble_create(&outer) == STERNA_SUCCESS);
-  EXPECT(sterna_bubble_create(&inner) == STERNA_SUCCESS);
-  EXPECT(sterna_bubble_set_preemptible(outer, is_preemptible) == STERNA_SUCCESS);
-  EXPECT(sterna_bubble_add_bubble(outer, inner) == STERNA_SUCCESS);
-  EXPECT(sterna_bubble_add_thread(inner, &options, compute, is_preemptible ? &has_run : NULL) ==
-         STERNA_SUCCESS);
-  EXPECT(sterna_bubble_add_thread(inner, &options, note_run, NULL) == STERNA_SUCCESS);
-  EXPECT(sterna_bubble_submit(outer) == STERNA_SUCCESS);
-  EXPECT(sterna_bubble_join(outer) == STERNA_SUCCESS);
-  EXPECT(has_run);
-}
-
-int main(int argc, char** argv) {
+int main(void) {
   sterna_options options = STERNA_OPTIONS_DEFAULT;
   sterna_bubble* holder = NULL;
   sterna_held none = {NULL, NULL};
@@ -462,10 +423,6 @@ int main(int argc, char** argv) {
   test_leaving();
   test_refusals();
   test_meddling();
-  if (argc > 1 && strcmp(argv[1], "slices") == 0) {
-    test_preemptible(0);
-    test_preemptible(1);
-  }
   test_storm("flat");
   test_storm("spread");
   test_storm("gang(slice=1)");

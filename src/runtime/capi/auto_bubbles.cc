@@ -60,6 +60,7 @@ sterna_status join_filiation(const Program& program, const sterna_thread_options
   }
   spawned.entity = entity.value();
   spawned.bound = false;
+  spawned.preemptible_around = !program.scheduler->engine().forbids_preemption(*entity.value());
   return STERNA_SUCCESS;
 }
 

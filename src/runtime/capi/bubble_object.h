@@ -57,7 +57,7 @@ struct Member {
 /// Before it is submitted: of the program, which builds it from one thread at a time. Afterwards
 /// any of its threads may add to it, anybody moves what is in it, and one thread joins it.
 struct sterna_bubble {
-  sterna_bubble() = default;
+  sterna_bubble() { bubble.handle = this; }
   ~sterna_bubble() {
     if (sterna::runtime::capi::Program* const its = sterna::runtime::capi::program()) {
       its->scheduler->forget_memory(bubble);
@@ -117,6 +117,9 @@ sterna_status start_all(Program& program, const std::vector<Member*>& members) n
 /// bubbles_lock is held: one more thread of its own takes part in the barrier; one leaves it.
 void enter(sterna_bubble& bubble) noexcept;
 void leave(sterna_bubble& bubble) noexcept;
+/// bubbles_lock is held: it is told what the bubbles around it say of preemption, unless it has not
+/// begun, when it asks itself.
+void tell_preemptible(const sched::Engine& engine, Member& member) noexcept;
 /// bubbles_lock is held: so many threads more, or less, in it and all around it.
 void add_running(sterna_bubble* bubble, std::uint32_t count) noexcept;
 void subtract_running(sterna_bubble* bubble, std::uint32_t count) noexcept;

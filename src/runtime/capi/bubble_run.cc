@@ -8,6 +8,7 @@
 #include "runtime/capi/handle.h"
 #include "runtime/scope.h"
 #include "threads/cancel.h"
+#include "threads/preempt.h"
 #include "threads/this_thread.h"
 
 namespace capi = sterna::runtime::capi;
@@ -48,6 +49,7 @@ void run_member(void* argument) {
     sterna::threads::push_cleanup(member.leaving);
     const sterna::SpinGuard guard{capi::bubbles_lock};
     member.thread = sterna::threads::self();
+    capi::tell_preemptible(capi::program()->scheduler->engine(), member);
   }
   member.function(member.argument);
 }
@@ -62,12 +64,6 @@ sterna_status start(capi::Program& program, Member& member) noexcept {
   options.entity = &member.entity;
   options.is_user_code = true;
   options.preemptible = member.is_preemptible;
-  {
-    const sterna::SpinGuard guard{capi::bubbles_lock};
-    for (const sterna_bubble* outer = member.bubble; outer != nullptr; outer = outer->holder) {
-      options.preemptible = options.preemptible && !outer->bubble.is_unpreemptible;
-    }
-  }
   auto made = capi::spawn(program, options, member.has_own_locals, run_member, &member);
   if (made) {
     return STERNA_SUCCESS;
@@ -208,6 +204,12 @@ Member* capi::member_of(const threads::Thread* thread) noexcept {
 
 Member* capi::living_member_of(const threads::Thread& thread) noexcept {
   return entry_of(thread) == run_member ? argument_of(thread) : nullptr;
+}
+
+void capi::tell_preemptible(const sched::Engine& engine, Member& member) noexcept {
+  if (member.thread != nullptr && !member.has_left) {
+    threads::set_preemptible_around(*member.thread, !engine.forbids_preemption(member.entity));
+  }
 }
 
 void capi::add_running(sterna_bubble* bubble, std::uint32_t count) noexcept {

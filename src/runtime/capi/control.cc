@@ -227,7 +227,7 @@ void sterna_preemption_disable(void) noexcept {
 sterna_status sterna_preemption_enable(void) noexcept {
   const threads::Thread* const me = threads::self();
   if (me != nullptr &&
-      (me->preempt_off.load(std::memory_order_relaxed) & ~threads::kPreemptForbidden) == 0) {
+      (me->preempt_off.load(std::memory_order_relaxed) & ~threads::kPreemptForbiddenBits) == 0) {
     return STERNA_REFUSED;
   }
   threads::enable_preemption();

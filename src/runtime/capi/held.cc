@@ -82,6 +82,12 @@ std::uint32_t place_id(const char* place) noexcept {
   return range.count != 0 ? range.place : sched::kNoPlace;
 }
 
+/// Of a thread of filiation: what the tree says. Null: a bubble that no program made.
+sterna_bubble* holder_of_child(const sched::Entity& entity) noexcept {
+  sched::Bubble* const holder = engine().holder_of(entity);
+  return holder != nullptr ? static_cast<sterna_bubble*>(holder->handle) : nullptr;
+}
+
 sterna_status begin_at(sterna_held held, std::uint32_t place) noexcept {
   return capi::with_held(held, [&](const capi::HeldTarget& target) noexcept {
     if (target.bubble != nullptr && !target.bubble->is_submitted) {
@@ -103,7 +109,7 @@ sterna_status sterna_held_holder(sterna_held held, sterna_bubble** holder) noexc
   return capi::with_held(held, [&](const capi::HeldTarget& target) noexcept {
     *holder = target.member != nullptr   ? target.member->bubble
               : target.bubble != nullptr ? target.bubble->holder
-                                         : nullptr;
+                                         : holder_of_child(*target.entity);
     return capi::Verdict{};
   });
 }
@@ -196,9 +202,7 @@ sterna_status sterna_held_is_settled(sterna_held held, int* is_settled) noexcept
     return capi::refuse_argument(__func__);
   }
   return capi::with_held(held, [&](const capi::HeldTarget& target) noexcept {
-    // Under the lock of the engine.
-    engine().update(*target.entity,
-                    [&](sched::Entity& its) { *is_settled = its.is_settled ? 1 : 0; });
+    *is_settled = engine().is_settled(*target.entity) ? 1 : 0;
     return capi::Verdict{};
   });
 }

@@ -12,6 +12,8 @@
 #include "runtime/capi/held_target.h"
 #include "runtime/scope.h"
 #include "threads/life.h"
+#include "threads/preempt.h"
+#include "threads/this_thread.h"
 
 namespace capi = sterna::runtime::capi;
 namespace sched = sterna::sched;
@@ -81,6 +83,7 @@ capi::Verdict rehouse(sched::Engine& engine, Member& member, sterna_bubble* hold
   if (former != nullptr) {
     capi::leave(*former);
   }
+  capi::tell_preemptible(engine, member);
   return {};
 }
 
@@ -96,7 +99,7 @@ capi::Verdict move_member(sched::Engine& engine, Member& member, sterna_bubble* 
   return verdict;
 }
 
-/// Under bubbles_lock, for a thread of filiation: no bubble of the program counts it.
+/// Under bubbles_lock, for a thread of filiation, the caller: no bubble of the program counts it.
 capi::Verdict move_child(sched::Engine& engine, sched::Entity& entity, sterna_bubble* holder,
                          sterna_move move, sterna::Result<>& changed) noexcept {
   if (const capi::Verdict rule = check_holder(holder); rule.status != STERNA_SUCCESS) {
@@ -104,7 +107,12 @@ capi::Verdict move_child(sched::Engine& engine, sched::Entity& entity, sterna_bu
   }
   changed = engine.change_holder(holder != nullptr ? holder->bubble : engine.root(), entity,
                                  change_of(move));
-  return changed ? capi::Verdict{} : kRefusedVerdict;
+  if (!changed) {
+    return kRefusedVerdict;
+  }
+  sterna::threads::set_preemptible_around(*sterna::threads::self(),
+                                          !engine.forbids_preemption(entity));
+  return {};
 }
 
 sterna_status move_thread(sterna_held held, sterna_bubble* holder, sterna_move move) noexcept {
@@ -134,6 +142,16 @@ sterna_status move_thread(sterna_held held, sterna_bubble* holder, sterna_move m
 }
 
 /// Under bubbles_lock.
+void tell_all(const sched::Engine& engine, const sterna_bubble& bubble) noexcept {
+  for (const auto& member : bubble.members) {
+    capi::tell_preemptible(engine, *member);
+  }
+  for (const auto& child : bubble.children) {
+    tell_all(engine, *child);
+  }
+}
+
+/// Under bubbles_lock.
 capi::Verdict rehouse(sched::Engine& engine, sterna_bubble& bubble, sterna_bubble* holder,
                       sterna_move move, sterna::Result<>& changed) noexcept {
   if (bubble.is_joined || bubble.is_closed) {
@@ -158,6 +176,7 @@ capi::Verdict rehouse(sched::Engine& engine, sterna_bubble& bubble, sterna_bubbl
     holder->children.splice(holder->children.end(), former->children, bubble.self);
   }
   capi::subtract_running(former, bubble.running_here);
+  tell_all(engine, bubble);
   return {};
 }
 

@@ -134,8 +134,11 @@ bool Scheduler::has_work(const threads::Worker& worker) const noexcept {
   if constexpr (kLooksForLost) {
     look_for_lost();
   }
-  // It would sleep: time for what can wait. It asks again, one piece after the other.
-  return engine_->has_work(threads::worker_index(worker)) || memory_->serve();
+  return engine_->has_work(threads::worker_index(worker));
+}
+
+bool Scheduler::use_idleness() noexcept {
+  return memory_->serve();
 }
 
 void* Scheduler::add_sibling(threads::Thread& thread) noexcept {

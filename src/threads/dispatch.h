@@ -40,6 +40,9 @@ class Dispatch {
   /// Whether next(worker) may find something: asked between "I will sleep" and the sleep. Must see
   /// every ready() whose wake_idle() came before.
   virtual bool has_work(const Worker& worker) const noexcept = 0;
+  /// A worker would sleep, and has_work() is false: does a piece of what can wait. True: it did, so
+  /// all is asked again. By workers alone, never by the ticker.
+  virtual bool use_idleness() noexcept { return false; }
 
   /// An entity for a thread that is to run beside `thread`, under the same rules; null: none is to
   /// be had. May allocate: called by `thread` itself, outside the scheduler.

@@ -282,7 +282,7 @@ bool Worker::has_reason_to_stay(Search& search) noexcept {
       is_disabled.load(std::memory_order_seq_cst)) {
     return true;
   }
-  const Dispatch* const dispatch = team.options.dispatch;
+  Dispatch* const dispatch = team.options.dispatch;
   if (team.is_closed.load(std::memory_order_seq_cst)) [[unlikely]] {
     // unhold_all() opens the queues, then this, then it wakes us.
     return dispatch != nullptr && dispatch->has_work(*this);
@@ -294,7 +294,8 @@ bool Worker::has_reason_to_stay(Search& search) noexcept {
   }
   return (dispatch != nullptr && dispatch->has_work(*this)) ||
          (search.was_asleep_for_all &&
-          (try_kept(search, true) || try_steal(search, true) || find_seed() != nullptr));
+          (try_kept(search, true) || try_steal(search, true) || find_seed() != nullptr)) ||
+         (dispatch != nullptr && dispatch->use_idleness());
 }
 
 void Worker::sleep(Search& search) noexcept {

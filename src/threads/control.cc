@@ -130,8 +130,9 @@ bool may_perhaps_run_on(const Thread& thread, std::uint32_t worker) noexcept {
   return (flags & ThreadFlag::bound) == 0 || worker - thread.worker_first < thread.worker_count;
 }
 
-/// Takes `thread` out of the queue of its home, whoever's that is, if it may run here.
-bool take_ready(Thread& thread, const Worker& here) noexcept {
+/// Takes `thread` out of the queue of its home, whoever's that is, if it may run here, its next
+/// home.
+bool take_ready(Thread& thread, Worker& here) noexcept {
   Worker* const home = thread.worker.load(std::memory_order_relaxed);
   bool is_taken = false;
   if (home == nullptr || home == &here ||
@@ -144,6 +145,11 @@ bool take_ready(Thread& thread, const Worker& here) noexcept {
     // Where it may run changes only when somebody has it to himself: while it is here, nobody.
     is_taken = home->queue.contains(thread) && may_run_on(thread, here.index) &&
                home->queue.remove(thread);
+    if (is_taken) {
+      // Relaxed: as with those that are stolen. Already here: if it may not run, it lies in our
+      // queue next, and an order (worker_set.h) is carried out where it is at home.
+      thread.worker.store(&here, std::memory_order_relaxed);
+    }
   });
   return is_taken;
 }

@@ -299,5 +299,38 @@ TEST(WorkerSets, WhoGivesWayToAThreadDoesNotTakeItOutOfItsSet) {
   EXPECT_EQ(outside.load(), 0);
 }
 
+/// It waits where somebody who gave way to it has brought it, but may not begin: its order counts
+/// for the queue in which it is, not for that from which it came.
+TEST(WorkerSets, WhoWasTakenFromItsWorkerAndWaitsObeysWhereItIs) {
+  const TestTeam team{2, {.steal = false}};
+  for (const std::uint32_t target : {0U, 1U}) {
+    std::atomic<bool> has_begun{false};
+    std::atomic<bool> may_end{false};
+    std::atomic<std::uint32_t> ran_on{99};
+    auto waits = [&] {
+      has_begun = true;
+      while (!may_end.load()) {
+        yield();
+      }
+      ran_on = here();
+    };
+    Thread* const thread = team.go(waits, {.worker = 0});
+    auto gives_way = [&] {
+      while (!has_begun.load()) {
+        yield();
+      }
+      ASSERT_EQ(hold_all(*team, kNever), HoldAll::held);
+      EXPECT_FALSE(yield_to(*thread)) << "nobody else runs now";
+      ASSERT_TRUE(restrict(*thread, std::uint64_t{1} << target));
+      may_end = true;
+      ASSERT_TRUE(unhold_all(*team));
+    };
+    Thread* const other = team.go(gives_way, {.worker = 1, .bound = true});
+    join(*thread);
+    join(*other);
+    EXPECT_EQ(ran_on.load(), target);
+  }
+}
+
 }  // namespace
 }  // namespace sterna::threads

@@ -62,7 +62,6 @@ Refusal Migrator::why_not(memory::RankSlot& slot, std::uint32_t to_node,
 }
 
 void Migrator::move_self(memory::RankSlot& slot, std::uint32_t to_node) noexcept {
-  wake_destination(to_node);
   {
     std::string detail;  // Node memory: must be gone before the rank moves.
     Refusal refusal = why_not(slot, to_node, detail);
@@ -78,6 +77,10 @@ void Migrator::move_self(memory::RankSlot& slot, std::uint32_t to_node) noexcept
       return;
     }
   }
+  // Only once it leaves. Who is held by a large message asks again at each safe point: two ranks
+  // that woke each other's nodes each time kept the way between them so full that the parts of
+  // their own messages, which go where nothing waits, never went.
+  wake_destination(to_node);
   options_.residents->remove(slot.rank);
   Departure departure{.migrator = this, .slot = &slot, .to_node = to_node};
   threads::freeze(begin_departure, &departure);

@@ -70,23 +70,47 @@ std::vector<Standing> hold(const Contest& contest, Bench& bench) {
   return standings;
 }
 
-Figure compare(const Row& row, const std::vector<Standing>& standings, const Judged& judged) {
-  Figure figure{.id = row.id, .params = judged.params, .unit = judged.unit};
+std::string size_text(int bytes) {
+  return bytes < 64 << 10  ? fmt::format("{} B", bytes)
+         : bytes < 1 << 20 ? fmt::format("{} KB", bytes >> 10)
+                           : fmt::format("{} MB", bytes >> 20);
+}
+
+std::optional<double> reading_of(const Standing& standing, const std::string& name) {
+  const auto found = standing.medians.find(name);
+  return found != standing.medians.end() ? std::optional{found->second} : std::nullopt;
+}
+
+Figure compare_with(const Row& row, const Standing& ours, const Judged& judged,
+                    std::string reference, std::optional<double> reference_value) {
+  Figure figure{.id = row.id,
+                .params = judged.params,
+                .unit = judged.unit,
+                .reference = std::move(reference),
+                .reference_value = reference_value,
+                .more_is_better = judged.more_is_better};
   if (!judged.is_information) {
     figure.target = row.target;
   }
-  const Standing& ours = standings.front();
-  const auto own = ours.medians.find(judged.reading);
-  if (own != ours.medians.end()) {
-    figure.value = own->second * judged.scale;
+  if (const auto own = reading_of(ours, judged.reading)) {
+    figure.value = *own * judged.scale;
   } else {
     figure.note = "ours: " + (ours.trouble.empty() ? "printed no figure" : ours.trouble);
   }
+  return figure;
+}
+
+Figure compare(const Row& row, const std::vector<Standing>& standings, const Judged& judged) {
+  Figure figure = compare_with(row, standings.front(), judged, {}, {});
   for (std::size_t i = 1; i < standings.size(); ++i) {
-    const auto reading = standings[i].medians.find(judged.reading);
-    if (reading != standings[i].medians.end() &&
-        (!figure.reference_value || reading->second * judged.scale < *figure.reference_value)) {
-      figure.reference_value = reading->second * judged.scale;
+    const auto reading = reading_of(standings[i], judged.reading);
+    if (!reading) {
+      continue;
+    }
+    const double value = *reading * judged.scale;
+    if (!figure.reference_value || (judged.more_is_better ? value > *figure.reference_value
+                                                          : value < *figure.reference_value)) {
+      figure.reference_value = value;
       figure.reference = standings[i].name;
     }
   }

@@ -2,6 +2,7 @@
 // machine does hits all of them; medians are compared.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,11 +48,22 @@ struct Judged {
   std::string_view unit;
   double scale = 1;  // From the reading to the unit.
   bool is_information = false;
+  bool more_is_better = false;
 };
 
 /// Ours, the first standing, against the best of the others in that reading.
 [[nodiscard]] Figure compare(const Row& row, const std::vector<Standing>& standings,
                              const Judged& judged);
+
+/// "8 B", "64 KB", "4 MB".
+[[nodiscard]] std::string size_text(int bytes);
+
+/// One reading of ours against another one of ours, or against a figure made of some.
+[[nodiscard]] Figure compare_with(const Row& row, const Standing& ours, const Judged& judged,
+                                  std::string reference, std::optional<double> reference_value);
+
+/// The reading, if it was measured.
+[[nodiscard]] std::optional<double> reading_of(const Standing& standing, const std::string& name);
 
 /// The peers as most users run them, best settings for what is measured.
 [[nodiscard]] std::vector<Candidate> shm_peers();

@@ -20,18 +20,13 @@
 
 #include "base/result.h"
 #include "base/syscall.h"
+#include "base/system_file.h"
 #include "launch/doctor.h"
 #include "launch/remote_crew.h"
 #include "launch/status_server.h"
 
 namespace sterna::launch {
 namespace {
-
-std::optional<std::string> first_line(const char* path) {
-  std::ifstream file{path};
-  std::string line;
-  return std::getline(file, line) ? std::optional{line} : std::nullopt;
-}
 
 template <typename Number>
 std::optional<Number> number_in(const char* path) {
@@ -133,7 +128,7 @@ std::uint32_t allowed_processors(std::uint32_t online) {
 }
 
 std::optional<std::string> word_in_brackets(const char* path) {
-  const std::optional<std::string> line = first_line(path);
+  const std::optional<std::string> line = first_line_of(path);
   const std::size_t begin = line ? line->find('[') : std::string::npos;
   const std::size_t end = line ? line->find(']') : std::string::npos;
   return begin < end && end != std::string::npos

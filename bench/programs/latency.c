@@ -2,6 +2,7 @@
  * short batches.
  *
  * usage: latency BATCHES BYTES...
+ * With STERNA_BENCH_MULTIPLE in its environment it asks for MPI_THREAD_MULTIPLE.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ static void exchange(int rank, int bytes, int count) {
 
 int main(int argc, char** argv) {
   int rank = 0, bytes_max = 1;
-  MPI_Init(&argc, &argv);
+  init_for_bench(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const int batches = argc > 1 ? atoi(argv[1]) : 0;
   if (argc < 3 || batches < 1) {
@@ -41,7 +42,7 @@ int main(int argc, char** argv) {
   prefer_this_thread();
   for (int i = 2; i < argc && rank < 2; ++i) {
     const int bytes = atoi(argv[i]);
-    const int count = bytes <= 4096 ? 100 : 25;
+    const int count = bytes <= 4096 ? 100 : bytes <= 65536 ? 25 : 5;
     exchange(rank, bytes, count);
     for (int batch = 0; batch < batches; ++batch) {
       const double begin = MPI_Wtime();

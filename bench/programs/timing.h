@@ -5,6 +5,17 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#ifdef MPI_VERSION
+/* MPI_Init, or MPI_THREAD_MULTIPLE if the environment has STERNA_BENCH_MULTIPLE. */
+static inline void init_for_bench(int* argc, char*** argv) {
+  int level = 0;
+  const int wanted = getenv("STERNA_BENCH_MULTIPLE") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+  MPI_Init_thread(argc, argv, wanted, &level);
+  if (level < wanted) {
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+}
+#endif
 
 static int compare_times(const void* left, const void* right) {
   const double a = *(const double*)left, b = *(const double*)right;

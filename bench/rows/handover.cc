@@ -22,9 +22,10 @@ struct Handover {
   static constexpr int kCount = 5'000;
   int rounds;
   std::vector<double> ours = {};
+  std::vector<double> parked = {};
   std::vector<double> line = {};
-  threads::Semaphore ping{};
-  threads::Semaphore pong{};
+  alignas(128) threads::Semaphore ping{};
+  alignas(128) threads::Semaphore pong{};
   alignas(128) std::atomic<std::uint32_t> word{0};
 
   static void answer(void* argument) {
@@ -32,6 +33,13 @@ struct Handover {
     for (int i = 0; i < kCount; ++i) {
       its.ping.acquire();
       its.pong.release();
+    }
+  }
+  /// The same by tokens, for which nobody looks before it leaves its processor.
+  static void answer_parked(void* leader) {
+    for (int i = 0; i < kCount; ++i) {
+      threads::park();
+      threads::unpark(*static_cast<threads::Thread*>(leader));
     }
   }
   /// Two workers write one line in turn: one way of it.
@@ -51,6 +59,14 @@ struct Handover {
         for (int i = 0; i < kCount; ++i) {
           its.ping.release();
           its.pong.acquire();
+        }
+      }));
+      threads::join(*other);
+      other = spawn(answer_parked, threads::self(), {.worker = 1, .bound = true});
+      its.parked.push_back(ns_per(2 * kCount, [&] {
+        for (int i = 0; i < kCount; ++i) {
+          threads::unpark(*other);
+          threads::park();
         }
       }));
       threads::join(*other);
@@ -144,13 +160,18 @@ void run_handover(const Row& row, Bench& bench) {
   }
   Handover handover{.rounds = bench.rounds(21)};
   if (run_on_team(row, bench, Handover::run, &handover, {.worker_count = 2})) {
-    bench.add({.id = row.id,
-               .params = "semaphore, one way",
-               .unit = "ns",
-               .value = median(handover.ours),
-               .reference = "two exchanges of a cache line",
-               .reference_value = 2 * median(handover.line),
-               .target = row.target});
+    Figure figure{.id = row.id,
+                  .params = "semaphore, one way",
+                  .unit = "ns",
+                  .value = median(handover.ours),
+                  .reference = "two exchanges of a cache line",
+                  .reference_value = 2 * median(handover.line),
+                  .target = row.target};
+    bench.add(figure);
+    figure.params = "park and unpark, one way";
+    figure.value = median(handover.parked);
+    figure.target.reset();
+    bench.add(figure);
   }
 }
 

@@ -1,4 +1,5 @@
-// mpi.latency.*, mpi.oversubscribed, mpi.start: ours and the peers run the same programs.
+// mpi.latency.*, mpi.bandwidth.*, mpi.rate.shm, mpi.oversubscribed, mpi.start: ours and the peers
+// run the same programs.
 #include <fmt/format.h>
 
 #include "bench/contest.h"
@@ -6,7 +7,9 @@
 namespace sterna::bench {
 namespace {
 
-constexpr int kSizes[] = {8, 64, 512, 1024, 4096, 16384, 65536};
+constexpr int kSizes[] = {1, 8, 64, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304};
+constexpr int kShort[] = {8};
+constexpr int kLong[] = {65536, 262144, 1048576, 4194304};
 
 Contest latency_contest(const Bench& bench, std::span<const int> sizes, Candidate ours,
                         const std::vector<Candidate>& peers) {
@@ -27,18 +30,17 @@ void run_latency(const Row& row, Bench& bench, std::span<const int> sizes, Candi
   const std::vector<Standing> standings =
       hold(latency_contest(bench, sizes, std::move(ours), peers), bench);
   for (const int size : sizes) {
-    bench.add(compare(row, standings,
-                      {.reading = fmt::format("latency.{}", size),
-                       .params = fmt::format("{} B", size),
-                       .unit = "us"}));
+    bench.add(compare(
+        row, standings,
+        {.reading = fmt::format("latency.{}", size), .params = size_text(size), .unit = "us"}));
   }
 }
 
 }  // namespace
 
 void run_latency_node(const Row& row, Bench& bench) {
-  run_latency(row, bench, std::span{kSizes}.first(1),
-              {"ranks of one node", Maker::sterna, {"--nodes", "1"}, {}}, shm_peers());
+  run_latency(row, bench, kShort, {"ranks of one node", Maker::sterna, {"--nodes", "1"}, {}},
+              shm_peers());
 }
 
 void run_latency_shm(const Row& row, Bench& bench) {
@@ -49,6 +51,53 @@ void run_latency_shm(const Row& row, Bench& bench) {
 void run_latency_tcp(const Row& row, Bench& bench) {
   run_latency(row, bench, kSizes, {"processes", Maker::sterna, {"--drivers", "tcp"}, {}},
               tcp_peers());
+}
+
+namespace {
+
+Contest stream_contest(const Bench& bench, std::span<const int> sizes, int window, Candidate ours,
+                       const std::vector<Candidate>& peers) {
+  Contest contest{.program = "stream",
+                  .arguments = {bench.options().quick ? "2" : "21", std::to_string(window)},
+                  .rounds = bench.rounds(7),
+                  .candidates = {std::move(ours)}};
+  for (const int size : sizes) {
+    contest.arguments.push_back(std::to_string(size));
+  }
+  contest.candidates.insert(contest.candidates.end(), peers.begin(), peers.end());
+  return contest;
+}
+
+void run_bandwidth(const Row& row, Bench& bench, Candidate ours,
+                   const std::vector<Candidate>& peers) {
+  const std::vector<Standing> standings =
+      hold(stream_contest(bench, kLong, 16, std::move(ours), peers), bench);
+  for (const int size : kLong) {
+    bench.add(compare(row, standings,
+                      {.reading = fmt::format("bandwidth.{}", size),
+                       .params = size_text(size),
+                       .unit = "MB/s",
+                       .more_is_better = true}));
+  }
+}
+
+}  // namespace
+
+void run_bandwidth_shm(const Row& row, Bench& bench) {
+  run_bandwidth(row, bench, {"processes", Maker::sterna, {"--drivers", "shm"}, {}}, shm_peers());
+}
+
+void run_bandwidth_tcp(const Row& row, Bench& bench) {
+  run_bandwidth(row, bench, {"processes", Maker::sterna, {"--drivers", "tcp"}, {}}, tcp_peers());
+}
+
+void run_rate_shm(const Row& row, Bench& bench) {
+  Contest contest = stream_contest(
+      bench, kShort, 64, {"processes", Maker::sterna, {"--drivers", "shm"}, {}}, shm_peers());
+  contest.arguments.front() = bench.options().quick ? "2" : "501";
+  bench.add(compare(
+      row, hold(contest, bench),
+      {.reading = "rate.8", .params = "8 B, 64 at once", .unit = "M/s", .more_is_better = true}));
 }
 
 void run_oversubscribed(const Row& row, Bench& bench) {

@@ -37,7 +37,8 @@ sterna_status sterna_bubble_create(sterna_bubble** bubble) STERNA_NOEXCEPT;
  * that runs: then a thread of the outermost bubble calls, or the one that is going to join it, so
  * that it is not being freed. Of `options` (may be NULL) a name, a stack size, a place,
  * is_preemptible, auto_bubbles and has_own_locals count; all else must be as in
- * STERNA_THREAD_OPTIONS_DEFAULT: INVALID_ARGUMENT. OUT_OF_MEMORY, NOT_FOUND (the place), BUSY (the bubble has ended). */
+ * STERNA_THREAD_OPTIONS_DEFAULT: INVALID_ARGUMENT. OUT_OF_MEMORY, NOT_FOUND (the place), BUSY (the
+ * bubble has ended). */
 sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_thread_options* options,
                                        sterna_thread_function function,
                                        void* argument) STERNA_NOEXCEPT;

@@ -69,6 +69,16 @@ typedef enum sterna_send_mode {
 sterna_status sterna_message_set_mode(sterna_message_request* request,
                                       sterna_send_mode mode) STERNA_NOEXCEPT;
 
+/* Among messages that wait in this node until the way to another node is free, those of higher
+ * priority go first, at first 0: short ones, and the data of long ones. A message never overtakes
+ * one of the same rank to the same rank, in the same session with the same tag; a receive with
+ * STERNA_ANY_TAG or a mask sees the others in the order in which they went. After the strategy
+ * `prio` and nm_sr_send_set_priority of NewMadeleine. INVALID_ARGUMENT: more than the maximum, or
+ * it is a receive. */
+#define STERNA_MESSAGE_PRIORITY_MAX 7
+sterna_status sterna_message_set_priority(sterna_message_request* request,
+                                          uint32_t priority) STERNA_NOEXCEPT;
+
 /* Of the tag only these bits are compared. A receive with a mask looks at the messages that wait
  * one by one, and each message at the receives with masks. Not with STERNA_ANY_TAG. */
 sterna_status sterna_message_set_mask(sterna_message_request* request,
@@ -83,14 +93,14 @@ sterna_status sterna_message_set_pieces(sterna_message_request* request, const s
                                         size_t count) STERNA_NOEXCEPT;
 
 /* Or `count` blocks, the first at the address that was given to _init, each `stride` bytes (may be
- * negative) behind the one before. */
+ * negative) behind the one before. INVALID_ARGUMENT: together more than 2^47 bytes. */
 sterna_status sterna_message_set_strided(sterna_message_request* request, size_t block_bytes,
                                          size_t count, ptrdiff_t stride) STERNA_NOEXCEPT;
 
 /* Or what this function says: stores piece number `index`, or returns 0 if there is none (and none
  * behind it). It is called for 0, 1, 2... some times over, when the request starts and when it
  * ends, on the thread that sees the end; the same question has the same answer. It must be quick
- * and call nothing of Sterna. */
+ * and call nothing of Sterna. (REFUSED, at the start: it answers otherwise the second time.) */
 typedef int (*sterna_next_piece)(const void* layout, size_t index, sterna_piece* piece);
 sterna_status sterna_message_set_layout(sterna_message_request* request, sterna_next_piece next,
                                         const void* layout) STERNA_NOEXCEPT;
@@ -155,9 +165,10 @@ sterna_status sterna_message_wait_for(sterna_message_request* request, uint64_t 
 sterna_status sterna_message_test(sterna_message_request* request, int* done,
                                   sterna_envelope* envelope) STERNA_NOEXCEPT;
 
-/* Waits until one of the started requests among these (NULL and others are passed over) has ended:
- * *index says which, and it is as if sterna_message_wait had been called with it. Switches. Also
- * fails with NOT_FOUND: none is started; TIMED_OUT. */
+/* Waits until one of the started requests among these (NULL and others are passed over, and one
+ * that stands there twice counts once) has ended: *index says which, and it is as if
+ * sterna_message_wait had been called with it. Switches. Also fails with NOT_FOUND: none is
+ * started; TIMED_OUT. */
 sterna_status sterna_message_wait_any(sterna_message_request* const* requests, size_t count,
                                       uint64_t timeout_ns, size_t* index,
                                       sterna_envelope* envelope) STERNA_NOEXCEPT;
@@ -166,9 +177,11 @@ sterna_status sterna_message_wait_any(sterna_message_request* const* requests, s
 sterna_status sterna_message_wait_all(sterna_message_request* const* requests, size_t count,
                                       uint64_t timeout_ns) STERNA_NOEXCEPT;
 
-/* A receive that has no message yet ends, with CANCELLED, which is to be waited for as any end.
- * REFUSED: it is too late, or it is a send (which cannot be taken back), or not started: nothing
- * has changed. Does not switch. */
+/* A receive that has no message yet ends, with CANCELLED, which is to be waited for as any end. A
+ * send whose message waits for its receive (because it is long, or synchronous) is asked back: its
+ * end says CANCELLED, or how it ended if a receive was there first. REFUSED: it is too late (short
+ * messages have gone when they are started), or it is not started: nothing has changed. Does not
+ * switch. */
 sterna_status sterna_message_cancel(sterna_message_request* request) STERNA_NOEXCEPT;
 
 /* As sterna_message_probe, and takes the message out: only who has *message receives it. Not found:

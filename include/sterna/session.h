@@ -24,7 +24,7 @@ typedef struct sterna_session {
  * and at any time. Messages that come before it is open here wait for it. The same name opened
  * twice is one session. Asks node 0, once each time. In a program between sterna_start and
  * sterna_stop. Switches. Fails with INVALID_ARGUMENT (no name, or one that is too long),
- * NOT_STARTED, CLOSED (node 0 is gone), OUT_OF_MEMORY. */
+ * NOT_STARTED, CLOSED (node 0 is gone), OUT_OF_MEMORY, DEADLOCK (in a callback of a message). */
 sterna_status sterna_session_open(sterna_session* session, const char* name) STERNA_NOEXCEPT;
 /* The memory is the program's again. What has come and was not received stays, for who opens it
  * anew. BUSY: requests of it are started. */

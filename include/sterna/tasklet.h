@@ -87,6 +87,10 @@ sterna_status sterna_poll_task_init(sterna_poll_task* task, uint32_t (*function)
  * not. Before it is added. */
 sterna_status sterna_poll_task_set_period(sterna_poll_task* task,
                                           uint64_t period_ns) STERNA_NOEXCEPT;
+/* Only workers of this place of the machine call it ("numa:0": as sterna_thread_options.place); at
+ * ticks whoever ticks. NULL, as at first: all. Before it is added. NOT_FOUND: no such
+ * place, or none of its workers is of this node; NOT_STARTED. Any thread; does not switch. */
+sterna_status sterna_poll_task_set_place(sterna_poll_task* task, const char* place) STERNA_NOEXCEPT;
 /* From now on it is called. Any thread, and from a polling task. Does not switch. BUSY: it is in
  * already; OUT_OF_MEMORY. */
 sterna_status sterna_poll_task_add(sterna_poll_task* task) STERNA_NOEXCEPT;
@@ -94,6 +98,12 @@ sterna_status sterna_poll_task_add(sterna_poll_task* task) STERNA_NOEXCEPT;
  * sterna_stop removes those that are left. NOT_FOUND: it is not in (it was called once). Switches.
  */
 sterna_status sterna_poll_task_remove(sterna_poll_task* task) STERNA_NOEXCEPT;
+
+/* It stays in, but is not called before it is unmasked: no call begins after this, and none is
+ * under way unless it calls this itself. Any number of times, also before it is added. Any thread;
+ * mask switches. NOT_STARTED. */
+sterna_status sterna_poll_task_mask(sterna_poll_task* task) STERNA_NOEXCEPT;
+sterna_status sterna_poll_task_unmask(sterna_poll_task* task) STERNA_NOEXCEPT;
 
 /* Polls now, once, unless somebody else does: *events (may be NULL) is how many there were. Any
  * thread; does not switch. */

@@ -41,8 +41,8 @@ typedef struct sterna_thread_options {
                                  * as sterna_bubble_add_thread, so `thread` is NULL. NULL: none. */
   void* stack; /* Memory of sterna_stack_create that is its stack, the caller's again after the
                 * join; stack_bytes does not count then. NULL: the runtime's own. */
-  uint32_t auto_bubbles; /* STERNA_AUTO_BUBBLES_...: whether threads that it creates belong to a
-                          * bubble of their own, as children of one parent (bubble.h). */
+  uint32_t auto_bubbles;   /* STERNA_AUTO_BUBBLES_...: whether threads that it creates belong to a
+                            * bubble of their own, as children of one parent (bubble.h). */
   uint32_t has_own_locals; /* 1: thread-local variables of its own, see below. 0: those of its
                             * kernel thread, unless the setting own_locals is on. */
 } sterna_thread_options;
@@ -56,8 +56,8 @@ typedef struct sterna_thread_options {
  * keys on the thread, then those of thread_local objects and of keys of pthreads, on a kernel
  * thread (sterna_thread_self is NULL there).
  *
- * It costs a kernel thread that sleeps beside it: some tens of microseconds for its creation and its
- * end, the load of a register in each switch to and from it (13 ns; a system call where the
+ * It costs a kernel thread that sleeps beside it: some tens of microseconds for its creation and
+ * its end, the load of a register in each switch to and from it (13 ns; a system call where the
  * processor or the kernel has no instruction for it), nothing elsewhere. So it is for some hundreds
  * of threads that run code with such variables. pthread_exit, pthread_cancel, and signals, affinity
  * and clocks asked for by pthread_self() concern that kernel thread, not this one: not for its use.

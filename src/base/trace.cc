@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -25,6 +24,7 @@
 #include "base/cpu.h"
 #include "base/hash.h"
 #include "base/syscall.h"
+#include "base/system_file.h"
 #include "base/thread_pointer.h"
 
 namespace sterna::trace {
@@ -158,9 +158,7 @@ void fill_header(const Options& options) {
   std::array<char, kHostNameBytes> host{};
   static_cast<void>(::gethostname(host.data(), host.size() - 1));
   copy_text(its.host, host.data());
-  std::string boot_id;
-  std::getline(std::ifstream{"/proc/sys/kernel/random/boot_id"}, boot_id);
-  copy_text(its.boot_id, boot_id);
+  copy_text(its.boot_id, boot_id());
   std::atomic_ref<std::uint64_t>{its.magic}.store(kFileMagic, std::memory_order_release);
 }
 

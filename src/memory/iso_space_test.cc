@@ -105,7 +105,9 @@ TEST(Layout, OneProcessHasOneLayout) {
   const auto space = open_space();
   Result<std::unique_ptr<IsoSpace>> other = IsoSpace::open({.rank_count = kRankCountMax});
   if (rank_slot_shift() == kRankSlotShiftMin) {
-    GTEST_SKIP() << "this build has the smallest slots for any count";
+    // The thread sanitizer leaves so few addresses that slots are the smallest there are, whatever
+    // the count: no second layout can be asked for.
+    GTEST_SKIP() << "in this build slots are the smallest for any count of ranks";
   }
   ASSERT_FALSE(other);
   EXPECT_NE(other.error().text.find("were laid out"), std::string::npos);

@@ -10,12 +10,12 @@
 namespace sterna::net {
 namespace {
 
-constexpr std::uint32_t kHelloMagic = 0x314e5453;      // "STN1"
+constexpr std::uint32_t kHelloMagic = 0x354e5453;      // "STN5"
 constexpr std::uint32_t kChallengeMagic = 0x324e5453;  // "STN2"
 constexpr std::uint32_t kProofMagic = 0x334e5453;      // "STN3"
 constexpr std::uint32_t kVerdictMagic = 0x344e5453;    // "STN4"
 
-constexpr std::size_t kHelloBytes = 4 + 4 + 4 + 32;
+constexpr std::size_t kHelloBytes = 4 + 4 + 4 + 8 + 32;
 constexpr std::size_t kChallengeBytes = 4 + 32 + 32;
 constexpr std::size_t kProofBytes = 4 + 32;
 constexpr std::size_t kVerdictBytes = 4 + 4 + 32;
@@ -54,7 +54,8 @@ Nonce random_nonce() noexcept {
   return nonce;
 }
 
-Handshake Handshake::initiate(const JobSecret& secret, Nodes nodes, const Nonce& nonce) noexcept {
+Handshake Handshake::initiate(const JobSecret& secret, Nodes nodes, const Nonce& nonce,
+                              std::uint64_t lost_connection) noexcept {
   check(nodes.self < nodes.node_count && nodes.peer < nodes.node_count && nodes.self != nodes.peer,
         "a handshake joins two different nodes of the job");
   Handshake handshake{secret, nodes};
@@ -63,6 +64,9 @@ Handshake Handshake::initiate(const JobSecret& secret, Nodes nodes, const Nonce&
   handshake.append_word(kHelloMagic);
   handshake.append_word(nodes.self);
   handshake.append_word(nodes.peer);
+  handshake.lost_connection_ = lost_connection;
+  handshake.append_word(static_cast<std::uint32_t>(lost_connection));
+  handshake.append_word(static_cast<std::uint32_t>(lost_connection >> 32));
   handshake.append(nonce);
   handshake.awaited_ = Step::challenge;
   return handshake;
@@ -118,7 +122,8 @@ Handshake::State Handshake::take_hello(std::span<const std::byte> message) noexc
     return refuse("it names nodes that are not of this job");
   }
   nodes_.peer = from;
-  std::ranges::copy(message.subspan(12, 32), initiator_nonce_.begin());
+  lost_connection_ = word_at(message, 12) | std::uint64_t{word_at(message, 16)} << 32;
+  std::ranges::copy(message.subspan(20, 32), initiator_nonce_.begin());
   append_word(kChallengeMagic);
   append(responder_nonce_);
   append(tag("responder", 0));
@@ -175,6 +180,11 @@ void Handshake::decide(bool admit) noexcept {
   state_ = admit ? State::admitted : State::declined;
 }
 
+std::uint64_t Handshake::connection() const noexcept {
+  const Tag name = tag("connection", 0);
+  return (word_at(name, 0) | std::uint64_t{word_at(name, 4)} << 32) | 1;
+}
+
 Handshake::State Handshake::refuse(std::string_view why) noexcept {
   refusal_ = why;
   awaited_ = Step::none;
@@ -184,7 +194,7 @@ Handshake::State Handshake::refuse(std::string_view why) noexcept {
 
 Handshake::Tag Handshake::tag(std::string_view role, std::uint32_t word) const noexcept {
   static_assert(sizeof(Tag) == crypto_auth_BYTES && sizeof(JobSecret) == crypto_auth_KEYBYTES);
-  std::array<std::byte, kRoleBytes + 4 + 4 + 4 + 32 + 32> text{};
+  std::array<std::byte, kRoleBytes + 4 + 4 + 4 + 8 + 32 + 32> text{};
   check(role.size() < kRoleBytes, "the name of a role fits");
   std::ranges::copy(std::as_bytes(std::span{role}), text.begin());
   const std::uint32_t initiator = initiator_ ? nodes_.self : nodes_.peer;
@@ -193,8 +203,10 @@ Handshake::Tag Handshake::tag(std::string_view role, std::uint32_t word) const n
   put_word(all.subspan<kRoleBytes, 4>(), word);
   put_word(all.subspan<kRoleBytes + 4, 4>(), initiator);
   put_word(all.subspan<kRoleBytes + 8, 4>(), responder);
-  std::ranges::copy(initiator_nonce_, text.begin() + kRoleBytes + 12);
-  std::ranges::copy(responder_nonce_, text.begin() + kRoleBytes + 44);
+  put_word(all.subspan<kRoleBytes + 12, 4>(), static_cast<std::uint32_t>(lost_connection_));
+  put_word(all.subspan<kRoleBytes + 16, 4>(), static_cast<std::uint32_t>(lost_connection_ >> 32));
+  std::ranges::copy(initiator_nonce_, text.begin() + kRoleBytes + 20);
+  std::ranges::copy(responder_nonce_, text.begin() + kRoleBytes + 52);
   Tag out;
   crypto_auth(reinterpret_cast<unsigned char*>(out.data()),
               reinterpret_cast<const unsigned char*>(text.data()), text.size(),

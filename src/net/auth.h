@@ -2,13 +2,15 @@
 //
 // Challenge and response over the 32-byte secret of the job (HMAC-SHA-512-256, libsodium):
 //
-//   initiator -> responder   hello      from, to, nonce A
+//   initiator -> responder   hello      from, to, connection lost, nonce A
 //   responder -> initiator   challenge  nonce B, tag(responder)
 //   initiator -> responder   proof      tag(initiator)
 //   responder -> initiator   verdict    admitted or declined, tag(verdict)
 //
-// Every tag covers the role, both node indexes and both nonces, so a tag can be neither replayed on
-// another connection nor sent back to its maker. Each message has a fixed size that the receiver
+// Every tag covers the role, both node indexes, the lost connection and both nonces, so a tag can
+// be neither replayed on another connection nor sent back to its maker. Who connects anew names the
+// connection that it has lost, so that the responder knows it for lost, too, and does not take the
+// new one for a second one. Each message has a fixed size that the receiver
 // knows before it reads. A Handshake does no input or output, keeps no clock and allocates nothing:
 // the driver that owns the connection moves the bytes and bounds the time.
 #pragma once
@@ -45,8 +47,8 @@ class Handshake {
   };
 
   /// The side that connects; reply() holds the hello at once.
-  [[nodiscard]] static Handshake initiate(const JobSecret& secret, Nodes nodes,
-                                          const Nonce& nonce) noexcept;
+  [[nodiscard]] static Handshake initiate(const JobSecret& secret, Nodes nodes, const Nonce& nonce,
+                                          std::uint64_t lost_connection = 0) noexcept;
 
   /// The side that accepts.
   [[nodiscard]] static Handshake respond(const JobSecret& secret, Nodes nodes,
@@ -70,6 +72,11 @@ class Handshake {
 
   /// The other node: of a responder valid from state proven on.
   [[nodiscard]] std::uint32_t peer() const noexcept { return nodes_.peer; }
+
+  /// A number that both sides know this connection by. From proven or admitted on; not 0.
+  [[nodiscard]] std::uint64_t connection() const noexcept;
+  /// The connection() that the initiator had with us and has lost; 0: none. From proven on.
+  [[nodiscard]] std::uint64_t lost_connection() const noexcept { return lost_connection_; }
 
   /// Why the state is refused, as the end of a sentence.
   [[nodiscard]] std::string_view refusal() const noexcept { return refusal_; }
@@ -96,6 +103,7 @@ class Handshake {
   bool initiator_ = false;
   Step awaited_ = Step::none;
   State state_ = State::running;
+  std::uint64_t lost_connection_ = 0;
   Nonce initiator_nonce_{};
   Nonce responder_nonce_{};
   std::array<std::byte, kMessageBytesMax> reply_{};

@@ -59,6 +59,21 @@ TEST(Auth, NodesOfOneJobAdmitEachOther) {
   EXPECT_EQ(pair.responder.peer(), 0U);
 }
 
+TEST(Auth, BothSidesKnowAConnectionByOneNumberAndTheOneThatItReplaces) {
+  Pair first;
+  run(first, true, kNoDamage);
+  const std::uint64_t lost = first.initiator.connection();
+  EXPECT_EQ(first.responder.connection(), lost);
+  EXPECT_EQ(first.responder.lost_connection(), 0U);
+  Pair second;
+  second.initiator = Handshake::initiate(secret_of(1), {.self = 0, .peer = 1, .node_count = 4},
+                                         nonce_of(11), lost);
+  run(second, true, kNoDamage);
+  EXPECT_EQ(second.responder.lost_connection(), lost);
+  EXPECT_EQ(second.responder.connection(), second.initiator.connection());
+  EXPECT_NE(second.initiator.connection(), lost);
+}
+
 TEST(Auth, DecliningIsKnownToBothSides) {
   Pair pair;
   run(pair, false, kNoDamage);

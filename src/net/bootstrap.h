@@ -37,12 +37,17 @@ struct HostShare {
   std::vector<int> bell_fds;         // One eventfd for each of `nodes`, in the same order.
 };
 
+class LinkSwitch;
+
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
 
   [[nodiscard]] virtual const JobMap& job() const noexcept = 0;
   [[nodiscard]] virtual const HostShare& host() const noexcept = 0;
+
+  /// For tests: who cuts the links of decorator `cut`; null: nobody.
+  [[nodiscard]] virtual const LinkSwitch* links() const noexcept { return nullptr; }
 
   /// Gives `blob` to all nodes, and returns those of all nodes, by node index. Every node calls it
   /// the same number of times, in the same order; it blocks, so at start-up only. Fails with closed

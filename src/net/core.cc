@@ -1,15 +1,9 @@
-// Opening the drivers of a node, and polling them.
+// The life of a node's transport, and its polls.
 #include "net/core.h"
-
-#include <fmt/format.h>
-
-#include "base/wire.h"
 
 namespace sterna::net {
 namespace {
 
-constexpr std::size_t kAddressBytesMax = 4096;  // Of one driver of one node.
-constexpr std::size_t kDriversMax = 16;
 constexpr std::size_t kMeasuredPacketBytes = 4 << 10;
 constexpr std::uint32_t kMeasureEvery = 16;
 
@@ -24,7 +18,8 @@ TransportCore::TransportCore(const TransportOptions& options, const CoreOptions&
       log_{options.log != nullptr ? Logger{*options.log, "net"} : Logger{}},
       ranks_{job_.node_index, job_.node_of_rank},
       gates_{std::make_unique<Gate[]>(job_.node_count)},
-      links_{std::make_unique<NodeLink[]>(job_.node_count)} {
+      links_{std::make_unique<NodeLink[]>(job_.node_count)},
+      is_node_lost_(job_.node_count) {
   check(job_.node_of_rank.size() == job_.rank_count, "the initial placement covers all ranks");
 }
 
@@ -53,111 +48,6 @@ TransportCore::~TransportCore() {
   gates_.reset();  // What waits in them goes back to the pool.
 }
 
-Result<> TransportCore::open_drivers(const TransportOptions& options) {
-  frame_payload_max_ = kPacketBytesMin - kHeaderBytes;
-  if (limits_.node_count == 1) {
-    return Done{};
-  }
-  bool reaches_all = false;
-  for (const DriverEntry* entry : options.drivers) {
-    Result<std::unique_ptr<Driver>> driver =
-        entry->open({options.bootstrap, options.clock, options.log, options.settings});
-    if (!driver) {
-      return Error{driver.error().code,
-                   fmt::format("network driver {}: {}", entry->name, driver.error().text)};
-    }
-    rails_.push_back(std::make_unique<Rail>(*this, std::move(driver.value())));
-    driver_names_.emplace_back(entry->name);
-    if (rails_.size() == 1) {
-      // All nodes see the same answer: either all exchange addresses, or none does.
-      reaches_all = true;
-      for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
-        reaches_all = reaches_all && (node == node_ || rails_[0]->driver().reaches(node, {}));
-      }
-      if (reaches_all) {
-        break;
-      }
-    }
-  }
-  addresses_.assign(rails_.size(), std::vector<std::vector<std::byte>>(limits_.node_count));
-  if (!reaches_all) {
-    if (Result<> exchanged = exchange_addresses(*options.bootstrap); !exchanged) {
-      return exchanged;
-    }
-  }
-  return open_gates();
-}
-
-Result<> TransportCore::exchange_addresses(Bootstrap& bootstrap) {
-  std::vector<std::byte> mine;
-  wire::Writer writer{mine, kAddressBytesMax * kDriversMax};
-  writer.u32(static_cast<std::uint32_t>(rails_.size()));
-  for (const auto& rail : rails_) {
-    writer.blob(rail->driver().address());
-  }
-  check(writer.ok(), "the addresses of the drivers fit the bound");
-  auto blobs = bootstrap.exchange(mine);
-  if (!blobs) {
-    return blobs.error();
-  }
-  for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
-    wire::Reader reader{blobs.value()[node]};
-    const bool is_same_count = reader.u32() == rails_.size();
-    for (std::size_t i = 0; i < rails_.size(); ++i) {
-      const std::span<const std::byte> address = reader.blob(kAddressBytesMax);
-      addresses_[i][node].assign(address.begin(), address.end());
-    }
-    if (!is_same_count || !reader.finished()) {
-      return Error{Errc::malformed,
-                   fmt::format("node {} opened other network drivers than node {}: start all with "
-                               "the same --drivers",
-                               node, node_)};
-    }
-  }
-  return Done{};
-}
-
-Result<> TransportCore::open_gates() {
-  std::uint32_t packet_bytes_max = ~std::uint32_t{0};
-  for (const auto& rail : rails_) {
-    const Capabilities& capabilities = rail->driver().capabilities();
-    check(capabilities.packet_bytes_max >= kPacketBytesMin && capabilities.is_reliable,
-          "a driver keeps what it accepts, in packets of a useful size");
-    packet_bytes_max = std::min(packet_bytes_max, capabilities.packet_bytes_max);
-  }
-  // A frame may be forwarded over any rail: it fits the smallest.
-  frame_payload_max_ = packet_bytes_max - kHeaderBytes;
-  for (const auto& rail : rails_) {
-    if (looked_at_ == nullptr && rail->driver().capabilities().has_short_way) {
-      looked_at_ = &rail->driver();
-    }
-  }
-  const GateShared shared{&pool_, options_.strategy, &waiting_gates_, &is_serial_, on_stale, this};
-  for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
-    for (std::size_t i = 0; i < rails_.size() && node != node_; ++i) {
-      Driver& driver = rails_[i]->driver();
-      if (driver.reaches(node, addresses_[i][node])) {
-        const bool is_direct = driver.capabilities().direct_mb_per_s != 0;
-        gates_[node].open(node, driver, addresses_[i][node],
-                          CostModel{driver.capabilities(), is_direct, options_.cost}, shared);
-        break;
-      }
-    }
-    if (node != node_ && !gates_[node].is_open()) {
-      return Error{Errc::unreachable,
-                   fmt::format("no network driver of node {} reaches node {} on {}; add one that "
-                               "does with --drivers",
-                               node_, node, job_.host_of_node[node])};
-    }
-  }
-  std::vector<Driver*> drivers;
-  for (const auto& rail : rails_) {
-    drivers.push_back(&rail->driver());
-  }
-  sampler_.open(std::move(drivers), driver_names_);
-  return Done{};
-}
-
 void TransportCore::serve_one_caller(bool is_one) noexcept {
   is_serial_ = is_one;
   for (std::uint32_t rank = 0; rank < limits_.rank_count; ++rank) {
@@ -181,11 +71,11 @@ void Rail::end_sleep() noexcept {
 }
 
 void Rail::on_packet(std::uint32_t from_node, Packet packet) noexcept {
-  core_.on_packet(from_node, packet);
+  core_.on_packet(index_, from_node, packet);
 }
 
 void Rail::on_peer_lost(std::uint32_t node, std::string_view reason) noexcept {
-  core_.on_peer_lost(*driver_, node, reason);
+  core_.on_rail_lost(index_, node, reason);
 }
 
 std::uint32_t InnerSource::poll() noexcept {
@@ -193,6 +83,9 @@ std::uint32_t InnerSource::poll() noexcept {
 }
 bool InnerSource::prepare_sleep() noexcept {
   return !core_.has_inner_work();
+}
+std::uint64_t InnerSource::next_deadline_ns() noexcept {
+  return core_.bond_ != nullptr ? core_.bond_->due_ns() : kNever;
 }
 
 std::uint32_t TransportCore::poll() noexcept {
@@ -224,8 +117,12 @@ std::uint32_t TransportCore::poll_inner() noexcept {
       count += sampler_.step();
     }
   }
-  if (is_closing && !are_drivers_closed_.load(std::memory_order_relaxed) && is_quiet())
-      [[unlikely]] {
+  const bool is_at_end = is_closing && is_quiet();
+  if (bond_ != nullptr) {
+    count += bond_->step(is_at_end);
+  }
+  if (is_at_end && !are_drivers_closed_.load(std::memory_order_relaxed) &&
+      (bond_ == nullptr || bond_->may_close())) [[unlikely]] {
     for (const auto& rail : rails_) {
       rail->driver().close();
     }
@@ -257,9 +154,15 @@ bool TransportCore::is_drained() noexcept {
   return is_drained;
 }
 
-void TransportCore::on_packet(std::uint32_t from_node, Packet packet) noexcept {
+void TransportCore::on_packet(std::uint16_t rail, std::uint32_t from_node, Packet packet) noexcept {
   if (from_node >= limits_.node_count) {
     return;
+  }
+  if (bond_ != nullptr && bond_->has(from_node)) {
+    packet = bond_->take(rail, from_node, packet);
+    if (packet.empty()) {
+      return;
+    }
   }
   // How fast packets are taken here stands for how fast the peer takes ours. Now and then: a look
   // at the clock is a good part of what a short packet takes.

@@ -24,10 +24,11 @@
 #include "net/gate.h"
 #include "net/packet.h"
 #include "net/packet_pool.h"
+#include "net/rails/bond.h"
 #include "net/rank_table.h"
 #include "net/sampler.h"
+#include "net/sources.h"
 #include "net/transport.h"
-#include "progress/source.h"
 
 namespace sterna::net {
 
@@ -42,6 +43,9 @@ struct CoreOptions {
   std::uint32_t poll_packets_max;
   const Strategy* strategy;
   CostSampling cost_sampling;
+  LinkUse link_use;
+  bool are_all_rails;  // Several networks to one node: all of them; else those of the first's kind.
+  LinkOptions links;
 };
 [[nodiscard]] Result<CoreOptions> read_options(const Settings* settings);
 
@@ -89,44 +93,13 @@ struct TransferJob : MpscNode {
   std::uint64_t total_bytes = 0;
   std::uint64_t offset = 0;
   std::uint64_t started_ns = 0;
-  SendRequest* send = nullptr;  // One of these two.
+  SendRequest* send = nullptr;  // One of these three.
   BulkSend* bulk = nullptr;
+  RecvRequest* read = nullptr;  // Read from `address` of the peer's process: read.cc.
+  std::uint64_t address = 0;
 };
 
-class TransportCore;
-
-/// One driver of this node, as progress/ polls it and as the driver calls up.
-class Rail final : public progress::Source, public PacketSink {
- public:
-  Rail(TransportCore& core, std::unique_ptr<Driver> driver) noexcept
-      : core_{core}, driver_{std::move(driver)} {}
-  [[nodiscard]] Driver& driver() noexcept { return *driver_; }
-
-  std::uint32_t poll() noexcept override;
-  int fd() noexcept override { return driver_->fd(); }
-  bool prepare_sleep() noexcept override;
-  void end_sleep() noexcept override;
-
-  void on_packet(std::uint32_t from_node, Packet packet) noexcept override;
-  void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept override;
-
- private:
-  TransportCore& core_;
-  const std::unique_ptr<Driver> driver_;
-};
-
-/// What waits inside the node: messages to itself and large copies.
-class InnerSource final : public progress::Source {
- public:
-  explicit InnerSource(TransportCore& core) noexcept : core_{core} {}
-  std::uint32_t poll() noexcept override;
-  bool prepare_sleep() noexcept override;
-
- private:
-  TransportCore& core_;
-};
-
-class TransportCore {
+class TransportCore final : private Bond::Owner {
  public:
   TransportCore(const TransportOptions& options, const CoreOptions& core_options);
   ~TransportCore();
@@ -142,10 +115,11 @@ class TransportCore {
                const Buffer& data) noexcept;
   void receive_matched(Endpoint& at, RecvRequest& request, Message& message,
                        const Buffer& data) noexcept;
-  // probe.cc
+  // probe.cc, cancel.cc
   template <typename Wanted>
   Message* look_for(Endpoint& at, const Wanted& wanted, bool is_taken, Envelope& found) noexcept;
   bool cancel_receive(Endpoint& at, RecvRequest& request) noexcept;
+  bool cancel_send(Endpoint& from, SendRequest& request) noexcept;
   // direct.cc
   void interrupt(std::uint32_t rank) noexcept;
   // short.cc
@@ -166,7 +140,7 @@ class TransportCore {
   void retire(std::uint32_t node, std::span<const RankPlace> places) noexcept;
   // nodes.cc
   Result<> node_message(std::uint32_t to_node, std::uint32_t handler,
-                        std::span<const std::byte> bytes) noexcept;
+                        std::span<const std::byte> head, std::span<const std::byte> body) noexcept;
   void rank_message(std::uint32_t to_rank, std::uint32_t handler,
                     std::span<const std::byte> bytes) noexcept;
   // bulk.cc
@@ -177,6 +151,11 @@ class TransportCore {
                  std::span<const RemotePiece> remote, BulkSend& request) noexcept;
   // core.cc
   void serve_one_caller(bool is_one) noexcept;
+  [[nodiscard]] std::atomic<std::uint32_t>* absence_flag() const noexcept;
+  [[nodiscard]] bool rings_absent() const noexcept;
+  [[nodiscard]] bool has_open(const Endpoint& endpoint) const noexcept;
+  /// Wakes who progresses, at nodes that `driver` reaches, in the place of a program that computes.
+  bool wake_absent(Driver& driver) noexcept;
   std::uint32_t poll() noexcept;
   std::uint32_t poll_inner() noexcept;
   [[nodiscard]] bool has_inner_work() noexcept;
@@ -184,14 +163,14 @@ class TransportCore {
   [[nodiscard]] bool may_have_inner() noexcept {
     return job_count_.load(std::memory_order_relaxed) != 0 || !own_messages_.looks_empty() ||
            waiting_gates_.load(std::memory_order_relaxed) != 0 ||
-           is_closing_.load(std::memory_order_relaxed) || sampler_.is_active();
+           is_closing_.load(std::memory_order_relaxed) || sampler_.is_active() || bond_ != nullptr;
   }
   [[nodiscard]] bool is_quiet() noexcept;
   [[nodiscard]] bool is_drained() noexcept;
-  void on_packet(std::uint32_t from_node, Packet packet) noexcept;
+  void on_packet(std::uint16_t rail, std::uint32_t from_node, Packet packet) noexcept;
   void accept_packet(std::uint32_t from_node, Packet packet) noexcept;
   // lost.cc
-  void on_peer_lost(Driver& driver, std::uint32_t node, std::string_view reason) noexcept;
+  void on_rail_lost(std::uint16_t rail, std::uint32_t node, std::string_view reason) noexcept;
 
  private:
   friend class Transport;
@@ -201,6 +180,11 @@ class TransportCore {
 
   [[nodiscard]] Result<> exchange_addresses(Bootstrap& bootstrap);
   [[nodiscard]] Result<> open_gates();
+  [[nodiscard]] bool opens_more(std::span<const DriverChoice> drivers) const;
+  void open_bond();
+  [[nodiscard]] bool open_gate(std::uint32_t node, const GateShared& shared);
+  void lose_node(std::uint32_t node, std::string_view reason) noexcept;
+  void on_link_lost(std::uint32_t node, std::string_view why) noexcept override;
 
   // --- Frames (deliver.cc) --------------------------------------------------------------------
   /// Routes a frame to its destination rank: header, then [offset, offset + payload_bytes) of
@@ -216,6 +200,7 @@ class TransportCore {
     return send_frame(node, header, payload, 0, kAnyRoute) != Gate::SendResult::lost;
   }
   static void on_stale(void* core, HeldPacket* packet) noexcept;
+  static void on_bad_choice(void* core, const char* rule) noexcept;
   std::uint32_t send_stale() noexcept;
   void hold(RankEntry& entry, std::uint32_t from_node, const Frame& frame) noexcept
       STERNA_REQUIRES(entry.lock);
@@ -238,6 +223,7 @@ class TransportCore {
   // Those without an entry in their parameters too are called under the lock of the rank.
   void accept_eager(Endpoint& at, Peer& peer, const Frame& frame, Outcome& outcome) noexcept;
   void accept_more(Endpoint& at, Peer& peer, const Frame& frame, Outcome& outcome) noexcept;
+  void withdraw(Endpoint& at, Peer& peer, const FrameHeader& header, Outcome& outcome) noexcept;
   bool accept_rendezvous(RankEntry& entry, Endpoint& at, const Frame& frame,
                          Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void match(RankEntry& entry, Endpoint& at, RecvRequest& request, Message& message,
@@ -267,7 +253,8 @@ class TransportCore {
                      RecvRequest*& receive) noexcept STERNA_REQUIRES(entry.lock);
   bool announce_local(Endpoint& from, SendRequest& request) noexcept;
   void send_remote(Endpoint& from, SendRequest& request, std::uint32_t node) noexcept;
-  void fail_send(Endpoint& from, std::uint64_t id, std::uint32_t peer) noexcept;
+  void end_pending_send(Endpoint& from, std::uint64_t id, std::uint32_t peer, Fault fault) noexcept;
+  bool take_back(std::uint32_t from, std::uint32_t to, std::uint64_t id, bool& is_here) noexcept;
   void deliver_now(std::uint32_t rank, RecvRequest& receive, SendRequest& request) noexcept;
   [[nodiscard]] bool is_caught_up(const Endpoint& from, std::uint32_t to_rank,
                                   std::uint32_t& sequence) noexcept;
@@ -283,11 +270,18 @@ class TransportCore {
   // --- Transfers (transfer.cc) -----------------------------------------------------------------
   void start_transfer(std::uint32_t rank, Outcome& outcome) noexcept;
   void read_remote(std::uint32_t rank, Outcome& outcome) noexcept;
-  [[nodiscard]] bool try_read(const RecvRequest& request, std::uint64_t address) noexcept;
+  enum class ReadState : std::uint8_t { read, impossible, lost };
+  [[nodiscard]] ReadState read_part(Gate& gate, const RecvRequest& request, std::uint64_t address,
+                                    std::uint64_t offset, std::uint64_t bytes) noexcept;
+  bool step_read(TransferJob& job) noexcept;
+  void end_read(const TransferJob& job, Fault fault) noexcept;
+  void finish_read(std::uint32_t rank, RecvRequest& request, std::uint64_t send_id,
+                   bool is_read) noexcept;
   void copy_local(std::uint32_t rank, std::uint32_t to_rank, SendRequest& send,
                   std::uint64_t receive_id) noexcept;
   void submit(TransferJob* job) noexcept;
   std::uint32_t advance_jobs() noexcept;
+  [[nodiscard]] bool waits_for_others(std::size_t index) const noexcept;
   bool step(TransferJob& job) noexcept;  // True: it has ended.
   bool step_direct(TransferJob& job, Channel& channel) noexcept;
   bool step_frames(TransferJob& job) noexcept;
@@ -339,19 +333,23 @@ class TransportCore {
   PacketPool pool_;
   std::atomic<std::uint32_t> waiting_gates_{0};
   std::vector<std::vector<std::vector<std::byte>>> addresses_;  // By driver, by node. Constant.
-  std::vector<std::unique_ptr<Rail>> rails_;                    // Constant after open_drivers.
-  std::vector<std::string> driver_names_;                       // By rail, the same.
+  std::vector<DriverChoice> choices_;         // By rail; rails point into it. Constant.
+  std::vector<std::unique_ptr<Rail>> rails_;  // Constant after open_drivers.
+  std::vector<std::string> driver_names_;     // By rail, the same.
+  std::unique_ptr<Bond> bond_;                // The same; null: there is no link.
   InnerSource inner_{*this};
   std::unique_ptr<Gate[]> gates_;  // By node.
   std::unique_ptr<NodeLink[]> links_;
   CostSampler sampler_{job_, gates_.get(), clock_, log_};  // The poller's.
   std::atomic<progress::Progress*> progress_{nullptr};
   std::atomic<bool> is_any_lost_{false};
+  std::vector<bool> is_node_lost_;               // lose_node() has been there. The poller's.
+  std::atomic<bool> is_choice_told_{false};      // A strategy's broken rule was reported.
   std::atomic<bool> is_closing_{false};          // By the owner; the poller acts on it.
   std::atomic<bool> are_drivers_closed_{false};  // By the poller.
 
   MpscQueue<TransferJob> new_jobs_;  // Consumer: the poller.
-  std::vector<TransferJob*> jobs_;   // The poller only.
+  std::vector<TransferJob*> jobs_;   // The poller only. By priority, the highest first.
   std::atomic<std::uint32_t> job_count_{0};
   std::uint32_t packets_until_measure_ = 1;  // The poller only.
   MpscQueue<HeldPacket> own_messages_;       // To this node itself. Consumer: the poller.

@@ -113,7 +113,7 @@ void CostModel::decide() noexcept {
   share_bytes_ = static_cast<std::uint32_t>(
       std::min(packet_ns_.value * 1000 / std::max(packet_ps_per_byte_.value, 1.0), kShareBytesMax));
   if (options_.eager_bytes != 0) {
-    eager_bytes_ = options_.eager_bytes;
+    eager_bytes_ = unawaited_eager_bytes_ = options_.eager_bytes;
     return;
   }
   // Both costs are straight lines: they cross once, or the dearer slope never catches up.
@@ -124,6 +124,13 @@ void CostModel::decide() noexcept {
   const double crossing = slope <= 0 ? most : fixed / slope;
   eager_bytes_ = static_cast<std::uint64_t>(
       std::clamp(crossing, std::min(most, static_cast<double>(options_.eager_bytes_min)), most));
+  const double answer_ns = 2 * latency_ns_.value + direct_latency_ns_.value;
+  const double unawaited = answer_ns * 1000 / std::max(packet_ps_per_byte_.value, 1.0);
+  unawaited_eager_bytes_ =
+      is_direct_ ? static_cast<std::uint64_t>(std::clamp(
+                       unawaited, std::min(most, static_cast<double>(options_.eager_bytes_min)),
+                       static_cast<double>(eager_bytes_)))
+                 : eager_bytes_;
 }
 
 void CostModel::measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {

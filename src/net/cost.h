@@ -54,6 +54,12 @@ class CostModel {
   /// Messages of at most so many bytes are eager. Constant between calls of measured_*.
   [[nodiscard]] std::uint64_t eager_bytes() const noexcept { return eager_bytes_; }
 
+  /// The same where the sender does not wait and the receiver can read: as long as to write them
+  /// takes the sender less than the receiver's answer and the beginning of its copy take.
+  [[nodiscard]] std::uint64_t unawaited_eager_bytes() const noexcept {
+    return unawaited_eager_bytes_;
+  }
+
   /// Announced messages of at least so many bytes are copied directly, shorter ones sent in
   /// packets, of which one is filled while another is read. kNever: all in packets.
   [[nodiscard]] std::uint64_t direct_from_bytes() const noexcept { return direct_from_bytes_; }
@@ -106,6 +112,7 @@ class CostModel {
   Figure direct_latency_ns_;
   Figure direct_ps_per_byte_;
   std::uint64_t eager_bytes_ = 0;
+  std::uint64_t unawaited_eager_bytes_ = 0;
   std::uint64_t direct_from_bytes_ = 0;
   std::uint32_t share_bytes_ = 0;
 };

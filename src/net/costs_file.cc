@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/syscall.h"
+#include "base/system_file.h"
 
 namespace sterna::net {
 namespace {
@@ -67,19 +68,10 @@ Error malformed(std::string_view line) {
           fmt::format("no line of a file of costs: \"{}\"", line.substr(0, kWordBytesMax))};
 }
 
-std::string first_line_of(const char* path) {
-  const FileDescriptor file{::open(path, O_RDONLY | O_CLOEXEC)};
-  std::array<char, kWordBytesMax> bytes;
-  const long count = system_call([&] { return ::read(file.get(), bytes.data(), bytes.size()); });
-  std::string_view text{bytes.data(), static_cast<std::size_t>(std::max(count, 0L))};
-  return std::string{take_until(text, '\n')};
-}
-
 }  // namespace
 
 std::string costs_machine() {
-  return fmt::format("{} {} {}", first_line_of("/proc/sys/kernel/random/boot_id"),
-                     ::sysconf(_SC_NPROCESSORS_ONLN), STERNA_COSTS_BUILD);
+  return fmt::format("{} {} {}", boot_id(), ::sysconf(_SC_NPROCESSORS_ONLN), STERNA_COSTS_BUILD);
 }
 
 std::string costs_path() {

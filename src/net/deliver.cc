@@ -76,6 +76,15 @@ Gate::SendResult TransportCore::send_frame(std::uint32_t node, const FrameHeader
 
 /// A frame that waited for a gate while its rank was found to have left that node: it goes on from
 /// the poll, as the thread that has it owns that gate.
+void TransportCore::on_bad_choice(void* core, const char* rule) noexcept {
+  auto& self = *static_cast<TransportCore*>(core);
+  if (!self.is_choice_told_.exchange(true, std::memory_order_relaxed)) {
+    self.log_.error(
+        "the network strategy breaks a rule of sterna/strategy.hpp ({}); frames go alone instead",
+        rule);
+  }
+}
+
 void TransportCore::on_stale(void* core, HeldPacket* packet) noexcept {
   auto& self = *static_cast<TransportCore*>(core);
   self.stale_count_.fetch_add(1, std::memory_order_acq_rel);
@@ -241,7 +250,9 @@ void TransportCore::accept_in_turn(RankEntry& entry, Endpoint& at, Peer& peer, c
       accept_more(at, peer, frame, outcome);
       break;
     default:
-      if (!accept_rendezvous(entry, at, frame, outcome)) {
+      if ((frame.header.flags & kFrameWithdrawn) != 0) [[unlikely]] {
+        withdraw(at, peer, frame.header, outcome);
+      } else if (!accept_rendezvous(entry, at, frame, outcome)) {
         outcome.lost = Outcome::Lost::no_memory;
       }
       break;
@@ -277,6 +288,7 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
     auto& send = *static_cast<SendRequest*>(found);
     if (header.kind == FrameKind::matched) {
       remove_pending(at, header.cookie);
+      send.fault = (header.flags & kFrameWithdrawn) != 0 ? Fault::cancelled : Fault::none;
       send.done.complete();
       return;
     }
@@ -357,7 +369,7 @@ void TransportCore::fail_cleared(std::uint32_t rank, const Outcome::Answer& answ
   std::memcpy(&clear, answer.payload.data(), sizeof clear);
   RankEntry& entry = ranks_[rank];
   const threads::OwnedGuard guard{entry.lock};
-  // on_peer_lost() may have found it first.
+  // lose_node() may have found it first.
   void* found = find_pending(*entry.endpoint, clear.receive_id, PendingEntry::Kind::receive,
                              answer.header.destination);
   if (found != nullptr) {

@@ -7,12 +7,16 @@
 //
 // Life: open (by DriverEntry, at start-up) -> close (refuse new work) -> poll until is_drained() ->
 // destroy. Channels belong to their driver and live until it is destroyed.
+//
+// One driver may be open several times in a node, one instance a network (drivers/choice.h).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -47,8 +51,9 @@ class PacketSink {
   /// secret of the job; its bytes are still to be checked.
   virtual void on_packet(std::uint32_t from_node, Packet packet) noexcept = 0;
 
-  /// No packet comes from, or reaches, `node` over this driver any more. Once per node, after all
-  /// packets that did arrive. `reason` is a sentence part for the operator, valid during the call.
+  /// No packet comes from, or reaches, `node` over this driver any more, until it is revived. Once
+  /// per node, and again after each Driver::revive, after all packets that did arrive. `reason` is
+  /// a sentence part for the operator, valid during the call.
   virtual void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept = 0;
 
  protected:
@@ -85,6 +90,10 @@ class Channel {
   /// True: write_remote works towards this peer (asked of the system when the channel was opened).
   [[nodiscard]] virtual bool can_write_remote() const noexcept { return false; }
 
+  /// The caller waits for the peer's node. If its program is away (AbsenceFlag), wakes who
+  /// progresses there meanwhile; whether it did. From any thread.
+  virtual bool ring_absent() noexcept { return false; }
+
   /// Copies `local`, as one sequence of bytes, to the addresses `remote` of the peer's process;
   /// both have the same length in all. Done when it returns, visible to the peer before any packet
   /// sent after. Long copies are cut by the caller. May be called by several threads at once. Fails
@@ -101,13 +110,20 @@ class Channel {
   }
 };
 
+/// What a node says of its program in memory that its peers see: whether it is worth while to wake
+/// who progresses in the program's place (runtime/background.h). A futex, between processes.
+struct AbsenceFlag {
+  enum : std::uint32_t { kPresent, kAway, kRung };
+};
+
 /// What the core asks instead of a driver's name. Constant after open. The figures are a profile:
 /// the cost model (net/cost.h) starts from them and corrects them by what it measures.
 struct Capabilities {
   std::uint32_t packet_bytes_max = 4096;  // At least kPacketBytesMin.
-  bool is_ordered = true;                 // Packets of one channel arrive in the order sent.
-  bool is_reliable = true;                // A packet accepted arrives, or the peer is lost.
-  std::uint32_t latency_ns = 1000;        // One small packet, one way.
+  bool is_ordered = true;           // Packets of one channel arrive in the order sent, each once.
+  bool is_reliable = true;          // A packet accepted arrives, unchanged, or the peer is lost.
+  bool can_revive = false;          // Driver::revive does something.
+  std::uint32_t latency_ns = 1000;  // One small packet, one way.
   std::uint32_t bandwidth_mb_per_s = 1000;
   std::uint32_t packet_ns = 1000;       // One more packet behind others, however small.
   std::uint32_t cpu_ps_per_byte = 100;  // Of the processor, both sides together.
@@ -136,6 +152,17 @@ class Driver {
   /// The channel to `node`; called on first use, once a node. Never blocks: packets accepted before
   /// the connection stands wait in the channel. A peer may send to us before we connect to it.
   virtual Result<Channel*> connect(std::uint32_t node, Packet peer_address) noexcept = 0;
+
+  /// After on_peer_lost(node), while the process of the peer may well live: opens the way to it
+  /// anew. The channel of connect() is in use again; packets that it accepted before the loss
+  /// either arrived before on_peer_lost, or never will (who needs them sends them again).
+  /// Reliability and order hold from here on. The peer's driver reports the loss there too, if it
+  /// had not, and takes part once the peer revives us: until then, and while nobody answers,
+  /// packets wait in the channel. When that takes too long (a setting of the driver), on_peer_lost
+  /// is called again. A peer that is not lost: the channel, and nothing happens. Fails with
+  /// unsupported, or closed: the peer or this driver has closed in good order. By the poller's
+  /// thread, outside poll.
+  virtual Result<Channel*> revive(std::uint32_t /*node*/) noexcept { return Errc::unsupported; }
 
   /// Hands arrived packets, about `packets_max` at most, to `sink`; moves on what waits to be sent.
   /// Returns how many packets were handed over.
@@ -171,6 +198,14 @@ class Driver {
   /// on_peer_lost is called. Called by the poller's thread, outside poll.
   virtual void lose_peer(std::uint32_t /*node*/) noexcept {}
 
+  /// What the driver has counted, for the log of a job's end; empty: it counts nothing. By the
+  /// poller's thread, or after the last poll.
+  [[nodiscard]] virtual std::string figures() const { return {}; }
+
+  /// Where this node says AbsenceFlag::kAway to the peers of this driver; null: they see nothing.
+  /// Lives as long as the driver.
+  [[nodiscard]] virtual std::atomic<std::uint32_t>* absence_flag() noexcept { return nullptr; }
+
   /// Refuses new packets and new peers; peers see an orderly end, not a loss.
   virtual void close() noexcept = 0;
   /// After close: whether everything accepted has been handed to the network.
@@ -182,6 +217,7 @@ struct DriverOptions {
   Clock* clock = nullptr;              // For timeouts; null: the machine's clock.
   const Log* log = nullptr;            // For what no call returns (a stranger came); may be null.
   const Settings* settings = nullptr;  // Values of the entry's tunables; null: their defaults.
+  std::string_view instance{};         // What followed '@'; empty: the one for all networks.
 };
 
 /// Enough to list a driver without opening it.
@@ -191,6 +227,9 @@ struct DriverEntry {
   std::span<const Tunable> tunables;  // For the table of Settings.
   Result<std::unique_ptr<Driver>> (*open)(const DriverOptions&) noexcept;
   Capabilities profile{};  // What its figures begin with; the size of its packets is a setting's.
+  // What may follow '@' in a list of drivers, for messages; empty: there is one instance only.
+  std::string_view instances{};
+  bool is_on_request = false;  // Used only where a list of drivers names it.
 };
 
 /// All drivers of this build, the preferred ones first; see net/drivers/builtin.cc to add one.

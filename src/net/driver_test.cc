@@ -1,49 +1,17 @@
-// The contract of net/driver.h, run on every built-in driver and on the simulated one, which the
-// tests of the layers above trust: a new driver gets these tests by being listed in
-// net/drivers/builtin.cc. Nodes are objects of this process; driver_process_test.cc has the tests
-// that need processes.
+// The contract of net/driver.h, run on every built-in driver, on the simulated one, which the tests
+// of the layers above trust, and on what is put around them: a new driver gets these tests by being
+// listed in net/drivers/builtin.cc. Nodes are objects of this process; driver_process_test.cc has
+// the tests that need processes.
 #include "net/driver.h"
 
 #include <atomic>
 #include <thread>
 
 #include "base/random.h"
-#include "net/drivers/sim/sim.h"
-#include "net/drivers/test_nodes.h"
+#include "net/drivers/contract.h"
 
 namespace sterna::net {
 namespace {
-
-class DriverContract : public testing::TestWithParam<const DriverEntry*> {
- protected:
-  std::uint32_t packet_bytes_max() const { return a.driver->capabilities().packet_bytes_max; }
-  Channel& a_to_b() { return a.to(b, 1); }
-  Channel& b_to_a() { return b.to(a, 0); }
-  /// Both ways work: connections stand.
-  void join() {
-    ASSERT_TRUE(send_patiently({&a, &b}, a_to_b(), "hello"));
-    ASSERT_TRUE(send_patiently({&a, &b}, b_to_a(), "hello"));
-    ASSERT_TRUE(poll_until(
-        {&a, &b}, [&] { return a.sink.packets.size() == 1 && b.sink.packets.size() == 1; }));
-    a.sink.packets.clear();
-    b.sink.packets.clear();
-  }
-  /// A driver without a descriptor never lets anybody sleep: that is all of its contract.
-  bool can_sleep() {
-    if (a.driver->fd() >= 0) {
-      return true;
-    }
-    EXPECT_FALSE(a.driver->prepare_sleep());
-    return false;
-  }
-  bool sleep(TestNode& node) {
-    return poll_until({&node}, [&] { return node.driver->prepare_sleep(); });
-  }
-
-  TestJob job{3};
-  TestNode a{*GetParam(), job, 0};
-  TestNode b{*GetParam(), job, 1};
-};
 
 TEST_P(DriverContract, PacketsArriveWholeAndInOrder) {
   std::vector<std::string> sent;
@@ -123,7 +91,7 @@ TEST_P(DriverContract, PollHandsAboutWhatIsAsked) {
 }
 
 TEST_P(DriverContract, PacketsOfManySendersKeepTheirOrder) {
-  TestNode c{*GetParam(), job, 2};
+  TestNode c{choice_of(GetParam()), job, 2};
   constexpr int kCount = 2000;
   for (int i = 0; i < kCount; ++i) {
     const std::string text = std::to_string(i) + std::string(i % 300, '.');
@@ -141,107 +109,14 @@ TEST_P(DriverContract, PacketsOfManySendersKeepTheirOrder) {
 TEST_P(DriverContract, BothSidesMayBeginAtOnce) {
   for (int round = 0; round < 20; ++round) {
     TestJob own_job{2};
-    TestNode x{*GetParam(), own_job, 0};
-    TestNode y{*GetParam(), own_job, 1};
+    TestNode x{choice_of(GetParam()), own_job, 0};
+    TestNode y{choice_of(GetParam()), own_job, 1};
     static_cast<void>(send_text(x.to(y, 1), "from 0"));
     static_cast<void>(send_text(y.to(x, 0), "from 1"));
     ASSERT_TRUE(poll_until(
         {&x, &y}, [&] { return x.sink.packets.size() == 1 && y.sink.packets.size() == 1; }));
     EXPECT_TRUE(x.sink.losses.empty() && y.sink.losses.empty());
   }
-}
-
-TEST_P(DriverContract, SleeperIsWokenByAPacket) {
-  if (!can_sleep()) {
-    return;
-  }
-  join();
-  for (int i = 0; i < 20; ++i) {
-    ASSERT_TRUE(sleep(b));
-    EXPECT_FALSE(is_readable(b.driver->fd(), 0));
-    ASSERT_EQ(send_text(a_to_b(), "wake"), SendState::accepted);
-    ASSERT_TRUE(is_readable(b.driver->fd(), 5000));
-    b.driver->end_sleep();
-    ASSERT_TRUE(poll_until({&b}, [&] { return b.sink.packets.size() == std::size_t(i) + 1; }));
-  }
-}
-
-TEST_P(DriverContract, SleepIsDeclinedWhilePacketsWait) {
-  if (!can_sleep()) {
-    return;
-  }
-  join();
-  ASSERT_EQ(send_text(a_to_b(), "first"), SendState::accepted);
-  ASSERT_EQ(send_text(a_to_b(), "second"), SendState::accepted);
-  ASSERT_TRUE(poll_until({&a}, [&] { return b.poll(1) > 0; }));
-  // What was not handed over must not be slept on: either declined, or the bell rings at once.
-  if (b.sink.packets.size() < 2 && b.driver->prepare_sleep()) {
-    EXPECT_TRUE(is_readable(b.driver->fd(), 1000));
-    b.driver->end_sleep();
-  }
-  EXPECT_TRUE(poll_until({&b}, [&] { return b.sink.packets.size() == 2; }));
-}
-
-TEST_P(DriverContract, SleeperIsWokenByRoom) {
-  if (!can_sleep()) {
-    return;
-  }
-  for (const std::size_t bytes : {std::size_t{8}, std::size_t{packet_bytes_max()}}) {
-    join();
-    const std::string text(bytes, 'x');
-    std::size_t sent = 0;
-    // The network may take some more a little later; in the end nothing moves.
-    for (bool is_still = false; !is_still;) {
-      while (send_text(a_to_b(), text) == SendState::accepted) {
-        ++sent;
-      }
-      a.poll();
-      if (a.driver->prepare_sleep()) {
-        is_still = !is_readable(a.driver->fd(), 20);
-        if (!is_still) {
-          a.driver->end_sleep();
-        }
-      }
-    }
-    ASSERT_TRUE(poll_until({&b}, [&] { return is_readable(a.driver->fd(), 0); }));
-    a.driver->end_sleep();
-    EXPECT_TRUE(send_patiently({&a, &b}, a_to_b(), text));
-    ASSERT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == sent + 1; }));
-    b.sink.packets.clear();
-    a.sink.packets.clear();
-  }
-}
-
-/// Sends `count` packets, answers to `count`, sleeps whenever the driver allows; a lost wake-up
-/// shows as a sleep that lasts too long.
-void exchange_asleep(TestNode& node, Channel& channel, int count, std::atomic<int>& late) {
-  for (int i = 0; i < count; ++i) {
-    static_cast<void>(send_patiently({&node}, channel, std::to_string(i)));
-    while (node.sink.packets.size() <= static_cast<std::size_t>(i)) {
-      if (node.poll() == 0 && node.driver->prepare_sleep()) {
-        if (!is_readable(node.driver->fd(), 3000)) {
-          late.fetch_add(1);
-          return;
-        }
-        node.driver->end_sleep();
-      }
-    }
-  }
-}
-
-TEST_P(DriverContract, NoWakeUpIsLost) {
-  if (!can_sleep()) {
-    return;
-  }
-  join();
-  std::atomic<int> late{0};
-  constexpr int kCount = 3000;
-  Channel& there = a_to_b();
-  Channel& back = b_to_a();
-  std::thread other{[&] { exchange_asleep(b, back, kCount, late); }};
-  exchange_asleep(a, there, kCount, late);
-  other.join();
-  EXPECT_EQ(late.load(), 0);
 }
 
 TEST_P(DriverContract, SenderAndPollerMayRunTogether) {
@@ -373,10 +248,18 @@ TEST_P(DriverContract, WrongSizesBreakARule) {
   EXPECT_DEATH(static_cast<void>(send_text(channel, "")), "between 1 and packet_bytes_max");
 }
 
-constexpr auto kName = [](const auto& entry) { return std::string{entry.param->name}; };
-INSTANTIATE_TEST_SUITE_P(Drivers, DriverContract, testing::ValuesIn(builtin_drivers()), kName);
-constexpr const DriverEntry* kSimulated[] = {&kSimDriver};
-INSTANTIATE_TEST_SUITE_P(Simulated, DriverContract, testing::ValuesIn(kSimulated), kName);
+constexpr auto kName = [](const auto& entry) { return test_name_of(entry.param); };
+INSTANTIATE_TEST_SUITE_P(Drivers, DriverContract, testing::ValuesIn(usable_drivers()), kName);
+INSTANTIATE_TEST_SUITE_P(Simulated, DriverContract, testing::Values("sim"), kName);
+// What is around a driver keeps all its rules; those that lose packets when they lose none
+// (decorators_test.cc has what they do else).
+INSTANTIATE_TEST_SUITE_P(Decorators, DriverContract,
+                         testing::Values("count(shm)", "delay(shm,latency=20us)",
+                                         "delay(tcp,latency=20us,bandwidth=2G)", "drop(tcp,rate=0)",
+                                         "corrupt(shm,rate=0)", "duplicate(tcp,rate=0)",
+                                         "reorder(shm,rate=0)", "cut(tcp)", "tcp@lo",
+                                         "count(delay(sim,latency=0))"),
+                         kName);
 
 }  // namespace
 }  // namespace sterna::net

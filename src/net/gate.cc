@@ -1,11 +1,16 @@
 // Gates: who may send now, and what waits.
 #include "net/gate.h"
 
-#include <array>
-
-#include "base/check.h"
+#include "net/forming.h"
 
 namespace sterna::net {
+namespace {
+
+// Transfers let frames that wait go first, but so often in a row only: else a stream of short
+// messages would keep a long one for ever.
+constexpr std::uint32_t kRefusedMax = 4;
+
+}  // namespace
 
 Gate::~Gate() {
   drop_all();
@@ -100,7 +105,7 @@ Gate::SendResult Gate::send(std::span<const Piece> frame, std::uint32_t route_ve
     return SendResult::stale;
   }
   SendResult result = SendResult::queued;
-  if (pending_first_ == nullptr && inbox_.looks_empty()) [[likely]] {
+  if (pending_.first == nullptr && inbox_.looks_empty()) [[likely]] {
     if (Channel* channel = connected(); channel != nullptr) [[likely]] {
       const SendState state = channel->try_send(frame);
       if (state == SendState::accepted) [[likely]] {
@@ -130,12 +135,14 @@ SendState Gate::try_send(std::span<const Piece> frame) noexcept {
     return SendState::full;
   }
   SendState state = SendState::full;
-  if (pending_first_ == nullptr && inbox_.looks_empty()) {
+  const bool is_idle = pending_.first == nullptr && inbox_.looks_empty();
+  if (is_idle || ++refused_ > kRefusedMax) {
     Channel* channel = connected();
     state = channel != nullptr ? channel->try_send(frame) : SendState::closed;
     if (state == SendState::closed) {
       lose();
     }
+    refused_ = state == SendState::accepted ? 0 : refused_;
   }
   let_go();
   return state;
@@ -152,13 +159,11 @@ std::uint32_t Gate::advance() noexcept {
 
 void Gate::take_inbox() noexcept {
   while (HeldPacket* packet = inbox_.pop()) {
-    packet->next = nullptr;
     if (is_stale(packet->route_version)) [[unlikely]] {
       shared_.on_stale(shared_.core, packet);
       continue;
     }
-    (pending_last_ != nullptr ? pending_last_->next : pending_first_) = packet;
-    pending_last_ = packet;
+    add_by_priority(pending_, *packet);
     // Relaxed: written by owners only, read elsewhere as a hint.
     pending_count_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -170,13 +175,15 @@ std::uint32_t Gate::drain() noexcept {
   if (is_lost()) {
     drop_all();
   }
-  Channel* channel = pending_first_ != nullptr ? connected() : nullptr;
+  Channel* channel = pending_.first != nullptr ? connected() : nullptr;
   const PacketLimits limits{packet_bytes_max_, share_bytes_.load(std::memory_order_relaxed)};
-  std::array<Piece, kPacketPiecesMax> pieces;
-  while (pending_first_ != nullptr && channel != nullptr) {
-    const std::uint32_t count = shared_.strategy->form(pending_first_, limits, pieces);
-    check(count > 0 && count <= pieces.size(), "a strategy takes at least one frame");
-    const SendState state = channel->try_send({pieces.data(), count});
+  while (pending_.first != nullptr && channel != nullptr) {
+    Formed formed;
+    form_packet(pending_, *shared_.strategy, limits, passed_over_, formed);
+    if (formed.broken_rule != nullptr) [[unlikely]] {
+      shared_.on_bad_choice(shared_.core, formed.broken_rule);
+    }
+    const SendState state = channel->try_send({formed.pieces.data(), formed.count});
     if (state == SendState::full) {
       break;
     }
@@ -185,15 +192,11 @@ std::uint32_t Gate::drain() noexcept {
       drop_all();
       break;
     }
-    for (std::uint32_t i = 0; i < count; ++i) {
-      HeldPacket* packet = pending_first_;
-      pending_first_ = packet->next;
-      shared_.pool->release(packet);
+    take_out(pending_, formed);
+    for (std::uint32_t i = 0; i < formed.count; ++i) {
+      shared_.pool->release(formed.packets[i]);
     }
-    if (pending_first_ == nullptr) {
-      pending_last_ = nullptr;
-    }
-    pending_count_.fetch_sub(count, std::memory_order_relaxed);
+    pending_count_.fetch_sub(formed.count, std::memory_order_relaxed);
     ++packet_count;
     take_inbox();
   }
@@ -202,7 +205,7 @@ std::uint32_t Gate::drain() noexcept {
 }
 
 void Gate::note_waiting() noexcept {
-  const bool is_waiting = pending_first_ != nullptr;
+  const bool is_waiting = pending_.first != nullptr;
   if (is_waiting != is_waiting_) {
     is_waiting_ = is_waiting;
     // Relaxed: a hint for the poller, which looks again at each poll.
@@ -216,12 +219,12 @@ void Gate::note_waiting() noexcept {
 
 void Gate::drop_all() noexcept {
   take_inbox();
-  while (pending_first_ != nullptr) {
-    HeldPacket* packet = pending_first_;
-    pending_first_ = packet->next;
+  while (pending_.first != nullptr) {
+    HeldPacket* packet = pending_.first;
+    pending_.first = packet->next;
     shared_.pool->release(packet);
   }
-  pending_last_ = nullptr;
+  pending_.last = nullptr;
   pending_count_.store(0, std::memory_order_relaxed);
 }
 

@@ -14,6 +14,7 @@
 #include "net/cost.h"
 #include "net/driver.h"
 #include "net/packet_pool.h"
+#include "net/priority.h"
 #include "net/strategy.h"
 
 namespace sterna::net {
@@ -26,6 +27,8 @@ struct GateShared {
   const bool* is_serial;                      // See Transport::serve_one_caller().
   // Takes over a frame that waited for a gate while the route it was given became old.
   void (*on_stale)(void* core, HeldPacket* packet) noexcept;
+  // The strategy broke a rule of its interface.
+  void (*on_bad_choice)(void* core, const char* rule) noexcept;
   void* core;
 };
 
@@ -66,13 +69,14 @@ class alignas(kCacheLineBytes) Gate {
   /// out of there, does so after B (through is_owned_, or the push) and sees the new version.
   void retire_routes() noexcept { route_version_.fetch_add(1, std::memory_order_acq_rel); }
 
-  /// Sends one frame only if it can go now, before nothing that waits. Any thread.
+  /// Sends one frame, for which no other order matters, only if it can go now; before what waits
+  /// only if that has gone first some times. Any thread.
   [[nodiscard]] SendState try_send(std::span<const Piece> frame) noexcept;
 
   /// For the one caller of a process (Transport::serve_one_caller), outside of a send: the channel,
   /// if it stands and nothing waits for it; else null.
   [[nodiscard]] Channel* idle_channel() const noexcept {
-    const bool is_idle = !is_owned_.load(std::memory_order_relaxed) && pending_first_ == nullptr &&
+    const bool is_idle = !is_owned_.load(std::memory_order_relaxed) && pending_.first == nullptr &&
                          inbox_.looks_empty() && !is_lost_.load(std::memory_order_relaxed);
     return is_idle ? channel_.load(std::memory_order_relaxed) : nullptr;
   }
@@ -87,6 +91,10 @@ class alignas(kCacheLineBytes) Gate {
   }
   /// The channel, opened if it was not; null: the gate is lost, or another thread has the gate.
   [[nodiscard]] Channel* channel() noexcept;
+  /// The channel if it is open; else null.
+  [[nodiscard]] Channel* open_channel() const noexcept {
+    return channel_.load(std::memory_order_acquire);
+  }
 
   /// Nothing will be sent any more, and what waits is dropped.
   void lose() noexcept;
@@ -103,6 +111,11 @@ class alignas(kCacheLineBytes) Gate {
   /// Messages of at most so many bytes go eagerly.
   [[nodiscard]] std::uint64_t eager_bytes() const noexcept {
     return eager_bytes_.load(std::memory_order_relaxed);  // A threshold orders nothing.
+  }
+
+  /// The same of messages that their sender does not wait for, and the receiver may read.
+  [[nodiscard]] std::uint64_t unawaited_eager_bytes() const noexcept {
+    return unawaited_eager_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
   }
 
   /// Announced messages of at least so many are copied directly, others go in packets.
@@ -150,6 +163,7 @@ class alignas(kCacheLineBytes) Gate {
 
   void publish_cost() noexcept STERNA_REQUIRES(cost_lock_) {
     eager_bytes_.store(cost_->eager_bytes(), std::memory_order_relaxed);
+    unawaited_eager_bytes_.store(cost_->unawaited_eager_bytes(), std::memory_order_relaxed);
     direct_from_bytes_.store(cost_->direct_from_bytes(), std::memory_order_relaxed);
     share_bytes_.store(cost_->share_bytes(), std::memory_order_relaxed);
   }
@@ -172,13 +186,15 @@ class alignas(kCacheLineBytes) Gate {
   std::atomic<std::uint32_t> route_version_{0};
   std::atomic<Channel*> channel_{nullptr};  // Set once, by the owner.
   std::atomic<std::uint64_t> eager_bytes_{0};
+  std::atomic<std::uint64_t> unawaited_eager_bytes_{0};
   std::atomic<std::uint64_t> direct_from_bytes_{0};
   std::atomic<std::uint32_t> share_bytes_{0};
   std::atomic<std::uint32_t> pending_count_{0};  // Written by the owner.
   MpscQueue<HeldPacket> inbox_;                  // Consumer: the owner.
-  HeldPacket* pending_first_ = nullptr;          // The owner only; older than what is in inbox_.
-  HeldPacket* pending_last_ = nullptr;           // The owner only.
-  bool is_waiting_ = false;                      // The owner only: counted in waiting_count.
+  WaitingFrames pending_;  // The owner only; older than what is in inbox_, but for priorities.
+  std::uint32_t passed_over_ = 0;  // The owner only: see form_packet().
+  std::uint32_t refused_ = 0;      // The owner only: try_send() for what waits, in a row.
+  bool is_waiting_ = false;        // The owner only: counted in waiting_count.
   mutable SpinLock cost_lock_;
   std::unique_ptr<CostModel> cost_ STERNA_GUARDED_BY(cost_lock_);
 };

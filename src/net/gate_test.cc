@@ -3,6 +3,7 @@
 #include "net/gate.h"
 
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -10,12 +11,14 @@
 
 #include "base/cpu.h"
 #include "base/function_ref.h"
+#include "net/packet.h"
 
 namespace sterna::net {
 namespace {
 
 /// A frame of these tests.
 struct Word {
+  FrameHeader header;
   std::uint32_t number = 0;
   std::uint32_t version = kAnyRoute;
 };
@@ -35,6 +38,10 @@ class Network final : public Driver, public Channel {
   bool is_drained() const noexcept override { return true; }
 
   SendState try_send(std::span<const Piece> pieces) noexcept override {
+    if (room == 0) {
+      return SendState::full;
+    }
+    --room;
     for (const Piece& piece : pieces) {
       Word& word = sent.emplace_back();
       std::memcpy(&word, piece.data(), sizeof word);
@@ -45,6 +52,7 @@ class Network final : public Driver, public Channel {
     return SendState::accepted;
   }
 
+  int room = 1 << 20;                              // Packets that it takes.
   std::vector<Word> sent;                          // By the owner of the gate.
   const FunctionRef<void()>* meanwhile = nullptr;  // Once, while the first frame is sent.
 
@@ -54,9 +62,9 @@ class Network final : public Driver, public Channel {
 
 struct Fixture {
   Fixture() {
-    gate.open(
-        1, network, {}, CostModel{network.capabilities(), false, {}},
-        {&pool, builtin_strategies().front()->strategy, &waiting, &is_serial, on_stale, this});
+    gate.open(1, network, {}, CostModel{network.capabilities(), false, {}},
+              {&pool, builtin_strategies().front()->strategy, &waiting, &is_serial, on_stale,
+               on_bad_choice, this});
   }
   ~Fixture() {
     while (HeldPacket* packet = stale.pop()) {
@@ -66,12 +74,16 @@ struct Fixture {
   static void on_stale(void* self, HeldPacket* packet) noexcept {
     static_cast<Fixture*>(self)->stale.push(*packet);
   }
+  static void on_bad_choice(void* self, const char* rule) noexcept {
+    static_cast<Fixture*>(self)->broken_rules.emplace_back(rule);
+  }
   Gate::SendResult send(std::uint32_t number, std::uint32_t version) {
-    const Word word{number, version};
+    const Word word{{}, number, version};
     const Piece piece = std::as_bytes(std::span{&word, 1});
     return gate.send({&piece, 1}, version);
   }
 
+  std::vector<std::string> broken_rules;
   Network network;
   PacketPool pool;
   std::atomic<std::uint32_t> waiting{0};
@@ -160,6 +172,24 @@ TEST(GateRoutes, NothingOldIsSentBehindAMark) {
   }
   EXPECT_EQ(marks, kMarks);
   EXPECT_EQ(wrong, 0U);
+}
+
+// A stream of messages, of which some always wait, does not keep a transfer.
+TEST(Gate, TransfersHaveTheirTurnAmongMessagesThatWait) {
+  Fixture fixture;
+  fixture.network.room = 0;
+  const Word transfer{{}, 1000};
+  const Piece piece = std::as_bytes(std::span{&transfer, 1});
+  std::uint32_t number = 0;
+  SendState state = SendState::full;
+  for (int round = 0; round < 20 && state != SendState::accepted; ++round) {
+    while (fixture.send(number++, kAnyRoute) != Gate::SendResult::queued) {
+    }
+    fixture.network.room = 1;  // For one packet more, before the poller comes to what waits.
+    state = fixture.gate.try_send({&piece, 1});
+    (void)fixture.gate.advance();
+  }
+  EXPECT_EQ(state, SendState::accepted);
 }
 
 }  // namespace

@@ -78,11 +78,29 @@ void fail_partial(Endpoint& at, const std::vector<bool>& is_lost) noexcept {
 
 }  // namespace
 
-void TransportCore::on_peer_lost(Driver& driver, std::uint32_t node,
+void TransportCore::on_rail_lost(std::uint16_t rail, std::uint32_t node,
                                  std::string_view reason) noexcept {
-  if (node >= limits_.node_count || gates_[node].driver() != &driver || gates_[node].is_lost()) {
+  if (node >= limits_.node_count) {
     return;
   }
+  if (bond_ != nullptr && bond_->has(node)) {
+    bond_->lose_rail(rail, node, reason);
+  } else if (gates_[node].driver() == &rails_[rail]->driver()) {
+    lose_node(node, reason);
+  }
+}
+
+void TransportCore::on_link_lost(std::uint32_t node, std::string_view why) noexcept {
+  lose_node(node, why);
+}
+
+void TransportCore::lose_node(std::uint32_t node, std::string_view reason) noexcept {
+  // Not whether the gate is lost: a sender may have found its channel closed before we hear of it,
+  // and then nobody has looked yet at what waits.
+  if (is_node_lost_[node]) {
+    return;
+  }
+  is_node_lost_[node] = true;
   log_.error("node {} is lost: {}; what waits for its ranks ends with an error", node, reason);
   gates_[node].lose();
   is_any_lost_.store(true, std::memory_order_seq_cst);

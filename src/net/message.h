@@ -42,7 +42,12 @@ struct Target {
   std::uint32_t rank;
   std::uint32_t context;
   std::int32_t tag;
+  std::uint8_t priority = 0;  // 0 .. kPriorityMax.
 };
+
+/// Among messages that wait for the same node those of higher priority go first. They keep the
+/// order of those with the same sender, receiver, context and tag.
+inline constexpr std::uint8_t kPriorityMax = 7;
 
 struct Extent {
   std::byte* address;
@@ -71,7 +76,7 @@ enum class Fault : std::uint8_t {
   none,
   truncated,  // The message was longer than the buffer; what fits was stored.
   peer_lost,  // The node of the other rank is gone.
-  cancelled,  // cancel_receive came before the message.
+  cancelled,  // It was taken back: cancel_receive, cancel_send.
   no_memory,  // The heap of a rank is full: the message is lost.
 };
 
@@ -94,6 +99,9 @@ struct SendRequest {
   progress::Completion done;
   Fault fault = Fault::none;
   SendMode mode = SendMode::standard;
+  // Given by the sender: it does nothing else until this is done. Else its processor is for other
+  // things: what can be left to the receiver is.
+  bool is_awaited = false;
   // The rest is the transport's.
   bool is_listed = false;  // In Endpoint::sends: it waits for an answer.
   Target target{};

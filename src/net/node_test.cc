@@ -147,71 +147,6 @@ TEST_P(NodeMessages, ALandingEndsWhenItsSenderIsLost) {
 }
 INSTANTIATE_TEST_SUITE_P(Order, NodeMessages, testing::Bool());
 
-// The contract of strategies: all frames go, in order, in packets that fit.
-TEST(Strategies, SendAllFramesInOrderInPacketsThatFit) {
-  for (const StrategyEntry* entry : builtin_strategies()) {
-    PacketPool pool;
-    Random random{5};
-    std::vector<HeldPacket*> frames;
-    for (int i = 0; i < 500; ++i) {
-      const std::vector<std::byte> bytes(1 + random.below(random.chance(0.5) ? 100 : 4096));
-      const Piece piece{bytes};
-      frames.push_back(pool.copy({&piece, 1}));
-      if (i > 0) {
-        frames[static_cast<std::size_t>(i) - 1]->next = frames.back();
-      }
-    }
-    std::size_t next = 0;
-    std::size_t packets = 0;
-    while (next < frames.size()) {
-      std::array<Piece, kPacketPiecesMax> pieces;
-      const std::uint32_t count = entry->strategy->form(frames[next], {4096, 1024}, pieces);
-      ASSERT_GT(count, 0U);
-      std::size_t bytes = 0;
-      for (std::uint32_t i = 0; i < count; ++i) {
-        ASSERT_EQ(pieces[i].data(), frames[next]->data()) << entry->name;
-        bytes += pieces[i].size();
-        ++next;
-      }
-      ASSERT_LE(bytes, 4096U);
-      ++packets;
-    }
-    EXPECT_EQ(packets < frames.size(), entry->name != "direct");
-    for (HeldPacket* frame : frames) {
-      pool.release(frame);
-    }
-  }
-  EXPECT_FALSE(find_strategy("none such").has_value());
-}
-
-TEST(Strategies, AutoSharesPacketsWhereTheCostModelSaysThatItGains) {
-  PacketPool pool;
-  HeldPacket* frames[3];
-  for (int i = 0; i < 3; ++i) {
-    const std::vector<std::byte> bytes(i < 2 ? 100 : 500);
-    const Piece piece{bytes};
-    frames[i] = pool.copy({&piece, 1});
-    frames[i]->next = nullptr;
-    if (i > 0) {
-      frames[i - 1]->next = frames[i];
-    }
-  }
-  const auto formed = [&](std::string_view name, std::uint32_t share_bytes) {
-    std::array<Piece, kPacketPiecesMax> pieces;
-    return find_strategy(name).value()->form(frames[0], {4096, share_bytes}, pieces);
-  };
-  EXPECT_EQ(formed("auto", 40), 1U);  // As direct.
-  EXPECT_EQ(formed("auto", 99), 1U);
-  EXPECT_EQ(formed("auto", 100), 2U);
-  EXPECT_EQ(formed("auto", 500), 3U);
-  EXPECT_EQ(formed("aggregate", 40), 2U);  // Whatever the model says.
-  EXPECT_EQ(formed("aggregate", 500), 3U);
-  EXPECT_EQ(formed("direct", 500), 1U);
-  for (HeldPacket* frame : frames) {
-    pool.release(frame);
-  }
-}
-
 TEST(CostModel, WhatSharesAPacketFollowsFromWhatPacketsCost) {
   CostModel model{{.bandwidth_mb_per_s = 1000, .packet_ns = 1000, .cpu_ps_per_byte = 0}, false, {}};
   EXPECT_EQ(model.share_bytes(), 1000U);
@@ -279,8 +214,8 @@ TEST(CostModel, SendsInPacketsWhatTheSystemWouldCopyMoreSlowly) {
 TEST(Drivers, AreChosenByNameInTheOrderGiven) {
   auto chosen = choose_drivers("tcp,shm");
   ASSERT_TRUE(chosen.has_value());
-  EXPECT_EQ(chosen.value()[0]->name, "tcp");
-  EXPECT_EQ(chosen.value()[1]->name, "shm");
+  EXPECT_EQ(chosen.value()[0].entry->name, "tcp");
+  EXPECT_EQ(chosen.value()[1].entry->name, "shm");
   auto unknown = choose_drivers("shm,pigeon");
   ASSERT_FALSE(unknown.has_value());
   EXPECT_NE(unknown.error().text.find("pigeon"), std::string::npos);

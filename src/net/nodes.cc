@@ -22,42 +22,49 @@ void TransportCore::wake() noexcept {
 }
 
 Result<> TransportCore::node_message(std::uint32_t to_node, std::uint32_t handler,
-                                     std::span<const std::byte> bytes) noexcept {
+                                     std::span<const std::byte> head,
+                                     std::span<const std::byte> body) noexcept {
   check(to_node < limits_.node_count && handler < kHandlerCount,
         "a message to a node names a node of the job and a handler");
-  check(bytes.size() <= kNodeMessageBytesMax, "a message to a node is not longer than the bound");
+  const std::size_t total_bytes = head.size() + body.size();
+  check(total_bytes <= kNodeMessageBytesMax, "a message to a node is not longer than the bound");
   FrameHeader header;
   header.kind = FrameKind::node;
   header.source = node_;
   header.destination = to_node;
   header.cookie = handler;
-  header.total_bytes = bytes.size();
+  header.total_bytes = total_bytes;
   if (to_node == node_) {
-    header.payload_bytes = static_cast<std::uint32_t>(bytes.size());
-    const Piece pieces[2] = {std::as_bytes(std::span{&header, 1}), bytes};
+    header.payload_bytes = static_cast<std::uint32_t>(total_bytes);
+    const Piece pieces[3] = {std::as_bytes(std::span{&header, 1}), head, body};
     own_messages_.push(*pool_.copy(pieces));
     wake();
     return Done{};
   }
   const std::uint32_t frame_count =
-      bytes.empty() ? 1
-                    : static_cast<std::uint32_t>((bytes.size() + frame_payload_max_ - 1) /
-                                                 frame_payload_max_);
+      total_bytes == 0
+          ? 1
+          : static_cast<std::uint32_t>((total_bytes + frame_payload_max_ - 1) / frame_payload_max_);
   {
     NodeLink& link = links_[to_node];
     const SpinGuard guard{link.lock};
     header.sequence = link.send_sequence;
     link.send_sequence += frame_count;
   }
-  for (std::uint32_t i = 0; i < frame_count; ++i) {
-    const std::span<const std::byte> part =
-        bytes.subspan(std::size_t{i} * frame_payload_max_)
-            .first(std::min<std::size_t>(frame_payload_max_,
-                                         bytes.size() - std::size_t{i} * frame_payload_max_));
-    header.payload_bytes = static_cast<std::uint32_t>(part.size());
-    if (!send_to_node(to_node, header, Buffer::of(part.data(), part.size()))) {
+  for (std::size_t offset = 0, i = 0; i < frame_count; ++i) {
+    const std::size_t bytes = std::min<std::size_t>(frame_payload_max_, total_bytes - offset);
+    header.payload_bytes = static_cast<std::uint32_t>(bytes);
+    // What is in this frame of the head, and of the body behind it.
+    const std::size_t in_head = std::min(head.size() - std::min(head.size(), offset), bytes);
+    const std::size_t body_from = offset + in_head - head.size();
+    const Extent extents[2] = {
+        {const_cast<std::byte*>(in_head == 0 ? nullptr : head.data() + offset), in_head},
+        {const_cast<std::byte*>(bytes == in_head ? nullptr : body.data() + body_from),
+         bytes - in_head}};
+    if (!send_to_node(to_node, header, {nullptr, bytes, extents, 2})) {
       return Error{Errc::closed, fmt::format("node {} is gone", to_node)};
     }
+    offset += bytes;
     ++header.sequence;
   }
   return Done{};

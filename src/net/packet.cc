@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/wire.h"
+#include "net/message.h"
 
 namespace sterna::net {
 namespace {
@@ -14,7 +15,7 @@ constexpr bool is_between_nodes(FrameKind kind) noexcept {
 
 bool is_in_range(const FrameHeader& header, const FrameLimits& limits) noexcept {
   const auto kind = static_cast<std::uint8_t>(header.kind);
-  if (kind == 0 || kind > kFrameKindLast || header.reserved != 0 ||
+  if (kind == 0 || kind > kFrameKindLast || header.priority > kPriorityMax ||
       (header.flags & ~kFrameFlagsKnown) != 0 || header.hops > kHopsMax) {
     return false;
   }
@@ -33,6 +34,8 @@ bool is_consistent(const FrameHeader& header, const FrameLimits& limits) noexcep
              (header.payload_bytes != 0 || header.total_bytes == 0);
     case FrameKind::rendezvous:
       return header.tag >= 0 &&
+             (header.flags & (kFrameReadable | kFrameWithdrawn)) !=
+                 (kFrameReadable | kFrameWithdrawn) &&
              header.payload_bytes ==
                  ((header.flags & kFrameReadable) != 0 ? sizeof(std::uint64_t) : 0);
     case FrameKind::eager_more:

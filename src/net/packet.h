@@ -40,15 +40,18 @@ inline constexpr std::uint8_t kFrameHasCredit = 2;    // The field `credit` mean
 // Of rendezvous: the payload is the address of the message, one range, which the receiver's node
 // may read itself (and answers `matched`); its sender stays. Else there is no payload.
 inline constexpr std::uint8_t kFrameReadable = 4;
+// Of rendezvous: the message of this id, which came before, is not sent if no receive has it yet.
+// Of matched, the answer: none had it.
+inline constexpr std::uint8_t kFrameWithdrawn = 8;
 inline constexpr std::uint8_t kFrameFlagsKnown =
-    kFrameSynchronous | kFrameHasCredit | kFrameReadable;
+    kFrameSynchronous | kFrameHasCredit | kFrameReadable | kFrameWithdrawn;
 inline constexpr std::uint8_t kHopsMax = 64;
 
 struct FrameHeader {
   FrameKind kind{};
   std::uint8_t flags = 0;
-  std::uint8_t hops = 0;  // How often it was forwarded after a rank that moved.
-  std::uint8_t reserved = 0;
+  std::uint8_t hops = 0;      // How often it was forwarded after a rank that moved.
+  std::uint8_t priority = 0;  // Of messages and their data: higher ones go first. priority.h
   std::uint32_t source = 0;
   std::uint32_t destination = 0;
   std::uint32_t sequence = 0;

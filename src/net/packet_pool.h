@@ -27,7 +27,7 @@ struct HeldPacket : MpscNode {
   [[nodiscard]] std::span<const std::byte> packet() noexcept { return {data(), bytes}; }
 };
 
-/// Any thread. Keeps a bounded number of free ones in two sizes; others come from malloc.
+/// Any thread. Keeps a bounded number of free ones in three sizes; others come from malloc.
 class PacketPool {
  public:
   PacketPool() noexcept = default;
@@ -40,11 +40,11 @@ class PacketPool {
   void release(HeldPacket* packet) noexcept;
 
  private:
-  static constexpr std::uint32_t kCapacities[2] = {448, 16 << 10};
-  static constexpr std::uint32_t kFreeCountMax[2] = {1024, 64};
+  static constexpr std::uint32_t kCapacities[3] = {448, 16 << 10, 66 << 10};
+  static constexpr std::uint32_t kFreeCountMax[3] = {1024, 64, 64};
   SpinLock lock_;
-  HeldPacket* free_[2] STERNA_GUARDED_BY(lock_) = {};
-  std::uint32_t free_count_[2] STERNA_GUARDED_BY(lock_) = {};
+  HeldPacket* free_[3] STERNA_GUARDED_BY(lock_) = {};
+  std::uint32_t free_count_[3] STERNA_GUARDED_BY(lock_) = {};
 };
 
 }  // namespace sterna::net

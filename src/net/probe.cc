@@ -1,4 +1,4 @@
-// Looking for messages without receiving them; taking receives back.
+// Looking for messages without receiving them.
 #include "net/core.h"
 #include "net/matching.h"
 
@@ -19,17 +19,5 @@ Message* TransportCore::look_for(Endpoint& at, const Wanted& wanted, bool is_tak
 template Message* TransportCore::look_for(Endpoint&, const Pattern&, bool, Envelope&) noexcept;
 template Message* TransportCore::look_for(Endpoint&, const MaskedPattern&, bool,
                                           Envelope&) noexcept;
-
-bool TransportCore::cancel_receive(Endpoint& at, RecvRequest& request) noexcept {
-  RankEntry& entry = ranks_[at.rank];
-  const threads::OwnedGuard guard{entry.lock};
-  if (request.state != RecvRequest::State::posted) {
-    return false;
-  }
-  unpost_receive(at, request);
-  request.fault = Fault::cancelled;
-  request.done.complete();
-  return true;
-}
 
 }  // namespace sterna::net

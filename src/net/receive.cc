@@ -77,7 +77,7 @@ void TransportCore::receive(Endpoint& at, RecvRequest& request, const Wanted& wa
     }
   }
   act(at.rank, outcome);
-  // After posting: on_peer_lost() either saw the receive, or has set the flag before we look.
+  // After posting: lose_node() either saw the receive, or has set the flag before we look.
   if (is_any_lost_.load(std::memory_order_seq_cst) && is_source_lost(plain(wanted))) [[unlikely]] {
     const threads::OwnedGuard guard{entry.lock};
     if (request.state == RecvRequest::State::posted) {

@@ -32,8 +32,7 @@ void start_receive(RecvRequest& receive, const Envelope& envelope) noexcept {
   }
 }
 
-// Up to here the receiver's node may read a message by itself, in one go: it polls nothing
-// meanwhile.
+// Up to here the receiver's node may read a message that its sender waits for.
 constexpr std::uint64_t kReadBytesMax = 256 << 10;
 
 }  // namespace
@@ -42,6 +41,7 @@ void TransportCore::send(Endpoint& from, SendRequest& request, const Target& tar
                          const Buffer& data, SendMode mode) noexcept {
   check(target.rank < limits_.rank_count, "a message goes to a rank of the job");
   check(target.tag >= 0, "the tag of a message is not negative");
+  check(target.priority <= kPriorityMax, "a priority is one of a few");
   request.done.reset();
   request.fault = Fault::none;
   if (is_serial_ && mode == SendMode::standard && data.extents == nullptr &&
@@ -219,8 +219,11 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   const std::uint64_t bytes = request.data.bytes;
   const Gate& gate = gates_[node];
   // A rank that is on its way to or from here has no gate: any threshold will do.
-  const std::uint64_t eager_bytes =
-      gate.is_open() ? gate.eager_bytes() : options_.local_eager_bytes;
+  const bool can_be_read = from.is_fixed && request.data.extents == nullptr && gate.is_direct();
+  const std::uint64_t eager_bytes = !gate.is_open() ? options_.local_eager_bytes
+                                    : can_be_read && !request.is_awaited
+                                        ? gate.unawaited_eager_bytes()
+                                        : gate.eager_bytes();
   const bool is_synchronous = request.mode == SendMode::synchronous;
   bool is_eager = bytes <= eager_bytes && request.data.extent_count <= kEagerExtentsMax;
   FrameHeader header;
@@ -251,9 +254,10 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     peer->send_sequence += frame_count;
     tell_credit(*peer, header);
   }
-  const bool is_readable = !is_eager && from.is_fixed && bytes <= kReadBytesMax &&
-                           request.data.extents == nullptr && gate.is_direct() &&
-                           bytes >= gate.direct_from_bytes();
+  // Who does not wait computes, perhaps, and would fill no packets meanwhile. Who waits writes long
+  // ones himself, so that his model learns what that costs.
+  const bool is_shorter_way = bytes <= kReadBytesMax && bytes >= gate.direct_from_bytes();
+  const bool is_readable = !is_eager && can_be_read && (!request.is_awaited || is_shorter_way);
   const auto address = reinterpret_cast<std::uint64_t>(request.data.address);
   header.kind = is_eager ? FrameKind::eager : FrameKind::rendezvous;
   header.flags |= is_eager && is_synchronous ? kFrameSynchronous : is_readable ? kFrameReadable : 0;
@@ -261,6 +265,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   header.destination = target.rank;
   header.context = target.context;
   header.tag = target.tag;
+  header.priority = target.priority;
   header.total_bytes = bytes;
   header.cookie = request.id;
   (is_eager ? counters_.eager : counters_.rendezvous).add();
@@ -283,19 +288,21 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     request.fault = is_sent ? Fault::none : Fault::peer_lost;
     request.done.complete_alone();  // Nobody waits before we return.
   } else if (!is_sent) {
-    fail_send(from, header.cookie, target.rank);
+    end_pending_send(from, header.cookie, target.rank, Fault::peer_lost);
   }
 }
 
-/// The node of the peer was lost while we sent: unless on_peer_lost() has found the request first.
-void TransportCore::fail_send(Endpoint& from, std::uint64_t id, std::uint32_t peer) noexcept {
+/// The node of the peer was lost while we sent, or the message is taken back: unless another end,
+/// as lose_node(), has found the request first.
+void TransportCore::end_pending_send(Endpoint& from, std::uint64_t id, std::uint32_t peer,
+                                     Fault fault) noexcept {
   RankEntry& entry = ranks_[from.rank];
   const threads::OwnedGuard guard{entry.lock};
   void* request = find_pending(from, id, PendingEntry::Kind::send, peer);
   if (request != nullptr) {
     auto& send = *static_cast<SendRequest*>(request);
     remove_pending(from, id);
-    send.fault = Fault::peer_lost;
+    send.fault = fault;
     send.done.complete();
   }
 }

@@ -34,8 +34,8 @@ bool fits(const Pattern& pattern, const FrameHeader& header) noexcept {
 /// A whole message in one packet of `bytes` bytes, of the plain kind that send() makes.
 bool is_plain(const FrameHeader& header, std::size_t bytes) noexcept {
   return header.kind == FrameKind::eager && header.flags == kFrameHasCredit && header.hops == 0 &&
-         header.reserved == 0 && header.tag >= 0 && header.payload_bytes == bytes - kHeaderBytes &&
-         header.payload_bytes == header.total_bytes;
+         header.priority <= kPriorityMax && header.tag >= 0 &&
+         header.payload_bytes == bytes - kHeaderBytes && header.payload_bytes == header.total_bytes;
 }
 
 /// The message is taken and consumed at once.

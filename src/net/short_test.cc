@@ -29,7 +29,7 @@ class Pair {
  public:
   Pair() {
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
-      static constexpr const DriverEntry* kDrivers[] = {&kShmDriver};
+      static const DriverChoice kDrivers[] = {{.entry = &kShmDriver}};
       auto opened = Transport::open({.bootstrap = &job_.node(rank), .drivers = kDrivers});
       check(opened.has_value(), "a node of the test opens");
       nodes[rank] = std::move(opened.value());

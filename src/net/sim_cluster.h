@@ -17,11 +17,28 @@ namespace sterna::net {
 /// Rank r starts on node r % node_count.
 class SimCluster {
  public:
-  SimCluster(SimOptions options, std::uint32_t rank_count, const Settings* settings = nullptr,
-             const Log* log = nullptr, memory::Heap& heap = *memory::Heap::process()) {
-    options.clock = &clock;
-    options.direct_clock = options.is_direct_timed ? &clock : nullptr;
-    network = std::make_unique<SimNetwork>(options);
+  SimCluster(const SimOptions& options, std::uint32_t rank_count,
+             const Settings* settings = nullptr, const Log* log = nullptr,
+             memory::Heap& heap = *memory::Heap::process())
+      : SimCluster{Rails{}, {options}, rank_count, settings, log, heap} {}
+
+  /// One network a rail, three at most; nodes and hosts are those of the first.
+  struct Rails {
+    explicit Rails() = default;
+  };
+  SimCluster(Rails /*tag*/, const std::vector<SimOptions>& rails, std::uint32_t rank_count,
+             const Settings* settings = nullptr, const Log* log = nullptr,
+             memory::Heap& heap = *memory::Heap::process()) {
+    const SimOptions& options = rails.front();
+    std::vector<SimNetwork*> wires;
+    for (SimOptions rail : rails) {
+      rail.node_count = options.node_count;
+      rail.clock = &clock;
+      rail.direct_clock = rail.is_direct_timed ? &clock : nullptr;
+      networks.push_back(std::make_unique<SimNetwork>(rail));
+      wires.push_back(networks.back().get());
+    }
+    network = wires.front();
     JobMap job;
     job.node_count = options.node_count;
     job.rank_count = rank_count;
@@ -31,11 +48,12 @@ class SimCluster {
     }
     job.host_of_node = options.hosts;
     job.host_of_node.resize(options.node_count, "here");
-    static constexpr const DriverEntry* kDrivers[] = {&kSimDriver};
+    static const DriverChoice kDrivers[] = {
+        {.entry = &kSimDriver}, {.entry = &kSecondSimDriver}, {.entry = &kThirdSimDriver}};
     for (job.node_index = 0; job.node_index < job.node_count; ++job.node_index) {
-      bootstraps.push_back(std::make_unique<SimBootstrap>(*network, job));
+      bootstraps.push_back(std::make_unique<SimBootstrap>(wires, job));
       auto opened = Transport::open({.bootstrap = bootstraps.back().get(),
-                                     .drivers = kDrivers,
+                                     .drivers = std::span{kDrivers}.first(rails.size()),
                                      .clock = &clock,
                                      .log = log,
                                      .settings = settings});
@@ -71,7 +89,13 @@ class SimCluster {
       if (poll() != 0) {
         continue;
       }
-      const std::uint64_t next_ns = network->next_arrival_ns();
+      std::uint64_t next_ns = kNever;
+      for (const auto& wires : networks) {
+        next_ns = std::min(next_ns, wires->next_arrival_ns());
+      }
+      for (const auto& node : nodes) {
+        next_ns = std::min(next_ns, node->due_ns());
+      }
       if (next_ns == kNever) {
         return;
       }
@@ -83,7 +107,8 @@ class SimCluster {
   }
 
   ManualClock clock;
-  std::unique_ptr<SimNetwork> network;
+  std::vector<std::unique_ptr<SimNetwork>> networks;
+  SimNetwork* network = nullptr;  // The first.
   std::vector<std::unique_ptr<SimBootstrap>> bootstraps;
   std::vector<std::unique_ptr<Transport>> nodes;
   std::vector<Endpoint*> endpoints;

@@ -21,6 +21,7 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   job->header.source = rank;
   job->header.destination = to_rank;
   job->header.cookie = clear.receive_id;
+  job->header.priority = send.target.priority;
   job->finish_kind = FrameKind::finish;
   job->local = send.data;
   job->total_bytes = clear.bytes_max;
@@ -29,54 +30,6 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   }
   job->send = &send;
   submit(job);
-}
-
-/// The receiver's side copies: one message less on the way than when the sender's side does. The
-/// receive belongs to nobody else meanwhile, and its rank is pinned.
-void TransportCore::read_remote(std::uint32_t rank, Outcome& outcome) noexcept {
-  RecvRequest& request = *outcome.read.request;
-  const bool is_read = try_read(request, outcome.read.address);
-  const std::uint32_t source = request.envelope.source;
-  RankEntry& entry = ranks_[rank];
-  Outcome answers;
-  {
-    const threads::OwnedGuard guard{entry.lock};
-    --entry.pins;
-    Endpoint& at = *entry.endpoint;
-    if (is_read) {
-      counters_.direct_bytes.add(request.envelope.bytes);
-      answer_matched(at, source, outcome.read.send_id, answers);
-      request.state = RecvRequest::State::idle;
-      request.done.complete();
-    } else {
-      clear_to_send(entry, at, request, outcome.read.send_id, answers);
-    }
-  }
-  act(rank, answers);
-}
-
-bool TransportCore::try_read(const RecvRequest& request, std::uint64_t address) noexcept {
-  const std::uint32_t route = ranks_[request.envelope.source].route.load(std::memory_order_relaxed);
-  if (route == RankEntry::kNoRoute || !gates_[route].is_direct()) {
-    return false;
-  }
-  Channel* channel = gates_[route].channel();
-  if (channel == nullptr || !channel->can_write_remote()) {
-    return false;
-  }
-  const std::uint64_t bytes = request.envelope.bytes;
-  const RemotePiece from{address, bytes};
-  if (bytes == 0) {
-    return true;
-  }
-  const std::uint64_t start_ns = clock_.now_ns();
-  const Result<> read = channel->read_remote(request.data.address, from);
-  if (read) {
-    gates_[route].measured_direct(bytes, clock_.now_ns() - start_ns);
-  } else {
-    log_.warn("direct copy from node {} failed, it shall send: {}", route, read.error().text);
-  }
-  return read.has_value();
 }
 
 /// Both ranks are pinned. The addresses are those of the receive itself, not of the frame.
@@ -127,7 +80,10 @@ std::uint32_t TransportCore::advance_jobs() noexcept {
   }
   while (TransferJob* job = new_jobs_.pop()) {
     job->started_ns = clock_.now_ns();
-    jobs_.push_back(job);
+    const auto first_of_less = std::ranges::find_if(jobs_, [&](const TransferJob* other) {
+      return other->header.priority < job->header.priority;
+    });
+    jobs_.insert(first_of_less, job);
   }
   std::uint32_t count = 0;
   for (std::size_t i = 0; i < jobs_.size();) {
@@ -135,7 +91,7 @@ std::uint32_t TransportCore::advance_jobs() noexcept {
     const std::uint64_t before = job->offset;
     const bool is_withdrawn =
         job->bulk != nullptr && job->bulk->is_withdrawn.load(std::memory_order_relaxed);
-    const bool has_ended = is_withdrawn || step(*job);
+    const bool has_ended = is_withdrawn || (!waits_for_others(i) && step(*job));
     if (job->bulk != nullptr) {
       job->bulk->sent_bytes.store(job->offset, std::memory_order_relaxed);
     }
@@ -153,9 +109,24 @@ std::uint32_t TransportCore::advance_jobs() noexcept {
   return count;
 }
 
+/// Another one of higher priority goes to the same node. It ends: with its bytes, or its peer.
+bool TransportCore::waits_for_others(std::size_t index) const noexcept {
+  const TransferJob& job = *jobs_[index];
+  // They are sorted: in most jobs the first one answers for all.
+  for (std::size_t i = 0; i < index && jobs_[i]->header.priority > job.header.priority; ++i) {
+    if (jobs_[i]->node == job.node) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool TransportCore::step(TransferJob& job) noexcept {
   if (!job.gate->is_open() || job.gate->is_lost()) {
     return true;
+  }
+  if (job.read != nullptr) {
+    return step_read(job);
   }
   if (!job.remote.empty()) {
     Channel* channel = job.gate->channel();
@@ -254,6 +225,11 @@ bool TransportCore::step_frames(TransferJob& job) noexcept {
 }
 
 void TransportCore::end_job(TransferJob* job, Fault fault) noexcept {
+  if (job->read != nullptr) {
+    end_read(*job, fault);
+    delete job;
+    return;
+  }
   if (fault == Fault::none && job->remote.empty()) {
     job->gate->measured_packets(job->total_bytes, clock_.now_ns() - job->started_ns);
   }

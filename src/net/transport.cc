@@ -59,6 +59,16 @@ void Transport::serve_one_caller(bool is_one) noexcept {
   core_->serve_one_caller(is_one);
 }
 
+std::atomic<std::uint32_t>* Transport::absence_flag() const noexcept {
+  return core_->absence_flag();
+}
+bool Transport::rings_absent() const noexcept {
+  return core_->rings_absent();
+}
+bool Transport::has_open(const Endpoint& endpoint) const noexcept {
+  return core_->has_open(endpoint);
+}
+
 void Transport::send(Endpoint& from, SendRequest& request, const Target& target, const Buffer& data,
                      SendMode mode) noexcept {
   core_->send(from, request, target, data, mode);
@@ -94,6 +104,10 @@ Message* Transport::matched_probe(Endpoint& at, const Pattern& pattern, Envelope
 void Transport::receive_matched(Endpoint& at, RecvRequest& request, Message& message,
                                 const Buffer& data) noexcept {
   core_->receive_matched(at, request, message, data);
+}
+
+bool Transport::cancel_send(Endpoint& from, SendRequest& request) noexcept {
+  return core_->cancel_send(from, request);
 }
 
 bool Transport::cancel_receive(Endpoint& at, RecvRequest& request) noexcept {
@@ -173,8 +187,9 @@ void Transport::register_full_handler(FullHandler handler, void* context) noexce
 }
 
 Result<> Transport::node_message(std::uint32_t to_node, std::uint32_t handler,
-                                 std::span<const std::byte> bytes) noexcept {
-  return core_->node_message(to_node, handler, bytes);
+                                 std::span<const std::byte> bytes,
+                                 std::span<const std::byte> rest) noexcept {
+  return core_->node_message(to_node, handler, bytes, rest);
 }
 
 void Transport::rank_message(std::uint32_t to_rank, std::uint32_t handler,
@@ -207,8 +222,9 @@ std::uint64_t Transport::rerouted_count(bool waiting) const noexcept {
   return waiting ? core_->stale_count_.load(std::memory_order_acquire) - sent : sent;
 }
 bool Transport::keeps_order() const noexcept {
-  return std::ranges::all_of(
-      core_->rails_, [](const auto& rail) { return rail->driver().capabilities().is_ordered; });
+  return core_->bond_ == nullptr && std::ranges::all_of(core_->rails_, [](const auto& rail) {
+           return rail->driver().capabilities().is_ordered;
+         });
 }
 
 void Transport::withdraw_bulk_send(BulkSend& request) noexcept {
@@ -226,6 +242,15 @@ void Transport::lose_peer(std::uint32_t node, std::string_view reason) noexcept 
 
 std::uint32_t Transport::poll() noexcept {
   return core_->poll();
+}
+
+std::vector<RailReport> Transport::rails(std::uint32_t node) const {
+  const Link* const link = core_->bond_ != nullptr ? core_->bond_->find(node) : nullptr;
+  return link != nullptr ? link->report() : std::vector<RailReport>{};
+}
+
+std::uint64_t Transport::due_ns() const noexcept {
+  return core_->bond_ != nullptr ? core_->bond_->due_ns() : kNever;
 }
 
 void Transport::close() noexcept {
@@ -256,6 +281,11 @@ std::vector<CostsEntry> Transport::sampled_costs(std::uint64_t at_s) const {
 }
 
 void Transport::log_costs() const {
+  for (std::size_t i = 0; i < core_->rails_.size(); ++i) {
+    if (const std::string figures = core_->rails_[i]->driver().figures(); !figures.empty()) {
+      core_->log_.info("driver {}: {}", core_->driver_names_[i], figures);
+    }
+  }
   for (const CostSampler::Way& way : core_->sampler_.ways()) {
     core_->log_.info("ways to {} by driver {}: {}", way.host, way.driver,
                      core_->gates_[way.nodes.front()].cost().describe());

@@ -24,6 +24,7 @@
 #include "net/cost.h"
 #include "net/costs_file.h"
 #include "net/driver.h"
+#include "net/drivers/choice.h"
 #include "net/message.h"
 #include "net/rank_table.h"
 
@@ -41,11 +42,11 @@ class DirectWay;
 class TransportCore;
 
 struct TransportOptions {
-  Bootstrap* bootstrap = nullptr;               // Lives longer, as all of these.
-  std::span<const DriverEntry* const> drivers;  // By preference; see choose_drivers.
-  Clock* clock = nullptr;                       // Null: the machine's.
-  const Log* log = nullptr;                     // Null: silent.
-  const Settings* settings = nullptr;           // Null: defaults.
+  Bootstrap* bootstrap = nullptr;         // Lives longer, as all of these.
+  std::span<const DriverChoice> drivers;  // By preference; see choose_drivers.
+  Clock* clock = nullptr;                 // Null: the machine's.
+  const Log* log = nullptr;               // Null: silent.
+  const Settings* settings = nullptr;     // Null: defaults.
 };
 
 /// The tunables of src/net itself, for the table of Settings; those of drivers are in their
@@ -54,10 +55,6 @@ struct TransportOptions {
 
 /// The cost model of a driver with these settings, as it is before anything is known of a way.
 [[nodiscard]] Result<CostModel> profile_model(const DriverEntry& entry, const Settings& settings);
-
-/// The drivers that a list like "shm,tcp" names, in its order; an empty list: all built-in ones.
-/// An unknown name is an error that lists the known ones.
-[[nodiscard]] Result<std::vector<const DriverEntry*>> choose_drivers(std::string_view names);
 
 /// Called by poll() with a message of another node (or of this one): `bytes` is valid until it
 /// returns. May send messages and complete requests; must not block, switch or poll.
@@ -101,6 +98,19 @@ struct TransportStatistics {
   std::uint64_t bytes_direct = 0, bytes_data = 0;
 };
 
+/// One rail of a link (net/rails).
+struct RailReport {
+  std::string name;               // Of the driver.
+  const char* state = "";         // unopened, up, silent, down, ended.
+  std::uint64_t ps_per_byte = 0;  // Lately measured, else its profile's.
+  std::uint64_t round_trip_ns = 0;
+  std::uint64_t packets = 0;  // Sent by it, with those sent again.
+  std::uint64_t bytes = 0;
+  std::uint64_t sent_again = 0;  // Of the whole link, as the rest.
+  std::uint64_t came_twice = 0;
+  std::uint64_t corrupt = 0;
+};
+
 /// Where a rank is, and after how many moves.
 struct RankPlace {
   std::uint32_t rank = 0;
@@ -117,6 +127,13 @@ class Transport {
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
 
+  /// The rails of the link to `node` as they are now; none: it has no link, or that is not in use.
+  /// Any thread.
+  [[nodiscard]] std::vector<RailReport> rails(std::uint32_t node) const;
+
+  /// When poll() must run again although nothing arrives; kNever: not. Called by the poller.
+  [[nodiscard]] std::uint64_t due_ns() const noexcept;
+
   /// Registers one source a driver, and one for the node itself, with `progress`; remove_from
   /// before either ends.
   void add_to(progress::Progress& progress) noexcept;
@@ -128,6 +145,16 @@ class Transport {
   /// does below MPI_THREAD_MULTIPLE; its locks then cost no atomic exchanges. False at first. By a
   /// thread that takes turns with all others, outside of poll().
   void serve_one_caller(bool is_one) noexcept;
+
+  // For who progresses while the program of a process computes (runtime/background.h).
+
+  /// Driver::absence_flag() of a driver that has one; else null.
+  [[nodiscard]] std::atomic<std::uint32_t>* absence_flag() const noexcept;
+  /// Whether all peers see it.
+  [[nodiscard]] bool rings_absent() const noexcept;
+  /// A message from or to the rank is under way or expected. Who calls has the transport alone, or
+  /// takes the answer for a hint.
+  [[nodiscard]] bool has_open(const Endpoint& endpoint) const noexcept;
 
   // --- Messages between ranks -----------------------------------------------------------------
   // The Endpoint is that of a rank which is here. A request is not in use when it is given.
@@ -155,6 +182,10 @@ class Transport {
 
   /// True: the receive had no message and has none now; it is done with Fault::cancelled.
   bool cancel_receive(Endpoint& at, RecvRequest& request) noexcept;
+
+  /// A send whose message waits, announced or synchronous, is asked back. True: it will end, with
+  /// Fault::cancelled, or, if a receive had the message first, as without. False: too late.
+  bool cancel_send(Endpoint& from, SendRequest& request) noexcept;
 
   /// Messages between ranks of one worker, from the code of a rank: direct.h.
   [[nodiscard]] DirectWay& direct_way() const noexcept { return direct_way_; }
@@ -209,10 +240,12 @@ class Transport {
   /// Whether any node was lost so far. By any thread.
   [[nodiscard]] bool has_lost_nodes() const noexcept;
 
-  /// Ordered and reliable for each pair of nodes; the bytes are copied before it returns. To this
-  /// node itself: delivered by the next poll. Fails with closed: the node is lost.
+  /// Ordered and reliable for each pair of nodes; the bytes, and those of `rest` behind them, are
+  /// copied before it returns. To this node itself: delivered by the next poll. Fails with closed:
+  /// the node is lost.
   [[nodiscard]] Result<> node_message(std::uint32_t to_node, std::uint32_t handler,
-                                      std::span<const std::byte> bytes) noexcept;
+                                      std::span<const std::byte> bytes,
+                                      std::span<const std::byte> rest = {}) noexcept;
 
   /// A note of at most kRankNoteBytesMax bytes to the node where `to_rank` is: it follows the rank,
   /// is held while it moves, and is not ordered with anything. Any thread, any node.
@@ -268,7 +301,7 @@ class Transport {
   /// What this job has measured, at the first node of each host; else nothing. `at_s` is that of
   /// all. After the last poll.
   [[nodiscard]] std::vector<CostsEntry> sampled_costs(std::uint64_t at_s) const;
-  /// A line on each way as it is taken to cost now.
+  /// A line on each way as it is taken to cost now, and what its driver has counted.
   void log_costs() const;
 
   [[nodiscard]] TransportStatistics statistics() const noexcept;

@@ -1,17 +1,8 @@
-// The tunables of src/net, and the choice of drivers by name.
+// The tunables of src/net.
 #include "net/core.h"
 
 namespace sterna::net {
 namespace {
-
-std::string strategy_names() {
-  std::string names;
-  for (const StrategyEntry* entry : builtin_strategies()) {
-    names += names.empty() ? "" : " ";
-    names += entry->name;
-  }
-  return names;
-}
 
 constexpr Tunable kEagerBytes{
     .name = "net_eager_bytes",
@@ -52,10 +43,13 @@ constexpr Tunable kPollPackets{.name = "net_poll_packets",
                                .help = "packets a poll takes from one driver at most"};
 constexpr Tunable kStrategyName{
     .name = "net_strategy",
-    .kind = TunableKind::choice,
+    .kind = TunableKind::text,
     .fallback = "auto",
-    .help = "what a packet carries when several messages wait for one node",
-    .names = strategy_names};
+    .help =
+        "what a packet carries when several messages wait for one node, and by which rail it "
+        "goes: auto, aggregate, direct, split, urgent (sterna info --strategies), or the path of "
+        "a library, with a '/'",
+    .verify = verify_strategy};
 
 constexpr Tunable kCostSampling{
     .name = "net_cost_sampling",
@@ -69,8 +63,52 @@ constexpr Tunable kCostSampling{
         "not "
         "measured again within ten minutes"};
 
+constexpr Tunable kRails{
+    .name = "net_rails",
+    .kind = TunableKind::choice,
+    .fallback = "same",
+    .choices = "same any",
+    .help =
+        "rails to a node: those of the first driver that reaches it, as often as it was named "
+        "(tcp@eth0,tcp@eth1); or any drivers that do"};
+constexpr Tunable kLinks{
+    .name = "net_links",
+    .kind = TunableKind::choice,
+    .fallback = "auto",
+    .choices = "auto on",
+    .help =
+        "packets are numbered, kept until they have come, and sent again when a rail breaks; "
+        "auto: where there are several rails or one may lose packets; on: on every rail but "
+        "shared memory"};
+constexpr Tunable kChecksums{
+    .name = "net_checksums",
+    .kind = TunableKind::flag,
+    .fallback = "off",
+    .help =
+        "packets of links carry a sum, and what was changed on its way is sent again; asks for "
+        "links"};
+constexpr Tunable kReconnect{
+    .name = "net_reconnect",
+    .kind = TunableKind::time,
+    .fallback = "10s",
+    .maximum = 3'600'000'000'000,
+    .help =
+        "how long a link without a working rail tries to connect before its node counts as "
+        "lost (a node whose process has ended is lost at once)"};
+constexpr Tunable kSilence{
+    .name = "net_silence",
+    .kind = TunableKind::time,
+    .fallback = "10s",
+    .minimum = 100'000'000,
+    .maximum = 3'600'000'000'000,
+    .help =
+        "a rail that may lose packets, and by which nothing has come for so long though it "
+        "was asked, is down"};
+
 constexpr Tunable kTunables[] = {kEagerBytes, kEagerWindow, kLocalEagerBytes, kLocalWindow,
-                                 kChunkBytes, kPollPackets, kStrategyName,    kCostSampling};
+                                 kChunkBytes, kPollPackets, kStrategyName,    kCostSampling,
+                                 kRails,      kLinks,       kChecksums,       kReconnect,
+                                 kSilence};
 
 }  // namespace
 
@@ -100,6 +138,11 @@ Result<CoreOptions> read_options(const Settings* settings) {
   options.cost_sampling = sampling == "off"     ? CostSampling::off
                           : sampling == "start" ? CostSampling::start
                                                 : CostSampling::cached;
+  options.are_all_rails = values.text(kRails) == "any";
+  options.link_use = values.text(kLinks) == "on" ? LinkUse::always : LinkUse::automatic;
+  options.links = {.has_sums = values.flag(kChecksums),
+                   .reconnect_ns = number(kReconnect),
+                   .silence_ns = number(kSilence)};
   options.cost.eager_bytes = number(kEagerBytes);
   options.cost.eager_bytes_min = 1 << 10;
   // One message must not take the whole window.
@@ -115,33 +158,6 @@ Result<CostModel> profile_model(const DriverEntry& entry, const Settings& settin
     return options.error();
   }
   return CostModel{entry.profile, entry.profile.direct_mb_per_s != 0, options.value().cost};
-}
-
-Result<std::vector<const DriverEntry*>> choose_drivers(std::string_view names) {
-  const std::span<const DriverEntry* const> all = builtin_drivers();
-  std::vector<const DriverEntry*> chosen;
-  if (names.empty()) {
-    chosen.assign(all.begin(), all.end());
-    return chosen;
-  }
-  while (!names.empty()) {
-    const std::size_t comma = names.find(',');
-    const std::string_view name = names.substr(0, comma);
-    names.remove_prefix(comma == std::string_view::npos ? names.size() : comma + 1);
-    const DriverEntry* found = nullptr;
-    std::string known;
-    for (const DriverEntry* entry : all) {
-      found = entry->name == name ? entry : found;
-      known += known.empty() ? "" : ", ";
-      known += entry->name;
-    }
-    if (found == nullptr) {
-      return Error{Errc::invalid_argument, "there is no network driver '" + std::string{name} +
-                                               "'; the drivers of this build are: " + known};
-    }
-    chosen.push_back(found);
-  }
-  return chosen;
 }
 
 }  // namespace sterna::net

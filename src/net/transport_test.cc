@@ -197,6 +197,66 @@ TEST_P(TransportWays, ACancelledReceiveTakesNoMessage) {
   EXPECT_EQ(got[0], 1);
 }
 
+TEST_P(TransportWays, AMessageThatWaitsIsTakenBackAndLeavesNothing) {
+  for (const std::size_t bytes : {0, 10, 3000, 100'000}) {
+    for (const bool is_settled : {false, true}) {  // The withdrawal comes right behind the message.
+      std::vector<char> got(bytes);
+      SendRequest sends[3];
+      RecvRequest request;
+      Transport& sender = cluster_.node_of(0);
+      Endpoint& endpoint = *cluster_.endpoints[0];
+      const std::vector<char> first = pattern(bytes, 1);
+      const std::vector<char> second = pattern(bytes, 2);
+      send(sends[0], first, 7, SendMode::synchronous);
+      send(sends[1], second, 7, SendMode::synchronous);
+      if (is_settled) {
+        cluster_.settle();
+      }
+      EXPECT_TRUE(sender.cancel_send(endpoint, sends[0]));
+      cluster_.settle();
+      ASSERT_TRUE(sends[0].done.done());
+      EXPECT_EQ(sends[0].fault, Fault::cancelled);
+      EXPECT_FALSE(sender.cancel_send(endpoint, sends[0]));
+      EXPECT_FALSE(sends[1].done.done());
+      receive(request, got);
+      EXPECT_EQ(sender.cancel_send(endpoint, sends[1]), GetParam().node_count == 2);  // In vain.
+      cluster_.settle();
+      ASSERT_TRUE(request.done.done() && sends[1].done.done());
+      EXPECT_EQ(sends[1].fault, Fault::none);
+      EXPECT_TRUE(got == second);
+      send(sends[2], second);  // The credit of what was taken back has returned.
+      receive(request, got);
+      cluster_.settle();
+      EXPECT_TRUE(request.done.done() && sends[2].done.done());
+      EXPECT_EQ(cluster_.endpoints[1]->message_count, 0U);
+      EXPECT_EQ(cluster_.endpoints[1]->unexpected_bytes, 0U);
+      EXPECT_EQ(cluster_.endpoints[0]->pending_count, 0U);
+    }
+  }
+}
+
+TEST_P(TransportWays, WhatAMatchedProbeHasTakenIsNotTakenBack) {
+  const std::vector<char> sent = pattern(100'000);
+  std::vector<char> got(sent.size());
+  SendRequest request;
+  RecvRequest receive_request;
+  Envelope found;
+  send(request, sent);
+  cluster_.settle();
+  Transport& node = cluster_.node_of(1);
+  Message* const message = node.matched_probe(*cluster_.endpoints[1], {0, 5, 7}, found);
+  ASSERT_NE(message, nullptr);
+  (void)cluster_.node_of(0).cancel_send(*cluster_.endpoints[0], request);
+  cluster_.settle();
+  EXPECT_FALSE(request.done.done());
+  node.receive_matched(*cluster_.endpoints[1], receive_request, *message,
+                       Buffer::of(got.data(), got.size()));
+  cluster_.settle();
+  EXPECT_TRUE(request.done.done() && receive_request.done.done());
+  EXPECT_EQ(request.fault, Fault::none);
+  EXPECT_TRUE(got == sent);
+}
+
 TEST_P(TransportWays, ARankSendsToItself) {
   Transport& node = cluster_.node_of(2);
   Endpoint& endpoint = *cluster_.endpoints[2];

@@ -14,8 +14,13 @@
 
 namespace sterna::progress {
 
+/// One writer at a time (the poller): no read-modify-write.
+inline void add_relaxed(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept {
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
 struct Progress::Impl {
-  // The poller's right: taken by a try-lock, never waited for but in add() and remove().
+  // The poller's right: taken by a try-lock, never waited for but in remove().
   alignas(kCacheLineBytes) std::atomic<bool> is_polled{false};
   bool is_serial = false;            // See serve_one_caller().
   std::vector<Source*> sources;      // Guard: is_polled.
@@ -38,6 +43,10 @@ struct Progress::Impl {
   alignas(kCacheLineBytes) std::atomic<bool> has_sleeper{false};
   SpinLock aside_lock;
   std::vector<threads::KernelWaiter*> aside;  // Guard: aside_lock.
+  // Sources that were added since the last round began, also by one of them.
+  SpinLock added_lock;
+  std::vector<Source*> added;          // Guard: added_lock.
+  std::atomic<bool> has_added{false};  // Relaxed: who adds wakes a sleeper, who looks again.
   FileDescriptor epoll;
   FileDescriptor event;
 
@@ -58,6 +67,15 @@ struct Progress::Impl {
   }
   void give_back() noexcept { is_polled.store(false, std::memory_order_release); }  // A
 
+  /// By the poller, outside of a round.
+  void take_added() noexcept {
+    if (has_added.load(std::memory_order_relaxed)) [[unlikely]] {
+      const SpinGuard guard{added_lock};
+      sources.insert(sources.end(), added.begin(), added.end());
+      added.clear();
+      has_added.store(false, std::memory_order_relaxed);
+    }
+  }
   std::uint32_t poll_all(threads::SchedulingPoint at) noexcept;
   bool prepare_all() noexcept;
   void end_all() noexcept;

@@ -19,6 +19,10 @@
 #include "progress/progress.h"
 #include "progress/source.h"
 
+namespace sterna::threads {
+class TeamState;
+}
+
 namespace sterna::progress {
 
 struct PollTask {
@@ -26,11 +30,18 @@ struct PollTask {
   std::uint32_t (*function)(void*) = nullptr;
   void* argument = nullptr;
   std::uint32_t points = 0;  // Bits, by number of threads::SchedulingPoint.
-  bool is_repeated = true;   // False: it is called once, then it is out.
+  // Only workers of this range call it, as those of a place of the machine; at ticks, which are no
+  // worker's, whoever ticks.
+  std::uint32_t worker_first = 0;
+  std::uint32_t worker_end = kAllWorkers;
+  bool is_repeated = true;  // False: it is called once, then it is out.
   // Workers that sleep get up so often to poll it; 0: they need not.
   std::uint64_t period_ns = 0;
 
-  bool is_in_list = false;     // Guard of these: PollTasks::lock_.
+  static constexpr std::uint32_t kAllWorkers = ~0U;
+
+  bool is_masked = false;  // It is passed over. Guard of these: PollTasks::lock_.
+  bool is_in_list = false;
   std::uint64_t added_in = 0;  // PollTasks::round_ at that time.
   PollTask* next = nullptr;
   PollTask* previous = nullptr;
@@ -42,7 +53,7 @@ struct PollTask {
 
 class PollTasks final : public Source {
  public:
-  /// Polled by `progress` until it is destroyed.
+  /// Polled by `progress` from the first task on, until it is destroyed.
   static Result<std::unique_ptr<PollTasks>> open(Progress& progress) noexcept;
   /// What is in it is out then.
   ~PollTasks();
@@ -54,6 +65,11 @@ class PollTasks final : public Source {
   /// No call begins after it and none is under way, unless that is the caller. False: it was not
   /// in. Switches, while there is a call to wait for.
   bool remove(PollTask& task) noexcept;
+  /// It stays in, but is not called before unmask(): no call begins after it and none is under way,
+  /// unless that is the caller. Any number of times; also before it is added. Switches as
+  /// remove().
+  void mask(PollTask& task) noexcept;
+  void unmask(PollTask& task) noexcept;
 
   std::uint32_t poll() noexcept override;
   [[nodiscard]] std::uint64_t next_deadline_ns() noexcept override;
@@ -61,9 +77,12 @@ class PollTasks final : public Source {
  private:
   explicit PollTasks(Progress& progress) noexcept : progress_{progress} {}
   void unlink(PollTask& task) noexcept;
-  PollTask* next_due(std::uint32_t point) noexcept;
+  PollTask* next_due(std::uint32_t point, std::uint32_t worker) noexcept;
+  void wake_place(threads::TeamState& team) noexcept;
+  [[nodiscard]] bool is_called_elsewhere(const PollTask& task) const noexcept;
 
   Progress& progress_;
+  std::atomic<bool> is_polled_{false};  // Set by who adds the first task, and then a source.
   // Relaxed: without it each round of the network would take the lock. Who adds wakes a sleeper
   // afterwards; others see it a round later.
   std::atomic<std::uint32_t> count_{0};
@@ -74,6 +93,12 @@ class PollTasks final : public Source {
   PollTask* cursor_ = nullptr;  // The next one of the round that is under way.
   PollTask* called_ = nullptr;  // Null: none.
   std::uintptr_t caller_ = 0;   // The kernel thread that calls it.
+  // The poller only: a place whose workers should have called a task in this round, that of the
+  // shortest period, and when they are woken for one again.
+  std::uint32_t missed_first_ = 0;
+  std::uint32_t missed_end_ = 0;
+  std::uint64_t missed_period_ns_ = 0;
+  std::uint64_t wake_at_ns_ = 0;
 };
 
 }  // namespace sterna::progress

@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "threads/team_fixture.h"
+#include "threads/this_thread.h"
+#include "threads/worker.h"
 
 namespace sterna::progress {
 namespace {
@@ -119,6 +121,53 @@ TEST_F(PollTasksTest, ARoundEndsAlsoIfAllComeAgainInIt) {
       EXPECT_TRUE(tasks->remove(one));
     }
   }
+}
+
+TEST_F(PollTasksTest, WhatIsMaskedStaysInAndIsNotCalled) {
+  Counted masked{bit_of(SchedulingPoint::forced), true};
+  Counted other{bit_of(SchedulingPoint::forced), true};
+  tasks->add(masked);
+  tasks->add(other);
+  tasks->mask(masked);
+  tasks->mask(masked);
+  (void)progress->poll();
+  EXPECT_EQ(masked.calls, 0U);
+  EXPECT_EQ(other.calls, 1U);
+  EXPECT_FALSE(tasks->add(masked)) << "it is in";
+  tasks->unmask(masked);
+  (void)progress->poll();
+  EXPECT_EQ(masked.calls, 1U);
+  EXPECT_TRUE(tasks->remove(masked));
+  EXPECT_TRUE(tasks->remove(other));
+}
+
+TEST_F(PollTasksTest, AreCalledByTheWorkersOfTheirPlaceOnly) {
+  threads::TestTeam team{2, {.idle_hook = progress.get()}};
+  struct Placed : PollTask {
+    std::atomic<int> calls{0};
+    std::atomic<int> faults{0};
+  } task;
+  task.points = bit_of(SchedulingPoint::idle) | bit_of(SchedulingPoint::forced);
+  task.period_ns = 200'000;
+  task.worker_first = 1;
+  task.worker_end = 2;
+  task.argument = &task;
+  task.function = [](void* its) {
+    auto& self = *static_cast<Placed*>(its);
+    const threads::Worker* const here = threads::this_worker();
+    self.faults += here != nullptr && here->index == 1 ? 0 : 1;
+    ++self.calls;
+    return 0U;
+  };
+  tasks->add(task);
+  for (int i = 0; i < 100; ++i) {
+    (void)progress->poll();  // By no worker.
+  }
+  while (task.calls < 5) {
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(tasks->remove(task));
+  EXPECT_EQ(task.faults, 0);
 }
 
 TEST_F(PollTasksTest, SleepingWorkersGetUpForAPeriod) {

@@ -24,20 +24,9 @@
 
 namespace sterna::progress {
 
-namespace {
-
-constexpr std::uint32_t kSpinTurns = 32;
-constexpr std::uint32_t kRoundsOfTurn = 8;
-
-void add_relaxed(std::atomic<std::uint64_t>& counter, std::uint64_t by) noexcept {
-  // One writer at a time (the poller): no read-modify-write.
-  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
-}
-
-}  // namespace
-
 std::uint32_t Progress::Impl::poll_all(threads::SchedulingPoint at) noexcept {
   point = at;
+  take_added();
   std::uint32_t count = 0;
   for (Source* const source : sources) {
     if (const std::uint32_t of_source = source->poll(); of_source != 0) {
@@ -56,7 +45,8 @@ Progress::Progress(const ProgressOptions& options, std::unique_ptr<Impl> impl) n
     : options_{options}, impl_{std::move(impl)} {}
 
 Progress::~Progress() {
-  check(impl_->sources.empty(), "all sources are removed before progress ends");
+  check(impl_->sources.empty() && impl_->added.empty(),
+        "all sources are removed before progress ends");
 }
 
 Result<std::unique_ptr<Progress>> Progress::open(const ProgressOptions& options) {
@@ -85,42 +75,6 @@ Result<std::unique_ptr<Progress>> Progress::open(const ProgressOptions& options)
 void Progress::serve_one_caller(bool is_one) noexcept {
   check(!impl_->is_polled.load(std::memory_order_relaxed), "nobody polls when the callers change");
   impl_->is_serial = is_one;
-}
-
-Result<> Progress::add(Source& source) noexcept {
-  if (const int fd = source.fd(); fd >= 0) {
-    epoll_event wanted{.events = EPOLLIN, .data = {.fd = fd}};
-    const long added =
-        system_call([&] { return ::epoll_ctl(impl_->epoll.get(), EPOLL_CTL_ADD, fd, &wanted); });
-    if (added < 0) {
-      return system_error("progress: cannot watch the descriptor of a source",
-                          static_cast<int>(-added));
-    }
-  }
-  impl_->take();
-  impl_->sources.push_back(&source);
-  impl_->give_back();
-  wake();  // Who sleeps now did not prepare this source.
-  return Done{};
-}
-
-void Progress::remove(Source& source) noexcept {
-  impl_->take();
-  const auto place = std::find(impl_->sources.begin(), impl_->sources.end(), &source);
-  check(place != impl_->sources.end(), "a source is removed once, after it was added");
-  impl_->sources.erase(place);
-  if (impl_->busiest == &source) {
-    impl_->busiest = nullptr;
-  }
-  if (std::erase(impl_->prepared, &source) != 0) {
-    source.end_sleep();
-  }
-  const int fd = source.fd();
-  impl_->give_back();
-  if (fd >= 0) {
-    // It may be closed already, which removes it too.
-    (void)system_call([&] { return ::epoll_ctl(impl_->epoll.get(), EPOLL_CTL_DEL, fd, nullptr); });
-  }
 }
 
 std::uint32_t Progress::poll(threads::SchedulingPoint point) noexcept {
@@ -196,6 +150,7 @@ std::uint64_t Progress::now_here() const noexcept {
 }
 
 bool Progress::Impl::prepare_all() noexcept {
+  take_added();
   for (Source* const source : sources) {
     if (!source->prepare_sleep()) {
       end_all();
@@ -242,11 +197,13 @@ void Progress::Impl::sleep_in_epoll(std::uint64_t deadline_ns, std::uint64_t now
 }
 
 void Progress::Impl::wake_aside() noexcept {
-  const SpinGuard guard{aside_lock};
-  if (!aside.empty()) {
-    // Its word first: it may be about to fall asleep.
-    threads::leave_sleep(*aside.front());
-    threads::futex_wake(&aside.front()->word, 1);
+  const std::atomic<std::uint32_t>* word = nullptr;
+  if (const SpinGuard guard{aside_lock}; !aside.empty()) {
+    threads::leave_sleep(*aside.front());  // Its word first: it may be about to fall asleep.
+    word = &aside.front()->word;
+  }
+  if (word != nullptr) {
+    threads::futex_wake(word, 1);  // Without the lock: who is gone by now needs it no more.
   }
 }
 
@@ -294,102 +251,12 @@ void Progress::wake_for_source() noexcept {
   }
 }
 
-void Progress::sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadline_ns) noexcept {
-  Impl& impl = *impl_;
-  {
-    const SpinGuard guard{impl.aside_lock};
-    impl.aside.push_back(&waiter);
-  }
-  // The word says "asleep" before we look for the sleeper, who takes his leave before he looks at
-  // our word: either we see that he has gone, or he ends our sleep.
-  if (threads::try_enter_sleep(waiter, threads::KernelWaiter::kOnFutex)) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (impl.has_sleeper.load(std::memory_order_seq_cst)) {
-      threads::futex_wait(waiter.word, threads::KernelWaiter::kOnFutex, deadline_ns);
-    }
-  }
-  threads::leave_sleep(waiter);
-  {
-    const SpinGuard guard{impl.aside_lock};
-    std::erase(impl.aside, &waiter);
-  }
-}
-
-bool Progress::spin_until(const Completion& completion) noexcept {
-  if (options_.is_oversubscribed) {
-    return false;
-  }
-  // A few microseconds. With a pause messages come a fifth sooner: it leaves the core to its other
-  // half, and spares the loads that would be in vain when what is waited for comes.
-  for (std::uint32_t turn = 0; turn < kSpinTurns && !completion.done(); ++turn) {
-    if (!impl_->try_take()) {
-      cpu_pause();
-      continue;
-    }
-    // To take and give the turn each time costs as much as the look itself, and to ask all sources
-    // several times as much: the answer is likely to come where the last event came from.
-    (void)impl_->poll_all(threads::SchedulingPoint::idle);
-    Source* const busiest = impl_->busiest;
-    for (std::uint32_t round = 0; busiest != nullptr && round < kRoundsOfTurn && !completion.done();
-         ++round) {
-      const std::uint32_t count = busiest->poll();
-      count != 0 ? add_relaxed(impl_->events, count) : cpu_pause();
-    }
-    impl_->give_back();
-  }
-  return completion.done();
-}
-
-threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
-                                     std::uint64_t deadline_ns) noexcept {
-  std::uint64_t begin = 0;
-  bool was_beside = false;
-  // Who may have been woken to sleep for the network passes that on, also if its event came since.
-  const auto leave = [&](threads::Wake wake) {
-    const bool is_turn_free = was_beside && !impl_->has_sleeper.load();
-    return is_turn_free ? (impl_->wake_aside(), wake) : wake;
-  };
-  for (std::uint32_t round = 0;; ++round) {
-    const std::uint32_t events = poll(threads::SchedulingPoint::idle);
-    if (threads::try_take_signal(waiter)) {
-      return leave(threads::Wake::signalled);
-    }
-    if (!options_.is_oversubscribed && (round & 15) != 0) {
-      cpu_pause();
-      continue;  // The clock costs as much as a poll.
-    }
-    const std::uint64_t now = now_ns();
-    if (now >= deadline_ns) {
-      return leave(threads::Wake::timed_out);
-    }
-    if (events != 0 || begin == 0) {
-      begin = now;
-    }
-    if (now - begin < options_.spin_ns) {
-      if (options_.is_oversubscribed) {
-        raw_system_call(SYS_sched_yield);
-      }
-      continue;
-    }
-    if (threads::try_enter_sleep(waiter, threads::KernelWaiter::kInHook)) {
-      const bool has_slept = sleep(deadline_ns, waiter.word, threads::KernelWaiter::kInHook);
-      threads::leave_sleep(waiter);
-      if (!has_slept) {
-        sleep_beside(waiter, deadline_ns);
-        was_beside = true;
-      }
-    }
-  }
-}
-
 std::uint64_t Progress::last_poll_ns() const noexcept {
   return impl_->last_poll_ns.load(std::memory_order_relaxed);
 }
 
 ProgressCounters Progress::counters() const noexcept {
-  const auto read = [](const std::atomic<std::uint64_t>& counter) {
-    return counter.load(std::memory_order_relaxed);
-  };
+  constexpr auto read = [](const auto& its) { return its.load(std::memory_order_relaxed); };
   return {.polls = read(impl_->polls),
           .declined = read(impl_->declined),
           .ticks = read(impl_->ticks),

@@ -49,7 +49,8 @@ class Progress final : public threads::IdleHook {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// The source is polled from now on. Not from inside a poll().
+  /// The source is polled from the next round on. From anywhere, also from inside a poll(): it
+  /// waits for nobody.
   Result<> add(Source& source) noexcept;
   /// When it returns, no call to the source is under way and none will come. Not from inside a
   /// poll().
@@ -88,6 +89,10 @@ class Progress final : public threads::IdleHook {
   /// sleeps. `waiter.hook` is this object. User threads never come here.
   threads::Wake await_signal(threads::KernelWaiter& waiter, std::uint64_t deadline_ns) noexcept;
 
+  /// Readable when there is something to poll for, as far as sources say so without
+  /// prepare_sleep(). For who looks beside the callers of sleep().
+  [[nodiscard]] int descriptor() const noexcept;
+
   /// The last round, for load reports and for callers that poll by time.
   [[nodiscard]] std::uint64_t last_poll_ns() const noexcept;
   [[nodiscard]] ProgressCounters counters() const noexcept;
@@ -99,6 +104,7 @@ class Progress final : public threads::IdleHook {
 
   [[nodiscard]] std::uint64_t now_here() const noexcept;
   std::uint32_t poll_at_tick() noexcept;
+  [[nodiscard]] bool wake_absent() noexcept;
   void sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadline_ns) noexcept;
 
   const ProgressOptions options_;

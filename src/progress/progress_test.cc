@@ -279,5 +279,27 @@ TEST_P(ProgressTeamTest, WaitersTimersAndCompletersRaceWithoutLoss) {
   }
 }
 
+/// What is waited for comes from somebody who sleeps until he is woken.
+class AbsentSource final : public Source {
+ public:
+  std::uint32_t poll() noexcept override { return 0; }
+  bool wake_absent() noexcept override {
+    if (!completion.done()) {
+      completion.complete();
+    }
+    return true;
+  }
+  Completion completion;
+};
+
+TEST_F(ProgressTest, AKernelThreadThatWaitsInVainWakesWhoIsAbsent) {
+  AbsentSource absent;
+  ASSERT_TRUE(progress->add(absent));
+  const std::uint64_t deadline_ns = now_ns() + 20'000'000'000;
+  EXPECT_EQ(absent.completion.wait_for(*progress, {.deadline_ns = deadline_ns}),
+            threads::Wake::signalled);
+  progress->remove(absent);
+}
+
 }  // namespace
 }  // namespace sterna::progress

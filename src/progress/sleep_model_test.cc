@@ -268,7 +268,7 @@ TEST(ProgressSleepModel, WhoeverLeavesPassesTheTurnOn) {
     // The explorer is one kernel thread that runs the rules as plain functions: there is no access
     // for a sanitizer to judge, and it takes longer than the limit of a test. The two below run:
     // they end early.
-    GTEST_SKIP() << "one kernel thread walks through all states, a hundred times slower";
+    GTEST_SKIP() << "walking through all states takes longer than a test may under a sanitizer";
   }
   std::size_t states = 0;
   EXPECT_TRUE(explore(Rule::leave, states));

@@ -28,6 +28,10 @@ class Source {
   /// After every prepare_sleep() that returned true, slept or not.
   virtual void end_sleep() noexcept {}
 
+  /// The poller waits for an answer that does not come at once: who could give it may be asleep.
+  /// Whether somebody was woken.
+  virtual bool wake_absent() noexcept { return false; }
+
   /// When poll() must run again although nothing arrives (retransmission, simulated delay). Asked
   /// before a sleep.
   [[nodiscard]] virtual std::uint64_t next_deadline_ns() noexcept { return kNever; }

@@ -1,6 +1,7 @@
 // The wire format of calls and replies between nodes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -13,28 +14,69 @@ namespace sterna::rpc {
 
 inline constexpr std::uint32_t kNoRank = ~std::uint32_t{0};
 inline constexpr std::size_t kErrorTextBytesMax = 4096;
+inline constexpr std::uint32_t kPartsMax = 256;  // Of one call.
+inline constexpr std::uint64_t kPartBytesMax = std::uint64_t{1} << 46;
+inline constexpr std::uint8_t kAsRegistered = 0xff;
+// A longer reply goes alone, from where it lies to where the caller wants it: that costs a message
+// more, and saves two copies. The same holds for pieces of arguments.
+inline constexpr std::size_t kReplyInlineBytes = 8192;
 
 enum class MessageKind : std::uint8_t { request = 1, reply = 2, error = 3 };
 
 /// Who gets the reply: an id of the calling node, or the address of a call in a rank's slot.
 struct ReplyTo {
-  std::uint32_t node = 0;
+  std::uint32_t node = 0;        // Not on the wire: who sent the request.
   std::uint32_t rank = kNoRank;  // kNoRank: the node.
   std::uint64_t id = 0;          // 0: nobody.
   std::uint64_t cookie = 0;      // Of a rank's call: proves that the address is still that call.
+};
+
+/// What the caller wants of the service's thread.
+struct ThreadWish {
+  std::uint8_t priority = kAsRegistered;
+  std::uint32_t stack_kib = 0;  // 0: as registered.
+};
+
+/// A long piece, which comes alone, from where it lies: it was packed before byte `offset` of the
+/// body.
+struct Part {
+  std::uint32_t offset = 0;
+  std::uint64_t bytes = 0;
 };
 
 /// `body` of a request: the arguments; of a reply: its bytes; of an error: code and text.
 struct Message {
   MessageKind kind = MessageKind::request;
   std::uint64_t service = 0;  // Request: hash of the name.
-  ReplyTo reply_to;           // Request, reply and error: `id` and so on.
-  std::span<const std::byte> body;
+  ReplyTo reply_to = {};
+  ThreadWish wish = {};              // Request.
+  std::uint32_t status = 0;          // Reply: the service's own word, 0 if it has none,
+  std::string_view text = {};        // and why; none without one.
+  std::uint32_t number = 0;          // Of the parts, if there are any.
+  std::span<const Part> parts = {};  // To be encoded.
+  std::uint32_t part_count = 0;      // Decoded: see part_of().
+  std::span<const std::byte> raw_parts = {};
+  std::span<const std::byte> body = {};
 };
 
-[[nodiscard]] std::vector<std::byte> encode(const Message& message);
-/// malformed if it is none; `body` points into `bytes`.
+/// Everything but the body, which follows it.
+class MessageHead {
+ public:
+  explicit MessageHead(const Message& message) noexcept;
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return std::span{memory_}.first(bytes_);
+  }
+
+ private:
+  static constexpr std::size_t kPartBytes = 12;
+  std::array<std::byte, 64 + kErrorTextBytesMax + kPartsMax * kPartBytes> memory_;
+  std::size_t bytes_;
+};
+
+/// malformed if it is none; all spans point into `bytes`.
 [[nodiscard]] Result<Message> decode(std::span<const std::byte> bytes) noexcept;
+/// Of a decoded message; offsets ascend and lie in the body, bytes are bounded.
+[[nodiscard]] Part part_of(const Message& message, std::uint32_t index) noexcept;
 
 [[nodiscard]] std::vector<std::byte> encode_error(const Error& error);
 /// Whatever the bytes are, an Error comes out.

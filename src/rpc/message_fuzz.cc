@@ -8,10 +8,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
   const std::span<const std::byte> input{reinterpret_cast<const std::byte*>(data), bytes};
   const Error error = rpc::decode_error(input);
   check(error.text.size() <= rpc::kErrorTextBytesMax, "texts are bounded");
-  Result<rpc::Message> message = rpc::decode(input);
-  if (message) {
-    const std::vector<std::byte> again = rpc::encode(message.value());
-    check(std::ranges::equal(again, input), "a message is encoded in one way");
+  Result<rpc::Message> decoded = rpc::decode(input);
+  if (decoded) {
+    rpc::Message& message = decoded.value();
+    std::vector<rpc::Part> parts;
+    for (std::uint32_t i = 0; i < message.part_count; ++i) {
+      parts.push_back(rpc::part_of(message, i));
+      check(parts.back().offset <= message.body.size(), "parts lie in the body");
+    }
+    message.parts = parts;
+    const rpc::MessageHead head{message};
+    check(std::ranges::equal(head.bytes(), input.first(bytes - message.body.size())),
+          "a message is encoded in one way");
   }
   return 0;
 }

@@ -128,6 +128,14 @@ void Rpc::reply_to_rank(const ReplyTo& to, const Result<Bytes>& result) {
 
 Result<> Rpc::start(std::uint32_t node, std::string_view name, std::span<const std::byte> arguments,
                     RankCall& call) {
+  Result<> sent = send_request(node, service_number(name), arguments, expect(call, node));
+  if (!sent) {
+    call.cookie_ = 0;
+  }
+  return sent;
+}
+
+ReplyTo Rpc::expect(RankCall& call, std::uint32_t node) {
   check(memory::rank_slot_of(&call) == call.slot_ &&
             may_hold_call(*call.slot_, reinterpret_cast<std::uintptr_t>(&call)),
         "a call of a rank lies on its stack or in its system heap");
@@ -137,24 +145,16 @@ Result<> Rpc::start(std::uint32_t node, std::string_view name, std::span<const s
   call.received_ = 0;
   // Never 0: the lowest bit is set.
   call.cookie_ = mix64(cycles() ^ reinterpret_cast<std::uintptr_t>(&call)) | 1;
-  const ReplyTo reply_to{.node = options_.transport->job().node_index,
-                         .rank = call.slot_->rank,
-                         .id = reinterpret_cast<std::uint64_t>(&call),
-                         .cookie = call.cookie_};
-  Result<> sent = send_request(node, name, arguments, reply_to);
-  if (!sent) {
-    call.cookie_ = 0;
-  }
-  return sent;
+  return {.node = options_.transport->job().node_index,
+          .rank = call.slot_->rank,
+          .id = reinterpret_cast<std::uint64_t>(&call),
+          .cookie = call.cookie_};
 }
 
 bool Rpc::wait(RankCall& call, const threads::WaitOptions& options) noexcept {
   while (!call.done()) {
-    {
-      const SpinGuard guard{lock_};
-      if (lost_[call.to_node_]) {
-        return true;
-      }
+    if (is_lost(call.to_node_)) {
+      return true;
     }
     threads::WaitOptions look = options;
     look.deadline_ns = std::min(options.deadline_ns, now_ns() + kLookNs);
@@ -175,8 +175,7 @@ Result<Bytes> Rpc::take(RankCall& call) {
   std::byte* const reply = std::exchange(call.reply_, nullptr);
   Result<Bytes> result = Bytes{};
   if (!call.done()) {
-    const SpinGuard guard{lock_};
-    result = lost_[call.to_node_]
+    result = is_lost(call.to_node_)
                  ? Error{Errc::closed, fmt::format("node {} is gone", call.to_node_)}
                  : Error{Errc::timed_out, fmt::format("node {} did not answer", call.to_node_)};
   } else if (reply == nullptr) {

@@ -1,11 +1,15 @@
-// Calling a function on another node: services by name, calls that wait for the reply or do not.
+// Calling a function on another node: services by name, calls that wait for the reply or do not,
+// and completions that are signalled from anywhere.
 //
 // PM2's LRPC and Madeleine's remote service requests (paper 000 §4.3, 002 §1.3). A service runs
 // either at once, inside the poll that brought the request (it must not switch), or in a user
 // thread of its own. A reply to a node finds the caller by an id; a reply to a rank goes to the
-// rank, wherever it has moved meanwhile.
+// rank, wherever it has moved meanwhile. Long pieces of arguments and long replies are messages of
+// their own, between the ranks that the nodes are: they go from where they lie to where they shall
+// be (parts.cc).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,12 +20,15 @@
 #include <vector>
 
 #include "base/annotate.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "base/spin_lock.h"
 #include "net/transport.h"
 #include "progress/completion.h"
+#include "rpc/call.h"
 #include "rpc/message.h"
+#include "threads/thread.h"
 
 namespace sterna::threads {
 class Team;
@@ -34,28 +41,55 @@ namespace sterna::rpc {
 
 class RankCall;  // rank_call.h
 
-using Bytes = std::vector<std::byte>;
+/// The long pieces of a request, which a service that takes them receives in their order.
+struct Incoming {
+  std::uint32_t from_node = 0;
+  std::uint32_t number = 0;
+  std::vector<Part> parts;
+  std::size_t taken = 0;
+};
 
 struct Request {
   std::uint32_t from_node;
   std::span<const std::byte> arguments;  // Valid until the service returns.
+  Incoming* incoming = nullptr;          // Of a service that takes its long pieces itself: if any.
+  bool is_in_poll = false;               // Else on a thread of its own.
+  ReplyTo* reply_to = nullptr;           // For Rpc::reply_now().
 };
 
 /// The reply, or an error, which the caller gets with its text. For a call without reply it is
 /// dropped, an error is logged.
 using Service = Result<Bytes> (*)(void* context, const Request& request);
 
+/// A reply in full.
+struct Answer {
+  Result<Bytes> reply = Bytes{};
+  std::uint32_t status = 0;  // Not 0: the service's own word on how it was, and why.
+  std::string text = {};
+};
+using Answerer = void (*)(void* context, const Request& request, Answer& answer);
+
 enum class RunIn : std::uint8_t {
   poll,    // Quick: inside the poll; must not switch, block or wait.
   thread,  // In a new user thread; may switch, call and wait.
 };
 
-/// A call whose reply is awaited later. Memory of the caller, until done; node callers only.
-struct PendingCall {
-  progress::Completion done;
-  Result<Bytes> reply = Bytes{};  // Valid when done.
-  std::uint64_t id = 0;           // Rpc's.
-  std::uint32_t to_node = 0;      // Rpc's.
+/// Makes the thread of a service, detached; does not wait: fails with timed_out where it would have
+/// to. By the poller, or a local caller.
+using Spawn = Result<> (*)(void* context, const ThreadWish& wish, threads::Entry entry,
+                           void* argument);
+
+/// A service in full. Constant after the first poll.
+struct ServiceEntry {
+  std::string name;
+  RunIn run_in = RunIn::poll;
+  Service service = nullptr;  // One of the two.
+  Answerer answerer = nullptr;
+  void* context = nullptr;
+  /// It receives the long pieces itself (Request::incoming). Else they are there, in their places
+  /// among the arguments, when it begins.
+  bool takes_parts = false;
+  Spawn spawn = nullptr;  // Null: as the runtime's own services.
 };
 
 struct RpcOptions {
@@ -63,7 +97,17 @@ struct RpcOptions {
   progress::Progress* progress = nullptr;
   threads::Team* team = nullptr;  // Null: services that need a thread are refused.
   const Log* log = nullptr;
+  /// Where every node is the rank of its number and stays it: that rank's. There may be long pieces
+  /// then, in the two contexts that begin with `part_context`.
+  net::Endpoint* endpoint = nullptr;
+  std::uint32_t part_context = 0;
 };
+
+/// The number of a service on the wire.
+[[nodiscard]] constexpr std::uint64_t service_number(std::string_view name,
+                                                     std::uint64_t space = 0) noexcept {
+  return hash_text(name, space);
+}
 
 /// One a node. Calls from any thread of the node.
 class Rpc {
@@ -76,6 +120,8 @@ class Rpc {
   /// Before the first poll of the transport. The same names on all nodes; a name that a node does
   /// not know is an error of the caller. Two names with one number (a hash) are a broken rule.
   void add_service(std::string_view name, RunIn run_in, Service service, void* context);
+  /// Names of different spaces are different.
+  void add_service(ServiceEntry entry, std::uint64_t space = 0);
 
   /// Asks and waits. Switches. Fails with the service's error, closed (the node is lost), or
   /// timed_out at `deadline_ns` of the monotonic clock.
@@ -83,9 +129,24 @@ class Rpc {
                                    std::span<const std::byte> arguments,
                                    std::uint64_t deadline_ns = kNever);
 
-  /// Asks; `call.done` tells. Completed also when the node is lost.
+  /// Asks; `call.done` tells. Completed also when the node is lost. Its parts end for themselves,
+  /// whatever becomes of the call.
   void start(std::uint32_t node, std::string_view name, std::span<const std::byte> arguments,
-             PendingCall& call);
+             PendingCall& call) {
+    start(node, service_number(name), arguments, call);
+  }
+  void start(std::uint32_t node, std::uint64_t service, std::span<const std::byte> arguments,
+             PendingCall& call, const CallOptions& options = {});
+
+  /// Waits for it until `deadline_ns`. False: the call goes on. Switches.
+  [[nodiscard]] bool wait(PendingCall& call, std::uint64_t deadline_ns = kNever) noexcept;
+  /// It ends with `error` unless it has ended: done when this returns. Switches.
+  void withdraw(PendingCall& call, Error error) noexcept;
+  /// The long reply of a call that has ended goes where the caller wants it, as much as fits. Once.
+  void receive_reply(PendingCall& call, std::span<std::byte> room,
+                     net::RecvRequest& request) noexcept;
+  /// Nobody wants it.
+  void drop_reply(PendingCall& call) noexcept;
 
   /// The same for the rank that runs here and calls. Fails with closed; then there is nothing to
   /// take.
@@ -100,22 +161,48 @@ class Rpc {
   [[nodiscard]] Result<Bytes> take(RankCall& call);
 
   /// Asks for no reply. Fails with closed.
-  Result<> post(std::uint32_t node, std::string_view name, std::span<const std::byte> arguments);
+  Result<> post(std::uint32_t node, std::string_view name, std::span<const std::byte> arguments) {
+    return post(node, service_number(name), arguments);
+  }
+  Result<> post(std::uint32_t node, std::uint64_t service, std::span<const std::byte> arguments,
+                const CallOptions& options = {});
+
+  // A completion is a call that nobody is asked for: whoever has its ReplyTo, on any node, ends it.
+
+  /// `call` waits for a signal() of what it returns; it ends with closed if `node` is lost.
+  [[nodiscard]] ReplyTo expect(PendingCall& call, std::uint32_t node = kAnyNode);
+  /// Of a rank, as start().
+  [[nodiscard]] ReplyTo expect(RankCall& call, std::uint32_t node = kAnyNode);
+  /// Ends what waits for it, wherever it is now; one that has ended hears nothing. Any node. Fails
+  /// with closed.
+  Result<> signal(const ReplyTo& to, Answer answer);
+
+  /// The reply, now, from where the bytes lie: they are the caller's again when `part.send.done`.
+  /// What the service returns later is dropped. On a thread.
+  void reply_now(const Request& request, std::span<const std::byte> bytes, OutPart& part);
+
+  /// Receives the next part of a request, in the order in which they were packed.
+  void receive_part(Incoming& incoming, const net::Buffer& buffer,
+                    net::RecvRequest& request) noexcept;
 
   /// There is room for threads again: starts the requests that had none. By the poller.
   void start_waiting() noexcept;
 
   /// Calls to `node` that are under way end with closed. By the poller.
   void lose_peer(std::uint32_t node) noexcept;
+  [[nodiscard]] bool is_lost(std::uint32_t node) const noexcept { return calls_.is_lost(node); }
+
+  [[nodiscard]] bool has_parts() const noexcept { return options_.endpoint != nullptr; }
+  /// Long replies that are being sent, and parts that are received for nobody: the endpoint is
+  /// needed while there are any.
+  [[nodiscard]] std::uint32_t loose_part_count() const noexcept {
+    return loose_parts_.load(std::memory_order_acquire);
+  }
 
  private:
-  struct Entry {
-    std::string name;
-    RunIn run_in = RunIn::poll;
-    Service service = nullptr;
-    void* context = nullptr;
-  };
-  struct Work;  // A request on its way to a thread.
+  struct Work;   // A request on its way to a thread: serve.cc.
+  struct Owned;  // A part whose bytes are ours: parts.cc.
+  struct Unwanted;
 
   static void on_node_message(void* self, std::uint32_t from_node,
                               std::span<const std::byte> bytes) noexcept;
@@ -126,28 +213,39 @@ class Rpc {
   static bool may_hold_call(memory::RankSlot& slot, std::uintptr_t address) noexcept;
 
   void on_request(const Message& message, std::uint32_t from_node);
+  void on_reply(const Message& message, std::uint32_t from_node) noexcept;
 
-  Result<> send_request(std::uint32_t node, std::string_view name,
-                        std::span<const std::byte> arguments, const ReplyTo& reply_to);
-  void serve(const Entry& entry, const Request& request, const ReplyTo& reply_to);
-  void spawn(const Entry& entry, const Request& request, const ReplyTo& reply_to);
+  Result<> send_request(std::uint32_t node, std::uint64_t service,
+                        std::span<const std::byte> arguments, const ReplyTo& reply_to,
+                        const CallOptions& options = {});
+  void serve(const ServiceEntry& entry, Request& request, ReplyTo reply_to);
+  void spawn(const ServiceEntry& entry, const Message& message, std::uint32_t from_node);
   void start_work(std::unique_ptr<Work> work);
-  void reply(const ReplyTo& to, const Result<Bytes>& result);
+  Result<> answer(const ReplyTo& to, Answer answer);
+  Result<> send_answer(const ReplyTo& to, Answer& answer);
   void reply_to_rank(const ReplyTo& to, const Result<Bytes>& result);
   void finish(std::uint64_t id, Result<Bytes> reply) noexcept;
   [[nodiscard]] Result<Bytes> call_from_rank(std::uint32_t node, std::string_view name,
                                              std::span<const std::byte> arguments,
                                              std::uint64_t deadline_ns);
+  // parts.cc
+  void send_parts(std::uint32_t node, std::uint32_t context, std::uint32_t number,
+                  std::span<OutPart> parts) noexcept;
+  void send_owned(std::uint32_t node, std::uint32_t number, Bytes bytes);
+  void drop_part(std::uint32_t from_node, std::uint32_t number, bool is_reply) noexcept;
+  void drop_rest(Incoming& incoming) noexcept;
+  [[nodiscard]] std::uint32_t next_number() noexcept;
 
   const RpcOptions options_;
   const Logger log_;
-  std::unordered_map<std::uint64_t, Entry> services_;  // Constant after the first poll.
-  SpinLock lock_;
-  std::unordered_map<std::uint64_t, PendingCall*> pending_ STERNA_GUARDED_BY(lock_);
-  std::uint64_t next_id_ STERNA_GUARDED_BY(lock_) = 1;
-  std::vector<bool> lost_ STERNA_GUARDED_BY(lock_);  // By node.
-  // Requests for which no stack could be had without waiting: the poll cannot wait. By the poller.
-  std::vector<std::unique_ptr<Work>> waiting_;
+  std::unordered_map<std::uint64_t, ServiceEntry> services_;  // Constant after the first poll.
+  CallTable calls_;
+  std::atomic<std::uint32_t> next_number_{0};  // Relaxed: only differs.
+  // Released by who ends a part, after its last access to the endpoint.
+  std::atomic<std::uint32_t> loose_parts_{0};
+  SpinLock waiting_lock_;
+  // Requests for which no stack could be had without waiting: the poll cannot wait.
+  std::vector<std::unique_ptr<Work>> waiting_ STERNA_GUARDED_BY(waiting_lock_);
   // While a note is stored in a call on a rank's stack, and while a rank withdraws its call.
   SpinLock notes_lock_;
 };

@@ -101,8 +101,7 @@ Result<> Runtime::open_network() {
     return progress.error();
   }
   progress_ = std::move(progress.value());
-  Result<std::vector<const net::DriverEntry*>> drivers =
-      net::choose_drivers(settings_.text(kDrivers));
+  Result<std::vector<net::DriverChoice>> drivers = net::choose_drivers(settings_.text(kDrivers));
   if (!drivers) {
     return drivers.error();
   }
@@ -179,13 +178,34 @@ void Runtime::serve_one_caller() noexcept {
   }
 }
 
+void Runtime::progress_in_background(bool is_shared) noexcept {
+  const bool is_off = settings_.text(kBackground) != "on" || job().node_count < 2 ||
+                      progress_->options().is_oversubscribed || usable_processors() < 2;
+  if (is_off || may_have_threads_ || background_ != nullptr) {
+    return;
+  }
+  background_ = std::make_unique<Background>(Background::Options{
+      progress_.get(), transport_.get(), process_context_->endpoint, is_shared});
+  if (!is_shared) {
+    background_->begin_inside();
+    process_background.store(background_.get(), std::memory_order_relaxed);
+  }
+}
+
+void Runtime::end_background() noexcept {
+  process_background.store(nullptr, std::memory_order_relaxed);
+  background_.reset();
+}
+
 void Runtime::serve_any_caller() noexcept {
+  end_background();  // Workers poll, and the ticker while they compute.
   may_have_threads_ = true;
   transport_->serve_one_caller(false);
   progress_->serve_one_caller(false);
 }
 
 Runtime::~Runtime() {
+  end_background();
   if (process_context_ != nullptr) {
     set_process_rank(nullptr);
     end_rank(*process_context_);

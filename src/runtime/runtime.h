@@ -14,6 +14,7 @@
 #include "base/tunable.h"
 #include "net/transport.h"
 #include "progress/progress.h"
+#include "runtime/background.h"
 #include "runtime/control.h"
 #include "runtime/control_source.h"
 #include "runtime/rank_context.h"
@@ -56,6 +57,12 @@ class Runtime final : private ControlEvents {
   /// One kernel thread at a time calls from now on, as MPI promises below MPI_THREAD_MULTIPLE: what
   /// only serves several costs less. No effect once serve_any_caller() was called.
   void serve_one_caller() noexcept;
+  /// Messages of this process go on while its program computes, from now on: by MPI_Init_thread,
+  /// last. `is_shared`: its threads call at MPI_THREAD_MULTIPLE. No effect with the setting
+  /// background=off, and where there is no processor for it.
+  void progress_in_background(bool is_shared) noexcept;
+  /// Of a process that has it; else null.
+  [[nodiscard]] Background* background() noexcept { return background_.get(); }
   /// Several kernel threads may call from now on, for ever. By a thread that takes turns with all
   /// others.
   void serve_any_caller() noexcept;
@@ -82,6 +89,7 @@ class Runtime final : private ControlEvents {
   [[noreturn]] void abort_job(std::uint32_t rank, int code, const std::string& text) noexcept;
 
  private:
+  void end_background() noexcept;
   void keep_costs() noexcept;
   explicit Runtime(RuntimeOptions options);
   [[nodiscard]] Result<> load_settings();
@@ -103,7 +111,8 @@ class Runtime final : private ControlEvents {
   std::unique_ptr<progress::Progress> progress_;
   std::unique_ptr<net::Transport> transport_;
   bool is_polled_ = false;
-  std::string costs_path_;         // Where measured costs are kept; empty: nowhere.
+  std::string costs_path_;  // Where measured costs are kept; empty: nowhere.
+  std::unique_ptr<Background> background_;
   bool may_have_threads_ = false;  // Written by the one caller there is.
   SpinLock filler_lock_;
   StatusFiller filler_ = nullptr;  // Guard: filler_lock_, as of the next one.

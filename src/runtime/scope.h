@@ -7,6 +7,7 @@
 
 #include "base/thread_pointer.h"
 #include "memory/rank_slot.h"
+#include "runtime/background.h"
 #include "threads/border.h"
 #include "threads/foreign.h"
 #include "threads/this_thread.h"
@@ -21,11 +22,15 @@ class RuntimeScope {
   RuntimeScope() noexcept : slot_{memory::rank_slot_of(thread_pointer())} {
     if (slot_ != nullptr) {
       set_thread_pointer(reinterpret_cast<std::uintptr_t>(threads::worker_thread_pointer()));
+    } else if (Background* const beside = process_background.load(std::memory_order_relaxed)) {
+      beside->enter();
     }
   }
   ~RuntimeScope() {
     if (slot_ != nullptr) {
       set_thread_pointer(slot_->thread_pointer);
+    } else if (Background* const beside = process_background.load(std::memory_order_relaxed)) {
+      beside->leave();  // It may have been made, or gone, since we entered.
     }
   }
   RuntimeScope(const RuntimeScope&) = delete;

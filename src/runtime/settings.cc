@@ -14,31 +14,19 @@
 namespace sterna::runtime {
 namespace {
 
-constexpr std::array kRuntimeTunables{kDrivers,
-                                      kLog,
-                                      kStackSize,
-                                      kSpin,
-                                      kTick,
-                                      kPreemption,
-                                      kSlice,
-                                      kTakeOver,
-                                      kCarriers,
-                                      kBalance,
-                                      kBalanceInterval,
-                                      kFault,
-                                      kMoveTimeout,
-                                      kShuffle,
-                                      kShuffleSeed,
-                                      kRankMemory,
-                                      kDirectMessages,
-                                      kAutoBubbles,
-                                      kOwnLocals,
-                                      kQueueArity,
-                                      kFollowProcessors,
-                                      kPolicy,
-                                      kWorkerFirst,
-                                      kWorkerStride,
-                                      kTrace,
+constexpr std::array kRuntimeTunables{kDrivers,      kLog,
+                                      kStackSize,    kSpin,
+                                      kTick,         kBackground,
+                                      kPreemption,   kSlice,
+                                      kTakeOver,     kCarriers,
+                                      kBalance,      kBalanceInterval,
+                                      kFault,        kMoveTimeout,
+                                      kShuffle,      kShuffleSeed,
+                                      kRankMemory,   kDirectMessages,
+                                      kAutoBubbles,  kOwnLocals,
+                                      kQueueArity,   kFollowProcessors,
+                                      kPolicy,       kWorkerFirst,
+                                      kWorkerStride, kTrace,
                                       kTraceBytes};
 
 template <typename Entries>
@@ -56,14 +44,13 @@ std::vector<std::span<const Tunable>> gather() {
   for (const net::DriverEntry* driver : net::builtin_drivers()) {
     tables.push_back(driver->tunables);
   }
+  for (const net::DecoratorEntry* decorator : net::builtin_decorators()) {
+    tables.push_back(decorator->tunables);
+  }
   return tables;
 }
 
 }  // namespace
-
-std::string driver_names() {
-  return names_of(net::builtin_drivers());
-}
 
 std::string balancer_names() {
   return names_of(balance::builtin_policies());

@@ -7,22 +7,24 @@
 
 #include "base/tunable.h"
 #include "migration/fault.h"
+#include "net/drivers/choice.h"
 #include "threads/team.h"
 
 namespace sterna::runtime {
 
 /// The words that these settings take, from the tables of what is built in.
-[[nodiscard]] std::string driver_names();
 [[nodiscard]] std::string balancer_names();
 /// Why a text is no value of `log`.
 [[nodiscard]] Result<> verify_log(std::string_view text);
 
 inline constexpr Tunable kDrivers{
     .name = "drivers",
-    .kind = TunableKind::list,
+    .kind = TunableKind::text,
     .fallback = "",
-    .help = "networks to use, the preferred one first (for example: shm,tcp); empty: all there are",
-    .names = driver_names};
+    .help =
+        "networks to use, the preferred one first (for example: shm,tcp); one of several networks "
+        "of a driver as tcp@eth0, a network that loses packets as drop(tcp); empty: all there are",
+    .verify = net::verify_drivers};
 inline constexpr Tunable kLog{
     .name = "log",
     .kind = TunableKind::text,
@@ -55,6 +57,14 @@ inline constexpr Tunable kTick{
     .help =
         "while all workers of a node compute and make no call, the network is polled at this "
         "interval; 0: not then"};
+inline constexpr Tunable kBackground{
+    .name = "background",
+    .kind = TunableKind::choice,
+    .fallback = "on",
+    .choices = "on off",
+    .help =
+        "on: large messages of a process go on while its program computes, on another processor; "
+        "off: only while it calls"};
 inline constexpr Tunable kPreemption{
     .name = "preemption",
     .kind = TunableKind::choice,

@@ -2,6 +2,7 @@
 #include "threads/blocking.h"
 
 #include "threads/blocking_pool.h"
+#include "threads/carrier.h"
 #include "threads/scheduler.h"
 
 namespace sterna::threads {
@@ -31,6 +32,7 @@ void* BlockingPool::spare_main(void* pool) noexcept {
 }
 
 void BlockingPool::serve() noexcept {
+  use_processors_of(team_);
   for (;;) {
     jobs_.acquire();
     Job* job = nullptr;
@@ -103,7 +105,7 @@ long blocking(FunctionRef<long()> function) noexcept {
   {
     const SpinGuard guard{team.blocking_lock};
     if (team.blocking == nullptr) {
-      team.blocking = std::make_unique<BlockingPool>();
+      team.blocking = std::make_unique<BlockingPool>(team);
     }
     pool = team.blocking.get();
   }

@@ -13,13 +13,15 @@
 
 namespace sterna::threads {
 
+class TeamState;
+
 /// As many kernel threads as calls that block at the same time, up to kSpareMax; then calls queue.
 /// They stay until the pool is destroyed.
 class BlockingPool {
  public:
   static constexpr std::uint32_t kSpareMax = 256;
 
-  BlockingPool() noexcept = default;
+  explicit BlockingPool(const TeamState& team) noexcept : team_{team} {}
   ~BlockingPool();
 
   /// False: no kernel thread could be started, and none runs: call it directly. Switches.
@@ -32,6 +34,7 @@ class BlockingPool {
   /// One of the spare threads will serve one more job. False: there is none.
   bool claim_spare() noexcept;
 
+  const TeamState& team_;
   SpinLock lock_;
   Job* first_ = nullptr;  // All guarded by lock_.
   Job* last_ = nullptr;

@@ -74,6 +74,7 @@ void carry_here(Carrier& carrier) noexcept {
   if (carrier.worker.load(std::memory_order_relaxed) == nullptr) {
     // Of who opened the team, whoever made it.
     (void)pthread_sigmask(SIG_SETMASK, &carrier.team.signal_mask, nullptr);
+    use_processors_of(carrier.team);
   }
   set_this_carrier(&carrier);
   carrier.thread_pointer = reinterpret_cast<void*>(thread_pointer());

@@ -90,6 +90,11 @@ class alignas(kCacheLineBytes) Carrier {
 /// costs speed, no more. From anywhere.
 void bind_carrier(const Worker& worker, Carrier& carrier) noexcept;
 
+/// The calling kernel thread, which has no worker, may use all processors of the team: those of its
+/// enabled workers, or, if these are not bound, those of who opened it. A new kernel thread would
+/// have those of its maker, which may be bound to one. A refusal costs speed, no more.
+void use_processors_of(const TeamState& team) noexcept;
+
 /// Starts the kernel thread of a carrier.
 Result<> start_carrier(Carrier& carrier) noexcept;
 

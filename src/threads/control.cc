@@ -136,15 +136,17 @@ bool take_ready(Thread& thread, Worker& here) noexcept {
   Worker* const home = thread.worker.load(std::memory_order_relaxed);
   bool is_taken = false;
   if (home == nullptr || home == &here ||
-      thread.activity.load(std::memory_order_relaxed) != Activity::ready ||
+      (thread.activity.load(std::memory_order_relaxed) != Activity::ready &&
+       !home->inbox.has_lone(thread)) ||
       !may_perhaps_run_on(thread, here.index)) {
     return false;
   }
   with_lock_of(*home, [&] {
     home->inbox.drain_to(home->queue);
-    // Where it may run changes only when somebody has it to himself: while it is here, nobody.
-    is_taken = home->queue.contains(thread) && may_run_on(thread, here.index) &&
-               home->queue.remove(thread);
+    // Whose it is and where it may run change only when somebody has it to himself: while it is
+    // here, nobody.
+    is_taken = home->queue.contains(thread) && (flags_of(thread) & ThreadFlag::managed) == 0 &&
+               may_run_on(thread, here.index) && home->queue.remove(thread);
     if (is_taken) {
       // Relaxed: as with those that are stolen. Already here: if it may not run, it lies in our
       // queue next, and an order (worker_set.h) is carried out where it is at home.
@@ -158,8 +160,7 @@ bool take_ready(Thread& thread, Worker& here) noexcept {
 
 bool yield_to(Thread& thread) noexcept {
   Thread* const me = self();
-  constexpr std::uint32_t kManaged = ThreadFlag::managed;
-  if (me == nullptr || &thread == me || ((flags_of(thread) | me->flags) & kManaged) != 0 ||
+  if (me == nullptr || &thread == me || (me->flags & ThreadFlag::managed) != 0 ||
       thread.hold.load(std::memory_order_relaxed) != Hold::none) {
     yield();
     return false;
@@ -173,8 +174,10 @@ bool yield_to(Thread& thread) noexcept {
     is_mine = worker.queue.remove(thread);
   }
   // Once more, in the section that runs it: see above. Who is held is let go by way of the queue.
-  if (is_mine && (thread.hold.load(std::memory_order_relaxed) != Hold::none ||
-                  worker.queue.is_closed_to(thread))) {
+  // One of Dispatch in a private queue was meant for the worker that runs it next.
+  if (is_mine &&
+      (thread.hold.load(std::memory_order_relaxed) != Hold::none ||
+       (flags_of(thread) & ThreadFlag::managed) != 0 || worker.queue.is_closed_to(thread))) {
     worker.queue.push_back(thread);
     is_mine = false;
   }

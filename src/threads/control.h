@@ -26,8 +26,9 @@ enum class HoldAll : std::uint8_t { held, timed_out, held_already };
 /// Orders that no thread of the team but the caller runs, those to come included: one that runs
 /// stops at its next call that may switch (preemption makes it sooner), one in a call that blocks
 /// in the kernel when that returns. Returns when none runs, or at the deadline. The network is
-/// polled on. The end of the caller takes the order back. From anywhere, kernel threads too; one at
-/// a time. Switches.
+/// polled on. The end of the caller takes the order back. In a team that preempts, one that is
+/// stopped may be inside a library, with a lock of it (malloc's, stdio's): who waits for that
+/// before unhold_all() waits for ever. From anywhere, kernel threads too; one at a time. Switches.
 [[nodiscard]] HoldAll hold_all(Team& team, std::uint64_t deadline_ns) noexcept;
 
 /// Takes the order back. False: there was none. From anywhere. Does not switch.

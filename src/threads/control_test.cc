@@ -81,6 +81,43 @@ TEST(YieldTo, GivesTheProcessorToThatOneFirst) {
   EXPECT_EQ(order, (std::vector<int>{2, 1}));
 }
 
+TEST(YieldTo, FindsOneThatWasWokenBehindAThreadThatComputes) {
+  const TestTeam team{2, {.steal = false}};
+  Semaphore wake;
+  std::atomic<bool> is_waiting{false};
+  std::atomic<bool> has_run{false};
+  std::atomic<bool> is_computing{false};
+  std::atomic<bool> is_over{false};
+  auto waits = [&] {
+    is_waiting = true;
+    wake.acquire();
+    has_run = true;
+  };
+  auto computes = [&] {
+    is_computing = true;
+    while (!is_over.load()) {
+    }
+  };
+  Thread* const woken = team.go(waits, {.worker = 1});
+  while (!is_waiting.load()) {
+    std::this_thread::yield();
+  }
+  // It runs there when the other one has left the processor: it waits, as its list says.
+  Thread* const computing = team.go(computes, {.worker = 1, .bound = true});
+  while (!is_computing.load()) {
+    std::this_thread::yield();
+  }
+  auto gives_way = [&] {
+    wake.release();  // Into the inbox of a worker that does not look there.
+    EXPECT_TRUE(yield_to(*woken));
+    EXPECT_TRUE(has_run.load());
+  };
+  join(*team.go(gives_way, {.worker = 0, .bound = true}));
+  is_over = true;
+  join(*computing);
+  join(*woken);
+}
+
 TEST_P(ControlTest, ThreadsYieldToEachOtherAcrossWorkersWithoutLoss) {
   constexpr int kThreads = 6;
   Thread* threads[kThreads];

@@ -23,7 +23,27 @@
 namespace sterna::threads {
 namespace {
 
-constexpr std::uint32_t kProcessorsMax = 8192;
+/// The processors of the workers that `is_wanted`.
+template <typename Wanted>
+ProcessorMask mask_of(const TeamState& team, Wanted&& is_wanted) noexcept {
+  ProcessorMask mask = {};
+  for (const auto& one : team.workers) {
+    const std::uint32_t processor = team.processors[one->index];
+    if (processor < mask.size() * 64 && is_wanted(*one)) {
+      mask[processor / 64] |= std::uint64_t{1} << (processor % 64);
+    }
+  }
+  return mask;
+}
+
+void set_processors(int kernel_id, const ProcessorMask& mask) noexcept {
+  raw_system_call(SYS_sched_setaffinity, kernel_id, sizeof mask,
+                  reinterpret_cast<long>(mask.data()));
+}
+
+bool is_enabled(const Worker& worker) noexcept {
+  return !worker.is_disabled.load(std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -111,18 +131,16 @@ void bind_carrier(const Worker& worker, Carrier& carrier) noexcept {
   if (team.processors.empty() || kernel_id == 0) {
     return;  // It is bound when it begins.
   }
-  std::uint64_t mask[kProcessorsMax / 64] = {};
-  const bool is_disabled = worker.is_disabled.load(std::memory_order_relaxed);
-  for (const auto& one : team.workers) {
-    const std::uint32_t processor = team.processors[one->index];
-    if (processor < kProcessorsMax &&
-        (is_disabled ? !one->is_disabled.load(std::memory_order_relaxed) : one.get() == &worker)) {
-      mask[processor / 64] |= std::uint64_t{1} << (processor % 64);
-    }
-  }
-  raw_system_call(SYS_sched_setaffinity, kernel_id, sizeof mask, reinterpret_cast<long>(mask));
+  const bool is_disabled = !is_enabled(worker);
+  set_processors(kernel_id, mask_of(team, [&](const Worker& one) {
+                   return is_disabled ? is_enabled(one) : &one == &worker;
+                 }));
   carrier.processor.store(is_disabled ? kAnyWorker : team.processors[worker.index],
                           std::memory_order_relaxed);
+}
+
+void use_processors_of(const TeamState& team) noexcept {
+  set_processors(0, team.processors.empty() ? team.opener_processors : mask_of(team, is_enabled));
 }
 
 Result<> Team::disable(std::uint32_t worker) noexcept {

@@ -269,7 +269,8 @@ TEST_P(HoldTest, ThatTimesOutTakesBackThatItsCallerWillStop) {
     }
   };
   if (GetParam() == 1) {
-    return;  // Both would need a worker.
+    // A thread that never leaves its processor keeps the only worker: nobody could hold it.
+    GTEST_SKIP() << "the one that computes and the one that holds it need a worker each";
   }
   Thread* const thread = team.go(computes);
   while (!has_begun.load()) {

@@ -2,6 +2,8 @@
 // of malloc, which whoever starts a kernel thread needs, and whoever polls; and the owner of a
 // queue may be inside for long. What would hang is the method.
 #include <atomic>
+#include <cerrno>
+#include <thread>
 #include <vector>
 
 #include <dlfcn.h>
@@ -9,6 +11,7 @@
 #include <pthread.h>
 
 #include "threads/border.h"
+#include "threads/carrier.h"
 #include "threads/control.h"
 #include "threads/preempt.h"
 #include "threads/switch_hook.h"
@@ -20,6 +23,9 @@ namespace {
 // Stands for a lock of malloc, which pthread_create takes for the stack of a thread.
 pthread_mutex_t arena = PTHREAD_MUTEX_INITIALIZER;
 std::atomic<bool> is_arena_taken{false};
+// Stands for a system that has no kernel threads left.
+std::atomic<bool> is_refused{false};
+std::atomic<int> refusals{0};
 
 }  // namespace
 
@@ -32,6 +38,10 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
   if (is_arena_taken.load()) {
     pthread_mutex_lock(&arena);
     pthread_mutex_unlock(&arena);
+  }
+  if (is_refused.load()) {
+    refusals.fetch_add(1);
+    return EAGAIN;
   }
   return real(thread, attributes, function, argument);
 }
@@ -54,7 +64,9 @@ void compute_until(Condition&& condition) {
 
 TEST(PreemptStuck, WhoHasALockThatNewKernelThreadsNeedGoesOn) {
   if (kSanitized) {
-    GTEST_SKIP() << "pthread_create is the sanitizer's own";
+    // The test stands in for a lock inside pthread_create, which it replaces (above); a sanitizer
+    // replaces the same function and finds its threads there. What is left would test nothing.
+    GTEST_SKIP() << "a sanitizer has replaced pthread_create, as this test would";
   }
   TestTeam team{1,
                 {.steal = false, .tick_ns = kMs, .preempt = PreemptMode::slice, .slice_ns = kMs}};
@@ -125,6 +137,47 @@ TEST(PreemptStuck, AQueueWhoseOwnerStaysInsideHoldsUpNoOther) {
     join(*thread);
   }
   EXPECT_TRUE(shared.is_over.load());
+}
+
+TEST(Spares, AreAskedForEverMoreRarelyWhileTheSystemRefusesThem) {
+  if (kSanitized) {
+    // The test lets pthread_create fail, by the replacement above; a sanitizer has its own there,
+    // which would never fail.
+    GTEST_SKIP() << "pthread_create is the sanitizer's own";
+  }
+  const TestTeam team{1, {.tick_ns = 1'000 * kMs, .take_over = true}};
+  TeamState& state = *team->state();
+  Carrier* const taken = take_spare(state);  // One less than it wants.
+  ASSERT_NE(taken, nullptr);
+  const auto ask = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      ask_for_spares(state);
+      while (state.is_making.load() != 0) {
+        std::this_thread::yield();
+      }
+    }
+  };
+  const auto carriers = [&] {
+    const SpinGuard guard{state.carriers_lock};
+    return state.carriers.size();
+  };
+  const std::size_t before = carriers();
+  refusals = 0;
+  is_refused = true;
+  ask(2'000);
+  is_refused = false;
+  EXPECT_GT(refusals.load(), 3);
+  EXPECT_LT(refusals.load(), 30);
+  EXPECT_LE(carriers(), before + 1) << "each attempt takes the place of the one that failed";
+  ask(300);
+  Carrier* const made[] = {take_spare(state), take_spare(state), take_spare(state)};
+  for (Carrier* const carrier : made) {
+    EXPECT_NE(carrier, nullptr) << "it is made once the system lets us";
+    if (carrier != nullptr) {
+      carrier->end();
+    }
+  }
+  taken->end();
 }
 
 /// A poll that waits for what a thread has that was preempted.

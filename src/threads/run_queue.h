@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/cpu.h"
 #include "threads/thread.h"
 
 namespace sterna::threads {
@@ -93,6 +94,11 @@ class RunQueue {
     return normal_.head == &thread && levels_ == 0 &&
            thread.hold.load(std::memory_order_relaxed) == Hold::none;
   }
+  /// `thread`, if it were added now, is_next().
+  [[nodiscard]] bool would_be_next(const Thread& thread) const noexcept {
+    return normal_.head == nullptr && levels_ == 0 &&
+           thread.hold.load(std::memory_order_relaxed) == Hold::none;
+  }
   /// Takes out who is_next().
   void drop_next() noexcept {
     normal_.drop_first();
@@ -161,20 +167,27 @@ class RunQueue {
   std::array<List, kPriorityCount> others_;
 };
 
-/// Wakes from other kernel threads: a stack (Treiber) that is only ever taken as a whole, so that
-/// no element can come back while somebody holds a pointer to it (no ABA).
-/// Producers: any thread, lock-free. Consumers: whoever holds the biased lock of the worker.
+/// Wakes from other kernel threads. One place for a lone thread, else a stack (Treiber) that is
+/// only ever taken as a whole, so that no element can come back while somebody holds a pointer to
+/// it (no ABA). Producers: any thread, lock-free. Consumers: who holds the worker's biased lock.
+///
+/// With both awake a handover across processors is bound by the lines that go to and fro, one after
+/// the other. So the lone thread is taken by a plain store, since only producers fill the place and
+/// only the one consumer empties it; and its descriptor is not written here: the worker that takes
+/// it has that line. tests: inbox_model_test.cc.
 class Inbox {
  public:
-  /// Sequentially consistent: the pusher then looks whether the worker sleeps (Sleep::wake).
+  /// Sequentially consistent: the pusher then looks whether the worker sleeps (Worker::wake).
   void push(Thread& thread) noexcept {
-    Thread* head = head_.load(std::memory_order_relaxed);
-    do {
-      thread.next = head;
-    } while (!head_.compare_exchange_weak(head, &thread, std::memory_order_seq_cst,
-                                          std::memory_order_relaxed));  // A
+    // Without a look before: whoever awaits it would have the line again between the two.
+    Thread* none = nullptr;
+    if (!lone_.compare_exchange_strong(none, &thread, std::memory_order_seq_cst,
+                                       std::memory_order_relaxed)) {  // A
+      thread.activity.store(Activity::ready, std::memory_order_relaxed);
+      push_chain(thread, thread);
+    }
   }
-  /// The same for a chain by Thread::next, newest first.
+  /// The same for a chain by Thread::next, newest first, whose activity is `ready`.
   void push_chain(Thread& newest, Thread& oldest) noexcept {
     Thread* head = head_.load(std::memory_order_relaxed);
     do {
@@ -183,13 +196,35 @@ class Inbox {
                                           std::memory_order_relaxed));  // A
   }
   [[nodiscard]] bool empty() const noexcept {
-    return head_.load(std::memory_order_seq_cst) == nullptr;
+    return lone_.load(std::memory_order_seq_cst) == nullptr &&
+           head_.load(std::memory_order_seq_cst) == nullptr;
   }
   [[nodiscard]] bool looks_empty() const noexcept {
-    return head_.load(std::memory_order_relaxed) == nullptr;
+    return lone_.load(std::memory_order_relaxed) == nullptr &&
+           head_.load(std::memory_order_relaxed) == nullptr;
   }
-  /// Moves all to `queue`, oldest first.
+  /// `thread` is in the place of the lone one: a hint for who holds no lock.
+  [[nodiscard]] bool has_lone(const Thread& thread) const noexcept {
+    return lone_.load(std::memory_order_relaxed) == &thread;
+  }
+  /// The thread in the place of the lone one, which is ready from now on; null: there is none.
+  Thread* take_lone() noexcept {
+    Thread* const lone = lone_.load(std::memory_order_acquire);  // A
+    if (lone != nullptr) {
+      // Relaxed: the next consumer comes by way of the lock, and to producers it says nothing else.
+      lone_.store(nullptr, std::memory_order_relaxed);
+      lone->activity.store(Activity::ready, std::memory_order_relaxed);
+    }
+    return lone;
+  }
+  /// Moves all to `queue`, oldest first: whoever came to the place was there before the stack.
   void drain_to(RunQueue& queue) noexcept {
+    if (Thread* const lone = take_lone(); lone != nullptr) {
+      queue.push_back(*lone);
+    }
+    if (head_.load(std::memory_order_relaxed) == nullptr) {
+      return;
+    }
     Thread* last = head_.exchange(nullptr, std::memory_order_acquire);  // A
     Thread* ordered = nullptr;
     while (last != nullptr) {
@@ -206,7 +241,8 @@ class Inbox {
   }
 
  private:
-  alignas(64) std::atomic<Thread*> head_{nullptr};
+  alignas(kCacheLineBytes) std::atomic<Thread*> lone_{nullptr};
+  std::atomic<Thread*> head_{nullptr};
 };
 
 }  // namespace sterna::threads

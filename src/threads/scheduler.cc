@@ -97,13 +97,13 @@ void make_runnable(Thread& thread) noexcept {
   STERNA_PROBE1(thread_wake, &thread);
   // Relaxed: what the thread wrote before it was published reached us with the publication.
   Worker* const home = thread.worker.load(std::memory_order_relaxed);
-  thread.activity.store(Activity::ready, std::memory_order_relaxed);
   const std::uint32_t flags = flags_of(thread);  // It may still be switching away.
   if ((flags & (ThreadFlag::managed | ThreadFlag::traced)) != 0) [[unlikely]] {
     if ((flags & ThreadFlag::traced) != 0) {
       trace_wakes(thread);
     }
     if ((flags & ThreadFlag::managed) != 0) {
+      thread.activity.store(Activity::ready, std::memory_order_relaxed);
       home->team.options.dispatch->ready(thread, home);
       return;
     }
@@ -112,6 +112,7 @@ void make_runnable(Thread& thread) noexcept {
     send_home(*home, thread);
     return;
   }
+  thread.activity.store(Activity::ready, std::memory_order_relaxed);
   home->lock.lock();
   home->queue.push_back(thread);
   home->lock.unlock();
@@ -121,6 +122,15 @@ void make_runnable(Thread& thread) noexcept {
       [[unlikely]] {
     team.wake_idle(0, static_cast<std::uint32_t>(team.workers.size()));
   }
+}
+
+void make_runnable_at(Worker& home, Thread& thread) noexcept {
+  if (&home == current_worker()) {
+    make_runnable(thread);
+    return;
+  }
+  STERNA_PROBE1(thread_wake, &thread);
+  send_home(home, thread);
 }
 
 namespace {

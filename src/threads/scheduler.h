@@ -125,6 +125,16 @@ template <typename Publish>
 /// switch.
 void make_runnable(Thread& thread) noexcept;
 
+/// The worker to which the current thread, suspended, is woken, whoever asks when; null: what it is
+/// says more than that.
+[[nodiscard]] inline Worker* lasting_home(const Thread& me) noexcept {
+  return (me.flags & (ThreadFlag::managed | ThreadFlag::traced)) == 0
+             ? me.worker.load(std::memory_order_relaxed)
+             : nullptr;
+}
+/// make_runnable() of one that has published its lasting_home().
+void make_runnable_at(Worker& home, Thread& thread) noexcept;
+
 /// The same for a chain of suspended threads (Thread::next), in order: those that are at home on
 /// the caller's worker join its queue in one go.
 void make_chain_runnable(Thread* first) noexcept;

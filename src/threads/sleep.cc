@@ -22,15 +22,15 @@
 namespace sterna::threads {
 namespace {
 
-using SleepState::kAwake;
-using SleepState::kInHook;
-using SleepState::kOnFutex;
-using SleepState::kStandsBy;
-
+using SleepState::kAwake, SleepState::kInHook, SleepState::kOnFutex, SleepState::kStandsBy;
 constexpr std::uint64_t kWatchNsMin = 1'000'000;
 constexpr std::uint64_t kWatchNsMax = 16'000'000;
 constexpr std::uint32_t kStealMax = 64;  // Bounds the time in a foreign lock.
 constexpr std::uint64_t kLoneStealCycles = 5'000;
+// For a microsecond a search is not counted: an answer of another worker, which comes by then,
+// would cost both of them a line more.
+constexpr std::uint64_t kUncountedCycles = 3'000;
+constexpr int kLooks = 24;  // As long as a pause, but an answer is seen at once.
 constexpr std::uint64_t kPauseNsMin = 20'000;
 constexpr std::uint64_t kPauseNsMax = 2'000'000;
 
@@ -49,6 +49,7 @@ struct Worker::Search {
   std::uint64_t kept_after = 0;
   std::uint64_t kept_pause_ns = kPauseNsMin;
   bool was_asleep_for_all = false;
+  bool is_counted = false;  // In TeamState::searcher_count.
 };
 
 std::uint64_t Worker::to_cycles(std::uint64_t ns) const noexcept {
@@ -335,6 +336,7 @@ void Worker::sleep(Search& search) noexcept {
     search.begin_cycles = cycles();  // Somebody did, for work: look around for a while.
   }
   team.searcher_count.fetch_add(1, std::memory_order_relaxed);
+  search.is_counted = true;
   if (is_watcher) {
     team.has_watcher.store(false, std::memory_order_release);
   }
@@ -342,6 +344,15 @@ void Worker::sleep(Search& search) noexcept {
 
 void Worker::rest(Search& search) noexcept {
   const std::uint64_t now = cycles();
+  if (!search.is_counted) {
+    if (now - search.begin_cycles < std::min(kUncountedCycles, team.spin_cycles)) {
+      for (int looks = 0; looks < kLooks && inbox.looks_empty(); ++looks) {
+      }
+      return;
+    }
+    team.searcher_count.fetch_add(1, std::memory_order_relaxed);
+    search.is_counted = true;
+  }
   // Somebody expects an answer: one of us stays up for it, the others may sleep.
   const bool is_on_duty = now < team.stay_awake_until.load(std::memory_order_relaxed) &&
                           team.searcher_count.load(std::memory_order_relaxed) == 1;
@@ -359,12 +370,13 @@ void Worker::look_for_work() noexcept {
   }
   Search search;
   search.begin_cycles = cycles();
-  team.searcher_count.fetch_add(1, std::memory_order_relaxed);
   while (!is_disabled.load(std::memory_order_relaxed) && !find_work(search) && !team.is_over()) {
     rest(search);
   }
-  team.searcher_count.fetch_sub(1, std::memory_order_seq_cst);  // (3) of ticker.cc
-  team.kick_tickers();
+  if (search.is_counted) {
+    team.searcher_count.fetch_sub(1, std::memory_order_seq_cst);  // (3) of ticker.cc
+    team.kick_tickers();
+  }
   // Who slept for all has work now: one of the others takes over the network and the watch.
   // Who found one of several threads in the shared queues was, as a searcher, a reason to wake
   // nobody else. The same for seeds: where one was stolen there may be more. And for a broadcast:

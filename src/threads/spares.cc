@@ -2,8 +2,10 @@
 //
 // To make one takes memory, and so perhaps a lock of malloc, which a preempted thread may hold. So
 // the ticker, without which that thread would never go on, makes none. A team that takes workers
-// over has some from the start; while they are few, one of them makes others, and if that one has
-// to wait for a lock, the others still go round, and who holds it goes on an errand (preempt.cc).
+// over has some from the start; while they are few, one of them makes others (ever more rarely
+// while the system refuses them). If that one has to wait for a lock, the others still go round,
+// and who holds it goes on an errand (preempt.cc).
+#include <algorithm>
 #include <memory>
 #include <new>
 
@@ -12,6 +14,9 @@
 
 namespace sterna::threads {
 namespace {
+
+// A system that has no kernel threads left is asked again after so many ticks at most.
+constexpr std::uint32_t kPauseTicksMax = 256;
 
 /// One for each worker's next preemption, one to be taken at once, one to make others.
 std::size_t wanted_spares(const TeamState& team) noexcept {
@@ -47,8 +52,15 @@ bool make_carrier(TeamState& team) noexcept {
     return false;
   }
   if (!start_carrier(*made)) {
+    const SpinGuard guard{team.carriers_lock};
+    team.spare_pause = std::clamp(2 * team.spare_pause_next, 1U, kPauseTicksMax);
+    team.spare_pause_next = team.spare_pause;
     made->word.store(Carrier::kFailed, std::memory_order_release);
     return false;
+  }
+  {
+    const SpinGuard guard{team.carriers_lock};
+    team.spare_pause = team.spare_pause_next = 0;
   }
   while (made->word.load(std::memory_order_acquire) == Carrier::kStarts) {
     futex_wait(made->word, Carrier::kStarts, kNever);
@@ -96,6 +108,10 @@ void make_spares(TeamState& team, bool is_one) noexcept {
 
 void ask_for_spares(TeamState& team) noexcept {
   const SpinGuard guard{team.carriers_lock};
+  if (team.spare_pause != 0) {
+    --team.spare_pause;
+    return;
+  }
   std::size_t count = 0;
   Carrier* maker = nullptr;
   bool has_room = team.carriers.size() < team.options.carriers_max;

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <new>
 
+#include <sys/syscall.h>
+
 #include "base/check.h"
 #include "base/cpu.h"
+#include "base/syscall.h"
 #include "threads/blocking_pool.h"
 #include "threads/debug.h"
 #include "threads/futex.h"
@@ -64,6 +67,8 @@ TeamState::TeamState(const TeamOptions& its_options) noexcept
   options.processors = {};
   options.take_over = options.take_over || options.preempt != PreemptMode::none;
   (void)pthread_sigmask(SIG_SETMASK, nullptr, &signal_mask);
+  raw_system_call(SYS_sched_getaffinity, 0, sizeof opener_processors,
+                  reinterpret_cast<long>(opener_processors.data()));
 }
 
 TeamState::~TeamState() = default;

@@ -31,6 +31,9 @@ namespace sterna::threads {
 class TeamState;
 class BlockingPool;
 
+/// As sched_setaffinity takes it.
+using ProcessorMask = std::array<std::uint64_t, 8192 / 64>;
+
 /// What the next context does for the one it comes from, right after the switch, with no lock held.
 /// Must not switch.
 using PostFunction = void (*)(Thread&, void*);
@@ -61,6 +64,12 @@ class alignas(kCacheLineBytes) Worker {
   /// Takes the next thread; the idle context when there is none. Holds the lock.
   [[nodiscard, gnu::always_inline]] Thread& pick() noexcept {
     if (!inbox.looks_empty()) [[unlikely]] {
+      if (Thread* const lone = inbox.take_lone(); lone != nullptr) {
+        if (queue.would_be_next(*lone)) {
+          return *lone;
+        }
+        queue.push_back(*lone);
+      }
       inbox.drain_to(queue);
     }
     Thread* const next = queue.pop_front();
@@ -234,6 +243,7 @@ class TeamState final : public TickClient {
   TeamOptions options;  // Constant, as the next ones, after open.
   std::vector<std::uint32_t> processors;
   sigset_t signal_mask = {};  // Of who opened the team, and of its carriers.
+  ProcessorMask opener_processors = {};
   std::vector<std::unique_ptr<Worker>> workers;
   Team* handle = nullptr;
   double ns_per_cycle = 1;
@@ -256,6 +266,9 @@ class TeamState final : public TickClient {
 
   SpinLock carriers_lock;
   std::vector<std::unique_ptr<Carrier>> carriers;  // Guard: carriers_lock. First those of workers.
+  // Ticks before spare ones are made again, since the system refused one; and how many those were.
+  std::uint32_t spare_pause = 0;  // Guard: carriers_lock, as the next one.
+  std::uint32_t spare_pause_next = 0;
   // 1: a spare one makes others. A futex. Set by the ticker, under carriers_lock; taken back by it.
   std::atomic<std::uint32_t> is_making{0};
   // Threads that are bound to a carrier or were taken from their worker: the workers of a stopped

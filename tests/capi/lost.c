@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "expect.h"
+#include "sterna/completion.h"
 #include "sterna/message.h"
 #include "sterna/pack.h"
 #include "sterna/rpc.h"
@@ -54,7 +55,63 @@ static void see_them_end(void) {
   EXPECT(sterna_unpack_begin(&unpacking, NULL, 1, 9, NULL) == STERNA_CLOSED);
 }
 
+/* Takes nothing of what it gets, and never answers. */
+static sterna_status hang(void* context, sterna_rpc_request* request) {
+  (void)context, (void)request;
+  sterna_thread_sleep(UINT64_C(20000000000));
+  return STERNA_SUCCESS;
+}
+
+enum { kHanging = 4, kLong = 1000000 };
+static char large[kLong];
+static sterna_rpc_call* hanging[kHanging];
+static sterna_rpc_group* group;
+static sterna_completion completion;
+static sterna_completion_token token;
+
+/* Calls of all kinds: short and long arguments, which nobody takes, to one node and to all. */
+static void start_calls(void) {
+  for (int i = 0; i < kHanging; ++i) {
+    EXPECT(sterna_rpc_start(1, "hang", large, i % 2 == 0 ? 8 : kLong, &hanging[i]) ==
+           STERNA_SUCCESS);
+  }
+  EXPECT(sterna_rpc_multicast_start(NULL, 2, "hang or not", large, kLong, &group) ==
+         STERNA_SUCCESS);
+  EXPECT(sterna_completion_init(&completion, 1, &token) == STERNA_SUCCESS);
+}
+
+static void see_calls_end(void) {
+  sterna_rpc_packing packing;
+  sterna_rpc_result results[2];
+  for (int i = 0; i < kHanging; ++i) {
+    EXPECT(sterna_rpc_wait(hanging[i], NULL, 0, NULL) == STERNA_CLOSED);
+  }
+  EXPECT(sterna_rpc_multicast_wait(group, NULL, 0, results, STERNA_FOREVER) == STERNA_CLOSED);
+  EXPECT(results[0].status == STERNA_SUCCESS && results[1].status == STERNA_CLOSED);
+  EXPECT(sterna_completion_wait(&completion, NULL, 0, NULL, STERNA_FOREVER) == STERNA_CLOSED);
+  EXPECT(sterna_completion_init(&completion, 1, &token) == STERNA_CLOSED);
+  /* And new ones, long ones as well. */
+  EXPECT(sterna_rpc_call_for(1, "hang", large, kLong, NULL, 0, NULL, STERNA_FOREVER) ==
+         STERNA_CLOSED);
+  EXPECT(sterna_rpc_begin(&packing, "hang", NULL) == STERNA_SUCCESS);
+  EXPECT(sterna_rpc_pack(&packing, large, kLong, STERNA_PACK_CHEAPER) == STERNA_SUCCESS);
+  EXPECT(sterna_rpc_post_packed(&packing, 1) == STERNA_CLOSED);
+}
+
+static sterna_status hang_or_not(void* context, sterna_rpc_request* request) {
+  return sterna_node_index() == 0 ? STERNA_SUCCESS : hang(context, request);
+}
+
+static void register_unpacking(const char* name, sterna_rpc_service service) {
+  sterna_rpc_service_options options = STERNA_RPC_SERVICE_OPTIONS_DEFAULT;
+  options.kind = STERNA_RPC_THREAD;
+  options.unpacks = 1;
+  EXPECT(sterna_rpc_register_with(name, &options, service, NULL) == STERNA_SUCCESS);
+}
+
 int main(void) {
+  register_unpacking("hang", hang);
+  register_unpacking("hang or not", hang_or_not);
   EXPECT(sterna_rpc_register("die", STERNA_RPC_THREAD, die, NULL) == STERNA_SUCCESS);
   EXPECT(sterna_start(NULL) == STERNA_SUCCESS);
   char byte = 0;
@@ -65,10 +122,12 @@ int main(void) {
     /* Not before all have started: who still waits there hears of the loss in another way. */
     EXPECT(sterna_message_receive(2, 1, &byte, 1, NULL) == STERNA_SUCCESS);
     start_requests();
+    start_calls();
     EXPECT(sterna_rpc_call_for(1, "die", NULL, 0, NULL, 0, NULL, STERNA_FOREVER) == STERNA_CLOSED);
     EXPECT(sterna_rpc_post(1, "die", NULL, 0) == STERNA_CLOSED);
     EXPECT(sterna_message_receive(1, 0, &byte, 1, NULL) == STERNA_CLOSED);
     see_them_end();
+    see_calls_end();
     puts("rank 0 heard of it");
     fflush(stdout);
   }

@@ -1,79 +1,9 @@
-/* Requests: started, waited for, tested, cancelled, several at once, again; pieces, masks, matched
- * probes, callbacks, queues, sessions. As one rank, several, and mobile ranks that move meanwhile.
- */
-#include <string.h>
-
-#include "expect.h"
-#include "sterna/message.h"
-#include "sterna/migrate.h"
-#include "sterna/session.h"
-#include "sterna/sterna.h"
+/* Requests: started, waited for, tested, cancelled, several at once, again; their modes and pieces.
+ * As one rank, several, and mobile ranks that move meanwhile. */
+#include "ring.h"
 #include "sterna/thread.h"
 
 enum { kLarge = 400000, kMany = 100 };
-
-static uint32_t to, from; /* The neighbours in a ring; of one rank: itself. */
-static char detail[240];
-
-/* A mobile rank goes elsewhere, with all that is under way. */
-static void wander(void) {
-  if (sterna_worker_count() == 0) {
-    EXPECT(sterna_migrate_to((sterna_node_index() + 1) % sterna_node_count()) == STERNA_SUCCESS);
-  }
-}
-
-static int detail_has(const char* word) {
-  EXPECT(sterna_error_detail(detail, sizeof detail) == STERNA_SUCCESS);
-  return strstr(detail, word) != NULL;
-}
-
-/* Nothing that follows begins before all ranks are here: once around the ring. */
-static void meet(void) {
-  for (int round = 0; round < (int)sterna_rank_count(); ++round) {
-    sterna_message_request request;
-    EXPECT(sterna_message_send_start(&request, to, 1000 + round, NULL, 0) == STERNA_SUCCESS);
-    EXPECT(sterna_message_receive(from, 1000 + round, NULL, 0, NULL) == STERNA_SUCCESS);
-    EXPECT(sterna_message_wait(&request, NULL) == STERNA_SUCCESS);
-  }
-}
-
-static void test_misuse(void) {
-  sterna_message_request request;
-  sterna_envelope envelope;
-  int done = 0;
-  memset(&request, 0, sizeof request);
-  EXPECT(sterna_message_start(&request) == STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_message_wait(NULL, NULL) == STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_message_send_init(&request, sterna_rank_count(), 0, NULL, 0) ==
-         STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_message_send_init(&request, 0, -1, NULL, 0) == STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_message_send_init(&request, 0, 0, NULL, 1) == STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_message_receive_init(&request, STERNA_ANY_RANK, -2, NULL, 0) ==
-         STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_message_receive_init(&request, STERNA_ANY_RANK, STERNA_ANY_TAG, NULL, 0) ==
-         STERNA_SUCCESS);
-  EXPECT(sterna_message_set_mask(&request, 1) == STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_message_set_mode(&request, STERNA_SEND_SYNCHRONOUS) == STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_message_set_layout(&request, NULL, NULL) == STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_message_wait(&request, NULL) == STERNA_REFUSED); /* Not started. */
-  EXPECT(detail_has("any rank") && detail_has("is not started"));
-  EXPECT(sterna_message_test(&request, NULL, NULL) == STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_message_cancel(&request) == STERNA_REFUSED);
-  EXPECT(sterna_message_receive_init(&request, from, 77, NULL, 0) == STERNA_SUCCESS);
-  EXPECT(sterna_message_start(&request) == STERNA_SUCCESS);
-  EXPECT(sterna_message_start(&request) == STERNA_BUSY);
-  EXPECT(sterna_message_set_pieces(&request, NULL, 0) == STERNA_BUSY && detail_has("tag 77"));
-  EXPECT(sterna_message_test(&request, &done, NULL) == STERNA_SUCCESS && done == 0);
-  EXPECT(sterna_message_wait_for(&request, 0, NULL) == STERNA_TIMED_OUT);
-  EXPECT(sterna_message_wait_for(&request, 1000000, &envelope) == STERNA_TIMED_OUT);
-  wander();
-  EXPECT(sterna_message_cancel(&request) == STERNA_SUCCESS);
-  EXPECT(sterna_message_cancel(&request) == STERNA_REFUSED);
-  EXPECT(sterna_message_wait(&request, NULL) == STERNA_CANCELLED);
-  EXPECT(sterna_message_start(&request) == STERNA_SUCCESS); /* And again. */
-  EXPECT(sterna_message_cancel(&request) == STERNA_SUCCESS);
-  EXPECT(sterna_message_test(&request, &done, NULL) == STERNA_CANCELLED && done == 1);
-}
 
 /* Small and large ones in both directions at once, waited for in every way. */
 static void test_requests(void) {
@@ -184,7 +114,6 @@ static void test_modes_and_lengths(void) {
   EXPECT(sterna_message_set_mode(&out, STERNA_SEND_SYNCHRONOUS) == STERNA_SUCCESS);
   EXPECT(sterna_message_start(&out) == STERNA_SUCCESS);
   EXPECT(sterna_message_wait_for(&out, 2000000, NULL) == STERNA_TIMED_OUT);
-  EXPECT(sterna_message_cancel(&out) == STERNA_REFUSED);
   meet(); /* Nobody receives before all have looked. */
   wander();
   EXPECT(sterna_message_receive_start(&in, from, 5, got, 2) == STERNA_SUCCESS);
@@ -192,6 +121,79 @@ static void test_modes_and_lengths(void) {
   EXPECT(detail_has("has 4 bytes, its buffer 2"));
   EXPECT(envelope.bytes == 2 && memcmp(got, "ab", 3) == 0);
   EXPECT(sterna_message_wait(&out, NULL) == STERNA_SUCCESS);
+}
+
+/* What waits for its receive is taken back, also on its way, and leaves nothing: short and
+ * synchronous, or long. What has been received is not. */
+static void test_cancelled_sends(void) {
+  sterna_message_request out[3], in;
+  char* const bytes = calloc(2, kLarge);
+  EXPECT(bytes != NULL);
+  for (int round = 0; round < 6; ++round) {
+    const size_t size = round % 2 == 0 ? 4 : kLarge;
+    sterna_envelope envelope;
+    for (int i = 0; i < 3; ++i) {
+      bytes[0] = (char)('a' + i);
+      EXPECT(sterna_message_send_init(&out[i], to, 6, bytes, size) == STERNA_SUCCESS);
+      EXPECT(sterna_message_set_mode(&out[i], STERNA_SEND_SYNCHRONOUS) == STERNA_SUCCESS);
+      EXPECT(i == 1 || sterna_message_start(&out[i]) == STERNA_SUCCESS);
+      EXPECT(i != 0 || sterna_message_cancel(&out[i]) == STERNA_SUCCESS);
+      EXPECT(i != 0 || sterna_message_wait(&out[i], NULL) == STERNA_CANCELLED);
+      EXPECT(i == 2 || sterna_message_cancel(&out[i]) == STERNA_REFUSED); /* Not started. */
+      wander();
+    }
+    meet(); /* Nobody receives before all have taken back. */
+    EXPECT(sterna_message_receive_start(&in, from, 6, bytes + kLarge, kLarge) == STERNA_SUCCESS);
+    EXPECT(sterna_message_wait(&in, &envelope) == STERNA_SUCCESS);
+    EXPECT(envelope.bytes == size && bytes[kLarge] == 'c');
+    meet(); /* Both ranks have received. */
+    const sterna_status late = sterna_message_cancel(&out[2]);
+    EXPECT(late == STERNA_REFUSED || late == STERNA_SUCCESS); /* Or it does not know yet. */
+    EXPECT(sterna_message_wait(&out[2], NULL) == STERNA_SUCCESS);
+    EXPECT(sterna_message_start(&out[0]) == STERNA_SUCCESS); /* Again. */
+    EXPECT(sterna_message_cancel(&out[0]) == STERNA_SUCCESS);
+    const int is_waited = sterna_message_wait_for(&out[0], 1, NULL) == STERNA_TIMED_OUT;
+    EXPECT(!is_waited || sterna_message_wait(&out[0], NULL) == STERNA_CANCELLED);
+    meet();
+  }
+  EXPECT(sterna_message_send_start(&out[0], to, 6, NULL, 0) == STERNA_SUCCESS);
+  EXPECT(sterna_message_receive(from, 6, NULL, 0, NULL) == STERNA_SUCCESS);
+  EXPECT(sterna_message_cancel(&out[0]) == STERNA_REFUSED && detail_has("has gone"));
+  EXPECT(sterna_message_wait(&out[0], NULL) == STERNA_SUCCESS);
+  free(bytes);
+}
+
+/* Of every priority at once, short and long: all come, those of one tag in their order. */
+static void test_priorities(void) {
+  enum { kTags = 4, kEach = 20, kBytes = 30000 };
+  static sterna_message_request out[kTags * kEach], in[kTags * kEach];
+  static sterna_message_request* all[2 * kTags * kEach];
+  static char sent[kBytes], got[kTags * kEach][kBytes];
+  static int number[kTags * kEach];
+  EXPECT(sterna_message_receive_init(&in[0], from, 0, NULL, 0) == STERNA_SUCCESS);
+  EXPECT(sterna_message_set_priority(&in[0], 1) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_message_send_init(&out[0], to, 0, NULL, 0) == STERNA_SUCCESS);
+  EXPECT(sterna_message_set_priority(&out[0], STERNA_MESSAGE_PRIORITY_MAX + 1) == STERNA_INVALID_ARGUMENT);
+  EXPECT(detail_has("priority 8"));
+  for (int i = 0; i < kTags * kEach; ++i) {
+    const int tag = 10 + i % kTags;
+    number[i] = i;
+    sterna_piece pieces[2] = {{&number[i], sizeof(int)}, {sent, i % 3 == 0 ? kBytes - 4 : 10}};
+    all[2 * i] = &out[i];
+    all[2 * i + 1] = &in[i];
+    EXPECT(sterna_message_send_init(&out[i], to, tag, NULL, 0) == STERNA_SUCCESS);
+    EXPECT(sterna_message_set_pieces(&out[i], pieces, 2) == STERNA_SUCCESS);
+    EXPECT(sterna_message_set_priority(&out[i], (uint32_t)(i * 7 % 8)) == STERNA_SUCCESS);
+    EXPECT(sterna_message_start(&out[i]) == STERNA_SUCCESS);
+    EXPECT(sterna_message_receive_start(&in[i], from, tag, got[i], kBytes) == STERNA_SUCCESS);
+  }
+  wander();
+  EXPECT(sterna_message_wait_all(all, 2 * kTags * kEach, STERNA_FOREVER) == STERNA_SUCCESS);
+  for (int i = 0; i < kTags * kEach; ++i) {
+    int came = -1;
+    memcpy(&came, got[i], sizeof came);
+    EXPECT(came == i);
+  }
 }
 
 struct triangle {
@@ -307,328 +309,23 @@ static void test_pieces(void) {
   EXPECT(sterna_message_start(&out) == STERNA_INVALID_ARGUMENT && detail_has("no address"));
 }
 
-/* Receives with masks and without, posted and not: the oldest that fits gets the message. */
-static void test_masks(void) {
-  sterna_message_request in[4];
-  sterna_session session; /* The mask 0 takes all: not what meet() sends. */
-  int got[4] = {-1, -1, -1, -1};
-  const uint32_t masks[4] = {0xf00, 0x00f, ~UINT32_C(0), 0};
-  const int32_t tags[4] = {0x300, 0x007, 0x311, 0x5};
-  EXPECT(sterna_session_open(&session, "masks") == STERNA_SUCCESS);
-  for (int i = 0; i < 4; ++i) {
-    EXPECT(sterna_message_receive_init(&in[i], from, tags[i], &got[i], sizeof(int)) ==
-           STERNA_SUCCESS);
-    EXPECT(sterna_message_set_mask(&in[i], masks[i]) == STERNA_SUCCESS);
-    EXPECT(sterna_message_set_session(&in[i], &session) == STERNA_SUCCESS);
-    EXPECT(sterna_message_start(&in[i]) == STERNA_SUCCESS);
-  }
-  meet();
-  wander();
-  const int32_t sent[4] = {0x417, 0x311, 0x311, 0x999};
-  for (int i = 0; i < 4; ++i) {
-    EXPECT(sterna_session_send(&session, to, sent[i], &i, sizeof i) == STERNA_SUCCESS);
-  }
-  for (int i = 0; i < 4; ++i) {
-    sterna_envelope envelope;
-    EXPECT(sterna_message_wait(&in[i], &envelope) == STERNA_SUCCESS);
-    EXPECT(got[i] == (i == 0 ? 1 : i == 1 ? 0 : i) && envelope.tag == sent[got[i]]);
-  }
-  /* The messages come first: a masked receive takes the oldest that fits. */
-  for (int i = 0; i < 4; ++i) {
-    EXPECT(sterna_session_send(&session, to, sent[i], &i, sizeof i) == STERNA_SUCCESS);
-  }
-  meet();
-  EXPECT(sterna_message_start(&in[1]) == STERNA_SUCCESS);
-  EXPECT(sterna_message_wait(&in[1], NULL) == STERNA_SUCCESS && got[1] == 0);
-  EXPECT(sterna_message_start(&in[3]) == STERNA_SUCCESS);
-  EXPECT(sterna_message_wait(&in[3], NULL) == STERNA_SUCCESS && got[3] == 1);
-  EXPECT(sterna_message_start(&in[3]) == STERNA_SUCCESS);
-  EXPECT(sterna_message_wait(&in[3], NULL) == STERNA_SUCCESS && got[3] == 2);
-  EXPECT(sterna_message_start(&in[0]) == STERNA_SUCCESS);
-  EXPECT(sterna_message_wait_for(&in[0], 1000000, NULL) == STERNA_TIMED_OUT);
-  EXPECT(sterna_message_cancel(&in[0]) == STERNA_SUCCESS);
-  EXPECT(sterna_message_wait(&in[0], NULL) == STERNA_CANCELLED);
-  EXPECT(sterna_session_receive(&session, from, 0x999, &got[0], sizeof(int), NULL) ==
-         STERNA_SUCCESS);
-  EXPECT(sterna_session_close(&session) == STERNA_SUCCESS);
-}
-
-static void test_matched(void) {
-  sterna_matched_message *first = NULL, *second = NULL;
-  sterna_message_request out, in;
-  sterna_envelope envelope;
-  char small[8] = "matched";
-  char* const large = malloc(kLarge);
-  EXPECT(large != NULL);
-  memset(large, 'm', kLarge);
-  EXPECT(sterna_message_matched_probe(from, 20, &first, &envelope) == STERNA_SUCCESS);
-  EXPECT(first == NULL);
-  meet();
-  EXPECT(sterna_message_send_start(&out, to, 20, large, kLarge) == STERNA_SUCCESS);
-  EXPECT(sterna_message_send(to, 20, small, sizeof small) == STERNA_SUCCESS);
-  while (first == NULL) {
-    EXPECT(sterna_message_matched_probe(from, STERNA_ANY_TAG, &first, &envelope) == STERNA_SUCCESS);
-  }
-  EXPECT(envelope.source == from && envelope.tag == 20 && envelope.bytes == kLarge);
-  while (second == NULL) {
-    EXPECT(sterna_message_matched_probe(STERNA_ANY_RANK, 20, &second, &envelope) == STERNA_SUCCESS);
-  }
-  EXPECT(envelope.bytes == sizeof small);
-  wander();
-  memset(small, 0, sizeof small);
-  EXPECT(sterna_message_receive_matched(second, small, sizeof small, &envelope) == STERNA_SUCCESS);
-  EXPECT(envelope.bytes == sizeof small && strcmp(small, "matched") == 0);
-  char* const got = calloc(1, kLarge);
-  EXPECT(got != NULL);
-  EXPECT(sterna_message_receive_init(&in, 0, 0, got, kLarge) == STERNA_SUCCESS);
-  EXPECT(sterna_message_start_matched(&out, first) == STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_message_start_matched(&in, first) == STERNA_SUCCESS);
-  EXPECT(sterna_message_wait(&in, &envelope) == STERNA_SUCCESS);
-  EXPECT(envelope.tag == 20 && envelope.bytes == kLarge && got[0] == 'm' && got[kLarge - 1] == 'm');
-  EXPECT(sterna_message_wait(&out, NULL) == STERNA_SUCCESS);
-  free(got);
-  free(large);
-}
-
-struct ball {
-  sterna_message_request in, out;
-  int value, hops, wanted;
-  int ended; /* By the callback; read by others. */
-};
-
-/* Sends on what has come, and waits for the next: all of it without a thread. */
-static void on_ball(void* argument, sterna_message_request* request, sterna_status status,
-                    const sterna_envelope* envelope) {
-  struct ball* const ball = argument;
-  EXPECT(request == &ball->in && status == STERNA_SUCCESS);
-  EXPECT(envelope->source == from && envelope->bytes == sizeof(int));
-  EXPECT(ball->value == ball->hops);
-  if (++ball->hops == ball->wanted) {
-    __atomic_store_n(&ball->ended, 1, __ATOMIC_RELEASE);
-    return;
-  }
-  int done = 0;
-  sterna_message_request never;
-  EXPECT(sterna_message_receive_start(&never, from, 999, NULL, 0) == STERNA_SUCCESS);
-  EXPECT(sterna_message_wait(&never, NULL) == STERNA_DEADLOCK);
-  EXPECT(sterna_message_test(&never, &done, NULL) == STERNA_SUCCESS && done == 0);
-  EXPECT(sterna_message_cancel(&never) == STERNA_SUCCESS);
-  EXPECT(sterna_message_wait(&never, NULL) == STERNA_CANCELLED);
-  EXPECT(sterna_message_start(&ball->in) == STERNA_SUCCESS);
-  EXPECT(sterna_message_send_start(&ball->out, to, 30, &ball->hops, sizeof(int)) == STERNA_SUCCESS);
-  EXPECT(sterna_message_wait(&ball->out, NULL) == STERNA_SUCCESS); /* Short: it has ended. */
-}
-
-static void on_cancelled(void* argument, sterna_message_request* request, sterna_status status,
-                         const sterna_envelope* envelope) {
-  (void)request, (void)envelope;
-  EXPECT(status == STERNA_CANCELLED);
-  __atomic_fetch_add((int*)argument, 1, __ATOMIC_RELEASE);
-}
-
-static void on_sent(void* argument, sterna_message_request* request, sterna_status status,
-                    const sterna_envelope* envelope) {
-  (void)request;
-  EXPECT(status == STERNA_SUCCESS && envelope == NULL);
-  __atomic_fetch_add((int*)argument, 1, __ATOMIC_RELEASE);
-}
-
-static void await(const int* word, int wanted) {
-  while (__atomic_load_n(word, __ATOMIC_ACQUIRE) < wanted) {
-    EXPECT(sterna_message_call_back() == STERNA_SUCCESS);
-  }
-}
-
-static void test_callbacks(void) {
-  static struct ball ball;
-  static int cancelled, sent;
-  sterna_message_request request;
-  int zero = 0, done = 0;
-  ball.wanted = 50;
-  EXPECT(sterna_message_receive_init(&ball.in, from, 30, &ball.value, sizeof(int)) ==
-         STERNA_SUCCESS);
-  EXPECT(sterna_message_set_callback(&ball.in, on_ball, &ball) == STERNA_SUCCESS);
-  EXPECT(sterna_message_send_init(&request, to, 30, &zero, sizeof zero) == STERNA_SUCCESS);
-  EXPECT(sterna_message_set_callback(&request, on_sent, &sent) == STERNA_SUCCESS);
-  EXPECT(sterna_message_start(&request) == STERNA_SUCCESS); /* Before the callback sends more. */
-  EXPECT(sterna_message_start(&ball.in) == STERNA_SUCCESS);
-  EXPECT(sterna_message_test(&request, &done, NULL) == STERNA_REFUSED && detail_has("callback"));
-  wander();
-  await(&sent, 1);
-  await(&ball.ended, 1);
-  EXPECT(ball.hops == 50);
-  EXPECT(sterna_message_receive_init(&request, from, 31, NULL, 0) == STERNA_SUCCESS);
-  EXPECT(sterna_message_set_callback(&request, on_cancelled, &cancelled) == STERNA_SUCCESS);
-  EXPECT(sterna_message_start(&request) == STERNA_SUCCESS);
-  EXPECT(sterna_message_cancel(&request) == STERNA_SUCCESS);
-  await(&cancelled, 1);
-  meet();
-  /* Those that come while the rank waits for something else. */
-  static sterna_message_request many[kMany];
-  EXPECT(sterna_message_send_start(&request, to, 33, NULL, 0) == STERNA_SUCCESS);
-  for (int i = 0; i < kMany; ++i) {
-    EXPECT(sterna_message_receive_init(&many[i], from, 32, NULL, 0) == STERNA_SUCCESS);
-    EXPECT(sterna_message_set_callback(&many[i], on_cancelled, &cancelled) == STERNA_SUCCESS);
-    EXPECT(sterna_message_start(&many[i]) == STERNA_SUCCESS);
-    EXPECT(sterna_message_cancel(&many[i]) == STERNA_SUCCESS);
-  }
-  EXPECT(sterna_message_receive(from, 33, NULL, 0, NULL) == STERNA_SUCCESS);
-  await(&cancelled, 1 + kMany);
-  EXPECT(sterna_message_wait(&request, NULL) == STERNA_SUCCESS);
-}
-
-static sterna_message_queue queue = STERNA_MESSAGE_QUEUE_INIT;
-enum { kTaken = 200 };
-static int taken; /* By all threads. */
-
-/* Until an end comes, or, without an argument, until all have been taken. */
-static void take_until_end(void* is_for_end) {
-  while (is_for_end != NULL || __atomic_load_n(&taken, __ATOMIC_RELAXED) < kTaken) {
-    sterna_message_request* request = NULL;
-    sterna_status ended = STERNA_SYSTEM;
-    sterna_envelope envelope;
-    EXPECT(sterna_message_queue_take(&queue, STERNA_FOREVER, &request, &ended, &envelope) ==
-           STERNA_SUCCESS);
-    EXPECT(ended == STERNA_SUCCESS);
-    if (envelope.tag == 41) {
-      EXPECT(is_for_end != NULL);
-      return;
-    }
-    EXPECT(envelope.tag == 40 && envelope.source == from);
-    __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
-    EXPECT(sterna_message_start(request) == STERNA_SUCCESS);
-  }
-}
-
-static void test_queue(void) {
-  enum { kThreads = 3, kReceives = 8 };
-  static sterna_message_request receives[kReceives], ends[kThreads];
-  static int values[kReceives];
-  sterna_message_request* request = NULL;
-  EXPECT(sterna_message_queue_take(&queue, 0, &request, NULL, NULL) == STERNA_TIMED_OUT);
-  EXPECT(sterna_message_queue_take(&queue, 1000000, &request, NULL, NULL) == STERNA_TIMED_OUT);
-  EXPECT(sterna_message_queue_take(NULL, 0, &request, NULL, NULL) == STERNA_INVALID_ARGUMENT);
-  for (int i = 0; i < kReceives; ++i) {
-    EXPECT(sterna_message_receive_init(&receives[i], from, 40, &values[i], sizeof(int)) ==
-           STERNA_SUCCESS);
-    EXPECT(sterna_message_set_queue(&receives[i], &queue) == STERNA_SUCCESS);
-    EXPECT(sterna_message_start(&receives[i]) == STERNA_SUCCESS);
-  }
-  EXPECT(sterna_message_wait(&receives[0], NULL) == STERNA_REFUSED && detail_has("queue"));
-  const int has_threads = sterna_worker_count() != 0;
-  const int takers = has_threads ? kThreads : 1;
-  sterna_thread* threads[kThreads];
-  for (int i = 0; i < takers; ++i) {
-    EXPECT(sterna_message_receive_init(&ends[i], from, 41, NULL, 0) == STERNA_SUCCESS);
-    EXPECT(sterna_message_set_queue(&ends[i], &queue) == STERNA_SUCCESS);
-    EXPECT(sterna_message_start(&ends[i]) == STERNA_SUCCESS);
-    EXPECT(!has_threads ||
-           sterna_thread_create(NULL, take_until_end, &queue, &threads[i]) == STERNA_SUCCESS);
-  }
-  for (int i = 0; i < kTaken; ++i) {
-    EXPECT(sterna_message_send(to, 40, &i, sizeof i) == STERNA_SUCCESS);
-    if (i % 50 == 0) {
-      wander();
-    }
-  }
-  for (int i = 0; i < takers; ++i) {
-    EXPECT(sterna_message_send(to, 41, NULL, 0) == STERNA_SUCCESS);
-  }
-  for (int i = 0; i < takers; ++i) {
-    if (has_threads) {
-      EXPECT(sterna_thread_join(threads[i]) == STERNA_SUCCESS);
-    } else {
-      take_until_end(&queue);
-    }
-  }
-  /* An end has a receive of its own, and overtakes what waits for one that is free. */
-  take_until_end(NULL);
-  EXPECT(taken == kTaken);
-  for (int i = 0; i < kReceives; ++i) {
-    EXPECT(sterna_message_cancel(&receives[i]) == STERNA_SUCCESS);
-    sterna_status ended = STERNA_SUCCESS;
-    EXPECT(sterna_message_queue_take(&queue, STERNA_FOREVER, &request, &ended, NULL) ==
-           STERNA_SUCCESS);
-    EXPECT(request == &receives[i] && ended == STERNA_CANCELLED);
-  }
-}
-
-/* Two libraries with the same tags, and the program beside them; ranks open in different orders. */
-static void test_sessions(void) {
-  sterna_session first, second, again;
-  sterna_session* const in_order[2] = {&first, &second};
-  const char* const names[2] = {"solver", "mesh"};
-  sterna_message_request request;
-  sterna_envelope envelope;
-  char long_name[64];
-  int value = 0, found = 0;
-  memset(long_name, 'x', sizeof long_name);
-  long_name[63] = '\0';
-  EXPECT(sterna_session_open(&first, "") == STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_session_open(&first, NULL) == STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_session_open(&first, long_name) == STERNA_INVALID_ARGUMENT);
-  memset(&first, 0, sizeof first);
-  EXPECT(sterna_session_send(&first, to, 0, NULL, 0) == STERNA_INVALID_ARGUMENT);
-  for (uint32_t i = 0; i < 2; ++i) {
-    const uint32_t which = (i + sterna_rank()) % 2;
-    EXPECT(sterna_session_open(in_order[which], names[which]) == STERNA_SUCCESS);
-  }
-  const int values[3] = {(int)sterna_rank(), 100 + (int)sterna_rank(), 200 + (int)sterna_rank()};
-  EXPECT(sterna_session_send(&second, to, 50, &values[2], sizeof(int)) == STERNA_SUCCESS);
-  EXPECT(sterna_message_send(to, 50, &values[0], sizeof(int)) == STERNA_SUCCESS);
-  meet();
-  EXPECT(sterna_session_probe(&first, from, 50, &found, &envelope) == STERNA_SUCCESS && found == 0);
-  meet(); /* Nobody sends there before all have looked. */
-  wander();
-  EXPECT(sterna_session_send(&first, to, 50, &values[1], sizeof(int)) == STERNA_SUCCESS);
-  /* From whom it may, with any tag: each finds its own. */
-  EXPECT(sterna_session_receive(&first, STERNA_ANY_RANK, STERNA_ANY_TAG, &value, sizeof value,
-                                &envelope) == STERNA_SUCCESS);
-  EXPECT(value == 100 + (int)from && envelope.source == from && envelope.tag == 50);
-  EXPECT(sterna_message_receive(STERNA_ANY_RANK, STERNA_ANY_TAG, &value, sizeof value, NULL) ==
-         STERNA_SUCCESS);
-  EXPECT(value == (int)from);
-  EXPECT(sterna_session_open(&again, "mesh") == STERNA_SUCCESS);
-  EXPECT(sterna_message_receive_init(&request, from, 50, &value, 1) == STERNA_SUCCESS);
-  EXPECT(sterna_message_set_session(&request, &again) == STERNA_SUCCESS);
-  EXPECT(sterna_message_start(&request) == STERNA_SUCCESS);
-  EXPECT(sterna_session_close(&again) == STERNA_BUSY && detail_has("'mesh'"));
-  EXPECT(sterna_message_wait(&request, NULL) == STERNA_TRUNCATED && detail_has("'mesh'"));
-  EXPECT(sterna_session_send(&first, sterna_rank_count(), 0, NULL, 0) == STERNA_INVALID_ARGUMENT);
-  EXPECT(detail_has("'solver'"));
-  EXPECT(sterna_session_close(&again) == STERNA_SUCCESS);
-  EXPECT(sterna_session_close(&again) == STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_message_set_session(&request, &again) == STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_session_close(&first) == STERNA_SUCCESS);
-  EXPECT(sterna_session_close(&second) == STERNA_SUCCESS);
-}
-
 static void test_on_a_thread(void* argument) {
   (void)argument;
   test_requests();
   test_persistent();
+  test_cancelled_sends();
   test_pieces();
 }
 
 int main(void) {
-  sterna_message_request request;
-  sterna_session session;
-  const int is_mobile = sterna_node_count() != 1 || sterna_rank_count() != 1;
-  EXPECT(is_mobile || sterna_message_send_init(&request, 0, 0, NULL, 0) == STERNA_NOT_STARTED);
-  EXPECT(is_mobile || sterna_session_open(&session, "early") == STERNA_NOT_STARTED);
   EXPECT(sterna_start(NULL) == STERNA_SUCCESS);
-  to = (sterna_rank() + 1) % sterna_rank_count();
-  from = (sterna_rank() + sterna_rank_count() - 1) % sterna_rank_count();
-  test_misuse();
+  join_ring();
   test_requests();
   test_persistent();
   test_modes_and_lengths();
+  test_cancelled_sends();
+  test_priorities();
   test_pieces();
-  test_masks();
-  test_matched();
-  test_callbacks();
-  test_queue();
-  test_sessions();
   if (sterna_worker_count() != 0) {
     sterna_thread* thread = NULL;
     EXPECT(sterna_thread_create(NULL, test_on_a_thread, NULL, &thread) == STERNA_SUCCESS);

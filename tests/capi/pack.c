@@ -2,23 +2,10 @@
  * told. As one rank, several, and mobile ranks that move meanwhile. */
 #include "sterna/pack.h"
 
-#include <string.h>
-
-#include "expect.h"
-#include "sterna/migrate.h"
-#include "sterna/sterna.h"
+#include "ring.h"
 #include "sterna/thread.h"
 
 enum { kLong = 300000 };
-
-static uint32_t to, from;
-static char detail[240];
-
-static void wander(void) {
-  if (sterna_worker_count() == 0) {
-    EXPECT(sterna_migrate_to((sterna_node_index() + 1) % sterna_node_count()) == STERNA_SUCCESS);
-  }
-}
 
 /* Of a piece `bytes` long: changed as the mode allows, before and after the end begins. */
 static void test_modes_of(size_t bytes) {
@@ -211,8 +198,7 @@ static void test_mistakes(void) {
       EXPECT(sterna_unpack(&unpacking, longer, kLong + 1, STERNA_PACK_CHEAPER,
                            STERNA_UNPACK_CHEAPER) == STERNA_SUCCESS);
       EXPECT(sterna_unpack_end(&unpacking) == STERNA_REFUSED);
-      EXPECT(sterna_error_detail(detail, sizeof detail) == STERNA_SUCCESS);
-      EXPECT(strstr(detail, "'packs'") != NULL);
+      EXPECT(detail_has("'packs'"));
       free(longer);
     } else { /* More short ones than there are. */
       EXPECT(sterna_unpack_int(&unpacking, &read, 1, STERNA_PACK_SAFER, STERNA_UNPACK_EXPRESS) ==
@@ -225,6 +211,41 @@ static void test_mistakes(void) {
   EXPECT(sterna_session_close(&session) == STERNA_SUCCESS);
 }
 
+/* Texts of any length, with their lengths; one for which there is no room is taken afterwards. */
+static void test_strings(void) {
+  static char text[kLong], got[kLong];
+  static const size_t lengths[] = {0, 1, 511, 4095, 5000, kLong - 1};
+  sterna_packing packing;
+  sterna_unpacking unpacking;
+  size_t length = 99;
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; ++i) {
+    memset(text, 'a' + (int)i, lengths[i]);
+    text[lengths[i]] = '\0';
+    memset(got, 'x', sizeof got);
+    EXPECT(sterna_pack_begin(&packing, NULL, to, 7) == STERNA_SUCCESS);
+    EXPECT(sterna_pack_string(&packing, NULL, STERNA_PACK_SAFER, STERNA_UNPACK_EXPRESS) ==
+           STERNA_INVALID_ARGUMENT);
+    EXPECT(sterna_pack_string(&packing, text, STERNA_PACK_CHEAPER, STERNA_UNPACK_EXPRESS) ==
+           STERNA_SUCCESS);
+    EXPECT(sterna_pack_string(&packing, text, STERNA_PACK_CHEAPER, STERNA_UNPACK_CHEAPER) ==
+           STERNA_SUCCESS);
+    EXPECT(sterna_pack_start_end(&packing) == STERNA_SUCCESS);
+    EXPECT(sterna_unpack_begin(&unpacking, NULL, from, 7, NULL) == STERNA_SUCCESS);
+    EXPECT(sterna_unpack_string(&unpacking, got, sizeof got, &length, STERNA_PACK_CHEAPER,
+                                STERNA_UNPACK_EXPRESS) == STERNA_SUCCESS);
+    EXPECT(length == lengths[i] && strlen(got) == length && strcmp(got, text) == 0);
+    EXPECT(sterna_unpack_string(&unpacking, got, lengths[i], &length, STERNA_PACK_CHEAPER,
+                                STERNA_UNPACK_CHEAPER) == STERNA_TRUNCATED);
+    EXPECT(length == lengths[i]);
+    memset(got, 'y', sizeof got);
+    EXPECT(sterna_unpack(&unpacking, got, length + 1, STERNA_PACK_CHEAPER,
+                         STERNA_UNPACK_CHEAPER) == STERNA_SUCCESS);
+    EXPECT(sterna_unpack_end(&unpacking) == STERNA_SUCCESS);
+    EXPECT(strcmp(got, text) == 0);
+    EXPECT(sterna_pack_end(&packing) == STERNA_SUCCESS);
+  }
+}
+
 static void test_all(void* argument) {
   (void)argument;
   static const size_t sizes[] = {1, 512, 513, 4096, 4097, kLong};
@@ -232,14 +253,14 @@ static void test_all(void* argument) {
     test_modes_of(sizes[i]);
   }
   test_what_follows();
+  test_strings();
   test_mistakes();
 }
 
 int main(void) {
   sterna_thread* thread = NULL;
   EXPECT(sterna_start(NULL) == STERNA_SUCCESS);
-  to = (sterna_rank() + 1) % sterna_rank_count();
-  from = (sterna_rank() + sterna_rank_count() - 1) % sterna_rank_count();
+  join_ring();
   test_all(NULL);
   if (sterna_worker_count() != 0) {
     EXPECT(sterna_thread_create(NULL, test_all, NULL, &thread) == STERNA_SUCCESS);

@@ -94,6 +94,7 @@ def main():
     cpus = sorted(os.sched_getaffinity(0))
     taskset = shutil.which("taskset")
     if len(cpus) < 2 or taskset is None:
+        print("skipped: it takes two processors and taskset (util-linux) to leave some out")
         sys.exit(77)
     run([taskset, "-c", str(cpus[-1]), program, "1"], "taskset to one")
     run([taskset, "-c", f"{cpus[0]},{cpus[-1]}", program, "2"], "taskset to two")

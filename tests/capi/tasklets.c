@@ -199,7 +199,17 @@ static void test_polling(void) {
     EXPECT(sterna_poll_now(&events) == STERNA_SUCCESS);
     found += events != 0;
   }
+  EXPECT(sterna_poll_task_mask(&forced) == STERNA_SUCCESS);
+  const int before = forced_count;
+  EXPECT(sterna_poll_now(NULL) == STERNA_SUCCESS && forced_count == before);
+  EXPECT(sterna_poll_task_unmask(&forced) == STERNA_SUCCESS);
+  while (__atomic_load_n(&forced_count, __ATOMIC_RELAXED) == before) {
+    EXPECT(sterna_poll_now(NULL) == STERNA_SUCCESS);
+  }
   EXPECT(sterna_poll_task_remove(&forced) == STERNA_SUCCESS && forced_count >= 5);
+  EXPECT(sterna_poll_task_set_place(&forced, "cellar:0") == STERNA_NOT_FOUND);
+  EXPECT(sterna_poll_task_set_place(&forced, "machine:0") == STERNA_SUCCESS);
+  EXPECT(sterna_poll_task_set_place(&forced, NULL) == STERNA_SUCCESS);
   /* Workers that sleep get up for it; what takes long it leaves to a tasklet. */
   init(note, 0);
   EXPECT(sterna_poll_task_init(&idle, poll_and_leave_work, NULL, STERNA_POLL_IDLE, 1) ==

@@ -28,7 +28,7 @@ class Options(LaunchTest):
             (["-n", "2", "--nodes", "4", "true"], ["--nodes 4", "-n 2"]),
             (["-n", "2", "--nodes", "0", "true"], ["--nodes", "from 1"]),
             (["-n", "2", "--nodes", "-1", "true"], ["--nodes", "from 1"]),
-            (["--set", "tcp_silence_timeout=0", "true"], ["tcp_silence_timeout", "1s or more"]),
+            (["--set", "tcp_silence_timeout=0", "true"], ["tcp_silence_timeout", "from 1s"]),
             (["-n", "2", "--map", "zigzag", "true"], ["--map", "block", "cyclic"]),
             (["--balance", "magic", "true"], ["--balance", "none", "greedy", "refine"]),
             (["--balance-interval", "soon", "true"], ["--balance-interval", "soon"]),
@@ -180,6 +180,36 @@ class Options(LaunchTest):
             self.assertIn("another machine", costs()["state"])
             path.write_text("garbage")
             self.assertEqual(origins(costs()), profiles)
+
+    def test_why_tells_protocol_strategy_and_shares_of_rails(self):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**self.environment, "XDG_CACHE_HOME": folder}
+
+            def ask(*question):
+                return self.run_job(STERNA, "info", "--why", *question, env=environment)
+
+            told = json.loads(ask("net", "tcp", "64K", "--json").stdout)
+            self.assertEqual((told["bytes"], told["strategy"]), (65536, "auto"))
+            self.assertIn("eager", told["ways"][0]["protocol"])
+            self.assertNotEqual(told["ways"][0]["forming"], "")
+            self.assertNotIn("as_rails", told)
+            told = json.loads(self.run_job(STERNA, "info", "--costs", "--json",
+                                           env=environment).stdout)
+            path = pathlib.Path(told["file"])
+            path.parent.mkdir()
+            now = int(time.clock_gettime(time.CLOCK_MONOTONIC))
+            path.write_text(f"sterna-costs 1\nmachine {told['machine']}\n"
+                            f"way tcp far 65536 {now} 7000 500 250 10 0 0\n"
+                            f"way tcp@eth1 far 65536 {now} 7000 500 750 10 0 0\nend 2\n")
+            told = json.loads(ask("net", "far", "64M", "--json").stdout)
+            shares = {rail["driver"]: rail["bytes"] / 2**26 for rail in told["as_rails"]}
+            self.assertAlmostEqual(shares["tcp"], 0.75, delta=0.01)
+            self.assertIn("as rails of one link", ask("net", "far", "64M").stdout)
+            for question in (("net", "mars", "1"), ("net", "tcp", "much"), ("cpu", "tcp", "1")):
+                done = ask(*question)
+                self.assertEqual(done.returncode, 2, question)
+                self.assertIn("--why" if question[1] != "tcp" or question[0] != "net" else "much",
+                              done.stderr)
 
     def test_a_missing_program_is_named(self):
         for words in (["nosuchprogram"], ["./nosuchprogram"], ["/etc/passwd"], ["/usr"]):

@@ -10,28 +10,28 @@
 static int error_count;
 static int world_rank, world_size;
 
-#define CHECK(condition)                                                                       \
-  do {                                                                                         \
-    if (!(condition)) {                                                                        \
-      if (++error_count <= 20) {                                                               \
-        fprintf(stderr, "%s:%d: rank %d: wrong: %s\n", __FILE__, __LINE__, world_rank,         \
-                #condition);                                                                   \
-      }                                                                                        \
-    }                                                                                          \
+#define CHECK(condition)                                                               \
+  do {                                                                                 \
+    if (!(condition)) {                                                                \
+      if (++error_count <= 20) {                                                       \
+        fprintf(stderr, "%s:%d: rank %d: wrong: %s\n", __FILE__, __LINE__, world_rank, \
+                #condition);                                                           \
+      }                                                                                \
+    }                                                                                  \
   } while (0)
 /* The call fails with this class. */
-#define FAILS(class_wanted, call)                                                              \
-  do {                                                                                         \
-    int class_found = -1;                                                                      \
-    MPI_Error_class((call), &class_found);                                                     \
-    if (class_found != (class_wanted)) {                                                       \
-      fprintf(stderr, "%s:%d: rank %d: %s gave class %d, not " #class_wanted "\n", __FILE__,   \
-              __LINE__, world_rank, #call, class_found);                                       \
-      ++error_count;                                                                           \
-    }                                                                                          \
+#define FAILS(class_wanted, call)                                                            \
+  do {                                                                                       \
+    int class_found = -1;                                                                    \
+    MPI_Error_class((call), &class_found);                                                   \
+    if (class_found != (class_wanted)) {                                                     \
+      fprintf(stderr, "%s:%d: rank %d: %s gave class %d, not " #class_wanted "\n", __FILE__, \
+              __LINE__, world_rank, #call, class_found);                                     \
+      ++error_count;                                                                         \
+    }                                                                                        \
   } while (0)
 
-static void begin(int* argc, char*** argv) {
+__attribute__((unused)) static void begin(int* argc, char*** argv) {
   MPI_Init(argc, argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world_size);

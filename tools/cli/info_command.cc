@@ -19,6 +19,7 @@
 #include "runtime/settings.h"
 #include "sched/policy.h"
 #include "tools/cli/command.h"
+#include "tools/cli/why.h"
 
 namespace sterna::cli {
 namespace {
@@ -260,11 +261,26 @@ int print_sections(const std::vector<const Section*>& wanted, bool as_json,
   return 0;
 }
 
+int answer_why(const std::vector<std::string>& question, bool as_json, const Settings& settings) {
+  Result<json> why = explain_way(question, settings);
+  if (!why) {
+    launch::print_error("sterna info", why.error().text);
+    return launch::kUsageExitCode;
+  }
+  if (as_json) {
+    fmt::print("{}\n", why.value().dump(1));
+  } else {
+    print_why(why.value());
+  }
+  return 0;
+}
+
 }  // namespace
 
 int info_command(std::span<char* const> arguments) {
   bool as_json = false;
   std::array<bool, std::size(kSections)> is_wanted{};
+  std::vector<std::string> why;
   CLI::App app{
       "Prints the version, what is built in, and every setting with its value and where it\n"
       "comes from; or some of that only.",
@@ -273,6 +289,12 @@ int info_command(std::span<char* const> arguments) {
   for (std::size_t i = 0; i < is_wanted.size(); ++i) {
     app.add_flag(kSections[i].option, is_wanted[i], kSections[i].help);
   }
+  app.add_option(
+         "--why", why,
+         "How a message would go, and why: net, a driver or a host (as --costs names them), "
+         "a size: --why net tcp 64K")
+      ->type_name("net PEER SIZE")
+      ->expected(3);
   if (const std::optional<int> exit_code = launch::parse(app, arguments)) {
     return *exit_code;
   }
@@ -280,6 +302,9 @@ int info_command(std::span<char* const> arguments) {
   if (Result<> loaded = settings.load(environ); !loaded) {
     launch::print_error("sterna info", loaded.error().text);
     return launch::kUsageExitCode;
+  }
+  if (!why.empty()) {
+    return answer_why(why, as_json, settings);
   }
   std::vector<const Section*> wanted;
   for (std::size_t i = 0; i < is_wanted.size(); ++i) {

@@ -57,6 +57,9 @@ int start(int required, int* provided, const char* function) noexcept {
     context.runtime->serve_one_caller();
     short_way_state = &state;
   }
+  if (context.slot == nullptr) {
+    context.runtime->progress_in_background(level == MPI_THREAD_MULTIPLE);
+  }
   // A job is recorded from its begin on, or never.
   if (context.slot != nullptr && level != MPI_THREAD_MULTIPLE && !trace::is_on() &&
       context.runtime->settings().text(runtime::kDirectMessages) == "on") {

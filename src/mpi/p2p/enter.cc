@@ -125,6 +125,7 @@ namespace {
       return call.fail_plain(MPI_ERR_NO_MEM);
     }
     net::SendRequest send;
+    send.is_awaited = true;
     state.context->transport->send(*state.context->endpoint, send,
                                    target_of(*call.comm, side.peer, side.tag), bytes.buffer(),
                                    transport_mode(mode));
@@ -265,6 +266,7 @@ int enter_exchange(const char* function, const Side& send_side, const Side& rece
     }
     net::RecvRequest receive;
     net::SendRequest send;
+    send.is_awaited = true;
     runtime::RankContext& context = *state.context;
     if (receive_side.peer != MPI_PROC_NULL) {
       context.transport->receive(*context.endpoint, receive,

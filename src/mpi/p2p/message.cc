@@ -3,6 +3,7 @@
 
 #include "mpi/p2p/buffered.h"
 #include "net/transport.h"
+#include "runtime/runtime.h"
 
 namespace sterna::mpi {
 
@@ -44,6 +45,9 @@ int check_data(const Call& call, const void* buffer, MPI_Count count,
 }
 
 namespace {
+
+// Of a message that is worth the background's while; shorter ones come whole.
+constexpr std::uint64_t kLargeBytes = 16 << 10;
 
 int check_peer(const Call& call, int peer) noexcept {
   return call.fail(MPI_ERR_RANK, "the rank is %d, the communicator has ranks 0 to %d", peer,
@@ -154,6 +158,13 @@ int start_message(RankState& state, Request& request) noexcept {
     request.receive.done.reset();
     context.transport->receive(*context.endpoint, request.receive,
                                pattern_of(*request.comm, a.peer, a.tag), bytes.buffer());
+  }
+  const bool is_done =
+      request.type == RequestType::send ? request.send.done.done() : request.receive.done.done();
+  if (!is_done && bytes.buffer().bytes >= kLargeBytes) {
+    if (runtime::Background* const background = context.runtime->background()) {
+      background->want();
+    }
   }
   request.packed = bytes.take_packed();
   return MPI_SUCCESS;

@@ -3,10 +3,19 @@
 
 #include "mpi/request/status.h"
 #include "net/transport.h"
+#include "runtime/background.h"
 #include "threads/border.h"
 
 namespace sterna::mpi {
 namespace {
+
+/// Large messages are under way, and somebody may be moving them on at this moment: only a call of
+/// the usual kind takes the runtime back.
+[[nodiscard]] bool is_handed_over() noexcept {
+  const runtime::Background* const background =
+      runtime::process_background.load(std::memory_order_relaxed);
+  return background != nullptr && background->is_away();
+}
 
 [[nodiscard]] bool is_plain(const RankState& state, const Comm& comm, const Side& receive,
                             net::Buffer& run) noexcept {
@@ -23,7 +32,7 @@ bool try_send_short(RankState& state, const Side& side, MPI_Comm handle) noexcep
   const Comm* const comm = find_comm(state, handle);
   net::Buffer run;
   if (comm == nullptr || static_cast<std::uint32_t>(side.peer) >= comm->peers().size ||
-      side.tag < 0 || !find_run(side, run)) {
+      side.tag < 0 || !find_run(side, run) || is_handed_over()) {
     return false;
   }
   const runtime::RankContext& context = *state.context;
@@ -42,7 +51,7 @@ bool try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
   const threads::RuntimeEntry entry;  // Locks of the transport: not to be preempted there.
   const Comm* const comm = find_comm(state, handle);
   net::Buffer run;
-  if (comm == nullptr || !is_plain(state, *comm, side, run)) {
+  if (comm == nullptr || !is_plain(state, *comm, side, run) || is_handed_over()) {
     return false;
   }
   const runtime::RankContext& context = *state.context;

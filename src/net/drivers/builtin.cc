@@ -8,8 +8,15 @@
 namespace sterna::net {
 
 std::span<const DriverEntry* const> builtin_drivers() noexcept {
-  static constexpr std::array kDrivers{&kShmDriver, &kTcpDriver};
+  static constexpr std::array kDrivers{&kShmDriver, &kUnixDriver, &kTcpDriver, &kReplayDriver};
   return kDrivers;
+}
+
+std::span<const DecoratorEntry* const> builtin_decorators() noexcept {
+  static constexpr std::array kDecorators{
+      &kCountDecorator,     &kDelayDecorator,   &kDropDecorator, &kCorruptDecorator,
+      &kDuplicateDecorator, &kReorderDecorator, &kCutDecorator,  &kRecordDecorator};
+  return kDecorators;
 }
 
 }  // namespace sterna::net

@@ -53,6 +53,8 @@ class TestJob {
   TestJob(const TestJob&) = delete;
   TestJob& operator=(const TestJob&) = delete;
 
+  /// What drivers under the decorator `cut` look at.
+  [[nodiscard]] LinkSwitch& links() noexcept { return sim_network_.links(); }
   [[nodiscard]] Bootstrap& node(std::uint32_t index) { return *nodes_[index]; }
   /// The same on the simulated network of this job, for kSimDriver only.
   [[nodiscard]] Bootstrap& simulated_node(std::uint32_t index) {
@@ -66,7 +68,7 @@ class TestJob {
 
  private:
   struct Node final : Bootstrap {
-    Node(TestJob& job, std::uint32_t index) : host_share{&job.host_}, map{job.map_} {
+    Node(TestJob& of, std::uint32_t index) : of_job{of}, host_share{&of.host_}, map{of.map_} {
       map.node_index = index;
     }
     const JobMap& job() const noexcept override { return map; }
@@ -75,6 +77,8 @@ class TestJob {
         std::span<const std::byte>) noexcept override {
       return Errc::unsupported;  // Tests pass the addresses themselves.
     }
+    const LinkSwitch* links() const noexcept override { return &of_job.links(); }
+    TestJob& of_job;
     HostShare* host_share;
     JobMap map;
   };

@@ -1,6 +1,8 @@
 // For the tests of drivers: nodes that record what they receive, polled until something is true.
 #pragma once
 
+#include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -13,6 +15,7 @@
 
 #include "base/clock.h"
 #include "net/driver.h"
+#include "net/drivers/choice.h"
 #include "net/drivers/test_job.h"
 
 namespace sterna::net {
@@ -38,12 +41,50 @@ inline SendState send_text(Channel& channel, const std::string& text) {
   return channel.try_send({&piece, 1});
 }
 
+/// What a text names, as in a list of drivers; "sim", which no list has, as well.
+inline DriverChoice choice_of(std::string text) {
+  const std::size_t simulated = text.find("sim");
+  if (simulated != std::string::npos) {
+    text.replace(simulated, 3, "tcp");
+  }
+  auto chosen = choose_drivers(text);
+  check(chosen.has_value(), chosen ? "" : chosen.error().text.c_str());
+  if (simulated != std::string::npos) {
+    chosen.value().front().entry = &kSimDriver;
+  }
+  return chosen.value().front();
+}
+
+/// The name of a test that is about `text`: letters and digits.
+inline std::string test_name_of(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  while (text.ends_with('_')) {
+    text.pop_back();
+  }
+  return text;
+}
+
+/// All built-in drivers that can be used here, by name.
+inline std::vector<std::string> usable_drivers() {
+  std::vector<std::string> names;
+  for (const DriverEntry* entry : builtin_drivers()) {
+    if (entry->name != "replay") {  // It has no peers.
+      names.emplace_back(entry->name);
+    }
+  }
+  return names;
+}
+
 /// One node of a job with one driver.
 struct TestNode {
-  TestNode(const DriverEntry& entry, TestJob& job, std::uint32_t node, DriverOptions options = {}) {
+  TestNode(const DriverEntry& entry, TestJob& job, std::uint32_t node, DriverOptions options = {})
+      : TestNode{DriverChoice{.entry = &entry}, job, node, options} {}
+  TestNode(DriverChoice what, TestJob& job, std::uint32_t node, DriverOptions options = {})
+      : choice{std::move(what)} {
     // It knows its own start only.
-    options.bootstrap = &entry == &kSimDriver ? &job.simulated_node(node) : &job.node(node);
-    auto opened = entry.open(options);
+    options.bootstrap = choice.entry == &kSimDriver ? &job.simulated_node(node) : &job.node(node);
+    auto opened = open_driver(choice, options);
     check(opened.has_value(), opened ? "" : opened.error().text.c_str());
     driver = std::move(opened.value());
   }
@@ -59,6 +100,7 @@ struct TestNode {
   Channel& to(const TestNode& peer, std::uint32_t node) { return to(node, peer.driver->address()); }
   std::uint32_t poll(std::uint32_t packets_max = 64) { return driver->poll(sink, packets_max); }
 
+  const DriverChoice choice;  // The driver points into it.
   std::map<std::uint32_t, Channel*> channels;
   Recorder sink;
   std::unique_ptr<Driver> driver;

@@ -1,9 +1,10 @@
-// The strategies `aggregate` and `auto`: small frames that wait for one node share a packet, in
-// order. What is small, and for `auto` whether any frame is, the cost model of the rail says.
-#include <algorithm>
+// The strategies `aggregate` and `auto`: small frames that wait for one node share a packet. What
+// is small, and for `auto` whether any frame is, the cost model of the way says.
+#include <fmt/format.h>
 
 #include "net/packet.h"
 #include "net/strategies/builtin.h"
+#include "net/strategies/gathering.h"
 
 namespace sterna::net {
 namespace {
@@ -11,41 +12,37 @@ namespace {
 // Who asks for `aggregate` by name gets it for messages of a few words on any rail.
 constexpr std::uint32_t kShareBytesMin = 4 * kHeaderBytes;
 
-/// As many of the first frames as are small and fit, one at least. A large frame pays for its
-/// packet itself; copying it behind others would delay them.
-std::uint32_t gather(HeldPacket* first, std::uint32_t share_bytes, std::uint32_t packet_bytes_max,
-                     std::span<Piece> pieces) noexcept {
-  pieces[0] = first->packet();
-  std::uint32_t count = 1;
-  std::uint32_t bytes = first->bytes;
-  if (bytes > share_bytes) {
-    return 1;
-  }
-  for (HeldPacket* next = first->next; next != nullptr && count < pieces.size();
-       next = next->next) {
-    if (next->bytes > share_bytes || next->bytes > packet_bytes_max - bytes) {
-      break;
-    }
-    bytes += next->bytes;
-    pieces[count++] = next->packet();
-  }
-  return count;
+std::string explain_sharing(std::uint32_t share_bytes) {
+  return share_bytes < kHeaderBytes
+             ? std::string{"messages that wait go alone: one more packet costs less than the bytes "
+                           "of a message in front of it"}
+             : fmt::format("messages of up to {} bytes that wait share a packet: one more packet "
+                           "costs more than their bytes in front of others",
+                           share_bytes);
 }
 
 class Aggregate final : public Strategy {
  public:
-  std::uint32_t form(HeldPacket* first, const PacketLimits& limits,
-                     std::span<Piece> pieces) const noexcept override {
-    return gather(first, std::max(limits.share_bytes, kShareBytesMin), limits.packet_bytes_max,
-                  pieces);
+  std::uint32_t form(std::span<const WaitingFrame> waiting, const PacketLimits& limits,
+                     std::span<std::uint8_t> chosen) const noexcept override {
+    return gather(waiting, std::max(limits.share_bytes, kShareBytesMin), limits.packet_bytes_max,
+                  chosen);
+  }
+  std::string explain(const PacketLimits& limits) const override {
+    return explain_sharing(std::max(limits.share_bytes, kShareBytesMin));
   }
 };
 
 class Auto final : public Strategy {
  public:
-  std::uint32_t form(HeldPacket* first, const PacketLimits& limits,
-                     std::span<Piece> pieces) const noexcept override {
-    return gather(first, limits.share_bytes, limits.packet_bytes_max, pieces);
+  std::uint32_t form(std::span<const WaitingFrame> waiting, const PacketLimits& limits,
+                     std::span<std::uint8_t> chosen) const noexcept override {
+    return gather(waiting, limits.share_bytes, limits.packet_bytes_max, chosen);
+  }
+  std::string explain(const PacketLimits& limits) const override {
+    return explain_sharing(limits.share_bytes) +
+           "; each packet takes the rail on which it would arrive first, by what completions "
+           "have measured";
   }
 };
 
@@ -62,7 +59,7 @@ constinit const StrategyEntry kAggregateStrategy{
 
 constinit const StrategyEntry kAutoStrategy{
     .name = "auto",
-    .summary = "aggregate or direct, whichever the cost model finds cheaper on the rail",
+    .summary = "packets shared where the cost model says that it gains; the earliest rail",
     .strategy = &kAuto,
 };
 

@@ -8,5 +8,7 @@ namespace sterna::net {
 extern const StrategyEntry kDirectStrategy;
 extern const StrategyEntry kAggregateStrategy;
 extern const StrategyEntry kAutoStrategy;
+extern const StrategyEntry kSplitStrategy;
+extern const StrategyEntry kUrgentStrategy;
 
 }  // namespace sterna::net

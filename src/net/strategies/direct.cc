@@ -1,4 +1,4 @@
-// The strategy `direct`: one frame a packet, in order.
+// The strategy `direct`: one frame a packet, in order, by the first rail with room.
 #include "net/strategies/builtin.h"
 
 namespace sterna::net {
@@ -6,10 +6,22 @@ namespace {
 
 class Direct final : public Strategy {
  public:
-  std::uint32_t form(HeldPacket* first, const PacketLimits& /*limits*/,
-                     std::span<Piece> pieces) const noexcept override {
-    pieces[0] = first->packet();
+  std::uint32_t form(std::span<const WaitingFrame> /*waiting*/, const PacketLimits& /*limits*/,
+                     std::span<std::uint8_t> chosen) const noexcept override {
+    chosen[0] = 0;
     return 1;
+  }
+  std::uint32_t choose_rail(std::span<const RailView> rails,
+                            std::uint32_t /*bytes*/) const noexcept override {
+    for (std::uint32_t i = 0; i < rails.size(); ++i) {
+      if (rails[i].has_room) {
+        return i;
+      }
+    }
+    return kNoRail;
+  }
+  std::string explain(const PacketLimits& /*limits*/) const override {
+    return "each message that waits goes alone, in order; of several rails the first with room";
   }
 };
 
@@ -19,7 +31,7 @@ constinit const Direct kStrategy;
 
 constinit const StrategyEntry kDirectStrategy{
     .name = "direct",
-    .summary = "one message a packet",
+    .summary = "one message a packet; the first rail with room",
     .strategy = &kStrategy,
 };
 

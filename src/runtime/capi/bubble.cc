@@ -106,7 +106,7 @@ sterna_status capi::put_bubble(sterna_bubble& bubble, sterna_bubble& child, bool
     Verdict verdict;
     bool is_running = false;
     {
-      const SpinGuard guard{bubbles_lock};
+      const FairGuard guard{bubbles_lock};
       verdict = check_put(bubble, child, is_move);
       if (verdict.status == STERNA_SUCCESS) {
         if (child.holder == nullptr) {
@@ -178,7 +178,7 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
     one.push_back(std::move(made));
     member.self = one.begin();
     {
-      const sterna::SpinGuard guard{capi::bubbles_lock};
+      const sterna::FairGuard guard{capi::bubbles_lock};
       if (!bubble->is_closed) {
         bubble->members.splice(bubble->members.end(), one);
         if (!bubble->is_submitted) {

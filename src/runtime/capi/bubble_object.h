@@ -10,7 +10,7 @@
 
 #include <sterna/bubble.h>
 
-#include "base/spin_lock.h"
+#include "base/fair_lock.h"
 #include "runtime/capi/program.h"
 #include "threads/sync/barrier.h"
 #include "threads/sync/semaphore.h"
@@ -19,8 +19,9 @@ namespace sterna::runtime::capi {
 
 /// Guard of who holds what, and of the counts, of all bubbles that run: one lock, since threads and
 /// bubbles go from one to another. Held for some instructions; the lock of the engine, and those of
-/// barriers and semaphores, may be taken inside it.
-inline constinit SpinLock bubbles_lock;
+/// barriers and semaphores, may be taken inside it. Fair: a joiner takes it once a thread, and
+/// others that move and look without end would keep it out.
+inline constinit FairLock bubbles_lock;
 
 struct Member;
 using Members = std::list<std::unique_ptr<Member>>;  // Spliced, so that a move allocates nothing.

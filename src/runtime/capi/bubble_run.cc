@@ -39,7 +39,7 @@ void run_member(void* argument) {
     const RuntimeScope scope;
     member.leaving.function = [](void* its) {
       auto& leaver = *static_cast<Member*>(its);
-      const sterna::SpinGuard guard{capi::bubbles_lock};
+      const sterna::FairGuard guard{capi::bubbles_lock};
       mark_left(leaver);
       if (leaver.bubble != nullptr) {
         capi::leave(*leaver.bubble);
@@ -47,7 +47,7 @@ void run_member(void* argument) {
     };
     member.leaving.argument = &member;
     sterna::threads::push_cleanup(member.leaving);
-    const sterna::SpinGuard guard{capi::bubbles_lock};
+    const sterna::FairGuard guard{capi::bubbles_lock};
     member.thread = sterna::threads::self();
     capi::tell_preemptible(capi::program()->scheduler->engine(), member);
   }
@@ -70,7 +70,7 @@ sterna_status start(capi::Program& program, Member& member) noexcept {
   }
   program.scheduler->filiation().ended(member.entity);
   {
-    const sterna::SpinGuard guard{capi::bubbles_lock};
+    const sterna::FairGuard guard{capi::bubbles_lock};
     capi::leave(*member.bubble);
   }
   return capi::refuse(capi::to_status(made.error().code), "{}", made.error().text);
@@ -100,7 +100,7 @@ enum class Next : std::uint8_t { running, taken, done };
 
 /// The last of the innermost: threads, then the bubble that held them.
 Next take_last(sterna_bubble& bubble, Taken& taken) noexcept {
-  const sterna::SpinGuard guard{capi::bubbles_lock};
+  const sterna::FairGuard guard{capi::bubbles_lock};
   if (bubble.running_here != 0) {
     return Next::running;
   }
@@ -155,7 +155,7 @@ bool has_caller(const sterna_bubble& bubble) noexcept {
 
 /// SUCCESS: the caller may join it, and nobody else does. No text: refuse() may not come here.
 sterna_status begin_join(sterna_bubble& bubble) noexcept {
-  const sterna::SpinGuard guard{capi::bubbles_lock};
+  const sterna::FairGuard guard{capi::bubbles_lock};
   if (bubble.holder != nullptr || !bubble.is_submitted) {
     return STERNA_INVALID_ARGUMENT;
   }
@@ -275,7 +275,7 @@ void capi::insert_all(sched::Engine& engine, sched::Bubble& holder,
   for (const auto& child : bubble.children) {
     insert_all(engine, bubble.bubble, *child);
   }
-  const SpinGuard guard{bubbles_lock};
+  const FairGuard guard{bubbles_lock};
   bubble.is_submitted = true;
 }
 
@@ -310,7 +310,7 @@ sterna_status sterna_bubble_submit(sterna_bubble* bubble) noexcept {
     program->scheduler->engine().submit(bubble->bubble);
     put_first(program->scheduler->engine(), *bubble);
     {
-      const sterna::SpinGuard guard{capi::bubbles_lock};
+      const sterna::FairGuard guard{capi::bubbles_lock};
       for (Member* const member : members) {  // Before one can be at the barrier alone.
         capi::enter(*member->bubble);
       }

@@ -10,6 +10,7 @@
 
 #include "base/syscall.h"
 #include "memory/rank_slot.h"
+#include "runtime/capi/bubble_object.h"
 #include "runtime/capi/handle.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
@@ -111,7 +112,10 @@ sterna_status sterna_thread_cleanup_pop(int execute) noexcept {
   if (caller() == nullptr) {
     return not_here();
   }
-  return threads::pop_cleanup(execute != 0)
+  // The outermost cleanup of a bubble's thread is ours: by it the bubble learns of its end.
+  const capi::Member* const member = capi::member_of(threads::self());
+  const bool is_ours = member != nullptr && threads::self()->cleanup == &member->leaving;
+  return !is_ours && threads::pop_cleanup(execute != 0)
              ? STERNA_SUCCESS
              : capi::refuse(STERNA_NOT_FOUND,
                             "{} has no cleanup to pop: push and pop come in pairs",

@@ -84,6 +84,11 @@ void keep_detail(std::string_view text) noexcept {
   }
 }
 
+sterna_status refuse_in_quick_service(const char* call) noexcept {
+  return refuse(STERNA_DEADLOCK,
+                "{}: a quick service must not wait: register it as STERNA_RPC_THREAD", call);
+}
+
 sterna_status refuse_argument(const char* call) noexcept {
   return refuse(STERNA_INVALID_ARGUMENT, "{}: an argument is NULL, or out of its range", call);
 }

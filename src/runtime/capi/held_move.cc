@@ -4,6 +4,8 @@
 // counts it. It is counted at its new holder before it leaves the old one, so that a bubble around
 // both never looks ended. A thread that has left (its last cleanup has run, under the same lock) is
 // not moved: who joins may have taken it.
+#include <cstddef>
+#include <new>
 #include <utility>
 
 #include <sterna/held.h>
@@ -23,10 +25,12 @@ using sterna::runtime::RuntimeScope;
 namespace {
 
 // Threads that were taken out of all bubbles: their memory, until they have ended. Guard:
-// bubbles_lock.
+// bubbles_lock. Never destroyed: a program that calls exit() without sterna_stop has threads that
+// run on, and use it, while static objects go.
 capi::Members& homeless() noexcept {
-  static capi::Members members;
-  return members;
+  alignas(capi::Members) static std::byte room[sizeof(capi::Members)];
+  static auto* const members = new (room) capi::Members;
+  return *members;
 }
 
 /// bubbles_lock is held. Two looks for each thread that comes: what has ended is soon gone.
@@ -122,7 +126,7 @@ sterna_status move_thread(sterna_held held, sterna_bubble* holder, sterna_move m
   capi::Members ended;
   sterna::threads::Thread* detached = nullptr;  // Stays: nobody joins it any more.
   {
-    const sterna::SpinGuard guard{capi::bubbles_lock};
+    const sterna::FairGuard guard{capi::bubbles_lock};
     capi::HeldTarget target;
     verdict = capi::find_held(held, target);
     if (verdict.status == STERNA_SUCCESS) {
@@ -185,7 +189,7 @@ sterna_status take_out(sterna_bubble& bubble) noexcept {
   capi::Bubbles one;
   capi::Verdict verdict;
   {
-    const sterna::SpinGuard guard{capi::bubbles_lock};
+    const sterna::FairGuard guard{capi::bubbles_lock};
     if (bubble.is_submitted || (bubble.holder != nullptr && bubble.holder->is_submitted)) {
       verdict = {STERNA_BUSY, "the bubble is being started: move it afterwards"};
     } else if (bubble.holder != nullptr) {
@@ -208,7 +212,7 @@ sterna_status move_bubble(sterna_bubble& bubble, sterna_bubble* holder, sterna_m
     capi::Bubbles one;  // An outermost one is in no list: it gets a node here; one that becomes
     {                   // outermost leaves its own here.
       capi::Bubbles spare(1);
-      const sterna::SpinGuard guard{capi::bubbles_lock};
+      const sterna::FairGuard guard{capi::bubbles_lock};
       sterna_bubble* const former = bubble.holder;
       verdict = rehouse(engine, bubble, holder, move, changed);
       const bool is_moved = verdict.status == STERNA_SUCCESS;

@@ -30,7 +30,7 @@ sterna_status with_held(sterna_held held, Use use) noexcept {
   }
   Verdict verdict;
   {
-    const SpinGuard guard{bubbles_lock};
+    const FairGuard guard{bubbles_lock};
     HeldTarget target;
     verdict = find_held(held, target);
     if (verdict.status == STERNA_SUCCESS) {

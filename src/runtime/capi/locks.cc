@@ -89,6 +89,9 @@ sterna_status sterna_barrier_wait(sterna_barrier* barrier, int* is_last) noexcep
   if (barrier == nullptr) {
     return capi::refuse_argument(__func__);
   }
+  if (capi::is_in_quick_service()) [[unlikely]] {
+    return capi::refuse_in_quick_service(__func__);
+  }
   const bool last = barrier_in(barrier).arrive_and_wait();
   if (is_last != nullptr) {
     *is_last = last ? 1 : 0;
@@ -114,6 +117,9 @@ sterna_status sterna_barrier_finish(sterna_barrier* barrier, uint32_t round) noe
   const RuntimeScope scope;
   if (barrier == nullptr) {
     return capi::refuse_argument(__func__);
+  }
+  if (capi::is_in_quick_service()) [[unlikely]] {
+    return capi::refuse_in_quick_service(__func__);
   }
   barrier_in(barrier).wait({.number = round, .is_last = false});
   return STERNA_SUCCESS;
@@ -167,6 +173,9 @@ sterna_status sterna_rwlock_read(sterna_rwlock* lock, uint64_t timeout_ns) noexc
   if (timeout_ns == 0) {
     return its.lock.try_lock_shared() ? STERNA_SUCCESS : STERNA_BUSY;
   }
+  if (capi::is_in_quick_service()) [[unlikely]] {
+    return capi::refuse_in_quick_service(__func__);
+  }
   if (is_writer(its)) {
     return refuse_writer(lock);
   }
@@ -183,6 +192,8 @@ sterna_status sterna_rwlock_write(sterna_rwlock* lock, uint64_t timeout_ns) noex
     if (!its.lock.try_lock()) {
       return STERNA_BUSY;
     }
+  } else if (capi::is_in_quick_service()) [[unlikely]] {
+    return capi::refuse_in_quick_service(__func__);
   } else if (is_writer(its)) {
     return refuse_writer(lock);
   } else if (!its.lock.lock(capi::deadline_of(timeout_ns))) {

@@ -1,9 +1,9 @@
 // The list of requests that have ended, and the calls for them.
 #include "runtime/capi/message_callback.h"
 
-#include <new>
 #include <optional>
 
+#include "base/check.h"
 #include "base/thread_pointer.h"
 #include "runtime/capi/message_request.h"
 #include "runtime/scope.h"
@@ -97,19 +97,17 @@ bool is_in_callback(const RankContext& rank) noexcept {
   return caller != 0 && caller == caller_here(rank) && is_own_thread(rank);
 }
 
-Result<std::unique_ptr<MessageCallbacks>> MessageCallbacks::open(RankContext& rank) noexcept {
-  std::unique_ptr<MessageCallbacks> source{new (std::nothrow) MessageCallbacks{rank}};
-  if (source == nullptr) {
-    return Error{Errc::out_of_memory, "there is no memory for callbacks of messages"};
+void MessageCallbacks::open() noexcept {
+  if (!is_open_.load(std::memory_order_relaxed) &&
+      !is_open_.exchange(true, std::memory_order_relaxed)) {
+    check(progress_.add(*this).has_value(), "a source without a descriptor can be added");
   }
-  if (Result<> added = rank.progress->add(*source); !added) {
-    return added.error();
-  }
-  return source;
 }
 
 MessageCallbacks::~MessageCallbacks() {
-  progress_.remove(*this);
+  if (is_open_.load(std::memory_order_relaxed)) {
+    progress_.remove(*this);
+  }
 }
 
 std::uint32_t MessageCallbacks::poll() noexcept {
@@ -117,7 +115,8 @@ std::uint32_t MessageCallbacks::poll() noexcept {
 }
 
 bool MessageCallbacks::prepare_sleep() noexcept {
-  return rank_.ended_messages.load(std::memory_order_relaxed) == nullptr;
+  // Sequentially consistent, as wake_for_source() asks: who pushes now finds the sleeper.
+  return rank_.ended_messages.load(std::memory_order_seq_cst) == nullptr;
 }
 
 }  // namespace sterna::runtime::capi

@@ -3,10 +3,9 @@
 // poll of the network makes the calls, in a mobile rank its own thread, which is woken for it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <memory>
 
-#include "base/result.h"
 #include "progress/progress.h"
 #include "progress/source.h"
 #include "runtime/rank_context.h"
@@ -30,20 +29,21 @@ void call_ended_of_mobile(RankContext& rank) noexcept;
 /// The source of a process.
 class MessageCallbacks final : public progress::Source {
  public:
-  /// Polled by the rank's Progress until it is destroyed. Not from inside a poll.
-  static Result<std::unique_ptr<MessageCallbacks>> open(RankContext& rank) noexcept;
+  explicit MessageCallbacks(RankContext& rank) noexcept : rank_{rank}, progress_{*rank.progress} {}
   ~MessageCallbacks();
   MessageCallbacks(const MessageCallbacks&) = delete;
   MessageCallbacks& operator=(const MessageCallbacks&) = delete;
+
+  /// Polled by the rank's Progress from now on, until it is destroyed. From anywhere.
+  void open() noexcept;
 
   std::uint32_t poll() noexcept override;
   bool prepare_sleep() noexcept override;
 
  private:
-  explicit MessageCallbacks(RankContext& rank) noexcept : rank_{rank}, progress_{*rank.progress} {}
-
   RankContext& rank_;
   progress::Progress& progress_;
+  std::atomic<bool> is_open_{false};  // Set by the first who opens, and then makes it a source.
 };
 
 }  // namespace sterna::runtime::capi

@@ -66,8 +66,9 @@ Sum visit_runs(const MessageData& data, Visit&& visit) noexcept {
   net::Extent run{nullptr, 0};
   bool goes_on = true;
   visit_pieces(data, [&](std::byte* address, std::uint64_t bytes) {
-    sum.is_bad |=
-        (address == nullptr && bytes != 0) || __builtin_add_overflow(sum.bytes, bytes, &sum.bytes);
+    sum.is_bad |= (address == nullptr && bytes != 0) ||
+                  __builtin_add_overflow(sum.bytes, bytes, &sum.bytes) ||
+                  sum.bytes > kMessageBytesMax;
     if (bytes == 0 || sum.is_bad) {
       return !sum.is_bad;
     }
@@ -87,6 +88,34 @@ Sum visit_runs(const MessageData& data, Visit&& visit) noexcept {
     (void)visit(run.address, run.bytes);
   }
   return sum;
+}
+
+// A layout that answers otherwise the second time must not lead beyond what its first answers asked
+// room for: false then.
+
+bool copy_pieces(const MessageData& data, const Sum& sum, std::byte* to) noexcept {
+  std::uint64_t left = sum.bytes;
+  const Sum again = visit_runs(data, [&](const std::byte* address, std::uint64_t run) {
+    const std::uint64_t part = std::min(run, left);
+    std::memcpy(to, address, part);
+    to += part;
+    left -= part;
+    return part == run;
+  });
+  return left == 0 && again.bytes == sum.bytes;
+}
+
+bool list_pieces(const MessageData& data, const Sum& sum, net::Extent* extents) noexcept {
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+  visit_runs(data, [&](std::byte* address, std::uint64_t run) {
+    if (count++ < sum.count) {
+      *extents++ = {address, run};
+      bytes += run;
+    }
+    return count <= sum.count;
+  });
+  return count == sum.count && bytes == sum.bytes;
 }
 
 }  // namespace
@@ -116,24 +145,20 @@ sterna_status open_bytes(const MessageData& data, bool is_send, memory::Heap& he
     bytes = {};
     return STERNA_OUT_OF_MEMORY;
   }
+  bool is_same = true;
   if (bytes.is_copied) {
-    auto* to = static_cast<std::byte*>(bytes.held);
     bytes.buffer = net::Buffer::of(bytes.held, sum.bytes);
-    if (is_send) {
-      visit_runs(data, [&](const std::byte* address, std::uint64_t run) {
-        std::memcpy(to, address, run);
-        to += run;
-        return true;
-      });
-    }
-    return STERNA_SUCCESS;
+    is_same = !is_send || copy_pieces(data, sum, static_cast<std::byte*>(bytes.held));
+  } else {
+    auto* const extents = static_cast<net::Extent*>(bytes.held);
+    bytes.buffer = {nullptr, sum.bytes, extents, static_cast<std::uint32_t>(sum.count)};
+    is_same = list_pieces(data, sum, extents);
   }
-  auto* extents = static_cast<net::Extent*>(bytes.held);
-  bytes.buffer = {nullptr, sum.bytes, extents, static_cast<std::uint32_t>(sum.count)};
-  visit_runs(data, [&](std::byte* address, std::uint64_t run) {
-    *extents++ = {address, run};
-    return true;
-  });
+  if (!is_same) {
+    heap.deallocate(bytes.held);
+    bytes = {};
+    return STERNA_REFUSED;
+  }
   return STERNA_SUCCESS;
 }
 

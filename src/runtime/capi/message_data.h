@@ -12,6 +12,9 @@
 
 namespace sterna::runtime::capi {
 
+/// All that a process can address; sums of pieces beyond it are mistakes.
+inline constexpr std::uint64_t kMessageBytesMax = std::uint64_t{1} << 47;
+
 /// As the program describes them.
 struct MessageData {
   enum class Kind : std::uint8_t {
@@ -38,7 +41,8 @@ struct MessageBytes {
 };
 
 /// Few pieces go as they are; many are copied into one range (from the program, for a send).
-/// INVALID_ARGUMENT: a piece without address, or more bytes than there can be; OUT_OF_MEMORY.
+/// INVALID_ARGUMENT: a piece without address, or more bytes than there can be; REFUSED: a layout
+/// that says something else each time; OUT_OF_MEMORY.
 [[nodiscard]] sterna_status open_bytes(const MessageData& data, bool is_send, memory::Heap& heap,
                                        MessageBytes& bytes) noexcept;
 

@@ -29,7 +29,9 @@ struct MessageRequest : threads::Listener {
   std::uint32_t made = kMade;
   bool is_send = false;
   bool is_started = false;
+  bool is_watched = false;  // By a wait for several that is under way.
   net::SendMode mode = net::SendMode::standard;
+  std::uint8_t priority = 0;  // Of a send.
   bool has_mask = false;
   std::uint32_t mask = 0;
   std::uint32_t rank = 0;
@@ -83,6 +85,9 @@ bool wait_until(RankContext& rank, progress::Completion& done, std::uint64_t dea
 
 /// A test has found nothing: others run, and the callbacks of a mobile rank. Switches.
 void test_in_vain(RankContext& rank) noexcept;
+
+/// What who completes a request with a callback or a queue calls.
+void on_ended(threads::Listener& listener) noexcept;
 
 /// Starts it, for the entry point `call`; `matched`: to receive this message. With a callback or a
 /// queue it may have ended, and be gone, when this returns.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 #include "net/transport.h"
 #include "progress/progress.h"
@@ -77,7 +78,7 @@ using Requests = std::span<sterna_message_request* const>;
 /// The started ones among several, for one wait; on the stack if they are few.
 class Watched {
  public:
-  Watched(RankContext& rank, Requests requests) noexcept : rank_{rank} {
+  Watched(RankContext& rank, Requests requests) noexcept : rank_{rank}, requests_{requests} {
     if (requests.size() > few_.size()) {
       many_ = static_cast<progress::Completion**>(
           rank.heap->allocate(requests.size() * sizeof(progress::Completion*)));
@@ -86,11 +87,18 @@ class Watched {
     has_room_ = many_ != nullptr || requests.size() <= few_.size();
     for (std::size_t i = 0; i < requests.size() && has_room_; ++i) {
       MessageRequest* const request = request_in(requests[i]);
-      list[i] = is_awaitable(request) ? &request->done() : nullptr;
+      // One that stands there twice is waited for once.
+      const bool is_first = is_awaitable(request) && !std::exchange(request->is_watched, true);
+      list[i] = is_first ? &request->done() : nullptr;
     }
     list_ = {list, has_room_ ? requests.size() : 0};
   }
   ~Watched() {
+    for (std::size_t i = 0; i < list_.size(); ++i) {
+      if (list_[i] != nullptr) {
+        request_in(requests_[i])->is_watched = false;
+      }
+    }
     if (many_ != nullptr) {
       rank_.heap->deallocate(many_);
     }
@@ -128,6 +136,7 @@ class Watched {
 
  private:
   RankContext& rank_;
+  const Requests requests_;
   std::array<progress::Completion*, 32> few_{};
   progress::Completion** many_ = nullptr;  // Owned.
   std::span<progress::Completion*> list_;
@@ -252,14 +261,16 @@ sterna_status sterna_message_cancel(sterna_message_request* request) noexcept {
   if (own == nullptr) {
     return capi::refuse_argument(__func__);
   }
-  const bool is_cancelled = own->is_started && !own->is_send &&
-                            rank->transport->cancel_receive(*rank->endpoint, own->receive);
+  const bool is_cancelled =
+      own->is_started &&
+      (own->is_send ? rank->transport->cancel_send(*rank->endpoint, own->send)
+                    : rank->transport->cancel_receive(*rank->endpoint, own->receive));
   // With a callback or a queue a cancelled request may be the program's again: no word about it.
   return is_cancelled
              ? STERNA_SUCCESS
              : capi::refuse(STERNA_REFUSED,
-                            "{}: it is not started, has a message already, or is a send, which "
-                            "cannot be taken back",
+                            "{}: it is not started, or a receive that has a message already, or a "
+                            "send whose message has gone or is received",
                             __func__);
 }
 

@@ -33,6 +33,7 @@ namespace sterna::runtime::capi {
 // Contexts of net::Transport that MPI, which counts from 0, does not reach.
 inline constexpr std::uint32_t kMessageContext = 0xffff'fff0;
 inline constexpr std::uint32_t kStartContext = 0xffff'fff1;
+inline constexpr std::uint32_t kRpcPartContext = 0xffff'fff4;  // And the next one.
 
 /// Of a process that is no sterna-node. Made and ended by the initial kernel thread.
 struct Program {
@@ -51,15 +52,15 @@ struct Program {
   SessionNumbers session_numbers;
   threads::Once readiness_once;  // Guard of the making of the next one, which then is constant.
   std::unique_ptr<progress::Readiness> readiness;  // Null: no thread has waited for a descriptor.
-  threads::Once poll_tasks_once;                   // As the one of readiness.
+  // Both constant from the start to the stop: nobody waits for their making, as that may be asked
+  // for inside a poll.
   std::unique_ptr<progress::PollTasks> poll_tasks;
-  threads::Once message_callbacks_once;  // As the one of readiness.
   std::unique_ptr<MessageCallbacks> message_callbacks;
   threads::Once place_memory_once;  // As the one of readiness.
   std::unique_ptr<PlaceMemory> place_memory;
   std::unique_ptr<rpc::Rpc> rpc;
-  // By node: it is in sterna_stop, or lost.
-  std::unique_ptr<std::atomic<bool>[]> has_left;
+  // By node: how far it is in sterna_stop, or lost.
+  std::unique_ptr<std::atomic<std::uint32_t>[]> rounds_left;
 };
 
 /// Null before sterna_start, after sterna_stop and in mobile ranks.

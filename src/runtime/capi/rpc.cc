@@ -1,45 +1,24 @@
-// rpc.h: services of the program, and calls of them. A reply on the wire: the service's status (u32
-// little-endian), then its bytes.
+// rpc.h: the services of the program, and their threads.
+#include "runtime/capi/rpc.h"
+
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <cstring>
 #include <memory>
-#include <new>
-#include <span>
 #include <string>
 #include <vector>
 
-#include <sterna/rpc.h>
+#include <sterna/bubble.h>
 
-#include "runtime/capi/program.h"
+#include "runtime/capi/handle.h"
+#include "runtime/capi/rpc_service.h"
 #include "runtime/scope.h"
-
-struct sterna_rpc_request {
-  const sterna::rpc::Request* request;
-  std::span<const std::byte> arguments;  // Aligned for any type.
-  sterna::rpc::Bytes reply;
-};
-
-struct sterna_rpc_call {
-  sterna::rpc::PendingCall call;
-};
 
 namespace sterna::runtime::capi {
 namespace {
 
-constexpr std::size_t kStatusBytes = 4;
-constexpr std::size_t kBytesMax = 15 << 20;
-constexpr char kPrefix[] = "program.";  // Names of the program are not those of the runtime.
+constexpr std::size_t kServiceStackBytes = 248 << 10;
 
-struct Registered {
-  std::string name;
-  sterna_rpc_kind kind;
-  sterna_rpc_service service;
-  void* context;
-};
-
-/// Written before sterna_start by the initial thread, constant from then on.
+/// The list is written before sterna_start by the initial thread, constant from then on.
 struct Services {
   std::vector<std::unique_ptr<Registered>> list;
   bool is_locked = false;
@@ -51,84 +30,101 @@ Services& services() {
   return *all;
 }
 
-/// What came in a packet lies at any address; a service may read it as what it is.
-std::span<const std::byte> aligned(std::span<const std::byte> bytes, std::span<std::byte> room,
-                                   rpc::Bytes& long_room) {
-  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(std::max_align_t) == 0) {
-    return bytes;
-  }
-  if (bytes.size() > room.size()) {
-    long_room.assign(bytes.begin(), bytes.end());
-    return long_room;
-  }
-  std::ranges::copy(bytes, room.begin());
-  return room.first(bytes.size());
+Registered* find_service(std::string_view name) noexcept {
+  const auto found =
+      std::ranges::find_if(services().list, [&](const auto& one) { return one->name == name; });
+  return found == services().list.end() ? nullptr : found->get();
 }
 
-Result<rpc::Bytes> serve(void* registered, const rpc::Request& request) {
-  const auto& self = *static_cast<const Registered*>(registered);
-  alignas(std::max_align_t) std::array<std::byte, 256> room;
-  rpc::Bytes long_room;
-  sterna_rpc_request given{.request = &request,
-                           .arguments = aligned(request.arguments, room, long_room),
-                           .reply = rpc::Bytes(kStatusBytes)};
-  const auto status = static_cast<std::uint32_t>(self.service(self.context, &given));
-  for (std::size_t i = 0; i < kStatusBytes; ++i) {
-    given.reply[i] = static_cast<std::byte>(status >> (8 * i) & 0xff);
-  }
-  return std::move(given.reply);
+/// What a new thread of a service does first: it is the program's code to the scheduler.
+struct Begin {
+  threads::Entry entry;
+  void* argument;
+};
+
+void begin(void* argument) {
+  const RuntimeScope scope;
+  const Begin what = *static_cast<Begin*>(argument);
+  delete static_cast<Begin*>(argument);
+  what.entry(what.argument);
 }
 
-/// What a call returns for what came back.
-sterna_status store_reply(Result<rpc::Bytes>& result, void* reply, std::size_t bytes_max,
-                          std::size_t* bytes) noexcept {
-  if (!result) {
-    return result.error().code == Errc::unsupported ? STERNA_NOT_FOUND
-                                                    : to_status(result.error().code);
-  }
-  const rpc::Bytes& all = result.value();
-  if (all.size() < kStatusBytes) {
-    return STERNA_SYSTEM;
-  }
-  std::uint32_t status = 0;
-  for (std::size_t i = 0; i < kStatusBytes; ++i) {
-    status |= std::to_integer<std::uint32_t>(all[i]) << (8 * i);
-  }
-  const std::size_t length = all.size() - kStatusBytes;
-  if (const std::size_t stored = std::min(length, bytes_max); stored != 0) {
-    std::memcpy(reply, all.data() + kStatusBytes, stored);
-  }
-  if (bytes != nullptr) {
-    *bytes = length;
-  }
-  if (status != STERNA_SUCCESS) {
-    return static_cast<sterna_status>(status);
-  }
-  return length > bytes_max ? STERNA_TRUNCATED : STERNA_SUCCESS;
+Error refusal(const Registered& self, sterna_status status) {
+  char text[256];
+  (void)sterna_error_detail(text, sizeof text);
+  return {status == STERNA_OUT_OF_MEMORY ? Errc::out_of_memory : Errc::invalid_argument,
+          fmt::format("service {} gets no thread: {}{}{}", self.name, sterna_status_text(status),
+                      text[0] == '\0' ? "" : ": ", text)};
 }
 
-sterna_status check_call(std::uint32_t node, const char* name, const void* arguments,
-                         std::size_t bytes) noexcept {
-  const Program* const self = program();
-  if (self == nullptr) {
-    return why_no_program();
+Result<> spawn_service(void* registered, const rpc::ThreadWish& wish, threads::Entry entry,
+                       void* argument) {
+  auto& self = *static_cast<Registered*>(registered);
+  ThreadPlan plan;
+  {
+    const SpinGuard guard{self.lock};
+    plan = self.plan;
   }
-  const bool is_valid = node < self->rank->transport->job().node_count && name != nullptr &&
-                        (arguments != nullptr || bytes == 0) && bytes <= kBytesMax;
-  return is_valid ? STERNA_SUCCESS : STERNA_INVALID_ARGUMENT;
+  sterna_thread_options& options = plan.options;
+  options.name = plan.name[0] != '\0' ? plan.name.data() : self.name.c_str();
+  options.place = plan.place[0] != '\0' ? plan.place.data() : nullptr;
+  if (wish.stack_kib != 0) {
+    options.stack_bytes = std::size_t{wish.stack_kib} << 10;
+  } else if (options.stack_bytes == 0) {
+    options.stack_bytes = kServiceStackBytes;
+  }
+  if (wish.priority != rpc::kAsRegistered) {
+    options.priority = wish.priority;
+  }
+  auto what = std::make_unique<Begin>(Begin{entry, argument});
+  if (options.bubble != nullptr) {
+    const sterna_status status =
+        sterna_bubble_add_thread(options.bubble, &options, begin, what.get());
+    if (status != STERNA_SUCCESS) {
+      return refusal(self, status);
+    }
+    (void)what.release();
+    return Done{};
+  }
+  threads::ThreadOptions thread;
+  if (const sterna_status status = convert(options, program()->team->worker_count(), thread);
+      status != STERNA_SUCCESS) {
+    return refusal(self, status);
+  }
+  thread.detached = true;
+  thread.is_user_code = true;
+  thread.may_wait = false;
+  auto made = spawn(*program(), thread, options.has_own_locals != 0, begin, what.get());
+  if (!made) {
+    return made.error();
+  }
+  (void)what.release();
+  return Done{};
 }
 
-std::span<const std::byte> bytes_of(const void* data, std::size_t bytes) noexcept {
-  return {static_cast<const std::byte*>(data), bytes};
+sterna_status check_thread(const sterna_thread_options& options) noexcept {
+  const bool is_sensible = options.size_bytes == sizeof options && options.stack == nullptr &&
+                           options.priority <= STERNA_PRIORITY_MAX &&
+                           options.stack_bytes <= kStackBytesMax;
+  return is_sensible ? STERNA_SUCCESS
+                     : refuse(STERNA_INVALID_ARGUMENT,
+                              "options of a service's thread: made by "
+                              "STERNA_THREAD_OPTIONS_DEFAULT, no stack of its own, priority and "
+                              "stack_bytes as thread.h says");
 }
 
 }  // namespace
 
 void add_services(rpc::Rpc& rpc) {
-  for (const auto& service : services().list) {
-    rpc.add_service(kPrefix + service->name,
-                    service->kind == STERNA_RPC_QUICK ? rpc::RunIn::poll : rpc::RunIn::thread,
-                    serve, service.get());
+  for (const auto& one : services().list) {
+    rpc::ServiceEntry entry;
+    entry.name = one->name;
+    entry.run_in = one->kind == STERNA_RPC_QUICK ? rpc::RunIn::poll : rpc::RunIn::thread;
+    entry.answerer = serve;
+    entry.context = one.get();
+    entry.takes_parts = one->unpacks;
+    entry.spawn = spawn_service;
+    rpc.add_service(std::move(entry), kServiceSpace);
   }
 }
 
@@ -143,121 +139,63 @@ using sterna::runtime::RuntimeScope;
 
 sterna_status sterna_rpc_register(const char* name, sterna_rpc_kind kind,
                                   sterna_rpc_service service, void* context) noexcept {
+  sterna_rpc_service_options options = STERNA_RPC_SERVICE_OPTIONS_DEFAULT;
+  options.kind = kind;
+  return sterna_rpc_register_with(name, &options, service, context);
+}
+
+sterna_status sterna_rpc_register_with(const char* name, const sterna_rpc_service_options* options,
+                                       sterna_rpc_service service, void* context) noexcept {
   const RuntimeScope scope;
   if (capi::is_mobile()) {
     return STERNA_UNSUPPORTED;
   }
   capi::Services& all = capi::services();
   if (all.is_locked) {
-    return STERNA_BUSY;
+    return capi::refuse(STERNA_BUSY, "services are registered before sterna_start");
   }
-  if (name == nullptr || service == nullptr ||
-      (kind != STERNA_RPC_QUICK && kind != STERNA_RPC_THREAD) ||
-      std::ranges::any_of(all.list, [&](const auto& known) { return known->name == name; })) {
-    return STERNA_INVALID_ARGUMENT;
+  if (name == nullptr || service == nullptr || options == nullptr ||
+      options->size_bytes != sizeof *options || options->unpacks > 1 ||
+      (options->kind != STERNA_RPC_QUICK && options->kind != STERNA_RPC_THREAD) ||
+      capi::find_service(name) != nullptr) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT,
+                        "a service has a name of its own, a function, and options made by "
+                        "STERNA_RPC_SERVICE_OPTIONS_DEFAULT");
   }
   return capi::guarded([&] {
-    all.list.push_back(
-        std::make_unique<capi::Registered>(capi::Registered{name, kind, service, context}));
-    return STERNA_SUCCESS;
+    auto made = std::make_unique<capi::Registered>();
+    made->name = name;
+    made->service = service;
+    made->context = context;
+    made->kind = options->kind;
+    made->unpacks = options->unpacks != 0;
+    all.list.push_back(std::move(made));
+    const sterna_status status = sterna_rpc_set_thread(name, &options->thread);
+    if (status != STERNA_SUCCESS) {
+      all.list.pop_back();
+    }
+    return status;
   });
 }
 
-uint32_t sterna_rpc_from(const sterna_rpc_request* request) noexcept {
-  return request->request->from_node;
-}
-
-const void* sterna_rpc_arguments(const sterna_rpc_request* request, size_t* bytes) noexcept {
-  if (bytes != nullptr) {
-    *bytes = request->arguments.size();
-  }
-  return request->arguments.data();
-}
-
-sterna_status sterna_rpc_reply(sterna_rpc_request* request, const void* data,
-                               size_t bytes) noexcept {
+sterna_status sterna_rpc_set_thread(const char* name,
+                                    const sterna_thread_options* options) noexcept {
   const RuntimeScope scope;
-  if (request == nullptr || (data == nullptr && bytes != 0) || bytes > capi::kBytesMax) {
-    return STERNA_INVALID_ARGUMENT;
+  if (name == nullptr || options == nullptr) {
+    return capi::refuse_argument(__func__);
   }
-  const auto given = capi::bytes_of(data, bytes);
-  return capi::guarded([&] {
-    request->reply.reserve(capi::kStatusBytes + bytes);
-    request->reply.resize(capi::kStatusBytes);
-    request->reply.insert(request->reply.end(), given.begin(), given.end());
-    return STERNA_SUCCESS;
-  });
-}
-
-sterna_status sterna_rpc_call_for(uint32_t node, const char* name, const void* arguments,
-                                  size_t argument_bytes, void* reply, size_t bytes_max,
-                                  size_t* bytes, uint64_t timeout_ns) noexcept {
-  const RuntimeScope scope;
-  if (const sterna_status bad = capi::check_call(node, name, arguments, argument_bytes);
-      bad != STERNA_SUCCESS) {
+  capi::Registered* const service = capi::find_service(name);
+  if (service == nullptr) {
+    return capi::refuse(STERNA_NOT_FOUND, "no service {} is registered here", name);
+  }
+  if (const sterna_status bad = capi::check_thread(*options); bad != STERNA_SUCCESS) {
     return bad;
   }
-  if (reply == nullptr && bytes_max != 0) {
-    return STERNA_INVALID_ARGUMENT;
+  capi::ThreadPlan plan;
+  if (!plan.keep(*options)) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "{}: no place has such a name", __func__);
   }
-  return capi::guarded([&] {
-    auto result = capi::program()->rpc->call(node, std::string{capi::kPrefix} + name,
-                                             capi::bytes_of(arguments, argument_bytes),
-                                             capi::deadline_of(timeout_ns));
-    return capi::store_reply(result, reply, bytes_max, bytes);
-  });
-}
-
-sterna_status sterna_rpc_post(uint32_t node, const char* name, const void* arguments,
-                              size_t argument_bytes) noexcept {
-  const RuntimeScope scope;
-  if (const sterna_status bad = capi::check_call(node, name, arguments, argument_bytes);
-      bad != STERNA_SUCCESS) {
-    return bad;
-  }
-  return capi::guarded([&] {
-    const auto sent = capi::program()->rpc->post(node, std::string{capi::kPrefix} + name,
-                                                 capi::bytes_of(arguments, argument_bytes));
-    return sent ? STERNA_SUCCESS : capi::to_status(sent.error().code);
-  });
-}
-
-sterna_status sterna_rpc_start(uint32_t node, const char* name, const void* arguments,
-                               size_t argument_bytes, sterna_rpc_call** call) noexcept {
-  const RuntimeScope scope;
-  if (const sterna_status bad = capi::check_call(node, name, arguments, argument_bytes);
-      bad != STERNA_SUCCESS) {
-    return bad;
-  }
-  if (call == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
-  }
-  auto* const made = new (std::nothrow) sterna_rpc_call;
-  if (made == nullptr) {
-    return STERNA_OUT_OF_MEMORY;
-  }
-  capi::program()->rpc->start(node, std::string{capi::kPrefix} + name,
-                              capi::bytes_of(arguments, argument_bytes), made->call);
-  *call = made;
+  const sterna::SpinGuard guard{service->lock};
+  service->plan = plan;
   return STERNA_SUCCESS;
-}
-
-int sterna_rpc_is_done(const sterna_rpc_call* call) noexcept {
-  return call->call.done.done() ? 1 : 0;
-}
-
-sterna_status sterna_rpc_wait(sterna_rpc_call* call, void* reply, size_t bytes_max,
-                              size_t* bytes) noexcept {
-  const RuntimeScope scope;
-  const capi::Program* const program = capi::program();
-  if (program == nullptr) {
-    return capi::why_no_program();
-  }
-  if (call == nullptr || (reply == nullptr && bytes_max != 0)) {
-    return STERNA_INVALID_ARGUMENT;
-  }
-  call->call.done.wait(*program->rank->progress);
-  const sterna_status status = capi::store_reply(call->call.reply, reply, bytes_max, bytes);
-  delete call;
-  return status;
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "runtime/capi/handle.h"
+#include "runtime/capi/message_callback.h"
 #include "runtime/capi/program.h"
 #include "runtime/node.h"
 #include "runtime/node_of_process.h"
@@ -51,6 +52,10 @@ sterna_status open_session(sterna_session* storage, const char* name) {
     return refuse(STERNA_INVALID_ARGUMENT,
                   "sterna_session_open: it has memory, and a name of 1 to {} bytes",
                   kSessionNameBytesMax);
+  }
+  if (is_in_callback(*find_current_rank())) {
+    return refuse(STERNA_DEADLOCK,
+                  "sterna_session_open: a callback of a message must not wait: open it before");
   }
   Result<rpc::Bytes> reply =
       rpc->call(0, kSessionNumberService, std::as_bytes(std::span{name, length}));

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/trace.h"
 #include "runtime/capi/program.h"
+#include "runtime/capi/rpc.h"
 #include "runtime/process_job.h"
 #include "runtime/scope.h"
 #include "runtime/settings.h"
@@ -19,6 +20,7 @@ namespace sterna::runtime::capi {
 namespace {
 
 constexpr char kLeave[] = "sterna.capi.leave";
+constexpr std::uint32_t kAllRounds = 1 << 30;
 constexpr std::uint64_t kLookNs = 200'000;  // Between two looks for the end of threads and nodes.
 
 // Owned; written by the initial kernel thread while there are no others of ours.
@@ -34,15 +36,15 @@ sterna_status fail(const Error& error) {
 }
 
 Result<rpc::Bytes> on_leave(void* program, const rpc::Request& request) {
-  static_cast<Program*>(program)->has_left[request.from_node].store(true,
-                                                                    std::memory_order_release);
+  static_cast<Program*>(program)->rounds_left[request.from_node].fetch_add(
+      1, std::memory_order_release);
   return rpc::Bytes{};
 }
 
 void on_lost(void* program, std::uint32_t node, std::string_view) noexcept {
   auto& self = *static_cast<Program*>(program);
   self.rpc->lose_peer(node);
-  self.has_left[node].store(true, std::memory_order_release);  // Nothing comes from there.
+  self.rounds_left[node].store(kAllRounds, std::memory_order_release);  // Nothing comes from there.
 }
 
 /// Where the settings want the workers among the node's processors.
@@ -145,6 +147,12 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
   }
   program.team = std::move(team.value());
   program.alarms = std::make_unique<threads::Alarms>(*program.team);
+  auto poll_tasks = progress::PollTasks::open(progress);
+  if (!poll_tasks) {
+    return poll_tasks.error();
+  }
+  program.poll_tasks = std::move(poll_tasks.value());
+  program.message_callbacks = std::make_unique<MessageCallbacks>(*program.rank);
   program.scheduler->attach(*program.team);
   return Done{};
 }
@@ -152,11 +160,13 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
 void open_rpc(Program& program) {
   net::Transport& transport = *program.rank->transport;
   const std::uint32_t node_count = transport.job().node_count;
-  program.has_left = std::make_unique<std::atomic<bool>[]>(node_count);
+  program.rounds_left = std::make_unique<std::atomic<std::uint32_t>[]>(node_count);
   program.rpc = std::make_unique<rpc::Rpc>(rpc::RpcOptions{.transport = &transport,
                                                            .progress = program.rank->progress,
                                                            .team = program.team.get(),
-                                                           .log = &program.rank->runtime->log()});
+                                                           .log = &program.rank->runtime->log(),
+                                                           .endpoint = program.rank->endpoint,
+                                                           .part_context = kRpcPartContext});
   program.load_source = std::make_unique<NodeLoadSource>(*program.team, nullptr);
   program.load_source->add_to(*program.rpc);
   program.session_numbers.add_to(*program.rpc);
@@ -236,9 +246,10 @@ sterna_status open_program(const sterna_options& options) {
   return status;
 }
 
-/// Tells all nodes that nothing comes from here any more, and hears it from all: messages between
-/// two nodes keep their order, so all requests have been taken then.
-void leave_all(Program& program) noexcept {
+/// Tells all nodes that nothing more of a kind comes from here, and hears it from all; messages
+/// between two nodes keep their order, so all of that have been taken then. Round 1: requests, 2:
+/// replies.
+void leave_all(Program& program, std::uint32_t round) noexcept {
   const net::JobMap& job = program.rank->transport->job();
   for (std::uint32_t i = 0; i < job.node_count; ++i) {
     const std::uint32_t node = (job.node_index + i) % job.node_count;
@@ -246,7 +257,8 @@ void leave_all(Program& program) noexcept {
     (void)program.rpc->call(node, kLeave, {});
   }
   for (std::uint32_t node = 0; node < job.node_count; ++node) {
-    while (node != job.node_index && !program.has_left[node].load(std::memory_order_acquire)) {
+    while (node != job.node_index &&
+           program.rounds_left[node].load(std::memory_order_acquire) < round) {
       threads::sleep_for(kLookNs);
     }
   }
@@ -311,13 +323,18 @@ sterna_status sterna_stop(void) noexcept {
   }
   // All threads are waited for, here and, by those who wait for an answer from here, elsewhere.
   (void)sterna::threads::unhold_all(*program->team);
-  capi::leave_all(*program);
+  capi::leave_all(*program, 1);
   (void)sterna::threads::unhold_all(*program->team);  // What another one has ordered meanwhile.
   program->alarms->disarm_all();
   while (const std::uint32_t live = program->team->live_thread_count()) {
     if (live == 1) {
       program->alarms->disarm_all();  // What threads have set since is all that is left.
     }
+    sterna::threads::sleep_for(capi::kLookNs);
+  }
+  capi::leave_all(*program, 2);
+  // Long pieces of calls that have ended otherwise, on their way to those who drop them.
+  while (program->rpc->loose_part_count() + capi::OutBox::waiting_count() != 0) {
     sterna::threads::sleep_for(capi::kLookNs);
   }
   capi::retire(std::unique_ptr<capi::Program>{program});

@@ -118,6 +118,9 @@ sterna_status sterna_mutex_lock_for(sterna_mutex* mutex,
   }
   OwnedMutex& self = mutex_in(mutex);
   if (!self.mutex.try_lock()) {
+    if (capi::is_in_quick_service()) [[unlikely]] {
+      return capi::refuse_in_quick_service(__func__);
+    }
     if (self.kind != STERNA_MUTEX_NORMAL && is_mine(self)) {
       return lock_again(mutex, self);
     }
@@ -173,6 +176,9 @@ sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* m
   const RuntimeScope scope;
   if (condition == nullptr || mutex == nullptr) {
     return capi::refuse_argument(__func__);
+  }
+  if (capi::is_in_quick_service()) [[unlikely]] {
+    return capi::refuse_in_quick_service(__func__);
   }
   OwnedMutex& held = mutex_in(mutex);
   if (!is_mine(held)) {
@@ -235,6 +241,9 @@ sterna_status sterna_semaphore_acquire(sterna_semaphore* semaphore, uint64_t tim
   const RuntimeScope scope;
   if (semaphore == nullptr) {
     return capi::refuse_argument(__func__);
+  }
+  if (capi::is_in_quick_service()) [[unlikely]] {
+    return capi::refuse_in_quick_service(__func__);
   }
   return object_in<threads::Semaphore>(semaphore).try_acquire_until(capi::deadline_of(timeout_ns))
              ? STERNA_SUCCESS

@@ -75,17 +75,6 @@ sterna_status schedule(const capi::Program& program, OwnTasklet& own, threads::t
   return STERNA_SUCCESS;
 }
 
-/// Made by the first who adds a task. Null: it cannot be made.
-progress::PollTasks* tasks_of(capi::Program& program) noexcept {
-  program.poll_tasks_once.call([&] {
-    auto opened = progress::PollTasks::open(*program.rank->progress);
-    if (opened) {
-      program.poll_tasks = std::move(opened.value());
-    }
-  });
-  return program.poll_tasks.get();
-}
-
 constexpr std::uint32_t points_of(std::uint32_t points) noexcept {
   using enum threads::SchedulingPoint;
   std::uint32_t bits = 0;
@@ -217,20 +206,50 @@ sterna_status sterna_poll_task_set_period(sterna_poll_task* task, uint64_t perio
 sterna_status sterna_poll_task_add(sterna_poll_task* task) noexcept {
   const RuntimeScope scope;
   return with<OwnTask>(task, __func__, [](capi::Program& program, OwnTask& own) noexcept {
-    progress::PollTasks* const tasks = tasks_of(program);
-    if (tasks == nullptr) {
-      return STERNA_OUT_OF_MEMORY;
-    }
-    return tasks->add(own) ? STERNA_SUCCESS
-                           : capi::refuse(STERNA_BUSY, "the polling task is in already");
+    return program.poll_tasks->add(own)
+               ? STERNA_SUCCESS
+               : capi::refuse(STERNA_BUSY, "the polling task is in already");
   });
 }
 
 sterna_status sterna_poll_task_remove(sterna_poll_task* task) noexcept {
   const RuntimeScope scope;
   return with<OwnTask>(task, __func__, [](capi::Program& program, OwnTask& own) noexcept {
-    progress::PollTasks* const tasks = tasks_of(program);
-    return tasks != nullptr && tasks->remove(own) ? STERNA_SUCCESS : STERNA_NOT_FOUND;
+    return program.poll_tasks->remove(own) ? STERNA_SUCCESS : STERNA_NOT_FOUND;
+  });
+}
+
+sterna_status sterna_poll_task_set_place(sterna_poll_task* task, const char* place) noexcept {
+  const RuntimeScope scope;
+  return with<OwnTask>(task, __func__, [&](capi::Program&, OwnTask& own) noexcept {
+    if (place == nullptr) {
+      own.worker_first = 0;
+      own.worker_end = progress::PollTask::kAllWorkers;
+      return STERNA_SUCCESS;
+    }
+    const capi::WorkerRange range = capi::workers_at(place);
+    if (range.count == 0) {
+      return STERNA_NOT_FOUND;
+    }
+    own.worker_first = range.first;
+    own.worker_end = range.first + range.count;
+    return STERNA_SUCCESS;
+  });
+}
+
+sterna_status sterna_poll_task_mask(sterna_poll_task* task) noexcept {
+  const RuntimeScope scope;
+  return with<OwnTask>(task, __func__, [](capi::Program& program, OwnTask& own) noexcept {
+    program.poll_tasks->mask(own);
+    return STERNA_SUCCESS;
+  });
+}
+
+sterna_status sterna_poll_task_unmask(sterna_poll_task* task) noexcept {
+  const RuntimeScope scope;
+  return with<OwnTask>(task, __func__, [](capi::Program& program, OwnTask& own) noexcept {
+    program.poll_tasks->unmask(own);
+    return STERNA_SUCCESS;
   });
 }
 

@@ -255,6 +255,9 @@ sterna_status sterna_thread_join_for(sterna_thread* thread, uint64_t timeout_ns)
   if (joined == nullptr) {
     return STERNA_INVALID_ARGUMENT;
   }
+  if (capi::is_in_quick_service()) [[unlikely]] {
+    return capi::refuse_in_quick_service(__func__);
+  }
   if (joined == threads::self()) {
     return capi::refuse(STERNA_DEADLOCK, "{} joins itself, and would wait for ever",
                         capi::words_for(joined));
@@ -309,7 +312,9 @@ void sterna_thread_yield(void) noexcept {
 
 void sterna_thread_sleep(uint64_t duration_ns) noexcept {
   const RuntimeScope scope;
-  threads::sleep_for(duration_ns);
+  if (!capi::is_in_quick_service()) [[likely]] {
+    threads::sleep_for(duration_ns);
+  }
 }
 
 sterna_status sterna_thread_name(const sterna_thread* thread, char* buffer, size_t bytes) noexcept {
@@ -330,6 +335,9 @@ sterna_status sterna_thread_park(uint64_t timeout_ns) noexcept {
   const RuntimeScope scope;
   if (threads::self() == nullptr) {
     return STERNA_UNSUPPORTED;
+  }
+  if (capi::is_in_quick_service()) [[unlikely]] {
+    return capi::refuse_in_quick_service(__func__);
   }
   if (timeout_ns == STERNA_FOREVER) {
     threads::park();

@@ -292,6 +292,9 @@ sterna_status sterna_unpack(sterna_unpacking* unpacking, void* buffer, size_t by
   if (own == nullptr) {
     return capi::refuse(STERNA_REFUSED, "{}: the unpacking has not begun", __func__);
   }
+  if (capi::is_in_callback(*self)) {
+    return capi::refuse(STERNA_DEADLOCK, "{}: a callback of a message must not wait", __func__);
+  }
   return capi::is_short_piece(bytes, mode) ? capi::take_short(*self, *own, buffer, bytes)
                                            : capi::take_long(*self, *own, buffer, bytes, mode);
 }
@@ -306,6 +309,9 @@ sterna_status sterna_unpack_end(sterna_unpacking* unpacking) noexcept {
   if (own == nullptr) {
     return capi::refuse(unpacking == nullptr ? STERNA_INVALID_ARGUMENT : STERNA_REFUSED,
                         "{}: the unpacking is NULL, or has not begun", __func__);
+  }
+  if (capi::is_in_callback(*self)) {
+    return capi::refuse(STERNA_DEADLOCK, "{}: a callback of a message must not wait", __func__);
   }
   sterna_status status = capi::await_all(*self, *own);
   const bool has_rest = capi::drop_rest(*self, *own);

@@ -66,8 +66,8 @@ void Condition::signal() noexcept {
   Waiter waiter;
   {
     const SpinGuard guard{lock_};
-    if (const WaitNode* const node = waiters_.pop_front(); node != nullptr) {
-      waiter = node->waiter;
+    waiter = waiters_.pop_waiter();
+    if (waiter) {
       waiter_count_.fetch_sub(1, std::memory_order_relaxed);
     }
   }

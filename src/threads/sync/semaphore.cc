@@ -1,14 +1,64 @@
 // The waiting half of the semaphore.
 #include "threads/sync/semaphore.h"
 
+#include <utility>
+
+#include "base/clock.h"
 #include "threads/cancel.h"
+#include "threads/scheduler.h"
 #include "threads/this_thread.h"
 
 namespace sterna::threads {
+namespace {
+
+// For so long, a microsecond, a thread whose worker has nothing else to do looks at the word: a
+// unit that comes from another processor costs one line then. To get ready what has left its
+// processor costs two more.
+constexpr std::uint64_t kLookCycles = 3'000;
+constexpr int kLooks = 32;
+
+bool has_work_beside(const Thread& me) noexcept {
+  const Worker& worker = *me.worker.load(std::memory_order_relaxed);
+  return worker.queue.count() != 0 || !worker.inbox.looks_empty() || worker.seeds.count() > 0;
+}
+
+/// Nobody but `me` could run on its worker, and on another one somebody may be about to release.
+bool is_alone_awake(const Thread& me) noexcept {
+  const TeamState& team = me.worker.load(std::memory_order_relaxed)->team;
+  return (me.flags & kSlowSwitchFlags) == 0 && team.spin_cycles != 0 &&
+         team.sleeper_count.load(std::memory_order_relaxed) + 1 < team.workers.size() &&
+         !has_work_beside(me);
+}
+
+}  // namespace
+
+bool Semaphore::await_unit(const Thread& me) noexcept {
+  if (!is_alone_awake(me)) {
+    return false;
+  }
+  const std::uint64_t begin = cycles();
+  do {
+    for (int looks = 0; looks < kLooks; ++looks) {
+      const std::uint64_t word = word_.load(std::memory_order_relaxed);
+      if (word >= kUnit && try_acquire()) {
+        return true;
+      }
+      if ((word & kWaiters) != 0) {
+        return false;  // They were here before us.
+      }
+    }
+  } while (cycles() - begin < kLookCycles && !has_work_beside(me));
+  return false;
+}
 
 bool Semaphore::acquire_slow(std::uint64_t deadline_ns) noexcept {
+  Thread* const me = self();
+  if (me != nullptr && await_unit(*me)) {
+    return true;
+  }
   WaitNode node;
   const auto must_wait = [&]() noexcept {
+    lone_home_ = me != nullptr && waiters_.empty() ? lasting_home(*me) : nullptr;
     // Under lock_. Either there is a unit after all, or every later release() comes to the list.
     std::uint64_t word = word_.load(std::memory_order_relaxed);
     for (;;) {
@@ -29,10 +79,12 @@ bool Semaphore::acquire_slow(std::uint64_t deadline_ns) noexcept {
 
 bool Semaphore::release_slow() noexcept {
   Waiter waiter;
+  Worker* home = nullptr;
   {
     const SpinGuard guard{lock_};
-    if (const WaitNode* const first = waiters_.pop_front(); first != nullptr) {
-      waiter = first->waiter;
+    waiter = waiters_.pop_waiter();
+    home = std::exchange(lone_home_, nullptr);
+    if (waiter) {
       if (waiters_.empty()) {
         // A plain store: somebody was listed, so the word was kWaiters and nothing else since
         // before lock_ was taken, and then only its holder writes it. What was released before
@@ -45,7 +97,11 @@ bool Semaphore::release_slow() noexcept {
       return false;
     }
   }
-  waiter.signal();
+  if (Thread* const thread = waiter.suspended_thread(); thread != nullptr && home != nullptr) {
+    make_runnable_at(*home, *thread);
+  } else {
+    waiter.signal();
+  }
   return true;
 }
 

@@ -16,7 +16,8 @@ class Semaphore {
   Semaphore& operator=(const Semaphore&) = delete;
 
   /// Takes one unit; waits while there is none. A unit that is released while somebody waits goes
-  /// to the one that waits longest. Switches.
+  /// to the one that waits longest; but who has just come may look for one for a microsecond before
+  /// it waits. Switches.
   void acquire() noexcept {
     if (!try_acquire()) {
       (void)acquire_slow(kNever);
@@ -58,6 +59,8 @@ class Semaphore {
   static constexpr std::uint64_t kWaiters = 1;
   static constexpr std::uint64_t kUnit = 2;
 
+  /// Looks for a while at the unit of somebody on another worker, if there is nothing better to do.
+  bool await_unit(const Thread& me) noexcept;
   bool acquire_slow(std::uint64_t deadline_ns) noexcept;
   /// False: nobody waits, and nothing was released.
   bool release_slow() noexcept;
@@ -66,6 +69,9 @@ class Semaphore {
   std::atomic<std::uint64_t> word_;
   SpinLock lock_;
   WaitList waiters_;  // Guard: lock_. May be empty though kWaiters is set (a wait that timed out).
+  // Of the one that waits alone, and waits for nothing else: its worker, so that who wakes it needs
+  // no line of its descriptor. Null: ask that. Guard: lock_.
+  Worker* lone_home_ = nullptr;
 };
 
 }  // namespace sterna::threads

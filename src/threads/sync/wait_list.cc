@@ -6,29 +6,46 @@
 
 namespace sterna::threads {
 
+WaitNode* WaitList::last() const noexcept {
+  return (tail_ & kLone) != 0 ? head_ : reinterpret_cast<WaitNode*>(tail_);
+}
+
+void WaitList::set_last(WaitNode* node) noexcept {
+  tail_ = node != nullptr && node == head_ ? node->waiter.bits() | kLone
+                                           : reinterpret_cast<std::uintptr_t>(node);
+}
+
 void WaitList::push_back(WaitNode& node) noexcept {
   check(!node.is_linked, "a waiter is in one list at a time");
   node.is_linked = true;
-  node.previous = tail_;
+  node.previous = last();
   node.next = nullptr;
-  (tail_ == nullptr ? head_ : tail_->next) = &node;
-  tail_ = &node;
+  (node.previous == nullptr ? head_ : node.previous->next) = &node;
+  set_last(&node);
 }
 
 void WaitList::push_front(WaitNode& node) noexcept {
   check(!node.is_linked, "a waiter is in one list at a time");
+  WaitNode* const former_last = last();
   node.is_linked = true;
   node.previous = nullptr;
   node.next = head_;
-  (head_ == nullptr ? tail_ : head_->previous) = &node;
+  if (head_ != nullptr) {
+    head_->previous = &node;
+  }
   head_ = &node;
+  set_last(former_last != nullptr ? former_last : &node);
 }
 
 void WaitList::erase(WaitNode& node) noexcept {
   check(node.is_linked, "a waiter is erased from the list that holds it");
+  WaitNode* const new_last = node.next == nullptr ? node.previous : last();
   node.is_linked = false;
   (node.previous == nullptr ? head_ : node.previous->next) = node.next;
-  (node.next == nullptr ? tail_ : node.next->previous) = node.previous;
+  if (node.next != nullptr) {
+    node.next->previous = node.previous;
+  }
+  set_last(new_last);
 }
 
 WaitNode* WaitList::pop_front() noexcept {
@@ -39,12 +56,24 @@ WaitNode* WaitList::pop_front() noexcept {
   return first;
 }
 
+Waiter WaitList::pop_waiter() noexcept {
+  const Waiter lone = Waiter::from_bits(tail_ & ~kLone);
+  if ((tail_ & kLone) != 0 && lone.suspended_thread() != nullptr) {
+    head_ = nullptr;
+    tail_ = 0;
+    return lone;
+  }
+  const WaitNode* const first = pop_front();
+  return first != nullptr ? first->waiter : Waiter{};
+}
+
 WaitNode* WaitList::take_all() noexcept {
   WaitNode* const first = head_;
   for (WaitNode* node = first; node != nullptr; node = node->next) {
     node->is_linked = false;
   }
-  head_ = tail_ = nullptr;
+  head_ = nullptr;
+  tail_ = 0;
   return first;
 }
 

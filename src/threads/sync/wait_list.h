@@ -25,18 +25,28 @@ struct WaitNode {
 class WaitList {
  public:
   [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
-  [[nodiscard]] WaitNode* front() const noexcept { return head_; }
+  /// With its waiter: constant from here on.
   void push_back(WaitNode& node) noexcept;
   void push_front(WaitNode& node) noexcept;
   void erase(WaitNode& node) noexcept;
   /// Null when empty.
   WaitNode* pop_front() noexcept;
+  /// The waiter of pop_front(), none when empty. The node of one that is suspended may keep
+  /// saying that it is linked: nobody may ask that, nor list it again.
+  Waiter pop_waiter() noexcept;
   /// Takes all: a chain by `next`, in order.
   WaitNode* take_all() noexcept;
 
  private:
+  // Bit 0 of `tail_` says that there is one node, and the rest is its waiter: whoever takes that
+  // one off to wake it needs no line of its stack, which another processor has.
+  static constexpr std::uintptr_t kLone = 1;
+
+  [[nodiscard]] WaitNode* last() const noexcept;
+  void set_last(WaitNode* node) noexcept;
+
   WaitNode* head_ = nullptr;
-  WaitNode* tail_ = nullptr;
+  std::uintptr_t tail_ = 0;  // 0: empty. kLone and the waiter, or the last node.
 };
 
 /// The slow way into every object of sync/: takes `lock` and asks `must_wait()`; on false it ends

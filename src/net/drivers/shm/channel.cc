@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -255,6 +256,19 @@ Result<> ShmChannel::read_remote(std::byte* into, RemotePiece from) noexcept {
     from.bytes -= static_cast<std::uint64_t>(count);
   }
   return Done{};
+}
+
+bool ShmChannel::ring_absent() noexcept {
+  std::atomic<std::uint32_t>& flag = segment_->absence;
+  // The fence: either we see the flag, or who sets it, and looks at its inbox then, what we sent.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  std::uint32_t away = flag.load(std::memory_order_relaxed);
+  if (away != AbsenceFlag::kAway ||
+      !flag.compare_exchange_strong(away, AbsenceFlag::kRung, std::memory_order_acq_rel)) {
+    return false;
+  }
+  raw_system_call(SYS_futex, reinterpret_cast<long>(&flag), FUTEX_WAKE, 1);
+  return true;
 }
 
 Error ShmChannel::copy_error(const char* what, long result) const noexcept {

@@ -57,6 +57,8 @@ class ShmChannel final : public Channel {
                         std::span<const RemotePiece> remote) noexcept override;
   Result<> read_remote(std::byte* into, RemotePiece from) noexcept override;
 
+  bool ring_absent() noexcept override;
+
   /// Asks the system whether this process may copy to and from the peer's. Fails with why not.
   Result<> open_direct(const DirectAddress& address) noexcept;
   [[nodiscard]] bool is_direct_tried() const noexcept {

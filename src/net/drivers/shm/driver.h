@@ -58,6 +58,7 @@ class ShmDriver final : public Driver {
   bool prepare_sleep() noexcept override;
   void end_sleep() noexcept override;
   void lose_peer(std::uint32_t node) noexcept override;
+  std::atomic<std::uint32_t>* absence_flag() noexcept override { return &segment_->absence; }
   void close() noexcept override;
   // A packet is handed over when it is in the inbox; the launcher keeps the memory.
   bool is_drained() const noexcept override { return true; }

@@ -59,6 +59,7 @@ struct Segment {
   std::atomic<std::uint64_t> cookie;
 
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> state;
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> absence;         // See AbsenceFlag.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> is_room_wanted;  // 1: see room_waiters.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> tail;   // Next ticket; taken by senders.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> taken;  // Tickets done; written by the owner.

@@ -2,6 +2,7 @@
 #include "net/drivers/sim/sim.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -14,11 +15,37 @@ SimNetwork::SimNetwork(const SimOptions& options)
     node.last_ns.assign(options.node_count, 0);
     node.free_ns.assign(options.node_count, 0);
     node.in_flight.assign(options.node_count, 0);
+    node.is_stalled.assign(options.node_count, false);
+    node.stalled.resize(options.node_count);
+    node.is_severed.assign(options.node_count, false);
   }
 }
 
+bool SimNetwork::happens(std::uint32_t per_mille) {
+  return per_mille != 0 && random_.below(1000) < per_mille;
+}
+
+/// One packet as the wire treats it.
 void SimNetwork::put(std::uint32_t from, std::uint32_t to, std::vector<std::byte> bytes) {
+  if (happens(options_.lost_per_mille)) {
+    return;
+  }
+  if (happens(options_.twice_per_mille)) {
+    arrive(from, to, bytes);
+  }
+  if (happens(options_.corrupt_per_mille)) {
+    bytes[random_.below(bytes.size())] ^= static_cast<std::byte>(1 + random_.below(255));
+  }
+  arrive(from, to, std::move(bytes));
+}
+
+void SimNetwork::arrive(std::uint32_t from, std::uint32_t to, std::vector<std::byte> bytes) {
   Node& node = nodes_[to];
+  if (node.is_stalled[from]) {
+    node.stalled[from].push_back(std::move(bytes));
+    ++node.in_flight[from];
+    return;
+  }
   std::uint64_t& free_ns = node.free_ns[from];
   free_ns = std::max(free_ns, options_.clock->now_ns()) + options_.packet_ns +
             bytes.size() * options_.ps_per_byte / 1000;
@@ -45,7 +72,7 @@ SendState SimNetwork::send(std::uint32_t from, std::uint32_t to, std::span<const
         "a packet is of between 1 and packet_bytes_max bytes, in kPacketPiecesMax pieces at most");
   const SpinGuard guard{lock_};
   const auto is_gone = [](const Node& node) { return node.is_lost || node.is_closed; };
-  if (is_gone(nodes_[from]) || is_gone(nodes_[to])) {
+  if (is_gone(nodes_[from]) || is_gone(nodes_[to]) || nodes_[to].is_severed[from]) {
     return SendState::closed;
   }
   if (nodes_[to].in_flight[from] >= options_.channel_packets_max) {
@@ -60,9 +87,49 @@ void SimNetwork::lose(std::uint32_t node) {
   nodes_[node].is_lost = true;
   for (std::uint32_t to = 0; to < nodes_.size(); ++to) {
     if (to != node) {
-      put(node, to, {});
+      arrive(node, to, {});
     }
   }
+}
+
+void SimNetwork::stall(std::uint32_t one, std::uint32_t other, bool is_stalled) {
+  const SpinGuard guard{lock_};
+  for (const auto& [from, to] : {std::pair{one, other}, std::pair{other, one}}) {
+    nodes_[to].is_stalled[from] = is_stalled;
+    if (!is_stalled) {
+      const auto waiting = std::exchange(nodes_[to].stalled[from], {});
+      nodes_[to].in_flight[from] -= static_cast<std::uint32_t>(waiting.size());
+      for (const std::vector<std::byte>& bytes : waiting) {
+        arrive(from, to, bytes);
+      }
+    }
+  }
+}
+
+void SimNetwork::sever_one(std::uint32_t from, std::uint32_t to) {
+  Node& node = nodes_[to];
+  node.is_severed[from] = true;
+  node.stalled[from].clear();
+  std::erase_if(node.arriving, [&](const auto& entry) { return entry.second.from == from; });
+  node.in_flight[from] = 0;
+  node.is_stalled[from] = false;
+  arrive(from, to, {});
+}
+
+void SimNetwork::sever(std::uint32_t one, std::uint32_t other) {
+  const SpinGuard guard{lock_};
+  sever_one(one, other);
+  sever_one(other, one);
+}
+
+void SimNetwork::mend(std::uint32_t one, std::uint32_t other) {
+  const SpinGuard guard{lock_};
+  nodes_[other].is_severed[one] = nodes_[one].is_severed[other] = false;
+}
+
+bool SimNetwork::is_severed(std::uint32_t from, std::uint32_t to) {
+  const SpinGuard guard{lock_};
+  return nodes_[to].is_severed[from] || nodes_[to].is_lost || nodes_[to].is_closed;
 }
 
 void SimNetwork::close(std::uint32_t node) {
@@ -72,7 +139,7 @@ void SimNetwork::close(std::uint32_t node) {
 
 void SimNetwork::inject(std::uint32_t from, std::uint32_t to, Packet packet) {
   const SpinGuard guard{lock_};
-  put(from, to, {packet.begin(), packet.end()});
+  arrive(from, to, {packet.begin(), packet.end()});
 }
 
 std::uint64_t SimNetwork::next_arrival_ns() {
@@ -138,6 +205,13 @@ class SimDriver final : public Driver {
     const SimOptions& options = network.options();
     capabilities_.packet_bytes_max = options.packet_bytes_max;
     capabilities_.is_ordered = options.is_ordered;
+    capabilities_.can_revive = true;
+    capabilities_.is_reliable =
+        options.lost_per_mille + options.twice_per_mille + options.corrupt_per_mille == 0;
+    if (options.ps_per_byte != 0) {
+      capabilities_.bandwidth_mb_per_s =
+          static_cast<std::uint32_t>(std::max<std::uint64_t>(1'000'000 / options.ps_per_byte, 1));
+    }
     capabilities_.latency_ns =
         static_cast<std::uint32_t>((options.delay_ns_min + options.delay_ns_max) / 2);
     capabilities_.direct_latency_ns = options.has_direct ? 500 : 0;
@@ -155,6 +229,13 @@ class SimDriver final : public Driver {
     }
     channels_.push_back(std::make_unique<SimChannel>(network_, node_, node));
     return channels_.back().get();
+  }
+
+  Result<Channel*> revive(std::uint32_t node) noexcept override {
+    if (network_.is_severed(node_, node)) {
+      return Error{Errc::unreachable, "sim: the wire is cut"};
+    }
+    return connect(node, {});
   }
 
   std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept override {
@@ -197,18 +278,24 @@ class SimDriver final : public Driver {
 
 namespace {
 
+template <std::size_t kRail>
 Result<std::unique_ptr<Driver>> open_sim(const DriverOptions& options) noexcept {
   auto* bootstrap = static_cast<SimBootstrap*>(options.bootstrap);
-  return try_make<Driver, SimDriver>(bootstrap->network(), bootstrap->job().node_index);
+  return try_make<Driver, SimDriver>(bootstrap->network(kRail), bootstrap->job().node_index);
+}
+
+template <std::size_t kRail>
+constexpr DriverEntry sim_entry(std::string_view name) {
+  return {.name = name,
+          .summary = "simulated nodes in one process, for tests",
+          .tunables = {},
+          .open = open_sim<kRail>};
 }
 
 }  // namespace
 
-constinit const DriverEntry kSimDriver{
-    .name = "sim",
-    .summary = "simulated nodes in one process, for tests",
-    .tunables = {},
-    .open = open_sim,
-};
+constinit const DriverEntry kSimDriver = sim_entry<0>("sim");
+constinit const DriverEntry kSecondSimDriver = sim_entry<1>("sim@second");
+constinit const DriverEntry kThirdSimDriver = sim_entry<2>("sim@third");
 
 }  // namespace sterna::net

@@ -14,6 +14,7 @@
 #include "base/spin_lock.h"
 #include "net/bootstrap.h"
 #include "net/driver.h"
+#include "net/drivers/decorators/links.h"
 
 namespace sterna::net {
 
@@ -34,7 +35,12 @@ struct SimOptions {
   ManualClock* direct_clock = nullptr;
   std::uint32_t packet_bytes_max = 1024;
   std::uint32_t channel_packets_max = 64;  // On their way, of one channel; more: full.
-  std::vector<std::string> hosts{};        // Of the nodes of a SimCluster; empty: all on one.
+  // Of a thousand packets so many vanish, come twice, or with one byte changed. Then the driver
+  // says of itself that it may lose packets.
+  std::uint32_t lost_per_mille = 0;
+  std::uint32_t twice_per_mille = 0;
+  std::uint32_t corrupt_per_mille = 0;
+  std::vector<std::string> hosts{};  // Of the nodes of a SimCluster; empty: all on one.
 };
 
 /// The wires. Any thread.
@@ -48,8 +54,17 @@ class SimNetwork {
   /// The node takes no packet any more and sends none; what it sent arrives, and nobody sees a
   /// loss.
   void close(std::uint32_t node);
+  /// What two nodes send each other stays where it is, and goes on when the wire is whole again: a
+  /// cable that was pulled, before anybody has noticed.
+  void stall(std::uint32_t one, std::uint32_t other, bool is_stalled);
+  /// The connection of two nodes breaks: what is on its way is gone, both see a loss. Until mend()
+  /// it cannot be revived.
+  void sever(std::uint32_t one, std::uint32_t other);
+  void mend(std::uint32_t one, std::uint32_t other);
   /// Puts bytes on the wire as if `from` had sent them.
   void inject(std::uint32_t from, std::uint32_t to, Packet packet);
+  /// What cut(sim) looks at.
+  [[nodiscard]] LinkSwitch& links() noexcept { return links_; }
   [[nodiscard]] std::uint64_t packet_count() const noexcept { return packet_count_; }
   /// When the next packet for anybody arrives; kNever: none is on its way.
   [[nodiscard]] std::uint64_t next_arrival_ns();
@@ -66,14 +81,23 @@ class SimNetwork {
     std::vector<std::uint64_t> last_ns;               // By sender: when its last packet arrives,
     std::vector<std::uint64_t> free_ns;               // and when the wire is free for the next.
     std::vector<std::uint32_t> in_flight;             // By sender.
+    std::vector<bool> is_stalled;                     // By sender; then what comes waits here.
+    std::vector<std::vector<std::vector<std::byte>>> stalled;
+    std::vector<bool> is_severed;  // By sender.
     bool is_lost = false;
     bool is_closed = false;
   };
+  void arrive(std::uint32_t from, std::uint32_t to, std::vector<std::byte> bytes)
+      STERNA_REQUIRES(lock_);
+  void sever_one(std::uint32_t from, std::uint32_t to) STERNA_REQUIRES(lock_);
+  [[nodiscard]] bool is_severed(std::uint32_t from, std::uint32_t to);
+  [[nodiscard]] bool happens(std::uint32_t per_mille) STERNA_REQUIRES(lock_);
   [[nodiscard]] SendState send(std::uint32_t from, std::uint32_t to, std::span<const Piece> pieces);
   void put(std::uint32_t from, std::uint32_t to, std::vector<std::byte> bytes)
       STERNA_REQUIRES(lock_);
 
   const SimOptions options_;
+  LinkSwitch links_{options_.node_count};
   SpinLock lock_;
   Random random_ STERNA_GUARDED_BY(lock_);
   std::vector<Node> nodes_ STERNA_GUARDED_BY(lock_);
@@ -83,22 +107,34 @@ class SimNetwork {
 /// The start of a node of a simulated job: all on one host, nothing to exchange.
 class SimBootstrap final : public Bootstrap {
  public:
-  SimBootstrap(SimNetwork& network, JobMap job) : network_{network}, job_{std::move(job)} {}
+  SimBootstrap(SimNetwork& network, JobMap job)
+      : SimBootstrap{std::vector{&network}, std::move(job)} {}
+  /// `networks`: of the rails, in their order.
+  SimBootstrap(std::vector<SimNetwork*> networks, JobMap job)
+      : networks_{std::move(networks)}, job_{std::move(job)} {}
   [[nodiscard]] const JobMap& job() const noexcept override { return job_; }
   [[nodiscard]] const HostShare& host() const noexcept override { return host_; }
   Result<std::vector<std::vector<std::byte>>> exchange(
       std::span<const std::byte> /*blob*/) noexcept override {
     return Error{Errc::unsupported, "simulated nodes have nothing to exchange"};
   }
-  [[nodiscard]] SimNetwork& network() const noexcept { return network_; }
+  [[nodiscard]] const LinkSwitch* links() const noexcept override {
+    return &networks_.front()->links();
+  }
+  [[nodiscard]] SimNetwork& network(std::size_t rail = 0) const noexcept {
+    return *networks_[rail];
+  }
 
  private:
-  SimNetwork& network_;
+  const std::vector<SimNetwork*> networks_;
   const JobMap job_;
   const HostShare host_;
 };
 
 /// Opens only with a SimBootstrap. Not among the built-in drivers.
 extern const DriverEntry kSimDriver;
+/// The same over the other networks of the bootstrap: rails of one way.
+extern const DriverEntry kSecondSimDriver;
+extern const DriverEntry kThirdSimDriver;
 
 }  // namespace sterna::net

@@ -3,15 +3,19 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include "base/hash.h"
 #include "base/syscall.h"
+#include "base/system_file.h"
 #include "base/wire.h"
 
 namespace sterna::net::tcp {
@@ -19,6 +23,7 @@ namespace {
 
 constexpr std::uint32_t kBlobMagic = 0x31504354;  // "TCP1"
 constexpr std::size_t kBlobBytesMax = 1024;
+constexpr std::uint8_t kNamed = 1;  // Beside 4 and 6: an abstract name, of so many bytes.
 
 std::uint16_t port_of(const SocketAddress& address) noexcept {
   return ntohs(address.storage.ss_family == AF_INET6
@@ -60,9 +65,64 @@ SocketAddress make_v6(const in6_addr& host, std::uint16_t port) noexcept {
   return address;
 }
 
+std::span<const std::byte> host_bytes(const SocketAddress& address) noexcept {
+  if (address.storage.ss_family == AF_INET6) {
+    const auto& host = reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr;
+    return std::as_bytes(std::span{&host, 1});
+  }
+  const auto& host = reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr;
+  return std::as_bytes(std::span{&host, 1});
+}
+
+/// Whether `prefix` is one ("10.0.1.0/24", "fd00::/8") that the address begins with.
+bool has_prefix(const SocketAddress& address, std::string_view prefix) noexcept {
+  const std::size_t slash = prefix.find('/');
+  if (slash == std::string_view::npos || slash >= INET6_ADDRSTRLEN) {
+    return false;
+  }
+  std::array<char, INET6_ADDRSTRLEN + 1> host{};
+  prefix.copy(host.data(), slash);
+  const std::string_view digits = prefix.substr(slash + 1);
+  std::size_t bits = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bits);
+  std::array<std::byte, sizeof(in6_addr)> wanted{};
+  const std::span<const std::byte> own = host_bytes(address);
+  if (error != std::errc{} || end != digits.data() + digits.size() || bits > 8 * own.size() ||
+      ::inet_pton(address.storage.ss_family, host.data(), wanted.data()) != 1) {
+    return false;
+  }
+  for (std::size_t i = 0; i < bits; ++i) {
+    const auto mask = std::byte{0x80} >> (i % 8);
+    if ((own[i / 8] & mask) != (wanted[i / 8] & mask)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The name of an abstract socket, without the zero in front; empty: it has none.
+std::span<const std::byte> socket_name(const SocketAddress& address) noexcept {
+  const auto* const local = reinterpret_cast<const sockaddr_un*>(&address.storage);
+  constexpr std::size_t kBegin = offsetof(sockaddr_un, sun_path) + 1;
+  return std::as_bytes(
+      std::span{local->sun_path + 1, address.bytes > kBegin ? address.bytes - kBegin : 0});
+}
+
+SocketAddress make_local(std::span<const std::byte> name) noexcept {
+  SocketAddress address;
+  auto* const local = reinterpret_cast<sockaddr_un*>(&address.storage);
+  local->sun_family = AF_UNIX;
+  std::memcpy(local->sun_path + 1, name.data(), name.size());
+  address.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return address;
+}
+
 }  // namespace
 
 bool SocketAddress::is_loopback() const noexcept {
+  if (storage.ss_family == AF_UNIX) {
+    return true;  // It means nothing outside of the network namespace.
+  }
   if (storage.ss_family == AF_INET6) {
     return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr);
   }
@@ -71,6 +131,10 @@ bool SocketAddress::is_loopback() const noexcept {
 }
 
 std::string SocketAddress::text() const {
+  if (storage.ss_family == AF_UNIX) {
+    const auto name = socket_name(*this);
+    return "unix " + std::string{reinterpret_cast<const char*>(name.data()), name.size()};
+  }
   const std::string host = host_text(*this);
   return (storage.ss_family == AF_INET6 ? "[" + host + "]" : host) + ":" +
          std::to_string(port_of(*this));
@@ -83,6 +147,12 @@ std::vector<std::byte> encode(const Listening& listening) {
   writer.u64(listening.network_token);
   writer.u32(static_cast<std::uint32_t>(listening.addresses.size()));
   for (const SocketAddress& address : listening.addresses) {
+    if (address.storage.ss_family == AF_UNIX) {
+      writer.u8(kNamed);
+      writer.u16(static_cast<std::uint16_t>(socket_name(address).size()));
+      writer.raw(socket_name(address));
+      continue;
+    }
     const bool is_v6 = address.storage.ss_family == AF_INET6;
     writer.u8(is_v6 ? 6 : 4);
     writer.u16(port_of(address));
@@ -104,13 +174,21 @@ Result<Listening> decode(std::span<const std::byte> blob) noexcept {
   Listening listening;
   const bool is_ours = reader.u32() == kBlobMagic;
   listening.network_token = reader.u64();
-  const std::uint32_t count = reader.count(7);
+  const std::uint32_t count = reader.count(4);
   if (!is_ours || !reader.ok() || count == 0 || count > kAddressesMax) {
     return Error{Errc::malformed, kMalformed};
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint8_t family = reader.u8();
     const std::uint16_t port = reader.u16();
+    if (family == kNamed) {
+      const auto name = reader.raw(port);
+      if (!reader.ok() || name.empty() || name.size() > kSocketNameBytesMax) {
+        return Error{Errc::malformed, kMalformed};
+      }
+      listening.addresses.push_back(make_local(name));
+      continue;
+    }
     const auto host = reader.raw(family == 6 ? sizeof(in6_addr) : sizeof(in_addr));
     if (!reader.ok() || (family != 4 && family != 6) || port == 0) {
       return Error{Errc::malformed, kMalformed};
@@ -138,15 +216,11 @@ std::uint64_t network_token() noexcept {
   }
   std::uint64_t token = mix64(status.st_ino ^ mix64(status.st_dev));
   // The number of a namespace means something within one boot of one machine only.
-  FILE* file = std::fopen("/proc/sys/kernel/random/boot_id", "re");
-  if (file == nullptr) {
-    return 0;
+  const std::string boot = boot_id();
+  for (const char byte : boot) {
+    token = mix64(token ^ static_cast<unsigned char>(byte));
   }
-  for (int byte = std::fgetc(file); byte != EOF; byte = std::fgetc(file)) {
-    token = mix64(token ^ static_cast<std::uint64_t>(byte));
-  }
-  std::fclose(file);
-  return token;
+  return boot.empty() ? 0 : token;
 }
 
 Result<std::vector<SocketAddress>> local_addresses(std::string_view interface,
@@ -156,6 +230,7 @@ Result<std::vector<SocketAddress>> local_addresses(std::string_view interface,
     return system_error("cannot list the network interfaces", last_error_number());
   }
   std::vector<SocketAddress> found;
+  std::string known;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) {
       continue;
@@ -172,16 +247,20 @@ Result<std::vector<SocketAddress>> local_addresses(std::string_view interface,
     } else {
       continue;
     }
-    if (interface.empty() || interface == entry->ifa_name || interface == host_text(address)) {
+    known += fmt::format("{}{} {}", known.empty() ? "" : ", ", entry->ifa_name, host_text(address));
+    if (interface.empty() || interface == entry->ifa_name || interface == host_text(address) ||
+        has_prefix(address, interface)) {
       found.push_back(address);
     }
   }
   ::freeifaddrs(list);
   if (found.empty()) {
-    return Error{Errc::unreachable, interface.empty()
-                                        ? "no network interface is up: tcp cannot be used"
-                                        : "no interface that is up has the name or address \"" +
-                                              std::string{interface} + "\" (tcp_interface)"};
+    return Error{Errc::unreachable,
+                 interface.empty()
+                     ? "no network interface is up: tcp cannot be used"
+                     : fmt::format("no interface that is up has the name, address or prefix "
+                                   "\"{}\" (--drivers tcp@..., tcp_interface); here are: {}",
+                                   interface, known)};
   }
   std::ranges::stable_sort(found, std::greater{}, &SocketAddress::is_loopback);
   found.resize(std::min(found.size(), kAddressesMax));

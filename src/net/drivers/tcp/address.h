@@ -1,4 +1,5 @@
-// Where a node listens, as the other nodes are told: a port and the addresses of its interfaces.
+// Where a node listens, as the other nodes are told: a port and the addresses of its interfaces, or
+// the name of a socket that is inside its host.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,8 @@
 
 namespace sterna::net::tcp {
 
-/// An address of a socket, IPv4 or IPv6.
+/// An address of a socket: IPv4, IPv6, or a name without a file (abstract, of the network
+/// namespace).
 struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t bytes = 0;
@@ -25,7 +27,8 @@ struct SocketAddress {
   }
   [[nodiscard]] sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&storage); }
   [[nodiscard]] bool is_loopback() const noexcept;
-  [[nodiscard]] std::string text() const;  // "10.0.0.1:4711", "[::1]:4711"; for messages.
+  /// "10.0.0.1:4711", "[::1]:4711", "unix 0a3f1"; for messages.
+  [[nodiscard]] std::string text() const;
 };
 
 struct Listening {
@@ -34,6 +37,7 @@ struct Listening {
 };
 
 inline constexpr std::size_t kAddressesMax = 16;
+inline constexpr std::size_t kSocketNameBytesMax = 64;  // Of an abstract one; the system's have 5.
 
 [[nodiscard]] std::vector<std::byte> encode(const Listening& listening);
 
@@ -44,7 +48,8 @@ inline constexpr std::size_t kAddressesMax = 16;
 [[nodiscard]] std::uint64_t network_token() noexcept;
 
 /// The addresses of the interfaces that are up, with `port`, loopback ones first, at most
-/// kAddressesMax; `interface` restricts them to one interface or one address, empty: all.
+/// kAddressesMax; `interface` restricts them to one interface, one address or those with one prefix
+/// ("10.0.1.0/24"), empty: all. None: an error that lists what there is.
 [[nodiscard]] Result<std::vector<SocketAddress>> local_addresses(std::string_view interface,
                                                                  std::uint16_t port) noexcept;
 

@@ -162,12 +162,13 @@ TcpChannel::Flush TcpChannel::flush() noexcept {
   return flushed;
 }
 
-bool TcpChannel::adopt(FileDescriptor socket) noexcept {
+bool TcpChannel::adopt(FileDescriptor socket, std::uint64_t connection) noexcept {
   check(state() == State::idle, "a channel takes one connection");
   if (!reader.init(packet_bytes_max_)) {
     return false;
   }
   socket_ = std::move(socket);
+  connection_ = connection;
   state_.store(State::open, std::memory_order_release);
   return true;
 }
@@ -203,6 +204,18 @@ bool TcpChannel::finish() noexcept {
   sent_ = 0;
   waiting_bytes_.store(0, std::memory_order_relaxed);
   state_.store(State::ended, std::memory_order_release);
+  disown();
+  return true;
+}
+
+bool TcpChannel::revive() noexcept {
+  check(state() == State::ended, "what is revived has ended");
+  if (!try_own()) {
+    return false;
+  }
+  // Whoever owns it after us sees `idle` and an empty buffer; finish() has emptied it.
+  reason_.clear();
+  state_.store(State::idle, std::memory_order_release);
   disown();
   return true;
 }

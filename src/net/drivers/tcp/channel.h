@@ -21,7 +21,7 @@ class TcpChannel final : public Channel {
     idle,    // No connection; nobody has asked for one, or the driver has not begun.
     open,    // Connected, both sides have proven themselves.
     ending,  // Something is wrong or over; the poller will close the socket and report.
-    ended,   // Closed for ever.
+    ended,   // Closed; until it is revived.
   };
   enum class Flush : std::uint8_t {
     done,     // Nothing waits.
@@ -41,7 +41,11 @@ class TcpChannel final : public Channel {
   // The rest is the poller's.
 
   /// Takes over an authenticated connection. False: no memory.
-  [[nodiscard]] bool adopt(FileDescriptor socket) noexcept;
+  [[nodiscard]] bool adopt(FileDescriptor socket, std::uint64_t connection) noexcept;
+  /// The connection that it has or had last (Handshake::connection); 0: none so far.
+  [[nodiscard]] std::uint64_t connection() const noexcept { return connection_; }
+  /// After ended: as if there had been no connection. False: a sender is at it, try again.
+  [[nodiscard]] bool revive() noexcept;
 
   /// Sends what waits.
   Flush flush() noexcept;
@@ -81,7 +85,7 @@ class TcpChannel final : public Channel {
 
   const std::uint32_t node_;
   const std::uint32_t packet_bytes_max_;
-  // Forward only. `open` is stored with release after socket_ is set.
+  // Forward only, but for revive(). `open` is stored with release after socket_ is set.
   std::atomic<State> state_{State::idle};
   // Who has it may write to socket_ and use unsent_. Not a lock: nobody waits for it, a sender
   // that does not get it is told `full`.
@@ -93,7 +97,8 @@ class TcpChannel final : public Channel {
   std::vector<std::byte> unsent_;        // Under is_owned_; bytes [sent_, size) wait.
   std::size_t sent_ = 0;
   std::atomic<std::size_t> waiting_bytes_{0};  // unsent_.size() - sent_, for the poller to look at.
-  std::string reason_;                         // The poller's.
+  std::string reason_;                         // The poller's, as connection_.
+  std::uint64_t connection_ = 0;
 };
 
 }  // namespace sterna::net::tcp

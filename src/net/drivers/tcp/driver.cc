@@ -35,10 +35,11 @@ TcpDriver::TcpDriver(const DriverOptions& given, const Options& options, Listene
       node_count_{bootstrap_.job().node_count},
       network_token_{listener.told.network_token},
       address_{encode(listener.told)},
+      known_(node_count_),
       channels_(node_count_),
       listener_{std::move(listener.socket)},
       dials_(node_count_) {
-  capabilities_ = kProfile;
+  capabilities_ = options.is_unix ? kUnixProfile : kProfile;
   capabilities_.packet_bytes_max = options.packet_bytes;
 }
 
@@ -89,6 +90,16 @@ TcpChannel* TcpDriver::channel_to(std::uint32_t node) noexcept {
   return made.release();
 }
 
+void TcpDriver::ask(Request request) noexcept {
+  {
+    const SpinGuard guard{lock_};
+    requests_.push_back(std::move(request));
+  }
+  request_count_.fetch_add(1, std::memory_order_release);
+  const std::uint64_t one = 1;
+  raw_system_call(SYS_write, wake_.get(), reinterpret_cast<long>(&one), sizeof one);
+}
+
 Result<Channel*> TcpDriver::connect(std::uint32_t node, Packet peer_address) noexcept {
   check(node < node_count_ && node != self_, "a channel goes to another node of the job");
   auto peer = decode(peer_address);
@@ -100,18 +111,16 @@ Result<Channel*> TcpDriver::connect(std::uint32_t node, Packet peer_address) noe
     return Error{Errc::unreachable,
                  "node " + std::to_string(node) + " listens on addresses of its own host only"};
   }
+  {
+    const SpinGuard guard{lock_};
+    known_[node] = request.addresses;
+  }
   TcpChannel* channel = channel_to(node);
   if (channel == nullptr) {
     return Errc::out_of_memory;
   }
   if (channel->state() == TcpChannel::State::idle) {
-    {
-      const SpinGuard guard{lock_};
-      requests_.push_back(std::move(request));
-    }
-    request_count_.fetch_add(1, std::memory_order_release);
-    const std::uint64_t one = 1;
-    raw_system_call(SYS_write, wake_.get(), reinterpret_cast<long>(&one), sizeof one);
+    ask(std::move(request));
   }
   return static_cast<Channel*>(channel);
 }
@@ -309,6 +318,7 @@ void TcpDriver::report_ends(PacketSink& sink) noexcept {
     ending_.erase(ending_.begin() + static_cast<std::ptrdiff_t>(i));
     std::erase(active_, channel);
     channel->is_active = false;
+    channel->is_readable = false;
     if (!channel->has_ended_well && !is_closed_.load(std::memory_order_relaxed)) {
       sink.on_peer_lost(channel->node(), channel->reason());
     }
@@ -335,11 +345,12 @@ bool TcpDriver::is_drained() const noexcept {
 
 namespace {
 
-Result<std::unique_ptr<Driver>> open_driver(const DriverOptions& given) noexcept {
+Result<std::unique_ptr<Driver>> open_sockets(const DriverOptions& given, bool is_unix) noexcept {
   auto options = read_options(given);
   if (!options) {
     return options.error();
   }
+  options.value().is_unix = is_unix;
   const JobMap& job = given.bootstrap->job();
   const bool is_one_host = std::ranges::all_of(
       job.host_of_node, [&](const std::string& host) { return host == job.host_of_node.front(); });
@@ -358,6 +369,13 @@ Result<std::unique_ptr<Driver>> open_driver(const DriverOptions& given) noexcept
   return std::unique_ptr<Driver>{std::move(driver)};
 }
 
+Result<std::unique_ptr<Driver>> open_driver(const DriverOptions& given) noexcept {
+  return open_sockets(given, false);
+}
+Result<std::unique_ptr<Driver>> open_unix_driver(const DriverOptions& given) noexcept {
+  return open_sockets(given, true);
+}
+
 }  // namespace
 }  // namespace tcp
 
@@ -367,6 +385,16 @@ constinit const DriverEntry kTcpDriver{
     .tunables = tcp::kTunables,
     .open = tcp::open_driver,
     .profile = tcp::kProfile,
+    .instances = "the name of a network interface, an address, or a prefix like 10.0.1.0/24",
+};
+
+constinit const DriverEntry kUnixDriver{
+    .name = "unix",
+    .summary = "nodes of one host over unix sockets, where shared memory is forbidden",
+    .tunables = {},  // Those of tcp.
+    .open = tcp::open_unix_driver,
+    .profile = tcp::kUnixProfile,
+    .is_on_request = true,
 };
 
 }  // namespace sterna::net

@@ -30,7 +30,12 @@ class FrameReader {
   FrameReader() noexcept = default;
 
   /// False: no memory. `packet_bytes_max` is the bound that both sides keep.
+  /// Again: a new stream.
   [[nodiscard]] bool init(std::size_t packet_bytes_max) noexcept {
+    begin_ = end_ = 0;
+    if (memory_ != nullptr && packet_bytes_max == packet_bytes_max_) {
+      return true;
+    }
     packet_bytes_max_ = packet_bytes_max;
     capacity_ = 2 * (packet_bytes_max + kLengthBytes);
     memory_.reset(new (std::nothrow) std::byte[capacity_]);  // Not touched before it is needed.

@@ -41,6 +41,11 @@ class Joining {
   [[nodiscard]] bool is_incoming() const noexcept { return is_incoming_; }
   void set_incoming() noexcept { is_incoming_ = true, is_connecting_ = false; }
   [[nodiscard]] std::uint32_t peer() const noexcept { return handshake_.peer(); }
+  /// See Handshake. From proven or admitted on.
+  [[nodiscard]] std::uint64_t connection() const noexcept { return handshake_.connection(); }
+  [[nodiscard]] std::uint64_t lost_connection() const noexcept {
+    return handshake_.lost_connection();
+  }
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
   /// Failed, and it was the other side that closed it.
   [[nodiscard]] bool has_left() const noexcept { return has_left_; }

@@ -22,6 +22,30 @@ constexpr int kAcceptsMax = 64;                        // A look accepts no more
 
 }  // namespace
 
+Result<Channel*> TcpDriver::revive(std::uint32_t node) noexcept {
+  check(node < node_count_ && node != self_, "a channel goes to another node of the job");
+  Request request{.node = node, .addresses = {}};
+  {
+    const SpinGuard guard{lock_};
+    request.addresses = known_[node];
+  }
+  TcpChannel* channel = known_channel(node);
+  if (channel == nullptr || request.addresses.empty()) {
+    return Error{Errc::unreachable, "node " + std::to_string(node) + " was never connected to"};
+  }
+  if (is_closed_.load(std::memory_order_relaxed) || channel->has_ended_well) {
+    return Errc::closed;
+  }
+  if (channel->state() != TcpChannel::State::ended) {
+    return static_cast<Channel*>(channel);  // It is not lost, or the loss was not yet told.
+  }
+  while (!channel->revive()) {
+    // A sender is looking at the state this moment, and finds it ended.
+  }
+  ask(std::move(request));
+  return static_cast<Channel*>(channel);
+}
+
 void TcpDriver::take_requests() noexcept {
   std::vector<Request> requests;
   {
@@ -54,9 +78,9 @@ void TcpDriver::begin_attempt(std::uint32_t node) noexcept {
     return;
   }
   const int fd = socket.value().get();
-  const Handshake handshake =
-      Handshake::initiate(bootstrap_.job().secret,
-                          {.self = self_, .peer = node, .node_count = node_count_}, random_nonce());
+  const Handshake handshake = Handshake::initiate(
+      bootstrap_.job().secret, {.self = self_, .peer = node, .node_count = node_count_},
+      random_nonce(), known_channel(node)->connection());
   const std::uint64_t deadline = clock_.now_ns() + options_.handshake_ns;
   const std::size_t slot = add_joining(
       std::make_unique<Joining>(std::move(socket.value()), handshake, address, deadline));
@@ -80,8 +104,27 @@ void TcpDriver::attempt_failed(std::uint32_t node, std::string_view reason) noex
   set_timer();
 }
 
+void TcpDriver::drop_attempts(std::uint32_t node) noexcept {
+  for (std::size_t slot = 0; slot < joinings_.size(); ++slot) {
+    if (joinings_[slot] != nullptr && !joinings_[slot]->is_incoming() &&
+        joinings_[slot]->peer() == node) {
+      drop(slot);
+    }
+  }
+}
+
+void TcpDriver::lose_peer(std::uint32_t node) noexcept {
+  // A connection that stands shows the end itself, behind what was sent; nobody else answers.
+  take_requests();
+  if (node < node_count_ && dials_[node] != nullptr) {
+    dials_[node]->failures = "its process has ended";
+    give_up(node);
+  }
+}
+
 void TcpDriver::give_up(std::uint32_t node) noexcept {
   const std::string failures = std::exchange(dials_[node]->failures, {});
+  drop_attempts(node);
   dials_[node].reset();
   --dial_count_;
   end(*known_channel(node),
@@ -178,10 +221,12 @@ void TcpDriver::advance(std::size_t slot) noexcept {
       admit(slot);
       break;
     case Joining::Step::declined: {
-      // The peer keeps its own attempt, which will reach us; should it fail, we try again.
+      // The peer keeps its own attempt, which will reach us; should it fail, we try again. Or the
+      // peer did not know that the connection before was lost: soon it does.
       const std::uint32_t node = joining.peer();
+      const bool is_again = known_channel(node)->connection() != 0;
       drop(slot);
-      dials_[node]->retry_ns = clock_.now_ns() + 5 * kRetryNs;
+      dials_[node]->retry_ns = clock_.now_ns() + (is_again ? 1 : 5) * kRetryNs;
       break;
     }
     case Joining::Step::failed:
@@ -197,6 +242,10 @@ void TcpDriver::decide(std::size_t slot) noexcept {
   const bool is_wanted = channel != nullptr && !is_closed_.load(std::memory_order_relaxed) &&
                          channel->state() == TcpChannel::State::idle &&
                          !(has_attempt(node) && self_ < node);
+  if (channel != nullptr && channel->state() == TcpChannel::State::open &&
+      channel->connection() == joining.lost_connection()) {
+    end(*channel, "its end of the connection was lost, and it connects anew");
+  }
   switch (joining.decide(is_wanted)) {
     case Joining::Step::admitted:
       admit(slot);
@@ -212,16 +261,12 @@ void TcpDriver::decide(std::size_t slot) noexcept {
 
 void TcpDriver::admit(std::size_t slot) noexcept {
   const std::uint32_t node = joinings_[slot]->peer();
+  const std::uint64_t connection = joinings_[slot]->connection();
   FileDescriptor socket = joinings_[slot]->take_socket();
   drop(slot);
   admitted_ns_ = clock_.now_ns();
   if (dials_[node] != nullptr) {
-    for (std::size_t other = 0; other < joinings_.size(); ++other) {
-      if (joinings_[other] != nullptr && !joinings_[other]->is_incoming() &&
-          joinings_[other]->peer() == node) {
-        drop(other);
-      }
-    }
+    drop_attempts(node);
     dials_[node].reset();
     --dial_count_;
   }
@@ -231,7 +276,7 @@ void TcpDriver::admit(std::size_t slot) noexcept {
   }
   tune(socket.get(), options_);
   const int fd = socket.get();
-  if (!channel->adopt(std::move(socket))) {
+  if (!channel->adopt(std::move(socket), connection)) {
     end(*channel, "there is no memory for its connection");
     return;
   }
@@ -304,12 +349,6 @@ void TcpDriver::on_timer() noexcept {
       continue;
     }
     if (dials_[node]->deadline_ns <= now) {
-      for (std::size_t slot = 0; slot < joinings_.size(); ++slot) {
-        if (joinings_[slot] != nullptr && !joinings_[slot]->is_incoming() &&
-            joinings_[slot]->peer() == node) {
-          drop(slot);
-        }
-      }
       give_up(node);
     } else if (dials_[node]->retry_ns <= now) {
       begin_attempt(node);

@@ -86,6 +86,42 @@ SocketAddress any_address(int family, bool is_loopback) noexcept {
   return address;
 }
 
+/// A socket with a name that the system has chosen: there is no file that could be left behind.
+Result<Listener> listen_inside_host() noexcept {
+  Listener listener{
+      .socket = FileDescriptor{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)},
+      .told = {.network_token = network_token(), .addresses = {}}};
+  SocketAddress address;
+  address.storage.ss_family = AF_UNIX;
+  address.bytes = sizeof address.storage.ss_family;  // No more: any free name (unix(7), autobind).
+  if (!listener.socket.is_open() ||
+      ::bind(listener.socket.get(), address.get(), address.bytes) != 0 ||
+      ::listen(listener.socket.get(), SOMAXCONN) != 0) {
+    return system_error("cannot listen on a unix socket", last_error_number());
+  }
+  address.bytes = sizeof address.storage;
+  ::getsockname(listener.socket.get(), address.get(), &address.bytes);
+  listener.told.addresses.push_back(address);
+  return listener;
+}
+
+/// Connections leave by the interface of the instance, also where the system prefers another one
+/// that reaches the same network. Where that cannot be, the system chooses.
+void leave_by_interface(int socket, const Options& options, const SocketAddress& to) noexcept {
+  auto own = local_addresses(options.interface, 0);
+  if (!own) {
+    return;
+  }
+  for (const SocketAddress& address : own.value()) {
+    if (address.storage.ss_family == to.storage.ss_family &&
+        address.is_loopback() == to.is_loopback()) {
+      set_option(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+      static_cast<void>(::bind(socket, address.get(), address.bytes));
+      return;
+    }
+  }
+}
+
 /// A socket bound to the first free port of the range, listening; or the last error.
 Result<FileDescriptor> bind_in_range(const Options& options, SocketAddress address) noexcept {
   const int family = address.storage.ss_family;
@@ -121,7 +157,8 @@ Result<> verify_ports(std::string_view ports) {
 
 Result<Options> read_options(const DriverOptions& given) noexcept {
   Options options;
-  options.interface = text_of(given, kInterface);
+  options.is_instance = !given.instance.empty();
+  options.interface = options.is_instance ? given.instance : text_of(given, kInterface);
   options.packet_bytes = static_cast<std::uint32_t>(number_of(given, kPacketBytes));
   options.buffer_bytes = static_cast<std::uint32_t>(number_of(given, kBufferBytes));
   options.strangers_max = static_cast<std::uint32_t>(number_of(given, kStrangers));
@@ -137,6 +174,9 @@ Result<Options> read_options(const DriverOptions& given) noexcept {
 }
 
 Result<Listener> listen_for_peers(const Options& options, bool is_one_host) noexcept {
+  if (options.is_unix) {
+    return listen_inside_host();
+  }
   const bool is_loopback = is_one_host && options.interface.empty();
   auto bound = bind_in_range(options, any_address(is_loopback ? AF_INET : AF_INET6, is_loopback));
   if (!bound && !is_loopback) {
@@ -170,7 +210,12 @@ Result<FileDescriptor> start_connect(const Options& options,
     return system_error("cannot make a tcp socket", last_error_number());
   }
   size_buffers(socket.get(), options);
-  set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  if (!options.is_unix) {
+    set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  }
+  if (options.is_instance) {
+    leave_by_interface(socket.get(), options, address);
+  }
   const long connected =
       system_call([&] { return ::connect(socket.get(), address.get(), address.bytes); });
   if (connected < 0 && connected != -EINPROGRESS) {
@@ -189,6 +234,9 @@ FileDescriptor accept_one(int listener, SocketAddress& address, int& error) noex
 }
 
 void tune(int socket, const Options& options) noexcept {
+  if (options.is_unix) {
+    return;  // No delay, no pace, and its ends are seen at once.
+  }
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   if (is_within_host(socket)) {
     // Nothing on the way can be full, and what a system uses for real ways may send by the clock
@@ -196,9 +244,10 @@ void tune(int socket, const Options& options) noexcept {
     static constexpr std::string_view kWithoutClock = "reno";
     ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kWithoutClock.data(), kWithoutClock.size());
   }
-  const auto silence_s =
-      static_cast<int>(std::max<std::uint64_t>(options.silence_ns / 1'000'000'000, 3));
-  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, silence_s * 1000);
+  // The kernel probes in whole seconds, and gives up when TCP_USER_TIMEOUT has passed.
+  const auto silence_s = static_cast<int>(options.silence_ns / 1'000'000'000);
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT,
+             static_cast<int>(options.silence_ns / 1'000'000));
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, std::max(silence_s / 3, 1));
   set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, std::max(silence_s / 9, 1));

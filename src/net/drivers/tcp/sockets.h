@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -13,7 +14,9 @@ namespace sterna::net::tcp {
 
 /// The tunables, read once.
 struct Options {
-  std::string_view interface;  // Name or address; empty: all.
+  std::string interface;     // Name, address or prefix; empty: all.
+  bool is_instance = false;  // Written behind '@': connections leave by it, too.
+  bool is_unix = false;      // Sockets inside the host: no interface, no port.
   std::uint16_t port_first = 0;
   std::uint16_t port_last = 0;  // Both 0: any port.
   std::uint32_t packet_bytes = 0;

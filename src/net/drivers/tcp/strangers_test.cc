@@ -18,7 +18,7 @@
 namespace sterna::net {
 namespace {
 
-class Strangers : public testing::Test {
+class Strangers : public testing::TestWithParam<const DriverEntry*> {
  protected:
   Strangers() {
     check(settings.set("tcp_handshake_timeout", "300ms", SettingSource::command_line, "test")
@@ -30,8 +30,8 @@ class Strangers : public testing::Test {
     check(::pipe2(log_pipe, O_NONBLOCK) == 0, "pipe");
     log.emplace(
         LogOptions{.prefix = {}, .level = LogLevel::warn, .subsystems = {}, .fd = log_pipe[1]});
-    a.emplace(kTcpDriver, job, 0, DriverOptions{.log = &*log, .settings = &settings});
-    b.emplace(kTcpDriver, job, 1, DriverOptions{.settings = &settings});
+    a.emplace(*GetParam(), job, 0, DriverOptions{.log = &*log, .settings = &settings});
+    b.emplace(*GetParam(), job, 1, DriverOptions{.settings = &settings});
   }
   ~Strangers() override {
     for (const int fd : sockets) {
@@ -42,7 +42,7 @@ class Strangers : public testing::Test {
   }
   int dial() {
     const auto told = tcp::decode(a->driver->address()).value();
-    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    const int fd = ::socket(told.addresses[0].storage.ss_family, SOCK_STREAM, 0);
     check(::connect(fd, told.addresses[0].get(), told.addresses[0].bytes) == 0, "connect");
     ::fcntl(fd, F_SETFL, O_NONBLOCK);
     sockets.push_back(fd);
@@ -79,17 +79,18 @@ class Strangers : public testing::Test {
   std::string logged;
 };
 
-TEST_F(Strangers, GarbageIsClosedAtOnceWithOneLine) {
+TEST_P(Strangers, GarbageIsClosedAtOnceWithOneLine) {
   const int fd = dial();
   const std::string text = "GET / HTTP/1.1\r\nHost: you\r\nUser-Agent: somebody curious\r\n\r\n";
   ASSERT_EQ(::send(fd, text.data(), text.size(), MSG_NOSIGNAL), ssize_t(text.size()));
   EXPECT_TRUE(is_closed_in_time(fd));
   EXPECT_EQ(log_lines(), 1U);
-  EXPECT_NE(logged.find("127.0.0.1:"), std::string::npos) << logged;
+  const bool is_tcp = GetParam()->name == "tcp";
+  EXPECT_NE(logged.find(is_tcp ? "127.0.0.1:" : "unix"), std::string::npos) << logged;
   expect_job_works();
 }
 
-TEST_F(Strangers, PortScanIsNoTrouble) {
+TEST_P(Strangers, PortScanIsNoTrouble) {
   for (int i = 0; i < 200; ++i) {
     const int fd = dial();
     if (i % 2 == 0) {
@@ -104,7 +105,7 @@ TEST_F(Strangers, PortScanIsNoTrouble) {
   EXPECT_LE(log_lines(), 2U) << logged;
 }
 
-TEST_F(Strangers, SilentAndSlowOnesAreClosedInTime) {
+TEST_P(Strangers, SilentAndSlowOnesAreClosedInTime) {
   const int silent = dial();
   const int slow = dial();
   const std::string hello = "STN1aaaabbbbccccddddeeeeffffgggghhhhiiiijjjjkkkkllll";
@@ -121,7 +122,7 @@ TEST_F(Strangers, SilentAndSlowOnesAreClosedInTime) {
   expect_job_works();
 }
 
-TEST_F(Strangers, AreFewAtATimeAndDoNotKeepPeersOut) {
+TEST_P(Strangers, AreFewAtATimeAndDoNotKeepPeersOut) {
   std::vector<int> all;
   for (int i = 0; i < 20; ++i) {
     all.push_back(dial());
@@ -135,9 +136,9 @@ TEST_F(Strangers, AreFewAtATimeAndDoNotKeepPeersOut) {
   expect_job_works();
 }
 
-TEST_F(Strangers, NodeWithAnotherSecretIsNeverHeard) {
+TEST_P(Strangers, NodeWithAnotherSecretIsNeverHeard) {
   job.map_of(1).secret.fill(std::byte{1});
-  b.emplace(kTcpDriver, job, 1, DriverOptions{.settings = &settings});
+  b.emplace(*GetParam(), job, 1, DriverOptions{.settings = &settings});
   static_cast<void>(send_text(b->to(*a, 0), "let me in"));
   EXPECT_TRUE(poll_until(
       {&*a, &*b}, [&] { return b->sink.losses.size() == 1; }, 4'000'000'000));
@@ -146,7 +147,7 @@ TEST_F(Strangers, NodeWithAnotherSecretIsNeverHeard) {
   EXPECT_GE(log_lines(), 1U);
 }
 
-TEST_F(Strangers, NobodyAtTheAddressIsALossInTime) {
+TEST_P(Strangers, NobodyAtTheAddressIsALossInTime) {
   auto told = tcp::decode(b->driver->address()).value();
   b.reset();
   const std::vector<std::byte> address = tcp::encode(told);
@@ -157,6 +158,9 @@ TEST_F(Strangers, NobodyAtTheAddressIsALossInTime) {
       << a->sink.losses[0].second;
   EXPECT_EQ(send_text(*a->channels[1], "x"), SendState::closed);
 }
+
+constexpr auto kName = [](const auto& entry) { return std::string{entry.param->name}; };
+INSTANTIATE_TEST_SUITE_P(Drivers, Strangers, testing::Values(&kTcpDriver, &kUnixDriver), kName);
 
 TEST(TcpAddress, WhatIsEncodedIsDecoded) {
   const auto found = tcp::local_addresses("", 4711);

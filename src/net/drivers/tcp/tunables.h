@@ -14,7 +14,9 @@ namespace sterna::net::tcp {
 inline constexpr Tunable kInterface{.name = "tcp_interface",
                                     .kind = TunableKind::text,
                                     .fallback = "",
-                                    .help = "listen on this interface or address only"};
+                                    .help =
+                                        "listen on this interface, address or prefix "
+                                        "(10.0.1.0/24) only; tcp@NAME has its own"};
 inline constexpr Tunable kPorts{.name = "tcp_ports",
                                 .kind = TunableKind::text,
                                 .fallback = "0",
@@ -54,7 +56,10 @@ inline constexpr Tunable kSilence{.name = "tcp_silence_timeout",
                                   .kind = TunableKind::time,
                                   .fallback = "30s",
                                   .minimum = 1'000'000'000,
-                                  .help = "a peer that acknowledges nothing for so long is lost"};
+                                  .maximum = 86'400'000'000'000,
+                                  .help =
+                                      "a connection whose other end acknowledges nothing for "
+                                      "so long is lost; an idle one is asked, too"};
 inline constexpr std::array kTunables{kInterface, kPorts,     kPacketBytes, kBufferBytes,
                                       kStrangers, kHandshake, kConnect,     kSilence};
 

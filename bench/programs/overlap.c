@@ -1,0 +1,88 @@
+/* A large message beside a computation: prints, for each size, "total.BYTES" (both), "message.BYTES"
+ * and "work.BYTES" (each alone), medians in microseconds, and "alone.BYTES": the message when both
+ * ranks share one processor, which is what its copying costs in all.
+ *
+ * usage: overlap sender|receiver MICROSECONDS BATCHES BYTES...
+ *
+ * The rank that computes starts its send or receive, computes, and waits for it and for an empty
+ * answer of the other, which says that the other has done its part, too. The other rank waits.
+ */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "work.h"
+
+static char* buffer;
+static int rank;
+static int sender; /* Rank 0 computes, and is the sender or the receiver. */
+
+/* On both ranks: microseconds on rank 0. */
+static double exchange(int bytes, long turns) {
+  MPI_Request request;
+  char token = 0;
+  /* They begin together, as nearly as a message lets them. */
+  MPI_Sendrecv_replace(&token, 1, MPI_CHAR, !rank, 1, !rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  const double begin = MPI_Wtime();
+  if (rank == sender) {
+    MPI_Isend(buffer, bytes, MPI_CHAR, !rank, 2, MPI_COMM_WORLD, &request);
+  } else {
+    MPI_Irecv(buffer, bytes, MPI_CHAR, !rank, 2, MPI_COMM_WORLD, &request);
+  }
+  if (rank == 0 && turns != 0) work(turns);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (rank == 0) {
+    MPI_Recv(NULL, 0, MPI_CHAR, 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Send(NULL, 0, MPI_CHAR, 0, 3, MPI_COMM_WORLD);
+  }
+  return (MPI_Wtime() - begin) * 1e6;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (argc < 5 || atoi(argv[3]) < 1) {
+    fprintf(stderr, "usage: overlap sender|receiver MICROSECONDS BATCHES BYTES...\n");
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  sender = strcmp(argv[1], "sender") == 0 ? 0 : 1;
+  const int batches = atoi(argv[3]);
+  int bytes_max = 1;
+  for (int i = 4; i < argc; ++i) {
+    if (atoi(argv[i]) > bytes_max) bytes_max = atoi(argv[i]);
+  }
+  buffer = malloc(bytes_max);
+  double* times[3];
+  for (int i = 0; i < 3; ++i) times[i] = malloc(sizeof(double) * batches);
+  if (buffer == NULL || times[2] == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  memset(buffer, 1, bytes_max);
+  const long turns = (long)(atof(argv[2]) * calibrate_work());
+  for (int i = 4; i < argc; ++i) {
+    const int bytes = atoi(argv[i]);
+    for (int batch = -3; batch < batches; ++batch) {
+      const double total = exchange(bytes, turns);
+      const double message = exchange(bytes, 0);
+      const double begin = MPI_Wtime();
+      if (rank == 0) work(turns);
+      const double alone = (MPI_Wtime() - begin) * 1e6;
+      if (batch >= 0) {
+        times[0][batch] = total;
+        times[1][batch] = message;
+        times[2][batch] = alone;
+      }
+    }
+    if (rank == 0) {
+      printf("total.%d %.3f\nmessage.%d %.3f\nwork.%d %.3f\n", bytes, median(times[0], batches),
+             bytes, median(times[1], batches), bytes, median(times[2], batches));
+    }
+  }
+  fflush(stdout);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,117 @@
+// mpi.overlap.sender, .receiver, mpi.bsp, paper.004.f8, .f9: messages beside computation.
+// bench/programs/overlap.c, bsp.c.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "bench/contest.h"
+
+namespace sterna::bench {
+namespace {
+
+struct Case {
+  const char* driver;
+  int work_us;
+};
+constexpr Case kCases[] = {{"shm", 20}, {"shm", 100}, {"tcp", 20}, {"tcp", 100}};
+
+Standing overlap(Bench& bench, const char* side, const Case& one, std::span<const int> sizes) {
+  Contest contest{
+      .program = "overlap",
+      .arguments = {side, std::to_string(one.work_us), bench.options().quick ? "2" : "21"},
+      .rounds = bench.rounds(5),
+      .is_preferred = true,
+      .candidates = {{"processes", Maker::sterna, {"--drivers", one.driver}, {}}}};
+  for (const int size : sizes) {
+    contest.arguments.push_back(std::to_string(size));
+  }
+  return hold(contest, bench).front();
+}
+
+/// One line: both together against the longer of the two alone.
+void add_overlap(const Row& row, Bench& bench, const char* what, const Case& one,
+                 const Standing& ours, int size) {
+  const auto message = reading_of(ours, fmt::format("message.{}", size));
+  const auto work = reading_of(ours, fmt::format("work.{}", size));
+  std::optional<double> longer;
+  if (message && work) {
+    longer = std::max(*message, *work);
+  }
+  bench.add(compare_with(
+      row, ours,
+      {.reading = fmt::format("total.{}", size),
+       .params = fmt::format("{}{}, {}, {} us", what, size_text(size), one.driver, one.work_us),
+       .unit = "us"},
+      longer && *longer == *work ? "computation" : "message", longer));
+}
+
+void run_overlap(const Row& row, Bench& bench, const char* side) {
+  constexpr int kSizes[] = {65536, 262144, 1048576, 4194304};
+  for (const Case& one : kCases) {
+    const Standing ours = overlap(bench, side, one, kSizes);
+    for (const int size : kSizes) {
+      add_overlap(row, bench, "", one, ours, size);
+    }
+  }
+}
+
+}  // namespace
+
+void run_overlap_sender(const Row& row, Bench& bench) {
+  run_overlap(row, bench, "sender");
+}
+
+void run_overlap_receiver(const Row& row, Bench& bench) {
+  run_overlap(row, bench, "receiver");
+}
+
+void run_bsp(const Row& row, Bench& bench) {
+  const int rank_count = bench.options().quick ? 4 : 32;
+  Contest contest{.program = "bsp",
+                  .arguments = bench.options().quick ? std::vector<std::string>{"1", "3", "100"}
+                                                     : std::vector<std::string>{"9", "20", "100"},
+                  .rank_count = rank_count,
+                  .rounds = bench.rounds(5),
+                  .candidates = {{"mobile ranks", Maker::sterna, {"--nodes", "1"}, {}},
+                                 {"two nodes", Maker::sterna, {"--nodes", "2"}, {}},
+                                 {"processes", Maker::sterna, {}, {}}}};
+  for (const Standing& ours : hold(contest, bench)) {
+    bench.add(compare_with(row, ours,
+                           {.reading = "bsp",
+                            .params = fmt::format("{} ranks, 100 us, {}", rank_count, ours.name),
+                            .unit = "us"},
+                           "the same without meeting", reading_of(ours, "perfect")));
+  }
+}
+
+void run_paper_004_f8(const Row& row, Bench& bench) {
+  constexpr int kSizes[] = {131072, 524288, 2097152};
+  for (const char* const side : {"sender", "receiver"}) {
+    const Standing ours = overlap(bench, side, {"shm", 100}, kSizes);
+    for (const int size : kSizes) {
+      add_overlap(row, bench, side == std::string_view{"sender"} ? "sender " : "receiver ",
+                  {"shm", 100}, ours, size);
+    }
+  }
+}
+
+void run_paper_004_f9(const Row& row, Bench& bench) {
+  constexpr int kSizes[] = {1024, 4096, 16384, 32768};
+  const Standing ours = overlap(bench, "sender", {"shm", 20}, kSizes);
+  for (const int size : kSizes) {
+    // The longer of the two, and the microsecond that handing over may cost.
+    const auto message = reading_of(ours, fmt::format("message.{}", size));
+    const auto work = reading_of(ours, fmt::format("work.{}", size));
+    std::optional<double> perfect;
+    if (message && work) {
+      perfect = std::max(*message, *work) + 1;
+    }
+    bench.add(compare_with(row, ours,
+                           {.reading = fmt::format("total.{}", size),
+                            .params = fmt::format("{}, 20 us", size_text(size)),
+                            .unit = "us"},
+                           "the longer, and 1 us", perfect));
+  }
+}
+
+}  // namespace sterna::bench

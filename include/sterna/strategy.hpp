@@ -1,0 +1,119 @@
+// Strategies: how messages that wait for a node leave it, when a rail (a network) is free for them
+// (PM2's NewMadeleine: "collect, optimise, transfer"; Aumage et al. 2007). A message that finds its
+// rail free is sent alone, at once, before any strategy is asked: a strategy costs no latency.
+//
+// C++20, for strategies of Sterna and for those of users, which a job loads from a shared library:
+//
+//     class Mine : public sterna::net::Strategy { ... };
+//     STERNA_STRATEGY(Mine, "mine", "what it does, in one line")
+//
+//     c++ -std=c++20 -shared -fPIC mine.cc -o mine.so
+//     sterna run --set net_strategy=./mine.so ...
+//
+// One object serves all ways of a node, called by several kernel threads at once: what it remembers
+// it guards itself, with atomic variables rather than with locks. It must not block, and not send.
+// What it chooses is checked: a choice that breaks a rule is reported once and replaced by the
+// first frame alone, and no frame waits for more than 16 packets that others form.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace sterna::net {
+
+/// A message that waits, or a part or an announcement of one.
+struct WaitingFrame {
+  std::uint32_t bytes = 0;    // In the packet.
+  std::uint8_t priority = 0;  // 0: ordinary; more is more urgent. Urgent ones stand in front.
+  bool may_pass = false;      // It may leave before all that stand in front of it.
+  // The same for frames between the same two ranks. Those of one flow may pass each other, but who
+  // does waits at its receiver, in a copy.
+  std::uint64_t flow = 0;
+};
+
+/// What a strategy is told of the way.
+struct PacketLimits {
+  std::uint32_t packet_bytes_max = 0;  // Of one packet; each frame alone fits.
+  // By the cost model: a frame of at most so many bytes gains by sharing a packet; 0: none does.
+  std::uint32_t share_bytes = 0;
+};
+
+/// One of several rails to a node, when a packet is to leave.
+struct RailView {
+  bool is_up = true;                       // It works, as far as is known.
+  bool has_room = false;                   // It would take the packet now.
+  std::uint64_t latency_ns = 0;            // Measured, or its profile's.
+  std::uint64_t in_flight_bytes = 0;       // Sent, and not known to have come.
+  std::uint64_t profile_ps_per_byte = 1;   // Picoseconds a byte: of such networks,
+  std::uint64_t measured_ps_per_byte = 0;  // and of this one lately; 0: nothing was measured yet.
+  std::uint64_t sent_bytes = 0;            // Ever.
+  [[nodiscard]] std::uint64_t ps_per_byte() const noexcept {
+    return measured_ps_per_byte != 0 ? measured_ps_per_byte : profile_ps_per_byte;
+  }
+};
+inline constexpr std::uint32_t kNoRail = ~std::uint32_t{0};
+
+/// The rail on which a packet of `bytes` bytes would arrive first: behind what is on its way there.
+/// kNoRail: that one has no room now, and the packet gains by waiting for it, since the others
+/// would take a quarter longer.
+[[nodiscard]] inline std::uint32_t earliest_rail(std::span<const RailView> rails,
+                                                 std::uint32_t bytes) noexcept {
+  std::uint32_t best = kNoRail;
+  std::uint64_t best_ps = 0;
+  std::uint64_t any_ps = ~std::uint64_t{0};  // With room or without.
+  for (std::uint32_t i = 0; i < rails.size(); ++i) {
+    const RailView& rail = rails[i];
+    const std::uint64_t ps =
+        rail.latency_ns * 1000 + (rail.in_flight_bytes + bytes) * rail.ps_per_byte();
+    if (rail.is_up && ps < any_ps) {
+      any_ps = ps;
+    }
+    if (rail.has_room && (best == kNoRail || ps < best_ps)) {
+      best = i;
+      best_ps = ps;
+    }
+  }
+  return best != kNoRail && best_ps / 5 * 4 > any_ps ? kNoRail : best;
+}
+
+class Strategy {
+ public:
+  /// Chooses what goes next, of the frames that wait (64 at most; in order; not empty): writes
+  /// their places in `waiting` to `chosen`, ascending, and returns how many, one at least. Together
+  /// they have limits.packet_bytes_max bytes at most. A place may be left out only where all that
+  /// are chosen behind it may pass.
+  [[nodiscard]] virtual std::uint32_t form(std::span<const WaitingFrame> waiting,
+                                           const PacketLimits& limits,
+                                           std::span<std::uint8_t> chosen) const noexcept = 0;
+
+  /// Where a node is reached by several rails: by which a packet of `bytes` bytes goes; one with
+  /// room, or kNoRail: it waits.
+  [[nodiscard]] virtual std::uint32_t choose_rail(std::span<const RailView> rails,
+                                                  std::uint32_t bytes) const noexcept {
+    return earliest_rail(rails, bytes);
+  }
+
+  /// One sentence for `sterna info --why`: what it would do on such a way, and for which reason.
+  [[nodiscard]] virtual std::string explain(const PacketLimits& /*limits*/) const { return {}; }
+
+ protected:
+  ~Strategy() = default;
+};
+
+/// What a library of a strategy exports.
+inline constexpr std::uint32_t kStrategyAbi = 1;
+struct StrategyPlugin {
+  std::uint32_t abi = kStrategyAbi;
+  const char* name = nullptr;
+  const char* summary = nullptr;
+  const Strategy* strategy = nullptr;
+};
+
+}  // namespace sterna::net
+
+#define STERNA_STRATEGY(Class, name, summary)                                               \
+  static const Class sterna_strategy_object{};                                              \
+  extern "C" __attribute__((visibility("default")))                                         \
+  const sterna::net::StrategyPlugin sterna_strategy_plugin{sterna::net::kStrategyAbi, name, \
+                                                           summary, &sterna_strategy_object};

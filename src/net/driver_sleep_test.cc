@@ -1,0 +1,117 @@
+// The contract of net/driver.h for who sleeps: no wake-up is lost. Instances are in driver_test.cc.
+#include <atomic>
+#include <thread>
+
+#include "net/drivers/contract.h"
+
+namespace sterna::net {
+namespace {
+
+TEST_P(DriverContract, SleeperIsWokenByAPacket) {
+  if (!can_sleep()) {
+    return;
+  }
+  join();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(sleep(b));
+    EXPECT_FALSE(is_readable(b.driver->fd(), 0));
+    ASSERT_EQ(send_text(a_to_b(), "wake"), SendState::accepted);
+    if (waits_for_a_poll()) {
+      ASSERT_TRUE(poll_until({&a}, [&] { return is_readable(b.driver->fd(), 1); }));
+    }
+    ASSERT_TRUE(is_readable(b.driver->fd(), 5000));
+    b.driver->end_sleep();
+    ASSERT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == std::size_t(i) + 1; }));
+  }
+}
+
+TEST_P(DriverContract, SleepIsDeclinedWhilePacketsWait) {
+  if (!can_sleep()) {
+    return;
+  }
+  join();
+  ASSERT_EQ(send_text(a_to_b(), "first"), SendState::accepted);
+  ASSERT_EQ(send_text(a_to_b(), "second"), SendState::accepted);
+  ASSERT_TRUE(poll_until({&a}, [&] { return b.poll(1) > 0; }));
+  // What was not handed over must not be slept on: either declined, or the bell rings at once.
+  if (b.sink.packets.size() < 2 && b.driver->prepare_sleep()) {
+    EXPECT_TRUE(waits_for_a_poll() || is_readable(b.driver->fd(), 1000));
+    b.driver->end_sleep();
+  }
+  EXPECT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == 2; }));
+}
+
+TEST_P(DriverContract, SleeperIsWokenByRoom) {
+  if (!can_sleep()) {
+    return;
+  }
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{packet_bytes_max()}}) {
+    join();
+    const std::string text(bytes, 'x');
+    std::size_t sent = 0;
+    // The network may take some more a little later; in the end nothing moves.
+    for (bool is_still = false; !is_still;) {
+      while (send_text(a_to_b(), text) == SendState::accepted) {
+        ++sent;
+      }
+      a.poll();
+      if (a.driver->prepare_sleep()) {
+        is_still = !is_readable(a.driver->fd(), 20);
+        if (!is_still) {
+          a.driver->end_sleep();
+        }
+      }
+    }
+    ASSERT_TRUE(poll_until({&b}, [&] { return is_readable(a.driver->fd(), 0); }));
+    a.driver->end_sleep();
+    EXPECT_TRUE(send_patiently({&a, &b}, a_to_b(), text));
+    ASSERT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == sent + 1; }));
+    b.sink.packets.clear();
+    a.sink.packets.clear();
+  }
+}
+
+/// Two nodes that exchange packets, each in its thread.
+struct Exchange {
+  std::atomic<int> late{0};
+  std::atomic<int> finished{0};
+};
+
+/// Sends `count` packets, answers to `count`, sleeps whenever the driver allows; a lost wake-up
+/// shows as a sleep that lasts too long.
+void exchange_asleep(TestNode& node, Channel& channel, int count, Exchange& exchange) {
+  for (int i = 0; i < count; ++i) {
+    static_cast<void>(send_patiently({&node}, channel, std::to_string(i)));
+    while (node.sink.packets.size() <= static_cast<std::size_t>(i)) {
+      if (node.poll() == 0 && node.driver->prepare_sleep()) {
+        if (!is_readable(node.driver->fd(), 3000)) {
+          exchange.late.fetch_add(1);
+          exchange.finished.fetch_add(2);
+          return;
+        }
+        node.driver->end_sleep();
+      }
+    }
+  }
+  for (exchange.finished.fetch_add(1); exchange.finished.load() < 2;) {
+    node.poll();  // What it sent last may still be here.
+  }
+}
+
+TEST_P(DriverContract, NoWakeUpIsLost) {
+  if (!can_sleep()) {
+    return;
+  }
+  join();
+  Exchange exchange;
+  constexpr int kCount = 3000;
+  Channel& there = a_to_b();
+  Channel& back = b_to_a();
+  std::thread other{[&] { exchange_asleep(b, back, kCount, exchange); }};
+  exchange_asleep(a, there, kCount, exchange);
+  other.join();
+  EXPECT_EQ(exchange.late.load(), 0);
+}
+
+}  // namespace
+}  // namespace sterna::net

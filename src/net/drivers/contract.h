@@ -1,0 +1,44 @@
+// For the tests of the contract of net/driver.h: two nodes of a job, as objects of this process,
+// with the driver under test.
+#pragma once
+
+#include <string>
+
+#include "net/drivers/test_nodes.h"
+
+namespace sterna::net {
+
+class DriverContract : public testing::TestWithParam<std::string> {
+ protected:
+  std::uint32_t packet_bytes_max() const { return a.driver->capabilities().packet_bytes_max; }
+  Channel& a_to_b() { return a.to(b, 1); }
+  Channel& b_to_a() { return b.to(a, 0); }
+  /// Both ways work: connections stand.
+  void join() {
+    ASSERT_TRUE(send_patiently({&a, &b}, a_to_b(), "hello"));
+    ASSERT_TRUE(send_patiently({&a, &b}, b_to_a(), "hello"));
+    ASSERT_TRUE(poll_until(
+        {&a, &b}, [&] { return a.sink.packets.size() == 1 && b.sink.packets.size() == 1; }));
+    a.sink.packets.clear();
+    b.sink.packets.clear();
+  }
+  /// A driver without a descriptor never lets anybody sleep: that is all of its contract.
+  bool can_sleep() {
+    if (a.driver->fd() >= 0) {
+      return true;
+    }
+    EXPECT_FALSE(a.driver->prepare_sleep());
+    return false;
+  }
+  /// A packet leaves when its time has come and its sender polls.
+  bool waits_for_a_poll() const { return GetParam().find("delay") != std::string::npos; }
+  bool sleep(TestNode& node) {
+    return poll_until({&node}, [&] { return node.driver->prepare_sleep(); });
+  }
+
+  TestJob job{3};
+  TestNode a{choice_of(GetParam()), job, 0};
+  TestNode b{choice_of(GetParam()), job, 1};
+};
+
+}  // namespace sterna::net

@@ -1,0 +1,95 @@
+// A node is recorded with its peers, then runs again without them.
+#include <cstdlib>
+#include <filesystem>
+
+#include "net/drivers/builtin.h"
+#include "net/drivers/test_nodes.h"
+
+namespace sterna::net {
+namespace {
+
+class Record : public testing::Test {
+ protected:
+  Record() {
+    char name[] = "/tmp/sterna-record-XXXXXX";
+    check(::mkdtemp(name) != nullptr, "the test has a folder");
+    folder = name;
+    check(
+        settings.set("replay_file", folder + "/r", SettingSource::command_line, "test").has_value(),
+        "the settings of the test are valid");
+  }
+  ~Record() override { std::filesystem::remove_all(folder); }
+
+  /// Node 1 answers the n-th packet with n answers, then its peer is gone.
+  static void serve(TestNode& node, Channel& back, std::initializer_list<TestNode*> nodes) {
+    std::size_t answered = 0;
+    ASSERT_TRUE(poll_until(nodes, [&] {
+      while (answered < node.sink.packets.size()) {
+        for (std::size_t i = 0; i <= answered; ++i) {
+          EXPECT_TRUE(send_patiently(nodes, back, "answer " + std::to_string(i)));
+        }
+        ++answered;
+      }
+      return answered == 10;
+    }));
+  }
+
+  std::string folder;
+  Settings settings{kReplayDriver.tunables};
+  TestJob job{2};
+};
+
+TEST_F(Record, ANodeRunsAgainWithoutItsPeers) {
+  std::vector<std::pair<std::uint32_t, std::string>> came;
+  {
+    TestNode a{choice_of("tcp"), job, 0};
+    TestNode b{choice_of("record(tcp,file=" + folder + "/r)"), job, 1};
+    Channel& back = b.to(a, 0);
+    for (std::size_t i = 0; i < 10; ++i) {
+      // One after the other: the answers to one come before the next is sent.
+      ASSERT_TRUE(send_patiently({&a, &b}, a.to(b, 1), "question " + std::string(i * 100, 'x')));
+      ASSERT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == i + 1; }));
+      for (std::size_t k = 0; k <= i; ++k) {
+        ASSERT_TRUE(send_patiently({&a, &b}, back, "answer " + std::to_string(k)));
+      }
+    }
+    came = b.sink.packets;
+  }
+  for (int run = 0; run < 2; ++run) {
+    TestNode alone{choice_of("replay"), job, 1, {.settings = &settings}};
+    Channel& back = alone.to(0, {});
+    serve(alone, back, {&alone});
+    EXPECT_EQ(alone.sink.packets, came);
+    EXPECT_NE(alone.driver->figures().find(" 0 packets were sent that differ"), std::string::npos)
+        << alone.driver->figures();
+  }
+  // Who answers otherwise is seen; who does not answer hears no more.
+  TestNode other{choice_of("replay"), job, 1, {.settings = &settings}};
+  for (int i = 0; i < 100; ++i) {
+    other.poll();
+  }
+  EXPECT_EQ(other.sink.packets.size(), 1U);
+  EXPECT_EQ(send_text(other.to(0, {}), "nonsense"), SendState::accepted);
+  other.poll();
+  EXPECT_EQ(other.sink.packets.size(), 2U);
+  EXPECT_NE(other.driver->figures().find(" 1 packets were sent that differ"), std::string::npos);
+}
+
+TEST_F(Record, WhatIsNoRecordingOfThisNodeIsRefused) {
+  const DriverChoice replay = choice_of("replay");
+  auto missing = open_driver(replay, {.bootstrap = &job.node(1), .settings = &settings});
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_NE(missing.error().text.find("/r.1"), std::string::npos) << missing.error().text;
+  { const TestNode b{choice_of("record(tcp,file=" + folder + "/r)"), job, 1}; }
+  std::filesystem::rename(folder + "/r.1", folder + "/r.0");
+  auto other = open_driver(replay, {.bootstrap = &job.node(0), .settings = &settings});
+  ASSERT_FALSE(other.has_value());
+  EXPECT_NE(other.error().text.find("node 1 of 2"), std::string::npos) << other.error().text;
+  const DriverChoice nowhere = choice_of("record(tcp,file=/nosuch/folder/r)");
+  auto failed = open_driver(nowhere, {.bootstrap = &job.node(0)});
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_NE(failed.error().text.find("record_file"), std::string::npos) << failed.error().text;
+}
+
+}  // namespace
+}  // namespace sterna::net

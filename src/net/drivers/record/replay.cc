@@ -1,0 +1,184 @@
+// Driver `replay`: a node without its peers. What came to it in a recording comes again, each
+// packet once the node has sent what it had sent before that one: so a run does not depend on time.
+// What the node sends goes nowhere; how much of it differs from the recording is counted.
+#include <array>
+#include <atomic>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "net/bootstrap.h"
+#include "net/drivers/builtin.h"
+#include "net/drivers/record/recording.h"
+#include "net/drivers/settings_of.h"
+
+namespace sterna::net {
+namespace record {
+namespace {
+
+class ReplayChannel final : public Channel {
+ public:
+  SendState try_send(std::span<const Piece> pieces) noexcept override {
+    std::size_t bytes = 0;
+    for (const Piece& piece : pieces) {
+      bytes += piece.size();
+    }
+    check(bytes > 0 && bytes <= packet_bytes_max,
+          "a packet has between 1 and packet_bytes_max bytes");
+    if (is_closed.load(std::memory_order_relaxed)) {
+      return SendState::closed;
+    }
+    const std::size_t index = sent.load(std::memory_order_relaxed);
+    if (index >= expected.size() || !is_same(pieces, expected[index])) {
+      differing.fetch_add(1, std::memory_order_relaxed);
+    }
+    sent.store(index + 1, std::memory_order_release);  // R: pairs with poll().
+    return SendState::accepted;
+  }
+
+  std::uint32_t packet_bytes_max = 0;       // Constant after open, as the next.
+  std::vector<Packet> expected;             // What the recording has for this peer.
+  std::atomic<std::size_t> sent{0};         // By the sender.
+  std::atomic<std::uint64_t> differing{0};  // A figure.
+  std::atomic<bool> is_closed{false};       // Relaxed: a late close is a little late.
+  std::size_t passed = 0;                   // The poller's: of `sent`, events taken.
+
+ private:
+  static bool is_same(std::span<const Piece> pieces, Packet wanted) noexcept {
+    for (const Piece& piece : pieces) {
+      if (piece.size() > wanted.size() || !std::equal(piece.begin(), piece.end(), wanted.begin())) {
+        return false;
+      }
+      wanted = wanted.subspan(piece.size());
+    }
+    return wanted.empty();
+  }
+};
+
+class ReplayDriver final : public Driver {
+ public:
+  explicit ReplayDriver(std::vector<std::byte> bytes) noexcept : bytes_{std::move(bytes)} {}
+
+  Result<> open(const JobMap& job) {
+    auto read = read_recording(bytes_);
+    if (!read) {
+      return read.error();
+    }
+    recording_ = std::move(read.value());
+    const Header& header = recording_.header;
+    if (header.node != job.node_index || header.node_count != job.node_count) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("it is of node {} of {}, this is node {} of {}", header.node,
+                               header.node_count, job.node_index, job.node_count)};
+    }
+    capabilities_.packet_bytes_max = header.packet_bytes_max;
+    capabilities_.is_ordered = header.is_ordered;
+    capabilities_.is_reliable = header.is_reliable;
+    channels_ = std::vector<ReplayChannel>(header.node_count);
+    for (ReplayChannel& channel : channels_) {
+      channel.packet_bytes_max = header.packet_bytes_max;
+    }
+    for (const Event& event : recording_.events) {
+      if (event.kind == EventKind::sent) {
+        channels_[event.peer].expected.push_back(event.packet);
+      }
+    }
+    return Done{};
+  }
+
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  Packet address() const noexcept override { return {}; }
+  bool reaches(std::uint32_t node, Packet /*peer_address*/) const noexcept override {
+    return node < channels_.size() && node != recording_.header.node;
+  }
+  Result<Channel*> connect(std::uint32_t node, Packet /*peer_address*/) noexcept override {
+    return static_cast<Channel*>(&channels_[node]);
+  }
+
+  std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept override {
+    std::uint32_t count = 0;
+    while (next_ < recording_.events.size() && count < packets_max) {
+      const Event& event = recording_.events[next_];
+      ReplayChannel& channel = channels_[event.peer];
+      if (event.kind == EventKind::sent) {
+        // Acquire: pairs with R.
+        if (channel.sent.load(std::memory_order_acquire) == channel.passed) {
+          break;  // The node has not yet sent what had been sent before the next packet.
+        }
+        ++channel.passed;
+      }
+      ++next_;
+      if (event.kind == EventKind::came) {
+        sink.on_packet(event.peer, event.packet);
+        ++count;
+      } else if (event.kind == EventKind::lost) {
+        channel.is_closed.store(true, std::memory_order_relaxed);
+        sink.on_peer_lost(
+            event.peer, {reinterpret_cast<const char*>(event.packet.data()), event.packet.size()});
+      }
+    }
+    return count;
+  }
+
+  int fd() const noexcept override { return -1; }
+  bool prepare_sleep() noexcept override { return false; }
+  void end_sleep() noexcept override {}
+  void close() noexcept override {
+    for (ReplayChannel& channel : channels_) {
+      channel.is_closed.store(true, std::memory_order_relaxed);
+    }
+  }
+  bool is_drained() const noexcept override { return true; }
+  std::string figures() const override {
+    std::uint64_t differing = 0;
+    for (const ReplayChannel& channel : channels_) {
+      differing += channel.differing.load(std::memory_order_relaxed);
+    }
+    return fmt::format("replayed {} of {} events, {} packets were sent that differ", next_,
+                       recording_.events.size(), differing);
+  }
+
+ private:
+  const std::vector<std::byte> bytes_;  // Events point into it.
+  Recording recording_;                 // Constant after open.
+  Capabilities capabilities_;
+  std::vector<ReplayChannel> channels_;  // By node.
+  std::size_t next_ = 0;                 // The poller's.
+};
+
+constexpr Tunable kFile{.name = "replay_file",
+                        .kind = TunableKind::text,
+                        .fallback = "sterna-record",
+                        .help = "what driver replay replays: this name, a dot and the node"};
+constexpr std::array kTunables{kFile};
+
+Result<std::unique_ptr<Driver>> open_replay(const DriverOptions& options) noexcept {
+  const JobMap& job = options.bootstrap->job();
+  const std::string path = fmt::format("{}.{}", text_of(options, kFile), job.node_index);
+  std::ifstream file{path, std::ios::binary};
+  if (!file) {
+    return Error{Errc::system, "the recording " + path + " cannot be read (replay_file)"};
+  }
+  const std::vector<char> text{std::istreambuf_iterator<char>{file},
+                               std::istreambuf_iterator<char>{}};
+  const auto bytes = std::as_bytes(std::span{text});
+  auto driver = std::make_unique<ReplayDriver>(std::vector<std::byte>{bytes.begin(), bytes.end()});
+  if (Result<> opened = driver->open(job); !opened) {
+    return Error{opened.error().code, "the recording " + path + ": " + opened.error().text};
+  }
+  return std::unique_ptr<Driver>{std::move(driver)};
+}
+
+}  // namespace
+}  // namespace record
+
+constinit const DriverEntry kReplayDriver{
+    .name = "replay",
+    .summary = "a node without its peers: what it received in a recording comes again",
+    .tunables = record::kTunables,
+    .open = record::open_replay,
+    .is_on_request = true,
+};
+
+}  // namespace sterna::net

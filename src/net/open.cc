@@ -1,0 +1,192 @@
+// Opening the drivers of a node, and the ways to the others.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/wire.h"
+#include "net/core.h"
+
+namespace sterna::net {
+namespace {
+
+constexpr std::size_t kAddressBytesMax = 4096;  // Of one driver of one node.
+constexpr std::size_t kDriversMax = 16;
+
+}  // namespace
+
+Result<> TransportCore::open_drivers(const TransportOptions& options) {
+  frame_payload_max_ = kPacketBytesMin - kHeaderBytes;
+  if (limits_.node_count == 1) {
+    return Done{};
+  }
+  bool reaches_all = false;
+  choices_.assign(options.drivers.begin(), options.drivers.end());
+  for (const DriverChoice& choice : choices_) {
+    Result<std::unique_ptr<Driver>> driver = open_driver(choice, {.bootstrap = options.bootstrap,
+                                                                  .clock = options.clock,
+                                                                  .log = options.log,
+                                                                  .settings = options.settings});
+    if (!driver) {
+      return driver.error();
+    }
+    rails_.push_back(std::make_unique<Rail>(*this, static_cast<std::uint16_t>(rails_.size()),
+                                            std::move(driver.value())));
+    driver_names_.emplace_back(choice.text());
+    if (rails_.size() == 1) {
+      // All nodes see the same answer: either all exchange addresses, or none does.
+      reaches_all = true;
+      for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
+        reaches_all = reaches_all && (node == node_ || rails_[0]->driver().reaches(node, {}));
+      }
+      if (reaches_all && !opens_more(choices_)) {
+        break;
+      }
+    }
+  }
+  addresses_.assign(rails_.size(), std::vector<std::vector<std::byte>>(limits_.node_count));
+  if (!reaches_all) {
+    if (Result<> exchanged = exchange_addresses(*options.bootstrap); !exchanged) {
+      return exchanged;
+    }
+  }
+  return open_gates();
+}
+
+Result<> TransportCore::exchange_addresses(Bootstrap& bootstrap) {
+  std::vector<std::byte> mine;
+  wire::Writer writer{mine, kAddressBytesMax * kDriversMax};
+  writer.u32(static_cast<std::uint32_t>(rails_.size()));
+  for (const auto& rail : rails_) {
+    writer.blob(rail->driver().address());
+  }
+  check(writer.ok(), "the addresses of the drivers fit the bound");
+  auto blobs = bootstrap.exchange(mine);
+  if (!blobs) {
+    return blobs.error();
+  }
+  for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
+    wire::Reader reader{blobs.value()[node]};
+    const bool is_same_count = reader.u32() == rails_.size();
+    for (std::size_t i = 0; i < rails_.size(); ++i) {
+      const std::span<const std::byte> address = reader.blob(kAddressBytesMax);
+      addresses_[i][node].assign(address.begin(), address.end());
+    }
+    if (!is_same_count || !reader.finished()) {
+      return Error{Errc::malformed,
+                   fmt::format("node {} opened other network drivers than node {}: start all with "
+                               "the same --drivers",
+                               node, node_)};
+    }
+  }
+  return Done{};
+}
+
+/// Whether there may be several rails to a node that the first driver reaches.
+bool TransportCore::opens_more(std::span<const DriverChoice> drivers) const {
+  std::vector<std::string> names;
+  for (const DriverChoice& choice : drivers) {
+    names.emplace_back(choice.text());
+  }
+  const std::vector<bool> reach(names.size(), true);
+  return choose_rails(names, reach, options_.are_all_rails).size() > 1;
+}
+
+/// The links: where a way has several rails, or one that may lose packets, or all are asked for.
+/// Memory of another process can be written over one rail only, and the gate's; so a way that can
+/// be copied over directly has no link unless it has to.
+void TransportCore::open_bond() {
+  LinkShared shared{.pool = &pool_,
+                    .strategy = options_.strategy,
+                    .clock = &clock_,
+                    .log = &log_,
+                    .key = make_sum_key(std::as_bytes(std::span{job_.secret})),
+                    .options = options_.links,
+                    .wake = [](void* core) noexcept { static_cast<TransportCore*>(core)->wake(); },
+                    .core = this};
+  for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
+    std::vector<bool> reaches(rails_.size());
+    for (std::size_t i = 0; i < rails_.size(); ++i) {
+      reaches[i] = node != node_ && rails_[i]->driver().reaches(node, addresses_[i][node]);
+    }
+    std::vector<Link::RailOpening> openings;
+    bool is_lossy = false;
+    bool is_direct = false;
+    for (const std::uint16_t i : choose_rails(driver_names_, reaches, options_.are_all_rails)) {
+      Driver& driver = rails_[i]->driver();
+      is_lossy = is_lossy || !driver.capabilities().is_reliable;
+      is_direct = is_direct || driver.capabilities().direct_mb_per_s != 0;
+      openings.push_back({&driver, addresses_[i][node], i, driver_names_[i]});
+    }
+    const bool is_asked =
+        openings.size() > 1 || options_.link_use == LinkUse::always || options_.links.has_sums;
+    if (openings.empty() || !(is_lossy || (is_asked && !is_direct))) {
+      continue;
+    }
+    if (bond_ == nullptr) {
+      Bond::Owner& owner = *this;
+      bond_ = std::make_unique<Bond>(limits_.node_count, shared, owner);
+    }
+    bond_->add(node, openings);
+  }
+}
+
+/// Over its link, else by the first driver that reaches it. False: none does.
+bool TransportCore::open_gate(std::uint32_t node, const GateShared& shared) {
+  if (bond_ != nullptr && bond_->has(node)) {
+    gates_[node].open(node, *bond_, {}, CostModel{bond_->capabilities(), false, options_.cost},
+                      shared);
+    return true;
+  }
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    Driver& driver = rails_[i]->driver();
+    if (driver.reaches(node, addresses_[i][node])) {
+      const bool is_direct = driver.capabilities().direct_mb_per_s != 0;
+      gates_[node].open(node, driver, addresses_[i][node],
+                        CostModel{driver.capabilities(), is_direct, options_.cost}, shared);
+      if (looked_at_ == nullptr && driver.capabilities().has_short_way) {
+        looked_at_ = &driver;
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
+Result<> TransportCore::open_gates() {
+  std::uint32_t packet_bytes_max = ~std::uint32_t{0};
+  for (const auto& rail : rails_) {
+    const Capabilities& capabilities = rail->driver().capabilities();
+    check(capabilities.packet_bytes_max >= kPacketBytesMin, "packets are of a useful size");
+    packet_bytes_max = std::min(packet_bytes_max, capabilities.packet_bytes_max);
+  }
+  open_bond();
+  // A frame may be forwarded over any rail, here or from another node: it fits the smallest, and
+  // if any way may be a link, a link's.
+  const bool may_link =
+      bond_ != nullptr || rails_.size() > 1 || options_.link_use == LinkUse::always;
+  frame_payload_max_ =
+      packet_bytes_max - kHeaderBytes - (may_link ? std::uint32_t{kLinkHeaderBytes} : 0);
+  const GateShared shared{
+      &pool_, options_.strategy, &waiting_gates_, &is_serial_, on_stale, on_bad_choice, this};
+  for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
+    if (node != node_ && !open_gate(node, shared)) {
+      return Error{Errc::unreachable,
+                   fmt::format("no network driver of node {} reaches node {} on {}; add one that "
+                               "does with --drivers",
+                               node_, node, job_.host_of_node[node])};
+    }
+  }
+  std::vector<Driver*> drivers;
+  std::vector<std::string> names = driver_names_;
+  for (const auto& rail : rails_) {
+    drivers.push_back(&rail->driver());
+  }
+  if (bond_ != nullptr) {
+    drivers.push_back(bond_.get());
+    names.push_back(fmt::format("link({})", fmt::join(driver_names_, "+")));
+  }
+  sampler_.open(std::move(drivers), std::move(names));
+  return Done{};
+}
+
+}  // namespace sterna::net

@@ -1,0 +1,169 @@
+// The format of links, their windows, and the rate of a rail.
+#include "net/rails/format.h"
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "net/rails/bond.h"
+#include "net/rails/rate.h"
+#include "net/rails/window.h"
+
+namespace sterna::net {
+namespace {
+
+std::vector<std::byte> packet_of(LinkHeader header, std::size_t bytes, const SumKey* key) {
+  header.bytes = static_cast<std::uint32_t>(bytes);
+  header.flags |= key != nullptr ? kLinkHasSum : 0;
+  std::vector<std::byte> packet(kLinkHeaderBytes + bytes, std::byte{7});
+  std::memcpy(packet.data(), &header, kLinkHeaderBytes);
+  if (key != nullptr) {
+    header.sum = link_sum(packet, *key);
+    std::memcpy(packet.data(), &header, kLinkHeaderBytes);
+  }
+  return packet;
+}
+
+const SumKey kKey = make_sum_key(std::as_bytes(std::span{"the secret of a job"}));
+
+TEST(LinkFormat, EveryChangedByteIsFound) {
+  const auto packet = packet_of({.kind = LinkKind::data, .sequence = 9}, 100, &kKey);
+  LinkPacket read;
+  ASSERT_EQ(decode_link(packet, true, kKey, read), LinkDecode::good);
+  EXPECT_EQ(read.header.sequence, 9U);
+  EXPECT_EQ(read.payload.size(), 100U);
+  for (std::size_t i = 0; i < packet.size(); ++i) {
+    for (const int bit : {1, 2, 128}) {
+      auto changed = packet;
+      changed[i] ^= static_cast<std::byte>(bit);
+      EXPECT_NE(decode_link(changed, true, kKey, read), LinkDecode::good) << i;
+    }
+  }
+}
+
+TEST(LinkFormat, APacketWithoutASumIsNotBelievedWhereThereAreSums) {
+  LinkPacket read;
+  const auto packet = packet_of({.kind = LinkKind::data}, 10, nullptr);
+  EXPECT_EQ(decode_link(packet, true, kKey, read), LinkDecode::corrupt);
+  EXPECT_EQ(decode_link(packet, false, kKey, read), LinkDecode::good);
+}
+
+TEST(LinkFormat, WhatBreaksTheFormatIsRefused) {
+  LinkPacket read;
+  const auto decode = [&](const std::vector<std::byte>& packet) {
+    return decode_link(packet, false, kKey, read);
+  };
+  EXPECT_EQ(decode({}), LinkDecode::malformed);
+  EXPECT_EQ(decode(std::vector<std::byte>(31)), LinkDecode::malformed);
+  EXPECT_EQ(decode(packet_of({.kind = LinkKind::data}, 0, nullptr)), LinkDecode::malformed);
+  EXPECT_EQ(decode(packet_of({.kind = LinkKind::probe}, 8, nullptr)), LinkDecode::malformed);
+  EXPECT_EQ(decode(packet_of({.kind = static_cast<LinkKind>(1)}, 8, nullptr)),
+            LinkDecode::malformed);
+  const LinkHeader ack{.kind = LinkKind::ack, .flags = kLinkHasExpected};
+  EXPECT_EQ(decode(packet_of(ack, 16, nullptr)), LinkDecode::good);
+  EXPECT_EQ(decode(packet_of(ack, 12, nullptr)), LinkDecode::malformed);
+  EXPECT_EQ(decode(packet_of(ack, kLinkWindow / 8 + 8, nullptr)), LinkDecode::malformed);
+  auto longer = packet_of({.kind = LinkKind::data}, 10, nullptr);
+  longer.push_back({});
+  EXPECT_EQ(decode(longer), LinkDecode::malformed);
+}
+
+TEST(ReceiveWindow, TakesEachNumberOnceInAnyOrderAlsoWhereNumbersWrap) {
+  ReceiveWindow window;
+  Random random{3};
+  std::vector<std::uint32_t> numbers(64);
+  std::uint32_t base = 0;
+  for (int round = 0; round < 200; ++round) {
+    for (std::uint32_t i = 0; i < numbers.size(); ++i) {
+      numbers[i] = base + i;
+    }
+    for (std::size_t i = numbers.size() - 1; i != 0; --i) {
+      std::swap(numbers[i], numbers[random.below(i + 1)]);
+    }
+    for (const std::uint32_t number : numbers) {
+      EXPECT_EQ(window.take(number), ReceiveWindow::Arrival::fresh);
+      EXPECT_EQ(window.take(number), ReceiveWindow::Arrival::twice);
+    }
+    base += static_cast<std::uint32_t>(numbers.size());
+    EXPECT_EQ(window.expected(), base);
+    EXPECT_FALSE(window.has_holes());
+  }
+  EXPECT_EQ(window.take(base + kLinkWindow), ReceiveWindow::Arrival::far);
+}
+
+TEST(ReceiveWindow, TellsWhatCameOutOfTurn) {
+  ReceiveWindow window;
+  for (const std::uint32_t number : {0U, 2U, 3U, 70U, kLinkWindow}) {
+    (void)window.take(number);
+  }
+  std::array<std::uint64_t, kArrivedWords> words;
+  EXPECT_EQ(window.expected(), 1U);
+  EXPECT_EQ(window.map(words), kArrivedWords);
+  EXPECT_EQ(words[0], 3U);  // 2 and 3.
+  EXPECT_EQ(words[1], std::uint64_t{1} << (70 - 2 - 64));
+  EXPECT_EQ(words[kArrivedWords - 1], std::uint64_t{1} << 62);
+}
+
+TEST(SendWindow, WhatHasComeLeavesAtTheFront) {
+  SendWindow window;
+  HeldPacket packet;
+  for (std::uint32_t i = 0; i < kLinkWindow; ++i) {
+    window.push().packet = &packet;
+  }
+  EXPECT_TRUE(window.is_full());
+  window[1].packet = nullptr;
+  window.trim();
+  EXPECT_EQ(window.first(), 0U);
+  window[0].packet = nullptr;
+  window.trim();
+  EXPECT_EQ(window.first(), 2U);
+  EXPECT_FALSE(window.holds(1));
+  EXPECT_TRUE(window.holds(2));
+  EXPECT_FALSE(window.holds(kLinkWindow));
+}
+
+TEST(RailRate, IsWhatComesBackPerTimeWhileTheRailIsFull) {
+  RailRate rate;
+  rate.begin(1000, 1000, 1000);
+  EXPECT_EQ(rate.ps_per_byte(), 1000U);
+  // 100 bytes a microsecond, ten packets on their way.
+  std::vector<RailRate::Stamp> stamps;
+  std::uint64_t now_ns = 1;
+  for (int i = 0; i < 10; ++i) {
+    stamps.push_back(rate.sent(1000, now_ns));
+  }
+  for (int i = 0; i < 1000; ++i) {
+    now_ns += 10'000;
+    rate.acked(stamps[static_cast<std::size_t>(i)], 1000, now_ns);
+    stamps.push_back(rate.sent(1000, now_ns));
+  }
+  EXPECT_NEAR(static_cast<double>(rate.ps_per_byte()), 10'000, 100);
+  EXPECT_EQ(rate.in_flight(), 10'000U);
+}
+
+TEST(RailRate, IsNotJudgedByWhatWasNotSent) {
+  RailRate rate;
+  rate.begin(1000, 1000, 1000);
+  for (std::uint64_t now_ns = 1; now_ns < 100'000'000; now_ns += 1'000'000) {
+    const RailRate::Stamp stamp = rate.sent(80, now_ns);
+    rate.acked(stamp, 80, now_ns + 500'000);
+  }
+  EXPECT_FALSE(rate.is_measured());
+  EXPECT_EQ(rate.ps_per_byte(), 1000U);
+}
+
+TEST(Rails, AreThoseOfTheFirstNetworkOrOfAll) {
+  const std::vector<std::string> names{"shm", "tcp@eth0", "tcp@eth1", "fabric"};
+  using Chosen = std::vector<std::uint16_t>;
+  EXPECT_EQ(choose_rails(names, {true, true, true, true}, false), Chosen{0});
+  EXPECT_EQ(choose_rails(names, {false, true, true, true}, false), (Chosen{1, 2}));
+  EXPECT_EQ(choose_rails(names, {false, true, true, true}, true), (Chosen{1, 2, 3}));
+  EXPECT_EQ(choose_rails(names, {false, false, false, false}, true), Chosen{});
+  const std::vector<std::string> decorated{"drop(delay(tcp@eth0))", "tcp", "unix",
+                                           "trace(tcp@eth1)"};
+  EXPECT_EQ(choose_rails(decorated, {true, true, true, true}, false), (Chosen{0, 1, 3}));
+}
+
+}  // namespace
+}  // namespace sterna::net

@@ -1,0 +1,201 @@
+// All rails to one peer as one channel: packets take the rail that the strategy chooses, are
+// numbered and kept until the peer has told that they came, and are sent again, by another rail if
+// there is one, when a rail loses them, falls silent or breaks. The peer takes each once, in any
+// order (what needs an order has it in its frames). Sums find packets whose bytes changed.
+//
+// Only links with several rails, with a rail that may lose packets, or asked for by net_links = on
+// exist (bond.h): else the gate has the driver's own channel and pays nothing.
+//
+// Two locks. `send_lock_` makes one caller of the rails' channels of the gate's owner, who sends,
+// and the poller, who acknowledges and sends again; it is held around Channel::try_send.
+// `state_lock_`, inside it or alone, guards all the rest for a few loads and stores. Received bytes
+// go up with neither held.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/annotate.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/spin_lock.h"
+#include "net/driver.h"
+#include "net/packet_pool.h"
+#include "net/rails/format.h"
+#include "net/rails/rate.h"
+#include "net/rails/window.h"
+#include "net/strategy.h"
+#include "net/transport.h"
+
+namespace sterna::net {
+
+struct LinkOptions {
+  bool has_sums = false;                        // Put sums; rails without them are not believed.
+  std::uint64_t reconnect_ns = 10'000'000'000;  // A peer without a rail counts as alive so long.
+  std::uint64_t silence_ns = 10'000'000'000;    // A rail that loses packets is down after it.
+};
+
+/// What the links of one node share. Constant once they exist.
+struct LinkShared {
+  PacketPool* pool = nullptr;
+  const Strategy* strategy = nullptr;
+  Clock* clock = nullptr;
+  const Logger* log = nullptr;
+  SumKey key{};
+  LinkOptions options{};
+  // Something is due though nobody polls. Any thread.
+  void (*wake)(void* core) noexcept = nullptr;
+  void* core = nullptr;
+};
+
+class Link final : public Channel {
+ public:
+  struct RailOpening {
+    Driver* driver;
+    Packet peer_address;
+    std::uint16_t index;  // Among the drivers of the job.
+    std::string_view name;
+  };
+  struct Statistics {
+    std::uint64_t sent = 0, sent_again = 0, twice = 0, corrupt = 0, malformed = 0, acks = 0;
+  };
+  Link(std::uint32_t node, std::span<const RailOpening> rails, const LinkShared& shared);
+  ~Link() override;
+
+  // --- The gate's owner ------------------------------------------------------------------------
+  /// Opens the rails; true: one at least is open.
+  [[nodiscard]] bool open() noexcept;
+  [[nodiscard]] SendState try_send(std::span<const Piece> pieces) noexcept override;
+
+  // --- The poller ------------------------------------------------------------------------------
+  /// A packet came by rail `index`. What is to go up: not empty, valid as long as `packet`.
+  [[nodiscard]] Packet take(std::uint16_t index, Packet packet) noexcept;
+  /// Acknowledges, sends again, asks silent rails, tries to connect. Returns how many packets.
+  std::uint32_t step(std::uint64_t now_ns) noexcept;
+  /// When step() has something to do; kNever: not before something comes or goes.
+  [[nodiscard]] std::uint64_t due_ns() const noexcept {
+    return due_ns_.load(std::memory_order_relaxed);  // See note_due().
+  }
+  /// The rail broke.
+  void lose_rail(std::uint16_t index, std::string_view reason) noexcept;
+  /// The peer's process has ended: what is kept is dropped, nothing is tried again.
+  void lose() noexcept;
+  /// Once true, the node counts as lost; `why` says why.
+  [[nodiscard]] bool is_lost(std::string& why) const noexcept;
+  /// From now on everything that came is acknowledged at once.
+  void begin_close() noexcept;
+  /// Nothing is kept and nothing owed, or the peer has ended.
+  [[nodiscard]] bool is_quiet() const noexcept;
+
+  // --- Any thread -------------------------------------------------------------------------------
+  [[nodiscard]] std::vector<RailReport> report() const;
+
+ private:
+  enum class RailState : std::uint8_t { unopened, up, suspect, down, ended };
+  struct LinkRail {
+    Driver* driver = nullptr;
+    Packet peer_address;
+    std::string_view name;
+    std::uint16_t index = 0;
+    bool is_reliable = true;
+    bool is_ordered = true;
+    Channel* channel = nullptr;  // Guard: send_lock_. The rest: state_lock_.
+    RailState state = RailState::unopened;
+    RailRate rate;
+    std::uint64_t next_order = 0;
+    std::uint64_t newest_order =
+        0;                          // The next after the newest sending that is known to have come.
+    std::uint64_t heard_ns = 0;     // Something came by it, or of what went by it.
+    std::uint64_t try_ns = kNever;  // When to ask (suspect) or to connect (down).
+    std::uint64_t pause_ns = 0;     // Between two such tries.
+    std::uint64_t suspect_ns = 0;   // Since when it is silent.
+    bool is_told = false;           // The log has it.
+    std::uint64_t ended_ns = 0;     // Since when its driver refuses packets.
+    std::uint32_t probe = 0;        // The last question's number.
+    std::uint32_t asked = 0;        // The peer's question; is_asked: to be answered.
+    bool is_asked = false;
+    std::uint64_t packets = 0;
+    std::uint64_t bytes = 0;
+  };
+  static const char* to_string(RailState state) noexcept;
+  static constexpr std::uint64_t kEndNs = 200'000'000;  // From a refusal to the end of a rail.
+
+  // link.cc: sending. `tried`: rails that were full or closed just now.
+  [[nodiscard]] std::uint32_t choose(std::uint32_t bytes, std::uint64_t tried) noexcept
+      STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] bool may_take(const LinkRail& rail, std::uint32_t bytes) const noexcept
+      STERNA_REQUIRES(state_lock_);
+  void write_header(HeldPacket& packet, LinkKind kind, std::uint16_t rail, std::uint32_t sequence,
+                    std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] SendState send_kept(std::uint32_t sequence, HeldPacket& packet) noexcept
+      STERNA_REQUIRES(send_lock_);
+  [[nodiscard]] bool has_way() const noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] bool is_over() const noexcept STERNA_REQUIRES(state_lock_) {
+    return is_lost_ || is_ended_;
+  }
+  [[nodiscard]] bool have_all_ended() const noexcept STERNA_REQUIRES(state_lock_);
+  void note_closed(LinkRail& rail) noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] bool ends_now(std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
+  void open_rails() noexcept STERNA_REQUIRES(send_lock_);
+  void note_due(std::uint64_t at_ns) noexcept STERNA_REQUIRES(state_lock_);
+  void drop_all() noexcept STERNA_REQUIRES(state_lock_);
+  // link_receive.cc
+  void take_acks(const LinkPacket& packet, std::uint64_t now_ns, HeldPacket*& freed) noexcept
+      STERNA_REQUIRES(state_lock_);
+  void take_one(std::uint32_t sequence, std::uint64_t now_ns, HeldPacket*& freed) noexcept
+      STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] bool take_data(const LinkPacket& packet, std::uint64_t now_ns) noexcept
+      STERNA_REQUIRES(state_lock_);
+  void hear(LinkRail& rail, const LinkPacket& packet, std::uint64_t now_ns) noexcept
+      STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] LinkRail* find_rail(std::uint16_t index) noexcept STERNA_REQUIRES(state_lock_);
+  // link_step.cc
+  void find_missing(std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
+  void mark_missing(Sent& sent) noexcept STERNA_REQUIRES(state_lock_);
+  void mark_missing(const LinkRail& rail) noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] std::uint64_t patience_ns(const LinkRail& rail, std::uint32_t tries) const noexcept
+      STERNA_REQUIRES(state_lock_);
+  void suspect(LinkRail& rail, std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
+  std::uint32_t send_again(std::uint64_t now_ns) noexcept STERNA_REQUIRES(send_lock_);
+  std::uint32_t acknowledge(std::uint64_t now_ns) noexcept STERNA_REQUIRES(send_lock_);
+  std::uint32_t ask_and_answer(std::uint64_t now_ns) noexcept STERNA_REQUIRES(send_lock_);
+  std::uint32_t connect_again(std::uint64_t now_ns) noexcept STERNA_REQUIRES(send_lock_);
+  [[nodiscard]] bool send_note(std::uint32_t rail, LinkKind kind, std::uint32_t sequence,
+                               std::span<const std::byte> payload) noexcept
+      STERNA_REQUIRES(send_lock_);
+  void plan(std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
+
+  const std::uint32_t node_;
+  const LinkShared& shared_;
+  std::uint64_t full_bytes_ =
+      ~std::uint64_t{0};         // Of a full packet of the smallest rail. Constant.
+  std::vector<LinkRail> rails_;  // Constant in number; see LinkRail for the guards.
+  std::atomic<std::uint64_t> due_ns_{kNever};
+
+  SpinLock send_lock_;
+  mutable SpinLock state_lock_;
+  SendWindow window_ STERNA_GUARDED_BY(state_lock_);
+  ReceiveWindow received_ STERNA_GUARDED_BY(state_lock_);
+  std::uint32_t again_count_ STERNA_GUARDED_BY(state_lock_) = 0;  // Sent::must_go.
+  bool may_miss_ STERNA_GUARDED_BY(state_lock_) = false;      // find_missing() may find something.
+  std::uint64_t miss_ns_ STERNA_GUARDED_BY(state_lock_) = 0;  // Or from then on.
+  // What the peer is to be told.
+  std::uint32_t owed_ STERNA_GUARDED_BY(state_lock_) = 0;  // Data packets since the last time.
+  std::uint64_t owed_bytes_ STERNA_GUARDED_BY(state_lock_) = 0;
+  std::uint64_t ack_ns_ STERNA_GUARDED_BY(state_lock_) = kNever;
+  std::uint32_t echo_ STERNA_GUARDED_BY(state_lock_) = 0;
+  std::uint64_t echo_ns_ STERNA_GUARDED_BY(state_lock_) = 0;
+  std::uint32_t echo_rail_ STERNA_GUARDED_BY(state_lock_) = 0;           // Index in rails_.
+  std::uint64_t lost_since_ns_ STERNA_GUARDED_BY(state_lock_) = kNever;  // Without any rail.
+  bool is_lost_ STERNA_GUARDED_BY(state_lock_) = false;
+  bool is_ended_ STERNA_GUARDED_BY(state_lock_) = false;  // The peer has closed all rails.
+  bool is_closing_ STERNA_GUARDED_BY(state_lock_) = false;
+  std::string why_ STERNA_GUARDED_BY(state_lock_);
+  Statistics statistics_ STERNA_GUARDED_BY(state_lock_);
+};
+
+}  // namespace sterna::net

@@ -1,0 +1,246 @@
+// Links on simulated rails, with the clock of the simulation: bytes are shared in the ratio of the
+// rails, and nothing is lost or comes twice when rails lose packets, fall silent or break.
+#include "net/rails/link.h"
+
+#include <cstring>
+#include <numeric>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "net/sim_cluster.h"
+
+namespace sterna::net {
+namespace {
+
+/// Of so many megabytes a second.
+SimOptions wire(std::uint64_t mb_per_s, std::uint64_t delay_ns = 20'000) {
+  return {.node_count = 2,
+          .delay_ns_min = delay_ns,
+          .delay_ns_max = delay_ns,
+          .ps_per_byte = 1'000'000 / mb_per_s,
+          .packet_bytes_max = 16 << 10,
+          .channel_packets_max = 32};
+}
+
+struct Pair {
+  explicit Pair(std::vector<SimOptions> rails,
+                std::vector<std::pair<const char*, const char*>> set = {})
+      : settings{transport_tunables()} {
+    for (const auto& [name, value] : set) {
+      check(settings.set(name, value, SettingSource::command_line, "the test").has_value(),
+            "the test sets what there is");
+    }
+    cluster = std::make_unique<SimCluster>(SimCluster::Rails{}, rails, 2, &settings);
+  }
+
+  /// Both requests, begun.
+  struct Transfer {
+    explicit Transfer(Pair& pair, std::size_t bytes, std::uint32_t from = 0)
+        : sent(bytes), got(bytes) {
+      std::iota(reinterpret_cast<unsigned char*>(sent.data()),
+                reinterpret_cast<unsigned char*>(sent.data()) + bytes, 1);
+      SimCluster& cluster = *pair.cluster;
+      const std::uint32_t to = 1 - from;
+      cluster.nodes[to]->receive(*cluster.endpoints[to], receive, {from, 1, 2},
+                                 Buffer::of(got.data(), bytes));
+      cluster.nodes[from]->send(*cluster.endpoints[from], send, {to, 1, 2},
+                                Buffer::of(sent.data(), bytes));
+    }
+    [[nodiscard]] bool is_done() { return send.done.done() && receive.done.done(); }
+    [[nodiscard]] bool is_right() {
+      return is_done() && send.fault == Fault::none && receive.fault == Fault::none && sent == got;
+    }
+    std::vector<std::byte> sent;
+    std::vector<std::byte> got;
+    SendRequest send;
+    RecvRequest receive;
+  };
+
+  /// Until `transfer` is done, or `ns` have passed. Returns how long it took.
+  std::uint64_t run(Transfer& transfer, std::uint64_t ns = 60'000'000'000) {
+    const std::uint64_t start_ns = cluster->clock.now_ns();
+    while (!transfer.is_done() && cluster->clock.now_ns() - start_ns < ns) {
+      if (cluster->poll() == 0) {
+        cluster->clock.advance(1000);
+      }
+    }
+    return cluster->clock.now_ns() - start_ns;
+  }
+
+  Settings settings;
+  std::unique_ptr<SimCluster> cluster;
+};
+
+constexpr std::size_t kBytes = 8 << 20;
+
+TEST(Link, TwoEqualRailsTakeHalfEach) {
+  Pair pair{{wire(100), wire(100)}};
+  Pair::Transfer transfer{pair, kBytes};
+  const std::uint64_t took_ns = pair.run(transfer);
+  EXPECT_TRUE(transfer.is_right());
+  EXPECT_LT(static_cast<double>(took_ns), 1.1 * 1000 * kBytes / 200) << "the sum of the rails";
+}
+
+TEST(Link, UnequalRailsTakeWhatTheyCarry) {
+  Pair pair{{wire(100), wire(25, 200'000), wire(400)}};
+  Pair::Transfer warm{pair, kBytes};  // The rates are learnt: all have the profile's otherwise.
+  pair.run(warm);
+  Pair::Transfer transfer{pair, kBytes};
+  const std::uint64_t took_ns = pair.run(transfer);
+  const std::vector<RailReport> rails = pair.cluster->nodes[0]->rails(1);
+  ASSERT_EQ(rails.size(), 3U);
+  EXPECT_EQ(rails[1].name, "sim@second");
+  EXPECT_STREQ(rails[1].state, "up");
+  EXPECT_NEAR(static_cast<double>(rails[1].ps_per_byte), 40'000, 8000) << "25 MB/s";
+  EXPECT_TRUE(warm.is_right());
+  EXPECT_TRUE(transfer.is_right());
+  EXPECT_LT(static_cast<double>(took_ns), 1.1 * 1000 * kBytes / 525) << "the sum of the rails";
+}
+
+TEST(Link, NothingIsLostOrDoubledByARailThatLosesDoublesAndChangesPackets) {
+  SimOptions bad = wire(100);
+  bad.lost_per_mille = bad.twice_per_mille = bad.corrupt_per_mille = 30;
+  for (const std::vector<SimOptions>& rails :
+       {std::vector{bad}, std::vector{wire(100), bad}, std::vector{bad, bad}}) {
+    Pair pair{rails, {{"net_checksums", "on"}}};
+    Pair::Transfer there{pair, kBytes};
+    pair.run(there);
+    Pair::Transfer back{pair, 1000, 1};
+    pair.run(back);
+    EXPECT_TRUE(there.is_right());
+    EXPECT_TRUE(back.is_right());
+  }
+}
+
+TEST(Link, WithoutSumsAByteThatWasChangedIsNotSeen) {
+  SimOptions bad = wire(100);
+  bad.corrupt_per_mille = 100;
+  Pair pair{{wire(100), bad}};
+  Pair::Transfer transfer{pair, kBytes};
+  pair.run(transfer, 2'000'000'000);
+  EXPECT_FALSE(transfer.is_right()) << "so the test above can fail";
+}
+
+TEST(Link, TrafficGoesOnWhenARailBreaksAndComesBackToItWhenItIsWhole) {
+  Pair pair{{wire(100), wire(100)}};
+  SimNetwork& second = *pair.cluster->networks[1];
+  Pair::Transfer transfer{pair, kBytes};
+  pair.run(transfer, 10'000'000);
+  ASSERT_FALSE(transfer.is_done());
+  second.sever(0, 1);
+  pair.run(transfer);
+  EXPECT_TRUE(transfer.is_right());
+  const std::uint64_t while_broken = second.packet_count();
+  Pair::Transfer alone{pair, kBytes};
+  EXPECT_GT(static_cast<double>(pair.run(alone)), 0.95 * 1000 * kBytes / 100);
+  EXPECT_TRUE(alone.is_right());
+  EXPECT_EQ(second.packet_count(), while_broken);
+  second.mend(0, 1);
+  Pair::Transfer wait{pair, 8};
+  pair.run(wait);
+  pair.cluster->clock.advance(3'000'000'000);
+  pair.cluster->settle();
+  Pair::Transfer both{pair, kBytes};
+  EXPECT_LT(static_cast<double>(pair.run(both)), 1.1 * 1000 * kBytes / 200);
+  EXPECT_TRUE(both.is_right());
+}
+
+TEST(Link, ARailThatFallsSilentIsAvoidedUntilItAnswers) {
+  Pair pair{{wire(100), wire(100)}};
+  SimNetwork& first = *pair.cluster->networks[0];
+  Pair::Transfer transfer{pair, kBytes};
+  pair.run(transfer, 10'000'000);
+  first.stall(0, 1, true);
+  EXPECT_LT(pair.run(transfer), 1'500'000'000U) << "0.5 s of silence, then the other rail";
+  EXPECT_TRUE(transfer.is_right());
+  Pair::Transfer other{pair, kBytes};
+  EXPECT_LT(static_cast<double>(pair.run(other)), 1.2 * 1000 * kBytes / 100);
+  EXPECT_TRUE(other.is_right());
+  first.stall(0, 1, false);
+  pair.cluster->settle();
+  Pair::Transfer both{pair, kBytes};
+  EXPECT_LT(static_cast<double>(pair.run(both)), 1.1 * 1000 * kBytes / 200);
+  EXPECT_TRUE(both.is_right());
+}
+
+TEST(Link, AShortCutOfTheOnlyRailIsOutlived) {
+  Pair pair{{wire(100)}, {{"net_links", "on"}, {"net_reconnect", "5s"}}};
+  Pair::Transfer transfer{pair, kBytes};
+  pair.run(transfer, 10'000'000);
+  pair.cluster->network->sever(0, 1);
+  pair.run(transfer, 2'000'000'000);
+  EXPECT_FALSE(transfer.is_done());
+  pair.cluster->network->mend(0, 1);
+  pair.run(transfer);
+  EXPECT_TRUE(transfer.is_right());
+}
+
+TEST(Link, AConnectionThatIsAnewAtOnceHasLostWhatTheOldOneHad) {
+  for (const std::vector<SimOptions>& rails : {std::vector{wire(100)}, {wire(100), wire(100)}}) {
+    Pair pair{rails, {{"net_links", "on"}}};
+    Pair::Transfer transfer{pair, kBytes};
+    pair.run(transfer, 10'000'000);
+    pair.cluster->network->sever(0, 1);
+    pair.cluster->network->mend(0, 1);
+    EXPECT_LT(pair.run(transfer), 200'000'000U) << "it is not found by its silence";
+    EXPECT_TRUE(transfer.is_right());
+  }
+}
+
+TEST(Link, ALongOneEndsWhatWaitsWithAnError) {
+  Pair pair{{wire(100)}, {{"net_links", "on"}, {"net_reconnect", "5s"}}};
+  Pair::Transfer transfer{pair, kBytes};
+  pair.run(transfer, 10'000'000);
+  pair.cluster->network->sever(0, 1);
+  const std::uint64_t took_ns = pair.run(transfer);
+  ASSERT_TRUE(transfer.is_done());
+  EXPECT_EQ(transfer.send.fault, Fault::peer_lost);
+  EXPECT_EQ(transfer.receive.fault, Fault::peer_lost);
+  EXPECT_GE(took_ns, 5'000'000'000U);
+  EXPECT_LT(took_ns, 6'000'000'000U);
+}
+
+TEST(Link, AProcessThatHasEndedIsNotWaitedFor) {
+  Pair pair{{wire(100), wire(100)}};
+  Pair::Transfer transfer{pair, kBytes};
+  pair.run(transfer, 10'000'000);
+  for (const auto& network : pair.cluster->networks) {
+    network->lose(1);
+  }
+  pair.cluster->nodes[0]->lose_peer(1, "killed");
+  while (!transfer.send.done.done() && pair.cluster->clock.now_ns() < 1'000'000'000) {
+    if (pair.cluster->poll() == 0) {
+      pair.cluster->clock.advance(1000);
+    }
+  }
+  EXPECT_EQ(transfer.send.fault, Fault::peer_lost);
+  EXPECT_LT(pair.cluster->clock.now_ns(), 100'000'000U);
+}
+
+TEST(Link, AClosedNodeHasBeenHeardByItsPeers) {
+  SimOptions bad = wire(100);
+  bad.lost_per_mille = 200;
+  Pair pair{{bad, bad}};
+  Pair::Transfer transfer{pair, 100'000};
+  pair.run(transfer);
+  ASSERT_TRUE(transfer.is_right());
+  for (const auto& node : pair.cluster->nodes) {
+    node->close();
+  }
+  const std::uint64_t start_ns = pair.cluster->clock.now_ns();
+  while (!pair.cluster->nodes[0]->is_drained() || !pair.cluster->nodes[1]->is_drained()) {
+    pair.cluster->poll();
+    pair.cluster->clock.advance(10'000);
+    ASSERT_LT(pair.cluster->clock.now_ns() - start_ns, 10'000'000'000U) << "it ends";
+  }
+}
+
+TEST(Link, ANodeWithOneRailThatLosesNothingHasNone) {
+  Pair pair{{wire(100)}};
+  EXPECT_TRUE(pair.cluster->nodes[0]->keeps_order());
+  EXPECT_EQ(pair.cluster->nodes[0]->due_ns(), kNever);
+}
+
+}  // namespace
+}  // namespace sterna::net

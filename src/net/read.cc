@@ -1,0 +1,118 @@
+// Announced messages that the receiver's node reads by itself from the memory of the sender's
+// process: one message less on the way than when the sender's node writes, and the sender may
+// compute meanwhile. Short ones in one go, others in parts, from poll().
+//
+// The receive belongs to nobody else meanwhile, and its rank is pinned. The sender is an ordinary
+// process, whose bytes stay where they are until it gets an answer.
+#include <algorithm>
+
+#include "net/core.h"
+
+namespace sterna::net {
+namespace {
+
+// Up to here in one go, and so much at a time: nothing is polled meanwhile.
+constexpr std::uint64_t kAtOnceBytesMax = 256 << 10;
+
+}  // namespace
+
+void TransportCore::read_remote(std::uint32_t rank, Outcome& outcome) noexcept {
+  RecvRequest& request = *outcome.read.request;
+  const std::uint64_t bytes = request.envelope.bytes;
+  const std::uint32_t route = ranks_[request.envelope.source].route.load(std::memory_order_relaxed);
+  const bool is_possible = route != RankEntry::kNoRoute && gates_[route].is_direct();
+  if (!is_possible || bytes <= kAtOnceBytesMax) {
+    const bool is_read = is_possible && read_part(gates_[route], request, outcome.read.address, 0,
+                                                  bytes) == ReadState::read;
+    finish_read(rank, request, outcome.read.send_id, is_read);
+    return;
+  }
+  auto* job = new TransferJob;
+  job->gate = &gates_[route];
+  job->node = route;
+  job->header.destination = rank;
+  job->header.cookie = outcome.read.send_id;
+  job->total_bytes = bytes;
+  job->read = &request;
+  job->address = outcome.read.address;
+  submit(job);
+}
+
+TransportCore::ReadState TransportCore::read_part(Gate& gate, const RecvRequest& request,
+                                                  std::uint64_t address, std::uint64_t offset,
+                                                  std::uint64_t bytes) noexcept {
+  Channel* const channel = gate.channel();
+  if (channel == nullptr || !channel->can_write_remote()) {
+    return ReadState::impossible;
+  }
+  if (bytes == 0) {
+    return ReadState::read;
+  }
+  const std::uint64_t start_ns = clock_.now_ns();
+  const Result<> read =
+      channel->read_remote(request.data.address + offset, RemotePiece{address + offset, bytes});
+  if (read) {
+    gate.measured_direct(bytes, clock_.now_ns() - start_ns);
+    return ReadState::read;
+  }
+  if (read.error().code == Errc::closed) {
+    return ReadState::lost;
+  }
+  log_.warn("direct copy from the node of rank {} failed, it shall send: {}",
+            request.envelope.source, read.error().text);
+  return ReadState::impossible;
+}
+
+/// True: the job has ended. A peer that is gone is told of by its driver, which ends the job.
+bool TransportCore::step_read(TransferJob& job) noexcept {
+  const std::uint64_t bytes = std::min(
+      {job.total_bytes - job.offset, std::uint64_t{options_.chunk_bytes}, kAtOnceBytesMax});
+  switch (read_part(*job.gate, *job.read, job.address, job.offset, bytes)) {
+    case ReadState::read:
+      job.offset += bytes;
+      return job.offset == job.total_bytes;
+    case ReadState::lost:
+      return false;
+    case ReadState::impossible:
+      return true;
+  }
+  return true;
+}
+
+void TransportCore::end_read(const TransferJob& job, Fault fault) noexcept {
+  const std::uint32_t rank = job.header.destination;
+  if (fault == Fault::none) {
+    finish_read(rank, *job.read, job.header.cookie, job.offset == job.total_bytes);
+    return;
+  }
+  RankEntry& entry = ranks_[rank];
+  const threads::OwnedGuard guard{entry.lock};
+  --entry.pins;
+  job.read->fault = fault;
+  job.read->state = RecvRequest::State::idle;
+  job.read->done.complete();
+}
+
+/// Not read: the sender's node shall send.
+void TransportCore::finish_read(std::uint32_t rank, RecvRequest& request, std::uint64_t send_id,
+                                bool is_read) noexcept {
+  const std::uint32_t source = request.envelope.source;
+  RankEntry& entry = ranks_[rank];
+  Outcome answers;
+  {
+    const threads::OwnedGuard guard{entry.lock};
+    --entry.pins;
+    Endpoint& at = *entry.endpoint;
+    if (is_read) {
+      counters_.direct_bytes.add(request.envelope.bytes);
+      answer_matched(at, source, send_id, answers);
+      request.state = RecvRequest::State::idle;
+      request.done.complete();
+    } else {
+      clear_to_send(entry, at, request, send_id, answers);
+    }
+  }
+  act(rank, answers);
+}
+
+}  // namespace sterna::net

@@ -1,0 +1,50 @@
+// What progress/ polls of a transport: each driver, and what waits inside the node.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "net/driver.h"
+#include "progress/source.h"
+
+namespace sterna::net {
+
+class TransportCore;
+
+/// One driver of this node, as progress/ polls it and as the driver calls up.
+class Rail final : public progress::Source, public PacketSink {
+ public:
+  Rail(TransportCore& core, std::uint16_t index, std::unique_ptr<Driver> driver) noexcept
+      : core_{core}, index_{index}, driver_{std::move(driver)} {}
+  [[nodiscard]] Driver& driver() noexcept { return *driver_; }
+
+  std::uint32_t poll() noexcept override;
+  int fd() noexcept override { return driver_->fd(); }
+  bool prepare_sleep() noexcept override;
+  void end_sleep() noexcept override;
+  bool wake_absent() noexcept override;
+
+  void on_packet(std::uint32_t from_node, Packet packet) noexcept override;
+  void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept override;
+
+ private:
+  TransportCore& core_;
+  const std::uint16_t index_;  // Among the drivers of the job.
+  const std::unique_ptr<Driver> driver_;
+};
+
+/// What waits inside the node: messages to itself, large copies, and what links have to do.
+class InnerSource final : public progress::Source {
+ public:
+  explicit InnerSource(TransportCore& core) noexcept : core_{core} {}
+  std::uint32_t poll() noexcept override;
+  bool prepare_sleep() noexcept override;
+  std::uint64_t next_deadline_ns() noexcept override;
+
+ private:
+  TransportCore& core_;
+};
+
+}  // namespace sterna::net

@@ -1,0 +1,82 @@
+// What a caller holds of a call: the call under way, long pieces of its arguments, and the table
+// that finds the call again when its reply comes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/annotate.h"
+#include "base/result.h"
+#include "base/spin_lock.h"
+#include "net/message.h"
+#include "progress/completion.h"
+#include "rpc/message.h"
+
+namespace sterna::rpc {
+
+using Bytes = std::vector<std::byte>;
+
+inline constexpr std::uint32_t kAnyNode = ~std::uint32_t{0};
+
+/// A call whose reply is awaited later. Memory of the caller, until done; node callers only.
+struct PendingCall {
+  /// If it is set before the start: the reply is stored here, as much as fits, and not in `reply`.
+  std::span<std::byte> room = {};
+
+  progress::Completion done;
+  // What follows is valid when done.
+  Result<Bytes> reply = Bytes{};
+  std::uint64_t reply_bytes = 0;  // Of the whole reply.
+  std::uint32_t status = 0;       // The service's own word, 0 if it has none.
+  std::string text;               // And why.
+  // Not 0: the reply is a long piece and still to be received: Rpc::receive_reply().
+  std::uint64_t part_bytes = 0;
+  std::uint32_t part_number = 0;
+
+  std::uint64_t id = 0;       // Rpc's.
+  std::uint32_t to_node = 0;  // Rpc's.
+};
+
+/// A long piece of the arguments, which goes from where it lies to where the service wants it.
+/// Memory of the caller, as its bytes, until `send.done`.
+struct OutPart {
+  Part part;
+  const void* data = nullptr;
+  net::SendRequest send;
+};
+
+struct CallOptions {
+  ThreadWish wish = {};
+  /// In the order in which they were packed. For nodes that are ranks (RpcOptions::endpoint) only.
+  std::span<OutPart> parts = {};
+};
+
+/// Calls by number. Any thread.
+class CallTable {
+ public:
+  /// The number, never 0; the call is known until take(). `call.to_node` is set. 0: that node is
+  /// lost.
+  [[nodiscard]] std::uint64_t add(PendingCall& call);
+  /// Null: nobody waits for that any more. The call is the caller's to complete.
+  [[nodiscard]] PendingCall* take(std::uint64_t id) noexcept;
+  /// From now on no call to `node` is added. The calls to it that are under way.
+  [[nodiscard]] std::vector<std::uint64_t> lose(std::uint32_t node);
+  [[nodiscard]] bool is_lost(std::uint32_t node) const noexcept;
+
+ private:
+  struct Slot {
+    PendingCall* call = nullptr;
+    std::uint32_t generation = 1;
+    std::uint32_t next_free = 0;
+  };
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  mutable SpinLock lock_;
+  std::vector<Slot> slots_ STERNA_GUARDED_BY(lock_);
+  std::uint32_t first_free_ STERNA_GUARDED_BY(lock_) = kNone;
+  std::vector<bool> lost_ STERNA_GUARDED_BY(lock_);  // By node; as long as the last lost one.
+};
+
+}  // namespace sterna::rpc

@@ -1,0 +1,163 @@
+// Long replies, and completions, between the nodes of a simulated network that are ranks; a
+// completion of a rank that moves. From one kernel thread.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "memory/iso_space.h"
+#include "net/endpoint.h"
+#include "net/sim_cluster.h"
+#include "rpc/rank_call.h"
+#include "rpc/rpc.h"
+
+namespace sterna::rpc {
+namespace {
+
+constexpr std::size_t kLong = 20'000;
+
+Bytes filled(std::size_t bytes) {
+  Bytes data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) {
+    data[i] = static_cast<std::byte>(i * 31 + i / 251);
+  }
+  return data;
+}
+
+Result<Bytes> give_long(void*, const Request&) {
+  return filled(kLong);
+}
+
+class Parts : public testing::Test {
+ protected:
+  Parts() {
+    for (std::uint32_t node = 0; node < 3; ++node) {
+      rpcs.push_back(std::make_unique<Rpc>(RpcOptions{.transport = cluster.nodes[node].get(),
+                                                      .endpoint = cluster.endpoints[node],
+                                                      .part_context = 77}));
+      rpcs.back()->add_service("give long", RunIn::poll, give_long, nullptr);
+    }
+  }
+  /// Nothing waits for anything any more.
+  void expect_rest() {
+    cluster.settle();
+    for (const net::Endpoint* endpoint : cluster.endpoints) {
+      EXPECT_EQ(endpoint->message_count, 0U);
+      EXPECT_EQ(endpoint->pending_count, 0U);
+    }
+  }
+  net::SimCluster cluster{{.node_count = 3, .delay_ns_max = 3000}, 3};
+  std::vector<std::unique_ptr<Rpc>> rpcs;
+};
+
+TEST_F(Parts, OfAReplyGoWhereTheCallerWantsThem) {
+  PendingCall call;
+  rpcs[0]->start(2, "give long", {}, call);
+  cluster.settle();
+  ASSERT_TRUE(call.done.done());
+  ASSERT_EQ(call.part_bytes, kLong);
+  Bytes room(kLong);
+  net::RecvRequest receive;
+  rpcs[0]->receive_reply(call, room, receive);
+  cluster.settle();
+  ASSERT_TRUE(receive.done.done());
+  EXPECT_EQ(room, filled(kLong));
+  expect_rest();
+}
+
+TEST_F(Parts, ThatNobodyWantsEndAtTheirSender) {
+  PendingCall unwanted;
+  PendingCall late;
+  rpcs[0]->start(2, "give long", {}, unwanted);
+  rpcs[0]->start(1, "give long", {}, late);
+  rpcs[0]->withdraw(late, {Errc::timed_out, "no time"});
+  EXPECT_EQ(late.reply.error().code, Errc::timed_out);
+  cluster.settle();
+  rpcs[0]->drop_reply(unwanted);
+  expect_rest();
+}
+
+TEST_F(Parts, OfARequestAreDroppedWhereThereIsNoService) {
+  const Bytes data = filled(kLong);
+  OutPart part{.part = {.offset = 2, .bytes = kLong}, .data = data.data(), .send = {}};
+  PendingCall call;
+  rpcs[0]->start(1, service_number("nothing"), std::span{data}.first(4), call,
+                 {.parts = {&part, 1}});
+  cluster.settle();
+  ASSERT_TRUE(call.done.done());
+  EXPECT_EQ(call.reply.error().code, Errc::unsupported);
+  EXPECT_TRUE(part.send.done.done());
+  expect_rest();
+}
+
+TEST_F(Parts, ToALostNodeAreTheCallersAgain) {
+  const Bytes data = filled(kLong);
+  OutPart part{.part = {.bytes = kLong}, .data = data.data(), .send = {}};
+  PendingCall call;
+  rpcs[0]->lose_peer(1);
+  rpcs[0]->start(1, service_number("give long"), {}, call, {.parts = {&part, 1}});
+  EXPECT_EQ(call.reply.error().code, Errc::closed);
+  EXPECT_TRUE(part.send.done.done());
+}
+
+TEST_F(Parts, CompletionsAreSignalledOnceByWhoeverHasTheirToken) {
+  PendingCall call;
+  const ReplyTo token = rpcs[0]->expect(call);
+  ASSERT_TRUE(rpcs[2]->signal(token, {.reply = filled(5)}));
+  ASSERT_TRUE(rpcs[1]->signal(token, {.reply = filled(5)}));
+  cluster.settle();
+  ASSERT_TRUE(call.done.done());
+  EXPECT_EQ(call.reply.value(), filled(5));
+  const ReplyTo next = rpcs[0]->expect(call);  // In the same slot, with another number.
+  ASSERT_TRUE(rpcs[1]->signal(token, {.reply = filled(kLong)}));
+  cluster.settle();
+  EXPECT_FALSE(call.done.done());
+  ASSERT_TRUE(rpcs[1]->signal(next, {.reply = Error{Errc::refused, "no"}}));
+  expect_rest();
+  EXPECT_EQ(call.reply.error().text, "no");
+}
+
+TEST_F(Parts, CompletionsEndWithTheNodeThatWouldSignal) {
+  PendingCall of_node;
+  PendingCall of_any;
+  (void)rpcs[0]->expect(of_node, 2);
+  (void)rpcs[0]->expect(of_any);
+  rpcs[0]->lose_peer(2);
+  ASSERT_TRUE(of_node.done.done());
+  EXPECT_EQ(of_node.reply.error().code, Errc::closed);
+  EXPECT_FALSE(of_any.done.done());
+  rpcs[0]->withdraw(of_any, {Errc::closed, {}});
+  EXPECT_EQ(rpcs[0]->expect(of_node, 2).id, 0U);
+}
+
+TEST_F(Parts, CompletionsFindARankAtEachMomentOfItsMoves) {
+  auto opened = memory::IsoSpace::open({.rank_count = 64});
+  const std::unique_ptr<memory::IsoSpace> space = std::move(opened.value());
+  memory::RankSlot* const slot = space->map_rank(0, {}).value();
+  RankCall& call = *new (slot->system_heap->allocate(sizeof(RankCall))) RankCall{*slot};
+  const auto move = [&](std::uint32_t to) {
+    net::Transport& source = cluster.node_of(0);
+    ASSERT_TRUE(source.begin_leave(0).has_value());
+    cluster.nodes[to]->expect(0);
+    source.commit_leave(0, to);
+    cluster.poll();
+    cluster.nodes[to]->install(0, cluster.endpoints[0]);
+    cluster.place[0] = to;
+  };
+  for (std::uint32_t polls = 0; polls < 40; ++polls) {
+    const ReplyTo token = rpcs[cluster.place[0]]->expect(call);
+    ASSERT_TRUE(rpcs[polls % 3]->signal(token, {.reply = filled(10'000)}));
+    for (std::uint32_t i = 0; i < polls; ++i) {
+      cluster.poll();
+      cluster.clock.advance(200);
+    }
+    move((cluster.place[0] + 1) % 3);
+    cluster.poll();
+    move((cluster.place[0] + 1) % 3);
+    cluster.settle();
+    ASSERT_TRUE(call.done()) << polls;
+    EXPECT_EQ(rpcs[cluster.place[0]]->take(call).value(), filled(10'000));
+  }
+}
+
+}  // namespace
+}  // namespace sterna::rpc

@@ -1,0 +1,133 @@
+// Long pieces of arguments and long replies: messages between the ranks that the nodes are, one for
+// each, in the order in which the head names them. So they have whatever the transport has for
+// large messages: they wait at their sender until they are wanted, and go from place to place.
+#include <new>
+
+#include "net/endpoint.h"
+#include "rpc/handlers.h"
+#include "rpc/rpc.h"
+
+namespace sterna::rpc {
+
+/// A reply that is sent from here and then forgotten.
+struct Rpc::Owned : threads::Listener {
+  explicit Owned(Rpc& its) noexcept : rpc{its} {
+    ended = [](threads::Listener& self) noexcept { delete static_cast<Owned*>(&self); };
+    rpc.loose_parts_.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~Owned() { rpc.loose_parts_.fetch_sub(1, std::memory_order_release); }
+  Rpc& rpc;
+  Bytes bytes;
+  net::SendRequest send;
+};
+
+/// A part that nobody wants: only its sender must hear that it is over.
+struct Rpc::Unwanted : threads::Listener {
+  explicit Unwanted(Rpc& its) noexcept : rpc{its} {
+    ended = [](threads::Listener& self) noexcept { delete static_cast<Unwanted*>(&self); };
+    rpc.loose_parts_.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~Unwanted() { rpc.loose_parts_.fetch_sub(1, std::memory_order_release); }
+  Rpc& rpc;
+  net::RecvRequest receive;
+};
+
+/// Tags are not negative. Of one sender there are never 2^31 under way.
+std::uint32_t Rpc::next_number() noexcept {
+  return next_number_.fetch_add(1, std::memory_order_relaxed) & 0x7fff'ffff;
+}
+
+void Rpc::send_parts(std::uint32_t node, std::uint32_t context, std::uint32_t number,
+                     std::span<OutPart> parts) noexcept {
+  for (OutPart& part : parts) {
+    options_.transport->send(
+        *options_.endpoint, part.send,
+        {.rank = node, .context = context, .tag = static_cast<std::int32_t>(number)},
+        net::Buffer::of(part.data, part.part.bytes));
+  }
+}
+
+void Rpc::reply_now(const Request& request, std::span<const std::byte> bytes, OutPart& out) {
+  const ReplyTo to = std::exchange(*request.reply_to, ReplyTo{});
+  out.part.bytes = bytes.size();
+  out.data = bytes.data();
+  out.send.done.reset();
+  out.send.fault = net::Fault::none;
+  Message message{.kind = MessageKind::reply, .reply_to = {.id = to.id}};
+  const bool is_part = has_parts() && to.rank == kNoRank && bytes.size() > kReplyInlineBytes;
+  if (to.id != 0 && is_part) {
+    message.parts = {&out.part, 1};
+    message.number = next_number();
+    const MessageHead head{message};
+    if (options_.transport->node_message(to.node, kNodeHandler, head.bytes())) {
+      send_parts(to.node, options_.part_context + 1, message.number, {&out, 1});
+      return;
+    }
+    out.send.fault = net::Fault::peer_lost;
+  } else if (!answer(to, {.reply = Bytes{bytes.begin(), bytes.end()}})) {
+    out.send.fault = net::Fault::peer_lost;
+  }
+  out.send.done.complete_alone();
+}
+
+void Rpc::send_owned(std::uint32_t node, std::uint32_t number, Bytes bytes) {
+  auto* const owned = new Owned{*this};
+  owned->bytes = std::move(bytes);
+  options_.transport->send(*options_.endpoint, owned->send,
+                           {.rank = node,
+                            .context = options_.part_context + 1,
+                            .tag = static_cast<std::int32_t>(number)},
+                           net::Buffer::of(owned->bytes.data(), owned->bytes.size()));
+  if (!owned->send.done.listen(*owned)) {
+    delete owned;
+  }
+}
+
+void Rpc::drop_part(std::uint32_t from_node, std::uint32_t number, bool is_reply) noexcept {
+  auto* const unwanted = new (std::nothrow) Unwanted{*this};
+  if (unwanted == nullptr) {
+    return;  // Its sender waits until one of us ends.
+  }
+  options_.transport->receive(*options_.endpoint, unwanted->receive,
+                              net::Pattern{from_node, options_.part_context + (is_reply ? 1 : 0),
+                                           static_cast<std::int32_t>(number)},
+                              {});
+  if (!unwanted->receive.done.listen(*unwanted)) {
+    delete unwanted;
+  }
+}
+
+void Rpc::drop_rest(Incoming& incoming) noexcept {
+  for (; incoming.taken < incoming.parts.size(); ++incoming.taken) {
+    drop_part(incoming.from_node, incoming.number, false);
+  }
+}
+
+void Rpc::receive_part(Incoming& incoming, const net::Buffer& buffer,
+                       net::RecvRequest& request) noexcept {
+  check(incoming.taken < incoming.parts.size(), "a service takes the parts that there are");
+  ++incoming.taken;
+  options_.transport->receive(*options_.endpoint, request,
+                              net::Pattern{incoming.from_node, options_.part_context,
+                                           static_cast<std::int32_t>(incoming.number)},
+                              buffer);
+}
+
+void Rpc::receive_reply(PendingCall& call, std::span<std::byte> room,
+                        net::RecvRequest& request) noexcept {
+  check(call.part_bytes != 0, "a long reply is received once");
+  call.part_bytes = 0;
+  options_.transport->receive(*options_.endpoint, request,
+                              net::Pattern{call.to_node, options_.part_context + 1,
+                                           static_cast<std::int32_t>(call.part_number)},
+                              net::Buffer::of(room.data(), room.size()));
+}
+
+void Rpc::drop_reply(PendingCall& call) noexcept {
+  if (call.part_bytes != 0) {
+    call.part_bytes = 0;
+    drop_part(call.to_node, call.part_number, true);
+  }
+}
+
+}  // namespace sterna::rpc

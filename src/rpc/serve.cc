@@ -1,0 +1,252 @@
+// Services: finding them, running them in the poll or in a thread, their answers.
+#include <cstring>
+#include <new>
+
+#include "memory/rank_slot.h"
+#include "progress/progress.h"
+#include "rpc/handlers.h"
+#include "rpc/rpc.h"
+#include "threads/team.h"
+#include "threads/thread.h"
+
+namespace sterna::rpc {
+namespace {
+
+// Services call and wait: as much stack as a small program.
+constexpr std::size_t kServiceStackBytes = 248 << 10;
+constexpr std::uint32_t kStackKibMax = 2 << 20;
+
+}  // namespace
+
+/// A request on its way to a thread of its own.
+struct Rpc::Work {
+  Rpc* rpc;
+  const ServiceEntry* entry;
+  ThreadWish wish;
+  ReplyTo reply_to;
+  Incoming incoming;
+  Bytes arguments;
+
+  /// The arguments with the long pieces in their places; closed, out_of_memory. Switches.
+  Result<> gather();
+  std::unique_ptr<std::byte[]> gathered = nullptr;  // What gather() has made, not cleared first.
+  std::size_t gathered_bytes = 0;
+};
+
+Rpc::Rpc(const RpcOptions& options)
+    : options_{options}, log_{options.log == nullptr ? Logger{} : Logger{*options.log, "rpc"}} {
+  options.transport->register_node_handler(kNodeHandler, on_node_message, this);
+  options.transport->register_rank_handler(kRankHandler, on_rank_note, this);
+}
+
+Rpc::~Rpc() = default;
+
+void Rpc::add_service(std::string_view name, RunIn run_in, Service service, void* context) {
+  add_service(
+      {.name = std::string{name}, .run_in = run_in, .service = service, .context = context});
+}
+
+void Rpc::add_service(ServiceEntry entry, std::uint64_t space) {
+  check(entry.run_in == RunIn::poll || options_.team != nullptr, "services in threads need a team");
+  const std::uint64_t number = service_number(entry.name, space);
+  const bool is_new = services_.try_emplace(number, std::move(entry)).second;
+  check(is_new, "a name is registered once, and no two names share a number");
+}
+
+void Rpc::on_request(const Message& message, std::uint32_t from_node) {
+  const auto found = services_.find(message.service);
+  if (found == services_.end() || (message.part_count != 0 && options_.team == nullptr)) {
+    for (std::uint32_t i = 0; i < message.part_count; ++i) {
+      drop_part(from_node, message.number, false);
+    }
+    (void)answer(
+        message.reply_to,
+        {.reply = Error{Errc::unsupported, fmt::format("node {} has no such service",
+                                                       options_.transport->job().node_index)}});
+    return;
+  }
+  const ServiceEntry& entry = found->second;
+  // Long pieces have to be waited for, which a poll cannot.
+  if (entry.run_in == RunIn::poll && message.part_count == 0) {
+    Request request{.from_node = from_node, .arguments = message.body, .is_in_poll = true};
+    serve(entry, request, message.reply_to);
+  } else {
+    spawn(entry, message, from_node);
+  }
+}
+
+void Rpc::serve(const ServiceEntry& entry, Request& request, ReplyTo reply_to) {
+  Answer given;
+  request.reply_to = &reply_to;
+  if (entry.answerer != nullptr) {
+    entry.answerer(entry.context, request, given);
+  } else {
+    given.reply = entry.service(entry.context, request);
+  }
+  if (reply_to.id != 0) {
+    (void)answer(reply_to, std::move(given));
+  } else if (!given.reply.has_value() || !given.text.empty()) {
+    log_.warn("{} from node {}: {}", entry.name, request.from_node,
+              given.reply.has_value() ? given.text : given.reply.error().text);
+  }
+}
+
+void Rpc::spawn(const ServiceEntry& entry, const Message& message, std::uint32_t from_node) {
+  std::vector<Part> parts;
+  for (std::uint32_t i = 0; i < message.part_count; ++i) {
+    parts.push_back(part_of(message, i));
+  }
+  start_work(std::make_unique<Work>(Work{this,
+                                         &entry,
+                                         message.wish,
+                                         message.reply_to,
+                                         {from_node, message.number, std::move(parts)},
+                                         Bytes{message.body.begin(), message.body.end()}}));
+}
+
+void Rpc::start_work(std::unique_ptr<Work> work) {
+  const ThreadWish& wish = work->wish;
+  Result<> started = Done{};
+  if (wish.stack_kib > kStackKibMax ||
+      (wish.priority != kAsRegistered && wish.priority >= threads::kPriorityCount)) {
+    started = Error{Errc::invalid_argument, "no thread has such a priority or stack"};
+  } else if (work->entry->spawn != nullptr) {
+    started = work->entry->spawn(work->entry->context, wish, run_work, work.get());
+  } else {
+    threads::ThreadOptions thread;
+    thread.name = work->entry->name.c_str();
+    thread.stack_bytes =
+        wish.stack_kib == 0 ? kServiceStackBytes : std::size_t{wish.stack_kib} << 10;
+    thread.priority = wish.priority == kAsRegistered ? threads::kPriorityNormal : wish.priority;
+    thread.detached = true;
+    thread.may_wait = false;
+    if (Result<threads::Thread*> made = options_.team->spawn(thread, run_work, work.get()); !made) {
+      started = made.error();
+    }
+  }
+  if (started) {
+    (void)work.release();  // The thread's now.
+  } else if (started.error().code == Errc::timed_out) {
+    const SpinGuard guard{waiting_lock_};
+    waiting_.push_back(std::move(work));  // start_waiting() comes with the addresses.
+  } else {
+    drop_rest(work->incoming);
+    (void)answer(work->reply_to, {.reply = started.error()});
+  }
+}
+
+void Rpc::start_waiting() noexcept {
+  std::vector<std::unique_ptr<Work>> waiting;
+  {
+    const SpinGuard guard{waiting_lock_};
+    waiting.swap(waiting_);
+  }
+  for (std::unique_ptr<Work>& work : waiting) {
+    start_work(std::move(work));  // In their order; those that must wait on are queued again.
+  }
+}
+
+Result<> Rpc::Work::gather() {
+  std::uint64_t bytes = arguments.size();
+  for (const Part& part : incoming.parts) {
+    bytes += part.bytes;
+  }
+  gathered.reset(new (std::nothrow) std::byte[bytes]);
+  if (gathered == nullptr) {
+    return Error{Errc::out_of_memory, fmt::format("no memory for arguments of {} bytes", bytes)};
+  }
+  gathered_bytes = bytes;
+  std::vector<net::RecvRequest> receives(incoming.parts.size());
+  std::byte* to = gathered.get();
+  std::size_t copied = 0;
+  const auto copy_until = [&](std::size_t end) {
+    if (end != copied) {
+      std::memcpy(to, arguments.data() + copied, end - copied);
+    }
+    to += end - copied;
+    copied = end;
+  };
+  for (std::size_t i = 0; i < receives.size(); ++i) {
+    const Part& part = incoming.parts[i];
+    copy_until(part.offset);
+    rpc->receive_part(incoming, net::Buffer::of(to, part.bytes), receives[i]);
+    to += part.bytes;
+  }
+  copy_until(arguments.size());
+  Result<> result = Done{};
+  for (std::size_t i = 0; i < receives.size(); ++i) {
+    net::RecvRequest& receive = receives[i];
+    receive.done.wait(*rpc->options_.progress);
+    if (receive.fault != net::Fault::none || receive.envelope.bytes != incoming.parts[i].bytes) {
+      result = Error{Errc::closed, fmt::format("a part of the arguments from node {}: {}",
+                                               incoming.from_node, to_string(receive.fault))};
+    }
+  }
+  return result;
+}
+
+void Rpc::run_work(void* argument) {
+  const std::unique_ptr<Work> work{static_cast<Work*>(argument)};
+  Rpc& rpc = *work->rpc;
+  Request request{.from_node = work->incoming.from_node, .arguments = work->arguments};
+  if (work->entry->takes_parts) {
+    request.incoming = &work->incoming;
+  } else if (!work->incoming.parts.empty()) {
+    if (Result<> gathered = work->gather(); !gathered) {
+      rpc.drop_rest(work->incoming);
+      (void)rpc.answer(work->reply_to, {.reply = gathered.error()});
+      return;
+    }
+    request.arguments = {work->gathered.get(), work->gathered_bytes};
+  }
+  rpc.serve(*work->entry, request, work->reply_to);
+  rpc.drop_rest(work->incoming);
+}
+
+Result<> Rpc::signal(const ReplyTo& to, Answer given) {
+  return answer(to, std::move(given));
+}
+
+Result<> Rpc::answer(const ReplyTo& to, Answer given) {
+  if (to.id == 0) {
+    return Done{};
+  }
+  if (to.rank != kNoRank) {
+    reply_to_rank(to, given.status == 0 ? std::move(given.reply)
+                                        : Error{Errc::refused, std::move(given.text)});
+    return Done{};
+  }
+  Result<> sent = send_answer(to, given);
+  if (!sent) {
+    log_.debug("no reply to node {}: it is gone", to.node);  // Which needs none.
+  }
+  return sent;
+}
+
+Result<> Rpc::send_answer(const ReplyTo& to, Answer& given) {
+  Message message{.kind = MessageKind::reply, .reply_to = {.id = to.id}};
+  message.status = given.status;
+  message.text = given.text;
+  Bytes error;
+  Part part;
+  if (!given.reply) {
+    message.kind = MessageKind::error;
+    message.status = 0;
+    message.body = error = encode_error(given.reply.error());
+  } else if (Bytes& bytes = given.reply.value(); has_parts() && bytes.size() > kReplyInlineBytes) {
+    part.bytes = bytes.size();
+    message.parts = {&part, 1};
+    message.number = next_number();
+  } else {
+    message.body = bytes;
+  }
+  const MessageHead head{message};
+  Result<> sent =
+      options_.transport->node_message(to.node, kNodeHandler, head.bytes(), message.body);
+  if (sent && !message.parts.empty()) {
+    send_owned(to.node, message.number, std::move(given.reply.value()));
+  }
+  return sent;
+}
+
+}  // namespace sterna::rpc

@@ -1,0 +1,297 @@
+// The thread that progresses while the program computes: when it wakes, looks, and rests.
+#include "runtime/background.h"
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/spin_lock.h"
+#include "base/syscall.h"
+#include "net/driver.h"
+
+namespace sterna::runtime {
+namespace {
+
+using net::AbsenceFlag;
+
+// Looks in vain before it rests: a few microseconds, as long as an answer takes that is near.
+constexpr std::uint32_t kLooksInVain = 64;
+// While copies are under way that the network takes when it has room, which wakes nobody.
+constexpr std::uint64_t kRestMinNs = 20'000;
+constexpr std::uint64_t kRestMaxNs = 10'000'000;
+// With nothing moved for so long, a program that nobody sees come back is taken to wait by itself.
+constexpr std::uint64_t kQuietNs = 2'000'000'000;
+constexpr std::uint32_t kPausesBeforeYield = 1000;
+constexpr std::size_t kStackBytes = std::size_t{1} << 20;
+
+/// Between processes: the word may lie in shared memory.
+long shared_futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+                  const timespec* timeout = nullptr) noexcept {
+  return raw_system_call(SYS_futex, reinterpret_cast<long>(&word), operation, value,
+                         reinterpret_cast<long>(timeout), 0, 0);
+}
+
+// Of threads that call want() at MPI_THREAD_MULTIPLE; there is one background a process.
+constinit SpinLock want_lock;
+
+timespec time_of(std::uint64_t ns) noexcept {
+  return {.tv_sec = static_cast<time_t>(ns / 1'000'000'000),
+          .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
+}
+
+}  // namespace
+
+constinit std::atomic<Background*> process_background{nullptr};
+
+Background::Background(const Options& options) noexcept
+    : options_{options},
+      flag_{options.transport->absence_flag() != nullptr ? options.transport->absence_flag()
+                                                         : &own_flag_},
+      needs_descriptors_{!options.transport->rings_absent()} {}
+
+Background::~Background() {
+  if (is_away_) {
+    come_back();
+  }
+  is_stopped_.store(true, std::memory_order_seq_cst);
+  if (has_thread_) {
+    ring();
+    (void)pthread_join(thread_, nullptr);
+  }
+  flag_->store(AbsenceFlag::kPresent, std::memory_order_relaxed);
+}
+
+void Background::start() noexcept {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  // Signals are for the program's threads, but faults are those of who makes them.
+  sigset_t blocked;
+  sigset_t before;
+  sigfillset(&blocked);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) {
+    sigdelset(&blocked, fault);
+  }
+  pthread_sigmask(SIG_SETMASK, &blocked, &before);
+  has_thread_ = pthread_create(&thread_, &attributes, thread_main, this) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  has_failed_ = !has_thread_;  // The program progresses by itself, as it would without.
+}
+
+void* Background::thread_main(void* background) noexcept {
+  auto& self = *static_cast<Background*>(background);
+  (void)::prctl(PR_SET_NAME, "sterna-back", 0, 0, 0);
+  (void)::prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+  self.thread_id_.store(static_cast<std::int32_t>(raw_system_call(SYS_gettid)),
+                        std::memory_order_release);
+  self.run();
+  return nullptr;
+}
+
+void Background::want() noexcept {
+  if (options_.is_shared) {
+    want_lock.lock();
+  }
+  if (!is_wanted_.exchange(true, std::memory_order_relaxed) && !has_thread_ && !has_failed_) {
+    start();
+  }
+  if (options_.is_shared) {
+    if (has_thread_) {
+      keep_off_the_program();
+      ring();  // It may have come already, and its sender gone to sleep.
+    }
+    want_lock.unlock();
+  }
+}
+
+bool Background::has_open() const noexcept {
+  return options_.transport->has_open(*options_.endpoint);
+}
+
+void Background::go_away() noexcept {
+  if (!has_thread_ || !has_open()) {
+    is_wanted_.store(false, std::memory_order_relaxed);
+    return;
+  }
+  keep_off_the_program();
+  flag_->store(AbsenceFlag::kAway, std::memory_order_seq_cst);
+  // What came before a peer could see that is found now, what comes later the peer rings for. Who
+  // cannot be rung for looks by itself.
+  const bool must_look = needs_descriptors_ || options_.progress->poll() != 0;
+  if (!has_open()) {
+    flag_->store(AbsenceFlag::kPresent, std::memory_order_relaxed);
+    return;
+  }
+  is_away_ = true;
+  owner_.store(Owner::nobody, std::memory_order_seq_cst);  // A. And before the look at the duty.
+  if (must_look && !(needs_descriptors_ && is_on_duty_.load(std::memory_order_seq_cst))) {
+    ring();
+  }
+}
+
+void Background::come_back() noexcept {
+  std::uint32_t pauses = 0;
+  Owner expected = Owner::nobody;
+  while (!owner_.compare_exchange_weak(expected, Owner::program, std::memory_order_acquire,  // B
+                                       std::memory_order_relaxed)) {
+    expected = Owner::nobody;
+    is_program_waiting_.store(true, std::memory_order_relaxed);
+    if (++pauses < kPausesBeforeYield) {
+      cpu_pause();
+      continue;
+    }
+    cpu_set_t set;  // It has lost its processor within a poll: it may have ours.
+    if (pauses == kPausesBeforeYield && ::sched_getaffinity(0, sizeof set, &set) == 0) {
+      (void)::sched_setaffinity(thread_id_.load(std::memory_order_acquire), sizeof set, &set);
+      avoided_processor_ = -1;
+      visits_ = 0;
+    }
+    raw_system_call(SYS_sched_yield);
+  }
+  is_away_ = false;
+  is_program_waiting_.store(false, std::memory_order_relaxed);
+  flag_->store(AbsenceFlag::kPresent, std::memory_order_relaxed);
+}
+
+/// It shall run beside the program, never instead of it: where the program is now is left out.
+void Background::keep_off_the_program() noexcept {
+  if (visits_++ % 16 != 0) {
+    return;
+  }
+  const int processor = ::sched_getcpu();
+  const std::int32_t thread = thread_id_.load(std::memory_order_acquire);
+  if (processor == avoided_processor_ || thread == 0 || processor < 0) {
+    visits_ = thread == 0 ? 0 : visits_;
+    return;
+  }
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1) {
+    CPU_CLR(processor, &set);
+    (void)::sched_setaffinity(thread, sizeof set, &set);
+    avoided_processor_ = processor;
+  }
+}
+
+void Background::ring() noexcept {
+  flag_->store(AbsenceFlag::kRung, std::memory_order_seq_cst);
+  (void)shared_futex(*flag_, FUTEX_WAKE, 1);
+}
+
+void Background::run() noexcept {
+  while (sleep_until_rung()) {
+    is_on_duty_.store(true, std::memory_order_seq_cst);
+    serve();
+    is_on_duty_.store(false, std::memory_order_seq_cst);
+    // Who went away meanwhile saw us on duty, and rang nobody.
+    std::uint32_t away = AbsenceFlag::kAway;
+    if (needs_descriptors_) {
+      (void)flag_->compare_exchange_strong(away, AbsenceFlag::kRung, std::memory_order_seq_cst);
+    }
+  }
+}
+
+/// False: it is to end.
+bool Background::sleep_until_rung() noexcept {
+  while (!is_stopped_.load(std::memory_order_seq_cst)) {
+    const std::uint32_t flag = flag_->load(std::memory_order_seq_cst);
+    if (flag == AbsenceFlag::kRung) {
+      return true;
+    }
+    (void)shared_futex(*flag_, FUTEX_WAIT, flag);
+  }
+  return false;
+}
+
+Background::Looked Background::look() noexcept {
+  if (!options_.is_shared) {
+    Owner expected = Owner::nobody;
+    if (is_program_waiting_.load(std::memory_order_relaxed) ||
+        !owner_.compare_exchange_strong(expected, Owner::background,
+                                        std::memory_order_acquire,  // A
+                                        std::memory_order_relaxed)) {
+      return Looked::program_is_here;
+    }
+  }
+  const std::uint32_t events = options_.progress->poll();
+  if (events != 0) {
+    moves_.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (!options_.is_shared) {
+    owner_.store(Owner::nobody, std::memory_order_release);  // B
+  }
+  return events != 0 ? Looked::something : Looked::nothing;
+}
+
+/// Until the program is back or, where peers ring, nothing comes any more. A program that calls at
+/// MPI_THREAD_MULTIPLE is never seen to be back: then until nothing has come for a while.
+void Background::serve() noexcept {
+  std::uint32_t in_vain = 0;
+  std::uint64_t moved_ns = now_ns();
+  std::uint64_t rest_ns = kRestMinNs;
+  if (options_.is_shared) {
+    flag_->store(AbsenceFlag::kPresent, std::memory_order_seq_cst);
+  }
+  while (!is_stopped_.load(std::memory_order_relaxed)) {
+    switch (look()) {
+      case Looked::something:
+        in_vain = 0;
+        moved_ns = now_ns();
+        rest_ns = kRestMinNs;
+        continue;
+      case Looked::nothing:
+        break;
+      case Looked::program_is_here:
+        if (!needs_descriptors_ || rest_ns >= kRestMaxNs) {
+          return;
+        }
+        // It will be away again soon, perhaps: then it need not wake us.
+        sleep_for_network(0);
+        rest_ns *= 2;
+        continue;
+    }
+    if (++in_vain < kLooksInVain) {
+      cpu_pause();
+      continue;
+    }
+    if (!needs_descriptors_) {
+      std::uint32_t before = options_.is_shared ? AbsenceFlag::kPresent : AbsenceFlag::kRung;
+      (void)flag_->compare_exchange_strong(before, AbsenceFlag::kAway, std::memory_order_seq_cst);
+      // Who sent before it saw that is found now.
+      if (look() != Looked::something) {
+        return;
+      }
+      in_vain = 0;
+      continue;
+    }
+    if (options_.is_shared && now_ns() - moved_ns > kQuietNs) {
+      return;
+    }
+    sleep_for_network(rest_ns);
+    rest_ns = std::min(2 * rest_ns, kRestMaxNs);
+    in_vain = kLooksInVain - 2;
+  }
+}
+
+/// Until something arrives, or for so long; 0: a short while, whatever arrives.
+void Background::sleep_for_network(std::uint64_t ns) noexcept {
+  const timespec limit = time_of(ns == 0 ? 4 * kRestMinNs : ns);
+  if (ns == 0) {
+    (void)::nanosleep(&limit, nullptr);
+    return;
+  }
+  pollfd ready{.fd = options_.progress->descriptor(), .events = POLLIN, .revents = 0};
+  (void)::ppoll(&ready, 1, &limit, nullptr);
+}
+
+}  // namespace sterna::runtime

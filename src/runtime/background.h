@@ -1,0 +1,117 @@
+// Progress while the program of a process computes: a kernel thread that moves large messages on
+// between two calls of the program. It sleeps unless some are open, and runs where the program does
+// not: paper 004, 4.1, for programs without workers of ours.
+//
+// Below MPI_THREAD_MULTIPLE the runtime of a process has one caller at a time (serve_one_caller),
+// and its locks exclude nobody. So the program hands the runtime over and takes it back, as whole:
+//
+//   program:    leaves a call with a large message open:  owner = nobody   (release, A)
+//   background: nobody -> background (acquire, A); polls; background -> nobody (release, B)
+//   program:    enters the next call:  nobody -> program  (acquire, B); waits while it is polled
+//
+// Who has changed the owner to itself has the runtime alone. Who leaves nothing open pays for two
+// increments a call. At MPI_THREAD_MULTIPLE the locks work, and nothing is handed over.
+//
+// Who wakes it: a peer that waits for us and finds the flag of its driver (Channel::ring_absent),
+// so that a program that computes pays nothing for being away; where a driver has no such flag, the
+// program wakes it as it leaves, and it sleeps in the kernel for the network. While nothing comes
+// it looks less and less often.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include <pthread.h>
+
+#include "base/cpu.h"
+#include "net/endpoint.h"
+#include "net/transport.h"
+#include "progress/progress.h"
+
+namespace sterna::runtime {
+
+class Background {
+ public:
+  struct Options {
+    progress::Progress* progress;  // These three live longer.
+    net::Transport* transport;
+    net::Endpoint* endpoint;
+    bool is_shared;  // MPI_THREAD_MULTIPLE: enter() and leave() are not called.
+  };
+
+  explicit Background(const Options& options) noexcept;
+  /// By the program; ends the thread.
+  ~Background();
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+
+  // By the one caller, at the outermost entry and end of each of its calls.
+  void enter() noexcept {
+    if (depth_++ == 0 && is_away_) [[unlikely]] {
+      come_back();
+    }
+  }
+  void leave() noexcept {
+    if (--depth_ == 0 && is_wanted_.load(std::memory_order_relaxed)) [[unlikely]] {
+      go_away();
+    }
+  }
+  /// Whether the next call must come through enter(). By the one caller.
+  [[nodiscard]] bool is_away() const noexcept { return is_away_; }
+  /// Whoever makes it within a call says so.
+  void begin_inside() noexcept { depth_ = 1; }
+
+  /// A large message was started that is not done. Within a call.
+  void want() noexcept;
+
+  /// For tests: rounds that moved something.
+  [[nodiscard]] std::uint64_t moves() const noexcept {
+    return moves_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  enum class Owner : std::uint32_t { program, nobody, background };
+  enum class Looked : std::uint8_t { nothing, something, program_is_here };
+
+  static void* thread_main(void* background) noexcept;
+  void start() noexcept;
+  void go_away() noexcept;
+  void come_back() noexcept;
+  void keep_off_the_program() noexcept;
+  void ring() noexcept;
+  void run() noexcept;
+  void serve() noexcept;
+  [[nodiscard]] Looked look() noexcept;
+  [[nodiscard]] bool sleep_until_rung() noexcept;
+  void sleep_for_network(std::uint64_t ns) noexcept;
+  [[nodiscard]] bool has_open() const noexcept;
+
+  const Options options_;
+  // In shared memory if a driver has it there; else own_flag_. A hint: what peers write there
+  // decides when it is polled, never who polls.
+  std::atomic<std::uint32_t>* const flag_;
+  const bool needs_descriptors_;  // Some way rings nobody.
+
+  std::uint32_t depth_ = 0;  // The program's, as the next ones.
+  bool is_away_ = false;
+  bool has_thread_ = false;
+  bool has_failed_ = false;
+  int avoided_processor_ = -1;
+  std::uint32_t visits_ = 0;
+  pthread_t thread_{};
+  std::atomic<bool> is_wanted_{false};
+  std::atomic<std::uint32_t> own_flag_{0};
+  std::atomic<std::int32_t> thread_id_{0};
+  std::atomic<std::uint64_t> moves_{0};
+  alignas(kCacheLineBytes) std::atomic<Owner> owner_{Owner::program};
+  std::atomic<bool> is_program_waiting_{false};
+  std::atomic<bool> is_on_duty_{false};
+  std::atomic<bool> is_stopped_{false};
+};
+
+/// That of a process whose runtime has one caller, for RuntimeScope; else null. Written within a
+/// call of that caller. Not inline: libmpi_abi.so must see that of libsterna.so.
+extern std::atomic<Background*> process_background;
+
+}  // namespace sterna::runtime

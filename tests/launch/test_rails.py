@@ -1,0 +1,138 @@
+"""Jobs whose hosts are joined by two networks, of which one is cut, or one loses packets."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from harness import BIN, STERNA, run, start
+
+GRID = pathlib.Path(__file__).resolve().parents[2] / "tools" / "grid" / "grid"
+TOPOLOGY = """site A hosts=1
+site B hosts=1
+wan w0 A B rtt=4ms rate=400mbit
+wan w1 A B rtt=8ms rate=200mbit
+"""
+PROGRAM = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+/* Blocks of a megabyte go from rank to rank, each with its number in every word, until the first
+   rank says that the time is over. */
+enum { kWords = 1 << 18 };
+int main(int argc, char **argv) {
+  int rank, size;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const double seconds = atof(argv[1]), start = MPI_Wtime();
+  int *block = malloc(kWords * sizeof *block), *got = malloc(kWords * sizeof *got);
+  int rounds = 0, wrong = 0;
+  for (int go_on = 1; go_on; ++rounds) {
+    for (int i = 0; i < kWords; ++i) block[i] = rounds * size + rank;
+    const int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    MPI_Sendrecv(block, kWords, MPI_INT, to, rounds, got, kWords, MPI_INT, from, rounds,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < kWords; ++i) wrong += got[i] != rounds * size + from;
+    if (rank == 0 && rounds == 0) { printf("on the way\n"); fflush(stdout); }
+    go_on = MPI_Wtime() - start < seconds;
+    MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  }
+  printf("rank %d: %d rounds, %d words wrong\n", rank, rounds, wrong);
+  MPI_Finalize();
+}
+"""
+
+
+@unittest.skipUnless(os.getuid() == 0, "network namespaces need root")
+class TwoNetworks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        source = pathlib.Path(cls.folder.name) / "program.c"
+        source.write_text(PROGRAM)
+        cls.program = str(source.with_suffix(""))
+        subprocess.run([BIN / "mpicc", source, "-o", cls.program], check=True)
+        topology = pathlib.Path(cls.folder.name) / "rails.grid"
+        topology.write_text(TOPOLOGY)
+        cls.name = f"sr{os.getpid() % 10000}"
+        up = cls.grid("up", topology)
+        if up.returncode != 0:
+            raise unittest.SkipTest(f"no namespaces here: {up.stderr.strip()}")
+        cls.addClassCleanup(cls.grid, "down")
+
+    @classmethod
+    def grid(cls, *words):
+        return run(GRID, "-n", cls.name, *words, seconds=60)
+
+    def words(self, *options, seconds):
+        return ["exec", "A1", STERNA, "run", "--hosts", "A1,B1", "--timeout", "50s",
+                "--launcher-exec", f"/tmp/grid-{self.name}/ssh", *options, self.program, seconds]
+
+    def assert_right(self, code, output, ranks):
+        self.assertEqual(code, 0, output)
+        self.assertEqual(output.count(", 0 words wrong"), ranks, output)
+
+    def test_both_networks_carry_their_share(self):
+        self.grid("zero")
+        done = self.grid(*self.words("-n", 2, "--drivers", "tcp@eth0,tcp@eth1", seconds=3))
+        self.assert_right(done.returncode, done.stdout + done.stderr, 2)
+        stats = self.grid("stats").stdout.splitlines()
+        megabytes = {}
+        for line in stats:
+            words = line.split()
+            if words and words[0] in ("w0", "w1"):
+                values = dict(word.split("=") for word in words[2:])
+                megabytes[words[0]] = megabytes.get(words[0], 0) + int(values["tx_bytes"]) / 1e6
+        self.assertGreater(megabytes["w0"], 10, stats)
+        self.assertGreater(megabytes["w1"], 10, stats)
+
+    def run_and(self, what, *options, seconds=4):
+        """Starts a job, and once it is on its way calls what(); its exit code and all it said."""
+        job = start(GRID, "-n", self.name, *self.words(*options, seconds=seconds))
+        try:
+            self.assertIn("on the way", job.stdout.readline())
+            what()
+            output, errors = job.communicate(timeout=55)
+        finally:
+            job.kill()
+            job.communicate()
+        return job.returncode, output + errors
+
+    def test_nothing_is_lost_when_one_network_is_cut_for_good(self):
+        def cut():
+            time.sleep(0.5)
+            self.assertEqual(self.grid("cut", "w1").returncode, 0)
+
+        for options in (("-n", 2), ("-n", 4, "--nodes", 2, "--set", "shuffle=1")):
+            with self.subTest(options):
+                try:
+                    code, output = self.run_and(cut, *options, "--drivers", "tcp@eth0,tcp@eth1")
+                finally:
+                    self.grid("restore", "w1")
+                self.assert_right(code, output, options[1])
+
+    def test_a_rail_that_loses_and_doubles_packets_loses_and_doubles_nothing(self):
+        done = self.grid(*self.words("-n", 2, "--set", "net_checksums=on", "--drivers",
+                                     "corrupt(drop(tcp@eth0)),tcp@eth1", seconds=2))
+        self.assert_right(done.returncode, done.stdout + done.stderr, 2)
+
+    def test_a_process_that_is_killed_ends_the_job(self):
+        def kill():
+            found = run("pgrep", "-f", self.program, seconds=10).stdout.split()
+            victims = [int(pid) for pid in found
+                       if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(self.program)]
+            self.assertEqual(len(victims), 2, found)
+            os.kill(victims[1], signal.SIGKILL)
+
+        code, output = self.run_and(kill, "-n", 2, "--drivers", "tcp@eth0,tcp@eth1", seconds=30)
+        self.assertNotIn(code, (0, 124))
+        self.assertRegex(output, "(?i)killed|signal 9|lost")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

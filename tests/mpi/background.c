@@ -1,0 +1,115 @@
+/* Large messages go on while the program of a process computes. With "background", for two processes
+ * that have a processor each: neither side of a message calls MPI before the other one has said,
+ * through memory that they share, that it is done. Without it would never be. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { kBytes = 3 << 20, kRounds = 5 };
+
+static atomic_int* done; /* How many messages have ended at the side that waits. */
+static char *outgoing, *incoming;
+
+/* A program that computes: it makes no call. Ends by itself when it has lasted far too long. */
+static int compute_until(int count) {
+  const double begin = MPI_Wtime();
+  while (atomic_load(done) < count) {
+    if (MPI_Wtime() - begin > 40) return 0;
+  }
+  return 1;
+}
+
+static void share_memory(void) {
+  char name[64]; /* Both have one parent. */
+  snprintf(name, sizeof name, "/sterna-background-%d", (int)getppid());
+  const int fd = shm_open(name, O_CREAT | O_RDWR, 0600);
+  CHECK(fd >= 0 && ftruncate(fd, sizeof *done) == 0);
+  done = mmap(NULL, sizeof *done, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(done != MAP_FAILED);
+  MPI_Barrier(MPI_COMM_WORLD);
+  shm_unlink(name);
+  close(fd);
+}
+
+static void fill(char* bytes, int round) {
+  for (int i = 0; i < kBytes; ++i) bytes[i] = (char)(i * 7 + round);
+}
+
+static int is_filled(const char* bytes, int round) {
+  for (int i = 0; i < kBytes; ++i) {
+    if (bytes[i] != (char)(i * 7 + round)) return 0;
+  }
+  return 1;
+}
+
+/* `computes`: which rank. The other waits for its part as usual, then says so. */
+static void exchange(int sender, int computes, int round) {
+  MPI_Request request;
+  const int peer = !world_rank;
+  char token = 0;
+  if (world_rank == sender) {
+    fill(outgoing, round);
+    MPI_Isend(outgoing, kBytes, MPI_CHAR, peer, 1, MPI_COMM_WORLD, &request);
+  } else {
+    memset(incoming, 0, kBytes);
+    MPI_Irecv(incoming, kBytes, MPI_CHAR, peer, 1, MPI_COMM_WORLD, &request);
+  }
+  if (world_rank == computes) {
+    CHECK(compute_until(round));
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    atomic_store(done, round);
+  }
+  if (world_rank != sender) CHECK(is_filled(incoming, round));
+  MPI_Sendrecv_replace(&token, 1, MPI_CHAR, peer, 2, peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* Short calls between two computations, with a large receive open all the time. */
+static void talk_meanwhile(void) {
+  MPI_Request request;
+  const int peer = !world_rank;
+  if (world_rank == 1) {
+    MPI_Irecv(incoming, kBytes, MPI_CHAR, peer, 1, MPI_COMM_WORLD, &request);
+  }
+  for (int i = 0; i < 2000; ++i) {
+    int word = i;
+    MPI_Sendrecv_replace(&word, 1, MPI_INT, peer, 3, peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    CHECK(word == i);
+    if (world_rank == 0 && i == 1000) {
+      fill(outgoing, 99);
+      MPI_Isend(outgoing, kBytes, MPI_CHAR, peer, 1, MPI_COMM_WORLD, &request);
+    }
+    if (world_rank == 0 && i == 1500) MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  if (world_rank == 1) {
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(is_filled(incoming, 99));
+  }
+}
+
+int main(int argc, char** argv) {
+  int level = 0;
+  const int is_multiple = argc > 2 && strcmp(argv[2], "multiple") == 0;
+  MPI_Init_thread(&argc, &argv, is_multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+  cpu_set_t set;
+  const int has_processors = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
+  if (argc > 1 && strcmp(argv[1], "background") == 0 && world_size == 2 && has_processors) {
+    outgoing = malloc(kBytes);
+    incoming = malloc(kBytes);
+    CHECK(outgoing != NULL && incoming != NULL);
+    share_memory();
+    for (int round = 1; round <= 4 * kRounds; ++round) exchange(round & 1, (round >> 1) & 1, round);
+    talk_meanwhile();
+    free(outgoing);
+    free(incoming);
+  }
+  return end();
+}

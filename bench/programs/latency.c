@@ -25,7 +25,7 @@ static void exchange(int rank, int bytes, int count) {
 }
 
 int main(int argc, char** argv) {
-  int rank = 0, bytes_max = 1;
+  int rank = 0;
   init_for_bench(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const int batches = argc > 1 ? atoi(argv[1]) : 0;
@@ -33,12 +33,8 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: latency BATCHES BYTES...\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  for (int i = 2; i < argc; ++i) {
-    if (atoi(argv[i]) > bytes_max) bytes_max = atoi(argv[i]);
-  }
-  buffer = calloc(bytes_max, 1);
-  double* times = malloc(sizeof(double) * batches);
-  if (buffer == NULL || times == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  buffer = take_memory(largest(argv + 2, argc - 2));
+  double* times = take_memory(sizeof(double) * (size_t)batches);
   prefer_this_thread();
   for (int i = 2; i < argc && rank < 2; ++i) {
     const int bytes = atoi(argv[i]);

@@ -33,7 +33,7 @@ static void move_window(int rank, int bytes, int window) {
 }
 
 int main(int argc, char** argv) {
-  int rank = 0, bytes_max = 1;
+  int rank = 0;
   init_for_bench(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const int batches = argc > 1 ? atoi(argv[1]) : 0;
@@ -42,12 +42,8 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: stream BATCHES WINDOW BYTES...\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  for (int i = 3; i < argc; ++i) {
-    if (atoi(argv[i]) > bytes_max) bytes_max = atoi(argv[i]);
-  }
-  buffer = calloc(bytes_max, 1);
-  double* times = malloc(sizeof(double) * batches);
-  if (buffer == NULL || times == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  buffer = take_memory(largest(argv + 3, argc - 3));
+  double* times = take_memory(sizeof(double) * (size_t)batches);
   prefer_this_thread();
   for (int i = 3; i < argc && rank < 2; ++i) {
     const int bytes = atoi(argv[i]);

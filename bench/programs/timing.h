@@ -15,6 +15,24 @@ static inline void init_for_bench(int* argc, char*** argv) {
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
 }
+
+/* Zeroed, and to be freed; the job ends where there is none. */
+static inline void* take_memory(size_t bytes) {
+  void* const memory = calloc(bytes, 1);
+  if (memory == NULL) {
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  return memory;
+}
+
+/* Of numbers as they are in the arguments; at least 1. */
+static inline size_t largest(char** words, int count) {
+  int found = 1;
+  for (int i = 0; i < count; ++i) {
+    found = atoi(words[i]) > found ? atoi(words[i]) : found;
+  }
+  return (size_t)found;
+}
 #endif
 
 static int compare_times(const void* left, const void* right) {

@@ -2,7 +2,6 @@
 #include "runtime/background.h"
 
 #include <algorithm>
-#include <csignal>
 #include <ctime>
 
 #include <linux/futex.h>
@@ -17,6 +16,7 @@
 #include "base/spin_lock.h"
 #include "base/syscall.h"
 #include "net/driver.h"
+#include "threads/kernel_thread.h"
 
 namespace sterna::runtime {
 namespace {
@@ -71,20 +71,10 @@ Background::~Background() {
 }
 
 void Background::start() noexcept {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, kStackBytes);
-  // Signals are for the program's threads, but faults are those of who makes them.
-  sigset_t blocked;
-  sigset_t before;
-  sigfillset(&blocked);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) {
-    sigdelset(&blocked, fault);
-  }
-  pthread_sigmask(SIG_SETMASK, &blocked, &before);
-  has_thread_ = pthread_create(&thread_, &attributes, thread_main, this) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&attributes);
+  has_thread_ = threads::start_kernel_thread(thread_, {.stack_bytes = kStackBytes,
+                                                       .main = thread_main,
+                                                       .argument = this,
+                                                       .signals = threads::Signals::faults}) == 0;
   has_failed_ = !has_thread_;  // The program progresses by itself, as it would without.
 }
 

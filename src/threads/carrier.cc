@@ -11,6 +11,7 @@
 #include "threads/crash.h"
 #include "threads/flags.h"
 #include "threads/futex.h"
+#include "threads/kernel_thread.h"
 #include "threads/scheduler.h"
 #include "threads/traced.h"
 
@@ -55,11 +56,9 @@ void let_go(Worker& worker, Thread& me, Carrier& spare) noexcept {
 }  // namespace
 
 Result<> start_carrier(Carrier& carrier) noexcept {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, kKernelStackBytes);
-  const int error = pthread_create(&carrier.kernel_thread, &attributes, carrier_main, &carrier);
-  pthread_attr_destroy(&attributes);
+  const int error = start_kernel_thread(
+      carrier.kernel_thread,
+      {.stack_bytes = kKernelStackBytes, .main = carrier_main, .argument = &carrier});
   if (error != 0) {
     carrier.kernel_thread = {};
     return system_error(

@@ -18,6 +18,7 @@
 #include "threads/cancel.h"
 #include "threads/flags.h"
 #include "threads/futex.h"
+#include "threads/kernel_thread.h"
 #include "threads/scheduler.h"
 
 namespace sterna::threads {
@@ -94,11 +95,8 @@ Result<Locals*> make_locals() noexcept {
   if (made == nullptr) {
     return Errc::out_of_memory;
   }
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, owner_stack_bytes());
-  const int error = pthread_create(&made->owner, &attributes, owner_main, made);
-  pthread_attr_destroy(&attributes);
+  const int error = start_kernel_thread(
+      made->owner, {.stack_bytes = owner_stack_bytes(), .main = owner_main, .argument = made});
   if (error != 0) {
     delete made;
     return system_error(

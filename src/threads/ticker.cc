@@ -6,13 +6,13 @@
 // finds it at rest. Model: ticker_model_test.cc.
 #include "threads/ticker.h"
 
-#include <csignal>
 #include <utility>
 
 #include "base/check.h"
 #include "base/syscall.h"
 #include "threads/crash.h"
 #include "threads/futex.h"
+#include "threads/kernel_thread.h"
 
 namespace sterna::threads {
 namespace {
@@ -30,21 +30,10 @@ Ticker::Ticker(const TickerOptions& options) noexcept
 }
 
 Result<> Ticker::start() noexcept {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, kStackBytes);
-  // Signals are for the threads of the program, but faults are those of who makes them. A new
-  // thread has the mask of its maker.
-  sigset_t blocked;
-  sigset_t before;
-  sigfillset(&blocked);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) {
-    sigdelset(&blocked, fault);
-  }
-  pthread_sigmask(SIG_SETMASK, &blocked, &before);
-  const int error = pthread_create(&thread_, &attributes, thread_main, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&attributes);
+  const int error = start_kernel_thread(thread_, {.stack_bytes = kStackBytes,
+                                                  .main = thread_main,
+                                                  .argument = this,
+                                                  .signals = Signals::faults});
   if (error != 0) {
     return system_error(
         "threads: cannot start the ticker (raise the limit of processes, `ulimit -u`, or set "

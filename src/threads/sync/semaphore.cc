@@ -1,4 +1,4 @@
-// The waiting half of the semaphore.
+// The waiting half of the semaphore. tests: semaphore_model_test.cc.
 #include "threads/sync/semaphore.h"
 
 #include <utility>

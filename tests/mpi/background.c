@@ -25,8 +25,9 @@ static int compute_until(int count) {
 }
 
 static void share_memory(void) {
-  char name[64]; /* Both have one parent. */
-  snprintf(name, sizeof name, "/sterna-background-%d", (int)getppid());
+  /* Both have one parent. Tests that run beside this one look for names with "sterna" in them. */
+  char name[64];
+  snprintf(name, sizeof name, "/test-background-%d", (int)getppid());
   const int fd = shm_open(name, O_CREAT | O_RDWR, 0600);
   CHECK(fd >= 0 && ftruncate(fd, sizeof *done) == 0);
   done = mmap(NULL, sizeof *done, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -5,6 +5,9 @@
 // that rank, has it: a receive, or the withdrawal. The withdrawal is a frame of the pair, so it
 // comes after the message; its answer ends the send. It needs none where a receive was first: then
 // the send ends by that.
+//
+// tests/models/rendezvous.pml is the protocol of announced messages, with withdrawals and nodes
+// that end, for a model checker.
 #include "net/core.h"
 #include "net/matching.h"
 #include "net/peer.h"

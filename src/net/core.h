@@ -93,6 +93,7 @@ struct TransferJob : MpscNode {
   std::uint64_t total_bytes = 0;
   std::uint64_t offset = 0;
   std::uint64_t started_ns = 0;
+  std::uint32_t overtaken = 0;  // By how many of higher priority that came later.
   SendRequest* send = nullptr;  // One of these three.
   BulkSend* bulk = nullptr;
   RecvRequest* read = nullptr;  // Read from `address` of the peer's process: read.cc.
@@ -281,6 +282,7 @@ class TransportCore final : private Bond::Owner {
                   std::uint64_t receive_id) noexcept;
   void submit(TransferJob* job) noexcept;
   std::uint32_t advance_jobs() noexcept;
+  void take_in(TransferJob* job) noexcept;
   [[nodiscard]] bool waits_for_others(std::size_t index) const noexcept;
   bool step(TransferJob& job) noexcept;  // True: it has ended.
   bool step_direct(TransferJob& job, Channel& channel) noexcept;
@@ -349,7 +351,9 @@ class TransportCore final : private Bond::Owner {
   std::atomic<bool> are_drivers_closed_{false};  // By the poller.
 
   MpscQueue<TransferJob> new_jobs_;  // Consumer: the poller.
-  std::vector<TransferJob*> jobs_;   // The poller only. By priority, the highest first.
+  // The poller only. By priority, the highest first; those overtaken often enough stay in front.
+  std::vector<TransferJob*> jobs_;
+  std::size_t urgent_jobs_ = 0;  // The poller only: of jobs_, with a priority.
   std::atomic<std::uint32_t> job_count_{0};
   std::uint32_t packets_until_measure_ = 1;  // The poller only.
   MpscQueue<HeldPacket> own_messages_;       // To this node itself. Consumer: the poller.

@@ -61,13 +61,13 @@ const char* rule_broken(const Choice& choice, const PacketLimits& limits,
 }  // namespace
 
 void form_packet(const WaitingFrames& frames, const Strategy& strategy, const PacketLimits& limits,
-                 std::uint32_t& passed_over, Formed& formed) noexcept {
+                 std::uint32_t passed_over, Formed& formed) noexcept {
   formed.count = 1;
   formed.packets[0] = frames.first;
   formed.pieces[0] = frames.first->packet();
+  formed.passed_over = 0;
   formed.broken_rule = nullptr;
   if (frames.first->next == nullptr || passed_over >= kPassedOverMax) {
-    passed_over = 0;
     return;
   }
   Choice choice;
@@ -80,7 +80,7 @@ void form_packet(const WaitingFrames& frames, const Strategy& strategy, const Pa
   if (formed.broken_rule != nullptr) {
     return;
   }
-  passed_over = chosen[0] == 0 ? 0 : passed_over + 1;
+  formed.passed_over = chosen[0] == 0 ? 0 : passed_over + 1;
   formed.count = count;
   for (std::uint32_t i = 0; i < count; ++i) {
     formed.packets[i] = choice.packets[chosen[i]];

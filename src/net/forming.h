@@ -16,6 +16,7 @@ struct Formed {
   std::array<Piece, kPacketPiecesMax> pieces;
   std::array<HeldPacket*, kPacketPiecesMax> packets;
   std::uint32_t count = 0;
+  std::uint32_t passed_over = 0;      // By packets, the first frame, once this one has gone.
   const char* broken_rule = nullptr;  // By the strategy; then the first frame goes alone.
 };
 
@@ -23,7 +24,7 @@ struct Formed {
 /// kPassedOverMax it goes alone.
 inline constexpr std::uint32_t kPassedOverMax = 16;
 void form_packet(const WaitingFrames& frames, const Strategy& strategy, const PacketLimits& limits,
-                 std::uint32_t& passed_over, Formed& formed) noexcept;
+                 std::uint32_t passed_over, Formed& formed) noexcept;
 
 /// Takes the packets that were formed off the list.
 void take_out(WaitingFrames& frames, const Formed& formed) noexcept;

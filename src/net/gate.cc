@@ -193,6 +193,7 @@ std::uint32_t Gate::drain() noexcept {
       break;
     }
     take_out(pending_, formed);
+    passed_over_ = formed.passed_over;
     for (std::uint32_t i = 0; i < formed.count; ++i) {
       shared_.pool->release(formed.packets[i]);
     }

@@ -47,6 +47,7 @@ HeldPacket* PacketPool::copy(std::span<const Piece> pieces) noexcept {
     packet->capacity = capacity;
   }
   packet->next = nullptr;
+  packet->overtaken = 0;
   packet->bytes = static_cast<std::uint32_t>(bytes);
   std::byte* to = packet->data();
   for (const Piece& piece : pieces) {

@@ -22,6 +22,7 @@ struct HeldPacket : MpscNode {
   std::uint32_t bytes = 0;
   std::uint32_t capacity = 0;
   std::uint32_t route_version = kAnyRoute;  // In a gate: see Gate::route_version().
+  std::uint32_t overtaken = 0;              // In a gate: by how many that came later.
 
   [[nodiscard]] std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
   [[nodiscard]] std::span<const std::byte> packet() noexcept { return {data(), bytes}; }

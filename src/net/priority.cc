@@ -56,7 +56,7 @@ Place place_of(const WaitingFrames& frames, const FrameHeader& header) noexcept 
   Place place;
   for (HeldPacket* packet = frames.first; packet != nullptr; packet = packet->next) {
     const FrameHeader early = header_of(*packet);
-    if (!may_overtake(header, early)) {
+    if (packet->overtaken >= kOvertakenMax || !may_overtake(header, early)) {
       place = {packet, 0};
     } else if (is_of_pair(early, header)) {
       ++place.count;
@@ -103,6 +103,7 @@ void add_by_priority(WaitingFrames& frames, HeldPacket& packet) noexcept {
   }
   HeldPacket*& link = place.after != nullptr ? place.after->next : frames.first;
   for (HeldPacket* other = link; other != nullptr; other = other->next) {
+    ++other->overtaken;
     if (const FrameHeader early = header_of(*other); is_of_pair(early, header)) {
       renumber(*other, early.sequence + 1);
     }

@@ -13,7 +13,9 @@ struct WaitingFrames {
 
 /// Adds a frame at the end, or, of a message with a priority, before those of less that it may
 /// overtake: parts of other messages, but for messages before it between the same ranks with the
-/// same context and tag. By the owner of the gate.
+/// same context and tag, and for frames that kOvertakenMax have overtaken already, so that a stream
+/// of urgent ones keeps none for ever. By the owner of the gate.
+inline constexpr std::uint32_t kOvertakenMax = 64;
 void add_by_priority(WaitingFrames& frames, HeldPacket& packet) noexcept;
 
 }  // namespace sterna::net

@@ -135,6 +135,15 @@ TEST(Priority, AnswersAndMessagesOfNodesKeepTheirPlaces) {
   EXPECT_EQ(waiting.text(), "2:0 1:0 ");
 }
 
+TEST(Priority, NoFrameIsOvertakenForEver) {
+  Waiting waiting;
+  waiting.add({.serial = 0, .pair = 1, .sequence = 0});
+  for (std::uint32_t i = 1; i <= 200; ++i) {
+    waiting.add({.serial = i, .pair = 2, .sequence = i, .tag = 1, .priority = 7});
+  }
+  EXPECT_EQ(waiting.headers()[kOvertakenMax].cookie, 0U);
+}
+
 /// Of each pair the same numbers are there, and frames of one tag in the order of their numbers.
 TEST(Priority, OrderOfEachTagHoldsWhateverComes) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
@@ -214,6 +223,80 @@ TEST(Priority, OfMessagesThatWaitForARailTheUrgentOnesArriveFirst) {
       EXPECT_TRUE(sends[i].done.done() && receives[i].done.done());
     }
   }
+}
+
+/// Two nodes with ranks 0 and 2, 1 and 3, and a rail that takes a packet a time.
+struct Busy {
+  explicit Busy(std::uint64_t packet_ns = 1000) : settings{transport_tunables()} {
+    check(settings.set("net_eager_bytes", "16K", SettingSource::command_line, "test").has_value(),
+          "the test sets what there is");
+    SimOptions options;
+    options.packet_ns = packet_ns;
+    options.channel_packets_max = 1;
+    cluster = std::make_unique<SimCluster>(options, 4, &settings);
+  }
+  struct Message {
+    SendRequest send;
+    RecvRequest receive;
+    std::vector<std::byte> into;
+    [[nodiscard]] bool is_done() { return send.done.done() && receive.done.done(); }
+  };
+  /// From rank `from` to the one after it.
+  std::unique_ptr<Message> begin(std::uint32_t from, std::size_t bytes, std::uint8_t priority) {
+    auto message = std::make_unique<Message>();
+    message->into.resize(bytes);
+    cluster->nodes[1]->receive(*cluster->endpoints[from + 1], message->receive, {from, 0, 0},
+                               Buffer::of(message->into.data(), bytes));
+    cluster->nodes[0]->send(*cluster->endpoints[from], message->send,
+                            {.rank = from + 1, .context = 0, .tag = 0, .priority = priority},
+                            Buffer::of(data.data(), bytes));
+    return message;
+  }
+  void run_until_done(Message& message) {
+    while (!message.is_done()) {
+      cluster->clock.advance(1000);
+      (void)cluster->poll();
+    }
+  }
+
+  Settings settings;
+  std::unique_ptr<SimCluster> cluster;
+  std::vector<std::byte> data = std::vector<std::byte>(200'000);
+};
+
+TEST(Priority, AnUrgentMessageOfSeveralFramesOvertakesThoseOfOthers) {
+  Busy busy;
+  std::vector<std::unique_ptr<Busy::Message>> plain;
+  for (int i = 0; i < 20; ++i) {
+    plain.push_back(busy.begin(0, 5000, 0));
+  }
+  const std::unique_ptr<Busy::Message> urgent = busy.begin(2, 5000, 3);
+  busy.run_until_done(*urgent);
+  EXPECT_FALSE(plain[8]->is_done());
+  busy.run_until_done(*plain.back());
+}
+
+TEST(Priority, AStreamOfUrgentTransfersKeepsNoOtherForEver) {
+  Busy busy;
+  std::unique_ptr<Busy::Message> urgent[2];
+  for (auto& message : urgent) {
+    message = busy.begin(2, 50'000, 7);
+  }
+  const std::unique_ptr<Busy::Message> plain = busy.begin(0, 50'000, 0);
+  int urgent_count = 2;
+  while (!plain->is_done() && urgent_count < 500) {
+    busy.cluster->clock.advance(1000);
+    (void)busy.cluster->poll();
+    for (auto& message : urgent) {
+      if (message->is_done()) {
+        message = busy.begin(2, 50'000, 7);
+        ++urgent_count;
+      }
+    }
+  }
+  EXPECT_TRUE(plain->is_done());
+  EXPECT_GT(urgent_count, 20) << "and yet they are preferred";
+  busy.cluster->settle();
 }
 
 }  // namespace

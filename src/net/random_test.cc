@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include <gtest/gtest.h>
@@ -14,6 +13,7 @@
 #include "base/hash.h"
 #include "net/matching.h"
 #include "net/sim_cluster.h"
+#include "net/sim_moves.h"
 
 namespace sterna::net {
 namespace {
@@ -27,11 +27,6 @@ struct Sent {
 struct Received {
   std::vector<std::byte> bytes;
   RecvRequest request;
-};
-struct Moving {
-  std::uint32_t to_node;
-  bool is_committed = false;
-  bool is_expected = false;
 };
 
 std::byte filling(std::uint32_t source, std::uint32_t serial, std::size_t at) {
@@ -58,7 +53,7 @@ class RandomTraffic {
           receive();
           break;
         case 6:
-          move(static_cast<std::uint32_t>(random_.below(kRanks)));
+          moves_.step(static_cast<std::uint32_t>(random_.below(kRanks)));
           break;
         case 7:
           take_back();
@@ -73,7 +68,7 @@ class RandomTraffic {
   }
 
  private:
-  bool is_still(std::uint32_t rank) { return !moving_[rank].has_value(); }
+  bool is_still(std::uint32_t rank) { return !moves_.is_moving(rank); }
 
   void send() {
     const auto from = static_cast<std::uint32_t>(random_.below(kRanks));
@@ -130,43 +125,8 @@ class RandomTraffic {
     }
   }
 
-  // One step of a move: begin; then the destination expects; then commit and install, either
-  // first, with any traffic between; sometimes it is called off.
-  void move(std::uint32_t rank) {
-    Transport& source = cluster_.node_of(rank);
-    if (!moving_[rank]) {
-      const auto to = static_cast<std::uint32_t>(random_.below(cluster_.nodes.size()));
-      if (to != cluster_.place[rank] && source.begin_leave(rank).has_value()) {
-        moving_[rank] = Moving{to};
-        ++move_count_;
-      }
-      return;
-    }
-    Moving& moving = *moving_[rank];
-    Transport& target = *cluster_.nodes[moving.to_node];
-    if (!moving.is_expected) {
-      target.expect(rank);
-      moving.is_expected = true;
-    } else if (!moving.is_committed && random_.chance(0.2)) {
-      source.cancel_leave(rank);
-      target.unexpect(rank, cluster_.place[rank]);
-      moving_[rank].reset();
-    } else if (!moving.is_committed) {
-      source.commit_leave(rank, moving.to_node);
-      moving.is_committed = true;
-    } else {
-      target.install(rank, cluster_.endpoints[rank]);
-      cluster_.place[rank] = moving.to_node;
-      moving_[rank].reset();
-    }
-  }
-
   void finish() {
-    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-      while (moving_[rank]) {
-        move(rank);
-      }
-    }
+    moves_.finish();
     cluster_.settle();
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
       for (const auto& received : received_[rank]) {
@@ -226,17 +186,16 @@ class RandomTraffic {
       EXPECT_EQ(node->statistics().frames_malformed, 0U);
       EXPECT_EQ(node->statistics().frames_dropped, 0U);
     }
-    EXPECT_GT(move_count_, 0);
+    EXPECT_GT(moves_.begun_count(), 0);
   }
 
   const Log log_;  // A frame that is refused is seen.
   Random random_;
   SimCluster cluster_;
+  SimMoves moves_{cluster_, random_};
   std::vector<std::unique_ptr<Sent>> sent_;
   std::vector<std::unique_ptr<Received>> received_[kRanks];
-  std::optional<Moving> moving_[kRanks];
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> serials_;
-  int move_count_ = 0;
 };
 
 class RandomTrafficOf : public testing::TestWithParam<std::uint64_t> {};

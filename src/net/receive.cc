@@ -157,6 +157,10 @@ void TransportCore::accept_eager(Endpoint& at, Peer& peer, const Frame& frame,
                                  Outcome& outcome) noexcept {
   const FrameHeader& header = frame.header;
   const Envelope envelope{header.source, header.context, header.tag, header.total_bytes};
+  if (peer.partial_left != 0) {
+    refuse(header, "the message before it has not come whole");
+    return;
+  }
   peer.eager_received += credit_of(header.total_bytes);
   if (header.total_bytes > options_.eager_window_bytes ||
       peer.eager_received - peer.consumed > options_.eager_window_bytes) {
@@ -177,6 +181,7 @@ void TransportCore::accept_eager(Endpoint& at, Peer& peer, const Frame& frame,
     if (peer.partial_left == 0) {
       consume(at, peer, header.total_bytes, outcome);
       request->state = RecvRequest::State::idle;
+      peer.partial_receive = nullptr;
       is_serial_ ? request->done.complete_alone() : request->done.complete();
     }
     return;

@@ -225,7 +225,12 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
                                         ? gate.unawaited_eager_bytes()
                                         : gate.eager_bytes();
   const bool is_synchronous = request.mode == SendMode::synchronous;
-  bool is_eager = bytes <= eager_bytes && request.data.extent_count <= kEagerExtentsMax;
+  // Frames of one message do not overtake others: an urgent one of several is announced, whose
+  // bytes do, where frames wait.
+  const bool may_overtake =
+      target.priority == 0 || bytes <= frame_payload_max_ || !gate.is_open() || gate.is_empty();
+  bool is_eager =
+      bytes <= eager_bytes && request.data.extent_count <= kEagerExtentsMax && may_overtake;
   FrameHeader header;
   std::uint32_t frame_count = 1;
   {

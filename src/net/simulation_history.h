@@ -18,6 +18,7 @@
 #include "net/core.h"
 #include "net/matching.h"
 #include "net/sim_cluster.h"
+#include "net/sim_moves.h"
 #include "net/simulation_rails.h"
 
 namespace sterna::net::simulation {
@@ -36,12 +37,6 @@ struct Received {
   std::uint32_t at;
   std::vector<std::byte> bytes;
   RecvRequest request;
-};
-/// Which step of a move comes next.
-struct Moving {
-  std::uint32_t to_node;
-  bool is_expected = false;
-  bool is_committed = false;
 };
 
 inline std::byte filling(std::uint32_t source, std::uint32_t serial, std::size_t at) {
@@ -78,7 +73,7 @@ class History {
   std::uint32_t any_rank() { return static_cast<std::uint32_t>(random_.below(kRanks)); }
   bool is_alive(std::uint32_t rank) const { return lost_node_ != cluster_.place[rank]; }
   /// It is somewhere, and may call.
-  bool is_here(std::uint32_t rank) const { return is_alive(rank) && !moving_[rank]; }
+  bool is_here(std::uint32_t rank) const { return is_alive(rank) && !moves_.is_moving(rank); }
   Endpoint& endpoint(std::uint32_t rank) { return *cluster_.endpoints[rank]; }
   std::int32_t any_tag() { return static_cast<std::int32_t>(random_.below(kTags)); }
   std::uint32_t any_context() { return static_cast<std::uint32_t>(random_.below(kContexts)); }
@@ -111,7 +106,7 @@ class History {
         break;
       case 10:
         if (!may_die_) {
-          move(any_rank());
+          moves_.step(any_rank());
         } else if (!lost_node_ && random_.chance(0.05)) {
           lose(static_cast<std::uint32_t>(random_.below(cluster_.nodes.size())));
         }
@@ -196,34 +191,6 @@ class History {
     }
   }
 
-  void move(std::uint32_t rank) {
-    Transport& source = cluster_.node_of(rank);
-    if (!moving_[rank]) {
-      const auto to = static_cast<std::uint32_t>(random_.below(cluster_.nodes.size()));
-      if (to != cluster_.place[rank] && source.begin_leave(rank).has_value()) {
-        moving_[rank] = Moving{to};
-      }
-      return;
-    }
-    Moving& moving = *moving_[rank];
-    Transport& target = *cluster_.nodes[moving.to_node];
-    if (!moving.is_expected) {
-      target.expect(rank);
-      moving.is_expected = true;
-    } else if (!moving.is_committed && random_.chance(0.2)) {
-      source.cancel_leave(rank);
-      target.unexpect(rank, cluster_.place[rank]);
-      moving_[rank].reset();
-    } else if (!moving.is_committed) {
-      source.commit_leave(rank, moving.to_node);
-      moving.is_committed = true;
-    } else {
-      target.install(rank, cluster_.endpoints[rank]);
-      cluster_.place[rank] = moving.to_node;
-      moving_[rank].reset();
-    }
-  }
-
   /// Its process is killed; the launcher says so before the network does, or after, or much later.
   void lose(std::uint32_t node) {
     lost_node_ = node;
@@ -280,11 +247,7 @@ class History {
   }
 
   void finish() {
-    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-      while (moving_[rank]) {
-        move(rank);
-      }
-    }
+    moves_.finish();
     if (lost_node_) {
       for (std::uint32_t other = 0; other < cluster_.nodes.size(); ++other) {
         if (other != *lost_node_) {
@@ -382,13 +345,13 @@ class History {
   Random random_;
   const Settings settings_ = settings_of();
   SimCluster cluster_;
+  SimMoves moves_{cluster_, random_};
   const CoreOptions limits_;
   bool may_die_ = false;
   std::optional<std::uint32_t> lost_node_;
   int idle_rounds_ = 0;
   std::vector<std::unique_ptr<Sent>> sent_;
   std::vector<std::unique_ptr<Received>> received_;  // In the order of posting.
-  std::array<std::optional<Moving>, kRanks> moving_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> serials_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, int> seen_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::int32_t>, std::int64_t>

@@ -46,6 +46,7 @@ class Waiting {
     form_packet(frames, strategy, limits, passed_over, formed);
     broken_rule = formed.broken_rule != nullptr ? formed.broken_rule : "";
     take_out(frames, formed);
+    passed_over = formed.passed_over;
     std::vector<std::int32_t> tags;
     std::size_t bytes = 0;
     for (std::uint32_t i = 0; i < formed.count; ++i) {
@@ -157,6 +158,24 @@ TEST(Strategies, NoFrameWaitsForMoreThanSixteenPackets) {
     ++packets;
   }
   EXPECT_EQ(packets, 16);
+}
+
+TEST(Strategies, APacketThatFoundNoRoomHasPassedNobody) {
+  Waiting waiting;
+  waiting.add(9000, 1);
+  for (int i = 0; i < 40; ++i) {
+    waiting.add(100, 2, FrameKind::eager, 9);
+  }
+  for (int packets = 0; packets < 16; ++packets) {
+    for (int tries = 0; tries < 5; ++tries) {
+      Formed refused;
+      form_packet(waiting.frames, named("urgent"), {16384, 1000}, waiting.passed_over, refused);
+    }
+    EXPECT_NE(waiting.form(named("urgent"), {16384, 1000}).front(), 0);
+  }
+  Formed refused;
+  form_packet(waiting.frames, named("urgent"), {16384, 1000}, waiting.passed_over, refused);
+  EXPECT_EQ(waiting.form(named("urgent"), {16384, 1000}).front(), 0) << "nor was it its turn";
 }
 
 /// Chooses what it is told.

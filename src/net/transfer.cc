@@ -80,10 +80,7 @@ std::uint32_t TransportCore::advance_jobs() noexcept {
   }
   while (TransferJob* job = new_jobs_.pop()) {
     job->started_ns = clock_.now_ns();
-    const auto first_of_less = std::ranges::find_if(jobs_, [&](const TransferJob* other) {
-      return other->header.priority < job->header.priority;
-    });
-    jobs_.insert(first_of_less, job);
+    take_in(job);
   }
   std::uint32_t count = 0;
   for (std::size_t i = 0; i < jobs_.size();) {
@@ -98,6 +95,7 @@ std::uint32_t TransportCore::advance_jobs() noexcept {
     count += has_ended || job->offset != before ? 1 : 0;
     if (has_ended) {
       jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(i));
+      urgent_jobs_ -= job->header.priority != 0 ? 1 : 0;
       job_count_.fetch_sub(1, std::memory_order_relaxed);
       end_job(job, job->gate->is_lost() ? Fault::peer_lost
                    : is_withdrawn       ? Fault::cancelled
@@ -109,12 +107,24 @@ std::uint32_t TransportCore::advance_jobs() noexcept {
   return count;
 }
 
-/// Another one of higher priority goes to the same node. It ends: with its bytes, or its peer.
+/// Before those of lower priority, but for those that kOvertakenMax have overtaken.
+void TransportCore::take_in(TransferJob* job) noexcept {
+  std::size_t place = jobs_.size();
+  while (place != 0 && jobs_[place - 1]->header.priority < job->header.priority &&
+         jobs_[place - 1]->overtaken < kOvertakenMax) {
+    --place;
+    jobs_[place]->overtaken += jobs_[place]->node == job->node ? 1 : 0;
+  }
+  jobs_.insert(jobs_.begin() + static_cast<std::ptrdiff_t>(place), job);
+  urgent_jobs_ += job->header.priority != 0 ? 1 : 0;
+}
+
+/// Another one of higher priority, in front of it, goes to the same node. It ends: with its bytes,
+/// or its peer.
 bool TransportCore::waits_for_others(std::size_t index) const noexcept {
   const TransferJob& job = *jobs_[index];
-  // They are sorted: in most jobs the first one answers for all.
-  for (std::size_t i = 0; i < index && jobs_[i]->header.priority > job.header.priority; ++i) {
-    if (jobs_[i]->node == job.node) {
+  for (std::size_t i = 0; urgent_jobs_ != 0 && i < index; ++i) {
+    if (jobs_[i]->node == job.node && jobs_[i]->header.priority > job.header.priority) {
       return true;
     }
   }

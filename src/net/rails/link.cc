@@ -1,4 +1,8 @@
 // Links: their life, and the way of a packet out.
+//
+// tests/models/failover.pml is this protocol for a model checker, function by function: who changes
+// try_send, send_again, take_acks, find_missing, lose_rail, connect_again, take_data, acknowledge
+// or owe_again changes it there too.
 #include "net/rails/link.h"
 
 #include <algorithm>
@@ -84,7 +88,6 @@ void Link::open_rails() noexcept {
     if (opened) {
       rail.channel = opened.value();
       rail.state = RailState::up;
-      rail.heard_ns = shared_.clock->now_ns();
     } else {
       rail.state = RailState::down;
       rail.pause_ns = kFirstTryNs;
@@ -96,10 +99,11 @@ void Link::open_rails() noexcept {
   }
 }
 
+/// A silent rail is one while its driver would tell of a loss.
 bool Link::has_way() const noexcept {
   return std::ranges::any_of(rails_, [](const LinkRail& rail) {
-    return rail.state == RailState::up || rail.state == RailState::suspect ||
-           rail.state == RailState::unopened;
+    return rail.state == RailState::up || rail.state == RailState::unopened ||
+           (rail.state == RailState::suspect && rail.is_reliable);
   });
 }
 
@@ -180,17 +184,34 @@ void Link::write_header(HeldPacket& packet, LinkKind kind, std::uint16_t rail,
     header.echo = echo_;
     header.echo_age_us = static_cast<std::uint32_t>(
         std::min<std::uint64_t>((now_ns - std::min(now_ns, echo_ns_)) / 1000, ~std::uint32_t{0}));
-    if (!received_.has_holes()) {  // Else an ack with its map is still owed.
-      owed_ = 0;
-      owed_bytes_ = 0;
-      ack_ns_ = kNever;
-    }
   }
   header.flags |= shared_.options.has_sums ? kLinkHasSum : 0;
   std::memcpy(packet.data(), &header, kLinkHeaderBytes);
   if (shared_.options.has_sums) {
     header.sum = link_sum(packet.packet(), shared_.key);
     std::memcpy(packet.data(), &header, kLinkHeaderBytes);
+  }
+}
+
+/// A rail has taken the packet. What its header says has been told, unless more has come since; an
+/// ack, with its map, says all of that time.
+void Link::note_told(HeldPacket& packet, LinkKind kind) noexcept {
+  LinkHeader header;
+  std::memcpy(&header, packet.data(), kLinkHeaderBytes);
+  if ((header.flags & kLinkHasExpected) != 0 && header.echo == echo_ &&
+      (kind == LinkKind::ack || !received_.has_holes())) {
+    owed_ = 0;
+    owed_bytes_ = 0;
+    ack_ns_ = kNever;
+  }
+}
+
+/// The peer may not know what has come.
+void Link::owe_again(std::uint64_t now_ns) noexcept {
+  if (echo_ns_ != 0) {
+    owed_ = std::max(owed_, 1U);
+    ack_ns_ = now_ns;
+    note_due(now_ns);
   }
 }
 
@@ -230,7 +251,9 @@ SendState Link::try_send(std::span<const Piece> pieces) noexcept {
     result = send_kept(sequence, *packet);
     if (result != SendState::accepted) {
       const SpinGuard guard{state_lock_};
-      window_.take_back();
+      if (window_.holds(sequence)) {  // Else lose() has dropped everything meanwhile.
+        window_.take_back();
+      }
       shared_.pool->release(packet);
       result = is_over() ? SendState::closed : SendState::full;
     }
@@ -262,6 +285,7 @@ SendState Link::send_kept(std::uint32_t sequence, HeldPacket& packet) noexcept {
       sent.sent_ns = now_ns;
       sent.order = rail.next_order++;
       sent.stamp = rail.rate.sent(packet.bytes, now_ns);
+      rail.unheard_ns = std::min(rail.unheard_ns, now_ns);
     }
     const Piece piece = packet.packet();
     const SendState state = rails_[at].channel->try_send({&piece, 1});
@@ -271,6 +295,7 @@ SendState Link::send_kept(std::uint32_t sequence, HeldPacket& packet) noexcept {
       ++rail.packets;
       rail.bytes += packet.bytes;
       ++statistics_.sent;
+      note_told(packet, LinkKind::data);
       Sent* const sent = window_.holds(sequence) ? &window_[sequence] : nullptr;
       if (sent != nullptr && sent->packet == &packet) {
         sent->is_busy = false;
@@ -299,6 +324,7 @@ void Link::lose_rail(std::uint16_t index, std::string_view reason) noexcept {
   rail->pause_ns = kFirstTryNs;
   rail->try_ns = now_ns;
   may_miss_ = true;
+  owe_again(now_ns);  // The last acknowledgement may have been on it.
   note_due(now_ns);
   if (has_way()) {
     shared_.log->warn("rail {} to node {} is down: {}; its packets take the other rails",

@@ -108,9 +108,11 @@ class Link final : public Channel {
     RailRate rate;
     std::uint64_t next_order = 0;
     std::uint64_t newest_order =
-        0;                          // The next after the newest sending that is known to have come.
-    std::uint64_t heard_ns = 0;     // Something came by it, or of what went by it.
+        0;  // The next after the newest sending that is known to have come.
+    // The first sending since something came by it, or of what went by it; kNever: there was none.
+    std::uint64_t unheard_ns = kNever;
     std::uint64_t try_ns = kNever;  // When to ask (suspect) or to connect (down).
+    std::uint64_t ask_ns = 0;       // When one that is up, and may lose packets, may be asked.
     std::uint64_t pause_ns = 0;     // Between two such tries.
     std::uint64_t suspect_ns = 0;   // Since when it is silent.
     bool is_told = false;           // The log has it.
@@ -123,6 +125,9 @@ class Link final : public Channel {
   };
   static const char* to_string(RailState state) noexcept;
   static constexpr std::uint64_t kEndNs = 200'000'000;  // From a refusal to the end of a rail.
+  // A sending is lost if the third one after it by the same rail, which keeps their order, has come
+  // (about the threshold of RFC 9002, 6.1.1).
+  static constexpr std::uint64_t kOvertaken = 3;
 
   // link.cc: sending. `tried`: rails that were full or closed just now.
   [[nodiscard]] std::uint32_t choose(std::uint32_t bytes, std::uint64_t tried) noexcept
@@ -131,6 +136,8 @@ class Link final : public Channel {
       STERNA_REQUIRES(state_lock_);
   void write_header(HeldPacket& packet, LinkKind kind, std::uint16_t rail, std::uint32_t sequence,
                     std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
+  void note_told(HeldPacket& packet, LinkKind kind) noexcept STERNA_REQUIRES(state_lock_);
+  void owe_again(std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
   [[nodiscard]] SendState send_kept(std::uint32_t sequence, HeldPacket& packet) noexcept
       STERNA_REQUIRES(send_lock_);
   [[nodiscard]] bool has_way() const noexcept STERNA_REQUIRES(state_lock_);
@@ -155,6 +162,9 @@ class Link final : public Channel {
   [[nodiscard]] LinkRail* find_rail(std::uint16_t index) noexcept STERNA_REQUIRES(state_lock_);
   // link_step.cc
   void find_missing(std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
+  void find_silent(std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] std::uint64_t asks_at(const LinkRail& rail) const noexcept
+      STERNA_REQUIRES(state_lock_);
   void mark_missing(Sent& sent) noexcept STERNA_REQUIRES(state_lock_);
   void mark_missing(const LinkRail& rail) noexcept STERNA_REQUIRES(state_lock_);
   [[nodiscard]] std::uint64_t patience_ns(const LinkRail& rail, std::uint32_t tries) const noexcept

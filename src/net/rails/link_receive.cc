@@ -12,9 +12,6 @@ namespace {
 constexpr std::uint32_t kOwedPackets = 16;
 constexpr std::uint32_t kOwedFull = 4;
 constexpr std::uint64_t kAckDelayNs = 500'000;
-// A sending is lost if three later ones by the same rail, which keeps their order, have come (the
-// threshold of RFC 9002, 6.1.1).
-constexpr std::uint64_t kOvertaken = 3;
 
 }  // namespace
 
@@ -43,9 +40,10 @@ Packet Link::take(std::uint16_t index, Packet bytes) noexcept {
     if ((packet.header.flags & kLinkHasExpected) != 0) {
       take_acks(packet, now_ns, freed);
     }
-    if (packet.header.kind == LinkKind::data && take_data(packet, now_ns)) {
+    if (packet.header.kind == LinkKind::data) {
+      // Also of one that came twice: the first news of it may have gone by a rail that is silent.
       echo_rail_ = static_cast<std::uint32_t>(rail - rails_.data());
-      result = packet.payload;
+      result = take_data(packet, now_ns) ? packet.payload : Packet{};
     }
   }
   while (freed != nullptr) {
@@ -58,7 +56,7 @@ Packet Link::take(std::uint16_t index, Packet bytes) noexcept {
 
 /// The rail works, whatever came.
 void Link::hear(LinkRail& rail, const LinkPacket& packet, std::uint64_t now_ns) noexcept {
-  rail.heard_ns = now_ns;
+  rail.unheard_ns = kNever;
   if (packet.header.kind == LinkKind::probe) {
     rail.is_asked = true;
     rail.asked = packet.header.sequence;
@@ -69,6 +67,7 @@ void Link::hear(LinkRail& rail, const LinkPacket& packet, std::uint64_t now_ns) 
   if (rail.state == RailState::suspect && is_answered) {
     rail.state = RailState::up;
     rail.try_ns = kNever;
+    lost_since_ns_ = kNever;
     shared_.log->info("rail {} to node {} works again", rail.name, node_);
   }
 }
@@ -122,7 +121,7 @@ void Link::take_one(std::uint32_t sequence, std::uint64_t now_ns, HeldPacket*& f
   } else if (sent.tries == 0) {
     rail.rate.acked(sent.stamp, sent.packet->bytes, now_ns);
     rail.rate.took(now_ns - std::min(now_ns, sent.sent_ns), now_ns);  // With the pause of the news.
-    rail.heard_ns = now_ns;
+    rail.unheard_ns = kNever;
   } else {
     rail.rate.forget(sent.packet->bytes);
   }

@@ -29,6 +29,16 @@ std::uint64_t Link::patience_ns(const LinkRail& rail, std::uint32_t tries) const
   return (kLossNs + 2 * round_trip_ns) << std::min(tries, kDoublingsMax);
 }
 
+/// When the rail is to be asked whether it is alive.
+std::uint64_t Link::asks_at(const LinkRail& rail) const noexcept {
+  if (rail.state == RailState::suspect) {
+    return rail.try_ns;
+  }
+  return rail.state == RailState::up && !rail.is_reliable && rail.unheard_ns != kNever
+             ? std::max(rail.unheard_ns + shared_.options.silence_ns / 2, rail.ask_ns)
+             : kNever;
+}
+
 std::uint32_t Link::step(std::uint64_t now_ns) noexcept {
   const SpinGuard send{send_lock_};
   {
@@ -43,6 +53,7 @@ std::uint32_t Link::step(std::uint64_t now_ns) noexcept {
   std::uint32_t count = connect_again(now_ns);
   {
     const SpinGuard guard{state_lock_};
+    find_silent(now_ns);
     if (may_miss_ || now_ns >= miss_ns_) {
       find_missing(now_ns);
     }
@@ -84,7 +95,7 @@ void Link::find_missing(std::uint64_t now_ns) noexcept {
     bool is_missing = rail.state == RailState::down || rail.state == RailState::ended ||
                       rail.state == RailState::suspect;
     if (!is_missing && !rail.is_reliable) {
-      is_missing = is_late || (rail.is_ordered && sent.order + 3 <= rail.newest_order);
+      is_missing = is_late || (rail.is_ordered && sent.order + kOvertaken <= rail.newest_order);
     } else if (!is_missing && is_late && has_other) {
       suspect(rail, now_ns);
       find_missing(now_ns);  // All that went by it. Once a rail, so not deep.
@@ -95,16 +106,31 @@ void Link::find_missing(std::uint64_t now_ns) noexcept {
     }
   }
   may_miss_ = false;
+}
+
+/// Rails that may lose packets and by which nothing has come for long, though they were asked. Such
+/// a driver has no connection to make anew: while another rail works it goes on being asked.
+void Link::find_silent(std::uint64_t now_ns) noexcept {
   for (LinkRail& rail : rails_) {
-    const bool is_silent =
-        rail.state == RailState::up && !rail.is_reliable && !window_.is_empty() &&
-        now_ns - std::min(now_ns, rail.heard_ns) > shared_.options.silence_ns &&
-        now_ns - std::min(now_ns, window_[window_.first()].sent_ns) > patience_ns(rail, 0);
-    if (is_silent) {
+    if (rail.state != RailState::up || rail.is_reliable ||
+        now_ns - std::min(now_ns, rail.unheard_ns) <= shared_.options.silence_ns) {
+      continue;
+    }
+    const bool has_other = std::ranges::any_of(rails_, [&](const LinkRail& other) {
+      return &other != &rail &&
+             (other.state == RailState::up ||
+              (other.is_reliable && (other.state == RailState::suspect || other.try_ns != kNever)));
+    });
+    why_ = "nothing has come from it for too long";
+    if (has_other) {
+      suspect(rail, now_ns);
+      may_miss_ = true;
+      lost_since_ns_ = has_way() ? lost_since_ns_ : std::min(lost_since_ns_, now_ns);
+    } else {
       rail.state = RailState::down;
-      rail.try_ns = kNever;  // A driver that loses packets has no connection to make anew.
-      why_ = "nothing has come from it for too long";
-      is_lost_ = is_lost_ || !has_way();
+      rail.try_ns = kNever;
+      is_lost_ = true;
+      drop_all();
     }
   }
 }
@@ -113,6 +139,7 @@ void Link::suspect(LinkRail& rail, std::uint64_t now_ns) noexcept {
   rail.state = RailState::suspect;
   rail.try_ns = rail.suspect_ns = now_ns;
   rail.is_told = false;
+  owe_again(now_ns);
   shared_.log->info("rail {} to node {} is silent; its packets take the other rails", rail.name,
                     node_);
 }
@@ -173,11 +200,15 @@ bool Link::send_note(std::uint32_t at, LinkKind kind, std::uint32_t sequence,
   const Piece piece = packet->packet();
   const SendState state =
       rail.channel != nullptr ? rail.channel->try_send({&piece, 1}) : SendState::full;
-  shared_.pool->release(packet);
-  const SpinGuard guard{state_lock_};
-  if (state == SendState::closed) {
-    note_closed(rail);
+  {
+    const SpinGuard guard{state_lock_};
+    if (state == SendState::accepted) {
+      note_told(*packet, kind);
+    } else if (state == SendState::closed) {
+      note_closed(rail);
+    }
   }
+  shared_.pool->release(packet);
   return state == SendState::accepted;
 }
 
@@ -208,15 +239,12 @@ std::uint32_t Link::acknowledge(std::uint64_t now_ns) noexcept {
     }
     if (is_up && send_note(order[i], LinkKind::ack, 0, map)) {
       const SpinGuard guard{state_lock_};
-      owed_ = 0;
-      owed_bytes_ = 0;
-      ack_ns_ = kNever;
       ++statistics_.acks;
       return 1;
     }
   }
   const SpinGuard guard{state_lock_};
-  ack_ns_ = now_ns + kNoRoomNs;
+  ack_ns_ = owed_ != 0 ? now_ns + kNoRoomNs : kNever;
   return 0;
 }
 
@@ -234,16 +262,18 @@ std::uint32_t Link::ask_and_answer(std::uint64_t now_ns) noexcept {
       must_answer = rail.is_asked;
       rail.is_asked = false;
       asked = rail.asked;
-      must_ask = rail.state == RailState::suspect && now_ns >= rail.try_ns;
+      must_ask = now_ns >= asks_at(rail);
       if (must_ask) {
         probe = ++rail.probe;
-        if (!rail.is_told && now_ns - rail.suspect_ns >= kTellNs) {
+        rail.ask_ns = now_ns + std::min(kAskNs, shared_.options.silence_ns / 16);
+        if (rail.state == RailState::suspect && !rail.is_told &&
+            now_ns - rail.suspect_ns >= kTellNs) {
           rail.is_told = true;
           shared_.log->warn(
               "rail {} to node {} has been silent for {} s; the others carry its packets",
               rail.name, node_, kTellNs / 1'000'000'000);
         }
-        rail.try_ns = now_ns + kAskNs;
+        rail.try_ns = rail.state == RailState::suspect ? rail.ask_ns : rail.try_ns;
       }
     }
     count += must_answer && send_note(i, LinkKind::answer, asked, {}) ? 1 : 0;
@@ -269,7 +299,7 @@ std::uint32_t Link::connect_again(std::uint64_t now_ns) noexcept {
       rail.channel = revived.value();
       rail.state = RailState::up;
       rail.try_ns = kNever;
-      rail.heard_ns = now_ns;
+      rail.unheard_ns = kNever;
       lost_since_ns_ = kNever;
       ++count;
       shared_.log->info("rail {} to node {} is up again", rail.name, node_);
@@ -300,7 +330,7 @@ void Link::plan(std::uint64_t now_ns) noexcept {
     at_ns = std::min(at_ns, now_ns + kNoRoomNs);
   }
   for (const LinkRail& rail : rails_) {
-    at_ns = std::min(at_ns, rail.is_asked ? now_ns : rail.try_ns);
+    at_ns = std::min({at_ns, rail.is_asked ? now_ns : rail.try_ns, asks_at(rail)});
     if (have_all_ended()) {
       at_ns = std::min(at_ns, rail.ended_ns + kEndNs);
     }

@@ -218,6 +218,68 @@ TEST(Link, AProcessThatHasEndedIsNotWaitedFor) {
   EXPECT_LT(pair.cluster->clock.now_ns(), 100'000'000U);
 }
 
+/// Of two nodes whose only rail may lose packets, and has been idle for long.
+struct Idle : Pair {
+  Idle() : Pair{{lossy()}} {
+    Transfer first{*this, 1000};
+    run(first);
+    cluster->settle();
+    cluster->clock.advance(60'000'000'000);
+  }
+  static SimOptions lossy() {
+    SimOptions bad = wire(100);
+    bad.lost_per_mille = 1;
+    return bad;
+  }
+};
+
+TEST(Link, ARailThatWasIdleIsNotLostWithItsFirstPackets) {
+  Idle pair;
+  pair.cluster->network->stall(0, 1, true);
+  Pair::Transfer transfer{pair, 1000};
+  pair.run(transfer, 4'000'000'000);
+  EXPECT_FALSE(transfer.is_done());
+  pair.cluster->network->stall(0, 1, false);
+  pair.run(transfer);
+  EXPECT_TRUE(transfer.is_right());
+}
+
+TEST(Link, ARailThatLosesEverythingIsLostAfterItsSilence) {
+  Idle pair;
+  pair.cluster->network->stall(0, 1, true);
+  Pair::Transfer transfer{pair, 100'000};
+  const std::uint64_t start_ns = pair.cluster->clock.now_ns();
+  std::uint64_t took_ns = 0;
+  while (!transfer.send.done.done() && took_ns < 20'000'000'000) {
+    (void)pair.cluster->poll();
+    pair.cluster->clock.advance(1'000'000);
+    took_ns = pair.cluster->clock.now_ns() - start_ns;
+  }
+  EXPECT_EQ(transfer.send.fault, Fault::peer_lost);
+  EXPECT_GE(took_ns, 10'000'000'000U);
+  EXPECT_LT(took_ns, 11'000'000'000U);
+}
+
+TEST(Link, ASilentRailThatMayLosePacketsIsUsedAgainWhenItAnswers) {
+  Pair pair{{Idle::lossy(), wire(100)}};
+  pair.cluster->networks[0]->stall(0, 1, true);
+  Pair::Transfer transfer{pair, kBytes};
+  pair.run(transfer);
+  EXPECT_TRUE(transfer.is_right());
+  pair.cluster->clock.advance(20'000'000'000);
+  Pair::Transfer other{pair, kBytes};
+  pair.run(other);
+  EXPECT_TRUE(other.is_right());
+  pair.cluster->networks[0]->stall(0, 1, false);
+  pair.run(other, 1'000'000'000);
+  pair.cluster->settle();
+  const std::uint64_t before = pair.cluster->networks[0]->packet_count();
+  Pair::Transfer both{pair, kBytes};
+  pair.run(both);
+  EXPECT_TRUE(both.is_right());
+  EXPECT_GT(pair.cluster->networks[0]->packet_count(), before + 100);
+}
+
 TEST(Link, AClosedNodeHasBeenHeardByItsPeers) {
   SimOptions bad = wire(100);
   bad.lost_per_mille = 200;

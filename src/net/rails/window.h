@@ -6,6 +6,7 @@
 #include <bitset>
 #include <cstdint>
 
+#include "base/check.h"
 #include "net/packet_pool.h"
 #include "net/rails/format.h"
 #include "net/rails/rate.h"
@@ -44,8 +45,11 @@ class SendWindow {
     sent = {};
     return sent;
   }
-  /// Takes back the last push.
-  void take_back() noexcept { --next_; }
+  /// Takes back the last push, which is still held.
+  void take_back() noexcept {
+    check(!is_empty(), "what is taken back was pushed and has not left");
+    --next_;
+  }
 
   /// What has come leaves at the front.
   void trim() noexcept {

@@ -80,6 +80,8 @@ int settle(RankState& state, Request& request) noexcept {
   switch (request.type) {
     case RequestType::send:
       set_empty(request.status);
+      request.is_cancelled = request.send.fault == net::Fault::cancelled;
+      set_status_cancelled(request.status, request.is_cancelled);
       request.error = class_of_fault(request.send.fault);
       break;
     case RequestType::receive:

@@ -32,11 +32,23 @@ struct WaitingFrame {
   std::uint64_t flow = 0;
 };
 
+/// A packet that would teach what packets on this way cost (Strategy::learns).
+enum class Trial : std::uint8_t {
+  none,    // As the strategy thinks best.
+  alone,   // Of one frame,
+  shared,  // of as many as fit: all were otherwise lately.
+};
+
 /// What a strategy is told of the way.
 struct PacketLimits {
   std::uint32_t packet_bytes_max = 0;  // Of one packet; each frame alone fits.
   // By the cost model: a frame of at most so many bytes gains by sharing a packet; 0: none does.
   std::uint32_t share_bytes = 0;
+  // For a strategy that learns: what packets that others waited for have lately taken on this way,
+  // each, and a byte in picoseconds; 0: not known yet.
+  std::uint64_t learnt_packet_ns = 0;
+  std::uint64_t learnt_ps_per_byte = 0;
+  Trial trial = Trial::none;
 };
 
 /// One of several rails to a node, when a packet is to leave.
@@ -94,6 +106,9 @@ class Strategy {
     return earliest_rail(rails, bytes);
   }
 
+  /// True: it wants PacketLimits::learnt_*, which cost a look at the clock while frames wait.
+  [[nodiscard]] virtual bool learns() const noexcept { return false; }
+
   /// One sentence for `sterna info --why`: what it would do on such a way, and for which reason.
   [[nodiscard]] virtual std::string explain(const PacketLimits& /*limits*/) const { return {}; }
 
@@ -102,7 +117,7 @@ class Strategy {
 };
 
 /// What a library of a strategy exports.
-inline constexpr std::uint32_t kStrategyAbi = 1;
+inline constexpr std::uint32_t kStrategyAbi = 2;
 struct StrategyPlugin {
   std::uint32_t abi = kStrategyAbi;
   const char* name = nullptr;

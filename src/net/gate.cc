@@ -1,6 +1,7 @@
 // Gates: who may send now, and what waits.
 #include "net/gate.h"
 
+#include "base/clock.h"
 #include "net/forming.h"
 
 namespace sterna::net {
@@ -169,17 +170,28 @@ void Gate::take_inbox() noexcept {
   }
 }
 
+/// Of the first packet of a drain, which alone is one to learn from, or of the next.
+PacketLimits Gate::limits(bool is_first) const noexcept {
+  return {.packet_bytes_max = packet_bytes_max_,
+          .share_bytes = share_bytes_.load(std::memory_order_relaxed),
+          .learnt_packet_ns = learner_.packet_ns(),
+          .learnt_ps_per_byte = learner_.ps_per_byte(),
+          .trial = is_first ? learner_.next_trial() : Trial::none};
+}
+
 std::uint32_t Gate::drain() noexcept {
   std::uint32_t packet_count = 0;
+  std::uint32_t frame_count = 0;
+  std::uint64_t bytes = 0;
   take_inbox();
   if (is_lost()) {
     drop_all();
   }
   Channel* channel = pending_.first != nullptr ? connected() : nullptr;
-  const PacketLimits limits{packet_bytes_max_, share_bytes_.load(std::memory_order_relaxed)};
+  const bool learns = channel != nullptr && shared_.clock != nullptr && shared_.strategy->learns();
   while (pending_.first != nullptr && channel != nullptr) {
     Formed formed;
-    form_packet(pending_, *shared_.strategy, limits, passed_over_, formed);
+    form_packet(pending_, *shared_.strategy, limits(packet_count == 0), passed_over_, formed);
     if (formed.broken_rule != nullptr) [[unlikely]] {
       shared_.on_bad_choice(shared_.core, formed.broken_rule);
     }
@@ -195,11 +207,17 @@ std::uint32_t Gate::drain() noexcept {
     take_out(pending_, formed);
     passed_over_ = formed.passed_over;
     for (std::uint32_t i = 0; i < formed.count; ++i) {
+      bytes += formed.pieces[i].size();
       shared_.pool->release(formed.packets[i]);
     }
+    frame_count += formed.count;
     pending_count_.fetch_sub(formed.count, std::memory_order_relaxed);
     ++packet_count;
     take_inbox();
+  }
+  if (learns) [[unlikely]] {
+    learner_.left(packet_count, frame_count, bytes, pending_.first != nullptr,
+                  shared_.clock->now_ns());
   }
   note_waiting();
   return packet_count;

@@ -16,6 +16,7 @@
 #include "net/packet_pool.h"
 #include "net/priority.h"
 #include "net/strategy.h"
+#include "net/way_learner.h"
 
 namespace sterna::net {
 
@@ -30,6 +31,7 @@ struct GateShared {
   // The strategy broke a rule of its interface.
   void (*on_bad_choice)(void* core, const char* rule) noexcept;
   void* core;
+  Clock* clock = nullptr;  // For strategies that learn.
 };
 
 /// A thread that sends takes the gate if it is free and nothing waits, and sends directly. Else it
@@ -140,6 +142,8 @@ class alignas(kCacheLineBytes) Gate {
     const SpinGuard guard{cost_lock_};
     return cost_->explain(bytes);
   }
+  /// What packets have taught. For who owns the gate, or when nobody sends any more.
+  [[nodiscard]] const WayLearner& learner() const noexcept { return learner_; }
   /// The model as it is now. Any thread; the gate is open.
   [[nodiscard]] CostModel cost() const noexcept {
     const SpinGuard guard{cost_lock_};
@@ -152,6 +156,7 @@ class alignas(kCacheLineBytes) Gate {
   // The rest is called by the owner.
   [[nodiscard]] Channel* connected() noexcept;
   std::uint32_t drain() noexcept;
+  [[nodiscard]] PacketLimits limits(bool is_first) const noexcept;
   [[nodiscard]] bool is_stale(std::uint32_t route_version) const noexcept {
     // Relaxed: see retire_routes().
     return route_version != kAnyRoute &&
@@ -193,6 +198,7 @@ class alignas(kCacheLineBytes) Gate {
   MpscQueue<HeldPacket> inbox_;                  // Consumer: the owner.
   WaitingFrames pending_;  // The owner only; older than what is in inbox_, but for priorities.
   std::uint32_t passed_over_ = 0;  // The owner only: see form_packet().
+  WayLearner learner_;             // The owner only.
   std::uint32_t refused_ = 0;      // The owner only: try_send() for what waits, in a row.
   bool is_waiting_ = false;        // The owner only: counted in waiting_count.
   mutable SpinLock cost_lock_;

@@ -245,6 +245,41 @@ TEST(Strategies, UrgentKeepsTheQuickestRailForShortPackets) {
   EXPECT_EQ(named("urgent").choose_rail(rails, 100), 0U);
 }
 
+TEST(Strategies, AdaptiveTriesARailThatNothingIsKnownOf) {
+  std::array<RailView, 2> rails{};
+  rails[0] = {.has_room = true, .latency_ns = 1000, .measured_ps_per_byte = 1000};
+  rails[1] = {.has_room = true, .latency_ns = 1'000'000, .profile_ps_per_byte = 100'000};
+  int tries = 0;
+  for (; named("adaptive").choose_rail(rails, 1000) == 1; ++tries) {
+    rails[1].sent_bytes += 1000;
+  }
+  EXPECT_EQ(tries, 8);
+  rails[1].measured_ps_per_byte = 10;  // It was better than its profile.
+  rails[1].latency_ns = 500;
+  EXPECT_EQ(named("adaptive").choose_rail(rails, 1000), 1U);
+}
+
+TEST(Strategies, AdaptiveSharesByWhatWasLearnt) {
+  const auto formed = [&](std::uint64_t packet_ns, std::uint64_t ps_per_byte, Trial trial) {
+    Waiting waiting;
+    for (int i = 0; i < 10; ++i) {
+      waiting.add(200);
+    }
+    return waiting
+        .form(named("adaptive"), {.packet_bytes_max = 1000,
+                                  .share_bytes = 400,
+                                  .learnt_packet_ns = packet_ns,
+                                  .learnt_ps_per_byte = ps_per_byte,
+                                  .trial = trial})
+        .size();
+  };
+  EXPECT_EQ(formed(0, 0, Trial::none), 5U) << "by the cost model";
+  EXPECT_EQ(formed(0, 0, Trial::alone), 1U);
+  EXPECT_EQ(formed(100, 1000, Trial::none), 1U);
+  EXPECT_EQ(formed(100, 1000, Trial::shared), 5U);
+  EXPECT_EQ(formed(200, 1000, Trial::none), 5U);
+}
+
 TEST(Strategies, TheEarliestRailCountsWhatIsOnItsWayAndWhatWasMeasured) {
   std::array<RailView, 2> rails{};
   rails[0] = {.has_room = true, .latency_ns = 1000, .profile_ps_per_byte = 1000};
@@ -266,7 +301,8 @@ TEST(Strategies, TheEarliestRailCountsWhatIsOnItsWayAndWhatWasMeasured) {
 
 TEST(Strategies, OneThatIsUnknownOrNotToBeLoadedSaysSo) {
   const auto why = [](std::string_view name) { return find_strategy(name).error().text; };
-  EXPECT_NE(why("none such").find("auto, aggregate, direct, split, urgent"), std::string::npos);
+  EXPECT_NE(why("none such").find("auto, aggregate, direct, split, urgent, adaptive"),
+            std::string::npos);
   EXPECT_NE(why("./none_such.so").find("cannot be loaded"), std::string::npos);
   EXPECT_NE(why("libm.so.6/").find("cannot be loaded"), std::string::npos);
   EXPECT_TRUE(verify_strategy("./not_here_but_there.so").has_value());

@@ -290,6 +290,12 @@ void Transport::log_costs() const {
     core_->log_.info("ways to {} by driver {}: {}", way.host, way.driver,
                      core_->gates_[way.nodes.front()].cost().describe());
   }
+  for (std::uint32_t node = 0; node < core_->limits_.node_count; ++node) {
+    if (const WayLearner& learner = core_->gates_[node].learner(); learner.ps_per_byte() != 0) {
+      core_->log_.info("packets that waited for node {} took {} ns each and {} ps a byte", node,
+                       learner.packet_ns(), learner.ps_per_byte());
+    }
+  }
 }
 
 CostModel Transport::cost(std::uint32_t node) const {

@@ -47,7 +47,8 @@ constexpr Tunable kStrategyName{
     .fallback = "auto",
     .help =
         "what a packet carries when several messages wait for one node, and by which rail it "
-        "goes: auto, aggregate, direct, split, urgent (sterna info --strategies), or the path of "
+        "goes: auto, aggregate, direct, split, urgent, adaptive (sterna info --strategies), or the "
+        "path of "
         "a library, with a '/'",
     .verify = verify_strategy};
 

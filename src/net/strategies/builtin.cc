@@ -9,8 +9,9 @@
 namespace sterna::net {
 namespace {
 
-constexpr const StrategyEntry* kStrategies[] = {
-    &kAutoStrategy, &kAggregateStrategy, &kDirectStrategy, &kSplitStrategy, &kUrgentStrategy};
+constexpr const StrategyEntry* kStrategies[] = {&kAutoStrategy,   &kAggregateStrategy,
+                                                &kDirectStrategy, &kSplitStrategy,
+                                                &kUrgentStrategy, &kAdaptiveStrategy};
 
 bool is_path(std::string_view name) noexcept {
   return name.find('/') != std::string_view::npos;

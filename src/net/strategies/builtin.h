@@ -10,5 +10,6 @@ extern const StrategyEntry kAggregateStrategy;
 extern const StrategyEntry kAutoStrategy;
 extern const StrategyEntry kSplitStrategy;
 extern const StrategyEntry kUrgentStrategy;
+extern const StrategyEntry kAdaptiveStrategy;
 
 }  // namespace sterna::net

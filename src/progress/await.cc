@@ -84,47 +84,104 @@ bool Progress::wake_absent() noexcept {
   return has_woken;
 }
 
+namespace {
+
+/// How long the wait of a kernel thread has polled since something last came, and how long it may:
+/// in nanoseconds or, where others need the processor meanwhile, in yields.
+class Patience {
+ public:
+  Patience(SpinBudget& budget, bool counts_yields) noexcept
+      : budget_{budget}, counts_yields_{counts_yields}, limit_{budget.begin()} {}
+
+  void begin(std::uint64_t now) noexcept {
+    begin_ns_ = now;
+    yields_ = 0;
+  }
+  [[nodiscard]] bool has_begun() const noexcept { return begin_ns_ != 0; }
+  [[nodiscard]] bool is_left(std::uint64_t now) const noexcept {
+    return counts_yields_ ? yields_ < limit_ : now - begin_ns_ < limit_;
+  }
+  [[nodiscard]] std::uint64_t polled_ns(std::uint64_t now) const noexcept {
+    return now - begin_ns_;
+  }
+  void yield() noexcept {
+    ++yields_;
+    raw_system_call(SYS_sched_yield);
+  }
+  /// It sleeps now: how many yields that saved is not known.
+  void note_sleep() noexcept { has_slept_ = true; }
+  [[nodiscard]] bool has_slept() const noexcept { return has_slept_; }
+  void end(std::uint64_t now) noexcept {
+    if (counts_yields_) {
+      budget_.end_if_all_is_known(has_slept_ ? budget_.price() : yields_, limit_);
+    } else {
+      budget_.end(now - begin_ns_);
+    }
+  }
+
+ private:
+  SpinBudget& budget_;
+  const bool counts_yields_;
+  bool has_slept_ = false;
+  const std::uint64_t limit_;
+  std::uint64_t begin_ns_ = 0;
+  std::uint64_t yields_ = 0;
+};
+
+}  // namespace
+
 threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
                                      std::uint64_t deadline_ns) noexcept {
-  std::uint64_t begin = 0;
+  const bool is_crowded = options_.is_oversubscribed;
+  Patience patience{is_crowded ? impl_->yielding : impl_->polling, is_crowded};
   bool was_beside = false;
   bool yields = false;
-  // Who may have been woken to sleep for the network passes that on, also if its event came since.
   const auto leave = [&](threads::Wake wake) {
-    const bool is_turn_free = was_beside && !impl_->has_sleeper.load();
-    return is_turn_free ? (impl_->wake_aside(), wake) : wake;
+    if (patience.has_begun()) {  // Else it was over at the first look: that costs no clock.
+      patience.end(now_here());
+    }
+    if (patience.has_slept()) {
+      impl_->naps.fetch_add(1, std::memory_order_relaxed);
+    }
+    // Who may have been woken to sleep for the network passes that on, also if its event came
+    // since.
+    if (was_beside && !impl_->has_sleeper.load()) {
+      impl_->wake_aside();
+    }
+    return wake;
   };
   for (std::uint32_t round = 0;; ++round) {
     const std::uint32_t events = poll(threads::SchedulingPoint::idle);
     if (threads::try_take_signal(waiter)) {
       return leave(threads::Wake::signalled);
     }
-    if (!options_.is_oversubscribed && !yields && (round & 15) != 0) {
+    if (!is_crowded && !yields && (round & 15) != 0) {
       cpu_pause();
       continue;  // The clock costs as much as a poll.
     }
-    const std::uint64_t now = now_ns();
-    if (now >= deadline_ns) {
+    if (deadline_ns != kNever && now_ns() >= deadline_ns) {
       return leave(threads::Wake::timed_out);
     }
-    if (events != 0 || begin == 0) {
-      begin = now;
+    const std::uint64_t now = now_here();
+    if (events != 0 || !patience.has_begun()) {
+      patience.begin(now);
     }
     // Whoever progresses in the place of a program that computes may need this processor. Asked
     // less and less often.
-    if (!options_.is_oversubscribed && round != 0 && (round & (round - 1)) == 0) {
+    if (!is_crowded && round != 0 && (round & (round - 1)) == 0) {
       yields = wake_absent() || yields;
     }
-    if (now - begin < options_.spin_ns) {
-      if (options_.is_oversubscribed || yields || now - begin > kAloneNs) {
-        raw_system_call(SYS_sched_yield);
+    if (patience.is_left(now)) {
+      if (is_crowded || yields || patience.polled_ns(now) > kAloneNs) {
+        patience.yield();
       }
       continue;
     }
-    if (!options_.is_oversubscribed) {
+    if (!is_crowded) {
       (void)wake_absent();  // Later nobody does.
     }
     if (threads::try_enter_sleep(waiter, threads::KernelWaiter::kInHook)) {
+      patience.note_sleep();
       const bool has_slept = sleep(deadline_ns, waiter.word, threads::KernelWaiter::kInHook);
       threads::leave_sleep(waiter);
       if (!has_slept) {

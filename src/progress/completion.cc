@@ -51,17 +51,24 @@ bool is_alone(const threads::Thread& me) noexcept {
 }
 
 // More processes than processors: what is waited for may need this processor, and a worker without
-// threads sleeps at once. As a kernel thread does, it gives the processor away for a moment first:
-// who sleeps has to be woken, which takes the other side a system call and us a place in the queue
-// of those that wake up.
+// threads sleeps at once. As a kernel thread does, it gives the processor away a few times first,
+// if that has helped lately: who sleeps has to be woken, which takes the other side a system call
+// and us a place in the queue of those that wake up.
 bool yields_until_done(const Completion& completion, Progress& progress, const threads::Thread& me,
                        std::uint64_t deadline_ns) noexcept {
-  const std::uint64_t end_ns = std::min(now_ns() + progress.options().spin_ns, deadline_ns);
-  while (!completion.done() && is_alone(me) && now_ns() < end_ns) {
+  SpinBudget& budget = progress.yields();
+  const std::uint64_t limit = budget.begin();
+  std::uint64_t yields = 0;
+  while (yields < limit && !completion.done()) {
+    if (!is_alone(me) || (deadline_ns != kNever && now_ns() >= deadline_ns)) {
+      return completion.done();  // Which says nothing of the answer.
+    }
     if (progress.poll(threads::SchedulingPoint::enter) == 0) {
       raw_system_call(SYS_sched_yield);
+      ++yields;
     }
   }
+  budget.end_if_all_is_known(completion.done() ? yields : budget.price(), limit);
   return completion.done();
 }
 

@@ -41,6 +41,11 @@ struct Progress::Impl {
   // list: the sleeper wakes one of them when it gets up, so that somebody sleeps for the network
   // again.
   alignas(kCacheLineBytes) std::atomic<bool> has_sleeper{false};
+  // Of waits that were not over after a few microseconds: for how many nanoseconds one polls, and
+  // how often one yields.
+  SpinBudget polling;
+  SpinBudget yielding;
+  std::atomic<std::uint64_t> naps{0};  // Relaxed: a counter.
   SpinLock aside_lock;
   std::vector<threads::KernelWaiter*> aside;  // Guard: aside_lock.
   // Sources that were added since the last round began, also by one of them.

@@ -24,6 +24,13 @@
 
 namespace sterna::progress {
 
+namespace {
+
+// What a yield is taken to cost who yields: a system call, a switch, and the look afterwards.
+constexpr std::uint64_t kYieldNs = 1000;
+
+}  // namespace
+
 std::uint32_t Progress::Impl::poll_all(threads::SchedulingPoint at) noexcept {
   point = at;
   take_added();
@@ -51,6 +58,9 @@ Progress::~Progress() {
 
 Result<std::unique_ptr<Progress>> Progress::open(const ProgressOptions& options) {
   auto impl = std::make_unique<Impl>();
+  const std::uint64_t price_ns = std::min(options.spin_ns, SpinBudget::kPriceMax);
+  impl->polling.open(price_ns);
+  impl->yielding.open((price_ns + kYieldNs - 1) / kYieldNs);
   const long epoll = system_call([] { return ::epoll_create1(EPOLL_CLOEXEC); });
   if (epoll < 0) {
     return system_error("progress: cannot create an epoll descriptor (raise `ulimit -n`?)",
@@ -251,6 +261,10 @@ void Progress::wake_for_source() noexcept {
   }
 }
 
+SpinBudget& Progress::yields() noexcept {
+  return impl_->yielding;
+}
+
 std::uint64_t Progress::last_poll_ns() const noexcept {
   return impl_->last_poll_ns.load(std::memory_order_relaxed);
 }
@@ -261,7 +275,10 @@ ProgressCounters Progress::counters() const noexcept {
           .declined = read(impl_->declined),
           .ticks = read(impl_->ticks),
           .events = read(impl_->events),
-          .sleeps = read(impl_->sleeps)};
+          .sleeps = read(impl_->sleeps),
+          .naps = read(impl_->naps),
+          .polls_for_ns = impl_->polling.learnt(),
+          .yields_for = impl_->yielding.learnt()};
 }
 
 }  // namespace sterna::progress

@@ -11,6 +11,7 @@
 
 #include "base/annotate.h"
 #include "base/result.h"
+#include "base/spin_budget.h"
 #include "base/spin_lock.h"
 #include "base/syscall.h"
 #include "progress/source.h"
@@ -20,9 +21,12 @@
 namespace sterna::progress {
 
 struct ProgressOptions {
-  // A waiting kernel thread polls for so long before it yields or sleeps.
+  // What a sleep and its end are taken to cost, and so the longest that a kernel thread polls
+  // before it sleeps; how long it does is learnt from waits (base/spin_budget.h). 0: it sleeps at
+  // once.
   std::uint64_t spin_ns = 20'000;
-  // More waiting processes than processors: yield early, spin little.
+  // More waiting processes than processors: who waits yields between two looks, for at most as many
+  // times as spin_ns has microseconds.
   bool is_oversubscribed = false;
   // At a switch, polls only if the last poll is older than this.
   std::uint64_t switch_budget_ns = 20'000;
@@ -38,6 +42,9 @@ struct ProgressCounters {
   std::uint64_t ticks = 0;     // Turns taken by a tick.
   std::uint64_t events = 0;
   std::uint64_t sleeps = 0;
+  std::uint64_t naps = 0;          // Waits of kernel threads that polled in vain, and slept.
+  std::uint64_t polls_for_ns = 0;  // What kernel threads have learnt: so long...
+  std::uint64_t yields_for = 0;    // ...or so many times, where processes outnumber processors.
 };
 
 class Completion;
@@ -88,6 +95,10 @@ class Progress final : public threads::IdleHook {
   /// A kernel thread waits for a signal of `waiter`, which others know by now: polls, yields,
   /// sleeps. `waiter.hook` is this object. User threads never come here.
   threads::Wake await_signal(threads::KernelWaiter& waiter, std::uint64_t deadline_ns) noexcept;
+
+  /// How many times who waits yields where processes outnumber processors, kernel threads and
+  /// threads alike.
+  [[nodiscard]] SpinBudget& yields() noexcept;
 
   /// Readable when there is something to poll for, as far as sources say so without
   /// prepare_sleep(). For who looks beside the callers of sleep().

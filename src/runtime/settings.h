@@ -45,8 +45,9 @@ inline constexpr Tunable kSpin{
     .fallback = "20us",
     .maximum = 1'000'000'000,
     .help =
-        "how long a waiting kernel thread polls before it sleeps; less when processes "
-        "outnumber processors"};
+        "the longest that who waits for a message or for work polls before it sleeps; how long it "
+        "does is learnt from recent waits, and where processes outnumber processors it yields as "
+        "many times at most as this has microseconds; 0: it sleeps at once"};
 // A tick that polls costs two switches of kernel threads and a round of polling, 10 us or less: a
 // quarter of a hundredth of the time, and only when nobody else polls.
 inline constexpr Tunable kTick{

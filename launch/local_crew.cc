@@ -15,6 +15,7 @@
 
 #include "base/memory_file.h"
 #include "launch/spawn.h"
+#include "net/host_board.h"
 
 namespace sterna::launch {
 namespace {
@@ -65,8 +66,8 @@ LocalCrew::~LocalCrew() {
 }
 
 Result<> LocalCrew::share_memory() {
-  Result<FileDescriptor> segments =
-      create_memory_file("sterna-segments", segment_bytes_ * processes_.size());
+  Result<FileDescriptor> segments = create_memory_file(
+      "sterna-segments", segment_bytes_ * processes_.size() + net::kHostBoardBytes);
   if (!segments) {
     return Error{segments.error().code,
                  "launcher: cannot make shared memory: " + segments.error().text};

@@ -5,10 +5,10 @@
 #include <ctime>
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/processors.h"
 #include "base/trace.h"
 #include "net/endpoint.h"
 #include "runtime/process_rank.h"
@@ -24,15 +24,6 @@ constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr time_t kLossWaitSeconds = 1;
 // And for the launcher's signal after an abort was told.
 constexpr unsigned kKillWaitSeconds = 5;
-
-std::uint32_t usable_processors() noexcept {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) {
-    return 1;
-  }
-  return static_cast<std::uint32_t>(CPU_COUNT(&set));
-}
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include "mpi/coll/enter.h"
 
 #include "mpi/coll/check.h"
+#include "mpi/coll/host.h"
 #include "mpi/coll/local.h"
 #include "mpi/p2p/entering.h"
 #include "mpi/request/request.h"
@@ -82,6 +83,9 @@ int enter_barrier(const Entry& entry, MPI_Comm comm) noexcept {
   return enter_collective(entry, comm, [&](const Call& call) -> int {
     if (entry.form == Form::blocking && meets_here(call.state, *call.comm)) {
       return meet_for_barrier(call);
+    }
+    if (entry.form == Form::blocking && meets_on_host(call.state, *call.comm)) {
+      return meet_on_host_for_barrier(call);
     }
     return run_collective(call, entry, [](Builder& b) { build_barrier(b); });
   });

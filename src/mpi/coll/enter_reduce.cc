@@ -1,6 +1,7 @@
 // Entry of the collectives that reduce.
 #include "mpi/coll/check.h"
 #include "mpi/coll/enter.h"
+#include "mpi/coll/host.h"
 #include "mpi/coll/local.h"
 #include "runtime/scope.h"
 
@@ -41,10 +42,15 @@ void hold(Builder& b, const Entry& entry, const Reduction& r) noexcept {
   }
 }
 
-/// `meet`: how ranks of one process do it without messages; null: not.
+/// How ranks do it without messages; null: not.
+struct Meetings {
+  int (*here)(const Call&, const Reduction&) noexcept = nullptr;     // In one process.
+  int (*on_host)(const Call&, const Reduction&) noexcept = nullptr;  // Processes.
+};
+
 template <typename Build>
 int enter_sum(const Entry& entry, const Reduction& r, MPI_Comm comm, bool may_be_inter, Build build,
-              int (*meet)(const Call&, const Reduction&) noexcept = nullptr) noexcept {
+              const Meetings& meetings = {}) noexcept {
   return enter_collective(entry, comm, [&](const Call& call) -> int {
     if (call.comm->is_inter() && !may_be_inter) {
       return call.fail(MPI_ERR_COMM, "not defined on an intercommunicator");
@@ -52,9 +58,13 @@ int enter_sum(const Entry& entry, const Reduction& r, MPI_Comm comm, bool may_be
     if (const int error = check_sum(call, r)) {
       return error;
     }
-    if (meet != nullptr && entry.form == Form::blocking && meets_here(call.state, *call.comm) &&
-        is_short(*call.comm, r)) {
-      return meet(call, r);
+    if (meetings.here != nullptr && entry.form == Form::blocking && is_short(*call.comm, r)) {
+      if (meets_here(call.state, *call.comm)) {
+        return meetings.here(call, r);
+      }
+      if (fits_on_host(r) && meets_on_host(call.state, *call.comm)) {
+        return meetings.on_host(call, r);
+      }
     }
     return run_collective(call, entry, [&](Builder& b) {
       hold(b, entry, r);
@@ -101,7 +111,8 @@ int enter_reduce(const Entry& entry, const Reduction& r, int root, MPI_Comm comm
 }
 
 int enter_allreduce(const Entry& entry, const Reduction& r, MPI_Comm comm) noexcept {
-  return enter_sum(entry, r, comm, true, build_allreduce, meet_for_allreduce);
+  return enter_sum(entry, r, comm, true, build_allreduce,
+                   {.here = meet_for_allreduce, .on_host = meet_on_host_for_allreduce});
 }
 
 int enter_scan(const Entry& entry, const Reduction& r, MPI_Comm comm) noexcept {

@@ -8,6 +8,7 @@
 
 #include "base/spin_lock.h"
 #include "mpi/coll/cost.h"
+#include "mpi/coll/host.h"
 #include "mpi/op/op.h"
 #include "mpi/p2p/message.h"
 #include "mpi/request/wait.h"
@@ -138,32 +139,6 @@ int meet(const Call& call, const Place& mine, Work&& work) noexcept {
                             "different roots or sizes");
 }
 
-// The tree of allreduce.cc's recursive doubling: pairs of neighbours first, lower op upper; of a
-// number that is no power of two, the first pairs are made one before. `values` has one for each
-// rank, and the result is at the returned index.
-std::size_t reduce_doubling(const Reduction& r, std::byte* values, std::uint64_t bytes,
-                            std::size_t size) noexcept {
-  const auto value = [&](std::size_t i) { return values + i * bytes; };
-  std::size_t power = 1;
-  while (power * 2 <= size) {
-    power *= 2;
-  }
-  const std::size_t extra = size - power;
-  const auto rank_of = [&](std::size_t number) {
-    return number < extra ? 2 * number + 1 : number + extra;
-  };
-  for (std::size_t i = 0; i < extra; ++i) {
-    reduce(r.op, r.type, value(2 * i), value(2 * i + 1), r.count);
-  }
-  // The value of a group is that of its last member.
-  for (std::size_t mask = 1; mask < power; mask *= 2) {
-    for (std::size_t i = 0; i < power; i += 2 * mask) {
-      reduce(r.op, r.type, value(rank_of(i + mask - 1)), value(rank_of(i + 2 * mask - 1)), r.count);
-    }
-  }
-  return rank_of(power - 1);
-}
-
 // The tree of reduce.cc: the result is the first value.
 void reduce_tree(const Reduction& r, std::byte* values, std::uint64_t bytes,
                  std::size_t size) noexcept {
@@ -189,6 +164,29 @@ std::byte* gather_values(LocalMeeting& meeting, std::uint64_t bytes) noexcept {
 
 }  // namespace
 
+std::size_t reduce_doubling(const Reduction& r, std::byte* values, std::uint64_t bytes,
+                            std::size_t size) noexcept {
+  const auto value = [&](std::size_t i) { return values + i * bytes; };
+  std::size_t power = 1;
+  while (power * 2 <= size) {
+    power *= 2;
+  }
+  const std::size_t extra = size - power;
+  const auto rank_of = [&](std::size_t number) {
+    return number < extra ? 2 * number + 1 : number + extra;
+  };
+  for (std::size_t i = 0; i < extra; ++i) {
+    reduce(r.op, r.type, value(2 * i), value(2 * i + 1), r.count);
+  }
+  // The value of a group is that of its last member.
+  for (std::size_t mask = 1; mask < power; mask *= 2) {
+    for (std::size_t i = 0; i < power; i += 2 * mask) {
+      reduce(r.op, r.type, value(rank_of(i + mask - 1)), value(rank_of(i + 2 * mask - 1)), r.count);
+    }
+  }
+  return rank_of(power - 1);
+}
+
 bool meets_here(const RankState& state, const Comm& comm) noexcept {
   return state.context->slot != nullptr && !comm.is_inter() && comm.size > 1 &&
          comm.size <= threads::Meeting::kCountMax && state.context->runtime->job().node_count == 1;
@@ -197,7 +195,7 @@ bool meets_here(const RankState& state, const Comm& comm) noexcept {
 bool is_crowded(Builder& b) noexcept {
   const RankState& state = b.state();
   if (state.context->slot == nullptr) {
-    return false;  // A process for itself: placed on processors by who starts it.
+    return static_cast<std::uint32_t>(b.size()) >= kCrowdedRanks && is_crowded_host(state);
   }
   const net::JobMap& job = state.context->runtime->job();
   return static_cast<std::uint32_t>(b.size()) >= kCrowdedRanks &&

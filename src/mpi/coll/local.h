@@ -17,6 +17,12 @@ struct LocalMeeting;
 /// The same for `bytes` that one member gives to all.
 [[nodiscard]] bool is_short(const Comm& comm, const Data& data) noexcept;
 
+/// The tree of allreduce.cc's recursive doubling: pairs of neighbours first, lower op upper; of a
+/// number that is no power of two, the first pairs are made one before. `values` has one for each
+/// rank, and the result is at the returned index.
+std::size_t reduce_doubling(const Reduction& r, std::byte* values, std::uint64_t bytes,
+                            std::size_t size) noexcept;
+
 // Blocking, with checked arguments. Results: what the entry point returns. Switch.
 int meet_for_barrier(const Call& call) noexcept;
 int meet_for_allreduce(const Call& call, const Reduction& r) noexcept;

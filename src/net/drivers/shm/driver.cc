@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/processors.h"
 #include "net/auth.h"
 #include "net/drivers/shm/doorbell.h"
 
@@ -72,7 +73,9 @@ Result<> ShmDriver::open() noexcept {
               .version = kAddressVersion,
               .cookie_address = reinterpret_cast<std::uint64_t>(&cookie_),
               .cookie = cookie_};
-  has_membarrier_ = register_for_membarrier();
+  // Where nodes outnumber processors they sleep often, and few senders run at a time: there the
+  // fence of each packet is cheaper than one for all processors before each sleep.
+  has_membarrier_ = host.nodes.size() <= usable_processors() && register_for_membarrier();
   if (!has_membarrier_) {
     segment_->state.fetch_or(kFence, std::memory_order_relaxed);
   }

@@ -1,6 +1,7 @@
 /* A large message beside a computation: prints, for each size, "total.BYTES" (both), "message.BYTES"
- * and "work.BYTES" (each alone), medians in microseconds, and "alone.BYTES": the message when both
- * ranks share one processor, which is what its copying costs in all.
+ * and "work.BYTES" (each alone), medians in microseconds, and "cpu.BYTES": the processor time of
+ * both ranks for a message alone, a mean. That holds what they spend on waiting, so it says what the
+ * copying costs only where who waits sleeps at once.
  *
  * usage: overlap sender|receiver MICROSECONDS BATCHES BYTES...
  *
@@ -13,13 +14,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "work.h"
 
 static char* buffer;
 static int rank;
-static int sender; /* Rank 0 computes, and is the sender or the receiver. */
+static int sender;      /* Rank 0 computes, and is the sender or the receiver. */
+static double cpu_used; /* Of exchanges without computation, this rank's. */
+
+static double processor_time(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
 
 /* On both ranks: microseconds on rank 0. */
 static double exchange(int bytes, long turns) {
@@ -27,6 +35,7 @@ static double exchange(int bytes, long turns) {
   char token = 0;
   /* They begin together, as nearly as a message lets them. */
   MPI_Sendrecv_replace(&token, 1, MPI_CHAR, !rank, 1, !rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  const double cpu_before = turns == 0 ? processor_time() : 0;
   const double begin = MPI_Wtime();
   if (rank == sender) {
     MPI_Isend(buffer, bytes, MPI_CHAR, !rank, 2, MPI_COMM_WORLD, &request);
@@ -40,7 +49,9 @@ static double exchange(int bytes, long turns) {
   } else {
     MPI_Send(NULL, 0, MPI_CHAR, 0, 3, MPI_COMM_WORLD);
   }
-  return (MPI_Wtime() - begin) * 1e6;
+  const double end = MPI_Wtime();
+  if (turns == 0) cpu_used += processor_time() - cpu_before;
+  return (end - begin) * 1e6;
 }
 
 int main(int argc, char** argv) {
@@ -65,6 +76,7 @@ int main(int argc, char** argv) {
   for (int i = 4; i < argc; ++i) {
     const int bytes = atoi(argv[i]);
     for (int batch = -3; batch < batches; ++batch) {
+      if (batch == 0) cpu_used = 0;
       const double total = exchange(bytes, turns);
       const double message = exchange(bytes, 0);
       const double begin = MPI_Wtime();
@@ -76,9 +88,12 @@ int main(int argc, char** argv) {
         times[2][batch] = alone;
       }
     }
+    double cpu_of_both = 0;
+    MPI_Reduce(&cpu_used, &cpu_of_both, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0) {
-      printf("total.%d %.3f\nmessage.%d %.3f\nwork.%d %.3f\n", bytes, median(times[0], batches),
-             bytes, median(times[1], batches), bytes, median(times[2], batches));
+      printf("total.%d %.3f\nmessage.%d %.3f\nwork.%d %.3f\ncpu.%d %.3f\n", bytes,
+             median(times[0], batches), bytes, median(times[1], batches), bytes,
+             median(times[2], batches), bytes, cpu_of_both / batches);
     }
   }
   fflush(stdout);

@@ -30,6 +30,21 @@ struct Object {
   std::atomic<std::uint32_t> reference_count{1};
 
   void retain() noexcept { reference_count.fetch_add(1, std::memory_order_relaxed); }
+  /// As retain(), where those who count take turns: without a locked instruction.
+  void retain_in_turn() noexcept {
+    reference_count.store(reference_count.load(std::memory_order_relaxed) + 1,
+                          std::memory_order_relaxed);
+  }
+  /// As release(), in the same way, of a reference that is not the last. False: it is the last, and
+  /// nothing happened.
+  [[nodiscard]] bool release_in_turn() noexcept {
+    const std::uint32_t count = reference_count.load(std::memory_order_relaxed);
+    if (count == 1) [[unlikely]] {
+      return false;
+    }
+    reference_count.store(count - 1, std::memory_order_relaxed);
+    return true;
+  }
   /// True: that was the last one; the caller destroys the object.
   [[nodiscard]] bool release() noexcept {
     return reference_count.fetch_sub(1, std::memory_order_acq_rel) == 1;

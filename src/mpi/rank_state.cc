@@ -2,6 +2,7 @@
 #include "mpi/rank_state.h"
 
 #include <cstring>
+#include <utility>
 
 #include "mpi/coll/schedule.h"
 #include "mpi/comm/comm.h"
@@ -26,6 +27,9 @@ Comm* create_predefined(RankState& state, std::uint32_t first, std::uint32_t siz
 
 // Blocks of the free lists; what the program did not free stays in the heap, as with any library.
 void free_lists(RankState& state) noexcept {
+  if (state.sent != nullptr) {
+    state.destroy(std::exchange(state.sent, nullptr));
+  }
   while (state.free_requests != nullptr) {
     Request* request = state.free_requests;
     state.free_requests = request->next;

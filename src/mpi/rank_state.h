@@ -85,6 +85,7 @@ struct RankState {
 
   SpinLock lock;  // Guards what follows; held for a few instructions, never across a switch.
   Request* free_requests = nullptr;
+  Request* sent = nullptr;     // Of sent_request().
   Request* orphans = nullptr;  // Freed by the program while under way.
   Schedule* free_schedules = nullptr;
   Schedule* active_schedules = nullptr;  // Non-blocking collectives that every wait advances.

@@ -13,7 +13,7 @@ TransportCore::TransportCore(const TransportOptions& options, const CoreOptions&
     : job_{options.bootstrap->job()},
       node_{job_.node_index},
       limits_{job_.node_count, job_.rank_count},
-      options_{share_window(core_options, job_.rank_count)},
+      options_{core_options},
       clock_{options.clock != nullptr ? *options.clock : own_clock_},
       log_{options.log != nullptr ? Logger{*options.log, "net"} : Logger{}},
       ranks_{job_.node_index, job_.node_of_rank},
@@ -164,6 +164,9 @@ void TransportCore::on_packet(std::uint16_t rail, std::uint32_t from_node, Packe
       return;
     }
   }
+  if (is_serial_ && packet.size() < kMeasuredPacketBytes && accept_plain(packet)) [[likely]] {
+    return;
+  }
   // How fast packets are taken here stands for how fast the peer takes ours. Now and then: a look
   // at the clock is a good part of what a short packet takes.
   const bool is_measured = packet.size() >= kMeasuredPacketBytes && --packets_until_measure_ == 0;
@@ -180,7 +183,7 @@ void TransportCore::on_packet(std::uint16_t rail, std::uint32_t from_node, Packe
 }
 
 void TransportCore::accept_packet(std::uint32_t from_node, Packet packet) noexcept {
-  if (is_serial_ && accept_plain(packet)) {
+  if (is_serial_ && packet.size() >= kMeasuredPacketBytes && accept_plain(packet)) {
     return;
   }
   std::span<const std::byte> rest = packet;

@@ -37,7 +37,6 @@ enum class CostSampling : std::uint8_t { off, start, cached };
 struct CoreOptions {
   CostModel::Options cost;
   std::uint32_t eager_window_bytes;  // Not yet consumed, of one pair of ranks on different nodes.
-  std::uint64_t eager_total_bytes;   // The same, of all pairs of one receiver.
   std::uint32_t local_eager_bytes;   // Larger messages within a node wait at their sender.
   std::uint64_t local_window_bytes;  // Messages of its own node that wait at one rank.
   std::uint32_t chunk_bytes;         // Of a large copy, between two polls.
@@ -49,8 +48,6 @@ struct CoreOptions {
   LinkOptions links;
 };
 [[nodiscard]] Result<CoreOptions> read_options(const Settings* settings);
-/// As they are in a job of so many ranks: the window of a pair is its share of eager_total_bytes.
-[[nodiscard]] CoreOptions share_window(CoreOptions options, std::uint32_t rank_count) noexcept;
 
 /// Answers to be sent, and a transfer to be started, once the lock of the rank is free.
 struct Outcome {
@@ -230,6 +227,8 @@ class TransportCore final : private Bond::Owner {
   void withdraw(Endpoint& at, Peer& peer, const FrameHeader& header, Outcome& outcome) noexcept;
   bool accept_rendezvous(RankEntry& entry, Endpoint& at, const Frame& frame,
                          Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
+  template <typename Wanted>
+  void match_or_post(Endpoint& at, RecvRequest& request, const Wanted& wanted) noexcept;
   void match(RankEntry& entry, Endpoint& at, RecvRequest& request, Message& message,
              Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& request, std::uint64_t send_id,
@@ -354,8 +353,9 @@ class TransportCore final : private Bond::Owner {
   std::atomic<bool> are_drivers_closed_{false};  // By the poller.
 
   MpscQueue<TransferJob> new_jobs_;  // Consumer: the poller.
-  std::vector<TransferJob*> jobs_;   // The poller only. By priority, but for take_in().
-  std::size_t urgent_jobs_ = 0;      // The poller only: of jobs_, with a priority.
+  // The poller only. By priority, the highest first; those overtaken often enough stay in front.
+  std::vector<TransferJob*> jobs_;
+  std::size_t urgent_jobs_ = 0;  // The poller only: of jobs_, with a priority.
   std::atomic<std::uint32_t> job_count_{0};
   std::uint32_t packets_until_measure_ = 1;  // The poller only.
   MpscQueue<HeldPacket> own_messages_;       // To this node itself. Consumer: the poller.

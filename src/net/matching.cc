@@ -22,17 +22,31 @@ bool is_same(const Pattern& a, const Pattern& b) noexcept {
   return a.tag == b.tag && a.source == b.source && a.context == b.context;
 }
 
+/// The lane that was found last, or null: it lies behind the buckets, and goes with them. Messages
+/// of one kind follow each other.
+Lane*& near_lane(const Endpoint& endpoint) noexcept {
+  return endpoint.lanes[endpoint.lane_bucket_count];
+}
+
+[[gnu::noinline]] Lane* find_in_bucket(Endpoint& endpoint, const Pattern& key) noexcept {
+  Lane* lane = endpoint.lanes[hash_of(key) & (endpoint.lane_bucket_count - 1)];
+  while (lane != nullptr && !is_same(lane->key, key)) {
+    lane = lane->next_in_bucket;
+  }
+  if (lane != nullptr) {
+    near_lane(endpoint) = lane;
+  }
+  return lane;
+}
+
 }  // namespace
 
 Lane* find_lane(Endpoint& endpoint, const Pattern& key) noexcept {
   if (endpoint.lanes == nullptr) {
     return nullptr;
   }
-  Lane* lane = endpoint.lanes[hash_of(key) & (endpoint.lane_bucket_count - 1)];
-  while (lane != nullptr && !is_same(lane->key, key)) {
-    lane = lane->next_in_bucket;
-  }
-  return lane;
+  Lane* const near = near_lane(endpoint);
+  return near != nullptr && is_same(near->key, key) ? near : find_in_bucket(endpoint, key);
 }
 
 namespace {
@@ -40,7 +54,7 @@ namespace {
 /// Empty lanes go to the free list; the others go into `bucket_count` new buckets.
 bool rehash(Endpoint& endpoint, std::uint32_t bucket_count) noexcept {
   auto** buckets =
-      static_cast<Lane**>(endpoint.heap->allocate_zeroed(bucket_count * sizeof(Lane*)));
+      static_cast<Lane**>(endpoint.heap->allocate_zeroed((bucket_count + 1) * sizeof(Lane*)));
   if (buckets == nullptr) {
     return false;
   }
@@ -180,7 +194,29 @@ void unpost_receive(Endpoint& endpoint, RecvRequest& request) noexcept {
   --endpoint.posted_count[lane.pattern_class];
 }
 
+namespace {
+
+/// All receives that wait in lanes are for messages of one exact pattern each.
+bool are_all_exact(const Endpoint& endpoint) noexcept {
+  return (endpoint.posted_count[1] | endpoint.posted_count[2] | endpoint.posted_count[3]) == 0;
+}
+
+}  // namespace
+
 RecvRequest* take_receive(Endpoint& endpoint, const Pattern& exact) noexcept {
+  if (endpoint.posted_count[0] != 0 && are_all_exact(endpoint)) [[likely]] {
+    Lane* const lane = find_lane(endpoint, exact);
+    RecvRequest* const first = lane != nullptr ? lane->receives_first : nullptr;
+    if (first == nullptr) {
+      return take_parked(endpoint, exact);
+    }
+    lane->receives_first = first->next;
+    (first->next != nullptr ? first->next->previous : lane->receives_last) = nullptr;
+    first->lane = nullptr;
+    first->state = RecvRequest::State::idle;
+    --endpoint.posted_count[0];
+    return first;
+  }
   RecvRequest* oldest = nullptr;
   if (endpoint.posted_count[0] != 0) {
     const Lane* lane = find_lane(endpoint, exact);

@@ -61,10 +61,10 @@ const Pattern& plain(const MaskedPattern& pattern) noexcept {
 
 }  // namespace
 
+/// The receive takes a message that waits; if there is none, it is posted.
 template <typename Wanted>
-void TransportCore::receive(Endpoint& at, RecvRequest& request, const Wanted& wanted,
-                            const Buffer& data) noexcept {
-  prepare(request, data);
+void TransportCore::match_or_post(Endpoint& at, RecvRequest& request,
+                                  const Wanted& wanted) noexcept {
   RankEntry& entry = ranks_[at.rank];
   Outcome outcome;
   {
@@ -77,6 +77,21 @@ void TransportCore::receive(Endpoint& at, RecvRequest& request, const Wanted& wa
     }
   }
   act(at.rank, outcome);
+}
+
+template <typename Wanted>
+void TransportCore::receive(Endpoint& at, RecvRequest& request, const Wanted& wanted,
+                            const Buffer& data) noexcept {
+  prepare(request, data);
+  RankEntry& entry = ranks_[at.rank];
+  bool is_posted = false;
+  {
+    const threads::OwnedGuard guard{entry.lock};
+    is_posted = at.message_count == 0 && post(at, request, wanted);
+  }
+  if (!is_posted) {
+    match_or_post(at, request, wanted);
+  }
   // After posting: lose_node() either saw the receive, or has set the flag before we look.
   if (is_any_lost_.load(std::memory_order_seq_cst) && is_source_lost(plain(wanted))) [[unlikely]] {
     const threads::OwnedGuard guard{entry.lock};

@@ -52,7 +52,8 @@ void take_plain(Peer& peer, const FrameHeader& header) noexcept {
 
 /// The peer of a plain message whose turn it is; null: not that, or there is more to do than to
 /// take it: it goes beyond the credit of its sender, or it is time to tell that of ours.
-Peer* TransportCore::find_plain_peer(const Endpoint& at, const FrameHeader& header) noexcept {
+[[gnu::always_inline]] inline Peer* TransportCore::find_plain_peer(
+    const Endpoint& at, const FrameHeader& header) noexcept {
   Peer* const peer = find_peer(at, header.source);
   if (peer == nullptr || turn_of(*peer, header.sequence) != Turn::now || peer->early != nullptr) {
     return nullptr;

@@ -99,6 +99,9 @@ int complete_all(const ArrayCall& call, MPI_Request* handles, MPI_Status* status
     int error = MPI_SUCCESS;
     if (handles[i] == MPI_REQUEST_NULL) {
       give_empty(status);
+    } else if (handles[i] == handle_of(call.state.sent)) {
+      handles[i] = MPI_REQUEST_NULL;
+      give_empty(status);
     } else {
       error = finish_request(call.state, &handles[i], status);
     }
@@ -183,8 +186,10 @@ int PMPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_o
   if (call.error != MPI_SUCCESS) {
     return call.error;
   }
-  for (int i = 0; i < count; ++i) {
-    if (Request* request = call.active(i)) {
+  // The last one first: while it is waited for the others come, many in one look.
+  for (int i = count; i-- > 0;) {
+    Request* const request = call.active(i);
+    if (request != nullptr && !is_seen_done(*request)) {
       wait_for(call.state, *request);
     }
   }

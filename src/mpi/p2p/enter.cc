@@ -177,6 +177,10 @@ int enter_receive(const char* function, const Side& side, MPI_Comm comm,
 
 int enter_isend(const char* function, MessageMode mode, const Side& side, MPI_Comm comm,
                 MPI_Request* request) noexcept {
+  if (mode == MessageMode::standard && short_way_state != nullptr &&
+      try_isend_short(*short_way_state, side, comm, request)) {
+    return MPI_SUCCESS;
+  }
   return enter_message(function, comm, [&](const Call& call) -> int {
     if (const int error = check_send(call, side)) {
       return error;
@@ -197,6 +201,9 @@ int enter_isend(const char* function, MessageMode mode, const Side& side, MPI_Co
 
 int enter_ireceive(const char* function, const Side& side, MPI_Comm comm,
                    MPI_Request* request) noexcept {
+  if (short_way_state != nullptr && try_ireceive_short(*short_way_state, side, comm, request)) {
+    return MPI_SUCCESS;
+  }
   return enter_message(function, comm, [&](const Call& call) -> int {
     if (const int error = check_receive(call, side)) {
       return error;

@@ -46,9 +46,6 @@ int check_data(const Call& call, const void* buffer, MPI_Count count,
 
 namespace {
 
-// Of a message that is worth the background's while; shorter ones come whole.
-constexpr std::uint64_t kLargeBytes = 16 << 10;
-
 int check_peer(const Call& call, int peer) noexcept {
   return call.fail(MPI_ERR_RANK, "the rank is %d, the communicator has ranks 0 to %d", peer,
                    static_cast<int>(call.comm->peers().size) - 1);

@@ -12,6 +12,8 @@
 namespace sterna::mpi {
 
 inline constexpr int kTagMax = 0x7fff'ffff;
+// Of a message that is worth the background's while; shorter ones come whole.
+inline constexpr std::uint64_t kLargeBytes = 16 << 10;
 
 /// The arguments of one side of a message, checked. `comm` is that of the Call.
 struct Side {

@@ -17,12 +17,22 @@ namespace {
   return background != nullptr && background->is_away();
 }
 
-[[nodiscard]] bool is_plain(const RankState& state, const Comm& comm, const Side& receive,
-                            net::Buffer& run) noexcept {
-  return state.active_schedules == nullptr &&
-         (static_cast<std::uint32_t>(receive.peer) < comm.peers().size ||
+/// As find_run(), or nothing: MPI's messages without bytes are many.
+[[nodiscard, gnu::always_inline]] inline bool find_run_or_nothing(const Side& side,
+                                                                  net::Buffer& run) noexcept {
+  if (find_run(side, run)) [[likely]] {
+    return true;
+  }
+  run = {};
+  return side.count == 0 && is_predefined(side.datatype) && side.buffer != MPI_IN_PLACE &&
+         find_datatype(side.datatype) != nullptr;
+}
+
+[[nodiscard, gnu::always_inline]] inline bool is_plain(const Comm& comm, const Side& receive,
+                                                       net::Buffer& run) noexcept {
+  return (static_cast<std::uint32_t>(receive.peer) < comm.peers().size ||
           receive.peer == MPI_ANY_SOURCE) &&
-         (receive.tag >= 0 || receive.tag == MPI_ANY_TAG) && find_run(receive, run);
+         (receive.tag >= 0 || receive.tag == MPI_ANY_TAG) && find_run_or_nothing(receive, run);
 }
 
 }  // namespace
@@ -32,7 +42,7 @@ bool try_send_short(RankState& state, const Side& side, MPI_Comm handle) noexcep
   const Comm* const comm = find_comm(state, handle);
   net::Buffer run;
   if (comm == nullptr || static_cast<std::uint32_t>(side.peer) >= comm->peers().size ||
-      side.tag < 0 || !find_run(side, run) || is_handed_over()) {
+      side.tag < 0 || !find_run_or_nothing(side, run) || is_handed_over()) {
     return false;
   }
   const runtime::RankContext& context = *state.context;
@@ -40,10 +50,40 @@ bool try_send_short(RankState& state, const Side& side, MPI_Comm handle) noexcep
                                            {run.address, run.bytes});
 }
 
+bool try_isend_short(RankState& state, const Side& side, MPI_Comm handle,
+                     MPI_Request* request) noexcept {
+  Request* const sent = request != nullptr ? sent_request(state) : nullptr;
+  if (sent == nullptr || !try_send_short(state, side, handle)) {
+    return false;
+  }
+  *request = handle_of(sent);
+  return true;
+}
+
+bool try_ireceive_short(RankState& state, const Side& side, MPI_Comm handle,
+                        MPI_Request* request) noexcept {
+  const threads::RuntimeEntry entry;  // Locks of the transport: not to be preempted there.
+  Comm* const comm = find_comm(state, handle);
+  net::Buffer run;
+  if (comm == nullptr || request == nullptr || !is_plain(*comm, side, run) ||
+      run.bytes >= kLargeBytes || is_handed_over()) {
+    return false;
+  }
+  Request* const made = create_plain_receive(state, *comm);
+  if (made == nullptr) {
+    return false;
+  }
+  const runtime::RankContext& context = *state.context;
+  context.transport->receive(*context.endpoint, made->receive,
+                             pattern_of(*comm, side.peer, side.tag), run);
+  *request = handle_of(made);
+  return true;
+}
+
 bool is_plain_receive(RankState& state, const Side& side, MPI_Comm handle) noexcept {
   const Comm* const comm = find_comm(state, handle);
   net::Buffer run;
-  return comm != nullptr && is_plain(state, *comm, side, run);
+  return comm != nullptr && state.active_schedules == nullptr && is_plain(*comm, side, run);
 }
 
 bool try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
@@ -51,7 +91,8 @@ bool try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
   const threads::RuntimeEntry entry;  // Locks of the transport: not to be preempted there.
   const Comm* const comm = find_comm(state, handle);
   net::Buffer run;
-  if (comm == nullptr || !is_plain(state, *comm, side, run) || is_handed_over()) {
+  if (comm == nullptr || state.active_schedules != nullptr || !is_plain(*comm, side, run) ||
+      is_handed_over()) {
     return false;
   }
   const runtime::RankContext& context = *state.context;

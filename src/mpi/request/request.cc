@@ -114,9 +114,8 @@ void copy_status(const MPI_Status& from, MPI_Status* into) noexcept {
   }
 }
 
-}  // namespace
-
-Request* create_request(RankState& state, RequestType type, Comm* comm) noexcept {
+/// From the free list, or new; active, without a communicator. Null: no memory.
+Request* take_request(RankState& state, RequestType type) noexcept {
   if (state.orphans != nullptr) [[unlikely]] {
     sweep_orphans(state);
   }
@@ -138,12 +137,57 @@ Request* create_request(RankState& state, RequestType type, Comm* comm) noexcept
   request->kind = ObjectKind::request;
   request->type = type;
   request->next = nullptr;
-  request->comm = comm;
   request->is_active = true;
-  if (comm != nullptr) {
+  return request;
+}
+
+/// A plain receive that has its message.
+void finish_plain(RankState& state, Request& request, MPI_Status* status) noexcept {
+  const net::Envelope& envelope = request.receive.envelope;
+  Comm& comm = *request.comm;
+  if (status != MPI_STATUS_IGNORE) {
+    set_status(*status, comm.peers().index_of(envelope.source), envelope.tag, envelope.bytes);
+  }
+  if (!comm.release_in_turn()) [[unlikely]] {
+    release_comm(state, &comm);
+  }
+  request.comm = nullptr;
+  request.kind = ObjectKind::freed;
+  request.is_active = request.is_freed = request.is_plain = false;
+  request.next = state.free_requests;
+  state.free_requests = &request;
+}
+
+}  // namespace
+
+Request* create_request(RankState& state, RequestType type, Comm* comm) noexcept {
+  Request* const request = take_request(state, type);
+  if (request != nullptr && comm != nullptr) {
+    request->comm = comm;
     comm->retain();
   }
   return request;
+}
+
+Request* create_plain_receive(RankState& state, Comm& comm) noexcept {
+  Request* const request = take_request(state, RequestType::receive);
+  if (request != nullptr) [[likely]] {
+    request->is_plain = true;
+    request->comm = &comm;
+    comm.retain_in_turn();
+  }
+  return request;
+}
+
+Request* sent_request(RankState& state) noexcept {
+  if (state.sent == nullptr) [[unlikely]] {
+    state.sent = take_request(state, RequestType::finished);
+    if (state.sent != nullptr) {
+      state.sent->is_shared = true;
+      set_empty(state.sent->status);
+    }
+  }
+  return state.sent;
 }
 
 void destroy_request(RankState& state, Request* request) noexcept {
@@ -159,7 +203,7 @@ void destroy_request(RankState& state, Request* request) noexcept {
   request->comm = nullptr;
   request->kind = ObjectKind::freed;  // A handle that is used again is found out.
   request->is_persistent = request->is_active = request->is_freed = request->is_cancelled = false;
-  request->is_settled = false;
+  request->is_settled = request->is_plain = false;
   request->error = MPI_SUCCESS;
   StateGuard guard{state};
   request->next = state.free_requests;
@@ -248,6 +292,16 @@ int read_status(RankState& state, Request& request, MPI_Status* status) noexcept
 
 int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status) noexcept {
   Request& request = *find_request(*handle);
+  if (request.is_plain && request.receive.fault == net::Fault::none) {
+    finish_plain(state, request, status);
+    *handle = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+  }
+  if (request.is_shared) {
+    copy_status(request.status, status);
+    *handle = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+  }
   if (!request.is_active) {
     return read_status(state, request, status);
   }
@@ -269,6 +323,9 @@ int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status) no
 }
 
 void abandon_request(RankState& state, Request& request) noexcept {
+  if (request.is_shared) {
+    return;
+  }
   if (!request.is_active) {
     destroy_request(state, &request);
     return;

@@ -54,10 +54,12 @@ struct Request final : Object {
   bool is_freed = false;   // MPI_Request_free: ends itself when done.
   bool is_cancelled = false;
   bool is_settled = false;     // A pair: its parts have been looked at.
+  bool is_plain = false;       // Of create_plain_receive().
+  bool is_shared = false;      // That of sent_request().
   Comm* comm = nullptr;        // One reference; null: none.
   Request* next = nullptr;     // Of the free list or the orphans; guard: RankState::lock.
+  net::RecvRequest receive;    // type receive. Here, so that few lines are touched.
   net::SendRequest send;       // type send.
-  net::RecvRequest receive;    // type receive.
   progress::Completion ended;  // type generalized.
   MessageArguments arguments;
   std::byte* packed = nullptr;  // The bytes of a message whose type is not contiguous. Owned.
@@ -71,6 +73,12 @@ struct Request final : Object {
 
 /// From the free list, or new; null: no memory. `comm` may be null, else gets a reference.
 [[nodiscard]] Request* create_request(RankState& state, RequestType type, Comm* comm) noexcept;
+/// The same for a receive into one run of memory, of a rank whose threads take turns: it holds
+/// nothing but its communicator, and costs little to end.
+[[nodiscard]] Request* create_plain_receive(RankState& state, Comm& comm) noexcept;
+/// The request of all sends of such a rank that were done when they returned: any number of handles
+/// point to it, and it stays. Null: no memory.
+[[nodiscard]] Request* sent_request(RankState& state) noexcept;
 /// Gives everything back that it holds. It is not under way.
 void destroy_request(RankState& state, Request* request) noexcept;
 /// A request that is complete from the start.
@@ -87,6 +95,10 @@ void destroy_request(RankState& state, Request* request) noexcept;
 
 /// Whether the operation has ended; advances it where that needs the caller. Never blocks.
 [[nodiscard]] bool is_done(RankState& state, Request& request) noexcept;
+/// The same, asked in few steps: false may be wrong.
+[[nodiscard]] inline bool is_seen_done(const Request& request) noexcept {
+  return request.is_plain ? request.receive.done.done() : request.is_shared;
+}
 /// What announces its end; null: it has ended.
 [[nodiscard]] progress::Completion* completion_of(Request& request) noexcept;
 /// Blocks until is_done. Switches; may move the rank.

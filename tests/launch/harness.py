@@ -4,9 +4,11 @@ import os
 import pathlib
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
+GRID = pathlib.Path(__file__).resolve().parents[2] / "tools" / "grid" / "grid"
 BIN = pathlib.Path(os.environ["STERNA_BIN"])
 PROBE = os.environ["STERNA_PROBE"]
 STERNA = str(BIN / "sterna")
@@ -45,6 +47,36 @@ def wait_until(condition, seconds=30.0):
             return True
         time.sleep(0.02)
     return bool(condition())
+
+
+@unittest.skipUnless(os.getuid() == 0, "network namespaces need root")
+class GridTest(unittest.TestCase):
+    """An MPI program (PROGRAM), and hosts in network namespaces to run it on, by tools/grid."""
+
+    PROGRAM: str
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.program = cls.folder / "program"
+        source = cls.program.with_suffix(".c")
+        source.write_text(cls.PROGRAM)
+        subprocess.run([BIN / "mpicc", source, "-o", cls.program], check=True)
+
+    @classmethod
+    def grid_up(cls, prefix, topology):
+        """The caller sees to it that it goes down."""
+        cls.name = f"{prefix}{os.getpid() % 10000}"
+        (cls.folder / "topology.grid").write_text(topology)
+        up = cls.grid("up", cls.folder / "topology.grid")
+        if up.returncode != 0:
+            raise unittest.SkipTest(f"no namespaces here: {up.stderr.strip()}")
+
+    @classmethod
+    def grid(cls, *words):
+        return run(GRID, "-n", cls.name, *words, seconds=60)
 
 
 class LaunchTest(unittest.TestCase):

@@ -5,14 +5,11 @@ import os
 import pathlib
 import signal
 import stat
-import subprocess
 import tempfile
 import time
 import unittest
 
-from harness import BIN, PROBE, STERNA, LaunchTest, run, start
-
-GRID = pathlib.Path(__file__).resolve().parents[2] / "tools" / "grid" / "grid"
+from harness import GRID, PROBE, STERNA, GridTest, LaunchTest, run, start
 
 SSH = """#!/bin/sh
 echo "$*" >>"$0.words"
@@ -149,35 +146,14 @@ int main(int argc, char** argv) {
 """
 
 
-@unittest.skipUnless(os.getuid() == 0, "network namespaces need root")
-class Namespaces(unittest.TestCase):
+class Namespaces(GridTest):
     """Hosts A1, A2 in one network and B1 behind a link that can be cut."""
 
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        source = pathlib.Path(cls.folder.name) / "program.c"
-        source.write_text(PROGRAM)
-        cls.program = str(source.with_suffix(""))
-        subprocess.run([BIN / "mpicc", source, "-o", cls.program], check=True)
+    PROGRAM = PROGRAM
 
     def setUp(self):
-        self.name = f"sl{os.getpid() % 10000}"
-        self.topology = tempfile.NamedTemporaryFile("w", suffix=".grid")
-        self.topology.write("site A hosts=2\nsite B hosts=1\nwan w0 A B rtt=2ms rate=1gbit\n")
-        self.topology.flush()
-        up = self.grid("up", self.topology.name)
-        if up.returncode != 0:
-            self.topology.close()
-            self.skipTest(f"no namespaces here: {up.stderr.strip()}")
-
-    def tearDown(self):
-        self.grid("down")
-        self.topology.close()
-
-    def grid(self, *words, **options):
-        return run(GRID, "-n", self.name, *words, seconds=40, **options)
+        self.grid_up("sl", "site A hosts=2\nsite B hosts=1\nwan w0 A B rtt=2ms rate=1gbit\n")
+        self.addCleanup(self.grid, "down")
 
     def test_a_job_runs_on_two_hosts_with_networks_of_their_own(self):
         done = self.grid("exec", "A1", STERNA, "run", "-n", "4", "--hosts", "A1,A2",
@@ -203,7 +179,7 @@ class Namespaces(unittest.TestCase):
             self.assertIn(f"rank {rank} of 6 on {host}\n", done.stdout)
 
     def test_ranks_move_between_hosts_that_share_no_memory(self):
-        report = pathlib.Path(self.folder.name) / "report.json"
+        report = self.folder / "report.json"
         done = self.grid(*self.words("-n", 5, "--nodes", 3, "--set", "shuffle=1", "--json", report,
                                      milliseconds=1500))
         self.assert_right(done, 5)

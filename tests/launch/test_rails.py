@@ -1,16 +1,12 @@
 """Jobs whose hosts are joined by two networks, of which one is cut, or one loses packets."""
 
 import os
-import pathlib
 import signal
-import subprocess
-import tempfile
 import time
 import unittest
 
-from harness import BIN, STERNA, run, start
+from harness import GRID, STERNA, GridTest, run, start
 
-GRID = pathlib.Path(__file__).resolve().parents[2] / "tools" / "grid" / "grid"
 TOPOLOGY = """site A hosts=1
 site B hosts=1
 wan w0 A B rtt=4ms rate=400mbit
@@ -47,27 +43,14 @@ int main(int argc, char **argv) {
 """
 
 
-@unittest.skipUnless(os.getuid() == 0, "network namespaces need root")
-class TwoNetworks(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        source = pathlib.Path(cls.folder.name) / "program.c"
-        source.write_text(PROGRAM)
-        cls.program = str(source.with_suffix(""))
-        subprocess.run([BIN / "mpicc", source, "-o", cls.program], check=True)
-        topology = pathlib.Path(cls.folder.name) / "rails.grid"
-        topology.write_text(TOPOLOGY)
-        cls.name = f"sr{os.getpid() % 10000}"
-        up = cls.grid("up", topology)
-        if up.returncode != 0:
-            raise unittest.SkipTest(f"no namespaces here: {up.stderr.strip()}")
-        cls.addClassCleanup(cls.grid, "down")
+class TwoNetworks(GridTest):
+    PROGRAM = PROGRAM
 
     @classmethod
-    def grid(cls, *words):
-        return run(GRID, "-n", cls.name, *words, seconds=60)
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.grid_up("sr", TOPOLOGY)
+        cls.addClassCleanup(cls.grid, "down")
 
     def words(self, *options, seconds):
         return ["exec", "A1", STERNA, "run", "--hosts", "A1,B1", "--timeout", "50s",

@@ -131,6 +131,46 @@ TEST_P(Faults, OneMayBeAroundAnother) {
 constexpr auto kName = [](const auto& entry) { return test_name_of(entry.param); };
 INSTANTIATE_TEST_SUITE_P(Drivers, Faults, testing::Values("shm", "tcp", "sim"), kName);
 
+/// Answers the first packet, and revives the peer at its next loss.
+struct Answering final : PacketSink {
+  void on_packet(std::uint32_t from_node, Packet packet) noexcept override {
+    texts.emplace_back(reinterpret_cast<const char*>(packet.data()), packet.size());
+    if (back != nullptr) {
+      static_cast<void>(send_text(*std::exchange(back, nullptr), "stale"));
+    }
+    static_cast<void>(from_node);
+  }
+  void on_peer_lost(std::uint32_t, std::string_view) noexcept override { is_lost = true; }
+  Channel* back = nullptr;
+  std::vector<std::string> texts;
+  bool is_lost = false;
+};
+
+// What is held back when the peer is lost was accepted before: it must not come after a revival.
+TEST(Reorder, WhatIsHeldBackDoesNotOutliveALoss) {
+  TestJob job{2};
+  TestNode a{choice_of("reorder(cut(tcp,after=1,for=1ms),rate=1000000)"), job, 0};
+  TestNode b{choice_of("tcp"), job, 1};
+  Answering sink;
+  sink.back = &a.to(b, 1);
+  ASSERT_EQ(send_text(b.to(a, 0), "one"), SendState::accepted);
+  // One poll brings the packet, has the answer held back, and cuts the link.
+  ASSERT_TRUE(poll_until({&b}, [&] {
+    a.driver->poll(sink, 64);
+    return sink.is_lost;
+  }));
+  ASSERT_EQ(sink.texts.size(), 1U);
+  ASSERT_TRUE(a.driver->revive(1).has_value());
+  // Overtaken by what follows: a packet that is still held would arrive with it.
+  ASSERT_TRUE(poll_until({&a, &b}, [&] {
+    static_cast<void>(send_text(a.to(b, 1), "new"));
+    return b.sink.packets.size() >= 2;
+  }));
+  for (const auto& [from, text] : b.sink.packets) {
+    EXPECT_EQ(text, "new");
+  }
+}
+
 TEST(Delay, PacketsTakeTheirTimeAndTheWireIsBounded) {
   TestJob job{2};
   ManualClock clock;

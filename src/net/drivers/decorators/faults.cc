@@ -37,6 +37,11 @@ class FaultChannel final : public DecoratorChannel {
     is_asleep_ = is_asleep;
     return send_held();
   }
+  /// The peer is lost: what was accepted before will not arrive after it is revived.
+  void forget() noexcept {
+    const KernelGuard guard{lock_};
+    held_.clear();
+  }
   [[nodiscard]] std::uint64_t hits() const noexcept {
     return hits_.load(std::memory_order_relaxed);  // A figure orders nothing.
   }
@@ -176,6 +181,12 @@ class FaultDriver final : public Decorator {
       });
     }
     return is_empty;
+  }
+  void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept override {
+    if (DecoratorChannel* channel = channel_to(node); channel != nullptr) {
+      static_cast<FaultChannel*>(channel)->forget();
+    }
+    Decorator::on_peer_lost(node, reason);
   }
   std::string own_figures() const override {
     std::uint64_t packets = 0;

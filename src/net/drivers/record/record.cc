@@ -39,8 +39,10 @@ class Tape {
     append(buffer_, event);
     is_whole_ = write() && is_whole_;
   }
+  /// Writes what waits in memory, so that a full disk is seen now.
   [[nodiscard]] bool is_whole() noexcept {
     const KernelGuard guard{lock};
+    is_whole_ = std::fflush(file_) == 0 && is_whole_;
     return is_whole_;
   }
   KernelLock lock;

@@ -89,6 +89,20 @@ TEST_F(Record, WhatIsNoRecordingOfThisNodeIsRefused) {
   auto failed = open_driver(nowhere, {.bootstrap = &job.node(0)});
   ASSERT_FALSE(failed.has_value());
   EXPECT_NE(failed.error().text.find("record_file"), std::string::npos) << failed.error().text;
+  // A folder can be opened, and not be read.
+  std::filesystem::remove(folder + "/r.0");
+  std::filesystem::create_directory(folder + "/r.0");
+  auto unread = open_driver(replay, {.bootstrap = &job.node(0), .settings = &settings});
+  ASSERT_FALSE(unread.has_value());
+  EXPECT_NE(unread.error().text.find("cannot be read"), std::string::npos) << unread.error().text;
+}
+
+TEST_F(Record, ADiskThatIsFullIsSaid) {
+  std::filesystem::create_symlink("/dev/full", folder + "/r.0");
+  TestNode a{choice_of("record(tcp,file=" + folder + "/r)"), job, 0};
+  TestNode b{choice_of("tcp"), job, 1};
+  ASSERT_TRUE(send_patiently({&a, &b}, a.to(b, 1), "few bytes"));
+  EXPECT_NE(a.driver->figures().find("disk was full"), std::string::npos) << a.driver->figures();
 }
 
 }  // namespace

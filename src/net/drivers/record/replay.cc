@@ -3,8 +3,7 @@
 // What the node sends goes nowhere; how much of it differs from the recording is counted.
 #include <array>
 #include <atomic>
-#include <fstream>
-#include <iterator>
+#include <cstdio>
 
 #include <fmt/format.h>
 
@@ -153,17 +152,29 @@ constexpr Tunable kFile{.name = "replay_file",
                         .help = "what driver replay replays: this name, a dot and the node"};
 constexpr std::array kTunables{kFile};
 
+/// False: it cannot be read, or not to its end.
+bool read_file(const std::string& path, std::vector<std::byte>& bytes) {
+  std::FILE* const file = std::fopen(path.c_str(), "rbe");
+  if (file == nullptr) {
+    return false;
+  }
+  std::array<std::byte, 1 << 16> part;
+  while (const std::size_t count = std::fread(part.data(), 1, part.size(), file)) {
+    bytes.insert(bytes.end(), part.begin(), part.begin() + count);
+  }
+  const bool is_whole = std::ferror(file) == 0;
+  std::fclose(file);
+  return is_whole;
+}
+
 Result<std::unique_ptr<Driver>> open_replay(const DriverOptions& options) noexcept {
   const JobMap& job = options.bootstrap->job();
   const std::string path = fmt::format("{}.{}", text_of(options, kFile), job.node_index);
-  std::ifstream file{path, std::ios::binary};
-  if (!file) {
+  std::vector<std::byte> bytes;
+  if (!read_file(path, bytes)) {
     return Error{Errc::system, "the recording " + path + " cannot be read (replay_file)"};
   }
-  const std::vector<char> text{std::istreambuf_iterator<char>{file},
-                               std::istreambuf_iterator<char>{}};
-  const auto bytes = std::as_bytes(std::span{text});
-  auto driver = std::make_unique<ReplayDriver>(std::vector<std::byte>{bytes.begin(), bytes.end()});
+  auto driver = std::make_unique<ReplayDriver>(std::move(bytes));
   if (Result<> opened = driver->open(job); !opened) {
     return Error{opened.error().code, "the recording " + path + ": " + opened.error().text};
   }

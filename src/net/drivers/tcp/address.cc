@@ -133,7 +133,12 @@ bool SocketAddress::is_loopback() const noexcept {
 std::string SocketAddress::text() const {
   if (storage.ss_family == AF_UNIX) {
     const auto name = socket_name(*this);
-    return "unix " + std::string{reinterpret_cast<const char*>(name.data()), name.size()};
+    std::string text =
+        "unix " + std::string{reinterpret_cast<const char*>(name.data()), name.size()};
+    // Who connects chooses its name, and it goes to the log.
+    std::ranges::replace_if(
+        text, [](char c) { return c < ' ' || c > '~'; }, '.');
+    return text;
   }
   const std::string host = host_text(*this);
   return (storage.ss_family == AF_INET6 ? "[" + host + "]" : host) + ":" +

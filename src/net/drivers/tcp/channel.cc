@@ -85,7 +85,7 @@ SendState TcpChannel::try_send(std::span<const Piece> pieces) noexcept {
 }
 
 SendState TcpChannel::send_owned(std::span<const Piece> pieces, std::size_t bytes) noexcept {
-  const State now = state();
+  const State now = state_.load(std::memory_order_seq_cst);  // After O, for is_in_use().
   if (now >= State::ending || is_closed_.load(std::memory_order_relaxed)) {
     return SendState::closed;
   }

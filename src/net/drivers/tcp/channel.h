@@ -61,6 +61,15 @@ class TcpChannel final : public Channel {
   [[nodiscard]] bool finish() noexcept;
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
 
+  /// A sender is at it. Asked before sleep: it may have found no connection, or no room, and not
+  /// yet have left its packet in unsent_, after the poller has seen the connection stand or the
+  /// socket ring. Either O comes first, and the poller sees that it is owned, or the sender sees
+  /// the connection: both sides are sequentially consistent. (The kernel orders room likewise.)
+  [[nodiscard]] bool is_in_use() const noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return is_owned_.load(std::memory_order_acquire);  // Pairs with disown(): flush() sees all.
+  }
+
   /// Whether a refused sender may try again; says it once.
   [[nodiscard]] bool take_room() noexcept;
   /// Everything accepted is with the peer's kernel, or will never be.
@@ -76,7 +85,7 @@ class TcpChannel final : public Channel {
 
  private:
   [[nodiscard]] bool try_own() noexcept {
-    return !is_owned_.exchange(true, std::memory_order_acquire);
+    return !is_owned_.exchange(true, std::memory_order_seq_cst);  // O: see is_in_use().
   }
   void disown() noexcept { is_owned_.store(false, std::memory_order_release); }
   [[nodiscard]] SendState send_owned(std::span<const Piece> pieces, std::size_t bytes) noexcept;

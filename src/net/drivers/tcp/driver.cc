@@ -12,12 +12,9 @@
 #include <sys/timerfd.h>
 
 #include "base/check.h"
-#include "net/drivers/builtin.h"
 #include "net/drivers/tcp/marks.h"
-#include "net/drivers/tcp/tunables.h"
 
-namespace sterna::net {
-namespace tcp {
+namespace sterna::net::tcp {
 namespace {
 
 constexpr std::uint32_t kLookEvery = 16;       // Polls between two looks at the epoll set.
@@ -288,6 +285,7 @@ bool TcpDriver::prepare_sleep() noexcept {
   for (std::atomic<TcpChannel*>& place : channels_) {
     TcpChannel* channel = place.load(std::memory_order_acquire);
     if (channel != nullptr) {
+      may_sleep = !channel->is_in_use() && may_sleep;
       const TcpChannel::Flush flushed = channel->flush();
       may_sleep =
           may_sleep && flushed != TcpChannel::Flush::busy && flushed != TcpChannel::Flush::broken;
@@ -305,6 +303,13 @@ void TcpDriver::end(TcpChannel& channel, std::string_view reason) noexcept {
     channel.is_readable = false;
     channel.end(reason);
     ending_.push_back(&channel);
+  }
+}
+
+void TcpDriver::abandon(std::uint32_t node, std::string_view reason) noexcept {
+  TcpChannel* channel = known_channel(node);
+  if (channel != nullptr && channel->state() == TcpChannel::State::open) {
+    end(*channel, reason);
   }
 }
 
@@ -343,58 +348,4 @@ bool TcpDriver::is_drained() const noexcept {
   });
 }
 
-namespace {
-
-Result<std::unique_ptr<Driver>> open_sockets(const DriverOptions& given, bool is_unix) noexcept {
-  auto options = read_options(given);
-  if (!options) {
-    return options.error();
-  }
-  options.value().is_unix = is_unix;
-  const JobMap& job = given.bootstrap->job();
-  const bool is_one_host = std::ranges::all_of(
-      job.host_of_node, [&](const std::string& host) { return host == job.host_of_node.front(); });
-  auto listener = listen_for_peers(options.value(), is_one_host);
-  if (!listener) {
-    return listener.error();
-  }
-  std::unique_ptr<TcpDriver> driver{
-      new (std::nothrow) TcpDriver(given, options.value(), std::move(listener.value()))};
-  if (driver == nullptr) {
-    return Errc::out_of_memory;
-  }
-  if (auto opened = driver->open(); !opened) {
-    return opened.error();
-  }
-  return std::unique_ptr<Driver>{std::move(driver)};
-}
-
-Result<std::unique_ptr<Driver>> open_driver(const DriverOptions& given) noexcept {
-  return open_sockets(given, false);
-}
-Result<std::unique_ptr<Driver>> open_unix_driver(const DriverOptions& given) noexcept {
-  return open_sockets(given, true);
-}
-
-}  // namespace
-}  // namespace tcp
-
-constinit const DriverEntry kTcpDriver{
-    .name = "tcp",
-    .summary = "nodes anywhere, over authenticated tcp connections",
-    .tunables = tcp::kTunables,
-    .open = tcp::open_driver,
-    .profile = tcp::kProfile,
-    .instances = "the name of a network interface, an address, or a prefix like 10.0.1.0/24",
-};
-
-constinit const DriverEntry kUnixDriver{
-    .name = "unix",
-    .summary = "nodes of one host over unix sockets, where shared memory is forbidden",
-    .tunables = {},  // Those of tcp.
-    .open = tcp::open_unix_driver,
-    .profile = tcp::kUnixProfile,
-    .is_on_request = true,
-};
-
-}  // namespace sterna::net
+}  // namespace sterna::net::tcp

@@ -60,6 +60,16 @@ class TcpDriver final : public Driver {
   void close() noexcept override;
   bool is_drained() const noexcept override;
 
+  // For a driver whose connections these are (drivers/fabric), by the poller's thread.
+
+  /// The way to `node` if there is one, made by connect() or by the peer; else null.
+  [[nodiscard]] TcpChannel* known_channel(std::uint32_t node) const noexcept {
+    return channels_[node].load(std::memory_order_acquire);
+  }
+  /// The connection to `node` is of no use: it is closed, and on_peer_lost is called, here at the
+  /// next poll, there as for one that broke. Nothing happens where none stands.
+  void abandon(std::uint32_t node, std::string_view reason) noexcept;
+
  private:
   /// Our attempts to reach one node.
   struct Dial {
@@ -76,9 +86,6 @@ class TcpDriver final : public Driver {
 
   void ask(Request request) noexcept;
   [[nodiscard]] TcpChannel* channel_to(std::uint32_t node) noexcept;
-  [[nodiscard]] TcpChannel* known_channel(std::uint32_t node) const noexcept {
-    return channels_[node].load(std::memory_order_acquire);
-  }
 
   // driver.cc: traffic.
   std::uint32_t read(TcpChannel& channel, PacketSink& sink, std::uint32_t packets_max) noexcept;
@@ -150,5 +157,9 @@ class TcpDriver final : public Driver {
   std::uint64_t admitted_ns_ = 0;  // When the last connection became a channel.
   std::uint64_t strangers_untold_ = 0;
 };
+
+/// Opens tcp, or unix. The settings are those of tcp.
+[[nodiscard]] Result<std::unique_ptr<TcpDriver>> open_sockets(const DriverOptions& given,
+                                                              bool is_unix) noexcept;
 
 }  // namespace sterna::net::tcp

@@ -54,5 +54,16 @@ TEST(TcpSockets, WhatIsNotWithinAHostKeepsTheWayOfTheSystem) {
   EXPECT_EQ(congestion_control(socket.get()), before);
 }
 
+// Whoever connects to a unix socket chooses the name that the log tells.
+TEST(TcpSockets, ANameIsToldInOneLine) {
+  const std::string name = std::string{"a\nwarning: b"} + '\x1b' + '\0' + '\xff';
+  SocketAddress address;
+  address.storage.ss_family = AF_UNIX;
+  char* const path = reinterpret_cast<char*>(&address.storage) + sizeof(sa_family_t);
+  name.copy(path + 1, name.size());
+  address.bytes = static_cast<socklen_t>(sizeof(sa_family_t) + 1 + name.size());
+  EXPECT_EQ(address.text(), "unix a.warning: b...");
+}
+
 }  // namespace
 }  // namespace sterna::net::tcp

@@ -16,6 +16,11 @@ namespace {
 
 class DriverProcesses : public testing::TestWithParam<std::string> {
  protected:
+  void SetUp() override {
+    if (!a.absent.empty()) {
+      GTEST_SKIP() << a.absent;
+    }
+  }
   /// Runs `body` as node 1 in another process, which ends by a signal, without closing anything.
   template <typename Body>
   void fork_node(Body body) {
@@ -42,6 +47,9 @@ class DriverProcesses : public testing::TestWithParam<std::string> {
     peer = {shared->address[1 - index], shared->bytes[1 - index].load()};
   }
   void TearDown() override {
+    if (child < 0) {
+      return;
+    }
     if (HasFatalFailure()) {
       ::kill(child, SIGKILL);
     }
@@ -86,10 +94,13 @@ TEST_P(DriverProcesses, SleeperIsWokenByTheEndOfAPeer) {
     static_cast<void>(poll_until({&node}, [&] { return shared->word.load() == 1; }));
   });
   ASSERT_TRUE(poll_until({&a}, [&] { return a.sink.packets.size() == 1; }));
-  ASSERT_TRUE(poll_until({&a}, [&] { return a.driver->prepare_sleep(); }));
+  const bool can_sleep = a.driver->fd() >= 0;
+  ASSERT_TRUE(!can_sleep || poll_until({&a}, [&] { return a.driver->prepare_sleep(); }));
   shared->word = 1;
-  ASSERT_TRUE(is_readable(a.driver->fd(), 5000));
-  a.driver->end_sleep();
+  if (can_sleep) {
+    ASSERT_TRUE(is_readable(a.driver->fd(), 5000));
+    a.driver->end_sleep();
+  }
   EXPECT_TRUE(poll_until(
       {&a}, [&] { return a.sink.losses.size() == 1; }, 2'000'000'000));
 }
@@ -116,7 +127,9 @@ TEST_P(DriverProcesses, FullChannelToADeadPeerCloses) {
 }
 
 TEST_P(DriverProcesses, RandomPacketsSurviveBothWays) {
-  constexpr int kCount = 5000;
+  // The provider sockets moves its messages in kernel threads of its own, which wait for a
+  // processor while both sides poll.
+  const std::size_t count = GetParam() == "fabric@sockets" ? 300 : 5000;
   const auto text_of = [](Random& random, std::uint32_t bytes_max) {
     std::string text(1 + random.below(random.chance(0.1) ? bytes_max : 200), '\0');
     for (char& c : text) {
@@ -138,13 +151,13 @@ TEST_P(DriverProcesses, RandomPacketsSurviveBothWays) {
       }
       return true;
     };
-    for (int i = 0; i < kCount; ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       if (!send_patiently({&node}, node.to(1 - self, peer), text_of(sending, bytes_max)) ||
           !check_arrived()) {
         return false;
       }
     }
-    return poll_until({&node}, [&] { return node.sink.packets.size() == kCount; }) &&
+    return poll_until({&node}, [&] { return node.sink.packets.size() == count; }) &&
            check_arrived();
   };
   fork_node([&](TestNode& node) {
@@ -202,7 +215,7 @@ TEST_P(DriverProcesses, RemoteWritesArriveBeforeTheNextPacket) {
 }
 
 constexpr auto kName = [](const auto& entry) { return test_name_of(entry.param); };
-INSTANTIATE_TEST_SUITE_P(Drivers, DriverProcesses, testing::ValuesIn(usable_drivers()), kName);
+INSTANTIATE_TEST_SUITE_P(Drivers, DriverProcesses, testing::ValuesIn(drivers_to_test()), kName);
 INSTANTIATE_TEST_SUITE_P(Decorators, DriverProcesses,
                          testing::Values("count(shm)", "delay(tcp,latency=20us)"), kName);
 

@@ -104,11 +104,11 @@ TEST_P(DriverContract, NoWakeUpIsLost) {
   }
   join();
   Exchange exchange;
-  constexpr int kCount = 3000;
+  const int count = count_of(3000);
   Channel& there = a_to_b();
   Channel& back = b_to_a();
-  std::thread other{[&] { exchange_asleep(b, back, kCount, exchange); }};
-  exchange_asleep(a, there, kCount, exchange);
+  std::thread other{[&] { exchange_asleep(b, back, count, exchange); }};
+  exchange_asleep(a, there, count, exchange);
   other.join();
   EXPECT_EQ(exchange.late.load(), 0);
 }

@@ -8,7 +8,8 @@
 namespace sterna::net {
 
 std::span<const DriverEntry* const> builtin_drivers() noexcept {
-  static constexpr std::array kDrivers{&kShmDriver, &kUnixDriver, &kTcpDriver, &kReplayDriver};
+  static constexpr std::array kDrivers{&kShmDriver, &kUnixDriver, &kTcpDriver, &kFabricDriver,
+                                       &kReplayDriver};
   return kDrivers;
 }
 

@@ -6,6 +6,7 @@
 
 namespace sterna::net {
 
+extern const DriverEntry kFabricDriver;
 extern const DriverEntry kReplayDriver;
 extern const DriverEntry kShmDriver;
 extern const DriverEntry kTcpDriver;

@@ -65,11 +65,13 @@ inline std::string test_name_of(std::string text) {
   return text;
 }
 
-/// All built-in drivers that can be used here, by name.
-inline std::vector<std::string> usable_drivers() {
+/// All built-in drivers, by name; of fabric the providers that a single host has.
+inline std::vector<std::string> drivers_to_test() {
   std::vector<std::string> names;
   for (const DriverEntry* entry : builtin_drivers()) {
-    if (entry->name != "replay") {  // It has no peers.
+    if (entry->name == "fabric") {
+      names.insert(names.end(), {"fabric@tcp", "fabric@shm", "fabric@sockets"});
+    } else if (entry->name != "replay") {  // It has no peers.
       names.emplace_back(entry->name);
     }
   }
@@ -85,6 +87,10 @@ struct TestNode {
     // It knows its own start only.
     options.bootstrap = choice.entry == &kSimDriver ? &job.simulated_node(node) : &job.node(node);
     auto opened = open_driver(choice, options);
+    if (!opened && opened.error().code == Errc::unsupported) {
+      absent = opened.error().text;  // A library, or a provider of it.
+      return;
+    }
     check(opened.has_value(), opened ? "" : opened.error().text.c_str());
     driver = std::move(opened.value());
   }
@@ -104,6 +110,7 @@ struct TestNode {
   std::map<std::uint32_t, Channel*> channels;
   Recorder sink;
   std::unique_ptr<Driver> driver;
+  std::string absent;  // Why there is no driver here; the test is to be skipped.
 };
 
 /// Polls all `nodes` until `is_done()`; false: it does not come true.

@@ -1,0 +1,66 @@
+// The way to one peer over the endpoint.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "net/driver.h"
+#include "net/drivers/fabric/blobs.h"
+#include "net/drivers/fabric/endpoint.h"
+
+namespace sterna::net::fabric {
+
+class FabricDriver;
+
+/// All of it but `driver`, `node` and what is marked is under FabricDriver::lock_.
+class FabricChannel final : public Channel {
+ public:
+  enum class State : std::uint8_t {
+    joining,   // The peer has not yet said where its endpoint is: packets wait.
+    standing,  // Packets go.
+    ending,  // Lost, and not yet told: what did arrive comes first. Or closed, as `is_closed` says.
+    ended,   // Closed by the peer in good order, or lost and told.
+  };
+
+  FabricChannel(FabricDriver& of, std::uint32_t peer) noexcept : driver{of}, node{peer} {}
+
+  SendState try_send(std::span<const Piece> pieces) noexcept override;
+
+  /// Packets on their way, or waiting.
+  [[nodiscard]] std::uint32_t under_way() const noexcept { return accepted - taken_there; }
+  /// As if there had been no connection; its buffers stay.
+  void begin(std::uint64_t own_token) noexcept {
+    state = State::joining;
+    is_closed = has_queued_end = has_said_hello = owes_taken = false;
+    token_here = own_token;
+    accepted = taken_there = taken_here = told = 0;
+    reason.clear();
+  }
+
+  FabricDriver& driver;
+  const std::uint32_t node;
+  State state = State::joining;
+  bool is_closed = false;         // By the peer, in good order.
+  bool has_queued_end = false;    // Ours.
+  bool wants_hello = false;       // Ours is to be said.
+  bool has_said_hello = false;    // Over this connection.
+  bool owes_taken = false;        // The peer waits for our word.
+  bool is_refused = false;        // A sender was told `full`.
+  std::uint64_t token_here = 0;   // What messages of the peer carry.
+  std::uint64_t token_there = 0;  // And ours to it.
+  fi_addr_t address = FI_ADDR_UNSPEC;
+  std::vector<std::byte> name;    // That `address` was made of.
+  std::uint32_t accepted = 0;     // Packets of this connection, with `end`; as the next ones.
+  std::uint32_t taken_there = 0;  // The peer says so.
+  std::uint32_t taken_here = 0;
+  std::uint32_t told = 0;       // Of taken_here, in the last message to the peer.
+  std::vector<Buffer*> free;    // To send from.
+  std::deque<Buffer*> waiting;  // In order: the provider does not take them yet.
+  std::string broken;           // Why the connection is of no use; the poller ends it.
+  std::string reason;           // Of the loss.
+  std::uint64_t ending_since_ns = 0;
+};
+
+}  // namespace sterna::net::fabric

@@ -1,0 +1,131 @@
+// The driver fabric: packets over libfabric, with any of its providers.
+//
+// An endpoint has no connections: it takes messages of whoever knows its name. So each pair of
+// nodes also has a connection of the driver tcp, with its proof of the job's secret (net/auth.h).
+// Over it each side says hello: the name of its endpoint, and a token that messages to it must
+// carry. The connection says when a peer dies, closes or is cut, too, which many providers do not.
+//
+//   credit   A sender has `window` packets under way at most; each message says how many its sender
+//            has taken, and one that says nothing else goes when half of the window is owed. So
+//            there is always a buffer for what comes, and a channel is bounded with any provider.
+//   locks    All calls into libfabric are made under lock_, by the senders as by the poller; no
+//            upcall is. See fabric/endpoint.h.
+//   sleep    The completion queue's descriptor, the connections' and a bell of our own, in one
+//            epoll set. A provider without one (shm) must be polled: then fd() is -1.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/annotate.h"
+#include "base/clock.h"
+#include "base/kernel_lock.h"
+#include "base/syscall.h"
+#include "net/bootstrap.h"
+#include "net/drivers/fabric/channel.h"
+#include "net/drivers/fabric/endpoint.h"
+#include "net/drivers/tcp/driver.h"
+
+namespace sterna::net::fabric {
+
+inline constexpr Capabilities kProfile{.can_revive = true,
+                                       .latency_ns = 8'000,
+                                       .bandwidth_mb_per_s = 2'000,
+                                       .packet_ns = 900,
+                                       .cpu_ps_per_byte = 400};
+
+class FabricDriver final : public Driver, private PacketSink {
+ public:
+  struct Options {
+    EndpointOptions endpoint;
+    std::uint32_t window = 0;
+  };
+  FabricDriver(const DriverOptions& given, Options options) noexcept;
+  ~FabricDriver() override;
+
+  Result<> open(const DriverOptions& given);
+
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  Packet address() const noexcept override { return address_; }
+  bool reaches(std::uint32_t node, Packet peer_address) const noexcept override;
+  Result<Channel*> connect(std::uint32_t node, Packet peer_address) noexcept override;
+  Result<Channel*> revive(std::uint32_t node) noexcept override;
+  std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept override;
+  int fd() const noexcept override { return waiting_.get(); }
+  bool prepare_sleep() noexcept override;
+  void end_sleep() noexcept override;
+  void lose_peer(std::uint32_t node) noexcept override { control_->lose_peer(node); }
+  std::string figures() const override;
+  void close() noexcept override;
+  bool is_drained() const noexcept override { return is_shut_; }
+
+  /// Channel::try_send of a packet of a right size.
+  SendState send(FabricChannel& channel, std::span<const Piece> pieces, std::size_t bytes) noexcept;
+
+ private:
+  /// A message that came, of a peer that has proven itself.
+  struct Arrival {
+    FabricChannel* channel = nullptr;  // Null: it is no message of the job.
+    FrameKind kind = FrameKind::data;
+    Packet packet;
+    Buffer* buffer = nullptr;
+  };
+
+  // driver.cc: messages. Those that say so are called with lock_ held.
+  Buffer* queue_frame(FabricChannel& channel, FrameKind kind) noexcept;  // Locked.
+  void push(FabricChannel& channel) noexcept;                            // Locked.
+  void say_taken(FabricChannel& channel) noexcept;                       // Locked.
+  void on_sent(Buffer& buffer, int error) noexcept;                      // Locked.
+  Arrival on_arrival(Buffer& buffer) noexcept;                           // Locked.
+  void take(const Arrival& arrival) noexcept;                            // Locked.
+  void post_receives() noexcept;                                         // Locked.
+  std::uint32_t poll_endpoint(PacketSink& sink, std::uint32_t packets_max) noexcept;
+  void ring() noexcept;
+  void clear_bell() noexcept;
+
+  // peers.cc: who is there. By the poller, but where it says otherwise.
+  FabricChannel* channel_to(std::uint32_t node);  // Locked; any thread. Null: no memory.
+  void say_hello(FabricChannel& channel) noexcept;
+  void on_packet(std::uint32_t from_node, Packet packet) noexcept override;  // A hello.
+  std::string judge(FabricChannel& channel, const Hello& hello);             // Locked.
+  void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept override;
+  void find_closed() noexcept;
+  void care(PacketSink& sink) noexcept;
+  void care_for(FabricChannel& channel) noexcept;
+  /// Whether the end of a channel is due; then `reason` is to be told, if there is one.
+  bool ends(FabricChannel& channel, std::string& reason) noexcept;
+  void finish_close() noexcept;
+
+  const Options options_;
+  const std::uint32_t self_;
+  Capabilities capabilities_;
+  std::unique_ptr<Endpoint> endpoint_;  // Constant after open; called under lock_.
+  std::unique_ptr<tcp::TcpDriver> control_;
+  std::vector<std::byte> address_;
+  FileDescriptor waiting_;  // epoll
+  FileDescriptor wake_;     // eventfd: a sender moved something while the poller slept.
+
+  KernelLock lock_;
+  // Under lock_, by node; a channel lives as long as the driver.
+  std::vector<std::unique_ptr<FabricChannel>> channels_;
+  std::vector<Buffer*> unposted_;        // Under lock_: to receive, not with the provider.
+  bool is_asleep_ = false;               // Under lock_.
+  std::atomic<bool> is_closed_{false};   // Relaxed: a late close is a little late.
+  std::atomic<bool> needs_care_{false};  // Set under lock_: care() has something to do.
+
+  // The poller's.
+  std::uint32_t polls_until_control_ = 1;
+  bool is_control_closed_ = false;
+  bool is_shut_ = false;  // The endpoint: a process need not destroy us in order to leave nothing.
+  std::uint64_t quiet_polls_ = 0;  // In which no message came.
+  // Figures: under lock_.
+  std::uint64_t sent_ = 0;
+  std::uint64_t injected_ = 0;
+  std::uint64_t deferred_ = 0;
+  std::uint64_t strange_ = 0;
+};
+
+}  // namespace sterna::net::fabric

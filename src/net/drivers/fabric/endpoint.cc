@@ -1,0 +1,337 @@
+// Opens an endpoint and moves its messages.
+#include "net/drivers/fabric/endpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+#include <sys/mman.h>
+
+#include "base/check.h"
+#include "base/system_file.h"
+
+namespace sterna::net::fabric {
+namespace {
+
+constexpr std::uint32_t kVersion = FI_VERSION(1, 14);
+constexpr std::size_t kNameBytesMax = 512;
+constexpr std::size_t kAlign = 64;
+
+/// What is done at signals is ours again afterwards: providers take some for themselves, to clean
+/// up (shm) or to write files about a crash (psm2, as soon as the library is loaded). But a fault
+/// may be no end here, and a crash is reported already.
+class KeptSignals {
+ public:
+  KeptSignals() {
+    for (int signal = 1; signal < kSignalEnd; ++signal) {
+      ::sigaction(signal, nullptr, &before_[static_cast<std::size_t>(signal)]);
+    }
+  }
+  ~KeptSignals() {
+    for (int signal = 1; signal < kSignalEnd; ++signal) {
+      // Fails for those that nobody may change.
+      ::sigaction(signal, &before_[static_cast<std::size_t>(signal)], nullptr);
+    }
+  }
+  KeptSignals(const KeptSignals&) = delete;
+  KeptSignals& operator=(const KeptSignals&) = delete;
+
+ private:
+  static constexpr int kSignalEnd = 32;  // Without those of real time.
+  std::array<struct sigaction, kSignalEnd> before_{};
+};
+
+char* copy_of(const std::string& text) {
+  return text.empty() ? nullptr : ::strdup(text.c_str());  // Freed with the hints.
+}
+
+bool stays_inside_host(const fi_info& info) {
+  return std::string_view{info.fabric_attr->prov_name}.find("shm") != std::string_view::npos;
+}
+
+/// A process that nobody has asked for its status yet has ended, too.
+bool has_ended(pid_t process) {
+  const auto status = first_line_of(("/proc/" + std::to_string(process) + "/stat").c_str());
+  return !status || status->find(") Z ") != std::string::npos;
+}
+
+template <typename Fid>
+void close(Fid*& what) noexcept {
+  if (what != nullptr) {
+    ::fi_close(&what->fid);
+    what = nullptr;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Endpoint>> Endpoint::open(const EndpointOptions& options) {
+  const KeptSignals kept;
+  auto library = load_library();
+  if (!library) {
+    return library.error();
+  }
+  std::unique_ptr<Endpoint> made{new (std::nothrow) Endpoint(*library.value())};
+  if (made == nullptr) {
+    return Errc::out_of_memory;
+  }
+  if (Result<> chosen = made->choose(options); !chosen) {
+    return chosen.error();
+  }
+  if (Result<> built = made->build(options); !built) {
+    return built.error();
+  }
+  return made;
+}
+
+Endpoint::~Endpoint() {
+  shut();
+}
+
+void Endpoint::shut() noexcept {
+  const KeptSignals kept;
+  close(endpoint_);  // Nothing is under way any more.
+  for (Slab& slab : slabs_) {
+    close(slab.registration);
+  }
+  close(queue_);
+  close(addresses_);
+  close(domain_);
+  close(fabric_);
+  if (info_ != nullptr) {
+    library_.freeinfo(std::exchange(info_, nullptr));
+  }
+}
+
+/// "fi_shm://PID:UID:NUMBER" is the file /dev/shm/PID:UID:NUMBER.
+void Endpoint::clean_after(std::span<const std::byte> name) noexcept {
+  constexpr std::string_view kScheme = "fi_shm://";
+  const std::string text{reinterpret_cast<const char*>(name.data()), name.size()};
+  const std::string file = text.substr(std::min(kScheme.size(), text.size())).c_str();
+  const pid_t process = std::atoi(file.c_str());
+  if (provider_ == "shm" && text.starts_with(kScheme) && process > 0 &&
+      file.find_first_not_of("0123456789:") == std::string::npos && has_ended(process)) {
+    ::shm_unlink(("/" + file).c_str());
+  }
+}
+
+/// Asks for what the driver does, and offers what it can do for the provider.
+Result<> Endpoint::choose(const EndpointOptions& options) {
+  fi_info* const hints = library_.dupinfo(nullptr);
+  if (hints == nullptr) {
+    return Errc::out_of_memory;
+  }
+  hints->caps = FI_MSG;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->tx_attr->msg_order = FI_ORDER_SAS;
+  hints->rx_attr->msg_order = FI_ORDER_SAS;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+  hints->domain_attr->mr_mode =
+      FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+  hints->domain_attr->name = copy_of(options.domain);
+  hints->fabric_attr->prov_name = copy_of(options.provider);
+  fi_info* list = nullptr;
+  const int error = library_.getinfo(kVersion, nullptr, nullptr, 0, hints, &list);
+  library_.freeinfo(hints);
+  const std::string wanted =
+      (options.provider.empty() ? std::string{"any provider"} : "provider " + options.provider) +
+      (options.domain.empty() ? "" : " on " + options.domain);
+  if (error != 0) {
+    return Error{Errc::unsupported, "libfabric has no endpoint for messages in order of " + wanted +
+                                        ": " + library_.strerror(-error)};
+  }
+  const fi_info* found = list;
+  while (found != nullptr && (found->ep_attr->max_msg_size < options.message_bytes ||
+                              (stays_inside_host(*found) && options.provider.empty()))) {
+    found = found->next;
+  }
+  info_ = found != nullptr ? library_.dupinfo(found) : nullptr;
+  library_.freeinfo(list);
+  if (info_ == nullptr) {
+    return Error{Errc::unsupported, "libfabric has no endpoint between hosts for messages of " +
+                                        std::to_string(options.message_bytes) + " bytes of " +
+                                        wanted};
+  }
+  provider_ = info_->fabric_attr->prov_name;
+  domain_name_ = info_->domain_attr->name;
+  inject_bytes_ = info_->tx_attr->inject_size;
+  message_bytes_ = (options.message_bytes + kAlign - 1) / kAlign * kAlign;
+  return Done{};
+}
+
+Result<> Endpoint::open_queue(std::size_t size) {
+  fi_cq_attr attributes{};
+  attributes.size = size;
+  attributes.format = FI_CQ_FORMAT_MSG;
+  attributes.wait_obj = FI_WAIT_FD;
+  int error = ::fi_cq_open(domain_, &attributes, &queue_, nullptr);
+  if (error == 0 && ::fi_control(&queue_->fid, FI_GETWAIT, &fd_) != 0) {
+    fd_ = -1;
+    close(queue_);
+    error = -FI_ENOSYS;
+  }
+  if (error != 0) {  // A provider that must be polled.
+    attributes.wait_obj = FI_WAIT_NONE;
+    error = ::fi_cq_open(domain_, &attributes, &queue_, nullptr);
+  }
+  return error == 0 ? Result<>{Done{}}
+                    : library_.failure(provider_ + ": no completion queue", error);
+}
+
+Result<> Endpoint::build(const EndpointOptions& options) {
+  const auto failed = [&](const char* what, int error) {
+    return library_.failure(provider_ + " on " + domain_name_ + ": " + what, error);
+  };
+  if (const int error = library_.fabric(info_->fabric_attr, &fabric_, nullptr)) {
+    return failed("no fabric", error);
+  }
+  if (const int error = ::fi_domain(fabric_, info_, &domain_, nullptr)) {
+    return failed("no domain", error);
+  }
+  fi_av_attr vector{};
+  vector.type =
+      info_->domain_attr->av_type == FI_AV_UNSPEC ? FI_AV_TABLE : info_->domain_attr->av_type;
+  if (const int error = ::fi_av_open(domain_, &vector, &addresses_, nullptr)) {
+    return failed("no address vector", error);
+  }
+  if (Result<> opened = open_queue(options.completions_max); !opened) {
+    return opened;
+  }
+  if (const int error = ::fi_endpoint(domain_, info_, &endpoint_, nullptr)) {
+    return failed("no endpoint", error);
+  }
+  if (const int error = ::fi_ep_bind(endpoint_, &addresses_->fid, 0)) {
+    return failed("no address vector for the endpoint", error);
+  }
+  if (const int error = ::fi_ep_bind(endpoint_, &queue_->fid, FI_TRANSMIT | FI_RECV)) {
+    return failed("no completion queue for the endpoint", error);
+  }
+  if (const int error = ::fi_enable(endpoint_)) {
+    return failed("the endpoint cannot be enabled", error);
+  }
+  name_.resize(kNameBytesMax);
+  std::size_t bytes = name_.size();
+  if (const int error = ::fi_getname(&endpoint_->fid, name_.data(), &bytes)) {
+    return failed("the endpoint has no name", error);
+  }
+  name_.resize(bytes);
+  return Done{};
+}
+
+Result<> Endpoint::register_slab(Slab& slab, std::size_t bytes) {
+  if ((info_->domain_attr->mr_mode & FI_MR_LOCAL) == 0) {
+    return Done{};
+  }
+  int error = ::fi_mr_reg(domain_, slab.memory.get(), bytes, FI_SEND | FI_RECV, 0, next_key_++, 0,
+                          &slab.registration, nullptr);
+  if (error == 0 && (info_->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
+    error = ::fi_mr_bind(slab.registration, &endpoint_->fid, 0);
+    error = error != 0 ? error : ::fi_mr_enable(slab.registration);
+  }
+  return error == 0 ? Result<>{Done{}}
+                    : library_.failure(provider_ + ": buffers cannot be registered", error);
+}
+
+Result<> Endpoint::make_buffers(std::uint32_t count, bool is_send, std::uint32_t owner,
+                                std::vector<Buffer*>& to) {
+  const std::size_t bytes = count * message_bytes_;
+  Slab slab;
+  slab.memory.reset(new (std::nothrow) std::byte[bytes]);
+  slab.buffers.reset(new (std::nothrow) Buffer[count]);
+  if (slab.memory == nullptr || slab.buffers == nullptr) {
+    return Errc::out_of_memory;
+  }
+  if (Result<> registered = register_slab(slab, bytes); !registered) {
+    close(slab.registration);
+    return registered;
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Buffer& buffer = slab.buffers[i];
+    buffer.memory = slab.memory.get() + i * message_bytes_;
+    buffer.registration = slab.registration != nullptr ? ::fi_mr_desc(slab.registration) : nullptr;
+    buffer.owner = owner;
+    buffer.is_send = is_send;
+    to.push_back(&buffer);
+  }
+  slabs_.push_back(std::move(slab));
+  return Done{};
+}
+
+Result<fi_addr_t> Endpoint::insert(std::span<const std::byte> name) {
+  const bool is_text = info_->addr_format == FI_ADDR_STR;  // Of any length, with its end.
+  if (is_text ? name.empty() || name.back() != std::byte{0} : name.size() != name_.size()) {
+    return Error{Errc::malformed, "the name of its endpoint is of another kind"};
+  }
+  fi_addr_t address = FI_ADDR_UNSPEC;
+  const int count = ::fi_av_insert(addresses_, name.data(), 1, &address, 0, nullptr);
+  if (count != 1) {
+    return library_.failure(provider_ + ": the name of its endpoint means nothing here",
+                            count < 0 ? count : -FI_EADDRNOTAVAIL);
+  }
+  return address;
+}
+
+Endpoint::Posted Endpoint::posted(long result) noexcept {
+  if (result == 0) {
+    return Posted::done;
+  }
+  last_error_ = result;
+  return result == -FI_EAGAIN ? Posted::again : Posted::failed;
+}
+
+Endpoint::Posted Endpoint::send(Buffer& buffer, fi_addr_t to, bool& was_injected) noexcept {
+  was_injected = buffer.bytes <= inject_bytes_;
+  return posted(was_injected ? ::fi_inject(endpoint_, buffer.memory, buffer.bytes, to)
+                             : ::fi_send(endpoint_, buffer.memory, buffer.bytes,
+                                         buffer.registration, to, &buffer.context));
+}
+
+Endpoint::Posted Endpoint::receive(Buffer& buffer) noexcept {
+  return posted(::fi_recv(endpoint_, buffer.memory, message_bytes_, buffer.registration,
+                          FI_ADDR_UNSPEC, &buffer.context));
+}
+
+std::string Endpoint::failure() const {
+  return library_.strerror(static_cast<int>(-last_error_));
+}
+std::string Endpoint::error_text(int error) const {
+  return library_.strerror(error);
+}
+
+std::uint32_t Endpoint::poll(std::span<Completion> completions) noexcept {
+  std::array<fi_cq_msg_entry, 16> entries;
+  const std::size_t room = std::min(entries.size(), completions.size());
+  const ssize_t count = ::fi_cq_read(queue_, entries.data(), room);
+  if (count == -FI_EAVAIL) {
+    fi_cq_err_entry failed{};
+    if (::fi_cq_readerr(queue_, &failed, 0) != 1 || failed.op_context == nullptr) {
+      return 0;  // Of an injected message: what its peer does not take shows elsewhere.
+    }
+    completions[0] = {static_cast<Buffer*>(failed.op_context), std::max(failed.err, 1)};
+    return 1;
+  }
+  for (ssize_t i = 0; i < count; ++i) {
+    const fi_cq_msg_entry& entry = entries[static_cast<std::size_t>(i)];
+    auto* const buffer = static_cast<Buffer*>(entry.op_context);
+    if (!buffer->is_send) {
+      buffer->bytes = static_cast<std::uint32_t>(std::min(entry.len, message_bytes_));
+    }
+    completions[static_cast<std::size_t>(i)] = {buffer, 0};
+  }
+  return count > 0 ? static_cast<std::uint32_t>(count) : 0;
+}
+
+bool Endpoint::may_wait() noexcept {
+  fid* const waited[] = {&queue_->fid};
+  return fd_ >= 0 && ::fi_trywait(fabric_, const_cast<fid**>(waited), 1) == FI_SUCCESS;
+}
+
+}  // namespace sterna::net::fabric

@@ -1,0 +1,50 @@
+// Loads libfabric.
+#include "net/drivers/fabric/library.h"
+
+#include <cstdlib>
+
+#include <dlfcn.h>
+
+#include "base/kernel_lock.h"
+
+namespace sterna::net::fabric {
+namespace {
+
+constinit KernelLock g_lock;
+constinit Library g_library;  // Under g_lock; complete once fabric is set.
+
+template <typename Function>
+bool find(void* handle, const char* name, Function& function) noexcept {
+  function = reinterpret_cast<Function>(::dlsym(handle, name));
+  return function != nullptr;
+}
+
+}  // namespace
+
+Error Library::failure(const std::string& what, long error) const {
+  return {Errc::system, what + ": " + strerror(static_cast<int>(-error))};
+}
+
+Result<const Library*> load_library() noexcept {
+  const KernelGuard guard{g_lock};
+  if (g_library.fabric != nullptr) {
+    return &g_library;
+  }
+  // We register few large buffers and keep them: a cache of registrations is of no use, and to keep
+  // it right it would put itself into mmap and munmap of the process.
+  ::setenv("FI_MR_CACHE_MONITOR", "disabled", 0);
+  void* const handle = ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    return Error{Errc::unsupported, std::string{"libfabric is not installed: "} + ::dlerror()};
+  }
+  Library found;
+  if (!find(handle, "fi_getinfo", found.getinfo) || !find(handle, "fi_freeinfo", found.freeinfo) ||
+      !find(handle, "fi_dupinfo", found.dupinfo) || !find(handle, "fi_strerror", found.strerror) ||
+      !find(handle, "fi_fabric", found.fabric)) {
+    return Error{Errc::unsupported, "the libfabric that is installed lacks functions"};
+  }
+  g_library = found;
+  return &g_library;
+}
+
+}  // namespace sterna::net::fabric

@@ -1,0 +1,62 @@
+// The entry of the driver fabric; without libfabric's headers at build time, what says so.
+#include <algorithm>
+
+#include "net/bootstrap.h"
+#include "net/drivers/builtin.h"
+#include "net/drivers/fabric/tunables.h"
+#include "net/drivers/settings_of.h"
+
+#if __has_include(<rdma/fabric.h>)
+#include "net/drivers/fabric/driver.h"
+#endif
+
+namespace sterna::net {
+namespace fabric {
+namespace {
+
+#if __has_include(<rdma/fabric.h>)
+
+Result<std::unique_ptr<Driver>> open_fabric(const DriverOptions& given) noexcept {
+  const JobMap& job = given.bootstrap->job();
+  const auto window = static_cast<std::uint32_t>(number_of(given, kWindow));
+  FabricDriver::Options options{
+      .endpoint = {.provider = std::string{given.instance.empty() ? text_of(given, kProvider)
+                                                                  : given.instance},
+                   .domain = std::string{text_of(given, kDomain)},
+                   .message_bytes = static_cast<std::uint32_t>(number_of(given, kMessageBytes)),
+                   .completions_max = std::min(4 * window * job.node_count, 1U << 16)},
+      .window = window};
+  std::unique_ptr<FabricDriver> driver{new (std::nothrow) FabricDriver(given, std::move(options))};
+  if (driver == nullptr) {
+    return Errc::out_of_memory;
+  }
+  if (Result<> opened = driver->open(given); !opened) {
+    return opened.error();
+  }
+  return std::unique_ptr<Driver>{std::move(driver)};
+}
+constexpr Capabilities kEntryProfile = kProfile;
+
+#else
+
+Result<std::unique_ptr<Driver>> open_fabric(const DriverOptions&) noexcept {
+  return Error{Errc::unsupported, "this build was made without libfabric (libfabric-dev)"};
+}
+constexpr Capabilities kEntryProfile{};
+
+#endif
+
+}  // namespace
+}  // namespace fabric
+
+constinit const DriverEntry kFabricDriver{
+    .name = "fabric",
+    .summary = "nodes on networks that libfabric knows: InfiniBand, Slingshot, EFA, Omni-Path",
+    .tunables = fabric::kTunables,
+    .open = fabric::open_fabric,
+    .profile = fabric::kEntryProfile,
+    .instances = "the name of a provider of libfabric, like verbs or tcp",
+    .is_on_request = true,
+};
+
+}  // namespace sterna::net

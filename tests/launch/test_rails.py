@@ -64,15 +64,19 @@ class TwoNetworks(GridTest):
         self.grid("zero")
         done = self.grid(*self.words("-n", 2, "--drivers", "tcp@eth0,tcp@eth1", seconds=3))
         self.assert_right(done.returncode, done.stdout + done.stderr, 2)
-        stats = self.grid("stats").stdout.splitlines()
-        megabytes = {}
-        for line in stats:
+        megabytes = self.megabytes()
+        self.assertGreater(megabytes["w0"], 10, megabytes)
+        self.assertGreater(megabytes["w1"], 10, megabytes)
+
+    def megabytes(self):
+        """What each network has carried since it was last set to zero."""
+        carried = {"w0": 0, "w1": 0}
+        for line in self.grid("stats").stdout.splitlines():
             words = line.split()
-            if words and words[0] in ("w0", "w1"):
+            if words and words[0] in carried:
                 values = dict(word.split("=") for word in words[2:])
-                megabytes[words[0]] = megabytes.get(words[0], 0) + int(values["tx_bytes"]) / 1e6
-        self.assertGreater(megabytes["w0"], 10, stats)
-        self.assertGreater(megabytes["w1"], 10, stats)
+                carried[words[0]] += int(values["tx_bytes"]) / 1e6
+        return carried
 
     def run_and(self, what, *options, seconds=4):
         """Starts a job, and once it is on its way calls what(); its exit code and all it said."""
@@ -98,6 +102,26 @@ class TwoNetworks(GridTest):
                 finally:
                     self.grid("restore", "w1")
                 self.assert_right(code, output, options[1])
+
+    def test_a_network_that_was_cut_is_used_again_when_it_is_restored(self):
+        def cut_and_restore():
+            self.assertEqual(self.grid("cut", "w1").returncode, 0)
+            time.sleep(1)  # Longer than the silence after which a rail is avoided.
+            self.grid("restore", "w1")
+            self.grid("zero")
+            end = time.monotonic() + 40
+            while self.megabytes()["w1"] < 2 and time.monotonic() < end:
+                time.sleep(0.2)
+            carried.update(self.megabytes())
+
+        carried = {}
+        try:
+            code, output = self.run_and(cut_and_restore, "-n", 2, "--drivers", "tcp@eth0,tcp@eth1",
+                                        seconds=20)
+        finally:
+            self.grid("restore", "w1")
+        self.assert_right(code, output, 2)
+        self.assertGreater(carried["w1"], 2)
 
     def test_a_rail_that_loses_and_doubles_packets_loses_and_doubles_nothing(self):
         done = self.grid(*self.words("-n", 2, "--set", "net_checksums=on", "--drivers",

@@ -27,6 +27,8 @@ struct Sent {
 
 class SendWindow {
  public:
+  explicit SendWindow(std::uint32_t first = 0) noexcept : first_{first}, next_{first} {}
+
   [[nodiscard]] bool is_full() const noexcept { return next_ - first_ >= kLinkWindow; }
   [[nodiscard]] bool is_empty() const noexcept { return next_ == first_; }
   [[nodiscard]] std::uint32_t first() const noexcept { return first_; }
@@ -59,8 +61,8 @@ class SendWindow {
   }
 
  private:
-  std::uint32_t first_ = 0;
-  std::uint32_t next_ = 0;
+  std::uint32_t first_;
+  std::uint32_t next_;
   std::array<Sent, kLinkWindow> sent_{};
 };
 
@@ -71,6 +73,7 @@ class ReceiveWindow {
     twice,
     far,  // Beyond the window: no sender of ours does that.
   };
+  explicit ReceiveWindow(std::uint32_t expected = 0) noexcept : expected_{expected} {}
 
   [[nodiscard]] std::uint32_t expected() const noexcept { return expected_; }
   [[nodiscard]] bool has_holes() const noexcept { return beyond_ != 0; }
@@ -112,7 +115,7 @@ class ReceiveWindow {
   }
 
  private:
-  std::uint32_t expected_ = 0;
+  std::uint32_t expected_;
   std::uint32_t beyond_ = 0;            // Bits set below.
   std::bitset<kLinkWindow> arrived_{};  // Of the packets after expected_.
 };

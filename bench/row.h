@@ -74,6 +74,7 @@ void run_paper_000_t7(const Row& row, Bench& bench);
 void run_paper_002_f2(const Row& row, Bench& bench);
 void run_paper_002_f3(const Row& row, Bench& bench);
 void run_multirail(const Row& row, Bench& bench);
+void run_layers(const Row& row, Bench& bench);
 void run_migrate(const Row& row, Bench& bench);
 void run_gang_fairness(const Row& row, Bench& bench);
 void run_conduction(const Row& row, Bench& bench);

@@ -55,6 +55,8 @@ std::span<const Row> rows() {
           run_rpc_bandwidth},
       Row{"net.multirail", "two emulated rails, equal and unequal, against the sum of both", 1.1,
           run_multirail},
+      Row{"net.layers", "what each layer adds to a message; locks against the paper's figure 4",
+          1.0 / 4, run_layers},
       Row{"migrate.bandwidth", "moving a rank of 1 to 64 MiB against sending as much", 1.12,
           run_migrate},
       Row{"balance.gain", "the uneven demonstration, balanced against not balanced", 0.67,

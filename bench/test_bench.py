@@ -15,7 +15,7 @@ IDS = ["thread.yield", "thread.create", "thread.yield.fiber", "thread.create.fib
        "mpi.latency.shm", "mpi.latency.tcp", "mpi.bandwidth.shm", "mpi.rate.shm",
        "mpi.bandwidth.tcp", "mpi.threads.16", "mpi.multiple", "mpi.overlap.sender",
        "mpi.overlap.receiver", "mpi.bsp", "mpi.oversubscribed", "mpi.start", "rpc.latency",
-       "rpc.bandwidth", "net.multirail", "migrate.bandwidth",
+       "rpc.bandwidth", "net.multirail", "net.layers", "migrate.bandwidth",
        "balance.gain", "bubble.overhead", "loop.uneven", "gang.fairness", "conduction", "lu.tasks",
        "paper.000.t1", "paper.000.t2", "paper.000.f1", "paper.000.t3", "paper.000.f2.1", "paper.000.f2.2", "paper.000.f3", "paper.000.f4",
        "paper.000.t4", "paper.000.t5", "paper.000.t6", "paper.000.f5",

@@ -164,7 +164,7 @@ void TransportCore::on_packet(std::uint16_t rail, std::uint32_t from_node, Packe
       return;
     }
   }
-  if (is_serial_ && packet.size() < kMeasuredPacketBytes && accept_plain(packet)) [[likely]] {
+  if (packet.size() < kMeasuredPacketBytes && accept_plain(packet)) [[likely]] {
     return;
   }
   // How fast packets are taken here stands for how fast the peer takes ours. Now and then: a look
@@ -183,7 +183,7 @@ void TransportCore::on_packet(std::uint16_t rail, std::uint32_t from_node, Packe
 }
 
 void TransportCore::accept_packet(std::uint32_t from_node, Packet packet) noexcept {
-  if (is_serial_ && packet.size() >= kMeasuredPacketBytes && accept_plain(packet)) {
+  if (packet.size() >= kMeasuredPacketBytes && accept_plain(packet)) {
     return;
   }
   std::span<const std::byte> rest = packet;

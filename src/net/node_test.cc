@@ -1,4 +1,5 @@
 // Messages and large copies between nodes, notes that follow ranks, and the choice of strategies.
+#include <algorithm>
 #include <deque>
 #include <string>
 
@@ -42,7 +43,11 @@ TEST_P(NodeMessages, ArriveWholeAndInOrder) {
       byte = static_cast<std::byte>(random.next());
     }
     const std::uint64_t from = random.below(3);  // Node 1 sends to itself too.
-    ASSERT_TRUE(cluster.nodes[from]->node_message(1, 2, bytes).has_value());
+    const std::size_t cut = random.below(40);
+    const std::span<const std::byte> all{bytes};
+    const auto head = all.first(std::min(cut, all.size()));
+    ASSERT_TRUE(
+        cluster.nodes[from]->node_message(1, 2, head, all.subspan(head.size())).has_value());
     sent[from].push_back(std::move(bytes));
   }
   cluster.settle();
@@ -52,6 +57,32 @@ TEST_P(NodeMessages, ArriveWholeAndInOrder) {
     ASSERT_TRUE(bytes == sent[from][next[from]++]);
   }
   EXPECT_EQ(inbox.got.size(), 200U);
+}
+
+TEST_P(NodeMessages, OfEachShortLengthArriveHoweverTheyAreCut) {
+  SimCluster cluster{{.node_count = 2, .delay_ns_max = 3000, .is_ordered = GetParam()}, 2};
+  Inbox inbox;
+  cluster.nodes[1]->register_node_handler(2, Inbox::on_message, &inbox);
+  std::vector<std::byte> bytes(200);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::byte>(i);
+  }
+  const std::span<const std::byte> all{bytes};
+  std::vector<std::size_t> lengths;
+  for (std::size_t length = 0; length < all.size(); ++length) {
+    for (const std::size_t cut : {std::size_t{0}, std::size_t{8}, std::size_t{16}, length}) {
+      const auto head = all.first(std::min(cut, length));
+      const auto body = all.subspan(head.size(), length - head.size());
+      ASSERT_TRUE(cluster.nodes[0]->node_message(1, 2, head, body).has_value());
+      lengths.push_back(length);
+    }
+  }
+  cluster.settle();
+  ASSERT_EQ(inbox.got.size(), lengths.size());
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const auto sent = all.first(lengths[i]);
+    ASSERT_TRUE(std::ranges::equal(inbox.got[i].second, sent)) << lengths[i];
+  }
 }
 
 TEST_P(NodeMessages, NotesFollowARankThatMoves) {

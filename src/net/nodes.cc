@@ -1,8 +1,11 @@
 // Messages between nodes, in order, and notes to the node of a rank.
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include <fmt/format.h>
 
+#include "net/buffer.h"
 #include "net/core.h"
 #include "progress/progress.h"
 
@@ -11,6 +14,26 @@ namespace {
 
 // Parts that came before their turn, of one node: only drivers without order make any.
 constexpr std::uint32_t kEarlyPartsMax = 1 << 16;
+
+static_assert(offsetof(FrameHeader, tag) == offsetof(FrameHeader, context) + 4,
+              "the second word of a message lies in two fields");
+
+void put_words(FrameHeader& header, std::span<const std::byte, kWordsBytes> words) noexcept {
+  header.flags |= kFrameHasWords;
+  std::memcpy(&header.total_bytes, words.data(), 8);
+  std::memcpy(reinterpret_cast<std::byte*>(&header) + offsetof(FrameHeader, context),
+              words.data() + 8, 8);
+}
+
+/// The message of a frame that has words, in `memory`.
+std::span<const std::byte> with_words(
+    const Frame& frame, std::span<std::byte, kWordsBytes + kWordsPayloadMax> memory) noexcept {
+  std::memcpy(memory.data(), &frame.header.total_bytes, 8);
+  std::memcpy(memory.data() + 8, &frame.header.context, 4);
+  std::memcpy(memory.data() + 12, &frame.header.tag, 4);
+  copy_bytes(memory.data() + kWordsBytes, frame.payload.data(), frame.payload.size());
+  return memory.first(kWordsBytes + frame.payload.size());
+}
 
 }  // namespace
 
@@ -41,6 +64,16 @@ Result<> TransportCore::node_message(std::uint32_t to_node, std::uint32_t handle
     wake();
     return Done{};
   }
+  // What is left for the payload, from there on.
+  std::size_t offset = 0;
+  if (total_bytes >= kWordsBytes && total_bytes <= kWordsBytes + kWordsPayloadMax) {
+    std::array<std::byte, kWordsBytes> words;
+    const std::size_t of_head = std::min(head.size(), kWordsBytes);
+    copy_bytes(words.data(), head.data(), of_head);
+    copy_bytes(words.data() + of_head, body.data(), kWordsBytes - of_head);
+    put_words(header, words);
+    offset = kWordsBytes;
+  }
   const std::uint32_t frame_count =
       total_bytes == 0
           ? 1
@@ -51,7 +84,7 @@ Result<> TransportCore::node_message(std::uint32_t to_node, std::uint32_t handle
     header.sequence = link.send_sequence;
     link.send_sequence += frame_count;
   }
-  for (std::size_t offset = 0, i = 0; i < frame_count; ++i) {
+  for (std::uint32_t i = 0; i < frame_count; ++i) {
     const std::size_t bytes = std::min<std::size_t>(frame_payload_max_, total_bytes - offset);
     header.payload_bytes = static_cast<std::uint32_t>(bytes);
     // What is in this frame of the head, and of the body behind it.
@@ -140,7 +173,14 @@ void TransportCore::accept_node_part(std::uint32_t from_node, NodeLink& link,
   const FrameHeader& header = frame.header;
   ++link.receive_sequence;
   const bool is_known = header.cookie < kHandlerCount && handlers_[header.cookie].node != nullptr;
-  if (!is_known || header.total_bytes > kNodeMessageBytesMax ||
+  if ((header.flags & kFrameHasWords) != 0 && is_known && link.assembly.empty()) {
+    alignas(std::max_align_t) std::array<std::byte, kWordsBytes + kWordsPayloadMax> memory;
+    const Handler& handler = handlers_[header.cookie];
+    handler.node(handler.node_context, from_node, with_words(frame, memory));
+    return;
+  }
+  if (!is_known || (header.flags & kFrameHasWords) != 0 ||
+      header.total_bytes > kNodeMessageBytesMax ||
       header.payload_bytes >
           header.total_bytes - std::min<std::uint64_t>(link.assembly.size(), header.total_bytes)) {
     refuse(header, "its handler or its length is not one of a message between nodes");

@@ -44,6 +44,9 @@ bool is_consistent(const FrameHeader& header, const FrameLimits& limits) noexcep
     case FrameKind::bulk:
       return end >= header.total_bytes;
     case FrameKind::node:
+      if ((header.flags & kFrameHasWords) != 0) {
+        return header.payload_bytes <= kWordsPayloadMax;
+      }
       return header.payload_bytes <= header.total_bytes &&
              (header.payload_bytes != 0 || header.total_bytes == 0);
     case FrameKind::moved:

@@ -43,8 +43,13 @@ inline constexpr std::uint8_t kFrameReadable = 4;
 // Of rendezvous: the message of this id, which came before, is not sent if no receive has it yet.
 // Of matched, the answer: none had it.
 inline constexpr std::uint8_t kFrameWithdrawn = 8;
+// Of node: the first kWordsBytes bytes of the message, which is whole, lie in total_bytes, context
+// and tag; the payload is the rest. A short call takes one cache line so, as a short message does.
+inline constexpr std::uint8_t kFrameHasWords = 16;
 inline constexpr std::uint8_t kFrameFlagsKnown =
-    kFrameSynchronous | kFrameHasCredit | kFrameReadable | kFrameWithdrawn;
+    kFrameSynchronous | kFrameHasCredit | kFrameReadable | kFrameWithdrawn | kFrameHasWords;
+inline constexpr std::size_t kWordsBytes = 16;
+inline constexpr std::size_t kWordsPayloadMax = 112;  // Longer ones do without: they are copied.
 inline constexpr std::uint8_t kHopsMax = 64;
 
 struct FrameHeader {

@@ -8,8 +8,11 @@
 // the same places. Everything else is refused before anything has happened: send() and receive() do
 // it, and poll() hands over the packet that was only looked at.
 //
-// The lock of the rank excludes nobody here, as there is one caller. It is taken because it finds
+// The lock of the rank excludes nobody there, as there is one caller. It is taken because it finds
 // out who breaks that rule, and across calls of the driver because those call nobody.
+//
+// Of this, accept_plain() is for all callers: what deliver() would do with such a packet, under the
+// same lock, without what it does with the others.
 #include <cstring>
 
 #include "net/buffer.h"
@@ -94,7 +97,8 @@ bool TransportCore::accept_plain(Packet packet) noexcept {
     request->fault = Fault::truncated;
   }
   copy_in(request->data, 0, packet.data() + kHeaderBytes, request->envelope.bytes);
-  request->done.complete_alone();
+  request->state = RecvRequest::State::idle;
+  is_serial_ ? request->done.complete_alone() : request->done.complete();
   return true;
 }
 

@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 
 #include "base/cpu.h"
-#include "base/spin_budget.h"
 #include "base/spin_lock.h"
 #include "base/syscall.h"
 #include "progress/progress.h"

@@ -2,6 +2,10 @@
 // too late finds another generation, or nobody.
 #include "rpc/call.h"
 
+#include <utility>
+
+#include "base/check.h"
+
 namespace sterna::rpc {
 
 std::uint64_t CallTable::add(PendingCall& call) {
@@ -10,6 +14,7 @@ std::uint64_t CallTable::add(PendingCall& call) {
     return 0;
   }
   if (first_free_ == kNone) {
+    check(slots_.size() >> kIndexBits == 0, "a process has fewer calls under way than ids");
     slots_.emplace_back();
     first_free_ = static_cast<std::uint32_t>(slots_.size() - 1);
     slots_[first_free_].next_free = kNone;
@@ -18,14 +23,14 @@ std::uint64_t CallTable::add(PendingCall& call) {
   Slot& slot = slots_[index];
   first_free_ = slot.next_free;
   slot.call = &call;
-  call.id = std::uint64_t{slot.generation} << 32 | index;
+  call.id = std::uint64_t{slot.generation} << kIndexBits | index;
   return call.id;
 }
 
 PendingCall* CallTable::take(std::uint64_t id) noexcept {
-  const auto index = static_cast<std::uint32_t>(id);
+  const std::uint64_t index = id & ((std::uint64_t{1} << kIndexBits) - 1);
   const SpinGuard guard{lock_};
-  if (index >= slots_.size() || slots_[index].generation != id >> 32) {
+  if (index >= slots_.size() || slots_[index].generation != id >> kIndexBits) {
     return nullptr;
   }
   Slot& slot = slots_[index];
@@ -35,7 +40,7 @@ PendingCall* CallTable::take(std::uint64_t id) noexcept {
   }
   slot.generation += slot.generation == ~std::uint32_t{0} ? 2 : 1;  // Never 0.
   slot.next_free = first_free_;
-  first_free_ = index;
+  first_free_ = static_cast<std::uint32_t>(index);
   return call;
 }
 

@@ -56,8 +56,8 @@ struct CallOptions {
 /// Calls by number. Any thread.
 class CallTable {
  public:
-  /// The number, never 0; the call is known until take(). `call.to_node` is set. 0: that node is
-  /// lost.
+  /// The number, never 0, of kIdBits; the call is known until take(). `call.to_node` is set. 0:
+  /// that node is lost. Throws bad_alloc.
   [[nodiscard]] std::uint64_t add(PendingCall& call);
   /// Null: nobody waits for that any more. The call is the caller's to complete.
   [[nodiscard]] PendingCall* take(std::uint64_t id) noexcept;
@@ -72,6 +72,7 @@ class CallTable {
     std::uint32_t next_free = 0;
   };
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  static constexpr int kIndexBits = kIdBits - 32;  // Below the generation.
 
   mutable SpinLock lock_;
   std::vector<Slot> slots_ STERNA_GUARDED_BY(lock_);

@@ -3,11 +3,14 @@
 #include "rpc/message.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace sterna::rpc {
 namespace {
 
-constexpr std::uint8_t kKindMask = 0x0f;
+constexpr int kFlagBits = 64 - kIdBits;
+constexpr std::uint64_t kKindMask = 0x0f;
+constexpr std::uint64_t kFlagMask = 0xf0;
 constexpr std::uint8_t kOfRank = 0x10;
 constexpr std::uint8_t kHasWish = 0x20;
 constexpr std::uint8_t kHasParts = 0x40;
@@ -44,16 +47,51 @@ bool is_sensible(const Message& message, std::uint8_t flags) noexcept {
          ((flags & kHasWish) == 0 || is_request) && ((flags & kHasStatus) == 0 || !is_request);
 }
 
+/// What follows the first word, where it has something to say.
+bool decode_more(std::span<const std::byte> bytes, std::uint8_t flags, Message& message) noexcept {
+  wire::Reader reader{bytes};
+  if (message.kind == MessageKind::request) {
+    message.service = reader.u64();
+  }
+  if ((flags & kOfRank) != 0) {
+    message.reply_to.rank = reader.u32();
+    message.reply_to.cookie = reader.u64();
+  }
+  if ((flags & kHasWish) != 0) {
+    message.wish.priority = reader.u8();
+    message.wish.stack_kib = reader.u32();
+  }
+  if ((flags & kHasStatus) != 0) {
+    message.status = reader.u32();
+    message.text = reader.text(kErrorTextBytesMax);
+  }
+  if ((flags & kHasParts) != 0) {
+    message.number = reader.u32();
+    message.part_count = reader.u16();
+    message.raw_parts = reader.raw(message.part_count <= kPartsMax ? message.part_count * kPartBytes
+                                                                   : bytes.size() + 1);
+  }
+  message.body = reader.raw(reader.bytes_left());
+  return reader.ok() && is_sensible(message, flags);
+}
+
 }  // namespace
 
 MessageHead::MessageHead(const Message& message) noexcept {
-  wire::Writer writer{memory_};
+  check(message.reply_to.id >> kIdBits == 0, "an id leaves room for what the message is");
   const std::uint8_t flags = flags_of(message);
-  writer.u8(static_cast<std::uint8_t>(message.kind) | flags);
-  writer.u64(message.reply_to.id);
-  if (message.kind == MessageKind::request) {
-    writer.u64(message.service);
+  const std::uint64_t first =
+      message.reply_to.id << kFlagBits | static_cast<std::uint8_t>(message.kind) | flags;
+  const std::uint64_t words[2] = {first, message.service};
+  bytes_ = message.kind == MessageKind::request ? sizeof words : sizeof first;
+  std::memcpy(memory_.data(), words, sizeof words);
+  if (flags != 0) [[unlikely]] {
+    add_more(message, flags);
   }
+}
+
+void MessageHead::add_more(const Message& message, std::uint8_t flags) noexcept {
+  wire::Writer writer{std::span{memory_}.subspan(bytes_)};
   if ((flags & kOfRank) != 0) {
     writer.u32(message.reply_to.rank);
     writer.u64(message.reply_to.cookie);
@@ -75,41 +113,31 @@ MessageHead::MessageHead(const Message& message) noexcept {
     }
   }
   check(writer.ok() && message.parts.size() <= kPartsMax, "the head of a call is bounded");
-  bytes_ = writer.bytes();
+  bytes_ += writer.bytes();
 }
 
-Result<Message> decode(std::span<const std::byte> bytes) noexcept {
-  wire::Reader reader{bytes};
-  Message message;
-  const std::uint8_t first = reader.u8();
+bool decode(std::span<const std::byte> bytes, Message& message) noexcept {
+  std::uint64_t first = 0;
+  if (bytes.size() < sizeof first) {
+    return false;
+  }
+  std::memcpy(&first, bytes.data(), sizeof first);
   message.kind = static_cast<MessageKind>(first & kKindMask);
-  message.reply_to.id = reader.u64();
-  if (message.kind == MessageKind::request) {
-    message.service = reader.u64();
+  message.reply_to.id = first >> kFlagBits;
+  const auto flags = static_cast<std::uint8_t>(first & kFlagMask);
+  if (message.kind == MessageKind::reply && flags == 0) {
+    message.body = bytes.subspan(sizeof first);
+    return true;
   }
-  if ((first & kOfRank) != 0) {
-    message.reply_to.rank = reader.u32();
-    message.reply_to.cookie = reader.u64();
+  if (message.kind == MessageKind::request && flags == 0) {
+    if (bytes.size() < sizeof first + sizeof message.service) {
+      return false;
+    }
+    std::memcpy(&message.service, bytes.data() + sizeof first, sizeof message.service);
+    message.body = bytes.subspan(sizeof first + sizeof message.service);
+    return true;
   }
-  if ((first & kHasWish) != 0) {
-    message.wish.priority = reader.u8();
-    message.wish.stack_kib = reader.u32();
-  }
-  if ((first & kHasStatus) != 0) {
-    message.status = reader.u32();
-    message.text = reader.text(kErrorTextBytesMax);
-  }
-  if ((first & kHasParts) != 0) {
-    message.number = reader.u32();
-    message.part_count = reader.u16();
-    message.raw_parts = reader.raw(message.part_count <= kPartsMax ? message.part_count * kPartBytes
-                                                                   : bytes.size() + 1);
-  }
-  message.body = reader.raw(reader.bytes_left());
-  if (!reader.ok() || !is_sensible(message, first & static_cast<std::uint8_t>(~kKindMask))) {
-    return Errc::malformed;
-  }
-  return message;
+  return decode_more(bytes.subspan(sizeof first), flags, message);
 }
 
 Part part_of(const Message& message, std::uint32_t index) noexcept {

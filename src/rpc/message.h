@@ -23,11 +23,14 @@ inline constexpr std::size_t kReplyInlineBytes = 8192;
 
 enum class MessageKind : std::uint8_t { request = 1, reply = 2, error = 3 };
 
+// The other bits of the first word of a message, whose lowest byte says what it is.
+inline constexpr int kIdBits = 56;
+
 /// Who gets the reply: an id of the calling node, or the address of a call in a rank's slot.
 struct ReplyTo {
   std::uint32_t node = 0;        // Not on the wire: who sent the request.
   std::uint32_t rank = kNoRank;  // kNoRank: the node.
-  std::uint64_t id = 0;          // 0: nobody.
+  std::uint64_t id = 0;          // 0: nobody. Of kIdBits.
   std::uint64_t cookie = 0;      // Of a rank's call: proves that the address is still that call.
 };
 
@@ -59,7 +62,8 @@ struct Message {
   std::span<const std::byte> body = {};
 };
 
-/// Everything but the body, which follows it.
+/// Everything but the body, which follows it. Of a request without more to say it has 16 bytes: the
+/// arguments lie where they are aligned for any type, if the packet does, and need no copy.
 class MessageHead {
  public:
   explicit MessageHead(const Message& message) noexcept;
@@ -68,13 +72,15 @@ class MessageHead {
   }
 
  private:
+  void add_more(const Message& message, std::uint8_t flags) noexcept;
+
   static constexpr std::size_t kPartBytes = 12;
   std::array<std::byte, 64 + kErrorTextBytesMax + kPartsMax * kPartBytes> memory_;
   std::size_t bytes_;
 };
 
-/// malformed if it is none; all spans point into `bytes`.
-[[nodiscard]] Result<Message> decode(std::span<const std::byte> bytes) noexcept;
+/// Into `message`, as it was made. False: it is none. All spans point into `bytes`.
+[[nodiscard]] bool decode(std::span<const std::byte> bytes, Message& message) noexcept;
 /// Of a decoded message; offsets ascend and lie in the body, bytes are bounded.
 [[nodiscard]] Part part_of(const Message& message, std::uint32_t index) noexcept;
 

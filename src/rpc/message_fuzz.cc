@@ -8,9 +8,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
   const std::span<const std::byte> input{reinterpret_cast<const std::byte*>(data), bytes};
   const Error error = rpc::decode_error(input);
   check(error.text.size() <= rpc::kErrorTextBytesMax, "texts are bounded");
-  Result<rpc::Message> decoded = rpc::decode(input);
-  if (decoded) {
-    rpc::Message& message = decoded.value();
+  rpc::Message message;
+  if (rpc::decode(input, message)) {
     std::vector<rpc::Part> parts;
     for (std::uint32_t i = 0; i < message.part_count; ++i) {
       parts.push_back(rpc::part_of(message, i));

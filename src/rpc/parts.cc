@@ -70,17 +70,26 @@ void Rpc::reply_now(const Request& request, std::span<const std::byte> bytes, Ou
   out.send.done.complete_alone();
 }
 
-void Rpc::send_owned(std::uint32_t node, std::uint32_t number, Bytes bytes) {
-  auto* const owned = new Owned{*this};
+/// A reply whose bytes go alone, behind `message`.
+Result<> Rpc::send_long(std::uint32_t node, Message& message, Bytes bytes) {
+  auto owned = std::make_unique<Owned>(*this);  // Before the head promises it.
   owned->bytes = std::move(bytes);
-  options_.transport->send(*options_.endpoint, owned->send,
-                           {.rank = node,
-                            .context = options_.part_context + 1,
-                            .tag = static_cast<std::int32_t>(number)},
-                           net::Buffer::of(owned->bytes.data(), owned->bytes.size()));
-  if (!owned->send.done.listen(*owned)) {
-    delete owned;
+  const Part part{.bytes = owned->bytes.size()};
+  message.parts = {&part, 1};
+  message.number = next_number();
+  const MessageHead head{message};
+  Result<> sent = options_.transport->node_message(node, kNodeHandler, head.bytes());
+  if (sent) {
+    options_.transport->send(*options_.endpoint, owned->send,
+                             {.rank = node,
+                              .context = options_.part_context + 1,
+                              .tag = static_cast<std::int32_t>(message.number)},
+                             net::Buffer::of(owned->bytes.data(), owned->bytes.size()));
+    if (owned->send.done.listen(*owned)) {
+      (void)owned.release();
+    }
   }
+  return sent;
 }
 
 void Rpc::drop_part(std::uint32_t from_node, std::uint32_t number, bool is_reply) noexcept {

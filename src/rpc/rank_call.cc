@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/wire_fields.h"
 #include "memory/rank_slot.h"
+#include "net/buffer.h"
 #include "progress/progress.h"
 #include "rpc/handlers.h"
 #include "rpc/rpc.h"
@@ -97,7 +98,7 @@ void Rpc::on_rank_note(void* self, std::uint32_t rank, std::uint32_t,
   if (call.total_ != note.total) {
     return;
   }
-  std::ranges::copy(note.body, call.reply_ + note.offset);
+  net::copy_bytes(call.reply_ + note.offset, note.body.data(), note.body.size());
   call.received_ += static_cast<std::uint32_t>(note.body.size());
   if (call.received_ == call.total_) {
     call.done_.complete();

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "memory/rank_slot.h"
+#include "net/buffer.h"
 #include "progress/progress.h"
 #include "rpc/handlers.h"
 #include "threads/team.h"
@@ -34,8 +35,9 @@ void store(const Message& message, PendingCall& call) {
     call.part_bytes = call.reply_bytes = part_of(message, 0).bytes;
     call.part_number = message.number;
   } else if (call.room.data() != nullptr) {
-    std::ranges::copy(message.body.first(std::min(message.body.size(), call.room.size())),
-                      call.room.begin());
+    // Not std::ranges::copy, which goes byte by byte where the iterators are those of spans.
+    net::copy_bytes(call.room.data(), message.body.data(),
+                    std::min(message.body.size(), call.room.size()));
   } else {
     call.reply = Bytes{message.body.begin(), message.body.end()};
   }
@@ -73,7 +75,7 @@ Result<> Rpc::send_request(std::uint32_t node, std::uint64_t service,
 }
 
 void Rpc::start(std::uint32_t node, std::uint64_t service, std::span<const std::byte> arguments,
-                PendingCall& call, const CallOptions& options) {
+                PendingCall& call, const CallOptions& options) noexcept {
   const ReplyTo reply_to = expect(call, node);
   if (call.done.done()) {
     fail(options.parts);
@@ -101,18 +103,24 @@ Result<> Rpc::post(std::uint32_t node, std::uint64_t service, std::span<const st
   return sent;
 }
 
-ReplyTo Rpc::expect(PendingCall& call, std::uint32_t node) {
+ReplyTo Rpc::expect(PendingCall& call, std::uint32_t node) noexcept {
   call.done.reset();
   call.reply = Bytes{};
   call.reply_bytes = call.part_bytes = 0;
   call.status = 0;
   call.text.clear();
   call.to_node = node;
-  const ReplyTo reply_to{.node = options_.transport->job().node_index, .id = calls_.add(call)};
-  if (reply_to.id == 0) {
+  ReplyTo reply_to{.node = options_.transport->job().node_index};
+  try {
+    reply_to.id = calls_.add(call);
+    if (reply_to.id != 0) [[likely]] {
+      return reply_to;
+    }
     call.reply = lost(node);
-    call.done.complete();
+  } catch (const std::bad_alloc&) {
+    call.reply = Errc::out_of_memory;
   }
+  call.done.complete();
   return reply_to;
 }
 
@@ -184,12 +192,11 @@ void Rpc::lose_peer(std::uint32_t node) noexcept {
 void Rpc::on_node_message(void* self, std::uint32_t from_node,
                           std::span<const std::byte> bytes) noexcept {
   Rpc& rpc = *static_cast<Rpc*>(self);
-  Result<Message> decoded = decode(bytes);
-  if (!decoded) {
+  Message message;
+  if (!decode(bytes, message)) {
     rpc.log_.warn("node {} sent a call that cannot be read ({} bytes)", from_node, bytes.size());
     return;
   }
-  Message& message = decoded.value();
   message.reply_to.node = from_node;
   const bool is_for_rank = message.reply_to.rank != kNoRank;
   const bool is_request = message.kind == MessageKind::request;

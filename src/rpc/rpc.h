@@ -129,14 +129,14 @@ class Rpc {
                                    std::span<const std::byte> arguments,
                                    std::uint64_t deadline_ns = kNever);
 
-  /// Asks; `call.done` tells. Completed also when the node is lost. Its parts end for themselves,
-  /// whatever becomes of the call.
+  /// Asks; `call.done` tells. Completed also when the node is lost, or there is no memory. Its
+  /// parts end for themselves, whatever becomes of the call.
   void start(std::uint32_t node, std::string_view name, std::span<const std::byte> arguments,
-             PendingCall& call) {
+             PendingCall& call) noexcept {
     start(node, service_number(name), arguments, call);
   }
   void start(std::uint32_t node, std::uint64_t service, std::span<const std::byte> arguments,
-             PendingCall& call, const CallOptions& options = {});
+             PendingCall& call, const CallOptions& options = {}) noexcept;
 
   /// Waits for it until `deadline_ns`. False: the call goes on. Switches.
   [[nodiscard]] bool wait(PendingCall& call, std::uint64_t deadline_ns = kNever) noexcept;
@@ -169,8 +169,9 @@ class Rpc {
 
   // A completion is a call that nobody is asked for: whoever has its ReplyTo, on any node, ends it.
 
-  /// `call` waits for a signal() of what it returns; it ends with closed if `node` is lost.
-  [[nodiscard]] ReplyTo expect(PendingCall& call, std::uint32_t node = kAnyNode);
+  /// `call` waits for a signal() of what it returns; it ends with closed if `node` is lost. Its id
+  /// is 0: it has ended already, also with out_of_memory.
+  [[nodiscard]] ReplyTo expect(PendingCall& call, std::uint32_t node = kAnyNode) noexcept;
   /// Of a rank, as start().
   [[nodiscard]] ReplyTo expect(RankCall& call, std::uint32_t node = kAnyNode);
   /// Ends what waits for it, wherever it is now; one that has ended hears nothing. Any node. Fails
@@ -212,7 +213,8 @@ class Rpc {
 
   static bool may_hold_call(memory::RankSlot& slot, std::uintptr_t address) noexcept;
 
-  void on_request(const Message& message, std::uint32_t from_node);
+  void on_request(const Message& message, std::uint32_t from_node) noexcept;
+  void find_and_serve(const Message& message, std::uint32_t from_node);
   void on_reply(const Message& message, std::uint32_t from_node) noexcept;
 
   Result<> send_request(std::uint32_t node, std::uint64_t service,
@@ -221,7 +223,8 @@ class Rpc {
   void serve(const ServiceEntry& entry, Request& request, ReplyTo reply_to);
   void spawn(const ServiceEntry& entry, const Message& message, std::uint32_t from_node);
   void start_work(std::unique_ptr<Work> work);
-  Result<> answer(const ReplyTo& to, Answer answer);
+  void refuse(const Message& message, std::uint32_t from_node, Error why);
+  Result<> answer(const ReplyTo& to, Answer&& answer);
   Result<> send_answer(const ReplyTo& to, Answer& answer);
   void reply_to_rank(const ReplyTo& to, const Result<Bytes>& result);
   void finish(std::uint64_t id, Result<Bytes> reply) noexcept;
@@ -231,7 +234,7 @@ class Rpc {
   // parts.cc
   void send_parts(std::uint32_t node, std::uint32_t context, std::uint32_t number,
                   std::span<OutPart> parts) noexcept;
-  void send_owned(std::uint32_t node, std::uint32_t number, Bytes bytes);
+  Result<> send_long(std::uint32_t node, Message& message, Bytes bytes);
   void drop_part(std::uint32_t from_node, std::uint32_t number, bool is_reply) noexcept;
   void drop_rest(Incoming& incoming) noexcept;
   [[nodiscard]] std::uint32_t next_number() noexcept;
@@ -240,6 +243,7 @@ class Rpc {
   const Logger log_;
   std::unordered_map<std::uint64_t, ServiceEntry> services_;  // Constant after the first poll.
   CallTable calls_;
+  Bytes spare_reply_;  // The poller's: memory for the next reply of a quick service.
   std::atomic<std::uint32_t> next_number_{0};  // Relaxed: only differs.
   // Released by who ends a part, after its last access to the endpoint.
   std::atomic<std::uint32_t> loose_parts_{0};

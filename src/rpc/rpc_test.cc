@@ -3,6 +3,7 @@
 #include "rpc/rpc.h"
 
 #include <algorithm>
+#include <new>
 
 #include <gtest/gtest.h>
 
@@ -25,6 +26,10 @@ Result<Bytes> fail(void*, const Request& request) {
   return Error{Errc::refused, "not for node " + std::to_string(request.from_node)};
 }
 
+Result<Bytes> want_too_much(void*, const Request&) {
+  throw std::bad_alloc{};
+}
+
 class Calls : public testing::Test {
  protected:
   Calls() {
@@ -32,6 +37,7 @@ class Calls : public testing::Test {
       rpcs.push_back(std::make_unique<Rpc>(RpcOptions{.transport = node.get()}));
       rpcs.back()->add_service("twice", RunIn::poll, twice, &served);
       rpcs.back()->add_service("fail", RunIn::poll, fail, nullptr);
+      rpcs.back()->add_service("want too much", RunIn::poll, want_too_much, nullptr);
     }
   }
   const Bytes text{std::byte{1}, std::byte{2}, std::byte{3}};
@@ -62,6 +68,16 @@ TEST_F(Calls, BringTheErrorOfTheServiceWithItsText) {
   ASSERT_FALSE(call.reply.has_value());
   EXPECT_EQ(call.reply.error().code, Errc::refused);
   EXPECT_EQ(call.reply.error().text, "not for node 1");
+}
+
+TEST_F(Calls, EndWithAnErrorWhereThereIsNoMemoryForTheService) {
+  PendingCall call;
+  rpcs[1]->start(2, "want too much", text, call);
+  ASSERT_TRUE(rpcs[1]->post(2, "want too much", text).has_value());
+  cluster.settle();
+  ASSERT_TRUE(call.done.done());
+  ASSERT_FALSE(call.reply.has_value());
+  EXPECT_EQ(call.reply.error().code, Errc::out_of_memory);
 }
 
 TEST_F(Calls, SayThatThereIsNoSuchService) {

@@ -53,16 +53,27 @@ void Rpc::add_service(ServiceEntry entry, std::uint64_t space) {
   check(is_new, "a name is registered once, and no two names share a number");
 }
 
-void Rpc::on_request(const Message& message, std::uint32_t from_node) {
+void Rpc::on_request(const Message& message, std::uint32_t from_node) noexcept {
+  try {
+    find_and_serve(message, from_node);
+  } catch (const std::bad_alloc&) {
+    refuse(message, from_node, {Errc::out_of_memory, "no memory there for what was asked"});
+  }
+}
+
+void Rpc::refuse(const Message& message, std::uint32_t from_node, Error why) {
+  for (std::uint32_t i = 0; i < message.part_count; ++i) {
+    drop_part(from_node, message.number, false);
+  }
+  (void)answer(message.reply_to, {.reply = std::move(why)});
+}
+
+void Rpc::find_and_serve(const Message& message, std::uint32_t from_node) {
   const auto found = services_.find(message.service);
   if (found == services_.end() || (message.part_count != 0 && options_.team == nullptr)) {
-    for (std::uint32_t i = 0; i < message.part_count; ++i) {
-      drop_part(from_node, message.number, false);
-    }
-    (void)answer(
-        message.reply_to,
-        {.reply = Error{Errc::unsupported, fmt::format("node {} has no such service",
-                                                       options_.transport->job().node_index)}});
+    refuse(message, from_node,
+           {Errc::unsupported,
+            fmt::format("node {} has no such service", options_.transport->job().node_index)});
     return;
   }
   const ServiceEntry& entry = found->second;
@@ -79,6 +90,9 @@ void Rpc::serve(const ServiceEntry& entry, Request& request, ReplyTo reply_to) {
   Answer given;
   request.reply_to = &reply_to;
   if (entry.answerer != nullptr) {
+    if (request.is_in_poll) {
+      given.reply.value().swap(spare_reply_);
+    }
     entry.answerer(entry.context, request, given);
   } else {
     given.reply = entry.service(entry.context, request);
@@ -88,6 +102,11 @@ void Rpc::serve(const ServiceEntry& entry, Request& request, ReplyTo reply_to) {
   } else if (!given.reply.has_value() || !given.text.empty()) {
     log_.warn("{} from node {}: {}", entry.name, request.from_node,
               given.reply.has_value() ? given.text : given.reply.error().text);
+  }
+  if (request.is_in_poll && given.reply.has_value() &&
+      given.reply.value().capacity() <= 2 * kReplyInlineBytes) {
+    given.reply.value().swap(spare_reply_);
+    spare_reply_.clear();
   }
 }
 
@@ -207,7 +226,7 @@ Result<> Rpc::signal(const ReplyTo& to, Answer given) {
   return answer(to, std::move(given));
 }
 
-Result<> Rpc::answer(const ReplyTo& to, Answer given) {
+Result<> Rpc::answer(const ReplyTo& to, Answer&& given) {
   if (to.id == 0) {
     return Done{};
   }
@@ -228,25 +247,17 @@ Result<> Rpc::send_answer(const ReplyTo& to, Answer& given) {
   message.status = given.status;
   message.text = given.text;
   Bytes error;
-  Part part;
   if (!given.reply) {
     message.kind = MessageKind::error;
     message.status = 0;
     message.body = error = encode_error(given.reply.error());
   } else if (Bytes& bytes = given.reply.value(); has_parts() && bytes.size() > kReplyInlineBytes) {
-    part.bytes = bytes.size();
-    message.parts = {&part, 1};
-    message.number = next_number();
+    return send_long(to.node, message, std::move(bytes));
   } else {
     message.body = bytes;
   }
   const MessageHead head{message};
-  Result<> sent =
-      options_.transport->node_message(to.node, kNodeHandler, head.bytes(), message.body);
-  if (sent && !message.parts.empty()) {
-    send_owned(to.node, message.number, std::move(given.reply.value()));
-  }
-  return sent;
+  return options_.transport->node_message(to.node, kNodeHandler, head.bytes(), message.body);
 }
 
 }  // namespace sterna::rpc

@@ -92,6 +92,9 @@ static void test_endings(void) {
   EXPECT(sterna_completion_signal(&token, NULL, 0) == STERNA_SUCCESS); /* Too late. */
   memset(&nonsense, 0xff, sizeof nonsense);
   EXPECT(sterna_completion_signal(&nonsense, NULL, 0) == STERNA_INVALID_ARGUMENT);
+  nonsense = token; /* All but its number is right. */
+  nonsense.opaque[1] |= UINT64_C(1) << 63;
+  EXPECT(sterna_completion_signal(&nonsense, NULL, 0) == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_completion_signal(NULL, NULL, 0) == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_completion_init(&completion, sterna_node_count(), &token) ==
          STERNA_INVALID_ARGUMENT);

@@ -20,6 +20,5 @@ extern const DecoratorEntry kDropDecorator;
 extern const DecoratorEntry kDuplicateDecorator;
 extern const DecoratorEntry kRecordDecorator;
 extern const DecoratorEntry kReorderDecorator;
-extern const DecoratorEntry kTraceDecorator;
 
 }  // namespace sterna::net

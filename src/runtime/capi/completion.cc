@@ -140,7 +140,7 @@ sterna_status check_token(const sterna_completion_token* token, const char* call
   }
   const rpc::ReplyTo to = target_of(*token);
   const bool is_sensible =
-      to.id != 0 && to.node < job.node_count &&
+      to.id != 0 && to.id >> rpc::kIdBits == 0 && to.node < job.node_count &&
       (capi::is_mobile() ? to.rank < job.rank_count && to.cookie != 0 : to.rank == rpc::kNoRank);
   return is_sensible ? STERNA_SUCCESS
                      : capi::refuse(STERNA_INVALID_ARGUMENT,
@@ -187,9 +187,11 @@ sterna_status sterna_completion_init(sterna_completion* completion, uint32_t nod
     }
     std::ranges::copy(std::bit_cast<std::array<std::uint64_t, 3>>(to), token->opaque);
     token->opaque[3] = 0;
-    return to.id != 0
-               ? STERNA_SUCCESS
-               : capi::refuse(STERNA_CLOSED, "sterna_completion_init: node {} is gone", node);
+    if (to.id == 0) {  // Of a process: it has ended already.
+      const Error& why = own->awaited->of_process->reply.error();
+      return capi::refuse(capi::to_status(why.code), "sterna_completion_init: {}", why.text);
+    }
+    return STERNA_SUCCESS;
   });
   if (status != STERNA_SUCCESS) {
     free_awaited(*own);

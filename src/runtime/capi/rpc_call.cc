@@ -34,28 +34,34 @@ sterna_status call_and_wait(std::uint32_t node, const char* name,
   rpc::Rpc& rpc = *program()->rpc;
   rpc::PendingCall call;
   call.room = {static_cast<std::byte*>(reply), bytes_max};
-  const bool is_copied = arguments.size() > kRpcShortBytes && timeout_ns != STERNA_FOREVER;
-  OutBox own;
-  std::unique_ptr<OutBox> copied = is_copied ? std::make_unique<OutBox>() : nullptr;
-  OutBox& box = is_copied ? *copied : own;
-  box.set(arguments, is_copied);
-  rpc.start(node, number_of_service(name), box.block(), call, {.parts = box.parts()});
+  const std::uint64_t service = number_of_service(name);
+  const bool is_long = arguments.size() > kRpcShortBytes;
+  const bool is_copied = is_long && timeout_ns != STERNA_FOREVER;
+  std::unique_ptr<OutBox> box;
+  if (is_long) {
+    box = std::make_unique<OutBox>();
+    box->set(arguments, is_copied);
+    rpc.start(node, service, box->block(), call, {.parts = box->parts()});
+  } else {
+    rpc.start(node, service, arguments, call);
+  }
   if (!rpc.wait(call, deadline_of(timeout_ns))) {
     rpc.withdraw(call, {Errc::timed_out, fmt::format("node {} has not answered {} within {} ns",
                                                      node, name, timeout_ns)});
   }
   if (is_copied) {
-    OutBox::release(std::move(copied));
-  } else {
-    own.await_sent(*program()->rank->progress);
+    OutBox::release(std::move(box));
+  } else if (is_long) {
+    box->await_sent(*program()->rank->progress);
   }
   return finish_call(rpc, call, reply, bytes_max, bytes, "sterna_rpc_call_for");
 }
 
 }  // namespace
 
-sterna_status check_caller(const char* call, bool may_wait) noexcept {
-  const Program* const self = program();
+namespace {
+
+sterna_status check_caller_of(const Program* self, const char* call, bool may_wait) noexcept {
   if (self == nullptr) {
     return why_no_program();
   }
@@ -68,12 +74,19 @@ sterna_status check_caller(const char* call, bool may_wait) noexcept {
   return STERNA_SUCCESS;
 }
 
+}  // namespace
+
+sterna_status check_caller(const char* call, bool may_wait) noexcept {
+  return check_caller_of(program(), call, may_wait);
+}
+
 sterna_status check_call(std::uint32_t node, const char* name, const void* arguments,
                          std::size_t bytes, const char* call, bool may_wait) noexcept {
-  if (const sterna_status bad = check_caller(call, may_wait); bad != STERNA_SUCCESS) {
+  const Program* const self = program();
+  if (const sterna_status bad = check_caller_of(self, call, may_wait); bad != STERNA_SUCCESS) {
     return bad;
   }
-  const std::uint32_t node_count = program()->rank->transport->job().node_count;
+  const std::uint32_t node_count = self->rank->transport->job().node_count;
   if (node >= node_count || name == nullptr || (arguments == nullptr && bytes != 0)) {
     return refuse(STERNA_INVALID_ARGUMENT, "{}: node {} of {}, or a NULL", call, node, node_count);
   }

@@ -8,6 +8,7 @@
 
 #include <sterna/sterna.h>
 
+#include "net/buffer.h"
 #include "progress/progress.h"
 #include "runtime/capi/handle.h"
 #include "runtime/capi/message_callback.h"
@@ -49,7 +50,7 @@ std::span<const std::byte> aligned(std::span<const std::byte> bytes, std::span<s
     long_room.assign(bytes.begin(), bytes.end());
     return long_room;
   }
-  std::ranges::copy(bytes, room.begin());
+  net::copy_bytes(room.data(), bytes.data(), bytes.size());
   return room.first(bytes.size());
 }
 

@@ -14,7 +14,8 @@
  *
  * EINTR is never returned: signals are no affair of user threads, an interrupted call goes on. A
  * descriptor must not be closed while another thread waits for it: as in POSIX, what happens then
- * is not said; shutdown() ends such waits. All switch.
+ * is not said; shutdown() ends such waits. All switch; inside a quick service (rpc.h) what would
+ * block fails with EDEADLK.
  */
 #ifndef STERNA_IO_H
 #define STERNA_IO_H

@@ -110,10 +110,10 @@ sterna_status sterna_message_set_layout(sterna_message_request* request, sterna_
  * from the poll of the network: on any kernel thread, on any stack, one at a time, never from
  * inside sterna_message_start. In a mobile rank its own thread makes it, inside a call of this
  * header or of session.h that waits or tests; sterna_message_call_back is one that does nothing
- * else. The function must be short and must not wait nor switch (waits of this header end with
- * DEADLOCK, elsewhere); it may start requests, also this one, and wake threads. `envelope` is that
- * of a receive. NULL: to be waited for, as at first. NOT_STARTED, at the start of the request:
- * before sterna_start. */
+ * else. The function must be short and must not wait nor switch (what does ends with DEADLOCK,
+ * in a mobile rank what waits for messages); it may start requests, also this one, and wake
+ * threads. `envelope` is that of a receive. NULL: to be waited for, as at first. NOT_STARTED, at
+ * the start of the request: before sterna_start. */
 typedef void (*sterna_message_callback)(void* argument, sterna_message_request* request,
                                         sterna_status status, const sterna_envelope* envelope);
 sterna_status sterna_message_set_callback(sterna_message_request* request,

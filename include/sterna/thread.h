@@ -121,11 +121,13 @@ sterna_status sterna_thread_exit(void) STERNA_NOEXCEPT;
 /* The calling user thread; NULL on a kernel thread. */
 sterna_thread* sterna_thread_self(void) STERNA_NOEXCEPT;
 
-/* Lets other threads go first. On a kernel thread: sched_yield. Switches. */
-void sterna_thread_yield(void) STERNA_NOEXCEPT;
+/* Lets other threads go first. On a kernel thread: sched_yield. Switches. Fails with DEADLOCK, as
+ * all that switches, inside a quick service (rpc.h) and the callback of a message of a program with
+ * workers. */
+sterna_status sterna_thread_yield(void) STERNA_NOEXCEPT;
 
-/* Sleeps for at least so long; other threads run. Kernel threads too. Switches. */
-void sterna_thread_sleep(uint64_t duration_ns) STERNA_NOEXCEPT;
+/* Sleeps for at least so long; other threads run. Kernel threads too. Switches. DEADLOCK. */
+sterna_status sterna_thread_sleep(uint64_t duration_ns) STERNA_NOEXCEPT;
 
 /* Writes the name (or "thread <number>") and a 0 byte, as much as fits. Any thread; the thread has
  * not ended. Fails with INVALID_ARGUMENT, or TRUNCATED. */

@@ -13,7 +13,7 @@ TransportCore::TransportCore(const TransportOptions& options, const CoreOptions&
     : job_{options.bootstrap->job()},
       node_{job_.node_index},
       limits_{job_.node_count, job_.rank_count},
-      options_{core_options},
+      options_{share_window(core_options, job_.rank_count)},
       clock_{options.clock != nullptr ? *options.clock : own_clock_},
       log_{options.log != nullptr ? Logger{*options.log, "net"} : Logger{}},
       ranks_{job_.node_index, job_.node_of_rank},

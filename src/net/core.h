@@ -37,6 +37,7 @@ enum class CostSampling : std::uint8_t { off, start, cached };
 struct CoreOptions {
   CostModel::Options cost;
   std::uint32_t eager_window_bytes;  // Not yet consumed, of one pair of ranks on different nodes.
+  std::uint64_t eager_total_bytes;   // The same, of all pairs of one receiver.
   std::uint32_t local_eager_bytes;   // Larger messages within a node wait at their sender.
   std::uint64_t local_window_bytes;  // Messages of its own node that wait at one rank.
   std::uint32_t chunk_bytes;         // Of a large copy, between two polls.
@@ -48,6 +49,8 @@ struct CoreOptions {
   LinkOptions links;
 };
 [[nodiscard]] Result<CoreOptions> read_options(const Settings* settings);
+/// As they are in a job of so many ranks: the window of a pair is its share of eager_total_bytes.
+[[nodiscard]] CoreOptions share_window(CoreOptions options, std::uint32_t rank_count) noexcept;
 
 /// Answers to be sent, and a transfer to be started, once the lock of the rank is free.
 struct Outcome {
@@ -353,14 +356,12 @@ class TransportCore final : private Bond::Owner {
   std::atomic<bool> are_drivers_closed_{false};  // By the poller.
 
   MpscQueue<TransferJob> new_jobs_;  // Consumer: the poller.
-  // The poller only. By priority, the highest first; those overtaken often enough stay in front.
-  std::vector<TransferJob*> jobs_;
-  std::size_t urgent_jobs_ = 0;  // The poller only: of jobs_, with a priority.
+  std::vector<TransferJob*> jobs_;   // The poller only. By priority, but for take_in().
+  std::size_t urgent_jobs_ = 0;      // The poller only: of jobs_, with a priority.
   std::atomic<std::uint32_t> job_count_{0};
   std::uint32_t packets_until_measure_ = 1;  // The poller only.
   MpscQueue<HeldPacket> own_messages_;       // To this node itself. Consumer: the poller.
-  // Frames for ranks that had left the node of their gate. Consumer: the poller. Counted when they
-  // come, and not out before they have gone on.
+  // Frames for ranks that had left. Consumer: the poller. Counted from their coming to their going.
   MpscQueue<HeldPacket> stale_frames_;
   std::atomic<std::uint64_t> stale_count_{0};
   std::atomic<std::uint64_t> stale_sent_{0};  // By the poller.
@@ -383,13 +384,10 @@ class TransportCore final : private Bond::Owner {
 
   // Relaxed and not exact: several threads may count at once.
   struct Counter {
+    static constexpr std::memory_order kRelaxed = std::memory_order_relaxed;
     std::atomic<std::uint64_t> value{0};
-    void add(std::uint64_t by = 1) noexcept {
-      value.store(value.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
-    }
-    [[nodiscard]] std::uint64_t read() const noexcept {
-      return value.load(std::memory_order_relaxed);
-    }
+    void add(std::uint64_t by = 1) noexcept { value.store(value.load(kRelaxed) + by, kRelaxed); }
+    [[nodiscard]] std::uint64_t read() const noexcept { return value.load(kRelaxed); }
   };
   struct {
     Counter local, eager, rendezvous, forwarded, malformed, dropped, held, direct_bytes, data_bytes;

@@ -260,7 +260,8 @@ INSTANTIATE_TEST_SUITE_P(Decorators, DriverContract,
                                          "delay(tcp,latency=20us,bandwidth=2G)", "drop(tcp,rate=0)",
                                          "corrupt(shm,rate=0)", "duplicate(tcp,rate=0)",
                                          "reorder(shm,rate=0)", "cut(tcp)", "tcp@lo",
-                                         "count(delay(sim,latency=0))", "count(fabric@tcp)"),
+                                         "count(delay(sim,latency=0))", "count(fabric@tcp)",
+                                         "trace(shm)"),
                          kName);
 
 }  // namespace

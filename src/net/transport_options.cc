@@ -17,6 +17,14 @@ constexpr Tunable kEagerWindow{
     .minimum = 4 << 10,
     .maximum = 1 << 30,
     .help = "bytes one rank may send another before it has received any (64 each for envelopes)"};
+constexpr Tunable kEagerTotal{
+    .name = "net_eager_total",
+    .kind = TunableKind::bytes,
+    .fallback = "64M",
+    .minimum = 1 << 20,
+    .help =
+        "bytes that all others together may send one rank before it has received any: in a job of "
+        "many ranks the window of a pair is its share of this, 4K at least"};
 constexpr Tunable kLocalEagerBytes{
     .name = "net_local_eager_bytes",
     .kind = TunableKind::bytes,
@@ -106,10 +114,17 @@ constexpr Tunable kSilence{
         "a rail that may lose packets, and by which nothing has come for so long though it "
         "was asked, is down"};
 
-constexpr Tunable kTunables[] = {kEagerBytes, kEagerWindow, kLocalEagerBytes, kLocalWindow,
-                                 kChunkBytes, kPollPackets, kStrategyName,    kCostSampling,
-                                 kRails,      kLinks,       kChecksums,       kReconnect,
-                                 kSilence};
+constexpr Tunable kTunables[] = {kEagerBytes,   kEagerWindow, kEagerTotal,  kLocalEagerBytes,
+                                 kLocalWindow,  kChunkBytes,  kPollPackets, kStrategyName,
+                                 kCostSampling, kRails,       kLinks,       kChecksums,
+                                 kReconnect,    kSilence};
+
+/// One message must not take the whole window.
+void bound_eager_bytes(CoreOptions& options) noexcept {
+  const std::uint64_t most = options.eager_window_bytes / 4;
+  options.cost.eager_bytes_max = std::min<std::uint64_t>(64 << 10, most);
+  options.cost.eager_bytes = std::min(options.cost.eager_bytes, most);
+}
 
 }  // namespace
 
@@ -130,6 +145,7 @@ Result<CoreOptions> read_options(const Settings* settings) {
   };
   CoreOptions options{};
   options.eager_window_bytes = static_cast<std::uint32_t>(number(kEagerWindow));
+  options.eager_total_bytes = number(kEagerTotal);
   options.local_eager_bytes = static_cast<std::uint32_t>(number(kLocalEagerBytes));
   options.local_window_bytes = number(kLocalWindow);
   options.chunk_bytes = static_cast<std::uint32_t>(number(kChunkBytes));
@@ -146,10 +162,15 @@ Result<CoreOptions> read_options(const Settings* settings) {
                    .silence_ns = number(kSilence)};
   options.cost.eager_bytes = number(kEagerBytes);
   options.cost.eager_bytes_min = 1 << 10;
-  // One message must not take the whole window.
-  options.cost.eager_bytes_max = std::min<std::uint64_t>(64 << 10, options.eager_window_bytes / 4);
-  options.cost.eager_bytes =
-      std::min<std::uint64_t>(options.cost.eager_bytes, options.eager_window_bytes / 4);
+  bound_eager_bytes(options);
+  return options;
+}
+
+CoreOptions share_window(CoreOptions options, std::uint32_t rank_count) noexcept {
+  const std::uint64_t share = options.eager_total_bytes / std::max(rank_count, 1U);
+  options.eager_window_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+      options.eager_window_bytes, std::max<std::uint64_t>(share, kEagerWindow.minimum)));
+  bound_eager_bytes(options);
   return options;
 }
 

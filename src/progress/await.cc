@@ -97,6 +97,13 @@ class Patience {
     begin_ns_ = now;
     yields_ = 0;
   }
+  /// Something came: an exchange is under way, of which the next part is likely to follow soon,
+  /// whatever waits that nothing came to have taught. To sleep between two parts would cost the
+  /// peer, too: who wakes us moves no bytes meanwhile.
+  void begin_again(std::uint64_t now) noexcept {
+    begin(now);
+    limit_ = counts_yields_ ? limit_ : std::max(limit_, budget_.price());
+  }
   [[nodiscard]] bool has_begun() const noexcept { return begin_ns_ != 0; }
   [[nodiscard]] bool is_left(std::uint64_t now) const noexcept {
     return counts_yields_ ? yields_ < limit_ : now - begin_ns_ < limit_;
@@ -123,7 +130,7 @@ class Patience {
   SpinBudget& budget_;
   const bool counts_yields_;
   bool has_slept_ = false;
-  const std::uint64_t limit_;
+  std::uint64_t limit_;
   std::uint64_t begin_ns_ = 0;
   std::uint64_t yields_ = 0;
 };
@@ -150,8 +157,9 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
     }
     return wake;
   };
+  bool has_come = false;  // Something else than what is waited for, in rounds without a clock.
   for (std::uint32_t round = 0;; ++round) {
-    const std::uint32_t events = poll(threads::SchedulingPoint::idle);
+    has_come = poll(threads::SchedulingPoint::idle) != 0 || has_come;
     if (threads::try_take_signal(waiter)) {
       return leave(threads::Wake::signalled);
     }
@@ -163,7 +171,10 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
       return leave(threads::Wake::timed_out);
     }
     const std::uint64_t now = now_here();
-    if (events != 0 || !patience.has_begun()) {
+    if (has_come) {
+      patience.begin_again(now);
+      has_come = false;
+    } else if (!patience.has_begun()) {
       patience.begin(now);
     }
     // Whoever progresses in the place of a program that computes may need this processor. Asked

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "base/cpu.h"
+#include "base/spin_budget.h"
 #include "base/spin_lock.h"
 #include "base/syscall.h"
 #include "progress/progress.h"

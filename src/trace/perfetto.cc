@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/trace_lane.h"
 #include "trace/proto.h"
 #include "trace/track_writer.h"
 
@@ -32,7 +33,8 @@ enum class Track : std::uint64_t {
   queue,
   bubbles,
   bubble,
-  bubble_use
+  bubble_use,
+  lane
 };
 
 std::uint64_t uuid_of(Track track, std::uint64_t node, std::uint64_t number = 0) {
@@ -75,6 +77,7 @@ class Exporter {
   void count_in_bubble(const Event& event, std::uint64_t thread, int change);
   void set_state(const Event& event, std::uint64_t key, State state, const std::string& text);
   Subject* subject_of(std::uint32_t node, std::uint64_t key);
+  std::uint64_t calls_of(const Event& event);
   [[nodiscard]] std::uint64_t worker_track(const Event& event) const {
     return uuid_of(Track::worker, event.node, event.worker);
   }
@@ -152,11 +155,22 @@ Subject* Exporter::subject_of(std::uint32_t node, std::uint64_t key) {
       tracks_.describe_process(process, kThreadsPid + node,
                                fmt::format("threads of node {}", node));
     }
-    subject.track = uuid_of(Track::thread, node, number_of(key));
+    const Track kind = is_lane(key) ? Track::lane : Track::thread;
+    subject.track = uuid_of(kind, node, number_of(key));
     tracks_.describe_track(subject.track, process, kThreadsPid + node, thread_tracks_[node],
                            timeline_.name_of(node, key));
   }
   return subject.track != 0 ? &subject : nullptr;
+}
+
+/// The track of what the subject calls. 0: there is none.
+std::uint64_t Exporter::calls_of(const Event& event) {
+  if (is_lane(event.subject)) {
+    const Subject* const lane = subject_of(event.node, event.subject);
+    return lane != nullptr ? lane->track : 0;
+  }
+  const bool is_rank = class_of(event.subject) == KeyClass::rank;
+  return is_rank ? uuid_of(Track::calls, 0, number_of(event.subject)) : 0;
 }
 
 void Exporter::set_state(const Event& event, std::uint64_t key, State state,
@@ -286,8 +300,6 @@ void Exporter::on_queue(const Event& event, int change) {
 
 void Exporter::event(std::size_t index) {
   const Event& event = timeline_.events[index];
-  const std::uint64_t calls = uuid_of(Track::calls, 0, number_of(event.subject));
-  const bool is_rank = class_of(event.subject) == KeyClass::rank;
   switch (event.kind) {
     case Kind::runs:
       on_runs(event);
@@ -331,13 +343,16 @@ void Exporter::event(std::size_t index) {
       on_message(index);
       break;
     case Kind::calls:
-      if (is_rank) {
-        tracks_.begin(event.ns, calls, timeline_.name_of(0, event.value), "mpi");
+      if (const std::uint64_t track = calls_of(event)) {
+        const bool is_lane_of_driver = is_lane(event.subject);
+        tracks_.begin(event.ns, track,
+                      timeline_.name_of(is_lane_of_driver ? event.node : 0, event.value),
+                      is_lane_of_driver ? "driver" : "mpi");
       }
       break;
     case Kind::returns:
-      if (is_rank) {
-        tracks_.end(event.ns, calls);
+      if (const std::uint64_t track = calls_of(event)) {
+        tracks_.end(event.ns, track);
       }
       break;
     case Kind::leaves:
@@ -370,28 +385,6 @@ void Exporter::run() {
 
 void write_tracks(const Timeline& timeline, std::ostream& to) {
   Exporter{timeline, to}.run();
-}
-
-void write_records(std::span<const std::byte> node_file, std::ostream& to) {
-  const auto put = [&](std::uint32_t field, std::span<const std::byte> bytes) {
-    ProtoWriter content;
-    content.bytes(field, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    ProtoWriter outer;
-    outer.message(kTracePacketField, content);
-    to.write(outer.text().data(), static_cast<std::streamsize>(outer.text().size()));
-  };
-  put(kRawHeaderField, node_file.first(std::min(node_file.size(), sizeof(FileHeader))));
-  for (std::size_t at = kFileHeaderBytes; at < node_file.size(); at += kChunkBytes) {
-    std::span<const std::byte> chunk =
-        node_file.subspan(at, std::min(kChunkBytes, node_file.size() - at));
-    while (!chunk.empty() && chunk.back() == std::byte{}) {
-      chunk = chunk.first(chunk.size() - 1);  // Room that was not used.
-    }
-    // Up to the end of the last record: its kind, never 0, is its last byte.
-    if (chunk.size() > sizeof(ChunkHeader)) {
-      put(kRawChunkField, chunk);
-    }
-  }
 }
 
 }  // namespace sterna::trace

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/trace_lane.h"
 #include "trace/made_trace.h"
 #include "trace/proto.h"
 #include "trace/summary.h"
@@ -88,6 +89,29 @@ TEST(Perfetto, SlicesEndOnTracksThatAreThereAndMessagesAreFlows) {
   for (const char* name : {"runs on node 1 worker 0", "moves to node 1", "waits", "asleep"}) {
     EXPECT_NE(slices.names.find(name), std::string::npos) << name;
   }
+}
+
+TEST(Perfetto, CallsOfALaneHaveATrack) {
+  constexpr std::uint64_t kSends = lane_key(0);
+  constexpr std::uint64_t kPolls = lane_key(1);
+  constexpr std::uint64_t kSend = key_of(KeyClass::function, 1 << 16);
+  constexpr std::uint64_t kSleep = key_of(KeyClass::function, (1 << 16) + 1);
+  Made node{0, "host", 0};
+  node.add(0, Kind::calls, kPolls, kSleep);
+  node.add(1, Kind::calls, kSends, kSend);
+  node.add(2, Kind::returns, kSends, kSend);
+  node.add(3, Kind::returns, kPolls, kSleep);
+  node.add(4, Kind::returns, kSends, kSend);                     // Its begin was not recorded.
+  node.add(5, Kind::calls, key_of(KeyClass::thread, 3), kSend);  // No lane.
+  const Timeline timeline = read({node});
+  std::ostringstream output;
+  write_tracks(timeline, output);
+  const Slices slices = read_tracks(output.str());
+  EXPECT_EQ(slices.begins, 2u);
+  for (const auto& [track, open] : slices.open) {
+    EXPECT_EQ(open, 0) << track;
+  }
+  EXPECT_TRUE(summarise(timeline).calls.empty());
 }
 
 TEST(Perfetto, BubblesHavePlacesAndThreadsThatRun) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/trace_lane.h"
+
 namespace sterna::trace {
 namespace {
 
@@ -114,6 +116,9 @@ void Summing::on_runs(const Event& event) {
 }
 
 void Summing::on_return(const Event& event) {
+  if (is_lane(event.subject)) {
+    return;  // Of a driver, in no program's time.
+  }
   std::vector<Call>& open = calls_open_[event.subject];
   if (open.empty() || open.back().function != event.value) {
     return;  // Its begin was not recorded.

@@ -15,8 +15,9 @@ std::span<const DriverEntry* const> builtin_drivers() noexcept {
 
 std::span<const DecoratorEntry* const> builtin_decorators() noexcept {
   static constexpr std::array kDecorators{
-      &kCountDecorator,     &kDelayDecorator,   &kDropDecorator, &kCorruptDecorator,
-      &kDuplicateDecorator, &kReorderDecorator, &kCutDecorator,  &kRecordDecorator};
+      &kCountDecorator,   &kDelayDecorator,     &kDropDecorator,
+      &kCorruptDecorator, &kDuplicateDecorator, &kReorderDecorator,
+      &kCutDecorator,     &kRecordDecorator,    &kTraceDecorator};
   return kDecorators;
 }
 

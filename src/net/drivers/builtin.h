@@ -20,5 +20,6 @@ extern const DecoratorEntry kDropDecorator;
 extern const DecoratorEntry kDuplicateDecorator;
 extern const DecoratorEntry kRecordDecorator;
 extern const DecoratorEntry kReorderDecorator;
+extern const DecoratorEntry kTraceDecorator;
 
 }  // namespace sterna::net

@@ -324,6 +324,9 @@ sterna_status sterna_bubble_barrier(sterna_bubble* bubble, int* is_last) noexcep
   if (capi::program() == nullptr) {
     return capi::why_no_program();
   }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
   Member* const me = capi::member_of(sterna::threads::self());
   std::uint8_t stance = Member::free;
   // Somebody who moves us needs some instructions more.
@@ -354,6 +357,9 @@ sterna_status sterna_bubble_join(sterna_bubble* bubble) noexcept {
   capi::Program* const program = capi::program();
   if (program == nullptr) {
     return capi::why_no_program();
+  }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
   }
   const sterna_status status = bubble == nullptr ? STERNA_INVALID_ARGUMENT : begin_join(*bubble);
   if (status != STERNA_SUCCESS) {

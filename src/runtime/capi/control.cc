@@ -1,4 +1,4 @@
-// control.h: cancellation, freezing, priorities, places, the list of threads, timers.
+// control.h: cancellation, freezing, priorities, places, the list of threads.
 #include "threads/control.h"
 
 #include <algorithm>
@@ -44,11 +44,6 @@ threads::Cleanup& cleanup_in(sterna_cleanup* cleanup) noexcept {
   return *new (cleanup) threads::Cleanup;
 }
 
-threads::Alarm& alarm_in(sterna_timer* timer) noexcept {
-  static_assert(sizeof(threads::Alarm) <= sizeof *timer);
-  return *std::launder(reinterpret_cast<threads::Alarm*>(timer));
-}
-
 }  // namespace
 
 sterna_status sterna_thread_cancel(sterna_thread* thread) noexcept {
@@ -68,7 +63,7 @@ sterna_status sterna_thread_cancel(sterna_thread* thread) noexcept {
 
 void sterna_thread_test_cancel(void) noexcept {
   const RuntimeScope scope;
-  if (caller() != nullptr) {
+  if (caller() != nullptr && !capi::is_in_poll()) {
     threads::test_cancel();
   }
 }
@@ -137,6 +132,9 @@ sterna_status sterna_thread_freeze(sterna_thread* const* list, size_t count,
   if (list == nullptr && count != 0) {
     return capi::refuse_argument(__func__);
   }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
   return capi::guarded([&] {
     std::vector<threads::Thread*> frozen;
     for (size_t i = 0; i < count; ++i) {
@@ -164,6 +162,9 @@ sterna_status sterna_scheduling_freeze(uint64_t timeout_ns) noexcept {
   const capi::Program* const program = capi::program();
   if (program == nullptr) {
     return capi::why_no_program();
+  }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
   }
   switch (threads::hold_all(*program->team, capi::deadline_of(timeout_ns))) {
     case threads::HoldAll::held:
@@ -221,6 +222,9 @@ sterna_status sterna_thread_yield_to(sterna_thread* thread) noexcept {
   if (next == nullptr) {
     return STERNA_INVALID_ARGUMENT;
   }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
   return threads::yield_to(*next) ? STERNA_SUCCESS : STERNA_BUSY;
 }
 
@@ -271,6 +275,9 @@ sterna_status sterna_blocking_begin(void) noexcept {
   if (me != nullptr && sterna::memory::rank_slot_of(me) != nullptr) {
     return STERNA_UNSUPPORTED;
   }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
   return me == nullptr || threads::enter_blocking() ? STERNA_SUCCESS : STERNA_BUSY;
 }
 
@@ -282,6 +289,9 @@ sterna_status sterna_thread_stay_at(const char* place) noexcept {
   const RuntimeScope scope;
   if (place == nullptr) {
     return capi::refuse_argument(__func__);
+  }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
   }
   const threads::Thread* const me = caller();
   if (me == nullptr || (me->flags & threads::ThreadFlag::placed) != 0) {
@@ -348,41 +358,4 @@ sterna_status sterna_thread_stack(const sterna_thread* thread, void** base, size
 
 int* sterna_errno(void) noexcept {
   return sterna::error_number_address();
-}
-
-sterna_status sterna_timer_init(sterna_timer* timer, void (*function)(void*), void* argument,
-                                uint64_t period_ns) noexcept {
-  if (timer == nullptr || function == nullptr) {
-    return capi::refuse_argument(__func__);
-  }
-  auto* const alarm = new (timer) threads::Alarm;
-  alarm->function = function;
-  alarm->argument = argument;
-  alarm->period_ns = period_ns;
-  return STERNA_SUCCESS;
-}
-
-sterna_status sterna_timer_set(sterna_timer* timer, uint64_t delay_ns) noexcept {
-  const RuntimeScope scope;
-  const capi::Program* const program = capi::program();
-  if (program == nullptr) {
-    return capi::why_no_program();
-  }
-  if (timer == nullptr || alarm_in(timer).function == nullptr) {
-    return capi::refuse_argument(__func__);
-  }
-  const sterna::Result<> armed = program->alarms->arm(alarm_in(timer), capi::deadline_of(delay_ns));
-  return armed ? STERNA_SUCCESS : capi::to_status(armed.error().code);
-}
-
-sterna_status sterna_timer_cancel(sterna_timer* timer) noexcept {
-  const RuntimeScope scope;
-  const capi::Program* const program = capi::program();
-  if (program == nullptr) {
-    return capi::why_no_program();
-  }
-  if (timer == nullptr) {
-    return capi::refuse_argument(__func__);
-  }
-  return program->alarms->disarm(alarm_in(timer)) ? STERNA_SUCCESS : STERNA_NOT_FOUND;
 }

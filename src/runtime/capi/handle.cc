@@ -84,9 +84,12 @@ void keep_detail(std::string_view text) noexcept {
   }
 }
 
-sterna_status refuse_in_quick_service(const char* call) noexcept {
-  return refuse(STERNA_DEADLOCK,
-                "{}: a quick service must not wait: register it as STERNA_RPC_THREAD", call);
+sterna_status refuse_in_poll(const char* call) noexcept {
+  return refuse(
+      STERNA_DEADLOCK,
+      "{}: what the poll runs (a quick service, the callback of a message) must not wait: "
+      "register the service as STERNA_RPC_THREAD, or let a thread wait",
+      call);
 }
 
 sterna_status refuse_argument(const char* call) noexcept {

@@ -53,16 +53,17 @@ sterna_status refuse(sterna_status status, fmt::format_string<Values...> format,
   return status;
 }
 
-/// The kernel thread that runs a quick service of rpc.h, in the poll, where nothing may wait; 0: no
-/// thread. Relaxed: only what a caller itself has stored is what it compares with.
-inline constinit std::atomic<std::uintptr_t> quick_caller{0};
+/// The kernel thread that runs a quick service of rpc.h or a callback of message.h in the poll, of
+/// which there is one at a time and in which nothing may wait; 0: no thread. Relaxed: only what a
+/// caller itself has stored is what it compares with.
+inline constinit std::atomic<std::uintptr_t> poll_caller{0};
 
-[[nodiscard]] inline bool is_in_quick_service() noexcept {
-  const std::uintptr_t caller = quick_caller.load(std::memory_order_relaxed);
+[[nodiscard]] inline bool is_in_poll() noexcept {
+  const std::uintptr_t caller = poll_caller.load(std::memory_order_relaxed);
   return caller != 0 && caller == reinterpret_cast<std::uintptr_t>(thread_pointer());
 }
 /// DEADLOCK, with a text.
-sterna_status refuse_in_quick_service(const char* call) noexcept;
+sterna_status refuse_in_poll(const char* call) noexcept;
 
 /// For what the header of the call says: NULL, a number out of its range.
 sterna_status refuse_argument(const char* call) noexcept;

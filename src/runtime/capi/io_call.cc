@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "progress/readiness.h"
+#include "runtime/capi/handle.h"
 #include "runtime/capi/program.h"
 #include "threads/blocking.h"
 #include "threads/cancel.h"
@@ -35,8 +36,10 @@ progress::Readiness* readiness() noexcept {
 }  // namespace
 
 IoCaller::IoCaller() noexcept {
-  if (program() != nullptr && threads::self() != nullptr) {
-    me_ = threads::self();
+  if (is_in_poll()) [[unlikely]] {
+    is_plain_ = false;
+  } else if (program() != nullptr && threads::self() != nullptr) {
+    is_plain_ = false;
     threads::test_cancel();
   }
 }
@@ -49,7 +52,15 @@ long IoCaller::finish(long value) noexcept {
   return -1;
 }
 
+long refuse_io_in_poll() noexcept {
+  (void)refuse_in_poll("a call of io.h");
+  return -EDEADLK;
+}
+
 long run_aside(FunctionRef<long()> call) noexcept {
+  if (is_in_poll()) [[unlikely]] {
+    return refuse_io_in_poll();
+  }
   return threads::blocking(call);
 }
 
@@ -71,6 +82,10 @@ std::uint64_t socket_deadline(int fd, int option) noexcept {
 }
 
 Wait wait_for(int fd, std::uint32_t events, std::uint64_t deadline_ns, int& error) noexcept {
+  if (is_in_poll()) [[unlikely]] {
+    error = static_cast<int>(-refuse_io_in_poll());
+    return Wait::failed;
+  }
   progress::Readiness* const its = readiness();
   if (its == nullptr) {
     return Wait::aside;

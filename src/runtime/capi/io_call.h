@@ -20,16 +20,20 @@ class IoCaller {
   /// A cancellation point.
   IoCaller() noexcept;
 
-  /// It may wait in the kernel as it likes: no user thread of this API.
-  [[nodiscard]] bool is_plain() const noexcept { return me_ == nullptr; }
+  /// It may wait in the kernel as it likes: no user thread of this API, and not in the poll.
+  [[nodiscard]] bool is_plain() const noexcept { return is_plain_; }
   /// For a value of system_call(): -1 with errno of the calling thread, or the value.
   static long finish(long value) noexcept;
 
  private:
-  threads::Thread* me_ = nullptr;
+  bool is_plain_ = true;
 };
 
-/// On a spare kernel thread while the others go on. `call` is as for system_call().
+/// A text that says why, and -EDEADLK: in the poll (is_in_poll()) nothing waits.
+long refuse_io_in_poll() noexcept;
+
+/// On a spare kernel thread while the others go on; -EDEADLK, with a text, for a caller in the
+/// poll. `call` is as for system_call().
 template <typename Call>
 long call_aside(Call call) noexcept;
 long run_aside(FunctionRef<long()> call) noexcept;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "runtime/capi/handle.h"
 #include "runtime/capi/io_call.h"
 #include "runtime/capi/program.h"
 #include "runtime/scope.h"
@@ -146,6 +147,9 @@ int left_ms(std::uint64_t deadline_ns) noexcept {
 
 /// None of them is ready yet. The number of those that are, 0 at the deadline, or an error.
 long wait_for_several(pollfd* descriptors, nfds_t count, std::uint64_t deadline_ns) noexcept {
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_io_in_poll();
+  }
   Several several{descriptors, count};
   if (several.is_empty()) {
     threads::Semaphore never;
@@ -359,6 +363,9 @@ int sterna_nanosleep(const struct timespec* duration) noexcept {
   if (duration == nullptr || duration->tv_sec < 0 || duration->tv_nsec < 0 ||
       duration->tv_nsec >= static_cast<long>(kNsOfSecond)) {
     return static_cast<int>(capi::IoCaller::finish(duration == nullptr ? -EFAULT : -EINVAL));
+  }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return static_cast<int>(capi::IoCaller::finish(capi::refuse_io_in_poll()));
   }
   threads::sleep_for(static_cast<std::uint64_t>(duration->tv_sec) * kNsOfSecond +
                      static_cast<std::uint64_t>(duration->tv_nsec));

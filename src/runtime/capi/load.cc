@@ -5,6 +5,7 @@
 #include <sterna/balance.h>
 
 #include "rpc/rank_call.h"
+#include "runtime/capi/handle.h"
 #include "runtime/capi/program.h"
 #include "runtime/node.h"
 #include "runtime/node_of_process.h"
@@ -120,6 +121,9 @@ sterna_status sterna_node_load_wait(sterna_load_call* call, sterna_node_load* lo
   if (const sterna_status bad = check_node(0); bad != STERNA_SUCCESS) {
     return bad;
   }
+  if (sterna_node_load_is_done(call) == 0 && capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
   const sterna_status status = capi::guarded([&] { return store(finish(*call), *load); });
   free_call(call);
   return status;
@@ -128,6 +132,9 @@ sterna_status sterna_node_load_wait(sterna_load_call* call, sterna_node_load* lo
 sterna_status sterna_node_load_query(uint32_t node, sterna_node_load* load) noexcept {
   if (load == nullptr || load->size_bytes != sizeof *load) {
     return STERNA_INVALID_ARGUMENT;
+  }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
   }
   sterna_load_call* call = nullptr;
   const sterna_status status = sterna_node_load_start(node, &call);

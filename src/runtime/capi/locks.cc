@@ -89,8 +89,8 @@ sterna_status sterna_barrier_wait(sterna_barrier* barrier, int* is_last) noexcep
   if (barrier == nullptr) {
     return capi::refuse_argument(__func__);
   }
-  if (capi::is_in_quick_service()) [[unlikely]] {
-    return capi::refuse_in_quick_service(__func__);
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
   }
   const bool last = barrier_in(barrier).arrive_and_wait();
   if (is_last != nullptr) {
@@ -118,8 +118,8 @@ sterna_status sterna_barrier_finish(sterna_barrier* barrier, uint32_t round) noe
   if (barrier == nullptr) {
     return capi::refuse_argument(__func__);
   }
-  if (capi::is_in_quick_service()) [[unlikely]] {
-    return capi::refuse_in_quick_service(__func__);
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
   }
   barrier_in(barrier).wait({.number = round, .is_last = false});
   return STERNA_SUCCESS;
@@ -173,8 +173,8 @@ sterna_status sterna_rwlock_read(sterna_rwlock* lock, uint64_t timeout_ns) noexc
   if (timeout_ns == 0) {
     return its.lock.try_lock_shared() ? STERNA_SUCCESS : STERNA_BUSY;
   }
-  if (capi::is_in_quick_service()) [[unlikely]] {
-    return capi::refuse_in_quick_service(__func__);
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
   }
   if (is_writer(its)) {
     return refuse_writer(lock);
@@ -192,8 +192,8 @@ sterna_status sterna_rwlock_write(sterna_rwlock* lock, uint64_t timeout_ns) noex
     if (!its.lock.try_lock()) {
       return STERNA_BUSY;
     }
-  } else if (capi::is_in_quick_service()) [[unlikely]] {
-    return capi::refuse_in_quick_service(__func__);
+  } else if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
   } else if (is_writer(its)) {
     return refuse_writer(lock);
   } else if (!its.lock.lock(capi::deadline_of(timeout_ns))) {
@@ -237,7 +237,14 @@ sterna_status sterna_spin_lock_take(sterna_spin_lock* lock) noexcept STERNA_LOCK
   if (lock == nullptr) {
     return capi::refuse_argument(__func__);
   }
-  object_in<threads::YieldingLock>(lock).lock();
+  auto& its = object_in<threads::YieldingLock>(lock);
+  if (its.try_lock()) {
+    return STERNA_SUCCESS;
+  }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
+  its.lock();
   return STERNA_SUCCESS;
 }
 
@@ -265,6 +272,9 @@ sterna_status sterna_futex_wait(sterna_futex* futex, const uint64_t* word, uint6
     return capi::refuse_argument(__func__);
   }
   static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof *word);
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
   bool has_waited = false;
   const threads::Wake wake = object_in<threads::WordWait>(futex).wait(
       *reinterpret_cast<const std::atomic<std::uint64_t>*>(word), mask, value,

@@ -57,6 +57,9 @@ sterna_status sterna_loop_run(uint64_t begin, uint64_t end, const sterna_loop_op
     return capi::refuse(STERNA_INVALID_ARGUMENT, "a loop of {} threads: {} at most share one",
                         used.threads, kThreadsMax);
   }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
   UserBody user{body, argument};
   sched::run_loop(*program->team, begin, end,
                   {.scheme = static_cast<sched::LoopScheme>(scheme),

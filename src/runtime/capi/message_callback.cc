@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/thread_pointer.h"
+#include "runtime/capi/handle.h"
 #include "runtime/capi/message_request.h"
 #include "runtime/scope.h"
 #include "threads/this_thread.h"
@@ -75,13 +76,20 @@ std::uint32_t call_ended(RankContext& rank) noexcept {
     return 0;  // Relaxed: who pushes now wakes us again.
   }
   std::uint32_t count = 0;
+  const bool is_in_poll = rank.slot == nullptr;  // A mobile rank's own thread may wait otherwise.
   rank.callback_caller.store(caller_here(rank), std::memory_order_relaxed);
+  if (is_in_poll) {
+    poll_caller.store(caller_here(rank), std::memory_order_relaxed);
+  }
   for (MessageRequest* request = take_ended(rank); request != nullptr; ++count) {
     MessageRequest* const next = request->next;
     call(rank, *request);
     request = next;
   }
   rank.callback_caller.store(0, std::memory_order_relaxed);
+  if (is_in_poll) {
+    poll_caller.store(0, std::memory_order_relaxed);
+  }
   return count;
 }
 

@@ -62,13 +62,13 @@ class InPoll {
     if (word_ != nullptr) {
       const auto caller = reinterpret_cast<std::uintptr_t>(thread_pointer());
       word_->store(caller, std::memory_order_relaxed);
-      quick_caller.store(caller, std::memory_order_relaxed);
+      poll_caller.store(caller, std::memory_order_relaxed);
     }
   }
   ~InPoll() {
     if (word_ != nullptr) {
       word_->store(0, std::memory_order_relaxed);
-      quick_caller.store(0, std::memory_order_relaxed);
+      poll_caller.store(0, std::memory_order_relaxed);
     }
   }
   InPoll(const InPoll&) = delete;

@@ -82,6 +82,9 @@ sterna_status sterna_seed_plant_with(sterna_seed* seed, const sterna_thread_opti
   if (seed == nullptr || function == nullptr) [[unlikely]] {
     return capi::refuse(STERNA_INVALID_ARGUMENT, "a seed needs memory and a function");
   }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);  // Its join would wait.
+  }
   const threads::Thread* const me = threads::self();
   const bool is_user_thread = me != nullptr;
   if (is_user_thread && me->seeds == &seed_of(seed)) [[unlikely]] {
@@ -121,6 +124,9 @@ sterna_status sterna_seed_join(sterna_seed* seed) noexcept {
   const RuntimeScope scope;
   if (seed == nullptr) [[unlikely]] {
     return refuse_planter();
+  }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
   }
   Seed& joined = seed_of(seed);
   threads::JoinOutcome outcome = threads::JoinOutcome::joined_already;

@@ -118,8 +118,8 @@ sterna_status sterna_mutex_lock_for(sterna_mutex* mutex,
   }
   OwnedMutex& self = mutex_in(mutex);
   if (!self.mutex.try_lock()) {
-    if (capi::is_in_quick_service()) [[unlikely]] {
-      return capi::refuse_in_quick_service(__func__);
+    if (capi::is_in_poll()) [[unlikely]] {
+      return capi::refuse_in_poll(__func__);
     }
     if (self.kind != STERNA_MUTEX_NORMAL && is_mine(self)) {
       return lock_again(mutex, self);
@@ -177,8 +177,8 @@ sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* m
   if (condition == nullptr || mutex == nullptr) {
     return capi::refuse_argument(__func__);
   }
-  if (capi::is_in_quick_service()) [[unlikely]] {
-    return capi::refuse_in_quick_service(__func__);
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
   }
   OwnedMutex& held = mutex_in(mutex);
   if (!is_mine(held)) {
@@ -242,8 +242,8 @@ sterna_status sterna_semaphore_acquire(sterna_semaphore* semaphore, uint64_t tim
   if (semaphore == nullptr) {
     return capi::refuse_argument(__func__);
   }
-  if (capi::is_in_quick_service()) [[unlikely]] {
-    return capi::refuse_in_quick_service(__func__);
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
   }
   return object_in<threads::Semaphore>(semaphore).try_acquire_until(capi::deadline_of(timeout_ns))
              ? STERNA_SUCCESS
@@ -273,7 +273,11 @@ sterna_status sterna_once_call(sterna_once* once, void (*function)(void*),
   if (once == nullptr || function == nullptr) {
     return capi::refuse_argument(__func__);
   }
-  object_in<threads::Once>(once).call([&] {
+  auto& its = object_in<threads::Once>(once);
+  if (!its.is_done() && capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
+  its.call([&] {
     const sterna::runtime::UserScope user;
     function(argument);
   });

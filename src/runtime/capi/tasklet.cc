@@ -132,6 +132,9 @@ sterna_status sterna_tasklet_schedule_at(sterna_tasklet* tasklet, const char* pl
 
 sterna_status sterna_tasklet_disable(sterna_tasklet* tasklet) noexcept {
   const RuntimeScope scope;
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
   return with<OwnTasklet>(tasklet, __func__, [](capi::Program&, OwnTasklet& own) noexcept {
     return own.tasklet.disable()
                ? STERNA_SUCCESS
@@ -155,6 +158,9 @@ sterna_status sterna_tasklet_enable(sterna_tasklet* tasklet) noexcept {
 
 sterna_status sterna_tasklet_cancel(sterna_tasklet* tasklet) noexcept {
   const RuntimeScope scope;
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
   return with<OwnTasklet>(tasklet, __func__, [](capi::Program&, OwnTasklet& own) noexcept {
     return own.tasklet.cancel()
                ? STERNA_SUCCESS

@@ -20,79 +20,6 @@ namespace capi = sterna::runtime::capi;
 namespace threads = sterna::threads;
 using sterna::runtime::RuntimeScope;
 
-namespace {
-
-/// SUCCESS, or why not, with a text.
-sterna_status check_options(const sterna_thread_options& options,
-                            std::uint32_t worker_count) noexcept {
-  const auto wrong = [](const char* rule) noexcept {
-    return capi::refuse(STERNA_INVALID_ARGUMENT, "thread options: {}", rule);
-  };
-  if (options.size_bytes != sizeof options) {
-    return wrong("size_bytes is sizeof(sterna_thread_options): use STERNA_THREAD_OPTIONS_DEFAULT");
-  }
-  if (options.is_preemptible > 1) {
-    return wrong("is_preemptible is 0 or 1: use STERNA_THREAD_OPTIONS_DEFAULT");
-  }
-  if (options.is_bound > 1 || options.is_detached > 1 || options.is_cancellable > 1 ||
-      options.is_frozen > 1) {
-    return wrong("is_bound, is_detached, is_cancellable and is_frozen are 0 or 1");
-  }
-  if (options.worker != STERNA_ANY_WORKER && options.worker >= worker_count) {
-    return wrong("worker is below sterna_worker_count(), or STERNA_ANY_WORKER");
-  }
-  if (options.worker == STERNA_ANY_WORKER && options.is_bound != 0) {
-    return wrong("a bound thread has a worker");
-  }
-  if (options.place != nullptr && options.worker != STERNA_ANY_WORKER) {
-    return wrong("a thread has a place or a worker, not both");
-  }
-  if (options.auto_bubbles > STERNA_AUTO_BUBBLES_FILIATION || options.has_own_locals > 1) {
-    return wrong("auto_bubbles is one of STERNA_AUTO_BUBBLES_..., has_own_locals is 0 or 1");
-  }
-  if (options.priority > STERNA_PRIORITY_MAX) {
-    return wrong("priority is 0 to STERNA_PRIORITY_MAX");
-  }
-  if (options.stack_bytes > capi::kStackBytesMax) {
-    return wrong("stack_bytes is at most 2 GiB");
-  }
-  if (options.guard_bytes % sterna::memory::kPageBytes != 0) {
-    return wrong("guard_bytes is a multiple of the page, 4096");
-  }
-  return STERNA_SUCCESS;
-}
-
-}  // namespace
-
-sterna_status capi::convert(const sterna_thread_options& options, std::uint32_t worker_count,
-                            threads::ThreadOptions& spawned) noexcept {
-  if (const sterna_status status = check_options(options, worker_count); status != STERNA_SUCCESS) {
-    return status;
-  }
-  spawned.name = options.name;
-  if (options.stack_bytes != 0) {
-    spawned.stack_bytes = options.stack_bytes;
-  }
-  spawned.worker = options.worker;
-  spawned.bound = options.is_bound != 0;
-  spawned.detached = options.is_detached != 0;
-  spawned.preemptible = options.is_preemptible != 0;
-  spawned.cancellable = options.is_cancellable != 0;
-  spawned.held = options.is_frozen != 0;
-  spawned.guard_bytes = options.guard_bytes;
-  spawned.priority = static_cast<std::uint8_t>(options.priority);
-  if (options.place != nullptr) {
-    const WorkerRange range = workers_at(options.place);
-    if (range.count == 0) {
-      return STERNA_NOT_FOUND;
-    }
-    spawned.bound = true;
-    spawned.worker = range.first;
-    spawned.worker_count = range.count;
-  }
-  return STERNA_SUCCESS;
-}
-
 sterna::Result<threads::Thread*> capi::spawn(const Program& program,
                                              const threads::ThreadOptions& options,
                                              bool has_own_locals, threads::Entry entry,
@@ -255,8 +182,8 @@ sterna_status sterna_thread_join_for(sterna_thread* thread, uint64_t timeout_ns)
   if (joined == nullptr) {
     return STERNA_INVALID_ARGUMENT;
   }
-  if (capi::is_in_quick_service()) [[unlikely]] {
-    return capi::refuse_in_quick_service(__func__);
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
   }
   if (joined == threads::self()) {
     return capi::refuse(STERNA_DEADLOCK, "{} joins itself, and would wait for ever",
@@ -294,6 +221,9 @@ sterna_status sterna_thread_detach(sterna_thread* thread) noexcept {
 
 sterna_status sterna_thread_exit(void) noexcept {
   const RuntimeScope scope;
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
   threads::Thread* const me = threads::self();
   if (me == nullptr || sterna::memory::rank_slot_of(me) != nullptr) {
     return STERNA_UNSUPPORTED;
@@ -305,16 +235,22 @@ sterna_thread* sterna_thread_self(void) noexcept {
   return capi::handle_of(threads::self());
 }
 
-void sterna_thread_yield(void) noexcept {
+sterna_status sterna_thread_yield(void) noexcept {
   const RuntimeScope scope;
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
   threads::yield();
+  return STERNA_SUCCESS;
 }
 
-void sterna_thread_sleep(uint64_t duration_ns) noexcept {
+sterna_status sterna_thread_sleep(uint64_t duration_ns) noexcept {
   const RuntimeScope scope;
-  if (!capi::is_in_quick_service()) [[likely]] {
-    threads::sleep_for(duration_ns);
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
   }
+  threads::sleep_for(duration_ns);
+  return STERNA_SUCCESS;
 }
 
 sterna_status sterna_thread_name(const sterna_thread* thread, char* buffer, size_t bytes) noexcept {
@@ -336,8 +272,8 @@ sterna_status sterna_thread_park(uint64_t timeout_ns) noexcept {
   if (threads::self() == nullptr) {
     return STERNA_UNSUPPORTED;
   }
-  if (capi::is_in_quick_service()) [[unlikely]] {
-    return capi::refuse_in_quick_service(__func__);
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
   }
   if (timeout_ns == STERNA_FOREVER) {
     threads::park();

@@ -1,7 +1,11 @@
 // What decorators change: each kind of fault happens as often as asked, to the same packets in each
 // run, and to no others; delays last; figures count.
+#include <cstdio>
+#include <map>
 #include <set>
 
+#include "base/trace.h"
+#include "base/trace_lane.h"
 #include "net/drivers/builtin.h"
 #include "net/drivers/test_nodes.h"
 
@@ -169,6 +173,49 @@ TEST(Reorder, WhatIsHeldBackDoesNotOutliveALoss) {
   for (const auto& [from, text] : b.sink.packets) {
     EXPECT_EQ(text, "new");
   }
+}
+
+/// Calls and returns of each lane of a trace file.
+std::map<std::uint64_t, std::pair<int, int>> lanes_of(const std::string& path) {
+  std::map<std::uint64_t, std::pair<int, int>> lanes;
+  std::FILE* const file = std::fopen(path.c_str(), "rbe");
+  check(file != nullptr, "the trace is there");
+  std::fseek(file, static_cast<long>(trace::kFileHeaderBytes), SEEK_SET);
+  // A chunk's header is as long as a record, and is about no lane.
+  for (trace::Record record; std::fread(&record, sizeof record, 1, file) == 1;) {
+    const auto kind = static_cast<trace::Kind>(record.kind);
+    if (trace::is_lane(record.subject)) {
+      lanes[record.subject].first += kind == trace::Kind::calls ? 1 : 0;
+      lanes[record.subject].second += kind == trace::Kind::returns ? 1 : 0;
+    }
+  }
+  std::fclose(file);
+  return lanes;
+}
+
+TEST(Trace, CallsAreOnLanes) {
+  const std::string path = "/tmp/sterna-lanes-" + std::to_string(::getpid());
+  TestJob job{2};
+  TestNode a{choice_of("trace(tcp)"), job, 0};
+  TestNode b{choice_of("tcp"), job, 1};
+  ASSERT_TRUE(send_patiently({&a, &b}, a.to(b, 1), "before"));
+  ASSERT_TRUE(trace::start({.path = path, .bytes_max = 64 << 20}).has_value());
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(send_text(a.to(b, 1), "recorded"), SendState::accepted);
+  }
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(send_patiently({&b}, b.to(a, 0), "answer"));
+  }
+  ASSERT_TRUE(poll_until({&a, &b}, [&] { return a.sink.packets.size() == 3; }));
+  trace::stop();
+  ASSERT_TRUE(send_patiently({&a, &b}, a.to(b, 1), "after"));
+  std::multiset<int> counts;
+  for (const auto& [lane, count] : lanes_of(path)) {
+    EXPECT_EQ(count.first, count.second);
+    counts.insert(count.first);
+  }
+  EXPECT_EQ(counts, (std::multiset{3, 5}));
+  std::remove(path.c_str());
 }
 
 TEST(Delay, PacketsTakeTheirTimeAndTheWireIsBounded) {

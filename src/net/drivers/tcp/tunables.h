@@ -25,7 +25,7 @@ inline constexpr Tunable kPorts{.name = "tcp_ports",
 inline constexpr Tunable kPacketBytes{
     .name = "tcp_packet_bytes",
     .kind = TunableKind::bytes,
-    .fallback = "64K",
+    .fallback = "256K",
     .minimum = 1024,
     .maximum = 1 << 20,
     .help = "largest packet of a connection; the same in all nodes"};

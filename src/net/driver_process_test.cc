@@ -18,6 +18,7 @@ class DriverProcesses : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     if (!a.absent.empty()) {
+      // Says which: libfabric, or a provider of it, is not on this machine.
       GTEST_SKIP() << a.absent;
     }
   }

@@ -275,6 +275,7 @@ class ProgressSleepModel : public testing::Test {
 
 TEST_F(ProgressSleepModel, WhoeverLeavesPassesTheTurnOn) {
   if (kSkips) {
+    // A sanitizer is ten times as slow, and all states must be walked.
     GTEST_SKIP() << kWhy;
   }
   std::size_t states = 0;
@@ -284,6 +285,7 @@ TEST_F(ProgressSleepModel, WhoeverLeavesPassesTheTurnOn) {
 
 TEST_F(ProgressSleepModel, AnEventThatComesAfterTheLookIsFoundToEndTheNetworksSleep) {
   if (kSkips) {
+    // A sanitizer is ten times as slow, and all states must be walked.
     GTEST_SKIP() << kWhy;
   }
   std::size_t states = 0;

@@ -12,6 +12,7 @@ class DriverContract : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     if (!a.absent.empty()) {
+      // Says which: libfabric, or a provider of it, is not on this machine.
       GTEST_SKIP() << a.absent;
     }
   }

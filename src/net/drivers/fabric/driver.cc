@@ -44,7 +44,14 @@ FabricDriver::FabricDriver(const DriverOptions& given, Options options) noexcept
   capabilities_.packet_bytes_max = options_.endpoint.message_bytes - kFrameBytes;
 }
 
-FabricDriver::~FabricDriver() = default;
+FabricDriver::~FabricDriver() {
+  // A peer that was killed when nobody looked any more leaves its file, too.
+  for (const auto& channel : channels_) {
+    if (channel != nullptr && endpoint_ != nullptr) {
+      endpoint_->clean_after(channel->name);
+    }
+  }
+}
 
 Result<> FabricDriver::open(const DriverOptions& given) {
   auto endpoint = Endpoint::open(options_.endpoint);

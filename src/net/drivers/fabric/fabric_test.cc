@@ -24,6 +24,7 @@ class ByHand : public testing::Test, protected PacketSink {
  protected:
   void SetUp() override {
     if (!a.absent.empty()) {
+      // Says which: libfabric, or a provider of it, is not on this machine.
       GTEST_SKIP() << a.absent;
     }
     auto control = tcp::open_sockets({.bootstrap = &job.node(1)}, false);
@@ -192,6 +193,7 @@ TEST(Fabric, SignalsStayOurs) {
     TestJob job{2};
     const TestNode node{choice_of(std::string{"fabric@"} + provider), job, 0};
     if (!node.absent.empty()) {
+      // Says which: libfabric, or a provider of it, is not on this machine.
       GTEST_SKIP() << node.absent;
     }
     EXPECT_EQ(actions(), before) << provider;

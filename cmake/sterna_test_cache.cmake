@@ -1,5 +1,5 @@
 # The tests of this folder, those that it adds later too: their jobs keep what they measure of ways
-# (src/net/costs_file.h) in the build, not among what the user's jobs have measured.
+# (src/net/costs/costs_file.h) in the build, not among what the user's jobs have measured.
 function(sterna_test_cache)
   cmake_language(DEFER CALL _sterna_test_cache)
 endfunction()

@@ -15,7 +15,7 @@
 
 #include "base/memory_file.h"
 #include "launch/spawn.h"
-#include "net/host_board.h"
+#include "net/nodes/host_board.h"
 
 namespace sterna::launch {
 namespace {

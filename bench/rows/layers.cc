@@ -19,8 +19,8 @@
 #include "net/drivers/choice.h"
 #include "net/drivers/test_job.h"
 #include "net/endpoint.h"
-#include "net/gate.h"
-#include "net/packet.h"
+#include "net/matching/gate.h"
+#include "net/packets/packet.h"
 #include "net/transport.h"
 #include "progress/progress.h"
 

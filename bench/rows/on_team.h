@@ -10,7 +10,7 @@
 #include "bench/bench.h"
 #include "bench/statistics.h"
 #include "memory/iso_space.h"
-#include "threads/border.h"
+#include "threads/carriers/border.h"
 #include "threads/team.h"
 #include "threads/this_thread.h"
 

@@ -11,7 +11,7 @@
 
 #include "bench/rows/on_team.h"
 #include "bench/statistics.h"
-#include "threads/control.h"
+#include "threads/control/control.h"
 #include "threads/sync/barrier.h"
 
 namespace sterna::bench {

@@ -9,7 +9,7 @@
 #include "bench/programs/tree.h"
 #include "bench/rows/on_team.h"
 #include "bench/statistics.h"
-#include "threads/seed.h"
+#include "threads/seeds/seed.h"
 
 namespace sterna::bench {
 namespace {

@@ -4,7 +4,7 @@
 #include "bench/rows/foreign_switch.h"
 #include "bench/rows/on_team.h"
 #include "bench/statistics.h"
-#include "threads/context.h"
+#include "threads/context/context.h"
 
 namespace sterna::bench {
 namespace {

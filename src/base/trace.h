@@ -1,5 +1,6 @@
 // Recording what happens, for a timeline. Off, a trace point costs one load and a branch that is
-// always predicted, or nothing at all where a branch was there already (threads/traced.h).
+// always predicted, or nothing at all where a branch was there already
+// (threads/observation/traced.h).
 //
 // On, a record is a reading of the cycle counter, one compare-and-swap on a line that is the kernel
 // thread's own as a rule, and 32 bytes written into a mapped file: about 20 ns. No lock, no

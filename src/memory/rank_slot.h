@@ -82,7 +82,7 @@ struct RankSlot {
   void* endpoint = nullptr;  // net::Endpoint, in the system heap; guard: its RankEntry's lock.
   void* program = nullptr;   // program's record of images and descriptors, in the system heap.
   void* context = nullptr;   // runtime::RankContext, in the system heap.
-  // Of the node that it is on: written at MPI_Init and at each arrival. See net/direct.h.
+  // Of the node that it is on: written at MPI_Init and at each arrival. See net/matching/direct.h.
   void* direct_way = nullptr;    // net::DirectWay.
   void* rank_entries = nullptr;  // net::RankEntry, one a rank of the job.
 

@@ -7,7 +7,7 @@
 
 #include "migration/migrator.h"
 #include "migration/steps.h"
-#include "net/sim_cluster.h"
+#include "net/simulation/sim_cluster.h"
 #include "threads/team_fixture.h"
 
 namespace sterna::migration {

@@ -6,8 +6,8 @@
 #include "memory/rank_slot.h"
 #include "migration/arrival.h"
 #include "migration/steps.h"
+#include "threads/observation/traced.h"
 #include "threads/this_thread.h"
-#include "threads/traced.h"
 
 namespace sterna::migration {
 namespace {

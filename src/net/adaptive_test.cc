@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "net/sim_cluster.h"
+#include "net/simulation/sim_cluster.h"
 #include "net/way_learner.h"
 
 namespace sterna::net {

@@ -19,15 +19,15 @@
 #include <vector>
 
 #include "base/spin_lock.h"
-#include "net/direct.h"
+#include "net/costs/sampler.h"
 #include "net/endpoint.h"
-#include "net/gate.h"
-#include "net/packet.h"
-#include "net/packet_pool.h"
+#include "net/matching/direct.h"
+#include "net/matching/gate.h"
+#include "net/nodes/rank_table.h"
+#include "net/opening/sources.h"
+#include "net/packets/packet.h"
+#include "net/packets/packet_pool.h"
 #include "net/rails/bond.h"
-#include "net/rank_table.h"
-#include "net/sampler.h"
-#include "net/sources.h"
 #include "net/transport.h"
 
 namespace sterna::net {

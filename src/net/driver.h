@@ -117,7 +117,7 @@ struct AbsenceFlag {
 };
 
 /// What the core asks instead of a driver's name. Constant after open. The figures are a profile:
-/// the cost model (net/cost.h) starts from them and corrects them by what it measures.
+/// the cost model (net/costs/cost.h) starts from them and corrects them by what it measures.
 struct Capabilities {
   std::uint32_t packet_bytes_max = 4096;  // At least kPacketBytesMin.
   bool is_ordered = true;           // Packets of one channel arrive in the order sent, each once.

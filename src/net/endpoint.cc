@@ -2,7 +2,7 @@
 #include "net/endpoint.h"
 
 #include "memory/heap.h"
-#include "net/matching.h"
+#include "net/matching/matching.h"
 #include "net/peer.h"
 
 namespace sterna::net {

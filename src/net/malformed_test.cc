@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "net/packet.h"
-#include "net/sim_cluster.h"
+#include "net/packets/packet.h"
+#include "net/simulation/sim_cluster.h"
 
 namespace sterna::net {
 namespace {

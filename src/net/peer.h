@@ -5,7 +5,7 @@
 #pragma once
 
 #include "net/endpoint.h"
-#include "net/packet.h"
+#include "net/packets/packet.h"
 
 namespace sterna::net {
 

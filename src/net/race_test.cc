@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "net/sim_cluster.h"
+#include "net/simulation/sim_cluster.h"
 
 namespace sterna::net {
 namespace {

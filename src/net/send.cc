@@ -2,7 +2,7 @@
 #include "memory/rank_slot.h"
 #include "net/buffer.h"
 #include "net/core.h"
-#include "net/matching.h"
+#include "net/matching/matching.h"
 #include "net/peer.h"
 #include "net/traced.h"
 

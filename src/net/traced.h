@@ -3,7 +3,7 @@
 
 #include "base/probe.h"
 #include "net/message.h"
-#include "threads/traced.h"
+#include "threads/observation/traced.h"
 
 namespace sterna::net {
 

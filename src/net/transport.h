@@ -20,13 +20,13 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/tunable.h"
-#include "net/bootstrap.h"
-#include "net/cost.h"
-#include "net/costs_file.h"
+#include "net/costs/cost.h"
+#include "net/costs/costs_file.h"
 #include "net/driver.h"
 #include "net/drivers/choice.h"
 #include "net/message.h"
-#include "net/rank_table.h"
+#include "net/nodes/rank_table.h"
+#include "net/opening/bootstrap.h"
 
 namespace sterna::memory {
 struct RankSlot;

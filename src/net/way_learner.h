@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "net/strategy.h"
+#include "net/packets/strategy.h"
 
 namespace sterna::net {
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "program/library_search.h"
+#include "program/elf/library_search.h"
 #include "program/testhost/test_host.h"
 
 namespace sterna::program {

@@ -9,8 +9,8 @@
 #include <link.h>
 
 #include "base/hash.h"
-#include "program/parts.h"
-#include "program/tls_block.h"
+#include "program/elf/parts.h"
+#include "program/elf/tls_block.h"
 
 namespace sterna::program {
 namespace {

@@ -11,12 +11,12 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#include "program/calling.h"
+#include "program/elf/parts.h"
 #include "program/enter.h"
-#include "program/parts.h"
 #include "program/rank_data.h"
+#include "program/shims/calling.h"
+#include "program/shims/threads.h"
 #include "program/streams.h"
-#include "program/threads.h"
 
 namespace sterna::program {
 namespace {

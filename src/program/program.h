@@ -14,8 +14,8 @@
 
 #include "base/result.h"
 #include "memory/rank_slot.h"
-#include "program/host_calls.h"
-#include "program/shims.h"
+#include "program/shims/host_calls.h"
+#include "program/shims/shims.h"
 
 namespace sterna::program {
 
@@ -71,7 +71,7 @@ class Program {
   /// Bytes of the slot's image region that a rank uses.
   [[nodiscard]] std::size_t image_bytes() const noexcept;
 
-  class Parts;  // program/parts.h: for the files of this layer.
+  class Parts;  // program/elf/parts.h: for the files of this layer.
   [[nodiscard]] const Parts& parts() const noexcept { return *parts_; }
 
  private:

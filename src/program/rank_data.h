@@ -13,7 +13,7 @@
 #include "base/spin_lock.h"
 #include "memory/rank_slot.h"
 #include "program/blockers.h"
-#include "program/host_calls.h"
+#include "program/shims/host_calls.h"
 
 struct option;  // <getopt.h>
 

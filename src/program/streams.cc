@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/syscall.h"
-#include "program/calling.h"
 #include "program/rank_heap.h"
+#include "program/shims/calling.h"
 
 namespace sterna::program {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/thread_pointer.h"
 #include "memory/rank_slot.h"
-#include "threads/border.h"
+#include "threads/carriers/border.h"
 #include "threads/this_thread.h"
 
 namespace sterna::program {

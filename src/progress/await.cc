@@ -8,7 +8,7 @@
 #include "progress/completion.h"
 #include "progress/impl.h"
 #include "progress/progress.h"
-#include "threads/futex.h"
+#include "threads/wait/futex.h"
 #include "threads/waiter.h"
 
 namespace sterna::progress {

@@ -18,8 +18,8 @@
 #include "base/cpu.h"
 #include "progress/completion.h"
 #include "progress/impl.h"
-#include "threads/futex.h"
-#include "threads/traced.h"
+#include "threads/observation/traced.h"
+#include "threads/wait/futex.h"
 #include "threads/waiter.h"
 
 namespace sterna::progress {

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "threads/cancel.h"
+#include "threads/control/cancel.h"
 #include "threads/this_thread.h"
 
 namespace sterna::progress {

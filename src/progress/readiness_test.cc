@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "threads/cancel.h"
+#include "threads/control/cancel.h"
 #include "threads/team_fixture.h"
 
 namespace sterna::progress {

@@ -6,7 +6,7 @@
 
 #include "memory/iso_space.h"
 #include "net/endpoint.h"
-#include "net/sim_cluster.h"
+#include "net/simulation/sim_cluster.h"
 #include "rpc/rank_call.h"
 #include "rpc/rpc.h"
 

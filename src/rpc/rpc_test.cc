@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "memory/iso_space.h"
-#include "net/sim_cluster.h"
+#include "net/simulation/sim_cluster.h"
 #include "rpc/handlers.h"
 #include "rpc/rank_call.h"
 

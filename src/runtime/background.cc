@@ -16,7 +16,7 @@
 #include "base/spin_lock.h"
 #include "base/syscall.h"
 #include "net/driver.h"
-#include "threads/kernel_thread.h"
+#include "threads/carriers/kernel_thread.h"
 
 namespace sterna::runtime {
 namespace {

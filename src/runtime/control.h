@@ -17,7 +17,7 @@
 #include "base/kernel_lock.h"
 #include "base/result.h"
 #include "base/syscall.h"
-#include "net/bootstrap.h"
+#include "net/opening/bootstrap.h"
 #include "runtime/control_protocol.h"
 
 namespace sterna::runtime {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "net/bootstrap.h"
+#include "net/opening/bootstrap.h"
 
 namespace sterna::runtime {
 

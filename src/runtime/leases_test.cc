@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "net/sim_cluster.h"
+#include "net/simulation/sim_cluster.h"
 #include "threads/team.h"
 
 namespace sterna::runtime {

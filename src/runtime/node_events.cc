@@ -5,12 +5,12 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
-#include "net/direct.h"
 #include "net/endpoint.h"
+#include "net/matching/direct.h"
 #include "runtime/node.h"
 #include "runtime/node_of_process.h"
 #include "runtime/safe_point.h"
-#include "threads/observe.h"
+#include "threads/observation/observe.h"
 #include "threads/this_thread.h"
 
 namespace sterna::runtime {

@@ -8,7 +8,7 @@
 #include "base/thread_pointer.h"
 #include "memory/rank_slot.h"
 #include "runtime/background.h"
-#include "threads/border.h"
+#include "threads/carriers/border.h"
 #include "threads/foreign.h"
 #include "threads/this_thread.h"
 

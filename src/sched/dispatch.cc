@@ -136,7 +136,7 @@ std::uint32_t Engine::keep(Entity& thread) noexcept {
   }
   const std::uint32_t worker = ranges_[target].first;
   // Then the plan once more: either we see that it has changed, or who changes it sees this and
-  // recalls the thread (threads/kept.h).
+  // recalls the thread (threads/queues/kept.h).
   thread.kept_.store(worker, std::memory_order_seq_cst);
   if (thread.target_.load(std::memory_order_seq_cst) != target ||
       !allows_keeping_.load(std::memory_order_seq_cst)) {

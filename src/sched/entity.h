@@ -150,8 +150,9 @@ class Entity {
   std::atomic<std::uint8_t> effective_priority_{kPriorityNormal};
   // Relaxed: written by the processor that takes it; others want a hint.
   std::atomic<std::uint32_t> actual_{kNoPlace};
-  // Worker whose private queue it lives in for now, or kNoPlace: threads/kept.h. Stored by whoever
-  // has the thread to himself; kNoPlace also under the lock of the engine, when it leaves the tree.
+  // Worker whose private queue it lives in for now, or kNoPlace: threads/queues/kept.h. Stored by
+  // whoever has the thread to himself; kNoPlace also under the lock of the engine, when it leaves
+  // the tree.
   std::atomic<std::uint32_t> kept_{kNoPlace};
   // Queue that has it, or kNoPlace. Written under the lock of that queue.
   std::atomic<std::uint32_t> queued_at_{kNoPlace};

@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "sched/policies/builtin.h"
 #include "sched/scheduler.h"
-#include "threads/control.h"
+#include "threads/control/control.h"
 #include "threads/scheduler.h"
 #include "threads/sync/semaphore.h"
 #include "threads/team_fixture.h"

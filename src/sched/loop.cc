@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <new>
 
-#include "threads/border.h"
-#include "threads/cancel.h"
+#include "threads/carriers/border.h"
+#include "threads/control/cancel.h"
 #include "threads/scheduler.h"
 
 namespace sterna::sched {

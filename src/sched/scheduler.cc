@@ -5,9 +5,9 @@
 #include <new>
 
 #include "base/clock.h"
-#include "threads/kept.h"
-#include "threads/roster.h"
-#include "threads/traced.h"
+#include "threads/control/roster.h"
+#include "threads/observation/traced.h"
+#include "threads/queues/kept.h"
 
 namespace sterna::sched {
 namespace {

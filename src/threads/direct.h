@@ -13,7 +13,7 @@
 #include "base/probe.h"
 #include "base/thread_pointer.h"
 #include "threads/flags.h"
-#include "threads/owned_lock.h"
+#include "threads/queues/owned_lock.h"
 #include "threads/scheduler.h"
 
 namespace sterna::threads {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/thread_pointer.h"
-#include "threads/observe.h"
+#include "threads/observation/observe.h"
 #include "threads/team_fixture.h"
 
 namespace sterna::threads {

@@ -4,9 +4,9 @@
 
 #include "base/thread_pointer.h"
 #include "base/valgrind.h"
-#include "threads/context.h"
+#include "threads/carriers/locals.h"
+#include "threads/context/context.h"
 #include "threads/flags.h"
-#include "threads/locals.h"
 #include "threads/worker.h"
 
 #if defined(STERNA_THREADS_ASAN)

@@ -10,10 +10,10 @@
 #include "base/probe.h"
 #include "base/syscall.h"
 #include "base/thread_pointer.h"
+#include "threads/carriers/locals.h"
+#include "threads/control/switch_hook.h"
 #include "threads/flags.h"
-#include "threads/locals.h"
-#include "threads/switch_hook.h"
-#include "threads/traced.h"
+#include "threads/observation/traced.h"
 
 namespace sterna::threads {
 namespace {

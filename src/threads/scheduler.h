@@ -13,7 +13,7 @@
 
 #include <atomic>
 
-#include "threads/context.h"
+#include "threads/context/context.h"
 #include "threads/sanitizer.h"
 #include "threads/this_thread.h"
 #include "threads/worker.h"

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "memory/iso_space.h"
-#include "threads/context.h"
+#include "threads/context/context.h"
 #include "threads/scheduler.h"
 #include "threads/sync/barrier.h"
 #include "threads/sync/condition.h"

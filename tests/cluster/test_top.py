@@ -117,7 +117,7 @@ class Top(CountingTest):
         top.send_signal(signal.SIGTSTP)
         self.assert_restored()
         # The terminal is given back before it stops: a SIGCONT in between would be lost.
-        os.waitid(os.P_PID, top.pid, os.WSTOPPED | os.WNOWAIT)
+        os.waitid(os.P_PID, top.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         top.send_signal(signal.SIGCONT)
         self.read_until(b"\x1b[?1049h")
         os.write(self.terminal, b"q")

@@ -14,7 +14,7 @@
 #include "launch/run.h"
 #include "mpi/api/implemented.h"
 #include "net/driver.h"
-#include "net/strategy.h"
+#include "net/packets/strategy.h"
 #include "net/transport.h"
 #include "runtime/settings.h"
 #include "sched/policy.h"

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "net/costs_file.h"
+#include "net/costs/costs_file.h"
 #include "net/driver.h"
-#include "net/strategy.h"
+#include "net/packets/strategy.h"
 #include "net/transport.h"
 
 namespace sterna::cli {

@@ -1,6 +1,6 @@
 # What sterna.py shows, read from the memory of a live process or a core file.
 #
-# Which fields are where is read from the table sterna_debug_layout of libsterna (src/threads/debug.cc).
+# Which fields are where is read from the table sterna_debug_layout of libsterna (src/threads/observation/debug.cc).
 """User threads of Sterna in the memory of a process."""
 
 import re
@@ -134,7 +134,7 @@ class Thread:
 
     @property
     def is_preempted(self):
-        """Its kernel thread waits in a handler until a worker has it: src/threads/carrier.h."""
+        """Its kernel thread waits in a handler until a worker has it: src/threads/carriers/carrier.h."""
         values = self.layout.values
         return "thread_flags" in values and (
             self.field("thread_flags", 4) & values["flag_kernel_bound"]) != 0

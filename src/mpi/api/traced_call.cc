@@ -6,7 +6,7 @@
 
 #include "mpi/api/implemented.h"
 #include "runtime/rank_context.h"
-#include "threads/traced.h"
+#include "threads/observation/traced.h"
 
 namespace sterna::mpi {
 namespace {

@@ -2,7 +2,7 @@
 //
 // All ranks of a communicator must choose the same one, and a reduction must give the same bits
 // wherever its ranks live and however fast the network is today: so the figures are those of a
-// nominal network, equal everywhere, and not the measured ones of net/cost.h.
+// nominal network, equal everywhere, and not the measured ones of net/costs/cost.h.
 #pragma once
 
 #include <bit>

@@ -13,7 +13,7 @@
 #include "mpi/coll/local.h"
 #include "mpi/op/op.h"
 #include "mpi/request/wait.h"
-#include "net/host_board.h"
+#include "net/nodes/host_board.h"
 #include "net/transport.h"
 #include "runtime/runtime.h"
 #include "threads/this_thread.h"

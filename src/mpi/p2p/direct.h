@@ -12,10 +12,10 @@
 #include "memory/thread_slot.h"
 #include "mpi/p2p/message.h"
 #include "mpi/request/status.h"
-#include "net/direct.h"
+#include "net/matching/direct.h"
 #include "net/transport.h"
 #include "runtime/safe_point.h"
-#include "threads/handover.h"
+#include "threads/wait/handover.h"
 
 namespace sterna::mpi {
 

@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "mpi/rank_state.h"
-#include "net/direct.h"
+#include "net/matching/direct.h"
 #include "net/transport.h"
-#include "threads/handover.h"
+#include "threads/wait/handover.h"
 
 namespace sterna::mpi {
 namespace {

@@ -4,7 +4,7 @@
 #include "mpi/request/status.h"
 #include "net/transport.h"
 #include "runtime/background.h"
-#include "threads/border.h"
+#include "threads/carriers/border.h"
 
 namespace sterna::mpi {
 namespace {

@@ -1,7 +1,7 @@
 // The short way of a process below MPI_THREAD_MULTIPLE: a blocking message of one packet, from the
-// entry point straight into the driver and out of it (net/short.cc); one that is not waited for,
-// without what only large or unusual ones need. Whatever is unusual is refused before anything has
-// happened, and the entry point goes on as usual.
+// entry point straight into the driver and out of it (net/matching/short.cc); one that is not
+// waited for, without what only large or unusual ones need. Whatever is unusual is refused before
+// anything has happened, and the entry point goes on as usual.
 #pragma once
 
 #include <mpi.h>

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "net/bootstrap.h"
 #include "net/drivers/shm/segment.h"
 #include "net/drivers/sim/sim.h"
+#include "net/opening/bootstrap.h"
 
 namespace sterna::net {
 

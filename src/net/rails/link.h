@@ -24,11 +24,11 @@
 #include "base/log.h"
 #include "base/spin_lock.h"
 #include "net/driver.h"
-#include "net/packet_pool.h"
+#include "net/packets/packet_pool.h"
+#include "net/packets/strategy.h"
 #include "net/rails/format.h"
 #include "net/rails/rate.h"
 #include "net/rails/window.h"
-#include "net/strategy.h"
 #include "net/transport.h"
 
 namespace sterna::net {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/check.h"
-#include "net/packet_pool.h"
+#include "net/packets/packet_pool.h"
 #include "net/rails/format.h"
 #include "net/rails/rate.h"
 

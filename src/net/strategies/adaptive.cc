@@ -3,7 +3,7 @@
 // cost; rails that nothing is known of get some packets, so that they are measured.
 #include <fmt/format.h>
 
-#include "net/packet.h"
+#include "net/packets/packet.h"
 #include "net/strategies/builtin.h"
 #include "net/strategies/gathering.h"
 

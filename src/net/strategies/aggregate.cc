@@ -2,7 +2,7 @@
 // is small, and for `auto` whether any frame is, the cost model of the way says.
 #include <fmt/format.h>
 
-#include "net/packet.h"
+#include "net/packets/packet.h"
 #include "net/strategies/builtin.h"
 #include "net/strategies/gathering.h"
 

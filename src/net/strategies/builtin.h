@@ -1,7 +1,7 @@
 // The entries of the built-in strategies.
 #pragma once
 
-#include "net/strategy.h"
+#include "net/packets/strategy.h"
 
 namespace sterna::net {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "net/strategy.h"
+#include "net/packets/strategy.h"
 
 namespace sterna::net {
 

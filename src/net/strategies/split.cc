@@ -2,7 +2,7 @@
 // over all that was ever sent; a packet waits for the rail whose turn it is, while that is not far
 // behind with what it has. `auto` asks at each packet which rail is free first instead: better
 // under changing load, but the shares of the rails are then what chance makes them.
-#include "net/packet.h"
+#include "net/packets/packet.h"
 #include "net/strategies/builtin.h"
 #include "net/strategies/gathering.h"
 

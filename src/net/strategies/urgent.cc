@@ -1,7 +1,7 @@
 // The strategy `urgent`, quality of service: of the frames that wait those of the highest priority
 // go first, and among these the short ones; and where there are several rails, the quickest keeps
 // room for short packets: bulk takes it only while little is on its way there.
-#include "net/packet.h"
+#include "net/packets/packet.h"
 #include "net/strategies/builtin.h"
 
 namespace sterna::net {

@@ -5,10 +5,10 @@
 
 #include "base/syscall.h"
 #include "program/blockers.h"
-#include "program/calling.h"
+#include "program/shims/calling.h"
 #include "runtime/node_of_process.h"
 #include "runtime/process_rank.h"
-#include "threads/blocking.h"
+#include "threads/carriers/blocking.h"
 #include "threads/this_thread.h"
 
 namespace sterna::program {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "program/host_calls.h"
 #include "program/program.h"
+#include "program/shims/host_calls.h"
 #include "runtime/node.h"
 #include "runtime/rank_runner.h"
 

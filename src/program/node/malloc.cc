@@ -12,8 +12,8 @@
 #include <stdlib.h>
 
 #include "base/syscall.h"
-#include "program/calling.h"
 #include "program/rank_heap.h"
+#include "program/shims/calling.h"
 
 extern "C" {
 void* __libc_malloc(std::size_t);

@@ -5,7 +5,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include "program/find_object.h"
+#include "program/elf/find_object.h"
 
 extern "C" int _dl_find_object(void* address, dl_find_object* result) noexcept {
   using Function = int (*)(void*, dl_find_object*);

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/syscall.h"
-#include "program/calling.h"
 #include "program/fixed_addresses.h"
+#include "program/shims/calling.h"
 #include "runtime/scope.h"
 #include "threads/this_thread.h"
 

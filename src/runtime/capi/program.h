@@ -16,8 +16,8 @@
 #include "progress/poll_tasks.h"
 #include "progress/readiness.h"
 #include "rpc/rpc.h"
-#include "runtime/capi/message_callback.h"
-#include "runtime/capi/place_memory.h"
+#include "runtime/capi/bubbles/place_memory.h"
+#include "runtime/capi/messages/message_callback.h"
 #include "runtime/node_load.h"
 #include "runtime/rank_context.h"
 #include "runtime/runtime.h"
@@ -44,7 +44,8 @@ struct Program {
   std::unique_ptr<threads::Team> team;
   std::vector<const topology::Place*> worker_places;  // The processor of each worker.
   bool has_auto_bubbles = false;  // Threads that kernel threads create make bubbles: filiation.
-  bool has_own_locals = false;    // Threads do, whatever their options say: threads/locals.h.
+  bool has_own_locals =
+      false;  // Threads do, whatever their options say: threads/carriers/locals.h.
   std::unique_ptr<threads::Alarms> alarms;
   SpinLock workers_lock;        // One at a time changes which workers are enabled.
   threads::Alarm follow_alarm;  // Of the setting follow_processors.

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "runtime/capi/program.h"
-#include "threads/roster.h"
+#include "threads/control/roster.h"
 
 namespace sterna::runtime::capi {
 namespace {

@@ -8,12 +8,12 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
+#include "runtime/capi/calls/rpc.h"
 #include "runtime/capi/program.h"
-#include "runtime/capi/rpc.h"
 #include "runtime/process_job.h"
 #include "runtime/scope.h"
 #include "runtime/settings.h"
-#include "threads/control.h"
+#include "threads/control/control.h"
 #include "threads/this_thread.h"
 
 namespace sterna::runtime::capi {

@@ -2,7 +2,7 @@
 #include <sterna/thread.h>
 
 #include "memory/layout.h"
-#include "runtime/capi/handle.h"
+#include "runtime/capi/threads/handle.h"
 
 namespace capi = sterna::runtime::capi;
 namespace threads = sterna::threads;

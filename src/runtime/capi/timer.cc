@@ -3,8 +3,8 @@
 
 #include <sterna/control.h>
 
-#include "runtime/capi/handle.h"
 #include "runtime/capi/program.h"
+#include "runtime/capi/threads/handle.h"
 #include "runtime/scope.h"
 #include "threads/sync/alarm.h"
 

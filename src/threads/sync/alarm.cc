@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "threads/border.h"
-#include "threads/cancel.h"
+#include "threads/carriers/border.h"
+#include "threads/control/cancel.h"
 #include "threads/team.h"
 #include "threads/this_thread.h"
 

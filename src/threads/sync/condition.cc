@@ -2,7 +2,7 @@
 // that is sent under the mutex can miss it.
 #include "threads/sync/condition.h"
 
-#include "threads/cancel.h"
+#include "threads/control/cancel.h"
 #include "threads/scheduler.h"
 
 namespace sterna::threads {

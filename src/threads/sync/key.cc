@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "threads/life.h"
+#include "threads/life/life.h"
 #include "threads/scheduler.h"
 
 namespace sterna::threads {

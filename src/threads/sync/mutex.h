@@ -18,7 +18,7 @@
 #include <cstdint>
 
 #include "base/annotate.h"
-#include "threads/lock_home.h"
+#include "threads/sync/lock_home.h"
 #include "threads/sync/wait_list.h"
 
 namespace sterna::threads {

@@ -1,7 +1,7 @@
 // The first calls of a Once.
 #include "threads/sync/once.h"
 
-#include "threads/cancel.h"
+#include "threads/control/cancel.h"
 #include "threads/this_thread.h"
 
 namespace sterna::threads {

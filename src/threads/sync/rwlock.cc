@@ -1,7 +1,7 @@
 // The lock is handed over: who is taken off a list holds it already, so nobody passes it by.
 #include "threads/sync/rwlock.h"
 
-#include "threads/cancel.h"
+#include "threads/control/cancel.h"
 #include "threads/this_thread.h"
 
 namespace sterna::threads {

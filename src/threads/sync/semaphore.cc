@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "threads/cancel.h"
+#include "threads/control/cancel.h"
 #include "threads/scheduler.h"
 #include "threads/this_thread.h"
 

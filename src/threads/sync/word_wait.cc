@@ -2,7 +2,7 @@
 // change, or wake() sees the reader in the list.
 #include "threads/sync/word_wait.h"
 
-#include "threads/cancel.h"
+#include "threads/control/cancel.h"
 #include "threads/this_thread.h"
 
 namespace sterna::threads {

@@ -6,7 +6,7 @@
 
 #include "base/annotate.h"
 #include "base/cpu.h"
-#include "threads/cancel.h"
+#include "threads/control/cancel.h"
 #include "threads/this_thread.h"
 
 namespace sterna::threads {

@@ -12,10 +12,10 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "net/bootstrap.h"
 #include "net/driver.h"
 #include "net/drivers/choice.h"
 #include "net/drivers/settings_of.h"
+#include "net/opening/bootstrap.h"
 
 namespace sterna::net::decorators {
 

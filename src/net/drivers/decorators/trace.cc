@@ -12,7 +12,7 @@
 #include "base/trace_lane.h"
 #include "net/drivers/builtin.h"
 #include "net/drivers/decorators/decorator.h"
-#include "threads/traced.h"
+#include "threads/observation/traced.h"
 
 namespace sterna::net {
 namespace decorators {

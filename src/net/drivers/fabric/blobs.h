@@ -2,7 +2,8 @@
 // come from anywhere: an endpoint takes messages of everybody.
 //
 //   address   what Driver::address() says, told before there is a connection
-//   hello     the first packet of each side of a connection that has proven itself (net/auth.h):
+//   hello     the first packet of each side of a connection that has proven itself
+//   (net/opening/auth.h):
 //             where its endpoint is, and the token that messages to it must carry
 //   frame     in front of each message of the endpoint
 #pragma once

@@ -1,9 +1,10 @@
 // The driver fabric: packets over libfabric, with any of its providers.
 //
 // An endpoint has no connections: it takes messages of whoever knows its name. So each pair of
-// nodes also has a connection of the driver tcp, with its proof of the job's secret (net/auth.h).
-// Over it each side says hello: the name of its endpoint, and a token that messages to it must
-// carry. The connection says when a peer dies, closes or is cut, too, which many providers do not.
+// nodes also has a connection of the driver tcp, with its proof of the job's secret
+// (net/opening/auth.h). Over it each side says hello: the name of its endpoint, and a token that
+// messages to it must carry. The connection says when a peer dies, closes or is cut, too, which
+// many providers do not.
 //
 //   credit   A sender has `window` packets under way at most; each message says how many its sender
 //            has taken, and one that says nothing else goes when half of the window is owed. So
@@ -24,10 +25,10 @@
 #include "base/clock.h"
 #include "base/kernel_lock.h"
 #include "base/syscall.h"
-#include "net/bootstrap.h"
 #include "net/drivers/fabric/channel.h"
 #include "net/drivers/fabric/endpoint.h"
 #include "net/drivers/tcp/driver.h"
+#include "net/opening/bootstrap.h"
 
 namespace sterna::net::fabric {
 

@@ -1,10 +1,10 @@
 // The entry of the driver fabric; without libfabric's headers at build time, what says so.
 #include <algorithm>
 
-#include "net/bootstrap.h"
 #include "net/drivers/builtin.h"
 #include "net/drivers/fabric/tunables.h"
 #include "net/drivers/settings_of.h"
+#include "net/opening/bootstrap.h"
 
 #if __has_include(<rdma/fabric.h>)
 #include "net/drivers/fabric/driver.h"

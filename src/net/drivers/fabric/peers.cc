@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "net/auth.h"
 #include "net/drivers/fabric/driver.h"
+#include "net/opening/auth.h"
 
 namespace sterna::net::fabric {
 namespace {

@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "net/bootstrap.h"
 #include "net/drivers/builtin.h"
 #include "net/drivers/record/recording.h"
 #include "net/drivers/settings_of.h"
+#include "net/opening/bootstrap.h"
 
 namespace sterna::net {
 namespace record {

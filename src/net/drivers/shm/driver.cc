@@ -14,8 +14,8 @@
 
 #include "base/check.h"
 #include "base/processors.h"
-#include "net/auth.h"
 #include "net/drivers/shm/doorbell.h"
+#include "net/opening/auth.h"
 
 namespace sterna::net::shm {
 namespace {

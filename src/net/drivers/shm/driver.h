@@ -12,12 +12,12 @@
 
 #include "base/log.h"
 #include "base/syscall.h"
-#include "net/bootstrap.h"
 #include "net/driver.h"
 #include "net/drivers/shm/bulk_pool.h"
 #include "net/drivers/shm/channel.h"
 #include "net/drivers/shm/inbox.h"
 #include "net/drivers/shm/segment.h"
+#include "net/opening/bootstrap.h"
 
 namespace sterna::net::shm {
 

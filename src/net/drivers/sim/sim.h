@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/spin_lock.h"
-#include "net/bootstrap.h"
 #include "net/driver.h"
 #include "net/drivers/decorators/links.h"
+#include "net/opening/bootstrap.h"
 
 namespace sterna::net {
 

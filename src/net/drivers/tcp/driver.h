@@ -2,8 +2,8 @@
 //
 // A connection is made on first use by whoever sends first. When both begin at once, the attempt of
 // the node with the lower index stays and the other is declined. Nothing of a connection is parsed
-// before both sides have proven the secret of the job (net/auth.h); until then it counts among the
-// strangers, whose number and time are bounded.
+// before both sides have proven the secret of the job (net/opening/auth.h); until then it counts
+// among the strangers, whose number and time are bounded.
 //
 // Waiting: one epoll set is the driver's fd. Connections are in it edge-triggered, both ways: an
 // edge makes a channel active, and active channels are read in every poll, without epoll, until
@@ -19,11 +19,11 @@
 #include "base/log.h"
 #include "base/spin_lock.h"
 #include "base/syscall.h"
-#include "net/bootstrap.h"
 #include "net/driver.h"
 #include "net/drivers/tcp/channel.h"
 #include "net/drivers/tcp/joining.h"
 #include "net/drivers/tcp/sockets.h"
+#include "net/opening/bootstrap.h"
 
 namespace sterna::net::tcp {
 

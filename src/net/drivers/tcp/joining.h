@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/syscall.h"
-#include "net/auth.h"
 #include "net/drivers/tcp/address.h"
+#include "net/opening/auth.h"
 
 namespace sterna::net::tcp {
 

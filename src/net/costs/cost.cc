@@ -1,0 +1,200 @@
+// The cost model: a few sums, and the sentence that explains them.
+#include "net/costs/cost.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace sterna::net {
+namespace {
+
+// Weight of a new measure in the moving mean: about the last sixteen count.
+constexpr double kNewWeight = 1.0 / 16;
+constexpr std::uint64_t kMeasuredBytesMin = 4 << 10;  // Below, the clock is what one measures.
+constexpr std::uint64_t kLongBytesMin = 64 << 10;     // From here the rate is what one measures.
+
+// Memory that was just received is copied from the cache; used until something is measured.
+constexpr double kCopyPsPerByte = 80;
+
+/// One preempted copy must not look like a slow network, nor a clock that stands still like a fast
+/// one.
+void correct(CostModel::Figure& figure, double measured) noexcept {
+  const double old = figure.value;
+  figure.value += (std::clamp(measured, old / 4, old * 4) - old) * kNewWeight;
+  ++figure.corrections;
+}
+
+constexpr double ps_per_byte_at(std::uint32_t mb_per_s) noexcept {
+  return 1e6 / std::max(mb_per_s, 1U);
+}
+
+// A share of a packet is no longer than this: frames beyond are copied, not gathered.
+constexpr double kShareBytesMax = 16 << 10;
+
+}  // namespace
+
+const char* to_string(CostOrigin origin) noexcept {
+  switch (origin) {
+    case CostOrigin::profile:
+      return "profile";
+    case CostOrigin::cached:
+      return "cached";
+    case CostOrigin::sampled:
+      return "sampled";
+  }
+  return "?";
+}
+
+bool are_plausible(const WayCosts& costs) noexcept {
+  constexpr std::uint32_t kSecond = 1'000'000'000;  // Also of ps per byte: a kilobyte a second.
+  return costs.latency_ns != 0 && costs.packet_ps_per_byte != 0 && costs.latency_ns <= kSecond &&
+         costs.packet_ns <= kSecond && costs.packet_ps_per_byte <= kSecond &&
+         costs.copy_ps_per_byte <= kSecond && costs.direct_latency_ns <= kSecond &&
+         costs.direct_ps_per_byte <= kSecond;
+}
+
+CostModel::CostModel(const Capabilities& capabilities, bool is_direct,
+                     const Options& options) noexcept
+    : options_{options},
+      is_direct_{is_direct},
+      latency_ns_{.value = static_cast<double>(capabilities.latency_ns)},
+      packet_ns_{.value = static_cast<double>(capabilities.packet_ns)},
+      packet_ps_per_byte_{.value = ps_per_byte_at(capabilities.bandwidth_mb_per_s) +
+                                   capabilities.cpu_ps_per_byte},
+      copy_ps_per_byte_{.value = kCopyPsPerByte},
+      direct_latency_ns_{.value = static_cast<double>(capabilities.direct_latency_ns)},
+      direct_ps_per_byte_{.value = ps_per_byte_at(capabilities.direct_mb_per_s)} {
+  decide();
+}
+
+void CostModel::take(const WayCosts& costs, CostOrigin origin) noexcept {
+  const auto set = [&](Figure& figure, std::uint32_t value) {
+    if (value != 0) {
+      figure = {.value = static_cast<double>(value), .origin = origin};
+    }
+  };
+  set(latency_ns_, costs.latency_ns);
+  set(packet_ns_, costs.packet_ns);
+  set(packet_ps_per_byte_, costs.packet_ps_per_byte);
+  set(copy_ps_per_byte_, costs.copy_ps_per_byte);
+  set(direct_latency_ns_, costs.direct_latency_ns);
+  set(direct_ps_per_byte_, costs.direct_ps_per_byte);
+  decide();
+}
+
+double CostModel::eager_ns(std::uint64_t bytes) const noexcept {
+  // Half of the messages are taken to come before their receive, and are copied once more.
+  return latency_ns_.value + static_cast<double>(bytes) *
+                                 (packet_ps_per_byte_.value + copy_ps_per_byte_.value / 2) / 1000;
+}
+
+double CostModel::rendezvous_ns(std::uint64_t bytes) const noexcept {
+  const double announced = 2 * latency_ns_.value;
+  const double size = static_cast<double>(bytes);
+  if (is_direct_) {
+    return announced + latency_ns_.value + direct_latency_ns_.value +
+           size * direct_ps_per_byte_.value / 1000;
+  }
+  return packets_ns(bytes);
+}
+
+double CostModel::packets_ns(std::uint64_t bytes) const noexcept {
+  return 3 * latency_ns_.value + static_cast<double>(bytes) * packet_ps_per_byte_.value / 1000;
+}
+
+void CostModel::decide() noexcept {
+  // Two straight lines: packets begin sooner, and perhaps go slower.
+  const double slower = packet_ps_per_byte_.value - direct_ps_per_byte_.value;
+  const double direct_from =
+      is_direct_ && slower > 0 ? direct_latency_ns_.value * 1000 / slower : 1e18;
+  direct_from_bytes_ = direct_from < 1e18 ? static_cast<std::uint64_t>(direct_from) : kNever;
+  // Both in nanoseconds: a packet of its own, against the wait of those in front for its bytes.
+  share_bytes_ = static_cast<std::uint32_t>(
+      std::min(packet_ns_.value * 1000 / std::max(packet_ps_per_byte_.value, 1.0), kShareBytesMax));
+  if (options_.eager_bytes != 0) {
+    eager_bytes_ = unawaited_eager_bytes_ = options_.eager_bytes;
+    return;
+  }
+  // Both costs are straight lines: they cross once, or the dearer slope never catches up.
+  const double fixed = rendezvous_ns(0) - eager_ns(0);
+  const double slope =
+      (eager_ns(1 << 20) - eager_ns(0) - rendezvous_ns(1 << 20) + rendezvous_ns(0)) / (1 << 20);
+  const auto most = static_cast<double>(options_.eager_bytes_max);
+  const double crossing = slope <= 0 ? most : fixed / slope;
+  eager_bytes_ = static_cast<std::uint64_t>(
+      std::clamp(crossing, std::min(most, static_cast<double>(options_.eager_bytes_min)), most));
+  const double answer_ns = 2 * latency_ns_.value + direct_latency_ns_.value;
+  const double unawaited = answer_ns * 1000 / std::max(packet_ps_per_byte_.value, 1.0);
+  unawaited_eager_bytes_ =
+      is_direct_ ? static_cast<std::uint64_t>(std::clamp(
+                       unawaited, std::min(most, static_cast<double>(options_.eager_bytes_min)),
+                       static_cast<double>(eager_bytes_)))
+                 : eager_bytes_;
+}
+
+void CostModel::measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {
+  const auto size = static_cast<double>(bytes);
+  const auto time = static_cast<double>(ns);
+  if (bytes >= kLongBytesMin) {
+    correct(direct_ps_per_byte_, std::max(time - direct_latency_ns_.value, 0.0) * 1000 / size);
+  } else {
+    correct(direct_latency_ns_, std::max(time - size * direct_ps_per_byte_.value / 1000, 0.0));
+  }
+  decide();
+}
+
+void CostModel::measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept {
+  if (bytes >= kMeasuredBytesMin) {
+    correct(packet_ps_per_byte_, static_cast<double>(ns) * 1000 / static_cast<double>(bytes));
+    decide();
+  }
+}
+
+void CostModel::lose_direct() noexcept {
+  is_direct_ = false;
+  decide();
+}
+
+std::string CostModel::explain(std::uint64_t bytes) const {
+  const bool is_eager = bytes <= eager_bytes_;
+  const bool goes_direct = bytes >= direct_from_bytes_;
+  return fmt::format(
+      "{} bytes: {} (eager {:.0f} ns: latency {:.0f} ns, {:.0f} ps/byte; rendezvous {:.0f} ns: {} "
+      "at {:.0f} ps/byte); eager up to {} bytes{}",
+      bytes, is_eager ? "eager" : "rendezvous", eager_ns(bytes), latency_ns_.value,
+      packet_ps_per_byte_.value + copy_ps_per_byte_.value / 2,
+      goes_direct ? rendezvous_ns(bytes) : packets_ns(bytes),
+      goes_direct ? "written directly" : "packets",
+      goes_direct ? direct_ps_per_byte_.value : packet_ps_per_byte_.value, eager_bytes_,
+      options_.eager_bytes != 0 ? " (set by net_eager_bytes)" : "");
+}
+
+std::array<CostModel::Row, 6> CostModel::figures() const noexcept {
+  return {{{"latency_ns", latency_ns_},
+           {"packet_ns", packet_ns_},
+           {"packet_ps_per_byte", packet_ps_per_byte_},
+           {"copy_ps_per_byte", copy_ps_per_byte_},
+           {"direct_latency_ns", direct_latency_ns_},
+           {"direct_ps_per_byte", direct_ps_per_byte_}}};
+}
+
+std::string CostModel::describe() const {
+  std::string text;
+  for (const Row& row : figures()) {
+    if (is_direct_ || !std::string_view{row.name}.starts_with("direct")) {
+      text +=
+          fmt::format("{} {:.0f} ({}", row.name, row.figure.value, to_string(row.figure.origin));
+      text += row.figure.corrections == 0
+                  ? "), "
+                  : fmt::format(", corrected {} times), ", row.figure.corrections);
+    }
+  }
+  text += fmt::format("eager up to {} bytes, ", eager_bytes_);
+  text += direct_from_bytes_ == kNever
+              ? "never copied directly, "
+              : fmt::format("copied directly from {}, ", direct_from_bytes_);
+  return text + fmt::format("sharing packets up to {}", share_bytes_);
+}
+
+}  // namespace sterna::net

@@ -1,0 +1,120 @@
+// The cost model of one way to one peer: latency + bytes / rate + processor time per byte. It
+// starts from the profile of the driver, takes over what was sampled (net/costs/sampler.h), and is
+// corrected by what messages turn out to cost; it decides between eager and rendezvous, how the
+// bytes of a rendezvous go and which frames that wait share a packet, and says why.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "net/driver.h"
+
+namespace sterna::net {
+
+/// Where a figure comes from: the last that was taken over. Corrections are counted apart.
+enum class CostOrigin : std::uint8_t {
+  profile,  // What the driver says of networks of its kind.
+  cached,   // Sampled by an earlier job of this machine.
+  sampled,  // By this job.
+};
+[[nodiscard]] const char* to_string(CostOrigin origin) noexcept;
+
+/// What a way was measured to cost; 0: not measured. Sent between nodes and kept in a file.
+struct WayCosts {
+  std::uint32_t latency_ns = 0;  // Half of a round trip of a small packet.
+  std::uint32_t packet_ns = 0;   // One more packet, however small, behind others.
+  std::uint32_t packet_ps_per_byte = 0;
+  std::uint32_t copy_ps_per_byte = 0;
+  std::uint32_t direct_latency_ns = 0;
+  std::uint32_t direct_ps_per_byte = 0;
+  bool operator==(const WayCosts&) const = default;
+};
+
+/// Whether a network of this world can cost that: nothing takes more than a second, and what is
+/// always measured is there. Others' figures are asked before they are believed.
+[[nodiscard]] bool are_plausible(const WayCosts& costs) noexcept;
+
+/// Figures in nanoseconds and picoseconds per byte. Not thread-safe: guarded by who holds it.
+class CostModel {
+ public:
+  struct Options {
+    std::uint64_t eager_bytes = 0;      // Forces the threshold; 0: the model decides.
+    std::uint64_t eager_bytes_min = 0;  // Smaller ones are eager in any case.
+    std::uint64_t eager_bytes_max = 64 << 10;
+  };
+
+  CostModel(const Capabilities& capabilities, bool is_direct, const Options& options) noexcept;
+
+  /// Sent at once, copied on both sides; the receiver copies once more when it comes too early.
+  [[nodiscard]] double eager_ns(std::uint64_t bytes) const noexcept;
+  /// Announced, answered, then copied directly where that is possible, else sent in packets.
+  [[nodiscard]] double rendezvous_ns(std::uint64_t bytes) const noexcept;
+
+  /// Messages of at most so many bytes are eager. Constant between calls of measured_*.
+  [[nodiscard]] std::uint64_t eager_bytes() const noexcept { return eager_bytes_; }
+
+  /// The same where the sender does not wait and the receiver can read: as long as to write them
+  /// takes the sender less than the receiver's answer and the beginning of its copy take.
+  [[nodiscard]] std::uint64_t unawaited_eager_bytes() const noexcept {
+    return unawaited_eager_bytes_;
+  }
+
+  /// Announced messages of at least so many bytes are copied directly, shorter ones sent in
+  /// packets, of which one is filled while another is read. kNever: all in packets.
+  [[nodiscard]] std::uint64_t direct_from_bytes() const noexcept { return direct_from_bytes_; }
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+  /// Frames of at most so many bytes, header included, that wait for the way share a packet: those
+  /// in front of one wait for its bytes, which takes less than a packet of its own.
+  [[nodiscard]] std::uint32_t share_bytes() const noexcept { return share_bytes_; }
+
+  /// Takes over what was measured apart from messages.
+  void take(const WayCosts& costs, CostOrigin origin) noexcept;
+
+  /// A copy of `bytes` took `ns`: corrects the rate of direct writes or of packets by a moving
+  /// mean.
+  void measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept;
+  void measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept;
+
+  /// Direct writes turned out to be impossible.
+  void lose_direct() noexcept;
+
+  /// The sums behind the choice for `bytes`, one line.
+  [[nodiscard]] std::string explain(std::uint64_t bytes) const;
+
+  /// One figure and where it comes from.
+  struct Figure {
+    double value = 0;
+    CostOrigin origin = CostOrigin::profile;
+    std::uint32_t corrections = 0;  // Since then.
+  };
+  struct Row {
+    const char* name;  // As in WayCosts.
+    Figure figure;
+  };
+  /// Those that this way has, for reports.
+  [[nodiscard]] std::array<Row, 6> figures() const noexcept;
+  [[nodiscard]] bool is_direct() const noexcept { return is_direct_; }
+  /// All of that, and the thresholds, in one line.
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  void decide() noexcept;
+  [[nodiscard]] double packets_ns(std::uint64_t bytes) const noexcept;
+
+  Options options_;
+  bool is_direct_;
+  Figure latency_ns_;
+  Figure packet_ns_;
+  Figure packet_ps_per_byte_;  // On the wire and of the processor.
+  Figure copy_ps_per_byte_;    // An early message is copied once more.
+  Figure direct_latency_ns_;
+  Figure direct_ps_per_byte_;
+  std::uint64_t eager_bytes_ = 0;
+  std::uint64_t unawaited_eager_bytes_ = 0;
+  std::uint64_t direct_from_bytes_ = 0;
+  std::uint32_t share_bytes_ = 0;
+};
+
+}  // namespace sterna::net

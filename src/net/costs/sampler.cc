@@ -1,0 +1,290 @@
+// Sampling of ways: which, their rounds, and the sums.
+#include "net/costs/sampler.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+namespace sterna::net {
+namespace {
+
+constexpr std::uint32_t kSmallBytes = 16;  // Payload of a small packet.
+constexpr std::uint32_t kShortReadBytes = 4 << 10;
+constexpr std::uint32_t kLongReadBytes = 64 << 10;
+constexpr std::uint32_t kCopyBytes = 64 << 10;  // Of the second-level cache.
+constexpr std::uint32_t kWarmRounds = 6;
+constexpr std::uint32_t kTriesMax = 64;           // Rounds of a phase before it is given up.
+constexpr std::uint32_t kPauseSteps = 256;        // After a sleep: let the node do its work.
+constexpr std::uint32_t kWaitStepsMax = 1 << 20;  // For an answer.
+constexpr std::uint32_t kLooksMax = 20;  // For ways in use, each after twice as many steps.
+
+std::uint32_t bounded(double value) noexcept {
+  return static_cast<std::uint32_t>(std::clamp(value, 0.0, 4e9));
+}
+
+}  // namespace
+
+void CostSampler::Least::add(std::uint64_t value) noexcept {
+  ++count;
+  if (value < ns.back()) {
+    ns.back() = value;
+    std::ranges::sort(ns);
+  }
+}
+
+bool CostSampler::Least::is_settled() const noexcept {
+  return count >= ns.size() && ns.back() - ns.front() <= ns.front() / 8;
+}
+
+void CostSampler::open(std::vector<Driver*> drivers, std::vector<std::string> names) {
+  drivers_ = std::move(drivers);
+  names_ = std::move(names);
+  const std::uint32_t self = job_.node_index;
+  first_here_ = self;
+  std::map<std::pair<std::uint32_t, std::string_view>, std::size_t> index;
+  for (std::uint32_t node = 0; node < job_.node_count; ++node) {
+    const std::string& host = job_.host_of_node[node];
+    if (host == job_.host_of_node[self]) {
+      first_here_ = std::min(first_here_, node);
+    }
+    if (node == self || !gates_[node].is_open()) {
+      continue;
+    }
+    const auto driver = static_cast<std::uint32_t>(
+        std::ranges::find(drivers_, gates_[node].driver()) - drivers_.begin());
+    const auto [place, is_new] = index.try_emplace({driver, host}, ways_.size());
+    if (is_new) {
+      ways_.push_back({.driver = driver, .host = host, .nodes = {}, .costs = {}});
+    }
+    ways_[place->second].nodes.push_back(node);
+  }
+  is_tried_.assign(ways_.size(), false);
+}
+
+void CostSampler::know(std::size_t way, const WayCosts& costs, CostOrigin origin) noexcept {
+  Way& known = ways_[way];
+  known.costs = costs;
+  known.origin = origin;
+  is_tried_[way] = true;
+  for (const std::uint32_t node : known.nodes) {
+    gates_[node].take_costs(costs, origin);
+  }
+}
+
+/// Of two hosts that with the lowest node measures, by that node.
+bool CostSampler::is_mine(const Way& way) const noexcept {
+  const std::uint32_t self = job_.node_index;
+  return is_measuring_ && self == first_here_ &&
+         (way.host == job_.host_of_node[self] || self < way.nodes.front());
+}
+
+/// A way that is in use and not known becomes the one that is measured.
+bool CostSampler::find_way() noexcept {
+  bool is_any_left = false;
+  for (std::size_t i = 0; i < ways_.size(); ++i) {
+    if (is_tried_[i] || !is_mine(ways_[i])) {
+      continue;
+    }
+    is_any_left = true;
+    const auto& nodes = ways_[i].nodes;
+    const auto peer = std::ranges::find_if(nodes, [&](std::uint32_t node) {
+      return gates_[node].has_channel() && !gates_[node].is_lost();
+    });
+    if (peer != nodes.end()) {
+      way_ = i;
+      peer_ = *peer;
+      is_tried_[i] = true;
+      phase_ = Phase::small_one;
+      least_ = {};
+      tries_ = sent_ = 0;
+      peer_address_ = 0;
+      if (bytes_ == nullptr) {
+        bytes_ = std::make_unique<std::byte[]>(2 * kBufferBytes);
+      }
+      return true;
+    }
+  }
+  steps_left_ = 1U << std::min(looks_, kLooksMax);
+  is_active_ = (is_any_left || !untold_.empty()) && ++looks_ < kLooksMax;
+  return false;
+}
+
+std::uint32_t CostSampler::step() noexcept {
+  if (steps_left_ != 0) {
+    --steps_left_;
+    return 0;
+  }
+  if (way_ == kNoWay) {
+    tell_whom_messages_reach();
+    if (!find_way()) {
+      return 0;
+    }
+  }
+  if (gates_[peer_].is_lost()) {
+    give_up("its peer is lost");
+    return 0;
+  }
+  switch (phase_) {
+    case Phase::read_short:
+    case Phase::read_long:
+      read_once();
+      return 0;
+    case Phase::copy:
+      copy_once();
+      return 0;
+    case Phase::done:
+      conclude();
+      return 0;
+    default:
+      return send_round();
+  }
+}
+
+std::uint32_t CostSampler::packet_count() const noexcept {
+  return phase_ == Phase::small_one ? 1 : phase_ == Phase::large_pair ? 2 : kSamplePacketsMax;
+}
+
+std::uint32_t CostSampler::payload_bytes() const noexcept {
+  const bool is_small = phase_ == Phase::small_one || phase_ == Phase::small_burst;
+  return is_small ? kSmallBytes
+                  : std::min<std::uint32_t>(gates_[peer_].packet_bytes_max() - kHeaderBytes,
+                                            kBufferBytes);
+}
+
+/// Sends what is left of a round, or waits for its answer.
+std::uint32_t CostSampler::send_round() noexcept {
+  const std::uint32_t packets = packet_count();
+  if (sent_ == packets) {
+    if (++waited_steps_ > kWaitStepsMax) {
+      give_up("its peer does not answer");
+    }
+    return 0;
+  }
+  FrameHeader header;
+  header.kind = FrameKind::sample;
+  header.source = job_.node_index;
+  header.destination = peer_;
+  header.tag = static_cast<std::int32_t>(packets);
+  header.payload_bytes = payload_bytes();
+  if (sent_ == 0) {
+    ++round_;
+    waited_steps_ = 0;
+    is_round_spoiled_ = false;
+    start_ns_ = clock_.now_ns();
+  }
+  header.cookie = round_;
+  const Piece pieces[2] = {std::as_bytes(std::span{&header, 1}),
+                           {bytes_.get(), header.payload_bytes}};
+  std::uint32_t count = 0;
+  while (sent_ < packets && gates_[peer_].try_send(pieces) == SendState::accepted) {
+    ++sent_;
+    ++count;
+  }
+  return count;
+}
+
+void CostSampler::end_round(std::uint64_t ns) noexcept {
+  sent_ = 0;
+  ++tries_;
+  Least& least = least_[static_cast<std::size_t>(phase_)];
+  if (is_round_spoiled_) {
+    steps_left_ = kPauseSteps;
+  } else {
+    least.add(ns);
+  }
+  if (phase_ == Phase::warm ? tries_ == kWarmRounds : least.is_settled()) {
+    next_phase();
+  } else if (tries_ == kTriesMax) {
+    give_up("its times do not settle");
+  }
+}
+
+void CostSampler::next_phase() noexcept {
+  tries_ = 0;
+  phase_ = static_cast<Phase>(static_cast<std::uint8_t>(phase_) + 1);
+  if (phase_ == Phase::read_short) {
+    Channel* const channel = gates_[peer_].is_direct() ? gates_[peer_].channel() : nullptr;
+    if (channel == nullptr || peer_address_ == 0 || !channel->can_write_remote()) {
+      phase_ = Phase::copy;
+    }
+  }
+}
+
+/// Only reads: they do no harm should the peer have given back that memory meanwhile.
+void CostSampler::read_once() noexcept {
+  Channel* const channel = gates_[peer_].channel();
+  if (channel == nullptr) {
+    return;
+  }
+  is_round_spoiled_ = false;
+  const std::uint64_t bytes = phase_ == Phase::read_short ? kShortReadBytes : kLongReadBytes;
+  const std::uint64_t start_ns = clock_.now_ns();
+  const Result<> read = channel->read_remote(bytes_.get(), {peer_address_, bytes});
+  const std::uint64_t end_ns = clock_.now_ns();
+  if (!read) {
+    least_[static_cast<std::size_t>(Phase::read_short)] = {};
+    phase_ = Phase::copy;
+    return;
+  }
+  end_round(end_ns - start_ns);
+}
+
+void CostSampler::copy_once() noexcept {
+  is_round_spoiled_ = false;
+  const std::uint64_t start_ns = clock_.now_ns();
+  std::memcpy(bytes_.get() + kBufferBytes, bytes_.get(), kCopyBytes);
+  asm volatile("" : : "r"(bytes_.get()) : "memory");  // It is read, as far as the compiler knows.
+  end_round(clock_.now_ns() - start_ns);
+}
+
+WayCosts CostSampler::sum_up() const noexcept {
+  const auto ns = [&](Phase phase) {
+    const Least& least = least_[static_cast<std::size_t>(phase)];
+    return least.count == 0 ? 0.0 : static_cast<double>(least.ns.front());
+  };
+  const double small_bytes = kHeaderBytes + kSmallBytes;
+  const double large_bytes =
+      kHeaderBytes +
+      std::min<std::uint32_t>(gates_[peer_].packet_bytes_max() - kHeaderBytes, kBufferBytes);
+  const double small_ns = (ns(Phase::small_burst) - ns(Phase::small_one)) / (kSamplePacketsMax - 1);
+  const double large_ns =
+      (ns(Phase::large_burst) - ns(Phase::large_pair)) / (kSamplePacketsMax - 2);
+  const double ns_per_byte = (large_ns - small_ns) / (large_bytes - small_bytes);
+  const double read_ns_per_byte =
+      (ns(Phase::read_long) - ns(Phase::read_short)) / (kLongReadBytes - kShortReadBytes);
+  // Zero, too, says that nothing was measured: a clock that stands still, or values that contradict
+  // each other.
+  return {
+      .latency_ns = bounded(ns(Phase::small_one) / 2),
+      .packet_ns = bounded(small_ns - small_bytes * ns_per_byte),
+      .packet_ps_per_byte = bounded(ns_per_byte * 1000),
+      .copy_ps_per_byte = bounded(ns(Phase::copy) * 1000 / kCopyBytes),
+      .direct_latency_ns = bounded(
+          read_ns_per_byte <= 0 ? 0 : ns(Phase::read_short) - kShortReadBytes * read_ns_per_byte),
+      .direct_ps_per_byte = bounded(read_ns_per_byte * 1000)};
+}
+
+void CostSampler::give_up(const char* why) noexcept {
+  log_.debug("the way to node {} by driver {} is not sampled: {}", peer_, ways_[way_].driver, why);
+  way_ = kNoWay;
+}
+
+void CostSampler::conclude() noexcept {
+  const WayCosts costs = sum_up();
+  log_.debug(
+      "node {} by driver {}: small {} and {} ns, large {} and {} ns, reads {} and {} ns, copy {} "
+      "ns",
+      peer_, ways_[way_].driver, least_[0].ns[0], least_[1].ns[0], least_[3].ns[0], least_[4].ns[0],
+      least_[5].ns[0], least_[6].ns[0], least_[7].ns[0]);
+  if (!are_plausible(costs)) {
+    give_up("its times contradict each other");
+    return;
+  }
+  know(way_, costs, CostOrigin::sampled);
+  log_.debug("the way to node {} by driver {} was sampled: {}", peer_, ways_[way_].driver,
+             gates_[peer_].explain(64 << 10));
+  spread(std::exchange(way_, kNoWay), job_.node_index);
+}
+
+}  // namespace sterna::net

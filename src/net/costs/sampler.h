@@ -1,0 +1,171 @@
+// Measures what the ways of this node cost, at the start of a job, beside its messages: the figures
+// of a driver's profile are those of some machine, these are of this one (net/costs/cost.h).
+//
+// A way is a driver and a host at its other end: all nodes there cost the same, so one node of the
+// host measures one node of the other. Of two hosts the one with the lowest node measures. So a
+// node measures at most one way to each host, a job of n nodes on one host one way in all, and what
+// was measured by an earlier job (costs_file.h) not again. Who comes to know a way tells all nodes
+// that have it, or are its other end, and to which messages have opened the way already; the others
+// when they do. Nothing is opened to be measured, or to tell.
+//
+// Measuring is a state machine that poll() steps: it sends a round of packets, and when the peer
+// has answered the last, the next. It starts with ways that messages have opened, never waits, and
+// takes some hundred microseconds of a node that polls. A round in which either side slept says
+// nothing of the way, nor does one whose peer was computing: a figure counts only when its four
+// smallest values agree. What never settles stays as it was.
+//
+//   small round trips                    latency
+//   bursts of small packets, less those  one more packet
+//   bursts of 8 large ones, less of 2    bytes, of which some are filled while others are read
+//   reads of the peer's memory           direct copies: their begin and their bytes
+//
+// Guard of everything: the poller (before the first poll, the owner).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/costs/cost.h"
+#include "net/costs/costs_file.h"
+#include "net/matching/gate.h"
+#include "net/opening/bootstrap.h"
+#include "net/packets/packet.h"
+
+namespace sterna::net {
+
+class CostSampler {
+ public:
+  CostSampler(const JobMap& job, Gate* gates, Clock& clock, const Logger& log) noexcept
+      : job_{job}, gates_{gates}, clock_{clock}, log_{log} {}
+
+  /// A driver and a host that it reaches.
+  struct Way {
+    std::uint32_t driver = 0;  // Index of the rail.
+    std::string host;          // As in JobMap::host_of_node.
+    std::vector<std::uint32_t> nodes;
+    WayCosts costs;  // All zero: unknown.
+    CostOrigin origin = CostOrigin::profile;
+  };
+
+  /// Finds the ways, once; the gates are open. Drivers and their names by rail.
+  void open(std::vector<Driver*> drivers, std::vector<std::string> names);
+  [[nodiscard]] const std::vector<Way>& ways() const noexcept { return ways_; }
+
+  /// What earlier jobs have measured, of the ways that are this node's. Those of the last
+  /// kCostsRestSeconds are not measured again.
+  void know(std::span<const CostsEntry> entries, std::uint64_t now_s) noexcept;
+  /// What this job has measured, at the first node of a host.
+  [[nodiscard]] std::vector<CostsEntry> sampled(std::uint64_t at_s) const;
+
+  /// The figures of `ways()[way]` are known.
+  void know(std::size_t way, const WayCosts& costs, CostOrigin origin) noexcept;
+  /// From now on poll() measures the ways of this node that are not known.
+  void start() noexcept { is_measuring_ = is_active_ = true; }
+  void stop() noexcept { is_active_ = false; }
+  /// step() might do something.
+  [[nodiscard]] bool is_active() const noexcept { return is_active_; }
+  /// Sends or copies something, or nothing. Returns how many packets.
+  std::uint32_t step() noexcept;
+  /// A frame of another node that measures, or answers.
+  void accept(std::uint32_t from_node, const Frame& frame) noexcept;
+  /// The node has slept in the kernel.
+  void note_sleep() noexcept {
+    ++sleeps_;
+    is_round_spoiled_ = true;
+  }
+
+ private:
+  enum class Phase : std::uint8_t {
+    small_one,
+    small_burst,
+    warm,  // Memory of packets is touched for the first time: not counted.
+    large_pair,
+    large_burst,
+    read_short,  // From here on without the peer's help.
+    read_long,
+    copy,
+    done,
+  };
+  static constexpr std::uint32_t kBufferBytes = 64 << 10;  // On both sides; bounds a packet.
+  static constexpr std::size_t kPhaseCount = static_cast<std::size_t>(Phase::done);
+  /// The smallest values of a phase, ascending.
+  struct Least {
+    std::array<std::uint64_t, 4> ns{kNever, kNever, kNever, kNever};
+    std::uint32_t count = 0;
+    void add(std::uint64_t value) noexcept;
+    [[nodiscard]] bool is_settled() const noexcept;
+  };
+
+  [[nodiscard]] CostsEntry entry_of(const Way& way) const;
+  [[nodiscard]] bool is_mine(const Way& way) const noexcept;
+  bool find_way() noexcept;
+  std::uint32_t send_round() noexcept;
+  void end_round(std::uint64_t ns) noexcept;
+  void next_phase() noexcept;
+  void read_once() noexcept;
+  void copy_once() noexcept;
+  void give_up(const char* why) noexcept;
+  void conclude() noexcept;
+  [[nodiscard]] WayCosts sum_up() const noexcept;
+  [[nodiscard]] std::uint32_t payload_bytes() const noexcept;
+  [[nodiscard]] std::uint32_t packet_count() const noexcept;
+  void spread(std::size_t way, std::uint32_t from_node) noexcept;
+  void tell_whom_messages_reach() noexcept;
+  void tell(std::uint32_t node, const Way& way) noexcept;
+  void answer(std::uint32_t from_node, const Frame& frame) noexcept;
+  void take_answer(std::uint32_t from_node, const Frame& frame) noexcept;
+  void take_result(std::uint32_t from_node, const Frame& frame) noexcept;
+  void send(std::uint32_t node, const FrameHeader& header,
+            std::span<const std::byte> payload) noexcept;
+
+  const JobMap& job_;
+  Gate* const gates_;
+  Clock& clock_;
+  const Logger& log_;
+  std::vector<Driver*> drivers_;
+  std::vector<std::string> names_;  // Of the drivers.
+  std::vector<Way> ways_;
+  std::uint32_t first_here_ = 0;  // Lowest node of this host.
+  bool is_active_ = false;
+  bool is_measuring_ = false;  // Not only told by others.
+  struct Untold {
+    std::size_t way;
+    std::uint32_t node;
+  };
+  std::vector<Untold> untold_;  // Who may not know it, and is not reached yet.
+
+  // The measurement under way.
+  std::size_t way_ = kNoWay;
+  static constexpr std::size_t kNoWay = ~std::size_t{0};
+  std::vector<bool> is_tried_;    // By way.
+  std::uint32_t steps_left_ = 0;  // Until something is looked at again.
+  std::uint32_t looks_ = 0;
+  std::uint32_t peer_ = 0;
+  Phase phase_ = Phase::small_one;
+  std::array<Least, kPhaseCount> least_;
+  std::uint32_t tries_ = 0;  // Of this phase.
+  std::uint64_t round_ = 0;  // Number of the last round.
+  std::uint32_t sent_ = 0;   // Packets of this round.
+  std::uint64_t start_ns_ = 0;
+  std::uint32_t waited_steps_ = 0;
+  bool is_round_spoiled_ = false;
+  std::uint64_t peer_address_ = 0;
+  std::unique_ptr<std::byte[]> bytes_;  // What is sent, and where it is copied to.
+
+  // As a peer, of each node: several may measure their way to this one at once.
+  struct Asked {
+    std::uint64_t round = 0;
+    std::uint32_t taken = 0;   // Packets of that round.
+    std::uint32_t sleeps = 0;  // That the node was told of.
+  };
+  std::vector<Asked> asked_;  // By node; empty: nobody has asked.
+  std::uint32_t sleeps_ = 0;  // Wraps.
+  std::unique_ptr<std::byte[]> taken_bytes_;
+};
+
+}  // namespace sterna::net

@@ -1,0 +1,208 @@
+// A peer node as this node sees it: the rail that reaches it, and the frames that wait for that
+// rail.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/annotate.h"
+#include "base/mpsc_queue.h"
+#include "base/spin_lock.h"
+#include "net/costs/cost.h"
+#include "net/driver.h"
+#include "net/packets/packet_pool.h"
+#include "net/packets/priority.h"
+#include "net/packets/strategy.h"
+#include "net/way_learner.h"
+
+namespace sterna::net {
+
+/// What the gates of one node share.
+struct GateShared {
+  PacketPool* pool;
+  const Strategy* strategy;
+  std::atomic<std::uint32_t>* waiting_count;  // Gates whose frames wait for room.
+  const bool* is_serial;                      // See Transport::serve_one_caller().
+  // Takes over a frame that waited for a gate while the route it was given became old.
+  void (*on_stale)(void* core, HeldPacket* packet) noexcept;
+  // The strategy broke a rule of its interface.
+  void (*on_bad_choice)(void* core, const char* rule) noexcept;
+  void* core;
+  Clock* clock = nullptr;  // For strategies that learn.
+};
+
+/// A thread that sends takes the gate if it is free and nothing waits, and sends directly. Else it
+/// hands the frame over, and whoever owns the gate sends it before, or just after, letting go. So
+/// nobody waits for a gate, and no lock is held around the driver.
+class alignas(kCacheLineBytes) Gate {
+ public:
+  Gate() noexcept = default;
+  ~Gate();
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  /// At start-up. `peer_address` lives as long as the gate.
+  void open(std::uint32_t node, Driver& driver, Packet peer_address, const CostModel& cost,
+            const GateShared& shared) noexcept;
+  [[nodiscard]] bool is_open() const noexcept { return driver_ != nullptr; }
+
+  enum class SendResult : std::uint8_t {
+    sent,    // Accepted by the driver.
+    queued,  // It waits here.
+    lost,    // The peer is lost; the frame is dropped.
+    stale,   // Its route was looked up too long ago; nothing happened, look again.
+  };
+  /// Sends one frame, or keeps a copy of it. `route_version` was read before the route that led
+  /// here; kAnyRoute: the frame is for the node itself. Any thread.
+  SendResult send(std::span<const Piece> frame, std::uint32_t route_version = kAnyRoute) noexcept;
+
+  /// Counts how often all ranks have left the peer. Any thread.
+  [[nodiscard]] std::uint32_t route_version() const noexcept {
+    return route_version_.load(std::memory_order_acquire);  // Pairs with B in retire_routes().
+  }
+  /// All ranks have left the peer, and the caller has written where they are now: no frame with a
+  /// route from before is sent behind what the caller sends next. Any thread.
+  ///
+  /// B: releases the new routes. Who owns the gate before the caller's next send owns it, sends its
+  /// frame before that one; who owns it after, or pushes into the inbox behind it, or takes a frame
+  /// out of there, does so after B (through is_owned_, or the push) and sees the new version.
+  void retire_routes() noexcept { route_version_.fetch_add(1, std::memory_order_acq_rel); }
+
+  /// Sends one frame, for which no other order matters, only if it can go now; before what waits
+  /// only if that has gone first some times. Any thread.
+  [[nodiscard]] SendState try_send(std::span<const Piece> frame) noexcept;
+
+  /// For the one caller of a process (Transport::serve_one_caller), outside of a send: the channel,
+  /// if it stands and nothing waits for it; else null.
+  [[nodiscard]] Channel* idle_channel() const noexcept {
+    const bool is_idle = !is_owned_.load(std::memory_order_relaxed) && pending_.first == nullptr &&
+                         inbox_.looks_empty() && !is_lost_.load(std::memory_order_relaxed);
+    return is_idle ? channel_.load(std::memory_order_relaxed) : nullptr;
+  }
+
+  /// Sends what waits, as far as there is room. Any thread; poll() calls it. Returns how many
+  /// packets went.
+  std::uint32_t advance() noexcept;
+
+  /// Something was sent, or a direct copy tried. Any thread.
+  [[nodiscard]] bool has_channel() const noexcept {
+    return channel_.load(std::memory_order_relaxed) != nullptr;
+  }
+  /// The channel, opened if it was not; null: the gate is lost, or another thread has the gate.
+  [[nodiscard]] Channel* channel() noexcept;
+  /// The channel if it is open; else null.
+  [[nodiscard]] Channel* open_channel() const noexcept {
+    return channel_.load(std::memory_order_acquire);
+  }
+
+  /// Nothing will be sent any more, and what waits is dropped.
+  void lose() noexcept;
+  [[nodiscard]] bool is_lost() const noexcept { return is_lost_.load(std::memory_order_acquire); }
+  /// No frame waits. A hint while others send.
+  [[nodiscard]] bool is_empty() const noexcept;
+
+  /// Its driver can copy directly; whether it may is known when it tries.
+  [[nodiscard]] bool is_direct() const noexcept {
+    return is_open() && driver_->capabilities().direct_mb_per_s != 0;
+  }
+  [[nodiscard]] Driver* driver() const noexcept { return driver_; }
+  [[nodiscard]] std::uint32_t packet_bytes_max() const noexcept { return packet_bytes_max_; }
+  /// Messages of at most so many bytes go eagerly.
+  [[nodiscard]] std::uint64_t eager_bytes() const noexcept {
+    return eager_bytes_.load(std::memory_order_relaxed);  // A threshold orders nothing.
+  }
+
+  /// The same of messages that their sender does not wait for, and the receiver may read.
+  [[nodiscard]] std::uint64_t unawaited_eager_bytes() const noexcept {
+    return unawaited_eager_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
+  }
+
+  /// Announced messages of at least so many are copied directly, others go in packets.
+  [[nodiscard]] std::uint64_t direct_from_bytes() const noexcept {
+    return direct_from_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
+  }
+
+  /// What has been measured on the way to or from the peer: see CostModel. Any thread.
+  void measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {
+    change_cost([&](CostModel& cost) { cost.measured_direct(bytes, ns); });
+  }
+  void measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept {
+    change_cost([&](CostModel& cost) { cost.measured_packets(bytes, ns); });
+  }
+  void lose_direct() noexcept {
+    change_cost([](CostModel& cost) { cost.lose_direct(); });
+  }
+  void take_costs(const WayCosts& costs, CostOrigin origin) noexcept {
+    change_cost([&](CostModel& cost) { cost.take(costs, origin); });
+  }
+  [[nodiscard]] std::string explain(std::uint64_t bytes) const {
+    const SpinGuard guard{cost_lock_};
+    return cost_->explain(bytes);
+  }
+  /// What packets have taught. For who owns the gate, or when nobody sends any more.
+  [[nodiscard]] const WayLearner& learner() const noexcept { return learner_; }
+  /// The model as it is now. Any thread; the gate is open.
+  [[nodiscard]] CostModel cost() const noexcept {
+    const SpinGuard guard{cost_lock_};
+    return *cost_;
+  }
+
+ private:
+  [[nodiscard]] bool try_own() noexcept;
+  void let_go() noexcept;
+  // The rest is called by the owner.
+  [[nodiscard]] Channel* connected() noexcept;
+  std::uint32_t drain() noexcept;
+  [[nodiscard]] PacketLimits limits(bool is_first) const noexcept;
+  [[nodiscard]] bool is_stale(std::uint32_t route_version) const noexcept {
+    // Relaxed: see retire_routes().
+    return route_version != kAnyRoute &&
+           route_version != route_version_.load(std::memory_order_relaxed);
+  }
+  void take_inbox() noexcept;
+  void drop_all() noexcept;
+  void note_waiting() noexcept;
+
+  void publish_cost() noexcept STERNA_REQUIRES(cost_lock_) {
+    eager_bytes_.store(cost_->eager_bytes(), std::memory_order_relaxed);
+    unawaited_eager_bytes_.store(cost_->unawaited_eager_bytes(), std::memory_order_relaxed);
+    direct_from_bytes_.store(cost_->direct_from_bytes(), std::memory_order_relaxed);
+    share_bytes_.store(cost_->share_bytes(), std::memory_order_relaxed);
+  }
+  template <typename Change>
+  void change_cost(Change change) noexcept {
+    const SpinGuard guard{cost_lock_};
+    change(*cost_);
+    publish_cost();
+  }
+
+  // Constant after open().
+  std::uint32_t node_ = 0;
+  std::uint32_t packet_bytes_max_ = 0;
+  Driver* driver_ = nullptr;
+  Packet peer_address_;
+  GateShared shared_{};
+
+  std::atomic<bool> is_owned_{false};
+  std::atomic<bool> is_lost_{false};
+  std::atomic<std::uint32_t> route_version_{0};
+  std::atomic<Channel*> channel_{nullptr};  // Set once, by the owner.
+  std::atomic<std::uint64_t> eager_bytes_{0};
+  std::atomic<std::uint64_t> unawaited_eager_bytes_{0};
+  std::atomic<std::uint64_t> direct_from_bytes_{0};
+  std::atomic<std::uint32_t> share_bytes_{0};
+  std::atomic<std::uint32_t> pending_count_{0};  // Written by the owner.
+  MpscQueue<HeldPacket> inbox_;                  // Consumer: the owner.
+  WaitingFrames pending_;  // The owner only; older than what is in inbox_, but for priorities.
+  std::uint32_t passed_over_ = 0;  // The owner only: see form_packet().
+  WayLearner learner_;             // The owner only.
+  std::uint32_t refused_ = 0;      // The owner only: try_send() for what waits, in a row.
+  bool is_waiting_ = false;        // The owner only: counted in waiting_count.
+  mutable SpinLock cost_lock_;
+  std::unique_ptr<CostModel> cost_ STERNA_GUARDED_BY(cost_lock_);
+};
+
+}  // namespace sterna::net

@@ -1,0 +1,380 @@
+// Messages at their receiver: matched with receives, stored, acknowledged.
+#include "net/buffer.h"
+#include "net/core.h"
+#include "net/matching/matching.h"
+#include "net/peer.h"
+#include "net/traced.h"
+
+namespace sterna::net {
+namespace {
+
+void start_receive(const Endpoint& at, RecvRequest& request, const Envelope& envelope) noexcept {
+  trace_message(trace::Kind::receives, envelope, at.rank);
+  request.message_bytes = envelope.bytes;
+  request.received_bytes = 0;
+  request.envelope = envelope;
+  request.state = RecvRequest::State::receiving;
+  if (envelope.bytes > request.data.bytes) {
+    request.envelope.bytes = request.data.bytes;
+    request.fault = Fault::truncated;
+  }
+}
+
+/// Stores the part of a message that starts at received_bytes, as far as there is room.
+void store(RecvRequest& request, std::span<const std::byte> part) noexcept {
+  const std::uint64_t room = request.envelope.bytes;
+  if (request.received_bytes < room) {
+    copy_in(request.data, request.received_bytes, part.data(),
+            std::min<std::uint64_t>(part.size(), room - request.received_bytes));
+  }
+  request.received_bytes += part.size();
+}
+
+void complete(RecvRequest& request) noexcept {
+  request.state = RecvRequest::State::idle;
+  request.done.complete();
+}
+
+void prepare(RecvRequest& request, const Buffer& data) noexcept {
+  check(request.state == RecvRequest::State::idle, "a receive request is used once at a time");
+  request.done.reset();
+  request.fault = Fault::none;
+  request.data = data;
+  request.id = kNoId;
+}
+
+/// False: no memory.
+bool post(Endpoint& at, RecvRequest& request, const Pattern& pattern) noexcept {
+  return post_receive(at, request, pattern);
+}
+bool post(Endpoint& at, RecvRequest& request, const MaskedPattern& pattern) noexcept {
+  post_masked(at, request, pattern);
+  return true;
+}
+
+const Pattern& plain(const Pattern& pattern) noexcept {
+  return pattern;
+}
+const Pattern& plain(const MaskedPattern& pattern) noexcept {
+  return pattern.pattern;
+}
+
+}  // namespace
+
+/// The receive takes a message that waits; if there is none, it is posted.
+template <typename Wanted>
+void TransportCore::match_or_post(Endpoint& at, RecvRequest& request,
+                                  const Wanted& wanted) noexcept {
+  RankEntry& entry = ranks_[at.rank];
+  Outcome outcome;
+  {
+    const threads::OwnedGuard guard{entry.lock};
+    if (Message* message = take_message(at, wanted); message != nullptr) {
+      match(entry, at, request, *message, outcome);
+    } else if (!post(at, request, wanted)) {
+      request.fault = Fault::no_memory;
+      complete(request);
+    }
+  }
+  act(at.rank, outcome);
+}
+
+template <typename Wanted>
+void TransportCore::receive(Endpoint& at, RecvRequest& request, const Wanted& wanted,
+                            const Buffer& data) noexcept {
+  prepare(request, data);
+  RankEntry& entry = ranks_[at.rank];
+  bool is_posted = false;
+  {
+    const threads::OwnedGuard guard{entry.lock};
+    is_posted = at.message_count == 0 && post(at, request, wanted);
+  }
+  if (!is_posted) {
+    match_or_post(at, request, wanted);
+  }
+  // After posting: lose_node() either saw the receive, or has set the flag before we look.
+  if (is_any_lost_.load(std::memory_order_seq_cst) && is_source_lost(plain(wanted))) [[unlikely]] {
+    const threads::OwnedGuard guard{entry.lock};
+    if (request.state == RecvRequest::State::posted) {
+      unpost_receive(at, request);
+      request.fault = Fault::peer_lost;
+      complete(request);
+    }
+  }
+}
+
+template void TransportCore::receive(Endpoint&, RecvRequest&, const Pattern&,
+                                     const Buffer&) noexcept;
+template void TransportCore::receive(Endpoint&, RecvRequest&, const MaskedPattern&,
+                                     const Buffer&) noexcept;
+
+bool TransportCore::is_source_lost(const Pattern& pattern) noexcept {
+  return pattern.source != kAnySource && gates_[ranks_.node_of(pattern.source)].is_lost();
+}
+
+void TransportCore::receive_matched(Endpoint& at, RecvRequest& request, Message& message,
+                                    const Buffer& data) noexcept {
+  prepare(request, data);
+  RankEntry& entry = ranks_[at.rank];
+  Outcome outcome;
+  {
+    const threads::OwnedGuard guard{entry.lock};
+    match(entry, at, request, message, outcome);
+  }
+  act(at.rank, outcome);
+}
+
+/// The message is in no list; it is freed, or filled up first when parts are still to come.
+void TransportCore::match(RankEntry& entry, Endpoint& at, RecvRequest& request, Message& message,
+                          Outcome& outcome) noexcept {
+  start_receive(at, request, message.envelope);
+  if (message.is_rendezvous) {
+    start_rendezvous(entry, at, request, message, outcome);
+    free_message(at, &message);
+    return;
+  }
+  if (message.is_synchronous) {
+    answer_matched(at, message.envelope.source, message.send_id, outcome);
+  }
+  if (message.fault != Fault::none) [[unlikely]] {
+    fail_matched(at, request, message, outcome);
+    return;
+  }
+  if (message.arrived_bytes < message.envelope.bytes) {
+    message.receiver = &request;
+    return;
+  }
+  store(request, {message.payload, message.envelope.bytes});
+  if (message.is_local) {
+    at.local_bytes -= credit_of(message.envelope.bytes);
+  } else {
+    Peer* peer = find_peer(at, message.envelope.source);
+    check(peer != nullptr, "an eager message over the network comes from a peer");
+    consume(at, *peer, message.envelope.bytes, outcome);
+  }
+  free_message(at, &message);
+  complete(request);
+}
+
+/// What is left of the message is its envelope.
+void TransportCore::fail_matched(Endpoint& at, RecvRequest& request, Message& message,
+                                 Outcome& outcome) noexcept {
+  request.fault = message.fault;
+  request.envelope.bytes = 0;
+  if (Peer* peer = find_peer(at, message.envelope.source); peer != nullptr) {
+    consume(at, *peer, message.envelope.bytes, outcome);
+  }
+  free_message(at, &message);
+  complete(request);
+}
+
+void TransportCore::accept_eager(Endpoint& at, Peer& peer, const Frame& frame,
+                                 Outcome& outcome) noexcept {
+  const FrameHeader& header = frame.header;
+  const Envelope envelope{header.source, header.context, header.tag, header.total_bytes};
+  if (peer.partial_left != 0) {
+    refuse(header, "the message before it has not come whole");
+    return;
+  }
+  peer.eager_received += credit_of(header.total_bytes);
+  if (header.total_bytes > options_.eager_window_bytes ||
+      peer.eager_received - peer.consumed > options_.eager_window_bytes) {
+    refuse(header, "it goes beyond the credit of its sender");
+    peer.eager_received -= credit_of(header.total_bytes);
+    return;
+  }
+  const bool is_synchronous = (header.flags & kFrameSynchronous) != 0;
+  peer.partial_left = header.total_bytes - header.payload_bytes;
+  peer.partial_message = nullptr;
+  peer.partial_receive = take_receive(at, {header.source, header.context, header.tag});
+  if (RecvRequest* request = peer.partial_receive; request != nullptr) {
+    start_receive(at, *request, envelope);
+    store(*request, frame.payload);
+    if (is_synchronous) {
+      answer_matched(at, header.source, header.cookie, outcome);
+    }
+    if (peer.partial_left == 0) {
+      consume(at, peer, header.total_bytes, outcome);
+      request->state = RecvRequest::State::idle;
+      peer.partial_receive = nullptr;
+      is_serial_ ? request->done.complete_alone() : request->done.complete();
+    }
+    return;
+  }
+  Message* message = create_message(at, header.total_bytes);
+  const bool has_room = message != nullptr;
+  if (!has_room) {
+    // The sender is done with it, and counts on us: its receive shall know that the bytes are lost.
+    message = create_message(at, 0);
+    if (message == nullptr) {
+      outcome.lost = Outcome::Lost::no_memory;
+      return;
+    }
+    message->fault = Fault::no_memory;
+  }
+  message->envelope = envelope;
+  message->is_synchronous = is_synchronous;
+  message->send_id = header.cookie;
+  message->arrived_bytes = header.payload_bytes;
+  if (header.payload_bytes != 0 && has_room) {
+    std::memcpy(message->payload, frame.payload.data(), header.payload_bytes);
+  }
+  if (!add_message(at, *message)) {
+    free_message(at, message);
+    outcome.lost = Outcome::Lost::no_memory;
+    return;
+  }
+  if (peer.partial_left != 0 && has_room) {
+    peer.partial_message = message;
+  }
+}
+
+void TransportCore::accept_more(Endpoint& at, Peer& peer, const Frame& frame,
+                                Outcome& outcome) noexcept {
+  if (frame.payload.size() > peer.partial_left) {
+    refuse(frame.header, "its message is complete");
+    return;
+  }
+  peer.partial_left -= frame.payload.size();
+  RecvRequest* request = peer.partial_receive;
+  if (Message* message = peer.partial_message; message != nullptr) {
+    std::memcpy(message->payload + message->arrived_bytes, frame.payload.data(),
+                frame.payload.size());
+    message->arrived_bytes += frame.payload.size();
+    if (peer.partial_left != 0) {
+      return;
+    }
+    peer.partial_message = nullptr;
+    request = message->receiver;
+    if (request == nullptr) {
+      return;  // It waits, whole, as any other.
+    }
+    store(*request, {message->payload, message->envelope.bytes});
+    free_message(at, message);
+  } else if (request != nullptr) {
+    store(*request, frame.payload);
+  }
+  if (peer.partial_left == 0 && request != nullptr) {
+    consume(at, peer, request->message_bytes, outcome);
+    complete(*request);
+    peer.partial_receive = nullptr;
+  }
+}
+
+/// False: no memory, nothing happened.
+bool TransportCore::accept_rendezvous(RankEntry& entry, Endpoint& at, const Frame& frame,
+                                      Outcome& outcome) noexcept {
+  const FrameHeader& header = frame.header;
+  const Envelope envelope{header.source, header.context, header.tag, header.total_bytes};
+  Message announced;
+  announced.envelope = envelope;
+  announced.send_id = header.cookie;
+  if ((header.flags & kFrameReadable) != 0) {
+    std::memcpy(&announced.address, frame.payload.data(), sizeof announced.address);
+  }
+  RecvRequest* request = take_receive(at, {header.source, header.context, header.tag});
+  if (request != nullptr) {
+    start_receive(at, *request, envelope);
+    start_rendezvous(entry, at, *request, announced, outcome);
+    return true;
+  }
+  Message* message = create_message(at, 0);
+  if (message == nullptr) {
+    return false;
+  }
+  message->envelope = envelope;
+  message->is_rendezvous = true;
+  message->send_id = announced.send_id;
+  message->address = announced.address;
+  if (!add_message(at, *message)) {
+    free_message(at, message);
+    return false;
+  }
+  return true;
+}
+
+/// The receive has matched an announced message: reads it, or has it sent.
+void TransportCore::start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest& request,
+                                     const Message& message, Outcome& outcome) noexcept {
+  if (message.address != 0 && request.data.extents == nullptr) {
+    ++entry.pins;
+    outcome.read = {&request, message.address, message.send_id};
+    return;
+  }
+  clear_to_send(entry, at, request, message.send_id, outcome);
+}
+
+/// Tells the sender where its bytes go. From here to the last byte the rank stays here.
+void TransportCore::clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& request,
+                                  std::uint64_t send_id, Outcome& outcome) noexcept {
+  const std::uint32_t source = request.envelope.source;
+  request.id = add_pending(at, PendingEntry::Kind::receive, &request, source);
+  if (request.id == kNoId) {
+    request.fault = Fault::no_memory;
+    complete(request);
+    return;
+  }
+  ++entry.pins;
+  Outcome::Answer& answer = outcome.add();
+  answer.header.kind = FrameKind::clear;
+  answer.header.source = at.rank;
+  answer.header.destination = source;
+  answer.header.cookie = send_id;
+  if (Peer* peer = find_peer(at, source); peer != nullptr) {
+    tell_credit(*peer, answer.header);
+  }
+  ClearPayload clear{request.id, request.envelope.bytes, node_, 0};
+  RemotePiece extents[kClearExtentsMax];
+  bool is_short = true;
+  for_each_part(request.data, 0, clear.bytes_max, [&](std::byte* address, std::uint64_t bytes) {
+    if (clear.extent_count == kClearExtentsMax) {
+      is_short = false;
+      return false;
+    }
+    extents[clear.extent_count++] = {reinterpret_cast<std::uintptr_t>(address), bytes};
+    return true;
+  });
+  clear.extent_count = is_short ? clear.extent_count : 0;
+  const std::size_t extents_bytes = clear.extent_count * sizeof(RemotePiece);
+  answer.header.payload_bytes = static_cast<std::uint32_t>(sizeof clear + extents_bytes);
+  std::memcpy(answer.payload.data(), &clear, sizeof clear);
+  std::memcpy(answer.payload.data() + sizeof clear, extents, extents_bytes);
+}
+
+/// Eager bytes from the network have left our memory: once half of the window has, say so.
+void TransportCore::consume(Endpoint& at, Peer& peer, std::uint64_t bytes,
+                            Outcome& outcome) noexcept {
+  peer.consumed += credit_of(bytes);
+  if (peer.consumed - peer.consumed_told >= options_.eager_window_bytes / 2) {
+    Outcome::Answer& answer = outcome.add();
+    answer.header.kind = FrameKind::credit;
+    answer.header.source = at.rank;
+    answer.header.destination = peer.rank;
+    tell_credit(peer, answer.header);
+  }
+}
+
+void TransportCore::answer_matched(Endpoint& at, std::uint32_t source, std::uint64_t send_id,
+                                   Outcome& outcome) noexcept {
+  Outcome::Answer& answer = outcome.add();
+  answer.header.kind = FrameKind::matched;
+  answer.header.source = at.rank;
+  answer.header.destination = source;
+  answer.header.cookie = send_id;
+  if (Peer* peer = find_peer(at, source); peer != nullptr) {
+    tell_credit(*peer, answer.header);
+  }
+}
+
+/// All bytes of a cleared message are there.
+void TransportCore::finish_receive(RankEntry& entry, Endpoint& at, RecvRequest& request,
+                                   Fault fault) noexcept {
+  remove_pending(at, request.id);
+  --entry.pins;
+  if (fault != Fault::none) {
+    request.fault = fault;
+  }
+  complete(request);
+}
+
+}  // namespace sterna::net

@@ -1,0 +1,201 @@
+// The short way of a message, for the one caller of a process (Transport::serve_one_caller): one
+// packet, made where the driver sends it from and read where it has arrived, straight into the
+// buffer of the receive. No request, no queue, no poll.
+//
+// It is taken only where the long way would do the same: to send, the gate is free and the credit
+// there; to receive, no message waits and no other receive is posted, and the next packet of the
+// driver is the whole next message of its sender and fits. Order, credit and counters are kept in
+// the same places. Everything else is refused before anything has happened: send() and receive() do
+// it, and poll() hands over the packet that was only looked at.
+//
+// The lock of the rank excludes nobody there, as there is one caller. It is taken because it finds
+// out who breaks that rule, and across calls of the driver because those call nobody.
+//
+// Of this, accept_plain() is for all callers: what deliver() would do with such a packet, under the
+// same lock, without what it does with the others.
+#include <cstring>
+
+#include "net/buffer.h"
+#include "net/core.h"
+#include "net/matching/matching.h"
+#include "net/peer.h"
+#include "net/traced.h"
+
+namespace sterna::net {
+namespace {
+
+bool has_posted(const Endpoint& at) noexcept {
+  return (at.posted_count[0] | at.posted_count[1] | at.posted_count[2] | at.posted_count[3]) != 0;
+}
+
+bool fits(const Pattern& pattern, const FrameHeader& header) noexcept {
+  return header.context == pattern.context &&
+         (header.source == pattern.source || pattern.source == kAnySource) &&
+         (header.tag == pattern.tag || pattern.tag == kAnyTag);
+}
+
+/// A whole message in one packet of `bytes` bytes, of the plain kind that send() makes.
+bool is_plain(const FrameHeader& header, std::size_t bytes) noexcept {
+  return header.kind == FrameKind::eager && header.flags == kFrameHasCredit && header.hops == 0 &&
+         header.priority <= kPriorityMax && header.tag >= 0 &&
+         header.payload_bytes == bytes - kHeaderBytes && header.payload_bytes == header.total_bytes;
+}
+
+/// The message is taken and consumed at once.
+void take_plain(Peer& peer, const FrameHeader& header) noexcept {
+  const std::uint32_t credit = credit_of(header.total_bytes);
+  take_credit(peer, header.credit);
+  ++peer.receive_sequence;
+  peer.eager_received += credit;
+  peer.consumed += credit;
+  peer.partial_left = 0;
+}
+
+}  // namespace
+
+/// The peer of a plain message whose turn it is; null: not that, or there is more to do than to
+/// take it: it goes beyond the credit of its sender, or it is time to tell that of ours.
+[[gnu::always_inline]] inline Peer* TransportCore::find_plain_peer(
+    const Endpoint& at, const FrameHeader& header) noexcept {
+  Peer* const peer = find_peer(at, header.source);
+  if (peer == nullptr || turn_of(*peer, header.sequence) != Turn::now || peer->early != nullptr) {
+    return nullptr;
+  }
+  const std::uint32_t credit = credit_of(header.total_bytes);
+  const std::uint32_t window = options_.eager_window_bytes;
+  const bool is_more = header.total_bytes > window ||
+                       peer->eager_received + credit - peer->consumed > window ||
+                       peer->consumed + credit - peer->consumed_told >= window / 2;
+  return is_more ? nullptr : peer;
+}
+
+bool TransportCore::accept_plain(Packet packet) noexcept {
+  FrameHeader header;
+  if (packet.size() < kHeaderBytes) {
+    return false;
+  }
+  std::memcpy(&header, packet.data(), kHeaderBytes);
+  if (!is_plain(header, packet.size()) || header.destination >= limits_.rank_count) {
+    return false;
+  }
+  RankEntry& entry = ranks_[header.destination];
+  const threads::OwnedGuard guard{entry.lock};
+  Peer* const peer =
+      entry.state == RankState::here ? find_plain_peer(*entry.endpoint, header) : nullptr;
+  RecvRequest* const request =
+      peer != nullptr ? take_receive(*entry.endpoint, {header.source, header.context, header.tag})
+                      : nullptr;
+  if (request == nullptr) {
+    return false;
+  }
+  take_plain(*peer, header);
+  request->envelope = {header.source, header.context, header.tag, header.total_bytes};
+  request->message_bytes = request->received_bytes = header.total_bytes;
+  trace_message(trace::Kind::receives, request->envelope, header.destination);
+  if (header.total_bytes > request->data.bytes) {
+    request->envelope.bytes = request->data.bytes;
+    request->fault = Fault::truncated;
+  }
+  copy_in(request->data, 0, packet.data() + kHeaderBytes, request->envelope.bytes);
+  request->state = RecvRequest::State::idle;
+  is_serial_ ? request->done.complete_alone() : request->done.complete();
+  return true;
+}
+
+bool TransportCore::try_send_short(Endpoint& from, const Target& target,
+                                   std::span<const std::byte> bytes) noexcept {
+  const std::uint32_t route = ranks_[target.rank].route.load(std::memory_order_relaxed);
+  if (!is_serial_ || route == RankEntry::kNoRoute) {
+    return false;
+  }
+  const Gate& gate = gates_[route];
+  Channel* const channel = gate.idle_channel();
+  if (channel == nullptr || bytes.size() > gate.eager_bytes() ||
+      bytes.size() > frame_payload_max_) {
+    return false;
+  }
+  const threads::OwnedGuard guard{ranks_[from.rank].lock};
+  Peer* const peer = find_peer(from, target.rank);
+  if (peer == nullptr || outstanding_bytes(*peer) + std::uint64_t{credit_of(bytes.size())} >
+                             options_.eager_window_bytes) {
+    return false;
+  }
+  const auto size = static_cast<std::uint32_t>(bytes.size());
+  std::byte* const place = channel->try_place(static_cast<std::uint32_t>(kHeaderBytes) + size);
+  if (place == nullptr) {
+    return false;
+  }
+  // Field by field where it is sent from: a copy of fields just written would wait for them.
+  auto& header = *::new (place) FrameHeader;
+  header.kind = FrameKind::eager;
+  header.flags = kFrameHasCredit;
+  header.source = from.rank;
+  header.destination = target.rank;
+  header.sequence = peer->send_sequence;
+  header.credit = peer->consumed;
+  header.context = target.context;
+  header.tag = target.tag;
+  header.payload_bytes = size;
+  header.total_bytes = size;
+  copy_bytes(place + kHeaderBytes, bytes.data(), bytes.size());
+  if (channel->send_placed() != SendState::accepted) [[unlikely]] {
+    return false;
+  }
+  ++peer->send_sequence;
+  peer->eager_sent += credit_of(size);
+  peer->consumed_told = peer->consumed;
+  counters_.eager.add();
+  trace_message(trace::Kind::sends, {from.rank, target.context, target.tag, size}, target.rank);
+  return true;
+}
+
+/// Nothing else waits that a receive or a poll would have to do first.
+bool TransportCore::may_look(const Endpoint& at) noexcept {
+  if (!is_serial_ || looked_at_ == nullptr || at.message_count != 0 || has_posted(at) ||
+      has_inner_work() || waiting_gates_.load(std::memory_order_relaxed) != 0 ||
+      is_any_lost_.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  if (looks_until_poll_ == 0) {
+    looks_until_poll_ = kLooksUntilPoll;
+    return false;
+  }
+  --looks_until_poll_;
+  return true;
+}
+
+bool TransportCore::try_receive_short(Endpoint& at, const Pattern& pattern,
+                                      std::span<std::byte> into, Envelope& found) noexcept {
+  Driver::Sight seen;
+  if (!may_look(at) || !looked_at_->sight(looks_max_, seen) ||
+      !accept_short(at, pattern, into, seen.packet, found)) {
+    return false;
+  }
+  looked_at_->pass_sight();
+  return true;
+}
+
+bool TransportCore::accept_short(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
+                                 Packet packet, Envelope& found) noexcept {
+  FrameHeader header;
+  if (packet.size() < kHeaderBytes) {
+    return false;
+  }
+  std::memcpy(&header, packet.data(), kHeaderBytes);
+  if (!is_plain(header, packet.size()) || header.destination != at.rank || !fits(pattern, header) ||
+      header.total_bytes > into.size()) {
+    return false;
+  }
+  const threads::OwnedGuard guard{ranks_[at.rank].lock};
+  Peer* const peer = find_plain_peer(at, header);
+  if (peer == nullptr) {
+    return false;
+  }
+  copy_bytes(into.data(), packet.data() + kHeaderBytes, header.total_bytes);
+  take_plain(*peer, header);
+  found = {header.source, header.context, header.tag, header.total_bytes};
+  trace_message(trace::Kind::receives, found, at.rank);
+  return true;
+}
+
+}  // namespace sterna::net

@@ -1,0 +1,124 @@
+// The format of what nodes send each other: a driver's packet is one or several frames, each a
+// header of kHeaderBytes followed by its payload. Little-endian. Decoded as if from a stranger.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "net/costs/cost.h"
+#include "net/driver.h"
+
+namespace sterna::net {
+
+enum class FrameKind : std::uint8_t {
+  // Between ranks (source and destination are ranks). The first three carry a sequence number.
+  eager = 1,   // A message, or its first part. Payload: its bytes.
+  eager_more,  // The next part of the message before.
+  rendezvous,  // A message is ready to be sent; cookie: the send's id.
+  clear,       // Send it: cookie: the send's id. Payload: ClearPayload.
+  data,        // cookie: the receive's id; total_bytes: where the payload goes.
+  finish,      // cookie: the receive's id; all bytes were written directly.
+  matched,     // cookie: the send's id: a synchronous eager message was received, or one read.
+  credit,      // Nothing but the header's credit.
+  rank_note,   // cookie: handler. For the node where the destination rank is.
+  // Between nodes (source and destination are nodes).
+  node,         // Sequence number. cookie: handler; total: bytes of the message. Payload: a part.
+  bulk,         // cookie: the landing's id; total_bytes: where the payload goes.
+  bulk_finish,  // cookie: the landing's id; total bytes were written directly.
+  moved,        // cookie: rank; context: the node where it is; sequence: its epoch.
+  // Measuring a way (sampler.h). cookie: the round.
+  sample,         // tag: packets of the round, all alike. Payload: bytes to be taken, no more.
+  sample_answer,  // To the last of them. context: 1: the node slept. Payload: SampleAnswer.
+  // What a way costs. cookie: a node at its other end; sequence: which driver. Payload: WayCosts.
+  sample_result,
+};
+inline constexpr std::uint8_t kFrameKindLast = static_cast<std::uint8_t>(FrameKind::sample_result);
+
+inline constexpr std::uint8_t kFrameSynchronous = 1;  // Flag of eager: answer with `matched`.
+inline constexpr std::uint8_t kFrameHasCredit = 2;    // The field `credit` means something.
+// Of rendezvous: the payload is the address of the message, one range, which the receiver's node
+// may read itself (and answers `matched`); its sender stays. Else there is no payload.
+inline constexpr std::uint8_t kFrameReadable = 4;
+// Of rendezvous: the message of this id, which came before, is not sent if no receive has it yet.
+// Of matched, the answer: none had it.
+inline constexpr std::uint8_t kFrameWithdrawn = 8;
+// Of node: the first kWordsBytes bytes of the message, which is whole, lie in total_bytes, context
+// and tag; the payload is the rest. A short call takes one cache line so, as a short message does.
+inline constexpr std::uint8_t kFrameHasWords = 16;
+inline constexpr std::uint8_t kFrameFlagsKnown =
+    kFrameSynchronous | kFrameHasCredit | kFrameReadable | kFrameWithdrawn | kFrameHasWords;
+inline constexpr std::size_t kWordsBytes = 16;
+inline constexpr std::size_t kWordsPayloadMax = 112;  // Longer ones do without: they are copied.
+inline constexpr std::uint8_t kHopsMax = 64;
+
+struct FrameHeader {
+  FrameKind kind{};
+  std::uint8_t flags = 0;
+  std::uint8_t hops = 0;      // How often it was forwarded after a rank that moved.
+  std::uint8_t priority = 0;  // Of messages and their data: higher ones go first. priority.h
+  std::uint32_t source = 0;
+  std::uint32_t destination = 0;
+  std::uint32_t sequence = 0;
+  std::uint32_t credit = 0;  // Eager bytes `source` has consumed from `destination`, mod 2^32.
+  std::uint32_t context = 0;
+  std::int32_t tag = 0;
+  std::uint32_t payload_bytes = 0;
+  std::uint64_t total_bytes = 0;  // Of the whole message; of data and bulk frames: the offset.
+  std::uint64_t cookie = 0;
+};
+inline constexpr std::size_t kHeaderBytes = 48;
+static_assert(sizeof(FrameHeader) == kHeaderBytes, "the header is copied as it lies in memory");
+
+/// Answer to `rendezvous`: where the bytes go. `extents` follow: address, bytes, each 64 bits; none
+/// when there are too many of them for one frame: then only data frames will do.
+struct ClearPayload {
+  std::uint64_t receive_id = 0;
+  std::uint64_t bytes_max = 0;  // What the receiver has room for.
+  std::uint32_t node = 0;       // The receiver's; it stays there until the last byte.
+  std::uint32_t extent_count = 0;
+};
+inline constexpr std::uint32_t kClearExtentsMax = 8;
+
+/// Memory of the answering process that may be read, for as long as it runs; 0: none.
+struct SampleAnswer {
+  std::uint64_t address = 0;
+};
+inline constexpr std::int32_t kSamplePacketsMax = 8;  // Of one round.
+
+/// Bounds that a decoder checks.
+struct FrameLimits {
+  std::uint32_t node_count;
+  std::uint32_t rank_count;
+};
+
+struct Frame {
+  FrameHeader header;
+  std::span<const std::byte> payload;
+};
+
+enum class DecodeState : std::uint8_t {
+  frame,      // One frame was taken off the front of `rest`.
+  end,        // `rest` is empty.
+  malformed,  // The bytes break the format; nothing more can be read of this packet.
+};
+
+/// Takes the next frame off `rest`. All fields of the header are in range afterwards, but cookies,
+/// which only their owner can judge.
+[[nodiscard]] DecodeState decode_frame(std::span<const std::byte>& rest, const FrameLimits& limits,
+                                       Frame& frame) noexcept;
+
+struct RemoteExtents {
+  RemotePiece pieces[kClearExtentsMax];
+  std::uint32_t count = 0;
+};
+
+/// Reads the payload of a `sample_result`; false when it is malformed or cannot be meant: see
+/// are_plausible().
+[[nodiscard]] bool decode_costs(std::span<const std::byte> payload, WayCosts& costs) noexcept;
+
+/// Reads the payload of a `clear` frame; false when it is malformed.
+[[nodiscard]] bool decode_clear(std::span<const std::byte> payload, const FrameLimits& limits,
+                                ClearPayload& clear, RemoteExtents& extents) noexcept;
+
+}  // namespace sterna::net

@@ -1,0 +1,313 @@
+// Strategies: the contract of all of them, what each is for, and what becomes of one that breaks a
+// rule.
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "net/packets/forming.h"
+#include "net/packets/packet.h"
+
+namespace sterna::net {
+namespace {
+
+/// Frames that wait, in a list as a gate has it.
+class Waiting {
+ public:
+  ~Waiting() {
+    while (frames.first != nullptr) {
+      HeldPacket* const packet = frames.first;
+      frames.first = packet->next;
+      pool.release(packet);
+    }
+  }
+  /// Of `bytes` bytes with its header, from rank `source` to rank 0.
+  void add(std::uint32_t bytes, std::uint32_t source = 1, FrameKind kind = FrameKind::eager,
+           std::uint8_t priority = 0) {
+    FrameHeader header;
+    header.kind = kind;
+    header.source = source;
+    header.priority = priority;
+    header.payload_bytes = bytes - static_cast<std::uint32_t>(kHeaderBytes);
+    header.total_bytes = header.payload_bytes;
+    header.tag = count_++;
+    const std::vector<std::byte> payload(header.payload_bytes);
+    const Piece pieces[2] = {std::as_bytes(std::span{&header, 1}), payload};
+    HeldPacket* const packet = pool.copy(pieces);
+    (frames.last != nullptr ? frames.last->next : frames.first) = packet;
+    frames.last = packet;
+  }
+  /// The tags of the next packet, which goes.
+  std::vector<std::int32_t> form(const Strategy& strategy, const PacketLimits& limits) {
+    Formed formed;
+    form_packet(frames, strategy, limits, passed_over, formed);
+    broken_rule = formed.broken_rule != nullptr ? formed.broken_rule : "";
+    take_out(frames, formed);
+    passed_over = formed.passed_over;
+    std::vector<std::int32_t> tags;
+    std::size_t bytes = 0;
+    for (std::uint32_t i = 0; i < formed.count; ++i) {
+      FrameHeader header;
+      std::memcpy(&header, formed.packets[i]->data(), kHeaderBytes);
+      tags.push_back(header.tag);
+      bytes += formed.packets[i]->bytes;
+      pool.release(formed.packets[i]);
+    }
+    EXPECT_LE(bytes, limits.packet_bytes_max);
+    return tags;
+  }
+
+  PacketPool pool;
+  WaitingFrames frames;
+  std::uint32_t passed_over = 0;
+  std::string broken_rule;
+
+ private:
+  std::int32_t count_ = 0;
+};
+
+const Strategy& named(std::string_view name) {
+  return *find_strategy(name).value();
+}
+using Tags = std::vector<std::int32_t>;
+
+TEST(Strategies, SendEachFrameOnceAndThoseOfAFlowInOrder) {
+  for (const StrategyEntry* entry : builtin_strategies()) {
+    Waiting waiting;
+    Random random{5};
+    std::vector<std::uint32_t> source_of;
+    for (int i = 0; i < 500; ++i) {
+      source_of.push_back(static_cast<std::uint32_t>(random.below(7)));
+      waiting.add(kHeaderBytes +
+                      static_cast<std::uint32_t>(1 + random.below(random.chance(0.5) ? 100 : 4000)),
+                  source_of.back());
+    }
+    std::vector<std::int32_t> last(7, -1);
+    std::size_t frames = 0;
+    std::size_t packets = 0;
+    for (; waiting.frames.first != nullptr; ++packets) {
+      for (const std::int32_t tag : waiting.form(*entry->strategy, {4096, 1024})) {
+        std::int32_t& before = last[source_of[static_cast<std::size_t>(tag)]];
+        EXPECT_LT(before, tag) << entry->name;
+        before = tag;
+        ++frames;
+      }
+      ASSERT_EQ(waiting.broken_rule, "") << entry->name;
+    }
+    EXPECT_EQ(waiting.frames.last, nullptr);
+    EXPECT_EQ(frames, 500U) << entry->name;
+    EXPECT_EQ(packets < frames, entry->name != "direct" && entry->name != "urgent");
+    EXPECT_NE(entry->strategy->explain({4096, 1024}), "") << entry->name;
+  }
+}
+
+TEST(Strategies, AutoSharesPacketsWhereTheCostModelSaysThatItGains) {
+  const auto formed = [&](std::string_view name, std::uint32_t share_bytes) {
+    Waiting waiting;
+    for (const std::uint32_t bytes : {100, 100, 500}) {
+      waiting.add(bytes);
+    }
+    return waiting.form(named(name), {4096, share_bytes}).size();
+  };
+  EXPECT_EQ(formed("auto", 40), 1U);  // As direct.
+  EXPECT_EQ(formed("auto", 99), 1U);
+  EXPECT_EQ(formed("auto", 100), 2U);
+  EXPECT_EQ(formed("auto", 500), 3U);
+  EXPECT_EQ(formed("aggregate", 40), 2U);  // Whatever the model says.
+  EXPECT_EQ(formed("aggregate", 500), 3U);
+  EXPECT_EQ(formed("direct", 500), 1U);
+}
+
+TEST(Strategies, SmallFramesOfOtherFlowsAreGatheredPastALargeOne) {
+  Waiting waiting;
+  waiting.add(100, 1);
+  waiting.add(4000, 2);
+  waiting.add(100, 2);  // Of the large one's flow: it stays behind.
+  waiting.add(100, 3);
+  waiting.add(100, 1, FrameKind::node);  // Keeps its place, and whatever comes later stays behind.
+  waiting.add(100, 1);
+  EXPECT_EQ(waiting.form(named("aggregate"), {4096, 1000}), (Tags{0, 3}));
+  EXPECT_EQ(waiting.form(named("aggregate"), {4096, 1000}), (Tags{1}));
+  EXPECT_EQ(waiting.form(named("aggregate"), {4096, 1000}), (Tags{2, 4, 5}));
+}
+
+TEST(Strategies, UrgentSendsTheHighestPriorityFirstAndTheShortBeforeTheLong) {
+  Waiting waiting;
+  waiting.add(9000, 1);
+  waiting.add(9000, 2);
+  waiting.add(100, 3);
+  waiting.add(9000, 4, FrameKind::eager, 5);
+  Tags order;
+  while (waiting.frames.first != nullptr) {
+    order.push_back(waiting.form(named("urgent"), {16384, 1000}).front());
+  }
+  EXPECT_EQ(order, (Tags{3, 2, 0, 1}));
+}
+
+TEST(Strategies, NoFrameWaitsForMoreThanSixteenPackets) {
+  Waiting waiting;
+  waiting.add(9000, 1);
+  for (int i = 0; i < 40; ++i) {
+    waiting.add(100, 2, FrameKind::eager, 9);
+  }
+  int packets = 0;
+  while (waiting.form(named("urgent"), {16384, 1000}).front() != 0) {
+    ++packets;
+  }
+  EXPECT_EQ(packets, 16);
+}
+
+TEST(Strategies, APacketThatFoundNoRoomHasPassedNobody) {
+  Waiting waiting;
+  waiting.add(9000, 1);
+  for (int i = 0; i < 40; ++i) {
+    waiting.add(100, 2, FrameKind::eager, 9);
+  }
+  for (int packets = 0; packets < 16; ++packets) {
+    for (int tries = 0; tries < 5; ++tries) {
+      Formed refused;
+      form_packet(waiting.frames, named("urgent"), {16384, 1000}, waiting.passed_over, refused);
+    }
+    EXPECT_NE(waiting.form(named("urgent"), {16384, 1000}).front(), 0);
+  }
+  Formed refused;
+  form_packet(waiting.frames, named("urgent"), {16384, 1000}, waiting.passed_over, refused);
+  EXPECT_EQ(waiting.form(named("urgent"), {16384, 1000}).front(), 0) << "nor was it its turn";
+}
+
+/// Chooses what it is told.
+class Told final : public Strategy {
+ public:
+  explicit Told(std::vector<std::uint8_t> places) : places_{std::move(places)} {}
+  std::uint32_t form(std::span<const WaitingFrame> /*waiting*/, const PacketLimits& /*limits*/,
+                     std::span<std::uint8_t> chosen) const noexcept override {
+    std::copy(places_.begin(), places_.end(), chosen.begin());
+    return static_cast<std::uint32_t>(places_.size());
+  }
+
+ private:
+  std::vector<std::uint8_t> places_;
+};
+
+TEST(Strategies, AChoiceThatBreaksARuleIsReplacedByTheFirstFrame) {
+  const auto broken = [](std::vector<std::uint8_t> places) {
+    Waiting waiting;
+    waiting.add(3000, 1);
+    waiting.add(3000, 2);
+    waiting.add(100, 1, FrameKind::node);
+    const Tags tags = waiting.form(Told{std::move(places)}, {4096, 1000});
+    return waiting.broken_rule.empty() ? std::string{"kept"}
+           : tags == Tags{0}           ? waiting.broken_rule
+                                       : std::string{"not replaced"};
+  };
+  EXPECT_EQ(broken({0}), "kept");
+  EXPECT_EQ(broken({1}), "kept");
+  EXPECT_EQ(broken({}), "it chooses one frame at least");
+  EXPECT_EQ(broken({2}), "it passes frames that it may not pass");
+  EXPECT_EQ(broken({0, 1}), "its frames fit one packet");
+  EXPECT_EQ(broken({1, 0}), "places ascend, and are of frames that wait");
+  EXPECT_EQ(broken({0, 0}), "places ascend, and are of frames that wait");
+  EXPECT_EQ(broken({0, 3}), "places ascend, and are of frames that wait");
+  EXPECT_EQ(broken(std::vector<std::uint8_t>(4)), "it chooses one frame at least");
+}
+
+TEST(Strategies, SplitKeepsTheRatioOfTheRates) {
+  std::array<RailView, 3> rails{};
+  const std::uint64_t ps[] = {1000, 2000, 10'000};
+  for (std::size_t i = 0; i < rails.size(); ++i) {
+    rails[i] = {.has_room = true, .latency_ns = 1000, .profile_ps_per_byte = ps[i]};
+  }
+  for (int i = 0; i < 1600; ++i) {
+    const std::uint32_t rail = named("split").choose_rail(rails, 1000);
+    ASSERT_LT(rail, rails.size());
+    rails[rail].sent_bytes += 1000;
+  }
+  EXPECT_NEAR(static_cast<double>(rails[0].sent_bytes), 1e6, 2e4);
+  EXPECT_NEAR(static_cast<double>(rails[1].sent_bytes), 5e5, 2e4);
+  EXPECT_NEAR(static_cast<double>(rails[2].sent_bytes), 1e5, 2e4);
+  rails[0].in_flight_bytes = 1 << 20;  // Busy with others' packets.
+  EXPECT_EQ(named("split").choose_rail(rails, 1000), 1U);
+}
+
+TEST(Strategies, UrgentKeepsTheQuickestRailForShortPackets) {
+  std::array<RailView, 2> rails{};
+  rails[0] = {.has_room = true, .latency_ns = 50'000, .profile_ps_per_byte = 1000};
+  rails[1] = {.has_room = true, .latency_ns = 2000, .profile_ps_per_byte = 1000};
+  EXPECT_EQ(named("urgent").choose_rail(rails, 100), 1U);
+  EXPECT_EQ(named("urgent").choose_rail(rails, 60'000), 1U);
+  rails[1].in_flight_bytes = 60'000;
+  EXPECT_EQ(named("urgent").choose_rail(rails, 60'000), 0U);
+  EXPECT_EQ(named("urgent").choose_rail(rails, 100), 1U);
+  rails[1].has_room = false;
+  EXPECT_EQ(named("urgent").choose_rail(rails, 100), 0U);
+}
+
+TEST(Strategies, AdaptiveTriesARailThatNothingIsKnownOf) {
+  std::array<RailView, 2> rails{};
+  rails[0] = {.has_room = true, .latency_ns = 1000, .measured_ps_per_byte = 1000};
+  rails[1] = {.has_room = true, .latency_ns = 1'000'000, .profile_ps_per_byte = 100'000};
+  int tries = 0;
+  for (; named("adaptive").choose_rail(rails, 1000) == 1; ++tries) {
+    rails[1].sent_bytes += 1000;
+  }
+  EXPECT_EQ(tries, 8);
+  rails[1].measured_ps_per_byte = 10;  // It was better than its profile.
+  rails[1].latency_ns = 500;
+  EXPECT_EQ(named("adaptive").choose_rail(rails, 1000), 1U);
+}
+
+TEST(Strategies, AdaptiveSharesByWhatWasLearnt) {
+  const auto formed = [&](std::uint64_t packet_ns, std::uint64_t ps_per_byte, Trial trial) {
+    Waiting waiting;
+    for (int i = 0; i < 10; ++i) {
+      waiting.add(200);
+    }
+    return waiting
+        .form(named("adaptive"), {.packet_bytes_max = 1000,
+                                  .share_bytes = 400,
+                                  .learnt_packet_ns = packet_ns,
+                                  .learnt_ps_per_byte = ps_per_byte,
+                                  .trial = trial})
+        .size();
+  };
+  EXPECT_EQ(formed(0, 0, Trial::none), 5U) << "by the cost model";
+  EXPECT_EQ(formed(0, 0, Trial::alone), 1U);
+  EXPECT_EQ(formed(100, 1000, Trial::none), 1U);
+  EXPECT_EQ(formed(100, 1000, Trial::shared), 5U);
+  EXPECT_EQ(formed(200, 1000, Trial::none), 5U);
+}
+
+TEST(Strategies, TheEarliestRailCountsWhatIsOnItsWayAndWhatWasMeasured) {
+  std::array<RailView, 2> rails{};
+  rails[0] = {.has_room = true, .latency_ns = 1000, .profile_ps_per_byte = 1000};
+  rails[1] = {.has_room = true, .latency_ns = 1000, .profile_ps_per_byte = 1000};
+  rails[1].measured_ps_per_byte = 500;
+  EXPECT_EQ(earliest_rail(rails, 1000), 1U);
+  rails[1].in_flight_bytes = 3000;
+  EXPECT_EQ(earliest_rail(rails, 1000), 0U);
+  rails[0].has_room = false;
+  EXPECT_EQ(earliest_rail(rails, 1000), kNoRail);  // The other would take a quarter longer.
+  rails[0].in_flight_bytes = 800;
+  EXPECT_EQ(earliest_rail(rails, 1000), 1U);
+  rails[0].is_up = false;
+  rails[1].in_flight_bytes = 1 << 20;
+  EXPECT_EQ(earliest_rail(rails, 1000), 1U);
+  rails[1].has_room = false;
+  EXPECT_EQ(earliest_rail(rails, 1000), kNoRail);
+}
+
+TEST(Strategies, OneThatIsUnknownOrNotToBeLoadedSaysSo) {
+  const auto why = [](std::string_view name) { return find_strategy(name).error().text; };
+  EXPECT_NE(why("none such").find("auto, aggregate, direct, split, urgent, adaptive"),
+            std::string::npos);
+  EXPECT_NE(why("./none_such.so").find("cannot be loaded"), std::string::npos);
+  EXPECT_NE(why("libm.so.6/").find("cannot be loaded"), std::string::npos);
+  EXPECT_TRUE(verify_strategy("./not_here_but_there.so").has_value());
+  EXPECT_FALSE(verify_strategy("none such").has_value());
+}
+
+}  // namespace
+}  // namespace sterna::net

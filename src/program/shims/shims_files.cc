@@ -1,0 +1,142 @@
+// FILEs, directories, processes, locales: they work as ever, and are noted as what holds a rank
+// here.
+#include <cerrno>
+#include <clocale>
+#include <cstdio>
+#include <cstring>
+
+#include <dirent.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "base/syscall.h"
+#include "program/blocker_table.h"
+#include "program/shims/calling.h"
+#include "program/shims/shims.h"
+#include "program/streams.h"
+
+namespace sterna::program {
+namespace {
+
+std::FILE* note(std::FILE* file, const char* name) noexcept {
+  if (file != nullptr) {
+    add_blocker(calling_data(), BlockerKind::file, blocker_key(file), "file %s is open", name);
+  }
+  return file;
+}
+
+std::FILE* shim_fopen(const char* path, const char* mode) {
+  return note(std::fopen(path, mode), path);
+}
+
+std::FILE* shim_fdopen(int fd, const char* mode) {
+  std::FILE* file = ::fdopen(fd, mode);
+  if (file != nullptr) {
+    // fclose() closes both.
+    remove_blocker(calling_data(), BlockerKind::file, static_cast<std::uint64_t>(fd));
+  }
+  return note(file, "(by fdopen)");
+}
+
+std::FILE* shim_freopen(const char* path, const char* mode, std::FILE* file) {
+  remove_blocker(calling_data(), BlockerKind::file, blocker_key(file));
+  // A standard stream has a descriptor of the node by name only: it must not be closed.
+  if (file->_fileno >= 0 && file->_fileno <= 2) {
+    std::fflush(file);
+    file->_fileno = -2;
+  }
+  return note(std::freopen(path, mode, file), path != nullptr ? path : "(reopened)");
+}
+
+std::FILE* shim_tmpfile() {
+  return note(std::tmpfile(), "(temporary)");
+}
+
+int shim_fclose(std::FILE* file) {
+  remove_blocker(calling_data(), BlockerKind::file, blocker_key(file));
+  return std::fclose(file);
+}
+
+std::FILE* shim_popen(const char* command, const char* mode) {
+  std::FILE* file = ::popen(command, mode);
+  if (file != nullptr) {
+    add_blocker(calling_data(), BlockerKind::process, blocker_key(file), "command %s is running",
+                command);
+  }
+  return file;
+}
+
+int shim_pclose(std::FILE* file) {
+  remove_blocker(calling_data(), BlockerKind::process, blocker_key(file));
+  return ::pclose(file);
+}
+
+DIR* note(DIR* directory, const char* name) noexcept {
+  if (directory != nullptr) {
+    add_blocker(calling_data(), BlockerKind::file, blocker_key(directory), "directory %s is open",
+                name);
+  }
+  return directory;
+}
+
+DIR* shim_opendir(const char* path) {
+  return note(::opendir(path), path);
+}
+
+DIR* shim_fdopendir(int fd) {
+  remove_blocker(calling_data(), BlockerKind::file, static_cast<std::uint64_t>(fd));
+  return note(::fdopendir(fd), "(by fdopendir)");
+}
+
+int shim_closedir(DIR* directory) {
+  remove_blocker(calling_data(), BlockerKind::file, blocker_key(directory));
+  return ::closedir(directory);
+}
+
+/// These two are in libc itself; all others are in memory of this process.
+bool is_built_in(const char* name) noexcept {
+  return std::strcmp(name, "C") == 0 || std::strcmp(name, "POSIX") == 0 ||
+         std::strcmp(name, "C.UTF-8") == 0 || std::strcmp(name, "C.utf8") == 0;
+}
+
+char* shim_setlocale(int category, const char* name) {
+  RankData& data = calling_data();
+  // Locales belong to the process: loaded by one rank, used by all.
+  char* result = on_worker(data, [&] { return std::setlocale(category, name); });
+  if (result != nullptr && name != nullptr) {
+    const auto key = static_cast<std::uint64_t>(category);
+    remove_blocker(data, BlockerKind::locale, key);
+    if (!is_built_in(result)) {
+      add_blocker(data, BlockerKind::locale, key, "locale %s is in use", result);
+    }
+  }
+  return result;
+}
+
+/// The rank's memory is shared with other processes of the job: a copy of the process would write
+/// into it. (posix_spawn, system, popen and vfork work: the caller waits until exec.)
+pid_t shim_fork() {
+  write_output(calling_data(), OutputStream::err,
+               "sterna: a mobile rank cannot fork(): use posix_spawn() or run it with one process "
+               "a rank (mpiexec)\n");
+  set_last_error_number(ENOSYS);
+  return -1;
+}
+
+}  // namespace
+
+std::span<const Shim> file_shims() {
+  static const Shim shims[] = {
+      function_shim("fopen", shim_fopen),       function_shim("fopen64", shim_fopen),
+      function_shim("fdopen", shim_fdopen),     function_shim("freopen", shim_freopen),
+      function_shim("freopen64", shim_freopen), function_shim("tmpfile", shim_tmpfile),
+      function_shim("tmpfile64", shim_tmpfile), function_shim("fclose", shim_fclose),
+      function_shim("popen", shim_popen),       function_shim("pclose", shim_pclose),
+      function_shim("opendir", shim_opendir),   function_shim("fdopendir", shim_fdopendir),
+      function_shim("closedir", shim_closedir), function_shim("setlocale", shim_setlocale),
+      function_shim("fork", shim_fork),         function_shim("__fork", shim_fork),
+  };
+  return shims;
+}
+
+}  // namespace sterna::program

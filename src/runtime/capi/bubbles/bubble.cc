@@ -1,0 +1,291 @@
+// bubble.h: how C programs build bubbles; bubble_run.cc has how they run.
+#include <algorithm>
+#include <new>
+
+#include "runtime/capi/bubbles/bubble_object.h"
+#include "runtime/capi/threads/handle.h"
+#include "runtime/scope.h"
+
+namespace capi = sterna::runtime::capi;
+using capi::Member;
+using sterna::runtime::RuntimeScope;
+
+namespace {
+
+// Bubbles in bubbles: less than the scheduler allows, for the root and the threads.
+constexpr std::uint32_t kDepthMax = sterna::sched::kNestingMax - 4;
+static_assert(kDepthMax == 60, "as rule_against() says");
+
+std::uint32_t height(const sterna_bubble& bubble) noexcept {
+  std::uint32_t most = 0;
+  for (const auto& child : bubble.children) {
+    most = std::max(most, height(*child));
+  }
+  return most + 1;
+}
+
+/// SUCCESS: what policies look at may be set.
+sterna_status check_unsubmitted(const sterna_bubble* bubble) noexcept {
+  if (bubble == nullptr) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "a bubble is what sterna_bubble_create gave");
+  }
+  if (bubble->is_submitted) {
+    return capi::refuse(STERNA_BUSY, "bubble {} runs: that is set before it is submitted",
+                        static_cast<const void*>(bubble));
+  }
+  return STERNA_SUCCESS;
+}
+
+/// What a member cannot have is refused, not dropped.
+sterna_status check_member(const sterna_bubble* bubble, const sterna_thread_options& options,
+                           sterna_thread_function function) noexcept {
+  if (bubble == nullptr || function == nullptr || options.size_bytes != sizeof options) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT,
+                        "a thread of a bubble needs a bubble, a function, and options made by "
+                        "STERNA_THREAD_OPTIONS_DEFAULT");
+  }
+  if (options.worker != STERNA_ANY_WORKER || options.is_bound != 0 || options.is_detached != 0 ||
+      options.is_cancellable != 0 || options.is_frozen != 0 || options.guard_bytes != 0 ||
+      options.priority != STERNA_PRIORITY_NORMAL || options.is_preemptible > 1 ||
+      (options.bubble != nullptr && options.bubble != bubble) || options.stack != nullptr ||
+      options.stack_bytes > capi::kStackBytesMax ||
+      options.auto_bubbles > STERNA_AUTO_BUBBLES_FILIATION || options.has_own_locals > 1) {
+    return capi::refuse(
+        STERNA_INVALID_ARGUMENT,
+        "bubble {}: its threads have a name, a stack of at most 2 GiB, a "
+        "place, is_preemptible, auto_bubbles and has_own_locals; all other options are as by "
+        "default",
+        static_cast<const void*>(bubble));
+  }
+  return STERNA_SUCCESS;
+}
+
+/// bubbles_lock is held.
+capi::Verdict check_put(const sterna_bubble& bubble, const sterna_bubble& child,
+                        bool is_move) noexcept {
+  if (child.holder != nullptr && !is_move) {
+    return {STERNA_INVALID_ARGUMENT, "the bubble to put there is in another one already"};
+  }
+  if (child.is_submitted) {
+    return {STERNA_BUSY, "the bubble runs already: sterna_held_move puts it into another one"};
+  }
+  if (child.holder != nullptr && child.holder->is_submitted) {
+    return {STERNA_BUSY, "the bubble is being started: move it afterwards"};
+  }
+  return bubble.is_closed ? capi::kClosedVerdict : capi::check_nesting(bubble, child);
+}
+
+}  // namespace
+
+sterna_status capi::tell(const Verdict& verdict) noexcept {
+  return verdict.rule == nullptr ? verdict.status
+                                 : capi::refuse(verdict.status, "{}", verdict.rule);
+}
+
+capi::Verdict capi::check_nesting(const sterna_bubble& bubble,
+                                  const sterna_bubble& child) noexcept {
+  std::uint32_t depth = height(child);
+  for (const sterna_bubble* outer = &bubble; outer != nullptr; outer = outer->holder) {
+    if (outer == &child) {
+      return {STERNA_INVALID_ARGUMENT,
+              "a bubble cannot be put into one that it holds: bubbles nest as a tree"};
+    }
+    if (++depth > kDepthMax) {
+      return {STERNA_INVALID_ARGUMENT,
+              "bubbles are nested 60 deep at most: put some beside each other"};
+    }
+  }
+  return {};
+}
+
+sterna_status capi::put_bubble(sterna_bubble& bubble, sterna_bubble& child, bool is_move) noexcept {
+  return guarded([&] {
+    std::vector<Member*> members;
+    list_all(child, members);  // What may fail comes before anything has changed.
+    Bubbles one(1);            // For a child that is in no list yet.
+    Verdict verdict;
+    bool is_running = false;
+    {
+      const FairGuard guard{bubbles_lock};
+      verdict = check_put(bubble, child, is_move);
+      if (verdict.status == STERNA_SUCCESS) {
+        if (child.holder == nullptr) {
+          one.front().reset(&child);
+          child.self = one.begin();
+        }
+        Bubbles& from = child.holder != nullptr ? child.holder->children : one;
+        bubble.children.splice(bubble.children.end(), from, child.self);
+        child.holder = &bubble;
+        is_running = bubble.is_submitted;
+        for (Member* const member : members) {
+          if (is_running) {
+            enter(*member->bubble);  // From here on the bubble stays.
+          }
+        }
+      }
+    }
+    if (verdict.status != STERNA_SUCCESS || !is_running) {
+      return tell(verdict);
+    }
+    insert_all(program()->scheduler->engine(), bubble.bubble, child);
+    return start_all(*program(), members);
+  });
+}
+
+sterna_status sterna_bubble_create(sterna_bubble** bubble) noexcept {
+  const RuntimeScope scope;
+  if (capi::program() == nullptr) {
+    return capi::why_no_program();
+  }
+  if (bubble == nullptr) {
+    return capi::refuse_argument(__func__);
+  }
+  *bubble = new (std::nothrow) sterna_bubble;
+  return *bubble != nullptr ? STERNA_SUCCESS : STERNA_OUT_OF_MEMORY;
+}
+
+sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_thread_options* options,
+                                       sterna_thread_function function, void* argument) noexcept {
+  const RuntimeScope scope;
+  const sterna_thread_options used =
+      options == nullptr ? sterna_thread_options STERNA_THREAD_OPTIONS_DEFAULT : *options;
+  if (const sterna_status status = check_member(bubble, used, function); status != STERNA_SUCCESS) {
+    return status;
+  }
+  return capi::guarded([&] {
+    auto made = std::make_unique<Member>();
+    Member& member = *made;
+    if (used.place != nullptr) {
+      if (capi::program() == nullptr) {
+        return capi::why_no_program();
+      }
+      const capi::WorkerRange range = capi::workers_at(used.place);
+      if (range.count == 0) {
+        return STERNA_NOT_FOUND;
+      }
+      member.entity.program_place = range.place;
+    }
+    member.name = used.name == nullptr ? "" : used.name;
+    member.stack_bytes = used.stack_bytes;
+    member.is_preemptible = used.is_preemptible != 0;
+    member.has_own_locals = used.has_own_locals != 0;
+    member.function = function;
+    member.argument = argument;
+    member.bubble = bubble;
+    const capi::Program* const its = capi::program();
+    member.entity.makes_bubbles = its != nullptr && capi::makes_bubbles(*its, used);
+    capi::Members one;
+    one.push_back(std::move(made));
+    member.self = one.begin();
+    {
+      const sterna::FairGuard guard{capi::bubbles_lock};
+      if (!bubble->is_closed) {
+        bubble->members.splice(bubble->members.end(), one);
+        if (!bubble->is_submitted) {
+          return STERNA_SUCCESS;
+        }
+        capi::enter(*bubble);  // From here on the bubble stays, whoever moves the caller away.
+      }
+    }
+    if (!one.empty()) {
+      return capi::tell(capi::kClosedVerdict);
+    }
+    // It runs already: so does this one.
+    capi::Program& program = *capi::program();
+    (void)program.scheduler->engine().insert(bubble->bubble, member.entity);
+    return capi::start_all(program, {&member});
+  });
+}
+
+sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* child) noexcept {
+  const RuntimeScope scope;
+  return bubble == nullptr || child == nullptr ? capi::refuse_argument(__func__)
+                                               : capi::put_bubble(*bubble, *child, false);
+}
+
+sterna_status sterna_bubble_set_level(sterna_bubble* bubble, uint32_t level) noexcept {
+  const RuntimeScope scope;
+  if (const sterna_status status = check_unsubmitted(bubble); status != STERNA_SUCCESS) {
+    return status;
+  }
+  // Programs do not know how deep the machine of the day is: the deepest level then.
+  const capi::Program* const program = capi::program();
+  bubble->bubble.level =
+      program == nullptr ? level : std::min(level, program->topology->depth_count() - 1);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_bubble_set_priority(sterna_bubble* bubble, uint32_t priority) noexcept {
+  const RuntimeScope scope;
+  if (const sterna_status status = check_unsubmitted(bubble); status != STERNA_SUCCESS) {
+    return status;
+  }
+  if (priority >= sterna::sched::kPriorityCount) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "bubble {}: priority {} is not 0 to {}",
+                        static_cast<const void*>(bubble), priority, STERNA_PRIORITY_MAX);
+  }
+  bubble->bubble.priority = static_cast<std::uint8_t>(priority);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_bubble_set_slice(sterna_bubble* bubble, uint64_t slice_ns) noexcept {
+  const RuntimeScope scope;
+  if (const sterna_status status = check_unsubmitted(bubble); status != STERNA_SUCCESS) {
+    return status;
+  }
+  bubble->bubble.slice_ns = slice_ns;
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_bubble_set_preemptible(sterna_bubble* bubble, int is_preemptible) noexcept {
+  const RuntimeScope scope;
+  if (const sterna_status status = check_unsubmitted(bubble); status != STERNA_SUCCESS) {
+    return status;
+  }
+  bubble->bubble.is_unpreemptible = is_preemptible == 0;
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_bubble_own_memory(sterna_bubble* bubble, void* base, size_t bytes) noexcept {
+  const RuntimeScope scope;
+  capi::Program* const program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  if (bubble == nullptr || base == nullptr || bytes == 0) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  const sterna::Result<> owned = program->scheduler->own_memory(bubble->bubble, base, bytes);
+  return owned ? STERNA_SUCCESS : capi::to_status(owned.error().code);
+}
+
+sterna_status sterna_bubble_phase(uint32_t number) noexcept {
+  const RuntimeScope scope;
+  capi::Program* const program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  program->scheduler->engine().set_phase(number);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_bubble_shake(void) noexcept {
+  const RuntimeScope scope;
+  capi::Program* const program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  program->scheduler->engine().shake();
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_bubble_destroy(sterna_bubble* bubble) noexcept {
+  const RuntimeScope scope;
+  if (bubble != nullptr && (bubble->holder != nullptr || bubble->is_submitted)) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT,
+                        "bubble {} is in another one, or was submitted: join it then",
+                        static_cast<const void*>(bubble));
+  }
+  delete bubble;
+  return STERNA_SUCCESS;
+}

@@ -1,0 +1,121 @@
+// The arguments of a call on their way: short pieces in one block, long ones each where it lies.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "progress/progress.h"
+#include "runtime/capi/calls/rpc.h"
+
+namespace sterna::runtime::capi {
+
+/// Frees a box when the last of its parts is sent: listens to one after the other.
+struct OutBox::Waiting : threads::Listener {
+  // Of the process. Released after the last access to the endpoint.
+  static constinit inline std::atomic<std::uint32_t> count{0};
+
+  Waiting() noexcept { count.fetch_add(1, std::memory_order_relaxed); }
+  ~Waiting() { count.fetch_sub(1, std::memory_order_release); }
+  std::unique_ptr<OutBox> box;
+
+  /// True: all are sent, else it will be called when the next one is.
+  bool is_over() noexcept {
+    for (rpc::OutPart& part : box->parts()) {
+      if (!part.send.done.done() && part.send.done.listen(*this)) {
+        return false;
+      }
+    }
+    return true;
+  }
+};
+
+std::uint32_t OutBox::waiting_count() noexcept {
+  return Waiting::count.load(std::memory_order_acquire);
+}
+
+void OutBox::set(std::span<const std::byte> bytes, bool is_copied) {
+  if (bytes.size() <= kRpcShortBytes && !is_copied) {
+    outer_ = bytes;
+  } else {
+    add(bytes.data(), bytes.size(), is_copied);
+  }
+}
+
+void OutBox::add(const void* data, std::size_t bytes, bool is_copied) {
+  const auto* const from = static_cast<const std::byte*>(data);
+  if (bytes <= kRpcShortBytes) {
+    block_.insert(block_.end(), from, from + bytes);
+    return;
+  }
+  if (part_count_ == part_capacity_) {
+    const std::uint32_t capacity = std::max(1U, 4 * part_capacity_);
+    auto parts = std::make_unique<rpc::OutPart[]>(capacity);
+    for (std::uint32_t i = 0; i < part_count_; ++i) {  // None is under way yet.
+      parts[i].part = parts_[i].part;
+      parts[i].data = parts_[i].data;
+    }
+    parts_ = std::move(parts);
+    part_capacity_ = capacity;
+  }
+  if (is_copied) {
+    copies_.emplace_back(new std::byte[bytes]);
+    std::memcpy(copies_.back().get(), data, bytes);
+  }
+  rpc::OutPart& part = parts_[part_count_];
+  part.part = {.offset = static_cast<std::uint32_t>(block_.size()), .bytes = bytes};
+  part.data = is_copied ? copies_.back().get() : data;
+  ++part_count_;
+}
+
+void OutBox::add_later(const void* data, std::size_t bytes) {
+  if (bytes > kRpcShortBytes) {
+    add(data, bytes, false);
+    return;
+  }
+  later_.push_back({data, bytes, block_.size()});
+  block_.resize(block_.size() + bytes);
+}
+
+void OutBox::fill() noexcept {
+  for (const LaterPiece& piece : later_) {
+    if (piece.bytes != 0) {
+      std::memcpy(block_.data() + piece.offset, piece.data, piece.bytes);
+    }
+  }
+  later_.clear();
+}
+
+bool OutBox::has_room(std::size_t bytes) const noexcept {
+  return bytes > kRpcShortBytes ? part_count_ < rpc::kPartsMax
+                                : block_.size() + bytes <= kRpcBlockBytesMax;
+}
+
+void OutBox::await_sent(progress::Progress& progress) noexcept {
+  for (rpc::OutPart& part : parts()) {
+    part.send.done.wait(progress);
+  }
+}
+
+void OutBox::release(std::unique_ptr<OutBox> box) noexcept {
+  const bool is_sent = std::ranges::all_of(
+      box->parts(), [](const rpc::OutPart& part) { return part.send.done.done(); });
+  if (is_sent) {
+    return;
+  }
+  auto* const waiting = new (std::nothrow) Waiting;
+  if (waiting == nullptr) {
+    (void)box.release();  // Lost: its bytes are being read.
+    return;
+  }
+  waiting->box = std::move(box);
+  waiting->ended = [](threads::Listener& self) noexcept {
+    auto& it = static_cast<Waiting&>(self);
+    if (it.is_over()) {
+      delete &it;
+    }
+  };
+  waiting->ended(*waiting);
+}
+
+}  // namespace sterna::runtime::capi

@@ -1,0 +1,285 @@
+// sync.h: the objects of threads/sync in memory of a C program. All zeroes is their initial state.
+#include <new>
+
+#include <sterna/sync.h>
+
+#include "runtime/capi/bubbles/holder.h"
+#include "runtime/capi/program.h"
+#include "runtime/capi/threads/handle.h"
+#include "runtime/scope.h"
+#include "threads/control/cancel.h"
+#include "threads/sync/condition.h"
+#include "threads/sync/mutex.h"
+#include "threads/sync/once.h"
+#include "threads/sync/semaphore.h"
+#include "threads/this_thread.h"
+
+namespace capi = sterna::runtime::capi;
+namespace threads = sterna::threads;
+using sterna::runtime::RuntimeScope;
+
+namespace {
+
+/// A mutex that knows its holder.
+struct OwnedMutex {
+  threads::Mutex mutex;
+  // Written by the holder; relaxed, since a caller only compares it with itself.
+  std::atomic<std::uintptr_t> owner{0};
+  std::uint32_t depth = 0;  // Of a recursive one: locked so many times more. The holder's.
+  std::uint32_t kind = STERNA_MUTEX_CHECKED;  // Constant; kDestroyed: destroyed.
+};
+
+constexpr std::uint32_t kDestroyed = 0xdead;
+
+template <typename Object, typename Storage>
+Object& object_in(Storage* storage) noexcept {
+  static_assert(sizeof(Object) <= sizeof(Storage) && alignof(Object) <= alignof(Storage));
+  return *std::launder(reinterpret_cast<Object*>(storage));
+}
+
+OwnedMutex& mutex_in(sterna_mutex* mutex) noexcept {
+  return object_in<OwnedMutex>(mutex);
+}
+
+bool is_mine(const OwnedMutex& mutex) noexcept {
+  return mutex.owner.load(std::memory_order_relaxed) == capi::holder_word();
+}
+
+std::string holder_of(const OwnedMutex& mutex) {
+  return capi::words_for_holder(mutex.owner.load(std::memory_order_relaxed));
+}
+
+/// SUCCESS: `mutex` can be used.
+sterna_status check_mutex(const sterna_mutex* mutex) noexcept {
+  if (mutex == nullptr) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "a mutex is not NULL");
+  }
+  if (reinterpret_cast<const OwnedMutex*>(mutex)->kind > STERNA_MUTEX_NORMAL) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "mutex {} was destroyed, or was never initialised",
+                        static_cast<const void*>(mutex));
+  }
+  return STERNA_SUCCESS;
+}
+
+/// The caller holds it already, by its kind: one more, or a deadlock.
+sterna_status lock_again(sterna_mutex* mutex, OwnedMutex& self) noexcept {
+  if (self.kind == STERNA_MUTEX_RECURSIVE && self.depth != UINT32_MAX) {
+    ++self.depth;
+    return STERNA_SUCCESS;
+  }
+  return capi::refuse(STERNA_DEADLOCK, "mutex {}: {} holds it already, and would wait for itself",
+                      static_cast<const void*>(mutex), capi::words_for(threads::self()));
+}
+
+sterna_status refuse_owner(const sterna_mutex* mutex, const OwnedMutex& self,
+                           std::string_view what) noexcept {
+  return capi::refuse(STERNA_NOT_OWNER, "mutex {}: {} {}, but {} holds it: its holder does that",
+                      static_cast<const void*>(mutex), capi::words_for(threads::self()), what,
+                      holder_of(self));
+}
+
+}  // namespace
+
+sterna_status sterna_mutex_lock(sterna_mutex* mutex) noexcept {
+  return sterna_mutex_lock_for(mutex, STERNA_FOREVER);
+}
+
+sterna_status sterna_mutex_init(sterna_mutex* mutex, sterna_mutex_kind kind) noexcept {
+  if (mutex == nullptr || static_cast<unsigned>(kind) > STERNA_MUTEX_NORMAL) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "a mutex has memory and one of the three kinds");
+  }
+  static_assert(sizeof(OwnedMutex) <= sizeof *mutex);
+  (new (mutex) OwnedMutex)->kind = static_cast<std::uint32_t>(kind);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_mutex_destroy(sterna_mutex* mutex) noexcept STERNA_LOCKS_UNCHECKED {
+  const RuntimeScope scope;
+  if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) {
+    return status;
+  }
+  OwnedMutex& self = mutex_in(mutex);
+  if (!self.mutex.try_lock_unused()) {
+    return capi::refuse(STERNA_BUSY,
+                        "mutex {} is destroyed while {} holds it, or others wait for it: unlock it "
+                        "first",
+                        static_cast<const void*>(mutex), holder_of(self));
+  }
+  self.kind = kDestroyed;
+  self.mutex.unlock();  // Who was woken for it, and has not run yet, finds it destroyed.
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_mutex_lock_for(sterna_mutex* mutex,
+                                    uint64_t timeout_ns) noexcept STERNA_LOCKS_UNCHECKED {
+  const RuntimeScope scope;
+  if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
+  }
+  OwnedMutex& self = mutex_in(mutex);
+  if (!self.mutex.try_lock()) {
+    if (capi::is_in_poll()) [[unlikely]] {
+      return capi::refuse_in_poll(__func__);
+    }
+    if (self.kind != STERNA_MUTEX_NORMAL && is_mine(self)) {
+      return lock_again(mutex, self);
+    }
+    if (!self.mutex.try_lock_until(capi::deadline_of(timeout_ns))) {
+      return STERNA_TIMED_OUT;
+    }
+    if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) [[unlikely]] {
+      self.mutex.unlock();
+      return status;  // Destroyed, when we had been woken for it.
+    }
+  }
+  self.owner.store(capi::holder_word(), std::memory_order_relaxed);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_mutex_try_lock(sterna_mutex* mutex) noexcept {
+  const RuntimeScope scope;
+  if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
+  }
+  OwnedMutex& self = mutex_in(mutex);
+  if (!self.mutex.try_lock()) {
+    return self.kind == STERNA_MUTEX_RECURSIVE && is_mine(self) ? lock_again(mutex, self)
+                                                                : STERNA_BUSY;
+  }
+  self.owner.store(capi::holder_word(), std::memory_order_relaxed);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_mutex_unlock(sterna_mutex* mutex) noexcept STERNA_LOCKS_UNCHECKED {
+  const RuntimeScope scope;
+  if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
+  }
+  OwnedMutex& self = mutex_in(mutex);
+  const bool may = self.kind == STERNA_MUTEX_NORMAL
+                       ? self.owner.load(std::memory_order_relaxed) != 0
+                       : is_mine(self);
+  if (!may) {
+    return refuse_owner(mutex, self, "gives it back");
+  }
+  if (self.depth != 0) {
+    --self.depth;
+    return STERNA_SUCCESS;
+  }
+  self.owner.store(0, std::memory_order_relaxed);
+  self.mutex.unlock();
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* mutex,
+                                    uint64_t timeout_ns) noexcept STERNA_LOCKS_UNCHECKED {
+  const RuntimeScope scope;
+  if (condition == nullptr || mutex == nullptr) {
+    return capi::refuse_argument(__func__);
+  }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
+  OwnedMutex& held = mutex_in(mutex);
+  if (!is_mine(held)) {
+    return refuse_owner(mutex, held, "waits with it");
+  }
+  if (held.depth != 0) {
+    return capi::refuse(STERNA_DEADLOCK,
+                        "mutex {}: a wait gives it back once, and {} holds it {} times",
+                        static_cast<const void*>(mutex), capi::words_for(threads::self()),
+                        std::uint64_t{held.depth} + 1);
+  }
+  held.owner.store(0, std::memory_order_relaxed);
+  // A cancelled thread holds the mutex in its cleanups, which may give it back.
+  threads::Cleanup own{[](void* its) {
+                         static_cast<OwnedMutex*>(its)->owner.store(capi::holder_word(),
+                                                                    std::memory_order_relaxed);
+                       },
+                       &held};
+  const threads::Thread* const me = threads::self();
+  const bool is_cancellable = me != nullptr && me->is_cancellable;
+  if (is_cancellable) {
+    threads::push_cleanup(own);
+  }
+  const bool is_signalled = object_in<threads::Condition>(condition).wait_until(
+      held.mutex, capi::deadline_of(timeout_ns));
+  if (is_cancellable) {
+    (void)threads::pop_cleanup(false);
+  }
+  held.owner.store(capi::holder_word(), std::memory_order_relaxed);
+  return is_signalled ? STERNA_SUCCESS : STERNA_TIMED_OUT;
+}
+
+sterna_status sterna_condition_signal(sterna_condition* condition) noexcept {
+  const RuntimeScope scope;
+  if (condition == nullptr) {
+    return capi::refuse_argument(__func__);
+  }
+  object_in<threads::Condition>(condition).signal();
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_condition_broadcast(sterna_condition* condition) noexcept {
+  const RuntimeScope scope;
+  if (condition == nullptr) {
+    return capi::refuse_argument(__func__);
+  }
+  object_in<threads::Condition>(condition).broadcast();
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_semaphore_init(sterna_semaphore* semaphore, uint32_t count) noexcept {
+  if (semaphore == nullptr) {
+    return capi::refuse_argument(__func__);
+  }
+  new (semaphore) threads::Semaphore{count};
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_semaphore_acquire(sterna_semaphore* semaphore, uint64_t timeout_ns) noexcept {
+  const RuntimeScope scope;
+  if (semaphore == nullptr) {
+    return capi::refuse_argument(__func__);
+  }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
+  return object_in<threads::Semaphore>(semaphore).try_acquire_until(capi::deadline_of(timeout_ns))
+             ? STERNA_SUCCESS
+             : STERNA_TIMED_OUT;
+}
+
+sterna_status sterna_semaphore_try_acquire(sterna_semaphore* semaphore) noexcept {
+  const RuntimeScope scope;
+  if (semaphore == nullptr) {
+    return capi::refuse_argument(__func__);
+  }
+  return object_in<threads::Semaphore>(semaphore).try_acquire() ? STERNA_SUCCESS : STERNA_BUSY;
+}
+
+sterna_status sterna_semaphore_release(sterna_semaphore* semaphore, uint32_t count) noexcept {
+  const RuntimeScope scope;
+  if (semaphore == nullptr) {
+    return capi::refuse_argument(__func__);
+  }
+  object_in<threads::Semaphore>(semaphore).release(count);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_once_call(sterna_once* once, void (*function)(void*),
+                               void* argument) noexcept {
+  const RuntimeScope scope;
+  if (once == nullptr || function == nullptr) {
+    return capi::refuse_argument(__func__);
+  }
+  auto& its = object_in<threads::Once>(once);
+  if (!its.is_done() && capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
+  its.call([&] {
+    const sterna::runtime::UserScope user;
+    function(argument);
+  });
+  return STERNA_SUCCESS;
+}

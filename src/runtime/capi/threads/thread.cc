@@ -1,0 +1,336 @@
+// thread.h: the C names of user threads.
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include <sterna/bubble.h>
+#include <sterna/thread.h>
+
+#include "memory/rank_slot.h"
+#include "runtime/capi/bubbles/bubble_object.h"
+#include "runtime/capi/program.h"
+#include "runtime/capi/threads/handle.h"
+#include "runtime/scope.h"
+#include "threads/carriers/locals.h"
+#include "threads/flags.h"
+#include "threads/life/life.h"
+#include "threads/this_thread.h"
+
+namespace capi = sterna::runtime::capi;
+namespace threads = sterna::threads;
+using sterna::runtime::RuntimeScope;
+
+sterna::Result<threads::Thread*> capi::spawn(const Program& program,
+                                             const threads::ThreadOptions& options,
+                                             bool has_own_locals, threads::Entry entry,
+                                             void* argument) noexcept {
+  return has_own_locals || program.has_own_locals
+             ? program.team->spawn_with_locals(options, entry, argument)
+             : program.team->spawn(options, entry, argument);
+}
+
+namespace {
+
+sterna_status refuse_handle() noexcept {
+  return capi::refuse(STERNA_INVALID_ARGUMENT,
+                      "a thread of a bubble has no handle before it starts: give NULL for it");
+}
+
+/// The slot whose stack begins there; no bytes: it is none of sterna_stack_create.
+sterna::memory::StackSlot slot_of_stack(const void* stack) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(stack);
+  const sterna::memory::SlotRange range = sterna::memory::slot_at(address);
+  const sterna::memory::StackSlot slot{range.base, range.bytes};
+  if (!sterna::memory::is_stack_address(address) || slot.stack_low() != address) {
+    return {};
+  }
+  // Of sterna_stack_create from then to sterna_stack_destroy: else it is the runtime's, or
+  // nobody's.
+  const auto& its = *static_cast<const threads::Thread*>(slot.descriptor());
+  return (threads::flags_of(its) & threads::ThreadFlag::adopted) != 0 ? slot
+                                                                      : sterna::memory::StackSlot{};
+}
+
+/// Nobody has the stack: never used, or its thread was joined. Not inlined: g++ would warn of the
+/// null descriptor of what is no slot, which callers have refused.
+[[gnu::noinline]] bool is_free(const sterna::memory::StackSlot& slot) noexcept {
+  const auto& last = *static_cast<const threads::Thread*>(slot.descriptor());
+  return last.team == nullptr ||
+         last.joiner.load(std::memory_order_acquire) == threads::Joined::reaped;
+}
+
+sterna_status start_on_stack(const capi::Program& program, const sterna_thread_options& used,
+                             threads::ThreadOptions& options, sterna_thread_function function,
+                             void* argument, sterna_thread** thread) noexcept {
+  void* const stack = used.stack;
+  const sterna::memory::StackSlot slot = slot_of_stack(stack);
+  if (slot.bytes == 0 || options.guard_bytes != 0) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT,
+                        "a stack is what sterna_stack_create gave, until sterna_stack_destroy; it "
+                        "has no more guards");
+  }
+  if (!is_free(slot)) {
+    return capi::refuse(STERNA_BUSY, "that stack is {}'s, which was not joined",
+                        capi::words_for(static_cast<const threads::Thread*>(slot.descriptor())));
+  }
+  threads::Locals* locals = nullptr;
+  if (used.has_own_locals != 0 || program.has_own_locals) {
+    auto own = threads::make_locals();
+    if (!own) {
+      return capi::refuse(capi::to_status(own.error().code), "{}", own.error().text);
+    }
+    locals = own.value();
+  }
+  if (const sterna_status status = capi::join_filiation(program, used, options);
+      status != STERNA_SUCCESS) {
+    if (locals != nullptr) {
+      threads::end_locals(*locals);
+    }
+    return status;
+  }
+  threads::Thread* const made =
+      program.team->adopt({.base = static_cast<std::byte*>(stack),
+                           .bytes = slot.stack_top() - slot.stack_low(),
+                           .descriptor = static_cast<threads::Thread*>(slot.descriptor())},
+                          options, function, argument);
+  if (locals != nullptr) {
+    threads::give_locals(*made, *locals);
+  }
+  if (thread != nullptr) {
+    *thread = capi::handle_of(made);
+  }
+  program.team->start(*made, options.worker);
+  return STERNA_SUCCESS;
+}
+
+/// Its bubble joins it: a second joiner would meet a thread that is gone.
+bool is_of_bubble(const threads::Thread& thread) noexcept {
+  return (threads::flags_of(thread) & threads::ThreadFlag::placed) != 0 &&
+         capi::member_of(&thread) != nullptr;
+}
+
+sterna_status refuse_of_bubble(const threads::Thread& thread) noexcept {
+  return capi::refuse(STERNA_INVALID_ARGUMENT, "{} is of a bubble: sterna_bubble_join waits for it",
+                      capi::words_for(&thread));
+}
+
+/// What a join or detach of `thread` was refused for.
+sterna_status refuse_join(const threads::Thread& thread, threads::JoinOutcome outcome) noexcept {
+  if (outcome == threads::JoinOutcome::detached) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "{} is detached: nobody joins or detaches it",
+                        capi::words_for(&thread));
+  }
+  return capi::refuse(STERNA_BUSY, "{} is being joined by somebody: a thread is joined once",
+                      capi::words_for(&thread));
+}
+
+}  // namespace
+
+sterna_status sterna_thread_create(const sterna_thread_options* options,
+                                   sterna_thread_function function, void* argument,
+                                   sterna_thread** thread) noexcept {
+  const RuntimeScope scope;
+  const capi::Program* program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  const sterna_thread_options used =
+      options == nullptr ? sterna_thread_options STERNA_THREAD_OPTIONS_DEFAULT : *options;
+  threads::ThreadOptions spawned;
+  spawned.is_user_code = true;
+  if (const sterna_status status = capi::convert(used, program->team->worker_count(), spawned);
+      status != STERNA_SUCCESS) {
+    return status;
+  }
+  if (function == nullptr ||
+      (thread == nullptr && used.is_detached == 0 && used.bubble == nullptr)) {
+    return capi::refuse(
+        STERNA_INVALID_ARGUMENT,
+        "a thread needs a function, and a place for its handle unless it is detached");
+  }
+  if (used.bubble != nullptr) {
+    return thread == nullptr ? sterna_bubble_add_thread(used.bubble, &used, function, argument)
+                             : refuse_handle();
+  }
+  if (used.stack != nullptr) {
+    return start_on_stack(*program, used, spawned, function, argument, thread);
+  }
+  if (const sterna_status status = capi::join_filiation(*program, used, spawned);
+      status != STERNA_SUCCESS) {
+    return status;
+  }
+  auto made = capi::spawn(*program, spawned, used.has_own_locals != 0, function, argument);
+  if (!made) {
+    if (spawned.entity != nullptr) {
+      program->scheduler->filiation().ended(*static_cast<sterna::sched::Entity*>(spawned.entity));
+    }
+    return capi::refuse(capi::to_status(made.error().code), "{}", made.error().text);
+  }
+  if (thread != nullptr) {
+    *thread = capi::handle_of(made.value());
+  }
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_thread_join(sterna_thread* thread) noexcept {
+  return sterna_thread_join_for(thread, STERNA_FOREVER);
+}
+
+sterna_status sterna_thread_join_for(sterna_thread* thread, uint64_t timeout_ns) noexcept {
+  const RuntimeScope scope;
+  threads::Thread* const joined = capi::thread_of(thread);
+  if (joined == nullptr) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
+  if (joined == threads::self()) {
+    return capi::refuse(STERNA_DEADLOCK, "{} joins itself, and would wait for ever",
+                        capi::words_for(joined));
+  }
+  if (is_of_bubble(*joined)) [[unlikely]] {
+    return refuse_of_bubble(*joined);
+  }
+  const std::uint64_t deadline_ns =
+      timeout_ns == STERNA_FOREVER ? sterna::kNever : capi::deadline_of(timeout_ns);
+  switch (const threads::JoinOutcome outcome = threads::try_join_until(*joined, deadline_ns)) {
+    case threads::JoinOutcome::ended:
+      return STERNA_SUCCESS;
+    case threads::JoinOutcome::cancelled:
+      return STERNA_CANCELLED;
+    case threads::JoinOutcome::timed_out:
+      return STERNA_TIMED_OUT;
+    default:
+      return refuse_join(*joined, outcome);
+  }
+}
+
+sterna_status sterna_thread_detach(sterna_thread* thread) noexcept {
+  const RuntimeScope scope;
+  threads::Thread* const detached = capi::thread_of(thread);
+  if (detached == nullptr) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  if (is_of_bubble(*detached)) {
+    return refuse_of_bubble(*detached);
+  }
+  const threads::JoinOutcome outcome = threads::try_detach(*detached);
+  return outcome == threads::JoinOutcome::ended ? STERNA_SUCCESS : refuse_join(*detached, outcome);
+}
+
+sterna_status sterna_thread_exit(void) noexcept {
+  const RuntimeScope scope;
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
+  threads::Thread* const me = threads::self();
+  if (me == nullptr || sterna::memory::rank_slot_of(me) != nullptr) {
+    return STERNA_UNSUPPORTED;
+  }
+  threads::end_current(*me);
+}
+
+sterna_thread* sterna_thread_self(void) noexcept {
+  return capi::handle_of(threads::self());
+}
+
+sterna_status sterna_thread_yield(void) noexcept {
+  const RuntimeScope scope;
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
+  threads::yield();
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_thread_sleep(uint64_t duration_ns) noexcept {
+  const RuntimeScope scope;
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
+  threads::sleep_for(duration_ns);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_thread_name(const sterna_thread* thread, char* buffer, size_t bytes) noexcept {
+  const RuntimeScope scope;
+  const threads::Thread* const named = capi::thread_of(thread);
+  if (named == nullptr || buffer == nullptr || bytes == 0) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  char memory[threads::kNameBytes];
+  const std::string_view name = threads::display_name(*named, memory);
+  const std::size_t stored = std::min(bytes - 1, name.size());
+  std::memcpy(buffer, name.data(), stored);
+  buffer[stored] = '\0';
+  return stored == name.size() ? STERNA_SUCCESS : STERNA_TRUNCATED;
+}
+
+sterna_status sterna_thread_park(uint64_t timeout_ns) noexcept {
+  const RuntimeScope scope;
+  if (threads::self() == nullptr) {
+    return STERNA_UNSUPPORTED;
+  }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
+  if (timeout_ns == STERNA_FOREVER) {
+    threads::park();
+    return STERNA_SUCCESS;
+  }
+  return threads::park_until(capi::deadline_of(timeout_ns)) ? STERNA_SUCCESS : STERNA_TIMED_OUT;
+}
+
+sterna_status sterna_thread_unpark(sterna_thread* thread) noexcept {
+  const RuntimeScope scope;
+  threads::Thread* const parked = capi::thread_of(thread);
+  if (parked == nullptr) {
+    return STERNA_INVALID_ARGUMENT;
+  }
+  threads::unpark(*parked);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_stack_create(size_t bytes, void** stack, size_t* size) noexcept {
+  const RuntimeScope scope;
+  const capi::Program* const program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  if (stack == nullptr || bytes == 0 || bytes > capi::kStackBytesMax) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "a stack has 1 byte to 2 GiB, and a place for it");
+  }
+  auto slot = program->space->acquire_stack(bytes * threads::kStackFactor);
+  if (!slot) {
+    return capi::refuse(capi::to_status(slot.error().code), "{}", slot.error().text);
+  }
+  // A slot that was another thread's before: not of one that is there.
+  auto* const descriptor = new (slot.value().descriptor()) threads::Thread;
+  descriptor->flags = threads::ThreadFlag::adopted;
+  *stack = reinterpret_cast<void*>(slot.value().stack_low());
+  if (size != nullptr) {
+    *size = slot.value().stack_top() - slot.value().stack_low();
+  }
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_stack_destroy(void* stack) noexcept {
+  const RuntimeScope scope;
+  const capi::Program* const program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  const sterna::memory::StackSlot slot = slot_of_stack(stack);
+  if (slot.bytes == 0) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT,
+                        "a stack is what sterna_stack_create gave, and is destroyed once");
+  }
+  if (!is_free(slot)) {
+    return capi::refuse(STERNA_BUSY, "that stack is {}'s, which was not joined",
+                        capi::words_for(static_cast<const threads::Thread*>(slot.descriptor())));
+  }
+  threads::set_flags(*static_cast<threads::Thread*>(slot.descriptor()), 0);
+  program->space->release_stack(slot);
+  return STERNA_SUCCESS;
+}

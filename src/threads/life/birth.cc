@@ -1,0 +1,360 @@
+// How threads come to be: slots, descriptors, the first place in a queue. life.cc has how they end.
+//
+// What a usual thread needs is one straight piece of code in Team::spawn(), which knows the worker
+// of its caller from one look; what few threads need is behind calls.
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstring>
+#include <new>
+
+#include "base/check.h"
+#include "base/probe.h"
+#include "threads/carriers/locals.h"
+#include "threads/control/roster.h"
+#include "threads/life/life.h"
+#include "threads/observation/traced.h"
+#include "threads/scheduler.h"
+#include "threads/seeds/seed.h"
+
+namespace sterna::threads {
+namespace {
+
+std::uint32_t class_of_slot(std::size_t slot_bytes) noexcept {
+  return static_cast<std::uint32_t>(std::bit_width(slot_bytes - 1)) - memory::kStackSlotShiftMin;
+}
+
+/// The smallest class whose slots hold such a stack, with guard, descriptor and colours.
+std::uint32_t class_of_stack(std::size_t stack_bytes) noexcept {
+  constexpr std::size_t kOther =
+      memory::kPageBytes + memory::kDescriptorBytes + memory::kColourCount * memory::kColourBytes;
+  return class_of_slot(std::max(stack_bytes + kOther, memory::kStackSlotBytesMin));
+}
+
+/// Where its stack begins: below the descriptor, if that is not elsewhere.
+std::byte* stack_top(Thread& thread) noexcept {
+  auto* const descriptor = reinterpret_cast<std::byte*>(&thread);
+  if ((thread.flags & ThreadFlag::adopted) == 0) [[likely]] {
+    return descriptor;
+  }
+  std::byte* const top = thread.stack_base + thread.stack_bytes;
+  return descriptor >= thread.stack_base && descriptor < top ? descriptor : top;
+}
+
+void set_seed_floor(Thread& thread) noexcept {
+  thread.seed_floor = reinterpret_cast<std::uintptr_t>(thread.stack_base) + thread.guard_bytes +
+                      std::min(kSeedStackBytes, thread.stack_bytes / 2);
+}
+
+memory::StackSlot slot_of(const Thread& thread) noexcept {
+  const memory::SlotRange range = memory::slot_at(reinterpret_cast<std::uintptr_t>(&thread));
+  return {range.base, range.bytes};
+}
+
+}  // namespace
+
+void release_slot(TeamState& team, Thread& thread) noexcept {
+  unregister_slot(team, thread);
+  stack_goes(thread);
+  team.options.iso_space->release_stack(slot_of(thread));
+}
+
+namespace {
+
+/// A slot that the worker keeps; null: none that is large enough.
+[[gnu::always_inline]] inline Thread* take_kept_slot(Worker& here,
+                                                     std::size_t stack_bytes) noexcept {
+  const std::uint32_t stack_class = class_of_stack(stack_bytes);
+  if (stack_class >= memory::kStackClassCount) [[unlikely]] {
+    return nullptr;
+  }
+  SlotCache& cache = here.slots[stack_class];
+  Thread* const thread = cache.first;
+  if (thread != nullptr) [[likely]] {
+    cache.first = thread->next;
+    --cache.count;
+  }
+  return thread;
+}
+
+std::size_t whole_stack_bytes(const ThreadOptions& options) noexcept {
+  return options.stack_bytes * kStackFactor + options.guard_bytes;
+}
+
+[[gnu::noinline]] Result<Thread*> make_slot(TeamState& team,
+                                            const ThreadOptions& options) noexcept {
+  check(team.options.iso_space != nullptr, "a team that spawns threads has an iso space");
+  Result<memory::StackSlot> slot =
+      team.options.iso_space->acquire_stack(whole_stack_bytes(options), options.may_wait);
+  if (!slot) {
+    return slot.error();
+  }
+  auto* const thread = new (slot.value().descriptor()) Thread;
+  register_slot(team, *thread);
+  thread->stack_class = static_cast<std::uint8_t>(class_of_slot(slot.value().bytes));
+  thread->stack_base = reinterpret_cast<std::byte*>(slot.value().stack_low());
+  thread->stack_bytes = slot.value().stack_top() - slot.value().stack_low();
+  set_seed_floor(*thread);
+  stack_appeared(*thread);
+  return thread;
+}
+
+}  // namespace
+
+Result<Thread*> make_thread(TeamState& team, Worker* here, const ThreadOptions& options) noexcept {
+  if (here != nullptr) [[likely]] {
+    if (Thread* const kept = take_kept_slot(*here, whole_stack_bytes(options)); kept != nullptr) {
+      return kept;
+    }
+  }
+  return make_slot(team, options);
+}
+
+namespace {
+
+/// The switches of ThreadOptions as flags.
+[[gnu::always_inline]] inline std::uint32_t flags_from(const ThreadOptions& options) noexcept {
+  // Eight bools side by side, nearly always as they were: one comparison instead of eight.
+  static_assert(offsetof(ThreadOptions, may_wait) - offsetof(ThreadOptions, bound) == 7);
+  constexpr ThreadOptions kUsual;
+  const auto switches_of = [](const ThreadOptions& its) noexcept {
+    std::uint64_t switches = 0;
+    std::memcpy(&switches,
+                reinterpret_cast<const std::byte*>(&its) + offsetof(ThreadOptions, bound),
+                sizeof switches);
+    return switches;
+  };
+  const std::uint32_t placed =
+      options.entity != nullptr ? ThreadFlag::managed | ThreadFlag::placed : 0;
+  if (switches_of(options) == switches_of(kUsual)) [[likely]] {
+    return placed;
+  }
+  return placed | (options.bound ? ThreadFlag::bound : 0) |
+         (options.accounted ? ThreadFlag::accounted : 0) |
+         (options.detached ? ThreadFlag::detached : 0) |
+         (options.cancellable ? ThreadFlag::cancellable : 0) |
+         (options.is_user_code ? ThreadFlag::user_code : 0) |
+         (options.preemptible ? 0 : ThreadFlag::unpreemptible);
+}
+
+/// The eight bytes from `priority` on, as a thread begins: one store, since a birth is bound by
+/// how many it makes. `activity` stays `none` until it starts.
+[[gnu::always_inline]] inline void init_small(Thread& thread,
+                                              const ThreadOptions& options) noexcept {
+  using Word [[gnu::may_alias]] = std::uint64_t;
+  constexpr std::size_t kFirst = offsetof(Thread, priority);
+  static_assert(std::endian::native == std::endian::little && kFirst % sizeof(Word) == 0);
+  static_assert(offsetof(Thread, is_interrupted) - kFirst == sizeof(Word) - 1);
+  const auto at = [](std::size_t offset, auto value) noexcept {
+    return static_cast<std::uint64_t>(value) << 8 * (offset - kFirst);
+  };
+  // Relaxed: list_threads() reads some of it, as hints.
+  __atomic_store_n(reinterpret_cast<Word*>(&thread.priority),
+                   at(kFirst, options.priority) |
+                       at(offsetof(Thread, hold), options.held ? Hold::wanted : Hold::none) |
+                       at(offsetof(Thread, activity), Activity::none) |
+                       at(offsetof(Thread, is_cancellable), options.cancellable),
+                   __ATOMIC_RELAXED);
+}
+
+/// What few threads have, or had that used the slot before.
+[[gnu::noinline]] void init_rare(Thread& thread, const ThreadOptions& options) noexcept {
+  thread.end_flags = options.guard_bytes != 0 ? EndFlag::guarded : 0;
+  thread.guard_bytes = options.guard_bytes;
+  thread.entity = options.entity;
+  thread.worker_first = options.worker;
+  thread.worker_count = options.worker_count;
+  thread.cycles_run.store(0, std::memory_order_relaxed);
+  thread.cycles_begin.store(0, std::memory_order_relaxed);
+  thread.on_processor.store(0, std::memory_order_relaxed);
+  thread.preempt_off.store((options.preemptible ? 0 : kPreemptForbidden) |
+                               (options.preemptible_around ? 0 : kPreemptForbiddenAround),
+                           std::memory_order_relaxed);
+  set_seed_floor(thread);
+}
+
+[[gnu::always_inline]] inline void init_here(TeamState& team, Worker* here, Thread& thread,
+                                             const ThreadOptions& options, Entry entry,
+                                             void* argument) noexcept {
+  constexpr std::uint32_t kRare = ThreadFlag::bound | ThreadFlag::accounted | ThreadFlag::placed |
+                                  ThreadFlag::adopted | ThreadFlag::unpreemptible;
+  const std::uint32_t former = thread.flags;
+  const std::uint32_t flags = flags_from(options) | (former & ThreadFlag::adopted);
+  thread.flags = flags;
+  const std::uint8_t former_end = thread.end_flags;
+  thread.wait_word.store(0, std::memory_order_relaxed);
+  thread.joiner.store(0, std::memory_order_relaxed);
+  thread.preempt_off.store(0, std::memory_order_relaxed);
+  thread.error_number = 0;
+  init_small(thread, options);
+  if (((former | flags) & kRare) != 0 || options.guard_bytes != 0 ||
+      (former_end & EndFlag::guarded) != 0) [[unlikely]] {
+    init_rare(thread, options);
+  }
+  thread.team = team.handle;
+  thread.seeds = nullptr;
+  // In this order, for who looks at the slot by the handle of a former thread: an entry is found
+  // with its own argument, or a later one.
+  std::atomic_ref{thread.argument}.store(argument, std::memory_order_relaxed);
+  std::atomic_ref{thread.entry}.store(entry, std::memory_order_release);
+  thread.owner = options.owner;
+  thread.id.store(count_birth(team, here), std::memory_order_relaxed);
+  if (thread.is_named.load(std::memory_order_relaxed)) [[unlikely]] {
+    clear_name(thread);
+  }
+  if (options.name != nullptr) {
+    set_name(thread, options.name);
+  }
+  if constexpr (kSanitized) {
+    sanitizer_begin(thread, false);
+  }
+  make_context(thread.context, stack_top(thread));
+  STERNA_PROBE1(thread_create, &thread);
+  if (trace::is_on()) [[unlikely]] {
+    trace_born(thread);
+  }
+}
+
+}  // namespace
+
+void init_thread(TeamState& team, Worker* here, Thread& thread, const ThreadOptions& options,
+                 Entry entry, void* argument) noexcept {
+  init_here(team, here, thread, options, entry, argument);
+}
+
+namespace {
+
+/// `home` if the bound thread may run there, else one of its range in turn.
+Worker* home_in_range(TeamState& team, Thread& thread, Worker* home) noexcept {
+  if (thread.worker_first == kAnyWorker) {
+    thread.worker_first = home->index;
+  }
+  if (home->index - thread.worker_first < thread.worker_count) {
+    return home;
+  }
+  const std::uint32_t turn = team.next_worker.fetch_add(1, std::memory_order_relaxed);
+  return team.workers[thread.worker_first + turn % thread.worker_count].get();
+}
+
+/// In the queue of the caller's worker, where it is at home.
+[[gnu::always_inline]] inline void start_beside(Worker& here, Thread& thread) noexcept {
+  here.lock.lock();
+  here.queue.push_back(thread);
+  here.lock.unlock();
+  TeamState& team = here.team;
+  if (team.sleeper_count.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    team.wake_idle(0, static_cast<std::uint32_t>(team.workers.size()));
+  }
+}
+
+/// Where a thread begins that its creator does not simply keep beside itself.
+[[gnu::noinline]] void start_elsewhere(TeamState& team, Worker* here, Thread& thread,
+                                       std::uint32_t target) noexcept {
+  Worker* home = here;
+  if (target != kAnyWorker) {
+    check(target < team.workers.size(), "a thread starts on a worker of its team");
+    home = team.workers[target].get();
+  } else if (home == nullptr) {
+    home =
+        team.workers[team.next_worker.fetch_add(1, std::memory_order_relaxed) % team.workers.size()]
+            .get();
+  }
+  if ((thread.flags & ThreadFlag::bound) != 0) {
+    home = home_in_range(team, thread, home);
+  } else if (!may_run_on(thread, home->index)) {
+    Worker* const one = enabled_worker_for(team, thread);
+    home = one != nullptr ? one : home;  // Its former one, that is: it stays there.
+  }
+  thread.worker.store(home, std::memory_order_relaxed);
+  thread.activity.store(Activity::ready, std::memory_order_relaxed);
+  if ((thread.flags & ThreadFlag::managed) != 0) {
+    team.options.dispatch->ready(thread, home);
+  } else if (home != here) {
+    send_home(*home, thread);
+  } else {
+    start_beside(*here, thread);
+  }
+}
+
+[[gnu::always_inline]] inline void start_here(TeamState& team, Worker* here, Thread& thread,
+                                              std::uint32_t target) noexcept {
+  if (here == nullptr || target != kAnyWorker ||
+      (thread.flags & (ThreadFlag::bound | ThreadFlag::managed | ThreadFlag::assorted)) != 0)
+      [[unlikely]] {
+    start_elsewhere(team, here, thread, target);
+    return;
+  }
+  thread.worker.store(here, std::memory_order_relaxed);
+  thread.activity.store(Activity::ready, std::memory_order_relaxed);
+  start_beside(*here, thread);
+}
+
+}  // namespace
+
+void start_thread(TeamState& team, Worker* here, Thread& thread, std::uint32_t target) noexcept {
+  start_here(team, here, thread, target);
+}
+
+Result<Thread*> Team::spawn(const ThreadOptions& options, Entry entry, void* argument) noexcept {
+  TeamState& team = *state_;
+  Worker* const here = worker_here(team);
+  Thread* thread = here != nullptr ? take_kept_slot(*here, whole_stack_bytes(options)) : nullptr;
+  if (thread == nullptr) [[unlikely]] {
+    Result<Thread*> made = make_slot(team, options);
+    if (!made) {
+      return made;
+    }
+    thread = made.value();
+  }
+  if (options.guard_bytes != 0) [[unlikely]] {
+    if (Result<> guarded = memory::add_stack_guard(thread->stack_base, options.guard_bytes);
+        !guarded) {
+      keep_slot(team, here, *thread);
+      return guarded.error();
+    }
+  }
+  init_here(team, here, *thread, options, entry, argument);
+  start_here(team, here, *thread, options.worker);
+  return thread;
+}
+
+Result<Thread*> Team::spawn_with_locals(const ThreadOptions& options, Entry entry,
+                                        void* argument) noexcept {
+  TeamState& team = *state_;
+  Result<Locals*> locals = make_locals();
+  if (!locals) {
+    return locals.error();
+  }
+  Worker* const here = worker_here(team);
+  Result<Thread*> made = make_thread(team, here, options);
+  if (!made) {
+    end_locals(*locals.value());
+    return made;
+  }
+  Thread& thread = *made.value();
+  if (options.guard_bytes != 0) {
+    if (Result<> guarded = memory::add_stack_guard(thread.stack_base, options.guard_bytes);
+        !guarded) {
+      keep_slot(team, here, thread);
+      end_locals(*locals.value());
+      return guarded.error();
+    }
+  }
+  init_here(team, here, thread, options, entry, argument);
+  give_locals(thread, *locals.value());
+  start_here(team, here, thread, options.worker);
+  return &thread;
+}
+
+void drop_slots(Worker& worker) noexcept {
+  for (SlotCache& cache : worker.slots) {
+    while (Thread* const thread = cache.first) {
+      cache.first = thread->next;
+      release_slot(worker.team, *thread);
+    }
+    cache.count = 0;
+  }
+}
+
+}  // namespace sterna::threads

@@ -1,0 +1,187 @@
+// Who is preempted, and whose worker is taken over: what the ticker does. preempt_signal.cc has
+// what happens on the kernel thread that is preempted.
+#include "threads/preemption/preempt.h"
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+#include "base/syscall.h"
+#include "threads/preemption/preempt_signal.h"
+#include "threads/scheduler.h"
+
+namespace sterna::threads {
+namespace {
+
+// A carrier that computed less between two looks, and sleeps at both, is blocked.
+constexpr std::uint64_t kAwakeNs = 100'000;
+// Spares that are not made after so many ticks wait for a lock.
+constexpr std::uint32_t kStuckTicks = 4;
+
+/// The highest priority that waits on `worker`; -1: nobody does.
+int waiting_level(Worker& worker) noexcept {
+  if (worker.team.is_closed.load(std::memory_order_relaxed)) {
+    // All but one thread are to leave: hold_all().
+    return worker.current.load(std::memory_order_relaxed) ==
+                   worker.team.passing.load(std::memory_order_relaxed)
+               ? -1
+               : kPriorityCount;
+  }
+  const Dispatch* const dispatch = worker.team.options.dispatch;
+  int level = dispatch != nullptr && dispatch->has_work(worker) ? int{kPriorityNormal} : -1;
+  if ((worker.queue.count() != 0 || !worker.inbox.looks_empty()) &&
+      worker.lock.try_lock_from_outside(kTickPauses)) {
+    worker.inbox.drain_to(worker.queue);
+    level = std::max(level, worker.queue.highest());
+    worker.lock.unlock_from_outside();
+  }
+  return level;
+}
+
+std::uint64_t processor_time(const Carrier& carrier) noexcept {
+  timespec time{};
+  (void)clock_gettime(carrier.processor_clock, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+/// Whether the kernel has the carrier asleep; false, too, where /proc does not say.
+bool is_asleep(const Carrier& carrier) noexcept {
+  char path[64] = "/proc/self/task/";
+  std::size_t at = std::strlen(path);
+  char digits[16];
+  std::size_t count = 0;
+  for (int id = carrier.kernel_id.load(std::memory_order_relaxed); id != 0; id /= 10) {
+    digits[count++] = static_cast<char>('0' + id % 10);
+  }
+  while (count != 0) {
+    path[at++] = digits[--count];
+  }
+  std::memcpy(path + at, "/stat", 6);
+  const long file = raw_system_call(SYS_openat, AT_FDCWD, reinterpret_cast<long>(path), O_RDONLY);
+  if (file < 0) {
+    return false;
+  }
+  char text[128] = {};
+  const long bytes = raw_system_call(SYS_read, file, reinterpret_cast<long>(text), sizeof text - 1);
+  raw_system_call(SYS_close, file);
+  // "<id> (<name>) <state> ...": the name, 15 bytes at most, may itself hold parentheses.
+  const char* const end = bytes > 0 ? std::strrchr(text, ')') : nullptr;
+  return end != nullptr && end[1] == ' ' && (end[2] == 'S' || end[2] == 'D');
+}
+
+}  // namespace
+
+Preemptor::Preemptor(TeamState& team) noexcept
+    : team_{team}, looks_(team.workers.size()), asked_{new std::atomic<bool>[looks_.size()] {}} {}
+
+bool Preemptor::wants_ticks() noexcept {
+  // Somebody computes. More at a time than there are, while one changes sides: not for long.
+  return team_.searcher_count.load(std::memory_order_seq_cst) +
+             team_.sleeper_count.load(std::memory_order_seq_cst) <
+         team_.workers.size();
+}
+
+void Preemptor::tick(std::uint64_t now_ns) noexcept {
+  ask_for_spares(team_);
+  making_ticks_ = team_.is_making.load(std::memory_order_relaxed) != 0 ? making_ticks_ + 1 : 0;
+  for (std::size_t i = 0; i < looks_.size(); ++i) {
+    look_at(*team_.workers[i], looks_[i], now_ns);
+  }
+  if (team_.options.take_over) {
+    call_back_strays();
+  }
+}
+
+void Preemptor::look_at(Worker& worker, Look& look, std::uint64_t now_ns) noexcept {
+  Carrier* const carrier = worker.carrier.load(std::memory_order_acquire);
+  const Thread* const thread = worker.current.load(std::memory_order_relaxed);
+  if (carrier == nullptr || worker.busy_begin.load(std::memory_order_relaxed) == 0) {
+    look = {};
+    return;
+  }
+  const std::uint32_t countdown = worker.countdown.load(std::memory_order_relaxed);
+  if (thread != look.thread || carrier != look.carrier || countdown != look.countdown) {
+    look = {thread, carrier, countdown, now_ns, processor_time(*carrier), false};
+  }
+  const int level = waiting_level(worker);
+  const PreemptMode mode = team_.options.preempt;
+  if (level < 0) {
+    worker.border.wish.store(Wish::none, std::memory_order_relaxed);
+    return;
+  }
+  const bool is_asked = asked_[worker.index].exchange(false, std::memory_order_relaxed);
+  const bool is_over =
+      is_asked || (mode == PreemptMode::slice && now_ns - look.since_ns >= team_.options.slice_ns);
+  if (mode != PreemptMode::none) {
+    worker.border.wish.store(
+        static_cast<std::uint8_t>(level + 1) | (is_over ? Wish::slice_over : Wish::none),
+        std::memory_order_relaxed);
+  }
+  if (take_over_if_asleep(worker, *carrier, look) || mode == PreemptMode::none ||
+      (!is_over && level <= kPriorityNormal)) {
+    return;
+  }
+  if (worker.reserve.load(std::memory_order_relaxed) == nullptr) {
+    // Sequentially consistent, as in Team::stop(): either that finds it, or we find a stop.
+    worker.reserve.store(take_spare(team_), std::memory_order_seq_cst);
+    if (team_.is_stopped.load(std::memory_order_seq_cst)) {
+      worker.drop_reserve();
+    }
+  }
+  if (worker.reserve.load(std::memory_order_relaxed) != nullptr) {
+    send_preempt_signal(*carrier);
+  } else if (making_ticks_ > kStuckTicks) {
+    worker.send_on_errands();  // Perhaps one of those has the lock.
+  }
+}
+
+/// True: it sleeps in the kernel, and must not be disturbed by a signal.
+bool Preemptor::take_over_if_asleep(Worker& worker, Carrier& carrier, Look& look) noexcept {
+  const std::uint64_t time = processor_time(carrier);
+  const bool has_computed = time - look.processor_ns > kAwakeNs;
+  look.processor_ns = time;
+  if (!is_asleep(carrier)) {
+    look.was_asleep = false;
+    return false;
+  }
+  const bool is_blocked = look.was_asleep && !has_computed;
+  look.was_asleep = true;
+  if (!is_blocked || !team_.options.take_over) {
+    return true;
+  }
+  if (worker.border.is_user.load(std::memory_order_relaxed) == 0) {
+    worker.send_on_errands();
+    return true;
+  }
+  if (Carrier* const spare = take_spare(team_); spare == nullptr) {
+    worker.send_on_errands();  // It may wait for one of those.
+  } else if (try_take_over(worker, *spare)) {
+    look = {};
+  } else {
+    spare->become_spare();
+  }
+  return true;
+}
+
+/// A thread whose blocking call has returned goes on without a worker, beside those that have one:
+/// one that computes is told to queue.
+void Preemptor::call_back_strays() noexcept {
+  std::size_t count = 0;
+  {
+    const SpinGuard guard{team_.carriers_lock};
+    count = team_.carriers.size();
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    // They stay where they are: the vector has the room for all from the start.
+    Carrier& carrier = *team_.carriers[i];
+    if (carrier.taken.load(std::memory_order_relaxed) != nullptr && !is_asleep(carrier)) {
+      send_preempt_signal(carrier);
+    }
+  }
+}
+
+}  // namespace sterna::threads

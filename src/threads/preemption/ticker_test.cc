@@ -1,0 +1,141 @@
+// The ticker: threads that compute until a tick has done its work, on all workers of teams of 1 to
+// 4; rest and the way back. Nothing is timed: what does not tick never ends.
+#include "threads/preemption/ticker.h"
+
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "threads/team_fixture.h"
+#include "threads/worker.h"
+
+namespace sterna::threads {
+namespace {
+
+constexpr std::uint64_t kTickNs = 200'000;
+
+/// A network whose only event is the tick.
+class TickedHook final : public IdleHook {
+ public:
+  std::uint32_t poll(SchedulingPoint point) noexcept override {
+    if (point == SchedulingPoint::tick) {
+      EXPECT_EQ(self(), nullptr);
+      EXPECT_EQ(this_worker(), nullptr);
+      ticks.fetch_add(1);
+      if (wakes != nullptr) {
+        unpark(*wakes.exchange(nullptr));
+      }
+    }
+    return 0;
+  }
+  bool sleep(std::uint64_t, const std::atomic<std::uint32_t>&, std::uint32_t) noexcept override {
+    return false;
+  }
+  void wake() noexcept override {}
+
+  std::atomic<std::uint32_t> ticks{0};
+  std::atomic<Thread*> wakes{nullptr};
+};
+
+class TickerOfTeam : public testing::TestWithParam<std::uint32_t> {
+ protected:
+  TickedHook hook;
+  TestTeam team{GetParam(), {.tick_ns = kTickNs, .idle_hook = &hook}};
+
+  /// All workers compute, without a call, until so many ticks more have come.
+  void compute_until_ticked(std::uint32_t more) {
+    const std::uint32_t goal = hook.ticks.load() + more;
+    std::atomic<std::uint32_t> computing{0};
+    auto compute = [&] {
+      computing.fetch_add(1);
+      while (computing.load() < GetParam() || hook.ticks.load() < goal) {
+      }
+    };
+    std::vector<Thread*> threads;
+    for (std::uint32_t i = 0; i < GetParam(); ++i) {
+      threads.push_back(team.go(compute, {.worker = i}));
+    }
+    for (Thread* thread : threads) {
+      join(*thread);
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Workers, TickerOfTeam, testing::Values(1, 2, 4));
+
+TEST_P(TickerOfTeam, HookIsPolledWhileAllWorkersCompute) {
+  compute_until_ticked(3);
+}
+
+TEST_P(TickerOfTeam, RestsWhileAWorkerHasNothingToDoAndTicksAgain) {
+  for (int round = 0; round < 3; ++round) {
+    while (!team->state()->tickers[1]->is_resting()) {
+      sleep_for(kTickNs);
+    }
+    compute_until_ticked(1);
+  }
+}
+
+TEST_P(TickerOfTeam, ThreadThatATickWakesRunsWhenAWorkerIsFree) {
+  bool is_awake = false;
+  auto wait = [&] {
+    hook.wakes = self();
+    park();
+    is_awake = true;
+  };
+  Thread* const waiting = team.go(wait);
+  while (hook.wakes == nullptr) {
+    sleep_for(kTickNs);
+  }
+  compute_until_ticked(1);
+  join(*waiting);
+  EXPECT_TRUE(is_awake);
+}
+
+class Counter final : public TickClient {
+ public:
+  explicit Counter(bool wants) : wanted{wants} {}
+  bool wants_ticks() noexcept override { return wanted.load(); }
+  void tick(std::uint64_t) noexcept override { ticks.fetch_add(1); }
+  std::atomic<bool> wanted;
+  std::atomic<std::uint32_t> ticks{0};
+};
+
+TEST(Ticker, CallsAllClientsWhileOneWantsIt) {
+  Counter first{false};
+  Counter second{true};
+  TickClient* const clients[] = {&first, &second};
+  Ticker ticker{{.interval_ns = kTickNs, .clients = clients}};
+  ASSERT_TRUE(ticker.start());
+  while (first.ticks < 3) {
+    sleep_for(kTickNs);
+  }
+  second.wanted = false;
+  while (!ticker.is_resting()) {
+    sleep_for(kTickNs);
+  }
+  const std::uint32_t before = second.ticks;
+  second.wanted = true;
+  ticker.kick();
+  while (second.ticks == before) {
+    sleep_for(kTickNs);
+  }
+}
+
+TEST(Ticker, StopsInEveryState) {
+  Random random{3};
+  for (int round = 0; round < 200; ++round) {
+    Counter client{random.below(2) == 0};
+    TickClient* const clients[] = {&client};
+    Ticker ticker{{.interval_ns = 1 + random.below(3000), .clients = clients}};
+    ASSERT_TRUE(ticker.start());
+    sleep_for(random.below(200'000));
+    client.wanted = !client.wanted;
+    ticker.kick();
+    if (random.below(2) == 0) {
+      ticker.stop();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sterna::threads

@@ -17,7 +17,7 @@
 namespace sterna::launch {
 namespace {
 
-constexpr int kWaitMs = 2000;  // For one answer; a job that is stopped gives none.
+constexpr int kWaitMs = 5000;  // For one answer; a job that is stopped gives none.
 
 }  // namespace
 

@@ -61,14 +61,18 @@ Result<> StatusServer::open() {
   if (path.size() >= sizeof address.sun_path) {
     return Error{Errc::invalid_argument, path + " is too long for a socket"};
   }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   listener_ = FileDescriptor{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   if (!listener_.is_open()) {
     return system_error("cannot make a socket", last_error_number());
   }
-  ::unlink(path.c_str());  // Of a job long gone, which had our number.
+  // Whoever asks at a socket that nobody listens at yet takes it for that of a killed job, and
+  // removes it.
+  const std::string unready = fmt::format("{}/new-{}", folder.value(), ::getpid());
+  std::memcpy(address.sun_path, unready.c_str(), unready.size() + 1);  // As long as the other.
+  ::unlink(unready.c_str());  // Of a job long gone, which had our number.
   if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(listener_.get(), static_cast<int>(kClientCountMax)) != 0) {
+      ::listen(listener_.get(), static_cast<int>(kClientCountMax)) != 0 ||
+      ::rename(unready.c_str(), path.c_str()) != 0) {
     return system_error("cannot listen at " + path, last_error_number());
   }
   path_ = path;

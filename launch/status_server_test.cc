@@ -1,28 +1,37 @@
-// The status socket of a job that has no descriptor left: who asks waits, and the launcher does
-// not turn round for him meanwhile.
+// The status socket of a job. One that has no descriptor left: who asks waits, and the launcher
+// does not turn round for him meanwhile. One that is being made while others ask.
 #include "launch/status_server.h"
 
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <thread>
 
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "launch/job_client.h"
 #include "launch/played_job.h"
 
 namespace sterna::launch {
 namespace {
 
-FileDescriptor connect_to(const std::string& path) {
-  FileDescriptor client{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+bool connects(int client, const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  EXPECT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
-            0);
+  return ::connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+FileDescriptor connect_to(const std::string& path) {
+  FileDescriptor client{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  EXPECT_TRUE(connects(client.get(), path));
   return client;
 }
 
@@ -40,16 +49,25 @@ struct NoDescriptors {
   rlimit before{};
 };
 
+/// A runtime folder of the test's own, as long as it lives.
+struct RuntimeFolder {
+  RuntimeFolder() {
+    EXPECT_NE(::mkdtemp(path.data()), nullptr);
+    EXPECT_EQ(::setenv("XDG_RUNTIME_DIR", path.c_str(), 1), 0);
+  }
+  ~RuntimeFolder() { std::filesystem::remove_all(path); }
+  std::string path = "/tmp/sterna-status-test-XXXXXX";
+};
+
 TEST(StatusServer, WithoutADescriptorAClientWaitsAndIsServedLater) {
-  std::string folder = "/tmp/sterna-status-test-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  ASSERT_EQ(::setenv("XDG_RUNTIME_DIR", folder.c_str(), 1), 0);
+  const RuntimeFolder folder;
   Stage stage{runtime::JobMode::process, Temper::obedient, Temper::obedient};
   Loop& loop = stage.opened.value();
   {
     StatusServer server{loop, *stage.job};
     ASSERT_TRUE(server.open().has_value());
-    const FileDescriptor client = connect_to(folder + "/sterna/job-" + std::to_string(::getpid()));
+    const FileDescriptor client =
+        connect_to(folder.path + "/sterna/job-" + std::to_string(::getpid()));
     ASSERT_EQ(::write(client.get(), "move 0 1\n", 9), 9);
     {
       const NoDescriptors none;
@@ -71,8 +89,51 @@ TEST(StatusServer, WithoutADescriptorAClientWaitsAndIsServedLater) {
     EXPECT_NE(answer.find("ordered"), std::string::npos);
     EXPECT_FALSE(server.is_busy());
   }
-  ::rmdir((folder + "/sterna").c_str());
-  ::rmdir(folder.c_str());
+}
+
+TEST(StatusServer, WhoAsksWhileASocketIsBeingMadeDoesNotRemoveIt) {
+  const RuntimeFolder folder;
+  Stage stage{runtime::JobMode::process, Temper::obedient, Temper::obedient};
+  Loop& loop = stage.opened.value();
+  const std::string path = job_socket(folder.path + "/sterna", static_cast<unsigned>(::getpid()));
+  std::atomic<int> turns = 0;
+  std::atomic<bool> may_look = true;  // Not while a job ends: here the next one has its number.
+  std::atomic<bool> is_over = false;
+  std::thread asker{[&] {
+    for (; !is_over; ++turns) {
+      if (!may_look) {
+        std::this_thread::yield();
+        continue;
+      }
+      // As ask(), which would wait for an answer.
+      for (const std::string& found : job_sockets(folder.path + "/sterna")) {
+        const FileDescriptor client{
+            ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+        if (!connects(client.get(), found) && errno == ECONNREFUSED) {
+          ::unlink(found.c_str());
+        }
+      }
+    }
+  }};
+  const auto wait_for_two_turns = [&] {  // The second has begun after the call.
+    for (const int before = turns; turns < before + 2;) {
+      std::this_thread::yield();
+    }
+  };
+  int kept = 0;
+  constexpr int kServers = 200;
+  for (int i = 0; i < kServers; ++i) {
+    may_look = true;
+    StatusServer server{loop, *stage.job};
+    EXPECT_TRUE(server.open().has_value());
+    wait_for_two_turns();
+    kept += ::access(path.c_str(), F_OK) == 0 ? 1 : 0;
+    may_look = false;
+    wait_for_two_turns();
+  }
+  is_over = true;
+  asker.join();
+  EXPECT_EQ(kept, kServers);
 }
 
 }  // namespace

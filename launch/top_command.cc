@@ -29,11 +29,16 @@ struct TopOptions {
   bool as_json = false;
 };
 
-/// Null: the job has ended.
+/// Null: the job has ended, or its launcher has not answered in time.
 json look(const std::string& path) {
   const std::optional<std::string> answer = ask(path, "status\n");
   json job = answer ? json::parse(*answer, nullptr, false) : json{};
   return job.is_object() && job.contains("ranks") && job.contains("nodes") ? job : json{};
+}
+
+/// A launcher that waits for its turn on a busy machine, or is stopped, still has its socket.
+bool has_ended(const std::string& path) {
+  return ::access(path.c_str(), F_OK) != 0;
 }
 
 /// Path of the socket of the job that is meant.
@@ -81,7 +86,10 @@ void print_on(const std::string& path, const TopOptions& options, json before) {
     ::usleep(static_cast<useconds_t>(options.interval * 1e6));
     json now = look(path);
     if (now.is_null()) {
-      return;
+      if (options.is_once || has_ended(path)) {
+        return;
+      }
+      continue;
     }
     print(with_rates(now, before), options);
     if (options.is_once || std::ferror(stdout) != 0) {
@@ -102,10 +110,10 @@ bool run_in_terminal(const std::string& path, const TopOptions& options, json be
     if (now >= next_ns) {
       next_ns = now + static_cast<std::uint64_t>(options.interval * 1e9);
       json fresh = look(path);
-      if (fresh.is_null()) {
+      if (fresh.is_null() && has_ended(path)) {
         return true;
       }
-      if (!choices.is_paused) {
+      if (!fresh.is_null() && !choices.is_paused) {
         // Right after the start there is no rate yet to be seen.
         shown = with_rates(fresh, before["seconds"] == fresh["seconds"] ? json{} : before);
         before = std::move(fresh);

@@ -31,7 +31,7 @@ WITH_PEERS = {"mpi.latency.node", "mpi.latency.shm", "mpi.latency.tcp", "mpi.ban
 
 def bench(*arguments):
     return subprocess.run([STERNA, "bench", *arguments], text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, timeout=160)
+                          stderr=subprocess.PIPE, timeout=600)
 
 
 class Bench(unittest.TestCase):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-SECONDS = 60
+SECONDS = 200
 DESCRIPTOR, EVENT, TIMESTAMP = 60, 11, 8  # Of TracePacket.
 UUID, NAME, PROCESS, THREAD, PARENT = 1, 2, 3, 4, 5  # Of TrackDescriptor.
 TYPE, TRACK, EVENT_NAME, COUNTER = 9, 11, 23, 30  # Of TrackEvent.

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-SECONDS = 60
+SECONDS = 240
 
 
 def run(command, what, **more):

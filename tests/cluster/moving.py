@@ -4,12 +4,11 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "launch"))
-from harness import LaunchTest, STERNA, run, wait_until  # noqa: E402,F401  (launch/harness.py)
+from harness import SECONDS, LaunchTest, STERNA, run, wait_until  # noqa: E402,F401  (launch/harness.py)
 
 CLUSTER = pathlib.Path(os.environ["STERNA_CLUSTER_PROGRAMS"])
 MPI = pathlib.Path(os.environ["STERNA_MPI_PROGRAMS"])
@@ -26,12 +25,12 @@ class MoveTest(LaunchTest):
 
     def words(self, *options, program):
         program = [str(word) for word in program]
-        return [STERNA, "run", "--timeout", "90s", "--json", str(self.report_file),
+        return [STERNA, "run", "--timeout", f"{SECONDS}s", "--json", str(self.report_file),
                 *[str(option) for option in options], *program]
 
-    def run_moving(self, *options, program, seconds=120):
+    def run_moving(self, *options, program):
         """The finished job and its report."""
-        done = self.run_job(*self.words(*options, program=program), seconds=seconds)
+        done = self.run_job(*self.words(*options, program=program))
         return done, self.report()
 
     def report(self):
@@ -44,14 +43,7 @@ class MoveTest(LaunchTest):
 
 
     def order(self, process, rank, node):
-        return subprocess.run([STERNA, "move", str(process.pid), str(rank), str(node)], text=True,
-                              capture_output=True, timeout=60, env=self.environment)
-
-    def job_of(self, process):
-        """What `sterna ps` says of the job; empty when it is not to be seen."""
-        listed = subprocess.run([STERNA, "ps", "--json"], text=True, capture_output=True, timeout=60,
-                                env=self.environment)
-        return next((job for job in json.loads(listed.stdout or "[]") if job["job"] == process.pid), {})
+        return self.run_job(STERNA, "move", process.pid, rank, node)
 
     def ranks(self, process):
         return self.job_of(process).get("ranks", [])
@@ -64,22 +56,19 @@ class MoveTest(LaunchTest):
         ranks = self.ranks(process)
         return [rank["node"] for rank in ranks] if ranks else None
 
-    def node_pid(self, process, node):
-        nodes = self.nodes(process)
-        return nodes[node]["pid"] if nodes else None
-
 
 class CountingTest(MoveTest):
-    """`self.job`: four ranks on two nodes that count until they are interrupted."""
+    """`self.job`: four ranks on two nodes that count until they are interrupted: nobody makes the file that
+    would end them."""
 
     def setUp(self):
         super().setUp()
         self.job = self.start_job(*self.words("-n", 4, "--nodes", 2,
-                                              program=[CLUSTER / "cluster_counting", 60000]))
+                                              program=[CLUSTER / "cluster_counting", self.directory.name + "/end"]))
         self.assertTrue(wait_until(lambda: len(self.ranks(self.job)) == 4 and all(
             "activity" in rank for rank in self.ranks(self.job))))
 
     def tearDown(self):
         self.job.send_signal(signal.SIGINT)
-        self.job.communicate(timeout=30)
+        self.job.communicate(timeout=SECONDS)
         super().tearDown()

@@ -107,7 +107,7 @@ class Containers(MoveTest):
             with self.subTest(options):
                 words = self.words("-n", 4, "--nodes", 2, "--set", "shuffle=3", *options,
                                    program=[MPI / "mpi_test_messages"])
-                done = self.run_job(SANDBOX, *words, seconds=120)
+                done = self.run_job(SANDBOX, *words)
                 report = self.report()
                 self.assert_right(done, report)
                 self.assertNotIn("cannot move", done.stderr)
@@ -115,8 +115,7 @@ class Containers(MoveTest):
 
     def test_an_unlimited_stack_is_no_obstacle(self):
         words = self.words("-n", 4, "--nodes", 2, "--set", "shuffle=3", program=[MPI / "mpi_test_messages"])
-        done = self.run_job("sh", "-c", 'ulimit -s unlimited || exit 77; exec "$@"', "sh", SANDBOX, *words,
-                            seconds=120)
+        done = self.run_job("sh", "-c", 'ulimit -s unlimited || exit 77; exec "$@"', "sh", SANDBOX, *words)
         if done.returncode == 77:
             self.skipTest("the limit of the stack cannot be raised here")
         report = self.report()
@@ -128,7 +127,7 @@ class Containers(MoveTest):
         words = self.words("-n", 4, "--nodes", 2, "--set", "shuffle=3", program=[MPI / "mpi_test_messages"])
         for kibibytes in (64, 256):
             with self.subTest(kibibytes):
-                done = self.run_job("sh", "-c", f'ulimit -s {kibibytes} && exec "$@"', "sh", *words, seconds=120)
+                done = self.run_job("sh", "-c", f'ulimit -s {kibibytes} && exec "$@"', "sh", *words)
                 report = self.report()
                 self.assert_right(done, report)
                 self.assertGreater(sum(rank["moves"] for rank in report["ranks"]), 0)

@@ -4,7 +4,7 @@ import os
 import pathlib
 import unittest
 
-from moving import CLUSTER, MoveTest, wait_until
+from moving import CLUSTER, SECONDS, MoveTest, wait_until
 
 WAYS = {
     "shared memory": [],
@@ -37,7 +37,7 @@ class Computing(MoveTest):
         self.assertTrue(wait_until(lambda: sum(r.get("cpu_seconds", 0)
                                                for r in self.ranks(job)) > 0.3))
         self.flag().mkdir()
-        out, errors = job.communicate(timeout=100)
+        out, errors = job.communicate(timeout=SECONDS)
         self.assertEqual(job.returncode, 0, errors)
         self.assertIn("No Errors", out)
 

@@ -4,13 +4,15 @@ import os
 import signal
 import unittest
 
-from moving import CLUSTER, MoveTest, wait_until
+from moving import CLUSTER, SECONDS, MoveTest, wait_until
+
+LONG = 10_000_000  # Milliseconds: longer than any machine takes to make the moves. The test ends the job.
 
 
 class Endings(MoveTest):
     def end(self, how, *options):
         done, _ = self.run_moving("-n", 4, "--nodes", 2, "--set", "shuffle=3", *options,
-                                  program=[CLUSTER / "cluster_counting", 10000, how, 2], seconds=20)
+                                  program=[CLUSTER / "cluster_counting", 10000, how, 2])
         return done
 
     def test_a_fault_names_rank_node_and_signal(self):
@@ -34,27 +36,26 @@ class Endings(MoveTest):
 
     def test_an_interrupt_ends_a_moving_job(self):
         job = self.start_job(*self.words("-n", 4, "--nodes", 2, "--set", "shuffle=1",
-                                         program=[CLUSTER / "cluster_counting", 20000]))
+                                         program=[CLUSTER / "cluster_counting", LONG]))
         self.assertTrue(wait_until(lambda: any(r["moves"] > 20 for r in self.ranks(job))))
         job.send_signal(signal.SIGINT)
-        job.communicate(timeout=100)
+        job.communicate(timeout=SECONDS)
         self.assertEqual(job.returncode, 130)
 
     def test_a_killed_node_ends_a_moving_job(self):
         job = self.start_job(*self.words("-n", 4, "--nodes", 2, "--set", "shuffle=1",
-                                         program=[CLUSTER / "cluster_counting", 20000]))
+                                         program=[CLUSTER / "cluster_counting", LONG]))
         self.assertTrue(wait_until(lambda: any(r["moves"] > 20 for r in self.ranks(job))))
         os.kill(self.node_pid(job, 1), signal.SIGKILL)
-        _, errors = job.communicate(timeout=100)
+        _, errors = job.communicate(timeout=SECONDS)
         self.assertEqual(job.returncode, 137, errors)
         self.assertRegex(errors, "node 1|lost")
 
 
 class Growth(MoveTest):
     def test_memory_and_descriptors_of_nodes_stay_bounded(self):
-        # Longer than any machine takes to make the moves: the test ends it.
         job = self.start_job(*self.words("-n", 4, "--nodes", 2, "--set", "shuffle=1",
-                                         program=[CLUSTER / "cluster_counting", 10_000_000]))
+                                         program=[CLUSTER / "cluster_counting", LONG]))
         def moves():
             return sum(rank["moves"] for rank in self.ranks(job))
         self.assertTrue(wait_until(lambda: moves() > 200))
@@ -69,13 +70,13 @@ class Growth(MoveTest):
                 found.append((int(anonymous.split()[1]), len(os.listdir(f"/proc/{pid}/fd")), areas))
             return found
         before, first = sizes(), moves()
-        self.assertTrue(wait_until(lambda: moves() > first + 1000, 30))
+        self.assertTrue(wait_until(lambda: moves() > first + 1000))
         for old, new in zip(before, sizes()):
             self.assertLess(new[0], old[0] + 4096)  # KiB
             self.assertLess(new[1], old[1] + 16)
             self.assertLess(new[2], old[2] + 200)
         job.send_signal(signal.SIGINT)
-        job.communicate(timeout=100)
+        job.communicate(timeout=SECONDS)
         self.assertEqual(job.returncode, 130)
 
 

@@ -6,7 +6,7 @@ import pathlib
 import signal
 import unittest
 
-from moving import CLUSTER, MoveTest, wait_until
+from moving import CLUSTER, SECONDS, MoveTest, wait_until
 
 # Of a rank that is ordered to move: the destination is prepared, and takes it without an offer.
 STAYS = ("destination:preparing", "destination:prepared")
@@ -42,7 +42,7 @@ class Faults(MoveTest):
         return (self.ranks(job) or [{}] * 3)[rank].get("refusal", "")
 
     def finish(self, job):
-        output, errors = job.communicate(timeout=100)
+        output, errors = job.communicate(timeout=SECONDS)
         return output, errors
 
     def assert_goes_on(self, job, places):
@@ -63,9 +63,16 @@ class Faults(MoveTest):
             self.assertRegex(errors, text)
         self.assertNotIn("MPI_Abort", errors)
 
+    def order_until_there(self, job, rank, node):
+        """A node that waits for a processor may not answer within a short move_timeout: asked again."""
+        def is_there():
+            self.order(job, rank, node)
+            return wait_until(lambda: self.places(job)[rank] == node, 3)
+        self.assertTrue(wait_until(is_there), self.ranks(job))
+
     def empty_node_2(self, job):
-        self.order(job, 2, 0)
-        self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 0]))
+        self.order_until_there(job, 2, 0)
+        self.assertEqual(self.places(job), [0, 1, 0])
         self.assertTrue(wait_until(lambda: not self.nodes(job)[2]["holds_messages"]))
 
     def test_a_rank_goes_on_where_it_is_when_the_destination_dies_before_the_commit(self):
@@ -154,8 +161,7 @@ class Faults(MoveTest):
         self.assertTrue(wait_until(lambda: "did not answer migration.gift" in self.refusal_of(job, 1)))
         os.kill(pid, signal.SIGCONT)  # It maps what it is not given any more.
         for node in (0, 2, 1):
-            self.order(job, 1, node)
-            self.assertTrue(wait_until(lambda: self.places(job)[1] == node))
+            self.order_until_there(job, 1, node)
         self.end.touch()
         output, errors = self.finish(job)
         self.assertEqual(job.returncode, 0, errors)
@@ -171,10 +177,10 @@ class Faults(MoveTest):
         self.order(job, 2, 2)
         self.assertTrue(wait_until(lambda: "did not answer migration.take" in self.refusal_of(job, 2)))
         os.kill(pid, signal.SIGCONT)  # What it finds now is not its own any more.
-        self.order(job, 2, 1)
-        self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 1]))
-        self.order(job, 2, 2)
-        self.assertTrue(wait_until(lambda: self.places(job) == [0, 1, 2]))
+        self.order_until_there(job, 2, 1)
+        self.assertEqual(self.places(job), [0, 1, 1])
+        self.order_until_there(job, 2, 2)
+        self.assertEqual(self.places(job), [0, 1, 2])
         self.end.touch()
         output, errors = self.finish(job)
         self.assertEqual(job.returncode, 0, errors)

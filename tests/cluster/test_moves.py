@@ -1,11 +1,12 @@
 """Programs under permanent motion: every rank moves at every place where it can, at random with a seed."""
 
 import collections
+import os
 import pathlib
 import tempfile
 import unittest
 
-from moving import CLUSTER, MPI, STERNA, MoveTest, wait_until
+from moving import CLUSTER, MPI, SECONDS, STERNA, MoveTest, wait_until
 
 WAYS = {
     "two nodes": ["--nodes", 2],
@@ -14,6 +15,16 @@ WAYS = {
     "copies": ["--nodes", 2, "--set", "rank_memory=private"],
     "copies over tcp": ["--nodes", 3, "--set", "rank_memory=private", "--set", "drivers=tcp"],
 }
+
+
+def open_files(pid):
+    found = []
+    for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            found.append(os.readlink(entry))
+        except OSError:  # Closed meanwhile.
+            pass
+    return found
 
 
 class Moves(MoveTest):
@@ -75,7 +86,7 @@ class Orders(MoveTest):
 
     def finish(self, job):
         self.end.touch()
-        output, errors = job.communicate(timeout=100)
+        output, errors = job.communicate(timeout=SECONDS)
         self.assertEqual(job.returncode, 0, errors)
         return output
 
@@ -101,7 +112,7 @@ class Orders(MoveTest):
             # Nobody sends before it has moved.
             self.assertTrue(wait_until(lambda: self.places(job)[1] == 1 - here))
             go_on.touch()
-            output, errors = job.communicate(timeout=100)
+            output, errors = job.communicate(timeout=SECONDS)
         self.assertEqual(job.returncode, 0, errors)
         self.assertIn("No Errors", output)
         self.assertEqual([rank["moves"] for rank in self.report()["ranks"]], [0, 1, 0, 0, 0, 0])
@@ -115,7 +126,7 @@ class Orders(MoveTest):
 
     def test_a_rank_with_an_open_file_stays_and_says_which(self):
         job = self.start_counting("file", 1)
-        wait_until(lambda: False, 0.3)
+        self.assertTrue(wait_until(lambda: "/etc/hostname" in open_files(self.node_pid(job, 1))))
         self.order(job, 1, 2)
         refused = lambda: any("/etc/hostname" in rank.get("refusal", "") for rank in self.ranks(job))
         self.assertTrue(wait_until(refused))

@@ -5,7 +5,7 @@ import os
 import pathlib
 import unittest
 
-from moving import CLUSTER, STERNA, MoveTest, wait_until
+from moving import CLUSTER, SECONDS, STERNA, MoveTest, wait_until
 
 
 class Trace(MoveTest):
@@ -71,7 +71,7 @@ class Trace(MoveTest):
     def test_a_variable_is_as_good_as_the_option(self):
         self.environment["STERNA_TRACE"] = str(self.trace)
         done, _ = self.run_moving("-n", 2, "--nodes", 2,
-                                  program=[CLUSTER / "cluster_counting", 20])
+                                  program=[CLUSTER / "cluster_counting", 20, "nothing"])
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(self.summary()["events"], 50)
 
@@ -85,12 +85,10 @@ class Trace(MoveTest):
 
     def test_the_files_of_a_killed_launcher_are_there_and_can_be_merged(self):
         job = self.start_job(*self.words("-n", 2, "--nodes", 2, "--trace", self.trace,
-                                         program=[CLUSTER / "cluster_counting", 60000]))
-        self.assertTrue(wait_until(lambda: self.places(job) is not None and all(
-            rank["state"] == "running" for rank in self.ranks(job))))
-        wait_until(lambda: False, 0.3)
+                                         program=[CLUSTER / "cluster_counting", self.trace.with_name("end")]))
+        self.assertTrue(wait_until(lambda: all(rank.get("messages", 0) > 200 for rank in self.ranks(job))))
         job.kill()
-        job.communicate(timeout=60)
+        job.communicate(timeout=SECONDS)
         files = sorted(self.trace.parent.glob("job.trace.node-*"))
         self.assertEqual(len(files), 2)
         merged = self.trace.parent / "merged"

@@ -11,14 +11,14 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "launch"))
-from harness import STERNA, LaunchTest, wait_until  # noqa: E402
+from harness import SECONDS, STERNA, LaunchTest, wait_until  # noqa: E402
 
 SCRIPT = os.environ["STERNA_GDB_SCRIPT"]
 PARKED = os.environ["STERNA_PARKED"]
 COUNTING = os.environ["STERNA_COUNTING"]
 
 
-def gdb(*commands, program=(), core=None, pid=None, seconds=120):
+def gdb(*commands, program=(), core=None, pid=None):
     words = ["gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "set pagination off",
              "-ex", f"source {SCRIPT}"]
     for command in commands:
@@ -28,7 +28,7 @@ def gdb(*commands, program=(), core=None, pid=None, seconds=120):
     words += ["--args", *program] if program and core is None else [*program]
     words += [str(core)] if core else []
     done = subprocess.run(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          timeout=seconds, stdin=subprocess.DEVNULL)
+                          timeout=SECONDS, stdin=subprocess.DEVNULL)
     return done.stdout
 
 
@@ -68,7 +68,7 @@ class Threads(unittest.TestCase):
             return None
         most = resource.getrlimit(resource.RLIMIT_CORE)[1]
         limit = lambda: resource.setrlimit(resource.RLIMIT_CORE, (most, most))
-        subprocess.run([PARKED, "abort"], cwd=cls.folder.name, preexec_fn=limit, timeout=60,
+        subprocess.run([PARKED, "abort"], cwd=cls.folder.name, preexec_fn=limit, timeout=SECONDS,
                        capture_output=True)
         return next(iter(pathlib.Path(cls.folder.name).iterdir()), None)
 
@@ -149,7 +149,7 @@ class Ranks(LaunchTest):
             self.assertRegex(listed, r"in main at .*counting\.c:\d+")
         finally:
             job.terminate()
-            job.communicate(timeout=30)
+            job.communicate(timeout=SECONDS)
 
     def is_node(self, entry):
         try:

@@ -21,11 +21,11 @@ for page in sorted((root / "docs" / "guide").glob("*.md")):
         command = re.split(r" {2,}", found[1])[0]
         count += 1
         try:
-            done = subprocess.run(command, shell=True, cwd=examples, env=environment, timeout=60,
+            done = subprocess.run(command, shell=True, cwd=examples, env=environment, timeout=240,
                                   capture_output=True, text=True, check=False)
             code, output = done.returncode, done.stdout + done.stderr
         except subprocess.TimeoutExpired:
-            code, output = "none within 60 s", ""
+            code, output = "none within 240 s", ""
         if code != 0:
             failed += 1
             print(f"{page.name}:{number}: {command}\nexit code {code}\n{output}")

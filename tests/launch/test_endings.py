@@ -7,7 +7,7 @@ import signal
 import sys
 import unittest
 
-from harness import MPIEXEC, PROBE, STERNA, LaunchTest, processes_with
+from harness import MPIEXEC, PROBE, SECONDS, STERNA, LaunchTest, processes_with
 
 
 class Endings(LaunchTest):
@@ -83,7 +83,7 @@ class Endings(LaunchTest):
         job = self.start_job(STERNA, "run", "-n", 3, PROBE, "init", "leak", "hang")
         self.wait_for_ranks(6)
         job.send_signal(number)
-        job.communicate(timeout=10)
+        job.communicate(timeout=SECONDS)
         self.assertEqual(job.returncode, expected)
 
     def test_control_c_ends_the_job_and_what_it_started(self):
@@ -115,12 +115,15 @@ class Endings(LaunchTest):
         job = self.start_job(STERNA, "run", "-n", 2, PROBE, "init", "hang")
         self.wait_for_ranks(2)
         for pid in processes_with(self.marker):
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                names = {v.split(b"=")[0] for v in file.read().split(b"\0")} - {b""}
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    names = {v.split(b"=")[0] for v in file.read().split(b"\0")} - {b""}
+            except OSError:  # It was there for a moment only.
+                continue
             added = {n.decode() for n in names if n.decode() not in self.environment}
             self.assertLessEqual(added, {"STERNA_CONTROL_FD", "LD_LIBRARY_PATH"})
         job.send_signal(signal.SIGINT)
-        job.communicate(timeout=10)
+        job.communicate(timeout=SECONDS)
 
 
 if __name__ == "__main__":

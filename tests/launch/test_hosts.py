@@ -9,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from harness import GRID, PROBE, STERNA, GridTest, LaunchTest, run, start
+from harness import GRID, PROBE, SECONDS, STERNA, GridTest, LaunchTest, run, start
 
 SSH = """#!/bin/sh
 echo "$*" >>"$0.words"
@@ -94,7 +94,7 @@ class StandIn(LaunchTest):
                                  "leak", "hang")
             self.wait_for_ranks(8)
             job.send_signal(number)
-            job.communicate(timeout=10)
+            job.communicate(timeout=SECONDS)
             self.assertEqual(job.returncode, code)
 
     def test_slots_that_do_not_suffice_are_refused(self):
@@ -120,6 +120,7 @@ PROGRAM = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+/* Counts for so many milliseconds, and 100 rounds, or until the file is there. */
 int main(int argc, char** argv) {
   int rank, size, length, more = 1;
   long rounds = 0, sum;
@@ -135,7 +136,8 @@ int main(int argc, char** argv) {
     long mine = rounds * size + rank;
     MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (sum != rounds * size * size + (long)size * (size - 1) / 2) MPI_Abort(MPI_COMM_WORLD, 50);
-    more = MPI_Wtime() - begin < atoi(argv[1]) / 1000.0;
+    more = argv[1][0] == '/' ? access(argv[1], F_OK) != 0
+                             : rounds < 100 || MPI_Wtime() - begin < atoi(argv[1]) / 1000.0;
     MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
     usleep(200);
   }
@@ -163,17 +165,16 @@ class Namespaces(GridTest):
         self.assertEqual(sorted(done.stdout.splitlines()),
                          ["[0] A1", "[1] A1", "[2] A2", "[3] A2"])
 
-    def words(self, *options, milliseconds):
-        return ["exec", "A1", STERNA, "run", "--hosts", "A1,A2,B1", "--timeout", "30s",
-                "--launcher-exec", f"/tmp/grid-{self.name}/ssh", *options, self.program,
-                milliseconds]
+    def words(self, *options, until):
+        return ["exec", "A1", STERNA, "run", "--hosts", "A1,A2,B1", "--timeout", f"{SECONDS}s",
+                "--launcher-exec", f"/tmp/grid-{self.name}/ssh", *options, self.program, until]
 
     def assert_right(self, done, ranks):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(done.stdout.count("counted right"), ranks)
 
     def test_ranks_as_processes_talk_over_the_network(self):
-        done = self.grid(*self.words("-n", 6, milliseconds=200))
+        done = self.grid(*self.words("-n", 6, until=200))
         self.assert_right(done, 6)
         for rank, host in enumerate(("A1", "A1", "A2", "A2", "B1", "B1")):
             self.assertIn(f"rank {rank} of 6 on {host}\n", done.stdout)
@@ -181,7 +182,7 @@ class Namespaces(GridTest):
     def test_ranks_move_between_hosts_that_share_no_memory(self):
         report = self.folder / "report.json"
         done = self.grid(*self.words("-n", 5, "--nodes", 3, "--set", "shuffle=1", "--json", report,
-                                     milliseconds=1500))
+                                     until=1500))
         self.assert_right(done, 5)
         report = json.loads(report.read_text())
         self.assertEqual([node["host"] for node in report["nodes"]], ["A1", "A2", "B1"])
@@ -189,20 +190,23 @@ class Namespaces(GridTest):
         self.assertGreaterEqual(min(rank["moves"] for rank in report["ranks"]), 1)
 
     def test_memory_shared_between_hosts_is_not_to_be_had(self):
-        done = self.grid(*self.words("-n", 3, "--drivers", "shm", milliseconds=200))
+        done = self.grid(*self.words("-n", 3, "--drivers", "shm", until=200))
         self.assertNotEqual(done.returncode, 0)
         self.assertRegex(done.stderr, "node [0-9].*(driver|reach|address)")
 
     def cut_after_start(self, *options, seconds):
-        """The finished job whose link to B1 was cut, and for how long the cut lasted at most."""
-        job = start(GRID, "-n", self.name, *self.words(*options, milliseconds=1500))
+        """The finished job whose link to B1 was cut for that long, while it was told to end."""
+        end = self.folder / "end"
+        end.unlink(missing_ok=True)
+        job = start(GRID, "-n", self.name, *self.words(*options, until=end))
         try:
             self.assertIn("of 3 on", job.stdout.readline())
             self.assertEqual(self.grid("cut", "w0").returncode, 0)
+            end.touch()
             time.sleep(seconds)
             self.assertIsNone(job.poll(), "the job went on without its link")
             self.assertEqual(self.grid("restore", "w0").returncode, 0)
-            output, errors = job.communicate(timeout=30)
+            output, errors = job.communicate(timeout=SECONDS)
         finally:
             job.kill()
             job.communicate()
@@ -217,11 +221,11 @@ class Namespaces(GridTest):
 
     def test_a_link_that_stays_cut_ends_the_job_and_names_who_is_lost(self):
         job = start(GRID, "-n", self.name, *self.words("-n", 3, "--set", "tcp_silence_timeout=2s",
-                                                       milliseconds=1500))
+                                                       until=self.folder / "never"))
         try:
             self.assertIn("of 3 on", job.stdout.readline())
             self.assertEqual(self.grid("cut", "w0").returncode, 0)
-            _, errors = job.communicate(timeout=25)
+            _, errors = job.communicate(timeout=SECONDS)
         finally:
             job.kill()
             job.communicate()

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BIN, STERNA, LaunchTest, processes_with, wait_until
+from harness import BIN, SECONDS, STERNA, LaunchTest
 
 PROGRAM = r"""
 #include <mpi.h>
@@ -79,12 +79,9 @@ class Nodes(LaunchTest):
 
     def test_a_killed_node_names_its_ranks(self):
         job = self.start_job(STERNA, "run", "-n", 4, "--nodes", 2, self.program, "hang")
-        nodes = lambda: sorted(p for p, c in processes_with(self.marker).items()
-                               if b"sterna-node" in c.split(b"\0")[0])
-        self.assertTrue(wait_until(lambda: len(nodes()) == 2))
         job.stdout.readline()
-        os.kill(nodes()[1], signal.SIGKILL)
-        _, error = job.communicate(timeout=10)
+        os.kill(self.node_pid(job, 1), signal.SIGKILL)
+        _, error = job.communicate(timeout=SECONDS)
         self.assertEqual(job.returncode, 137)
         self.assertRegex(error, r"node 1, host .*signal 9 \(Killed\); ranks 2, 3 on it")
 

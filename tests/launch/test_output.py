@@ -6,18 +6,17 @@ import os
 import pty
 import re
 import signal
+import struct
 import subprocess
 import termios
-import time
 import unittest
 
-from harness import MPIEXEC, PROBE, STERNA, LaunchTest
+from harness import MPIEXEC, PROBE, SECONDS, STERNA, LaunchTest, wait_until
 
 
 class Output(LaunchTest):
     def test_lines_of_many_ranks_stay_whole(self):
-        done = self.run_job(STERNA, "run", "-n", 8, PROBE, "init", "lines:1000", "finalize",
-                            seconds=50)
+        done = self.run_job(STERNA, "run", "-n", 8, PROBE, "init", "lines:1000", "finalize")
         self.assertEqual(done.returncode, 0)
         lines = done.stdout.splitlines()
         expected = {f"rank {r} line {i} of 1000" for r in range(8) for i in range(1000)}
@@ -43,21 +42,28 @@ class Output(LaunchTest):
         job = self.start_job(MPIEXEC, "-n", 1, PROBE, "text:prompt", "hang")
         self.assertEqual(job.stdout.read(6), "prompt")
         job.send_signal(signal.SIGINT)
-        job.communicate(timeout=10)
+        job.communicate(timeout=SECONDS)
 
     def test_a_slow_reader_loses_nothing(self):
         job = self.start_job(STERNA, "run", "-n", 4, PROBE, "init", "lines:20000", "finalize")
-        time.sleep(1)  # Everything is full by now.
-        out, _ = job.communicate(timeout=60)
+        self.wait_until_full(job.stdout)
+        out, _ = job.communicate(timeout=SECONDS)
         self.assertEqual(job.returncode, 0)
         self.assertEqual(len(out.splitlines()), 80000)
+
+    def wait_until_full(self, pipe):
+        """Until nothing more goes into a pipe that nobody reads."""
+        def waiting():
+            return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
+        almost_all = fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) * 3 // 4  # The last page may be too small for a line.
+        self.assertTrue(wait_until(lambda: waiting() >= almost_all))
 
     def test_output_that_cannot_be_written_is_no_success(self):
         for ranks in (1, 3):
             with open("/dev/full", "w") as full:
                 job = self.start_job(STERNA, "run", "-n", ranks, PROBE, "init", "lines:10", "finalize",
                                      stdout=full)
-                _, error = job.communicate(timeout=20)
+                _, error = job.communicate(timeout=SECONDS)
             self.assertEqual(job.returncode, 1)
             self.assertIn("output of the ranks was lost", error)
             self.assertIn(os.strerror(errno.ENOSPC), error)
@@ -66,14 +72,14 @@ class Output(LaunchTest):
         job = self.start_job(STERNA, "run", "-n", 2, PROBE, "init", "lines:50000", "finalize")
         job.stdout.readline()
         job.stdout.close()
-        self.assertEqual(job.wait(timeout=30), 0)
+        self.assertEqual(job.wait(timeout=SECONDS), 0)
         job.stderr.close()
 
     def test_a_stopped_reader_does_not_keep_a_failed_job(self):
         job = self.start_job(STERNA, "run", "-n", 2, PROBE, "init", "lines:50000", "hang")
-        time.sleep(0.5)
+        self.wait_until_full(job.stdout)
         job.send_signal(signal.SIGTERM)
-        self.assertEqual(job.wait(timeout=10), 143)
+        self.assertEqual(job.wait(timeout=SECONDS), 143)
         job.communicate()
 
     def test_standard_input_goes_to_rank_0_only(self):
@@ -95,7 +101,7 @@ class Output(LaunchTest):
         while b"[0] typed" not in seen:
             seen += os.read(main, 1000)
         os.write(main, b"\x03")
-        self.assertEqual(job.wait(timeout=10), 130)
+        self.assertEqual(job.wait(timeout=SECONDS), 130)
         os.close(main)
 
 

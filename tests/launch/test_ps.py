@@ -8,7 +8,7 @@ import socket
 import tempfile
 import unittest
 
-from harness import PROBE, STERNA, LaunchTest, wait_until
+from harness import PROBE, SECONDS, STERNA, LaunchTest, wait_until
 
 
 class Ps(LaunchTest):
@@ -25,7 +25,7 @@ class Ps(LaunchTest):
     def tearDown(self):
         if self.job.poll() is None:
             self.job.send_signal(signal.SIGINT)
-        self.job.communicate(timeout=10)
+        self.job.communicate(timeout=SECONDS)
         super().tearDown()
         self.folder.cleanup()
 
@@ -36,12 +36,11 @@ class Ps(LaunchTest):
         return str(self.sockets / f"job-{self.job.pid}")
 
     def test_a_running_job_is_listed_with_its_ranks(self):
-        running = lambda: [r["state"] for r in self.jobs()[0]["ranks"]] == ["running"] * 3
+        running = lambda: [r["state"] for r in self.job_of(self.job)["ranks"]] == ["running"] * 3
         self.assertTrue(wait_until(running))
-        job, = self.jobs()
-        self.assertEqual(job["job"], self.job.pid)
+        job = self.job_of(self.job)
         self.assertEqual([n["ranks"] for n in job["nodes"]], [1, 1, 1])
-        self.assertIn(str(self.job.pid), self.run_job(STERNA, "ps").stdout)
+        self.assertTrue(wait_until(lambda: str(self.job.pid) in self.run_job(STERNA, "ps").stdout))
 
     def test_only_its_user_can_enter_the_folder(self):
         self.assertEqual(self.sockets.stat().st_mode & 0o777, 0o700)
@@ -67,7 +66,7 @@ class Ps(LaunchTest):
                       b"move 1\n", b"move 0 0 0\n", os.urandom(63) + b"\n", b"x" * 100000):
             with socket.socket(socket.AF_UNIX) as stranger:
                 stranger.connect(self.path())
-                stranger.settimeout(5)
+                stranger.settimeout(SECONDS)
                 try:
                     stranger.sendall(words)
                     stranger.shutdown(socket.SHUT_WR)
@@ -79,7 +78,7 @@ class Ps(LaunchTest):
             stranger.connect(self.path())
         for stranger in idle:
             stranger.close()
-        self.assertEqual(len(self.jobs()), 1)
+        self.assertTrue(wait_until(lambda: len(self.jobs()) == 1))
         self.assertIsNone(self.job.poll())
 
     def test_a_move_in_process_mode_is_refused(self):
@@ -93,12 +92,12 @@ class Ps(LaunchTest):
     def test_the_socket_goes_with_its_job(self):
         self.assertEqual(os.listdir(self.sockets), [f"job-{self.job.pid}"])
         self.job.send_signal(signal.SIGINT)
-        self.job.wait(timeout=10)
+        self.job.wait(timeout=SECONDS)
         self.assertEqual(os.listdir(self.sockets), [])
 
     def test_a_socket_of_a_killed_job_is_cleared_away(self):
         self.job.kill()
-        self.job.wait(timeout=10)
+        self.job.wait(timeout=SECONDS)
         self.assertEqual(self.jobs(), [])
         self.assertEqual(os.listdir(self.sockets), [])
 

@@ -5,7 +5,7 @@ import signal
 import time
 import unittest
 
-from harness import GRID, STERNA, GridTest, run, start
+from harness import GRID, SECONDS, STERNA, GridTest, run, start
 
 TOPOLOGY = """site A hosts=1
 site B hosts=1
@@ -16,8 +16,9 @@ PROGRAM = r"""
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 /* Blocks of a megabyte go from rank to rank, each with its number in every word, until the first
-   rank says that the time is over. */
+   rank says that the time is over, and 40 have gone; or that the file is there. */
 enum { kWords = 1 << 18 };
 int main(int argc, char **argv) {
   int rank, size;
@@ -34,7 +35,8 @@ int main(int argc, char **argv) {
                  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     for (int i = 0; i < kWords; ++i) wrong += got[i] != rounds * size + from;
     if (rank == 0 && rounds == 0) { printf("on the way\n"); fflush(stdout); }
-    go_on = MPI_Wtime() - start < seconds;
+    go_on = argv[1][0] == '/' ? access(argv[1], F_OK) != 0
+                              : rounds < 40 || MPI_Wtime() - start < seconds;
     MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
   printf("rank %d: %d rounds, %d words wrong\n", rank, rounds, wrong);
@@ -52,9 +54,9 @@ class TwoNetworks(GridTest):
         cls.grid_up("sr", TOPOLOGY)
         cls.addClassCleanup(cls.grid, "down")
 
-    def words(self, *options, seconds):
-        return ["exec", "A1", STERNA, "run", "--hosts", "A1,B1", "--timeout", "50s",
-                "--launcher-exec", f"/tmp/grid-{self.name}/ssh", *options, self.program, seconds]
+    def words(self, *options, until):
+        return ["exec", "A1", STERNA, "run", "--hosts", "A1,B1", "--timeout", f"{SECONDS}s",
+                "--launcher-exec", f"/tmp/grid-{self.name}/ssh", *options, self.program, until]
 
     def assert_right(self, code, output, ranks):
         self.assertEqual(code, 0, output)
@@ -62,7 +64,7 @@ class TwoNetworks(GridTest):
 
     def test_both_networks_carry_their_share(self):
         self.grid("zero")
-        done = self.grid(*self.words("-n", 2, "--drivers", "tcp@eth0,tcp@eth1", seconds=3))
+        done = self.grid(*self.words("-n", 2, "--drivers", "tcp@eth0,tcp@eth1", until=3))
         self.assert_right(done.returncode, done.stdout + done.stderr, 2)
         megabytes = self.megabytes()
         self.assertGreater(megabytes["w0"], 10, megabytes)
@@ -78,13 +80,16 @@ class TwoNetworks(GridTest):
                 carried[words[0]] += int(values["tx_bytes"]) / 1e6
         return carried
 
-    def run_and(self, what, *options, seconds=4):
-        """Starts a job, and once it is on its way calls what(); its exit code and all it said."""
-        job = start(GRID, "-n", self.name, *self.words(*options, seconds=seconds))
+    def run_and(self, what, *options):
+        """Starts a job, and once it is on its way calls what(), then ends it; its exit code and all it said."""
+        end = self.folder / "end"
+        end.unlink(missing_ok=True)
+        job = start(GRID, "-n", self.name, *self.words(*options, until=end))
         try:
             self.assertIn("on the way", job.stdout.readline())
             what()
-            output, errors = job.communicate(timeout=55)
+            end.touch()
+            output, errors = job.communicate(timeout=SECONDS)
         finally:
             job.kill()
             job.communicate()
@@ -94,6 +99,7 @@ class TwoNetworks(GridTest):
         def cut():
             time.sleep(0.5)
             self.assertEqual(self.grid("cut", "w1").returncode, 0)
+            time.sleep(2)  # Longer than the silence after which a rail is avoided.
 
         for options in (("-n", 2), ("-n", 4, "--nodes", 2, "--set", "shuffle=1")):
             with self.subTest(options):
@@ -109,15 +115,14 @@ class TwoNetworks(GridTest):
             time.sleep(1)  # Longer than the silence after which a rail is avoided.
             self.grid("restore", "w1")
             self.grid("zero")
-            end = time.monotonic() + 40
+            end = time.monotonic() + 60
             while self.megabytes()["w1"] < 2 and time.monotonic() < end:
                 time.sleep(0.2)
             carried.update(self.megabytes())
 
         carried = {}
         try:
-            code, output = self.run_and(cut_and_restore, "-n", 2, "--drivers", "tcp@eth0,tcp@eth1",
-                                        seconds=20)
+            code, output = self.run_and(cut_and_restore, "-n", 2, "--drivers", "tcp@eth0,tcp@eth1")
         finally:
             self.grid("restore", "w1")
         self.assert_right(code, output, 2)
@@ -125,20 +130,25 @@ class TwoNetworks(GridTest):
 
     def test_a_rail_that_loses_and_doubles_packets_loses_and_doubles_nothing(self):
         done = self.grid(*self.words("-n", 2, "--set", "net_checksums=on", "--drivers",
-                                     "corrupt(drop(tcp@eth0)),tcp@eth1", seconds=2))
+                                     "corrupt(drop(tcp@eth0)),tcp@eth1", until=2))
         self.assert_right(done.returncode, done.stdout + done.stderr, 2)
 
     def test_a_process_that_is_killed_ends_the_job(self):
         def kill():
-            found = run("pgrep", "-f", self.program, seconds=10).stdout.split()
-            victims = [int(pid) for pid in found
-                       if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(self.program)]
+            found = run("pgrep", "-f", self.program).stdout.split()
+            victims = [int(pid) for pid in found if self.is_rank(pid)]
             self.assertEqual(len(victims), 2, found)
             os.kill(victims[1], signal.SIGKILL)
 
-        code, output = self.run_and(kill, "-n", 2, "--drivers", "tcp@eth0,tcp@eth1", seconds=30)
+        code, output = self.run_and(kill, "-n", 2, "--drivers", "tcp@eth0,tcp@eth1")
         self.assertNotIn(code, (0, 124))
         self.assertRegex(output, "(?i)killed|signal 9|lost")
+
+    def is_rank(self, pid):
+        try:
+            return os.readlink(f"/proc/{pid}/exe") == os.path.realpath(self.program)
+        except OSError:  # Not one of the job, and gone.
+            return False
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BIN, STERNA, LaunchTest, processes_with, wait_until
+from harness import BIN, SECONDS, STERNA, LaunchTest, processes_with, wait_until
 
 PROGRAM = r"""
 #include <mpi.h>
@@ -108,7 +108,7 @@ class Surroundings(LaunchTest):
                 self.assertTrue(wait_until(lambda: len(ours()) == 2))
                 os.kill(ours()[1], signal.SIGSTOP)
                 job.send_signal(signal.SIGINT)
-                job.communicate(timeout=30)
+                job.communicate(timeout=SECONDS)
                 self.assertEqual(job.returncode, 130)
 
 

@@ -10,7 +10,7 @@ PROGRAM = os.environ["STERNA_OVERFLOW"]
 
 def job(*words):
     return subprocess.run([STERNA, "run", "-n", "2", "--nodes", "1", *words], text=True,
-                          capture_output=True, timeout=50)
+                          capture_output=True, timeout=240)
 
 
 class Overflow(unittest.TestCase):

@@ -61,6 +61,7 @@ class FabricChannel final : public Channel {
   std::string broken;           // Why the connection is of no use; the poller ends it.
   std::string reason;           // Of the loss.
   std::uint64_t ending_since_ns = 0;
+  std::uint64_t heard_look = 0;  // FabricDriver::looks_ when its last message came.
 };
 
 }  // namespace sterna::net::fabric

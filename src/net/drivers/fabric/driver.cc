@@ -176,6 +176,9 @@ void FabricDriver::push(FabricChannel& channel) noexcept {
 }
 
 void FabricDriver::say_taken(FabricChannel& channel) noexcept {
+  if (channel.state == FabricChannel::State::joining) {
+    return;  // Its messages may be faster than its hello: with that it will be told.
+  }
   if (channel.state != FabricChannel::State::standing) {
     channel.owes_taken = false;
     return;
@@ -222,6 +225,7 @@ FabricDriver::Arrival FabricDriver::on_arrival(Buffer& buffer) noexcept {
   }
   channel.taken_there = frame.taken;
   channel.taken_here += is_counted ? 1 : 0;
+  channel.heard_look = looks_;
   arrival.channel = &channel;
   arrival.kind = frame.kind;
   arrival.packet = packet;
@@ -254,14 +258,26 @@ void FabricDriver::post_receives() noexcept {
   }
 }
 
+void FabricDriver::count_look(std::uint32_t read, std::size_t asked) noexcept {
+  unended_ += read;
+  if (read < asked) {
+    ++looks_;
+    unended_ = 0;
+  } else if (unended_ >= options_.endpoint.completions_max) {
+    looks_ += kQuietLooks;
+    unended_ = 0;
+  }
+}
+
 std::uint32_t FabricDriver::poll_endpoint(PacketSink& sink, std::uint32_t packets_max) noexcept {
   std::array<Endpoint::Completion, 16> completions;
   std::array<Arrival, 16> arrivals;
   std::uint32_t arrival_count = 0;
   {
     const KernelGuard guard{lock_};
-    const std::uint32_t count = endpoint_->poll(
-        std::span{completions}.first(std::min<std::size_t>(completions.size(), packets_max)));
+    const std::size_t asked = std::min<std::size_t>(completions.size(), packets_max);
+    const std::uint32_t count = endpoint_->poll(std::span{completions}.first(asked));
+    count_look(count, asked);
     for (const Endpoint::Completion& done : std::span{completions}.first(count)) {
       if (done.buffer->is_send) {
         on_sent(*done.buffer, done.error);
@@ -285,7 +301,6 @@ std::uint32_t FabricDriver::poll_endpoint(PacketSink& sink, std::uint32_t packet
       ++packet_count;
     }
   }
-  quiet_polls_ = 0;
   const KernelGuard guard{lock_};
   for (const Arrival& arrival : std::span{arrivals}.first(arrival_count)) {
     take(arrival);
@@ -309,7 +324,6 @@ std::uint32_t FabricDriver::poll(PacketSink& sink, std::uint32_t packets_max) no
     control_->poll(*this, packets_max);
     find_closed();
   }
-  ++quiet_polls_;
   const std::uint32_t count = poll_endpoint(sink, packets_max);
   if (needs_care_.load(std::memory_order_relaxed) || is_closed_.load(std::memory_order_relaxed)) {
     care(sink);

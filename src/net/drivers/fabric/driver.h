@@ -83,6 +83,7 @@ class FabricDriver final : public Driver, private PacketSink {
   Arrival on_arrival(Buffer& buffer) noexcept;                           // Locked.
   void take(const Arrival& arrival) noexcept;                            // Locked.
   void post_receives() noexcept;                                         // Locked.
+  void count_look(std::uint32_t read, std::size_t asked) noexcept;       // Locked.
   std::uint32_t poll_endpoint(PacketSink& sink, std::uint32_t packets_max) noexcept;
   void ring() noexcept;
   void clear_bell() noexcept;
@@ -99,6 +100,9 @@ class FabricDriver final : public Driver, private PacketSink {
   /// Whether the end of a channel is due; then `reason` is to be told, if there is one.
   bool ends(FabricChannel& channel, std::string& reason) noexcept;
   void finish_close() noexcept;
+
+  // With nothing of a peer in so many looks at the queue, nothing of it is on its way here.
+  static constexpr std::uint64_t kQuietLooks = 16;
 
   const Options options_;
   const std::uint32_t self_;
@@ -121,7 +125,10 @@ class FabricDriver final : public Driver, private PacketSink {
   std::uint32_t polls_until_control_ = 1;
   bool is_control_closed_ = false;
   bool is_shut_ = false;  // The endpoint: a process need not destroy us in order to leave nothing.
-  std::uint64_t quiet_polls_ = 0;  // In which no message came.
+  // How often the completion queue was read to its end. As many completions as it holds, read
+  // without seeing the end, count as kQuietLooks of these: all that was in it has been read.
+  std::uint64_t looks_ = 0;
+  std::uint64_t unended_ = 0;  // Completions read since the last look.
   // Figures: under lock_.
   std::uint64_t sent_ = 0;
   std::uint64_t injected_ = 0;

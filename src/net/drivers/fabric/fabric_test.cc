@@ -61,8 +61,19 @@ class ByHand : public testing::Test, protected PacketSink {
   bool run(Done is_done) {
     return poll_until({&a}, [&] {
       connection->poll(*this, 64);
-      std::array<Endpoint::Completion, 4> done;
-      static_cast<void>(endpoint->poll(done));
+      std::array<Endpoint::Completion, 4> completions;
+      const std::uint32_t count = endpoint->poll(completions);
+      for (const Endpoint::Completion& done : std::span{completions}.first(count)) {
+        Frame frame;
+        Packet packet;
+        if (!done.buffer->is_send && done.error == 0 &&
+            read_frame({done.buffer->memory, done.buffer->bytes}, frame, packet)) {
+          told = frame.taken;
+        }
+        if (!done.buffer->is_send) {
+          static_cast<void>(endpoint->receive(*done.buffer));
+        }
+      }
       return is_done();
     });
   }
@@ -77,6 +88,9 @@ class ByHand : public testing::Test, protected PacketSink {
   }
   void meet() {
     say_hello(kWindow);
+    hear_hello();
+  }
+  void hear_hello() {
     ASSERT_TRUE(run([&] { return hello.token != 0; }));
     auto inserted = endpoint->insert(hello.name);
     ASSERT_TRUE(inserted.has_value());
@@ -92,6 +106,9 @@ class ByHand : public testing::Test, protected PacketSink {
     bool was_injected;
     ASSERT_TRUE(
         run([&] { return endpoint->send(buffer, peer, was_injected) == Endpoint::Posted::done; }));
+    if (was_injected) {
+      sends.push_back(&buffer);
+    }
   }
   Frame right(std::uint32_t order) const {
     return {
@@ -110,6 +127,7 @@ class ByHand : public testing::Test, protected PacketSink {
   Hello hello;
   fi_addr_t peer = FI_ADDR_UNSPEC;
   bool is_lost = false;
+  std::uint32_t told = 0;  // How many of our messages node 0 has taken, as it says.
 };
 
 TEST_F(ByHand, MessagesOfNobodyAreDropped) {
@@ -173,9 +191,51 @@ TEST_F(ByHand, WhoDoesNotTakeIsSentNoMoreThanAWindow) {
   Frame taken = right(0);
   taken.kind = FrameKind::taken;
   taken.taken = 10;
-  // As many as it says are free again, once they have left: 4 of them can.
+  // As many as it says are free again, once they have left.
   send(taken, "");
   ASSERT_TRUE(run([&] { return send_text(*there, "y") == SendState::accepted; }));
+}
+
+// Its messages and its hello take different ways. It may send no more until it hears of these.
+TEST_F(ByHand, AWindowThatComesBeforeTheHelloIsSaidToBeTaken) {
+  hear_hello();
+  for (std::uint32_t i = 0; i < kWindow; ++i) {
+    send(right(i), "early");
+  }
+  ASSERT_TRUE(run([&] { return a.sink.packets.size() == kWindow; }));
+  EXPECT_EQ(told, 0U);  // It has not heard where we are.
+  say_hello(kWindow);
+  EXPECT_TRUE(run([&] { return told == kWindow; }));
+  EXPECT_TRUE(a.sink.losses.empty() && !is_lost);
+}
+
+TEST_F(ByHand, APeerIsLostWhileAnotherOneSendsAllTheTime) {
+  meet();
+  auto opened = tcp::open_sockets({.bootstrap = &job.node(2)}, false);
+  ASSERT_TRUE(opened.has_value());
+  std::unique_ptr<tcp::TcpDriver> other = std::move(opened.value());
+  ASSERT_TRUE(other->connect(0, decode_address(a.driver->address()).value().control).has_value());
+  ASSERT_TRUE(poll_until({&a}, [&] {
+    other->poll(*this, 1);
+    return other->known_channel(0)->state() == tcp::TcpChannel::State::open;
+  }));
+  std::uint32_t sent = 0;
+  while (sent < kWindow / 2) {
+    send(right(sent++), "x");
+  }
+  other.reset();
+  // A message is there whenever it looks, and it takes one at a time.
+  constexpr std::uint64_t kLongNs = 60'000'000'000;
+  EXPECT_TRUE(poll_until(
+      {},
+      [&] {
+        send(right(sent++), "x");
+        a.poll(1);
+        return !a.sink.losses.empty();
+      },
+      kLongNs));
+  ASSERT_EQ(a.sink.losses.size(), 1U);
+  EXPECT_EQ(a.sink.losses[0].first, 2U) << a.sink.losses[0].second;
 }
 
 TEST(Fabric, SignalsStayOurs) {

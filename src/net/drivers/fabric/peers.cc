@@ -17,7 +17,6 @@ constexpr std::uint32_t kSpareBuffers = 4;
 // A connection that ended may be seen before what was sent earlier by another way: that comes
 // first.
 constexpr std::uint64_t kQuietNs = 2'000'000;
-constexpr std::uint64_t kQuietPolls = 16;
 
 std::uint64_t random_token() noexcept {
   const Nonce nonce = random_nonce();
@@ -161,6 +160,7 @@ void FabricDriver::on_peer_lost(std::uint32_t node, std::string_view reason) noe
   }
   channel->state = State::ending;
   channel->ending_since_ns = now_ns();
+  channel->heard_look = looks_;
   channel->reason = reason;
   needs_care_.store(true, std::memory_order_relaxed);
 }
@@ -177,6 +177,7 @@ void FabricDriver::find_closed() noexcept {
       channel->state = State::ending;
       channel->is_closed = true;
       channel->ending_since_ns = now_ns();
+      channel->heard_look = looks_;
       needs_care_.store(true, std::memory_order_relaxed);
     }
   }
@@ -219,9 +220,9 @@ void FabricDriver::care_for(FabricChannel& channel) noexcept {
     say_taken(channel);
   }
   push(channel);
-  const bool is_behind = channel.wants_hello || channel.owes_taken ||
-                         channel.state == State::ending ||
-                         (channel.state == State::standing && !channel.waiting.empty());
+  const bool is_behind =
+      channel.wants_hello || channel.state == State::ending ||
+      (channel.state == State::standing && (channel.owes_taken || !channel.waiting.empty()));
   if (is_behind) {
     needs_care_.store(true, std::memory_order_relaxed);
   }
@@ -233,7 +234,7 @@ bool FabricDriver::ends(FabricChannel& channel, std::string& reason) noexcept {
     channel.state = State::ending;  // It has said `end`, after all that it sent.
     channel.ending_since_ns = 0;
   }
-  if (channel.state != State::ending || quiet_polls_ < kQuietPolls ||
+  if (channel.state != State::ending || looks_ - channel.heard_look < kQuietLooks ||
       now_ns() - channel.ending_since_ns < kQuietNs) {
     return false;
   }

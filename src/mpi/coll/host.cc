@@ -90,6 +90,10 @@ int meet(const Call& call, Operation operation, std::span<const std::byte> from,
          std::span<std::byte> into, Make&& make) noexcept {
   RankState& state = call.state;
   net::Transport& transport = *state.context->transport;
+  // Who left the last meeting because of it is counted there, and would be taken for the dead one.
+  if (transport.has_lost_nodes()) {
+    return call.fail_plain(MPI_ERR_PROC_ABORTED);
+  }
   // All nodes of the job, so that the number of a node is its place in there.
   const net::HostShare& host = state.context->runtime->control().host();
   Gathering& gathering = *Gathering::find(*find_board(host), call.comm->context);

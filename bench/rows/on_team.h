@@ -55,8 +55,13 @@ double ns_per(int count, Operation&& operation) {
 }
 
 /// On a thread of the team.
+inline threads::Thread* spawn(threads::Entry entry, void* argument) {
+  Result<threads::Thread*> thread = threads::self()->team->spawn(entry, argument);
+  check(thread.has_value(), "the benchmark's thread starts");
+  return thread.value();
+}
 inline threads::Thread* spawn(threads::Entry entry, void* argument,
-                              const threads::ThreadOptions& options = {}) {
+                              const threads::ThreadOptions& options) {
   Result<threads::Thread*> thread = threads::self()->team->spawn(options, entry, argument);
   check(thread.has_value(), "the benchmark's thread starts");
   return thread.value();

@@ -13,6 +13,7 @@
 
 #include <atomic>
 
+#include "base/check.h"
 #include "threads/context/context.h"
 #include "threads/sanitizer.h"
 #include "threads/this_thread.h"
@@ -45,22 +46,29 @@ void run_post(Worker& worker) noexcept;
   }
 }
 
-/// The exchange itself: what belongs to the kernel thread, the registers. Returns the worker that
-/// `from` goes on with.
-[[gnu::always_inline]] inline Worker& exchange_contexts(Worker& worker, Thread& from, Thread& to,
-                                                        bool is_last = false) noexcept {
+/// What belongs to the kernel thread, before the switch itself. `is_last`: `from` has ended.
+[[gnu::always_inline]] inline void exchange_state(Worker& worker, Thread& from, Thread& to,
+                                                  bool is_last = false) noexcept {
   if (must_swap_exceptions(*worker.exceptions, to)) [[unlikely]] {
     swap_exceptions(*worker.exceptions, from, to);
   }
   if ((*worker.error_number | to.error_number) != 0) [[unlikely]] {
     // Each thread has its own errno: that of the kernel thread belongs to who runs.
-    from.error_number = *worker.error_number;
+    if (!is_last) {  // Else it stays 0, as the next thread in its slot begins.
+      from.error_number = *worker.error_number;
+    }
     *worker.error_number = to.error_number;
     to.error_number = 0;
   }
+}
+
+/// The exchange itself. Returns the worker that `from` goes on with.
+[[gnu::always_inline]] inline Worker& exchange_contexts(Worker& worker, Thread& from,
+                                                        Thread& to) noexcept {
+  exchange_state(worker, from, to);
   Worker* present = nullptr;
   if constexpr (kSanitized) {
-    sanitized_switch(from, to, is_last);
+    sanitized_switch(from, to, false);
     present = from.worker.load(std::memory_order_relaxed);
   } else {
     present = static_cast<Worker*>(switch_context(from.context, to.context, &worker));
@@ -69,15 +77,33 @@ void run_post(Worker& worker) noexcept;
   return *present;
 }
 
-/// Leaves `from` for `next`; worker.lock is held. Returns when `from` is continued, with no lock.
-[[gnu::always_inline]] inline void switch_contexts(Worker& worker, Thread& from, Thread& next,
-                                                   bool is_last = false) noexcept {
+/// What every switch begins with: `next` will run. Returns the context to switch to.
+[[gnu::always_inline]] inline Thread& prepare_switch(Worker& worker, Thread& from,
+                                                     Thread& next) noexcept {
   // Relaxed: whoever continues or wakes `next` later gets there through the lock or an inbox.
   next.worker.store(&worker, std::memory_order_relaxed);
   worker.current.store(&next, std::memory_order_relaxed);
   const bool is_slow = ((from.flags | next.flags) & kSlowSwitchFlags) != 0;
-  (void)exchange_contexts(worker, from, is_slow ? prepare_slow_switch(worker, from, next) : next,
-                          is_last);
+  return is_slow ? prepare_slow_switch(worker, from, next) : next;
+}
+
+/// Leaves `from` for `next`; worker.lock is held. Returns when `from` is continued, with no lock.
+[[gnu::always_inline]] inline void switch_contexts(Worker& worker, Thread& from,
+                                                   Thread& next) noexcept {
+  (void)exchange_contexts(worker, from, prepare_switch(worker, from, next));
+}
+
+/// The same for the last time: saves nothing of `from`, which has ended.
+[[noreturn, gnu::always_inline]] inline void leave_for_good(Worker& worker, Thread& from,
+                                                            Thread& next) noexcept {
+  Thread& to = prepare_switch(worker, from, next);
+  exchange_state(worker, from, to, true);
+  if constexpr (kSanitized) {
+    sanitized_switch(from, to, true);
+    fail("an ended thread does not run again", __FILE__, __LINE__);
+  } else {
+    leave_context(from.context, to.context, &worker);
+  }
 }
 
 /// suspend(), below, of who holds the lock of its `worker`.

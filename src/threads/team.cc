@@ -152,6 +152,7 @@ Thread* Team::adopt(const StackRegion& region, const ThreadOptions& options, Ent
             reinterpret_cast<std::uintptr_t>(region.descriptor),
         "a thread finds its descriptor from every address of its stack");
   auto* const thread = new (region.descriptor) Thread;
+  thread->team = this;
   thread->stack_base = region.base;
   thread->stack_bytes = region.bytes;
   thread->flags = ThreadFlag::adopted;

@@ -46,13 +46,45 @@ inline constexpr std::uint32_t kInHook = 2;
 inline constexpr std::uint32_t kStandsBy = 3;  // Disabled; no sleeper that counts.
 }  // namespace SleepState
 
+inline constexpr std::uint32_t kSlotCacheMax = 1024;  // Of the smallest class; halves with each.
+
 /// Free slots of one stack class. Owner: its worker.
 struct SlotCache {
+  // Came when there was no other such, and is not counted: who creates and joins in turn needs one,
+  // and one store each.
+  Thread* lone = nullptr;
   Thread* first = nullptr;
   std::uint32_t count = 0;
-};
 
-inline constexpr std::uint32_t kSlotCacheMax = 1024;  // Of the smallest class; halves with each.
+  /// Null: there is none.
+  [[gnu::always_inline]] Thread* take() noexcept {
+    Thread* thread = lone;
+    if (thread != nullptr) {
+      lone = nullptr;
+      return thread;
+    }
+    thread = first;
+    if (thread != nullptr) [[likely]] {
+      first = thread->next;
+      --count;
+    }
+    return thread;
+  }
+  /// False: there are enough.
+  [[gnu::always_inline]] bool keep(Thread& thread) noexcept {
+    if (lone == nullptr) {
+      lone = &thread;
+      return true;
+    }
+    if (count >= (kSlotCacheMax >> thread.stack_class)) [[unlikely]] {
+      return false;
+    }
+    thread.next = first;
+    first = &thread;
+    ++count;
+    return true;
+  }
+};
 
 class alignas(kCacheLineBytes) Worker {
  public:

@@ -17,6 +17,13 @@ inline void* switch_context(SavedContext& save, const SavedContext& load, void* 
   return sterna_context_switch(&save, &load, message);
 }
 
+/// The last switch away from the stack of `ended`.
+[[noreturn]] inline void leave_context(SavedContext& ended, const SavedContext& load,
+                                       void* message) noexcept {
+  (void)sterna_context_switch(&ended, &load, message);
+  sterna_context_ended();
+}
+
 /// A context that begins with `code`, at the bottom of the stack below `top` (aligned to 16).
 inline void make_context(SavedContext& context, void* top,
                          void (*code)() noexcept = sterna_context_entry) noexcept {

@@ -45,6 +45,27 @@ TEST(Context, AMessageGoesWithEachSwitch) {
   }
 }
 
+void come_back_once() noexcept {
+  (void)switch_context(other_context, main_context, nullptr);
+  leave_context(other_context, main_context, nullptr);
+}
+
+TEST(ContextDeathTest, OneThatHasEndedIsNotContinued) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  if (kSanitized) {
+    GTEST_SKIP() << "a sanitizer must be told of a switch";
+  }
+  const auto run = [](void (*code)() noexcept) {
+    make_context(other_context, stack + sizeof stack, code);
+    for (int i = 0; i < 3; ++i) {
+      (void)switch_context(main_context, other_context, nullptr);
+    }
+  };
+  EXPECT_DEATH(run(come_back_once), "an ended thread does not run again");
+  EXPECT_DEATH(run([]() noexcept { leave_context(other_context, main_context, nullptr); }),
+               "an ended thread does not run again");
+}
+
 #if defined(STERNA_HAS_WIDE_TEST)
 
 void spoil() noexcept {

@@ -69,13 +69,7 @@ namespace {
   if (stack_class >= memory::kStackClassCount) [[unlikely]] {
     return nullptr;
   }
-  SlotCache& cache = here.slots[stack_class];
-  Thread* const thread = cache.first;
-  if (thread != nullptr) [[likely]] {
-    cache.first = thread->next;
-    --cache.count;
-  }
-  return thread;
+  return here.slots[stack_class].take();
 }
 
 std::size_t whole_stack_bytes(const ThreadOptions& options) noexcept {
@@ -92,6 +86,7 @@ std::size_t whole_stack_bytes(const ThreadOptions& options) noexcept {
   }
   auto* const thread = new (slot.value().descriptor()) Thread;
   register_slot(team, *thread);
+  thread->team = team.handle;
   thread->stack_class = static_cast<std::uint8_t>(class_of_slot(slot.value().bytes));
   thread->stack_base = reinterpret_cast<std::byte*>(slot.value().stack_low());
   thread->stack_bytes = slot.value().stack_top() - slot.value().stack_low();
@@ -139,9 +134,9 @@ namespace {
 }
 
 /// The eight bytes from `priority` on, as a thread begins: one store, since a birth is bound by
-/// how many it makes. `activity` stays `none` until it starts.
-[[gnu::always_inline]] inline void init_small(Thread& thread,
-                                              const ThreadOptions& options) noexcept {
+/// how many it makes.
+[[gnu::always_inline]] inline void init_small(Thread& thread, const ThreadOptions& options,
+                                              Activity activity) noexcept {
   using Word [[gnu::may_alias]] = std::uint64_t;
   constexpr std::size_t kFirst = offsetof(Thread, priority);
   static_assert(std::endian::native == std::endian::little && kFirst % sizeof(Word) == 0);
@@ -153,7 +148,7 @@ namespace {
   __atomic_store_n(reinterpret_cast<Word*>(&thread.priority),
                    at(kFirst, options.priority) |
                        at(offsetof(Thread, hold), options.held ? Hold::wanted : Hold::none) |
-                       at(offsetof(Thread, activity), Activity::none) |
+                       at(offsetof(Thread, activity), activity) |
                        at(offsetof(Thread, is_cancellable), options.cancellable),
                    __ATOMIC_RELAXED);
 }
@@ -174,9 +169,11 @@ namespace {
   set_seed_floor(thread);
 }
 
+/// What is not here is as a new thread has it: of a fresh slot, and at the end of the one before.
+/// `activity`: `ready` if it starts next, else `none` until it does.
 [[gnu::always_inline]] inline void init_here(TeamState& team, Worker* here, Thread& thread,
                                              const ThreadOptions& options, Entry entry,
-                                             void* argument) noexcept {
+                                             void* argument, Activity activity) noexcept {
   constexpr std::uint32_t kRare = ThreadFlag::bound | ThreadFlag::accounted | ThreadFlag::placed |
                                   ThreadFlag::adopted | ThreadFlag::unpreemptible;
   const std::uint32_t former = thread.flags;
@@ -186,14 +183,11 @@ namespace {
   thread.wait_word.store(0, std::memory_order_relaxed);
   thread.joiner.store(0, std::memory_order_relaxed);
   thread.preempt_off.store(0, std::memory_order_relaxed);
-  thread.error_number = 0;
-  init_small(thread, options);
+  init_small(thread, options, activity);
   if (((former | flags) & kRare) != 0 || options.guard_bytes != 0 ||
       (former_end & EndFlag::guarded) != 0) [[unlikely]] {
     init_rare(thread, options);
   }
-  thread.team = team.handle;
-  thread.seeds = nullptr;
   // In this order, for who looks at the slot by the handle of a former thread: an entry is found
   // with its own argument, or a later one.
   std::atomic_ref{thread.argument}.store(argument, std::memory_order_relaxed);
@@ -220,7 +214,7 @@ namespace {
 
 void init_thread(TeamState& team, Worker* here, Thread& thread, const ThreadOptions& options,
                  Entry entry, void* argument) noexcept {
-  init_here(team, here, thread, options, entry, argument);
+  init_here(team, here, thread, options, entry, argument, Activity::none);
 }
 
 namespace {
@@ -267,7 +261,6 @@ Worker* home_in_range(TeamState& team, Thread& thread, Worker* home) noexcept {
     home = one != nullptr ? one : home;  // Its former one, that is: it stays there.
   }
   thread.worker.store(home, std::memory_order_relaxed);
-  thread.activity.store(Activity::ready, std::memory_order_relaxed);
   if ((thread.flags & ThreadFlag::managed) != 0) {
     team.options.dispatch->ready(thread, home);
   } else if (home != here) {
@@ -277,6 +270,7 @@ Worker* home_in_range(TeamState& team, Thread& thread, Worker* home) noexcept {
   }
 }
 
+/// Its activity is `ready`.
 [[gnu::always_inline]] inline void start_here(TeamState& team, Worker* here, Thread& thread,
                                               std::uint32_t target) noexcept {
   if (here == nullptr || target != kAnyWorker ||
@@ -286,18 +280,21 @@ Worker* home_in_range(TeamState& team, Thread& thread, Worker* home) noexcept {
     return;
   }
   thread.worker.store(here, std::memory_order_relaxed);
-  thread.activity.store(Activity::ready, std::memory_order_relaxed);
   start_beside(*here, thread);
 }
 
 }  // namespace
 
 void start_thread(TeamState& team, Worker* here, Thread& thread, std::uint32_t target) noexcept {
+  thread.activity.store(Activity::ready, std::memory_order_relaxed);
   start_here(team, here, thread, target);
 }
 
-Result<Thread*> Team::spawn(const ThreadOptions& options, Entry entry, void* argument) noexcept {
-  TeamState& team = *state_;
+namespace {
+
+[[gnu::always_inline]] inline Result<Thread*> spawn_here(TeamState& team,
+                                                         const ThreadOptions& options, Entry entry,
+                                                         void* argument) noexcept {
   Worker* const here = worker_here(team);
   Thread* thread = here != nullptr ? take_kept_slot(*here, whole_stack_bytes(options)) : nullptr;
   if (thread == nullptr) [[unlikely]] {
@@ -314,9 +311,21 @@ Result<Thread*> Team::spawn(const ThreadOptions& options, Entry entry, void* arg
       return guarded.error();
     }
   }
-  init_here(team, here, *thread, options, entry, argument);
+  init_here(team, here, *thread, options, entry, argument, Activity::ready);
   start_here(team, here, *thread, options.worker);
   return thread;
+}
+
+}  // namespace
+
+Result<Thread*> Team::spawn(const ThreadOptions& options, Entry entry, void* argument) noexcept {
+  return spawn_here(*state_, options, entry, argument);
+}
+
+Result<Thread*> Team::spawn(Entry entry, void* argument) noexcept {
+  // The compiler knows them: half of what a birth looks at and stores is constant.
+  static constexpr ThreadOptions kUsual;
+  return spawn_here(*state_, kUsual, entry, argument);
 }
 
 Result<Thread*> Team::spawn_with_locals(const ThreadOptions& options, Entry entry,
@@ -341,7 +350,7 @@ Result<Thread*> Team::spawn_with_locals(const ThreadOptions& options, Entry entr
       return guarded.error();
     }
   }
-  init_here(team, here, thread, options, entry, argument);
+  init_here(team, here, thread, options, entry, argument, Activity::ready);
   give_locals(thread, *locals.value());
   start_here(team, here, thread, options.worker);
   return &thread;
@@ -349,11 +358,9 @@ Result<Thread*> Team::spawn_with_locals(const ThreadOptions& options, Entry entr
 
 void drop_slots(Worker& worker) noexcept {
   for (SlotCache& cache : worker.slots) {
-    while (Thread* const thread = cache.first) {
-      cache.first = thread->next;
+    while (Thread* const thread = cache.take()) {
       release_slot(worker.team, *thread);
     }
-    cache.count = 0;
   }
 }
 

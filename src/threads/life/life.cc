@@ -97,6 +97,9 @@ namespace {
   }
   delete[] me.error_text;
   me.error_text = nullptr;
+  if (me.seeds != nullptr) {
+    join_seeds(me);  // Of those that ran just now.
+  }
 }
 
 /// Inline in sterna_context_main: a call that never returns would spoil the prediction of a return,
@@ -141,8 +144,7 @@ namespace {
     worker.post_thread = &me;
     worker.post = post;
   }
-  switch_contexts(worker, me, next != nullptr ? *next : worker.pick(), true);
-  fail("an ended thread does not run again", __FILE__, __LINE__);
+  leave_for_good(worker, me, next != nullptr ? *next : worker.pick());
 }
 
 }  // namespace
@@ -169,4 +171,8 @@ void sterna_context_main(void* context) noexcept {
     me.entry(me.argument);
   }
   end_here(me);
+}
+
+void sterna_context_ended() noexcept {
+  sterna::fail("an ended thread does not run again", __FILE__, __LINE__);
 }

@@ -71,14 +71,8 @@ inline std::uint64_t count_birth(TeamState& team, Worker* here) noexcept {
 
 /// A slot that is not used goes to the caller's worker, or back to the iso space.
 inline void keep_slot(TeamState& team, Worker* here, Thread& thread) noexcept {
-  if (here != nullptr) [[likely]] {
-    SlotCache& cache = here->slots[thread.stack_class];
-    if (cache.count < (kSlotCacheMax >> thread.stack_class)) {
-      thread.next = cache.first;
-      cache.first = &thread;
-      ++cache.count;
-      return;
-    }
+  if (here != nullptr && here->slots[thread.stack_class].keep(thread)) [[likely]] {
+    return;
   }
   release_slot(team, thread);
 }

@@ -69,10 +69,10 @@ void RunQueue::push_front(Thread& thread) noexcept {
   check(priority < kPriorityCount, "a priority is below kPriorityCount");
   List& list = priority == kPriorityNormal ? normal_ : others_[priority];
   thread.next = list.head;
-  list.head = &thread;
-  if (list.tail == nullptr) {
+  if (list.head == nullptr) {
     list.tail = &thread;
   }
+  list.head = &thread;
   if (priority != kPriorityNormal) {
     levels_ |= 1U << priority;
   }

@@ -80,7 +80,7 @@ class RunQueue {
   /// Puts a chain of `count` threads of normal priority, linked by Thread::next, at the end.
   void append_chain(Thread& first, Thread& last, std::uint32_t count) noexcept {
     last.next = nullptr;
-    (normal_.tail == nullptr ? normal_.head : normal_.tail->next) = &first;
+    (normal_.head == nullptr ? normal_.head : normal_.tail->next) = &first;
     normal_.tail = &last;
     add(static_cast<std::int32_t>(count));
   }
@@ -129,19 +129,14 @@ class RunQueue {
  private:
   struct List {
     Thread* head = nullptr;
-    Thread* tail = nullptr;
+    Thread* tail = nullptr;  // Says something only while there is a head.
 
     void append(Thread& thread) noexcept {
       thread.next = nullptr;
-      (tail == nullptr ? head : tail->next) = &thread;
+      (head == nullptr ? head : tail->next) = &thread;
       tail = &thread;
     }
-    void drop_first() noexcept {
-      head = head->next;
-      if (head == nullptr) {
-        tail = nullptr;
-      }
-    }
+    void drop_first() noexcept { head = head->next; }
     bool remove(Thread& thread) noexcept;
     [[nodiscard]] bool has(const Thread* thread) const noexcept;
   };

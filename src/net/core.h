@@ -124,9 +124,8 @@ class TransportCore final : private Bond::Owner {
   Message* look_for(Endpoint& at, const Wanted& wanted, bool is_taken, Envelope& found) noexcept;
   bool cancel_receive(Endpoint& at, RecvRequest& request) noexcept;
   bool cancel_send(Endpoint& from, SendRequest& request) noexcept;
-  // direct.cc
+  // direct.cc, short.cc
   void interrupt(std::uint32_t rank) noexcept;
-  // short.cc
   bool try_send_short(Endpoint& from, const Target& target,
                       std::span<const std::byte> bytes) noexcept;
   bool try_receive_short(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
@@ -142,12 +141,11 @@ class TransportCore final : private Bond::Owner {
   void unexpect(std::uint32_t rank, std::uint32_t node) noexcept;
   void for_each_moved(FunctionRef<void(const RankPlace&)> visit) noexcept;
   void retire(std::uint32_t node, std::span<const RankPlace> places) noexcept;
-  // nodes.cc
+  // nodes.cc, bulk.cc
   Result<> node_message(std::uint32_t to_node, std::uint32_t handler,
                         std::span<const std::byte> head, std::span<const std::byte> body) noexcept;
   void rank_message(std::uint32_t to_rank, std::uint32_t handler,
                     std::span<const std::byte> bytes) noexcept;
-  // bulk.cc
   void expect_bulk(std::uint32_t from_node, std::span<const Extent> extents,
                    Landing& landing) noexcept;
   bool withdraw_bulk(Landing& landing) noexcept;
@@ -173,7 +171,9 @@ class TransportCore final : private Bond::Owner {
   [[nodiscard]] bool is_drained() noexcept;
   void on_packet(std::uint16_t rail, std::uint32_t from_node, Packet packet) noexcept;
   void accept_packet(std::uint32_t from_node, Packet packet) noexcept;
-  // lost.cc
+  // placed.cc, lost.cc
+  std::span<std::byte> place(std::uint32_t from_node, Packet head, std::uint32_t bytes) noexcept;
+  void on_placed(Packet head, std::uint32_t bytes) noexcept;
   void on_rail_lost(std::uint16_t rail, std::uint32_t node, std::string_view reason) noexcept;
 
  private:
@@ -216,6 +216,8 @@ class TransportCore final : private Bond::Owner {
   void accept_in_turn(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
                       Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void accept_answer(RankEntry& entry, Endpoint& at, const Frame& frame, Outcome& outcome) noexcept
+      STERNA_REQUIRES(entry.lock);
+  void take_data(RankEntry& entry, Endpoint& at, RecvRequest& request, std::uint64_t bytes) noexcept
       STERNA_REQUIRES(entry.lock);
   /// Sends the answers, starts the transfer of `rank`.
   void act(std::uint32_t rank, Outcome& outcome) noexcept;

@@ -316,7 +316,13 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
     return;
   }
   copy_in(request.data, offset, frame.payload.data(), header.payload_bytes);
-  request.received_bytes += header.payload_bytes;
+  take_data(entry, at, request, header.payload_bytes);
+}
+
+/// So many bytes of a cleared message have come to their place.
+void TransportCore::take_data(RankEntry& entry, Endpoint& at, RecvRequest& request,
+                              std::uint64_t bytes) noexcept {
+  request.received_bytes += bytes;
   if (request.received_bytes >= request.envelope.bytes) {
     finish_receive(entry, at, request, Fault::none);
   }

@@ -42,6 +42,7 @@ struct RemotePiece {
 };
 
 inline constexpr std::uint32_t kPacketPiecesMax = 64;  // Of one try_send.
+inline constexpr std::size_t kPacketHeadBytes = 48;    // By which PacketSink::place judges.
 
 /// Upcalls of a driver, made inside Driver::poll only, with no lock of the driver held. The sink
 /// may send on any channel; it must not poll, block or switch.
@@ -50,6 +51,22 @@ class PacketSink {
   /// `packet` is valid until the call returns. It was sent by `from_node`, which has proven the
   /// secret of the job; its bytes are still to be checked.
   virtual void on_packet(std::uint32_t from_node, Packet packet) noexcept = 0;
+
+  // One copy less, optional for both sides: a driver that has received the first bytes of a long
+  // packet may ask where the others belong, and receive them there.
+
+  /// A packet of `packet_bytes` bytes comes from `from_node`, and `head` is its first
+  /// kPacketHeadBytes: where all that follow them go; as many bytes as follow, or none: the packet
+  /// is to be handed over whole. The driver writes there, in this poll() only, and asks again in
+  /// each poll() that does: the place of a packet that had one may cease to be, and what is left of
+  /// such a packet is dropped.
+  [[nodiscard]] virtual std::span<std::byte> place(std::uint32_t /*from_node*/, Packet /*head*/,
+                                                   std::uint32_t /*packet_bytes*/) noexcept {
+    return {};
+  }
+  /// In place of on_packet(), in the poll() that has asked last: all bytes are where place() said.
+  virtual void on_placed(std::uint32_t /*from_node*/, Packet /*head*/,
+                         std::uint32_t /*packet_bytes*/) noexcept {}
 
   /// No packet comes from, or reaches, `node` over this driver any more, until it is revived. Once
   /// per node, and again after each Driver::revive, after all packets that did arrive. `reason` is

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -27,6 +28,10 @@ class Rail final : public progress::Source, public PacketSink {
   bool wake_absent() noexcept override;
 
   void on_packet(std::uint32_t from_node, Packet packet) noexcept override;
+  std::span<std::byte> place(std::uint32_t from_node, Packet head,
+                             std::uint32_t packet_bytes) noexcept override;
+  void on_placed(std::uint32_t from_node, Packet head,
+                 std::uint32_t packet_bytes) noexcept override;
   void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept override;
 
  private:

@@ -90,6 +90,16 @@ DecodeState decode_frame(std::span<const std::byte>& rest, const FrameLimits& li
   return DecodeState::frame;
 }
 
+bool decode_head(std::span<const std::byte> head, std::size_t packet_bytes,
+                 const FrameLimits& limits, FrameHeader& header) noexcept {
+  if (head.size() < kHeaderBytes) {
+    return false;
+  }
+  std::memcpy(&header, head.data(), kHeaderBytes);
+  return header.payload_bytes == packet_bytes - kHeaderBytes && is_in_range(header, limits) &&
+         is_consistent(header, limits);
+}
+
 bool decode_costs(std::span<const std::byte> payload, WayCosts& costs) noexcept {
   if (payload.size() != sizeof costs) {
     return false;

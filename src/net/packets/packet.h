@@ -108,6 +108,11 @@ enum class DecodeState : std::uint8_t {
 [[nodiscard]] DecodeState decode_frame(std::span<const std::byte>& rest, const FrameLimits& limits,
                                        Frame& frame) noexcept;
 
+/// Of a packet of which only the head has come: reads the header of the one frame that is the whole
+/// packet of `packet_bytes` bytes. False: it is not that.
+[[nodiscard]] bool decode_head(std::span<const std::byte> head, std::size_t packet_bytes,
+                               const FrameLimits& limits, FrameHeader& header) noexcept;
+
 struct RemoteExtents {
   RemotePiece pieces[kClearExtentsMax];
   std::uint32_t count = 0;

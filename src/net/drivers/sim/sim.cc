@@ -239,7 +239,7 @@ class SimDriver final : public Driver {
   }
 
   std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept override {
-    std::uint32_t count = 0;
+    std::uint32_t count = end_placed(sink);
     while (count < packets_max) {
       SimNetwork::InFlight packet;
       {
@@ -255,6 +255,8 @@ class SimDriver final : public Driver {
       }
       if (packet.bytes.empty()) {
         sink.on_peer_lost(packet.from, "it was lost in the simulation");
+      } else if (begin_placed(sink, packet)) {
+        return count + 1;
       } else {
         sink.on_packet(packet.from, packet.bytes);
         ++count;
@@ -270,9 +272,49 @@ class SimDriver final : public Driver {
   bool is_drained() const noexcept override { return true; }
 
  private:
+  /// Every second packet that may have a place gets it: its first half in this poll, the rest in
+  /// the next.
+  bool begin_placed(PacketSink& sink, SimNetwork::InFlight& packet) noexcept {
+    if (packet.bytes.size() <= kPacketHeadBytes || (is_next_whole_ = !is_next_whole_)) {
+      return false;
+    }
+    const std::span<std::byte> place = place_of(sink, packet);
+    if (place.empty()) {
+      return false;
+    }
+    std::copy_n(packet.bytes.begin() + kPacketHeadBytes, place.size() / 2, place.begin());
+    begun_ = std::move(packet);
+    return true;
+  }
+  std::uint32_t end_placed(PacketSink& sink) noexcept {
+    if (begun_.bytes.empty()) {
+      return 0;
+    }
+    const SimNetwork::InFlight packet = std::exchange(begun_, {});
+    const std::span<std::byte> place = place_of(sink, packet);
+    if (!place.empty()) {
+      std::copy(packet.bytes.begin() + kPacketHeadBytes, packet.bytes.end(), place.begin());
+      network_.placed_count_.fetch_add(1, std::memory_order_relaxed);
+      sink.on_placed(packet.from, std::span{packet.bytes}.first(kPacketHeadBytes),
+                     static_cast<std::uint32_t>(packet.bytes.size()));
+    }
+    return 1;
+  }
+  static std::span<std::byte> place_of(PacketSink& sink,
+                                       const SimNetwork::InFlight& packet) noexcept {
+    const std::span<std::byte> place =
+        sink.place(packet.from, std::span{packet.bytes}.first(kPacketHeadBytes),
+                   static_cast<std::uint32_t>(packet.bytes.size()));
+    check(place.empty() || place.size() == packet.bytes.size() - kPacketHeadBytes,
+          "a place is as long as its bytes");
+    return place;
+  }
+
   SimNetwork& network_;
   const std::uint32_t node_;
   Capabilities capabilities_;
+  bool is_next_whole_ = false;
+  SimNetwork::InFlight begun_{};                    // Half of it is in its place.
   std::vector<std::unique_ptr<Channel>> channels_;  // The gates, one at a time each.
 };
 

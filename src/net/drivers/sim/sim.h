@@ -3,6 +3,7 @@
 // job.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -66,6 +67,8 @@ class SimNetwork {
   /// What cut(sim) looks at.
   [[nodiscard]] LinkSwitch& links() noexcept { return links_; }
   [[nodiscard]] std::uint64_t packet_count() const noexcept { return packet_count_; }
+  /// Of the packets, those whose bytes went straight to their place (PacketSink::place).
+  [[nodiscard]] std::uint64_t placed_count() const noexcept { return placed_count_; }
   /// When the next packet for anybody arrives; kNever: none is on its way.
   [[nodiscard]] std::uint64_t next_arrival_ns();
 
@@ -102,6 +105,7 @@ class SimNetwork {
   Random random_ STERNA_GUARDED_BY(lock_);
   std::vector<Node> nodes_ STERNA_GUARDED_BY(lock_);
   std::uint64_t packet_count_ = 0;
+  std::atomic<std::uint64_t> placed_count_{0};  // Relaxed: for tests that look at it afterwards.
 };
 
 /// The start of a node of a simulated job: all on one host, nothing to exchange.

@@ -169,6 +169,7 @@ bool TcpChannel::adopt(FileDescriptor socket, std::uint64_t connection) noexcept
   }
   socket_ = std::move(socket);
   connection_ = connection;
+  is_place_lost = false;
   state_.store(State::open, std::memory_order_release);
   return true;
 }

@@ -82,6 +82,7 @@ class TcpChannel final : public Channel {
   bool is_readable = false;  // Not yet read until "nothing more".
   bool has_ended_well = false;
   std::uint32_t empty_reads = 0;
+  bool is_place_lost = false;  // Of the packet that had one: what is left of it is dropped.
 
  private:
   [[nodiscard]] bool try_own() noexcept {

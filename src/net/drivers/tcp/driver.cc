@@ -156,6 +156,10 @@ std::uint32_t TcpDriver::read(TcpChannel& channel, PacketSink& sink,
           return count;
         }
         continue;
+      case FrameReader::Next::placed:
+        end_placed(channel, sink);
+        ++count;
+        continue;
       case FrameReader::Next::end:
         channel.has_ended_well = true;
         end(channel, "it has closed");
@@ -169,36 +173,13 @@ std::uint32_t TcpDriver::read(TcpChannel& channel, PacketSink& sink,
     if (!may_receive) {
       break;
     }
-    may_receive = receive(channel);
+    may_receive = false;  // Once a poll: other channels wait, too.
+    receive(channel, sink);
     if (!channel.is_readable) {
       break;
     }
   }
   return count;
-}
-
-bool TcpDriver::receive(TcpChannel& channel) noexcept {
-  const std::span<std::byte> room = channel.reader.room();
-  long got;
-  do {
-    got = raw_system_call(SYS_recvfrom, channel.socket(), reinterpret_cast<long>(room.data()),
-                          static_cast<long>(room.size()), MSG_DONTWAIT, 0, 0);
-  } while (got == -EINTR);
-  if (got > 0) {
-    channel.reader.filled(static_cast<std::size_t>(got));
-    channel.is_readable = true;
-    channel.empty_reads = 0;
-    return false;  // Once a poll: other channels wait, too.
-  }
-  channel.is_readable = false;
-  if (got == -EAGAIN) {
-    ++channel.empty_reads;
-  } else if (got == 0) {
-    end(channel, "its end of the connection was closed: has its process ended?");
-  } else {
-    end(channel, error_number_text(static_cast<int>(-got)));
-  }
-  return false;
 }
 
 void TcpDriver::activate(TcpChannel& channel) noexcept {

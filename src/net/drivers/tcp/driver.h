@@ -89,8 +89,6 @@ class TcpDriver final : public Driver {
 
   // driver.cc: traffic.
   std::uint32_t read(TcpChannel& channel, PacketSink& sink, std::uint32_t packets_max) noexcept;
-  /// Returns whether more may be received at once.
-  bool receive(TcpChannel& channel) noexcept;
   void look() noexcept;
   void activate(TcpChannel& channel) noexcept;
   void retire_silent() noexcept;
@@ -99,6 +97,15 @@ class TcpDriver final : public Driver {
   void report_ends(PacketSink& sink) noexcept;
   [[nodiscard]] bool watch(int fd, std::uint32_t events, std::uint64_t mark,
                            int operation) noexcept;
+
+  // receive.cc: what the socket of a channel has.
+  /// Receives once. `is_readable` says whether there may be more.
+  void receive(TcpChannel& channel, PacketSink& sink) noexcept;
+  void receive_long(TcpChannel& channel, std::span<std::byte> place) noexcept;
+  void receive_between(TcpChannel& channel, std::span<std::byte> place) noexcept;
+  static void end_placed(TcpChannel& channel, PacketSink& sink) noexcept;
+  /// Whether bytes came. If not, the socket is empty, or it has ended.
+  bool take_result(TcpChannel& channel, long got) noexcept;
 
   // membership.cc: who gets in.
   void take_requests() noexcept;

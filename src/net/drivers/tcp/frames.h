@@ -1,7 +1,13 @@
 // Packets in a byte stream: a 32-bit little-endian length, then the bytes; kEndMark as length says
-// that the sender closes in good order. Packets are handed over where they were received.
+// that the sender closes in good order. Packets are handed over where they were received: in the
+// memory of the reader or, if they are long and the sink knows it (PacketSink::place), where their
+// bytes belong.
+//
+// For that the reader must not receive what it does not know yet: into an empty memory it takes few
+// bytes, and behind a packet that has its place only as many as tell what the next one is.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -16,12 +22,15 @@ namespace sterna::net::tcp {
 
 inline constexpr std::size_t kLengthBytes = 4;
 inline constexpr std::uint32_t kEndMark = 0xffffffff;
+inline constexpr std::size_t kFirstBytes = 20 << 10;     // Received into an empty memory at most.
+inline constexpr std::size_t kPlacedBytesMin = 8 << 10;  // Shorter packets are copied.
 
 /// The receiving end of one stream. One thread at a time.
 class FrameReader {
  public:
   enum class Next : std::uint8_t {
     packet,     // One more packet.
+    placed,     // The packet that has a place of its own is there: end_placed().
     more,       // The rest has not arrived.
     end,        // The sender has closed in good order.
     malformed,  // Not our format: nothing of this stream can be trusted any more.
@@ -33,6 +42,7 @@ class FrameReader {
   /// Again: a new stream.
   [[nodiscard]] bool init(std::size_t packet_bytes_max) noexcept {
     begin_ = end_ = 0;
+    placed_bytes_ = 0;
     if (memory_ != nullptr && packet_bytes_max == packet_bytes_max_) {
       return true;
     }
@@ -42,16 +52,23 @@ class FrameReader {
     return memory_ != nullptr;
   }
 
-  /// Where to receive to; never empty after next() has said `more`.
+  /// Where to receive to; never empty after next() has said `more`. Not while has_place().
   [[nodiscard]] std::span<std::byte> room() noexcept {
     if (begin_ == end_) {
       begin_ = end_ = 0;  // Small packets stay in the same few cache lines.
-    } else if (capacity_ - begin_ < packet_bytes_max_ + kLengthBytes) {
+      return {memory_.get(), std::min(capacity_, kFirstBytes)};
+    }
+    if (capacity_ - begin_ < packet_bytes_max_ + kLengthBytes) {
       std::memmove(memory_.get(), memory_.get() + begin_, end_ - begin_);
       end_ -= begin_;
       begin_ = 0;
     }
-    return {memory_.get() + end_, capacity_ - end_};
+    std::size_t most = capacity_ - end_;
+    if (end_ - begin_ >= kLengthBytes) {  // The rest of this packet, and the beginning of others.
+      const std::size_t whole = kLengthBytes + std::size_t{begun_bytes()};
+      most = std::min(most, whole - std::min(whole, end_ - begin_) + kFirstBytes);
+    }
+    return {memory_.get() + end_, most};
   }
   void filled(std::size_t bytes) noexcept {
     check(bytes <= capacity_ - end_, "no more is received than there was room for");
@@ -60,6 +77,9 @@ class FrameReader {
 
   /// Takes the next packet; it is valid until the next room().
   [[nodiscard]] Next next(Packet& packet) noexcept {
+    if (has_place()) {
+      return missing_bytes() == 0 ? Next::placed : Next::more;
+    }
     if (end_ - begin_ < kLengthBytes) {
       return Next::more;
     }
@@ -79,12 +99,77 @@ class FrameReader {
     return Next::packet;
   }
 
+  /// After `more`: the packet that has begun is long and its head is here. Then, and while
+  /// has_place(), head() and packet_bytes() tell of it.
+  [[nodiscard]] bool may_have_place() const noexcept {
+    return !has_place() && end_ - begin_ >= kLengthBytes + kPacketHeadBytes &&
+           begun_bytes() >= kPlacedBytesMin;
+  }
+  [[nodiscard]] bool has_place() const noexcept { return placed_bytes_ != 0; }
+  [[nodiscard]] Packet head() const noexcept {
+    return {has_place() ? head_ : memory_.get() + begin_ + kLengthBytes, kPacketHeadBytes};
+  }
+  [[nodiscard]] std::uint32_t packet_bytes() const noexcept {
+    return has_place() ? placed_bytes_ : begun_bytes();
+  }
+
+  /// Gives what follows the head of the packet that has begun its place, which has room for it all.
+  void begin_placed(std::span<std::byte> place) noexcept {
+    check(place.size() == packet_bytes() - kPacketHeadBytes, "a place is as long as its bytes");
+    const std::byte* const from = head().data();
+    std::memcpy(head_, from, kPacketHeadBytes);
+    placed_bytes_ = begun_bytes();
+    arrived_bytes_ = end_ - begin_ - kLengthBytes - kPacketHeadBytes;
+    std::memcpy(place.data(), from + kPacketHeadBytes, arrived_bytes_);
+    begin_ = end_ = 0;
+  }
+  /// Of the packet with a place; they are not here yet.
+  [[nodiscard]] std::size_t missing_bytes() const noexcept {
+    return placed_bytes_ - kPacketHeadBytes - arrived_bytes_;
+  }
+  /// The part of the place that is still to be filled.
+  [[nodiscard]] std::span<std::byte> missing(std::span<std::byte> place) const noexcept {
+    check(place.size() == placed_bytes_ - kPacketHeadBytes, "a place is as long as its bytes");
+    return place.subspan(arrived_bytes_);
+  }
+  /// Where to receive what comes behind the missing bytes.
+  [[nodiscard]] std::span<std::byte> room_behind() noexcept {
+    return {memory_.get(), kLengthBytes + kPacketHeadBytes};
+  }
+  /// So many bytes came, first to missing(), then to room_behind().
+  void filled_placed(std::size_t bytes) noexcept {
+    const std::size_t placed = std::min(bytes, missing_bytes());
+    arrived_bytes_ += placed;
+    filled(bytes - placed);
+  }
+  /// Where to receive missing bytes that go elsewhere from here, or nowhere.
+  [[nodiscard]] std::span<std::byte> room_between() noexcept {
+    return {memory_.get(), std::min(missing_bytes(), capacity_)};
+  }
+  void passed_between(std::size_t bytes) noexcept {
+    check(bytes <= missing_bytes(), "only what is missing is passed on");
+    arrived_bytes_ += bytes;
+  }
+  /// After `placed`: the stream goes on.
+  void end_placed() noexcept { placed_bytes_ = 0; }
+
  private:
+  /// The length of the packet at begin_, which next() has looked at.
+  [[nodiscard]] std::uint32_t begun_bytes() const noexcept {
+    std::uint32_t bytes;
+    std::memcpy(&bytes, memory_.get() + begin_, kLengthBytes);
+    return bytes;
+  }
+
   std::unique_ptr<std::byte[]> memory_;
   std::size_t capacity_ = 0;
   std::size_t packet_bytes_max_ = 0;
   std::size_t begin_ = 0;  // Bytes [begin_, end_) are received and not handed over.
   std::size_t end_ = 0;
+  // Of the packet with a place; 0: there is none. Nothing else is in memory_ before all of it came.
+  std::uint32_t placed_bytes_ = 0;
+  std::size_t arrived_bytes_ = 0;  // Of those behind its head.
+  std::byte head_[kPacketHeadBytes]{};
 };
 
 }  // namespace sterna::net::tcp

@@ -1,8 +1,10 @@
 // thread.*.fiber: what user threads do on one kernel thread, against Boost.Fiber. The peer's
 // program is compiled when the row runs.
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "bench/process.h"
@@ -106,6 +108,25 @@ double semaphore_ns() {
   });
 }
 
+/// The calling kernel thread, and what it starts, stays on one processor: those of a shared machine
+/// differ, and ours and the peer's are measured on the same one.
+class OnProcessor {
+ public:
+  explicit OnProcessor(int processor) noexcept {
+    ::sched_getaffinity(0, sizeof former_, &former_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+  }
+  ~OnProcessor() { ::sched_setaffinity(0, sizeof former_, &former_); }
+  OnProcessor(const OnProcessor&) = delete;
+  OnProcessor& operator=(const OnProcessor&) = delete;
+
+ private:
+  cpu_set_t former_ = {};
+};
+
 using Samples = std::map<std::string, std::vector<double>>;
 
 /// One figure of ours, by its name in the peer's output.
@@ -128,8 +149,10 @@ double measure(const std::string& name) {
 struct OurTurn {
   std::vector<std::string> names;
   Samples* samples;
+  int processor = 0;  // Where it was.
   static void run(void* argument) {
     auto& its = *static_cast<OurTurn*>(argument);
+    its.processor = std::max(::sched_getcpu(), 0);
     for (int i = 0; i < 5; ++i) {
       for (const std::string& name : its.names) {
         (*its.samples)[name].push_back(measure(name));
@@ -160,24 +183,31 @@ struct Line {
 };
 
 void run_rows(const Row& row, Bench& bench, const std::vector<Line>& lines) {
-  Samples ours;
-  Samples theirs;
+  std::map<std::string, Pairs> times;
+  Samples ours;  // If the peer is not there.
   Result<std::string> program = build_fiber(bench);
   for (int round = bench.rounds(7); round > 0; --round) {
-    OurTurn turn{.names = {}, .samples = &ours};
+    Samples now;
+    OurTurn turn{.names = {}, .samples = &now};
     for (const Line& line : lines) {
       turn.names.push_back(line.name);
     }
     if (!run_on_team(row, bench, OurTurn::run, &turn)) {
       return;
     }
+    Readings theirs;
     if (program) {
+      const OnProcessor same{turn.processor};
       Result<Readings> readings =
           run_command({.words = {program.value(), "3"}, .is_preferred = true}, bench.work_folder());
-      for (const Line& line : lines) {
-        if (readings && readings.value().contains(line.name)) {
-          theirs[line.name].push_back(readings.value()[line.name]);
-        }
+      if (readings) {
+        theirs = std::move(readings.value());
+      }
+    }
+    for (const Line& line : lines) {
+      ours[line.name].push_back(median(now[line.name]));
+      if (theirs.contains(line.name)) {
+        times[line.name].add(ours[line.name].back(), theirs[line.name]);
       }
     }
   }
@@ -188,8 +218,9 @@ void run_rows(const Row& row, Bench& bench, const std::vector<Line>& lines) {
                   .value = median(ours[line.name]),
                   .reference = "Boost.Fiber",
                   .target = row.target};
-    if (!theirs[line.name].empty()) {
-      figure.reference_value = median(theirs[line.name]);
+    if (const Pairs& pairs = times[line.name]; !pairs.ours.empty()) {
+      figure.value = pairs.our_median();
+      figure.reference_value = pairs.reference_median();
     } else {
       figure.note = program ? "its program failed" : program.error().text;
     }

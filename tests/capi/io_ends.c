@@ -59,7 +59,14 @@ static void test_connections(void) {
     join(threads[i]);
   }
   EXPECT(close(listener) == 0);
+  /* The port stays ours: nobody else's socket answers there. */
+  bytes = sizeof listened;
+  listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  listened.sin_port = 0;
+  EXPECT(bind(listener, (struct sockaddr*)&listened, bytes) == 0);
+  EXPECT(getsockname(listener, (struct sockaddr*)&listened, &bytes) == 0);
   run(connect_to_nobody, NULL);
+  EXPECT(close(listener) == 0);
 }
 
 static int cleaned;

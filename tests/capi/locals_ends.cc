@@ -28,8 +28,11 @@ void end_itself(void*) {
   (void)sterna_thread_exit();
 }
 
+sterna_semaphore has_begun = STERNA_SEMAPHORE_INIT;
+
 void waits_for_ever(void*) {
   object.add();
+  EXPECT(sterna_semaphore_release(&has_begun, 1) == STERNA_SUCCESS);
   for (;;) {
     (void)sterna_thread_park(STERNA_FOREVER);
   }
@@ -64,7 +67,7 @@ void test_ends() {
   sterna_thread_options options = with_locals();
   options.is_cancellable = 1;
   sterna_thread* const waiting = start(waits_for_ever, nullptr, options);
-  sterna_thread_sleep(1'000'000);
+  EXPECT(sterna_semaphore_acquire(&has_begun, STERNA_FOREVER) == STERNA_SUCCESS);
   EXPECT(sterna_thread_cancel(waiting) == STERNA_SUCCESS);
   join(waiting, STERNA_CANCELLED);
   EXPECT(destroyed == before + 2);

@@ -152,9 +152,7 @@ TEST_F(ProgressTest, SeveralKernelThreadsWaitAndOneSleepsForTheNetwork) {
 TEST_F(ProgressTest, SleepDoesNotBeginWhenTheWordHasChanged) {
   // The wake-up that came with the change has ended another sleep: nothing else would end this one.
   const std::atomic<std::uint32_t> word{0};
-  const std::uint64_t begin = now_ns();
-  EXPECT_TRUE(progress->sleep(begin + 2'000'000'000, word, 2));
-  EXPECT_LT(now_ns() - begin, 1'000'000'000U);
+  EXPECT_TRUE(progress->sleep(now_ns() + 3'600'000'000'000, word, 2));
   EXPECT_EQ(progress->counters().sleeps, 0U);
 }
 
@@ -295,7 +293,7 @@ class AbsentSource final : public Source {
 TEST_F(ProgressTest, AKernelThreadThatWaitsInVainWakesWhoIsAbsent) {
   AbsentSource absent;
   ASSERT_TRUE(progress->add(absent));
-  const std::uint64_t deadline_ns = now_ns() + 20'000'000'000;
+  const std::uint64_t deadline_ns = now_ns() + 100'000'000'000;
   EXPECT_EQ(absent.completion.wait_for(*progress, {.deadline_ns = deadline_ns}),
             threads::Wake::signalled);
   progress->remove(absent);

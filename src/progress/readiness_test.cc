@@ -3,6 +3,8 @@
 #include "progress/readiness.h"
 
 #include <cerrno>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include <fcntl.h>
@@ -106,7 +108,7 @@ TEST_P(ReadinessTest, DeadlinesErrorsAndFilesThatAreAlwaysReady) {
     EXPECT_EQ(readiness->wait(987, EPOLLIN, kNever, error), Outcome::failed);
     EXPECT_EQ(error, EBADF);
     send();
-    EXPECT_EQ(wait(EPOLLIN, now_ns() + 1'000'000'000), Outcome::ready);
+    EXPECT_EQ(wait(EPOLLIN, now_ns() + 100'000'000'000), Outcome::ready);
     take();
     ::shutdown(ends[1], SHUT_RDWR);
     EXPECT_EQ(wait(EPOLLIN), Outcome::ready) << "the end is an event, too";
@@ -136,12 +138,30 @@ bool is_readable(int descriptor) {
   return ::poll(&one, 1, 0) == 1;
 }
 
+/// Whether a set of epoll has that descriptor.
+bool is_watched(int set, int descriptor) {
+  std::ifstream info{"/proc/self/fdinfo/" + std::to_string(set)};
+  int found = -1;
+  for (std::string word; info >> word;) {
+    if (word == "tfd:" && info >> found && found == descriptor) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // What stays armed is ready from then on, and so is the set that idle workers sleep on.
 TEST_P(ReadinessTest, WorkersSleepThoughWhatNobodyWaitsForIsReady) {
   const int other_number = ::dup(ends[0]);
-  auto waits = [&] { EXPECT_EQ(wait(EPOLLIN, now_ns() + 20'000'000), Outcome::timed_out); };
+  std::atomic<bool> is_over{false};
+  auto waits = [&] {
+    EXPECT_EQ(wait(EPOLLIN, now_ns() + 20'000'000), Outcome::timed_out);
+    is_over = true;
+  };
   threads::Thread* const waiter = team->go(waits);
-  team->run([] { threads::sleep_for(1'000'000); });
+  while (!is_watched(readiness->fd(), ends[0]) && !is_over) {
+    std::this_thread::yield();
+  }
   ::close(ends[0]);
   threads::join(*waiter);
   ends[0] = other_number;

@@ -127,7 +127,7 @@ TEST_F(MovedMemory, FollowsWhatThePolicySendsAway) {
     bubbles[i].load = 10;
   }
   scheduler.engine().shake();
-  for (int i = 0; i < 5000 && pages.count_on(1) < 2 * kEach; ++i) {
+  for (int i = 0; i < 200'000 && pages.count_on(1) < 2 * kEach; ++i) {
     auto nothing = [] {};
     threads::join(*team.go(nothing));  // Workers without work carry it out.
     threads::sleep_for(100'000);

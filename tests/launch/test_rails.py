@@ -5,7 +5,7 @@ import signal
 import time
 import unittest
 
-from harness import GRID, SECONDS, STERNA, GridTest, run, start
+from harness import GRID, SECONDS, STERNA, GridTest, run, start, wait_until
 
 TOPOLOGY = """site A hosts=1
 site B hosts=1
@@ -18,7 +18,7 @@ PROGRAM = r"""
 #include <stdlib.h>
 #include <unistd.h>
 /* Blocks of a megabyte go from rank to rank, each with its number in every word, until the first
-   rank says that the time is over, and 40 have gone; or that the file is there. */
+   rank says that the time is over, or that the file is there. */
 enum { kWords = 1 << 18 };
 int main(int argc, char **argv) {
   int rank, size;
@@ -36,7 +36,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < kWords; ++i) wrong += got[i] != rounds * size + from;
     if (rank == 0 && rounds == 0) { printf("on the way\n"); fflush(stdout); }
     go_on = argv[1][0] == '/' ? access(argv[1], F_OK) != 0
-                              : rounds < 40 || MPI_Wtime() - start < seconds;
+                              : MPI_Wtime() - start < seconds;
     MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
   printf("rank %d: %d rounds, %d words wrong\n", rank, rounds, wrong);
@@ -63,12 +63,12 @@ class TwoNetworks(GridTest):
         self.assertEqual(output.count(", 0 words wrong"), ranks, output)
 
     def test_both_networks_carry_their_share(self):
+        # On a busy machine it is not the networks that are slow: then one may have a small share.
         self.grid("zero")
-        done = self.grid(*self.words("-n", 2, "--drivers", "tcp@eth0,tcp@eth1", until=3))
-        self.assert_right(done.returncode, done.stdout + done.stderr, 2)
-        megabytes = self.megabytes()
-        self.assertGreater(megabytes["w0"], 10, megabytes)
-        self.assertGreater(megabytes["w1"], 10, megabytes)
+        code, output = self.run_and(lambda: wait_until(lambda: min(self.megabytes().values()) > 10),
+                                    "-n", 2, "--drivers", "tcp@eth0,tcp@eth1")
+        self.assert_right(code, output, 2)
+        self.assertGreater(min(self.megabytes().values()), 10, self.megabytes())
 
     def megabytes(self):
         """What each network has carried since it was last set to zero."""

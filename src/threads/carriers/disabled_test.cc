@@ -1,5 +1,8 @@
 // Workers whose processors are taken away and come back while threads run: none is lost, none
 // stays.
+#include <algorithm>
+#include <iterator>
+
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -35,15 +38,27 @@ TEST(DisabledWorkers, ThreadsLeaveAndStartElsewhere) {
   const TestTeam team{3};
   std::atomic<bool> is_over{false};
   std::atomic<int> on_it{0};
-  std::atomic<int> checks{0};
+  std::atomic<std::size_t> next{0};
+  std::atomic<int> checks[12] = {};  // Of each thread.
   std::atomic<bool> is_settled{false};
   auto looks = [&] {
+    std::atomic<int>& own_checks = checks[next++];
     while (!is_over.load()) {
       const bool was_settled = is_settled.load();
       yield();
       yield();  // One that comes when the worker is about to pick its next runs once.
       on_it += was_settled && here() == 1 ? 1 : 0;
-      ++checks;
+      ++own_checks;
+    }
+  };
+  // A worker that waits for a processor of the machine has threads that do not come on.
+  const auto wait_for_each = [&](std::size_t count, int more) {
+    int before[12] = {};
+    std::copy(std::begin(checks), std::end(checks), before);
+    for (std::size_t i = 0; i < count; ++i) {
+      while (checks[i].load() < before[i] + more) {
+        sleep_for(1'000'000);
+      }
     }
   };
   std::vector<Thread*> threads;
@@ -52,17 +67,13 @@ TEST(DisabledWorkers, ThreadsLeaveAndStartElsewhere) {
   }
   ASSERT_TRUE(team->disable(1));
   // A worker may overwrite the order to look at once; then it looks at its 64th switch.
-  while (checks.load() < 5'000) {
-    sleep_for(1'000'000);
-  }
+  wait_for_each(9, 200);
   is_settled.store(true);
   // Those too that are sent there.
   for (int i = 0; i < 3; ++i) {
     threads.push_back(team.go(looks, {.worker = 1}));
   }
-  while (checks.load() < 20'000) {
-    sleep_for(1'000'000);
-  }
+  wait_for_each(12, 1'000);
   is_over.store(true);
   for (Thread* const thread : threads) {
     join(*thread);
@@ -98,7 +109,9 @@ TEST(DisabledWorkers, WhatIsBoundToOneStaysAndWhatHasAChoiceGoes) {
   };
   auto has_choice = [&] {
     go.acquire();
-    yield();
+    for (int i = 0; i < 200 && here() == 1; ++i) {  // As above.
+      yield();
+    }
     either.store(here());
   };
   Thread* const first = team.go(bound, {.worker = 1, .bound = true});

@@ -4,9 +4,6 @@
 
 #include <array>
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -99,8 +96,12 @@ TEST(Preempt, AThreadThatIsNotPreemptibleKeepsItsWorker) {
   EXPECT_TRUE(was_done);
   // The same for a while only, of a thread that is.
   is_done = false;
+  std::atomic<bool> is_inside{false};
+  std::atomic<bool> is_other_there{false};
   auto computes_twice = [&] {
     disable_preemption();
+    is_inside = true;
+    compute_until([&] { return is_other_there.load(); });
     compute_for(20 * kMs);
     is_done = true;
     enable_preemption();
@@ -111,7 +112,9 @@ TEST(Preempt, AThreadThatIsNotPreemptibleKeepsItsWorker) {
     is_late = true;
   };
   Thread* const third = team.go(computes_twice, kUser);
+  compute_until([&] { return is_inside.load(); });  // Before that it may be preempted.
   Thread* const fourth = team.go(waits_again, kUser);
+  is_other_there = true;
   join(*third);
   join(*fourth);
   EXPECT_TRUE(was_done);
@@ -149,59 +152,23 @@ TEST(Preempt, AThreadInTheRuntimeIsLeftAlone) {
   TestTeam team{1, with(PreemptMode::slice)};
   std::atomic<bool> is_done{false};
   bool was_done = false;
+  std::atomic<bool> is_inside{false};
+  std::atomic<bool> is_other_there{false};
   auto computes = [&] {
     const RuntimeEntry entry;
+    is_inside = true;
+    compute_until([&] { return is_other_there.load(); });
     compute_for(20 * kMs);
     is_done = true;
   };
   auto waits = [&] { was_done = is_done; };
   Thread* const first = team.go(computes, kUser);
+  compute_until([&] { return is_inside.load(); });  // Before that it may be preempted.
   Thread* const second = team.go(waits, kUser);
+  is_other_there = true;
   join(*first);
   join(*second);
   EXPECT_TRUE(was_done);
-}
-
-/// malloc, stdio and errno, each of which has state of the kernel thread.
-void storm(std::uint32_t seed, std::atomic<std::uint32_t>& wrong) {
-  std::FILE* const sink = std::fopen("/dev/null", "w");
-  std::array<char*, 32> blocks{};
-  char text[64];
-  for (std::uint32_t i = 0; i < (kSanitizedTests ? 10'000U : 100'000U); ++i) {
-    seed = seed * 1664525 + 1013904223;
-    char*& block = blocks[seed >> 27];
-    const std::size_t bytes = 16 + (seed >> 16) % 2000;
-    if (block != nullptr) {
-      wrong += block[0] == static_cast<char>((seed >> 27) + 1) ? 0 : 1;
-      std::free(block);
-      block = nullptr;
-    } else {
-      block = static_cast<char*>(std::malloc(bytes));
-      std::memset(block, static_cast<char>((seed >> 27) + 1), bytes);
-    }
-    std::snprintf(text, sizeof text, "%u %g", seed, static_cast<double>(seed));
-    std::fprintf(sink, "%s\n", text);
-    wrong += std::strtoul(text, nullptr, 10) == seed ? 0 : 1;
-  }
-  for (char* const block : blocks) {
-    std::free(block);
-  }
-  std::fclose(sink);
-}
-
-TEST(Preempt, StormsInTheLibraryOfCAreSafe) {
-  TestTeam team{2, {.tick_ns = kMs, .preempt = PreemptMode::slice, .slice_ns = kMs}};
-  std::atomic<std::uint32_t> wrong{0};
-  std::atomic<std::uint32_t> seed{1};
-  auto storms = [&] { storm(seed.fetch_add(1), wrong); };
-  std::array<Thread*, 8> threads;
-  for (Thread*& thread : threads) {
-    thread = team.go(storms, kUser);
-  }
-  for (Thread* const thread : threads) {
-    join(*thread);
-  }
-  EXPECT_EQ(wrong.load(), 0U);
 }
 
 TEST(Preempt, SwitchesAndPreemptionsMix) {

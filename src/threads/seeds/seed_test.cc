@@ -256,7 +256,9 @@ TEST(Seed, IsTakenBackUnlessItHasBegun) {
     EXPECT_EQ(older.runs.load(), 0);
     EXPECT_EQ(try_join(older.seed), JoinOutcome::joined_already);
     older.plant();
-    sleep_for(1'000'000);  // The worker has nothing else to do.
+    while (older.runs.load() == 0) {  // The worker has nothing else to do.
+      sleep_for(1'000'000);
+    }
     EXPECT_FALSE(withdraw(older.seed));
     join(older.seed);
     EXPECT_EQ(older.runs.load(), 1);

@@ -70,19 +70,31 @@ TEST(SeedThread, StolenThatEndsItsThreadIsJoinedAsEnded) {
   const TestTeam team{1};
   team.run([] {
     Seed seed;
+    std::atomic<int> begun{0};
+    const auto wait_for = [&](int count) {  // Until it has become a thread: here nobody joins it.
+      while (begun.load() < count) {
+        sleep_for(1'000'000);
+      }
+    };
     plant(
-        seed, [](void*) { end_current(*self()); }, nullptr);
-    sleep_for(1'000'000);  // It becomes a thread.
+        seed,
+        [](void* count) {
+          ++*static_cast<std::atomic<int>*>(count);
+          end_current(*self());
+        },
+        &begun);
+    wait_for(1);
     EXPECT_EQ(try_join(seed), JoinOutcome::ended);
     plant(
         seed,
-        [](void*) {
+        [](void* count) {
+          ++*static_cast<std::atomic<int>*>(count);
           (void)set_cancellable(true);
           cancel(*self());
           test_cancel();
         },
-        nullptr);
-    sleep_for(1'000'000);
+        &begun);
+    wait_for(2);
     EXPECT_EQ(try_join(seed), JoinOutcome::cancelled);
   });
 }

@@ -255,15 +255,18 @@ TEST_P(SyncTest, BlockingCallsLetOtherThreadsRun) {
 }
 
 TEST_P(SyncTest, ManyThreadsSleepInBlockingCallsAtOnce) {
-  const std::uint64_t begin = now_ns();
-  auto function = [] {
-    (void)blocking([] {
-      ::usleep(20'000);
+  constexpr int kThreads = 30;
+  std::atomic<int> asleep{0};
+  auto function = [&] {
+    (void)blocking([&] {
+      for (++asleep; asleep < kThreads;) {  // Nobody leaves it before all are there.
+        ::usleep(1'000);
+      }
       return 0L;
     });
   };
-  run_everywhere(30, 0, function);
-  EXPECT_LT(now_ns() - begin, 400'000'000U);  // One after the other: 600 ms.
+  run_everywhere(kThreads, 0, function);
+  EXPECT_EQ(asleep, kThreads);
 }
 
 }  // namespace

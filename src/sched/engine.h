@@ -348,6 +348,7 @@ class Engine {
   std::atomic<std::uint64_t> next_tick_ns_{0};
   std::uint64_t last_tick_ns_ = 0;  // Guard: lock_.
   std::atomic<std::uint64_t> lost_count_{0};
+  char first_lost_[96] = {};  // For people. Guard: lock_.
 };
 
 [[nodiscard]] bool covers(const topology::Place& outer, const topology::Place& inner) noexcept;

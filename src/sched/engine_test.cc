@@ -257,7 +257,8 @@ TEST(Engine, EntityThatAPolicyLosesIsPutBackAndReported) {
   EXPECT_EQ(machine.engine->lost_count(), 1U);
   const std::vector<std::string> found = machine.engine->audit();
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_NE(found[0].find("took 1 entities and did not put them back"), std::string::npos);
+  EXPECT_NE(found[0].find("took 1 entities and did not put them back, the first was bubble"),
+            std::string::npos);
   EXPECT_NE(machine.take(0), nullptr) << "it runs all the same";
 }
 

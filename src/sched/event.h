@@ -20,12 +20,11 @@ class EventNotice {
   EventNotice(const EventNotice&) = delete;
   EventNotice& operator=(const EventNotice&) = delete;
 
-  void note_lost(const Entity& entity) noexcept {
+  void note_lost(const char* entity) noexcept {
     (void)std::snprintf(text_, sizeof text_,
-                        "sched: a policy took %s \"%.80s\" and did not put it back in the same "
-                        "event; it stays where it was\n",
-                        entity.is_bubble() ? "bubble" : "thread",
-                        entity.name != nullptr ? entity.name : "");
+                        "sched: a policy took %.95s and did not put it back in the same event; it "
+                        "stays where it was\n",
+                        entity);
   }
 
  private:

@@ -1,5 +1,6 @@
 // The commitment of plans: from where entities are planned to where their threads go.
 #include <algorithm>
+#include <cstdio>
 
 #include "base/check.h"
 #include "sched/engine.h"
@@ -34,7 +35,8 @@ void Engine::put_back_what_is_lost() noexcept {
     }
     entity->planned_ = entity->taken_from_;
     if (lost_count_.fetch_add(1, std::memory_order_relaxed) == 0) {
-      event_notice_->note_lost(*entity);
+      (void)std::snprintf(first_lost_, sizeof first_lost_, "%s", words_for(*entity).c_str());
+      event_notice_->note_lost(first_lost_);
     }
   }
 }

@@ -1,6 +1,7 @@
 // What the engine can say about its entities: sums over the tree, where everything is, and what is
 // wrong.
 #include <algorithm>
+#include <cstdio>
 
 #include "sched/engine.h"
 
@@ -82,6 +83,12 @@ std::string Engine::words_for(const Entity& entity) const {
   if (name.empty() && !entity.is_bubble_) {
     name = host_.name_of(entity);
   }
+  if (name.empty() && entity.is_bubble_) {
+    char address[32] = "";
+    const void* const handle = static_cast<const Bubble&>(entity).handle;
+    (void)std::snprintf(address, sizeof address, "%p", handle);
+    name = handle != nullptr ? address : "";
+  }
   return std::string{entity.is_bubble_ ? "bubble " : "thread "} +
          (name.empty() ? "without a name" : name);
 }
@@ -111,7 +118,7 @@ std::vector<std::string> Engine::audit() {
   audit_queues(found);
   if (lost_count() != 0) {
     found.push_back("policies took " + std::to_string(lost_count()) +
-                    " entities and did not put them back");
+                    " entities and did not put them back, the first was " + first_lost_);
   }
   return found;
 }

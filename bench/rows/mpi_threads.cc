@@ -30,13 +30,16 @@ Standing receivers(Bench& bench, const char* kind, std::vector<int> counts) {
   return hold_alone(std::move(contest), bench);
 }
 
-/// SINGLE and MULTIPLE of the same program, round by round.
+/// SINGLE and MULTIPLE of the same program, round by round; behind them MULTIPLE with the locks
+/// that a process takes once a second thread has called.
 std::vector<Standing> both_levels(Bench& bench, const char* program,
                                   std::vector<std::string> arguments) {
-  const Contest contest{.program = program,
-                        .arguments = std::move(arguments),
-                        .rounds = bench.rounds(9),
-                        .candidates = {processes({"STERNA_BENCH_MULTIPLE=1"}), processes()}};
+  const Contest contest{
+      .program = program,
+      .arguments = std::move(arguments),
+      .rounds = bench.rounds(9),
+      .candidates = {processes({"STERNA_BENCH_MULTIPLE=1"}), processes(),
+                     processes({"STERNA_BENCH_MULTIPLE=1", "STERNA_ONE_CALLER=off"})}};
   return hold(contest, bench);
 }
 
@@ -69,6 +72,12 @@ void run_multiple(const Row& row, Bench& bench) {
         row, latency[0],
         {.reading = reading, .params = fmt::format("latency, {} B", size), .unit = "us"},
         "MPI_THREAD_SINGLE", reading_of(latency[1], reading)));
+    bench.add(compare_with(row, latency[2],
+                           {.reading = reading,
+                            .params = fmt::format("latency, {} B, with locks", size),
+                            .unit = "us",
+                            .is_information = true},
+                           "MPI_THREAD_SINGLE", reading_of(latency[1], reading)));
   }
   const std::vector<Standing> rate =
       both_levels(bench, "stream", {batches(bench, "501"), "64", "8"});
@@ -76,6 +85,13 @@ void run_multiple(const Row& row, Bench& bench) {
       row, rate[0],
       {.reading = "rate.8", .params = "rate, 8 B", .unit = "M/s", .more_is_better = true},
       "MPI_THREAD_SINGLE", reading_of(rate[1], "rate.8")));
+  bench.add(compare_with(row, rate[2],
+                         {.reading = "rate.8",
+                          .params = "rate, 8 B, with locks",
+                          .unit = "M/s",
+                          .is_information = true,
+                          .more_is_better = true},
+                         "MPI_THREAD_SINGLE", reading_of(rate[1], "rate.8")));
 }
 
 void run_paper_004_f4(const Row& row, Bench& bench) {
@@ -83,7 +99,7 @@ void run_paper_004_f4(const Row& row, Bench& bench) {
       both_levels(bench, "latency", {batches(bench, "101"), "8", "64", "512"});
   for (const char* const size : {"8", "64", "512"}) {
     const std::string reading = fmt::format("latency.{}", size);
-    const auto multiple = reading_of(standings[0], reading);
+    const auto multiple = reading_of(standings[2], reading);  // What locks cost.
     const auto single = reading_of(standings[1], reading);
     Figure figure{.id = row.id,
                   .params = fmt::format("{} B", size),
@@ -95,7 +111,7 @@ void run_paper_004_f4(const Row& row, Bench& bench) {
       // A ratio of differences means nothing below the noise: a nanosecond at least.
       figure.value = std::max((*multiple - *single) * 1e3, 1.0);
     } else {
-      figure.note = "ours: " + standings[single ? 0 : 1].trouble;
+      figure.note = "ours: " + standings[single ? 2 : 1].trouble;
     }
     bench.add(figure);
   }

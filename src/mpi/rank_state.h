@@ -66,7 +66,9 @@ struct RankState {
   Comm* self = nullptr;
   Group* empty_group = nullptr;
   int thread_level = MPI_THREAD_SINGLE;
-  bool is_multiple = false;  // thread_level is MPI_THREAD_MULTIPLE: locks are taken.
+  // Several threads may call: locks are taken. At MPI_THREAD_MULTIPLE; in a process from the first
+  // call of a second thread on (progress/one_caller.h), by whom it is written.
+  bool is_multiple = false;
   std::uintptr_t main_thread =
       0;  // Which thread called MPI_Init: its stack's slot or thread pointer.
 

@@ -33,6 +33,7 @@ void Progress::sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadlin
   if (threads::try_enter_sleep(waiter, threads::KernelWaiter::kOnFutex)) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (impl.has_sleeper.load(std::memory_order_seq_cst)) {
+      const OneCaller::Away away{impl.caller};
       threads::futex_wait(waiter.word, threads::KernelWaiter::kOnFutex, deadline_ns);
     }
   }

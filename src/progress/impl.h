@@ -11,6 +11,7 @@
 #include "base/spin_budget.h"
 #include "base/spin_lock.h"
 #include "base/syscall.h"
+#include "progress/one_caller.h"
 #include "progress/progress.h"
 
 namespace sterna::progress {
@@ -24,6 +25,7 @@ struct Progress::Impl {
   // The poller's right: taken by a try-lock, never waited for but in remove().
   alignas(kCacheLineBytes) std::atomic<bool> is_polled{false};
   bool is_serial = false;            // See serve_one_caller().
+  OneCaller* caller = nullptr;       // See give_way_for(). Constant from then on.
   std::vector<Source*> sources;      // Guard: is_polled.
   threads::SchedulingPoint point{};  // Of the last round. Guard: is_polled.
   Source* busiest = nullptr;         // The last that had something, or null. Guard: is_polled.
@@ -69,6 +71,12 @@ struct Progress::Impl {
   void take() noexcept {
     while (!try_take()) {
       raw_system_call(SYS_sched_yield);
+    }
+  }
+  /// Outside of a round, and of sleeps.
+  void give_way() const noexcept {
+    if (caller != nullptr) {
+      caller->give_way();
     }
   }
   void give_back() noexcept { is_polled.store(false, std::memory_order_release); }  // A

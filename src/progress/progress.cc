@@ -87,8 +87,13 @@ void Progress::serve_one_caller(bool is_one) noexcept {
   impl_->is_serial = is_one;
 }
 
+void Progress::give_way_for(OneCaller& caller) noexcept {
+  impl_->caller = &caller;
+}
+
 std::uint32_t Progress::poll(threads::SchedulingPoint point) noexcept {
   Impl& impl = *impl_;
+  impl.give_way();
   std::uint64_t now = 0;
   if (point == threads::SchedulingPoint::tick) {
     return poll_at_tick();
@@ -235,7 +240,10 @@ bool Progress::sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>
   }
   if (is_prepared) {
     impl.sleeps.fetch_add(1, std::memory_order_relaxed);
-    impl.sleep_in_epoll(deadline_ns, now_ns());
+    {
+      const OneCaller::Away away{impl.caller};
+      impl.sleep_in_epoll(deadline_ns, now_ns());
+    }
     impl.take();
     impl.end_all();
     impl.give_back();

@@ -48,6 +48,7 @@ struct ProgressCounters {
 };
 
 class Completion;
+class OneCaller;
 
 class Progress final : public threads::IdleHook {
  public:
@@ -67,6 +68,9 @@ class Progress final : public threads::IdleHook {
   /// costs no atomic exchange. By a thread that takes turns with all others, not from inside a
   /// poll().
   void serve_one_caller(bool is_one) noexcept;
+  /// From now on whoever calls is known to `caller`, which outlives this: it is given way to others
+  /// before each round, and is not inside while it sleeps here. Before a second thread calls.
+  void give_way_for(OneCaller& caller) noexcept;
 
   /// One round over the sources, by one caller at a time: the others return 0 at once. Does not
   /// switch.

@@ -40,7 +40,7 @@ long shared_futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t
                          reinterpret_cast<long>(timeout), 0, 0);
 }
 
-// Of threads that call want() at MPI_THREAD_MULTIPLE; there is one background a process.
+// Of several threads that call want(); there is one background a process.
 constinit SpinLock want_lock;
 
 timespec time_of(std::uint64_t ns) noexcept {
@@ -56,7 +56,8 @@ Background::Background(const Options& options) noexcept
     : options_{options},
       flag_{options.transport->absence_flag() != nullptr ? options.transport->absence_flag()
                                                          : &own_flag_},
-      needs_descriptors_{!options.transport->rings_absent()} {}
+      needs_descriptors_{!options.transport->rings_absent()},
+      is_shared_{options.is_shared} {}
 
 Background::~Background() {
   if (is_away_) {
@@ -88,14 +89,29 @@ void* Background::thread_main(void* background) noexcept {
   return nullptr;
 }
 
+void Background::exclude() noexcept {
+  if (is_away_) {
+    come_back();
+  }
+}
+
+void Background::share() noexcept {
+  // Release: who polls from now on without being the owner sees that locks are taken.
+  is_shared_.store(true, std::memory_order_release);
+  if (has_thread_ && has_open()) {
+    ring();  // It looks in vain for an owner that is nobody, and goes to sleep.
+  }
+}
+
 void Background::want() noexcept {
-  if (options_.is_shared) {
+  const bool is_shared = is_shared_.load(std::memory_order_relaxed);
+  if (is_shared) {
     want_lock.lock();
   }
   if (!is_wanted_.exchange(true, std::memory_order_relaxed) && !has_thread_ && !has_failed_) {
     start();
   }
-  if (options_.is_shared) {
+  if (is_shared) {
     if (has_thread_) {
       keep_off_the_program();
       ring();  // It may have come already, and its sender gone to sleep.
@@ -118,6 +134,9 @@ void Background::go_away() noexcept {
   // What came before a peer could see that is found now, what comes later the peer rings for. Who
   // cannot be rung for looks by itself.
   const bool must_look = needs_descriptors_ || options_.progress->poll() != 0;
+  if (is_shared_.load(std::memory_order_relaxed)) {
+    return;  // Since the poll, which gave way to a second thread.
+  }
   if (!has_open()) {
     flag_->store(AbsenceFlag::kPresent, std::memory_order_relaxed);
     return;
@@ -204,7 +223,8 @@ bool Background::sleep_until_rung() noexcept {
 }
 
 Background::Looked Background::look() noexcept {
-  if (!options_.is_shared) {
+  const bool is_shared = is_shared_.load(std::memory_order_acquire);
+  if (!is_shared) {
     Owner expected = Owner::nobody;
     if (is_program_waiting_.load(std::memory_order_relaxed) ||
         !owner_.compare_exchange_strong(expected, Owner::background,
@@ -217,19 +237,19 @@ Background::Looked Background::look() noexcept {
   if (events != 0) {
     moves_.fetch_add(1, std::memory_order_relaxed);
   }
-  if (!options_.is_shared) {
+  if (!is_shared) {
     owner_.store(Owner::nobody, std::memory_order_release);  // B
   }
   return events != 0 ? Looked::something : Looked::nothing;
 }
 
-/// Until the program is back or, where peers ring, nothing comes any more. A program that calls at
-/// MPI_THREAD_MULTIPLE is never seen to be back: then until nothing has come for a while.
+/// Until the program is back or, where peers ring, nothing comes any more. A program of which
+/// several threads call is never seen to be back: then until nothing has come for a while.
 void Background::serve() noexcept {
   std::uint32_t in_vain = 0;
   std::uint64_t moved_ns = now_ns();
   std::uint64_t rest_ns = kRestMinNs;
-  if (options_.is_shared) {
+  if (is_shared_.load(std::memory_order_relaxed)) {
     flag_->store(AbsenceFlag::kPresent, std::memory_order_seq_cst);
   }
   while (!is_stopped_.load(std::memory_order_relaxed)) {
@@ -255,7 +275,8 @@ void Background::serve() noexcept {
       continue;
     }
     if (!needs_descriptors_) {
-      std::uint32_t before = options_.is_shared ? AbsenceFlag::kPresent : AbsenceFlag::kRung;
+      std::uint32_t before =
+          is_shared_.load(std::memory_order_relaxed) ? AbsenceFlag::kPresent : AbsenceFlag::kRung;
       (void)flag_->compare_exchange_strong(before, AbsenceFlag::kAway, std::memory_order_seq_cst);
       // Who sent before it saw that is found now.
       if (look() != Looked::something) {
@@ -264,7 +285,7 @@ void Background::serve() noexcept {
       in_vain = 0;
       continue;
     }
-    if (options_.is_shared && now_ns() - moved_ns > kQuietNs) {
+    if (is_shared_.load(std::memory_order_relaxed) && now_ns() - moved_ns > kQuietNs) {
       return;
     }
     sleep_for_network(rest_ns);

@@ -2,7 +2,7 @@
 // between two calls of the program. It sleeps unless some are open, and runs where the program does
 // not: paper 004, 4.1, for programs without workers of ours.
 //
-// Below MPI_THREAD_MULTIPLE the runtime of a process has one caller at a time (serve_one_caller),
+// Mostly the runtime of a process has one caller at a time (Runtime::serve_one_caller),
 // and its locks exclude nobody. So the program hands the runtime over and takes it back, as whole:
 //
 //   program:    leaves a call with a large message open:  owner = nobody   (release, A)
@@ -10,7 +10,8 @@
 //   program:    enters the next call:  nobody -> program  (acquire, B); waits while it is polled
 //
 // Who has changed the owner to itself has the runtime alone. Who leaves nothing open pays for two
-// increments a call. At MPI_THREAD_MULTIPLE the locks work, and nothing is handed over.
+// increments a call. Where several threads call the locks work, and nothing is handed over; a
+// process may come to that at any time (share(), progress/one_caller.h).
 //
 // Who wakes it: a peer that waits for us and finds the flag of its driver (Channel::ring_absent),
 // so that a program that computes pays nothing for being away; where a driver has no such flag, the
@@ -37,7 +38,7 @@ class Background {
     progress::Progress* progress;  // These three live longer.
     net::Transport* transport;
     net::Endpoint* endpoint;
-    bool is_shared;  // MPI_THREAD_MULTIPLE: enter() and leave() are not called.
+    bool is_shared;  // Several threads call: enter() and leave() are not called.
   };
 
   explicit Background(const Options& options) noexcept;
@@ -61,6 +62,12 @@ class Background {
   [[nodiscard]] bool is_away() const noexcept { return is_away_; }
   /// Whoever makes it within a call says so.
   void begin_inside() noexcept { depth_ = 1; }
+
+  /// For who excludes the program from its calls: it does not poll when this returns, until share()
+  /// or the end of a call.
+  void exclude() noexcept;
+  /// From now on several threads call, for ever. After exclude().
+  void share() noexcept;
 
   /// A large message was started that is not done. Within a call.
   void want() noexcept;
@@ -92,6 +99,8 @@ class Background {
   // decides when it is polled, never who polls.
   std::atomic<std::uint32_t>* const flag_;
   const bool needs_descriptors_;  // Some way rings nobody.
+  // Set once, while the owner is the program: whoever looks afterwards finds one of the two.
+  std::atomic<bool> is_shared_;
 
   std::uint32_t depth_ = 0;  // The program's, as the next ones.
   bool is_away_ = false;

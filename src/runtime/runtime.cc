@@ -13,6 +13,7 @@
 #include "net/endpoint.h"
 #include "runtime/process_rank.h"
 #include "runtime/settings.h"
+#include "threads/queues/biased_lock.h"
 
 namespace sterna::runtime {
 namespace {
@@ -169,6 +170,38 @@ void Runtime::serve_one_caller() noexcept {
   }
 }
 
+bool Runtime::serve_one_caller_until_shared(progress::OneCaller::Share shared,
+                                            void* argument) noexcept {
+  if (may_have_threads_ || settings_.text(kOneCaller) != "on" ||
+      !threads::register_process_barrier()) {
+    return false;
+  }
+  serve_one_caller();
+  shared_ = shared;
+  shared_argument_ = argument;
+  one_caller_ = std::make_unique<progress::OneCaller>(share, this);
+  progress_->give_way_for(*one_caller_);
+  progress::process_caller.store(one_caller_.get(), std::memory_order_release);
+  return true;
+}
+
+void Runtime::share(void* runtime) noexcept {
+  Runtime& self = *static_cast<Runtime*>(runtime);
+  Background* const beside = self.background_.get();
+  if (beside != nullptr) {
+    beside->exclude();
+  }
+  self.transport_->serve_one_caller(false);
+  self.progress_->serve_one_caller(false);
+  self.shared_(self.shared_argument_);
+  if (beside != nullptr) {
+    process_background.store(nullptr, std::memory_order_relaxed);
+    beside->share();
+  }
+  // Last: who finds none calls with locks.
+  progress::process_caller.store(nullptr, std::memory_order_release);
+}
+
 void Runtime::progress_in_background(bool is_shared) noexcept {
   const bool is_off = settings_.text(kBackground) != "on" || job().node_count < 2 ||
                       progress_->options().is_oversubscribed || usable_processors() < 2;
@@ -189,6 +222,9 @@ void Runtime::end_background() noexcept {
 }
 
 void Runtime::serve_any_caller() noexcept {
+  if (one_caller_ != nullptr) {
+    one_caller_->share();
+  }
   end_background();  // Workers poll, and the ticker while they compute.
   may_have_threads_ = true;
   transport_->serve_one_caller(false);
@@ -196,6 +232,7 @@ void Runtime::serve_any_caller() noexcept {
 }
 
 Runtime::~Runtime() {
+  progress::process_caller.store(nullptr, std::memory_order_relaxed);  // The last call is this one.
   end_background();
   if (process_context_ != nullptr) {
     set_process_rank(nullptr);

@@ -13,6 +13,7 @@
 #include "base/spin_lock.h"
 #include "base/tunable.h"
 #include "net/transport.h"
+#include "progress/one_caller.h"
 #include "progress/progress.h"
 #include "runtime/background.h"
 #include "runtime/control.h"
@@ -57,14 +58,19 @@ class Runtime final : private ControlEvents {
   /// One kernel thread at a time calls from now on, as MPI promises below MPI_THREAD_MULTIPLE: what
   /// only serves several costs less. No effect once serve_any_caller() was called.
   void serve_one_caller() noexcept;
+  /// The same until a second thread calls (progress/one_caller.h): then, while no other thread is
+  /// inside, `shared(argument)` is called, and all is as without. By the first thread, within a
+  /// call of MPI; the runtime was opened in that call. False: several threads are served.
+  [[nodiscard]] bool serve_one_caller_until_shared(progress::OneCaller::Share shared,
+                                                   void* argument) noexcept;
   /// Messages of this process go on while its program computes, from now on: by MPI_Init_thread,
-  /// last. `is_shared`: its threads call at MPI_THREAD_MULTIPLE. No effect with the setting
+  /// last. `is_shared`: several threads call. No effect with the setting
   /// background=off, and where there is no processor for it.
   void progress_in_background(bool is_shared) noexcept;
   /// Of a process that has it; else null.
   [[nodiscard]] Background* background() noexcept { return background_.get(); }
   /// Several kernel threads may call from now on, for ever. By a thread that takes turns with all
-  /// others.
+  /// others, unless there is one caller until it is shared.
   void serve_any_caller() noexcept;
 
   /// Fills a context for a rank on this node and installs its endpoint. `heap` is the rank's system
@@ -90,6 +96,7 @@ class Runtime final : private ControlEvents {
 
  private:
   void end_background() noexcept;
+  static void share(void* runtime) noexcept;
   void keep_costs() noexcept;
   explicit Runtime(RuntimeOptions options);
   [[nodiscard]] Result<> load_settings();
@@ -108,6 +115,9 @@ class Runtime final : private ControlEvents {
   ControlEvents* const events_;
   Settings settings_;  // Constant after open, as all that follows.
   std::unique_ptr<Log> log_;
+  std::unique_ptr<progress::OneCaller> one_caller_;
+  progress::OneCaller::Share shared_ = nullptr;  // What the user of one_caller_ adds to share().
+  void* shared_argument_ = nullptr;
   std::unique_ptr<progress::Progress> progress_;
   std::unique_ptr<net::Transport> transport_;
   bool is_polled_ = false;

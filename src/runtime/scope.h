@@ -7,6 +7,7 @@
 
 #include "base/thread_pointer.h"
 #include "memory/rank_slot.h"
+#include "progress/one_caller.h"
 #include "runtime/background.h"
 #include "threads/carriers/border.h"
 #include "threads/foreign.h"
@@ -14,23 +15,41 @@
 
 namespace sterna::runtime {
 
+/// Which threads call, as far as a process counts them (progress/one_caller.h).
+enum class Callers : std::uint8_t {
+  one,   // This call waits by progress and completions only: the caller may be the only one.
+  many,  // Others must be able to call whatever it waits for.
+};
+
 /// Opened first in every entry point of the public APIs. May be nested: an inner one does nothing.
 class RuntimeScope {
  public:
   // Entered first: what follows needs the worker. Left first: who waits gets it on the runtime's
   // thread pointer.
-  RuntimeScope() noexcept : slot_{memory::rank_slot_of(thread_pointer())} {
+  explicit RuntimeScope(Callers callers = Callers::many) noexcept
+      : slot_{memory::rank_slot_of(thread_pointer())} {
     if (slot_ != nullptr) {
       set_thread_pointer(reinterpret_cast<std::uintptr_t>(threads::worker_thread_pointer()));
-    } else if (Background* const beside = process_background.load(std::memory_order_relaxed)) {
+      return;
+    }
+    if (auto* const caller = progress::process_caller.load(std::memory_order_acquire)) {
+      callers == Callers::one ? caller->enter() : caller->share();
+    }
+    if (Background* const beside = process_background.load(std::memory_order_relaxed)) {
       beside->enter();
     }
   }
+  // Each of the two may have been made, or gone, since we entered.
   ~RuntimeScope() {
     if (slot_ != nullptr) {
       set_thread_pointer(slot_->thread_pointer);
-    } else if (Background* const beside = process_background.load(std::memory_order_relaxed)) {
-      beside->leave();  // It may have been made, or gone, since we entered.
+      return;
+    }
+    if (Background* const beside = process_background.load(std::memory_order_relaxed)) {
+      beside->leave();
+    }
+    if (auto* const caller = progress::process_caller.load(std::memory_order_acquire)) {
+      caller->leave();
     }
   }
   RuntimeScope(const RuntimeScope&) = delete;
@@ -77,6 +96,9 @@ class UserScope {
   memory::RankSlot* const slot_;  // Null: the caller runs on no rank's stack.
   threads::Thread* const me_;     // Null: a kernel thread, or one of the runtime's own.
   const threads::ForeignSide side_{false};
+  // Of a process, which has one runtime: it lives longer than any call.
+  const progress::OneCaller::Away away_{
+      slot_ == nullptr ? progress::process_caller.load(std::memory_order_acquire) : nullptr};
 };
 
 }  // namespace sterna::runtime

@@ -14,20 +14,13 @@
 namespace sterna::runtime {
 namespace {
 
-constexpr std::array kRuntimeTunables{kDrivers,      kLog,
-                                      kStackSize,    kSpin,
-                                      kTick,         kBackground,
-                                      kPreemption,   kSlice,
-                                      kTakeOver,     kCarriers,
-                                      kBalance,      kBalanceInterval,
-                                      kFault,        kMoveTimeout,
-                                      kShuffle,      kShuffleSeed,
-                                      kRankMemory,   kDirectMessages,
-                                      kAutoBubbles,  kOwnLocals,
-                                      kQueueArity,   kFollowProcessors,
-                                      kPolicy,       kWorkerFirst,
-                                      kWorkerStride, kTrace,
-                                      kTraceBytes};
+constexpr std::array kRuntimeTunables{
+    kDrivers,      kLog,         kStackSize,        kSpin,           kTick,
+    kBackground,   kOneCaller,   kPreemption,       kSlice,          kTakeOver,
+    kCarriers,     kBalance,     kBalanceInterval,  kFault,          kMoveTimeout,
+    kShuffle,      kShuffleSeed, kRankMemory,       kDirectMessages, kAutoBubbles,
+    kOwnLocals,    kQueueArity,  kFollowProcessors, kPolicy,         kWorkerFirst,
+    kWorkerStride, kTrace,       kTraceBytes};
 
 template <typename Entries>
 std::string names_of(const Entries& entries) {

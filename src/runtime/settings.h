@@ -66,6 +66,14 @@ inline constexpr Tunable kBackground{
     .help =
         "on: large messages of a process go on while its program computes, on another processor; "
         "off: only while it calls"};
+inline constexpr Tunable kOneCaller{
+    .name = "one_caller",
+    .kind = TunableKind::choice,
+    .fallback = "on",
+    .choices = "on off",
+    .help =
+        "on: a process at MPI_THREAD_MULTIPLE takes no locks before a second thread of it calls; "
+        "off: it does from the begin"};
 inline constexpr Tunable kPreemption{
     .name = "preemption",
     .kind = TunableKind::choice,

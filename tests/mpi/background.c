@@ -3,6 +3,7 @@
  * through memory that they share, that it is done. Without it would never be. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -94,12 +95,25 @@ static void talk_meanwhile(void) {
   }
 }
 
+/* From then on the process has several threads that call. */
+static void* call_once(void* unused) {
+  int flag = 1;
+  MPI_Is_thread_main(&flag);
+  CHECK(!flag);
+  return unused;
+}
+
 int main(int argc, char** argv) {
   int level = 0;
-  const int is_multiple = argc > 2 && strcmp(argv[2], "multiple") == 0;
+  pthread_t second;
+  const int has_second = argc > 2 && strcmp(argv[2], "threads") == 0;
+  const int is_multiple = has_second || (argc > 2 && strcmp(argv[2], "multiple") == 0);
   MPI_Init_thread(&argc, &argv, is_multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+  if (has_second) {
+    CHECK(pthread_create(&second, NULL, call_once, NULL) == 0 && pthread_join(second, NULL) == 0);
+  }
   cpu_set_t set;
   const int has_processors = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
   if (argc > 1 && strcmp(argv[1], "background") == 0 && world_size == 2 && has_processors) {

@@ -5,11 +5,11 @@
 
 #include <mpi.h>
 
+#include "mpi/call_scope.h"
 #include "mpi/comm/comm.h"
 #include "mpi/errors/table.h"
 #include "mpi/p2p/message.h"
 #include "net/transport.h"
-#include "runtime/scope.h"
 
 namespace sterna::mpi {
 namespace {
@@ -72,7 +72,7 @@ int report(const Call& call, int error, int keyval) noexcept {
 }
 
 int set_on(const char* name, MPI_Comm comm, int keyval, void* value) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller(name), name};
   if (const int error = check_comm(call, comm)) {
     return error;
@@ -84,7 +84,7 @@ int set_on(const char* name, MPI_Comm comm, int keyval, void* value) noexcept {
 }
 
 int delete_on(const char* name, MPI_Comm comm, int keyval) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller(name), name};
   if (const int error = check_comm(call, comm)) {
     return error;
@@ -96,7 +96,7 @@ int delete_on(const char* name, MPI_Comm comm, int keyval) noexcept {
 }
 
 int get_on(const char* name, MPI_Comm comm, int keyval, void* place, int* flag) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller(name), name};
   if (const int error = check_comm(call, comm)) {
     return error;
@@ -118,14 +118,14 @@ int get_on(const char* name, MPI_Comm comm, int keyval, void* place, int* flag) 
 }
 
 int make_key(const char* name, void* copy, void* remove, int* keyval, void* extra) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller(name), name};
   return call.pass(
       create_keyval(call.state, AttributeOwner::communicator, copy, remove, extra, keyval));
 }
 
 int drop_key(const char* name, int* keyval) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller(name), name};
   return report(call, free_keyval(call.state, AttributeOwner::communicator, keyval), *keyval);
 }

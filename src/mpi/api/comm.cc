@@ -5,12 +5,12 @@
 
 #include <mpi.h>
 
+#include "mpi/call_scope.h"
 #include "mpi/comm/create.h"
 #include "mpi/info/info.h"
 #include "mpi/p2p/message.h"
 #include "net/transport.h"
 #include "runtime/safe_point.h"
-#include "runtime/scope.h"
 
 namespace sterna::mpi {
 namespace {
@@ -93,7 +93,7 @@ int host_of(const RankState& state) noexcept {
 extern "C" {
 
 int PMPI_Comm_size(MPI_Comm comm, int* size) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CommCall call{"MPI_Comm_size", comm};
   if (call.error == MPI_SUCCESS) {
     *size = static_cast<int>(call.comm->size);
@@ -102,7 +102,7 @@ int PMPI_Comm_size(MPI_Comm comm, int* size) {
 }
 
 int PMPI_Comm_rank(MPI_Comm comm, int* rank) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CommCall call{"MPI_Comm_rank", comm};
   if (call.error == MPI_SUCCESS) {
     *rank = call.comm->rank;
@@ -111,7 +111,7 @@ int PMPI_Comm_rank(MPI_Comm comm, int* rank) {
 }
 
 int PMPI_Comm_remote_size(MPI_Comm comm, int* size) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CommCall call{"MPI_Comm_remote_size", comm};
   if (call.error != MPI_SUCCESS || call.need_inter() != MPI_SUCCESS) {
     return call.error != MPI_SUCCESS ? call.error : MPI_ERR_COMM;
@@ -121,7 +121,7 @@ int PMPI_Comm_remote_size(MPI_Comm comm, int* size) {
 }
 
 int PMPI_Comm_test_inter(MPI_Comm comm, int* flag) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CommCall call{"MPI_Comm_test_inter", comm};
   if (call.error == MPI_SUCCESS) {
     *flag = call.comm->is_inter() ? 1 : 0;
@@ -130,7 +130,7 @@ int PMPI_Comm_test_inter(MPI_Comm comm, int* flag) {
 }
 
 int PMPI_Comm_group(MPI_Comm comm, MPI_Group* group) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CommCall call{"MPI_Comm_group", comm};
   if (call.error == MPI_SUCCESS) {
     call.comm->group->retain();
@@ -140,7 +140,7 @@ int PMPI_Comm_group(MPI_Comm comm, MPI_Group* group) {
 }
 
 int PMPI_Comm_remote_group(MPI_Comm comm, MPI_Group* group) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CommCall call{"MPI_Comm_remote_group", comm};
   if (call.error != MPI_SUCCESS || call.need_inter() != MPI_SUCCESS) {
     return call.error != MPI_SUCCESS ? call.error : MPI_ERR_COMM;
@@ -151,7 +151,7 @@ int PMPI_Comm_remote_group(MPI_Comm comm, MPI_Group* group) {
 }
 
 int PMPI_Comm_compare(MPI_Comm comm1, MPI_Comm comm2, int* result) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CommCall call{"MPI_Comm_compare", comm1};
   CommCall other{"MPI_Comm_compare", comm1 != comm2 && call.error == MPI_SUCCESS ? comm2 : comm1};
   if (call.error != MPI_SUCCESS || other.error != MPI_SUCCESS) {
@@ -174,12 +174,12 @@ int PMPI_Comm_compare(MPI_Comm comm1, MPI_Comm comm2, int* result) {
 }
 
 int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   return duplicate("MPI_Comm_dup", comm, nullptr, Form::blocking, newcomm, nullptr);
 }
 
 int PMPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   const Info* hints = nullptr;
   if (const int error = find_hints("MPI_Comm_dup_with_info", info, &hints)) {
     return error;
@@ -188,13 +188,13 @@ int PMPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
 }
 
 int PMPI_Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   return duplicate("MPI_Comm_idup", comm, nullptr, Form::nonblocking, newcomm, request);
 }
 
 int PMPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
                              MPI_Request* request) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   const Info* hints = nullptr;
   if (const int error = find_hints("MPI_Comm_idup_with_info", info, &hints)) {
     return error;
@@ -203,7 +203,7 @@ int PMPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
 }
 
 int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CommCall call{"MPI_Comm_split", comm};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -218,7 +218,7 @@ int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
 }
 
 int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CommCall call{"MPI_Comm_split_type", comm};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -247,7 +247,7 @@ int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, 
 }
 
 int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CommCall call{"MPI_Comm_create", comm};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -267,7 +267,7 @@ int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
 }
 
 int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CommCall call{"MPI_Comm_create_group", comm};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -287,7 +287,7 @@ int PMPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* ne
 
 int PMPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm,
                           int remote_leader, int tag, MPI_Comm* newintercomm) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CommCall call{"MPI_Intercomm_create", local_comm};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -315,7 +315,7 @@ int PMPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_c
 }
 
 int PMPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newintracomm) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CommCall call{"MPI_Intercomm_merge", intercomm};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -329,7 +329,7 @@ int PMPI_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newintracomm) {
 }
 
 int PMPI_Comm_free(MPI_Comm* comm) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CommCall call{"MPI_Comm_free", *comm};
   if (call.error != MPI_SUCCESS) {
     return call.error;

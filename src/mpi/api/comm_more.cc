@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include "mpi/call_scope.h"
 #include "mpi/coll/enter.h"
 #include "mpi/comm/comm.h"
 #include "mpi/comm/create.h"
@@ -11,7 +12,6 @@
 #include "mpi/p2p/message.h"
 #include "mpi/request/request.h"
 #include "mpi/request/status.h"
-#include "runtime/scope.h"
 
 namespace sterna::mpi {
 namespace {
@@ -65,7 +65,7 @@ int flush(const Call& call, MPI_Request* request) noexcept {
 
 template <typename Work>
 int on_comm(const char* name, MPI_Comm comm, Work work) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller(name), name};
   const int error = check_comm(call, comm);
   return error != MPI_SUCCESS ? error : work(call);
@@ -73,7 +73,7 @@ int on_comm(const char* name, MPI_Comm comm, Work work) noexcept {
 
 template <typename Work>
 int on_program(const char* name, Work work) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   return work(Call{state_of_caller(name), name});
 }
 

@@ -2,9 +2,9 @@
 // with a Call through which it reports.
 #pragma once
 
+#include "mpi/call_scope.h"
 #include "mpi/errors/error.h"
 #include "mpi/rank_state.h"
-#include "runtime/scope.h"
 
 namespace sterna::mpi {
 
@@ -12,7 +12,7 @@ namespace sterna::mpi {
 /// the body says otherwise.
 template <typename Body>
 int enter(const char* function, Body body) noexcept {
-  const runtime::RuntimeScope scope;
+  const CallScope scope;
   const Call call{state_of_caller(function), function};
   return body(call);
 }

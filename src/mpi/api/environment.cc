@@ -8,6 +8,7 @@
 #include "base/thread_pointer.h"
 #include "base/trace.h"
 #include "mpi/api/process_life.h"
+#include "mpi/call_scope.h"
 #include "mpi/coll/enter.h"
 #include "mpi/comm/comm.h"
 #include "mpi/comm/create.h"
@@ -17,7 +18,6 @@
 #include "mpi/request/request.h"
 #include "net/transport.h"
 #include "runtime/runtime.h"
-#include "runtime/scope.h"
 #include "runtime/settings.h"
 #include "threads/this_thread.h"
 
@@ -28,6 +28,27 @@ namespace {
 std::uintptr_t caller_identity() noexcept {
   threads::Thread* self = threads::self();
   return self != nullptr ? reinterpret_cast<std::uintptr_t>(self) : thread_pointer();
+}
+
+/// The process has come to a second thread that calls: nobody else is inside.
+void share_state(void* argument) noexcept {
+  static_cast<RankState*>(argument)->is_multiple = true;
+  short_way_state.store(nullptr, std::memory_order_relaxed);
+}
+
+/// `opens_job`: nobody has called before. Else threads may be in calls of sterna.h by now.
+void begin_process(RankState& state, bool opens_job) noexcept {
+  runtime::Runtime& runtime = *state.context->runtime;
+  if (state.thread_level != MPI_THREAD_MULTIPLE) {
+    runtime.serve_one_caller();
+  } else if (opens_job && runtime.serve_one_caller_until_shared(share_state, &state)) {
+    state.is_multiple = false;
+    short_way_caller = progress::process_caller.load(std::memory_order_relaxed);
+  }
+  if (!state.is_multiple) {
+    short_way_state.store(&state, std::memory_order_relaxed);
+  }
+  runtime.progress_in_background(state.is_multiple);
 }
 
 int start(int required, int* provided, const char* function) noexcept {
@@ -41,6 +62,7 @@ int start(int required, int* provided, const char* function) noexcept {
     return Call{*old, function}.fail(MPI_ERR_OTHER, "MPI has been initialized before");
   }
   runtime::RankContext* rank = runtime::find_current_rank();
+  const bool opens_job = rank == nullptr;
   if (rank == nullptr || rank->slot == nullptr) {
     open_process_job(function);
   }
@@ -53,12 +75,8 @@ int start(int required, int* provided, const char* function) noexcept {
     context.runtime->abort_job(context.rank, 1, "MPI_Init: no memory for the state of the rank");
   }
   RankState& state = *find_state();
-  if (context.slot == nullptr && level != MPI_THREAD_MULTIPLE) {
-    context.runtime->serve_one_caller();
-    short_way_state = &state;
-  }
   if (context.slot == nullptr) {
-    context.runtime->progress_in_background(level == MPI_THREAD_MULTIPLE);
+    begin_process(state, opens_job);
   }
   // A job is recorded from its begin on, or never.
   if (context.slot != nullptr && level != MPI_THREAD_MULTIPLE && !trace::is_on() &&
@@ -74,8 +92,8 @@ int start(int required, int* provided, const char* function) noexcept {
 }
 
 void finish(RankState& state) noexcept {
-  if (short_way_state == &state) {
-    short_way_state = nullptr;
+  if (short_way_state.load(std::memory_order_relaxed) == &state) {
+    short_way_state.store(nullptr, std::memory_order_relaxed);
   }
   if (state.context->slot != nullptr) {
     set_direct(*state.context->slot, nullptr);
@@ -99,17 +117,17 @@ void finish(RankState& state) noexcept {
 extern "C" {
 
 int PMPI_Init(int*, char***) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   return start(MPI_THREAD_SINGLE, nullptr, "MPI_Init");
 }
 
 int PMPI_Init_thread(int*, char***, int required, int* provided) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   return start(required, provided, "MPI_Init_thread");
 }
 
 int PMPI_Finalize(void) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   RankState& state = state_of_caller("MPI_Finalize");
   const bool is_process = state.context->slot == nullptr;
   finish(state);
@@ -144,13 +162,13 @@ int PMPI_Query_thread(int* provided) {
 }
 
 int PMPI_Is_thread_main(int* flag) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   *flag = state_of_caller("MPI_Is_thread_main").main_thread == caller_identity() ? 1 : 0;
   return MPI_SUCCESS;
 }
 
 int PMPI_Abort(MPI_Comm, int errorcode) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   RankState& state = state_of_caller("MPI_Abort");
   abort_job(state, errorcode, "");  // Who, what and with which code is said there.
 }
@@ -164,7 +182,7 @@ double PMPI_Wtick(void) {
 }
 
 int PMPI_Get_processor_name(char* name, int* resultlen) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   const RankState& state = state_of_caller("MPI_Get_processor_name");
   const net::JobMap& job = state.context->transport->job();
   char text[MPI_MAX_PROCESSOR_NAME] = "localhost";
@@ -194,7 +212,7 @@ int PMPI_Pcontrol(const int, ...) {
 }
 
 int PMPI_Alloc_mem(MPI_Aint size, MPI_Info, void* baseptr) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   RankState& state = state_of_caller("MPI_Alloc_mem");
   if (size < 0) {
     return Call{state, "MPI_Alloc_mem"}.fail(MPI_ERR_ARG, "the size is %lld",
@@ -210,7 +228,7 @@ int PMPI_Alloc_mem(MPI_Aint size, MPI_Info, void* baseptr) {
 }
 
 int PMPI_Free_mem(void* base) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   state_of_caller("MPI_Free_mem").deallocate(base);
   return MPI_SUCCESS;
 }

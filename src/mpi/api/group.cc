@@ -3,9 +3,9 @@
 
 #include <mpi.h>
 
+#include "mpi/call_scope.h"
 #include "mpi/errors/error.h"
 #include "mpi/group/select.h"
-#include "runtime/scope.h"
 
 namespace sterna::mpi {
 namespace {
@@ -41,7 +41,7 @@ struct GroupCall : Call {
 using Combine = Group* (*)(RankState&, const Group&, const Group&) noexcept;
 
 int combine(const char* function, MPI_Group a, MPI_Group b, MPI_Group* made, Combine how) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   GroupCall call{function};
   const Group* first = call.find(a);
   const Group* second = first == nullptr ? nullptr : call.find(b);
@@ -53,7 +53,7 @@ int combine(const char* function, MPI_Group a, MPI_Group b, MPI_Group* made, Com
 
 int select(const char* function, MPI_Group handle, int count, const int* ranks, bool is_kept,
            MPI_Group* made) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   GroupCall call{function};
   const Group* group = call.find(handle);
   if (group == nullptr) {
@@ -74,7 +74,7 @@ int select(const char* function, MPI_Group handle, int count, const int* ranks, 
 
 int select_ranges(const char* function, MPI_Group handle, int count, int ranges[][3], bool is_kept,
                   MPI_Group* made) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   GroupCall call{function};
   const Group* group = call.find(handle);
   if (group == nullptr) {
@@ -104,7 +104,7 @@ int select_ranges(const char* function, MPI_Group handle, int count, int ranges[
 extern "C" {
 
 int PMPI_Group_size(MPI_Group group, int* size) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   GroupCall call{"MPI_Group_size"};
   const Group* found = call.find(group);
   if (found != nullptr) {
@@ -114,7 +114,7 @@ int PMPI_Group_size(MPI_Group group, int* size) {
 }
 
 int PMPI_Group_rank(MPI_Group group, int* rank) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   GroupCall call{"MPI_Group_rank"};
   const Group* found = call.find(group);
   if (found != nullptr) {
@@ -124,7 +124,7 @@ int PMPI_Group_rank(MPI_Group group, int* rank) {
 }
 
 int PMPI_Group_compare(MPI_Group group1, MPI_Group group2, int* result) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   GroupCall call{"MPI_Group_compare"};
   const Group* a = call.find(group1);
   const Group* b = a == nullptr ? nullptr : call.find(group2);
@@ -136,7 +136,7 @@ int PMPI_Group_compare(MPI_Group group1, MPI_Group group2, int* result) {
 
 int PMPI_Group_translate_ranks(MPI_Group group1, int n, const int ranks1[], MPI_Group group2,
                                int ranks2[]) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   GroupCall call{"MPI_Group_translate_ranks"};
   const Group* a = call.find(group1);
   const Group* b = a == nullptr ? nullptr : call.find(group2);
@@ -186,7 +186,7 @@ int PMPI_Group_range_excl(MPI_Group group, int n, int ranges[][3], MPI_Group* ne
 }
 
 int PMPI_Group_free(MPI_Group* group) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   GroupCall call{"MPI_Group_free"};
   Group* found = call.find(*group);
   if (found == nullptr) {

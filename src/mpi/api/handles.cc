@@ -2,21 +2,21 @@
 // object a number that its address keeps. And the arithmetic of addresses.
 #include <mpi.h>
 
+#include "mpi/call_scope.h"
 #include "mpi/datatype/type_space.h"
-#include "runtime/scope.h"
 
 namespace {
 
 using namespace sterna;
 
 int number_of(void* handle) noexcept {
-  const runtime::RuntimeScope scope;
+  const mpi::CallScope scope;
   return mpi::number_of_handle(mpi::find_state(), handle);
 }
 
 template <typename Handle>
 Handle handle_of(int number) noexcept {
-  const runtime::RuntimeScope scope;
+  const mpi::CallScope scope;
   return reinterpret_cast<Handle>(mpi::handle_of_number(mpi::find_state(), number));
 }
 

@@ -5,15 +5,15 @@
 
 #include <mpi.h>
 
+#include "mpi/call_scope.h"
 #include "mpi/errors/error.h"
-#include "runtime/scope.h"
 
 namespace sterna::mpi {
 namespace {
 
 template <typename Work>
 int on_info(const char* name, MPI_Info handle, Work work) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   const Call call{state_of_caller(name), name};
   Info* info = find_info(call.state, handle);
   if (info == nullptr) {
@@ -43,13 +43,13 @@ int give(const Call& call, Info* made, MPI_Info* handle) noexcept {
 extern "C" {
 
 int PMPI_Info_create(MPI_Info* info) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   const Call call{state_of_caller("MPI_Info_create"), "MPI_Info_create"};
   return give(call, create_info(call.state), info);
 }
 
 int PMPI_Info_create_env(int, char*[], MPI_Info* info) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   const Call call{state_of_caller("MPI_Info_create_env"), "MPI_Info_create_env"};
   return give(call, create_info(call.state), info);
 }

@@ -3,12 +3,12 @@
 
 #include <mpi.h>
 
+#include "mpi/call_scope.h"
 #include "mpi/comm/comm.h"
 #include "mpi/errors/error.h"
 #include "mpi/request/status.h"
 #include "mpi/request/wait.h"
 #include "runtime/safe_point.h"
-#include "runtime/scope.h"
 
 namespace sterna::mpi {
 namespace {
@@ -144,7 +144,7 @@ int complete_some(const ArrayCall& call, MPI_Request* handles, int* outcount, in
 extern "C" {
 
 int PMPI_Wait(MPI_Request* request, MPI_Status* status) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   ArrayCall call{"MPI_Wait", 1, request};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -158,7 +158,7 @@ int PMPI_Wait(MPI_Request* request, MPI_Status* status) {
 }
 
 int PMPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   ArrayCall call{"MPI_Test", 1, request};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -181,7 +181,7 @@ int PMPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
 }
 
 int PMPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_of_statuses) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   ArrayCall call{"MPI_Waitall", count, array_of_requests};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -198,7 +198,7 @@ int PMPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_o
 
 int PMPI_Testall(int count, MPI_Request array_of_requests[], int* flag,
                  MPI_Status* array_of_statuses) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   ArrayCall call{"MPI_Testall", count, array_of_requests};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -215,7 +215,7 @@ int PMPI_Testall(int count, MPI_Request array_of_requests[], int* flag,
 }
 
 int PMPI_Waitany(int count, MPI_Request array_of_requests[], int* indx, MPI_Status* status) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   ArrayCall call{"MPI_Waitany", count, array_of_requests};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -235,7 +235,7 @@ int PMPI_Waitany(int count, MPI_Request array_of_requests[], int* indx, MPI_Stat
 
 int PMPI_Testany(int count, MPI_Request array_of_requests[], int* indx, int* flag,
                  MPI_Status* status) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   ArrayCall call{"MPI_Testany", count, array_of_requests};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -261,7 +261,7 @@ int PMPI_Testany(int count, MPI_Request array_of_requests[], int* indx, int* fla
 
 int PMPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount,
                   int array_of_indices[], MPI_Status* array_of_statuses) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   ArrayCall call{"MPI_Waitsome", incount, array_of_requests};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -278,7 +278,7 @@ int PMPI_Waitsome(int incount, MPI_Request array_of_requests[], int* outcount,
 
 int PMPI_Testsome(int incount, MPI_Request array_of_requests[], int* outcount,
                   int array_of_indices[], MPI_Status* array_of_statuses) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   ArrayCall call{"MPI_Testsome", incount, array_of_requests};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -294,7 +294,7 @@ int PMPI_Testsome(int incount, MPI_Request array_of_requests[], int* outcount,
 }
 
 int PMPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   ArrayCall call{"MPI_Request_get_status", 1, &request};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -317,7 +317,7 @@ int PMPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) 
 
 int PMPI_Request_get_status_all(int count, const MPI_Request array_of_requests[], int* flag,
                                 MPI_Status* array_of_statuses) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   ArrayCall call{"MPI_Request_get_status_all", count, array_of_requests};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -340,7 +340,7 @@ int PMPI_Request_get_status_all(int count, const MPI_Request array_of_requests[]
 
 int PMPI_Request_get_status_any(int count, const MPI_Request array_of_requests[], int* indx,
                                 int* flag, MPI_Status* status) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   ArrayCall call{"MPI_Request_get_status_any", count, array_of_requests};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -363,7 +363,7 @@ int PMPI_Request_get_status_any(int count, const MPI_Request array_of_requests[]
 
 int PMPI_Request_get_status_some(int incount, const MPI_Request array_of_requests[], int* outcount,
                                  int array_of_indices[], MPI_Status* array_of_statuses) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   ArrayCall call{"MPI_Request_get_status_some", incount, array_of_requests};
   if (call.error != MPI_SUCCESS) {
     return call.error;

@@ -1,6 +1,7 @@
 // Starting, freeing and cancelling requests; generalized ones; probes.
 #include <mpi.h>
 
+#include "mpi/call_scope.h"
 #include "mpi/coll/schedule.h"
 #include "mpi/comm/comm.h"
 #include "mpi/errors/error.h"
@@ -12,7 +13,6 @@
 #include "mpi/request/wait.h"
 #include "net/transport.h"
 #include "runtime/safe_point.h"
-#include "runtime/scope.h"
 
 namespace sterna::mpi {
 namespace {
@@ -115,7 +115,7 @@ void test_in_vain(RankState& state) noexcept {
 extern "C" {
 
 int PMPI_Start(MPI_Request* request) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller("MPI_Start"), "MPI_Start"};
   Request* found = nullptr;
   runtime::safe_point(*call.state.context);
@@ -124,7 +124,7 @@ int PMPI_Start(MPI_Request* request) {
 }
 
 int PMPI_Startall(int count, MPI_Request array_of_requests[]) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller("MPI_Startall"), "MPI_Startall"};
   runtime::safe_point(*call.state.context);
   for (int i = 0; i < count; ++i) {
@@ -140,7 +140,7 @@ int PMPI_Startall(int count, MPI_Request array_of_requests[]) {
 }
 
 int PMPI_Request_free(MPI_Request* request) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller("MPI_Request_free"), "MPI_Request_free"};
   Request* found = nullptr;
   if (const int error = check_request(call, request, &found)) {
@@ -152,7 +152,7 @@ int PMPI_Request_free(MPI_Request* request) {
 }
 
 int PMPI_Cancel(MPI_Request* request) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller("MPI_Cancel"), "MPI_Cancel"};
   Request* found = nullptr;
   if (const int error = check_request(call, request, &found)) {
@@ -177,7 +177,7 @@ int PMPI_Cancel(MPI_Request* request) {
 int PMPI_Grequest_start(MPI_Grequest_query_function* query_fn, MPI_Grequest_free_function* free_fn,
                         MPI_Grequest_cancel_function* cancel_fn, void* extra_state,
                         MPI_Request* request) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller("MPI_Grequest_start"), "MPI_Grequest_start"};
   Request* made = create_request(call.state, RequestType::generalized, nullptr);
   if (made == nullptr) {
@@ -191,7 +191,7 @@ int PMPI_Grequest_start(MPI_Grequest_query_function* query_fn, MPI_Grequest_free
 }
 
 int PMPI_Grequest_complete(MPI_Request request) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller("MPI_Grequest_complete"), "MPI_Grequest_complete"};
   Request* found = nullptr;
   if (const int error = check_request(call, &request, &found)) {
@@ -205,7 +205,7 @@ int PMPI_Grequest_complete(MPI_Request request) {
 }
 
 int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Probe probe{"MPI_Probe", source, tag, comm};
   if (probe.error != MPI_SUCCESS || source == MPI_PROC_NULL) {
     give_null(status);
@@ -219,7 +219,7 @@ int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
 }
 
 int PMPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Probe probe{"MPI_Iprobe", source, tag, comm};
   *flag = 1;
   if (probe.error != MPI_SUCCESS || source == MPI_PROC_NULL) {
@@ -238,7 +238,7 @@ int PMPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* statu
 }
 
 int PMPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Probe probe{"MPI_Mprobe", source, tag, comm};
   if (probe.error != MPI_SUCCESS || source == MPI_PROC_NULL) {
     *message = MPI_MESSAGE_NO_PROC;
@@ -255,7 +255,7 @@ int PMPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_St
 
 int PMPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
                  MPI_Status* status) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Probe probe{"MPI_Improbe", source, tag, comm};
   *flag = 1;
   if (probe.error != MPI_SUCCESS || source == MPI_PROC_NULL) {

@@ -1,12 +1,12 @@
 // Cartesian topologies, and what kind a communicator has.
 #include <mpi.h>
 
+#include "mpi/call_scope.h"
 #include "mpi/comm/comm.h"
 #include "mpi/comm/create.h"
 #include "mpi/p2p/message.h"
 #include "mpi/topo/dimensions.h"
 #include "mpi/topo/topology.h"
-#include "runtime/scope.h"
 
 namespace sterna::mpi {
 namespace {
@@ -51,7 +51,7 @@ extern "C" {
 
 int PMPI_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int,
                      MPI_Comm* comm_cart) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller("MPI_Cart_create"), "MPI_Cart_create"};
   if (const int error = check_comm(call, comm_old)) {
     return error;
@@ -83,7 +83,7 @@ int PMPI_Cart_create(MPI_Comm comm_old, int ndims, const int dims[], const int p
 }
 
 int PMPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CartesianCall call{"MPI_Cart_sub", comm};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -117,7 +117,7 @@ int PMPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm) {
 }
 
 int PMPI_Cartdim_get(MPI_Comm comm, int* ndims) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CartesianCall call{"MPI_Cartdim_get", comm};
   if (call.error == MPI_SUCCESS) {
     *ndims = call.topology->dimension_count;
@@ -126,7 +126,7 @@ int PMPI_Cartdim_get(MPI_Comm comm, int* ndims) {
 }
 
 int PMPI_Cart_get(MPI_Comm comm, int maxdims, int dims[], int periods[], int coords[]) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CartesianCall call{"MPI_Cart_get", comm};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -141,7 +141,7 @@ int PMPI_Cart_get(MPI_Comm comm, int maxdims, int dims[], int periods[], int coo
 }
 
 int PMPI_Cart_rank(MPI_Comm comm, const int coords[], int* rank) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CartesianCall call{"MPI_Cart_rank", comm};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -155,7 +155,7 @@ int PMPI_Cart_rank(MPI_Comm comm, const int coords[], int* rank) {
 }
 
 int PMPI_Cart_coords(MPI_Comm comm, int rank, int maxdims, int coords[]) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CartesianCall call{"MPI_Cart_coords", comm};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -173,7 +173,7 @@ int PMPI_Cart_coords(MPI_Comm comm, int rank, int maxdims, int coords[]) {
 }
 
 int PMPI_Cart_shift(MPI_Comm comm, int direction, int disp, int* rank_source, int* rank_dest) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   CartesianCall call{"MPI_Cart_shift", comm};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -195,7 +195,7 @@ int PMPI_Cart_shift(MPI_Comm comm, int direction, int disp, int* rank_source, in
 }
 
 int PMPI_Cart_map(MPI_Comm comm, int ndims, const int dims[], const int[], int* newrank) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller("MPI_Cart_map"), "MPI_Cart_map"};
   if (const int error = check_comm(call, comm)) {
     return error;
@@ -209,7 +209,7 @@ int PMPI_Cart_map(MPI_Comm comm, int ndims, const int dims[], const int[], int* 
 }
 
 int PMPI_Topo_test(MPI_Comm comm, int* status) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller("MPI_Topo_test"), "MPI_Topo_test"};
   if (const int error = check_comm(call, comm)) {
     return error;
@@ -224,7 +224,7 @@ int PMPI_Topo_test(MPI_Comm comm, int* status) {
 }
 
 int PMPI_Dims_create(int nnodes, int ndims, int dims[]) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   const Call call{state_of_caller("MPI_Dims_create"), "MPI_Dims_create"};
   if (nnodes <= 0 || ndims < 0) {
     return call.fail(MPI_ERR_ARG, "%d ranks in %d dimensions", nnodes, ndims);

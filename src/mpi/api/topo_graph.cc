@@ -3,13 +3,13 @@
 
 #include <mpi.h>
 
+#include "mpi/call_scope.h"
 #include "mpi/comm/comm.h"
 #include "mpi/comm/create.h"
 #include "mpi/info/info.h"
 #include "mpi/p2p/message.h"
 #include "mpi/topo/graph.h"
 #include "mpi/topo/topology.h"
-#include "runtime/scope.h"
 
 namespace sterna::mpi {
 namespace {
@@ -133,7 +133,7 @@ extern "C" {
 
 int PMPI_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], const int edges[], int,
                       MPI_Comm* comm_graph) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller("MPI_Graph_create"), "MPI_Graph_create"};
   if (const int error = check_old(call, comm_old)) {
     return error;
@@ -147,7 +147,7 @@ int PMPI_Graph_create(MPI_Comm comm_old, int nnodes, const int indx[], const int
 }
 
 int PMPI_Graphdims_get(MPI_Comm comm, int* nnodes, int* nedges) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   const GraphCall call{"MPI_Graphdims_get", comm, TopologyKind::graph};
   if (call.error == MPI_SUCCESS) {
     *nnodes = call.topology->node_count;
@@ -157,7 +157,7 @@ int PMPI_Graphdims_get(MPI_Comm comm, int* nnodes, int* nedges) {
 }
 
 int PMPI_Graph_get(MPI_Comm comm, int maxindex, int maxedges, int indx[], int edges[]) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   const GraphCall call{"MPI_Graph_get", comm, TopologyKind::graph};
   if (call.error == MPI_SUCCESS) {
     copy_some(indx, call.topology->ends, call.topology->node_count, maxindex);
@@ -167,7 +167,7 @@ int PMPI_Graph_get(MPI_Comm comm, int maxindex, int maxedges, int indx[], int ed
 }
 
 int PMPI_Graph_neighbors_count(MPI_Comm comm, int rank, int* nneighbors) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   const GraphCall call{"MPI_Graph_neighbors_count", comm, TopologyKind::graph};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -180,7 +180,7 @@ int PMPI_Graph_neighbors_count(MPI_Comm comm, int rank, int* nneighbors) {
 }
 
 int PMPI_Graph_neighbors(MPI_Comm comm, int rank, int maxneighbors, int neighbors[]) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   const GraphCall call{"MPI_Graph_neighbors", comm, TopologyKind::graph};
   if (call.error != MPI_SUCCESS) {
     return call.error;
@@ -194,7 +194,7 @@ int PMPI_Graph_neighbors(MPI_Comm comm, int rank, int maxneighbors, int neighbor
 }
 
 int PMPI_Graph_map(MPI_Comm comm, int nnodes, const int indx[], const int edges[], int* newrank) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller("MPI_Graph_map"), "MPI_Graph_map"};
   if (const int error = check_old(call, comm)) {
     return error;
@@ -211,7 +211,7 @@ int PMPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int s
                                     const int* sourceweights, int outdegree,
                                     const int destinations[], const int* destweights, MPI_Info info,
                                     int, MPI_Comm* comm_dist_graph) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller("MPI_Dist_graph_create_adjacent"), "MPI_Dist_graph_create_adjacent"};
   if (const int error = check_old(call, comm_old)) {
     return error;
@@ -237,7 +237,7 @@ int PMPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int s
 int PMPI_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], const int degrees[],
                            const int destinations[], const int* weights, MPI_Info info, int,
                            MPI_Comm* comm_dist_graph) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller("MPI_Dist_graph_create"), "MPI_Dist_graph_create"};
   if (const int error = check_old(call, comm_old)) {
     return error;
@@ -267,7 +267,7 @@ int PMPI_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], const 
 }
 
 int PMPI_Dist_graph_neighbors_count(MPI_Comm comm, int* indegree, int* outdegree, int* weighted) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   const GraphCall call{"MPI_Dist_graph_neighbors_count", comm, TopologyKind::distributed_graph};
   if (call.error == MPI_SUCCESS) {
     *indegree = call.topology->source_count;
@@ -279,7 +279,7 @@ int PMPI_Dist_graph_neighbors_count(MPI_Comm comm, int* indegree, int* outdegree
 
 int PMPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int* sourceweights,
                               int maxoutdegree, int destinations[], int* destweights) {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   const GraphCall call{"MPI_Dist_graph_neighbors", comm, TopologyKind::distributed_graph};
   if (call.error != MPI_SUCCESS) {
     return call.error;

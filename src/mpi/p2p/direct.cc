@@ -3,9 +3,9 @@
 
 #include <utility>
 
+#include "mpi/call_scope.h"
 #include "mpi/p2p/enter.h"
 #include "mpi/request/wait.h"
-#include "runtime/scope.h"
 
 namespace sterna::mpi {
 
@@ -47,7 +47,7 @@ int try_exchange_direct(const char* function, const Side& send, const Side& rece
 
 int conclude_direct(const char* function, RankState& state, Side side,
                     MPI_Status* status) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state, function};
   call.comm = state.near.comm;
   Bytes bytes{state};
@@ -60,12 +60,12 @@ int conclude_direct(const char* function, RankState& state, Side side,
 }
 
 void look_around_direct(threads::Thread& me) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   threads::look_around(me);
 }
 
 void signal_direct(threads::Waiter waiter) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   waiter.signal();
 }
 

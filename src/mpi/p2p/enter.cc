@@ -1,6 +1,7 @@
 // Sends and receives: the shortest way for blocking ones, requests for the others.
 #include "mpi/p2p/enter.h"
 
+#include "mpi/call_scope.h"
 #include "mpi/coll/schedule.h"
 #include "mpi/p2p/buffered.h"
 #include "mpi/p2p/direct.h"
@@ -11,7 +12,6 @@
 #include "mpi/request/wait.h"
 #include "net/transport.h"
 #include "runtime/safe_point.h"
-#include "runtime/scope.h"
 
 namespace sterna::mpi {
 namespace {
@@ -161,24 +161,34 @@ namespace {
 
 }  // namespace
 
+namespace {
+
+/// See short.h; null: it is not open.
+[[nodiscard]] RankState* short_way() noexcept {
+  return short_way_state.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
 int enter_send(const char* function, MessageMode mode, const Side& side, MPI_Comm comm) noexcept {
-  return mode == MessageMode::standard && short_way_state != nullptr &&
-                 try_send_short(*short_way_state, side, comm)
+  RankState* const state = mode == MessageMode::standard ? short_way() : nullptr;
+  return state != nullptr && try_send_short(*state, side, comm)
              ? MPI_SUCCESS
              : enter_send_slowly(function, mode, side, comm);
 }
 
 int enter_receive(const char* function, const Side& side, MPI_Comm comm,
                   MPI_Status* status) noexcept {
-  return short_way_state != nullptr && try_receive_short(*short_way_state, side, comm, status)
+  RankState* const state = short_way();
+  return state != nullptr && try_receive_short(*state, side, comm, status)
              ? MPI_SUCCESS
              : enter_receive_slowly(function, side, comm, status);
 }
 
 int enter_isend(const char* function, MessageMode mode, const Side& side, MPI_Comm comm,
                 MPI_Request* request) noexcept {
-  if (mode == MessageMode::standard && short_way_state != nullptr &&
-      try_isend_short(*short_way_state, side, comm, request)) {
+  RankState* const state = mode == MessageMode::standard ? short_way() : nullptr;
+  if (state != nullptr && try_isend_short(*state, side, comm, request)) {
     return MPI_SUCCESS;
   }
   return enter_message(function, comm, [&](const Call& call) -> int {
@@ -201,7 +211,8 @@ int enter_isend(const char* function, MessageMode mode, const Side& side, MPI_Co
 
 int enter_ireceive(const char* function, const Side& side, MPI_Comm comm,
                    MPI_Request* request) noexcept {
-  if (short_way_state != nullptr && try_ireceive_short(*short_way_state, side, comm, request)) {
+  RankState* const state = short_way();
+  if (state != nullptr && try_ireceive_short(*state, side, comm, request)) {
     return MPI_SUCCESS;
   }
   return enter_message(function, comm, [&](const Call& call) -> int {
@@ -250,8 +261,9 @@ int enter_receive_init(const char* function, const Side& side, MPI_Comm comm,
 int enter_exchange(const char* function, const Side& send_side, const Side& receive_side,
                    MPI_Comm comm, MPI_Status* status) noexcept {
   // A send that is done leaves a receive.
-  if (short_way_state != nullptr && is_plain_receive(*short_way_state, receive_side, comm) &&
-      try_send_short(*short_way_state, send_side, comm)) {
+  RankState* const near = short_way();
+  if (near != nullptr && is_plain_receive(*near, receive_side, comm) &&
+      try_send_short(*near, send_side, comm)) {
     return enter_receive(function, receive_side, comm, status);
   }
   if (const int result = try_exchange_direct(function, send_side, receive_side, comm, status);
@@ -304,7 +316,7 @@ int enter_exchange_replace(const char* function, const Side& side, int source, i
   Side outgoing = side;
   RankState* state = nullptr;
   {
-    runtime::RuntimeScope scope;
+    const CallScope scope;
     Call call{state_of_caller(function), function};
     state = &call.state;
     if (const int error = check_comm(call, comm)) {
@@ -324,7 +336,7 @@ int enter_exchange_replace(const char* function, const Side& side, int source, i
   }
   const int error = enter_exchange(
       function, outgoing, {side.buffer, side.count, side.datatype, source, tag}, comm, status);
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   state->deallocate(copy);
   return error;
 }

@@ -1,4 +1,5 @@
 // Non-blocking exchanges, and the receives of matched messages.
+#include "mpi/call_scope.h"
 #include "mpi/p2p/enter.h"
 #include "mpi/p2p/entering.h"
 #include "mpi/p2p/matched.h"
@@ -6,7 +7,6 @@
 #include "mpi/request/wait.h"
 #include "net/transport.h"
 #include "runtime/safe_point.h"
-#include "runtime/scope.h"
 
 namespace sterna::mpi {
 namespace {
@@ -105,7 +105,7 @@ net::Message& consume(RankState& state, MPI_Message* handle) noexcept {
 
 int enter_imreceive(const char* function, const Side& side, MPI_Message* message,
                     MPI_Request* handle) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller(function), function};
   RankState& state = call.state;
   runtime::safe_point(*state.context);
@@ -145,7 +145,7 @@ int enter_mreceive(const char* function, const Side& side, MPI_Message* message,
   if (const int error = enter_imreceive(function, side, message, &request)) {
     return error;
   }
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   RankState& state = state_of_caller(function);
   Request& found = *find_request(request);
   wait_for(state, found);

@@ -2,9 +2,9 @@
 // caller's state, the communicator, and the work only if all is well. For messages and collectives.
 #pragma once
 
+#include "mpi/call_scope.h"
 #include "mpi/p2p/message.h"
 #include "runtime/safe_point.h"
-#include "runtime/scope.h"
 
 namespace sterna::mpi {
 
@@ -12,7 +12,7 @@ namespace sterna::mpi {
 /// else what `work(call)` returns, the entry point returns.
 template <typename Check, typename Work>
 [[gnu::always_inline]] inline int enter(const char* function, Check&& check, Work&& work) noexcept {
-  runtime::RuntimeScope scope;
+  const CallScope scope;
   Call call{state_of_caller(function), function};
   if (const int error = check(call)) {
     return error;

@@ -9,6 +9,26 @@
 namespace sterna::mpi {
 namespace {
 
+/// The caller has the runtime alone for its life, or is not one that could.
+class ShortTurn {
+ public:
+  ShortTurn() noexcept
+      : caller_{short_way_caller}, is_ours_{caller_ == nullptr || caller_->try_enter_briefly()} {}
+  ~ShortTurn() {
+    if (caller_ != nullptr && is_ours_) {
+      caller_->leave_briefly();
+    }
+  }
+  ShortTurn(const ShortTurn&) = delete;
+  ShortTurn& operator=(const ShortTurn&) = delete;
+
+  [[nodiscard]] bool is_ours() const noexcept { return is_ours_; }
+
+ private:
+  progress::OneCaller* const caller_;
+  const bool is_ours_;
+};
+
 /// Large messages are under way, and somebody may be moving them on at this moment: only a call of
 /// the usual kind takes the runtime back.
 [[nodiscard]] bool is_handed_over() noexcept {
@@ -35,10 +55,9 @@ namespace {
          (receive.tag >= 0 || receive.tag == MPI_ANY_TAG) && find_run_or_nothing(receive, run);
 }
 
-}  // namespace
-
-bool try_send_short(RankState& state, const Side& side, MPI_Comm handle) noexcept {
-  const threads::RuntimeEntry entry;  // Locks of the transport: not to be preempted there.
+/// In a turn of the caller's.
+[[nodiscard, gnu::always_inline]] inline bool send_in_turn(RankState& state, const Side& side,
+                                                           MPI_Comm handle) noexcept {
   const Comm* const comm = find_comm(state, handle);
   net::Buffer run;
   if (comm == nullptr || static_cast<std::uint32_t>(side.peer) >= comm->peers().size ||
@@ -50,10 +69,22 @@ bool try_send_short(RankState& state, const Side& side, MPI_Comm handle) noexcep
                                            {run.address, run.bytes});
 }
 
+}  // namespace
+
+// In each of them the locks of the transport are taken: not to be preempted there.
+
+bool try_send_short(RankState& state, const Side& side, MPI_Comm handle) noexcept {
+  const threads::RuntimeEntry entry;
+  const ShortTurn turn;
+  return turn.is_ours() && send_in_turn(state, side, handle);
+}
+
 bool try_isend_short(RankState& state, const Side& side, MPI_Comm handle,
                      MPI_Request* request) noexcept {
-  Request* const sent = request != nullptr ? sent_request(state) : nullptr;
-  if (sent == nullptr || !try_send_short(state, side, handle)) {
+  const threads::RuntimeEntry entry;
+  const ShortTurn turn;
+  Request* const sent = request != nullptr && turn.is_ours() ? sent_request(state) : nullptr;
+  if (sent == nullptr || !send_in_turn(state, side, handle)) {
     return false;
   }
   *request = handle_of(sent);
@@ -62,7 +93,11 @@ bool try_isend_short(RankState& state, const Side& side, MPI_Comm handle,
 
 bool try_ireceive_short(RankState& state, const Side& side, MPI_Comm handle,
                         MPI_Request* request) noexcept {
-  const threads::RuntimeEntry entry;  // Locks of the transport: not to be preempted there.
+  const threads::RuntimeEntry entry;
+  const ShortTurn turn;
+  if (!turn.is_ours()) {
+    return false;
+  }
   Comm* const comm = find_comm(state, handle);
   net::Buffer run;
   if (comm == nullptr || request == nullptr || !is_plain(*comm, side, run) ||
@@ -81,6 +116,10 @@ bool try_ireceive_short(RankState& state, const Side& side, MPI_Comm handle,
 }
 
 bool is_plain_receive(RankState& state, const Side& side, MPI_Comm handle) noexcept {
+  const ShortTurn turn;
+  if (!turn.is_ours()) {
+    return false;
+  }
   const Comm* const comm = find_comm(state, handle);
   net::Buffer run;
   return comm != nullptr && state.active_schedules == nullptr && is_plain(*comm, side, run);
@@ -88,7 +127,11 @@ bool is_plain_receive(RankState& state, const Side& side, MPI_Comm handle) noexc
 
 bool try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
                        MPI_Status* status) noexcept {
-  const threads::RuntimeEntry entry;  // Locks of the transport: not to be preempted there.
+  const threads::RuntimeEntry entry;
+  const ShortTurn turn;
+  if (!turn.is_ours()) {
+    return false;
+  }
   const Comm* const comm = find_comm(state, handle);
   net::Buffer run;
   if (comm == nullptr || state.active_schedules != nullptr || !is_plain(*comm, side, run) ||

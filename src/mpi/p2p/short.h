@@ -1,18 +1,25 @@
-// The short way of a process below MPI_THREAD_MULTIPLE: a blocking message of one packet, from the
+// The short way of a process of which one thread calls (below MPI_THREAD_MULTIPLE, or until another
+// one does, progress/one_caller.h): a blocking message of one packet, from the
 // entry point straight into the driver and out of it (net/matching/short.cc); one that is not
 // waited for, without what only large or unusual ones need. Whatever is unusual is refused before
 // anything has happened, and the entry point goes on as usual.
 #pragma once
 
+#include <atomic>
+
 #include <mpi.h>
 
 #include "mpi/p2p/message.h"
+#include "progress/one_caller.h"
 
 namespace sterna::mpi {
 
-/// Between MPI_Init and MPI_Finalize of such a process: its state; else null. Written by the thread
-/// that calls those two, read by the same one or by threads that take turns with it.
-inline constinit RankState* short_way_state = nullptr;
+/// Between MPI_Init and MPI_Finalize of such a process: its state; else null. Relaxed: written by
+/// the thread that calls those two, and, by whoever shares, where no other is inside; who may see
+/// an old value asks `short_way_caller` first.
+inline constinit std::atomic<RankState*> short_way_state{nullptr};
+/// Who may take it, at MPI_THREAD_MULTIPLE; else null. Constant between MPI_Init and MPI_Finalize.
+inline constinit progress::OneCaller* short_way_caller = nullptr;
 
 /// MPI_Send, complete. False: not here, not now.
 [[nodiscard]] bool try_send_short(RankState& state, const Side& side, MPI_Comm comm) noexcept;

@@ -41,7 +41,8 @@ class ScheduleWatch {
     if (state.active_schedules == nullptr) {
       return;
     }
-    if (state.is_multiple) {
+    // Also while one thread calls (progress/one_caller.h): a second one may come during the wait.
+    if (state.thread_level == MPI_THREAD_MULTIPLE) {
       watched.is_complete = false;
       if (state.is_advancing.exchange(true, std::memory_order_acquire)) {
         return;

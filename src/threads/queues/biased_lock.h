@@ -46,6 +46,10 @@ class BiasedLock {
     }
   }
   void unlock() noexcept { owner_.store(0, std::memory_order_release); }  // A
+  /// Somebody is inside, or waits for the owner to leave. A hint, for an owner that stays long.
+  [[nodiscard]] bool is_wanted() const noexcept {
+    return thief_.load(std::memory_order_relaxed) != 0;
+  }
 
   /// Anybody else. False: another thief is there, or the owner waits for one. Waits for the owner
   /// to leave its section, but for so many pauses only (then false); from the 1000th on a pause

@@ -1,5 +1,6 @@
 // What one thread leaves in a slot, and the next one must not find: births set little of it anew.
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <vector>
 
@@ -82,7 +83,7 @@ TEST_P(LifeTest, SeedsOfADestructorOfAKeyAreJoined) {
     static void plant_one(void* planter) {
       auto& its = *static_cast<Planter*>(planter);
       plant(
-          its.seed, [](void* runs) { static_cast<std::atomic<int>*>(runs)->fetch_add(1); },
+          its.seed, [](void* count) { static_cast<std::atomic<int>*>(count)->fetch_add(1); },
           &its.runs);
     }
   };

@@ -43,7 +43,7 @@ sterna_status sterna_completion_signal(const sterna_completion_token* token, con
 sterna_status sterna_completion_fail(const sterna_completion_token* token,
                                      const char* text) STERNA_NOEXCEPT;
 
-/* 1: waiting will not wait. */
+/* 1: waiting will not wait, unless the payload is long (above 8 KiB). */
 int sterna_completion_is_done(const sterna_completion* completion) STERNA_NOEXCEPT;
 
 /* Waits for the signal; stores at most bytes_max bytes of its payload, *bytes (may be NULL) is the

@@ -70,8 +70,8 @@ const void* sterna_rpc_arguments(const sterna_rpc_request* request, size_t* byte
 sterna_status sterna_rpc_reply(sterna_rpc_request* request, const void* data,
                                size_t bytes) STERNA_NOEXCEPT;
 /* The same now, without a copy: returns when the bytes may be changed. What the service returns is
- * dropped, it may go on. Switches. REFUSED: it has replied so before; CLOSED: the caller is gone;
- * DEADLOCK: inside the poll. */
+ * dropped, it may go on. Switches. REFUSED: it has replied so before, or nobody waits for a reply;
+ * CLOSED: the caller is gone; DEADLOCK: inside the poll; OUT_OF_MEMORY: it has not replied. */
 sterna_status sterna_rpc_reply_now(sterna_rpc_request* request, const void* data,
                                    size_t bytes) STERNA_NOEXCEPT;
 /* Returns `status`, after it has kept the text (copied, may be NULL) for the caller's
@@ -88,6 +88,8 @@ sterna_status sterna_rpc_unpack(sterna_rpc_request* request, void* buffer, size_
                                 sterna_unpack_mode mode) STERNA_NOEXCEPT;
 /* Waits for all pieces. Returns the first fault of one. Switches. */
 sterna_status sterna_rpc_wait_data(sterna_rpc_request* request) STERNA_NOEXCEPT;
+/* How many bytes the pieces have that were not taken yet. Does not switch. */
+uint64_t sterna_rpc_bytes_left(const sterna_rpc_request* request) STERNA_NOEXCEPT;
 
 /* Calls a service of `node` (also the own one) and waits for its reply, at most `bytes_max`
  * bytes of which are stored; *bytes (may be NULL) is the length of the whole reply. Long arguments
@@ -110,6 +112,8 @@ sterna_status sterna_rpc_start(uint32_t node, const char* name, const void* argu
                                size_t argument_bytes, sterna_rpc_call** call) STERNA_NOEXCEPT;
 /* 1: wait will not wait, unless the reply is long. */
 int sterna_rpc_is_done(const sterna_rpc_call* call) STERNA_NOEXCEPT;
+/* As the end of sterna_rpc_call_for. DEADLOCK (inside a quick service or a callback it would wait),
+ * NOT_STARTED, INVALID_ARGUMENT (a NULL): the call goes on; else it has ended. */
 sterna_status sterna_rpc_wait(sterna_rpc_call* call, void* reply, size_t bytes_max,
                               size_t* bytes) STERNA_NOEXCEPT;
 /* Waits until sterna_rpc_wait, which still has to follow, knows how the call was: *bytes (may be

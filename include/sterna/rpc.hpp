@@ -14,8 +14,10 @@
 // std::string_view as arguments; and every class with a member
 //     template <typename Fields> void sterna_fields(Fields& fields) { fields(first, second); }
 // Anything else is an error of the compiler that names the type. Long strings, vectors and spans of
-// trivially copyable types go directly from where they lie into the vector that the service gets.
-// An exception of the service is an RpcError of the caller, with its text. See rpc.h for the rest.
+// trivially copyable types go directly from where they lie into the vector that the service gets:
+// what sterna_fields names is a member, no local variable. Elements of a vector have something to
+// send. An exception of the service is an RpcError of the caller, with its text. See rpc.h for the
+// rest.
 #ifndef STERNA_RPC_HPP
 #define STERNA_RPC_HPP
 
@@ -40,23 +42,13 @@ template <typename Result>
 class Later {
  public:
   explicit Later(sterna_rpc_call* call) noexcept : call_{call} {}
-  Later(Later&& other) noexcept : call_{std::exchange(other.call_, nullptr)} {}
-  Later& operator=(Later&& other) noexcept {
-    std::swap(call_, other.call_);
-    return *this;
-  }
-  ~Later() {
-    if (call_ != nullptr) {
-      (void)sterna_rpc_wait(call_, nullptr, 0, nullptr);
-    }
-  }
-  /// get() will not wait for the service.
-  [[nodiscard]] bool is_done() const noexcept { return sterna_rpc_is_done(call_) != 0; }
+  /// get() will not wait for the service. Before it.
+  [[nodiscard]] bool is_done() const noexcept { return sterna_rpc_is_done(call_.get()) != 0; }
   /// Once. Throws RpcError.
-  Result get() { return detail::take<Result>(std::exchange(call_, nullptr)); }
+  Result get() { return detail::take<Result>(std::move(call_)); }
 
  private:
-  sterna_rpc_call* call_;
+  detail::OwnedCall call_;
 };
 
 /// One of the results of a multicast.
@@ -114,7 +106,7 @@ class Service<Function, Result(Parameters...)> {
     } else {
       sterna_rpc_call* call = nullptr;
       expect_success(sterna_rpc_start_packed(&packing, node, &call));
-      return detail::take<Result>(call);
+      return detail::take<Result>(detail::OwnedCall{call});
     }
   }
   /// Calls it; the arguments are copied.
@@ -132,18 +124,21 @@ class Service<Function, Result(Parameters...)> {
     pack(packing, false, arguments...);
     expect_success(sterna_rpc_post_packed(&packing, node));
   }
-  /// Calls it on all `nodes` at the same time, and waits for all.
+  /// Calls it on all `nodes` at the same time, and waits for all. What fails is in the outcomes;
+  /// what a sterna_fields of the program throws goes on, when all calls have ended.
   [[nodiscard]] std::vector<Outcome<Result>> multicast(
       std::span<const std::uint32_t> nodes,
       const std::remove_cvref_t<Parameters>&... arguments) const {
     std::vector<Outcome<Result>> outcomes(nodes.size());
-    std::vector<sterna_rpc_call*> calls(nodes.size());
+    std::vector<detail::OwnedCall> calls(nodes.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       outcomes[i].node = nodes[i];
       sterna_rpc_packing packing;
       keep_error(outcomes[i], [&] {
         pack(packing, false, arguments...);
-        expect_success(sterna_rpc_start_packed(&packing, nodes[i], &calls[i]));
+        sterna_rpc_call* call = nullptr;
+        expect_success(sterna_rpc_start_packed(&packing, nodes[i], &call));
+        calls[i].reset(call);
       });
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -152,10 +147,10 @@ class Service<Function, Result(Parameters...)> {
       }
       keep_error(outcomes[i], [&] {
         if constexpr (std::is_void_v<Result>) {
-          detail::take<Result>(calls[i]);
+          detail::take<Result>(std::move(calls[i]));
           outcomes[i].value.emplace();
         } else {
-          outcomes[i].value.emplace(detail::take<Result>(calls[i]));
+          outcomes[i].value.emplace(detail::take<Result>(std::move(calls[i])));
         }
       });
     }
@@ -200,7 +195,7 @@ class Service<Function, Result(Parameters...)> {
   }
 
   static sterna_status serve(void*, sterna_rpc_request* request) {
-    Held held;  // Before the unpacker: its memory is being written until finish().
+    Held held;  // Before the unpacker, whose end waits: it is being written until finish().
     detail::Unpacker unpacker{request};
     if (unpacker.number() != kNumber) {
       return sterna_rpc_fail(request, STERNA_INVALID_ARGUMENT,

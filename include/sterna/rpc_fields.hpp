@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -178,19 +179,19 @@ class Packer : public FieldsOf<Packer> {
   sterna_pack_mode mode_;
 };
 
-struct Malformed : std::runtime_error {
-  Malformed() : std::runtime_error{"the bytes are not those of the types of this service"} {}
+struct Malformed : RpcError {
+  Malformed() : RpcError{STERNA_REFUSED, "the bytes are not those of the types of this service"} {}
 };
-
-/// Sizes come from another process: they are believed as far as there can be so many bytes.
-inline constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 40;
 
 template <typename Archive>
 class Reading : public FieldsOf<Archive> {
  public:
+  /// The count comes from another process: it is believed as far as there are bytes for so many
+  /// elements. One that is no plain type has at least one.
   void resize(auto& value) {
+    using Element = typename std::remove_cvref_t<decltype(value)>::value_type;
     const std::uint64_t count = number();
-    if (count > kElementsMax) {
+    if (count > static_cast<Archive&>(*this).left() / (is_plain<Element> ? sizeof(Element) : 1)) {
       throw Malformed{};
     }
     value.resize(count);
@@ -214,12 +215,16 @@ class Reading : public FieldsOf<Archive> {
 class Unpacker : public Reading<Unpacker> {
  public:
   explicit Unpacker(sterna_rpc_request* request) : request_{request} {}
+  Unpacker(const Unpacker&) = delete;
+  Unpacker& operator=(const Unpacker&) = delete;
+  /// What was asked for comes to memory that goes, whoever has thrown.
+  ~Unpacker() { (void)sterna_rpc_wait_data(request_); }
   void bytes(void* data, std::size_t bytes) {
     if (sterna_rpc_unpack(request_, data, bytes, STERNA_UNPACK_CHEAPER) != STERNA_SUCCESS) {
-      (void)sterna_rpc_wait_data(request_);  // What was asked for comes to memory that goes.
       throw Malformed{};
     }
   }
+  [[nodiscard]] std::uint64_t left() const { return sterna_rpc_bytes_left(request_); }
   void finish() {
     if (sterna_rpc_wait_data(request_) != STERNA_SUCCESS) {
       throw Malformed{};
@@ -255,6 +260,7 @@ class Reader : public Reading<Reader> {
     }
     rest_ = rest_.subspan(bytes);
   }
+  [[nodiscard]] std::uint64_t left() const { return rest_.size(); }
 
  private:
   std::span<const std::byte> rest_;
@@ -280,16 +286,21 @@ Result read_result(std::span<const std::byte> bytes) {
   }
 }
 
+struct EndOfCall {
+  void operator()(sterna_rpc_call* call) const noexcept {
+    (void)sterna_rpc_wait(call, nullptr, 0, nullptr);
+  }
+};
+/// A call under way: its end waits for it, since until then its arguments are read.
+using OwnedCall = std::unique_ptr<sterna_rpc_call, EndOfCall>;
+
 /// Waits for a call, and takes what it brought.
 template <typename Result>
-Result take(sterna_rpc_call* call) {
+Result take(OwnedCall call) {
   std::size_t bytes = 0;
-  if (const sterna_status status = sterna_rpc_await(call, &bytes, STERNA_FOREVER);
-      status != STERNA_SUCCESS) {
-    throw_error(status);
-  }
+  expect_success(sterna_rpc_await(call.get(), &bytes, STERNA_FOREVER));
   std::vector<std::byte> reply(bytes);
-  expect_success(sterna_rpc_wait(call, reply.data(), reply.size(), nullptr));
+  expect_success(sterna_rpc_wait(call.release(), reply.data(), reply.size(), nullptr));
   return read_result<Result>(reply);
 }
 

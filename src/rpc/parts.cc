@@ -2,6 +2,7 @@
 // each, in the order in which the head names them. So they have whatever the transport has for
 // large messages: they wait at their sender until they are wanted, and go from place to place.
 #include <new>
+#include <utility>
 
 #include "net/endpoint.h"
 #include "rpc/handlers.h"
@@ -48,13 +49,18 @@ void Rpc::send_parts(std::uint32_t node, std::uint32_t context, std::uint32_t nu
 }
 
 void Rpc::reply_now(const Request& request, std::span<const std::byte> bytes, OutPart& out) {
+  const bool is_part =
+      has_parts() && request.reply_to->rank == kNoRank && bytes.size() > kReplyInlineBytes;
+  Answer copied;
+  if (!is_part) {
+    copied.reply = Bytes{bytes.begin(), bytes.end()};  // If this throws, nothing was replied.
+  }
   const ReplyTo to = std::exchange(*request.reply_to, ReplyTo{});
   out.part.bytes = bytes.size();
   out.data = bytes.data();
   out.send.done.reset();
   out.send.fault = net::Fault::none;
   Message message{.kind = MessageKind::reply, .reply_to = {.id = to.id}};
-  const bool is_part = has_parts() && to.rank == kNoRank && bytes.size() > kReplyInlineBytes;
   if (to.id != 0 && is_part) {
     message.parts = {&out.part, 1};
     message.number = next_number();
@@ -64,7 +70,7 @@ void Rpc::reply_now(const Request& request, std::span<const std::byte> bytes, Ou
       return;
     }
     out.send.fault = net::Fault::peer_lost;
-  } else if (!answer(to, {.reply = Bytes{bytes.begin(), bytes.end()}})) {
+  } else if (!answer(to, std::move(copied))) {
     out.send.fault = net::Fault::peer_lost;
   }
   out.send.done.complete_alone();

@@ -179,7 +179,7 @@ class Rpc {
   Result<> signal(const ReplyTo& to, Answer answer);
 
   /// The reply, now, from where the bytes lie: they are the caller's again when `part.send.done`.
-  /// What the service returns later is dropped. On a thread.
+  /// What the service returns later is dropped. On a thread. Throws bad_alloc: nothing was replied.
   void reply_now(const Request& request, std::span<const std::byte> bytes, OutPart& part);
 
   /// Receives the next part of a request, in the order in which they were packed.

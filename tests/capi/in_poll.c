@@ -7,6 +7,7 @@
 #include "rpc.h"
 #include "sterna/balance.h"
 #include "sterna/bubble.h"
+#include "sterna/completion.h"
 #include "sterna/control.h"
 #include "sterna/io.h"
 #include "sterna/loop.h"
@@ -102,6 +103,63 @@ static void try_work(void) {
   EXPECT(sterna_poll(&readable, 1, 0) == 0);
 }
 
+/* --- What has ended, but whose bytes are still to come ---------------------------------------- */
+
+enum { kLong = 200000 };
+
+static sterna_rpc_call* long_call;
+static sterna_rpc_call* packed_call;
+static sterna_completion completion;
+static unsigned char room[kLong];
+
+static sterna_status wait_too_early(void* context, sterna_rpc_request* request) {
+  sterna_rpc_packing packing;
+  const int word = 5;
+  (void)context, (void)request;
+  EXPECT(sterna_rpc_is_done(long_call) && sterna_completion_is_done(&completion));
+  REFUSED(sterna_rpc_wait, (long_call, room, sizeof room, NULL));
+  EXPECT(sterna_completion_wait(&completion, room, sizeof room, NULL, STERNA_FOREVER) ==
+         STERNA_DEADLOCK);
+  /* What only starts is done, as sterna_rpc_start. */
+  EXPECT(sterna_rpc_begin(&packing, "echo", NULL) == STERNA_SUCCESS);
+  EXPECT(sterna_rpc_pack(&packing, &word, sizeof word, STERNA_PACK_SAFER) == STERNA_SUCCESS);
+  EXPECT(sterna_rpc_start_packed(&packing, next_node(), &packed_call) == STERNA_SUCCESS);
+  return STERNA_SUCCESS;
+}
+
+static sterna_status signal_long(void* context, sterna_rpc_request* request) {
+  sterna_completion_token token;
+  unsigned char* const data = filled(kLong, 2);
+  (void)context;
+  memcpy(&token, sterna_rpc_arguments(request, NULL), sizeof token);
+  EXPECT(sterna_completion_signal(&token, data, kLong) == STERNA_SUCCESS);
+  free(data);
+  return STERNA_SUCCESS;
+}
+
+static void test_long(void) {
+  sterna_completion_token token;
+  size_t bytes = 0;
+  int word = 0;
+  unsigned char* const out = filled(kLong, 1);
+  EXPECT(sterna_rpc_start(next_node(), "echo", out, kLong, &long_call) == STERNA_SUCCESS);
+  EXPECT(sterna_completion_init(&completion, STERNA_ANY_NODE, &token) == STERNA_SUCCESS);
+  EXPECT(sterna_rpc_post(next_node(), "signal long", &token, sizeof token) == STERNA_SUCCESS);
+  EXPECT(sterna_rpc_await(long_call, NULL, STERNA_FOREVER) == STERNA_SUCCESS);
+  while (!sterna_completion_is_done(&completion)) {
+    EXPECT(sterna_thread_yield() == STERNA_SUCCESS);
+  }
+  EXPECT(sterna_rpc_call_for(sterna_node_index(), "wait too early", NULL, 0, NULL, 0, NULL,
+                             STERNA_FOREVER) == STERNA_SUCCESS);
+  EXPECT(sterna_rpc_wait(long_call, room, sizeof room, &bytes) == STERNA_SUCCESS);
+  EXPECT(bytes == kLong && is_filled(room, kLong, 1));
+  EXPECT(sterna_completion_wait(&completion, room, sizeof room, &bytes, STERNA_FOREVER) ==
+         STERNA_SUCCESS);
+  EXPECT(bytes == kLong && is_filled(room, kLong, 2));
+  EXPECT(sterna_rpc_wait(packed_call, &word, sizeof word, NULL) == STERNA_SUCCESS && word == 5);
+  free(out);
+}
+
 static void try_all(void) {
   try_threads();
   try_objects();
@@ -163,12 +221,15 @@ static void take_down(void) {
 int main(void) {
   register_as("misbehave", STERNA_RPC_QUICK, 0, misbehave);
   register_as("echo", STERNA_RPC_QUICK, 0, echo);
+  register_as("wait too early", STERNA_RPC_QUICK, 0, wait_too_early);
+  register_as("signal long", STERNA_RPC_QUICK, 0, signal_long);
   EXPECT(sterna_start(NULL) == STERNA_SUCCESS);
   set_up();
   EXPECT(sterna_rpc_call_for(sterna_node_index(), "misbehave", NULL, 0, NULL, 0, NULL,
                              STERNA_FOREVER) == STERNA_BUSY);
   expect_detail("nothing of that is allowed");
   in_callback();
+  test_long();
   take_down();
   EXPECT(sterna_rpc_call_for(next_node(), "echo", NULL, 0, NULL, 0, NULL, STERNA_FOREVER) ==
          STERNA_SUCCESS);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "rpc/rank_call.h"
 #include "runtime/capi/messages/message_callback.h"
+#include "runtime/capi/messages/message_request.h"
 #include "runtime/capi/program.h"
 #include "runtime/capi/threads/handle.h"
 #include "runtime/node.h"
@@ -89,7 +90,18 @@ bool wait_rank(rpc::RankCall& call, std::uint64_t deadline_ns) noexcept {
   }
 }
 
-/// What the signal brought; a long payload in a process is still to be received.
+/// Waiting will not wait: the whole payload is there.
+bool is_over(const Awaited& awaited) noexcept {
+  return is_done(awaited) && (awaited.of_rank || awaited.of_process->part_bytes == 0);
+}
+
+sterna_status refuse_truncated(std::size_t bytes, std::size_t bytes_max) noexcept {
+  return capi::refuse(STERNA_TRUNCATED,
+                      "sterna_completion_wait: the payload has {} bytes, its memory {}", bytes,
+                      bytes_max);
+}
+
+/// What the signal brought, but for the long payload of a process.
 sterna_status store(Result<rpc::Bytes>& given, void* data, std::size_t bytes_max,
                     std::size_t* bytes) noexcept {
   if (!given) {
@@ -101,25 +113,30 @@ sterna_status store(Result<rpc::Bytes>& given, void* data, std::size_t bytes_max
   if (bytes != nullptr) {
     *bytes = all.size();
   }
-  return all.size() <= bytes_max ? STERNA_SUCCESS
-                                 : capi::refuse(STERNA_TRUNCATED,
-                                                "sterna_completion_wait: the payload has {} bytes, "
-                                                "its memory {}",
-                                                all.size(), bytes_max);
+  return all.size() <= bytes_max ? STERNA_SUCCESS : refuse_truncated(all.size(), bytes_max);
+}
+
+/// A long payload comes from where it lies to where it is wanted.
+sterna_status receive_long(rpc::PendingCall& call, void* data, std::size_t bytes_max,
+                           std::size_t* bytes) noexcept {
+  sterna::net::RecvRequest receive;
+  rpc_here()->receive_reply(call, {static_cast<std::byte*>(data), bytes_max}, receive);
+  receive.done.wait(*capi::program()->rank->progress);
+  if (receive.fault != sterna::net::Fault::none && receive.fault != sterna::net::Fault::truncated) {
+    return capi::refuse(capi::to_status(receive.fault), "sterna_completion_wait: node {}: {}",
+                        call.to_node, sterna::net::to_string(receive.fault));
+  }
+  if (bytes != nullptr) {
+    *bytes = call.reply_bytes;
+  }
+  return call.reply_bytes <= bytes_max ? STERNA_SUCCESS
+                                       : refuse_truncated(call.reply_bytes, bytes_max);
 }
 
 sterna_status finish_process(rpc::PendingCall& call, void* data, std::size_t bytes_max,
-                             std::size_t* bytes) {
-  if (call.part_bytes != 0) {
-    rpc::Bytes all(call.part_bytes);
-    sterna::net::RecvRequest receive;
-    rpc_here()->receive_reply(call, all, receive);
-    receive.done.wait(*capi::program()->rank->progress);
-    call.reply = receive.fault == sterna::net::Fault::none
-                     ? Result<rpc::Bytes>{std::move(all)}
-                     : Result<rpc::Bytes>{Error{Errc::closed, "who signalled is gone"}};
-  }
-  return store(call.reply, data, bytes_max, bytes);
+                             std::size_t* bytes) noexcept {
+  return call.part_bytes != 0 ? receive_long(call, data, bytes_max, bytes)
+                              : store(call.reply, data, bytes_max, bytes);
 }
 
 rpc::ReplyTo target_of(const sterna_completion_token& token) noexcept {
@@ -244,7 +261,7 @@ sterna_status sterna_completion_wait(sterna_completion* completion, void* data, 
     return STERNA_NOT_STARTED;
   }
   Awaited& awaited = *own->awaited;
-  if (!is_done(awaited) && capi::is_in_callback(*find_current_rank())) {
+  if (!is_over(awaited) && capi::is_in_callback(*find_current_rank())) {
     return capi::refuse(STERNA_DEADLOCK, "{}: a quick service or a callback must not wait",
                         __func__);
   }

@@ -45,7 +45,9 @@ class OutBox {
   /// One piece, not copied where the call does that itself.
   void set(std::span<const std::byte> bytes, bool is_copied);
   [[nodiscard]] std::span<rpc::OutPart> parts() noexcept { return {parts_.get(), part_count_}; }
-  /// All parts have been sent, or never will be. Switches.
+  /// All parts have been sent, or never will be.
+  [[nodiscard]] bool is_sent() const noexcept;
+  /// Waits for that. Switches.
   void await_sent(progress::Progress& progress) noexcept;
   /// Frees it once they are.
   static void release(std::unique_ptr<OutBox> box) noexcept;

@@ -91,6 +91,11 @@ bool OutBox::has_room(std::size_t bytes) const noexcept {
                                 : block_.size() + bytes <= kRpcBlockBytesMax;
 }
 
+bool OutBox::is_sent() const noexcept {
+  return std::ranges::all_of(std::span<const rpc::OutPart>{parts_.get(), part_count_},
+                             [](const rpc::OutPart& part) { return part.send.done.done(); });
+}
+
 void OutBox::await_sent(progress::Progress& progress) noexcept {
   for (rpc::OutPart& part : parts()) {
     part.send.done.wait(progress);
@@ -98,9 +103,7 @@ void OutBox::await_sent(progress::Progress& progress) noexcept {
 }
 
 void OutBox::release(std::unique_ptr<OutBox> box) noexcept {
-  const bool is_sent = std::ranges::all_of(
-      box->parts(), [](const rpc::OutPart& part) { return part.send.done.done(); });
-  if (is_sent) {
+  if (box->is_sent()) {
     return;
   }
   auto* const waiting = new (std::nothrow) Waiting;

@@ -201,6 +201,15 @@ sterna_status sterna_rpc_start(uint32_t node, const char* name, const void* argu
   });
 }
 
+namespace {
+
+/// Its reply is there, and what it was asked with may be changed.
+bool is_over(const sterna_rpc_call& call) noexcept {
+  return call.call.done.done() && call.call.part_bytes == 0 && call.box->is_sent();
+}
+
+}  // namespace
+
 int sterna_rpc_is_done(const sterna_rpc_call* call) noexcept {
   return call->call.done.done() ? 1 : 0;
 }
@@ -211,7 +220,7 @@ sterna_status sterna_rpc_wait(sterna_rpc_call* call, void* reply, size_t bytes_m
   if (call == nullptr || (reply == nullptr && bytes_max != 0)) {
     return capi::refuse_argument(__func__);
   }
-  if (const sterna_status bad = capi::check_caller(__func__, !call->call.done.done());
+  if (const sterna_status bad = capi::check_caller(__func__, !is_over(*call));
       bad != STERNA_SUCCESS) {
     return bad;
   }

@@ -32,10 +32,15 @@ sterna_status refuse_unbegun(const sterna_rpc_packing* storage, const char* call
                 "{}: the packing is NULL, or has not begun", call);
 }
 
+struct EndOptions {
+  bool is_good = true;   // The other arguments.
+  bool may_wait = true;  // It does, for the pieces or for the reply.
+};
+
 /// What was packed, which is over: then use(packing); else why not.
 template <typename Use>
-sterna_status end(sterna_rpc_packing* storage, std::uint32_t node, bool is_good, const char* call,
-                  Use use) noexcept {
+sterna_status end(sterna_rpc_packing* storage, std::uint32_t node, const EndOptions& options,
+                  const char* call, Use use) noexcept {
   RpcPacking* const packing = packing_in(storage);
   if (packing == nullptr) {
     return refuse_unbegun(storage, call);
@@ -43,8 +48,8 @@ sterna_status end(sterna_rpc_packing* storage, std::uint32_t node, bool is_good,
   RpcPacking own{std::move(*packing)};
   packing->~RpcPacking();
   packing->made = 0;
-  sterna_status status = check_call(node, "", nullptr, 0, call, true);
-  if (status == STERNA_SUCCESS && !is_good) {
+  sterna_status status = check_call(node, "", nullptr, 0, call, options.may_wait);
+  if (status == STERNA_SUCCESS && !options.is_good) {
     status = refuse_argument(call);
   }
   if (status != STERNA_SUCCESS) {
@@ -136,13 +141,13 @@ sterna_status sterna_rpc_call_packed(sterna_rpc_packing* packing, uint32_t node,
                                      size_t bytes_max, size_t* bytes) noexcept {
   const RuntimeScope scope;
   return capi::end(
-      packing, node, reply != nullptr || bytes_max == 0, __func__,
+      packing, node, {.is_good = reply != nullptr || bytes_max == 0}, __func__,
       [&](RpcPacking& own) { return capi::call_packed(own, node, reply, bytes_max, bytes); });
 }
 
 sterna_status sterna_rpc_post_packed(sterna_rpc_packing* packing, uint32_t node) noexcept {
   const RuntimeScope scope;
-  return capi::end(packing, node, true, __func__, [&](RpcPacking& own) {
+  return capi::end(packing, node, {}, __func__, [&](RpcPacking& own) {
     const auto sent = capi::program()->rpc->post(node, own.service, own.box->block(),
                                                  {.wish = own.wish, .parts = own.box->parts()});
     own.box->await_sent(*capi::program()->rank->progress);
@@ -155,7 +160,8 @@ sterna_status sterna_rpc_post_packed(sterna_rpc_packing* packing, uint32_t node)
 sterna_status sterna_rpc_start_packed(sterna_rpc_packing* packing, uint32_t node,
                                       sterna_rpc_call** call) noexcept {
   const RuntimeScope scope;
-  return capi::end(packing, node, call != nullptr, __func__, [&](RpcPacking& own) {
+  const capi::EndOptions options{.is_good = call != nullptr, .may_wait = false};
+  return capi::end(packing, node, options, __func__, [&](RpcPacking& own) {
     auto made = std::make_unique<sterna_rpc_call>();
     made->box = std::move(own.box);
     capi::program()->rpc->start(node, own.service, made->box->block(), made->call,

@@ -194,6 +194,16 @@ sterna_status sterna_rpc_wait_data(sterna_rpc_request* request) noexcept {
   return request == nullptr ? capi::refuse_argument(__func__) : capi::await_pieces(*request);
 }
 
+uint64_t sterna_rpc_bytes_left(const sterna_rpc_request* request) noexcept {
+  std::uint64_t bytes = request->arguments.size() - request->position;
+  if (const sterna::rpc::Incoming* const incoming = request->request->incoming) {
+    for (std::size_t i = incoming->taken; i < incoming->parts.size(); ++i) {
+      bytes += incoming->parts[i].bytes;
+    }
+  }
+  return bytes;
+}
+
 namespace {
 
 sterna_status refuse_piece(sterna_rpc_request& request, std::size_t bytes) noexcept {

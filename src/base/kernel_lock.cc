@@ -8,7 +8,7 @@
 
 namespace sterna {
 
-void KernelLock::lock() noexcept {
+void KernelLock::lock() noexcept STERNA_LOCKS_UNCHECKED {
   if (try_lock()) {
     return;
   }
@@ -24,7 +24,7 @@ bool KernelLock::try_lock() noexcept {
                                         std::memory_order_relaxed);
 }
 
-void KernelLock::unlock() noexcept {
+void KernelLock::unlock() noexcept STERNA_LOCKS_UNCHECKED {
   if (state_.exchange(0, std::memory_order_release) == 2) {
     raw_system_call(SYS_futex, reinterpret_cast<long>(&state_), FUTEX_WAKE_PRIVATE, 1);
   }

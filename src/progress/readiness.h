@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/annotate.h"
 #include "base/kernel_lock.h"
 #include "base/result.h"
 #include "base/syscall.h"
@@ -57,8 +58,8 @@ class Readiness final : public Source {
  private:
   struct Waiting;
   struct Bucket {
-    KernelLock lock;           // Held across epoll_ctl, and while a waiter is woken.
-    Waiting* first = nullptr;  // Guard: lock.
+    KernelLock lock;  // Held across epoll_ctl, and while a waiter is woken.
+    Waiting* first STERNA_GUARDED_BY(lock) = nullptr;
   };
   static constexpr std::size_t kBuckets = 64;
 
@@ -70,7 +71,7 @@ class Readiness final : public Source {
   }
   /// One look at the set, which puts to rest what it reports.
   std::uint32_t look() noexcept;
-  long arm(const Bucket& bucket, int descriptor) noexcept;
+  long arm(const Bucket& bucket, int descriptor) noexcept STERNA_REQUIRES(bucket.lock);
   bool leave(Waiting& waiting) noexcept;
   std::uint32_t fire(int descriptor, std::uint32_t events) noexcept;
 

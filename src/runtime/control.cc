@@ -267,7 +267,7 @@ void ControlClient::report_status(const NodeStatus& status) noexcept {
   send(encode(status));
 }
 
-void ControlClient::report_crash(const RankCrash& crash) noexcept {
+void ControlClient::report_crash(const RankCrash& crash) noexcept STERNA_LOCKS_UNCHECKED {
   if (is_alone()) {
     return;
   }

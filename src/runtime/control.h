@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/annotate.h"
 #include "base/kernel_lock.h"
 #include "base/result.h"
 #include "base/syscall.h"
@@ -104,7 +105,7 @@ class ControlClient final : public net::Bootstrap {
   [[nodiscard]] std::span<const std::byte> body() const noexcept;
   [[nodiscard]] bool handle_frame(ControlEvents& events);
   void send(std::span<const std::byte> frame) noexcept;
-  void send_locked(std::span<const std::byte> frame) noexcept;
+  void send_locked(std::span<const std::byte> frame) noexcept STERNA_REQUIRES(send_lock_);
 
   FileDescriptor socket_;  // Constant after open; alone: not open.
   Job job_;                // Constant after open.

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 
+#include "base/annotate.h"
 #include "base/kernel_lock.h"
 #include "base/syscall.h"
 #include "net/drivers/builtin.h"
@@ -88,18 +89,18 @@ class DelayChannel final : public DecoratorChannel {
 
   SendState send(std::span<const Piece> pieces) noexcept override;
 
-  [[nodiscard]] bool has_room(std::uint64_t now) const noexcept {
+  [[nodiscard]] bool has_room(std::uint64_t now) const noexcept STERNA_REQUIRES(lock_) {
     return is_inner_closed_ ||
            (waiting_.size() < kWaitingMax && free_ns_ <= now + options_.backlog_ns);
   }
 
   const DelayOptions options_;
   Clock& clock_;
-  KernelLock lock_;               // The sender and the poller.
-  std::deque<Waiting> waiting_;   // Under lock_.
-  std::uint64_t free_ns_ = 0;     // Under lock_. When the wire is free again.
-  bool is_refused_ = false;       // Under lock_.
-  bool is_inner_closed_ = false;  // Under lock_.
+  KernelLock lock_;  // The sender and the poller.
+  std::deque<Waiting> waiting_ STERNA_GUARDED_BY(lock_);
+  std::uint64_t free_ns_ STERNA_GUARDED_BY(lock_) = 0;  // When the wire is free again.
+  bool is_refused_ STERNA_GUARDED_BY(lock_) = false;
+  bool is_inner_closed_ STERNA_GUARDED_BY(lock_) = false;
 };
 
 class DelayDriver final : public Decorator {
@@ -215,7 +216,7 @@ class DelayDriver final : public Decorator {
     is_asleep_ = false;
     set_timer(kNever);
   }
-  void set_timer(std::uint64_t due_ns) noexcept {
+  void set_timer(std::uint64_t due_ns) noexcept STERNA_REQUIRES(timer_lock_) {
     armed_ns_ = due_ns;
     itimerspec setting{};  // All zero: never.
     if (due_ns != kNever) {
@@ -234,8 +235,8 @@ class DelayDriver final : public Decorator {
   FileDescriptor waiting_;                  // epoll: the driver inside, and the timer.
   FileDescriptor timer_;
   KernelLock timer_lock_;
-  bool is_asleep_ = false;           // Under timer_lock_.
-  std::uint64_t armed_ns_ = kNever;  // Under timer_lock_.
+  bool is_asleep_ STERNA_GUARDED_BY(timer_lock_) = false;
+  std::uint64_t armed_ns_ STERNA_GUARDED_BY(timer_lock_) = kNever;
 };
 
 SendState DelayChannel::send(std::span<const Piece> pieces) noexcept {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/annotate.h"
 #include "base/kernel_lock.h"
 #include "base/random.h"
 #include "net/drivers/builtin.h"
@@ -122,7 +123,7 @@ class FaultChannel final : public DecoratorChannel {
     }
   }
 
-  bool send_held() noexcept {
+  bool send_held() noexcept STERNA_REQUIRES(lock_) {
     const Piece held{held_};
     if (!held_.empty() && inner().try_send({&held, 1}) != SendState::full) {
       held_.clear();  // Sent, or the peer is lost.
@@ -136,9 +137,9 @@ class FaultChannel final : public DecoratorChannel {
   bool is_hit_ = false;
   std::uint64_t word_ = 0;
   std::vector<std::byte> damaged_;
-  KernelLock lock_;              // Of reorder, whose poller sends what nothing follows.
-  std::vector<std::byte> held_;  // Under lock_.
-  bool is_asleep_ = false;       // Under lock_.
+  KernelLock lock_;  // Of reorder, whose poller sends what nothing follows.
+  std::vector<std::byte> held_ STERNA_GUARDED_BY(lock_);
+  bool is_asleep_ STERNA_GUARDED_BY(lock_) = false;
   std::atomic<std::uint64_t> packets_{0};
   std::atomic<std::uint64_t> hits_{0};
 };

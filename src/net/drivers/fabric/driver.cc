@@ -39,8 +39,9 @@ SendState FabricChannel::try_send(std::span<const Piece> pieces) noexcept {
 FabricDriver::FabricDriver(const DriverOptions& given, Options options) noexcept
     : options_{std::move(options)},
       self_{given.bootstrap->job().node_index},
+      node_count_{given.bootstrap->job().node_count},
       capabilities_{kProfile},
-      channels_(given.bootstrap->job().node_count) {
+      channels_(node_count_) {
   capabilities_.packet_bytes_max = options_.endpoint.message_bytes - kFrameBytes;
 }
 
@@ -374,6 +375,7 @@ void FabricDriver::end_sleep() noexcept {
 }
 
 std::string FabricDriver::figures() const {
+  const KernelGuard guard{lock_};
   return fmt::format(
       "provider {} on {}: {} messages sent, {} of them injected, {} times the provider had no "
       "room; {} messages came that were of nobody",

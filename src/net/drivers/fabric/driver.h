@@ -75,30 +75,31 @@ class FabricDriver final : public Driver, private PacketSink {
     Buffer* buffer = nullptr;
   };
 
-  // driver.cc: messages. Those that say so are called with lock_ held.
-  Buffer* queue_frame(FabricChannel& channel, FrameKind kind) noexcept;  // Locked.
-  void push(FabricChannel& channel) noexcept;                            // Locked.
-  void say_taken(FabricChannel& channel) noexcept;                       // Locked.
-  void on_sent(Buffer& buffer, int error) noexcept;                      // Locked.
-  Arrival on_arrival(Buffer& buffer) noexcept;                           // Locked.
-  void take(const Arrival& arrival) noexcept;                            // Locked.
-  void post_receives() noexcept;                                         // Locked.
-  void count_look(std::uint32_t read, std::size_t asked) noexcept;       // Locked.
+  // driver.cc: messages.
+  Buffer* queue_frame(FabricChannel& channel, FrameKind kind) noexcept STERNA_REQUIRES(lock_);
+  void push(FabricChannel& channel) noexcept STERNA_REQUIRES(lock_);
+  void say_taken(FabricChannel& channel) noexcept STERNA_REQUIRES(lock_);
+  void on_sent(Buffer& buffer, int error) noexcept STERNA_REQUIRES(lock_);
+  Arrival on_arrival(Buffer& buffer) noexcept STERNA_REQUIRES(lock_);
+  void take(const Arrival& arrival) noexcept STERNA_REQUIRES(lock_);
+  void post_receives() noexcept STERNA_REQUIRES(lock_);
+  void count_look(std::uint32_t read, std::size_t asked) noexcept STERNA_REQUIRES(lock_);
   std::uint32_t poll_endpoint(PacketSink& sink, std::uint32_t packets_max) noexcept;
   void ring() noexcept;
   void clear_bell() noexcept;
 
   // peers.cc: who is there. By the poller, but where it says otherwise.
-  FabricChannel* channel_to(std::uint32_t node);  // Locked; any thread. Null: no memory.
-  void say_hello(FabricChannel& channel) noexcept;
+  /// Any thread. Null: no memory.
+  FabricChannel* channel_to(std::uint32_t node) STERNA_REQUIRES(lock_);
+  void say_hello(FabricChannel& channel) noexcept STERNA_REQUIRES(lock_);
   void on_packet(std::uint32_t from_node, Packet packet) noexcept override;  // A hello.
-  std::string judge(FabricChannel& channel, const Hello& hello);             // Locked.
+  std::string judge(FabricChannel& channel, const Hello& hello) STERNA_REQUIRES(lock_);
   void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept override;
   void find_closed() noexcept;
   void care(PacketSink& sink) noexcept;
-  void care_for(FabricChannel& channel) noexcept;
+  void care_for(FabricChannel& channel) noexcept STERNA_REQUIRES(lock_);
   /// Whether the end of a channel is due; then `reason` is to be told, if there is one.
-  bool ends(FabricChannel& channel, std::string& reason) noexcept;
+  bool ends(FabricChannel& channel, std::string& reason) noexcept STERNA_REQUIRES(lock_);
   void finish_close() noexcept;
 
   // With nothing of a peer in so many looks at the queue, nothing of it is on its way here.
@@ -106,6 +107,7 @@ class FabricDriver final : public Driver, private PacketSink {
 
   const Options options_;
   const std::uint32_t self_;
+  const std::uint32_t node_count_;
   Capabilities capabilities_;
   std::unique_ptr<Endpoint> endpoint_;  // Constant after open; called under lock_.
   std::unique_ptr<tcp::TcpDriver> control_;
@@ -113,11 +115,11 @@ class FabricDriver final : public Driver, private PacketSink {
   FileDescriptor waiting_;  // epoll
   FileDescriptor wake_;     // eventfd: a sender moved something while the poller slept.
 
-  KernelLock lock_;
-  // Under lock_, by node; a channel lives as long as the driver.
-  std::vector<std::unique_ptr<FabricChannel>> channels_;
-  std::vector<Buffer*> unposted_;        // Under lock_: to receive, not with the provider.
-  bool is_asleep_ = false;               // Under lock_.
+  mutable KernelLock lock_;
+  // By node; a channel lives as long as the driver.
+  std::vector<std::unique_ptr<FabricChannel>> channels_ STERNA_GUARDED_BY(lock_);
+  std::vector<Buffer*> unposted_ STERNA_GUARDED_BY(lock_);  // To receive, not with the provider.
+  bool is_asleep_ STERNA_GUARDED_BY(lock_) = false;
   std::atomic<bool> is_closed_{false};   // Relaxed: a late close is a little late.
   std::atomic<bool> needs_care_{false};  // Set under lock_: care() has something to do.
 
@@ -127,13 +129,13 @@ class FabricDriver final : public Driver, private PacketSink {
   bool is_shut_ = false;  // The endpoint: a process need not destroy us in order to leave nothing.
   // How often the completion queue was read to its end. As many completions as it holds, read
   // without seeing the end, count as kQuietLooks of these: all that was in it has been read.
-  std::uint64_t looks_ = 0;
-  std::uint64_t unended_ = 0;  // Completions read since the last look.
-  // Figures: under lock_.
-  std::uint64_t sent_ = 0;
-  std::uint64_t injected_ = 0;
-  std::uint64_t deferred_ = 0;
-  std::uint64_t strange_ = 0;
+  std::uint64_t looks_ STERNA_GUARDED_BY(lock_) = 0;
+  std::uint64_t unended_ STERNA_GUARDED_BY(lock_) = 0;  // Completions read since the last look.
+  // Figures.
+  std::uint64_t sent_ STERNA_GUARDED_BY(lock_) = 0;
+  std::uint64_t injected_ STERNA_GUARDED_BY(lock_) = 0;
+  std::uint64_t deferred_ STERNA_GUARDED_BY(lock_) = 0;
+  std::uint64_t strange_ STERNA_GUARDED_BY(lock_) = 0;
 };
 
 }  // namespace sterna::net::fabric

@@ -5,13 +5,15 @@
 
 #include <dlfcn.h>
 
+#include "base/annotate.h"
 #include "base/kernel_lock.h"
 
 namespace sterna::net::fabric {
 namespace {
 
 constinit KernelLock g_lock;
-constinit Library g_library;  // Under g_lock; complete once fabric is set.
+// Complete once fabric is set; constant from then on.
+constinit Library g_library STERNA_GUARDED_BY(g_lock);
 
 template <typename Function>
 bool find(void* handle, const char* name, Function& function) noexcept {

@@ -185,7 +185,7 @@ void FabricDriver::find_closed() noexcept {
 
 void FabricDriver::care(PacketSink& sink) noexcept {
   needs_care_.store(false, std::memory_order_relaxed);  // Set again by what remains to be done.
-  for (std::uint32_t node = 0; node < channels_.size(); ++node) {
+  for (std::uint32_t node = 0; node < node_count_; ++node) {
     std::string reason;
     {
       const KernelGuard guard{lock_};

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/annotate.h"
 #include "base/kernel_lock.h"
 #include "base/syscall.h"
 #include "net/drivers/builtin.h"
@@ -35,7 +36,7 @@ class Tape {
     append(buffer_, header);
     return write() ? Result<>{Done{}} : system_error("cannot write " + path, last_error_number());
   }
-  void put(const Event& event) noexcept {
+  void put(const Event& event) noexcept STERNA_REQUIRES(lock) {
     append(buffer_, event);
     is_whole_ = write() && is_whole_;
   }
@@ -55,7 +56,7 @@ class Tape {
   }
   std::FILE* file_ = nullptr;  // Constant after open().
   std::vector<std::byte> buffer_;
-  bool is_whole_ = true;  // Under lock.
+  bool is_whole_ STERNA_GUARDED_BY(lock) = true;
 };
 
 class RecordChannel final : public DecoratorChannel {

@@ -99,28 +99,35 @@ TEST_P(DriverProcesses, SleeperIsWokenByTheEndOfAPeer) {
   ASSERT_TRUE(!can_sleep || poll_until({&a}, [&] { return a.driver->prepare_sleep(); }));
   shared->word = 1;
   if (can_sleep) {
-    ASSERT_TRUE(is_readable(a.driver->fd(), 5000));
+    ASSERT_TRUE(is_readable(a.driver->fd(), kPatienceMs));
     a.driver->end_sleep();
   }
-  EXPECT_TRUE(poll_until(
-      {&a}, [&] { return a.sink.losses.size() == 1; }, 2'000'000'000));
+  EXPECT_TRUE(poll_until({&a}, [&] { return a.sink.losses.size() == 1; }));
 }
 
 TEST_P(DriverProcesses, FullChannelToADeadPeerCloses) {
   fork_node([&](TestNode& node) {
     static_cast<void>(send_patiently({&node}, node.to(0, peer), "here"));
     static_cast<void>(poll_until({&node}, [&] { return !node.sink.packets.empty(); }));
-    while (shared->word.load() == 0) {  // Does not poll: what is sent to it stays.
+    shared->word = 2;
+    while (shared->word.load() == 2) {  // Does not poll: what is sent to it stays.
       ::usleep(100);
     }
   });
   ASSERT_TRUE(poll_until({&a}, [&] { return a.sink.packets.size() == 1; }));
   const std::string text(1000, 'x');
   ASSERT_TRUE(send_patiently({&a}, a.to(1, peer), text));
-  ::usleep(10'000);
-  while (send_text(a.to(1, peer), text) == SendState::accepted) {
+  ASSERT_TRUE(poll_until({&a}, [&] { return shared->word.load() == 2; }));
+  // The network may take some more a little later; in the end nothing moves.
+  for (int full = 0; full < 50; ++full) {
+    const SendState state = send_text(a.to(1, peer), text);
+    ASSERT_NE(state, SendState::closed);
+    if (state == SendState::accepted) {
+      full = 0;
+    } else {
+      ::usleep(1'000);
+    }
   }
-  EXPECT_EQ(send_text(a.to(1, peer), text), SendState::full);
   shared->word = 1;
   EXPECT_TRUE(
       poll_until({&a}, [&] { return send_text(a.to(1, peer), text) == SendState::closed; }));

@@ -19,7 +19,7 @@ TEST_P(DriverContract, SleeperIsWokenByAPacket) {
     if (waits_for_a_poll()) {
       ASSERT_TRUE(poll_until({&a}, [&] { return is_readable(b.driver->fd(), 1); }));
     }
-    ASSERT_TRUE(is_readable(b.driver->fd(), 5000));
+    ASSERT_TRUE(is_readable(b.driver->fd(), kPatienceMs));
     b.driver->end_sleep();
     ASSERT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == std::size_t(i) + 1; }));
   }
@@ -35,7 +35,7 @@ TEST_P(DriverContract, SleepIsDeclinedWhilePacketsWait) {
   ASSERT_TRUE(poll_until({&a}, [&] { return b.poll(1) > 0; }));
   // What was not handed over must not be slept on: either declined, or the bell rings at once.
   if (b.sink.packets.size() < 2 && b.driver->prepare_sleep()) {
-    EXPECT_TRUE(waits_for_a_poll() || is_readable(b.driver->fd(), 1000));
+    EXPECT_TRUE(waits_for_a_poll() || is_readable(b.driver->fd(), kPatienceMs));
     b.driver->end_sleep();
   }
   EXPECT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == 2; }));
@@ -84,7 +84,7 @@ void exchange_asleep(TestNode& node, Channel& channel, int count, Exchange& exch
     static_cast<void>(send_patiently({&node}, channel, std::to_string(i)));
     while (node.sink.packets.size() <= static_cast<std::size_t>(i)) {
       if (node.poll() == 0 && node.driver->prepare_sleep()) {
-        if (!is_readable(node.driver->fd(), 3000)) {
+        if (!is_readable(node.driver->fd(), kPatienceMs)) {
           exchange.late.fetch_add(1);
           exchange.finished.fetch_add(2);
           return;

@@ -20,7 +20,8 @@
 
 namespace sterna::net {
 
-inline constexpr std::uint64_t kPatienceNs = 10'000'000'000;
+inline constexpr int kPatienceMs = 60'000;
+inline constexpr std::uint64_t kPatienceNs = kPatienceMs * UINT64_C(1'000'000);
 
 struct Recorder final : PacketSink {
   void on_packet(std::uint32_t from_node, Packet packet) noexcept override {

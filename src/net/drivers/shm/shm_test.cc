@@ -138,7 +138,7 @@ TEST_F(ShmGarbage, RingersFenceWhenSomebodyAsks) {
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(poll_until({&b}, [&] { return b.driver->prepare_sleep(); }));
     ASSERT_EQ(send_text(a.to(b, 1), "wake"), SendState::accepted);
-    ASSERT_TRUE(is_readable(b.driver->fd(), 5000));
+    ASSERT_TRUE(is_readable(b.driver->fd(), kPatienceMs));
     b.driver->end_sleep();
     ASSERT_EQ(b.poll(), 1U);
   }

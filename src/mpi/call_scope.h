@@ -8,7 +8,8 @@ namespace sterna::mpi {
 
 class CallScope : public runtime::RuntimeScope {
  public:
-  CallScope() noexcept : RuntimeScope{runtime::Callers::one} {}
+  explicit CallScope(runtime::Callers callers = runtime::Callers::one) noexcept
+      : RuntimeScope{callers} {}
 };
 
 }  // namespace sterna::mpi

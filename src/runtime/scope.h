@@ -19,6 +19,10 @@ namespace sterna::runtime {
 enum class Callers : std::uint8_t {
   one,   // This call waits by progress and completions only: the caller may be the only one.
   many,  // Others must be able to call whatever it waits for.
+  // What MPI lets every thread call at any time, whatever the level of threads: it goes to objects
+  // in memory, never as far as a poll, and does not count where one caller at a time is taken for
+  // granted. That one may be inside a call, or have handed the runtime over (background.h).
+  any,
 };
 
 /// Opened first in every entry point of the public APIs. May be nested: an inner one does nothing.
@@ -27,15 +31,15 @@ class RuntimeScope {
   // Entered first: what follows needs the worker. Left first: who waits gets it on the runtime's
   // thread pointer.
   explicit RuntimeScope(Callers callers = Callers::many) noexcept
-      : slot_{memory::rank_slot_of(thread_pointer())} {
+      : callers_{callers}, slot_{memory::rank_slot_of(thread_pointer())} {
     if (slot_ != nullptr) {
       set_thread_pointer(reinterpret_cast<std::uintptr_t>(threads::worker_thread_pointer()));
       return;
     }
     if (auto* const caller = progress::process_caller.load(std::memory_order_acquire)) {
-      callers == Callers::one ? caller->enter() : caller->share();
+      callers == Callers::many ? caller->share() : caller->enter();
     }
-    if (Background* const beside = process_background.load(std::memory_order_relaxed)) {
+    if (Background* const beside = find_background()) {
       beside->enter();
     }
   }
@@ -45,7 +49,7 @@ class RuntimeScope {
       set_thread_pointer(slot_->thread_pointer);
       return;
     }
-    if (Background* const beside = process_background.load(std::memory_order_relaxed)) {
+    if (Background* const beside = find_background()) {
       beside->leave();
     }
     if (auto* const caller = progress::process_caller.load(std::memory_order_acquire)) {
@@ -56,7 +60,12 @@ class RuntimeScope {
   RuntimeScope& operator=(const RuntimeScope&) = delete;
 
  private:
+  [[nodiscard]] Background* find_background() const noexcept {
+    return callers_ != Callers::any ? process_background.load(std::memory_order_relaxed) : nullptr;
+  }
+
   const threads::RuntimeEntry entry_;
+  const Callers callers_;
   memory::RankSlot* const slot_;  // Null: no rank, or already in the runtime.
   const threads::ForeignSide side_{true};
 };

@@ -162,7 +162,7 @@ int PMPI_Query_thread(int* provided) {
 }
 
 int PMPI_Is_thread_main(int* flag) {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   *flag = state_of_caller("MPI_Is_thread_main").main_thread == caller_identity() ? 1 : 0;
   return MPI_SUCCESS;
 }

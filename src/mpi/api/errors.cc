@@ -14,7 +14,7 @@ namespace {
 
 int create_handler(const char* name, HandlerOwner owner, void* function,
                    MPI_Errhandler* handle) noexcept {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   Call call{state_of_caller(name), name};
   if (function == nullptr) {
     return call.fail(MPI_ERR_ARG, "the function is null");
@@ -47,7 +47,7 @@ int check_handler(const Call& call, MPI_Errhandler handle, HandlerOwner owner) n
 extern "C" {
 
 int PMPI_Error_class(int errorcode, int* errorclass) {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   RankState* state = find_state();
   const int found = class_of_code(state, errorcode);
   if (found < 0) {
@@ -60,7 +60,7 @@ int PMPI_Error_class(int errorcode, int* errorclass) {
 }
 
 int PMPI_Error_string(int errorcode, char* string, int* resultlen) {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   RankState* state = find_state();
   const char* text = text_of_code(state, errorcode);
   if (text == nullptr) {
@@ -80,7 +80,7 @@ int PMPI_Error_string(int errorcode, char* string, int* resultlen) {
 }
 
 int PMPI_Add_error_class(int* errorclass) {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   Call call{state_of_caller("MPI_Add_error_class"), "MPI_Add_error_class"};
   const int code = add_error(call.state, -1);
   if (code == 0) {
@@ -91,7 +91,7 @@ int PMPI_Add_error_class(int* errorclass) {
 }
 
 int PMPI_Add_error_code(int errorclass, int* errorcode) {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   Call call{state_of_caller("MPI_Add_error_code"), "MPI_Add_error_code"};
   if (class_of_code(&call.state, errorclass) != errorclass) {
     return call.fail(MPI_ERR_ARG, "%d is no error class", errorclass);
@@ -105,25 +105,25 @@ int PMPI_Add_error_code(int errorclass, int* errorcode) {
 }
 
 int PMPI_Add_error_string(int errorcode, const char* string) {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   Call call{state_of_caller("MPI_Add_error_string"), "MPI_Add_error_string"};
   return call.pass(set_error_text(call.state, errorcode, string));
 }
 
 int PMPI_Remove_error_class(int errorclass) {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   Call call{state_of_caller("MPI_Remove_error_class"), "MPI_Remove_error_class"};
   return call.pass(remove_error(call.state, errorclass, true));
 }
 
 int PMPI_Remove_error_code(int errorcode) {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   Call call{state_of_caller("MPI_Remove_error_code"), "MPI_Remove_error_code"};
   return call.pass(remove_error(call.state, errorcode, false));
 }
 
 int PMPI_Remove_error_string(int errorcode) {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   Call call{state_of_caller("MPI_Remove_error_string"), "MPI_Remove_error_string"};
   return call.pass(set_error_text(call.state, errorcode, nullptr));
 }
@@ -153,7 +153,7 @@ int PMPI_Session_create_errhandler(MPI_Session_errhandler_function* session_errh
 }
 
 int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler) {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   Call call{state_of_caller("MPI_Comm_set_errhandler"), "MPI_Comm_set_errhandler"};
   if (const int error = check_comm(call, comm)) {
     return error;
@@ -168,7 +168,7 @@ int PMPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler) {
 }
 
 int PMPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* errhandler) {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   Call call{state_of_caller("MPI_Comm_get_errhandler"), "MPI_Comm_get_errhandler"};
   if (const int error = check_comm(call, comm)) {
     return error;
@@ -179,7 +179,7 @@ int PMPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* errhandler) {
 }
 
 int PMPI_Comm_call_errhandler(MPI_Comm comm, int errorcode) {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   Call call{state_of_caller("MPI_Comm_call_errhandler"), "MPI_Comm_call_errhandler"};
   if (const int error = check_comm(call, comm)) {
     return error;
@@ -191,7 +191,7 @@ int PMPI_Comm_call_errhandler(MPI_Comm comm, int errorcode) {
 }
 
 int PMPI_Errhandler_free(MPI_Errhandler* errhandler) {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   Call call{state_of_caller("MPI_Errhandler_free"), "MPI_Errhandler_free"};
   if (!is_handler(*errhandler)) {
     return call.fail(MPI_ERR_ERRHANDLER, "the error handler is not one (or was freed)");

@@ -10,13 +10,13 @@ namespace {
 using namespace sterna;
 
 int number_of(void* handle) noexcept {
-  const mpi::CallScope scope;
+  const mpi::CallScope scope{runtime::Callers::any};
   return mpi::number_of_handle(mpi::find_state(), handle);
 }
 
 template <typename Handle>
 Handle handle_of(int number) noexcept {
-  const mpi::CallScope scope;
+  const mpi::CallScope scope{runtime::Callers::any};
   return reinterpret_cast<Handle>(mpi::handle_of_number(mpi::find_state(), number));
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 template <typename Work>
 int on_info(const char* name, MPI_Info handle, Work work) noexcept {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   const Call call{state_of_caller(name), name};
   Info* info = find_info(call.state, handle);
   if (info == nullptr) {
@@ -43,13 +43,13 @@ int give(const Call& call, Info* made, MPI_Info* handle) noexcept {
 extern "C" {
 
 int PMPI_Info_create(MPI_Info* info) {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   const Call call{state_of_caller("MPI_Info_create"), "MPI_Info_create"};
   return give(call, create_info(call.state), info);
 }
 
 int PMPI_Info_create_env(int, char*[], MPI_Info* info) {
-  const CallScope scope;
+  const CallScope scope{runtime::Callers::any};
   const Call call{state_of_caller("MPI_Info_create_env"), "MPI_Info_create_env"};
   return give(call, create_info(call.state), info);
 }

@@ -129,12 +129,18 @@ TEST_F(Parts, CompletionsEndWithTheNodeThatWouldSignal) {
   EXPECT_EQ(rpcs[0]->expect(of_node, 2).id, 0U);
 }
 
-TEST_F(Parts, CompletionsFindARankAtEachMomentOfItsMoves) {
-  auto opened = memory::IsoSpace::open({.rank_count = 64});
-  const std::unique_ptr<memory::IsoSpace> space = std::move(opened.value());
-  memory::RankSlot* const slot = space->map_rank(0, {}).value();
-  RankCall& call = *new (slot->system_heap->allocate(sizeof(RankCall))) RankCall{*slot};
-  const auto move = [&](std::uint32_t to) {
+/// Rank 0, which waits for a signal in its system heap, and moves.
+class RankCompletions : public Parts {
+ protected:
+  RankCompletions() {
+    auto opened = memory::IsoSpace::open({.rank_count = 64});
+    check(opened.has_value(), "the slots of ranks have room");
+    space = std::move(opened.value());
+    slot = space->map_rank(0, {}).value();
+    call = new (slot->system_heap->allocate(sizeof(RankCall))) RankCall{*slot};
+  }
+  [[nodiscard]] Rpc& here() { return *rpcs[cluster.place[0]]; }
+  void move(std::uint32_t to) {
     net::Transport& source = cluster.node_of(0);
     ASSERT_TRUE(source.begin_leave(0).has_value());
     cluster.nodes[to]->expect(0);
@@ -142,10 +148,9 @@ TEST_F(Parts, CompletionsFindARankAtEachMomentOfItsMoves) {
     cluster.poll();
     cluster.nodes[to]->install(0, cluster.endpoints[0]);
     cluster.place[0] = to;
-  };
-  for (std::uint32_t polls = 0; polls < 40; ++polls) {
-    const ReplyTo token = rpcs[cluster.place[0]]->expect(call);
-    ASSERT_TRUE(rpcs[polls % 3]->signal(token, {.reply = filled(10'000)}));
+  }
+  /// Twice, when so many polls have passed.
+  void move_after(std::uint32_t polls) {
     for (std::uint32_t i = 0; i < polls; ++i) {
       cluster.poll();
       cluster.clock.advance(200);
@@ -154,8 +159,33 @@ TEST_F(Parts, CompletionsFindARankAtEachMomentOfItsMoves) {
     cluster.poll();
     move((cluster.place[0] + 1) % 3);
     cluster.settle();
-    ASSERT_TRUE(call.done()) << polls;
-    EXPECT_EQ(rpcs[cluster.place[0]]->take(call).value(), filled(10'000));
+  }
+  std::unique_ptr<memory::IsoSpace> space;
+  memory::RankSlot* slot = nullptr;
+  RankCall* call = nullptr;
+};
+
+TEST_F(RankCompletions, FindTheRankAtEachMomentOfItsMoves) {
+  for (std::uint32_t polls = 0; polls < 40; ++polls) {
+    const ReplyTo token = here().expect(*call);
+    ASSERT_TRUE(rpcs[polls % 3]->signal(token, {.reply = filled(10'000)}));
+    move_after(polls);
+    ASSERT_TRUE(call->done()) << polls;
+    EXPECT_EQ(here().take(*call).value(), filled(10'000));
+  }
+}
+
+TEST_F(RankCompletions, ThatAreSignalledTwiceHaveOneOfThePayloadsWhole) {
+  const Bytes one = filled(10'000);
+  const Bytes other(10'000, std::byte{9});
+  for (std::uint32_t polls = 0; polls < 40; ++polls) {
+    const ReplyTo token = here().expect(*call);
+    ASSERT_TRUE(rpcs[polls % 3]->signal(token, {.reply = one}));
+    ASSERT_TRUE(rpcs[(polls + polls / 3) % 3]->signal(token, {.reply = other}));
+    move_after(polls);
+    ASSERT_TRUE(call->done()) << polls;
+    const Bytes got = here().take(*call).value();
+    EXPECT_TRUE(got == one || got == other) << polls;
   }
 }
 

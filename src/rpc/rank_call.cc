@@ -2,8 +2,9 @@
 //
 // The call lies in the rank's slot, so its address is the same wherever the rank is. A note names
 // that address and a random cookie; a note that fits neither (the call timed out meanwhile, or
-// bytes of a stranger) changes nothing. Notes are not ordered: each says which part of the reply it
-// holds.
+// bytes of a stranger) changes nothing. Notes are not ordered, those of two replies to one call (a
+// completion that is signalled twice) neither: each says which part of which reply it holds, and
+// the reply of which a part comes first is the one that counts.
 #include "rpc/rank_call.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@
 namespace sterna::rpc {
 namespace {
 
-constexpr std::size_t kNoteHeaderBytes = 29;
+constexpr std::size_t kNoteHeaderBytes = 37;
 constexpr std::size_t kNoteBodyBytesMax = net::kRankNoteBytesMax - kNoteHeaderBytes;
 constexpr std::size_t kReplyBytesMax = 16 << 20;
 // A rank looks this often whether the node that should answer still lives.
@@ -31,6 +32,7 @@ constexpr std::uint64_t kLookNs = 100'000'000;
 struct Note {
   std::uint64_t address = 0;
   std::uint64_t cookie = 0;
+  std::uint64_t reply = 0;  // Which one: no two of a job have the same.
   bool is_error = false;
   std::uint32_t offset = 0;
   std::uint32_t total = 0;
@@ -40,6 +42,7 @@ struct Note {
 void note_fields(auto& field, auto& note) noexcept {
   field.number(note.address);
   field.number(note.cookie);
+  field.number(note.reply);
   field.boolean(note.is_error);
   field.number(note.offset);
   field.number(note.total);
@@ -88,6 +91,7 @@ void Rpc::on_rank_note(void* self, std::uint32_t rank, std::uint32_t,
   if (call.reply_ == nullptr) {
     call.reply_ =
         static_cast<std::byte*>(slot.system_heap->allocate(std::max<std::size_t>(note.total, 1)));
+    call.reply_number_ = note.reply;
     call.total_ = note.total;
     call.is_error_ = note.is_error;
   }
@@ -95,7 +99,7 @@ void Rpc::on_rank_note(void* self, std::uint32_t rank, std::uint32_t,
     call.done_.complete();  // take() says that there was no memory.
     return;
   }
-  if (call.total_ != note.total) {
+  if (call.reply_number_ != note.reply || call.total_ != note.total) {
     return;
   }
   net::copy_bytes(call.reply_ + note.offset, note.body.data(), note.body.size());
@@ -111,6 +115,7 @@ void Rpc::reply_to_rank(const ReplyTo& to, const Result<Bytes>& result) {
   Note note;
   note.address = to.id;
   note.cookie = to.cookie;
+  note.reply = std::uint64_t{options_.transport->job().node_index} << 32 | next_number();
   note.is_error = !result.has_value();
   note.total = static_cast<std::uint32_t>(std::min(body.size(), kReplyBytesMax));
   do {

@@ -32,7 +32,8 @@ class RankCall {
   // next the move orders: a rank does not leave while a note is being stored in it.
   progress::Completion done_;
   memory::RankSlot* slot_;
-  std::uint64_t cookie_ = 0;  // Drawn by start; 0: no note is for this call.
+  std::uint64_t cookie_ = 0;        // Drawn by start; 0: no note is for this call.
+  std::uint64_t reply_number_ = 0;  // Of the first note: parts of another reply are not counted.
   std::uint32_t to_node_ = 0;
   std::uint32_t total_ = 0;
   std::uint32_t received_ = 0;

@@ -213,6 +213,7 @@ TEST_F(RankCalls, NotesOfStrangersChangeNothing) {
     wire::Writer writer{note, 64};
     writer.u64(address);
     writer.u64(1);  // No cookie of ours, but with luck.
+    writer.u64(0);
     writer.boolean(false);
     writer.u32(0);
     writer.u32(4);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/priority.h"
 #include "launch/describe.h"
 
 namespace sterna::launch {
@@ -168,12 +169,12 @@ std::vector<std::string> entity_rows(const json& node) {
   for (const json& entity : node.value("entities", json::array())) {
     const std::string indent(4 + 2 * std::min<std::size_t>(entity.value("depth", 0U), 20), ' ');
     const std::string name = entity.value("name", "");
+    const unsigned priority = entity.value("priority", unsigned{kPriorityNormal});
     rows.push_back(fmt::format(
         "{:<44} {:<12} {}{}",
         fmt::format("{}{} {}", indent, entity.value("kind", ""), name.empty() ? "-" : name),
         entity.value("place", ""), entity.value("state", ""),
-        entity.value("priority", 2) != 2 ? fmt::format("  priority {}", entity.value("priority", 2))
-                                         : ""));
+        priority != kPriorityNormal ? fmt::format("  priority {}", priority) : ""));
     rows.back().erase(rows.back().find_last_not_of(' ') + 1);
   }
   for (const json& fault : node.value("faults", json::array())) {

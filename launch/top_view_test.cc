@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/priority.h"
+
 namespace sterna::launch {
 namespace {
 
@@ -106,14 +108,17 @@ TEST(TopView, ThePageOfPlacesPutsRanksBelowTheirWorkers) {
 
 TEST(TopView, BubblesAreATreeOnBothPages) {
   json look = with_rates(job(10, 4, 2, 100, 3), json{});
-  look["nodes"][0]["entities"] = {
-      {{"depth", 0}, {"kind", "bubble"}, {"name", "team"}, {"place", "numa 1"}, {"priority", 2}},
-      {{"depth", 1},
-       {"kind", "thread"},
-       {"name", "first"},
-       {"place", "pu 3"},
-       {"state", "ready"},
-       {"priority", 4}}};
+  look["nodes"][0]["entities"] = {{{"depth", 0},
+                                   {"kind", "bubble"},
+                                   {"name", "team"},
+                                   {"place", "numa 1"},
+                                   {"priority", kPriorityNormal}},
+                                  {{"depth", 1},
+                                   {"kind", "thread"},
+                                   {"name", "first"},
+                                   {"place", "pu 3"},
+                                   {"state", "ready"},
+                                   {"priority", 4}}};
   look["nodes"][0]["faults"] = {"thread first is lost"};
   for (const char page : {'t', 'b'}) {
     TopChoices choices;

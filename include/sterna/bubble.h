@@ -56,9 +56,9 @@ sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* chi
 sterna_status sterna_bubble_barrier(sterna_bubble* bubble, int* is_last) STERNA_NOEXCEPT;
 
 /* What policies look at; before the bubble is submitted (BUSY). The depth in the machine (0: all of
- * it) at which it bursts; the priority of its threads, 0 (only if nothing else is ready) to 7, 2 is
- * normal, a bubble in a bubble may differ; the time slice after which the policy burst regenerates
- * it, in ns of all its threads together. Fail with INVALID_ARGUMENT, BUSY. */
+ * it) at which it bursts; the priority of its threads, STERNA_PRIORITY_... (thread.h), a bubble in
+ * a bubble may differ; the time slice after which the policy burst regenerates it, in ns of all its
+ * threads together. Fail with INVALID_ARGUMENT, BUSY. */
 sterna_status sterna_bubble_set_level(sterna_bubble* bubble, uint32_t level) STERNA_NOEXCEPT;
 sterna_status sterna_bubble_set_priority(sterna_bubble* bubble, uint32_t priority) STERNA_NOEXCEPT;
 sterna_status sterna_bubble_set_slice(sterna_bubble* bubble, uint64_t slice_ns) STERNA_NOEXCEPT;

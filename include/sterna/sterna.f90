@@ -23,8 +23,9 @@ module sterna
       STERNA_CANCELLED = 14
 
   integer(c_int32_t), parameter, public :: STERNA_ANY_WORKER = -1
-  integer(c_int32_t), parameter, public :: STERNA_PRIORITY_IDLE = 0, STERNA_PRIORITY_BATCH = 1, &
-      STERNA_PRIORITY_NORMAL = 2, STERNA_PRIORITY_REAL_TIME = 3, STERNA_PRIORITY_SYSTEM = 7
+  integer(c_int32_t), parameter, public :: STERNA_PRIORITY_IDLE = 0, &
+      STERNA_PRIORITY_LOW_BATCH = 1, STERNA_PRIORITY_BATCH = 2, STERNA_PRIORITY_NORMAL = 11, &
+      STERNA_PRIORITY_REAL_TIME = 20, STERNA_PRIORITY_SYSTEM = 24
 
   ! sterna_thread_options of thread.h, with its defaults; unsigned numbers are signed ones here.
   type, bind(c), public :: sterna_thread_options

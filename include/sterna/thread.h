@@ -68,15 +68,27 @@ typedef struct sterna_thread_options {
 #define STERNA_AUTO_BUBBLES_OFF 1u
 #define STERNA_AUTO_BUBBLES_FILIATION 2u
 
-/* Classes of priority: on a worker a thread runs only while none of a higher one waits there.
- * Within a class turns are equal: there are no weights (nice). A thread that must not run at all is
- * frozen (is_frozen, sterna_thread_freeze), whatever its priority. */
-#define STERNA_PRIORITY_IDLE 0u      /* When nothing else is to be done. */
-#define STERNA_PRIORITY_BATCH 1u     /* Behind what somebody waits for. */
-#define STERNA_PRIORITY_NORMAL 2u    /* The default, and the cheapest to switch. */
-#define STERNA_PRIORITY_REAL_TIME 3u /* To 6: urgent, in four levels. */
-#define STERNA_PRIORITY_SYSTEM 7u    /* Before everything: where timers run. For short work only. */
-#define STERNA_PRIORITY_MAX 7u
+/* Priorities, in classes: on a worker a thread runs only while none of a higher one waits there.
+ * Levels are ranks, not shares: with equal ones turns are equal, a lower one has to wait for as
+ * long as there is a higher one. A thread that must not run at all is frozen (is_frozen,
+ * sterna_thread_freeze), whatever its priority. */
+#define STERNA_PRIORITY_IDLE 0u       /* When nothing else is to be done. */
+#define STERNA_PRIORITY_LOW_BATCH 1u  /* Behind other batch work. */
+#define STERNA_PRIORITY_BATCH 2u      /* Behind what somebody waits for. */
+#define STERNA_PRIORITY_NORMAL 11u    /* The default, and the cheapest to switch. */
+#define STERNA_PRIORITY_REAL_TIME 20u /* To 23: urgent, in four levels. */
+#define STERNA_PRIORITY_SYSTEM 24u /* Before everything: where timers run. For short work only. */
+#define STERNA_PRIORITY_MAX 24u
+
+/* The levels of the normal class, as nice(2) counts: STERNA_PRIORITY_NICE(-8), the first, to
+ * STERNA_PRIORITY_NICE(8), the last; 0 is NORMAL, and what is beyond counts as the nearest, as
+ * there. Among themselves they do not interrupt each other: which of them is next is asked where
+ * somebody gives way, or its slice (setting preemption) is over. */
+#define STERNA_NICE_MAX 8
+#define STERNA_PRIORITY_NICE(nice)                                \
+  ((uint32_t)(11 - ((nice) < -STERNA_NICE_MAX  ? -STERNA_NICE_MAX \
+                    : (nice) > STERNA_NICE_MAX ? STERNA_NICE_MAX  \
+                                               : (nice))))
 
 #define STERNA_THREAD_OPTIONS_DEFAULT                                               \
   {                                                                                 \

@@ -127,7 +127,7 @@ void Rpc::start_work(std::unique_ptr<Work> work) {
   const ThreadWish& wish = work->wish;
   Result<> started = Done{};
   if (wish.stack_kib > kStackKibMax ||
-      (wish.priority != kAsRegistered && wish.priority >= threads::kPriorityCount)) {
+      (wish.priority != kAsRegistered && wish.priority >= kPriorityCount)) {
     started = Error{Errc::invalid_argument, "no thread has such a priority or stack"};
   } else if (work->entry->spawn != nullptr) {
     started = work->entry->spawn(work->entry->context, wish, run_work, work.get());
@@ -136,7 +136,7 @@ void Rpc::start_work(std::unique_ptr<Work> work) {
     thread.name = work->entry->name.c_str();
     thread.stack_bytes =
         wish.stack_kib == 0 ? kServiceStackBytes : std::size_t{wish.stack_kib} << 10;
-    thread.priority = wish.priority == kAsRegistered ? threads::kPriorityNormal : wish.priority;
+    thread.priority = wish.priority == kAsRegistered ? kPriorityNormal : wish.priority;
     thread.detached = true;
     thread.may_wait = false;
     if (Result<threads::Thread*> made = options_.team->spawn(thread, run_work, work.get()); !made) {

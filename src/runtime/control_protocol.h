@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/priority.h"
 #include "base/result.h"
 #include "net/opening/bootstrap.h"
 
@@ -125,7 +126,7 @@ struct EntityStatus {
   std::string name;   // May be empty.
   std::string state;  // Of a thread, one word: running, ready, waiting, held.
   std::string place;  // "numa 0": the run queue from which it goes on; "worker 2".
-  std::uint8_t priority = 2;
+  std::uint8_t priority = kPriorityNormal;
 };
 
 struct NodeStatus {

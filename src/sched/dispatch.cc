@@ -218,24 +218,27 @@ void Engine::preempt_less_urgent(std::uint32_t target, std::uint8_t priority) no
       least = worker;
     }
   }
-  if (running_priority_[least].load(std::memory_order_relaxed) < priority) {
+  if (interrupts(priority, running_priority_[least].load(std::memory_order_relaxed))) {
     host_.preempt(least);
   }
 }
 
-bool Engine::has_work(std::uint32_t worker) const noexcept {
+int Engine::highest(std::uint32_t worker) const noexcept {
   if (!is_enabled(worker)) {
-    return false;
+    return -1;
   }
+  std::uint32_t waiting = 0;
   // Sequentially consistent, against a worker that is about to sleep: either it sees the count, and
   // asks its policy once more, or the waker sees the sleeper.
   if (aside_count_.load(std::memory_order_seq_cst) !=
           asked_[worker].load(std::memory_order_relaxed) &&
       queues_[queue_index(kAside)].mask() != 0) {
-    return true;
+    waiting |= 1U << kPriorityNormal;
   }
-  return std::any_of(routes_[worker].begin(), routes_[worker].end(),
-                     [&](std::uint32_t place) { return queues_[place].mask() != 0; });
+  for (const std::uint32_t place : routes_[worker]) {
+    waiting |= queues_[place].mask();
+  }
+  return std::bit_width(waiting) - 1;
 }
 
 void Engine::poll_tick() noexcept {

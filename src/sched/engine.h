@@ -199,7 +199,9 @@ class Engine {
   Entity* take_own(std::uint32_t worker) noexcept;
   /// Whether the queues of that worker hold something, or something has been put aside since it
   /// last asked for a thread.
-  [[nodiscard]] bool has_work(std::uint32_t worker) const noexcept;
+  [[nodiscard]] bool has_work(std::uint32_t worker) const noexcept { return highest(worker) >= 0; }
+  /// The highest priority there; of what was put aside, normal. -1: nothing.
+  [[nodiscard]] int highest(std::uint32_t worker) const noexcept;
   /// Time passes, if next() is not called meanwhile.
   void poll_tick() noexcept;
   [[nodiscard]] std::uint64_t tick_ns() const noexcept {

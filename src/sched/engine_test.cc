@@ -47,8 +47,8 @@ TEST(Engine, WrongPlacesLevelsAndPrioritiesAreRefused) {
   EXPECT_NE(refusal(machine, root, level).find("its level 2 does not exist; the deepest is 1"),
             std::string::npos);
   Entity priority;
-  priority.priority = 9;
-  EXPECT_NE(refusal(machine, root, priority).find("its priority 9"), std::string::npos);
+  priority.priority = kPriorityCount;
+  EXPECT_NE(refusal(machine, root, priority).find("its priority 25"), std::string::npos);
 }
 
 TEST(Engine, WhatAWorkerHadGoesToTheNearestPlaceWithOne) {
@@ -111,11 +111,12 @@ TEST(Engine, PriorityOfABubbleIsThatOfItsThreads) {
   Machine machine{"pu:1"};
   machine.tree("((t)t)t");
   machine.make_ready();
-  machine.engine->update(*machine.entities()[0], [](Entity& it) { it.priority = 5; });
-  EXPECT_EQ(machine.entities()[2]->effective_priority(), 5);
+  machine.engine->update(*machine.entities()[0],
+                         [](Entity& it) { it.priority = kPriorityRealTime; });
+  EXPECT_EQ(machine.entities()[2]->effective_priority(), kPriorityRealTime);
   EXPECT_EQ(machine.take(0), machine.entities()[2].get()) << "also those that wait already";
-  machine.engine->update(*machine.entities()[1], [](Entity& it) { it.priority = 1; });
-  EXPECT_EQ(machine.entities()[2]->effective_priority(), 1);
+  machine.engine->update(*machine.entities()[1], [](Entity& it) { it.priority = kPriorityBatch; });
+  EXPECT_EQ(machine.entities()[2]->effective_priority(), kPriorityBatch);
 }
 
 TEST(Engine, UrgentThreadAsksTheLeastUrgentWorkerToLeave) {
@@ -130,6 +131,32 @@ TEST(Engine, UrgentThreadAsksTheLeastUrgentWorkerToLeave) {
   machine.host.preempted.clear();
   machine.engine->ready(*tops[2]);
   EXPECT_EQ(machine.host.preempted, std::vector<std::uint32_t>{1});
+}
+
+TEST(Engine, NiceThreadsComeFirstAndInterruptNobodyOfTheirClass) {
+  Machine machine{"pu:1"};
+  const std::vector<Entity*> tops = machine.tree("tttttt");
+  const std::uint8_t priorities[] = {kPriorityNormal, kPriorityNormal - 1,   kPriorityNormal + 1,
+                                     kPriorityBatch,  kPriorityRealTime - 1, kPriorityLowBatch};
+  for (std::size_t i = 0; i < tops.size(); ++i) {
+    machine.engine->update(*tops[i], [&](Entity& it) { it.priority = priorities[i]; });
+  }
+  machine.engine->ready(*tops[0]);
+  EXPECT_EQ(machine.engine->highest(0), kPriorityNormal);
+  machine.take(0);
+  EXPECT_EQ(machine.engine->highest(0), -1);
+  machine.host.preempted.clear();
+  for (std::size_t i = 1; i < tops.size(); ++i) {
+    machine.engine->ready(*tops[i]);
+  }
+  EXPECT_TRUE(machine.host.preempted.empty()) << "no thread of the normal class asks another to go";
+  EXPECT_EQ(machine.engine->highest(0), kPriorityRealTime - 1);
+  EXPECT_EQ(machine.take(0), tops[4]);
+  EXPECT_EQ(machine.take(0), tops[2]);
+  EXPECT_EQ(machine.engine->next(0, tops[0]), nullptr) << "a yield does not leave for less";
+  EXPECT_EQ(machine.take(0), tops[1]);
+  EXPECT_EQ(machine.take(0), tops[3]);
+  EXPECT_EQ(machine.take(0), tops[5]);
 }
 
 TEST(Engine, PlaceWithoutAWorkerIsServedFromAbove) {

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/priority.h"
+
 namespace sterna::sched {
 
 // For the program: anywhere. In a plan: wherever its holder is (a closed bubble holds it).
@@ -17,12 +19,6 @@ inline constexpr std::uint32_t kInHand = 0xffff'fffd;  // Taken by a policy that
 inline constexpr std::uint32_t kNoLevel = 0xffff'ffff;
 inline constexpr std::uint32_t kNestingMax = 64;  // Bubbles in bubbles.
 
-// Priorities: a higher one runs first.
-inline constexpr std::uint8_t kPriorityIdle = 0;
-inline constexpr std::uint8_t kPriorityBatch = 1;
-inline constexpr std::uint8_t kPriorityNormal = 2;
-inline constexpr std::uint8_t kPriorityRealTime = 3;  // And above.
-inline constexpr std::uint8_t kPriorityCount = 8;
 inline constexpr std::uint8_t kPriorityOfHolder = 0xff;
 
 /// Bytes on each memory node (NUMA node of the topology, by Place::index): the largest ones.

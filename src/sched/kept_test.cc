@@ -145,7 +145,7 @@ TEST_F(KeptThreads, WaitInSharedQueuesWhileThereArePriorities) {
       order.push_back(1);
     };
     threads::Thread* const thread =
-        team_->go(urgent, {.priority = threads::kPriorityRealTime, .entity = &high});
+        team_->go(urgent, {.priority = kPriorityRealTime, .entity = &high});
     EXPECT_EQ(high.effective_priority(), kPriorityRealTime);  // The thread's is its entity's.
     threads::yield();
     order.push_back(2);

@@ -63,8 +63,10 @@ class alignas(kCacheLineBytes) PlaceQueue {
   template <typename Function>
   Entity* find(Function&& function) noexcept {
     const SpinGuard guard{lock_};
-    for (std::size_t i = kPriorityCount; i-- > 0;) {
-      for (Entity* entity = lists_[i].first; entity != nullptr; entity = entity->queue_next_) {
+    for (std::uint32_t left = mask_.load(std::memory_order_relaxed); left != 0;) {
+      const auto level = static_cast<std::uint32_t>(std::bit_width(left)) - 1;
+      left &= ~(1U << level);
+      for (Entity* entity = lists_[level].first; entity != nullptr; entity = entity->queue_next_) {
         if (function(*entity)) {
           return entity;
         }

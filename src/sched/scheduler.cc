@@ -84,7 +84,7 @@ void Scheduler::ready(threads::Thread& thread, threads::Worker*) noexcept {
     if (trace::is_on()) [[unlikely]] {
       engine_->trace_join(entity);
     }
-    if (thread.priority.load(std::memory_order_relaxed) != threads::kPriorityNormal) {
+    if (thread.priority.load(std::memory_order_relaxed) != kPriorityNormal) {
       priority_changed(thread);  // What its options say.
     }
   }
@@ -135,6 +135,10 @@ bool Scheduler::has_work(const threads::Worker& worker) const noexcept {
     look_for_lost();
   }
   return engine_->has_work(threads::worker_index(worker));
+}
+
+int Scheduler::highest(const threads::Worker& worker) const noexcept {
+  return engine_->highest(threads::worker_index(worker));
 }
 
 bool Scheduler::use_idleness() noexcept {

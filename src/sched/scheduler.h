@@ -54,6 +54,7 @@ class Scheduler final : public threads::Dispatch, private Host {
   void ready(threads::Thread& thread, threads::Worker* hint) noexcept override;
   void ended(threads::Thread& thread) noexcept override;
   bool has_work(const threads::Worker& worker) const noexcept override;
+  int highest(const threads::Worker& worker) const noexcept override;
   bool use_idleness() noexcept override;
   void poll() noexcept override;
   void expose(threads::Thread& thread) noexcept override;

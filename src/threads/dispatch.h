@@ -40,6 +40,8 @@ class Dispatch {
   /// Whether next(worker) may find something: asked between "I will sleep" and the sleep. Must see
   /// every ready() whose wake_idle() came before.
   virtual bool has_work(const Worker& worker) const noexcept = 0;
+  /// The highest priority that next(worker) may find; -1: has_work() is false. A hint.
+  virtual int highest(const Worker& worker) const noexcept = 0;
   /// A worker would sleep, and has_work() is false: does a piece of what can wait. True: it did, so
   /// all is asked again. By workers alone, never by the ticker.
   virtual bool use_idleness() noexcept { return false; }

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/priority.h"
+
 namespace sterna::threads {
 
 class Worker;
@@ -30,20 +32,12 @@ inline constexpr std::size_t kDefaultStackBytes = 60 * 1024;
 inline constexpr std::size_t kNameBytes = 32;
 inline constexpr std::uint32_t kAnyWorker = 0xffff'ffff;
 
-// Priorities: on a worker a thread runs only while none of a higher one waits there. Idle workers
-// take from others whatever its priority.
-inline constexpr std::uint8_t kPriorityIdle = 0;
-inline constexpr std::uint8_t kPriorityBatch = 1;
-inline constexpr std::uint8_t kPriorityNormal = 2;
-inline constexpr std::uint8_t kPriorityRealTime = 3;  // And above.
-inline constexpr std::uint8_t kPriorityCount = 8;
-
 struct ThreadOptions {
   const char* name = nullptr;                    // Copied; the first kNameBytes - 1 bytes count.
   std::size_t stack_bytes = kDefaultStackBytes;  // Least usable stack; larger under sanitizers.
   std::uint32_t worker = kAnyWorker;  // Starts on this worker; with `bound` it also stays there.
   std::uint32_t worker_count = 1;     // With `bound`: it stays on [worker, worker + worker_count).
-  std::uint8_t priority = kPriorityNormal;
+  std::uint8_t priority = kPriorityNormal;  // On a worker the higher ones run first.
   bool preemptible_around = true;  // Of one with an entity. False: what holds it forbids that.
   std::uint32_t guard_bytes = 0;   // Below the stack, beside the page that is always there.
   bool bound = false;              // Other workers do not steal it.

@@ -134,8 +134,8 @@ static void look_around(void* argument) {
   EXPECT(sterna_thread_set_priority(self, STERNA_PRIORITY_MAX) == STERNA_SUCCESS);
   EXPECT(sterna_thread_priority(self, &priority) == STERNA_SUCCESS);
   EXPECT(priority == STERNA_PRIORITY_MAX);
-  EXPECT(sterna_thread_set_priority(self, 8) == STERNA_INVALID_ARGUMENT);
-  expect_detail("thread 'looker': priority 8");
+  EXPECT(sterna_thread_set_priority(self, STERNA_PRIORITY_MAX + 1) == STERNA_INVALID_ARGUMENT);
+  expect_detail("thread 'looker': priority 25");
   EXPECT(sterna_thread_yield_to(self) == STERNA_BUSY);
   EXPECT(sterna_thread_stay_at("machine:0") == STERNA_SUCCESS);
   EXPECT(sterna_thread_stay_at("moon:0") == STERNA_NOT_FOUND);
@@ -280,10 +280,10 @@ static void test_options(void) {
   EXPECT(sterna_thread_create(&options, ring, NULL, &thread) == STERNA_INVALID_ARGUMENT);
   expect_detail("guard_bytes");
   options.guard_bytes = 0;
-  options.priority = 9;
+  options.priority = STERNA_PRIORITY_MAX + 1;
   EXPECT(sterna_thread_create(&options, ring, NULL, &thread) == STERNA_INVALID_ARGUMENT);
   expect_detail("priority");
-  options.priority = 2;
+  options.priority = STERNA_PRIORITY_NORMAL;
   options.place = "core:4711";
   EXPECT(sterna_thread_create(&options, ring, NULL, &thread) == STERNA_NOT_FOUND);
   expect_detail("core:4711");

@@ -257,9 +257,12 @@ static void test_workers(void) {
   EXPECT(count == 20);
 }
 
-/* Classes of priority: on one worker the higher ones first, and not at all what is frozen. */
+/* Classes and levels of priority: on one worker the higher ones first, and not at all what is
+ * frozen. */
 
-static char order[8];
+enum { CLASSES = 10 };
+
+static char order[16];
 static int order_count;
 
 static void note(void* name) {
@@ -267,23 +270,26 @@ static void note(void* name) {
 }
 
 static void starts_all(void* argument) {
-  const uint32_t classes[] = {STERNA_PRIORITY_IDLE, STERNA_PRIORITY_SYSTEM, STERNA_PRIORITY_BATCH,
-                              STERNA_PRIORITY_REAL_TIME, STERNA_PRIORITY_NORMAL};
+  const uint32_t classes[] = {STERNA_PRIORITY_IDLE,      STERNA_PRIORITY_SYSTEM,
+                              STERNA_PRIORITY_BATCH,     STERNA_PRIORITY_REAL_TIME,
+                              STERNA_PRIORITY_NORMAL,    STERNA_PRIORITY_NICE(3),
+                              STERNA_PRIORITY_NICE(-8),  STERNA_PRIORITY_NICE(-1),
+                              STERNA_PRIORITY_LOW_BATCH, STERNA_PRIORITY_NICE(8)};
   sterna_thread** const threads = argument;
   sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
   options.worker = 0;
   options.is_bound = 1;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < CLASSES; ++i) {
     options.priority = classes[i];
-    EXPECT(sterna_thread_create(&options, note, &"isbrn"[i], &threads[i]) == STERNA_SUCCESS);
+    EXPECT(sterna_thread_create(&options, note, &"isbrn3-ml8"[i], &threads[i]) == STERNA_SUCCESS);
   }
   options.priority = STERNA_PRIORITY_SYSTEM;
   options.is_frozen = 1;
-  EXPECT(sterna_thread_create(&options, note, "f", &threads[5]) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_create(&options, note, "f", &threads[CLASSES]) == STERNA_SUCCESS);
 }
 
 static void test_classes(void) {
-  sterna_thread* threads[6];
+  sterna_thread* threads[CLASSES + 1];
   sterna_thread* starter = NULL;
   sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
   options.worker = 0;
@@ -292,13 +298,19 @@ static void test_classes(void) {
   options.is_preemptible = 0;
   EXPECT(sterna_thread_create(&options, starts_all, threads, &starter) == STERNA_SUCCESS);
   EXPECT(sterna_thread_join(starter) == STERNA_SUCCESS);
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < CLASSES; ++i) {
     EXPECT(sterna_thread_join(threads[i]) == STERNA_SUCCESS);
   }
-  EXPECT(strcmp(order, "srnbi") == 0);
-  EXPECT(sterna_thread_unfreeze(threads[5]) == STERNA_SUCCESS);
-  EXPECT(sterna_thread_join(threads[5]) == STERNA_SUCCESS);
-  EXPECT(strcmp(order, "srnbif") == 0);
+  EXPECT(strcmp(order, "sr-mn38bli") == 0);
+  EXPECT(sterna_thread_unfreeze(threads[CLASSES]) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_join(threads[CLASSES]) == STERNA_SUCCESS);
+  EXPECT(strcmp(order, "sr-mn38blif") == 0);
+  /* As nice(2): what is beyond is the nearest. */
+  EXPECT(STERNA_PRIORITY_NICE(0) == STERNA_PRIORITY_NORMAL);
+  EXPECT(STERNA_PRIORITY_NICE(100) == STERNA_PRIORITY_NICE(8));
+  EXPECT(STERNA_PRIORITY_NICE(8) == STERNA_PRIORITY_BATCH + 1);
+  EXPECT(STERNA_PRIORITY_NICE(-100) == STERNA_PRIORITY_NICE(-8));
+  EXPECT(STERNA_PRIORITY_NICE(-8) == STERNA_PRIORITY_REAL_TIME - 1);
 }
 
 /* Preemption of others. With the setting slice, `computes` gives way as long as it may. */

@@ -83,8 +83,8 @@ static void test_bubbles(void) {
   expect_detail("with which it is submitted");
   EXPECT(sterna_bubble_join(bubble) == STERNA_INVALID_ARGUMENT);
   expect_detail("not submitted");
-  EXPECT(sterna_bubble_set_priority(bubble, 8) == STERNA_INVALID_ARGUMENT);
-  expect_detail("priority 8");
+  EXPECT(sterna_bubble_set_priority(bubble, STERNA_PRIORITY_MAX + 1) == STERNA_INVALID_ARGUMENT);
+  expect_detail("priority 25");
   options.is_detached = 1;
   EXPECT(sterna_bubble_add_thread(bubble, &options, count_up, NULL) == STERNA_INVALID_ARGUMENT);
   expect_detail("as by default");
@@ -190,7 +190,7 @@ static void test_inversion(void* unused) {
   sterna_thread* urgent = NULL;
   sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
   (void)unused;
-  options.priority = 5;
+  options.priority = STERNA_PRIORITY_REAL_TIME;
   EXPECT(sterna_spin_lock_take(&spin) == STERNA_SUCCESS);
   EXPECT(sterna_thread_create(&options, take_spin, NULL, &urgent) == STERNA_SUCCESS);
   sterna_thread_yield();

@@ -13,7 +13,7 @@ class Priorities final : public Combinator {
   explicit Priorities(Policies inner) noexcept : Combinator{std::move(inner)} {}
 
   void submit(View& view, Entity& top) noexcept override {
-    give(view, top, top.effective_priority() > kPriorityNormal ? 0 : 1);
+    give(view, top, top.effective_priority() >= kPriorityRealTime ? 0 : 1);
   }
 
   void shake(View& view) noexcept override {

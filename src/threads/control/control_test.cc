@@ -49,6 +49,32 @@ TEST(Priorities, HigherOnesRunFirstAndEqualOnesInTurn) {
   EXPECT_EQ(order, (std::vector<int>{7, 7, 7, 7, 3, 3, 2, 2, 2, 2, 1, 1, 0, 0}));
 }
 
+TEST(Priorities, EachLevelComesInItsTurn) {
+  const TestTeam team{1};
+  std::vector<int> order;
+  std::vector<int> expected;
+  struct Note {
+    std::vector<int>* order;
+    int level;
+    void operator()() const { order->push_back(level); }
+  };
+  std::vector<Note> notes;
+  for (int i = 0; i < kPriorityCount; ++i) {
+    expected.push_back(kPriorityCount - 1 - i);
+    notes.push_back({&order, i * 7 % kPriorityCount});  // In a mixed order, each once.
+  }
+  team.run([&] {
+    std::vector<Thread*> threads;
+    for (Note& note : notes) {
+      threads.push_back(team.go(note, {.priority = static_cast<std::uint8_t>(note.level)}));
+    }
+    for (Thread* const thread : threads) {
+      join(*thread);
+    }
+  });
+  EXPECT_EQ(order, expected);
+}
+
 TEST(Priorities, ChangeOfOneThatWaitsInAQueueCountsAtOnce) {
   const TestTeam team{1};
   std::vector<int> order;
@@ -202,7 +228,7 @@ TEST(Places, UrgentBoundThreadKeepsNoOtherFromAnIdleWorker) {
   auto bound = [] {};
   auto free = [&] { has_run = true; };
   auto computes = [&] {
-    Thread* const first = team.go(bound, {.worker = 0, .priority = 7, .bound = true});
+    Thread* const first = team.go(bound, {.worker = 0, .priority = kPrioritySystem, .bound = true});
     Thread* const second = team.go(free);
     while (!has_run.load()) {
     }

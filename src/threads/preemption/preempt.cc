@@ -31,7 +31,7 @@ int waiting_level(Worker& worker) noexcept {
                : kPriorityCount;
   }
   const Dispatch* const dispatch = worker.team.options.dispatch;
-  int level = dispatch != nullptr && dispatch->has_work(worker) ? int{kPriorityNormal} : -1;
+  int level = dispatch != nullptr ? dispatch->highest(worker) : -1;
   if ((worker.queue.count() != 0 || !worker.inbox.looks_empty()) &&
       worker.lock.try_lock_from_outside(kTickPauses)) {
     worker.inbox.drain_to(worker.queue);
@@ -122,7 +122,7 @@ void Preemptor::look_at(Worker& worker, Look& look, std::uint64_t now_ns) noexce
         std::memory_order_relaxed);
   }
   if (take_over_if_asleep(worker, *carrier, look) || mode == PreemptMode::none ||
-      (!is_over && level <= kPriorityNormal)) {
+      (!is_over && level < kPriorityRealTime)) {
     return;
   }
   if (worker.reserve.load(std::memory_order_relaxed) == nullptr) {

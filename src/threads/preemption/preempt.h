@@ -1,11 +1,11 @@
 // Preemption: threads that compute for long give their worker to others, without a call.
 //
 // Three modes of a team. `none`. `slice`: a thread that has had its worker for a slice gives way to
-// those of its priority, and at once to those of a higher one; it goes to the end of the queue.
-// `communication`: no thread is preempted by another of its priority; only one of a higher priority
-// (which a poll of the network made ready) interrupts it, and afterwards it is the next of its own
-// to run (Perez, "Integrating threads into data-parallel run-time systems", 1.4: a thread that
-// computes is not preempted until it blocks, so that communication overlaps best).
+// those of its priority, and at once to those of a higher class; it goes to the end of the queue.
+// `communication`: no thread is preempted by another of its class (base/priority.h); only one of a
+// higher class (which a poll of the network made ready) interrupts it, and afterwards it is the
+// next of its own to run (Perez, "Integrating threads into data-parallel run-time systems", 1.4: a
+// thread that computes is not preempted until it blocks, so that communication overlaps best).
 //
 // How: the ticker finds the worker, notes the wish, and sends a signal to the kernel thread. The
 // handler does nothing unless the thread is in the code of its program (border.h). Then another

@@ -1,5 +1,5 @@
-// TeamOptions::carriers_max: a preemption that would need one kernel thread more does not happen,
-// and everything still ends.
+// Preemptions that do not happen: one that would need a kernel thread more than
+// TeamOptions::carriers_max, while everything still ends; one within the normal class.
 #include <atomic>
 #include <cstdint>
 
@@ -68,8 +68,10 @@ struct Ladder {
       wait();
       high_at = ++order;
     };
-    Thread* const high = team.go(hurries, {.priority = 4, .is_user_code = true});
-    Thread* const middle = team.go(interrupts, {.priority = 3, .is_user_code = true});
+    Thread* const high =
+        team.go(hurries, {.priority = kPriorityRealTime + 1, .is_user_code = true});
+    Thread* const middle =
+        team.go(interrupts, {.priority = kPriorityRealTime, .is_user_code = true});
     compute_until([&] { return waiting.load() == 2; });
     Thread* const low = team.go(computes, {.is_user_code = true});
     compute_until([&] { return computing.load() == 1; });
@@ -123,7 +125,7 @@ TEST(PreemptLimit, WithOneCarrierNobodyIsInterrupted) {
     compute_until([&] { return now_ns() >= end; });
     is_done = true;
   };
-  Thread* const high = team.go(hurries, {.priority = 4, .is_user_code = true});
+  Thread* const high = team.go(hurries, {.priority = kPriorityRealTime + 1, .is_user_code = true});
   compute_until([&] { return is_waiting.load(); });
   Thread* const low = team.go(computes, {.is_user_code = true});
   compute_until([&] { return is_computing.load(); });
@@ -133,6 +135,75 @@ TEST(PreemptLimit, WithOneCarrierNobodyIsInterrupted) {
   join(*low);
   EXPECT_TRUE(was_done);
   EXPECT_EQ(team->state()->preemptor->preempted_count.load(), 0U);
+}
+
+TEST(PreemptNice, ThreadsInterruptNobodyOfTheirClassWhoComputes) {
+  TestTeam team{1, {.steal = false, .tick_ns = kMs, .preempt = PreemptMode::communication}};
+  std::atomic<bool> is_waiting{false};
+  bool has_computed = false;
+  bool had_computed = false;
+  auto is_nice = [&] {
+    is_waiting = true;
+    {
+      const RuntimeEntry entry;
+      park();
+    }
+    had_computed = has_computed;
+  };
+  Thread* const nice = team.go(is_nice, {.priority = kPriorityNormal + 1, .is_user_code = true});
+  auto computes = [&] {
+    {
+      const RuntimeEntry entry;
+      unpark(*nice);
+    }
+    const std::uint64_t end = now_ns() + 20 * kMs;  // The ticker looks some times.
+    compute_until([&] { return now_ns() >= end; });
+    has_computed = true;
+  };
+  while (!is_waiting) {
+    sleep_for(kMs);
+  }
+  join(*team.go(computes, {.is_user_code = true}));
+  join(*nice);
+  EXPECT_TRUE(had_computed);
+}
+
+TEST(PreemptNice, ThreadsComeNextWhenASliceIsOver) {
+  TestTeam team{1,
+                {.steal = false, .tick_ns = kMs, .preempt = PreemptMode::slice, .slice_ns = kMs}};
+  std::atomic<bool> is_waiting{false};
+  std::atomic<int> step{0};
+  int nice_at = 0;
+  int other_at = 0;
+  auto is_nice = [&] {
+    is_waiting = true;
+    {
+      const RuntimeEntry entry;
+      park();
+    }
+    nice_at = ++step;
+  };
+  auto is_equal = [&] { other_at = ++step; };
+  Thread* const nice = team.go(is_nice, {.priority = kPriorityNormal + 1, .is_user_code = true});
+  while (!is_waiting) {
+    sleep_for(kMs);
+  }
+  Thread* other = nullptr;
+  auto computes = [&] {
+    {
+      const RuntimeEntry entry;
+      disable_preemption();
+      other = team.go(is_equal, {.is_user_code = true});
+      unpark(*nice);
+      enable_preemption();
+    }
+    compute_until([&] { return step.load() == 2; });  // It never gives way of itself.
+  };
+  join(*team.go(computes, {.is_user_code = true}));
+  join(*nice);
+  join(*other);
+  EXPECT_EQ(nice_at, 1);
+  EXPECT_EQ(other_at, 2);
 }
 
 }  // namespace

@@ -82,17 +82,20 @@ Registers registers_of(const ucontext_t& context) noexcept {
 
 enum class Way : std::uint8_t {
   stay,
-  next,  // Gives way to a higher priority, and is the next of its own.
+  next,  // Gives way to a higher class, and is the next of its own.
   last,  // Its slice is over.
 };
 
 Way way_of(const Thread& thread, std::uint8_t wish) noexcept {
   const int waiting = (wish & ~Wish::slice_over) - 1;
   const int own = thread.priority.load(std::memory_order_relaxed);
-  if (waiting > own) {
+  if (waiting < own) {
+    return Way::stay;
+  }
+  if (interrupts(static_cast<std::uint8_t>(waiting), static_cast<std::uint8_t>(own))) {
     return Way::next;
   }
-  return waiting == own && (wish & Wish::slice_over) != 0 ? Way::last : Way::stay;
+  return (wish & Wish::slice_over) != 0 ? Way::last : Way::stay;
 }
 
 bool may_be_preempted(const Thread& thread) noexcept {

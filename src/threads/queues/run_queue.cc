@@ -44,18 +44,19 @@ void RunQueue::open() noexcept {
 bool RunQueue::contains(const Thread& thread) const noexcept {
   bool is_here = normal_.has(&thread);
   // Its priority may have changed since it was queued.
-  for (std::uint8_t priority = 0; !is_here && priority < kPriorityCount; ++priority) {
-    is_here = others_[priority].has(&thread);
+  for (std::uint32_t left = levels_ & ~kClosed; !is_here && left != 0; left &= left - 1) {
+    is_here = others_[static_cast<std::size_t>(std::countr_zero(left))].has(&thread);
   }
   return is_here;
 }
 
 bool RunQueue::remove(Thread& thread) noexcept {
   bool is_here = normal_.remove(thread);
-  for (std::uint8_t priority = 0; !is_here && priority < kPriorityCount; ++priority) {
-    is_here = others_[priority].remove(thread);
-    if (others_[priority].head == nullptr) {
-      levels_ &= ~(1U << priority);
+  for (std::uint32_t left = levels_ & ~kClosed; !is_here && left != 0; left &= left - 1) {
+    List& list = others_[static_cast<std::size_t>(std::countr_zero(left))];
+    is_here = list.remove(thread);
+    if (list.head == nullptr) {
+      levels_ &= ~(left & -left);
     }
   }
   if (is_here) {

@@ -220,7 +220,7 @@ sterna_status sterna_bubble_set_priority(sterna_bubble* bubble, uint32_t priorit
   if (const sterna_status status = check_unsubmitted(bubble); status != STERNA_SUCCESS) {
     return status;
   }
-  if (priority >= sterna::sched::kPriorityCount) {
+  if (priority >= sterna::kPriorityCount) {
     return capi::refuse(STERNA_INVALID_ARGUMENT, "bubble {}: priority {} is not 0 to {}",
                         static_cast<const void*>(bubble), priority, STERNA_PRIORITY_MAX);
   }

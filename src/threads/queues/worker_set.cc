@@ -121,9 +121,7 @@ void pass_on(Thread& thread) noexcept {
 
 Result<> set_workers(Thread& thread, std::span<const std::uint64_t> words) noexcept {
   TeamState& team = *thread.team->state();
-  if ((flags_of(thread) & ThreadFlag::placed) != 0) {
-    return Error{Errc::unsupported, "it belongs to a bubble, whose policy says where it runs"};
-  }
+  const bool is_placed = (flags_of(thread) & ThreadFlag::placed) != 0;
   const WorkerSet* set = nullptr;
   if (!words.empty()) {
     WorkerSet::Words all{};
@@ -134,10 +132,13 @@ Result<> set_workers(Thread& thread, std::span<const std::uint64_t> words) noexc
     if (Result<> checked = check_set(team, WorkerSet{all}); !checked) {
       return checked;
     }
-    set = intern(team, all);
-    if (set == nullptr) {
+    set = is_placed ? nullptr : intern(team, all);
+    if (set == nullptr && !is_placed) {
       return Errc::out_of_memory;
     }
+  }
+  if (is_placed) {
+    return Error{Errc::unsupported, "it belongs to a bubble: its Dispatch says where it runs"};
   }
   thread.wanted_workers.store(set, std::memory_order_release);
   change_hold(thread, [](Hold word) { return word | Hold::restricted; });

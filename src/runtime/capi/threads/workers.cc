@@ -5,6 +5,7 @@
 #include <sterna/control.h>
 #include <unistd.h>
 
+#include "runtime/capi/held/held_workers.h"
 #include "runtime/capi/program.h"
 #include "runtime/capi/threads/handle.h"
 #include "runtime/scope.h"
@@ -132,6 +133,9 @@ sterna_status sterna_thread_set_workers(sterna_thread* thread, const uint64_t* w
   }
   return capi::guarded([&] {
     const sterna::Result<> done = sterna::threads::set_workers(*its, std::span{words, count});
+    if (!done && done.error().code == sterna::Errc::unsupported) {
+      return capi::set_workers_held(thread, std::span{words, count});
+    }
     return done ? STERNA_SUCCESS
                 : capi::refuse(capi::to_status(done.error().code), "{}: {}", capi::words_for(its),
                                done.error().text);
@@ -148,7 +152,8 @@ sterna_status sterna_thread_workers(const sterna_thread* thread, uint64_t* words
   if (words == nullptr || count == 0) {
     return capi::refuse_argument(__func__);
   }
-  const sterna::threads::WorkerSet::Words all = sterna::threads::workers_of(*its);
+  sterna::threads::WorkerSet::Words all = sterna::threads::workers_of(*its);
+  capi::put_workers_held(const_cast<sterna_thread*>(thread), all);
   std::fill_n(words, count, 0);
   std::copy_n(all.begin(), std::min(count, all.size()), words);
   const bool is_whole =

@@ -50,12 +50,12 @@ static void expect_thread(const char* service, const sterna_rpc_options* options
 
 static void test_threads(void) {
   sterna_rpc_options options = STERNA_RPC_OPTIONS_DEFAULT;
-  expect_thread("tell thread", NULL, 200 << 10, "tell thread 2");
-  expect_thread("tell prepared", NULL, 900 << 10, "prepared 4");
+  expect_thread("tell thread", NULL, 200 << 10, "tell thread 11");
+  expect_thread("tell prepared", NULL, 900 << 10, "prepared 21");
   options.priority = STERNA_PRIORITY_BATCH;
   options.stack_bytes = 2 << 20;
-  expect_thread("tell thread", &options, 1900 << 10, "tell thread 1");
-  expect_thread("tell prepared", &options, 1900 << 10, "prepared 1");
+  expect_thread("tell thread", &options, 1900 << 10, "tell thread 2");
+  expect_thread("tell prepared", &options, 1900 << 10, "prepared 2");
 }
 
 /* In a bubble: its threads are waited for by who joins it. */

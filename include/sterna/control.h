@@ -137,12 +137,13 @@ sterna_status sterna_thread_stay_at(const char* place) STERNA_NOEXCEPT;
  * changes at its next call that may switch, one that waits for a processor at once, one that sleeps
  * when it goes on, the caller before this returns; for a thread from its begin: is_frozen in its
  * options. Later orders count. If all its workers are disabled (sterna_worker_disable) it goes on,
- * as what is bound does, as one of them, on the processors of the others. A thread of a bubble stays
- * at a place (held.h): the largest one with workers of the set only, within those that the bubbles
- * around it do not leave. Any thread, kernel threads too. Switches if it is the caller. Fails with
- * INVALID_ARGUMENT (an empty set, or a worker that there is not), REFUSED (all of the set are
- * disabled; no worker of it is where a bubble around the thread stays), UNSUPPORTED (a thread of
- * filiation that is not the caller), OUT_OF_MEMORY. (pthread_setaffinity_np; PM2's marcel_apply_vpset.) */
+ * as what is bound does, as one of them, on the processors of the others. A thread of a bubble
+ * stays at a place (held.h): the largest one with workers of the set only, within those that the
+ * bubbles around it do not leave. Any thread, kernel threads too. Switches if it is the caller.
+ * Fails with INVALID_ARGUMENT (an empty set, or a worker that there is not), REFUSED (all of the
+ * set are disabled; no worker of it is where a bubble around the thread stays), UNSUPPORTED (a
+ * thread of filiation that is not the caller), OUT_OF_MEMORY. (pthread_setaffinity_np; PM2's
+ * marcel_apply_vpset.) */
 sterna_status sterna_thread_set_workers(sterna_thread* thread, const uint64_t* words,
                                         size_t count) STERNA_NOEXCEPT;
 /* Where it may run, as ordered last: `count` words are written. TRUNCATED: it has workers beyond

@@ -146,7 +146,7 @@ class Entity {
   std::atomic<std::uint8_t> effective_priority_{kPriorityNormal};
   // Relaxed: written by the processor that takes it; others want a hint.
   std::atomic<std::uint32_t> actual_{kNoPlace};
-  // Worker whose private queue it lives in for now, or kNoPlace: threads/queues/kept.h. Stored by
+  // Worker whose private queue a plan keeps it in, or kNoPlace: threads/queues/kept.h. Stored by
   // whoever has the thread to himself; kNoPlace also under the lock of the engine, when it leaves
   // the tree.
   std::atomic<std::uint32_t> kept_{kNoPlace};

@@ -53,6 +53,7 @@ void come_back_once() noexcept {
 TEST(ContextDeathTest, OneThatHasEndedIsNotContinued) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   if (kSanitized) {
+    // As above: bare switches are unknown to it.
     GTEST_SKIP() << "a sanitizer must be told of a switch";
   }
   const auto run = [](void (*code)() noexcept) {

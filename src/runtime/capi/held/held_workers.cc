@@ -159,7 +159,7 @@ void put_workers_held(sterna_thread* thread, threads::WorkerSet::Words& words) n
     place = id != sched::kNoPlace ? program()->topology->places()[id] : nullptr;
     return Verdict{};
   });
-  // Not what ThreadFlag::bound says: that is where it is kept for now.
+  // Not what ThreadFlag::bound says: that is where a plan keeps it (queues/kept.h).
   words = {};
   const std::size_t count = std::min(program()->worker_places.size(), words.size() * 64);
   for (std::uint32_t worker = 0; worker < count; ++worker) {

@@ -8,7 +8,6 @@
 #include "mpi/comm/comm.h"
 #include "mpi/errors/error.h"
 #include "mpi/group/group.h"
-#include "mpi/info/info.h"
 #include "mpi/p2p/buffered.h"
 #include "mpi/request/request.h"
 
@@ -78,15 +77,12 @@ void close_state(RankState& state) noexcept {
   release_comm(state, state.self);
   release_group(state, state.empty_group);
   release_buffers(state, state.buffers);
-  destroy_info(state, static_cast<Info*>(state.info_env));
   state.deallocate(state.attribute_values);
-  release_errors(state);
   free_lists(state);
   state.world = nullptr;
   state.self = nullptr;
   state.empty_group = nullptr;
   state.buffers = nullptr;
-  state.info_env = nullptr;
   state.attribute_values = nullptr;
   // The state itself stays: it says that the rank is finalized.
   state.phase.store(Phase::finalized, std::memory_order_release);

@@ -5,13 +5,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <new>
-#include <utility>
 
 #include <mpi.h>
 
 #include "base/spin_lock.h"
-#include "memory/heap.h"
+#include "mpi/heap_user.h"
 #include "mpi/object.h"
 #include "net/message.h"
 #include "runtime/rank_context.h"
@@ -23,7 +21,6 @@ struct Group;
 struct Request;
 struct Schedule;
 struct Keyval;
-struct ErrorTable;
 struct BufferPool;
 
 /// Where the rank is between its start and its end.
@@ -57,8 +54,9 @@ struct CloseWaits {
   std::uint64_t last_ns = 0;
 };
 
-struct RankState {
-  explicit RankState(runtime::RankContext& rank_context) noexcept : context{&rank_context} {}
+struct RankState : HeapUser {
+  explicit RankState(runtime::RankContext& rank_context) noexcept
+      : HeapUser{*rank_context.heap}, context{&rank_context} {}
 
   // Constant after MPI_Init.
   runtime::RankContext* context;
@@ -93,37 +91,12 @@ struct RankState {
   Schedule* active_schedules = nullptr;  // Non-blocking collectives that every wait advances.
   Keyval* keyvals = nullptr;
   int next_keyval = 0;
-  ErrorTable* errors = nullptr;                           // Codes and texts that the program added.
   BufferPool* buffers = nullptr;                          // MPI_Buffer_attach.
   MPI_Errhandler self_errhandler = MPI_ERRORS_ARE_FATAL;  // Of errors that belong to no object.
   std::uint32_t next_context = 0;    // The rank's next communicator as a leader; comm/context.cc.
   void* attribute_values = nullptr;  // Values of the predefined attributes; attribute/.
   void* datatypes = nullptr;         // Root of what datatype/ keeps.
   void* ops = nullptr;               // Root of what op/ keeps.
-  void* info_env = nullptr;          // MPI_INFO_ENV, made at its first use.
-
-  [[nodiscard]] memory::Heap& heap() const noexcept { return *context->heap; }
-
-  /// A new object in the rank's system heap; null: no memory.
-  template <typename T, typename... Args>
-  [[nodiscard]] T* create(Args&&... args) noexcept {
-    void* place = allocate(sizeof(T));
-    return place == nullptr ? nullptr : ::new (place) T(std::forward<Args>(args)...);
-  }
-  template <typename T>
-  void destroy(T* object) noexcept {
-    object->~T();
-    deallocate(object);
-  }
-  /// `count` uninitialised elements; null: no memory (never for a count of 0).
-  template <typename T>
-  [[nodiscard]] T* allocate_array(std::size_t count) noexcept {
-    return static_cast<T*>(allocate(count * sizeof(T)));
-  }
-  [[nodiscard]] void* allocate(std::size_t bytes) noexcept {
-    return context->heap->allocate(bytes == 0 ? 1 : bytes);
-  }
-  void deallocate(void* block) noexcept { context->heap->deallocate(block); }
 };
 
 /// The state of the calling rank, or null before MPI_Init made it.

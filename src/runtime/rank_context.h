@@ -45,7 +45,10 @@ struct RankContext {
   std::atomic<threads::Listener*> ended_messages{nullptr};
   // The kernel thread that calls them at this moment, or the slot of a mobile rank; 0: none does.
   std::atomic<std::uintptr_t> callback_caller{0};
-  void* mpi = nullptr;  // Root of the MPI state (mpi/rank_state.h); owned by src/mpi.
+  // Roots of the MPI state (mpi/rank_state.h) and of what there is without it (mpi/any_time.h);
+  // owned by src/mpi. The second is stored once (release) by whichever thread of the rank is first.
+  void* mpi = nullptr;
+  std::atomic<void*> mpi_any_time{nullptr};
 };
 
 /// The rank whose code called into the runtime, or null outside of a job's life: before

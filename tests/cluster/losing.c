@@ -4,12 +4,11 @@
  * usage: cluster_losing END
  */
 #include <stdio.h>
-#include <unistd.h>
-
 #include <sterna/bubble.h>
 #include <sterna/policy.h>
 #include <sterna/sterna.h>
 #include <sterna/thread.h>
+#include <unistd.h>
 
 static void take(sterna_view* view, sterna_entity* entity, void* data) {
   (void)data;

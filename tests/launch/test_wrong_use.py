@@ -13,6 +13,7 @@ PROGRAM = r"""
 #include <string.h>
 int main(int argc, char** argv) {
   if (!strcmp(argv[1], "late")) MPI_Barrier(MPI_COMM_WORLD);
+  if (!strcmp(argv[1], "key")) MPI_Info_set(MPI_INFO_ENV, "", "a value");
   MPI_Init(&argc, &argv);
   if (!strcmp(argv[1], "abort")) { printf("the input is empty\n"); MPI_Abort(MPI_COMM_WORLD, 5); }
   MPI_Finalize();
@@ -51,6 +52,12 @@ class WrongUse(LaunchTest):
         for done in self.each_way("late"):
             self.assertEqual(done.returncode, 1)
             self.assertIn("MPI_Barrier was called before MPI_Init", done.stderr)
+
+    def test_a_mistake_before_the_start_names_the_function_and_the_rule(self):
+        for done in self.each_way("key"):
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("MPI_Info_set failed before MPI_Init: MPI_ERR_INFO_KEY", done.stderr)
+            self.assertIn("the key is null, empty or longer", done.stderr)
 
     def test_what_was_printed_before_an_abort_is_not_lost(self):
         for done in self.each_way("abort"):

@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 
+#include "mpi/any_time.h"
 #include "mpi/call_scope.h"
 #include "mpi/comm/comm.h"
 #include "mpi/errors/table.h"
@@ -25,7 +26,7 @@ struct PredefinedValues {
 };
 
 int* find_predefined(RankState& state, int keyval) noexcept {
-  const int last_code = last_used_code(state);
+  const int last_code = last_used_code(any_time());
   StateGuard guard{state};
   if (state.attribute_values == nullptr) {
     // CLOCK_MONOTONIC is one clock in all processes of a host.

@@ -54,7 +54,7 @@ int find_hints(const char* name, MPI_Info handle, const Info** info) noexcept {
   if (handle == MPI_INFO_NULL) {
     return MPI_SUCCESS;
   }
-  *info = find_info(state, handle);
+  *info = find_info(handle);
   return *info != nullptr ? MPI_SUCCESS
                           : Call{state, name}.fail(MPI_ERR_INFO, "the info object is not one");
 }

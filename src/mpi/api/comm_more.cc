@@ -108,7 +108,7 @@ int PMPI_Comm_get_name(MPI_Comm comm, char* comm_name, int* resultlen) {
 
 int PMPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
   return on_comm("MPI_Comm_set_info", comm, [&](const Call& call) -> int {
-    const Info* hints = find_info(call.state, info);
+    const Info* hints = find_info(info);
     if (hints == nullptr) {
       return call.fail(MPI_ERR_INFO, "the info object is not one");
     }

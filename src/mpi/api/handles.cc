@@ -3,7 +3,7 @@
 #include <mpi.h>
 
 #include "mpi/call_scope.h"
-#include "mpi/datatype/type_space.h"
+#include "mpi/datatype/handle_numbers.h"
 
 namespace {
 
@@ -11,13 +11,13 @@ using namespace sterna;
 
 int number_of(void* handle) noexcept {
   const mpi::CallScope scope{runtime::Callers::any};
-  return mpi::number_of_handle(mpi::find_state(), handle);
+  return mpi::number_of_handle(handle);
 }
 
 template <typename Handle>
 Handle handle_of(int number) noexcept {
   const mpi::CallScope scope{runtime::Callers::any};
-  return reinterpret_cast<Handle>(mpi::handle_of_number(mpi::find_state(), number));
+  return reinterpret_cast<Handle>(mpi::handle_of_number(number));
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ int check_old(Call& call, MPI_Comm handle) noexcept {
 }
 
 int check_info(const Call& call, MPI_Info info) noexcept {
-  return info == MPI_INFO_NULL || find_info(call.state, info) != nullptr
+  return info == MPI_INFO_NULL || find_info(info) != nullptr
              ? MPI_SUCCESS
              : call.fail(MPI_ERR_INFO, "the info object is not one");
 }

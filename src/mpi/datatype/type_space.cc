@@ -17,22 +17,10 @@ struct KindType {
   MPI_Datatype type;
 };
 
-/// Numbers of addresses: entry i of `addresses` has the number kFirstNumber + i; `slots` is an open
-/// hash of 1 + i, at most half full.
-struct HandleNumbers {
-  void** addresses = nullptr;
-  std::uint32_t* slots = nullptr;
-  std::uint32_t count = 0;
-  std::uint32_t slot_count = 0;  // A power of two, or 0.
-};
-
-constexpr int kFirstNumber = static_cast<int>(kPredefinedHandleMax) + 1;
-
 struct TypeSpace {
   AttributeSet attributes[kPredefinedCount];
   char* names[kPredefinedCount] = {};
   KindType* kinds = nullptr;  // Guard: RankState::lock.
-  HandleNumbers numbers;      // Guard: RankState::lock.
 };
 
 TypeSpace* find_space(RankState& state) noexcept {
@@ -45,40 +33,6 @@ TypeSpace* find_space(RankState& state) noexcept {
 
 std::size_t index_of(MPI_Datatype type) noexcept {
   return kPredefinedIndex[reinterpret_cast<std::uintptr_t>(type) & 0x1ff];
-}
-
-/// Where the address is, or the free slot where it would be. There are slots.
-std::uint32_t* find_slot(const HandleNumbers& numbers, const void* address) noexcept {
-  const std::uint32_t mask = numbers.slot_count - 1;
-  auto at = static_cast<std::uint32_t>(
-      (reinterpret_cast<std::uintptr_t>(address) >> 4) * 0x9e37'79b9'7f4a'7c15U >> 32);
-  while (true) {
-    std::uint32_t* slot = &numbers.slots[at & mask];
-    if (*slot == 0 || numbers.addresses[*slot - 1] == address) {
-      return slot;
-    }
-    ++at;
-  }
-}
-
-bool grow(RankState& state, HandleNumbers& numbers) noexcept {
-  const std::uint32_t slot_count = numbers.slot_count == 0 ? 32 : numbers.slot_count * 2;
-  auto* slots = state.allocate_array<std::uint32_t>(slot_count);
-  auto* addresses = state.allocate_array<void*>(slot_count / 2);
-  if (slots == nullptr || addresses == nullptr) {
-    state.deallocate(slots);
-    state.deallocate(addresses);
-    return false;
-  }
-  std::memset(slots, 0, slot_count * sizeof *slots);
-  std::copy(numbers.addresses, numbers.addresses + numbers.count, addresses);
-  state.deallocate(numbers.slots);
-  state.deallocate(numbers.addresses);
-  numbers = {addresses, slots, numbers.count, slot_count};
-  for (std::uint32_t i = 0; i < numbers.count; ++i) {
-    *find_slot(numbers, addresses[i]) = i + 1;
-  }
-  return true;
 }
 
 }  // namespace
@@ -155,42 +109,6 @@ int kind_type(RankState& state, int combiner, std::span<const std::int64_t> valu
   return MPI_SUCCESS;
 }
 
-int number_of_handle(RankState* state, void* handle) noexcept {
-  const auto value = reinterpret_cast<std::uintptr_t>(handle);
-  if (value <= kPredefinedHandleMax) {
-    return static_cast<int>(value);
-  }
-  TypeSpace* space = state == nullptr ? nullptr : find_space(*state);
-  if (space == nullptr) {
-    return -1;
-  }
-  const StateGuard guard{*state};
-  HandleNumbers& numbers = space->numbers;
-  if (numbers.count == numbers.slot_count / 2 && !grow(*state, numbers)) {
-    return -1;
-  }
-  std::uint32_t* slot = find_slot(numbers, handle);
-  if (*slot == 0) {
-    numbers.addresses[numbers.count] = handle;
-    ++numbers.count;
-    *slot = numbers.count;
-  }
-  return kFirstNumber + static_cast<int>(*slot) - 1;
-}
-
-void* handle_of_number(RankState* state, int number) noexcept {
-  if (number < kFirstNumber) {
-    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(number < 0 ? 0 : number));
-  }
-  if (state == nullptr || state->datatypes == nullptr) {
-    return nullptr;
-  }
-  const StateGuard guard{*state};
-  const HandleNumbers& numbers = static_cast<TypeSpace*>(state->datatypes)->numbers;
-  const auto index = static_cast<std::uint32_t>(number - kFirstNumber);
-  return index < numbers.count ? numbers.addresses[index] : nullptr;
-}
-
 void release_type_space(RankState& state) noexcept {
   auto* space = static_cast<TypeSpace*>(state.datatypes);
   if (space == nullptr) {
@@ -205,8 +123,6 @@ void release_type_space(RankState& state) noexcept {
   for (char* name : space->names) {
     state.deallocate(name);
   }
-  state.deallocate(space->numbers.addresses);
-  state.deallocate(space->numbers.slots);
   state.destroy(space);
   state.datatypes = nullptr;
 }

@@ -1,6 +1,5 @@
 // What one rank knows beyond its datatypes themselves: names and attributes that it gave to
-// predefined types (their objects are constant and shared), the types of Fortran's kinds, and the
-// small integers that stand for handles of objects (MPI_Type_toint and its family).
+// predefined types (their objects are constant and shared), and the types of Fortran's kinds.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +25,6 @@ namespace sterna::mpi {
 /// `values` are precision and range, or range. An error class.
 [[nodiscard]] int kind_type(RankState& state, int combiner, std::span<const std::int64_t> values,
                             MPI_Datatype base, MPI_Datatype& type) noexcept;
-
-/// The integer of a handle: of a constant, itself; of an object, one that its address keeps for the
-/// life of the rank. -1: no memory.
-[[nodiscard]] int number_of_handle(RankState* state, void* handle) noexcept;
-/// The reverse; null for a number that was never given out.
-[[nodiscard]] void* handle_of_number(RankState* state, int number) noexcept;
 
 /// At the end of the rank.
 void release_type_space(RankState& state) noexcept;

@@ -25,7 +25,7 @@ const char* name_of(const Comm* comm) noexcept {
 
 [[noreturn]] void end_fatally(RankState& state, const Comm* comm, int code, const char* function,
                               const char* text) noexcept {
-  const int error_class = class_of_code(&state, code);
+  const int error_class = class_of_code(code);
   const char* name = name_of_class(error_class);
   char line[2 * kTextBytes];
   std::snprintf(line, sizeof line, "%s failed on rank %u, %s: %s (%d): %s", function,
@@ -72,14 +72,14 @@ void retain_handler(MPI_Errhandler handle) noexcept {
   }
 }
 
-void release_handler(RankState& state, MPI_Errhandler handle) noexcept {
+void release_handler(HeapUser& heap, MPI_Errhandler handle) noexcept {
   if (!is_object(handle, ObjectKind::error_handler)) {
     return;
   }
   auto* handler = reinterpret_cast<ErrorHandler*>(handle);
   if (handler->release()) {
     handler->kind = ObjectKind::freed;
-    state.destroy(handler);
+    heap.destroy(handler);
   }
 }
 
@@ -117,8 +117,9 @@ int Call::fail(int error_class, const char* format, ...) const noexcept {
 }
 
 int Call::fail_plain(int error_code) const noexcept {
-  const char* text = text_of_code(&state, error_code);
-  return call_handler(state, comm, error_code, function, text == nullptr ? "unknown" : text);
+  char text[MPI_MAX_ERROR_STRING];
+  return call_handler(state, comm, error_code, function,
+                      text_of_code(error_code, text) ? text : "unknown");
 }
 
 }  // namespace sterna::mpi

@@ -42,15 +42,14 @@ int call_handler(RankState& state, Comm* comm, int code, const char* function,
 
 [[nodiscard]] bool is_handler(MPI_Errhandler handle) noexcept;
 void retain_handler(MPI_Errhandler handle) noexcept;
-void release_handler(RankState& state, MPI_Errhandler handle) noexcept;
+void release_handler(HeapUser& heap, MPI_Errhandler handle) noexcept;
 
 /// The class of a code, predefined or added; -1: not a code.
-[[nodiscard]] int class_of_code(RankState* state, int code) noexcept;
-/// The text of a code, or null: not a code.
-[[nodiscard]] const char* text_of_code(RankState* state, int code) noexcept;
+[[nodiscard]] int class_of_code(int code) noexcept;
+/// The text of a code, as long as MPI_MAX_ERROR_STRING at most. False: not a code.
+[[nodiscard]] bool text_of_code(int code, char* text) noexcept;
 /// "MPI_ERR_COMM", or null.
 [[nodiscard]] const char* name_of_class(int error_class) noexcept;
-void release_errors(RankState& state) noexcept;
 
 /// Ends the job with a message: rank, communicator, function, class, text.
 [[noreturn]] void abort_job(RankState& state, int exit_code, const char* text) noexcept;

@@ -1,11 +1,13 @@
 // Error classes, codes and texts that a program adds, beside the predefined ones.
 #pragma once
 
-#include "mpi/rank_state.h"
+#include <mpi.h>
 
 namespace sterna::mpi {
 
-/// One added class or code. Guard: RankState::lock.
+struct AnyTime;
+
+/// One added class or code. Guard: AnyTime::lock.
 struct AddedError {
   int error_class = 0;  // Its own number: it is a class.
   bool is_present = false;
@@ -24,10 +26,10 @@ inline constexpr int kFirstAdded = MPI_ERR_LASTCODE + 1;
 [[nodiscard]] const char* text_of_class(int error_class) noexcept;
 
 /// A new class (`error_class` < 0) or a new code of a class. 0: no memory.
-int add_error(RankState& state, int error_class) noexcept;
+int add_error(AnyTime& its, int error_class) noexcept;
 /// Results are error classes.
-int remove_error(RankState& state, int code, bool is_class) noexcept;
-int set_error_text(RankState& state, int code, const char* text) noexcept;
-[[nodiscard]] int last_used_code(RankState& state) noexcept;
+int remove_error(AnyTime& its, int code, bool is_class) noexcept;
+int set_error_text(AnyTime& its, int code, const char* text) noexcept;
+[[nodiscard]] int last_used_code(AnyTime& its) noexcept;
 
 }  // namespace sterna::mpi

@@ -3,13 +3,15 @@
 
 #include <cstring>
 
+#include "mpi/any_time.h"
+
 namespace sterna::mpi {
 namespace {
 
-InfoPair* create_pair(RankState& state, const char* key, const char* value) noexcept {
+InfoPair* create_pair(HeapUser& heap, const char* key, const char* value) noexcept {
   const std::size_t key_bytes = std::strlen(key) + 1;
   const std::size_t value_bytes = std::strlen(value) + 1;
-  auto* block = static_cast<char*>(state.allocate(sizeof(InfoPair) + key_bytes + value_bytes));
+  auto* block = static_cast<char*>(heap.allocate(sizeof(InfoPair) + key_bytes + value_bytes));
   if (block == nullptr) {
     return nullptr;
   }
@@ -21,12 +23,12 @@ InfoPair* create_pair(RankState& state, const char* key, const char* value) noex
 
 }  // namespace
 
-Info* create_info(RankState& state) noexcept {
-  return state.create<Info>();
+Info* create_info(HeapUser& heap) noexcept {
+  return heap.create<Info>();
 }
 
-bool set_info(RankState& state, Info& info, const char* key, const char* value) noexcept {
-  InfoPair* pair = create_pair(state, key, value);
+bool set_info(HeapUser& heap, Info& info, const char* key, const char* value) noexcept {
+  InfoPair* pair = create_pair(heap, key, value);
   if (pair == nullptr) {
     return false;
   }
@@ -36,49 +38,49 @@ bool set_info(RankState& state, Info& info, const char* key, const char* value) 
   }
   if (*link != nullptr) {
     pair->next = (*link)->next;
-    state.deallocate(*link);
+    heap.deallocate(*link);
   }
   *link = pair;
   return true;
 }
 
-bool remove_info(RankState& state, Info& info, const char* key) noexcept {
+bool remove_info(HeapUser& heap, Info& info, const char* key) noexcept {
   for (InfoPair** link = &info.first; *link != nullptr; link = &(*link)->next) {
     InfoPair* pair = *link;
     if (std::strcmp(pair->key, key) == 0) {
       *link = pair->next;
-      state.deallocate(pair);
+      heap.deallocate(pair);
       return true;
     }
   }
   return false;
 }
 
-Info* copy_info(RankState& state, const Info& from) noexcept {
-  Info* copy = create_info(state);
+Info* copy_info(HeapUser& heap, const Info& from) noexcept {
+  Info* copy = create_info(heap);
   if (copy == nullptr) {
     return nullptr;
   }
   for (const InfoPair* pair = from.first; pair != nullptr; pair = pair->next) {
-    if (!set_info(state, *copy, pair->key, pair->value)) {
-      destroy_info(state, copy);
+    if (!set_info(heap, *copy, pair->key, pair->value)) {
+      destroy_info(heap, copy);
       return nullptr;
     }
   }
   return copy;
 }
 
-void destroy_info(RankState& state, Info* info) noexcept {
+void destroy_info(HeapUser& heap, Info* info) noexcept {
   if (info == nullptr) {
     return;
   }
   while (info->first != nullptr) {
     InfoPair* pair = info->first;
     info->first = pair->next;
-    state.deallocate(pair);
+    heap.deallocate(pair);
   }
   info->kind = ObjectKind::freed;
-  state.destroy(info);
+  heap.destroy(info);
 }
 
 const char* get_info(const Info& info, const char* key) noexcept {
@@ -90,13 +92,14 @@ const char* get_info(const Info& info, const char* key) noexcept {
   return nullptr;
 }
 
-Info* find_info(RankState& state, MPI_Info handle) noexcept {
+Info* find_info(MPI_Info handle) noexcept {
   if (handle == MPI_INFO_ENV) {
-    StateGuard guard{state};
-    if (state.info_env == nullptr) {
-      state.info_env = create_info(state);
+    AnyTime& its = any_time();
+    const SpinGuard guard{its.lock};
+    if (its.info_env == nullptr) {
+      its.info_env = create_info(its);
     }
-    return static_cast<Info*>(state.info_env);
+    return its.info_env;
   }
   return is_object(handle, ObjectKind::info) ? reinterpret_cast<Info*>(handle) : nullptr;
 }

@@ -3,7 +3,8 @@
 
 #include <mpi.h>
 
-#include "mpi/rank_state.h"
+#include "mpi/heap_user.h"
+#include "mpi/object.h"
 
 namespace sterna::mpi {
 
@@ -20,16 +21,17 @@ struct Info final : Object {
   InfoPair* first = nullptr;
 };
 
-[[nodiscard]] Info* find_info(RankState& state, MPI_Info handle) noexcept;
+/// Null: no info object, or no memory for MPI_INFO_ENV.
+[[nodiscard]] Info* find_info(MPI_Info handle) noexcept;
 /// Null: no memory.
-[[nodiscard]] Info* create_info(RankState& state) noexcept;
-[[nodiscard]] Info* copy_info(RankState& state, const Info& from) noexcept;
-void destroy_info(RankState& state, Info* info) noexcept;
+[[nodiscard]] Info* create_info(HeapUser& heap) noexcept;
+[[nodiscard]] Info* copy_info(HeapUser& heap, const Info& from) noexcept;
+void destroy_info(HeapUser& heap, Info* info) noexcept;
 /// False: no memory.
-[[nodiscard]] bool set_info(RankState& state, Info& info, const char* key,
+[[nodiscard]] bool set_info(HeapUser& heap, Info& info, const char* key,
                             const char* value) noexcept;
 /// False: there is no such key.
-[[nodiscard]] bool remove_info(RankState& state, Info& info, const char* key) noexcept;
+[[nodiscard]] bool remove_info(HeapUser& heap, Info& info, const char* key) noexcept;
 /// The value, or null.
 [[nodiscard]] const char* get_info(const Info& info, const char* key) noexcept;
 

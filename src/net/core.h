@@ -94,6 +94,7 @@ struct TransferJob : MpscNode {
   std::vector<Extent> extents;      // Behind `local`, for bulk_send.
   std::vector<RemotePiece> remote;  // Empty: data frames.
   std::uint64_t total_bytes = 0;
+  std::uint64_t begin = 0;  // Before it is the head.
   std::uint64_t offset = 0;
   std::uint64_t started_ns = 0;
   std::uint32_t overtaken = 0;  // By how many of higher priority that came later.
@@ -173,7 +174,7 @@ class TransportCore final : private Bond::Owner {
   void accept_packet(std::uint32_t from_node, Packet packet) noexcept;
   // placed.cc, lost.cc
   std::span<std::byte> place(std::uint32_t from_node, Packet head, std::uint32_t bytes) noexcept;
-  void on_placed(Packet head, std::uint32_t bytes) noexcept;
+  void on_placed(std::uint32_t from_node, Packet head, std::uint32_t bytes) noexcept;
   void on_rail_lost(std::uint16_t rail, std::uint32_t node, std::string_view reason) noexcept;
 
  private:
@@ -236,7 +237,7 @@ class TransportCore final : private Bond::Owner {
   void match_or_post(Endpoint& at, RecvRequest& request, const Wanted& wanted) noexcept;
   void match(RankEntry& entry, Endpoint& at, RecvRequest& request, Message& message,
              Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
-  void clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& request, std::uint64_t send_id,
+  void clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& request, const Message& announced,
                      Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void fail_matched(Endpoint& at, RecvRequest& request, Message& message,
                     Outcome& outcome) noexcept;
@@ -266,6 +267,13 @@ class TransportCore final : private Bond::Owner {
   void deliver_now(std::uint32_t rank, RecvRequest& receive, SendRequest& request) noexcept;
   [[nodiscard]] bool is_caught_up(const Endpoint& from, std::uint32_t to_rank,
                                   std::uint32_t& sequence) noexcept;
+
+  // --- Heads of announced messages (head.cc) ---------------------------------------------------
+  std::uint32_t head_bytes_of(const SendRequest& request, Gate& gate) const noexcept;
+  static std::uint64_t expect_head(Peer* peer, const RecvRequest& request,
+                                   const Message& announced) noexcept;
+  void accept_head(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame) noexcept
+      STERNA_REQUIRES(entry.lock);
 
   // --- The short way (short.cc) ----------------------------------------------------------------
   [[nodiscard]] bool may_look(const Endpoint& at) noexcept;
@@ -392,7 +400,8 @@ class TransportCore final : private Bond::Owner {
     [[nodiscard]] std::uint64_t read() const noexcept { return value.load(kRelaxed); }
   };
   struct {
-    Counter local, eager, rendezvous, forwarded, malformed, dropped, held, direct_bytes, data_bytes;
+    Counter local, eager, rendezvous, forwarded, malformed, dropped, held, direct_bytes, data_bytes,
+        heads, dropped_heads;
   } counters_;
   DirectWay direct_way_{*this, ranks_, is_any_lost_, counters_.local.value};
 };

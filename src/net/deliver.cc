@@ -249,6 +249,9 @@ void TransportCore::accept_in_turn(RankEntry& entry, Endpoint& at, Peer& peer, c
     case FrameKind::eager_more:
       accept_more(at, peer, frame, outcome);
       break;
+    case FrameKind::head:
+      accept_head(entry, at, peer, frame);
+      break;
     default:
       if ((frame.header.flags & kFrameWithdrawn) != 0) [[unlikely]] {
         withdraw(at, peer, frame.header, outcome);

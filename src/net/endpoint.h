@@ -29,6 +29,8 @@ struct Message {
   std::uint64_t arrived_bytes = 0;
   RecvRequest* receiver = nullptr;  // Matched before its last part arrived.
   std::uint64_t address = 0;        // Rendezvous of a message that may be read there; else 0.
+  std::uint64_t head_bytes = 0;     // Rendezvous: of its head, the frame `head_sequence`; 0: none.
+  std::uint32_t head_sequence = 0;
   bool is_rendezvous = false;
   bool is_synchronous = false;
   bool is_local = false;  // Sent within the node: no credit goes back.
@@ -83,6 +85,8 @@ struct Peer {
   Message* partial_message;      // An eager message whose last parts are still to come goes here,
   RecvRequest* partial_receive;  // or here, or (a receive that failed) nowhere.
   std::uint64_t partial_left;    // Bytes of it to come; 0: none.
+  std::uint64_t head_receive;    // The next frame is the head of a message for this pending receive
+                                 // (else kNoId).
 };
 
 /// Requests that wait for an answer from the network, by an id that a stranger cannot abuse.

@@ -106,7 +106,8 @@ struct SendRequest {
   bool is_listed = false;  // In Endpoint::sends: it waits for an answer.
   Target target{};
   Buffer data{};
-  std::uint64_t id = 0;  // In Endpoint::pending; 0: none.
+  std::uint32_t head_bytes = 0;  // That follow the announcement unasked.
+  std::uint64_t id = 0;          // In Endpoint::pending; 0: none.
 };
 
 /// One message on its way in. Read `envelope` and `fault` when it is done.

@@ -85,6 +85,13 @@ void free_early(Endpoint& endpoint, EarlyFrame* early) noexcept;
 /// The request of this id if it is of this kind and waits for this peer; null otherwise.
 [[nodiscard]] void* find_pending(const Endpoint& endpoint, std::uint64_t id,
                                  PendingEntry::Kind kind, std::uint32_t peer) noexcept;
+/// The receive that has matched a message whose head is the next frame; null: none.
+[[nodiscard]] inline RecvRequest* find_head_receive(const Endpoint& at, const Peer& peer) noexcept {
+  return peer.head_receive == kNoId
+             ? nullptr
+             : static_cast<RecvRequest*>(
+                   find_pending(at, peer.head_receive, PendingEntry::Kind::receive, peer.rank));
+}
 /// `id` is valid.
 void remove_pending(Endpoint& endpoint, std::uint64_t id) noexcept;
 

@@ -217,7 +217,7 @@ bool TransportCore::announce_local(Endpoint& from, SendRequest& request) noexcep
 void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint32_t node) noexcept {
   const Target& target = request.target;
   const std::uint64_t bytes = request.data.bytes;
-  const Gate& gate = gates_[node];
+  Gate& gate = gates_[node];
   // A rank that is on its way to or from here has no gate: any threshold will do.
   const bool can_be_read = from.is_fixed && request.data.extents == nullptr && gate.is_direct();
   const std::uint64_t eager_bytes = !gate.is_open() ? options_.local_eager_bytes
@@ -233,6 +233,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
       bytes <= eager_bytes && request.data.extent_count <= kEagerExtentsMax && may_overtake;
   FrameHeader header;
   std::uint32_t frame_count = 1;
+  std::uint32_t head_bytes = 0;
   {
     RankEntry& entry = ranks_[from.rank];
     const threads::OwnedGuard guard{entry.lock};
@@ -255,17 +256,22 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
               ? 1
               : static_cast<std::uint32_t>((bytes + frame_payload_max_ - 1) / frame_payload_max_);
     }
+    request.head_bytes = head_bytes = is_eager ? 0 : head_bytes_of(request, gate);
     header.sequence = peer->send_sequence;
-    peer->send_sequence += frame_count;
+    peer->send_sequence += frame_count + (head_bytes != 0 ? 1 : 0);
     tell_credit(*peer, header);
   }
   // Who does not wait computes, perhaps, and would fill no packets meanwhile. Who waits writes long
   // ones himself, so that his model learns what that costs.
   const bool is_shorter_way = bytes <= kReadBytesMax && bytes >= gate.direct_from_bytes();
   const bool is_readable = !is_eager && can_be_read && (!request.is_awaited || is_shorter_way);
-  const auto address = reinterpret_cast<std::uint64_t>(request.data.address);
+  const std::uint64_t word =
+      is_readable ? reinterpret_cast<std::uint64_t>(request.data.address) : head_bytes;
   header.kind = is_eager ? FrameKind::eager : FrameKind::rendezvous;
-  header.flags |= is_eager && is_synchronous ? kFrameSynchronous : is_readable ? kFrameReadable : 0;
+  header.flags |= is_eager && is_synchronous ? kFrameSynchronous
+                  : is_readable              ? kFrameReadable
+                  : head_bytes != 0          ? kFrameHeaded
+                                             : 0;
   header.source = from.rank;
   header.destination = target.rank;
   header.context = target.context;
@@ -277,9 +283,8 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   // The answer may complete a synchronous or announced send at any moment from here on: the
   // request is not ours any more then.
   const bool is_ours = is_eager && !is_synchronous;
-  const Buffer data = is_eager      ? request.data
-                      : is_readable ? Buffer::of(&address, sizeof address)
-                                    : Buffer{};
+  const Buffer whole = request.data;
+  const Buffer data = is_eager ? whole : word != 0 ? Buffer::of(&word, sizeof word) : Buffer{};
   bool is_sent = true;
   for (std::uint64_t offset = 0; frame_count-- != 0 && is_sent; offset += frame_payload_max_) {
     header.payload_bytes = is_eager ? static_cast<std::uint32_t>(std::min<std::uint64_t>(
@@ -288,6 +293,13 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     is_sent = transmit(header, data, offset);
     header.kind = FrameKind::eager_more;
     ++header.sequence;
+  }
+  if (head_bytes != 0 && is_sent) {
+    counters_.heads.add();
+    header.kind = FrameKind::head;
+    header.flags &= kFrameHasCredit;
+    header.payload_bytes = head_bytes;
+    is_sent = transmit(header, whole);
   }
   if (is_ours) {
     request.fault = is_sent ? Fault::none : Fault::peer_lost;

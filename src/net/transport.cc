@@ -314,7 +314,9 @@ TransportStatistics Transport::statistics() const noexcept {
           .frames_dropped = counters.dropped.read(),
           .frames_held = counters.held.read(),
           .bytes_direct = counters.direct_bytes.read(),
-          .bytes_data = counters.data_bytes.read()};
+          .bytes_data = counters.data_bytes.read(),
+          .heads_sent = counters.heads.read(),
+          .heads_dropped = counters.dropped_heads.read()};
 }
 
 std::string Transport::explain(std::uint32_t node, std::uint64_t bytes) {

@@ -21,6 +21,7 @@ struct Way {
   std::uint32_t node_count;
   bool has_direct;
   bool is_ordered;
+  bool is_awaited = false;
 };
 
 class TransportWays : public testing::TestWithParam<Way> {
@@ -35,6 +36,7 @@ class TransportWays : public testing::TestWithParam<Way> {
   // Between ranks 0 and 1: of one node, or of two.
   void send(SendRequest& request, const std::vector<char>& bytes, std::int32_t tag = 7,
             SendMode mode = SendMode::standard) {
+    request.is_awaited = GetParam().is_awaited;
     cluster_.node_of(0).send(*cluster_.endpoints[0], request, {1, 5, tag},
                              Buffer::of(bytes.data(), bytes.size()), mode);
   }
@@ -303,7 +305,9 @@ INSTANTIATE_TEST_SUITE_P(Ways, TransportWays,
                          testing::Values(Way{"one_node", 1, false, true},
                                          Way{"packets", 2, false, true},
                                          Way{"direct", 2, true, true},
-                                         Way{"unordered", 2, false, false}),
+                                         Way{"unordered", 2, false, false},
+                                         Way{"awaited", 2, false, true, true},
+                                         Way{"awaited_unordered", 2, false, false, true}),
                          [](const auto& way) { return way.param.name; });
 
 TEST(Transport, WhatWaitsForALostNodeEndsWithAnError) {

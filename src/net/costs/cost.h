@@ -69,6 +69,9 @@ class CostModel {
   /// in front of one wait for its bytes, which takes less than a packet of its own.
   [[nodiscard]] std::uint32_t share_bytes() const noexcept { return share_bytes_; }
 
+  /// Of an announced message so many bytes are on their way by the time that its answer is back.
+  [[nodiscard]] std::uint64_t head_bytes() const noexcept { return head_bytes_; }
+
   /// Takes over what was measured apart from messages.
   void take(const WayCosts& costs, CostOrigin origin) noexcept;
 
@@ -115,6 +118,7 @@ class CostModel {
   std::uint64_t unawaited_eager_bytes_ = 0;
   std::uint64_t direct_from_bytes_ = 0;
   std::uint32_t share_bytes_ = 0;
+  std::uint64_t head_bytes_ = 0;
 };
 
 }  // namespace sterna::net

@@ -2,6 +2,7 @@
 // rail.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -125,6 +126,30 @@ class alignas(kCacheLineBytes) Gate {
     return direct_from_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
   }
 
+  /// So many bytes of a message fit the way while its announcement is answered; 0: they are copied
+  /// directly.
+  [[nodiscard]] std::uint64_t head_bytes() const noexcept {
+    return head_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
+  }
+  /// Whether the next announced message shall have a head: where receives come late heads are
+  /// dropped, and each such one halves how often they are sent. Any thread: two that ask at once
+  /// may count as one.
+  [[nodiscard]] bool takes_head() noexcept {
+    const std::uint32_t left = headless_left_.load(std::memory_order_relaxed);
+    if (left != 0) {
+      headless_left_.store(left - 1, std::memory_order_relaxed);
+    }
+    return left == 0;
+  }
+  /// A head was received, or dropped.
+  void head_ended(bool was_taken) noexcept {
+    constexpr std::uint32_t kHeadlessMax = 127;
+    const std::uint32_t next =
+        was_taken ? 0 : std::min(2 * headless_.load(std::memory_order_relaxed) + 1, kHeadlessMax);
+    headless_.store(next, std::memory_order_relaxed);
+    headless_left_.store(next, std::memory_order_relaxed);
+  }
+
   /// What has been measured on the way to or from the peer: see CostModel. Any thread.
   void measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {
     change_cost([&](CostModel& cost) { cost.measured_direct(bytes, ns); });
@@ -171,6 +196,7 @@ class alignas(kCacheLineBytes) Gate {
     unawaited_eager_bytes_.store(cost_->unawaited_eager_bytes(), std::memory_order_relaxed);
     direct_from_bytes_.store(cost_->direct_from_bytes(), std::memory_order_relaxed);
     share_bytes_.store(cost_->share_bytes(), std::memory_order_relaxed);
+    head_bytes_.store(cost_->head_bytes(), std::memory_order_relaxed);
   }
   template <typename Change>
   void change_cost(Change change) noexcept {
@@ -194,6 +220,9 @@ class alignas(kCacheLineBytes) Gate {
   std::atomic<std::uint64_t> unawaited_eager_bytes_{0};
   std::atomic<std::uint64_t> direct_from_bytes_{0};
   std::atomic<std::uint32_t> share_bytes_{0};
+  std::atomic<std::uint64_t> head_bytes_{0};
+  std::atomic<std::uint32_t> headless_{0};       // Messages without a head after one was dropped.
+  std::atomic<std::uint32_t> headless_left_{0};  // Of them, still to come.
   std::atomic<std::uint32_t> pending_count_{0};  // Written by the owner.
   MpscQueue<HeldPacket> inbox_;                  // Consumer: the owner.
   WaitingFrames pending_;  // The owner only; older than what is in inbox_, but for priorities.

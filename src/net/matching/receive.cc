@@ -271,6 +271,9 @@ bool TransportCore::accept_rendezvous(RankEntry& entry, Endpoint& at, const Fram
   announced.send_id = header.cookie;
   if ((header.flags & kFrameReadable) != 0) {
     std::memcpy(&announced.address, frame.payload.data(), sizeof announced.address);
+  } else if ((header.flags & kFrameHeaded) != 0) {
+    std::memcpy(&announced.head_bytes, frame.payload.data(), sizeof announced.head_bytes);
+    announced.head_sequence = header.sequence + 1;
   }
   RecvRequest* request = take_receive(at, {header.source, header.context, header.tag});
   if (request != nullptr) {
@@ -286,6 +289,8 @@ bool TransportCore::accept_rendezvous(RankEntry& entry, Endpoint& at, const Fram
   message->is_rendezvous = true;
   message->send_id = announced.send_id;
   message->address = announced.address;
+  message->head_bytes = announced.head_bytes;
+  message->head_sequence = announced.head_sequence;
   if (!add_message(at, *message)) {
     free_message(at, message);
     return false;
@@ -301,12 +306,12 @@ void TransportCore::start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest
     outcome.read = {&request, message.address, message.send_id};
     return;
   }
-  clear_to_send(entry, at, request, message.send_id, outcome);
+  clear_to_send(entry, at, request, message, outcome);
 }
 
 /// Tells the sender where its bytes go. From here to the last byte the rank stays here.
 void TransportCore::clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& request,
-                                  std::uint64_t send_id, Outcome& outcome) noexcept {
+                                  const Message& announced, Outcome& outcome) noexcept {
   const std::uint32_t source = request.envelope.source;
   request.id = add_pending(at, PendingEntry::Kind::receive, &request, source);
   if (request.id == kNoId) {
@@ -319,11 +324,15 @@ void TransportCore::clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& r
   answer.header.kind = FrameKind::clear;
   answer.header.source = at.rank;
   answer.header.destination = source;
-  answer.header.cookie = send_id;
-  if (Peer* peer = find_peer(at, source); peer != nullptr) {
+  answer.header.cookie = announced.send_id;
+  Peer* const peer = find_peer(at, source);
+  if (peer != nullptr) {
     tell_credit(*peer, answer.header);
   }
-  ClearPayload clear{request.id, request.envelope.bytes, node_, 0};
+  ClearPayload clear{.receive_id = request.id,
+                     .bytes_max = request.envelope.bytes,
+                     .begin = expect_head(peer, request, announced),
+                     .node = node_};
   RemotePiece extents[kClearExtentsMax];
   bool is_short = true;
   for_each_part(request.data, 0, clear.bytes_max, [&](std::byte* address, std::uint64_t bytes) {

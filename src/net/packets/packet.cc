@@ -32,12 +32,13 @@ bool is_consistent(const FrameHeader& header, const FrameLimits& limits) noexcep
     case FrameKind::eager:
       return header.tag >= 0 && header.payload_bytes <= header.total_bytes &&
              (header.payload_bytes != 0 || header.total_bytes == 0);
-    case FrameKind::rendezvous:
-      return header.tag >= 0 &&
-             (header.flags & (kFrameReadable | kFrameWithdrawn)) !=
-                 (kFrameReadable | kFrameWithdrawn) &&
-             header.payload_bytes ==
-                 ((header.flags & kFrameReadable) != 0 ? sizeof(std::uint64_t) : 0);
+    case FrameKind::rendezvous: {
+      const int one_of = header.flags & (kFrameReadable | kFrameWithdrawn | kFrameHeaded);
+      const bool has_word = (one_of & (kFrameReadable | kFrameHeaded)) != 0;
+      return header.tag >= 0 && (one_of & (one_of - 1)) == 0 &&
+             header.payload_bytes == (has_word ? sizeof(std::uint64_t) : 0);
+    }
+    case FrameKind::head:
     case FrameKind::eager_more:
       return header.payload_bytes != 0;
     case FrameKind::data:
@@ -113,9 +114,11 @@ bool decode_clear(std::span<const std::byte> payload, const FrameLimits& limits,
   wire::Reader reader{payload};
   clear.receive_id = reader.u64();
   clear.bytes_max = reader.u64();
+  clear.begin = reader.u64();
   clear.node = reader.u32();
   clear.extent_count = reader.u32();
-  if (!reader.ok() || clear.node >= limits.node_count || clear.extent_count > kClearExtentsMax) {
+  if (!reader.ok() || clear.node >= limits.node_count || clear.extent_count > kClearExtentsMax ||
+      clear.begin > clear.bytes_max) {
     return false;
   }
   std::uint64_t bytes = 0;

@@ -12,9 +12,10 @@
 namespace sterna::net {
 
 enum class FrameKind : std::uint8_t {
-  // Between ranks (source and destination are ranks). The first three carry a sequence number.
+  // Between ranks (source and destination are ranks). The first four carry a sequence number.
   eager = 1,   // A message, or its first part. Payload: its bytes.
   eager_more,  // The next part of the message before.
+  head,        // Behind its announcement, unasked: the first bytes of the message. See head.cc.
   rendezvous,  // A message is ready to be sent; cookie: the send's id.
   clear,       // Send it: cookie: the send's id. Payload: ClearPayload.
   data,        // cookie: the receive's id; total_bytes: where the payload goes.
@@ -43,11 +44,14 @@ inline constexpr std::uint8_t kFrameReadable = 4;
 // Of rendezvous: the message of this id, which came before, is not sent if no receive has it yet.
 // Of matched, the answer: none had it.
 inline constexpr std::uint8_t kFrameWithdrawn = 8;
+// Of rendezvous: a `head` is the next frame of the pair; the payload is how long it is, 64 bits.
+inline constexpr std::uint8_t kFrameHeaded = 32;
 // Of node: the first kWordsBytes bytes of the message, which is whole, lie in total_bytes, context
 // and tag; the payload is the rest. A short call takes one cache line so, as a short message does.
 inline constexpr std::uint8_t kFrameHasWords = 16;
-inline constexpr std::uint8_t kFrameFlagsKnown =
-    kFrameSynchronous | kFrameHasCredit | kFrameReadable | kFrameWithdrawn | kFrameHasWords;
+inline constexpr std::uint8_t kFrameFlagsKnown = kFrameSynchronous | kFrameHasCredit |
+                                                 kFrameReadable | kFrameWithdrawn | kFrameHasWords |
+                                                 kFrameHeaded;
 inline constexpr std::size_t kWordsBytes = 16;
 inline constexpr std::size_t kWordsPayloadMax = 112;  // Longer ones do without: they are copied.
 inline constexpr std::uint8_t kHopsMax = 64;
@@ -75,6 +79,7 @@ static_assert(sizeof(FrameHeader) == kHeaderBytes, "the header is copied as it l
 struct ClearPayload {
   std::uint64_t receive_id = 0;
   std::uint64_t bytes_max = 0;  // What the receiver has room for.
+  std::uint64_t begin = 0;      // From here on: what is before comes, or came, as `head`.
   std::uint32_t node = 0;       // The receiver's; it stays there until the last byte.
   std::uint32_t extent_count = 0;
 };

@@ -89,6 +89,7 @@ class RandomTraffic {
     }
     std::memcpy(sent->bytes.data(), &from, 4);
     std::memcpy(sent->bytes.data() + 4, &serial, 4);
+    sent->request.is_awaited = random_.chance(0.5);
     cluster_.node_of(from).send(*cluster_.endpoints[from], sent->request, target,
                                 Buffer::of(sent->bytes.data(), sent->bytes.size()),
                                 random_.chance(0.1) ? SendMode::synchronous : SendMode::standard);

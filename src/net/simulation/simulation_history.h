@@ -138,6 +138,7 @@ class History {
     }
     std::memcpy(sent->bytes.data(), &from, 4);
     std::memcpy(sent->bytes.data() + 4, &serial, 4);
+    sent->request.is_awaited = random_.chance(0.5);
     cluster_.node_of(from).send(endpoint(from), sent->request, {to, any_context(), any_tag()},
                                 Buffer::of(sent->bytes.data(), sent->bytes.size()),
                                 random_.chance(0.1) ? SendMode::synchronous : SendMode::standard);

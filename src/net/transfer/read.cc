@@ -109,7 +109,9 @@ void TransportCore::finish_read(std::uint32_t rank, RecvRequest& request, std::u
       request.state = RecvRequest::State::idle;
       request.done.complete();
     } else {
-      clear_to_send(entry, at, request, send_id, answers);
+      Message announced;
+      announced.send_id = send_id;
+      clear_to_send(entry, at, request, announced, answers);
     }
   }
   act(rank, answers);

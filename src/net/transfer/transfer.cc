@@ -14,8 +14,17 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
     copy_local(rank, to_rank, send, clear.receive_id);
     return;
   }
+  Gate& gate = gates_[clear.node];
+  if (outcome.cleared->head_bytes != 0) {
+    gate.head_ended(clear.begin != 0);
+    counters_.data_bytes.add(clear.begin);
+    if (clear.begin == clear.bytes_max && clear.begin != 0) {
+      end_send(rank, send, Fault::none);
+      return;
+    }
+  }
   auto* job = new TransferJob;
-  job->gate = &gates_[clear.node];
+  job->gate = &gate;
   job->node = clear.node;
   job->header.kind = FrameKind::data;
   job->header.source = rank;
@@ -28,6 +37,9 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   if (job->total_bytes >= job->gate->direct_from_bytes()) {
     job->remote.assign(outcome.extents.pieces, outcome.extents.pieces + outcome.extents.count);
   }
+  // Direct writes are told of by `finish`, which would not wait for a head that is still on its
+  // way.
+  job->begin = job->offset = job->remote.empty() ? clear.begin : 0;
   job->send = &send;
   submit(job);
 }
@@ -188,7 +200,7 @@ bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
       }
       log_.warn("direct copy to node {} failed, using packets: {}", job.node, written.error().text);
       job.remote.clear();
-      job.offset = 0;  // The receiver counts the bytes of data frames only.
+      job.offset = 0;  // The receiver counts the bytes of data frames only: no direct ones.
       return false;
     }
     job.gate->measured_direct(remote_bytes, clock_.now_ns() - start_ns);
@@ -241,7 +253,7 @@ void TransportCore::end_job(TransferJob* job, Fault fault) noexcept {
     return;
   }
   if (fault == Fault::none && job->remote.empty()) {
-    job->gate->measured_packets(job->total_bytes, clock_.now_ns() - job->started_ns);
+    job->gate->measured_packets(job->total_bytes - job->begin, clock_.now_ns() - job->started_ns);
   }
   if (job->send != nullptr) {
     end_send(job->header.source, *job->send, fault);

@@ -10,7 +10,7 @@ extern "C" const char* __lsan_default_suppressions() {
   return "leak:libfabric\nleak:libpsm\nleak:libefa\n";
 }
 extern "C" const char* __tsan_default_suppressions() {
-  return "called_from_lib:libfabric\nrace:libfabric\n";
+  return "called_from_lib:libfabric\nrace:libfabric\nmutex:libfabric\n";
 }
 
 namespace sterna::net::fabric {

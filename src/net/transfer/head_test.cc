@@ -1,0 +1,151 @@
+// The first bytes of an announced message that its sender waits for: sent unasked, taken or
+// dropped.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "net/packets/packet.h"
+#include "net/simulation/sim_cluster.h"
+
+namespace sterna::net {
+namespace {
+
+constexpr std::size_t kBytes = 200'000;  // Announced.
+
+struct TwoNodes {
+  TwoNodes() {
+    for (std::size_t i = 0; i < kBytes; ++i) {
+      sent[i] = static_cast<std::byte>(i * 7 + i / 251);
+    }
+  }
+  void post() { post(Buffer::of(got.data(), got.size())); }
+  void post(const Buffer& into) {
+    cluster.nodes[1]->receive(*cluster.endpoints[1], receive, {0, 0, 0}, into);
+  }
+  void begin_send() {
+    send.is_awaited = true;
+    cluster.nodes[0]->send(*cluster.endpoints[0], send, {1, 0, 0},
+                           Buffer::of(sent.data(), sent.size()));
+  }
+  /// One message, with its receive before or after it.
+  void exchange(bool is_posted_first) {
+    std::fill(got.begin(), got.end(), std::byte{0});
+    if (is_posted_first) {
+      post();
+    }
+    begin_send();
+    if (!is_posted_first) {
+      cluster.settle();
+      post();
+    }
+    cluster.settle();
+    ASSERT_TRUE(send.done.done() && receive.done.done());
+    ASSERT_EQ(send.fault, Fault::none);
+    ASSERT_EQ(receive.fault, Fault::none);
+    ASSERT_TRUE(got == sent);
+  }
+  [[nodiscard]] std::uint64_t heads_sent() { return cluster.nodes[0]->statistics().heads_sent; }
+  [[nodiscard]] std::uint64_t heads_dropped() {
+    return cluster.nodes[1]->statistics().heads_dropped;
+  }
+
+  SendRequest send;
+  RecvRequest receive;
+  std::vector<std::byte> sent = std::vector<std::byte>(kBytes);
+  std::vector<std::byte> got = std::vector<std::byte>(kBytes);
+  SimCluster cluster{{.node_count = 2, .delay_ns_max = 1000}, 2};
+};
+
+TEST(Heads, OfAMessageThatIsExpectedIsTakenAndNotSentAgain) {
+  TwoNodes nodes;
+  nodes.exchange(true);
+  EXPECT_EQ(nodes.heads_sent(), 1U);
+  EXPECT_EQ(nodes.heads_dropped(), 0U);
+  EXPECT_EQ(nodes.cluster.nodes[0]->statistics().bytes_data, kBytes) << "each byte once";
+}
+
+TEST(Heads, WhereReceivesComeLateAreSentLessAndLess) {
+  TwoNodes nodes;
+  for (int i = 0; i < 100; ++i) {
+    nodes.exchange(false);
+  }
+  EXPECT_EQ(nodes.heads_sent(), 6U) << "of messages 1, 3, 7, 15, 31, 63";
+  EXPECT_EQ(nodes.heads_dropped(), 6U);
+  EXPECT_EQ(nodes.cluster.nodes[1]->statistics().frames_malformed, 0U);
+  for (int i = 0; i < 40; ++i) {  // In time again: the next head is taken, and so all that follow.
+    nodes.exchange(true);
+  }
+  EXPECT_EQ(nodes.heads_dropped(), 6U);
+  EXPECT_EQ(nodes.heads_sent(), 6U + 14U) << "messages 127 to 140";
+}
+
+TEST(Heads, AReceiveWithRoomForPartOfItGetsThatPart) {
+  for (const std::size_t room : {0, 1, 100, 463, 464, 465, 2000}) {
+    TwoNodes nodes;
+    std::vector<std::byte> got(room + 1, std::byte{77});
+    nodes.post(Buffer::of(got.data(), room));
+    nodes.begin_send();
+    nodes.cluster.settle();
+    ASSERT_TRUE(nodes.send.done.done() && nodes.receive.done.done()) << room;
+    EXPECT_EQ(nodes.send.fault, Fault::none);
+    EXPECT_EQ(nodes.receive.fault, Fault::truncated);
+    EXPECT_EQ(nodes.receive.envelope.bytes, room);
+    EXPECT_TRUE(std::equal(got.begin(), got.begin() + static_cast<std::ptrdiff_t>(room),
+                           nodes.sent.begin()));
+    EXPECT_EQ(got[room], std::byte{77}) << "behind its memory";
+    EXPECT_EQ(nodes.cluster.nodes[0]->statistics().frames_malformed, 0U);
+    EXPECT_EQ(nodes.cluster.nodes[1]->statistics().frames_malformed, 0U);
+  }
+}
+
+TEST(Heads, TheLossOfTheSenderEndsAReceiveThatHasItsHead) {
+  TwoNodes nodes;
+  nodes.post();
+  nodes.begin_send();
+  while (nodes.got[0] != nodes.sent[0] || nodes.got[1] != nodes.sent[1]) {
+    nodes.cluster.poll();
+    nodes.cluster.clock.advance(100);
+  }
+  nodes.cluster.network->lose(0);
+  nodes.cluster.settle();
+  ASSERT_TRUE(nodes.receive.done.done());
+  EXPECT_EQ(nodes.receive.fault, Fault::peer_lost);
+  std::vector<std::byte>{}.swap(nodes.got);  // Nobody writes there any more (address sanitizer).
+  nodes.cluster.settle();
+}
+
+TEST(Heads, WhoDoesNotWaitSendsNone) {
+  TwoNodes nodes;
+  nodes.post();
+  nodes.send.is_awaited = false;
+  nodes.cluster.nodes[0]->send(*nodes.cluster.endpoints[0], nodes.send, {1, 0, 0},
+                               Buffer::of(nodes.sent.data(), kBytes));
+  nodes.cluster.settle();
+  EXPECT_TRUE(nodes.got == nodes.sent);
+  EXPECT_EQ(nodes.heads_sent(), 0U);
+}
+
+/// Node 0 is played by the test.
+TEST(Heads, OneThatNobodyExpectsIsDropped) {
+  TwoNodes nodes;
+  nodes.post();
+  std::vector<std::byte> bytes(kHeaderBytes + 100);
+  FrameHeader header;
+  header.kind = FrameKind::head;
+  header.destination = 1;
+  header.payload_bytes = 100;
+  header.total_bytes = 100;
+  for (; header.sequence < 4; ++header.sequence) {  // By either way.
+    std::memcpy(bytes.data(), &header, kHeaderBytes);
+    nodes.cluster.network->inject(0, 1, bytes);
+    nodes.cluster.settle();
+  }
+  EXPECT_EQ(nodes.heads_dropped(), 4U);
+  EXPECT_FALSE(nodes.receive.done.done());
+  ASSERT_TRUE(nodes.cluster.nodes[1]->cancel_receive(*nodes.cluster.endpoints[1], nodes.receive));
+}
+
+}  // namespace
+}  // namespace sterna::net

@@ -39,7 +39,7 @@ static void test_window(int bytes) {
 }
 
 static void test_one_by_one(void) {
-  int x[6] = {1, 2, 3, 4, 5, 6}, y[6] = {0}, indices[6], count = 0, flag = 0, left_over = 12;
+  int x[6] = {1, 2, 3, 4, 5, 6}, y[6] = {0}, indices[12], count = 0, flag = 0, left_over = 12;
   MPI_Request q[12];
   MPI_Status s;
   for (int i = 0; i < 6; ++i) {

@@ -23,6 +23,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/other_process.h"
 #include "net/drivers/shm/segment.h"
 
 namespace sterna::net::shm {
@@ -63,6 +64,7 @@ class InboxSender {
   void publish(std::uint32_t ticket, std::uint32_t sender, std::uint32_t kind) noexcept {
     const std::uint64_t header =
         (ticket + 1U) | (std::uint64_t{sender} << 32) | (static_cast<std::uint64_t>(kind) << 48);
+    note_sent();
     segment_->cells[ticket % kCellCount].header.store(header, std::memory_order_release);  // A.
     claim_->store(0, std::memory_order_release);                                           // C.
   }
@@ -102,6 +104,7 @@ class InboxReceiver {
     if (static_cast<std::uint32_t>(header) != taken_ + 1) {
       return false;
     }
+    note_received();
     head = {.sender = static_cast<std::uint32_t>(header >> 32) & 0xffff,
             .kind = static_cast<std::uint32_t>(header >> 48),
             .payload = cell.payload.data()};

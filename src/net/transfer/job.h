@@ -1,0 +1,33 @@
+// A large copy that goes on from poll to poll: transfer.cc, read.cc, bulk.cc.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "net/matching/gate.h"
+#include "net/packets/packet.h"
+#include "net/transport.h"
+
+namespace sterna::net {
+
+/// A large copy to another node: of a message between pinned ranks, or for bulk_send.
+struct TransferJob : MpscNode {
+  Gate* gate = nullptr;
+  std::uint32_t node = 0;
+  FrameHeader header;  // Of its data frames, without what changes.
+  FrameKind finish_kind{};
+  Buffer local;
+  std::vector<Extent> extents;      // Behind `local`, for bulk_send.
+  std::vector<RemotePiece> remote;  // Empty: data frames.
+  std::uint64_t total_bytes = 0;
+  std::uint64_t begin = 0;  // Before it is the head.
+  std::uint64_t offset = 0;
+  std::uint64_t started_ns = 0;
+  std::uint32_t overtaken = 0;  // By how many of higher priority that came later.
+  SendRequest* send = nullptr;  // One of these three.
+  BulkSend* bulk = nullptr;
+  RecvRequest* read = nullptr;  // Read from `address` of the peer's process: read.cc.
+  std::uint64_t address = 0;
+};
+
+}  // namespace sterna::net

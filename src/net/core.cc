@@ -71,7 +71,11 @@ void Rail::end_sleep() noexcept {
 }
 
 void Rail::on_packet(std::uint32_t from_node, Packet packet) noexcept {
-  core_.on_packet(index_, from_node, packet);
+  // Most packets of a job are this; the others are taken apart, and some of them measured.
+  const bool is_short = packet.size() < kMeasuredPacketBytes && core_.bond_ == nullptr;
+  if (!is_short || !core_.accept_plain(packet)) {
+    core_.on_packet(index_, from_node, packet);
+  }
 }
 
 void Rail::on_peer_lost(std::uint32_t node, std::string_view reason) noexcept {
@@ -158,14 +162,11 @@ void TransportCore::on_packet(std::uint16_t rail, std::uint32_t from_node, Packe
   if (from_node >= limits_.node_count) {
     return;
   }
-  if (bond_ != nullptr && bond_->has(from_node)) {
-    packet = bond_->take(rail, from_node, packet);
-    if (packet.empty()) {
+  if (bond_ != nullptr) {
+    packet = bond_->has(from_node) ? bond_->take(rail, from_node, packet) : packet;
+    if (packet.empty() || (packet.size() < kMeasuredPacketBytes && accept_plain(packet))) {
       return;
     }
-  }
-  if (packet.size() < kMeasuredPacketBytes && accept_plain(packet)) [[likely]] {
-    return;
   }
   // How fast packets are taken here stands for how fast the peer takes ours. Now and then: a look
   // at the clock is a good part of what a short packet takes.

@@ -94,8 +94,7 @@ class TransportCore final : private Bond::Owner {
   // send.cc
   void send(Endpoint& from, SendRequest& request, const Target& target, const Buffer& data,
             SendMode mode) noexcept;
-  // receive.cc
-  // Of a Pattern or a MaskedPattern.
+  // receive.cc; of a Pattern or a MaskedPattern.
   template <typename Wanted>
   void receive(Endpoint& at, RecvRequest& request, const Wanted& wanted,
                const Buffer& data) noexcept;
@@ -110,6 +109,8 @@ class TransportCore final : private Bond::Owner {
   void interrupt(std::uint32_t rank) noexcept;
   bool try_send_short(Endpoint& from, const Target& target,
                       std::span<const std::byte> bytes) noexcept;
+  void receive_run(Endpoint& at, RecvRequest& request, Pattern pattern, std::byte* into,
+                   std::uint64_t bytes) noexcept;
   bool try_receive_short(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
                          Envelope& found) noexcept;
   // move.cc
@@ -230,7 +231,7 @@ class TransportCore final : private Bond::Owner {
                       Outcome& outcome) noexcept;
   void finish_receive(RankEntry& entry, Endpoint& at, RecvRequest& request, Fault fault) noexcept
       STERNA_REQUIRES(entry.lock);
-  bool is_source_lost(const Pattern& pattern) noexcept;
+  void end_if_lost(Endpoint& at, RecvRequest& request, const Pattern& pattern) noexcept;
 
   // --- Messages at their sender (send.cc) ------------------------------------------------------
   bool send_local(Endpoint& from, SendRequest& request) noexcept;
@@ -323,8 +324,7 @@ class TransportCore final : private Bond::Owner {
   // The one caller's: see short.cc.
   Driver* looked_at_ = nullptr;    // Null: no driver has a short way.
   std::uint32_t looks_max_ = 256;  // For a message that has not come: some microseconds.
-  // Receives of the short way before a round of all sources.
-  static constexpr std::uint32_t kLooksUntilPoll = 256;
+  static constexpr std::uint32_t kLooksUntilPoll = 256;  // Then comes a round of all sources.
   std::uint32_t looks_until_poll_ = kLooksUntilPoll;
 
   RankTable ranks_;

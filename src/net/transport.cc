@@ -119,6 +119,11 @@ bool Transport::try_send_short(Endpoint& from, const Target& target,
   return core_->try_send_short(from, target, bytes);
 }
 
+void Transport::receive_run(Endpoint& at, RecvRequest& request, Pattern pattern, std::byte* into,
+                            std::uint64_t bytes) noexcept {
+  core_->receive_run(at, request, pattern, into, bytes);
+}
+
 bool Transport::try_receive_short(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
                                   Envelope& found) noexcept {
   return core_->try_receive_short(at, pattern, into, found);

@@ -202,6 +202,9 @@ class Transport {
   /// Sends if the way is free; the bytes may be reused.
   [[nodiscard]] bool try_send_short(Endpoint& from, const Target& target,
                                     std::span<const std::byte> bytes) noexcept;
+  /// receive() into `bytes` bytes; it is never refused.
+  void receive_run(Endpoint& at, RecvRequest& request, Pattern pattern, std::byte* into,
+                   std::uint64_t bytes) noexcept;
   /// Receives a message that comes within a few microseconds, before all others, and fits.
   [[nodiscard]] bool try_receive_short(Endpoint& at, const Pattern& pattern,
                                        std::span<std::byte> into, Envelope& found) noexcept;

@@ -122,6 +122,36 @@ static void test_comm(void) {
   CHECK(y == left);
 }
 
+/* Calls that name one communicator and then another, which may lie where a freed one was. */
+static void test_comms_in_turn(void) {
+  for (int round = 0; round < 6; ++round) {
+    int rank, here[2] = {-1, -1}, there[2] = {-1, -1};
+    MPI_Comm comm;
+    MPI_Request q[8];
+    MPI_Comm_split(MPI_COMM_WORLD, 0, round % 2 == 0 ? -world_rank : world_rank, &comm);
+    MPI_Comm_rank(comm, &rank);
+    const int last = (rank + world_size - 1) % world_size, next = (rank + 1) % world_size;
+    const int x[2] = {world_rank, world_rank + 1}, y[2] = {rank + 100, rank + 200};
+    for (int i = 0; i < 2; ++i) {
+      MPI_Irecv(&here[i], 1, MPI_INT, left, 9, MPI_COMM_WORLD, &q[i]);
+      MPI_Irecv(&there[i], 1, MPI_INT, i == 0 ? last : MPI_ANY_SOURCE, 9, comm, &q[2 + i]);
+    }
+    for (int i = 0; i < 2; ++i) {
+      MPI_Isend(&y[i], 1, MPI_INT, next, 9, comm, &q[4 + i]);
+      MPI_Isend(&x[i], 1, MPI_INT, right, 9, MPI_COMM_WORLD, &q[6 + i]);
+    }
+    if (round % 3 == 0) {
+      MPI_Comm_free(&comm);
+    }
+    CHECK(MPI_Waitall(8, q, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+    CHECK(here[0] == left && here[1] == left + 1);
+    CHECK(there[0] == last + 100 && there[1] == last + 200);
+    if (round % 3 != 0) {
+      MPI_Comm_free(&comm);
+    }
+  }
+}
+
 static void test_truncated(void) {
   int x[2] = {8, 9}, y[3] = {-1, -1, -1};
   MPI_Request q[3];
@@ -152,6 +182,7 @@ int main(int argc, char** argv) {
   test_freed();
   test_cancelled();
   test_comm();
+  test_comms_in_turn();
   test_truncated();
   return end();
 }

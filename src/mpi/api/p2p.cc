@@ -3,6 +3,7 @@
 
 #include "mpi/p2p/direct.h"
 #include "mpi/p2p/enter.h"
+#include "mpi/p2p/short.h"
 
 namespace sterna::mpi {
 namespace {
@@ -30,6 +31,23 @@ namespace {
   return enter_receive(function, {buffer, count, datatype, peer, tag}, comm, status);
 }
 
+// The others: the short way, or the usual one.
+[[gnu::always_inline]] inline int start_send(const char* function, const Side& side, MPI_Comm comm,
+                                             MPI_Request* request) noexcept {
+  RankState* const state = short_way();
+  return state != nullptr && try_isend_short(*state, side, comm, request)
+             ? MPI_SUCCESS
+             : enter_isend(function, MessageMode::standard, side, comm, request);
+}
+
+[[gnu::always_inline]] inline int start_receive(const char* function, const Side& side,
+                                                MPI_Comm comm, MPI_Request* request) noexcept {
+  RankState* const state = short_way();
+  return state != nullptr && try_ireceive_short(*state, side, comm, request)
+             ? MPI_SUCCESS
+             : enter_ireceive(function, side, comm, request);
+}
+
 }  // namespace
 
 extern "C" {
@@ -45,14 +63,14 @@ int PMPI_Send_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int des
 
 int PMPI_Isend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                MPI_Request* request) {
-  return enter_isend("MPI_Isend", MessageMode::standard,
-                     {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+  return start_send("MPI_Isend", {const_cast<void*>(buf), count, datatype, dest, tag}, comm,
+                    request);
 }
 
 int PMPI_Isend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
                  MPI_Comm comm, MPI_Request* request) {
-  return enter_isend("MPI_Isend_c", MessageMode::standard,
-                     {const_cast<void*>(buf), count, datatype, dest, tag}, comm, request);
+  return start_send("MPI_Isend_c", {const_cast<void*>(buf), count, datatype, dest, tag}, comm,
+                    request);
 }
 
 int PMPI_Send_init(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
@@ -234,12 +252,12 @@ int PMPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, i
 
 int PMPI_Irecv(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                MPI_Request* request) {
-  return enter_ireceive("MPI_Irecv", {buf, count, datatype, source, tag}, comm, request);
+  return start_receive("MPI_Irecv", {buf, count, datatype, source, tag}, comm, request);
 }
 
 int PMPI_Irecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
                  MPI_Comm comm, MPI_Request* request) {
-  return enter_ireceive("MPI_Irecv_c", {buf, count, datatype, source, tag}, comm, request);
+  return start_receive("MPI_Irecv_c", {buf, count, datatype, source, tag}, comm, request);
 }
 
 int PMPI_Recv_init(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,

@@ -102,6 +102,8 @@ int complete_all(const ArrayCall& call, MPI_Request* handles, MPI_Status* status
     } else if (handles[i] == handle_of(call.state.sent)) {
       handles[i] = MPI_REQUEST_NULL;
       give_empty(status);
+    } else if (try_finish_plain(call.state, known_request(handles[i]), status)) {
+      handles[i] = MPI_REQUEST_NULL;
     } else {
       error = finish_request(call.state, &handles[i], status);
     }
@@ -188,9 +190,9 @@ int PMPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status* array_o
   }
   // The last one first: while it is waited for the others come, many in one look.
   for (int i = count; i-- > 0;) {
-    Request* const request = call.active(i);
-    if (request != nullptr && !is_seen_done(*request)) {
-      wait_for(call.state, *request);
+    const MPI_Request handle = array_of_requests[i];
+    if (handle != MPI_REQUEST_NULL && !is_seen_done(known_request(handle))) {
+      wait_for(call.state, known_request(handle));
     }
   }
   return complete_all(call, array_of_requests, array_of_statuses);

@@ -161,15 +161,6 @@ namespace {
 
 }  // namespace
 
-namespace {
-
-/// See short.h; null: it is not open.
-[[nodiscard]] RankState* short_way() noexcept {
-  return short_way_state.load(std::memory_order_relaxed);
-}
-
-}  // namespace
-
 int enter_send(const char* function, MessageMode mode, const Side& side, MPI_Comm comm) noexcept {
   RankState* const state = mode == MessageMode::standard ? short_way() : nullptr;
   return state != nullptr && try_send_short(*state, side, comm)
@@ -187,10 +178,6 @@ int enter_receive(const char* function, const Side& side, MPI_Comm comm,
 
 int enter_isend(const char* function, MessageMode mode, const Side& side, MPI_Comm comm,
                 MPI_Request* request) noexcept {
-  RankState* const state = mode == MessageMode::standard ? short_way() : nullptr;
-  if (state != nullptr && try_isend_short(*state, side, comm, request)) {
-    return MPI_SUCCESS;
-  }
   return enter_message(function, comm, [&](const Call& call) -> int {
     if (const int error = check_send(call, side)) {
       return error;
@@ -211,10 +198,6 @@ int enter_isend(const char* function, MessageMode mode, const Side& side, MPI_Co
 
 int enter_ireceive(const char* function, const Side& side, MPI_Comm comm,
                    MPI_Request* request) noexcept {
-  RankState* const state = short_way();
-  if (state != nullptr && try_ireceive_short(*state, side, comm, request)) {
-    return MPI_SUCCESS;
-  }
   return enter_message(function, comm, [&](const Call& call) -> int {
     if (const int error = check_receive(call, side)) {
       return error;

@@ -48,25 +48,38 @@ class ShortTurn {
          find_datatype(side.datatype) != nullptr;
 }
 
-[[nodiscard, gnu::always_inline]] inline bool is_plain(const Comm& comm, const Side& receive,
+/// The communicator, as it is known or found now; null: none. In a turn of the caller's.
+[[nodiscard, gnu::always_inline]] inline const NearComm* find_near(RankState& state,
+                                                                   MPI_Comm handle) noexcept {
+  return state.near.handle == handle || come_near(state, handle) ? &state.near : nullptr;
+}
+[[nodiscard, gnu::always_inline]] inline net::Pattern pattern_of(const NearComm& comm,
+                                                                 const Side& side) noexcept {
+  return {side.peer == MPI_ANY_SOURCE ? net::kAnySource
+                                      : comm.world_of(static_cast<std::uint32_t>(side.peer)),
+          comm.context, side.tag == MPI_ANY_TAG ? net::kAnyTag : side.tag};
+}
+
+[[nodiscard, gnu::always_inline]] inline bool is_plain(const NearComm& comm, const Side& receive,
                                                        net::Buffer& run) noexcept {
-  return (static_cast<std::uint32_t>(receive.peer) < comm.peers().size ||
-          receive.peer == MPI_ANY_SOURCE) &&
+  return (static_cast<std::uint32_t>(receive.peer) < comm.size || receive.peer == MPI_ANY_SOURCE) &&
          (receive.tag >= 0 || receive.tag == MPI_ANY_TAG) && find_run_or_nothing(receive, run);
 }
 
 /// In a turn of the caller's.
 [[nodiscard, gnu::always_inline]] inline bool send_in_turn(RankState& state, const Side& side,
                                                            MPI_Comm handle) noexcept {
-  const Comm* const comm = find_comm(state, handle);
+  const NearComm* const comm = find_near(state, handle);
   net::Buffer run;
-  if (comm == nullptr || static_cast<std::uint32_t>(side.peer) >= comm->peers().size ||
-      side.tag < 0 || !find_run_or_nothing(side, run) || is_handed_over()) {
+  if (comm == nullptr || static_cast<std::uint32_t>(side.peer) >= comm->size || side.tag < 0 ||
+      !find_run_or_nothing(side, run) || is_handed_over()) {
     return false;
   }
   const runtime::RankContext& context = *state.context;
-  return context.transport->try_send_short(*context.endpoint, target_of(*comm, side.peer, side.tag),
-                                           {run.address, run.bytes});
+  return context.transport->try_send_short(
+      *context.endpoint,
+      {comm->world_of(static_cast<std::uint32_t>(side.peer)), comm->context, side.tag},
+      {run.address, run.bytes});
 }
 
 }  // namespace
@@ -98,19 +111,19 @@ bool try_ireceive_short(RankState& state, const Side& side, MPI_Comm handle,
   if (!turn.is_ours()) {
     return false;
   }
-  Comm* const comm = find_comm(state, handle);
+  const NearComm* const comm = find_near(state, handle);
   net::Buffer run;
   if (comm == nullptr || request == nullptr || !is_plain(*comm, side, run) ||
       run.bytes >= kLargeBytes || is_handed_over()) {
     return false;
   }
-  Request* const made = create_plain_receive(state, *comm);
+  Request* const made = create_plain_receive(state, *comm->comm);
   if (made == nullptr) {
     return false;
   }
   const runtime::RankContext& context = *state.context;
-  context.transport->receive(*context.endpoint, made->receive,
-                             pattern_of(*comm, side.peer, side.tag), run);
+  context.transport->receive_run(*context.endpoint, made->receive, pattern_of(*comm, side),
+                                 run.address, run.bytes);
   *request = handle_of(made);
   return true;
 }
@@ -120,7 +133,7 @@ bool is_plain_receive(RankState& state, const Side& side, MPI_Comm handle) noexc
   if (!turn.is_ours()) {
     return false;
   }
-  const Comm* const comm = find_comm(state, handle);
+  const NearComm* const comm = find_near(state, handle);
   net::Buffer run;
   return comm != nullptr && state.active_schedules == nullptr && is_plain(*comm, side, run);
 }
@@ -132,7 +145,7 @@ bool try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
   if (!turn.is_ours()) {
     return false;
   }
-  const Comm* const comm = find_comm(state, handle);
+  const NearComm* const comm = find_near(state, handle);
   net::Buffer run;
   if (comm == nullptr || state.active_schedules != nullptr || !is_plain(*comm, side, run) ||
       is_handed_over()) {
@@ -140,13 +153,12 @@ bool try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
   }
   const runtime::RankContext& context = *state.context;
   net::Envelope found;
-  if (!context.transport->try_receive_short(*context.endpoint,
-                                            pattern_of(*comm, side.peer, side.tag),
+  if (!context.transport->try_receive_short(*context.endpoint, pattern_of(*comm, side),
                                             {run.address, run.bytes}, found)) {
     return false;
   }
   if (status != MPI_STATUS_IGNORE) {
-    set_status(*status, comm->peers().index_of(found.source), found.tag, found.bytes);
+    set_status(*status, comm->comm->peers().index_of(found.source), found.tag, found.bytes);
   }
   return true;
 }

@@ -18,6 +18,10 @@ namespace sterna::mpi {
 /// the thread that calls those two, and, by whoever shares, where no other is inside; who may see
 /// an old value asks `short_way_caller` first.
 inline constinit std::atomic<RankState*> short_way_state{nullptr};
+/// Null: the way is not open.
+[[nodiscard]] inline RankState* short_way() noexcept {
+  return short_way_state.load(std::memory_order_relaxed);
+}
 /// Who may take it, at MPI_THREAD_MULTIPLE; else null. Constant between MPI_Init and MPI_Finalize.
 inline constinit progress::OneCaller* short_way_caller = nullptr;
 

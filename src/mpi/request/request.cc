@@ -141,23 +141,6 @@ Request* take_request(RankState& state, RequestType type) noexcept {
   return request;
 }
 
-/// A plain receive that has its message.
-void finish_plain(RankState& state, Request& request, MPI_Status* status) noexcept {
-  const net::Envelope& envelope = request.receive.envelope;
-  Comm& comm = *request.comm;
-  if (status != MPI_STATUS_IGNORE) {
-    set_status(*status, comm.peers().index_of(envelope.source), envelope.tag, envelope.bytes);
-  }
-  if (!comm.release_in_turn()) [[unlikely]] {
-    release_comm(state, &comm);
-  }
-  request.comm = nullptr;
-  request.kind = ObjectKind::freed;
-  request.is_active = request.is_freed = request.is_plain = false;
-  request.next = state.free_requests;
-  state.free_requests = &request;
-}
-
 }  // namespace
 
 Request* create_request(RankState& state, RequestType type, Comm* comm) noexcept {
@@ -169,23 +152,19 @@ Request* create_request(RankState& state, RequestType type, Comm* comm) noexcept
   return request;
 }
 
-Request* create_plain_receive(RankState& state, Comm& comm) noexcept {
+Request* create_plain_receive_slowly(RankState& state, Comm& comm) noexcept {
   Request* const request = take_request(state, RequestType::receive);
-  if (request != nullptr) [[likely]] {
-    request->is_plain = true;
-    request->comm = &comm;
-    comm.retain_in_turn();
+  if (request != nullptr) {
+    begin_plain_receive(*request, comm);
   }
   return request;
 }
 
-Request* sent_request(RankState& state) noexcept {
-  if (state.sent == nullptr) [[unlikely]] {
-    state.sent = take_request(state, RequestType::finished);
-    if (state.sent != nullptr) {
-      state.sent->is_shared = true;
-      set_empty(state.sent->status);
-    }
+Request* sent_request_slowly(RankState& state) noexcept {
+  state.sent = take_request(state, RequestType::finished);
+  if (state.sent != nullptr) {
+    state.sent->is_shared = true;
+    set_empty(state.sent->status);
   }
   return state.sent;
 }
@@ -292,9 +271,7 @@ int read_status(RankState& state, Request& request, MPI_Status* status) noexcept
 
 int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status) noexcept {
   Request& request = *find_request(*handle);
-  // Where several threads call by now it holds nothing else than others do.
-  if (request.is_plain && request.receive.fault == net::Fault::none && !state.is_multiple) {
-    finish_plain(state, request, status);
+  if (try_finish_plain(state, request, status)) {
     *handle = MPI_REQUEST_NULL;
     return MPI_SUCCESS;
   }

@@ -5,13 +5,14 @@
 
 #include <mpi.h>
 
+#include "mpi/comm/comm.h"
 #include "mpi/errors/error.h"
 #include "mpi/rank_state.h"
+#include "mpi/request/status.h"
 #include "net/message.h"
 
 namespace sterna::mpi {
 
-struct Comm;
 struct Schedule;
 
 enum class RequestType : std::uint8_t {
@@ -73,12 +74,58 @@ struct Request final : Object {
 
 /// From the free list, or new; null: no memory. `comm` may be null, else gets a reference.
 [[nodiscard]] Request* create_request(RankState& state, RequestType type, Comm* comm) noexcept;
+/// The request, which is free, becomes one of create_plain_receive().
+inline void begin_plain_receive(Request& request, Comm& comm) noexcept {
+  request.kind = ObjectKind::request;
+  request.type = RequestType::receive;
+  request.next = nullptr;
+  request.is_active = true;
+  request.is_plain = true;
+  request.comm = &comm;
+  comm.retain_in_turn();
+}
 /// The same for a receive into one run of memory, of a rank whose threads take turns: it holds
 /// nothing but its communicator, and costs little to end.
-[[nodiscard]] Request* create_plain_receive(RankState& state, Comm& comm) noexcept;
+[[nodiscard]] Request* create_plain_receive_slowly(RankState& state, Comm& comm) noexcept;
+[[nodiscard, gnu::always_inline]] inline Request* create_plain_receive(RankState& state,
+                                                                       Comm& comm) noexcept {
+  Request* const request = state.free_requests;
+  if (request == nullptr || state.orphans != nullptr || state.is_multiple) [[unlikely]] {
+    return create_plain_receive_slowly(state, comm);
+  }
+  state.free_requests = request->next;
+  begin_plain_receive(*request, comm);
+  return request;
+}
+/// As finish_request(), of such a receive that has its message. False: it is not one, and nothing
+/// happened.
+[[nodiscard, gnu::always_inline]] inline bool try_finish_plain(RankState& state, Request& request,
+                                                               MPI_Status* status) noexcept {
+  // Where several threads call by now it holds nothing else than others do.
+  if (!request.is_plain || request.receive.fault != net::Fault::none || state.is_multiple) {
+    return false;
+  }
+  const net::Envelope& envelope = request.receive.envelope;
+  Comm& comm = *request.comm;
+  if (status != MPI_STATUS_IGNORE) {
+    set_status(*status, comm.peers().index_of(envelope.source), envelope.tag, envelope.bytes);
+  }
+  if (!comm.release_in_turn()) [[unlikely]] {
+    release_comm(state, &comm);
+  }
+  request.comm = nullptr;
+  request.kind = ObjectKind::freed;
+  request.is_active = request.is_freed = request.is_plain = false;
+  request.next = state.free_requests;
+  state.free_requests = &request;
+  return true;
+}
 /// The request of all sends of such a rank that were done when they returned: any number of handles
 /// point to it, and it stays. Null: no memory.
-[[nodiscard]] Request* sent_request(RankState& state) noexcept;
+[[nodiscard]] Request* sent_request_slowly(RankState& state) noexcept;
+[[nodiscard, gnu::always_inline]] inline Request* sent_request(RankState& state) noexcept {
+  return state.sent != nullptr ? state.sent : sent_request_slowly(state);
+}
 /// Gives everything back that it holds. It is not under way.
 void destroy_request(RankState& state, Request* request) noexcept;
 /// A request that is complete from the start.
@@ -91,6 +138,11 @@ void destroy_request(RankState& state, Request* request) noexcept;
 /// The request of a handle that is not MPI_REQUEST_NULL, or null: not a request.
 [[nodiscard]] inline Request* find_request(MPI_Request handle) noexcept {
   return is_object(handle, ObjectKind::request) ? reinterpret_cast<Request*>(handle) : nullptr;
+}
+
+/// The same where find_request() has found one.
+[[nodiscard]] inline Request& known_request(MPI_Request handle) noexcept {
+  return *reinterpret_cast<Request*>(handle);
 }
 
 /// Whether the operation has ended; advances it where that needs the caller. Never blocks.

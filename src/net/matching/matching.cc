@@ -18,16 +18,6 @@ std::uint32_t hash_of(const Pattern& key) noexcept {
   return static_cast<std::uint32_t>((hash * 0x9e3779b97f4a7c15) >> 32);
 }
 
-bool is_same(const Pattern& a, const Pattern& b) noexcept {
-  return a.tag == b.tag && a.source == b.source && a.context == b.context;
-}
-
-/// The lane that was found last, or null: it lies behind the buckets, and goes with them. Messages
-/// of one kind follow each other.
-Lane*& near_lane(const Endpoint& endpoint) noexcept {
-  return endpoint.lanes[endpoint.lane_bucket_count];
-}
-
 [[gnu::noinline]] Lane* find_in_bucket(Endpoint& endpoint, const Pattern& key) noexcept {
   Lane* lane = endpoint.lanes[hash_of(key) & (endpoint.lane_bucket_count - 1)];
   while (lane != nullptr && !is_same(lane->key, key)) {
@@ -45,8 +35,8 @@ Lane* find_lane(Endpoint& endpoint, const Pattern& key) noexcept {
   if (endpoint.lanes == nullptr) {
     return nullptr;
   }
-  Lane* const near = near_lane(endpoint);
-  return near != nullptr && is_same(near->key, key) ? near : find_in_bucket(endpoint, key);
+  Lane* const near = find_near_lane(endpoint, key);
+  return near != nullptr ? near : find_in_bucket(endpoint, key);
 }
 
 namespace {
@@ -170,14 +160,7 @@ bool post_receive(Endpoint& endpoint, RecvRequest& request, const Pattern& patte
   if (lane == nullptr) {
     return false;
   }
-  request.order = endpoint.next_order++;
-  request.lane = lane;
-  request.next = nullptr;
-  request.previous = lane->receives_last;
-  (lane->receives_last != nullptr ? lane->receives_last->next : lane->receives_first) = &request;
-  lane->receives_last = &request;
-  request.state = RecvRequest::State::posted;
-  ++endpoint.posted_count[lane->pattern_class];
+  post_in_lane(endpoint, *lane, request);
   return true;
 }
 
@@ -194,29 +177,7 @@ void unpost_receive(Endpoint& endpoint, RecvRequest& request) noexcept {
   --endpoint.posted_count[lane.pattern_class];
 }
 
-namespace {
-
-/// All receives that wait in lanes are for messages of one exact pattern each.
-bool are_all_exact(const Endpoint& endpoint) noexcept {
-  return (endpoint.posted_count[1] | endpoint.posted_count[2] | endpoint.posted_count[3]) == 0;
-}
-
-}  // namespace
-
-RecvRequest* take_receive(Endpoint& endpoint, const Pattern& exact) noexcept {
-  if (endpoint.posted_count[0] != 0 && are_all_exact(endpoint)) [[likely]] {
-    Lane* const lane = find_lane(endpoint, exact);
-    RecvRequest* const first = lane != nullptr ? lane->receives_first : nullptr;
-    if (first == nullptr) {
-      return take_parked(endpoint, exact);
-    }
-    lane->receives_first = first->next;
-    (first->next != nullptr ? first->next->previous : lane->receives_last) = nullptr;
-    first->lane = nullptr;
-    first->state = RecvRequest::State::idle;
-    --endpoint.posted_count[0];
-    return first;
-  }
+RecvRequest* take_receive_slowly(Endpoint& endpoint, const Pattern& exact) noexcept {
   RecvRequest* oldest = nullptr;
   if (endpoint.posted_count[0] != 0) {
     const Lane* lane = find_lane(endpoint, exact);

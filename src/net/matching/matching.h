@@ -26,9 +26,36 @@ inline constexpr std::uint32_t kSmallMessageBytes = 128;  // Payload within a re
   return (pattern.source == kAnySource ? 1U : 0U) | (pattern.tag == kAnyTag ? 2U : 0U);
 }
 
+[[nodiscard]] inline bool is_same(const Pattern& a, const Pattern& b) noexcept {
+  return a.tag == b.tag && a.source == b.source && a.context == b.context;
+}
+
+/// The lane that was found last, or null: it lies behind the buckets, and goes with them. Messages
+/// of one kind follow each other.
+[[nodiscard]] inline Lane*& near_lane(const Endpoint& endpoint) noexcept {
+  return endpoint.lanes[endpoint.lane_bucket_count];
+}
+/// The same if it is that of this very pattern; else null, which says nothing.
+[[nodiscard, gnu::always_inline]] inline Lane* find_near_lane(const Endpoint& endpoint,
+                                                              const Pattern& key) noexcept {
+  Lane* const near = endpoint.lanes != nullptr ? near_lane(endpoint) : nullptr;
+  return near != nullptr && is_same(near->key, key) ? near : nullptr;
+}
+
 /// The receive waits, after all those posted before. False: no memory, nothing happened.
 [[nodiscard]] bool post_receive(Endpoint& endpoint, RecvRequest& request,
                                 const Pattern& pattern) noexcept;
+/// The same, in the lane of its pattern.
+inline void post_in_lane(Endpoint& endpoint, Lane& lane, RecvRequest& request) noexcept {
+  request.order = endpoint.next_order++;
+  request.lane = &lane;
+  request.next = nullptr;
+  request.previous = lane.receives_last;
+  (lane.receives_last != nullptr ? lane.receives_last->next : lane.receives_first) = &request;
+  lane.receives_last = &request;
+  request.state = RecvRequest::State::posted;
+  ++endpoint.posted_count[lane.pattern_class];
+}
 /// The lane of this very pattern, null: there is none yet.
 [[nodiscard]] Lane* find_lane(Endpoint& endpoint, const Pattern& key) noexcept;
 /// The same for one with a mask; needs no memory.
@@ -60,8 +87,25 @@ inline void park_receive(Endpoint& endpoint, RecvRequest& request,
   return parked;
 }
 
+[[nodiscard]] RecvRequest* take_receive_slowly(Endpoint& endpoint, const Pattern& exact) noexcept;
 /// Takes the oldest receive that waits for a message of this exact pattern; null: none.
-[[nodiscard]] RecvRequest* take_receive(Endpoint& endpoint, const Pattern& exact) noexcept;
+[[nodiscard, gnu::always_inline]] inline RecvRequest* take_receive(Endpoint& endpoint,
+                                                                   const Pattern& exact) noexcept {
+  // Receives of other classes, among them those with a mask, might be older.
+  const bool is_first_class =
+      (endpoint.posted_count[1] | endpoint.posted_count[2] | endpoint.posted_count[3]) == 0;
+  Lane* const lane = is_first_class ? find_near_lane(endpoint, exact) : nullptr;
+  RecvRequest* const first = lane != nullptr ? lane->receives_first : nullptr;
+  if (first == nullptr) [[unlikely]] {
+    return take_receive_slowly(endpoint, exact);
+  }
+  lane->receives_first = first->next;
+  (first->next != nullptr ? first->next->previous : lane->receives_last) = nullptr;
+  first->lane = nullptr;
+  first->state = RecvRequest::State::idle;
+  --endpoint.posted_count[0];
+  return first;
+}
 
 /// The oldest message that fits; it stays. Null: none.
 [[nodiscard]] Message* find_message(Endpoint& endpoint, const Pattern& pattern) noexcept;

@@ -93,13 +93,21 @@ void TransportCore::receive(Endpoint& at, RecvRequest& request, const Wanted& wa
     match_or_post(at, request, wanted);
   }
   // After posting: lose_node() either saw the receive, or has set the flag before we look.
-  if (is_any_lost_.load(std::memory_order_seq_cst) && is_source_lost(plain(wanted))) [[unlikely]] {
-    const threads::OwnedGuard guard{entry.lock};
-    if (request.state == RecvRequest::State::posted) {
-      unpost_receive(at, request);
-      request.fault = Fault::peer_lost;
-      complete(request);
-    }
+  if (is_any_lost_.load(std::memory_order_seq_cst)) [[unlikely]] {
+    end_if_lost(at, request, plain(wanted));
+  }
+}
+
+void TransportCore::end_if_lost(Endpoint& at, RecvRequest& request,
+                                const Pattern& pattern) noexcept {
+  if (pattern.source == kAnySource || !gates_[ranks_.node_of(pattern.source)].is_lost()) {
+    return;
+  }
+  const threads::OwnedGuard guard{ranks_[at.rank].lock};
+  if (request.state == RecvRequest::State::posted) {
+    unpost_receive(at, request);
+    request.fault = Fault::peer_lost;
+    complete(request);
   }
 }
 
@@ -107,10 +115,6 @@ template void TransportCore::receive(Endpoint&, RecvRequest&, const Pattern&,
                                      const Buffer&) noexcept;
 template void TransportCore::receive(Endpoint&, RecvRequest&, const MaskedPattern&,
                                      const Buffer&) noexcept;
-
-bool TransportCore::is_source_lost(const Pattern& pattern) noexcept {
-  return pattern.source != kAnySource && gates_[ranks_.node_of(pattern.source)].is_lost();
-}
 
 void TransportCore::receive_matched(Endpoint& at, RecvRequest& request, Message& message,
                                     const Buffer& data) noexcept {

@@ -41,6 +41,19 @@ bool is_plain(const FrameHeader& header, std::size_t bytes) noexcept {
          header.payload_bytes == bytes - kHeaderBytes && header.payload_bytes == header.total_bytes;
 }
 
+/// As receive() begins.
+void prepare(RecvRequest& request, std::byte* into, std::uint64_t bytes) noexcept {
+  check(request.state == RecvRequest::State::idle, "a receive request is used once at a time");
+  request.done.reset();
+  request.fault = Fault::none;
+  request.id = kNoId;
+  // Field by field: a copy of what was just written in parts would wait for them.
+  request.data.address = into;
+  request.data.bytes = bytes;
+  request.data.extents = nullptr;
+  request.data.extent_count = 0;
+}
+
 /// The message is taken and consumed at once.
 void take_plain(Peer& peer, const FrameHeader& header) noexcept {
   const std::uint32_t credit = credit_of(header.total_bytes);
@@ -102,6 +115,24 @@ bool TransportCore::accept_plain(Packet packet) noexcept {
   return true;
 }
 
+void TransportCore::receive_run(Endpoint& at, RecvRequest& request, Pattern pattern,
+                                std::byte* into, std::uint64_t bytes) noexcept {
+  Lane* const lane = is_serial_ && at.message_count == 0 ? find_near_lane(at, pattern) : nullptr;
+  if (lane == nullptr) [[unlikely]] {
+    receive(at, request, pattern, Buffer::of(into, bytes));
+    return;
+  }
+  {
+    const threads::AloneGuard guard{ranks_[at.rank].lock};
+    prepare(request, into, bytes);
+    post_in_lane(at, *lane, request);
+  }
+  // As in receive().
+  if (is_any_lost_.load(std::memory_order_seq_cst)) [[unlikely]] {
+    end_if_lost(at, request, pattern);
+  }
+}
+
 bool TransportCore::try_send_short(Endpoint& from, const Target& target,
                                    std::span<const std::byte> bytes) noexcept {
   const std::uint32_t route = ranks_[target.rank].route.load(std::memory_order_relaxed);
@@ -114,7 +145,7 @@ bool TransportCore::try_send_short(Endpoint& from, const Target& target,
       bytes.size() > frame_payload_max_) {
     return false;
   }
-  const threads::OwnedGuard guard{ranks_[from.rank].lock};
+  const threads::AloneGuard guard{ranks_[from.rank].lock};
   Peer* const peer = find_peer(from, target.rank);
   if (peer == nullptr || outstanding_bytes(*peer) + std::uint64_t{credit_of(bytes.size())} >
                              options_.eager_window_bytes) {
@@ -186,7 +217,7 @@ bool TransportCore::accept_short(Endpoint& at, const Pattern& pattern, std::span
       header.total_bytes > into.size()) {
     return false;
   }
-  const threads::OwnedGuard guard{ranks_[at.rank].lock};
+  const threads::AloneGuard guard{ranks_[at.rank].lock};
   Peer* const peer = find_plain_peer(at, header);
   if (peer == nullptr) {
     return false;

@@ -32,6 +32,8 @@ class STERNA_LOCK_TYPE OwnedLock {
   }
   void unlock() noexcept STERNA_RELEASES() STERNA_LOCKS_UNCHECKED { spin_.unlock(); }
 
+  /// lock(), after serve_one_caller(true): in few steps, as such a lock has no owner.
+  void lock_alone() noexcept STERNA_ACQUIRES() STERNA_LOCKS_UNCHECKED { spin_.lock_alone(); }
   /// See SpinLock. Such a lock has no owner.
   void serve_one_caller(bool is_one) noexcept { spin_.serve_one_caller(is_one); }
   [[nodiscard]] bool is_locked() const noexcept { return spin_.is_locked(); }
@@ -80,6 +82,20 @@ class STERNA_LOCK_TYPE OwnedLock {
   std::atomic<std::uint16_t> attempts_{kAttemptsMin};  // So many, then the next one claims.
 };
 static_assert(sizeof(OwnedLock) == 16);
+
+/// See OwnedLock::lock_alone().
+class STERNA_SCOPED_LOCK AloneGuard {
+ public:
+  explicit AloneGuard(OwnedLock& lock) noexcept STERNA_ACQUIRES(lock) : lock_{lock} {
+    lock_.lock_alone();
+  }
+  ~AloneGuard() STERNA_RELEASES() { lock_.unlock(); }
+  AloneGuard(const AloneGuard&) = delete;
+  AloneGuard& operator=(const AloneGuard&) = delete;
+
+ private:
+  OwnedLock& lock_;
+};
 
 class STERNA_SCOPED_LOCK OwnedGuard {
  public:

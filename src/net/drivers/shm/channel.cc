@@ -82,6 +82,15 @@ SendState ShmChannel::try_send(std::span<const Piece> pieces) noexcept {
   return bytes <= kInlineBytesMax ? send_inline(pieces, bytes) : send_bulk(pieces, bytes);
 }
 
+inline void ShmChannel::publish(std::uint32_t ticket, std::uint32_t kind) noexcept {
+  inbox_.publish(ticket, self_->local_index, kind);
+  ringer_fence(segment_->state.load(std::memory_order_relaxed));
+  if (is_refused_.load(std::memory_order_relaxed)) [[unlikely]] {
+    is_refused_.store(false, std::memory_order_relaxed);
+  }
+  ring_if_asleep(*segment_, peer_.bell_fd);
+}
+
 SendState ShmChannel::send_inline(std::span<const Piece> pieces, std::size_t bytes) noexcept {
   std::uint32_t ticket;
   if (!inbox_.try_claim(ticket)) {
@@ -121,9 +130,13 @@ std::byte* ShmChannel::try_place(std::uint32_t bytes) noexcept {
     return nullptr;
   }
   placed_.bytes = bytes;
-  if (bytes <= kInlineBytesMax) {
-    return inbox_.try_claim(placed_.ticket) ? inbox_.payload(placed_.ticket) : nullptr;
+  if (bytes > kInlineBytesMax) {
+    return place_bulk(bytes);
   }
+  return inbox_.try_claim(placed_.ticket) ? inbox_.payload(placed_.ticket) : nullptr;
+}
+
+std::byte* ShmChannel::place_bulk(std::uint32_t bytes) noexcept {
   if (bytes > self_->pool->chunk_bytes() || !inbox_.has_room()) {
     return nullptr;
   }
@@ -137,15 +150,6 @@ SendState ShmChannel::send_placed() noexcept {
   }
   publish(placed_.ticket, placed_.bytes);
   return SendState::accepted;
-}
-
-void ShmChannel::publish(std::uint32_t ticket, std::uint32_t kind) noexcept {
-  inbox_.publish(ticket, self_->local_index, kind);
-  ringer_fence(segment_->state.load(std::memory_order_relaxed));
-  ring_if_asleep(*segment_, peer_.bell_fd);
-  if (is_refused_.load(std::memory_order_relaxed)) [[unlikely]] {
-    is_refused_.store(false, std::memory_order_relaxed);
-  }
 }
 
 SendState ShmChannel::refuse_full() noexcept {

@@ -97,6 +97,7 @@ class ShmChannel final : public Channel {
   [[nodiscard]] SendState send_inline(std::span<const Piece> pieces, std::size_t bytes) noexcept;
   [[nodiscard]] SendState send_bulk(std::span<const Piece> pieces, std::size_t bytes) noexcept;
   [[nodiscard]] SendState send_chunk(std::uint32_t chunk, std::uint32_t bytes) noexcept;
+  [[nodiscard, gnu::noinline]] std::byte* place_bulk(std::uint32_t bytes) noexcept;
   [[nodiscard]] SendState refuse_full() noexcept;
   void publish(std::uint32_t ticket, std::uint32_t kind) noexcept;
 

@@ -22,10 +22,8 @@ void sleeper_fence(bool registered) noexcept {
   }
 }
 
-void ring_if_asleep(Segment& sleeper, int bell_fd) noexcept {
-  // Relaxed: ordered by ringer_fence; the bell itself orders what the woken side reads.
-  if ((sleeper.state.load(std::memory_order_relaxed) & kAsleep) != 0 &&
-      (sleeper.state.fetch_and(~kAsleep, std::memory_order_acq_rel) & kAsleep) != 0) {
+void ring_asleep(Segment& sleeper, int bell_fd) noexcept {
+  if ((sleeper.state.fetch_and(~kAsleep, std::memory_order_acq_rel) & kAsleep) != 0) {
     ring(bell_fd);
   }
 }

@@ -33,8 +33,15 @@ inline void ringer_fence(std::uint32_t state) noexcept {
   }
 }
 
-/// Wakes the owner of `sleeper` if it sleeps; one of several ringers rings.
-void ring_if_asleep(Segment& sleeper, int bell_fd) noexcept;
+/// The owner of `sleeper` was seen asleep: wakes it; one of several ringers rings.
+[[gnu::cold]] void ring_asleep(Segment& sleeper, int bell_fd) noexcept;
+/// Wakes the owner of `sleeper` if it sleeps.
+inline void ring_if_asleep(Segment& sleeper, int bell_fd) noexcept {
+  // Relaxed: ordered by ringer_fence; the bell itself orders what the woken side reads.
+  if ((sleeper.state.load(std::memory_order_relaxed) & kAsleep) != 0) [[unlikely]] {
+    ring_asleep(sleeper, bell_fd);
+  }
+}
 
 /// Rings without asking.
 void ring(int bell_fd) noexcept;

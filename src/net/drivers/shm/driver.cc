@@ -167,7 +167,11 @@ std::uint32_t ShmDriver::poll(PacketSink& sink, std::uint32_t packets_max) noexc
   std::uint32_t count = 0;
   InboxReceiver::Head head;
   while (count < packets_max && inbox_.peek(head)) {
-    hand_over(sink, head);
+    if (head.sender == familiar_.local && head.kind - 1 < kInlineBytesMax) [[likely]] {
+      sink.on_packet(familiar_.node, {head.payload, head.kind});
+    } else {
+      hand_over(sink, head);
+    }
     inbox_.pop();
     if (++count % kRoomEvery == 0) {
       publish_room();
@@ -206,6 +210,7 @@ void ShmDriver::hand_over(PacketSink& sink, const InboxReceiver::Head& head) noe
     complain("a packet of an unknown node");
     return;
   }
+  familiar_ = {.local = head.sender, .node = from->peer().node};
   std::uint32_t chunk = kNoChunk;
   if (const Packet packet = packet_of(*from, head, chunk); !packet.empty()) [[likely]] {
     sink.on_packet(from->peer().node, packet);

@@ -102,6 +102,12 @@ class ShmDriver final : public Driver {
     ShmChannel* from;
     std::uint32_t chunk;  // Of it, to be given back; kNoChunk: none.
   } seen_{};              // By sight().
+  // Who sent the last packet that was handed over, once nothing is to be done for it but to hand
+  // over: channels stay where they are.
+  struct {
+    std::uint32_t local;
+    std::uint32_t node;
+  } familiar_{kNotANode, 0};
   std::uint32_t polls_until_look_ = 1;
   bool has_complained_ = false;
   std::atomic<std::uint32_t> unwatched_count_{0};  // New channels that the poller has not watched.

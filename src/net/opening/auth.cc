@@ -10,15 +10,17 @@
 namespace sterna::net {
 namespace {
 
-constexpr std::uint32_t kHelloMagic = 0x354e5453;      // "STN5"
+constexpr std::uint32_t kHelloMagic = 0x364e5453;      // "STN6"
 constexpr std::uint32_t kChallengeMagic = 0x324e5453;  // "STN2"
 constexpr std::uint32_t kProofMagic = 0x334e5453;      // "STN3"
 constexpr std::uint32_t kVerdictMagic = 0x344e5453;    // "STN4"
+constexpr std::uint32_t kConfirmMagic = 0x374e5453;    // "STN7"
 
 constexpr std::size_t kHelloBytes = 4 + 4 + 4 + 8 + 32;
 constexpr std::size_t kChallengeBytes = 4 + 32 + 32;
 constexpr std::size_t kProofBytes = 4 + 32;
 constexpr std::size_t kVerdictBytes = 4 + 4 + 32;
+constexpr std::size_t kConfirmBytes = 4 + 32;
 
 constexpr std::uint32_t kAdmitted = 1;
 constexpr std::uint32_t kDeclined = 2;
@@ -89,6 +91,8 @@ std::size_t Handshake::bytes_wanted() const noexcept {
       return kProofBytes;
     case Step::verdict:
       return kVerdictBytes;
+    case Step::confirm:
+      return kConfirmBytes;
     case Step::none:
       return 0;
   }
@@ -107,6 +111,8 @@ Handshake::State Handshake::take(std::span<const std::byte> message) noexcept {
       return take_proof(message);
     case Step::verdict:
       return take_verdict(message);
+    case Step::confirm:
+      return take_confirm(message);
     case Step::none:
       break;
   }
@@ -167,6 +173,20 @@ Handshake::State Handshake::take_verdict(std::span<const std::byte> message) noe
   }
   awaited_ = Step::none;
   state_ = verdict == kAdmitted ? State::admitted : State::declined;
+  if (state_ == State::admitted) {
+    append_word(kConfirmMagic);
+    append(tag("confirm", 0));
+  }
+  return state_;
+}
+
+Handshake::State Handshake::take_confirm(std::span<const std::byte> message) noexcept {
+  if (word_at(message, 0) != kConfirmMagic ||
+      !same_tag(message.subspan(4, 32), tag("confirm", 0))) {
+    return refuse("it did not confirm that it was admitted");
+  }
+  awaited_ = Step::none;
+  state_ = State::admitted;
   return state_;
 }
 
@@ -177,7 +197,8 @@ void Handshake::decide(bool admit) noexcept {
   append_word(kVerdictMagic);
   append_word(verdict);
   append(tag("verdict", verdict));
-  state_ = admit ? State::admitted : State::declined;
+  state_ = admit ? State::pledged : State::declined;
+  awaited_ = admit ? Step::confirm : Step::none;
 }
 
 std::uint64_t Handshake::connection() const noexcept {

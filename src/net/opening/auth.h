@@ -6,6 +6,11 @@
 //   responder -> initiator   challenge  nonce B, tag(responder)
 //   initiator -> responder   proof      tag(initiator)
 //   responder -> initiator   verdict    admitted or declined, tag(verdict)
+//   initiator -> responder   confirm    tag(confirm), of a connection that is admitted
+//
+// The initiator may give up as long as it has no verdict: a responder that has admitted it is bound
+// to this connection, and to no other one of that node, but sends nothing over it before the
+// confirmation. So both have the connection, or neither has: none is lost that never was.
 //
 // Every tag covers the role, both node indexes, the lost connection and both nonces, so a tag can
 // be neither replayed on another connection nor sent back to its maker. Who connects anew names the
@@ -35,6 +40,7 @@ class Handshake {
   enum class State : std::uint8_t {
     running,   // Messages are still to come.
     proven,    // Responder only: the peer has proven itself, decide() is to be called.
+    pledged,   // Responder only: it has admitted the peer, who has not confirmed yet.
     admitted,  // Both sides have proven themselves: packets may follow.
     declined,  // The peer is of our job, but this connection is not wanted (another one is kept).
     refused,   // Not of our job, or garbage: close at once. refusal() says what was wrong.
@@ -62,7 +68,7 @@ class Handshake {
   /// Judges the next message, of exactly bytes_wanted() bytes. May fill reply().
   State take(std::span<const std::byte> message) noexcept;
 
-  /// In state proven: admits the connection or declines it, and fills reply().
+  /// In state proven: admits the connection (then it is pledged) or declines it; fills reply().
   void decide(bool admit) noexcept;
 
   /// What must be sent now; empty when nothing. Valid until the next take() or decide().
@@ -84,7 +90,7 @@ class Handshake {
   static constexpr std::size_t kMessageBytesMax = 68;
 
  private:
-  enum class Step : std::uint8_t { hello, challenge, proof, verdict, none };
+  enum class Step : std::uint8_t { hello, challenge, proof, verdict, confirm, none };
   using Tag = std::array<std::byte, 32>;
 
   Handshake(const JobSecret& secret, Nodes nodes) noexcept : secret_{secret}, nodes_{nodes} {}
@@ -95,6 +101,7 @@ class Handshake {
   State take_challenge(std::span<const std::byte> message) noexcept;
   State take_proof(std::span<const std::byte> message) noexcept;
   State take_verdict(std::span<const std::byte> message) noexcept;
+  State take_confirm(std::span<const std::byte> message) noexcept;
   void append(std::span<const std::byte> bytes) noexcept;
   void append_word(std::uint32_t word) noexcept;
 

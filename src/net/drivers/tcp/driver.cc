@@ -206,6 +206,7 @@ void TcpDriver::retire_silent() noexcept {
 
 void TcpDriver::look() noexcept {
   polls_until_look_ = kLookEvery;
+  has_new_channel_ = false;
   std::array<epoll_event, 64> events;
   const int count = ::epoll_wait(waiting_.get(), events.data(), events.size(), 0);
   for (int i = 0; i < count; ++i) {
@@ -258,7 +259,8 @@ void TcpDriver::push_waiting() noexcept {
 }
 
 bool TcpDriver::prepare_sleep() noexcept {
-  bool may_sleep = ending_.empty() && request_count_.load(std::memory_order_acquire) == 0;
+  bool may_sleep =
+      ending_.empty() && !has_new_channel_ && request_count_.load(std::memory_order_acquire) == 0;
   for (TcpChannel* channel : active_) {
     may_sleep = may_sleep && !channel->is_readable;
   }

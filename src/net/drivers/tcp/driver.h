@@ -1,7 +1,20 @@
 // The tcp driver: one listening socket a node, one connection a pair of nodes that talk.
 //
 // A connection is made on first use by whoever sends first. When both begin at once, the attempt of
-// the node with the lower index stays and the other is declined. Nothing of a connection is parsed
+// the node with the lower index stays and the other is declined. Attempts time out, at any step and
+// on either side; that both ends nevertheless have one connection, or none, follows from this:
+//
+// (1) Who connects has the connection from the verdict on; before, it may give up at any time.
+// (2) Who has sent the verdict "admitted" has made a pledge. It keeps it until the confirmation
+//     comes, which makes it a channel, or the connection ends: then the other side had given up,
+//     and nothing is lost, since nothing was sent. It has no limit of time and gives way to nobody.
+// (3) Of one node there is one pledge at most; what else comes from there is declined, to come
+// again. (4) The lower of two nodes either makes an attempt or has made a pledge, never both. So
+// when the
+//     higher one gets the verdict on its own attempt, the attempt to which it has made a pledge
+//     itself was given up before, and it adopts its own one.
+//
+// Nothing of a connection is parsed
 // before both sides have proven the secret of the job (net/opening/auth.h); until then it counts
 // among the strangers, whose number and time are bounded.
 //
@@ -124,6 +137,7 @@ class TcpDriver final : public Driver {
   void set_timer() noexcept;
   std::size_t add_joining(std::unique_ptr<Joining> joining) noexcept;
   [[nodiscard]] bool has_attempt(std::uint32_t node) const noexcept;
+  [[nodiscard]] bool has_pledged(std::uint32_t node) const noexcept;
   void tell_stranger(const SocketAddress& address, std::string_view reason) noexcept;
 
   Bootstrap& bootstrap_;
@@ -160,6 +174,7 @@ class TcpDriver final : public Driver {
   std::uint32_t polls_until_look_ = 1;
   bool is_timer_set_ = false;
   bool is_listener_paused_ = false;
+  bool has_new_channel_ = false;  // Since the last look: its socket rings for what is known.
   std::uint64_t strangers_told_ns_ = 0;
   std::uint64_t admitted_ns_ = 0;  // When the last connection became a channel.
   std::uint64_t strangers_untold_ = 0;

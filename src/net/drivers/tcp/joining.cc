@@ -59,8 +59,9 @@ Joining::Step Joining::advance() noexcept {
     }
     if (count <= 0) {
       has_left_ = count == 0 || count == -ECONNRESET;
-      return fail(count == 0 ? "it closed the connection before it had proven itself"
-                             : error_number_text(static_cast<int>(-count)));
+      return fail(count != 0     ? error_number_text(static_cast<int>(-count))
+                  : is_pledged() ? "it gave up before it knew that it was admitted"
+                                 : "it closed the connection before it had proven itself");
     }
     message_bytes_ += static_cast<std::size_t>(count);
     if (message_bytes_ < wanted) {
@@ -74,7 +75,7 @@ Joining::Step Joining::advance() noexcept {
     if (!send_reply()) {
       return fail("the connection broke at once");
     }
-    if (state != Handshake::State::running) {
+    if (state != Handshake::State::running) {  // A confirmation is awaited after decide() only.
       return state == Handshake::State::proven     ? Step::proven
              : state == Handshake::State::admitted ? Step::admitted
                                                    : Step::declined;
@@ -87,7 +88,7 @@ Joining::Step Joining::decide(bool admit) noexcept {
   if (!send_reply()) {
     return fail("the connection broke at once");
   }
-  return admit ? Step::admitted : Step::declined;
+  return admit ? Step::pledged : Step::declined;
 }
 
 }  // namespace sterna::net::tcp

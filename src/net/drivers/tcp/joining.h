@@ -18,6 +18,7 @@ class Joining {
   enum class Step : std::uint8_t {
     waiting,   // For the other side.
     proven,    // It came to us and is of our job: decide().
+    pledged,   // It is bound to be ours: the other side is to confirm that it knows.
     admitted,  // Ours: take_socket().
     declined,  // Of our job, but not wanted.
     failed,    // reason() says why: a stranger, or the network.
@@ -33,13 +34,18 @@ class Joining {
 
   /// Goes on as far as it can without waiting.
   Step advance() noexcept;
-  /// After proven: sends the verdict. Gives admitted, declined or failed.
+  /// After proven: sends the verdict. Gives pledged, declined or failed.
   Step decide(bool admit) noexcept;
 
   [[nodiscard]] bool is_connecting() const noexcept { return is_connecting_; }
   void set_connected() noexcept { is_connecting_ = false; }
   [[nodiscard]] bool is_incoming() const noexcept { return is_incoming_; }
   void set_incoming() noexcept { is_incoming_ = true, is_connecting_ = false; }
+  /// We have admitted the other side, which may have adopted the connection by now: as long as it
+  /// stands, no other one to that node may be.
+  [[nodiscard]] bool is_pledged() const noexcept {
+    return handshake_.state() == Handshake::State::pledged;
+  }
   [[nodiscard]] std::uint32_t peer() const noexcept { return handshake_.peer(); }
   /// See Handshake. From proven or admitted on.
   [[nodiscard]] std::uint64_t connection() const noexcept { return handshake_.connection(); }

@@ -70,6 +70,10 @@ void TcpDriver::take_requests() noexcept {
 
 void TcpDriver::begin_attempt(std::uint32_t node) noexcept {
   Dial& dial = *dials_[node];
+  if (self_ < node && has_pledged(node)) {
+    dial.retry_ns = clock_.now_ns();  // (4): when the pledge has come to nothing.
+    return;
+  }
   dial.retry_ns = kNever;
   const SocketAddress& address = dial.addresses[dial.next];
   auto socket = start_connect(options_, address);
@@ -106,8 +110,8 @@ void TcpDriver::attempt_failed(std::uint32_t node, std::string_view reason) noex
 
 void TcpDriver::drop_attempts(std::uint32_t node) noexcept {
   for (std::size_t slot = 0; slot < joinings_.size(); ++slot) {
-    if (joinings_[slot] != nullptr && !joinings_[slot]->is_incoming() &&
-        joinings_[slot]->peer() == node) {
+    if (joinings_[slot] != nullptr && joinings_[slot]->peer() == node &&
+        (!joinings_[slot]->is_incoming() || joinings_[slot]->is_pledged())) {
       drop(slot);
     }
   }
@@ -152,6 +156,12 @@ bool TcpDriver::has_attempt(std::uint32_t node) const noexcept {
   return dials_[node] != nullptr && dials_[node]->retry_ns == kNever;
 }
 
+bool TcpDriver::has_pledged(std::uint32_t node) const noexcept {
+  return std::ranges::any_of(joinings_, [&](const std::unique_ptr<Joining>& joining) {
+    return joining != nullptr && joining->is_pledged() && joining->peer() == node;
+  });
+}
+
 void TcpDriver::accept_all() noexcept {
   for (int i = 0; i < kAcceptsMax; ++i) {
     SocketAddress address;
@@ -189,7 +199,8 @@ void TcpDriver::make_place() noexcept {
   std::size_t incoming_count = 0;
   std::size_t oldest = 0;
   for (std::size_t slot = 0; slot < joinings_.size(); ++slot) {
-    if (joinings_[slot] != nullptr && joinings_[slot]->is_incoming()) {
+    if (joinings_[slot] != nullptr && joinings_[slot]->is_incoming() &&
+        !joinings_[slot]->is_pledged()) {
       if (incoming_count++ == 0 ||
           joinings_[slot]->deadline_ns() < joinings_[oldest]->deadline_ns()) {
         oldest = slot;
@@ -217,6 +228,8 @@ void TcpDriver::advance(std::size_t slot) noexcept {
     case Joining::Step::proven:
       decide(slot);
       break;
+    case Joining::Step::pledged:  // Of decide() only.
+      break;
     case Joining::Step::admitted:
       admit(slot);
       break;
@@ -241,14 +254,14 @@ void TcpDriver::decide(std::size_t slot) noexcept {
   TcpChannel* channel = channel_to(node);
   const bool is_wanted = channel != nullptr && !is_closed_.load(std::memory_order_relaxed) &&
                          channel->state() == TcpChannel::State::idle &&
-                         !(has_attempt(node) && self_ < node);
+                         !(has_attempt(node) && self_ < node) && !has_pledged(node);
   if (channel != nullptr && channel->state() == TcpChannel::State::open &&
       channel->connection() == joining.lost_connection()) {
     end(*channel, "its end of the connection was lost, and it connects anew");
   }
   switch (joining.decide(is_wanted)) {
-    case Joining::Step::admitted:
-      admit(slot);
+    case Joining::Step::pledged:
+      tune(joining.socket(), options_);  // An end of which nothing is heard is found by the system.
       break;
     case Joining::Step::failed:
       fail(slot, std::string{joining.reason()});
@@ -265,8 +278,8 @@ void TcpDriver::admit(std::size_t slot) noexcept {
   FileDescriptor socket = joinings_[slot]->take_socket();
   drop(slot);
   admitted_ns_ = clock_.now_ns();
+  drop_attempts(node);
   if (dials_[node] != nullptr) {
-    drop_attempts(node);
     dials_[node].reset();
     --dial_count_;
   }
@@ -285,16 +298,18 @@ void TcpDriver::admit(std::size_t slot) noexcept {
     end(*channel, "its connection cannot be watched");
     return;
   }
+  has_new_channel_ = true;
   activate(*channel);  // push_waiting() sends what has waited.
 }
 
 void TcpDriver::fail(std::size_t slot, std::string_view reason) noexcept {
   const bool is_incoming = joinings_[slot]->is_incoming();
+  const bool was_pledged = joinings_[slot]->is_pledged();  // (2): it had given up.
   const std::uint32_t node = joinings_[slot]->peer();
   if (is_incoming) {
     const bool is_perhaps_peer = joinings_[slot]->has_left() &&
                                  (dial_count_ > 0 || clock_.now_ns() - admitted_ns_ < kTellEveryNs);
-    if (is_perhaps_peer) {
+    if (is_perhaps_peer || was_pledged) {
       // Two nodes that call each other at once close one of the two connections, at any step.
       logger_.info("a connection from {} was closed by its other side: {}",
                    joinings_[slot]->address().text(), reason);
@@ -340,6 +355,10 @@ void TcpDriver::on_timer() noexcept {
   }
   for (std::size_t slot = 0; slot < joinings_.size(); ++slot) {
     if (joinings_[slot] != nullptr && joinings_[slot]->deadline_ns() <= now) {
+      advance(slot);  // What has come meanwhile counts: it may be we who were late.
+    }
+    if (joinings_[slot] != nullptr && joinings_[slot]->deadline_ns() <= now &&
+        !joinings_[slot]->is_pledged()) {
       fail(slot, joinings_[slot]->is_connecting() ? "it does not answer"
                                                   : "it did not prove itself in time");
     }
@@ -348,7 +367,7 @@ void TcpDriver::on_timer() noexcept {
     if (dials_[node] == nullptr) {
       continue;
     }
-    if (dials_[node]->deadline_ns <= now) {
+    if (dials_[node]->deadline_ns <= now && !has_pledged(node)) {
       give_up(node);
     } else if (dials_[node]->retry_ns <= now) {
       begin_attempt(node);

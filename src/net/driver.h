@@ -247,6 +247,8 @@ struct DriverEntry {
   // What may follow '@' in a list of drivers, for messages; empty: there is one instance only.
   std::string_view instances{};
   bool is_on_request = false;  // Used only where a list of drivers names it.
+  // How many rails each choice of it is, all alike; null: one.
+  const Tunable* connections = nullptr;
 };
 
 /// All drivers of this build, the preferred ones first; see net/drivers/builtin.cc to add one.

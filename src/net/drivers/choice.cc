@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "net/drivers/settings_of.h"
+
 namespace sterna::net {
 namespace {
 
@@ -146,6 +148,27 @@ Result<std::vector<DriverChoice>> choose_drivers(std::string_view list) {
                                  : "no more than 16 network drivers are used at once");
   }
   return chosen;
+}
+
+Result<std::vector<DriverChoice>> repeat_by_connections(std::span<const DriverChoice> chosen,
+                                                        const Settings* settings) {
+  std::vector<DriverChoice> repeated;
+  for (const DriverChoice& choice : chosen) {
+    const Tunable* const connections = choice.entry->connections;
+    const std::int64_t count =
+        connections == nullptr ? 1 : number_of({.settings = settings}, *connections);
+    for (std::int64_t i = 1; i <= count; ++i) {
+      DriverChoice& one = repeated.emplace_back(choice);
+      if (i > 1) {
+        one.name = std::string{choice.text()} + "*" + std::to_string(i);
+      }
+    }
+  }
+  if (repeated.size() > kChoicesMax) {
+    return wrong("the networks named and their connections are " + std::to_string(repeated.size()) +
+                 ", of at most 16");
+  }
+  return repeated;
 }
 
 Result<> verify_drivers(std::string_view list) {

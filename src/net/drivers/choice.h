@@ -63,6 +63,11 @@ struct DriverChoice {
 /// a text is an error that lists what could be meant.
 [[nodiscard]] Result<std::vector<DriverChoice>> choose_drivers(std::string_view list);
 
+/// As many of each as it has connections (DriverEntry::connections, by `settings`, which may be
+/// null): "tcp@eth0", "tcp@eth0*2", ... An error where that makes too many.
+[[nodiscard]] Result<std::vector<DriverChoice>> repeat_by_connections(
+    std::span<const DriverChoice> chosen, const Settings* settings);
+
 /// Why a text is no value of the setting `drivers`.
 [[nodiscard]] Result<> verify_drivers(std::string_view list);
 

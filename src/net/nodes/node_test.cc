@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "net/drivers/choice.h"
+#include "net/drivers/tcp/tunables.h"
 #include "net/packets/strategy.h"
 #include "net/simulation/sim_cluster.h"
 
@@ -250,6 +252,28 @@ TEST(Drivers, AreChosenByNameInTheOrderGiven) {
   auto unknown = choose_drivers("shm,pigeon");
   ASSERT_FALSE(unknown.has_value());
   EXPECT_NE(unknown.error().text.find("pigeon"), std::string::npos);
+}
+
+TEST(Drivers, AreRepeatedAsOftenAsTheyHaveConnections) {
+  const std::vector<DriverChoice> chosen = choose_drivers("shm,tcp@lo,delay(tcp)").value();
+  const auto names_with = [&](const char* connections) {
+    Settings settings{tcp::kTunables};
+    EXPECT_TRUE(settings.set("tcp_connections", connections, SettingSource::command_line, "test")
+                    .has_value());
+    std::vector<std::string> names;
+    auto repeated = repeat_by_connections(chosen, &settings);
+    if (!repeated) {
+      return std::vector{repeated.error().text};
+    }
+    for (const DriverChoice& choice : repeated.value()) {
+      names.emplace_back(choice.text());
+    }
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names_with("1"), (Names{"shm", "tcp@lo", "delay(tcp)"}));
+  EXPECT_EQ(names_with("2"), (Names{"shm", "tcp@lo", "tcp@lo*2", "delay(tcp)", "delay(tcp)*2"}));
+  EXPECT_NE(names_with("8").front().find("17, of at most 16"), std::string::npos);
 }
 
 }  // namespace

@@ -20,7 +20,11 @@ Result<> TransportCore::open_drivers(const TransportOptions& options) {
     return Done{};
   }
   bool reaches_all = false;
-  choices_.assign(options.drivers.begin(), options.drivers.end());
+  auto repeated = repeat_by_connections(options.drivers, options.settings);
+  if (!repeated) {
+    return repeated.error();
+  }
+  choices_ = std::move(repeated.value());
   for (const DriverChoice& choice : choices_) {
     Result<std::unique_ptr<Driver>> driver = open_driver(choice, {.bootstrap = options.bootstrap,
                                                                   .clock = options.clock,

@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <new>
 
 #include "base/check.h"
@@ -28,7 +27,7 @@ HeldPacket* PacketPool::copy(std::span<const Piece> pieces) noexcept {
   }
   HeldPacket* packet = nullptr;
   std::uint32_t capacity = static_cast<std::uint32_t>(bytes);
-  for (std::size_t i = 0; i < std::size(kCapacities); ++i) {
+  for (std::size_t i = 0; i < kSizes; ++i) {
     if (bytes <= kCapacities[i]) {
       capacity = kCapacities[i];
       const SpinGuard guard{lock_};
@@ -60,7 +59,7 @@ HeldPacket* PacketPool::copy(std::span<const Piece> pieces) noexcept {
 }
 
 void PacketPool::release(HeldPacket* packet) noexcept {
-  for (std::size_t i = 0; i < std::size(kCapacities); ++i) {
+  for (std::size_t i = 0; i < kSizes; ++i) {
     if (packet->capacity == kCapacities[i]) {
       const SpinGuard guard{lock_};
       if (free_count_[i] < kFreeCountMax[i]) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 
 #include "base/annotate.h"
@@ -28,7 +29,9 @@ struct HeldPacket : MpscNode {
   [[nodiscard]] std::span<const std::byte> packet() noexcept { return {data(), bytes}; }
 };
 
-/// Any thread. Keeps a bounded number of free ones in three sizes; others come from malloc.
+/// Any thread. Keeps a bounded number of free ones in a few sizes, of which the last two are for
+/// links, that keep what they send: malloc gives memory of such blocks back to the system each
+/// time, and then each page of the next one is a fault. Others come from malloc.
 class PacketPool {
  public:
   PacketPool() noexcept = default;
@@ -41,11 +44,12 @@ class PacketPool {
   void release(HeldPacket* packet) noexcept;
 
  private:
-  static constexpr std::uint32_t kCapacities[3] = {448, 16 << 10, 66 << 10};
-  static constexpr std::uint32_t kFreeCountMax[3] = {1024, 64, 64};
+  static constexpr std::uint32_t kCapacities[] = {448, 16 << 10, 66 << 10, 260 << 10, 1028 << 10};
+  static constexpr std::uint32_t kFreeCountMax[] = {1024, 64, 64, 32, 8};
+  static constexpr std::size_t kSizes = std::size(kCapacities);
   SpinLock lock_;
-  HeldPacket* free_[3] STERNA_GUARDED_BY(lock_) = {};
-  std::uint32_t free_count_[3] STERNA_GUARDED_BY(lock_) = {};
+  HeldPacket* free_[kSizes] STERNA_GUARDED_BY(lock_) = {};
+  std::uint32_t free_count_[kSizes] STERNA_GUARDED_BY(lock_) = {};
 };
 
 }  // namespace sterna::net

@@ -13,11 +13,11 @@ namespace {
 constexpr std::uint64_t kLingerNs = 50'000'000;
 constexpr std::uint64_t kCloseNs = 3'000'000'000;
 
-/// "tcp" of "drop(delay(tcp@eth0))".
+/// "tcp" of "drop(delay(tcp@eth0))*2".
 std::string_view network_of(std::string_view name) noexcept {
   const std::size_t inner = name.rfind('(');
   name.remove_prefix(inner == std::string_view::npos ? 0 : inner + 1);
-  return name.substr(0, name.find_first_of("@,)"));
+  return name.substr(0, name.find_first_of("@,)*"));
 }
 
 }  // namespace

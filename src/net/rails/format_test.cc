@@ -163,6 +163,8 @@ TEST(Rails, AreThoseOfTheFirstNetworkOrOfAll) {
   const std::vector<std::string> decorated{"drop(delay(tcp@eth0))", "tcp", "unix",
                                            "trace(tcp@eth1)"};
   EXPECT_EQ(choose_rails(decorated, {true, true, true, true}, false), (Chosen{0, 1, 3}));
+  const std::vector<std::string> repeated{"tcp", "tcp*2", "delay(tcp@eth0)*2", "unix"};
+  EXPECT_EQ(choose_rails(repeated, {true, true, true, true}, false), (Chosen{0, 1, 2}));
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ constinit const DriverEntry kTcpDriver{
     .open = tcp::open_driver,
     .profile = tcp::kProfile,
     .instances = "the name of a network interface, an address, or a prefix like 10.0.1.0/24",
+    .connections = &tcp::kConnections,
 };
 
 constinit const DriverEntry kUnixDriver{

@@ -35,6 +35,13 @@ inline constexpr Tunable kBufferBytes{
     .fallback = "0",
     .maximum = 1 << 30,
     .help = "kernel buffers of a connection; 0: the system sizes them"};
+inline constexpr Tunable kConnections{
+    .name = "tcp_connections",
+    .kind = TunableKind::integer,
+    .fallback = "1",
+    .minimum = 1,
+    .maximum = 8,
+    .help = "connections between two nodes, for each network named: a link of so many rails"};
 inline constexpr Tunable kStrangers{
     .name = "tcp_strangers",
     .kind = TunableKind::integer,
@@ -60,7 +67,8 @@ inline constexpr Tunable kSilence{.name = "tcp_silence_timeout",
                                   .help =
                                       "a connection whose other end acknowledges nothing for "
                                       "so long is lost; an idle one is asked, too"};
-inline constexpr std::array kTunables{kInterface, kPorts,     kPacketBytes, kBufferBytes,
-                                      kStrangers, kHandshake, kConnect,     kSilence};
+inline constexpr std::array kTunables{kInterface,   kPorts,       kPacketBytes,
+                                      kBufferBytes, kConnections, kStrangers,
+                                      kHandshake,   kConnect,     kSilence};
 
 }  // namespace sterna::net::tcp

@@ -1,5 +1,7 @@
-! Threads and bubbles of Sterna for Fortran (2008): the C calls of sterna.h, thread.h, bubble.h and
-! policy.h by ISO_C_BINDING, under their names, with their meaning; what they do is said there.
+! Threads and bubbles of Sterna for Fortran (2008): the C calls of sterna.h, thread.h, bubble.h,
+! policy.h, and of control.h what needs no structure of C, by ISO_C_BINDING, under their names, with
+! their meaning; what they do is said there. Mutexes and conditions are types of C: OpenMP and MPI
+! have theirs for Fortran, and join, park and the barrier of a bubble order threads here.
 !
 !     use sterna
 !     status = sterna_start()
@@ -23,6 +25,7 @@ module sterna
       STERNA_CANCELLED = 14
 
   integer(c_int32_t), parameter, public :: STERNA_ANY_WORKER = -1
+  integer(c_int64_t), parameter, public :: STERNA_FOREVER = -1_c_int64_t  ! All bits, as in C.
   integer(c_int32_t), parameter, public :: STERNA_PRIORITY_IDLE = 0, &
       STERNA_PRIORITY_LOW_BATCH = 1, STERNA_PRIORITY_BATCH = 2, STERNA_PRIORITY_NORMAL = 11, &
       STERNA_PRIORITY_REAL_TIME = 20, STERNA_PRIORITY_SYSTEM = 24
@@ -59,9 +62,13 @@ module sterna
   ! sterna_start(), sterna_stop(): by the main program. Threads and bubbles are type(c_ptr).
   public :: sterna_start, sterna_stop, sterna_worker_count, sterna_policy_set, sterna_error_detail
   public :: sterna_thread_create, sterna_thread_join, sterna_thread_self, sterna_thread_yield
-  public :: sterna_thread_set_priority
+  public :: sterna_thread_set_priority, sterna_thread_set_preemptible, sterna_thread_detach
+  public :: sterna_thread_exit, sterna_thread_sleep, sterna_thread_park, sterna_thread_unpark
+  public :: sterna_thread_yield_to, sterna_thread_cancel, sterna_thread_test_cancel
   public :: sterna_bubble_create, sterna_bubble_add_thread, sterna_bubble_add_bubble
-  public :: sterna_bubble_set_priority, sterna_bubble_submit, sterna_bubble_shake
+  public :: sterna_bubble_set_priority, sterna_bubble_set_level, sterna_bubble_set_slice
+  public :: sterna_bubble_set_preemptible, sterna_bubble_own_memory, sterna_bubble_phase
+  public :: sterna_bubble_submit, sterna_bubble_shake
   public :: sterna_bubble_barrier, sterna_bubble_join, sterna_bubble_destroy
 
   interface
@@ -108,6 +115,40 @@ module sterna
       type(c_ptr), value :: thread
       integer(c_int32_t), value :: priority
     end function sterna_thread_set_priority
+    integer(c_int) function sterna_thread_detach(thread) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: thread
+    end function sterna_thread_detach
+    integer(c_int) function sterna_thread_exit() bind(c)
+      import :: c_int
+    end function sterna_thread_exit
+    integer(c_int) function sterna_thread_sleep(duration_ns) bind(c)
+      import :: c_int, c_int64_t
+      integer(c_int64_t), value :: duration_ns
+    end function sterna_thread_sleep
+    integer(c_int) function sterna_thread_park(timeout_ns) bind(c)
+      import :: c_int, c_int64_t
+      integer(c_int64_t), value :: timeout_ns
+    end function sterna_thread_park
+    integer(c_int) function sterna_thread_unpark(thread) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: thread
+    end function sterna_thread_unpark
+    integer(c_int) function sterna_thread_yield_to(thread) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: thread
+    end function sterna_thread_yield_to
+    integer(c_int) function sterna_thread_cancel(thread) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: thread
+    end function sterna_thread_cancel
+    subroutine sterna_thread_test_cancel() bind(c)
+    end subroutine sterna_thread_test_cancel
+    integer(c_int) function sterna_thread_set_preemptible(thread, is_preemptible) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: thread
+      integer(c_int), value :: is_preemptible
+    end function sterna_thread_set_preemptible
 
     integer(c_int) function sterna_bubble_create(bubble) bind(c)
       import :: c_int, c_ptr
@@ -129,6 +170,30 @@ module sterna
       type(c_ptr), value :: bubble
       integer(c_int32_t), value :: priority
     end function sterna_bubble_set_priority
+    integer(c_int) function sterna_bubble_set_level(bubble, level) bind(c)
+      import :: c_int, c_ptr, c_int32_t
+      type(c_ptr), value :: bubble
+      integer(c_int32_t), value :: level
+    end function sterna_bubble_set_level
+    integer(c_int) function sterna_bubble_set_slice(bubble, slice_ns) bind(c)
+      import :: c_int, c_ptr, c_int64_t
+      type(c_ptr), value :: bubble
+      integer(c_int64_t), value :: slice_ns
+    end function sterna_bubble_set_slice
+    integer(c_int) function sterna_bubble_set_preemptible(bubble, is_preemptible) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: bubble
+      integer(c_int), value :: is_preemptible
+    end function sterna_bubble_set_preemptible
+    integer(c_int) function sterna_bubble_own_memory(bubble, base, bytes) bind(c)
+      import :: c_int, c_ptr, c_size_t
+      type(c_ptr), value :: bubble, base
+      integer(c_size_t), value :: bytes
+    end function sterna_bubble_own_memory
+    integer(c_int) function sterna_bubble_phase(number) bind(c)
+      import :: c_int, c_int32_t
+      integer(c_int32_t), value :: number
+    end function sterna_bubble_phase
     integer(c_int) function sterna_bubble_submit(bubble) bind(c)
       import :: c_int, c_ptr
       type(c_ptr), value :: bubble

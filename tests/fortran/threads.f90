@@ -41,6 +41,28 @@ contains
     itself = sterna_thread_self()
   end subroutine tells_itself
 
+  ! Parks until it is told to go on, and ends in the middle.
+  recursive subroutine parks_and_leaves(argument) bind(c)
+    type(c_ptr), value :: argument
+    integer(c_int), pointer :: number
+    call c_f_pointer(argument, number)
+    call expect(sterna_thread_sleep(1000_c_int64_t) == STERNA_SUCCESS, "sleep")
+    call expect(sterna_thread_park(STERNA_FOREVER) == STERNA_SUCCESS, "park")
+    number = 7
+    call expect(sterna_thread_exit() == STERNA_SUCCESS, "is never back")
+    number = 8
+  end subroutine parks_and_leaves
+
+  ! Until it is cancelled.
+  recursive subroutine goes_on(argument) bind(c)
+    type(c_ptr), value :: argument
+    if (c_associated(argument)) return
+    do
+      call sterna_thread_test_cancel()
+      call expect(sterna_thread_yield() == STERNA_SUCCESS, "yield")
+    end do
+  end subroutine goes_on
+
   recursive subroutine meets(argument) bind(c)
     type(c_ptr), value :: argument
     integer(c_int), pointer :: number
@@ -69,6 +91,7 @@ program threads
   call expect(sterna_worker_count() >= 1, "workers")
   call expect(.not. c_associated(sterna_thread_self()), "the main program is no user thread")
   call test_threads()
+  call test_control()
   call test_bubbles()
   call expect(sterna_stop() == STERNA_SUCCESS, "stop")
   print '(a)', "No Errors"
@@ -103,6 +126,24 @@ contains
     call expect_detail("priority")
   end subroutine test_threads
 
+  subroutine test_control()
+    type(sterna_thread_options) :: cancellable
+    numbers = 0
+    call expect(sterna_thread_create(parks_and_leaves, c_loc(numbers(1)), handles(1)) &
+                == STERNA_SUCCESS, "create")
+    call expect(sterna_thread_set_preemptible(handles(1), 0_c_int) == STERNA_SUCCESS, "preemptible")
+    call expect(sterna_thread_unpark(handles(1)) == STERNA_SUCCESS, "unpark, also before it parks")
+    call expect(sterna_thread_join(handles(1)) == STERNA_SUCCESS, "join")
+    call expect(numbers(1) == 7, "it has left in the middle")
+    cancellable%is_cancellable = 1
+    call expect(sterna_thread_create(goes_on, c_null_ptr, handles(2), cancellable) &
+                == STERNA_SUCCESS, "create")
+    call expect(sterna_thread_cancel(handles(2)) == STERNA_SUCCESS, "cancel")
+    call expect(sterna_thread_join(handles(2)) == STERNA_CANCELLED, "it was cancelled")
+    call expect(sterna_thread_detach(c_null_ptr) == STERNA_INVALID_ARGUMENT, "detach nobody")
+    call expect(sterna_thread_yield_to(c_null_ptr) == STERNA_INVALID_ARGUMENT, "to nobody")
+  end subroutine test_control
+
   subroutine test_bubbles()
     call expect(sterna_bubble_create(bubble) == STERNA_SUCCESS, "create")
     call expect(sterna_bubble_add_bubble(bubble, bubble) == STERNA_INVALID_ARGUMENT, "in itself")
@@ -110,6 +151,10 @@ contains
     call expect(sterna_bubble_create(inner) == STERNA_SUCCESS, "create")
     call expect(sterna_bubble_add_bubble(bubble, inner) == STERNA_SUCCESS, "nests")
     call expect(sterna_bubble_set_priority(inner, STERNA_PRIORITY_BATCH) == STERNA_SUCCESS, "priority")
+    call expect(sterna_bubble_set_level(inner, 1_c_int32_t) == STERNA_SUCCESS, "level")
+    call expect(sterna_bubble_set_slice(inner, 5000000_c_int64_t) == STERNA_SUCCESS, "slice")
+    call expect(sterna_bubble_set_preemptible(inner, 1_c_int) == STERNA_SUCCESS, "preemptible")
+    call expect(sterna_bubble_own_memory(inner, c_null_ptr, 1_c_size_t) == STERNA_INVALID_ARGUMENT, "none")
     numbers = 0
     do i = 1, 3
       call expect(sterna_bubble_add_thread(bubble, meets, c_loc(numbers(i))) == STERNA_SUCCESS, "add")
@@ -118,6 +163,7 @@ contains
     end do
     call expect(sterna_bubble_submit(bubble) == STERNA_SUCCESS, "submit")
     call expect(sterna_bubble_shake() == STERNA_SUCCESS, "shake")
+    call expect(sterna_bubble_phase(1_c_int32_t) == STERNA_SUCCESS, "phase")
     call expect(sterna_bubble_join(bubble) == STERNA_SUCCESS, "join")
     call expect(all(numbers(1:3) == 2) .and. all(numbers(4:6) == 1), "all have run")
     call expect(sterna_bubble_create(bubble) == STERNA_SUCCESS, "create")

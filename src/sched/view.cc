@@ -125,7 +125,10 @@ Entity* View::find_movable(const topology::Place& place,
   Entity* unit = nullptr;
   engine_.queues_[place.id].find([&](Entity& thread) noexcept {
     unit = &thread;
-    bool is_free = !thread.is_settled && policy_->owns(engine_.top_of(thread).ruler_);
+    // Itself, and not only what is around it: else idle processors take from each other, for ever,
+    // a bubble whose waiting thread the program has fixed elsewhere.
+    bool is_free = !thread.is_settled && policy_->owns(engine_.top_of(thread).ruler_) &&
+                   may_run(thread, processor);
     while (is_free && unit->planned_ == kNoPlace && unit->holder_ != &engine_.root_) {
       unit = unit->holder_;
       is_free = !unit->is_settled;

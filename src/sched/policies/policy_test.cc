@@ -274,6 +274,19 @@ TEST(Steal, NearestVictimComesFirst) {
   EXPECT_TRUE(machine.engine->audit().empty());
 }
 
+TEST(Steal, BubbleStaysWhoseWaitingThreadIsFixedElsewhere) {
+  Machine machine{"node:2 pu:2", "steal"};
+  const std::vector<Entity*> tops = machine.tree("(t)");
+  Entity& fixed = *static_cast<Bubble*>(tops.front())->first();
+  machine.engine->update(
+      fixed, [&](Entity& it) { it.program_place = machine.place(PlaceKind::numa, 1).id; });
+  machine.engine->submit(*tops.front());
+  machine.make_ready();
+  EXPECT_EQ(machine.take(1), nullptr);
+  EXPECT_EQ(machine.engine->placement(), "pu 0, numa 1");
+  EXPECT_EQ(machine.take(2), &fixed);
+}
+
 TEST(Steal, SettledThreadsStay) {
   Machine machine{"pu:2", "steal"};
   const std::vector<Entity*> tops = machine.tree("tt");

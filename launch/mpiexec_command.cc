@@ -73,7 +73,7 @@ constexpr Option kOptions[] = {
     {"v", Meaning::verbose, nullptr, "say what is done"},
     {"verbose", Meaning::verbose},
     {"nodes", Meaning::nodes, "COUNT", "mobile ranks in this many processes (sterna run --help)"},
-    {"balance", Meaning::balance, "POLICY", "who moves mobile ranks: none, greedy, refine"},
+    {"balance", Meaning::balance, "POLICY", "who moves mobile ranks: refine, places(burst) ..."},
     {"drivers", Meaning::drivers, "LIST", "networks to use, as in shm,tcp"},
     {"set", Meaning::setting, "NAME=VALUE", "any setting that sterna info lists"},
     {"launcher-exec", Meaning::launcher, "COMMAND", "command that reaches other hosts (ssh)"},

@@ -47,7 +47,8 @@ struct SettingOption {
 
 constexpr SettingOption kSettingOptions[] = {
     {"--drivers", "drivers", "LIST", "Networks to use, the preferred one first: shm,tcp"},
-    {"--balance", "balance", "POLICY", "Who moves ranks between nodes: none, greedy, refine"},
+    {"--balance", "balance", "POLICY",
+     "Who moves ranks between nodes: none, greedy, refine, places(burst) ..."},
     {"--balance-interval", "balance_interval", "TIME", "Time between two balancings, as in 500ms"},
     {"--stack-size", "stack_size", "SIZE", "Stack of a mobile rank, as in 8M"},
     {"--trace", "trace", "FILE", "Write a timeline that ui.perfetto.dev and sterna trace read"},

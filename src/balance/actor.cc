@@ -123,7 +123,7 @@ Result<rpc::Bytes> Actor::on_release(void* self, const rpc::Request&) {
 }
 
 void Actor::point(memory::RankSlot& slot) noexcept {
-  if (options_.policy == find_policy("none")) {
+  if (options_.policy.entry == find_policy("none")) {
     return;
   }
   progress::Completion released;

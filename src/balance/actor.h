@@ -23,7 +23,7 @@
 namespace sterna::balance {
 
 struct ActorOptions {
-  const PolicyEntry* policy = nullptr;
+  Choice policy;
   std::uint64_t interval_ns = 500'000'000;
   net::Transport* transport = nullptr;  // All outlive the actor.
   progress::Progress* progress = nullptr;

@@ -14,15 +14,13 @@ namespace {
 // A window of measures cuts steps of the program anywhere: the newest window counts this much,
 // those before it the rest.
 constexpr double kNewest = 0.4;
-// A plan must make the slowest node faster by this part, or nobody moves.
-constexpr double kGainMin = 0.05;
 // Measures and plans of large jobs need room.
 constexpr std::size_t kDeciderStackBytes = 248 << 10;
 
 }  // namespace
 
 Result<> Actor::start() {
-  if (decider_ == nullptr || options_.policy == find_policy("none")) {
+  if (decider_ == nullptr || options_.policy.entry == find_policy("none")) {
     return Done{};
   }
   Result<threads::Thread*> thread = options_.team->spawn(
@@ -79,6 +77,9 @@ Result<Measures> Actor::measure() {
   Measures measures;
   measures.nodes.resize(job.node_count, {.speed = 1e-6});  // A node without an answer gets nobody.
   for (std::uint32_t node = 0; node < job.node_count; ++node) {
+    // The first node of the same host names it.
+    measures.nodes[node].host = static_cast<std::uint32_t>(
+        std::ranges::find(job.host_of_node, job.host_of_node[node]) - job.host_of_node.begin());
     calls[node]->done.wait(*options_.progress);
     if (!calls[node]->reply) {
       continue;
@@ -118,7 +119,12 @@ void Actor::decide() {
   Measures& measures = measured.value();
   smooth(measures);
   const double before = imbalance(measures);
-  Plan plan = options_.policy->plan(measures);
+  Result<Plan> planned = options_.policy.plan(measures);
+  if (!planned) {
+    log_.warn("no balancing this time: {}", planned.error().text);
+    return;
+  }
+  Plan& plan = planned.value();
   if (imbalance(balance::apply(measures, plan)) > (1.0 - kGainMin) * before) {
     plan.clear();
   }

@@ -20,7 +20,11 @@ struct RankLoad {
 /// processors with another one counts its share.
 struct NodeCapacity {
   double speed;
+  std::uint32_t host = 0;  // Nodes of one host have the same number.
 };
+
+/// Who is slower does not answer: nobody goes there.
+inline constexpr double kSpeedMin = 1e-3;
 
 /// Ranks in the order of their numbers; every RankLoad::node is an index of `nodes`.
 struct Measures {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "balance/load.h"
+#include "base/result.h"
 
 namespace sterna::balance {
 
@@ -24,11 +25,30 @@ struct Move {
 
 using Plan = std::vector<Move>;
 
+// A plan must make the slowest node faster by this part, or nobody moves.
+inline constexpr double kGainMin = 0.05;
+
 struct PolicyEntry {
   std::string_view name;     // As written after --balance.
   std::string_view summary;  // One line, for sterna info.
-  Plan (*plan)(const Measures& measures);
+  // `arguments`: what stands in brackets after the name, verified; empty: nothing does.
+  Result<Plan> (*plan)(const Measures& measures, std::string_view arguments);
+  // Why what stands in brackets is refused. Null: nothing may stand there.
+  Result<> (*verify)(std::string_view arguments) = nullptr;
 };
+
+/// A policy as it is written: "refine", "places(burst,block=4)".
+struct Choice {
+  const PolicyEntry* entry = nullptr;
+  std::string_view arguments = {};  // Of the text.
+
+  [[nodiscard]] Result<Plan> plan(const Measures& measures) const {
+    return entry->plan(measures, arguments);
+  }
+};
+
+/// INVALID_ARGUMENT says what is wrong with `text`, which outlives the choice.
+[[nodiscard]] Result<Choice> choose_policy(std::string_view text);
 
 /// All policies of this build; see balance/policies/builtin.cc to add one.
 [[nodiscard]] std::span<const PolicyEntry* const> builtin_policies() noexcept;
@@ -38,5 +58,7 @@ struct PolicyEntry {
 
 /// `measures` after `plan`: for tests, and for the report.
 [[nodiscard]] Measures apply(Measures measures, const Plan& plan);
+/// The plan that makes `after` of `before`: the same ranks, some of them on other nodes.
+[[nodiscard]] Plan difference(const Measures& before, const Measures& after);
 
 }  // namespace sterna::balance

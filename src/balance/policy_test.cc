@@ -37,13 +37,19 @@ Measures random_job(std::uint64_t seed) {
   return measures;
 }
 
+Plan plan_of(const PolicyEntry& entry, const Measures& measures) {
+  Result<Plan> plan = entry.plan(measures, {});
+  check(plan.has_value(), plan ? "" : plan.error().text.c_str());
+  return plan.value();
+}
+
 class EveryPolicy : public testing::TestWithParam<const PolicyEntry*> {};
 
 TEST_P(EveryPolicy, MovesEachMovableRankAtMostOnceFromWhereItIs) {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const Measures measures = random_job(seed);
     std::set<std::uint32_t> moved;
-    for (const Move& move : GetParam()->plan(measures)) {
+    for (const Move& move : plan_of(*GetParam(), measures)) {
       const RankLoad& rank = measures.ranks.at(move.rank);
       EXPECT_TRUE(rank.movable) << "seed " << seed;
       EXPECT_EQ(rank.node, move.from) << "seed " << seed;
@@ -56,13 +62,13 @@ TEST_P(EveryPolicy, MovesEachMovableRankAtMostOnceFromWhereItIs) {
 
 TEST_P(EveryPolicy, GivesTheSamePlanForTheSameMeasures) {
   const Measures measures = random_job(7);
-  EXPECT_EQ(GetParam()->plan(measures), GetParam()->plan(measures));
+  EXPECT_EQ(plan_of(*GetParam(), measures), plan_of(*GetParam(), measures));
 }
 
 TEST_P(EveryPolicy, LeavesABalancedJobAlone) {
-  EXPECT_TRUE(GetParam()->plan(job({{5, 5}, {5, 5}})).empty());
-  EXPECT_TRUE(GetParam()->plan(job({{}, {}})).empty());
-  EXPECT_TRUE(GetParam()->plan(job({{0, 0}, {0}})).empty());
+  EXPECT_TRUE(plan_of(*GetParam(), job({{5, 5}, {5, 5}})).empty());
+  EXPECT_TRUE(plan_of(*GetParam(), job({{}, {}})).empty());
+  EXPECT_TRUE(plan_of(*GetParam(), job({{0, 0}, {0}})).empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Builtin, EveryPolicy,
@@ -71,14 +77,14 @@ INSTANTIATE_TEST_SUITE_P(Builtin, EveryPolicy,
 
 TEST(Greedy, PutsTheHeaviestFirst) {
   const Measures measures = job({{8, 4, 3, 1}, {}});
-  EXPECT_EQ(find_policy("greedy")->plan(measures), (Plan{{.rank = 1, .from = 0, .to = 1},
-                                                         {.rank = 2, .from = 0, .to = 1},
-                                                         {.rank = 3, .from = 0, .to = 1}}));
+  EXPECT_EQ(plan_of(*find_policy("greedy"), measures), (Plan{{.rank = 1, .from = 0, .to = 1},
+                                                             {.rank = 2, .from = 0, .to = 1},
+                                                             {.rank = 3, .from = 0, .to = 1}}));
 }
 
 TEST(Refine, MovesTheOneRankThatMends) {
   const Measures measures = job({{10, 10, 10}, {10}});
-  const Plan plan = find_policy("refine")->plan(measures);
+  const Plan plan = plan_of(*find_policy("refine"), measures);
   ASSERT_EQ(plan.size(), 1U);
   EXPECT_EQ(plan[0].to, 1U);
   EXPECT_DOUBLE_EQ(imbalance(apply(measures, plan)), 1.0);
@@ -86,15 +92,15 @@ TEST(Refine, MovesTheOneRankThatMends) {
 
 TEST(Refine, ExchangesWhenNoSingleMoveHelps) {
   const Measures measures = job({{6, 6}, {4, 4}});
-  const Plan plan = find_policy("refine")->plan(measures);
+  const Plan plan = plan_of(*find_policy("refine"), measures);
   EXPECT_EQ(plan.size(), 2U);
   EXPECT_DOUBLE_EQ(imbalance(apply(measures, plan)), 1.0);
 }
 
 TEST(Refine, NeverMakesAJobWorse) {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const Measures measures = random_job(seed);
-    const Plan plan = find_policy("refine")->plan(measures);
+    const Plan plan = plan_of(*find_policy("refine"), measures);
     EXPECT_LE(imbalance(apply(measures, plan)), imbalance(measures) + 1e-12) << "seed " << seed;
   }
 }
@@ -107,7 +113,7 @@ TEST(Refine, BalancesAHotSpotWithFewMoves) {
       measures.ranks.push_back({node * 16 + i, node, node == 3 ? 700U : 100U + i, 0, 0, true});
     }
   }
-  const Plan plan = find_policy("refine")->plan(measures);
+  const Plan plan = plan_of(*find_policy("refine"), measures);
   EXPECT_LE(imbalance(apply(measures, plan)), 1.05);
   EXPECT_LE(plan.size(), measures.ranks.size() * 8 / 100);
 }

@@ -168,7 +168,7 @@ void Node::open_mobility() {
   migrator_ = std::make_unique<migration::Migrator>(options);
   flush_ = std::make_unique<migration::Flush>(options, *migrator_);
   balancer_ = std::make_unique<balance::Actor>(balance::ActorOptions{
-      .policy = balance::find_policy(settings.text(kBalance)),
+      .policy = balance::choose_policy(settings.text(kBalance)).value(),  // It is verified.
       .interval_ns = static_cast<std::uint64_t>(settings.number(kBalanceInterval)),
       .transport = &runtime_->transport(),
       .progress = &runtime_->progress(),

@@ -22,16 +22,6 @@ constexpr std::array kRuntimeTunables{
     kOwnLocals,    kQueueArity,  kFollowProcessors, kPolicy,         kWorkerFirst,
     kWorkerStride, kTrace,       kTraceBytes};
 
-template <typename Entries>
-std::string names_of(const Entries& entries) {
-  std::string names;
-  for (const auto* entry : entries) {
-    names += names.empty() ? "" : " ";
-    names += entry->name;
-  }
-  return names;
-}
-
 std::vector<std::span<const Tunable>> gather() {
   std::vector<std::span<const Tunable>> tables{kRuntimeTunables, net::transport_tunables()};
   for (const net::DriverEntry* driver : net::builtin_drivers()) {
@@ -45,8 +35,9 @@ std::vector<std::span<const Tunable>> gather() {
 
 }  // namespace
 
-std::string balancer_names() {
-  return names_of(balance::builtin_policies());
+Result<> verify_balancer(std::string_view text) {
+  const Result<balance::Choice> choice = balance::choose_policy(text);
+  return choice ? Result<>{Done{}} : choice.error();
 }
 
 Error first_worker_error(std::size_t first, std::size_t processors) {

@@ -12,8 +12,8 @@
 
 namespace sterna::runtime {
 
-/// The words that these settings take, from the tables of what is built in.
-[[nodiscard]] std::string balancer_names();
+/// Why a text is no value of `balance`.
+[[nodiscard]] Result<> verify_balancer(std::string_view text);
 /// Why a text is no value of `log`.
 [[nodiscard]] Result<> verify_log(std::string_view text);
 
@@ -163,10 +163,11 @@ inline constexpr Tunable kWorkerStride{.name = "worker_stride",
                                            "from worker_first on; a program that "
                                            "asks for more workers fills the gaps afterwards"};
 inline constexpr Tunable kBalance{.name = "balance",
-                                  .kind = TunableKind::choice,
+                                  .kind = TunableKind::text,
                                   .fallback = "none",
-                                  .help = "who moves ranks between nodes, by their measured load",
-                                  .names = balancer_names};
+                                  .help = "who moves ranks between nodes, by their measured load: "
+                                          "a balancer, as in refine or places(burst)",
+                                  .verify = verify_balancer};
 inline constexpr Tunable kBalanceInterval{.name = "balance_interval",
                                           .kind = TunableKind::time,
                                           .fallback = "500ms",

@@ -48,6 +48,8 @@ class Host {
   [[nodiscard]] virtual std::uint64_t trace_key(const Entity&) const noexcept {
     return trace::kNobody;
   }
+  /// Its bubbles are those of a program, which a trace tells of.
+  [[nodiscard]] virtual bool has_traced_bubbles() const noexcept { return true; }
   /// The name of a thread, for people; empty: it has none.
   [[nodiscard]] virtual std::string name_of(const Entity&) const { return {}; }
   /// The memory of that entity should come to the memory node. A hint; not at once.
@@ -175,6 +177,11 @@ class Engine {
   /// or with it. What the program wants there alone goes to the nearest place around it that has an
   /// enabled worker, and returns with it. One stays enabled (check).
   void enable_worker(std::uint32_t worker, bool is_enabled) noexcept;
+
+  /// It ran there before it came to this engine: for policies that look. Before insert().
+  static void ran_on(Entity& thread, const topology::Place& processor) noexcept {
+    thread.actual_.store(processor.id, std::memory_order_relaxed);
+  }
 
   /// The thread of an entity, which was inserted before, is known to the host now.
   void trace_join(const Entity& entity) noexcept;

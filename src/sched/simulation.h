@@ -58,7 +58,9 @@ class Simulation final : private Host {
 
  private:
   Result<> open();
+  Result<> choose_processors();
   Result<> make_tree();
+  Result<> place_by_program(Task& task);
   void close();
   void handle(const Happening& next);
   void stop_at(std::uint64_t end_ns);
@@ -89,11 +91,14 @@ class Simulation final : private Host {
     return workers_[worker].task != nullptr;
   }
   [[nodiscard]] std::uint64_t now_ns() const noexcept override { return now_; }
+  // A job simulates while it is traced: balance/policies/places.cc.
+  [[nodiscard]] bool has_traced_bubbles() const noexcept override { return false; }
 
   const SimulationOptions& options_;
   const Workload& workload_;
   Random random_;
   std::unique_ptr<topology::Topology> topology_;
+  std::vector<const topology::Place*> processors_;  // By worker.
   std::unique_ptr<Engine> engine_;
   std::vector<std::unique_ptr<Bubble>> bubbles_;  // By group; null: none.
   std::vector<std::unique_ptr<Task>> tasks_;

@@ -48,8 +48,7 @@ std::uint64_t Simulation::quantum() noexcept {
 }
 
 std::uint32_t Simulation::node_of(std::uint32_t worker) const noexcept {
-  const auto* const node =
-      topology::enclosing(*topology_->pus()[worker], topology::PlaceKind::numa);
+  const auto* const node = topology::enclosing(*processors_[worker], topology::PlaceKind::numa);
   return node != nullptr ? node->index : 0;
 }
 
@@ -67,9 +66,12 @@ Result<> Simulation::open() {
   if (!policy) {
     return policy.error();
   }
-  workers_.resize(topology_->pu_count());
+  if (Result<> chosen = choose_processors(); !chosen) {
+    return chosen;
+  }
+  workers_.resize(processors_.size());
   auto engine = Engine::open({.topology = topology_.get(),
-                              .workers = topology_->pus(),
+                              .workers = processors_,
                               .policy = std::move(policy.value()),
                               .host = this});
   if (!engine) {
@@ -77,6 +79,42 @@ Result<> Simulation::open() {
   }
   engine_ = std::move(engine.value());
   return make_tree();
+}
+
+Result<> Simulation::choose_processors() {
+  if (options_.processors.empty()) {
+    processors_.assign(topology_->pus().begin(), topology_->pus().end());
+  }
+  for (const std::uint32_t processor : options_.processors) {
+    if (processor >= topology_->pu_count()) {
+      return Error{Errc::invalid_argument, "sched: there is no processor " +
+                                               std::to_string(processor) + " in a machine with " +
+                                               std::to_string(topology_->pu_count())};
+    }
+    processors_.push_back(topology_->pus()[processor]);
+  }
+  return Done{};
+}
+
+/// What the workload says of places: where the thread stays, and where it was.
+Result<> Simulation::place_by_program(Task& task) {
+  const WorkloadThread& what = *task.what;
+  for (const std::uint32_t processor : {what.processor, what.last}) {
+    if (processor != kNoPlace && processor >= topology_->pu_count()) {
+      return Error{Errc::invalid_argument, "sched: a thread is fixed on processor " +
+                                               std::to_string(processor) + " of a machine with " +
+                                               std::to_string(topology_->pu_count())};
+    }
+  }
+  if (what.processor != kNoPlace) {
+    const topology::Place& processor = *topology_->pus()[what.processor];
+    const topology::Place* const around = topology::enclosing(processor, what.within);
+    task.entity.program_place = (around != nullptr ? *around : processor).id;
+  }
+  if (what.last != kNoPlace) {
+    Engine::ran_on(task.entity, *topology_->pus()[what.last]);
+  }
+  return Done{};
 }
 
 Result<> Simulation::make_tree() {
@@ -94,13 +132,8 @@ Result<> Simulation::make_tree() {
     task->index = static_cast<std::uint32_t>(tasks_.size());
     task->entity.load = thread.load;
     task->entity.thread = task.get();
-    if (thread.processor != kNoPlace) {
-      if (thread.processor >= topology_->pu_count()) {
-        return Error{Errc::invalid_argument,
-                     "sched: a thread is fixed on processor " + std::to_string(thread.processor) +
-                         " of a machine with " + std::to_string(topology_->pu_count())};
-      }
-      task->entity.program_place = topology_->pus()[thread.processor]->id;
+    if (Result<> placed = place_by_program(*task); !placed) {
+      return placed;
     }
     Bubble* const bubble = bubbles_[thread.group].get();
     (void)engine_->insert(bubble != nullptr ? *bubble : engine_->root(), task->entity);
@@ -108,6 +141,7 @@ Result<> Simulation::make_tree() {
     tasks_.push_back(std::move(task));
   }
   result_.thread_ns.assign(tasks_.size(), 0);
+  result_.thread_processor.assign(tasks_.size(), kNoPlace);
   result_.busy_ns.assign(workers_.size(), 0);
   open_tasks_ = tasks_.size();
   for (Entity* top = engine_->root().first(); top != nullptr; top = top->next_sibling()) {

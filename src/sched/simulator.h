@@ -33,7 +33,10 @@ struct WorkloadThread {
   std::uint32_t group = 0;  // Index in groups.
   std::uint64_t load = 1;
   std::uint32_t processor = kNoPlace;  // Index of a processor on which it is fixed, or kNoPlace.
-  std::vector<Step> steps;             // One round.
+  // The place of that kind around `processor` is where it stays.
+  topology::PlaceKind within = topology::PlaceKind::pu;
+  std::uint32_t last = kNoPlace;  // Index of a processor on which it ran before, or kNoPlace.
+  std::vector<Step> steps;        // One round.
 };
 
 /// Threads of a group are in a bubble, share a cache, and meet at barriers with those of the same
@@ -62,6 +65,8 @@ struct SimulationOptions {
   std::uint64_t quantum_ns = 10'000'000;
   std::uint64_t seed = 1;
   std::uint64_t end_ns = 0;  // Stops then, whatever is not done; 0: when all is.
+  // Indices of the processors that have a worker, ascending; empty: all.
+  std::vector<std::uint32_t> processors = {};
 };
 
 struct SimulationResult {
@@ -72,8 +77,10 @@ struct SimulationResult {
   double balance = 0;         // Mean over maximum of the processors' busy time.
   std::uint64_t switches = 0;
   std::uint64_t network_moves = 0;       // Of threads, from one machine to another.
-  std::vector<std::uint64_t> busy_ns;    // By processor.
+  std::vector<std::uint64_t> busy_ns;    // By processor with a worker.
   std::vector<std::uint64_t> thread_ns;  // By thread.
+  // By thread: index of the processor on which it ran last, or kNoPlace.
+  std::vector<std::uint32_t> thread_processor;
 };
 
 /// INVALID_ARGUMENT: no such machine or policy, a fixed thread without its processor; REFUSED:

@@ -91,7 +91,7 @@ void Simulation::leave(std::uint32_t worker) {
 /// A task that comes from another machine brings its memory, which takes time.
 void Simulation::cross_network(std::uint32_t worker, Task& task) {
   const topology::Place* const here =
-      topology::enclosing(*topology_->pus()[worker], topology::PlaceKind::machine);
+      topology::enclosing(*processors_[worker], topology::PlaceKind::machine);
   const topology::Place* const before = std::exchange(task.machine, here);
   if (before == nullptr || before == here) {
     return;
@@ -121,6 +121,7 @@ void Simulation::begin_turn(std::uint32_t worker, Task& task) {
     its.cached_group = task.what->group;
   }
   cross_network(worker, task);
+  result_.thread_processor[task.index] = processors_[worker]->pu_first;
   its.slowness =
       task.home_node != node ? 1 + workload_.memory_part * (workload_.remote_factor - 1) : 1;
   const auto needed = its.cold_ns + static_cast<std::uint64_t>(

@@ -18,8 +18,11 @@ std::uint64_t bubble_key(const Bubble& bubble) noexcept {
 }  // namespace
 
 std::uint64_t Engine::trace_key(const Entity& entity) const noexcept {
-  return entity.is_bubble() ? bubble_key(static_cast<const Bubble&>(entity))
-                            : host_.trace_key(entity);
+  if (!entity.is_bubble()) {
+    return host_.trace_key(entity);
+  }
+  return host_.has_traced_bubbles() ? bubble_key(static_cast<const Bubble&>(entity))
+                                    : trace::kNobody;
 }
 
 void Engine::record_queue(trace::Kind kind, const Entity& thread,
@@ -44,8 +47,9 @@ void Engine::record_join(const Entity& entity) const noexcept {
 
 void Engine::record_bubble(trace::Kind kind, const Entity& entity,
                            std::uint32_t place) const noexcept {
-  if (entity.is_bubble() && &entity != &root_) {
-    trace::record(kind, trace::kNoWorker, trace_key(entity), place_key(place));
+  const std::uint64_t key = trace_key(entity);
+  if (entity.is_bubble() && &entity != &root_ && key != trace::kNobody) {
+    trace::record(kind, trace::kNoWorker, key, place_key(place));
   }
 }
 

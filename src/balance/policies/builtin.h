@@ -8,5 +8,6 @@ namespace sterna::balance {
 extern const PolicyEntry kNonePolicy;
 extern const PolicyEntry kGreedyPolicy;
 extern const PolicyEntry kRefinePolicy;
+extern const PolicyEntry kPlacesPolicy;
 
 }  // namespace sterna::balance

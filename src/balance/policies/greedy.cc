@@ -26,9 +26,9 @@ std::uint32_t earliest(const std::vector<double>& times, const Measures& measure
   return best;
 }
 
-Plan plan_greedy(const Measures& measures) {
+Result<Plan> plan_greedy(const Measures& measures, std::string_view) {
   if (measures.nodes.empty()) {
-    return {};
+    return Plan{};
   }
   std::vector<double> times(measures.nodes.size(), 0.0);
   std::vector<const RankLoad*> heaviest_first;

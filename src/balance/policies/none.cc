@@ -4,8 +4,8 @@
 namespace sterna::balance {
 namespace {
 
-Plan plan_none(const Measures&) {
-  return {};
+Result<Plan> plan_none(const Measures&, std::string_view) {
+  return Plan{};
 }
 
 }  // namespace

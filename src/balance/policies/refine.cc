@@ -4,7 +4,7 @@
 // Each step moves, from the node that ends last, the rank that lowers the later of the two ends
 // most; when no single move does, it exchanges a rank for a lighter one. It stops when the slowest
 // node is within kSlack of the average, or when nothing improves it. A move must gain more than
-// kGainMin of the average time, so that noise in the measures moves nobody.
+// kStepGainMin of the average time, so that noise in the measures moves nobody.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -15,7 +15,7 @@ namespace sterna::balance {
 namespace {
 
 constexpr double kSlack = 1.05;
-constexpr double kGainMin = 0.01;
+constexpr double kStepGainMin = 0.01;
 
 class Refinement {
  public:
@@ -41,7 +41,7 @@ class Refinement {
         break;
       }
     }
-    return difference();
+    return difference(measures_, now_);
   }
 
  private:
@@ -95,7 +95,7 @@ class Refinement {
   }
 
   bool gains(const std::optional<Step>& step, std::uint32_t worst) const noexcept {
-    return step && step->end < times_[worst] - kGainMin * average_;
+    return step && step->end < times_[worst] - kStepGainMin * average_;
   }
 
   bool improve(std::uint32_t worst) noexcept {
@@ -115,25 +115,13 @@ class Refinement {
     return true;
   }
 
-  Plan difference() const {
-    Plan plan;
-    for (std::size_t i = 0; i < now_.ranks.size(); ++i) {
-      const std::uint32_t from = measures_.ranks[i].node;
-      const std::uint32_t to = now_.ranks[i].node;
-      if (from != to) {
-        plan.push_back({.rank = now_.ranks[i].rank, .from = from, .to = to});
-      }
-    }
-    return plan;
-  }
-
   const Measures& measures_;
   Measures now_;               // With the steps taken so far.
   std::vector<double> times_;  // Of now_.
   double average_ = 0.0;
 };
 
-Plan plan_refine(const Measures& measures) {
+Result<Plan> plan_refine(const Measures& measures, std::string_view) {
   return measures.nodes.empty() ? Plan{} : Refinement{measures}.run();
 }
 

@@ -138,7 +138,7 @@ def main():
     parser.add_argument("--bin", type=lambda text: pathlib.Path(text).resolve(), required=True,
                         help="folder of sterna and mpicc")
     parser.add_argument("--ranks", type=int, default=16)
-    parser.add_argument("--balance", default="refine", help="greedy or refine")
+    parser.add_argument("--balance", default="refine", help="greedy, refine, places(cache), ...")
     parser.add_argument("--cells", type=int, default=480, help="the plate has CELLS x CELLS cells")
     parser.add_argument("--heat-steps", type=int, default=300)
     parser.add_argument("--cities", type=int, default=6000, help="as many, the largest ones")

@@ -165,8 +165,9 @@ inline constexpr Tunable kWorkerStride{.name = "worker_stride",
 inline constexpr Tunable kBalance{.name = "balance",
                                   .kind = TunableKind::text,
                                   .fallback = "none",
-                                  .help = "who moves ranks between nodes, by their measured load: "
-                                          "a balancer, as in refine or places(burst)",
+                                  .help =
+                                      "who moves ranks between nodes, by their measured load: "
+                                      "a balancer, as in refine or places(burst)",
                                   .verify = verify_balancer};
 inline constexpr Tunable kBalanceInterval{.name = "balance_interval",
                                           .kind = TunableKind::time,

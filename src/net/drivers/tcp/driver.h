@@ -9,14 +9,14 @@
 //     comes, which makes it a channel, or the connection ends: then the other side had given up,
 //     and nothing is lost, since nothing was sent. It has no limit of time and gives way to nobody.
 // (3) Of one node there is one pledge at most; what else comes from there is declined, to come
-// again. (4) The lower of two nodes either makes an attempt or has made a pledge, never both. So
-// when the
+//     again.
+// (4) The lower of two nodes either makes an attempt or has made a pledge, never both. So when the
 //     higher one gets the verdict on its own attempt, the attempt to which it has made a pledge
 //     itself was given up before, and it adopts its own one.
 //
-// Nothing of a connection is parsed
-// before both sides have proven the secret of the job (net/opening/auth.h); until then it counts
-// among the strangers, whose number and time are bounded.
+// Nothing of a connection is parsed before both sides have proven the secret of the job
+// (net/opening/auth.h); until then it counts among the strangers, whose number and time are
+// bounded.
 //
 // Waiting: one epoll set is the driver's fd. Connections are in it edge-triggered, both ways: an
 // edge makes a channel active, and active channels are read in every poll, without epoll, until

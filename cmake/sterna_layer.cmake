@@ -23,8 +23,10 @@ target_compile_options(sterna_flags INTERFACE
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 target_link_libraries(sterna_flags INTERFACE Threads::Threads)
 if(STERNA_SANITIZE)
+  # A program in C may pass any number as one of our enumerations: it is checked, and refused. (No
+  # compiler counts on their range without -fstrict-enums.)
   target_compile_options(sterna_flags INTERFACE -fsanitize=${STERNA_SANITIZE}
-                         -fno-sanitize-recover=undefined -fno-sanitize=vptr)
+                         -fno-sanitize-recover=undefined -fno-sanitize=vptr,enum)
   target_link_options(sterna_flags INTERFACE -fsanitize=${STERNA_SANITIZE})
   add_compile_definitions(STERNA_SANITIZED)
   if(STERNA_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)

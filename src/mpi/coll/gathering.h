@@ -56,7 +56,7 @@ class Gathering {
     const std::uint32_t number = ended_.load(std::memory_order_relaxed);
     Seat& seat = seats_[number % 2][member];
     seat.what = what;
-    std::memcpy(seat.bytes.data(), bytes.data(), bytes.size());
+    copy(seat.bytes.data(), bytes.data(), bytes.size());
     seat.is_asleep.store(0, std::memory_order_relaxed);
     const bool is_last = arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count;  // A
     return {number, is_last};
@@ -68,12 +68,12 @@ class Gathering {
   }
   void copy_bytes_of(std::uint32_t number, std::uint32_t member,
                      std::span<std::byte> into) const noexcept {
-    std::memcpy(into.data(), seats_[number % 2][member].bytes.data(), into.size());
+    copy(into.data(), seats_[number % 2][member].bytes.data(), into.size());
   }
   void set_result(std::uint32_t number, std::uint32_t error,
                   std::span<const std::byte> bytes) noexcept {
     results_[number % 2].error = error;
-    std::memcpy(results_[number % 2].bytes.data(), bytes.data(), bytes.size());
+    copy(results_[number % 2].bytes.data(), bytes.data(), bytes.size());
   }
   /// Calls `wake(member)` for all that sleep.
   template <typename Wake>
@@ -99,11 +99,18 @@ class Gathering {
   [[nodiscard]] const std::atomic<std::uint32_t>& word() const noexcept { return ended_; }
   /// After the end, also by the last one. Returns the error.
   std::uint32_t take(std::uint32_t number, std::span<std::byte> into) const noexcept {
-    std::memcpy(into.data(), results_[number % 2].bytes.data(), into.size());
+    copy(into.data(), results_[number % 2].bytes.data(), into.size());
     return results_[number % 2].error;
   }
 
  private:
+  /// Members may bring nothing, from nowhere.
+  static void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    if (bytes != 0) {
+      std::memcpy(to, from, bytes);
+    }
+  }
+
   struct alignas(kCacheLineBytes) Seat {
     std::uint32_t what;  // The member's, until it arrives.
     std::atomic<std::uint32_t> is_asleep;

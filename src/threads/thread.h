@@ -20,7 +20,7 @@ class Worker;
 class Team;
 struct Thread;
 class WorkerSet;
-struct KeyValue;
+struct KeyTable;
 struct Seed;
 struct SwitchHook;
 struct Locals;
@@ -163,7 +163,7 @@ struct alignas(64) Thread {
   std::atomic<std::uint64_t> cycles_run{0};    // Of completed turns; written by its worker.
   std::atomic<std::uint64_t> cycles_begin{0};  // Of the turn that runs now; 0: it does not run.
   ExceptionState exceptions;
-  KeyValue* keys = nullptr;  // Thread-specific data, or null: sync/key.h. Node memory.
+  KeyTable* keys = nullptr;  // Thread-specific data, or null: sync/key.h. Node memory.
   // Of the thread itself, as the next four; what is set is named in end_flags, and null again at
   // its end.
   Cleanup* cleanup = nullptr;  // Innermost.

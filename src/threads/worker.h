@@ -23,6 +23,7 @@
 #include "threads/queues/timers.h"
 #include "threads/queues/worker_set.h"
 #include "threads/seeds/seed_deque.h"
+#include "threads/sync/key.h"
 #include "threads/team.h"
 #include "threads/thread.h"
 
@@ -337,7 +338,7 @@ class TeamState final : public TickClient {
                                  // kept for the next ones, by Thread::slot_next.
 
   SpinLock keys_lock;
-  std::array<KeyEntry, 128> keys;  // Guard: keys_lock.
+  std::array<KeyEntry, kKeyCountMax> keys;  // Guard: keys_lock.
 
   SpinLock blocking_lock;
   std::unique_ptr<BlockingPool> blocking;  // Made at first use; guard: blocking_lock.

@@ -1,9 +1,8 @@
-// Tables of thread-specific data: made at the first set, one array per thread.
+// Tables of thread-specific data: made at the first set, a block of values at the first set there.
 #include "threads/sync/key.h"
 
-#include <algorithm>
+#include <memory>
 #include <new>
-#include <utility>
 
 #include "threads/life/life.h"
 #include "threads/scheduler.h"
@@ -21,6 +20,59 @@ bool is_used(std::uint32_t generation) noexcept {
   return generation % 2 != 0;
 }
 
+/// Null: nothing was set there.
+KeyValue* find_value(const KeyTable* table, std::uint32_t index) noexcept {
+  KeyTable::Block* const block =
+      table != nullptr ? table->blocks[index / KeyTable::kBlockValues] : nullptr;
+  return block != nullptr ? &(*block)[index % KeyTable::kBlockValues] : nullptr;
+}
+
+/// The value of a thread that calls; null: no memory.
+KeyValue* make_value(Thread& me, std::uint32_t index) noexcept {
+  std::unique_ptr<KeyTable> table{me.keys == nullptr ? new (std::nothrow) KeyTable : nullptr};
+  std::unique_ptr<KeyTable::Block> block{new (std::nothrow) KeyTable::Block};
+  if (block == nullptr || (me.keys == nullptr && table == nullptr)) {
+    return nullptr;
+  }
+  me.end_flags |= EndFlag::belongings;
+  const SpinGuard guard{me.team->state()->keys_lock};
+  if (table != nullptr) {
+    me.keys = table.release();
+  }
+  me.keys->blocks[index / KeyTable::kBlockValues] = block.release();
+  return find_value(me.keys, index);
+}
+
+/// One round; false: a destructor was called, which may have set values.
+bool drop_values(TeamState& state, Thread& thread) noexcept {
+  bool is_clean = true;
+  for (std::uint32_t i = 0; i < kKeyCountMax; ++i) {
+    KeyValue* const its = find_value(thread.keys, i);
+    if (its == nullptr) {
+      i += KeyTable::kBlockValues - 1;  // None in this block, which i is at the begin of.
+      continue;
+    }
+    void* const value = its->value.load(std::memory_order_relaxed);
+    if (value == nullptr) {
+      continue;
+    }
+    its->value.store(nullptr, std::memory_order_relaxed);
+    void (*destructor)(void*) = nullptr;
+    {
+      const SpinGuard guard{state.keys_lock};
+      if (its->generation.load(std::memory_order_relaxed) == generation_of(state, i)) {
+        destructor = state.keys[i].destructor;
+      }
+    }
+    if (destructor != nullptr) {
+      is_clean = false;
+      destructor(value);
+      thread.cleanup = nullptr;  // One that it left there lay in a frame that is gone.
+    }
+  }
+  return is_clean;
+}
+
 }  // namespace
 
 Result<Key> create_key(Team& team, void (*destructor)(void*)) noexcept {
@@ -33,7 +85,7 @@ Result<Key> create_key(Team& team, void (*destructor)(void*)) noexcept {
       return Key{i};
     }
   }
-  return Error{Errc::unsupported, "threads: all 128 keys for thread-specific data are in use"};
+  return Error{Errc::unsupported, "all 1024 keys for thread-specific data are in use: delete some"};
 }
 
 void delete_key(Team& team, Key key) noexcept {
@@ -52,11 +104,21 @@ bool is_key(Team& team, Key key) noexcept {
 
 void* get_specific(Key key) noexcept {
   const Thread* const me = self();
-  if (me == nullptr || me->keys == nullptr) {
-    return nullptr;
-  }
-  const KeyValue& its = me->keys[key.index];
-  return its.generation == generation_of(*me->team->state(), key.index) ? its.value : nullptr;
+  const KeyValue* const its = me != nullptr ? find_value(me->keys, key.index) : nullptr;
+  return its != nullptr && its->generation.load(std::memory_order_relaxed) ==
+                               generation_of(*me->team->state(), key.index)
+             ? its->value.load(std::memory_order_relaxed)
+             : nullptr;
+}
+
+void* specific_of(const Thread& thread, Key key) noexcept {
+  TeamState& state = *thread.team->state();
+  const SpinGuard guard{state.keys_lock};  // Its end takes the table away inside.
+  const KeyValue* const its = find_value(thread.keys, key.index);
+  return its != nullptr &&
+                 its->generation.load(std::memory_order_acquire) == generation_of(state, key.index)
+             ? its->value.load(std::memory_order_acquire)
+             : nullptr;
 }
 
 bool set_specific(Key key, void* value) noexcept {
@@ -68,43 +130,31 @@ bool set_specific(Key key, void* value) noexcept {
   if (!is_used(generation)) {
     return false;
   }
-  if (me->keys == nullptr) {
-    me->keys = new (std::nothrow) KeyValue[kKeyCountMax];
+  KeyValue* its = find_value(me->keys, key.index);
+  if (its == nullptr) {
+    its = make_value(*me, key.index);
   }
-  if (me->keys == nullptr) {
+  if (its == nullptr) {
     return false;
   }
-  me->end_flags |= EndFlag::belongings;
-  me->keys[key.index] = {.value = value, .generation = generation};
+  its->value.store(value, std::memory_order_release);
+  its->generation.store(generation, std::memory_order_release);
   return true;
 }
 
 void end_keys(Thread& thread) noexcept {
   TeamState& state = *thread.team->state();
-  bool is_clean = false;
-  for (int round = 0; round < kDestructorRounds && !is_clean; ++round) {
-    is_clean = true;
-    for (std::uint32_t i = 0; i < kKeyCountMax; ++i) {
-      const KeyValue its = std::exchange(thread.keys[i], {});
-      if (its.value == nullptr) {
-        continue;
-      }
-      void (*destructor)(void*) = nullptr;
-      {
-        const SpinGuard guard{state.keys_lock};
-        if (its.generation == generation_of(state, i)) {
-          destructor = state.keys[i].destructor;
-        }
-      }
-      if (destructor != nullptr) {
-        is_clean = false;
-        destructor(its.value);
-        thread.cleanup = nullptr;  // One that it left there lay in a frame that is gone.
-      }
-    }
+  for (int round = 0; round < kDestructorRounds && !drop_values(state, thread); ++round) {
   }
-  delete[] thread.keys;
-  thread.keys = nullptr;
+  std::unique_ptr<KeyTable> table;
+  {
+    const SpinGuard guard{state.keys_lock};
+    table.reset(thread.keys);
+    thread.keys = nullptr;
+  }
+  for (KeyTable::Block* const block : table->blocks) {
+    delete block;
+  }
 }
 
 }  // namespace sterna::threads

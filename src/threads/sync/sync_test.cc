@@ -227,6 +227,54 @@ TEST_P(SyncTest, EveryThreadHasItsOwnValueOfAKeyAndItsDestructorRuns) {
   delete_key(*team, key.value());
 }
 
+TEST_P(SyncTest, AllKeysHaveValuesAndOthersMayLookAtThem) {
+  std::vector<Key> keys;
+  for (std::uint32_t i = 0; i < kKeyCountMax; ++i) {
+    auto key = create_key(*team, nullptr);
+    ASSERT_TRUE(key);
+    keys.push_back(key.value());
+  }
+  EXPECT_FALSE(create_key(*team, nullptr));
+  std::vector<int> values(kKeyCountMax);
+  const auto is_right = [&](const Thread& owner) {
+    for (std::uint32_t i = 0; i < kKeyCountMax; ++i) {
+      if (specific_of(owner, keys[i]) != &values[i]) {
+        return false;
+      }
+    }
+    return true;
+  };
+  std::atomic<bool> is_set{false};
+  std::atomic<bool> is_over{false};
+  auto owner = [&] {
+    for (std::uint32_t i = 0; i < kKeyCountMax; ++i) {
+      EXPECT_EQ(get_specific(keys[i]), nullptr);
+      EXPECT_TRUE(set_specific(keys[i], &values[i]));
+    }
+    EXPECT_TRUE(is_right(*self()));
+    is_set.store(true);
+    while (!is_over.load()) {
+      yield();
+    }
+  };
+  Thread* const thread = team.go(owner);
+  auto looker = [&] {
+    while (!is_set.load()) {
+      EXPECT_TRUE(specific_of(*thread, keys[9]) == nullptr ||
+                  specific_of(*thread, keys[9]) == &values[9]);
+      yield();
+    }
+    EXPECT_TRUE(is_right(*thread));
+    EXPECT_EQ(specific_of(*self(), keys[9]), nullptr) << "of its own it has none";
+  };
+  join(*team.go(looker));
+  EXPECT_TRUE(is_right(*thread)) << "a kernel thread looks";
+  delete_key(*team, keys[9]);
+  EXPECT_EQ(specific_of(*thread, keys[9]), nullptr);
+  is_over.store(true);
+  join(*thread);
+}
+
 TEST_P(SyncTest, BlockingCallsLetOtherThreadsRun) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

@@ -10,6 +10,7 @@
 #include "base/trace.h"
 #include "runtime/capi/calls/rpc.h"
 #include "runtime/capi/program.h"
+#include "runtime/capi/threads/handle.h"
 #include "runtime/process_job.h"
 #include "runtime/scope.h"
 #include "runtime/settings.h"
@@ -276,7 +277,10 @@ bool is_mobile() noexcept {
 }
 
 sterna_status why_no_program() noexcept {
-  return is_mobile() ? STERNA_UNSUPPORTED : STERNA_NOT_STARTED;
+  return is_mobile()
+             ? refuse(STERNA_UNSUPPORTED,
+                      "a mobile rank is a thread itself and has no threads, bubbles or services")
+             : refuse(STERNA_NOT_STARTED, "sterna_start comes first, and sterna_stop was not yet");
 }
 
 }  // namespace sterna::runtime::capi
@@ -290,21 +294,41 @@ uint32_t sterna_version(void) noexcept {
   return STERNA_VERSION_MAJOR * 1000 + STERNA_VERSION_MINOR;
 }
 
+namespace {
+
+/// SUCCESS, or what is wrong, with a text.
+sterna_status check_options(const sterna_options& options) noexcept {
+  if (options.size_bytes != sizeof options) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "options are as in STERNA_OPTIONS_DEFAULT");
+  }
+  if (options.workers > 1024) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "options: {} workers, 1024 are the most",
+                        options.workers);
+  }
+  return capi::guarded([&] {
+    const auto policy =
+        sterna::sched::make_policy(options.policy != nullptr ? options.policy : "flat");
+    return policy ? STERNA_SUCCESS
+                  : capi::refuse(STERNA_INVALID_ARGUMENT, "options: {}", policy.error().text);
+  });
+}
+
+}  // namespace
+
 sterna_status sterna_start(const sterna_options* options) noexcept {
   const RuntimeScope scope;
   const sterna_options used = options == nullptr ? sterna_options STERNA_OPTIONS_DEFAULT : *options;
-  if (used.size_bytes != sizeof used || used.workers > 1024 ||
-      (used.policy != nullptr && !sterna::sched::make_policy(used.policy))) {
-    return STERNA_INVALID_ARGUMENT;
+  if (const sterna_status status = check_options(used); status != STERNA_SUCCESS) {
+    return status;
   }
   if (capi::is_mobile()) {
     return STERNA_SUCCESS;
   }
   if (capi::program() != nullptr) {
-    return STERNA_BUSY;
+    return capi::refuse(STERNA_BUSY, "sterna_start: it is started already");
   }
   if (std::exchange(capi::has_begun, true)) {
-    return STERNA_UNSUPPORTED;
+    return capi::refuse(STERNA_UNSUPPORTED, "sterna_start: a process starts once");
   }
   return capi::guarded([&] { return capi::open_program(used); });
 }
@@ -316,10 +340,13 @@ sterna_status sterna_stop(void) noexcept {
   }
   capi::Program* program = capi::program();
   if (program == nullptr) {
-    return STERNA_NOT_STARTED;
+    return capi::why_no_program();
   }
   if (sterna::threads::self() != nullptr) {
-    return STERNA_UNSUPPORTED;
+    return capi::refuse(STERNA_UNSUPPORTED,
+                        "sterna_stop: {} calls, which it would wait for: the initial kernel thread "
+                        "calls it",
+                        capi::words_for(sterna::threads::self()));
   }
   // All threads are waited for, here and, by those who wait for an answer from here, elsewhere.
   (void)sterna::threads::unhold_all(*program->team);

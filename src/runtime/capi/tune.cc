@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/capi/program.h"
+#include "runtime/capi/threads/handle.h"
 #include "runtime/scope.h"
 #include "runtime/settings.h"
 
@@ -46,17 +47,20 @@ sterna_status capi::with_settings(FunctionRef<sterna_status(const Settings&)> us
 sterna_status sterna_setting_set(const char* name, const char* value) noexcept {
   const RuntimeScope scope;
   if (name == nullptr || value == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   if (sterna::runtime::find_current_rank() != nullptr) {
-    return STERNA_BUSY;
+    return capi::refuse(STERNA_BUSY, "setting {}: it is set before the start", name);
   }
   const sterna::Tunable* const tunable = find_tunable(name);
   if (tunable == nullptr) {
-    return STERNA_NOT_FOUND;
+    return capi::refuse(STERNA_NOT_FOUND, "there is no setting \"{}\": sterna info lists them",
+                        name);
   }
   if (!sterna::parse_tunable(*tunable, value)) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse(STERNA_INVALID_ARGUMENT,
+                        "setting {}: \"{}\" is no value of it: sterna info has what is", name,
+                        value);
   }
   return capi::guarded([&] {
     std::string variable = "STERNA_";
@@ -69,11 +73,12 @@ sterna_status sterna_setting_set(const char* name, const char* value) noexcept {
 sterna_status sterna_setting_get(const char* name, char* buffer, size_t bytes) noexcept {
   const RuntimeScope scope;
   if (name == nullptr || buffer == nullptr || bytes == 0) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   const sterna::Tunable* const tunable = find_tunable(name);
   if (tunable == nullptr) {
-    return STERNA_NOT_FOUND;
+    return capi::refuse(STERNA_NOT_FOUND, "there is no setting \"{}\": sterna info lists them",
+                        name);
   }
   return capi::with_settings([&](const sterna::Settings& settings) {
     const std::string_view value = settings.text(*tunable);
@@ -87,7 +92,7 @@ sterna_status sterna_setting_get(const char* name, char* buffer, size_t bytes) n
 sterna_status sterna_setting_list(sterna_setting_visit visit, void* context) noexcept {
   const RuntimeScope scope;
   if (visit == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   return capi::with_settings([&](const sterna::Settings& settings) {
     settings.for_each([&](const sterna::SettingRow& row) {

@@ -42,7 +42,10 @@ sterna_status check_node(std::uint32_t node) noexcept {
   if (rank == nullptr || (!capi::is_mobile() && capi::program() == nullptr)) {
     return STERNA_NOT_STARTED;
   }
-  return node < rank->transport->job().node_count ? STERNA_SUCCESS : STERNA_INVALID_ARGUMENT;
+  const std::uint32_t count = rank->transport->job().node_count;
+  return node < count
+             ? STERNA_SUCCESS
+             : capi::refuse(STERNA_INVALID_ARGUMENT, "node {} is not 0 to {}", node, count - 1);
 }
 
 sterna_status start(std::uint32_t node, sterna_load_call& call) {
@@ -93,7 +96,7 @@ sterna_status sterna_node_load_start(uint32_t node, sterna_load_call** call) noe
     return bad;
   }
   if (call == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   void* const memory = heap_of_caller().allocate(sizeof(sterna_load_call));
   if (memory == nullptr) {
@@ -116,7 +119,7 @@ int sterna_node_load_is_done(const sterna_load_call* call) noexcept {
 sterna_status sterna_node_load_wait(sterna_load_call* call, sterna_node_load* load) noexcept {
   const RuntimeScope scope;
   if (call == nullptr || load == nullptr || load->size_bytes != sizeof *load) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   if (const sterna_status bad = check_node(0); bad != STERNA_SUCCESS) {
     return bad;

@@ -78,7 +78,7 @@ sterna_status sterna_policy_set(const char* policy) noexcept {
   }
   capi::Program* const program = capi::program();
   if (program == nullptr && capi::is_mobile()) {
-    return STERNA_UNSUPPORTED;
+    return capi::why_no_program();
   }
   return capi::guarded([&] {
     auto made = sched::make_policy(policy);
@@ -105,7 +105,7 @@ sterna_status sterna_policy_get(char* buffer, size_t bytes) noexcept {
     return store({text, std::min(length, sizeof text)}, buffer, bytes);
   }
   if (capi::is_mobile()) {
-    return STERNA_UNSUPPORTED;
+    return capi::why_no_program();
   }
   return capi::with_settings([&](const sterna::Settings& settings) {
     return store(capi::policy_to_begin_with(settings, nullptr), buffer, bytes);

@@ -61,6 +61,18 @@ sterna_status capi::check_held(sterna_held held) noexcept {
              : STERNA_INVALID_ARGUMENT;
 }
 
+sterna_status capi::refuse_held(sterna_held held, const Verdict& verdict) noexcept {
+  if (verdict.status == STERNA_SUCCESS || verdict.rule == nullptr) {
+    return verdict.status;
+  }
+  if (held.bubble != nullptr) {
+    return refuse(verdict.status, "bubble {}: {}", static_cast<void*>(held.bubble), verdict.rule);
+  }
+  const sterna::threads::Thread* const thread = living_thread_of(held.thread);
+  return thread != nullptr ? refuse(verdict.status, "{}: {}", words_for(thread), verdict.rule)
+                           : refuse(verdict.status, "{}", verdict.rule);
+}
+
 capi::Verdict capi::find_held(sterna_held held, capi::HeldTarget& target) noexcept {
   if (held.bubble == nullptr) {
     return find_thread(held.thread, target);

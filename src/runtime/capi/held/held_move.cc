@@ -47,8 +47,9 @@ void take_ended(const sched::Engine& engine, capi::Members& ended) noexcept {
 /// The engine has its own reasons: those are in `changed`.
 constexpr capi::Verdict kRefusedVerdict{STERNA_INVALID_ARGUMENT, nullptr};
 
-sterna_status tell(const capi::Verdict& verdict, const sterna::Result<>& changed) noexcept {
-  return changed ? capi::tell(verdict)
+sterna_status tell(sterna_held held, const capi::Verdict& verdict,
+                   const sterna::Result<>& changed) noexcept {
+  return changed ? capi::refuse_held(held, verdict)
                  : capi::refuse(capi::to_status(changed.error().code), "{}", changed.error().text);
 }
 
@@ -142,7 +143,7 @@ sterna_status move_thread(sterna_held held, sterna_bubble* holder, sterna_move m
   if (detached != nullptr) {
     (void)sterna::threads::try_detach(*detached);
   }
-  return tell(verdict, changed);
+  return tell(held, verdict, changed);
 }
 
 /// Under bubbles_lock.
@@ -198,7 +199,7 @@ sterna_status take_out(sterna_bubble& bubble) noexcept {
       bubble.holder = nullptr;
     }
   }
-  return capi::tell(verdict);
+  return capi::refuse_held(sterna_held_bubble(&bubble), verdict);
 }
 
 sterna_status move_bubble(sterna_bubble& bubble, sterna_bubble* holder, sterna_move move) noexcept {
@@ -225,7 +226,7 @@ sterna_status move_bubble(sterna_bubble& bubble, sterna_bubble* holder, sterna_m
         one.splice(one.end(), former->children, bubble.self);
       }
     }
-    return tell(verdict, changed);
+    return tell(sterna_held_bubble(&bubble), verdict, changed);
   });
 }
 

@@ -21,6 +21,9 @@ sterna_status check_held(sterna_held held) noexcept;
 /// bubbles_lock is held, and held was checked.
 [[nodiscard]] Verdict find_held(sterna_held held, HeldTarget& target) noexcept;
 
+/// The status of a verdict, with a text that names what is held.
+sterna_status refuse_held(sterna_held held, const Verdict& verdict) noexcept;
+
 /// The verdict of use(target), in one section of bubbles_lock with the look-up: afterwards the
 /// thread may have left, and its member be freed.
 template <typename Use>
@@ -37,7 +40,7 @@ sterna_status with_held(sterna_held held, Use use) noexcept {
       verdict = use(target);
     }
   }
-  return tell(verdict);
+  return refuse_held(held, verdict);
 }
 
 }  // namespace sterna::runtime::capi

@@ -209,8 +209,11 @@ sterna_status sterna_thread_set_priority(sterna_thread* thread, uint32_t priorit
 sterna_status sterna_thread_priority(const sterna_thread* thread, uint32_t* priority) noexcept {
   const RuntimeScope scope;
   const threads::Thread* const asked = capi::thread_of(thread);
-  if (asked == nullptr || priority == nullptr) {
+  if (asked == nullptr) {
     return STERNA_INVALID_ARGUMENT;
+  }
+  if (priority == nullptr) {
+    return capi::refuse_argument(__func__);
   }
   *priority = asked->priority.load(std::memory_order_relaxed);
   return STERNA_SUCCESS;
@@ -236,7 +239,8 @@ sterna_status sterna_preemption_enable(void) noexcept {
   const threads::Thread* const me = threads::self();
   if (me != nullptr &&
       (me->preempt_off.load(std::memory_order_relaxed) & ~threads::kPreemptForbiddenBits) == 0) {
-    return STERNA_REFUSED;
+    return capi::refuse(STERNA_REFUSED, "{}: sterna_preemption_disable was not called before",
+                        capi::words_for(me));
   }
   threads::enable_preemption();
   return STERNA_SUCCESS;
@@ -273,7 +277,7 @@ sterna_status sterna_thread_is_preemptible(const sterna_thread* thread,
 sterna_status sterna_blocking_begin(void) noexcept {
   const threads::Thread* const me = threads::self();
   if (me != nullptr && sterna::memory::rank_slot_of(me) != nullptr) {
-    return STERNA_UNSUPPORTED;
+    return not_here();
   }
   if (capi::is_in_poll()) [[unlikely]] {
     return capi::refuse_in_poll(__func__);

@@ -226,7 +226,8 @@ sterna_status sterna_thread_exit(void) noexcept {
   }
   threads::Thread* const me = threads::self();
   if (me == nullptr || sterna::memory::rank_slot_of(me) != nullptr) {
-    return STERNA_UNSUPPORTED;
+    return capi::refuse(STERNA_UNSUPPORTED,
+                        "sterna_thread_exit ends a user thread that sterna_thread_create made");
   }
   threads::end_current(*me);
 }
@@ -256,8 +257,11 @@ sterna_status sterna_thread_sleep(uint64_t duration_ns) noexcept {
 sterna_status sterna_thread_name(const sterna_thread* thread, char* buffer, size_t bytes) noexcept {
   const RuntimeScope scope;
   const threads::Thread* const named = capi::thread_of(thread);
-  if (named == nullptr || buffer == nullptr || bytes == 0) {
+  if (named == nullptr) {
     return STERNA_INVALID_ARGUMENT;
+  }
+  if (buffer == nullptr || bytes == 0) {
+    return capi::refuse_argument(__func__);
   }
   char memory[threads::kNameBytes];
   const std::string_view name = threads::display_name(*named, memory);
@@ -270,7 +274,8 @@ sterna_status sterna_thread_name(const sterna_thread* thread, char* buffer, size
 sterna_status sterna_thread_park(uint64_t timeout_ns) noexcept {
   const RuntimeScope scope;
   if (threads::self() == nullptr) {
-    return STERNA_UNSUPPORTED;
+    return capi::refuse(STERNA_UNSUPPORTED,
+                        "a kernel thread has no token: it waits for a semaphore or a condition");
   }
   if (capi::is_in_poll()) [[unlikely]] {
     return capi::refuse_in_poll(__func__);

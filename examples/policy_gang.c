@@ -11,38 +11,24 @@ static void submit(sterna_view* view, sterna_entity* entity, void* data) {
   sterna_entity_put(view, entity, STERNA_PLACE_ASIDE);
 }
 
-/* The next one after the present gang that has something to run. */
 static void tick(sterna_view* view, sterna_entity* expired, void* data) {
+  sterna_entity* now = sterna_view_at(view, sterna_view_domain(view));
+  sterna_entity* next = sterna_view_next_ready(view, now);
   (void)expired, (void)data;
-  sterna_entity *now = sterna_view_first(view), *next;
-  while (now && sterna_entity_place(now) == STERNA_PLACE_ASIDE) {
-    now = sterna_view_next(view, now);
-  }
-  next = now ? sterna_view_next(view, now) : sterna_view_first(view);
-  for (int turn = 0; turn < 2; ++turn, next = sterna_view_first(view)) {
-    for (; next; next = sterna_view_next(view, next)) {
-      if (next != now && sterna_entity_ready(view, next)) {
-        if (now) {
-          sterna_entity_put(view, now, STERNA_PLACE_ASIDE);
-        }
-        sterna_entity_put(view, next, sterna_view_domain(view));
-        return;
-      }
-    }
+  if (next) { /* Else nothing waits in any gang. */
+    sterna_entity_put(view, now, STERNA_PLACE_ASIDE);
+    sterna_entity_put(view, next, sterna_view_domain(view));
   }
 }
 
 static int idle(sterna_view* view, sterna_place processor, void* data) {
-  sterna_entity* entity = sterna_view_first(view);
+  sterna_entity* now = sterna_view_at(view, sterna_view_domain(view));
   (void)processor;
-  for (; entity; entity = sterna_view_next(view, entity)) {
-    if (sterna_entity_place(entity) != STERNA_PLACE_ASIDE &&
-        sterna_entity_ready(view, entity) + sterna_entity_running(view, entity) != 0) {
-      return 0; /* The present gang runs: others wait for their turn. */
-    }
+  if (now && sterna_entity_ready(view, now) + sterna_entity_running(view, now) != 0) {
+    return 0; /* The present gang runs: others wait for their turn. */
   }
   tick(view, NULL, data);
-  return 1;
+  return sterna_view_at(view, sterna_view_domain(view)) != now;
 }
 
 static atomic_int count;

@@ -81,6 +81,11 @@ sterna_status sterna_policy_get(char* buffer, size_t bytes) STERNA_NOEXCEPT;
 /* The outermost entities of this policy, one after the other; NULL after the last. */
 sterna_entity* sterna_view_first(sterna_view* view) STERNA_NOEXCEPT;
 sterna_entity* sterna_view_next(sterna_view* view, sterna_entity* entity) STERNA_NOEXCEPT;
+/* The first of them that was put at that place (or aside); NULL: none. */
+sterna_entity* sterna_view_at(sterna_view* view, sterna_place place) STERNA_NOEXCEPT;
+/* The next one after `entity` (NULL: the first), round and round, of which something waits for a
+ * processor, whoever looks there; `entity` itself comes last; NULL: none. */
+sterna_entity* sterna_view_next_ready(sterna_view* view, sterna_entity* entity) STERNA_NOEXCEPT;
 uint64_t sterna_view_now_ns(sterna_view* view) STERNA_NOEXCEPT;
 
 /* What a bubble holds, one after the other; NULL after the last, and for a thread. */
@@ -96,8 +101,17 @@ uint64_t sterna_entity_load(sterna_view* view, const sterna_entity* entity) STER
 uint32_t sterna_entity_threads(sterna_view* view, const sterna_entity* entity) STERNA_NOEXCEPT;
 uint32_t sterna_entity_ready(sterna_view* view, const sterna_entity* entity) STERNA_NOEXCEPT;
 uint32_t sterna_entity_running(sterna_view* view, const sterna_entity* entity) STERNA_NOEXCEPT;
+/* The same for attribute 0 to 3 of stats.h, for the memory that is on a place (of NUMA node or
+ * machine; STERNA_NO_PLACE: anywhere), and the smallest place that has all processors on which they
+ * ran last; STERNA_NO_PLACE: none has run. */
+uint64_t sterna_entity_attribute(sterna_view* view, const sterna_entity* entity,
+                                 uint32_t index) STERNA_NOEXCEPT;
+uint64_t sterna_entity_memory(sterna_view* view, const sterna_entity* entity,
+                              sterna_place place) STERNA_NOEXCEPT;
+sterna_place sterna_entity_last_place(sterna_view* view,
+                                      const sterna_entity* entity) STERNA_NOEXCEPT;
 
-/* Takes it from where it is; put it back before the event ends. */
+/* Takes it from where it is; put it back before the event ends. NULL: nothing, as in put. */
 void sterna_entity_get(sterna_view* view, sterna_entity* entity) STERNA_NOEXCEPT;
 /* Into the queue of `place`, with all that is inside it; STERNA_PLACE_ASIDE: aside;
  * STERNA_NO_PLACE: into its bubble. Another place that does not exist means the bubble, too. */

@@ -44,6 +44,7 @@ module sterna
     integer(c_int32_t) :: priority = STERNA_PRIORITY_NORMAL
     type(c_ptr) :: place = c_null_ptr
     integer(c_int32_t) :: is_preemptible = 1
+    integer(c_int32_t) :: load = 0
     type(c_ptr) :: bubble = c_null_ptr
     type(c_ptr) :: stack = c_null_ptr
     integer(c_int32_t) :: auto_bubbles = 0
@@ -65,6 +66,7 @@ module sterna
   public :: sterna_thread_set_priority, sterna_thread_set_preemptible, sterna_thread_detach
   public :: sterna_thread_exit, sterna_thread_sleep, sterna_thread_park, sterna_thread_unpark
   public :: sterna_thread_yield_to, sterna_thread_cancel, sterna_thread_test_cancel
+  public :: sterna_thread_set_load
   public :: sterna_bubble_create, sterna_bubble_add_thread, sterna_bubble_add_bubble
   public :: sterna_bubble_set_priority, sterna_bubble_set_level, sterna_bubble_set_slice
   public :: sterna_bubble_set_preemptible, sterna_bubble_own_memory, sterna_bubble_phase
@@ -149,6 +151,11 @@ module sterna
       type(c_ptr), value :: thread
       integer(c_int), value :: is_preemptible
     end function sterna_thread_set_preemptible
+    integer(c_int) function sterna_thread_set_load(thread, load) bind(c)
+      import :: c_int, c_ptr, c_int32_t
+      type(c_ptr), value :: thread
+      integer(c_int32_t), value :: load
+    end function sterna_thread_set_load
 
     integer(c_int) function sterna_bubble_create(bubble) bind(c)
       import :: c_int, c_ptr

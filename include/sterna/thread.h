@@ -37,6 +37,7 @@ typedef struct sterna_thread_options {
   const char* place;       /* It stays there: "machine:0", "package:1", "numa:0", "l3:0", "l2:0",
                             * "core:3", "pu:7", counted from left to right. NULL: anywhere. */
   uint32_t is_preemptible; /* 0: with the setting preemption, it keeps its worker until it calls. */
+  uint32_t load; /* How much work it has, for policies, which place threads of bubbles; 0: 1. */
   struct sterna_bubble* bubble; /* It belongs to this bubble and starts with it, or at once; else
                                  * as sterna_bubble_add_thread, so `thread` is NULL. NULL: none. */
   void* stack; /* Memory of sterna_stack_create that is its stack, the caller's again after the
@@ -90,10 +91,10 @@ typedef struct sterna_thread_options {
                     : (nice) > STERNA_NICE_MAX ? STERNA_NICE_MAX  \
                                                : (nice))))
 
-#define STERNA_THREAD_OPTIONS_DEFAULT                                               \
-  {                                                                                 \
-    sizeof(sterna_thread_options), NULL, 0, STERNA_ANY_WORKER, 0, 0, 0, 0, 0,       \
-        STERNA_PRIORITY_NORMAL, NULL, 1, NULL, NULL, STERNA_AUTO_BUBBLES_INHERIT, 0 \
+#define STERNA_THREAD_OPTIONS_DEFAULT                                                  \
+  {                                                                                    \
+    sizeof(sterna_thread_options), NULL, 0, STERNA_ANY_WORKER, 0, 0, 0, 0, 0,          \
+        STERNA_PRIORITY_NORMAL, NULL, 1, 0, NULL, NULL, STERNA_AUTO_BUBBLES_INHERIT, 0 \
   }
 
 /* Starts a thread that calls function(argument). *thread is valid until join, or, for a detached

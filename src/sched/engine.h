@@ -148,6 +148,12 @@ class Engine {
     change(entity);
     updated(entity);
   }
+  /// The same for what policies only read when they place: nothing follows from it before that.
+  template <typename Change>
+  void note(Entity& entity, Change&& change) noexcept {
+    const SpinGuard guard{lock_};
+    change(entity);
+  }
   [[nodiscard]] bool is_settled(const Entity& entity) const noexcept {
     const SpinGuard guard{lock_};
     return entity.is_settled;

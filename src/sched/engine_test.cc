@@ -195,7 +195,7 @@ TEST(Engine, StatisticsAreSumsOverTheTree) {
   EXPECT_EQ(stats.threads, 3U);
   EXPECT_EQ(stats.running, 1U);
   EXPECT_EQ(stats.ready, 1U);
-  EXPECT_EQ(stats.load, 2U + 3U + 1U + 2U) << "two bubbles of load 1";
+  EXPECT_EQ(stats.load, 2U + 3U + 1U) << "of threads, as policies see it: bubbles have none";
   EXPECT_EQ(stats.memory.on(0), 100U);
   EXPECT_EQ(stats.memory.total(), 150U);
   EXPECT_EQ(stats.attributes, (std::array<std::uint64_t, 4>{11, 2, 3, 4}));

@@ -81,7 +81,7 @@ class Entity {
   Entity& operator=(const Entity&) = delete;
 
   // What the program says. Set before insert(), later inside Engine::update().
-  std::uint64_t load = 1;                  // Measure of its work; of a bubble without its content.
+  std::uint64_t load = 1;                  // Measure of a thread's work; bubbles have sums.
   std::uint32_t program_place = kNoPlace;  // Stay within this place.
   std::uint32_t level = kNoLevel;  // Depth in the topology at which it runs, or bursts (bubbles).
   std::uint8_t priority = kPriorityOfHolder;

@@ -62,6 +62,7 @@ Result<Entity*> Filiation::birth(Entity* creator, const BirthOptions& options) n
   child->is_of_filiation_ = true;
   child->makes_bubbles = options.makes_bubbles;
   child->program_place = options.program_place;
+  child->load = options.load;
   Result<> is_put = Done{};
   if (creator == nullptr || !creator->makes_bubbles) {
     is_put = engine_.insert(engine_.root(), *child);

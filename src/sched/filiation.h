@@ -22,8 +22,9 @@ class Family;  // The bubble of the children of one thread.
 
 struct BirthOptions {
   std::uint32_t program_place = kNoPlace;  // The child stays within it.
-  bool makes_bubbles = true;               // Threads that the child creates are held by a bubble.
-  std::string_view creator_name = {};      // For the name of the bubble.
+  std::uint64_t load = 1;
+  bool makes_bubbles = true;           // Threads that the child creates are held by a bubble.
+  std::string_view creator_name = {};  // For the name of the bubble.
 };
 
 class Filiation {

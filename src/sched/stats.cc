@@ -8,7 +8,6 @@
 namespace sterna::sched {
 
 void Engine::add_stats(const Entity& entity, Stats& stats) const noexcept {
-  stats.load += entity.load;
   stats.memory.add(entity.memory);
   for (std::size_t i = 0; i < stats.attributes.size(); ++i) {
     stats.attributes[i] += entity.attributes[i];
@@ -20,6 +19,7 @@ void Engine::add_stats(const Entity& entity, Stats& stats) const noexcept {
     }
     return;
   }
+  stats.load += entity.load;
   ++stats.threads;
   if (host_.is_running(entity)) {
     ++stats.running;

@@ -9,6 +9,7 @@
 #include "sterna/place.h"
 #include "sterna/seed.h"
 #include "sterna/session.h"
+#include "sterna/stats.h"
 #include "sterna/sterna.h"
 #include "sterna/sync.h"
 #include "sterna/tasklet.h"
@@ -21,6 +22,7 @@ _Static_assert(offsetof(sterna_options, workers) == 8, "options");
 _Static_assert(offsetof(sterna_options, policy) == 16, "options");
 _Static_assert(sizeof(sterna_thread_options) == 80, "thread options");
 _Static_assert(offsetof(sterna_thread_options, is_preemptible) == 48, "thread options");
+_Static_assert(offsetof(sterna_thread_options, load) == 52, "thread options");
 _Static_assert(offsetof(sterna_thread_options, bubble) == 56, "thread options");
 _Static_assert(offsetof(sterna_thread_options, stack) == 64, "thread options");
 _Static_assert(offsetof(sterna_thread_options, auto_bubbles) == 72, "thread options");
@@ -35,6 +37,9 @@ _Static_assert(offsetof(sterna_loop_options, group) == 32, "loop options");
 _Static_assert(offsetof(sterna_loop_options, is_bubble) == 36, "loop options");
 _Static_assert(sizeof(sterna_thread_info) == 64, "thread info");
 _Static_assert(offsetof(sterna_thread_info, name) == 32, "thread info");
+_Static_assert(sizeof(sterna_held_stats) == 96, "stats");
+_Static_assert(offsetof(sterna_held_stats, attributes) == 40, "stats");
+_Static_assert(offsetof(sterna_held_stats, last_place) == 72, "stats");
 _Static_assert(sizeof(sterna_switch_hook) == 32, "switch hook");
 _Static_assert(STERNA_EVENT_COUNT == 8, "events");
 _Static_assert(sizeof(sterna_timer) == 48, "timer");

@@ -68,6 +68,9 @@ contains
     integer(c_int), pointer :: number
     call c_f_pointer(argument, number)
     number = 1
+    call expect(sterna_thread_set_load(sterna_thread_self(), 3_c_int32_t) == STERNA_SUCCESS, "load")
+    call expect(sterna_thread_set_load(sterna_thread_self(), 0_c_int32_t) &
+                == STERNA_INVALID_ARGUMENT, "no load")
     call expect(sterna_bubble_barrier(bubble) == STERNA_SUCCESS, "barrier")
     number = 2
   end subroutine meets
@@ -132,6 +135,8 @@ contains
     call expect(sterna_thread_create(parks_and_leaves, c_loc(numbers(1)), handles(1)) &
                 == STERNA_SUCCESS, "create")
     call expect(sterna_thread_set_preemptible(handles(1), 0_c_int) == STERNA_SUCCESS, "preemptible")
+    call expect(sterna_thread_set_load(handles(1), 3_c_int32_t) == STERNA_UNSUPPORTED, "no bubble")
+    call expect_detail("outside of bubbles")
     call expect(sterna_thread_unpark(handles(1)) == STERNA_SUCCESS, "unpark, also before it parks")
     call expect(sterna_thread_join(handles(1)) == STERNA_SUCCESS, "join")
     call expect(numbers(1) == 7, "it has left in the middle")
@@ -145,6 +150,7 @@ contains
   end subroutine test_control
 
   subroutine test_bubbles()
+    type(sterna_thread_options) :: loaded
     call expect(sterna_bubble_create(bubble) == STERNA_SUCCESS, "create")
     call expect(sterna_bubble_add_bubble(bubble, bubble) == STERNA_INVALID_ARGUMENT, "in itself")
     call expect_detail("nest as a tree")
@@ -156,9 +162,10 @@ contains
     call expect(sterna_bubble_set_preemptible(inner, 1_c_int) == STERNA_SUCCESS, "preemptible")
     call expect(sterna_bubble_own_memory(inner, c_null_ptr, 1_c_size_t) == STERNA_INVALID_ARGUMENT, "none")
     numbers = 0
+    loaded%load = 5
     do i = 1, 3
       call expect(sterna_bubble_add_thread(bubble, meets, c_loc(numbers(i))) == STERNA_SUCCESS, "add")
-      call expect(sterna_bubble_add_thread(inner, doubles, c_loc(numbers(3 + i))) &
+      call expect(sterna_bubble_add_thread(inner, doubles, c_loc(numbers(3 + i)), loaded) &
                   == STERNA_SUCCESS, "add")
     end do
     call expect(sterna_bubble_submit(bubble) == STERNA_SUCCESS, "submit")

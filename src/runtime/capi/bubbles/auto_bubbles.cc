@@ -53,8 +53,10 @@ sterna_status join_filiation(const Program& program, const sterna_thread_options
   char name[threads::kNameBytes];
   const std::string_view shown =
       creator != nullptr ? threads::display_name(*threads::self(), name) : std::string_view{};
-  auto entity = program.scheduler->filiation().birth(
-      creator, {.program_place = place, .makes_bubbles = child_makes, .creator_name = shown});
+  auto entity = program.scheduler->filiation().birth(creator, {.program_place = place,
+                                                               .load = std::max(options.load, 1U),
+                                                               .makes_bubbles = child_makes,
+                                                               .creator_name = shown});
   if (!entity) {
     return to_status(entity.error().code);
   }

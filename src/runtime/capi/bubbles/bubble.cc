@@ -53,7 +53,7 @@ sterna_status check_member(const sterna_bubble* bubble, const sterna_thread_opti
     return capi::refuse(
         STERNA_INVALID_ARGUMENT,
         "bubble {}: its threads have a name, a stack of at most 2 GiB, a "
-        "place, is_preemptible, auto_bubbles and has_own_locals; all other options are as by "
+        "place, a load, is_preemptible, auto_bubbles and has_own_locals; all other are as by "
         "default",
         static_cast<const void*>(bubble));
   }
@@ -124,8 +124,12 @@ sterna_status capi::put_bubble(sterna_bubble& bubble, sterna_bubble& child, bool
         }
       }
     }
-    if (verdict.status != STERNA_SUCCESS || !is_running) {
-      return tell(verdict);
+    if (verdict.status != STERNA_SUCCESS) {
+      return refuse(verdict.status, "bubble {} into bubble {}: {}", static_cast<void*>(&child),
+                    static_cast<void*>(&bubble), verdict.rule);
+    }
+    if (!is_running) {
+      return STERNA_SUCCESS;
     }
     insert_all(program()->scheduler->engine(), bubble.bubble, child);
     return start_all(*program(), members);
@@ -167,6 +171,7 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
     }
     member.name = used.name == nullptr ? "" : used.name;
     member.stack_bytes = used.stack_bytes;
+    member.entity.load = std::max(used.load, 1U);
     member.is_preemptible = used.is_preemptible != 0;
     member.has_own_locals = used.has_own_locals != 0;
     member.function = function;
@@ -253,10 +258,12 @@ sterna_status sterna_bubble_own_memory(sterna_bubble* bubble, void* base, size_t
     return capi::why_no_program();
   }
   if (bubble == nullptr || base == nullptr || bytes == 0) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse_argument(__func__);
   }
   const sterna::Result<> owned = program->scheduler->own_memory(bubble->bubble, base, bytes);
-  return owned ? STERNA_SUCCESS : capi::to_status(owned.error().code);
+  return owned ? STERNA_SUCCESS
+               : capi::refuse(capi::to_status(owned.error().code), "bubble {}: {}",
+                              static_cast<const void*>(bubble), owned.error().text);
 }
 
 sterna_status sterna_bubble_phase(uint32_t number) noexcept {

@@ -8,6 +8,7 @@
 #include <sterna/policy.h>
 
 #include "runtime/capi/program.h"
+#include "runtime/capi/threads/handle.h"
 
 namespace sched = sterna::sched;
 namespace capi = sterna::runtime::capi;
@@ -83,7 +84,8 @@ sterna::Result<std::unique_ptr<sched::Policy>> make_foreign(const void* calls) {
 sterna_status sterna_policy_register(const sterna_policy* policy) noexcept {
   if (policy == nullptr || policy->size_bytes != sizeof *policy || policy->name == nullptr ||
       policy->submit == nullptr) {
-    return STERNA_INVALID_ARGUMENT;
+    return capi::refuse(STERNA_INVALID_ARGUMENT,
+                        "a policy has size_bytes (sizeof(sterna_policy)), a name and submit");
   }
   return capi::guarded([&] {
     auto registered = std::make_unique<Registered>();
@@ -93,7 +95,9 @@ sterna_status sterna_policy_register(const sterna_policy* policy) noexcept {
     registered->entry.foreign = &registered->calls;
     registered->entry.make_foreign = make_foreign;
     if (sterna::Result<> added = sched::register_policy(registered->entry); !added) {
-      return added.error().code == sterna::Errc::refused ? STERNA_BUSY : STERNA_INVALID_ARGUMENT;
+      return capi::refuse(
+          added.error().code == sterna::Errc::refused ? STERNA_BUSY : STERNA_INVALID_ARGUMENT, "{}",
+          added.error().text);
     }
     // Policies are never taken away: sterna_start may come at any time.
     [[maybe_unused]] const Registered* const kept = registered.release();
@@ -107,6 +111,31 @@ sterna_entity* sterna_view_first(sterna_view* view) noexcept {
 
 sterna_entity* sterna_view_next(sterna_view* view, sterna_entity* entity) noexcept {
   return to_c(view_of(view).next_top(entity_of(entity)));
+}
+
+sterna_entity* sterna_view_at(sterna_view* view, sterna_place place) noexcept {
+  sched::Entity* top = view_of(view).first_top();
+  while (top != nullptr && top->planned_place() != place) {
+    top = view_of(view).next_top(*top);
+  }
+  return to_c(top);
+}
+
+sterna_entity* sterna_view_next_ready(sterna_view* view, sterna_entity* entity) noexcept {
+  sched::View& its = view_of(view);
+  sched::Entity* const from = entity != nullptr ? &entity_of(entity) : nullptr;
+  const auto find = [&](sched::Entity* top, const sched::Entity* end) noexcept {
+    while (top != nullptr && top != end && its.stats(*top).ready == 0) {
+      top = its.next_top(*top);
+    }
+    return top != end ? top : nullptr;
+  };
+  sched::Entity* found = find(from != nullptr ? its.next_top(*from) : its.first_top(), nullptr);
+  if (found == nullptr && from != nullptr) {
+    found = find(its.first_top(), from);
+  }
+  const bool is_last = found == nullptr && from != nullptr && its.stats(*from).ready != 0;
+  return to_c(is_last ? from : found);
 }
 
 uint64_t sterna_view_now_ns(sterna_view* view) noexcept {
@@ -150,11 +179,36 @@ uint32_t sterna_entity_running(sterna_view* view, const sterna_entity* entity) n
   return view_of(view).stats(entity_of(entity)).running;
 }
 
+uint64_t sterna_entity_attribute(sterna_view* view, const sterna_entity* entity,
+                                 uint32_t index) noexcept {
+  const sched::Stats stats = view_of(view).stats(entity_of(entity));
+  return index < stats.attributes.size() ? stats.attributes[index] : 0;
+}
+
+uint64_t sterna_entity_memory(sterna_view* view, const sterna_entity* entity,
+                              sterna_place place) noexcept {
+  const auto* const here = place_of(view, place);
+  const sched::MemoryMap memory = view_of(view).stats(entity_of(entity)).memory;
+  return here != nullptr && here->kind == sterna::topology::PlaceKind::numa ? memory.on(here->index)
+         : here == nullptr || here->parent == nullptr                       ? memory.total()
+                                                                            : 0;
+}
+
+sterna_place sterna_entity_last_place(sterna_view* view, const sterna_entity* entity) noexcept {
+  return view_of(view).stats(entity_of(entity)).last_place;
+}
+
 void sterna_entity_get(sterna_view* view, sterna_entity* entity) noexcept {
+  if (entity == nullptr) {
+    return;
+  }
   view_of(view).plan(entity_of(entity), sched::kInHand);
 }
 
 void sterna_entity_put(sterna_view* view, sterna_entity* entity, sterna_place place) noexcept {
+  if (entity == nullptr) {
+    return;
+  }
   const bool exists = place == STERNA_PLACE_ASIDE || place_of(view, place) != nullptr;
   view_of(view).plan(entity_of(entity), exists ? place : sched::kNoPlace);
 }

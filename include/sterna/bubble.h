@@ -55,6 +55,10 @@ sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* chi
  * cancellation point. Fails with INVALID_ARGUMENT. */
 sterna_status sterna_bubble_barrier(sterna_bubble* bubble, int* is_last) STERNA_NOEXCEPT;
 
+/* For people: sterna top, traces, refusals. Copied, the first 31 bytes count; NULL: none. Fails as
+ * set_level. */
+sterna_status sterna_bubble_set_name(sterna_bubble* bubble, const char* name) STERNA_NOEXCEPT;
+
 /* What policies look at; before the bubble is submitted (BUSY). The depth in the machine (0: all of
  * it) at which it bursts; the priority of its threads, STERNA_PRIORITY_... (thread.h), a bubble in
  * a bubble may differ; the time slice after which the policy burst regenerates it, in ns of all its

@@ -66,7 +66,7 @@ module sterna
   public :: sterna_thread_set_priority, sterna_thread_set_preemptible, sterna_thread_detach
   public :: sterna_thread_exit, sterna_thread_sleep, sterna_thread_park, sterna_thread_unpark
   public :: sterna_thread_yield_to, sterna_thread_cancel, sterna_thread_test_cancel
-  public :: sterna_thread_set_load
+  public :: sterna_thread_set_load, sterna_bubble_set_name
   public :: sterna_bubble_create, sterna_bubble_add_thread, sterna_bubble_add_bubble
   public :: sterna_bubble_set_priority, sterna_bubble_set_level, sterna_bubble_set_slice
   public :: sterna_bubble_set_preemptible, sterna_bubble_own_memory, sterna_bubble_phase
@@ -177,6 +177,11 @@ module sterna
       type(c_ptr), value :: bubble
       integer(c_int32_t), value :: priority
     end function sterna_bubble_set_priority
+    integer(c_int) function bubble_set_name(bubble, name) bind(c, name="sterna_bubble_set_name")
+      import :: c_int, c_ptr, c_char
+      type(c_ptr), value :: bubble
+      character(kind=c_char), intent(in) :: name(*)
+    end function bubble_set_name
     integer(c_int) function sterna_bubble_set_level(bubble, level) bind(c)
       import :: c_int, c_ptr, c_int32_t
       type(c_ptr), value :: bubble
@@ -272,6 +277,12 @@ contains
     sterna_bubble_add_thread = &
         bubble_add_thread(bubble, its_options, c_funloc(sterna_entry), argument)
   end function sterna_bubble_add_thread
+
+  integer(c_int) function sterna_bubble_set_name(bubble, name)
+    type(c_ptr), intent(in) :: bubble
+    character(len=*), intent(in) :: name
+    sterna_bubble_set_name = bubble_set_name(bubble, trim(name) // c_null_char)
+  end function sterna_bubble_set_name
 
   integer(c_int) function sterna_bubble_barrier(bubble)
     type(c_ptr), intent(in) :: bubble

@@ -124,6 +124,25 @@ static void test_own_policy(void) {
   end(bubble, 1);
 }
 
+/* Refusals call bubbles by their names. */
+static void test_names(void) {
+  static const uint32_t loads[] = {1};
+  sterna_bubble* bubble = start(loads, 1);
+  sterna_bubble* outer = NULL;
+  EXPECT(sterna_bubble_set_name(bubble, "late") == STERNA_BUSY);
+  EXPECT(sterna_bubble_create(&outer) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_set_name(outer, "a name of many more than thirty-one bytes") ==
+         STERNA_SUCCESS);
+  EXPECT(sterna_bubble_set_name(outer, "outer") == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_add_bubble(outer, bubble) == STERNA_BUSY);
+  EXPECT(has_detail("into bubble 'outer': the bubble runs already"));
+  EXPECT(sterna_bubble_set_name(outer, NULL) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_add_bubble(outer, outer) == STERNA_INVALID_ARGUMENT);
+  EXPECT(has_detail("into bubble 0x"));
+  EXPECT(sterna_bubble_destroy(outer) == STERNA_SUCCESS);
+  end(bubble, 1);
+}
+
 /* Who is in no bubble has none of this, and is told so. */
 static void in_no_bubble(void* unused) {
   (void)unused;
@@ -139,6 +158,7 @@ int main(void) {
   EXPECT(has_detail("sprad"));
   EXPECT(sterna_start(NULL) == STERNA_SUCCESS);
   test_sums();
+  test_names();
   if (sterna_node_count() == 1 && sterna_worker_count() == 2) {
     test_placement();
     test_own_policy();

@@ -152,7 +152,9 @@ contains
   subroutine test_bubbles()
     type(sterna_thread_options) :: loaded
     call expect(sterna_bubble_create(bubble) == STERNA_SUCCESS, "create")
+    call expect(sterna_bubble_set_name(bubble, "outer one") == STERNA_SUCCESS, "name")
     call expect(sterna_bubble_add_bubble(bubble, bubble) == STERNA_INVALID_ARGUMENT, "in itself")
+    call expect_detail("bubble 'outer one' into bubble 'outer one'")
     call expect_detail("nest as a tree")
     call expect(sterna_bubble_create(inner) == STERNA_SUCCESS, "create")
     call expect(sterna_bubble_add_bubble(bubble, inner) == STERNA_SUCCESS, "nests")

@@ -30,8 +30,8 @@ sterna_status check_unsubmitted(const sterna_bubble* bubble) noexcept {
     return capi::refuse(STERNA_INVALID_ARGUMENT, "a bubble is what sterna_bubble_create gave");
   }
   if (bubble->is_submitted) {
-    return capi::refuse(STERNA_BUSY, "bubble {} runs: that is set before it is submitted",
-                        static_cast<const void*>(bubble));
+    return capi::refuse(STERNA_BUSY, "{} runs: that is set before it is submitted",
+                        capi::words_for(*bubble));
   }
   return STERNA_SUCCESS;
 }
@@ -76,6 +76,11 @@ capi::Verdict check_put(const sterna_bubble& bubble, const sterna_bubble& child,
 }
 
 }  // namespace
+
+std::string capi::words_for(const sterna_bubble& bubble) {
+  return bubble.name[0] != '\0' ? fmt::format("bubble '{}'", bubble.name)
+                                : fmt::format("bubble {}", static_cast<const void*>(&bubble));
+}
 
 sterna_status capi::tell(const Verdict& verdict) noexcept {
   return verdict.rule == nullptr ? verdict.status
@@ -125,8 +130,8 @@ sterna_status capi::put_bubble(sterna_bubble& bubble, sterna_bubble& child, bool
       }
     }
     if (verdict.status != STERNA_SUCCESS) {
-      return refuse(verdict.status, "bubble {} into bubble {}: {}", static_cast<void*>(&child),
-                    static_cast<void*>(&bubble), verdict.rule);
+      return refuse(verdict.status, "{} into {}: {}", words_for(child), words_for(bubble),
+                    verdict.rule);
     }
     if (!is_running) {
       return STERNA_SUCCESS;
@@ -206,6 +211,18 @@ sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* chi
   const RuntimeScope scope;
   return bubble == nullptr || child == nullptr ? capi::refuse_argument(__func__)
                                                : capi::put_bubble(*bubble, *child, false);
+}
+
+sterna_status sterna_bubble_set_name(sterna_bubble* bubble, const char* name) noexcept {
+  const RuntimeScope scope;
+  if (const sterna_status status = check_unsubmitted(bubble); status != STERNA_SUCCESS) {
+    return status;
+  }
+  const std::string_view shown = name != nullptr ? name : "";
+  const std::size_t bytes = shown.copy(bubble->name, sizeof bubble->name - 1);
+  bubble->name[bytes] = '\0';
+  bubble->bubble.name = bytes != 0 ? bubble->name : nullptr;
+  return STERNA_SUCCESS;
 }
 
 sterna_status sterna_bubble_set_level(sterna_bubble* bubble, uint32_t level) noexcept {

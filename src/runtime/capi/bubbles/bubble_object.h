@@ -68,6 +68,7 @@ struct sterna_bubble {
   sterna_bubble& operator=(const sterna_bubble&) = delete;
 
   sterna::sched::Bubble bubble;
+  char name[sterna::threads::kNameBytes] = {};          // Constant once it is submitted.
   std::uint32_t first_place = sterna::sched::kNoPlace;  // Until it is submitted.
   // Guard of all below: bubbles_lock, once it runs.
   sterna::runtime::capi::Members members;
@@ -93,6 +94,9 @@ struct Verdict {
 };
 inline constexpr Verdict kClosedVerdict{STERNA_BUSY,
                                         "the bubble has ended, and who joins it is freeing it"};
+/// "bubble 'name'", or "bubble 0x7f..".
+[[nodiscard]] std::string words_for(const sterna_bubble& bubble);
+
 /// Its status, outside of the lock: the sentence is kept for the caller.
 sterna_status tell(const Verdict& verdict) noexcept;
 

@@ -66,7 +66,7 @@ sterna_status capi::refuse_held(sterna_held held, const Verdict& verdict) noexce
     return verdict.status;
   }
   if (held.bubble != nullptr) {
-    return refuse(verdict.status, "bubble {}: {}", static_cast<void*>(held.bubble), verdict.rule);
+    return refuse(verdict.status, "{}: {}", words_for(*held.bubble), verdict.rule);
   }
   const sterna::threads::Thread* const thread = living_thread_of(held.thread);
   return thread != nullptr ? refuse(verdict.status, "{}: {}", words_for(thread), verdict.rule)

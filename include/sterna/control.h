@@ -100,7 +100,8 @@ sterna_status sterna_thread_is_preemptible(const sterna_thread* thread,
  * the others of its worker go on, at once, on another kernel thread; errno and thread-local
  * variables keep their values. Not for long computations. BUSY: there may be no more kernel
  * threads; the calls are right then, too, but hold the others up. Nothing on kernel threads. With
- * the setting take_over the same happens without these calls, after two ticks. begin does not
+ * the setting take_over, which is on for programs with threads of their own, the same happens
+ * without these calls, after two ticks. begin does not
  * switch, end does. UNSUPPORTED in mobile ranks. */
 sterna_status sterna_blocking_begin(void) STERNA_NOEXCEPT;
 void sterna_blocking_end(void) STERNA_NOEXCEPT;

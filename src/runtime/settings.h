@@ -101,11 +101,12 @@ inline constexpr Tunable kCarriers{
 inline constexpr Tunable kTakeOver{
     .name = "take_over",
     .kind = TunableKind::choice,
-    .fallback = "off",
-    .choices = "off on",
+    .fallback = "auto",
+    .choices = "auto off on",
     .help =
         "a worker whose thread sleeps in a system call while others wait goes on without it, after "
-        "two ticks; on in any case with preemption"};
+        "two ticks; auto: in programs with threads of their own, not for mobile ranks; on in any "
+        "case with preemption"};
 inline constexpr Tunable kAutoBubbles{
     .name = "auto_bubbles",
     .kind = TunableKind::choice,
@@ -248,7 +249,9 @@ void apply_settings(const Settings& settings, threads::TeamOptions& options) {
   options.tick_ns = static_cast<std::uint64_t>(settings.number(kTick));
   options.preempt = detail::preempt_mode(settings.text(kPreemption));
   options.slice_ns = static_cast<std::uint64_t>(settings.number(kSlice));
-  options.take_over = settings.text(kTakeOver) == "on";
+  if (const std::string_view take_over = settings.text(kTakeOver); take_over != "auto") {
+    options.take_over = take_over == "on";
+  }
   options.carriers_max = static_cast<std::uint32_t>(settings.number(kCarriers));
 }
 

@@ -136,6 +136,7 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
   options.worker_count = static_cast<std::uint32_t>(places.size());
   options.processors = processors;
   options.spin_ns = progress.options().is_oversubscribed ? 0 : progress.options().spin_ns;
+  options.take_over = true;  // Unless the setting says otherwise.
   apply_settings(program.rank->runtime->settings(), options);
   options.dispatch = program.scheduler.get();
   options.idle_hook = &progress;

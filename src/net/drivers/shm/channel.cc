@@ -105,7 +105,7 @@ SendState ShmChannel::send_bulk(std::span<const Piece> pieces, std::size_t bytes
   if (!inbox_.has_room()) {
     return refuse_full();  // Before the copy, which would be in vain.
   }
-  const std::uint32_t chunk = self_->pool->try_acquire(peer_.local_index, bytes);
+  const std::uint32_t chunk = self_->pool->try_acquire(peer_.local_index);
   if (chunk == BulkPool::kNone) {
     return refuse_full();
   }
@@ -140,7 +140,7 @@ std::byte* ShmChannel::place_bulk(std::uint32_t bytes) noexcept {
   if (bytes > self_->pool->chunk_bytes() || !inbox_.has_room()) {
     return nullptr;
   }
-  placed_.chunk = self_->pool->try_acquire(peer_.local_index, bytes);
+  placed_.chunk = self_->pool->try_acquire(peer_.local_index);
   return placed_.chunk != BulkPool::kNone ? self_->pool->bytes(placed_.chunk) : nullptr;
 }
 

@@ -11,15 +11,16 @@ namespace sterna::net {
 namespace shm {
 namespace {
 
-constexpr Tunable kChunkBytes{.name = "shm_chunk_bytes",
-                              .kind = TunableKind::bytes,
-                              .fallback = "8256",  // 8 KB and a header.
-                              .minimum = 1024,
-                              .maximum = 1 << 18,
-                              .help = "largest packet between two nodes of a host"};
+constexpr Tunable kChunkBytes{
+    .name = "shm_chunk_bytes",
+    .kind = TunableKind::bytes,
+    .fallback = "22K",  // 64 KB in three packets, so that two copies go at once; 16 KB in one.
+    .minimum = 1024,
+    .maximum = 1 << 18,
+    .help = "largest packet between two nodes of a host"};
 constexpr Tunable kChunks{.name = "shm_chunks",
                           .kind = TunableKind::integer,
-                          .fallback = "256",
+                          .fallback = "64",
                           .minimum = 2,
                           .maximum = kChunkCountMax,
                           .help = "packets above 376 bytes that a node has under way, at most"};

@@ -17,12 +17,12 @@
 namespace sterna::net::shm {
 
 /// What the launcher gives each node (HostShare::segment_bytes); touched lazily.
-inline constexpr std::uint64_t kSegmentBytes = 5U << 19;
+inline constexpr std::uint64_t kSegmentBytes = 1U << 20;
 
 inline constexpr std::uint32_t kCellCount = 256;
 inline constexpr std::uint32_t kInlineBytesMax = 376;
 inline constexpr std::uint32_t kLocalNodesMax = 2048;  // Bits of the room-waiters map.
-inline constexpr std::uint32_t kChunkCountMax = 256;
+inline constexpr std::uint32_t kChunkCountMax = 128;
 
 /// One packet on its way. The header says all in one word, stored last: bits 0-31 the turn (ticket
 /// + 1), bits 32-47 the local index of the sender, bits 48-63 the inline bytes, or kBulk.

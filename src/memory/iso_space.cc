@@ -51,6 +51,32 @@ Error bad_shape(std::uint32_t rank, std::string_view what) {
   return {Errc::invalid_argument, fmt::format("rank {}: {}", rank, what)};
 }
 
+/// Pages of another size, or addresses that end below our places, are how some kernels of AArch64
+/// are built.
+Result<> check_kernel() {
+  if (const long bytes = ::sysconf(_SC_PAGESIZE); bytes != static_cast<long>(kPageBytes)) {
+    return Error{Errc::unsupported,
+                 fmt::format("this kernel has pages of {} KiB, and Sterna needs pages of {} KiB: "
+                             "start one that was built for these",
+                             bytes >> 10, kPageBytes >> 10)};
+  }
+  void* const last = reinterpret_cast<void*>(kIsoEnd - kPageBytes);
+  void* const got =
+      ::mmap(last, kPageBytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got != MAP_FAILED) {
+    ::munmap(got, kPageBytes);
+  } else if (last_error_number() != EEXIST) {
+    return system_error(
+        fmt::format("cannot map at {:#x}, where ranks and threads lie (ulimit -v is "
+                    "the usual limit; or this kernel was built for less than 47 "
+                    "bits of addresses)",
+                    kIsoEnd - kPageBytes),
+        last_error_number());
+  }
+  return Done{};
+}
+
 // All or nothing: where something of another owner lies (a simulated node that holds the rank), it
 // stays.
 Result<> map_regions(const RankShape& shape, int fd) {
@@ -124,6 +150,9 @@ Result<std::unique_ptr<IsoSpace>> IsoSpace::open(const IsoOptions& options) {
         Errc::invalid_argument,
         fmt::format("node {} of {} with {} ranks: a job has at most {} ranks", options.node_index,
                     options.node_count, options.rank_count, kRankCountMax)};
+  }
+  if (Result<> possible = check_kernel(); !possible) {
+    return possible.error();
   }
   const std::uint32_t shift = rank_slot_shift_for(options.rank_count);
   // Relaxed: nodes of one process are opened by one thread, before their workers start.

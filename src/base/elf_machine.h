@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <elf.h>
+#include <sys/auxv.h>
 
 namespace sterna::elf_machine {
 
@@ -33,6 +34,13 @@ inline constexpr bool kBindingHasAddend = false;
 /// Variant II: thread-local variables lie below the thread pointer, struct pthread at it.
 inline constexpr bool kTlsIsBelow = true;
 inline constexpr std::size_t kTlsReservedAtPointer = 0;
+/// The guards of stacks and of jump buffers lie in struct pthread.
+inline constexpr bool kGuardsAreOfProcess = false;
+
+/// What the resolver of an indirect function chooses for this processor.
+inline std::uint64_t chosen_function(std::uintptr_t resolver) noexcept {
+  return reinterpret_cast<std::uint64_t (*)()>(resolver)();
+}
 
 #elif defined(__aarch64__)
 
@@ -57,6 +65,20 @@ inline constexpr bool kBindingHasAddend = true;
 /// Variant I: above the thread pointer, after two words; struct pthread lies below it.
 inline constexpr bool kTlsIsBelow = false;
 inline constexpr std::size_t kTlsReservedAtPointer = 16;
+/// They are variables of the dynamic loader.
+inline constexpr bool kGuardsAreOfProcess = true;
+
+/// As glibc calls it: with what the processor has, and the same in a structure that may grow.
+inline std::uint64_t chosen_function(std::uintptr_t resolver) noexcept {
+  constexpr std::uint64_t kHasStructure = std::uint64_t{1} << 62;  // _IFUNC_ARG_HWCAP
+  const struct {
+    std::uint64_t bytes = 3 * sizeof(std::uint64_t);
+    std::uint64_t hwcap = ::getauxval(AT_HWCAP);
+    std::uint64_t hwcap2 = ::getauxval(AT_HWCAP2);
+  } features;
+  using Resolver = std::uint64_t (*)(std::uint64_t, const void*);
+  return reinterpret_cast<Resolver>(resolver)(features.hwcap | kHasStructure, &features);
+}
 
 #endif
 

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
+#include "base/elf_machine.h"
 #include "program/elf/parts.h"
 #include "program/enter.h"
 #include "program/rank_data.h"
@@ -96,9 +97,9 @@ void finish_data(const RankData& data, const DataTemplate& from) noexcept {
     std::memcpy(base + copy.to, base + copy.from, copy.bytes);
   }
   for (const LateChoice& choice : from.late_choices()) {
-    auto* resolver = reinterpret_cast<std::uint64_t (*)(std::uint64_t)>(base + choice.resolver);
     const std::uint64_t value =
-        resolver(::getauxval(AT_HWCAP)) + static_cast<std::uint64_t>(choice.addend);
+        elf_machine::chosen_function(reinterpret_cast<std::uintptr_t>(base + choice.resolver)) +
+        static_cast<std::uint64_t>(choice.addend);
     std::memcpy(base + choice.to, &value, sizeof value);
   }
 }

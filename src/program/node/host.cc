@@ -59,8 +59,10 @@ std::uint64_t NodeHost::fingerprint() const noexcept {
 }
 
 std::string NodeHost::describe() const {
-  return can_move_ ? program_->describe()
-                   : "this system does not let a process turn address randomisation off";
+  return can_move_
+             ? program_->describe()
+             : "this system does not let a process turn off the randomisation of addresses or "
+               "the signing of return addresses";
 }
 
 std::string NodeHost::describe_blockers(memory::RankSlot& slot) noexcept {

@@ -15,7 +15,7 @@ namespace sterna::program {
 
 class NodeHost final : public HostCalls, public runtime::RankRunner {
  public:
-  /// `can_move`: this process has fixed addresses.
+  /// `can_move`: what ranks have on their stacks is right in other processes, too.
   NodeHost(const runtime::Job& job, bool can_move) noexcept;
 
   // RankRunner.

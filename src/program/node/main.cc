@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "base/large_stack.h"
+#include "base/return_signing.h"
 #include "program/fixed_addresses.h"
 #include "program/node/host.h"
+#include "program/process_guards.h"
 #include "runtime/control.h"
 #include "runtime/node.h"
 
@@ -15,10 +17,10 @@ namespace {
 
 [[noreturn]] void fail(const sterna::Error& error) {
   std::fprintf(stderr, "sterna: %s\n", error.text.c_str());
-  std::exit(1);
+  ::_exit(1);  // See share_guards().
 }
 
-int run(sterna::program::AddressLayout layout) {
+int run(bool can_move) {
   using namespace sterna;
   if (std::getenv(runtime::kControlVariable) == nullptr) {
     std::fprintf(stderr, "sterna-node: started by `sterna run --nodes N PROGRAM`, not by hand\n");
@@ -28,7 +30,11 @@ int run(sterna::program::AddressLayout layout) {
   if (!control) {
     fail(control.error());
   }
-  program::NodeHost host{control.value()->description(), layout == program::AddressLayout::fixed};
+  const runtime::Job& job = control.value()->description();
+  if (Result<> shared = program::share_guards(job.map.secret); !shared) {
+    fail(shared.error());
+  }
+  program::NodeHost host{job, can_move};
   Result<std::unique_ptr<runtime::Node>> node =
       runtime::Node::open(std::move(control.value()), host);
   if (!node) {
@@ -45,7 +51,10 @@ int run(sterna::program::AddressLayout layout) {
 }  // namespace
 
 int main(int, char** arguments) {
-  // First: it may start this process anew.
+  // First, and here: this file is built without signing (CMakeLists.txt), and main does not return.
+  const bool is_unsigned = sterna::stop_signing_returns();
+  // It may start this process anew.
   const auto layout = sterna::program::ensure_fixed_addresses(arguments, environ);
-  return sterna::on_large_stack([&] { return run(layout); });
+  const bool can_move = is_unsigned && layout == sterna::program::AddressLayout::fixed;
+  ::_exit(sterna::on_large_stack([&] { return run(can_move); }));
 }

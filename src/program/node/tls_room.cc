@@ -14,6 +14,6 @@ extern "C" std::uint64_t sterna_program_tls_room(std::uintptr_t pointer) {
   if constexpr (sterna::elf_machine::kTlsIsBelow) {
     return pointer - end < kSlack ? pointer - begin : 0;
   } else {
-    return begin - pointer < kSlack ? end - pointer : 0;
+    return begin - pointer <= kSlack ? end - pointer : 0;
   }
 }

@@ -105,5 +105,6 @@ void run_paper_004_x2(const Row& row, Bench& bench);
 void run_paper_004_f7(const Row& row, Bench& bench);
 void run_paper_004_f8(const Row& row, Bench& bench);
 void run_paper_004_f9(const Row& row, Bench& bench);
+void run_paper_004_f10(const Row& row, Bench& bench);
 
 }  // namespace sterna::bench

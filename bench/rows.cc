@@ -125,6 +125,8 @@ std::span<const Row> rows() {
           1 / 0.95, run_paper_004_f8},
       Row{"paper.004.f9", "a small message beside 20 us of computation against the longer alone",
           1.0, run_paper_004_f9},
+      Row{"paper.004.f10", "messages cut among two emulated rails against the formula", 1.1,
+          run_paper_004_f10},
   };
   return kRows;
 }

@@ -135,6 +135,13 @@ std::uint32_t TransportCore::poll_inner() noexcept {
   return count;
 }
 
+void TransportCore::send_handed(void* core) noexcept {
+  auto& self = *static_cast<TransportCore*>(core);
+  for (std::uint32_t node = 0; node < self.limits_.node_count; ++node) {
+    (void)self.gates_[node].advance();
+  }
+}
+
 /// Something to do that no driver announces.
 bool TransportCore::has_inner_work() noexcept {
   return job_count_.load(std::memory_order_relaxed) != 0 || !own_messages_.looks_empty() ||

@@ -46,12 +46,19 @@ struct CoreOptions {
   const Strategy* strategy;
   CostSampling cost_sampling;
   LinkUse link_use;
+  bool may_hand_over;  // Sends, to workers without work.
   bool are_all_rails;  // Several networks to one node: all of them; else those of the first's kind.
   LinkOptions links;
 };
 [[nodiscard]] Result<CoreOptions> read_options(const Settings* settings);
 /// As they are in a job of so many ranks: the window of a pair is its share of eager_total_bytes.
 [[nodiscard]] CoreOptions share_window(CoreOptions options, std::uint32_t rank_count) noexcept;
+
+/// What a thread that sends a frame does next.
+enum class Sender : std::uint8_t {
+  waits,    // For an answer, or somebody else does: it sends at once.
+  goes_on,  // With something else, and would rather have it sent by somebody idle.
+};
 
 /// Answers to be sent, and a transfer to be started, once the lock of the rank is free.
 struct Outcome {
@@ -176,12 +183,15 @@ class TransportCore final : private Bond::Owner {
   // --- Frames (deliver.cc) --------------------------------------------------------------------
   /// Routes a frame to its destination rank: header, then [offset, offset + payload_bytes) of
   /// `payload`. False: the node of the rank is lost.
-  bool transmit(const FrameHeader& header, const Buffer& payload,
-                std::uint64_t offset = 0) noexcept;
+  bool transmit(const FrameHeader& header, const Buffer& payload, std::uint64_t offset = 0,
+                Sender sender = Sender::waits) noexcept;
   /// A frame to a rank; `from_node` handed it to us (this node: it starts here).
   void deliver(std::uint32_t from_node, const Frame& frame) noexcept;
   Gate::SendResult send_frame(std::uint32_t node, const FrameHeader& header, const Buffer& payload,
-                              std::uint64_t offset, std::uint32_t route_version) noexcept;
+                              std::uint64_t offset, std::uint32_t route_version,
+                              Sender sender = Sender::waits) noexcept;
+  /// Sends what threads have left to a worker without work.
+  static void send_handed(void* core) noexcept;
   /// To a node, whoever is on it. False: it is lost.
   bool send_to_node(std::uint32_t node, const FrameHeader& header, const Buffer& payload) noexcept {
     return send_frame(node, header, payload, 0, kAnyRoute) != Gate::SendResult::lost;
@@ -340,6 +350,7 @@ class TransportCore final : private Bond::Owner {
   std::unique_ptr<NodeLink[]> links_;
   CostSampler sampler_{job_, gates_.get(), clock_, log_};  // The poller's.
   std::atomic<progress::Progress*> progress_{nullptr};
+  std::atomic<threads::HandOver*> hand_over_{nullptr};  // Of that, unless net_offload=off.
   std::atomic<bool> is_any_lost_{false};
   std::vector<bool> is_node_lost_;               // lose_node() has been there. The poller's.
   std::atomic<bool> is_choice_told_{false};      // A strategy's broken rule was reported.
@@ -382,7 +393,7 @@ class TransportCore final : private Bond::Owner {
   };
   struct {
     Counter local, eager, rendezvous, forwarded, malformed, dropped, held, direct_bytes, data_bytes,
-        heads, dropped_heads;
+        heads, dropped_heads, handed;
   } counters_;
   DirectWay direct_way_{*this, ranks_, is_any_lost_, counters_.local.value};
 };

@@ -17,8 +17,8 @@ Piece header_piece(const FrameHeader& header) noexcept {
 
 }  // namespace
 
-bool TransportCore::transmit(const FrameHeader& header, const Buffer& payload,
-                             std::uint64_t offset) noexcept {
+bool TransportCore::transmit(const FrameHeader& header, const Buffer& payload, std::uint64_t offset,
+                             Sender sender) noexcept {
   const std::atomic<std::uint32_t>& route_of_rank = ranks_[header.destination].route;
   std::uint32_t route = route_of_rank.load(std::memory_order_relaxed);
   while (route != RankEntry::kNoRoute && route != node_) [[likely]] {
@@ -26,7 +26,7 @@ bool TransportCore::transmit(const FrameHeader& header, const Buffer& payload,
     const std::uint32_t version = gates_[route].route_version();
     const std::uint32_t again = route_of_rank.load(std::memory_order_relaxed);
     if (again == route) [[likely]] {
-      const Gate::SendResult result = send_frame(route, header, payload, offset, version);
+      const Gate::SendResult result = send_frame(route, header, payload, offset, version, sender);
       if (result != Gate::SendResult::stale) [[likely]] {
         return result != Gate::SendResult::lost;
       }
@@ -49,16 +49,20 @@ bool TransportCore::transmit(const FrameHeader& header, const Buffer& payload,
 
 Gate::SendResult TransportCore::send_frame(std::uint32_t node, const FrameHeader& header,
                                            const Buffer& payload, std::uint64_t offset,
-                                           std::uint32_t route_version) noexcept {
+                                           std::uint32_t route_version, Sender sender) noexcept {
   Gate& gate = gates_[node];
   if (!gate.is_open()) [[unlikely]] {
     return Gate::SendResult::lost;
   }
+  const auto send = [&](std::span<const Piece> frame) {
+    return sender == Sender::goes_on ? gate.send_later(frame, route_version)
+                                     : gate.send(frame, route_version);
+  };
   Gate::SendResult result;
   if (payload.extents == nullptr) [[likely]] {
     const Piece pieces[2] = {header_piece(header),
                              {payload.address + offset, header.payload_bytes}};
-    result = gate.send({pieces, header.payload_bytes != 0 ? 2U : 1U}, route_version);
+    result = send({pieces, header.payload_bytes != 0 ? 2U : 1U});
   } else {
     std::array<Piece, kPacketPiecesMax> pieces;
     pieces[0] = header_piece(header);
@@ -66,10 +70,12 @@ Gate::SendResult TransportCore::send_frame(std::uint32_t node, const FrameHeader
     const std::uint32_t count =
         pieces_of(payload, offset, header.payload_bytes, std::span{pieces}.subspan(1), taken);
     check(taken == header.payload_bytes, "the payload of a frame fits the pieces of a packet");
-    result = gate.send({pieces.data(), count + 1}, route_version);
+    result = send({pieces.data(), count + 1});
   }
   if (result == Gate::SendResult::queued) [[unlikely]] {
     wake();  // Who sleeps must wait for room too.
+  } else if (result == Gate::SendResult::handed) {
+    counters_.handed.add();
   }
   return result;
 }

@@ -102,6 +102,9 @@ struct SendRequest {
   // Given by the sender: it does nothing else until this is done. Else its processor is for other
   // things: what can be left to the receiver is.
   bool is_awaited = false;
+  // Given by the sender: it goes on with something else, so that a worker without work may send
+  // this (paper 004 §4.2), where that gains.
+  bool may_be_left = false;
   // The rest is the transport's.
   bool is_listed = false;  // In Endpoint::sends: it waits for an answer.
   Target target{};

@@ -285,12 +285,13 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   const bool is_ours = is_eager && !is_synchronous;
   const Buffer whole = request.data;
   const Buffer data = is_eager ? whole : word != 0 ? Buffer::of(&word, sizeof word) : Buffer{};
+  const Sender sender = is_ours && request.may_be_left ? Sender::goes_on : Sender::waits;
   bool is_sent = true;
   for (std::uint64_t offset = 0; frame_count-- != 0 && is_sent; offset += frame_payload_max_) {
     header.payload_bytes = is_eager ? static_cast<std::uint32_t>(std::min<std::uint64_t>(
                                           bytes - offset, frame_payload_max_))
                                     : static_cast<std::uint32_t>(data.bytes);
-    is_sent = transmit(header, data, offset);
+    is_sent = transmit(header, data, offset, sender);
     header.kind = FrameKind::eager_more;
     ++header.sequence;
   }

@@ -38,6 +38,10 @@ void Transport::add_to(progress::Progress& progress) noexcept {
   }
   check(added.has_value(), "there is room for the sources of a node");
   core_->progress_.store(&progress, std::memory_order_release);
+  if (core_->options_.may_hand_over) {
+    progress.hand_over().serve(TransportCore::send_handed, core_.get());
+    core_->hand_over_.store(&progress.hand_over(), std::memory_order_release);
+  }
   if (progress.options().is_oversubscribed) {
     core_->looks_max_ = 0;  // One look: the processor is for who will send.
   }
@@ -45,6 +49,9 @@ void Transport::add_to(progress::Progress& progress) noexcept {
 
 void Transport::remove_from(progress::Progress& progress) noexcept {
   core_->progress_.store(nullptr, std::memory_order_release);
+  if (core_->hand_over_.exchange(nullptr, std::memory_order_acq_rel) != nullptr) {
+    progress.hand_over().stop();
+  }
   for (const auto& rail : core_->rails_) {
     progress.remove(*rail);
   }
@@ -321,7 +328,8 @@ TransportStatistics Transport::statistics() const noexcept {
           .bytes_direct = counters.direct_bytes.read(),
           .bytes_data = counters.data_bytes.read(),
           .heads_sent = counters.heads.read(),
-          .heads_dropped = counters.dropped_heads.read()};
+          .heads_dropped = counters.dropped_heads.read(),
+          .frames_handed = counters.handed.read()};
 }
 
 std::string Transport::explain(std::uint32_t node, std::uint64_t bytes) {

@@ -113,11 +113,20 @@ constexpr Tunable kSilence{
     .help =
         "a rail that may lose packets, and by which nothing has come for so long though it "
         "was asked, is down"};
+constexpr Tunable kOffload{
+    .name = "net_offload",
+    .kind = TunableKind::choice,
+    .fallback = "auto",
+    .choices = "off auto on",
+    .help =
+        "short messages that their sender does not wait for are left to a worker of its process "
+        "that is awake and has nothing to run; auto: where to send one has been measured to take "
+        "longer than to hand it over"};
 
 constexpr Tunable kTunables[] = {kEagerBytes,   kEagerWindow, kEagerTotal,  kLocalEagerBytes,
                                  kLocalWindow,  kChunkBytes,  kPollPackets, kStrategyName,
                                  kCostSampling, kRails,       kLinks,       kChecksums,
-                                 kReconnect,    kSilence};
+                                 kReconnect,    kSilence,     kOffload};
 
 /// One message must not take the whole window.
 void bound_eager_bytes(CoreOptions& options) noexcept {
@@ -157,6 +166,8 @@ Result<CoreOptions> read_options(const Settings* settings) {
                                                 : CostSampling::cached;
   options.are_all_rails = values.text(kRails) == "any";
   options.link_use = values.text(kLinks) == "on" ? LinkUse::always : LinkUse::automatic;
+  options.may_hand_over = values.text(kOffload) != "off";
+  options.cost.always_hands_over = values.text(kOffload) == "on";
   options.links = {.has_sums = values.flag(kChecksums),
                    .reconnect_ns = number(kReconnect),
                    .silence_ns = number(kSilence)};

@@ -98,6 +98,8 @@ std::uint32_t Progress::poll(threads::SchedulingPoint point) noexcept {
   if (point == threads::SchedulingPoint::tick) {
     return poll_at_tick();
   }
+  // By whoever comes first, also by who handed over and now waits.
+  hand_over().take();
   if (point == threads::SchedulingPoint::switching) {
     now = now_here();
     // Relaxed: a time for a decision that may be wrong.

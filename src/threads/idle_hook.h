@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "threads/hand_over.h"
+
 namespace sterna::threads {
 
 /// Which scheduling point calls: threads -> progress. See progress/progress.h for what each one
@@ -35,8 +37,15 @@ class IdleHook {
   /// Ends the sleep that is under way, or the next one at once. From anywhere.
   virtual void wake() noexcept = 0;
 
+  /// What threads leave to workers that are awake and have nothing to run. The workers count
+  /// themselves; poll() takes what is there.
+  [[nodiscard]] HandOver& hand_over() noexcept { return hand_over_; }
+
  protected:
   ~IdleHook() = default;
+
+ private:
+  HandOver hand_over_;
 };
 
 }  // namespace sterna::threads

@@ -283,6 +283,20 @@ class TeamState final : public TickClient {
   std::uint64_t spin_cycles = 0;
   double cycles_per_ns = 1;
 
+  /// A worker looks for work, awake, or does so no longer.
+  void begin_search() noexcept {
+    searcher_count.fetch_add(1, std::memory_order_relaxed);
+    if (options.idle_hook != nullptr) {
+      options.idle_hook->hand_over().begin_search();
+    }
+  }
+  void end_search() noexcept {
+    searcher_count.fetch_sub(1, std::memory_order_seq_cst);
+    if (options.idle_hook != nullptr) {
+      options.idle_hook->hand_over().end_search();
+    }
+  }
+
   /// Somebody has found work.
   void kick_tickers() noexcept {
     for (const auto& ticker : tickers) {

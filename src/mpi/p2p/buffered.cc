@@ -125,6 +125,7 @@ int send_buffered(const Call& call, const Side& side) noexcept {
   auto* data = reinterpret_cast<std::byte*>(message + 1);
   (void)pack(typed, 0, {data, bytes});
   runtime::RankContext& context = *state.context;
+  message->send.may_be_left = true;
   context.transport->send(*context.endpoint, message->send,
                           target_of(*call.comm, side.peer, side.tag), net::Buffer::of(data, bytes));
   return MPI_SUCCESS;

@@ -143,6 +143,7 @@ int start_message(RankState& state, Request& request) noexcept {
       return MPI_ERR_NO_MEM;
     }
     request.send.done.reset();
+    request.send.may_be_left = true;
     context.transport->send(*context.endpoint, request.send,
                             target_of(*request.comm, a.peer, a.tag), bytes.buffer(),
                             a.mode == MessageMode::synchronous ? net::SendMode::synchronous

@@ -154,6 +154,10 @@ void CostModel::measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept
   }
 }
 
+void CostModel::measured_send(std::uint64_t ns) noexcept {
+  correct(send_ns_, static_cast<double>(ns));
+}
+
 void CostModel::lose_direct() noexcept {
   is_direct_ = false;
   decide();
@@ -164,22 +168,28 @@ std::string CostModel::explain(std::uint64_t bytes) const {
   const bool goes_direct = bytes >= direct_from_bytes_;
   return fmt::format(
       "{} bytes: {} (eager {:.0f} ns: latency {:.0f} ns, {:.0f} ps/byte; rendezvous {:.0f} ns: {} "
-      "at {:.0f} ps/byte); eager up to {} bytes{}",
+      "at {:.0f} ps/byte); eager up to {} bytes{}{}",
       bytes, is_eager ? "eager" : "rendezvous", eager_ns(bytes), latency_ns_.value,
       packet_ps_per_byte_.value + copy_ps_per_byte_.value / 2,
       goes_direct ? rendezvous_ns(bytes) : packets_ns(bytes),
       goes_direct ? "written directly" : "packets",
       goes_direct ? direct_ps_per_byte_.value : packet_ps_per_byte_.value, eager_bytes_,
-      options_.eager_bytes != 0 ? " (set by net_eager_bytes)" : "");
+      options_.eager_bytes != 0 ? " (set by net_eager_bytes)" : "",
+      !is_eager || !hands_over()
+          ? ""
+          : fmt::format("; {:.0f} ns of the sender's, left to an idle worker "
+                        "if he does not wait for it",
+                        send_ns_.value));
 }
 
-std::array<CostModel::Row, 6> CostModel::figures() const noexcept {
+std::array<CostModel::Row, 7> CostModel::figures() const noexcept {
   return {{{"latency_ns", latency_ns_},
            {"packet_ns", packet_ns_},
            {"packet_ps_per_byte", packet_ps_per_byte_},
            {"copy_ps_per_byte", copy_ps_per_byte_},
            {"direct_latency_ns", direct_latency_ns_},
-           {"direct_ps_per_byte", direct_ps_per_byte_}}};
+           {"direct_ps_per_byte", direct_ps_per_byte_},
+           {"send_ns", send_ns_}}};
 }
 
 std::string CostModel::describe() const {
@@ -197,7 +207,8 @@ std::string CostModel::describe() const {
   text += direct_from_bytes_ == kNever
               ? "never copied directly, "
               : fmt::format("copied directly from {}, ", direct_from_bytes_);
-  return text + fmt::format("sharing packets up to {}", share_bytes_);
+  return text + fmt::format("sharing packets up to {}{}", share_bytes_,
+                            hands_over() ? ", left to idle workers" : "");
 }
 
 }  // namespace sterna::net

@@ -42,6 +42,7 @@ class CostModel {
     std::uint64_t eager_bytes = 0;      // Forces the threshold; 0: the model decides.
     std::uint64_t eager_bytes_min = 0;  // Smaller ones are eager in any case.
     std::uint64_t eager_bytes_max = 64 << 10;
+    bool always_hands_over = false;  // Else the model decides.
   };
 
   CostModel(const Capabilities& capabilities, bool is_direct, const Options& options) noexcept;
@@ -64,6 +65,9 @@ class CostModel {
   /// packets, of which one is filled while another is read. kNever: all in packets.
   [[nodiscard]] std::uint64_t direct_from_bytes() const noexcept { return direct_from_bytes_; }
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  // A copy and a cache line that another core takes; with some distance, since the receiver gets
+  // the message that much later.
+  static constexpr double kHandOverNs = 1000;
 
   /// Frames of at most so many bytes, header included, that wait for the way share a packet: those
   /// in front of one wait for its bytes, which takes less than a packet of its own.
@@ -72,6 +76,12 @@ class CostModel {
   /// Of an announced message so many bytes are on their way by the time that its answer is back.
   [[nodiscard]] std::uint64_t head_bytes() const noexcept { return head_bytes_; }
 
+  /// To send a message takes the sender longer than to leave it to another core: who does not wait
+  /// for it lets an idle worker do that (paper 004 §4.2). Not before it has been measured.
+  [[nodiscard]] bool hands_over() const noexcept {
+    return options_.always_hands_over || send_ns_.value >= kHandOverNs;
+  }
+
   /// Takes over what was measured apart from messages.
   void take(const WayCosts& costs, CostOrigin origin) noexcept;
 
@@ -79,6 +89,8 @@ class CostModel {
   /// mean.
   void measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept;
   void measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept;
+  /// One short packet took its sender `ns`.
+  void measured_send(std::uint64_t ns) noexcept;
 
   /// Direct writes turned out to be impossible.
   void lose_direct() noexcept;
@@ -97,7 +109,7 @@ class CostModel {
     Figure figure;
   };
   /// Those that this way has, for reports.
-  [[nodiscard]] std::array<Row, 6> figures() const noexcept;
+  [[nodiscard]] std::array<Row, 7> figures() const noexcept;
   [[nodiscard]] bool is_direct() const noexcept { return is_direct_; }
   /// All of that, and the thresholds, in one line.
   [[nodiscard]] std::string describe() const;
@@ -114,6 +126,7 @@ class CostModel {
   Figure copy_ps_per_byte_;    // An early message is copied once more.
   Figure direct_latency_ns_;
   Figure direct_ps_per_byte_;
+  Figure send_ns_{.value = kHandOverNs / 2};  // The sender's own time; unknown at first.
   std::uint64_t eager_bytes_ = 0;
   std::uint64_t unawaited_eager_bytes_ = 0;
   std::uint64_t direct_from_bytes_ = 0;

@@ -11,6 +11,10 @@ namespace {
 // messages would keep a long one for ever.
 constexpr std::uint32_t kRefusedMax = 4;
 
+// Of the sends that may be left to others, one of so many is measured instead.
+constexpr std::uint32_t kSendsPerMeasure = 16;
+constexpr std::size_t kMeasuredBytesMax = 2048;
+
 }  // namespace
 
 Gate::~Gate() {
@@ -84,17 +88,64 @@ Channel* Gate::channel() noexcept {
   return channel;
 }
 
+void Gate::push(std::span<const Piece> frame, std::uint32_t route_version) noexcept {
+  HeldPacket* packet = shared_.pool->copy(frame);
+  packet->route_version = route_version;
+  inbox_.push(*packet);
+}
+
+/// What it takes the sender himself, as long as that is not the copying of many bytes.
+Gate::SendResult Gate::send_measured(std::span<const Piece> frame,
+                                     std::uint32_t route_version) noexcept {
+  std::size_t bytes = 0;
+  for (const Piece& piece : frame) {
+    bytes += piece.size();
+  }
+  if (shared_.clock == nullptr || bytes > kMeasuredBytesMax) {
+    return send(frame, route_version);
+  }
+  const std::uint64_t begin = shared_.clock->now_ns();
+  const SendResult result = send(frame, route_version);
+  if (result == SendResult::sent) {
+    measured_send(shared_.clock->now_ns() - begin);
+  }
+  return result;
+}
+
+Gate::SendResult Gate::send_later(std::span<const Piece> frame,
+                                  std::uint32_t route_version) noexcept {
+  // Acquire: the object is as its maker left it.
+  threads::HandOver* const hand_over = shared_.hand_over != nullptr && !*shared_.is_serial
+                                           ? shared_.hand_over->load(std::memory_order_acquire)
+                                           : nullptr;
+  if (hand_over == nullptr || !hand_over->has_taker() || is_lost()) {
+    return send(frame, route_version);
+  }
+  // Relaxed, both: a count that need not be exact, and a choice that may be an old one.
+  const std::uint32_t count = unmeasured_.load(std::memory_order_relaxed) + 1;
+  unmeasured_.store(count, std::memory_order_relaxed);
+  if (count % kSendsPerMeasure == 0) {
+    return send_measured(frame, route_version);
+  }
+  if (!is_handed_over_.load(std::memory_order_relaxed)) {
+    return send(frame, route_version);
+  }
+  push(frame, route_version);
+  // Who takes it finds the gate free, or its owner looks into the inbox after letting go: the
+  // taker's attempt to own it comes after our push. The same holds for us.
+  if (!hand_over->hand() && try_own()) {
+    drain();
+    let_go();
+  }
+  return SendResult::handed;
+}
+
 Gate::SendResult Gate::send(std::span<const Piece> frame, std::uint32_t route_version) noexcept {
   if (is_lost()) [[unlikely]] {
     return SendResult::lost;
   }
-  const auto push = [&] {
-    HeldPacket* packet = shared_.pool->copy(frame);
-    packet->route_version = route_version;
-    inbox_.push(*packet);
-  };
   if (!try_own()) {
-    push();
+    push(frame, route_version);
     if (try_own()) {
       drain();
       let_go();
@@ -121,7 +172,7 @@ Gate::SendResult Gate::send(std::span<const Piece> frame, std::uint32_t route_ve
   if (is_lost()) {
     result = SendResult::lost;
   } else {
-    push();
+    push(frame, route_version);
   }
   drain();
   let_go();

@@ -18,6 +18,7 @@
 #include "net/packets/priority.h"
 #include "net/packets/strategy.h"
 #include "net/way_learner.h"
+#include "threads/hand_over.h"
 
 namespace sterna::net {
 
@@ -33,6 +34,8 @@ struct GateShared {
   void (*on_bad_choice)(void* core, const char* rule) noexcept;
   void* core;
   Clock* clock = nullptr;  // For strategies that learn.
+  // Of the workers that progress this node; null where there are none, or none may send for others.
+  const std::atomic<threads::HandOver*>* hand_over = nullptr;
 };
 
 /// A thread that sends takes the gate if it is free and nothing waits, and sends directly. Else it
@@ -53,12 +56,16 @@ class alignas(kCacheLineBytes) Gate {
   enum class SendResult : std::uint8_t {
     sent,    // Accepted by the driver.
     queued,  // It waits here.
+    handed,  // A worker that has nothing to run sends it.
     lost,    // The peer is lost; the frame is dropped.
     stale,   // Its route was looked up too long ago; nothing happened, look again.
   };
   /// Sends one frame, or keeps a copy of it. `route_version` was read before the route that led
   /// here; kAnyRoute: the frame is for the node itself. Any thread.
   SendResult send(std::span<const Piece> frame, std::uint32_t route_version = kAnyRoute) noexcept;
+  /// The same for who has something better to do than to send: leaves that to a worker that is
+  /// awake and idle, if there is one and the model says that it gains.
+  SendResult send_later(std::span<const Piece> frame, std::uint32_t route_version) noexcept;
 
   /// Counts how often all ranks have left the peer. Any thread.
   [[nodiscard]] std::uint32_t route_version() const noexcept {
@@ -157,6 +164,9 @@ class alignas(kCacheLineBytes) Gate {
   void measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept {
     change_cost([&](CostModel& cost) { cost.measured_packets(bytes, ns); });
   }
+  void measured_send(std::uint64_t ns) noexcept {
+    change_cost([&](CostModel& cost) { cost.measured_send(ns); });
+  }
   void lose_direct() noexcept {
     change_cost([](CostModel& cost) { cost.lose_direct(); });
   }
@@ -178,6 +188,8 @@ class alignas(kCacheLineBytes) Gate {
  private:
   [[nodiscard]] bool try_own() noexcept;
   void let_go() noexcept;
+  void push(std::span<const Piece> frame, std::uint32_t route_version) noexcept;
+  SendResult send_measured(std::span<const Piece> frame, std::uint32_t route_version) noexcept;
   // The rest is called by the owner.
   [[nodiscard]] Channel* connected() noexcept;
   std::uint32_t drain() noexcept;
@@ -197,6 +209,7 @@ class alignas(kCacheLineBytes) Gate {
     direct_from_bytes_.store(cost_->direct_from_bytes(), std::memory_order_relaxed);
     share_bytes_.store(cost_->share_bytes(), std::memory_order_relaxed);
     head_bytes_.store(cost_->head_bytes(), std::memory_order_relaxed);
+    is_handed_over_.store(cost_->hands_over(), std::memory_order_relaxed);
   }
   template <typename Change>
   void change_cost(Change change) noexcept {
@@ -221,6 +234,8 @@ class alignas(kCacheLineBytes) Gate {
   std::atomic<std::uint64_t> direct_from_bytes_{0};
   std::atomic<std::uint32_t> share_bytes_{0};
   std::atomic<std::uint64_t> head_bytes_{0};
+  std::atomic<bool> is_handed_over_{false};      // See CostModel::hands_over().
+  std::atomic<std::uint32_t> unmeasured_{0};     // Calls of send_later(), not exact.
   std::atomic<std::uint32_t> headless_{0};       // Messages without a head after one was dropped.
   std::atomic<std::uint32_t> headless_left_{0};  // Of them, still to come.
   std::atomic<std::uint32_t> pending_count_{0};  // Written by the owner.

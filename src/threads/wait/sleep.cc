@@ -303,7 +303,7 @@ void Worker::sleep(Search& search) noexcept {
   IdleHook* const hook = team.options.idle_hook;
   const bool is_watcher = !team.has_watcher.exchange(true, std::memory_order_acq_rel);
   const std::uint32_t state = is_watcher && hook != nullptr ? kInHook : kOnFutex;
-  team.searcher_count.fetch_sub(1, std::memory_order_relaxed);
+  team.end_search();
   team.sleeper_count.fetch_add(1, std::memory_order_relaxed);
   sleep_word.store(state, std::memory_order_seq_cst);  // (1)
   if (!has_reason_to_stay(search)) {
@@ -335,7 +335,7 @@ void Worker::sleep(Search& search) noexcept {
   } else {
     search.begin_cycles = cycles();  // Somebody did, for work: look around for a while.
   }
-  team.searcher_count.fetch_add(1, std::memory_order_relaxed);
+  team.begin_search();
   search.is_counted = true;
   if (is_watcher) {
     team.has_watcher.store(false, std::memory_order_release);
@@ -350,7 +350,7 @@ void Worker::rest(Search& search) noexcept {
       }
       return;
     }
-    team.searcher_count.fetch_add(1, std::memory_order_relaxed);
+    team.begin_search();
     search.is_counted = true;
   }
   // Somebody expects an answer: one of us stays up for it, the others may sleep.
@@ -374,7 +374,7 @@ void Worker::look_for_work() noexcept {
     rest(search);
   }
   if (search.is_counted) {
-    team.searcher_count.fetch_sub(1, std::memory_order_seq_cst);  // (3) of ticker.cc
+    team.end_search();  // (3) of ticker.cc
     team.kick_tickers();
   }
   // Who slept for all has work now: one of the others takes over the network and the watch.

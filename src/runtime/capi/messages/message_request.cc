@@ -120,6 +120,7 @@ void submit(RankContext& self, MessageRequest& request, net::Message* matched) n
   const net::Buffer& buffer = request.bytes.buffer;
   const net::Pattern pattern{request.rank, context, request.tag};
   if (request.is_send) {
+    request.send.may_be_left = true;
     transport.send(*self.endpoint, request.send,
                    {.rank = request.rank,
                     .context = context,

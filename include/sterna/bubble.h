@@ -36,7 +36,7 @@ sterna_status sterna_bubble_create(sterna_bubble** bubble) STERNA_NOEXCEPT;
 /* A thread that starts when the outermost bubble is submitted; at once, where its bubble is, if
  * that runs: then a thread of the outermost bubble calls, or the one that is going to join it, so
  * that it is not being freed. Of `options` (may be NULL) a name, a stack size, a place, a load,
- * is_preemptible, auto_bubbles and has_own_locals count; all else must be as in
+ * preemption, auto_bubbles and has_own_locals count; all else must be as in
  * STERNA_THREAD_OPTIONS_DEFAULT: INVALID_ARGUMENT. OUT_OF_MEMORY, NOT_FOUND (the place), BUSY (the
  * bubble has ended). */
 sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_thread_options* options,

@@ -85,16 +85,14 @@ void sterna_preemption_disable(void) STERNA_NOEXCEPT;
 /* REFUSED: preemption was not disabled. */
 sterna_status sterna_preemption_enable(void) STERNA_NOEXCEPT;
 
-/* The same for any thread, beside what its own calls of the two say, from any thread: 0 forbids to
- * preempt it (as is_preemptible of its options), 1 allows it again. It counts from the next tick
- * on; one that forbids it for itself is not preempted after this call. Does not switch, but one
- * that allows it for itself gives way at once. Fails with INVALID_ARGUMENT. */
-sterna_status sterna_thread_set_preemptible(sterna_thread* thread,
-                                            int is_preemptible) STERNA_NOEXCEPT;
-/* What options, set_preemptible and the bubbles around it (sterna_bubble_set_preemptible) say, not
+/* How any thread is preempted, beside what its own calls of the two say, from any thread:
+ * STERNA_PREEMPTION_... (as preemption of its options). It counts from the next tick on; one that
+ * forbids it for itself is not preempted after this call. Does not switch, but one that allows it
+ * for itself gives way at once. Fails with INVALID_ARGUMENT, UNSUPPORTED. */
+sterna_status sterna_thread_set_preemption(sterna_thread* thread, uint32_t mode) STERNA_NOEXCEPT;
+/* What options, set_preemption and the bubbles around it (sterna_bubble_set_preemptible) say, not
  * what its own calls of disable do. */
-sterna_status sterna_thread_is_preemptible(const sterna_thread* thread,
-                                           int* is_preemptible) STERNA_NOEXCEPT;
+sterna_status sterna_thread_preemption(const sterna_thread* thread, uint32_t* mode) STERNA_NOEXCEPT;
 
 /* Between the two the caller may sleep in the kernel (read, accept, a lock of another library) and
  * the others of its worker go on, at once, on another kernel thread; errno and thread-local

@@ -29,6 +29,8 @@ module sterna
   integer(c_int32_t), parameter, public :: STERNA_PRIORITY_IDLE = 0, &
       STERNA_PRIORITY_LOW_BATCH = 1, STERNA_PRIORITY_BATCH = 2, STERNA_PRIORITY_NORMAL = 11, &
       STERNA_PRIORITY_REAL_TIME = 20, STERNA_PRIORITY_SYSTEM = 24
+  integer(c_int32_t), parameter, public :: STERNA_PREEMPTION_NONE = 0, STERNA_PREEMPTION_JOB = 1, &
+      STERNA_PREEMPTION_SLICE = 2, STERNA_PREEMPTION_COMMUNICATION = 3
 
   ! sterna_thread_options of thread.h, with its defaults; unsigned numbers are signed ones here.
   type, bind(c), public :: sterna_thread_options
@@ -43,7 +45,7 @@ module sterna
     integer(c_int32_t) :: guard_bytes = 0
     integer(c_int32_t) :: priority = STERNA_PRIORITY_NORMAL
     type(c_ptr) :: place = c_null_ptr
-    integer(c_int32_t) :: is_preemptible = 1
+    integer(c_int32_t) :: preemption = STERNA_PREEMPTION_JOB
     integer(c_int32_t) :: load = 0
     type(c_ptr) :: bubble = c_null_ptr
     type(c_ptr) :: stack = c_null_ptr
@@ -63,7 +65,7 @@ module sterna
   ! sterna_start(), sterna_stop(): by the main program. Threads and bubbles are type(c_ptr).
   public :: sterna_start, sterna_stop, sterna_worker_count, sterna_policy_set, sterna_error_detail
   public :: sterna_thread_create, sterna_thread_join, sterna_thread_self, sterna_thread_yield
-  public :: sterna_thread_set_priority, sterna_thread_set_preemptible, sterna_thread_detach
+  public :: sterna_thread_set_priority, sterna_thread_set_preemption, sterna_thread_detach
   public :: sterna_thread_exit, sterna_thread_sleep, sterna_thread_park, sterna_thread_unpark
   public :: sterna_thread_yield_to, sterna_thread_cancel, sterna_thread_test_cancel
   public :: sterna_thread_set_load, sterna_bubble_set_name
@@ -146,11 +148,11 @@ module sterna
     end function sterna_thread_cancel
     subroutine sterna_thread_test_cancel() bind(c)
     end subroutine sterna_thread_test_cancel
-    integer(c_int) function sterna_thread_set_preemptible(thread, is_preemptible) bind(c)
-      import :: c_int, c_ptr
+    integer(c_int) function sterna_thread_set_preemption(thread, mode) bind(c)
+      import :: c_int, c_ptr, c_int32_t
       type(c_ptr), value :: thread
-      integer(c_int), value :: is_preemptible
-    end function sterna_thread_set_preemptible
+      integer(c_int32_t), value :: mode
+    end function sterna_thread_set_preemption
     integer(c_int) function sterna_thread_set_load(thread, load) bind(c)
       import :: c_int, c_ptr, c_int32_t
       type(c_ptr), value :: thread

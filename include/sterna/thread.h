@@ -24,19 +24,19 @@ typedef void (*sterna_thread_function)(void* argument);
 
 /* Fill it with STERNA_THREAD_OPTIONS_DEFAULT, then set what you need. */
 typedef struct sterna_thread_options {
-  size_t size_bytes;       /* sizeof(sterna_thread_options), which says the caller's version. */
-  const char* name;        /* Copied; the first 31 bytes count. NULL: none. */
-  size_t stack_bytes;      /* Least usable stack, up to 2 GiB; 0: 60 KiB. */
-  uint32_t worker;         /* Where it starts: below sterna_worker_count(), or STERNA_ANY_WORKER. */
-  uint8_t is_bound;        /* 1: it stays on that worker. */
-  uint8_t is_detached;     /* 1: nobody joins it. */
-  uint8_t is_cancellable;  /* 1: sterna_thread_cancel ends its waits (control.h). */
-  uint8_t is_frozen;       /* 1: it does not run before sterna_thread_unfreeze (control.h). */
-  uint32_t guard_bytes;    /* More that traps below the stack, whole pages; one is always there. */
-  uint32_t priority;       /* STERNA_PRIORITY_...: control.h. */
-  const char* place;       /* It stays there: "machine:0", "package:1", "numa:0", "l3:0", "l2:0",
-                            * "core:3", "pu:7", counted from left to right. NULL: anywhere. */
-  uint32_t is_preemptible; /* 0: with the setting preemption, it keeps its worker until it calls. */
+  size_t size_bytes;      /* sizeof(sterna_thread_options), which says the caller's version. */
+  const char* name;       /* Copied; the first 31 bytes count. NULL: none. */
+  size_t stack_bytes;     /* Least usable stack, up to 2 GiB; 0: 60 KiB. */
+  uint32_t worker;        /* Where it starts: below sterna_worker_count(), or STERNA_ANY_WORKER. */
+  uint8_t is_bound;       /* 1: it stays on that worker. */
+  uint8_t is_detached;    /* 1: nobody joins it. */
+  uint8_t is_cancellable; /* 1: sterna_thread_cancel ends its waits (control.h). */
+  uint8_t is_frozen;      /* 1: it does not run before sterna_thread_unfreeze (control.h). */
+  uint32_t guard_bytes;   /* More that traps below the stack, whole pages; one is always there. */
+  uint32_t priority;      /* STERNA_PRIORITY_...: control.h. */
+  const char* place;      /* It stays there: "machine:0", "package:1", "numa:0", "l3:0", "l2:0",
+                           * "core:3", "pu:7", counted from left to right. NULL: anywhere. */
+  uint32_t preemption;    /* STERNA_PREEMPTION_...: how others take its worker from it. */
   uint32_t load; /* How much work it has, for policies, which place threads of bubbles; 0: 1. */
   struct sterna_bubble* bubble; /* It belongs to this bubble and starts with it, or at once; else
                                  * as sterna_bubble_add_thread, so `thread` is NULL. NULL: none. */
@@ -63,6 +63,17 @@ typedef struct sterna_thread_options {
  * of threads that run code with such variables. pthread_exit, pthread_cancel, and signals, affinity
  * and clocks asked for by pthread_self() concern that kernel thread, not this one: not for its use.
  * A function of sterna_thread_after_exit, which runs beside all threads, sees those of any. */
+
+/* How a thread is preempted (paper 002, 1.4). With a mode of its own it is looked at every few
+ * milliseconds, whatever the settings preemption and slice say for the others; the team must be
+ * able to take workers over (settings take_over, preemption), else such a mode is UNSUPPORTED. */
+#define STERNA_PREEMPTION_NONE 0u  /* It keeps its worker until it makes a call. */
+#define STERNA_PREEMPTION_JOB 1u   /* As the setting preemption says. The default. */
+#define STERNA_PREEMPTION_SLICE 2u /* Gives way to its equals after its time slice. */
+#define STERNA_PREEMPTION_COMMUNICATION                       \
+  3u /* To threads of a higher class only, and is the next to \
+      * run afterwards: for threads that compute. */
+#define STERNA_PREEMPTION_MAX 3u
 
 /* As for its creator; if that is a kernel thread, as the setting auto_bubbles says. */
 #define STERNA_AUTO_BUBBLES_INHERIT 0u

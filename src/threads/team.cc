@@ -238,6 +238,10 @@ void Team::expect_soon(std::uint64_t duration_ns) noexcept {
   state_->stay_awake_until.store(cycles() + duration, std::memory_order_relaxed);
 }
 
+bool Team::can_preempt() const noexcept {
+  return state_->preemptor != nullptr;
+}
+
 std::uint32_t Team::worker_count() const noexcept {
   return static_cast<std::uint32_t>(state_->workers.size());
 }

@@ -126,6 +126,8 @@ class Team {
   /// Without effect where idle workers do not spin (spin_ns is 0). From anywhere.
   void expect_soon(std::uint64_t duration_ns) noexcept;
 
+  /// Threads may have a Preemption of their own.
+  [[nodiscard]] bool can_preempt() const noexcept;
   [[nodiscard]] std::uint32_t worker_count() const noexcept;
   [[nodiscard]] std::uint32_t live_thread_count() const noexcept;  // Spawned, adopted, not ended.
   [[nodiscard]] std::uint64_t now_ns() const noexcept;

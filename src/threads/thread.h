@@ -32,6 +32,9 @@ inline constexpr std::size_t kDefaultStackBytes = 60 * 1024;
 inline constexpr std::size_t kNameBytes = 32;
 inline constexpr std::uint32_t kAnyWorker = 0xffff'ffff;
 
+/// How one thread is preempted: not at all, as the others of its team, or in a mode of its own.
+enum class Preemption : std::uint8_t { none, as_team, slice, communication };
+
 struct ThreadOptions {
   const char* name = nullptr;                    // Copied; the first kNameBytes - 1 bytes count.
   std::size_t stack_bytes = kDefaultStackBytes;  // Least usable stack; larger under sanitizers.
@@ -45,8 +48,8 @@ struct ThreadOptions {
   bool cancellable = false;        // cancel() ends its waits; costs it some ns a wait.
   bool held = false;               // Does not run before unhold(): control.h.
   bool accounted = false;          // Its processor time is measured: processor_ns().
-  bool preemptible = true;         // False: it keeps its worker until it makes a call (preempt.h).
-  bool is_user_code = false;       // `entry` is code of the program: border.h.
+  Preemption preemption = Preemption::as_team;  // preempt.h.
+  bool is_user_code = false;                    // `entry` is code of the program: border.h.
   // False: inside a poll. If it would have to wait for the answer of another node, for addresses,
   // spawn() fails with timed_out.
   bool may_wait = true;
@@ -139,7 +142,7 @@ struct alignas(64) Thread {
   Seed* seeds = nullptr;  // The last that it has planted and not joined: seed.h. Its own.
   void* owner = nullptr;  // Of the layer that spawned it. Constant after start.
   std::atomic<std::uint64_t> id{0};           // Unique within its team, from 1. Relaxed.
-  std::atomic<std::uint32_t> preempt_off{0};  // disable_preemption(), nested, and a bit: preempt.h.
+  std::atomic<std::uint32_t> preempt_off{0};  // disable_preemption(), nested, and bits: preempt.h.
   std::atomic<bool> is_named{false};          // `name` is not empty. Relaxed, as that.
   std::uint8_t stack_class = 0;               // Of the pool its slot came from. Constant.
 
@@ -198,12 +201,12 @@ inline constexpr std::uint32_t placed = 1 << 18;  // Has an entity: is managed, 
 inline constexpr std::uint32_t kept = 1 << 19;    // In private queues, for the time being: kept.h.
 // Ready, and its registers are those of a kernel thread that waits to carry it on: carrier.h.
 inline constexpr std::uint32_t kernel_bound = 1 << 20;
-inline constexpr std::uint32_t user_code = 1 << 21;      // Its entry is code of the program.
-inline constexpr std::uint32_t unpreemptible = 1 << 22;  // It was born so: preempt.h.
-inline constexpr std::uint32_t seed = 1 << 23;           // Runs a Seed, its argument; detached.
-inline constexpr std::uint32_t hooked = 1 << 24;         // Has switch_hooks: switch_hook.h.
-inline constexpr std::uint32_t assorted = 1 << 25;       // Runs on `workers` only; not `bound`.
-inline constexpr std::uint32_t own_locals = 1 << 26;     // Its thread-local variables: locals.h.
+inline constexpr std::uint32_t user_code = 1 << 21;       // Its entry is code of the program.
+inline constexpr std::uint32_t own_preemption = 1 << 22;  // It was born so: preempt.h.
+inline constexpr std::uint32_t seed = 1 << 23;            // Runs a Seed, its argument; detached.
+inline constexpr std::uint32_t hooked = 1 << 24;          // Has switch_hooks: switch_hook.h.
+inline constexpr std::uint32_t assorted = 1 << 25;        // Runs on `workers` only; not `bound`.
+inline constexpr std::uint32_t own_locals = 1 << 26;      // Its thread-local variables: locals.h.
 }  // namespace ThreadFlag
 
 namespace EndFlag {

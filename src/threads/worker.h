@@ -330,6 +330,7 @@ class TeamState final : public TickClient {
   std::atomic<std::uint64_t> stay_awake_until{0};
   std::atomic<bool> has_watcher{false};  // Taken by the worker that sleeps for all.
   std::atomic<bool> is_stopped{false};
+  std::atomic<bool> has_own_preemption{false};  // Some thread has had a mode of its own. Relaxed.
   std::atomic<bool> is_run_by_caller{false};
   std::atomic<std::uint32_t> next_worker{0};  // For threads that start from outside.
   std::atomic<std::uint64_t> foreign_born{0};

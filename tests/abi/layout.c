@@ -21,7 +21,7 @@ _Static_assert(sizeof(sterna_options) == 24, "options");
 _Static_assert(offsetof(sterna_options, workers) == 8, "options");
 _Static_assert(offsetof(sterna_options, policy) == 16, "options");
 _Static_assert(sizeof(sterna_thread_options) == 80, "thread options");
-_Static_assert(offsetof(sterna_thread_options, is_preemptible) == 48, "thread options");
+_Static_assert(offsetof(sterna_thread_options, preemption) == 48, "thread options");
 _Static_assert(offsetof(sterna_thread_options, load) == 52, "thread options");
 _Static_assert(offsetof(sterna_thread_options, bubble) == 56, "thread options");
 _Static_assert(offsetof(sterna_thread_options, stack) == 64, "thread options");

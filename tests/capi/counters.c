@@ -295,7 +295,7 @@ static void test_classes(void) {
   options.worker = 0;
   options.is_bound = 1;
   options.priority = STERNA_PRIORITY_SYSTEM;
-  options.is_preemptible = 0;
+  options.preemption = STERNA_PREEMPTION_NONE;
   EXPECT(sterna_thread_create(&options, starts_all, threads, &starter) == STERNA_SUCCESS);
   EXPECT(sterna_thread_join(starter) == STERNA_SUCCESS);
   for (int i = 0; i < CLASSES; ++i) {
@@ -329,43 +329,44 @@ static void ends_it(void* argument) {
 }
 
 static void forbids_itself(void* argument) {
-  int is_preemptible = 7;
+  uint32_t mode = 7;
   sterna_thread* const me = sterna_thread_self();
-  EXPECT(sterna_thread_set_preemptible(me, 0) == STERNA_SUCCESS);
-  EXPECT(sterna_thread_is_preemptible(me, &is_preemptible) == STERNA_SUCCESS && !is_preemptible);
+  EXPECT(sterna_thread_set_preemption(me, STERNA_PREEMPTION_NONE) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_preemption(me, &mode) == STERNA_SUCCESS && mode == STERNA_PREEMPTION_NONE);
   EXPECT(sterna_preemption_enable() == STERNA_REFUSED); /* That is another matter. */
   sterna_preemption_disable();
   EXPECT(sterna_preemption_enable() == STERNA_SUCCESS);
-  EXPECT(sterna_thread_set_preemptible(me, 1) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_set_preemption(me, STERNA_PREEMPTION_JOB) == STERNA_SUCCESS);
   *(int*)argument = 1;
 }
 
 static void test_preemptible(int has_slices) {
   sterna_thread* thread = NULL;
   sterna_thread* other = NULL;
-  int is_preemptible = 7;
+  uint32_t mode = 7;
   int has_run = 0;
   sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
   run(forbids_itself, &has_run);
   EXPECT(has_run);
   options.worker = 0;
   options.is_bound = 1;
-  options.is_preemptible = 0;
+  options.preemption = STERNA_PREEMPTION_NONE;
   options.is_frozen = !has_slices;
   EXPECT(sterna_thread_create(&options, computes, NULL, &thread) == STERNA_SUCCESS);
-  EXPECT(sterna_thread_is_preemptible(thread, &is_preemptible) == STERNA_SUCCESS &&
-         !is_preemptible);
-  EXPECT(sterna_thread_is_preemptible(thread, NULL) == STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_thread_is_preemptible(NULL, &is_preemptible) == STERNA_INVALID_ARGUMENT);
-  EXPECT(sterna_thread_set_preemptible(thread, 2) == STERNA_INVALID_ARGUMENT && has("0 or 1"));
-  options.is_preemptible = 1;
+  EXPECT(sterna_thread_preemption(thread, &mode) == STERNA_SUCCESS &&
+         mode == STERNA_PREEMPTION_NONE);
+  EXPECT(sterna_thread_preemption(thread, NULL) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_thread_preemption(NULL, &mode) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_thread_set_preemption(thread, 4) == STERNA_INVALID_ARGUMENT && has("0 to 3"));
+  options.preemption = STERNA_PREEMPTION_JOB;
   EXPECT(sterna_thread_create(&options, ends_it, NULL, &other) == STERNA_SUCCESS);
   if (has_slices) {
     sterna_thread_sleep(20000000);
     EXPECT(!__atomic_load_n(&may_end, __ATOMIC_RELAXED)); /* It keeps its worker. */
   }
-  EXPECT(sterna_thread_set_preemptible(thread, 1) == STERNA_SUCCESS);
-  EXPECT(sterna_thread_is_preemptible(thread, &is_preemptible) == STERNA_SUCCESS && is_preemptible);
+  EXPECT(sterna_thread_set_preemption(thread, STERNA_PREEMPTION_JOB) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_preemption(thread, &mode) == STERNA_SUCCESS &&
+         mode == STERNA_PREEMPTION_JOB);
   if (!has_slices) {
     EXPECT(sterna_thread_unfreeze(other) == STERNA_SUCCESS);
   }
@@ -374,7 +375,30 @@ static void test_preemptible(int has_slices) {
     EXPECT(sterna_thread_unfreeze(thread) == STERNA_SUCCESS);
   }
   EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
-  EXPECT(sterna_thread_set_preemptible(thread, 1) == STERNA_INVALID_ARGUMENT && has("gone"));
+  EXPECT(sterna_thread_set_preemption(thread, STERNA_PREEMPTION_JOB) == STERNA_INVALID_ARGUMENT &&
+         has("gone"));
+}
+
+/* Of one thread alone, whatever the others have. */
+static void test_own_slices(void) {
+  sterna_thread* thread = NULL;
+  sterna_thread* other = NULL;
+  uint32_t mode = 7;
+  sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
+  options.worker = 0;
+  options.is_bound = 1;
+  options.preemption = STERNA_PREEMPTION_SLICE;
+  __atomic_store_n(&may_end, 0, __ATOMIC_RELAXED);
+  if (sterna_thread_create(&options, computes, NULL, &thread) == STERNA_UNSUPPORTED) {
+    EXPECT(has("take_over"));
+    return;
+  }
+  EXPECT(sterna_thread_preemption(thread, &mode) == STERNA_SUCCESS &&
+         mode == STERNA_PREEMPTION_SLICE);
+  options.preemption = STERNA_PREEMPTION_COMMUNICATION;
+  EXPECT(sterna_thread_create(&options, ends_it, NULL, &other) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_join(other) == STERNA_SUCCESS); /* Because the first one gives way. */
+  EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
 }
 
 int main(int argc, char** argv) {
@@ -390,6 +414,7 @@ int main(int argc, char** argv) {
   test_workers();
   test_classes();
   test_preemptible(argc > 1 && strcmp(argv[1], "slices") == 0);
+  test_own_slices();
   EXPECT(sterna_scheduling_freeze(STERNA_FOREVER) == STERNA_SUCCESS); /* The end unfreezes. */
   EXPECT(sterna_stop() == STERNA_SUCCESS);
   puts("No Errors");

@@ -48,9 +48,9 @@ static void test_preemptible(int is_preemptible) {
 static sterna_bubble* calm; /* Unpreemptible, and runs. */
 
 static int may_be_preempted(void) {
-  int yes = 7;
-  EXPECT(sterna_thread_is_preemptible(sterna_thread_self(), &yes) == STERNA_SUCCESS);
-  return yes;
+  uint32_t mode = 7;
+  EXPECT(sterna_thread_preemption(sterna_thread_self(), &mode) == STERNA_SUCCESS);
+  return mode != STERNA_PREEMPTION_NONE;
 }
 
 static sterna_bubble* holder_of_me(void) {
@@ -84,10 +84,10 @@ static void move_self(void* unused) {
   EXPECT(!may_be_preempted());
   EXPECT(sterna_thread_create(NULL, be_child, NULL, &child) == STERNA_SUCCESS);
   EXPECT(sterna_thread_join(child) == STERNA_SUCCESS);
-  EXPECT(sterna_thread_set_preemptible(sterna_thread_self(), 0) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_set_preemption(sterna_thread_self(), 0) == STERNA_SUCCESS);
   go_to(NULL);
   EXPECT(!may_be_preempted()); /* That was said of itself. */
-  EXPECT(sterna_thread_set_preemptible(sterna_thread_self(), 1) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_set_preemption(sterna_thread_self(), 1) == STERNA_SUCCESS);
   EXPECT(may_be_preempted());
   __atomic_store_n(&has_run, 1, __ATOMIC_RELEASE);
 }

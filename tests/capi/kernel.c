@@ -1,19 +1,18 @@
-/* Threads and the kernel: preemption, calls that block, stacks of the program's own, bubbles from the
- * options of a thread, and kernel threads that are no workers but call everything. Runs alone, and
- * with the settings of preemption. Prints "No Errors". */
+/* Threads and the kernel: preemption, calls that block, stacks of the program's own, bubbles from
+ * the options of a thread, and kernel threads that are no workers but call everything. Runs alone,
+ * and with the settings of preemption. Prints "No Errors". */
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include <sterna/bubble.h>
 #include <sterna/control.h>
 #include <sterna/sterna.h>
 #include <sterna/sync.h>
 #include <sterna/thread.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "expect.h"
 
@@ -76,9 +75,9 @@ static void run(const sterna_thread_options* options, sterna_thread_function fun
 static void test_preemption(void) {
   sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
   run(NULL, disables, NULL);
-  options.is_preemptible = 0;
+  options.preemption = STERNA_PREEMPTION_NONE;
   run(&options, disables, NULL);
-  options.is_preemptible = 2;
+  options.preemption = 4;
   sterna_thread* thread = NULL;
   EXPECT(sterna_thread_create(&options, disables, NULL, &thread) == STERNA_INVALID_ARGUMENT);
 }
@@ -117,7 +116,9 @@ static void test_stacks(void) {
   EXPECT(sterna_stack_destroy(&semaphore) == STERNA_INVALID_ARGUMENT);
 }
 
-static void count(void* counter) { __atomic_fetch_add((int*)counter, 1, __ATOMIC_RELAXED); }
+static void count(void* counter) {
+  __atomic_fetch_add((int*)counter, 1, __ATOMIC_RELAXED);
+}
 
 static void test_bubbles(void) {
   sterna_bubble* bubble = NULL;

@@ -134,7 +134,7 @@ contains
     numbers = 0
     call expect(sterna_thread_create(parks_and_leaves, c_loc(numbers(1)), handles(1)) &
                 == STERNA_SUCCESS, "create")
-    call expect(sterna_thread_set_preemptible(handles(1), 0_c_int) == STERNA_SUCCESS, "preemptible")
+    call expect(sterna_thread_set_preemption(handles(1), STERNA_PREEMPTION_NONE) == STERNA_SUCCESS, "preemptible")
     call expect(sterna_thread_set_load(handles(1), 3_c_int32_t) == STERNA_UNSUPPORTED, "no bubble")
     call expect_detail("outside of bubbles")
     call expect(sterna_thread_unpark(handles(1)) == STERNA_SUCCESS, "unpark, also before it parks")

@@ -11,21 +11,21 @@ namespace {
 
 /// SUCCESS, or why not, with a text.
 sterna_status check_options(const sterna_thread_options& options,
-                            std::uint32_t worker_count) noexcept {
+                            const threads::Team& team) noexcept {
   const auto wrong = [](const char* rule) noexcept {
     return capi::refuse(STERNA_INVALID_ARGUMENT, "thread options: {}", rule);
   };
   if (options.size_bytes != sizeof options) {
     return wrong("size_bytes is sizeof(sterna_thread_options): use STERNA_THREAD_OPTIONS_DEFAULT");
   }
-  if (options.is_preemptible > 1) {
-    return wrong("is_preemptible is 0 or 1: use STERNA_THREAD_OPTIONS_DEFAULT");
+  if (options.preemption > STERNA_PREEMPTION_MAX) {
+    return wrong("preemption is STERNA_PREEMPTION_...: use STERNA_THREAD_OPTIONS_DEFAULT");
   }
   if (options.is_bound > 1 || options.is_detached > 1 || options.is_cancellable > 1 ||
       options.is_frozen > 1) {
     return wrong("is_bound, is_detached, is_cancellable and is_frozen are 0 or 1");
   }
-  if (options.worker != STERNA_ANY_WORKER && options.worker >= worker_count) {
+  if (options.worker != STERNA_ANY_WORKER && options.worker >= team.worker_count()) {
     return wrong("worker is below sterna_worker_count(), or STERNA_ANY_WORKER");
   }
   if (options.worker == STERNA_ANY_WORKER && options.is_bound != 0) {
@@ -46,14 +46,22 @@ sterna_status check_options(const sterna_thread_options& options,
   if (options.guard_bytes % sterna::memory::kPageBytes != 0) {
     return wrong("guard_bytes is a multiple of the page, 4096");
   }
+  if (options.preemption > STERNA_PREEMPTION_JOB && !team.can_preempt()) {
+    return capi::refuse_preemption("thread options");
+  }
   return STERNA_SUCCESS;
 }
 
 }  // namespace
 
-sterna_status capi::convert(const sterna_thread_options& options, std::uint32_t worker_count,
+sterna_status capi::refuse_preemption(std::string_view what) noexcept {
+  return refuse(STERNA_UNSUPPORTED,
+                "{}: a preemption of its own needs the setting take_over=on, or preemption", what);
+}
+
+sterna_status capi::convert(const sterna_thread_options& options, const threads::Team& team,
                             threads::ThreadOptions& spawned) noexcept {
-  if (const sterna_status status = check_options(options, worker_count); status != STERNA_SUCCESS) {
+  if (const sterna_status status = check_options(options, team); status != STERNA_SUCCESS) {
     return status;
   }
   spawned.name = options.name;
@@ -63,7 +71,7 @@ sterna_status capi::convert(const sterna_thread_options& options, std::uint32_t 
   spawned.worker = options.worker;
   spawned.bound = options.is_bound != 0;
   spawned.detached = options.is_detached != 0;
-  spawned.preemptible = options.is_preemptible != 0;
+  spawned.preemption = static_cast<threads::Preemption>(options.preemption);
   spawned.cancellable = options.is_cancellable != 0;
   spawned.held = options.is_frozen != 0;
   spawned.guard_bytes = options.guard_bytes;

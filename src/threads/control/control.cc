@@ -232,7 +232,7 @@ void enable_preemption() noexcept {
   if (me == nullptr) {
     return;
   }
-  check((me->preempt_off.fetch_sub(1, std::memory_order_relaxed) & ~kPreemptForbiddenBits) != 0,
+  check((me->preempt_off.fetch_sub(1, std::memory_order_relaxed) & ~kPreemptBits) != 0,
         "enable_preemption() undoes a disable_preemption()");
   // In the runtime it gives way on the way out.
   if (me->in_user.load(std::memory_order_relaxed) &&
@@ -241,29 +241,33 @@ void enable_preemption() noexcept {
   }
 }
 
-namespace {
-
-void set_forbidden(Thread& thread, std::uint32_t bit, bool is_forbidden) noexcept {
-  // Relaxed: the handler on its kernel thread, or the thread itself, sees it sooner or later.
-  if (is_forbidden) {
-    thread.preempt_off.fetch_or(bit, std::memory_order_relaxed);
-  } else {
-    thread.preempt_off.fetch_and(~bit, std::memory_order_relaxed);
+void set_preemption(Thread& thread, Preemption preemption) noexcept {
+  if ((preempt_bits(preemption) & kPreemptModeBits) != 0) {
+    thread.team->state()->has_own_preemption.store(true, std::memory_order_relaxed);
+  }
+  // Relaxed: the handler on its kernel thread, or the thread itself, sees it sooner or later. In
+  // one step: between two it would be as its team.
+  std::uint32_t old = thread.preempt_off.load(std::memory_order_relaxed);
+  const std::uint32_t bits = preempt_bits(preemption);
+  while (!thread.preempt_off.compare_exchange_weak(
+      old, (old & ~(kPreemptForbidden | kPreemptModeBits)) | bits, std::memory_order_relaxed)) {
   }
 }
 
-}  // namespace
-
-void set_preemptible(Thread& thread, bool is_preemptible) noexcept {
-  set_forbidden(thread, kPreemptForbidden, !is_preemptible);
-}
-
 void set_preemptible_around(Thread& thread, bool is_preemptible) noexcept {
-  set_forbidden(thread, kPreemptForbiddenAround, !is_preemptible);
+  if (is_preemptible) {
+    thread.preempt_off.fetch_and(~kPreemptForbiddenAround, std::memory_order_relaxed);
+  } else {
+    thread.preempt_off.fetch_or(kPreemptForbiddenAround, std::memory_order_relaxed);
+  }
 }
 
-bool is_preemptible(const Thread& thread) noexcept {
-  return (thread.preempt_off.load(std::memory_order_relaxed) & kPreemptForbiddenBits) == 0;
+Preemption preemption_of(const Thread& thread) noexcept {
+  const std::uint32_t bits = thread.preempt_off.load(std::memory_order_relaxed);
+  return (bits & kPreemptForbiddenBits) != 0   ? Preemption::none
+         : (bits & kPreemptSlice) != 0         ? Preemption::slice
+         : (bits & kPreemptCommunication) != 0 ? Preemption::communication
+                                               : Preemption::as_team;
 }
 
 void call_after_exit(void (*function)(void*), void* argument) noexcept {

@@ -130,7 +130,7 @@ namespace {
          (options.detached ? ThreadFlag::detached : 0) |
          (options.cancellable ? ThreadFlag::cancellable : 0) |
          (options.is_user_code ? ThreadFlag::user_code : 0) |
-         (options.preemptible ? 0 : ThreadFlag::unpreemptible);
+         (options.preemption == Preemption::as_team ? 0 : ThreadFlag::own_preemption);
 }
 
 /// The eight bytes from `priority` on, as a thread begins: one store, since a birth is bound by
@@ -163,9 +163,12 @@ namespace {
   thread.cycles_run.store(0, std::memory_order_relaxed);
   thread.cycles_begin.store(0, std::memory_order_relaxed);
   thread.on_processor.store(0, std::memory_order_relaxed);
-  thread.preempt_off.store((options.preemptible ? 0 : kPreemptForbidden) |
-                               (options.preemptible_around ? 0 : kPreemptForbiddenAround),
-                           std::memory_order_relaxed);
+  thread.preempt_off.store(
+      preempt_bits(options.preemption) | (options.preemptible_around ? 0 : kPreemptForbiddenAround),
+      std::memory_order_relaxed);
+  if ((preempt_bits(options.preemption) & kPreemptModeBits) != 0) {
+    thread.team->state()->has_own_preemption.store(true, std::memory_order_relaxed);
+  }
   set_seed_floor(thread);
 }
 
@@ -175,7 +178,7 @@ namespace {
                                              const ThreadOptions& options, Entry entry,
                                              void* argument, Activity activity) noexcept {
   constexpr std::uint32_t kRare = ThreadFlag::bound | ThreadFlag::accounted | ThreadFlag::placed |
-                                  ThreadFlag::adopted | ThreadFlag::unpreemptible;
+                                  ThreadFlag::adopted | ThreadFlag::own_preemption;
   const std::uint32_t former = thread.flags;
   const std::uint32_t flags = flags_from(options) | (former & ThreadFlag::adopted);
   thread.flags = flags;

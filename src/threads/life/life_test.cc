@@ -66,8 +66,9 @@ TEST_P(LifeTest, NothingOfTheLastOneInASlotIsLeftForTheNext) {
             const Thread& me = *self();
             *static_cast<std::uint64_t*>(sum) =
                 static_cast<std::uint64_t>(last_error_number()) + me.wait_word +
-                (is_preemptible(me) ? 0U : 1U) + me.preempt_off + (me.seeds != nullptr ? 1U : 0U) +
-                me.end_flags + static_cast<std::uint64_t>(me.error_number);
+                (preemption_of(me) == Preemption::as_team ? 0U : 1U) + me.preempt_off +
+                (me.seeds != nullptr ? 1U : 0U) + me.end_flags +
+                static_cast<std::uint64_t>(me.error_number);
           },
           &found);
       join(*next);

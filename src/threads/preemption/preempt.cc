@@ -108,21 +108,24 @@ void Preemptor::look_at(Worker& worker, Look& look, std::uint64_t now_ns) noexce
     look = {thread, carrier, countdown, now_ns, processor_time(*carrier), false};
   }
   const int level = waiting_level(worker);
-  const PreemptMode mode = team_.options.preempt;
   if (level < 0) {
     worker.border.wish.store(Wish::none, std::memory_order_relaxed);
     return;
   }
+  // Threads know their own modes: this one may have ended, and its slot be gone.
+  const bool has_own_modes = team_.has_own_preemption.load(std::memory_order_relaxed);
+  const PreemptMode mode = team_.options.preempt;
+  const bool is_any = mode != PreemptMode::none || has_own_modes;
   const bool is_asked = asked_[worker.index].exchange(false, std::memory_order_relaxed);
-  const bool is_over =
-      is_asked || (mode == PreemptMode::slice && now_ns - look.since_ns >= team_.options.slice_ns);
-  if (mode != PreemptMode::none) {
-    worker.border.wish.store(
-        static_cast<std::uint8_t>(level + 1) | (is_over ? Wish::slice_over : Wish::none),
-        std::memory_order_relaxed);
+  const bool is_over = (mode == PreemptMode::slice || has_own_modes) &&
+                       now_ns - look.since_ns >= team_.options.slice_ns;
+  if (is_any) {
+    worker.border.wish.store(static_cast<std::uint8_t>((level + 1) | (is_asked ? Wish::asked : 0) |
+                                                       (is_over ? Wish::slice_over : 0)),
+                             std::memory_order_relaxed);
   }
-  if (take_over_if_asleep(worker, *carrier, look) || mode == PreemptMode::none ||
-      (!is_over && level < kPriorityRealTime)) {
+  if (take_over_if_asleep(worker, *carrier, look) || !is_any ||
+      (!is_over && !is_asked && level < kPriorityRealTime)) {
     return;
   }
   if (worker.reserve.load(std::memory_order_relaxed) == nullptr) {

@@ -1,11 +1,12 @@
 // Preemption: threads that compute for long give their worker to others, without a call.
 //
-// Three modes of a team. `none`. `slice`: a thread that has had its worker for a slice gives way to
-// those of its priority, and at once to those of a higher class; it goes to the end of the queue.
-// `communication`: no thread is preempted by another of its class (base/priority.h); only one of a
-// higher class (which a poll of the network made ready) interrupts it, and afterwards it is the
-// next of its own to run (Perez, "Integrating threads into data-parallel run-time systems", 1.4: a
-// thread that computes is not preempted until it blocks, so that communication overlaps best).
+// Three modes, of a team and of single threads (Preemption). `none`. `slice`: a thread that has had
+// its worker for a slice gives way to those of its priority, and at once to those of a higher
+// class; it goes to the end of the queue. `communication`: no thread is preempted by another of its
+// class (base/priority.h); only one of a higher class (which a poll of the network made ready)
+// interrupts it, and afterwards it is the next of its own to run (Perez, "Integrating threads into
+// data-parallel run-time systems", 1.4: a thread that computes is not preempted until it blocks, so
+// that communication overlaps best).
 //
 // How: the ticker finds the worker, notes the wish, and sends a signal to the kernel thread. The
 // handler does nothing unless the thread is in the code of its program (border.h). Then another
@@ -27,13 +28,13 @@
 #include <vector>
 
 #include "threads/preemption/ticker.h"
+#include "threads/thread.h"
 
 namespace sterna::threads {
 
 class Carrier;
 class TeamState;
 class Worker;
-struct Thread;
 
 /// The current thread is not preempted until the call that undoes it; they nest. On a kernel
 /// thread: nothing.
@@ -41,25 +42,39 @@ void disable_preemption() noexcept;
 /// Gives way at once to who has waited meanwhile. Switches.
 void enable_preemption() noexcept;
 
-/// Of Thread::preempt_off: what set_preemptible() or ThreadOptions::preemptible forbade, and what
-/// bubbles around the thread forbid. The other bits count the calls of disable_preemption().
-/// Anybody changes the two bits, the thread the count.
+/// Of Thread::preempt_off: what set_preemption() or ThreadOptions::preemption forbade, what bubbles
+/// around the thread forbid, and a mode that is the thread's own. The other bits count the calls of
+/// disable_preemption(). Anybody changes these bits, the thread the count.
 inline constexpr std::uint32_t kPreemptForbidden = 1U << 31;
 inline constexpr std::uint32_t kPreemptForbiddenAround = 1U << 30;
 inline constexpr std::uint32_t kPreemptForbiddenBits = kPreemptForbidden | kPreemptForbiddenAround;
+inline constexpr std::uint32_t kPreemptSlice = 1U << 29;
+inline constexpr std::uint32_t kPreemptCommunication = 1U << 28;
+inline constexpr std::uint32_t kPreemptModeBits = kPreemptSlice | kPreemptCommunication;
+inline constexpr std::uint32_t kPreemptBits = kPreemptForbiddenBits | kPreemptModeBits;
+
+[[nodiscard]] constexpr std::uint32_t preempt_bits(Preemption preemption) noexcept {
+  return preemption == Preemption::none            ? kPreemptForbidden
+         : preemption == Preemption::slice         ? kPreemptSlice
+         : preemption == Preemption::communication ? kPreemptCommunication
+                                                   : 0;
+}
 
 /// Whether `thread`, which has not ended, may be preempted, beside what its own calls of
 /// disable_preemption() say. A signal that is on its way may come through once more. From anywhere.
-void set_preemptible(Thread& thread, bool is_preemptible) noexcept;
-/// The same, for what holds the thread: forgets nothing that set_preemptible() has said.
+void set_preemption(Thread& thread, Preemption preemption) noexcept;
+/// The same, for what holds the thread: forgets nothing that set_preemption() has said.
 void set_preemptible_around(Thread& thread, bool is_preemptible) noexcept;
-/// Neither of the two forbids it.
-[[nodiscard]] bool is_preemptible(const Thread& thread) noexcept;
+/// `none` if one of the two forbids it.
+[[nodiscard]] Preemption preemption_of(const Thread& thread) noexcept;
 
-/// Border::wish: the priority that waits + 1, and whether the slice is over.
+/// Border::wish: the priority that waits + 1, whether the slice is over, and whether somebody asks
+/// for the worker.
 namespace Wish {
 inline constexpr std::uint8_t none = 0;
 inline constexpr std::uint8_t slice_over = 0x80;
+inline constexpr std::uint8_t asked = 0x40;
+inline constexpr std::uint8_t priority = 0x3f;
 }  // namespace Wish
 
 /// How long the ticker waits for the owner of a queue (BiasedLock), who may wait for somebody whom

@@ -86,20 +86,29 @@ enum class Way : std::uint8_t {
   last,  // Its slice is over.
 };
 
-Way way_of(const Thread& thread, std::uint8_t wish) noexcept {
-  const int waiting = (wish & ~Wish::slice_over) - 1;
+PreemptMode mode_of(const Thread& thread, const TeamState& team) noexcept {
+  const std::uint32_t own = thread.preempt_off.load(std::memory_order_relaxed) & kPreemptModeBits;
+  return own == 0               ? team.options.preempt
+         : own == kPreemptSlice ? PreemptMode::slice
+                                : PreemptMode::communication;
+}
+
+Way way_of(const Thread& thread, const TeamState& team, std::uint8_t wish) noexcept {
+  const int waiting = (wish & Wish::priority) - 1;
   const int own = thread.priority.load(std::memory_order_relaxed);
-  if (waiting < own) {
+  const PreemptMode mode = mode_of(thread, team);
+  if (waiting < own || mode == PreemptMode::none) {
     return Way::stay;
   }
   if (interrupts(static_cast<std::uint8_t>(waiting), static_cast<std::uint8_t>(own))) {
     return Way::next;
   }
-  return (wish & Wish::slice_over) != 0 ? Way::last : Way::stay;
+  const bool is_over = mode == PreemptMode::slice && (wish & Wish::slice_over) != 0;
+  return is_over || (wish & Wish::asked) != 0 ? Way::last : Way::stay;
 }
 
 bool may_be_preempted(const Thread& thread) noexcept {
-  return thread.preempt_off.load(std::memory_order_relaxed) == 0;
+  return (thread.preempt_off.load(std::memory_order_relaxed) & ~kPreemptModeBits) == 0;
 }
 
 /// The handler of a stray makes it ready, for which these may need memory.
@@ -166,7 +175,7 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
   }
   Worker& worker = *me->worker.load(std::memory_order_relaxed);
   const bool is_stray = me->is_taken.load(std::memory_order_relaxed);
-  const Way way = way_of(*me, worker.border.wish.load(std::memory_order_relaxed));
+  const Way way = way_of(*me, worker.team, worker.border.wish.load(std::memory_order_relaxed));
   if ((way == Way::stay && !is_stray) || declines(worker, *me, registers.instruction) ||
       worker.team.is_stopped.load(std::memory_order_relaxed)) {
     return;
@@ -220,7 +229,8 @@ void leave_wished(Thread& me) noexcept {
     set_thread_pointer(reinterpret_cast<std::uintptr_t>(worker_thread_pointer()));
   }
   Worker& worker = *me.worker.load(std::memory_order_relaxed);
-  const Way way = way_of(me, worker.border.wish.exchange(Wish::none, std::memory_order_relaxed));
+  const Way way =
+      way_of(me, worker.team, worker.border.wish.exchange(Wish::none, std::memory_order_relaxed));
   if (way == Way::last) {
     yield();
   } else if (way == Way::next) {

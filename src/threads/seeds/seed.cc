@@ -20,7 +20,7 @@ bool must_be_thread(const ThreadOptions& options) noexcept {
   return options.name != nullptr || options.stack_bytes > kSeedStackBytes ||
          options.worker != kAnyWorker || options.bound || options.priority != kPriorityNormal ||
          options.guard_bytes != 0 || options.cancellable || options.held || options.accounted ||
-         !options.preemptible;
+         options.preemption != Preemption::as_team;
 }
 
 /// Out of the planter's list. False: it is not there.

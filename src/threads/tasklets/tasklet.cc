@@ -56,7 +56,7 @@ Result<> Tasklet::carry(Team& team) noexcept {
   ThreadOptions options;
   options.name = "tasklet";
   options.priority = options_.priority;
-  options.preemptible = options_.preemptible;
+  options.preemption = options_.preemptible ? Preemption::as_team : Preemption::none;
   options.is_user_code = options_.is_user_code;
   options.detached = true;
   if (place.count != 0) {

@@ -46,16 +46,21 @@ sterna_status check_member(const sterna_bubble* bubble, const sterna_thread_opti
   }
   if (options.worker != STERNA_ANY_WORKER || options.is_bound != 0 || options.is_detached != 0 ||
       options.is_cancellable != 0 || options.is_frozen != 0 || options.guard_bytes != 0 ||
-      options.priority != STERNA_PRIORITY_NORMAL || options.is_preemptible > 1 ||
+      options.priority != STERNA_PRIORITY_NORMAL || options.preemption > STERNA_PREEMPTION_MAX ||
       (options.bubble != nullptr && options.bubble != bubble) || options.stack != nullptr ||
       options.stack_bytes > capi::kStackBytesMax ||
       options.auto_bubbles > STERNA_AUTO_BUBBLES_FILIATION || options.has_own_locals > 1) {
     return capi::refuse(
         STERNA_INVALID_ARGUMENT,
         "bubble {}: its threads have a name, a stack of at most 2 GiB, a "
-        "place, a load, is_preemptible, auto_bubbles and has_own_locals; all other are as by "
+        "place, a load, preemption, auto_bubbles and has_own_locals; all other are as by "
         "default",
         static_cast<const void*>(bubble));
+  }
+  const capi::Program* const program = capi::program();
+  if (options.preemption > STERNA_PREEMPTION_JOB && program != nullptr &&
+      !program->team->can_preempt()) {
+    return capi::refuse_preemption("a thread of a bubble");
   }
   return STERNA_SUCCESS;
 }
@@ -177,7 +182,7 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
     member.name = used.name == nullptr ? "" : used.name;
     member.stack_bytes = used.stack_bytes;
     member.entity.load = std::max(used.load, 1U);
-    member.is_preemptible = used.is_preemptible != 0;
+    member.preemption = static_cast<threads::Preemption>(used.preemption);
     member.has_own_locals = used.has_own_locals != 0;
     member.function = function;
     member.argument = argument;

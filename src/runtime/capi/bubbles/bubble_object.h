@@ -32,7 +32,7 @@ struct Member {
   sched::Entity entity;
   std::string name;
   std::size_t stack_bytes = 0;
-  bool is_preemptible = true;
+  threads::Preemption preemption = threads::Preemption::as_team;
   bool has_own_locals = false;
   sterna_thread_function function = nullptr;
   void* argument = nullptr;

@@ -63,7 +63,7 @@ sterna_status start(capi::Program& program, Member& member) noexcept {
   }
   options.entity = &member.entity;
   options.is_user_code = true;
-  options.preemptible = member.is_preemptible;
+  options.preemption = member.preemption;
   auto made = capi::spawn(program, options, member.has_own_locals, run_member, &member);
   if (made) {
     return STERNA_SUCCESS;

@@ -87,7 +87,7 @@ Result<> spawn_service(void* registered, const rpc::ThreadWish& wish, threads::E
     return Done{};
   }
   threads::ThreadOptions thread;
-  if (const sterna_status status = convert(options, program()->team->worker_count(), thread);
+  if (const sterna_status status = convert(options, *program()->team, thread);
       status != STERNA_SUCCESS) {
     return refusal(self, status);
   }

@@ -246,31 +246,34 @@ sterna_status sterna_preemption_enable(void) noexcept {
   return STERNA_SUCCESS;
 }
 
-sterna_status sterna_thread_set_preemptible(sterna_thread* thread, int is_preemptible) noexcept {
+sterna_status sterna_thread_set_preemption(sterna_thread* thread, std::uint32_t mode) noexcept {
   const RuntimeScope scope;  // Who allows it for itself gives way when it is left.
   threads::Thread* const changed = capi::thread_of(thread);
   if (changed == nullptr) {
     return STERNA_INVALID_ARGUMENT;
   }
-  if (is_preemptible != 0 && is_preemptible != 1) {
-    return capi::refuse(STERNA_INVALID_ARGUMENT, "{}: is_preemptible is 0 or 1, not {}",
-                        capi::words_for(changed), is_preemptible);
+  if (mode > STERNA_PREEMPTION_MAX) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT,
+                        "{}: mode is STERNA_PREEMPTION_..., 0 to {}, not {}",
+                        capi::words_for(changed), STERNA_PREEMPTION_MAX, mode);
   }
-  threads::set_preemptible(*changed, is_preemptible != 0);
+  if (mode > STERNA_PREEMPTION_JOB && !changed->team->can_preempt()) {
+    return capi::refuse_preemption(capi::words_for(changed));
+  }
+  threads::set_preemption(*changed, static_cast<threads::Preemption>(mode));
   return STERNA_SUCCESS;
 }
 
-sterna_status sterna_thread_is_preemptible(const sterna_thread* thread,
-                                           int* is_preemptible) noexcept {
+sterna_status sterna_thread_preemption(const sterna_thread* thread, std::uint32_t* mode) noexcept {
   const RuntimeScope scope;
   const threads::Thread* const asked = capi::thread_of(thread);
   if (asked == nullptr) {
     return STERNA_INVALID_ARGUMENT;
   }
-  if (is_preemptible == nullptr) {
+  if (mode == nullptr) {
     return capi::refuse_argument(__func__);
   }
-  *is_preemptible = threads::is_preemptible(*asked) ? 1 : 0;
+  *mode = static_cast<std::uint32_t>(threads::preemption_of(*asked));
   return STERNA_SUCCESS;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/thread_pointer.h"
 #include "runtime/scope.h"
+#include "threads/team.h"
 #include "threads/thread.h"
 #include "topology/topology.h"
 
@@ -69,8 +70,10 @@ sterna_status refuse_in_poll(const char* call) noexcept;
 sterna_status refuse_argument(const char* call) noexcept;
 
 /// The options of a thread, checked; else why not, with a text.
-sterna_status convert(const sterna_thread_options& options, std::uint32_t worker_count,
+sterna_status convert(const sterna_thread_options& options, const threads::Team& team,
                       threads::ThreadOptions& spawned) noexcept;
+/// UNSUPPORTED: a mode of its own where workers are not taken over.
+sterna_status refuse_preemption(std::string_view what) noexcept;
 
 struct Program;
 

@@ -101,7 +101,7 @@ sterna_status sterna_seed_plant_with(sterna_seed* seed, const sterna_thread_opti
   // As small a stack as an inline run has: what is not asked for forces nothing.
   threads::ThreadOptions used{.stack_bytes = threads::kSeedStackBytes};
   if (options != nullptr) {
-    if (const sterna_status status = capi::convert(*options, program->team->worker_count(), used);
+    if (const sterna_status status = capi::convert(*options, *program->team, used);
         status != STERNA_SUCCESS) {
       return status;
     }

@@ -138,7 +138,7 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
       options == nullptr ? sterna_thread_options STERNA_THREAD_OPTIONS_DEFAULT : *options;
   threads::ThreadOptions spawned;
   spawned.is_user_code = true;
-  if (const sterna_status status = capi::convert(used, program->team->worker_count(), spawned);
+  if (const sterna_status status = capi::convert(used, *program->team, spawned);
       status != STERNA_SUCCESS) {
     return status;
   }

@@ -23,7 +23,7 @@ IDS = ["thread.yield", "thread.create", "thread.yield.fiber", "thread.create.fib
        "paper.002.f6",
        "paper.002.f7", "paper.003.t1", "paper.004.f4", "paper.004.f5", "paper.004.f6",
        "paper.004.x1", "paper.004.x2", "paper.004.f7",
-       "paper.004.f8", "paper.004.f9"]
+       "paper.004.f8", "paper.004.f9", "paper.004.f10"]
 # Against other implementations; the other rows of mpi are against something of our own.
 WITH_PEERS = {"mpi.latency.node", "mpi.latency.shm", "mpi.latency.tcp", "mpi.bandwidth.shm",
               "mpi.rate.shm", "mpi.bandwidth.tcp", "mpi.oversubscribed", "mpi.start"}

@@ -70,9 +70,8 @@ typedef struct sterna_thread_options {
 #define STERNA_PREEMPTION_NONE 0u  /* It keeps its worker until it makes a call. */
 #define STERNA_PREEMPTION_JOB 1u   /* As the setting preemption says. The default. */
 #define STERNA_PREEMPTION_SLICE 2u /* Gives way to its equals after its time slice. */
-#define STERNA_PREEMPTION_COMMUNICATION                       \
-  3u /* To threads of a higher class only, and is the next to \
-      * run afterwards: for threads that compute. */
+/* To threads of a higher class only, and is the next to run then: for threads that compute. */
+#define STERNA_PREEMPTION_COMMUNICATION 3u
 #define STERNA_PREEMPTION_MAX 3u
 
 /* As for its creator; if that is a kernel thread, as the setting auto_bubbles says. */

@@ -54,12 +54,6 @@ struct CoreOptions {
 /// As they are in a job of so many ranks: the window of a pair is its share of eager_total_bytes.
 [[nodiscard]] CoreOptions share_window(CoreOptions options, std::uint32_t rank_count) noexcept;
 
-/// What a thread that sends a frame does next.
-enum class Sender : std::uint8_t {
-  waits,    // For an answer, or somebody else does: it sends at once.
-  goes_on,  // With something else, and would rather have it sent by somebody idle.
-};
-
 /// Answers to be sent, and a transfer to be started, once the lock of the rank is free.
 struct Outcome {
   struct Answer {
@@ -190,7 +184,7 @@ class TransportCore final : private Bond::Owner {
   Gate::SendResult send_frame(std::uint32_t node, const FrameHeader& header, const Buffer& payload,
                               std::uint64_t offset, std::uint32_t route_version,
                               Sender sender = Sender::waits) noexcept;
-  /// Sends what threads have left to a worker without work.
+  /// What threads have left to a worker without work.
   static void send_handed(void* core) noexcept;
   /// To a node, whoever is on it. False: it is lost.
   bool send_to_node(std::uint32_t node, const FrameHeader& header, const Buffer& payload) noexcept {

@@ -54,15 +54,11 @@ Gate::SendResult TransportCore::send_frame(std::uint32_t node, const FrameHeader
   if (!gate.is_open()) [[unlikely]] {
     return Gate::SendResult::lost;
   }
-  const auto send = [&](std::span<const Piece> frame) {
-    return sender == Sender::goes_on ? gate.send_later(frame, route_version)
-                                     : gate.send(frame, route_version);
-  };
   Gate::SendResult result;
   if (payload.extents == nullptr) [[likely]] {
     const Piece pieces[2] = {header_piece(header),
                              {payload.address + offset, header.payload_bytes}};
-    result = send({pieces, header.payload_bytes != 0 ? 2U : 1U});
+    result = gate.send({pieces, header.payload_bytes != 0 ? 2U : 1U}, route_version, sender);
   } else {
     std::array<Piece, kPacketPiecesMax> pieces;
     pieces[0] = header_piece(header);
@@ -70,7 +66,7 @@ Gate::SendResult TransportCore::send_frame(std::uint32_t node, const FrameHeader
     const std::uint32_t count =
         pieces_of(payload, offset, header.payload_bytes, std::span{pieces}.subspan(1), taken);
     check(taken == header.payload_bytes, "the payload of a frame fits the pieces of a packet");
-    result = send({pieces.data(), count + 1});
+    result = gate.send({pieces.data(), count + 1}, route_version, sender);
   }
   if (result == Gate::SendResult::queued) [[unlikely]] {
     wake();  // Who sleeps must wait for room too.

@@ -379,28 +379,6 @@ static void test_preemptible(int has_slices) {
          has("gone"));
 }
 
-/* Of one thread alone, whatever the others have. */
-static void test_own_slices(void) {
-  sterna_thread* thread = NULL;
-  sterna_thread* other = NULL;
-  uint32_t mode = 7;
-  sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
-  options.worker = 0;
-  options.is_bound = 1;
-  options.preemption = STERNA_PREEMPTION_SLICE;
-  __atomic_store_n(&may_end, 0, __ATOMIC_RELAXED);
-  if (sterna_thread_create(&options, computes, NULL, &thread) == STERNA_UNSUPPORTED) {
-    EXPECT(has("take_over"));
-    return;
-  }
-  EXPECT(sterna_thread_preemption(thread, &mode) == STERNA_SUCCESS &&
-         mode == STERNA_PREEMPTION_SLICE);
-  options.preemption = STERNA_PREEMPTION_COMMUNICATION;
-  EXPECT(sterna_thread_create(&options, ends_it, NULL, &other) == STERNA_SUCCESS);
-  EXPECT(sterna_thread_join(other) == STERNA_SUCCESS); /* Because the first one gives way. */
-  EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
-}
-
 int main(int argc, char** argv) {
   EXPECT(sterna_scheduling_freeze(0) == STERNA_NOT_STARTED);
   EXPECT(sterna_scheduling_unfreeze() == STERNA_NOT_STARTED);
@@ -414,7 +392,6 @@ int main(int argc, char** argv) {
   test_workers();
   test_classes();
   test_preemptible(argc > 1 && strcmp(argv[1], "slices") == 0);
-  test_own_slices();
   EXPECT(sterna_scheduling_freeze(STERNA_FOREVER) == STERNA_SUCCESS); /* The end unfreezes. */
   EXPECT(sterna_stop() == STERNA_SUCCESS);
   puts("No Errors");

@@ -82,6 +82,42 @@ static void test_preemption(void) {
   EXPECT(sterna_thread_create(&options, disables, NULL, &thread) == STERNA_INVALID_ARGUMENT);
 }
 
+static int may_end;
+
+static void computes(void* argument) {
+  (void)argument;
+  while (!__atomic_load_n(&may_end, __ATOMIC_RELAXED)) {
+  }
+}
+
+static void ends_it(void* argument) {
+  (void)argument;
+  __atomic_store_n(&may_end, 1, __ATOMIC_RELAXED);
+}
+
+/* Of one thread alone, whatever the others have. */
+static void test_own_slices(void) {
+  sterna_thread* thread = NULL;
+  uint32_t mode = 7;
+  sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
+  options.worker = 0;
+  options.is_bound = 1;
+  options.preemption = STERNA_PREEMPTION_SLICE;
+  const sterna_status status = sterna_thread_create(&options, computes, NULL, &thread);
+  if (status == STERNA_UNSUPPORTED) {
+    char detail[200];
+    EXPECT(sterna_error_detail(detail, sizeof detail) == STERNA_SUCCESS);
+    EXPECT(strstr(detail, "take_over") != NULL);
+    return;
+  }
+  EXPECT(status == STERNA_SUCCESS);
+  EXPECT(sterna_thread_preemption(thread, &mode) == STERNA_SUCCESS);
+  EXPECT(mode == STERNA_PREEMPTION_SLICE);
+  options.preemption = STERNA_PREEMPTION_COMMUNICATION;
+  run(&options, ends_it, NULL); /* Because the first one gives way. */
+  EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
+}
+
 static void note_place(void* place) {
   int local = 0;
   __atomic_store_n((uintptr_t*)place, (uintptr_t)&local, __ATOMIC_RELAXED);
@@ -240,6 +276,7 @@ int main(int argc, char** argv) {
   EXPECT(sterna_start(&options) == STERNA_SUCCESS);
   test_blocking();
   test_preemption();
+  test_own_slices();
   test_stacks();
   test_bubbles();
   test_foreign();

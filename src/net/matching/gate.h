@@ -38,6 +38,12 @@ struct GateShared {
   const std::atomic<threads::HandOver*>* hand_over = nullptr;
 };
 
+/// What a thread that sends a frame does next.
+enum class Sender : std::uint8_t {
+  waits,    // For an answer, or somebody else does: it sends at once.
+  goes_on,  // With something else, and would rather have it sent by somebody idle.
+};
+
 /// A thread that sends takes the gate if it is free and nothing waits, and sends directly. Else it
 /// hands the frame over, and whoever owns the gate sends it before, or just after, letting go. So
 /// nobody waits for a gate, and no lock is held around the driver.
@@ -66,6 +72,11 @@ class alignas(kCacheLineBytes) Gate {
   /// The same for who has something better to do than to send: leaves that to a worker that is
   /// awake and idle, if there is one and the model says that it gains.
   SendResult send_later(std::span<const Piece> frame, std::uint32_t route_version) noexcept;
+  SendResult send(std::span<const Piece> frame, std::uint32_t route_version,
+                  Sender sender) noexcept {
+    return sender == Sender::goes_on ? send_later(frame, route_version)
+                                     : send(frame, route_version);
+  }
 
   /// Counts how often all ranks have left the peer. Any thread.
   [[nodiscard]] std::uint32_t route_version() const noexcept {

@@ -182,7 +182,7 @@ sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_threa
     member.name = used.name == nullptr ? "" : used.name;
     member.stack_bytes = used.stack_bytes;
     member.entity.load = std::max(used.load, 1U);
-    member.preemption = static_cast<threads::Preemption>(used.preemption);
+    member.preemption = static_cast<sterna::threads::Preemption>(used.preemption);
     member.has_own_locals = used.has_own_locals != 0;
     member.function = function;
     member.argument = argument;

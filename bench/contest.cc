@@ -1,5 +1,7 @@
-// Rounds and medians.
+// Rounds, in turn, and their medians.
 #include "bench/contest.h"
+
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -10,7 +12,7 @@ namespace {
 
 struct Runner {
   Command command;
-  std::map<std::string, std::vector<double>> samples;
+  std::vector<Readings> rounds;
   std::string trouble;
 };
 
@@ -29,16 +31,42 @@ Runner prepare(const Contest& contest, const Candidate& candidate, Bench& bench)
 }
 
 Standing finish(const Candidate& candidate, const Runner& runner, const Bench& bench) {
-  Standing standing{candidate.name, {}, runner.trouble};
+  Standing standing{candidate.name, {}, runner.trouble, runner.rounds};
   if (!standing.trouble.empty()) {
     bench.say(fmt::format("{}: {}", candidate.name, standing.trouble));
     return standing;
   }
-  for (const auto& [name, samples] : runner.samples) {
+  std::map<std::string, std::vector<double>> samples_of;
+  for (const Readings& readings : runner.rounds) {
+    for (const auto& [name, value] : readings) {
+      samples_of[name].push_back(value);
+    }
+  }
+  for (const auto& [name, samples] : samples_of) {
     standing.medians[name] = median(samples);
     bench.say(fmt::format("{}: {} {:.4g}", candidate.name, name, standing.medians[name]));
   }
   return standing;
+}
+
+/// Who is at `place` in that round: the first one changes, and so does the direction, so that each
+/// comes before and after each other one. Of two, either first, by turns.
+std::size_t at_place(std::size_t place, std::size_t round, std::size_t count) noexcept {
+  return (round + (round % 2 == 0 ? place : count - place)) % count;
+}
+
+/// Ours over the other's, of the rounds that have both. Empty: none has.
+std::optional<double> ratio_of_rounds(const Standing& ours, const Standing& other,
+                                      const std::string& reading) {
+  Pairs pairs;
+  for (std::size_t i = 0; i < std::min(ours.rounds.size(), other.rounds.size()); ++i) {
+    const auto own = ours.rounds[i].find(reading);
+    const auto its = other.rounds[i].find(reading);
+    if (own != ours.rounds[i].end() && its != other.rounds[i].end()) {
+      pairs.add(own->second, its->second);
+    }
+  }
+  return pairs.ours.empty() ? std::nullopt : std::optional{pairs.ratio()};
 }
 
 }  // namespace
@@ -49,7 +77,8 @@ std::vector<Standing> hold(const Contest& contest, Bench& bench) {
     runners.push_back(prepare(contest, candidate, bench));
   }
   for (int round = 0; round < contest.rounds; ++round) {
-    for (Runner& runner : runners) {
+    for (std::size_t place = 0; place < runners.size(); ++place) {
+      Runner& runner = runners[at_place(place, static_cast<std::size_t>(round), runners.size())];
       if (!runner.trouble.empty()) {
         continue;
       }
@@ -58,9 +87,7 @@ std::vector<Standing> hold(const Contest& contest, Bench& bench) {
         runner.trouble = readings.error().text;
         continue;
       }
-      for (const auto& [name, value] : readings.value()) {
-        runner.samples[name].push_back(value);
-      }
+      runner.rounds.push_back(std::move(readings.value()));
     }
   }
   std::vector<Standing> standings;
@@ -102,6 +129,7 @@ Figure compare_with(const Row& row, const Standing& ours, const Judged& judged,
 
 Figure compare(const Row& row, const std::vector<Standing>& standings, const Judged& judged) {
   Figure figure = compare_with(row, standings.front(), judged, {}, {});
+  const Standing* best = nullptr;
   for (std::size_t i = 1; i < standings.size(); ++i) {
     const auto reading = reading_of(standings[i], judged.reading);
     if (!reading) {
@@ -111,8 +139,15 @@ Figure compare(const Row& row, const std::vector<Standing>& standings, const Jud
     if (!figure.reference_value || (judged.more_is_better ? value > *figure.reference_value
                                                           : value < *figure.reference_value)) {
       figure.reference_value = value;
-      figure.reference = standings[i].name;
+      best = &standings[i];
     }
+  }
+  if (best != nullptr) {
+    figure.reference = best->name;
+    // What happens to the machine in a round happens to both: steadier than the ratio of medians.
+    const auto cost = ratio_of_rounds(standings.front(), *best, judged.reading);
+    figure.value =
+        figure.value && cost ? std::optional{*figure.reference_value * *cost} : figure.value;
   }
   if (!figure.reference_value && figure.note.empty()) {
     figure.reference = "none";

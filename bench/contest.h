@@ -1,5 +1,6 @@
 // Several implementations run the same program in turn, round by round, so that whatever else the
-// machine does hits all of them; medians are compared.
+// machine does hits all of them. In each round they come in another order: who follows whom is no
+// part of a figure. Judged is the median of what rounds have, ours against the other's.
 #pragma once
 
 #include <optional>
@@ -34,8 +35,9 @@ struct Contest {
 
 struct Standing {
   std::string name;
-  Readings medians;     // Empty: it could not be measured.
-  std::string trouble;  // Why.
+  Readings medians;                   // Empty: it could not be measured.
+  std::string trouble;                // Why.
+  std::vector<Readings> rounds = {};  // What each had; as many as of the others, or less.
 };
 
 /// In the order of the candidates.
@@ -51,7 +53,8 @@ struct Judged {
   bool more_is_better = false;
 };
 
-/// Ours, the first standing, against the best of the others in that reading.
+/// Ours, the first standing, against the best of the others in that reading: the one with the best
+/// median, round by round. Ours is given as the median of these ratios times the other's median.
 [[nodiscard]] Figure compare(const Row& row, const std::vector<Standing>& standings,
                              const Judged& judged);
 

@@ -38,6 +38,16 @@ std::vector<double> solve(Matrix matrix) {
 
 }  // namespace
 
+Estimate estimate(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  // As many are below the median as heads in so many throws: half, give or take 0.98 of the root.
+  const auto count = static_cast<double>(values.size());
+  const double half_width = 0.98 * std::sqrt(count);
+  const auto low = static_cast<std::size_t>(std::max(count / 2 - half_width, 0.0));
+  const std::size_t high = values.size() - 1 - low;
+  return {median(values), (values[high] - values[low]) / 2};
+}
+
 std::vector<double> fit(const std::vector<Sample>& samples) {
   const std::size_t size = samples.front().terms.size();
   Matrix normal(size, std::vector<double>(size + 1, 0));

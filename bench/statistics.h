@@ -6,12 +6,21 @@
 
 namespace sterna::bench {
 
-/// `values` has at least one element.
+/// `values` has at least one element. Of an even number, halfway between the two in the middle.
 [[nodiscard]] inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return values.size() % 2 != 0 ? *middle
+                                : (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
+
+struct Estimate {
+  double value;
+  double error;
+};
+/// The median, and how far off it may be: half the width of its interval of 95 %, which lies
+/// between two of the values, whatever their distribution.
+[[nodiscard]] Estimate estimate(std::vector<double> values);
 
 /// Ours and the reference, measured in turn: noise that lasts longer than a pair hits both.
 struct Pairs {
@@ -22,14 +31,15 @@ struct Pairs {
     reference.push_back(other);
   }
   [[nodiscard]] double reference_median() const { return median(reference); }
-  /// Median of the ratios of pairs, which is steadier than the ratio of medians.
-  [[nodiscard]] double ratio() const {
-    std::vector<double> ratios;
+  [[nodiscard]] std::vector<double> ratios() const {
+    std::vector<double> all;
     for (std::size_t i = 0; i < ours.size(); ++i) {
-      ratios.push_back(ours[i] / reference[i]);
+      all.push_back(ours[i] / reference[i]);
     }
-    return median(ratios);
+    return all;
   }
+  /// Median of the ratios of pairs, which is steadier than the ratio of medians.
+  [[nodiscard]] double ratio() const { return median(ratios()); }
   /// Ours, such that it is ratio() times the reference's median.
   [[nodiscard]] double our_median() const { return reference_median() * ratio(); }
 };

@@ -60,7 +60,8 @@ Figure figure_of(const Row& row, const std::string& params, const Pairs& pairs) 
           .value = pairs.our_median() / 1e6,
           .reference = "the same blocks in a plain loop",
           .reference_value = pairs.reference_median() / 1e6,
-          .target = row.target};
+          .target = row.target,
+          .note = fmt::format("+- {:.3f}", estimate(pairs.ratios()).error)};
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ void run_paper_000_t3(const Row& row, Bench& bench) {
   if (!on_team(
           row, bench,
           [&] {
-            for (int round = bench.rounds(7); round > 0; --round) {
+            for (int round = bench.rounds(31); round > 0; --round) {
               for (const Cut cut : cuts) {
                 times.measure(cut);
               }
@@ -125,7 +126,7 @@ void run_paper_000_f21(const Row& row, Bench& bench) {
   if (!on_team(
           row, bench,
           [&] {
-            for (int round = bench.rounds(5); round > 0; --round) {
+            for (int round = bench.rounds(15); round > 0; --round) {
               for (const int count : kCounts) {
                 for (const Shape& shape : kShapes) {
                   times.measure(shape.cut(count));

@@ -31,11 +31,11 @@ static struct sockaddr_in address;
 static sem_t semaphore;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
-static int flag;   /* Guard: mutex. */
-static int word;   /* Atomic. */
-static int stage;  /* Atomic: 1: it is about to sleep, 2: it goes on. */
-static int yields; /* Atomic: of the other one, since then. */
-static char bytes[kBytes];
+static int flag;                       /* Guard: mutex. */
+static int word;                       /* Atomic. */
+static int stage;                      /* Atomic: 1: it is about to sleep, 2: it goes on. */
+static int yields;                     /* Atomic: of the other one, since then. */
+static char sent[kBytes], got[kBytes]; /* By different threads at a time. */
 
 static int get(int* what) {
   return __atomic_load_n(what, __ATOMIC_SEQ_CST);
@@ -46,14 +46,14 @@ static void set(int* what, int value) {
 }
 
 static void read_one(void) {
-  while (read(ends[0], bytes, 1) != 1) {
+  while (read(ends[0], got, 1) != 1) {
     EXPECT(errno == EINTR); /* As with any program that gets signals. */
   }
 }
 
 static void write_many(void) {
   for (ssize_t done = 0; done < kBytes;) { /* More than fits. */
-    const ssize_t now = write(ends[1], bytes, kBytes - (size_t)done);
+    const ssize_t now = write(ends[1], sent, kBytes - (size_t)done);
     EXPECT(now > 0 || errno == EINTR);
     done += now > 0 ? now : 0;
   }
@@ -141,12 +141,12 @@ static void wait_for_child(void) {
 }
 
 static void send_one(void) {
-  EXPECT(write(ends[1], bytes, 1) == 1);
+  EXPECT(write(ends[1], sent, 1) == 1);
 }
 
 static void take_many(void) {
   for (ssize_t taken = 0; taken < kBytes;) {
-    taken += read(ends[0], bytes, kBytes);
+    taken += read(ends[0], got, kBytes);
   }
 }
 

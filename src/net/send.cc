@@ -225,10 +225,11 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
                                         ? gate.unawaited_eager_bytes()
                                         : gate.eager_bytes();
   const bool is_synchronous = request.mode == SendMode::synchronous;
+  const std::uint32_t frame_bytes = gate.frame_bytes(bytes, frame_payload_max_);
   // Frames of one message do not overtake others: an urgent one of several is announced, whose
   // bytes do, where frames wait.
   const bool may_overtake =
-      target.priority == 0 || bytes <= frame_payload_max_ || !gate.is_open() || gate.is_empty();
+      target.priority == 0 || bytes <= frame_bytes || !gate.is_open() || gate.is_empty();
   bool is_eager =
       bytes <= eager_bytes && request.data.extent_count <= kEagerExtentsMax && may_overtake;
   FrameHeader header;
@@ -252,9 +253,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     if (is_eager) {
       peer->eager_sent += credit_of(bytes);
       frame_count =
-          bytes == 0
-              ? 1
-              : static_cast<std::uint32_t>((bytes + frame_payload_max_ - 1) / frame_payload_max_);
+          bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + frame_bytes - 1) / frame_bytes);
     }
     request.head_bytes = head_bytes = is_eager ? 0 : head_bytes_of(request, gate);
     header.sequence = peer->send_sequence;
@@ -287,10 +286,10 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   const Buffer data = is_eager ? whole : word != 0 ? Buffer::of(&word, sizeof word) : Buffer{};
   const Sender sender = is_ours && request.may_be_left ? Sender::goes_on : Sender::waits;
   bool is_sent = true;
-  for (std::uint64_t offset = 0; frame_count-- != 0 && is_sent; offset += frame_payload_max_) {
-    header.payload_bytes = is_eager ? static_cast<std::uint32_t>(std::min<std::uint64_t>(
-                                          bytes - offset, frame_payload_max_))
-                                    : static_cast<std::uint32_t>(data.bytes);
+  for (std::uint64_t offset = 0; frame_count-- != 0 && is_sent; offset += frame_bytes) {
+    header.payload_bytes =
+        is_eager ? static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes - offset, frame_bytes))
+                 : static_cast<std::uint32_t>(data.bytes);
     is_sent = transmit(header, data, offset, sender);
     header.kind = FrameKind::eager_more;
     ++header.sequence;

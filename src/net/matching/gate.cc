@@ -22,8 +22,9 @@ Gate::~Gate() {
 }
 
 void Gate::open(std::uint32_t node, Driver& driver, Packet peer_address, const CostModel& cost,
-                const GateShared& shared) noexcept {
+                const GateShared& shared, std::uint32_t rail_count) noexcept {
   node_ = node;
+  rail_count_ = rail_count;
   driver_ = &driver;
   peer_address_ = peer_address;
   packet_bytes_max_ = driver.capabilities().packet_bytes_max;

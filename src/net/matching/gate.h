@@ -56,7 +56,7 @@ class alignas(kCacheLineBytes) Gate {
 
   /// At start-up. `peer_address` lives as long as the gate.
   void open(std::uint32_t node, Driver& driver, Packet peer_address, const CostModel& cost,
-            const GateShared& shared) noexcept;
+            const GateShared& shared, std::uint32_t rail_count = 1) noexcept;
   [[nodiscard]] bool is_open() const noexcept { return driver_ != nullptr; }
 
   enum class SendResult : std::uint8_t {
@@ -129,6 +129,15 @@ class alignas(kCacheLineBytes) Gate {
   }
   [[nodiscard]] Driver* driver() const noexcept { return driver_; }
   [[nodiscard]] std::uint32_t packet_bytes_max() const noexcept { return packet_bytes_max_; }
+  /// Of a message of so many bytes that goes at once, how many go in one frame, `most` at most:
+  /// over several rails it is cut for all of them (paper 004, fig. 10).
+  [[nodiscard]] std::uint32_t frame_bytes(std::uint64_t bytes, std::uint32_t most) const noexcept {
+    if (rail_count_ < 2 || bytes < 2 * kCutBytes) [[likely]] {
+      return most;
+    }
+    const auto part = static_cast<std::uint32_t>((bytes + rail_count_ - 1) / rail_count_);
+    return std::min(std::max(part, kCutBytes), most);
+  }
   /// Messages of at most so many bytes go eagerly.
   [[nodiscard]] std::uint64_t eager_bytes() const noexcept {
     return eager_bytes_.load(std::memory_order_relaxed);  // A threshold orders nothing.
@@ -197,6 +206,8 @@ class alignas(kCacheLineBytes) Gate {
   }
 
  private:
+  static constexpr std::uint32_t kCutBytes = 8 << 10;  // Less is not worth a packet of its own.
+
   [[nodiscard]] bool try_own() noexcept;
   void let_go() noexcept;
   void push(std::span<const Piece> frame, std::uint32_t route_version) noexcept;
@@ -232,6 +243,7 @@ class alignas(kCacheLineBytes) Gate {
   // Constant after open().
   std::uint32_t node_ = 0;
   std::uint32_t packet_bytes_max_ = 0;
+  std::uint32_t rail_count_ = 1;
   Driver* driver_ = nullptr;
   Packet peer_address_;
   GateShared shared_{};

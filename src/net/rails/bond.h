@@ -43,7 +43,10 @@ class Bond final : public Driver {
 
   /// At start-up. The ways of one bond are alike: each gate asks its capabilities.
   void add(std::uint32_t node, std::span<const Link::RailOpening> rails);
-  [[nodiscard]] bool has(std::uint32_t node) const noexcept { return !openings_[node].empty(); }
+  [[nodiscard]] bool has(std::uint32_t node) const noexcept { return rail_count(node) != 0; }
+  [[nodiscard]] std::uint32_t rail_count(std::uint32_t node) const noexcept {
+    return static_cast<std::uint32_t>(openings_[node].size());
+  }
   [[nodiscard]] const LinkShared& shared() const noexcept { return shared_; }
 
   // --- As the gates see it ---------------------------------------------------------------------

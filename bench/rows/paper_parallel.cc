@@ -252,17 +252,18 @@ void run_paper_002_f6(const Row& row, Bench& bench) {
   }
   const Estimate alpha = estimate(times.alphas());
   const Estimate element = estimate(times.elements_ns());
-  bench.add(
-      {.id = row.id,
-       .params = "alpha, a thread and iteration",
-       .unit = "elements",
-       .value = alpha.value,
-       .reference = "paper: 8.85",
-       .reference_value = kPaperAlpha,
-       .target = 1.0,
-       .note = fmt::format("+- {:.2f}; an element is {:.3f} +- {:.3f} ns; the model is off by "
-                           "{:.2f} % at the worst",
-                           alpha.error, element.value, element.error, times.worst_percent())});
+  // What it may be at most. Less than 0.01 elements cannot be told from none.
+  bench.add({.id = row.id,
+             .params = "alpha, at most",
+             .unit = "elements",
+             .value = std::max(alpha.value + alpha.error, 0.01),
+             .reference = "paper",
+             .reference_value = kPaperAlpha,
+             .target = row.target,
+             .note = fmt::format("a thread and iteration: {:.2f} +- {:.2f}; an element is {:.3f} "
+                                 "+- {:.3f} ns; the model is off by {:.2f} % at the worst",
+                                 alpha.value, alpha.error, element.value, element.error,
+                                 times.worst_percent())});
 }
 
 }  // namespace sterna::bench

@@ -68,16 +68,12 @@ Gate::SendResult TransportCore::send_frame(std::uint32_t node, const FrameHeader
     check(taken == header.payload_bytes, "the payload of a frame fits the pieces of a packet");
     result = gate.send({pieces.data(), count + 1}, route_version, sender);
   }
-  if (result == Gate::SendResult::queued) [[unlikely]] {
-    wake();  // Who sleeps must wait for room too.
-  } else if (result == Gate::SendResult::handed) {
+  if (result == Gate::SendResult::handed) {
     counters_.handed.add();
   }
   return result;
 }
 
-/// A frame that waited for a gate while its rank was found to have left that node: it goes on from
-/// the poll, as the thread that has it owns that gate.
 void TransportCore::on_bad_choice(void* core, const char* rule) noexcept {
   auto& self = *static_cast<TransportCore*>(core);
   if (!self.is_choice_told_.exchange(true, std::memory_order_relaxed)) {
@@ -87,6 +83,8 @@ void TransportCore::on_bad_choice(void* core, const char* rule) noexcept {
   }
 }
 
+/// A frame that waited for a gate while its rank was found to have left that node: it goes on from
+/// the poll, as the thread that has it owns that gate.
 void TransportCore::on_stale(void* core, HeldPacket* packet) noexcept {
   auto& self = *static_cast<TransportCore*>(core);
   self.stale_count_.fetch_add(1, std::memory_order_acq_rel);

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "computes.h"
 #include "expect.h"
 #include "sterna/control.h"
 #include "sterna/counter.h"
@@ -314,19 +315,6 @@ static void test_classes(void) {
 }
 
 /* Preemption of others. With the setting slice, `computes` gives way as long as it may. */
-
-static int may_end;
-
-static void computes(void* argument) {
-  (void)argument;
-  while (!__atomic_load_n(&may_end, __ATOMIC_RELAXED)) {
-  }
-}
-
-static void ends_it(void* argument) {
-  (void)argument;
-  __atomic_store_n(&may_end, 1, __ATOMIC_RELAXED);
-}
 
 static void forbids_itself(void* argument) {
   uint32_t mode = 7;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "computes.h"
 #include "expect.h"
 
 static int ends[2];
@@ -80,19 +81,6 @@ static void test_preemption(void) {
   options.preemption = 4;
   sterna_thread* thread = NULL;
   EXPECT(sterna_thread_create(&options, disables, NULL, &thread) == STERNA_INVALID_ARGUMENT);
-}
-
-static int may_end;
-
-static void computes(void* argument) {
-  (void)argument;
-  while (!__atomic_load_n(&may_end, __ATOMIC_RELAXED)) {
-  }
-}
-
-static void ends_it(void* argument) {
-  (void)argument;
-  __atomic_store_n(&may_end, 1, __ATOMIC_RELAXED);
 }
 
 /* Of one thread alone, whatever the others have. */

@@ -282,6 +282,9 @@ void Gate::note_waiting() noexcept {
     // Relaxed: a hint for the poller, which looks again at each poll.
     if (is_waiting) {
       shared_.waiting_count->fetch_add(1, std::memory_order_relaxed);
+      if (shared_.on_waiting != nullptr) {
+        shared_.on_waiting(shared_.core);
+      }
     } else {
       shared_.waiting_count->fetch_sub(1, std::memory_order_relaxed);
     }

@@ -36,6 +36,8 @@ struct GateShared {
   Clock* clock = nullptr;  // For strategies that learn.
   // Of the workers that progress this node; null where there are none, or none may send for others.
   const std::atomic<threads::HandOver*>* hand_over = nullptr;
+  // Frames begin to wait for room: who sleeps for the network has to wait for that, too.
+  void (*on_waiting)(void* core) noexcept = nullptr;
 };
 
 /// What a thread that sends a frame does next.
@@ -101,6 +103,35 @@ class alignas(kCacheLineBytes) Gate {
                          inbox_.looks_empty() && !is_lost_.load(std::memory_order_relaxed);
     return is_idle ? channel_.load(std::memory_order_relaxed) : nullptr;
   }
+
+  /// For its life the caller may have the gate: a send in parts, for any thread. Routes as in
+  /// send().
+  class Turn {
+   public:
+    Turn(Gate& gate, std::uint32_t route_version) noexcept
+        : gate_{gate},
+          is_owner_{!gate.is_lost() && gate.try_own()},
+          is_usable_{is_owner_ && !gate.is_stale(route_version)} {}
+    ~Turn() {
+      if (is_owner_) {
+        gate_.let_go();
+      }
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+    /// If it stands and nothing waits for it; else, or if another thread has the gate, null.
+    [[nodiscard]] Channel* idle_channel() const noexcept {
+      return is_usable_ && gate_.pending_.first == nullptr && gate_.inbox_.looks_empty()
+                 ? gate_.channel_.load(std::memory_order_relaxed)
+                 : nullptr;
+    }
+
+   private:
+    Gate& gate_;
+    const bool is_owner_;
+    const bool is_usable_;
+  };
 
   /// Sends what waits, as far as there is room. Any thread; poll() calls it. Returns how many
   /// packets went.

@@ -52,10 +52,10 @@ sterna_status check_member(const sterna_bubble* bubble, const sterna_thread_opti
       options.auto_bubbles > STERNA_AUTO_BUBBLES_FILIATION || options.has_own_locals > 1) {
     return capi::refuse(
         STERNA_INVALID_ARGUMENT,
-        "bubble {}: its threads have a name, a stack of at most 2 GiB, a "
+        "{}: its threads have a name, a stack of at most 2 GiB, a "
         "place, a load, preemption, auto_bubbles and has_own_locals; all other are as by "
         "default",
-        static_cast<const void*>(bubble));
+        capi::words_for(*bubble));
   }
   const capi::Program* const program = capi::program();
   if (options.preemption > STERNA_PREEMPTION_JOB && program != nullptr &&
@@ -284,8 +284,8 @@ sterna_status sterna_bubble_own_memory(sterna_bubble* bubble, void* base, size_t
   }
   const sterna::Result<> owned = program->scheduler->own_memory(bubble->bubble, base, bytes);
   return owned ? STERNA_SUCCESS
-               : capi::refuse(capi::to_status(owned.error().code), "bubble {}: {}",
-                              static_cast<const void*>(bubble), owned.error().text);
+               : capi::refuse(capi::to_status(owned.error().code), "{}: {}",
+                              capi::words_for(*bubble), owned.error().text);
 }
 
 sterna_status sterna_bubble_phase(uint32_t number) noexcept {

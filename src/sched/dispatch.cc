@@ -117,9 +117,11 @@ bool Engine::settle(std::uint32_t worker, Entity& thread) noexcept {
 }
 
 bool Engine::ask_idle(std::uint32_t worker) noexcept {
-  // Without anything that waits anywhere there is nothing to find.
+  // Without anything that waits anywhere there is nothing to find. What is aside first: it may wait
+  // for long, and is asked for meanwhile.
   const std::size_t count = topology_.places().size() + 1;
-  if (std::none_of(queues_.get(), queues_.get() + count,
+  if (queues_[queue_index(kAside)].mask() == 0 &&
+      std::none_of(queues_.get(), queues_.get() + count,
                    [](const PlaceQueue& queue) { return queue.mask() != 0; })) {
     return false;
   }

@@ -5,6 +5,8 @@
 // Invariant: what is aside is the pool; every other entity of ours is planned at one of the places,
 // at most one a place. policy_word is the turn in which an entity was put aside, or the time since
 // which it has its place.
+#include <algorithm>
+
 #include "sched/engine.h"
 #include "sched/policies/arguments.h"
 #include "sched/policies/builtin.h"
@@ -58,13 +60,15 @@ class Gang final : public Policy {
 
   bool idle(View& view, const topology::Place& processor) noexcept override {
     bool has_changed = false;
-    for_each_place(view, [&](const topology::Place& place) {
-      const Entity* const now = current(view, place);
-      if (covers(place, processor) && (now == nullptr || !view.is_active(*now))) {
-        has_changed = rotate(view, place) || has_changed;
+    bool has_own = false;
+    // Upwards: idle processors ask often, and a machine has many places.
+    for (const topology::Place* place = &processor; place != nullptr; place = place->parent) {
+      if (place->kind == kind_ && covers(view.domain(), *place)) {
+        has_own = true;
+        has_changed = rotate_if_done(view, *place) || has_changed;
       }
-    });
-    return has_changed;
+    }
+    return has_own || has_place(view) ? has_changed : rotate_if_done(view, view.domain());
   }
 
  private:
@@ -73,7 +77,7 @@ class Gang final : public Policy {
   void for_each_place(const View& view, Function&& function) const noexcept {
     bool has_any = false;
     for (const topology::Place* const place : view.topology().places()) {
-      if (place->kind == kind_ && covers(view.domain(), *place) && view.worker_count(*place) != 0) {
+      if (is_gang_place(view, *place)) {
         has_any = true;
         function(*place);
       }
@@ -81,6 +85,15 @@ class Gang final : public Policy {
     if (!has_any) {
       function(view.domain());
     }
+  }
+
+  [[nodiscard]] bool has_place(const View& view) const noexcept {
+    return std::ranges::any_of(view.topology().places(), [&](const topology::Place* place) {
+      return is_gang_place(view, *place);
+    });
+  }
+  [[nodiscard]] bool is_gang_place(const View& view, const topology::Place& place) const noexcept {
+    return place.kind == kind_ && covers(view.domain(), place) && view.worker_count(place) != 0;
   }
 
   /// At a tick: unless it has a slice of its own, or got the place just before.
@@ -127,6 +140,12 @@ class Gang final : public Policy {
     }
     place_at(view, *next, place);
     return true;
+  }
+
+  /// Whoever is idle there may take the next gang. Whether there is one.
+  bool rotate_if_done(View& view, const topology::Place& place) noexcept {
+    const Entity* const now = current(view, place);
+    return (now == nullptr || !view.is_active(*now)) && rotate(view, place);
   }
 
   const topology::PlaceKind kind_;

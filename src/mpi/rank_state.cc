@@ -26,8 +26,8 @@ Comm* create_predefined(RankState& state, std::uint32_t first, std::uint32_t siz
 
 // Blocks of the free lists; what the program did not free stays in the heap, as with any library.
 void free_lists(RankState& state) noexcept {
-  if (state.sent != nullptr) {
-    state.destroy(std::exchange(state.sent, nullptr));
+  if (Request* const sent = state.sent.exchange(nullptr, std::memory_order_relaxed)) {
+    state.destroy(sent);
   }
   while (state.free_requests != nullptr) {
     Request* request = state.free_requests;

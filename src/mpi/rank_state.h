@@ -83,9 +83,11 @@ struct RankState : HeapUser {
   // Written by the threads that call MPI_Init and MPI_Finalize.
   std::atomic<Phase> phase{Phase::before_init};
 
+  // Of sent_request(). Written once, under `lock`; released there, as it is never changed again.
+  std::atomic<Request*> sent{nullptr};
+
   SpinLock lock;  // Guards what follows; held for a few instructions, never across a switch.
   Request* free_requests = nullptr;
-  Request* sent = nullptr;     // Of sent_request().
   Request* orphans = nullptr;  // Freed by the program while under way.
   Schedule* free_schedules = nullptr;
   Schedule* active_schedules = nullptr;  // Non-blocking collectives that every wait advances.

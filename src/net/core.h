@@ -4,8 +4,8 @@
 // Frames between ranks all take one way: transmit() looks the destination up; a rank that is here
 // gets the frame on the spot (deliver()), one that moves has it held, else it goes to a gate. What
 // a frame or a call makes necessary (answers, transfers) is gathered in an Outcome under the lock
-// of the rank, and done after it: no lock is held around a driver, and no two locks of ranks at
-// once.
+// of the rank, and done after it: no lock is held around a driver (but see short.cc), and no two
+// locks of ranks at once.
 #pragma once
 
 #include <array>
@@ -192,6 +192,7 @@ class TransportCore final : private Bond::Owner {
   }
   static void on_stale(void* core, HeldPacket* packet) noexcept;
   static void on_bad_choice(void* core, const char* rule) noexcept;
+  static void on_waiting(void* core) noexcept { static_cast<TransportCore*>(core)->wake(); }
   std::uint32_t send_stale() noexcept;
   void hold(RankEntry& entry, std::uint32_t from_node, const Frame& frame) noexcept
       STERNA_REQUIRES(entry.lock);
@@ -262,9 +263,15 @@ class TransportCore final : private Bond::Owner {
       STERNA_REQUIRES(entry.lock);
 
   // --- The short way (short.cc) ----------------------------------------------------------------
-  [[nodiscard]] bool may_look(const Endpoint& at) noexcept;
-  [[nodiscard]] bool accept_short(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
-                                  Packet packet, Envelope& found) noexcept;
+  bool send_placed(Channel& by, const Endpoint& from, const Target& target,
+                   std::span<const std::byte> bytes) noexcept;
+  bool may_look(const Endpoint& at) noexcept;
+  bool count_look() noexcept;
+  bool sight_beside(Driver::Sight& seen) noexcept;
+  bool receive_beside(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
+                      Envelope& found) noexcept;
+  bool accept_short(const Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
+                    Packet seen, Envelope& found) noexcept;
   /// A packet from poll() that is a whole message for a receive that waits.
   [[nodiscard]] bool accept_plain(Packet packet) noexcept;
   [[nodiscard]] Peer* find_plain_peer(const Endpoint& at, const FrameHeader& header) noexcept;
@@ -325,11 +332,9 @@ class TransportCore final : private Bond::Owner {
   const Logger log_;
   std::uint32_t frame_payload_max_ = 0;  // Constant after open_drivers.
   bool is_serial_ = false;               // See Transport::serve_one_caller().
-  // The one caller's: see short.cc.
-  Driver* looked_at_ = nullptr;    // Null: no driver has a short way.
-  std::uint32_t looks_max_ = 256;  // For a message that has not come: some microseconds.
-  static constexpr std::uint32_t kLooksUntilPoll = 256;  // Then comes a round of all sources.
-  std::uint32_t looks_until_poll_ = kLooksUntilPoll;
+  Driver* looked_at_ = nullptr;          // Null: no driver has a short way. Constant once open.
+  std::uint32_t looks_max_ = 256;        // For a message that has not come: some microseconds.
+  std::uint32_t looks_since_poll_ = 0;   // The poller's, or the one caller's.
 
   RankTable ranks_;
   PacketPool pool_;

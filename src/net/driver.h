@@ -94,8 +94,7 @@ class Channel {
   /// what the network takes; Driver::poll pushes the rest.
   [[nodiscard]] virtual SendState try_send(std::span<const Piece> pieces) noexcept = 0;
 
-  // The short way, optional, for a sender that takes turns with all other callers of the node
-  // (Transport::serve_one_caller): one packet, written where it leaves from.
+  // The short way, optional, for the sender: one packet, written where it leaves from.
 
   /// Room for one packet of `bytes` bytes, at most packet_bytes_max: the caller writes all of them,
   /// then calls send_placed(), with no other call to the channel in between. Null: not this way, or
@@ -191,7 +190,7 @@ class Driver {
     std::uint32_t from_node;
     Packet packet;
   };
-  /// The short way, optional, for a caller that might poll: looks up to `looks` times, without
+  /// The short way, optional, for the poller: looks up to `looks` times, without
   /// more, for the next packet. False: none has come, or it is for poll() alone.
   [[nodiscard]] virtual bool sight(std::uint32_t /*looks*/, Sight& /*seen*/) noexcept {
     return false;

@@ -7,6 +7,7 @@
 // nothing else.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -98,6 +99,25 @@ struct PendingEntry {
   void* request;
 };
 
+/// A count that is written under the lock of the rank, and may be read without it, as a hint. Bytes
+/// that move, as all here: no std::atomic.
+struct OpenCount {
+  std::uint32_t value;
+
+  operator std::uint32_t() const noexcept {  // NOLINT(google-explicit-constructor)
+    return std::atomic_ref<std::uint32_t>{const_cast<std::uint32_t&>(value)}.load(
+        std::memory_order_relaxed);
+  }
+  OpenCount& operator++() noexcept { return set(value + 1); }
+  OpenCount& operator--() noexcept { return set(value - 1); }
+
+ private:
+  OpenCount& set(std::uint32_t to) noexcept {
+    std::atomic_ref<std::uint32_t>{value}.store(to, std::memory_order_relaxed);
+    return *this;
+  }
+};
+
 struct Endpoint {
   std::uint32_t rank;
   std::uint32_t epoch;  // How often the rank has moved.
@@ -111,11 +131,11 @@ struct Endpoint {
   Lane** lanes;  // Buckets.
   std::uint32_t lane_bucket_count;
   std::uint32_t lane_count;
-  std::uint32_t posted_count[4];  // Receives by class; those with a mask are counted in the last.
-  RecvRequest* masked_first;      // Receives with a mask, in the order of posting.
+  OpenCount posted_count[4];  // Receives by class; those with a mask are counted in the last.
+  RecvRequest* masked_first;  // Receives with a mask, in the order of posting.
   RecvRequest* masked_last;
   bool is_indexed[4];  // Messages are linked in the lanes of this class too.
-  std::uint32_t message_count;
+  OpenCount message_count;
   Message* messages_first;  // All that wait, in order of arrival.
   Message* messages_last;
 

@@ -196,9 +196,9 @@ class Transport {
   /// been changed. From anywhere, not inside a lock.
   void interrupt(std::uint32_t rank) noexcept;
 
-  // For the one caller of a process (serve_one_caller) only, else refused: a message of one packet,
-  // with nothing in between. What is refused has not happened, and send() or receive() does it, in
-  // the same order. `bytes` and `into` are one range each.
+  // For ranks that never move: a message of one packet, with nothing in between. What is refused
+  // has not happened, and send() or receive() does it, in the same order. `bytes` and `into` are
+  // one range each. Any thread.
 
   /// Sends if the way is free; the bytes may be reused.
   [[nodiscard]] bool try_send_short(Endpoint& from, const Target& target,

@@ -44,12 +44,6 @@ class Waiting {
   threads::KernelWaiter kernel_;
 };
 
-/// Nothing else runs, or is about to, on the worker of `me`.
-bool is_alone(const threads::Thread& me) noexcept {
-  const threads::Worker& worker = *me.worker.load(std::memory_order_relaxed);
-  return worker.queue.count() == 0 && worker.inbox.looks_empty();
-}
-
 // More processes than processors: what is waited for may need this processor, and a worker without
 // threads sleeps at once. As a kernel thread does, it gives the processor away a few times first,
 // if that has helped lately: who sleeps has to be woken, which takes the other side a system call
@@ -60,7 +54,7 @@ bool yields_until_done(const Completion& completion, Progress& progress, const t
   const std::uint64_t limit = budget.begin();
   std::uint64_t yields = 0;
   while (yields < limit && !completion.done()) {
-    if (!is_alone(me) || (deadline_ns != kNever && now_ns() >= deadline_ns)) {
+    if (!threads::is_alone(me) || (deadline_ns != kNever && now_ns() >= deadline_ns)) {
       return completion.done();  // Which says nothing of the answer.
     }
     if (progress.poll(threads::SchedulingPoint::enter) == 0) {
@@ -85,7 +79,8 @@ bool spins_until_done(const Completion& completion, Progress& progress, const th
   if (progress.options().is_oversubscribed) {
     return yields_until_done(completion, progress, me, deadline_ns);
   }
-  for (std::uint32_t turn = 0; turn < kSpinTurns && !completion.done() && is_alone(me); ++turn) {
+  for (std::uint32_t turn = 0; turn < kSpinTurns && !completion.done() && threads::is_alone(me);
+       ++turn) {
     (void)progress.poll(threads::SchedulingPoint::enter);
   }
   return completion.done();

@@ -1,7 +1,7 @@
 // The one kernel thread that calls the runtime of a process, until a second one does. Programs that
 // ask for MPI_THREAD_MULTIPLE mostly call from one thread all the same, or for a long time: as long
-// as that is so, locks need exclude nobody and the short way of messages is open, as below that
-// level. The first call of a second thread ends it for ever: it is *shared* from then on.
+// as that is so, locks need exclude nobody, as below that level, and requests cost less. The first
+// call of a second thread ends it for ever: it is *shared* from then on.
 //
 // The thread is the owner of a BiasedLock, which it holds throughout each of its calls but where it
 // waits, polls or runs code of the program (give_way(), Away): there it is in nothing that another

@@ -91,6 +91,14 @@ void Progress::give_way_for(OneCaller& caller) noexcept {
   impl_->caller = &caller;
 }
 
+bool Progress::try_take_turn() noexcept {
+  return impl_->try_take();
+}
+
+void Progress::give_turn() noexcept {
+  impl_->give_back();
+}
+
 std::uint32_t Progress::poll(threads::SchedulingPoint point) noexcept {
   Impl& impl = *impl_;
   impl.give_way();

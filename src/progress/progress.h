@@ -72,6 +72,27 @@ class Progress final : public threads::IdleHook {
   /// before each round, and is not inside while it sleeps here. Before a second thread calls.
   void give_way_for(OneCaller& caller) noexcept;
 
+  /// For its life nobody else polls, if it has the turn: for what a source's owner may do in place
+  /// of a poll. Short, and nothing that waits or polls.
+  class Turn {
+   public:
+    explicit Turn(Progress& progress) noexcept
+        : progress_{progress}, is_taken_{progress.try_take_turn()} {}
+    ~Turn() {
+      if (is_taken_) {
+        progress_.give_turn();
+      }
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+    [[nodiscard]] bool is_taken() const noexcept { return is_taken_; }
+
+   private:
+    Progress& progress_;
+    const bool is_taken_;
+  };
+
   /// One round over the sources, by one caller at a time: the others return 0 at once. Does not
   /// switch.
   ///   idle, enter, forced: always;  switching: when the last round is older than the budget;
@@ -117,6 +138,8 @@ class Progress final : public threads::IdleHook {
   struct Impl;
   explicit Progress(const ProgressOptions& options, std::unique_ptr<Impl> impl) noexcept;
 
+  [[nodiscard]] bool try_take_turn() noexcept;
+  void give_turn() noexcept;
   [[nodiscard]] std::uint64_t now_here() const noexcept;
   std::uint32_t poll_at_tick() noexcept;
   [[nodiscard]] bool wake_absent() noexcept;

@@ -23,6 +23,12 @@ namespace sterna::threads {
   return me.worker.load(std::memory_order_relaxed)->queue.count() != 0;
 }
 
+/// Nothing else runs, or is about to, on the worker of `me`, the current thread. A hint.
+[[nodiscard]] inline bool is_alone(const Thread& me) noexcept {
+  const Worker& worker = *me.worker.load(std::memory_order_relaxed);
+  return worker.queue.count() == 0 && worker.inbox.looks_empty();
+}
+
 /// Some instructions of the current user thread under the biased lock of its worker: nobody else
 /// runs on that worker meanwhile, nor looks into its queue, and what the worker owns (owned_lock.h)
 /// may be touched. Takes no lock inside, wakes nobody but by try_wake(), does not last.

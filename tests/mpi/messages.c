@@ -86,6 +86,21 @@ static void test_probes(void) {
   MPI_Mrecv(&y, 1, MPI_INT, &m, &s);
 }
 
+/* The ends of a line have a neighbour on one side only. */
+static void test_line(void) {
+  const int before = world_rank > 0 ? world_rank - 1 : MPI_PROC_NULL;
+  const int after = world_rank < world_size - 1 ? world_rank + 1 : MPI_PROC_NULL;
+  for (int turn = 0; turn < 300; ++turn) {
+    const int to = turn % 2 ? before : after, from = turn % 2 ? after : before;
+    int mine = world_rank + 100 * turn, theirs = -1, count = -1;
+    MPI_Status s;
+    MPI_Sendrecv(&mine, 1, MPI_INT, to, 21, &theirs, 1, MPI_INT, from, 21, MPI_COMM_WORLD, &s);
+    MPI_Get_count(&s, MPI_INT, &count);
+    CHECK(s.MPI_SOURCE == from && count == (from == MPI_PROC_NULL ? 0 : 1));
+    CHECK(theirs == (from == MPI_PROC_NULL ? -1 : from + 100 * turn));
+  }
+}
+
 static void test_many(void) {
   enum { N = 40 };
   int in[N], out[N], index, flag, done = 0, indices[N], found;
@@ -209,6 +224,7 @@ int main(int argc, char** argv) {
   MPI_Barrier(MPI_COMM_WORLD);
   test_probes();
   MPI_Barrier(MPI_COMM_WORLD);
+  test_line();
   test_many();
   MPI_Barrier(MPI_COMM_WORLD);
   test_requests();

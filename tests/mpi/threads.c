@@ -6,7 +6,7 @@
 
 #include "check.h"
 
-enum { kThreads = 4, kLong = 3000 };
+enum { kThreads = 4, kLong = 3000, kTurns = 30 };
 
 static MPI_Comm comms[kThreads];
 static int rounds = 4;
@@ -28,6 +28,61 @@ static void ring(int thread, int round) {
   CHECK(in[9] == thread + 1);
 }
 
+/* Along a line, whose ends have a neighbour on one side only; there and back. */
+static void line(int thread, int round) {
+  const int before = world_rank > 0 ? world_rank - 1 : MPI_PROC_NULL;
+  const int after = world_rank < world_size - 1 ? world_rank + 1 : MPI_PROC_NULL;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const int mine[2] = {world_rank + 100 * turn, round};
+    int theirs[2] = {-1, -1};
+    const int to = turn % 2 ? before : after, from = turn % 2 ? after : before;
+    MPI_Status status;
+    MPI_Sendrecv(mine, 2, MPI_INT, to, kThreads + thread, theirs, 2, MPI_INT, from,
+                 kThreads + thread, MPI_COMM_WORLD, &status);
+    int count = -1;
+    MPI_Get_count(&status, MPI_INT, &count);
+    CHECK(status.MPI_SOURCE == from && count == (from == MPI_PROC_NULL ? 0 : 2));
+    CHECK(theirs[0] == (from == MPI_PROC_NULL ? -1 : from + 100 * turn));
+  }
+}
+
+/* Between two neighbours, one message at a time; and several sends whose handles are one. */
+static void pair(int thread) {
+  const int partner = world_rank ^ 1;
+  if (partner >= world_size) {
+    return;
+  }
+  for (int turn = 0; turn < kTurns; ++turn) {
+    int value = turn + 1000 * thread;
+    if (world_rank % 2 == turn % 2) {
+      MPI_Send(&value, 1, MPI_INT, partner, 2 * kThreads + thread, MPI_COMM_WORLD);
+    } else {
+      value = -1;
+      MPI_Recv(&value, 1, MPI_INT, turn % 3 ? partner : MPI_ANY_SOURCE, 2 * kThreads + thread,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      CHECK(value == turn + 1000 * thread);
+    }
+  }
+  MPI_Request sends[4], receives[4];
+  int out[4] = {10, 11, 12, 13}, in[4] = {-1, -1, -1, -1}, index = -1, flag = 0;
+  for (int i = 0; i < 4; ++i) {
+    MPI_Irecv(&in[i], 1, MPI_INT, partner, 8, comms[thread], &receives[i]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    MPI_Isend(&out[i], 1, MPI_INT, partner, 8, comms[thread], &sends[i]);
+  }
+  MPI_Request_free(&sends[3]);
+  MPI_Waitany(3, sends, &index, MPI_STATUS_IGNORE);
+  CHECK(index >= 0 && index < 3 && sends[index] == MPI_REQUEST_NULL);
+  while (!flag) {
+    MPI_Testall(4, sends, &flag, MPI_STATUSES_IGNORE);
+  }
+  MPI_Waitall(4, receives, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < 4; ++i) {
+    CHECK(in[i] == 10 + i && receives[i] == MPI_REQUEST_NULL);
+  }
+}
+
 static void meet(int thread, int round) {
   MPI_Comm comm = comms[thread];
   int mine = world_rank + round, sum = -1, root = world_rank == round % world_size ? round : -1;
@@ -45,6 +100,8 @@ static void* run(void* argument) {
   const int thread = (int)(intptr_t)argument;
   for (int round = 0; round < rounds; ++round) {
     ring(thread, round);
+    line(thread, round);
+    pair(thread);
     meet(thread, round);
   }
   return NULL;

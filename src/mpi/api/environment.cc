@@ -33,7 +33,6 @@ std::uintptr_t caller_identity() noexcept {
 /// The process has come to a second thread that calls: nobody else is inside.
 void share_state(void* argument) noexcept {
   static_cast<RankState*>(argument)->is_multiple = true;
-  short_way_state.store(nullptr, std::memory_order_relaxed);
 }
 
 /// `opens_job`: nobody has called before. Else threads may be in calls of sterna.h by now.
@@ -45,9 +44,7 @@ void begin_process(RankState& state, bool opens_job) noexcept {
     state.is_multiple = false;
     short_way_caller = progress::process_caller.load(std::memory_order_relaxed);
   }
-  if (!state.is_multiple) {
-    short_way_state.store(&state, std::memory_order_relaxed);
-  }
+  short_way_state.store(&state, std::memory_order_relaxed);
   runtime.progress_in_background(state.is_multiple);
 }
 

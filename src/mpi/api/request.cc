@@ -99,7 +99,7 @@ int complete_all(const ArrayCall& call, MPI_Request* handles, MPI_Status* status
     int error = MPI_SUCCESS;
     if (handles[i] == MPI_REQUEST_NULL) {
       give_empty(status);
-    } else if (handles[i] == handle_of(call.state.sent)) {
+    } else if (handles[i] == handle_of(call.state.sent.load(std::memory_order_relaxed))) {
       handles[i] = MPI_REQUEST_NULL;
       give_empty(status);
     } else if (try_finish_plain(call.state, known_request(handles[i]), status)) {

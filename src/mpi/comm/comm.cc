@@ -20,13 +20,10 @@ Comm* find_comm_slow(RankState& state, MPI_Comm handle) noexcept {
 
 bool come_near(RankState& state, MPI_Comm handle) noexcept {
   Comm* const comm = find_comm(state, handle);
-  if (comm == nullptr) {
-    return false;
+  if (comm != nullptr) {
+    state.near = near_of(handle, *comm);
   }
-  const Group& peers = comm->peers();
-  state.near = {handle,      comm,       peers.members,
-                peers.first, peers.size, comm->context_for(ContextUse::messages)};
-  return true;
+  return comm != nullptr;
 }
 
 MPI_Comm handle_of(RankState& state, Comm* comm) noexcept {

@@ -75,6 +75,11 @@ struct Comm final : Object {
 }
 [[nodiscard]] MPI_Comm handle_of(RankState& state, Comm* comm) noexcept;
 
+[[nodiscard]] inline NearComm near_of(MPI_Comm handle, Comm& comm) noexcept {
+  const Group& peers = comm.peers();
+  return {handle,      &comm,      peers.members,
+          peers.first, peers.size, comm.context_for(ContextUse::messages)};
+}
 /// Makes it the one of RankState::near. False: find_comm() finds none. By the rank's main thread.
 [[nodiscard, gnu::cold]] bool come_near(RankState& state, MPI_Comm handle) noexcept;
 

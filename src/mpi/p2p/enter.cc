@@ -243,11 +243,14 @@ int enter_receive_init(const char* function, const Side& side, MPI_Comm comm,
 
 int enter_exchange(const char* function, const Side& send_side, const Side& receive_side,
                    MPI_Comm comm, MPI_Status* status) noexcept {
-  // A send that is done leaves a receive.
+  // A send that is done, or none, leaves a receive, or none: at the edge of a grid.
   RankState* const near = short_way();
   if (near != nullptr && is_plain_receive(*near, receive_side, comm) &&
-      try_send_short(*near, send_side, comm)) {
+      (is_plain_nothing(send_side) || try_send_short(*near, send_side, comm))) {
     return enter_receive(function, receive_side, comm, status);
+  }
+  if (near != nullptr && is_plain_nothing(receive_side) && try_send_short(*near, send_side, comm)) {
+    return conclude_null(status);
   }
   if (const int result = try_exchange_direct(function, send_side, receive_side, comm, status);
       result != kNotDirect) {

@@ -9,13 +9,16 @@
 namespace sterna::mpi {
 namespace {
 
-/// The caller has the runtime alone for its life, or is not one that could.
+/// The caller has the runtime alone for its life, or is one of several; or is not one that could.
 class ShortTurn {
  public:
-  ShortTurn() noexcept
-      : caller_{short_way_caller}, is_ours_{caller_ == nullptr || caller_->try_enter_briefly()} {}
+  explicit ShortTurn(const RankState& state) noexcept
+      : caller_{short_way_caller},
+        is_alone_{caller_ == nullptr ? !state.is_multiple : caller_->try_enter_briefly()},
+        // Before it is shared a second caller goes the usual way, which shares it.
+        is_ours_{is_alone_ || caller_ == nullptr || caller_->is_shared()} {}
   ~ShortTurn() {
-    if (caller_ != nullptr && is_ours_) {
+    if (caller_ != nullptr && is_alone_) {
       caller_->leave_briefly();
     }
   }
@@ -23,9 +26,11 @@ class ShortTurn {
   ShortTurn& operator=(const ShortTurn&) = delete;
 
   [[nodiscard]] bool is_ours() const noexcept { return is_ours_; }
+  [[nodiscard]] bool is_alone() const noexcept { return is_alone_; }
 
  private:
   progress::OneCaller* const caller_;
+  const bool is_alone_;
   const bool is_ours_;
 };
 
@@ -48,10 +53,18 @@ class ShortTurn {
          find_datatype(side.datatype) != nullptr;
 }
 
-/// The communicator, as it is known or found now; null: none. In a turn of the caller's.
+/// The communicator, as it is known or found now; null: none. In a turn of the caller's, who beside
+/// others does not know what they named last.
 [[nodiscard, gnu::always_inline]] inline const NearComm* find_near(RankState& state,
-                                                                   MPI_Comm handle) noexcept {
-  return state.near.handle == handle || come_near(state, handle) ? &state.near : nullptr;
+                                                                   MPI_Comm handle,
+                                                                   const ShortTurn& turn,
+                                                                   NearComm& found) noexcept {
+  if (turn.is_alone()) [[likely]] {
+    return state.near.handle == handle || come_near(state, handle) ? &state.near : nullptr;
+  }
+  Comm* const comm = find_comm(state, handle);
+  found = comm != nullptr ? near_of(handle, *comm) : NearComm{};
+  return comm != nullptr ? &found : nullptr;
 }
 [[nodiscard, gnu::always_inline]] inline net::Pattern pattern_of(const NearComm& comm,
                                                                  const Side& side) noexcept {
@@ -60,16 +73,22 @@ class ShortTurn {
           comm.context, side.tag == MPI_ANY_TAG ? net::kAnyTag : side.tag};
 }
 
+/// A wait has to advance collectives, too. Beside others: for a wait that does not end soon.
+[[nodiscard]] inline bool has_schedules(const RankState& state, const ShortTurn& turn) noexcept {
+  return turn.is_alone() && state.active_schedules != nullptr;
+}
+
 [[nodiscard, gnu::always_inline]] inline bool is_plain(const NearComm& comm, const Side& receive,
                                                        net::Buffer& run) noexcept {
   return (static_cast<std::uint32_t>(receive.peer) < comm.size || receive.peer == MPI_ANY_SOURCE) &&
          (receive.tag >= 0 || receive.tag == MPI_ANY_TAG) && find_run_or_nothing(receive, run);
 }
 
-/// In a turn of the caller's.
-[[nodiscard, gnu::always_inline]] inline bool send_in_turn(RankState& state, const Side& side,
+[[nodiscard, gnu::always_inline]] inline bool send_in_turn(RankState& state, const ShortTurn& turn,
+                                                           const Side& side,
                                                            MPI_Comm handle) noexcept {
-  const NearComm* const comm = find_near(state, handle);
+  NearComm found;
+  const NearComm* const comm = find_near(state, handle, turn, found);
   net::Buffer run;
   if (comm == nullptr || static_cast<std::uint32_t>(side.peer) >= comm->size || side.tag < 0 ||
       !find_run_or_nothing(side, run) || is_handed_over()) {
@@ -88,16 +107,16 @@ class ShortTurn {
 
 bool try_send_short(RankState& state, const Side& side, MPI_Comm handle) noexcept {
   const threads::RuntimeEntry entry;
-  const ShortTurn turn;
-  return turn.is_ours() && send_in_turn(state, side, handle);
+  const ShortTurn turn{state};
+  return turn.is_ours() && send_in_turn(state, turn, side, handle);
 }
 
 bool try_isend_short(RankState& state, const Side& side, MPI_Comm handle,
                      MPI_Request* request) noexcept {
   const threads::RuntimeEntry entry;
-  const ShortTurn turn;
+  const ShortTurn turn{state};
   Request* const sent = request != nullptr && turn.is_ours() ? sent_request(state) : nullptr;
-  if (sent == nullptr || !send_in_turn(state, side, handle)) {
+  if (sent == nullptr || !send_in_turn(state, turn, side, handle)) {
     return false;
   }
   *request = handle_of(sent);
@@ -107,11 +126,12 @@ bool try_isend_short(RankState& state, const Side& side, MPI_Comm handle,
 bool try_ireceive_short(RankState& state, const Side& side, MPI_Comm handle,
                         MPI_Request* request) noexcept {
   const threads::RuntimeEntry entry;
-  const ShortTurn turn;
+  const ShortTurn turn{state};
   if (!turn.is_ours()) {
     return false;
   }
-  const NearComm* const comm = find_near(state, handle);
+  NearComm found;
+  const NearComm* const comm = find_near(state, handle, turn, found);
   net::Buffer run;
   if (comm == nullptr || request == nullptr || !is_plain(*comm, side, run) ||
       run.bytes >= kLargeBytes || is_handed_over()) {
@@ -129,25 +149,32 @@ bool try_ireceive_short(RankState& state, const Side& side, MPI_Comm handle,
 }
 
 bool is_plain_receive(RankState& state, const Side& side, MPI_Comm handle) noexcept {
-  const ShortTurn turn;
+  const ShortTurn turn{state};
   if (!turn.is_ours()) {
     return false;
   }
-  const NearComm* const comm = find_near(state, handle);
+  NearComm found;
+  const NearComm* const comm = find_near(state, handle, turn, found);
   net::Buffer run;
-  return comm != nullptr && state.active_schedules == nullptr && is_plain(*comm, side, run);
+  return comm != nullptr && !has_schedules(state, turn) && is_plain(*comm, side, run);
+}
+
+bool is_plain_nothing(const Side& side) noexcept {
+  net::Buffer run;
+  return side.peer == MPI_PROC_NULL && side.tag >= 0 && find_run_or_nothing(side, run);
 }
 
 bool try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
                        MPI_Status* status) noexcept {
   const threads::RuntimeEntry entry;
-  const ShortTurn turn;
+  const ShortTurn turn{state};
   if (!turn.is_ours()) {
     return false;
   }
-  const NearComm* const comm = find_near(state, handle);
+  NearComm near;
+  const NearComm* const comm = find_near(state, handle, turn, near);
   net::Buffer run;
-  if (comm == nullptr || state.active_schedules != nullptr || !is_plain(*comm, side, run) ||
+  if (comm == nullptr || has_schedules(state, turn) || !is_plain(*comm, side, run) ||
       is_handed_over()) {
     return false;
   }

@@ -1,8 +1,8 @@
-// The short way of a process of which one thread calls (below MPI_THREAD_MULTIPLE, or until another
-// one does, progress/one_caller.h): a blocking message of one packet, from the
-// entry point straight into the driver and out of it (net/matching/short.cc); one that is not
-// waited for, without what only large or unusual ones need. Whatever is unusual is refused before
-// anything has happened, and the entry point goes on as usual.
+// The short way of a process: a blocking message of one packet, from the entry point straight into
+// the driver and out of it (net/matching/short.cc); one that is not waited for, without what only
+// large or unusual ones need. Where one thread calls (below MPI_THREAD_MULTIPLE, or until another
+// one does, progress/one_caller.h) without locks. Whatever is unusual is refused before anything
+// has happened, and the entry point goes on as usual.
 #pragma once
 
 #include <atomic>
@@ -14,15 +14,16 @@
 
 namespace sterna::mpi {
 
-/// Between MPI_Init and MPI_Finalize of such a process: its state; else null. Relaxed: written by
-/// the thread that calls those two, and, by whoever shares, where no other is inside; who may see
-/// an old value asks `short_way_caller` first.
+/// Between MPI_Init and MPI_Finalize of a process: its state; else null. Relaxed: written by the
+/// thread that calls those two, before and after all others.
 inline constinit std::atomic<RankState*> short_way_state{nullptr};
 /// Null: the way is not open.
 [[nodiscard]] inline RankState* short_way() noexcept {
   return short_way_state.load(std::memory_order_relaxed);
 }
-/// Who may take it, at MPI_THREAD_MULTIPLE; else null. Constant between MPI_Init and MPI_Finalize.
+/// Who takes it alone, at MPI_THREAD_MULTIPLE, until it is shared; null: threads take turns, or
+/// several have called from the begin on (RankState::is_multiple). Constant between MPI_Init and
+/// MPI_Finalize.
 inline constinit progress::OneCaller* short_way_caller = nullptr;
 
 /// MPI_Send, complete. False: not here, not now.
@@ -38,6 +39,9 @@ inline constinit progress::OneCaller* short_way_caller = nullptr;
 
 /// Whether a receive with these arguments, which are right then, may go the short way.
 [[nodiscard]] bool is_plain_receive(RankState& state, const Side& side, MPI_Comm comm) noexcept;
+
+/// Whether one side of an exchange, which is right then, has nothing to do.
+[[nodiscard]] bool is_plain_nothing(const Side& side) noexcept;
 
 /// MPI_Recv, complete, if the message comes soon. False: not here, not now.
 [[nodiscard]] bool try_receive_short(RankState& state, const Side& side, MPI_Comm comm,

@@ -155,18 +155,36 @@ Request* create_request(RankState& state, RequestType type, Comm* comm) noexcept
 Request* create_plain_receive_slowly(RankState& state, Comm& comm) noexcept {
   Request* const request = take_request(state, RequestType::receive);
   if (request != nullptr) {
-    begin_plain_receive(*request, comm);
+    begin_plain_receive(*request, comm, state.is_multiple);
   }
   return request;
 }
 
 Request* sent_request_slowly(RankState& state) noexcept {
-  state.sent = take_request(state, RequestType::finished);
-  if (state.sent != nullptr) {
-    state.sent->is_shared = true;
-    set_empty(state.sent->status);
+  Request* const made = take_request(state, RequestType::finished);
+  if (made == nullptr) {
+    return nullptr;
   }
-  return state.sent;
+  made->is_shared = true;
+  set_empty(made->status);
+  Request* sent = nullptr;
+  if (!state.sent.compare_exchange_strong(sent, made, std::memory_order_release,
+                                          std::memory_order_acquire)) {
+    made->is_shared = false;  // Another thread was quicker.
+    destroy_request(state, made);
+    return sent;
+  }
+  return made;
+}
+
+void end_plain_beside(RankState& state, Request& request) noexcept {
+  release_comm(state, request.comm);
+  request.comm = nullptr;
+  request.kind = ObjectKind::freed;
+  request.is_active = request.is_freed = request.is_plain = false;
+  const StateGuard guard{state};
+  request.next = state.free_requests;
+  state.free_requests = &request;
 }
 
 void destroy_request(RankState& state, Request* request) noexcept {

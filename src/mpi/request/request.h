@@ -75,17 +75,17 @@ struct Request final : Object {
 /// From the free list, or new; null: no memory. `comm` may be null, else gets a reference.
 [[nodiscard]] Request* create_request(RankState& state, RequestType type, Comm* comm) noexcept;
 /// The request, which is free, becomes one of create_plain_receive().
-inline void begin_plain_receive(Request& request, Comm& comm) noexcept {
+inline void begin_plain_receive(Request& request, Comm& comm, bool is_multiple) noexcept {
   request.kind = ObjectKind::request;
   request.type = RequestType::receive;
   request.next = nullptr;
   request.is_active = true;
   request.is_plain = true;
   request.comm = &comm;
-  comm.retain_in_turn();
+  is_multiple ? comm.retain() : comm.retain_in_turn();
 }
-/// The same for a receive into one run of memory, of a rank whose threads take turns: it holds
-/// nothing but its communicator, and costs little to end.
+/// The same for a receive into one run of memory: it holds nothing but its communicator, and costs
+/// little to end.
 [[nodiscard]] Request* create_plain_receive_slowly(RankState& state, Comm& comm) noexcept;
 [[nodiscard, gnu::always_inline]] inline Request* create_plain_receive(RankState& state,
                                                                        Comm& comm) noexcept {
@@ -94,21 +94,26 @@ inline void begin_plain_receive(Request& request, Comm& comm) noexcept {
     return create_plain_receive_slowly(state, comm);
   }
   state.free_requests = request->next;
-  begin_plain_receive(*request, comm);
+  begin_plain_receive(*request, comm, false);
   return request;
 }
+/// What is left of try_finish_plain() where several threads call.
+void end_plain_beside(RankState& state, Request& request) noexcept;
 /// As finish_request(), of such a receive that has its message. False: it is not one, and nothing
 /// happened.
 [[nodiscard, gnu::always_inline]] inline bool try_finish_plain(RankState& state, Request& request,
                                                                MPI_Status* status) noexcept {
-  // Where several threads call by now it holds nothing else than others do.
-  if (!request.is_plain || request.receive.fault != net::Fault::none || state.is_multiple) {
+  if (!request.is_plain || request.receive.fault != net::Fault::none) {
     return false;
   }
   const net::Envelope& envelope = request.receive.envelope;
   Comm& comm = *request.comm;
   if (status != MPI_STATUS_IGNORE) {
     set_status(*status, comm.peers().index_of(envelope.source), envelope.tag, envelope.bytes);
+  }
+  if (state.is_multiple) [[unlikely]] {
+    end_plain_beside(state, request);
+    return true;
   }
   if (!comm.release_in_turn()) [[unlikely]] {
     release_comm(state, &comm);
@@ -120,11 +125,12 @@ inline void begin_plain_receive(Request& request, Comm& comm) noexcept {
   state.free_requests = &request;
   return true;
 }
-/// The request of all sends of such a rank that were done when they returned: any number of handles
-/// point to it, and it stays. Null: no memory.
+/// The request of all sends that were done when they returned: any number of handles point to it,
+/// and it stays. Null: no memory.
 [[nodiscard]] Request* sent_request_slowly(RankState& state) noexcept;
 [[nodiscard, gnu::always_inline]] inline Request* sent_request(RankState& state) noexcept {
-  return state.sent != nullptr ? state.sent : sent_request_slowly(state);
+  Request* const sent = state.sent.load(std::memory_order_acquire);
+  return sent != nullptr ? sent : sent_request_slowly(state);
 }
 /// Gives everything back that it holds. It is not under way.
 void destroy_request(RankState& state, Request* request) noexcept;

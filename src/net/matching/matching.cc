@@ -351,7 +351,7 @@ void check_matching(Endpoint& endpoint) noexcept {
   }
   for (std::uint32_t i = 0; i < kPatternClasses; ++i) {
     check(posted[i] == endpoint.posted_count[i], "receives are counted by class");
-    check(linked[i] == (i == 0 || endpoint.is_indexed[i] ? endpoint.message_count : 0),
+    check(linked[i] == (i == 0 || endpoint.is_indexed[i] ? endpoint.message_count.value : 0),
           "messages are in the lanes of every indexed class");
   }
 }

@@ -1,6 +1,5 @@
-// The short way of a message, for the one caller of a process (Transport::serve_one_caller): one
-// packet, made where the driver sends it from and read where it has arrived, straight into the
-// buffer of the receive. No request, no queue, no poll.
+// The short way of a message of a process: one packet, made where the driver sends it from and read
+// where it has arrived, straight into the buffer of the receive. No request, no queue, no poll.
 //
 // It is taken only where the long way would do the same: to send, the gate is free and the credit
 // there; to receive, no message waits and no other receive is posted, and the next packet of the
@@ -8,11 +7,15 @@
 // the same places. Everything else is refused before anything has happened: send() and receive() do
 // it, and poll() hands over the packet that was only looked at.
 //
-// The lock of the rank excludes nobody there, as there is one caller. It is taken because it finds
-// out who breaks that rule, and across calls of the driver because those call nobody.
+// Where one thread calls (Transport::serve_one_caller) the lock of the rank excludes nobody. It is
+// taken because it finds out who breaks that rule, and across calls of the driver because those
+// call nobody. Where several do, the sender has the gate as well, and the receiver the poller's
+// turn: it is the poller while it looks. Both are tried only, and come before the lock of the rank.
+// That a receive is posted or a message waits is asked twice: as a hint, and under the lock.
 //
-// Of this, accept_plain() is for all callers: what deliver() would do with such a packet, under the
+// accept_plain() is what deliver() would do with such a packet that poll() hands over, under the
 // same lock, without what it does with the others.
+#include <algorithm>
 #include <cstring>
 
 #include "net/buffer.h"
@@ -20,9 +23,14 @@
 #include "net/matching/matching.h"
 #include "net/peer.h"
 #include "net/traced.h"
+#include "progress/progress.h"
+#include "threads/direct.h"
 
 namespace sterna::net {
 namespace {
+
+constexpr std::uint32_t kLooksMax = 256;    // Then comes a round of all sources.
+constexpr std::uint32_t kLooksAtOnce = 32;  // Of a user thread, which others may wait for.
 
 bool has_posted(const Endpoint& at) noexcept {
   return (at.posted_count[0] | at.posted_count[1] | at.posted_count[2] | at.posted_count[3]) != 0;
@@ -136,23 +144,47 @@ void TransportCore::receive_run(Endpoint& at, RecvRequest& request, Pattern patt
 bool TransportCore::try_send_short(Endpoint& from, const Target& target,
                                    std::span<const std::byte> bytes) noexcept {
   const std::uint32_t route = ranks_[target.rank].route.load(std::memory_order_relaxed);
-  if (!is_serial_ || route == RankEntry::kNoRoute) {
+  if (route == RankEntry::kNoRoute) {
     return false;
   }
-  const Gate& gate = gates_[route];
-  Channel* const channel = gate.idle_channel();
-  if (channel == nullptr || bytes.size() > gate.eager_bytes() ||
-      bytes.size() > frame_payload_max_) {
+  Gate& gate = gates_[route];
+  if (bytes.size() > gate.eager_bytes() || bytes.size() > frame_payload_max_) {
     return false;
   }
-  const threads::AloneGuard guard{ranks_[from.rank].lock};
+  if (is_serial_) [[likely]] {
+    Channel* const channel = gate.idle_channel();
+    if (channel == nullptr) {
+      return false;
+    }
+    const threads::AloneGuard guard{ranks_[from.rank].lock};
+    return send_placed(*channel, from, target, bytes);
+  }
+  // The version before the route, as in transmit().
+  const std::uint32_t version = gate.route_version();
+  if (!from.is_fixed || !gate.is_open() ||
+      ranks_[target.rank].route.load(std::memory_order_relaxed) != route) {
+    return false;
+  }
+  const Gate::Turn turn{gate, version};
+  Channel* const channel = turn.idle_channel();
+  if (channel == nullptr) {
+    return false;
+  }
+  const threads::OwnedGuard guard{ranks_[from.rank].lock};
+  return send_placed(*channel, from, target, bytes);
+}
+
+/// Under the lock of the rank; nobody else uses the channel.
+[[gnu::always_inline]] inline bool TransportCore::send_placed(
+    Channel& channel, const Endpoint& from, const Target& target,
+    std::span<const std::byte> bytes) noexcept {
   Peer* const peer = find_peer(from, target.rank);
   if (peer == nullptr || outstanding_bytes(*peer) + std::uint64_t{credit_of(bytes.size())} >
                              options_.eager_window_bytes) {
     return false;
   }
   const auto size = static_cast<std::uint32_t>(bytes.size());
-  std::byte* const place = channel->try_place(static_cast<std::uint32_t>(kHeaderBytes) + size);
+  std::byte* const place = channel.try_place(static_cast<std::uint32_t>(kHeaderBytes) + size);
   if (place == nullptr) {
     return false;
   }
@@ -169,7 +201,7 @@ bool TransportCore::try_send_short(Endpoint& from, const Target& target,
   header.payload_bytes = size;
   header.total_bytes = size;
   copy_bytes(place + kHeaderBytes, bytes.data(), bytes.size());
-  if (channel->send_placed() != SendState::accepted) [[unlikely]] {
+  if (channel.send_placed() != SendState::accepted) [[unlikely]] {
     return false;
   }
   ++peer->send_sequence;
@@ -180,34 +212,85 @@ bool TransportCore::try_send_short(Endpoint& from, const Target& target,
   return true;
 }
 
-/// Nothing else waits that a receive or a poll would have to do first.
+/// Nothing else waits that a receive or a poll would have to do first. A hint, beside others.
 bool TransportCore::may_look(const Endpoint& at) noexcept {
-  if (!is_serial_ || looked_at_ == nullptr || at.message_count != 0 || has_posted(at) ||
-      has_inner_work() || waiting_gates_.load(std::memory_order_relaxed) != 0 ||
-      is_any_lost_.load(std::memory_order_relaxed)) {
-    return false;
-  }
-  if (looks_until_poll_ == 0) {
-    looks_until_poll_ = kLooksUntilPoll;
-    return false;
-  }
-  --looks_until_poll_;
-  return true;
+  return looked_at_ != nullptr && at.message_count == 0 && !has_posted(at) && !has_inner_work() &&
+         waiting_gates_.load(std::memory_order_relaxed) == 0 &&
+         !is_any_lost_.load(std::memory_order_relaxed);
+}
+
+/// By the poller, or the one caller. False: it is time for a round of all sources.
+bool TransportCore::count_look() noexcept {
+  looks_since_poll_ = looks_since_poll_ == kLooksMax ? 0 : looks_since_poll_ + 1;
+  return looks_since_poll_ != 0;
 }
 
 bool TransportCore::try_receive_short(Endpoint& at, const Pattern& pattern,
                                       std::span<std::byte> into, Envelope& found) noexcept {
+  if (!at.is_fixed || !may_look(at)) {
+    return false;
+  }
+  if (!is_serial_) {
+    return receive_beside(at, pattern, into, found);
+  }
   Driver::Sight seen;
-  if (!may_look(at) || !looked_at_->sight(looks_max_, seen) ||
-      !accept_short(at, pattern, into, seen.packet, found)) {
+  if (!count_look() || !looked_at_->sight(looks_max_, seen)) {
+    return false;
+  }
+  const threads::AloneGuard guard{ranks_[at.rank].lock};
+  if (!accept_short(at, pattern, into, seen.packet, found)) {
     return false;
   }
   looked_at_->pass_sight();
   return true;
 }
 
-bool TransportCore::accept_short(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
-                                 Packet packet, Envelope& found) noexcept {
+/// As Driver::sight(), for a caller that may be a user thread: as long as no other one of its
+/// worker could run. What has an entity others may wait for elsewhere: it looks for a moment only.
+bool TransportCore::sight_beside(Driver::Sight& seen) noexcept {
+  const threads::Thread* const me = threads::self();
+  if (me == nullptr) {
+    return looked_at_->sight(looks_max_, seen);
+  }
+  std::uint32_t left = me->entity == nullptr ? looks_max_ : kLooksAtOnce;
+  while (left != 0 && threads::is_alone(*me)) {
+    const std::uint32_t looks = std::min(left, kLooksAtOnce);
+    if (looked_at_->sight(looks, seen)) {
+      return true;
+    }
+    left -= looks;
+  }
+  return false;
+}
+
+bool TransportCore::receive_beside(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
+                                   Envelope& found) noexcept {
+  progress::Progress* const progress = progress_.load(std::memory_order_acquire);
+  if (progress == nullptr) {
+    return false;
+  }
+  const progress::Progress::Turn turn{*progress};
+  Driver::Sight seen;
+  if (!turn.is_taken() || !count_look() || !sight_beside(seen)) {
+    return false;
+  }
+  {
+    const threads::OwnedGuard guard{ranks_[at.rank].lock};
+    if (at.message_count != 0 || has_posted(at) ||
+        !accept_short(at, pattern, into, seen.packet, found)) {
+      return false;
+    }
+  }
+  looked_at_->pass_sight();
+  return true;
+}
+
+/// Under the lock of the rank.
+[[gnu::always_inline]] inline bool TransportCore::accept_short(const Endpoint& at,
+                                                               const Pattern& pattern,
+                                                               std::span<std::byte> into,
+                                                               Packet packet,
+                                                               Envelope& found) noexcept {
   FrameHeader header;
   if (packet.size() < kHeaderBytes) {
     return false;
@@ -217,7 +300,6 @@ bool TransportCore::accept_short(Endpoint& at, const Pattern& pattern, std::span
       header.total_bytes > into.size()) {
     return false;
   }
-  const threads::AloneGuard guard{ranks_[at.rank].lock};
   Peer* const peer = find_plain_peer(at, header);
   if (peer == nullptr) {
     return false;

@@ -5,95 +5,16 @@
 #include <array>
 #include <cstring>
 #include <list>
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "memory/heap.h"
-#include "net/drivers/builtin.h"
-#include "net/drivers/test_job.h"
-#include "net/endpoint.h"
-#include "net/transport.h"
+#include "net/matching/short_pair.h"
 
 namespace sterna::net {
 namespace {
-
-constexpr std::uint32_t kContext = 3;
-constexpr int kPatience = 1'000'000;  // Rounds of polling.
-
-/// Ranks 0 and 1, each in its node, as two processes would have them.
-class Pair {
- public:
-  Pair() {
-    for (std::uint32_t rank = 0; rank < 2; ++rank) {
-      static const DriverChoice kDrivers[] = {{.entry = &kShmDriver}};
-      auto opened = Transport::open({.bootstrap = &job_.node(rank), .drivers = kDrivers});
-      check(opened.has_value(), "a node of the test opens");
-      nodes[rank] = std::move(opened.value());
-      endpoints[rank] = create_endpoint(*memory::Heap::process(), rank);
-      endpoints[rank]->is_fixed = true;
-      nodes[rank]->install(rank, endpoints[rank]);
-      nodes[rank]->serve_one_caller(true);
-    }
-  }
-  ~Pair() {
-    for (std::uint32_t rank = 0; rank < 2; ++rank) {
-      nodes[rank].reset();
-      destroy_endpoint(endpoints[rank]);
-    }
-  }
-
-  bool send_short(std::uint32_t from, std::int32_t tag, std::span<const std::byte> bytes) {
-    return nodes[from]->try_send_short(*endpoints[from], {1 - from, kContext, tag}, bytes);
-  }
-  bool receive_short(std::uint32_t at, std::int32_t tag, std::span<std::byte> into, Envelope& found,
-                     std::uint32_t source = kAnySource) {
-    return nodes[at]->try_receive_short(*endpoints[at], {source, kContext, tag}, into, found);
-  }
-  void send(std::uint32_t from, SendRequest& request, std::int32_t tag,
-            std::span<const std::byte> bytes) {
-    nodes[from]->send(*endpoints[from], request, {1 - from, kContext, tag},
-                      Buffer::of(bytes.data(), bytes.size()));
-  }
-  void receive(std::uint32_t at, RecvRequest& request, std::int32_t tag, std::span<std::byte> into,
-               std::uint32_t source = kAnySource) {
-    nodes[at]->receive(*endpoints[at], request, {source, kContext, tag},
-                       Buffer::of(into.data(), into.size()));
-  }
-  void poll() {
-    nodes[0]->poll();
-    nodes[1]->poll();
-  }
-  template <typename Done>
-  bool poll_until(Done is_done) {
-    for (int round = 0; round < kPatience && !is_done(); ++round) {
-      poll();
-    }
-    return is_done();
-  }
-  /// The first message between two ranks goes the long way: it makes what the short one needs.
-  void meet() {
-    std::array<std::byte, 8> bytes{};
-    for (std::uint32_t from = 0; from < 2; ++from) {
-      SendRequest send_request;
-      RecvRequest receive_request;
-      receive(1 - from, receive_request, 0, bytes);
-      send(from, send_request, 0, bytes);
-      ASSERT_TRUE(
-          poll_until([&] { return send_request.done.done() && receive_request.done.done(); }));
-    }
-  }
-
- private:
-  TestJob job_{2};
-
- public:
-  std::array<std::unique_ptr<Transport>, 2> nodes;
-  std::array<Endpoint*, 2> endpoints{};
-};
 
 class Short : public testing::Test {
  protected:
@@ -150,13 +71,41 @@ TEST_F(Short, AMessageTooLongForTheReceiveThatWaitsIsCut) {
   EXPECT_EQ(first[1], std::byte{0});
 }
 
-TEST_F(Short, SeveralCallersAreRefused) {
-  ASSERT_TRUE(pair.send_short(0, 5, out));
+TEST_F(Short, SeveralCallersNeedAPoller) {
   pair.nodes[0]->serve_one_caller(false);
   pair.nodes[1]->serve_one_caller(false);
-  EXPECT_FALSE(pair.send_short(0, 5, out));
-  EXPECT_FALSE(pair.receive_short(1, 5, in, found));
+  ASSERT_TRUE(pair.send_short(0, 5, out));
+  EXPECT_FALSE(pair.receive_short(1, 5, in, found)) << "nobody's turn could be taken";
   pair.nodes[1]->serve_one_caller(true);
+  EXPECT_TRUE(pair.receive_short(1, 5, in, found));
+}
+
+TEST_F(Short, BesideOthersItIsTheSameWay) {
+  pair.share();
+  ASSERT_TRUE(pair.send_short(0, 5, out));
+  EXPECT_FALSE(pair.receive_short(1, 6, in, found)) << "another tag";
+  ASSERT_TRUE(pair.receive_short(1, 5, in, found, 0));
+  EXPECT_EQ(in, out);
+  EXPECT_EQ(found.bytes, out.size());
+
+  RecvRequest waiting;
+  std::array<std::byte, 64> first{};
+  pair.receive(1, waiting, 5, first);
+  ASSERT_TRUE(pair.send_short(0, 5, out));
+  EXPECT_FALSE(pair.receive_short(1, 5, in, found)) << "it is for the receive that waits";
+  ASSERT_TRUE(pair.poll_until([&] { return waiting.done.done(); }));
+  EXPECT_EQ(first, out);
+}
+
+TEST_F(Short, WhoPollsLooksAlone) {
+  pair.share();
+  ASSERT_TRUE(pair.send_short(0, 5, out));
+  {
+    const progress::Progress::Turn turn{*pair.progress[1]};
+    ASSERT_TRUE(turn.is_taken());
+    EXPECT_FALSE(pair.receive_short(1, 5, in, found)) << "another polls";
+    EXPECT_EQ(pair.progress[1]->poll(), 0U) << "a turn is a poll's";
+  }
   EXPECT_TRUE(pair.receive_short(1, 5, in, found));
 }
 
@@ -222,7 +171,12 @@ struct Stream {
 
 class Mixture {
  public:
-  explicit Mixture(std::uint64_t seed) : random_{seed} { pair_.meet(); }
+  Mixture(std::uint64_t seed, bool is_shared) : random_{seed} {
+    pair_.meet();
+    if (is_shared) {
+      pair_.share();
+    }
+  }
 
   void run(int steps) {
     for (int step = 0; step < steps; ++step) {
@@ -234,7 +188,7 @@ class Mixture {
       } else if (random_.below(20) != 0) {
         receive(rank, static_cast<std::int32_t>(random_.below(3)) - 1);
       } else {
-        pair_.nodes[rank]->poll();
+        pair_.poll(rank);
       }
     }
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
@@ -346,7 +300,11 @@ class Mixture {
 class ShortAndLong : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(ShortAndLong, KeepOneOrder) {
-  Mixture{GetParam()}.run(10'000);
+  Mixture{GetParam(), false}.run(10'000);
+}
+
+TEST_P(ShortAndLong, KeepOneOrderBesideOthers) {
+  Mixture{GetParam(), true}.run(10'000);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ShortAndLong, testing::Range<std::uint64_t>(1, 9));

@@ -25,9 +25,13 @@ sterna_status send_message(std::uint32_t rank, std::uint32_t context, std::int32
 sterna_status receive_message(std::uint32_t rank, std::uint32_t context, std::int32_t tag,
                               void* buffer, std::size_t bytes, net::Envelope& envelope) noexcept {
   RankContext& self = current_rank();
+  const net::Pattern pattern{.source = rank, .context = context, .tag = tag};
+  if (self.transport->try_receive_short(*self.endpoint, pattern,
+                                        {static_cast<std::byte*>(buffer), bytes}, envelope)) {
+    return STERNA_SUCCESS;
+  }
   net::RecvRequest request;
-  self.transport->receive(*self.endpoint, request, {.source = rank, .context = context, .tag = tag},
-                          net::Buffer::of(buffer, bytes));
+  self.transport->receive(*self.endpoint, request, pattern, net::Buffer::of(buffer, bytes));
   (void)wait_until(self, request.done, kNever);
   envelope = request.envelope;
   return to_status(request.fault);

@@ -57,14 +57,15 @@ bool Progress::spin_until(const Completion& completion) noexcept {
     }
     // To take and give the turn each time costs as much as the look itself, and to ask all sources
     // several times as much: the answer is likely to come where the last event came from.
-    (void)impl_->poll_all(threads::SchedulingPoint::idle);
+    std::uint32_t count = impl_->poll_all(threads::SchedulingPoint::idle);
     Source* const busiest = impl_->busiest;
     for (std::uint32_t round = 0; busiest != nullptr && round < kRoundsOfTurn && !completion.done();
          ++round) {
-      const std::uint32_t count = busiest->poll();
-      count != 0 ? add_relaxed(impl_->events, count) : cpu_pause();
+      const std::uint32_t more = busiest->poll();
+      more != 0 ? add_relaxed(impl_->events, more) : cpu_pause();
+      count += more;
     }
-    impl_->give_back();
+    impl_->give_back_after(count);
   }
   return completion.done();
 }
@@ -73,14 +74,19 @@ int Progress::descriptor() const noexcept {
   return impl_->epoll.get();
 }
 
+bool Progress::Impl::wake_absent() noexcept {
+  bool has_woken = false;
+  for (Source* const source : sources) {
+    has_woken = source->wake_absent() || has_woken;
+  }
+  return has_woken;
+}
+
 bool Progress::wake_absent() noexcept {
   if (!impl_->try_take()) {
     return false;
   }
-  bool has_woken = false;
-  for (Source* const source : impl_->sources) {
-    has_woken = source->wake_absent() || has_woken;
-  }
+  const bool has_woken = impl_->wake_absent();
   impl_->give_back();
   return has_woken;
 }
@@ -188,9 +194,6 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
         patience.yield();
       }
       continue;
-    }
-    if (!is_crowded) {
-      (void)wake_absent();  // Later nobody does.
     }
     if (threads::try_enter_sleep(waiter, threads::KernelWaiter::kInHook)) {
       patience.note_sleep();

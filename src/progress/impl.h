@@ -80,6 +80,15 @@ struct Progress::Impl {
     }
   }
   void give_back() noexcept { is_polled.store(false, std::memory_order_release); }  // A
+  /// After rounds that had `something`. What was answered in place of one that sleeps needs its
+  /// peer awake, as if the sleeper had answered: it sees no more of it. Who falls asleep says so
+  /// before it takes the turn, and wakes the absent within it.
+  void give_back_after(std::uint64_t something) noexcept {
+    if (something != 0 && has_sleeper.load(std::memory_order_relaxed)) [[unlikely]] {
+      (void)wake_absent();
+    }
+    give_back();
+  }
 
   /// By the poller, outside of a round.
   void take_added() noexcept {
@@ -91,6 +100,8 @@ struct Progress::Impl {
     }
   }
   std::uint32_t poll_all(threads::SchedulingPoint at) noexcept;
+  /// By the poller, outside of a round.
+  bool wake_absent() noexcept;
   bool prepare_all() noexcept;
   void end_all() noexcept;
   void wake_aside() noexcept;

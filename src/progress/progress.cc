@@ -126,7 +126,7 @@ std::uint32_t Progress::poll(threads::SchedulingPoint point) noexcept {
     impl.last_poll_ns.store(now_here(), std::memory_order_relaxed);
   }
   const std::uint32_t count = impl.poll_all(point);
-  impl.give_back();
+  impl.give_back_after(count);
   if (count != 0) {
     threads::trace_event(trace::Kind::polled, trace::kNobody, count);
   }
@@ -166,7 +166,7 @@ std::uint32_t Progress::poll_at_tick() noexcept {
   impl.last_poll_ns.store(now, std::memory_order_relaxed);
   add_relaxed(impl.ticks, 1);
   impl.polls_at_tick = impl.polls.load(std::memory_order_relaxed);
-  impl.give_back();
+  impl.give_back_after(count);
   return count;
 }
 
@@ -245,6 +245,9 @@ bool Progress::sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>
     is_prepared = impl.prepare_all();
     for (Source* const source : impl.prepared) {
       deadline_ns = std::min(deadline_ns, source->next_deadline_ns());
+    }
+    if (is_prepared) {
+      (void)impl.wake_absent();  // Later it asks nobody, but see give_back_after().
     }
     impl.give_back();
   }

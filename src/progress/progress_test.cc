@@ -299,5 +299,35 @@ TEST_F(ProgressTest, AKernelThreadThatWaitsInVainWakesWhoIsAbsent) {
   progress->remove(absent);
 }
 
+/// Something comes for one that sleeps, and is taken by another thread's poll.
+class AnsweredSource final : public Source {
+ public:
+  std::uint32_t poll() noexcept override { return has_event.exchange(false) ? 1 : 0; }
+  bool wake_absent() noexcept override { return ++times_woken != 0; }
+  std::atomic<bool> has_event{false};
+  std::atomic<int> times_woken{0};
+};
+
+// The answer to it is part of an exchange, whose next part the peer gives only once it is awake.
+TEST_F(ProgressTest, WhoAnswersForASleeperWakesWhoIsAbsent) {
+  AnsweredSource answered;
+  Completion completion;
+  ASSERT_TRUE(progress->add(answered));
+  std::thread sleeper{[&] { completion.wait(*progress); }};
+  while (progress->counters().sleeps == 0) {
+    std::this_thread::yield();
+  }
+  const int before = answered.times_woken.load();
+  EXPECT_EQ(progress->poll(), 0U);
+  EXPECT_EQ(answered.times_woken.load(), before) << "nothing came";
+  answered.has_event.store(true);
+  EXPECT_EQ(progress->poll(), 1U);
+  EXPECT_GT(answered.times_woken.load(), before);
+  completion.complete();
+  sleeper.join();
+  EXPECT_EQ(progress->poll(), 0U);
+  progress->remove(answered);
+}
+
 }  // namespace
 }  // namespace sterna::progress

@@ -264,7 +264,7 @@ class TransportCore final : private Bond::Owner {
 
   // --- The short way (short.cc) ----------------------------------------------------------------
   bool send_placed(Channel& by, const Endpoint& from, const Target& target,
-                   std::span<const std::byte> bytes) noexcept;
+                   std::span<const std::byte> bytes, bool& must_ring) noexcept;
   bool may_look(const Endpoint& at) noexcept;
   bool count_look() noexcept;
   bool sight_beside(Driver::Sight& seen) noexcept;

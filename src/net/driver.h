@@ -100,14 +100,19 @@ class Channel {
   /// then calls send_placed(), with no other call to the channel in between. Null: not this way, or
   /// not now; try_send() says why.
   [[nodiscard]] virtual std::byte* try_place(std::uint32_t /*bytes*/) noexcept { return nullptr; }
-  /// As try_send() of what was written; `full` means that nothing happened.
-  [[nodiscard]] virtual SendState send_placed() noexcept { return SendState::full; }
+  /// As try_send() of what was written; `full` means that nothing happened. `must_ring`: the peer
+  /// was seen asleep, and ring() is to follow soon; else unchanged.
+  [[nodiscard]] virtual SendState send_placed(bool& /*must_ring*/) noexcept {
+    return SendState::full;
+  }
+  /// Wakes the peer: a system call. From any thread.
+  virtual void ring() noexcept {}
 
   /// True: write_remote works towards this peer (asked of the system when the channel was opened).
   [[nodiscard]] virtual bool can_write_remote() const noexcept { return false; }
 
   /// The caller waits for the peer's node. If its program is away (AbsenceFlag), wakes who
-  /// progresses there meanwhile; whether it did. From any thread.
+  /// progresses there meanwhile; whether it did. From any thread, after a seq_cst fence.
   virtual bool ring_absent() noexcept { return false; }
 
   /// Copies `local`, as one sequence of bytes, to the addresses `remote` of the peer's process;

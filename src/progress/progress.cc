@@ -87,6 +87,10 @@ void Progress::serve_one_caller(bool is_one) noexcept {
   impl_->is_serial = is_one;
 }
 
+bool Progress::serves_one_caller() const noexcept {
+  return impl_->is_serial;
+}
+
 void Progress::give_way_for(OneCaller& caller) noexcept {
   impl_->caller = &caller;
 }
@@ -97,6 +101,15 @@ bool Progress::try_take_turn() noexcept {
 
 void Progress::give_turn() noexcept {
   impl_->give_back();
+}
+
+std::uint32_t Progress::poll_in_turn() noexcept {
+  Impl& impl = *impl_;
+  impl.give_way();
+  impl.take();
+  const std::uint32_t count = impl.poll_all(threads::SchedulingPoint::forced);
+  impl.give_back_after(count);
+  return count;
 }
 
 std::uint32_t Progress::poll(threads::SchedulingPoint point) noexcept {
@@ -236,6 +249,9 @@ bool Progress::sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>
                      std::uint32_t expected) noexcept {
   Impl& impl = *impl_;
   if (impl.has_sleeper.exchange(true, std::memory_order_seq_cst)) {
+    impl.take();  // The caller sleeps elsewhere, and the sleeper has asked before its request.
+    (void)impl.wake_absent();
+    impl.give_back();
     return false;
   }
   bool is_prepared = false;

@@ -68,6 +68,7 @@ class Progress final : public threads::IdleHook {
   /// costs no atomic exchange. By a thread that takes turns with all others, not from inside a
   /// poll().
   void serve_one_caller(bool is_one) noexcept;
+  [[nodiscard]] bool serves_one_caller() const noexcept;
   /// From now on whoever calls is known to `caller`, which outlives this: it is given way to others
   /// before each round, and is not inside while it sleeps here. Before a second thread calls.
   void give_way_for(OneCaller& caller) noexcept;
@@ -100,6 +101,8 @@ class Progress final : public threads::IdleHook {
   ///   another budget, while events come. One thread at a time ticks.
   std::uint32_t poll(threads::SchedulingPoint point) noexcept override;
   std::uint32_t poll() noexcept { return poll(threads::SchedulingPoint::forced); }
+  /// The same, but waits for who polls now: 0 says that nothing was there.
+  std::uint32_t poll_in_turn() noexcept;
 
   /// Sleeps until an event of a source, wake(), or the deadline (monotonic clock); returns at once
   /// if a source has something, or if `word` is not `expected`. False, at once, while another

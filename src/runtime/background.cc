@@ -222,7 +222,8 @@ bool Background::sleep_until_rung() noexcept {
   return false;
 }
 
-Background::Looked Background::look() noexcept {
+/// `is_last`: nobody looks afterwards, so that it is not left to who might be polling now.
+Background::Looked Background::look(bool is_last) noexcept {
   const bool is_shared = is_shared_.load(std::memory_order_acquire);
   if (!is_shared) {
     Owner expected = Owner::nobody;
@@ -233,7 +234,8 @@ Background::Looked Background::look() noexcept {
       return Looked::program_is_here;
     }
   }
-  const std::uint32_t events = options_.progress->poll();
+  progress::Progress& progress = *options_.progress;
+  const std::uint32_t events = is_last ? progress.poll_in_turn() : progress.poll();
   if (events != 0) {
     moves_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -279,7 +281,7 @@ void Background::serve() noexcept {
           is_shared_.load(std::memory_order_relaxed) ? AbsenceFlag::kPresent : AbsenceFlag::kRung;
       (void)flag_->compare_exchange_strong(before, AbsenceFlag::kAway, std::memory_order_seq_cst);
       // Who sent before it saw that is found now.
-      if (look() != Looked::something) {
+      if (look(true) != Looked::something) {
         return;
       }
       in_vain = 0;

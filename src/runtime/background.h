@@ -89,7 +89,7 @@ class Background {
   void ring() noexcept;
   void run() noexcept;
   void serve() noexcept;
-  [[nodiscard]] Looked look() noexcept;
+  [[nodiscard]] Looked look(bool is_last = false) noexcept;
   [[nodiscard]] bool sleep_until_rung() noexcept;
   void sleep_for_network(std::uint64_t ns) noexcept;
   [[nodiscard]] bool has_open() const noexcept;

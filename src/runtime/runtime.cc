@@ -227,8 +227,10 @@ void Runtime::serve_any_caller() noexcept {
   }
   end_background();  // Workers poll, and the ticker while they compute.
   may_have_threads_ = true;
-  transport_->serve_one_caller(false);
-  progress_->serve_one_caller(false);
+  if (progress_->serves_one_caller()) {
+    transport_->serve_one_caller(false);
+    progress_->serve_one_caller(false);
+  }
 }
 
 Runtime::~Runtime() {

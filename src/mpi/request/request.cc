@@ -116,16 +116,18 @@ void copy_status(const MPI_Status& from, MPI_Status* into) noexcept {
 
 /// From the free list, or new; active, without a communicator. Null: no memory.
 Request* take_request(RankState& state, RequestType type) noexcept {
-  if (state.orphans != nullptr) [[unlikely]] {
-    sweep_orphans(state);
-  }
+  bool has_orphans = false;
   Request* request = nullptr;
   {
     StateGuard guard{state};
+    has_orphans = state.orphans != nullptr;
     request = state.free_requests;
     if (request != nullptr) {
       state.free_requests = request->next;
     }
+  }
+  if (has_orphans) [[unlikely]] {
+    sweep_orphans(state);
   }
   if (request == nullptr) {
     void* place = state.heap().allocate(sizeof(Request), 64);

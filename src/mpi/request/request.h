@@ -89,8 +89,9 @@ inline void begin_plain_receive(Request& request, Comm& comm, bool is_multiple) 
 [[nodiscard]] Request* create_plain_receive_slowly(RankState& state, Comm& comm) noexcept;
 [[nodiscard, gnu::always_inline]] inline Request* create_plain_receive(RankState& state,
                                                                        Comm& comm) noexcept {
-  Request* const request = state.free_requests;
-  if (request == nullptr || state.orphans != nullptr || state.is_multiple) [[unlikely]] {
+  // Where several call, nothing is read before their lock is taken.
+  Request* const request = state.is_multiple ? nullptr : state.free_requests;
+  if (request == nullptr || state.orphans != nullptr) [[unlikely]] {
     return create_plain_receive_slowly(state, comm);
   }
   state.free_requests = request->next;

@@ -49,6 +49,11 @@ bool is_plain(const FrameHeader& header, std::size_t bytes) noexcept {
          header.payload_bytes == bytes - kHeaderBytes && header.payload_bytes == header.total_bytes;
 }
 
+[[gnu::cold]] bool ring(Channel& channel) noexcept {
+  channel.ring();
+  return true;
+}
+
 /// As receive() begins.
 void prepare(RecvRequest& request, std::byte* into, std::uint64_t bytes) noexcept {
   check(request.state == RecvRequest::State::idle, "a receive request is used once at a time");
@@ -151,13 +156,18 @@ bool TransportCore::try_send_short(Endpoint& from, const Target& target,
   if (bytes.size() > gate.eager_bytes() || bytes.size() > frame_payload_max_) {
     return false;
   }
+  // The bell is rung without the lock: it is a system call, and who wakes may take the processor.
+  bool must_ring = false;
   if (is_serial_) [[likely]] {
     Channel* const channel = gate.idle_channel();
     if (channel == nullptr) {
       return false;
     }
-    const threads::AloneGuard guard{ranks_[from.rank].lock};
-    return send_placed(*channel, from, target, bytes);
+    const bool is_sent = [&] {
+      const threads::AloneGuard guard{ranks_[from.rank].lock};
+      return send_placed(*channel, from, target, bytes, must_ring);
+    }();
+    return is_sent && (!must_ring || ring(*channel));
   }
   // The version before the route, as in transmit().
   const std::uint32_t version = gate.route_version();
@@ -170,14 +180,19 @@ bool TransportCore::try_send_short(Endpoint& from, const Target& target,
   if (channel == nullptr) {
     return false;
   }
-  const threads::OwnedGuard guard{ranks_[from.rank].lock};
-  return send_placed(*channel, from, target, bytes);
+  const bool is_sent = [&] {
+    const threads::OwnedGuard guard{ranks_[from.rank].lock};
+    return send_placed(*channel, from, target, bytes, must_ring);
+  }();
+  return is_sent && (!must_ring || ring(*channel));
 }
 
 /// Under the lock of the rank; nobody else uses the channel.
-[[gnu::always_inline]] inline bool TransportCore::send_placed(
-    Channel& channel, const Endpoint& from, const Target& target,
-    std::span<const std::byte> bytes) noexcept {
+[[gnu::always_inline]] inline bool TransportCore::send_placed(Channel& channel,
+                                                              const Endpoint& from,
+                                                              const Target& target,
+                                                              std::span<const std::byte> bytes,
+                                                              bool& must_ring) noexcept {
   Peer* const peer = find_peer(from, target.rank);
   if (peer == nullptr || outstanding_bytes(*peer) + std::uint64_t{credit_of(bytes.size())} >
                              options_.eager_window_bytes) {
@@ -201,7 +216,7 @@ bool TransportCore::try_send_short(Endpoint& from, const Target& target,
   header.payload_bytes = size;
   header.total_bytes = size;
   copy_bytes(place + kHeaderBytes, bytes.data(), bytes.size());
-  if (channel.send_placed() != SendState::accepted) [[unlikely]] {
+  if (channel.send_placed(must_ring) != SendState::accepted) [[unlikely]] {
     return false;
   }
   ++peer->send_sequence;
@@ -252,15 +267,17 @@ bool TransportCore::sight_beside(Driver::Sight& seen) noexcept {
   if (me == nullptr) {
     return looked_at_->sight(looks_max_, seen);
   }
-  std::uint32_t left = me->entity == nullptr ? looks_max_ : kLooksAtOnce;
-  while (left != 0 && threads::is_alone(*me)) {
+  std::uint32_t left = me->entity == nullptr ? looks_max_ : std::min(looks_max_, kLooksAtOnce);
+  bool is_seen = false;
+  while (!is_seen && threads::is_alone(*me)) {
     const std::uint32_t looks = std::min(left, kLooksAtOnce);
-    if (looked_at_->sight(looks, seen)) {
-      return true;
-    }
+    is_seen = looked_at_->sight(looks, seen);
     left -= looks;
+    if (left == 0) {
+      break;
+    }
   }
-  return false;
+  return is_seen;
 }
 
 bool TransportCore::receive_beside(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
@@ -271,7 +288,8 @@ bool TransportCore::receive_beside(Endpoint& at, const Pattern& pattern, std::sp
   }
   const progress::Progress::Turn turn{*progress};
   Driver::Sight seen;
-  if (!turn.is_taken() || !count_look() || !sight_beside(seen)) {
+  // Again, in the turn: who has declined to poll since relies on the next round to do what waits.
+  if (!turn.is_taken() || !may_look(at) || !count_look() || !sight_beside(seen)) {
     return false;
   }
   {

@@ -35,6 +35,8 @@ bool TransportCore::wake_absent(Driver& driver) noexcept {
   if (driver.absence_flag() == nullptr) {
     return false;
   }
+  // Either we see a flag, or who sets it, and looks at its inbox then, what we sent.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
     Gate& gate = gates_[node];
     if (!gate.is_open() || gate.driver() != &driver || gate.is_lost()) {

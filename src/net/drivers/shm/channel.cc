@@ -79,29 +79,40 @@ SendState ShmChannel::try_send(std::span<const Piece> pieces) noexcept {
   if (is_lost() || self_->is_closed.load(std::memory_order_relaxed) || has_closed()) [[unlikely]] {
     return SendState::closed;
   }
-  return bytes <= kInlineBytesMax ? send_inline(pieces, bytes) : send_bulk(pieces, bytes);
+  bool must_ring = false;
+  const SendState sent = bytes <= kInlineBytesMax ? send_inline(pieces, bytes, must_ring)
+                                                  : send_bulk(pieces, bytes, must_ring);
+  if (must_ring) [[unlikely]] {
+    ring();
+  }
+  return sent;
 }
 
-inline void ShmChannel::publish(std::uint32_t ticket, std::uint32_t kind) noexcept {
+inline void ShmChannel::publish(std::uint32_t ticket, std::uint32_t kind,
+                                bool& must_ring) noexcept {
   inbox_.publish(ticket, self_->local_index, kind);
   ringer_fence(segment_->state.load(std::memory_order_relaxed));
   if (is_refused_.load(std::memory_order_relaxed)) [[unlikely]] {
     is_refused_.store(false, std::memory_order_relaxed);
   }
-  ring_if_asleep(*segment_, peer_.bell_fd);
+  if (is_asleep(*segment_)) [[unlikely]] {
+    must_ring = true;
+  }
 }
 
-SendState ShmChannel::send_inline(std::span<const Piece> pieces, std::size_t bytes) noexcept {
+SendState ShmChannel::send_inline(std::span<const Piece> pieces, std::size_t bytes,
+                                  bool& must_ring) noexcept {
   std::uint32_t ticket;
   if (!inbox_.try_claim(ticket)) {
     return refuse_full();
   }
   copy_pieces(inbox_.payload(ticket), pieces);
-  publish(ticket, static_cast<std::uint32_t>(bytes));
+  publish(ticket, static_cast<std::uint32_t>(bytes), must_ring);
   return SendState::accepted;
 }
 
-SendState ShmChannel::send_bulk(std::span<const Piece> pieces, std::size_t bytes) noexcept {
+SendState ShmChannel::send_bulk(std::span<const Piece> pieces, std::size_t bytes,
+                                bool& must_ring) noexcept {
   if (!inbox_.has_room()) {
     return refuse_full();  // Before the copy, which would be in vain.
   }
@@ -110,10 +121,11 @@ SendState ShmChannel::send_bulk(std::span<const Piece> pieces, std::size_t bytes
     return refuse_full();
   }
   copy_pieces(self_->pool->bytes(chunk), pieces);
-  return send_chunk(chunk, static_cast<std::uint32_t>(bytes));
+  return send_chunk(chunk, static_cast<std::uint32_t>(bytes), must_ring);
 }
 
-SendState ShmChannel::send_chunk(std::uint32_t chunk, std::uint32_t bytes) noexcept {
+SendState ShmChannel::send_chunk(std::uint32_t chunk, std::uint32_t bytes,
+                                 bool& must_ring) noexcept {
   std::uint32_t ticket;
   if (!inbox_.try_claim(ticket)) {
     self_->pool->release_unsent(chunk);
@@ -121,7 +133,7 @@ SendState ShmChannel::send_chunk(std::uint32_t chunk, std::uint32_t bytes) noexc
   }
   const BulkReference reference{.chunk = chunk, .bytes = bytes};
   std::memcpy(inbox_.payload(ticket), &reference, sizeof reference);
-  publish(ticket, kBulk);
+  publish(ticket, kBulk, must_ring);
   return SendState::accepted;
 }
 
@@ -144,12 +156,16 @@ std::byte* ShmChannel::place_bulk(std::uint32_t bytes) noexcept {
   return placed_.chunk != BulkPool::kNone ? self_->pool->bytes(placed_.chunk) : nullptr;
 }
 
-SendState ShmChannel::send_placed() noexcept {
+SendState ShmChannel::send_placed(bool& must_ring) noexcept {
   if (placed_.bytes > kInlineBytesMax) {
-    return send_chunk(placed_.chunk, placed_.bytes);
+    return send_chunk(placed_.chunk, placed_.bytes, must_ring);
   }
-  publish(placed_.ticket, placed_.bytes);
+  publish(placed_.ticket, placed_.bytes, must_ring);
   return SendState::accepted;
+}
+
+void ShmChannel::ring() noexcept {
+  ring_asleep(*segment_, peer_.bell_fd);
 }
 
 SendState ShmChannel::refuse_full() noexcept {
@@ -264,8 +280,6 @@ Result<> ShmChannel::read_remote(std::byte* into, RemotePiece from) noexcept {
 
 bool ShmChannel::ring_absent() noexcept {
   std::atomic<std::uint32_t>& flag = segment_->absence;
-  // The fence: either we see the flag, or who sets it, and looks at its inbox then, what we sent.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   std::uint32_t away = flag.load(std::memory_order_relaxed);
   if (away != AbsenceFlag::kAway ||
       !flag.compare_exchange_strong(away, AbsenceFlag::kRung, std::memory_order_acq_rel)) {

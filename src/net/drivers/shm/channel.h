@@ -48,7 +48,8 @@ class ShmChannel final : public Channel {
   [[nodiscard]] SendState try_send(std::span<const Piece> pieces) noexcept override;
 
   [[nodiscard]] std::byte* try_place(std::uint32_t bytes) noexcept override;
-  [[nodiscard]] SendState send_placed() noexcept override;
+  [[nodiscard]] SendState send_placed(bool& must_ring) noexcept override;
+  void ring() noexcept override;
 
   [[nodiscard]] bool can_write_remote() const noexcept override {
     return direct_pid_.load(std::memory_order_relaxed) != 0;
@@ -94,12 +95,15 @@ class ShmChannel final : public Channel {
 
  private:
   [[nodiscard]] Error copy_error(const char* what, long result) const noexcept;
-  [[nodiscard]] SendState send_inline(std::span<const Piece> pieces, std::size_t bytes) noexcept;
-  [[nodiscard]] SendState send_bulk(std::span<const Piece> pieces, std::size_t bytes) noexcept;
-  [[nodiscard]] SendState send_chunk(std::uint32_t chunk, std::uint32_t bytes) noexcept;
+  [[nodiscard]] SendState send_inline(std::span<const Piece> pieces, std::size_t bytes,
+                                      bool& must_ring) noexcept;
+  [[nodiscard]] SendState send_bulk(std::span<const Piece> pieces, std::size_t bytes,
+                                    bool& must_ring) noexcept;
+  [[nodiscard]] SendState send_chunk(std::uint32_t chunk, std::uint32_t bytes,
+                                     bool& must_ring) noexcept;
   [[nodiscard, gnu::noinline]] std::byte* place_bulk(std::uint32_t bytes) noexcept;
   [[nodiscard]] SendState refuse_full() noexcept;
-  void publish(std::uint32_t ticket, std::uint32_t kind) noexcept;
+  void publish(std::uint32_t ticket, std::uint32_t kind, bool& must_ring) noexcept;
 
   NodeSide* const self_;
   const Peer peer_;

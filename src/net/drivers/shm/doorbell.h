@@ -35,12 +35,10 @@ inline void ringer_fence(std::uint32_t state) noexcept {
 
 /// The owner of `sleeper` was seen asleep: wakes it; one of several ringers rings.
 [[gnu::cold]] void ring_asleep(Segment& sleeper, int bell_fd) noexcept;
-/// Wakes the owner of `sleeper` if it sleeps.
-inline void ring_if_asleep(Segment& sleeper, int bell_fd) noexcept {
+/// After ringer_fence(): whether the owner of `sleeper` is to be woken by ring_asleep().
+[[nodiscard]] inline bool is_asleep(const Segment& sleeper) noexcept {
   // Relaxed: ordered by ringer_fence; the bell itself orders what the woken side reads.
-  if ((sleeper.state.load(std::memory_order_relaxed) & kAsleep) != 0) [[unlikely]] {
-    ring_asleep(sleeper, bell_fd);
-  }
+  return (sleeper.state.load(std::memory_order_relaxed) & kAsleep) != 0;
 }
 
 /// Rings without asking.

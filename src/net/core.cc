@@ -61,6 +61,11 @@ std::uint32_t Rail::poll() noexcept {
   return core_.may_have_inner() ? count + core_.poll_inner() : count;
 }
 
+bool Rail::sight(std::uint32_t looks) noexcept {
+  Driver::Sight seen;
+  return driver_->sight(looks, seen);
+}
+
 bool Rail::prepare_sleep() noexcept {
   return driver_->prepare_sleep();
 }

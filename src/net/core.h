@@ -23,6 +23,7 @@
 #include "net/endpoint.h"
 #include "net/matching/direct.h"
 #include "net/matching/gate.h"
+#include "net/nodes/node_link.h"
 #include "net/nodes/rank_table.h"
 #include "net/opening/sources.h"
 #include "net/packets/packet.h"
@@ -299,20 +300,14 @@ class TransportCore final : private Bond::Owner {
   void end_send(std::uint32_t rank, SendRequest& send, Fault fault) noexcept;
 
   // --- Frames between nodes (nodes.cc, bulk.cc) ------------------------------------------------
-  struct NodeLink {
-    SpinLock lock;
-    std::uint32_t send_sequence STERNA_GUARDED_BY(lock) = 0;
-    // The rest: the poller only.
-    std::uint32_t receive_sequence = 0;
-    std::map<std::uint32_t, std::vector<std::byte>> early;  // By distance to come: few.
-    std::vector<std::byte> assembly;
-  };
   struct LandingState {
     Landing* landing;
     std::uint32_t from_node;
     std::vector<Extent> extents;
     std::uint64_t total_bytes;
   };
+  bool try_node_short(const FrameHeader& header, std::span<const std::byte> head,
+                      std::span<const std::byte> body, std::size_t offset) noexcept;
   void accept_node_frame(std::uint32_t from_node, const Frame& frame) noexcept;
   void accept_node_part(std::uint32_t from_node, NodeLink& link, const Frame& frame) noexcept;
   void accept_bulk(std::uint32_t from_node, const Frame& frame) noexcept;

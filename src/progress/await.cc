@@ -166,7 +166,7 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
   };
   bool has_come = false;  // Something else than what is waited for, in rounds without a clock.
   for (std::uint32_t round = 0;; ++round) {
-    has_come = poll(threads::SchedulingPoint::idle) != 0 || has_come;
+    has_come = poll_once(threads::SchedulingPoint::idle, 0) != 0 || has_come;
     if (threads::try_take_signal(waiter)) {
       return leave(threads::Wake::signalled);
     }

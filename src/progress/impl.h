@@ -100,6 +100,7 @@ struct Progress::Impl {
     }
   }
   std::uint32_t poll_all(threads::SchedulingPoint at) noexcept;
+  std::uint32_t poll_if_seen(std::uint32_t looks) noexcept;
   /// By the poller, outside of a round.
   bool wake_absent() noexcept;
   bool prepare_all() noexcept;

@@ -28,6 +28,8 @@ namespace {
 
 // What a yield is taken to cost who yields: a system call, a switch, and the look afterwards.
 constexpr std::uint64_t kYieldNs = 1000;
+// After a round in vain, of who has nothing else to do: about as long as another round.
+constexpr std::uint32_t kLooks = 4;
 
 }  // namespace
 
@@ -45,6 +47,16 @@ std::uint32_t Progress::Impl::poll_all(threads::SchedulingPoint at) noexcept {
   if (count != 0) {
     add_relaxed(events, count);
   }
+  return count;
+}
+
+/// Where the last event came from the next one is likely to come from.
+std::uint32_t Progress::Impl::poll_if_seen(std::uint32_t looks) noexcept {
+  if (busiest == nullptr || !busiest->sight(looks)) {
+    return 0;
+  }
+  const std::uint32_t count = busiest->poll();
+  add_relaxed(events, count);
   return count;
 }
 
@@ -113,6 +125,15 @@ std::uint32_t Progress::poll_in_turn() noexcept {
 }
 
 std::uint32_t Progress::poll(threads::SchedulingPoint point) noexcept {
+  const bool is_idle = point == threads::SchedulingPoint::idle && !options_.is_oversubscribed;
+  return poll_once(point, is_idle ? kLooks : 0);
+}
+
+std::uint32_t Progress::poll_and_look() noexcept {
+  return poll_once(threads::SchedulingPoint::enter, options_.is_oversubscribed ? 0 : kLooks);
+}
+
+std::uint32_t Progress::poll_once(threads::SchedulingPoint point, std::uint32_t looks) noexcept {
   Impl& impl = *impl_;
   impl.give_way();
   std::uint64_t now = 0;
@@ -138,7 +159,10 @@ std::uint32_t Progress::poll(threads::SchedulingPoint point) noexcept {
     // The clock costs as much as a poll: when polls come often, the time need not be exact.
     impl.last_poll_ns.store(now_here(), std::memory_order_relaxed);
   }
-  const std::uint32_t count = impl.poll_all(point);
+  std::uint32_t count = impl.poll_all(point);
+  if (count == 0 && looks != 0) {
+    count = impl.poll_if_seen(looks);
+  }
   impl.give_back_after(count);
   if (count != 0) {
     threads::trace_event(trace::Kind::polled, trace::kNobody, count);

@@ -104,6 +104,10 @@ class Progress final : public threads::IdleHook {
   /// The same, but waits for who polls now: 0 says that nothing was there.
   std::uint32_t poll_in_turn() noexcept;
 
+  /// As poll(enter), for a thread that has nothing else to do: where the last event came from it
+  /// looks for a moment longer. poll(idle) does the same.
+  std::uint32_t poll_and_look() noexcept;
+
   /// Sleeps until an event of a source, wake(), or the deadline (monotonic clock); returns at once
   /// if a source has something, or if `word` is not `expected`. False, at once, while another
   /// kernel thread sleeps here.
@@ -144,6 +148,7 @@ class Progress final : public threads::IdleHook {
   [[nodiscard]] bool try_take_turn() noexcept;
   void give_turn() noexcept;
   [[nodiscard]] std::uint64_t now_here() const noexcept;
+  std::uint32_t poll_once(threads::SchedulingPoint point, std::uint32_t looks) noexcept;
   std::uint32_t poll_at_tick() noexcept;
   [[nodiscard]] bool wake_absent() noexcept;
   void sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadline_ns) noexcept;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -299,12 +300,49 @@ TEST_F(ProgressTest, AKernelThreadThatWaitsInVainWakesWhoIsAbsent) {
   progress->remove(absent);
 }
 
+/// Something comes between a round and the next one.
+class SightedSource final : public Source {
+ public:
+  std::uint32_t poll() noexcept override {
+    ++polls;
+    return std::exchange(has_event, false) ? 1 : 0;
+  }
+  bool sight(std::uint32_t looks) noexcept override {
+    ++sights;
+    has_event = has_event || (looks != 0 && comes_now);
+    return has_event;
+  }
+  int polls = 0, sights = 0;
+  bool has_event = true;
+  bool comes_now = false;
+};
+
+TEST_F(ProgressTest, WhoHasNothingElseToDoLooksWhereTheLastEventCameFrom) {
+  SightedSource sighted;
+  ASSERT_TRUE(progress->add(sighted));
+  EXPECT_EQ(progress->poll(threads::SchedulingPoint::idle), 1U);
+  EXPECT_EQ(sighted.sights, 0) << "it had something";
+  EXPECT_EQ(progress->poll(threads::SchedulingPoint::enter), 0U);
+  EXPECT_EQ(sighted.sights, 0) << "who asks has something to do";
+  EXPECT_EQ(progress->poll(threads::SchedulingPoint::idle), 0U);
+  EXPECT_EQ(sighted.sights, 1);
+  EXPECT_EQ(sighted.polls, 3);
+  sighted.comes_now = true;
+  const std::uint64_t before = progress->counters().events;
+  EXPECT_EQ(progress->poll(threads::SchedulingPoint::idle), 1U);
+  EXPECT_EQ(progress->poll_and_look(), 1U);
+  EXPECT_EQ(progress->counters().events, before + 2);
+  progress->remove(sighted);
+}
+
 /// Something comes for one that sleeps, and is taken by this thread's poll.
 class AnsweredSource final : public Source {
  public:
   std::uint32_t poll() noexcept override { return has_event.exchange(false) ? 1 : 0; }
   bool wake_absent() noexcept override {
-    times_woken += std::this_thread::get_id() == test_thread ? 1 : 0;
+    if (std::this_thread::get_id() == test_thread) {
+      ++times_woken;
+    }
     return true;
   }
   std::atomic<bool> has_event{false};

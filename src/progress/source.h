@@ -28,6 +28,10 @@ class Source {
   /// After every prepare_sleep() that returned true, slept or not.
   virtual void end_sleep() noexcept {}
 
+  /// By the poller: whether there is something for poll(), looked for up to `looks` times more than
+  /// once, with a pause between two. False: nothing, or it cannot tell without poll().
+  virtual bool sight(std::uint32_t /*looks*/) noexcept { return false; }
+
   /// The poller waits for an answer that does not come at once: who could give it may be asleep.
   /// Whether somebody was woken.
   virtual bool wake_absent() noexcept { return false; }

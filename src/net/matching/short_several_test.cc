@@ -1,5 +1,6 @@
 // The short way of messages (short.cc) where several threads of two ranks use it beside the long
 // one.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -8,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "net/matching/short_pair.h"
 
 namespace sterna::net {
@@ -110,6 +112,71 @@ TEST_P(ShortOfSeveral, EachHasItsAnswers) {
 
 TEST_P(ShortOfSeveral, EachHasItsMessagesInOrder) {
   EXPECT_EQ(play_all(GetParam(), &Player::stream), 0);
+}
+
+/// Messages between nodes, which go the short way too: of each thread in its order.
+struct NodeInbox {
+  static void take(void* inbox, std::uint32_t /*from_node*/,
+                   std::span<const std::byte> bytes) noexcept {
+    auto& self = *static_cast<NodeInbox*>(inbox);
+    std::array<int, 2> words{};  // Thread and round.
+    std::memcpy(words.data(), bytes.data(), std::min(sizeof words, bytes.size()));
+    const bool is_right = words[0] < 4 && bytes.size() == bytes_of(words[1]) &&
+                          words[1] == self.next[words[0]] &&
+                          std::ranges::all_of(bytes.subspan(sizeof words), [&](std::byte byte) {
+                            return byte == static_cast<std::byte>(words[1]);
+                          });
+    self.wrong += is_right ? 0 : 1;
+    self.next[words[0] & 3] = words[1] + 1;
+    ++self.count;
+  }
+  static std::size_t bytes_of(int round) { return 8 + static_cast<std::size_t>(round * 37 % 700); }
+
+  std::array<int, 4> next{};
+  int wrong = 0;
+  std::atomic<int> count{0};
+};
+
+TEST_P(ShortOfSeveral, NodesHaveTheMessagesOfEachThreadInItsOrder) {
+  Pair pair;
+  pair.share();
+  std::array<NodeInbox, 2> inboxes;
+  std::vector<std::thread> threads;
+  for (std::uint32_t node = 0; node < 2; ++node) {
+    pair.nodes[node]->register_node_handler(2, NodeInbox::take, &inboxes[node]);
+  }
+  const int count = GetParam() * kRounds;
+  for (int thread = 0; thread < GetParam(); ++thread) {
+    for (std::uint32_t node = 0; node < 2; ++node) {
+      threads.emplace_back([&, node, thread] {
+        for (int round = 0; round < kRounds; ++round) {
+          std::array<std::byte, 1000> bytes;
+          bytes.fill(static_cast<std::byte>(round));
+          const std::array<int, 2> words{thread, round};
+          std::memcpy(bytes.data(), words.data(), sizeof words);
+          const auto all = std::span<const std::byte>{bytes}.first(NodeInbox::bytes_of(round));
+          const std::size_t cut = static_cast<std::size_t>(round) % 9;
+          check(pair.nodes[node]
+                    ->node_message(1 - node, 2, all.first(cut), all.subspan(cut))
+                    .has_value(),
+                "the other node lives");
+          pair.poll(node);
+        }
+        const std::uint64_t limit_ns = now_ns() + 60'000'000'000;
+        while ((inboxes[0].count < count || inboxes[1].count < count) && now_ns() < limit_ns) {
+          pair.poll(node);
+          std::this_thread::yield();
+        }
+      });
+    }
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  for (const NodeInbox& inbox : inboxes) {
+    EXPECT_EQ(inbox.count, count);
+    EXPECT_EQ(inbox.wrong, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, ShortOfSeveral, testing::Values(1, 2, 4));

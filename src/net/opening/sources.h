@@ -25,6 +25,7 @@ class Rail final : public progress::Source, public PacketSink {
   int fd() noexcept override { return driver_->fd(); }
   bool prepare_sleep() noexcept override;
   void end_sleep() noexcept override;
+  bool sight(std::uint32_t looks) noexcept override;
   bool wake_absent() noexcept override;
 
   void on_packet(std::uint32_t from_node, Packet packet) noexcept override;

@@ -1,0 +1,23 @@
+// What a node keeps of the messages between it and one other node, which are in order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/annotate.h"
+#include "base/spin_lock.h"
+
+namespace sterna::net {
+
+struct NodeLink {
+  SpinLock lock;
+  std::uint32_t send_sequence STERNA_GUARDED_BY(lock) = 0;
+  // The rest: the poller only.
+  std::uint32_t receive_sequence = 0;
+  std::map<std::uint32_t, std::vector<std::byte>> early;  // By distance to come: few.
+  std::vector<std::byte> assembly;
+};
+
+}  // namespace sterna::net

@@ -14,15 +14,10 @@ std::uint64_t read_clock(clockid_t id) noexcept {
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// A pair of readings as close together as we can get: the tightest of a few, so that an interrupt
-// between the two does not count.
-struct Reading {
-  std::uint64_t ns;
-  std::uint64_t count;
-};
+}  // namespace
 
-Reading read_both() noexcept {
-  Reading best{};
+ClockReading read_clocks_at_once() noexcept {
+  ClockReading best{};
   std::uint64_t best_gap = ~std::uint64_t{0};
   for (int i = 0; i < 5; ++i) {
     const std::uint64_t before = cycles();
@@ -36,8 +31,6 @@ Reading read_both() noexcept {
   return best;
 }
 
-}  // namespace
-
 std::uint64_t now_ns() noexcept {
   return read_clock(CLOCK_MONOTONIC);
 }
@@ -47,11 +40,11 @@ std::uint64_t thread_cpu_ns() noexcept {
 }
 
 CycleRate calibrate_cycles(std::uint64_t spin_ns) noexcept {
-  const Reading first = read_both();
+  const ClockReading first = read_clocks_at_once();
   while (now_ns() - first.ns < spin_ns) {
   }
-  const Reading last = read_both();
-  const std::uint64_t count = last.count - first.count;
+  const ClockReading last = read_clocks_at_once();
+  const std::uint64_t count = last.cycles - first.cycles;
   return CycleRate{
       count == 0 ? 1.0 : static_cast<double>(last.ns - first.ns) / static_cast<double>(count)};
 }

@@ -60,6 +60,14 @@ class ManualClock final : public Clock {
 #endif
 }
 
+/// The clock and the cycle counter, as close together as we can get: the tightest of a few, so that
+/// an interrupt between the two does not count.
+struct ClockReading {
+  std::uint64_t ns;
+  std::uint64_t cycles;
+};
+[[nodiscard]] ClockReading read_clocks_at_once() noexcept;
+
 /// How long a cycle is. Made by calibrate_cycles(), then constant.
 class CycleRate {
  public:

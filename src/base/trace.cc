@@ -76,7 +76,8 @@ bool reserve(std::uint64_t offset, std::uint64_t bytes) noexcept {
 }
 
 ClockPair read_clocks() noexcept {
-  return {.ticks = cycles(), .ns = now_ns()};
+  const ClockReading both = read_clocks_at_once();
+  return {.ticks = both.cycles, .ns = both.ns};
 }
 
 /// Offset of a chunk that is the caller's, or 0.

@@ -24,6 +24,16 @@
 namespace sterna {
 namespace {
 
+TEST(Clock, IsReadTogetherWithTheCounter) {
+  const std::uint64_t ns_before = now_ns();
+  const std::uint64_t cycles_before = cycles();
+  const ClockReading both = read_clocks_at_once();
+  EXPECT_GE(both.ns, ns_before);
+  EXPECT_LE(both.ns, now_ns());
+  EXPECT_GE(both.cycles, cycles_before);
+  EXPECT_LE(both.cycles, cycles());
+}
+
 TEST(Clock, CyclesAgreeWithTheClock) {
   const CycleRate rate = calibrate_cycles();
   const std::uint64_t count = cycles();

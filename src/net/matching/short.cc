@@ -30,6 +30,7 @@ namespace sterna::net {
 namespace {
 
 constexpr std::uint32_t kLooksMax = 256;    // Then comes a round of all sources.
+constexpr std::size_t kFetchedMax = 1024;
 constexpr std::uint32_t kLooksAtOnce = 32;  // Of a user thread, which others may wait for.
 
 bool has_posted(const Endpoint& at) noexcept {
@@ -47,6 +48,15 @@ bool is_plain(const FrameHeader& header, std::size_t bytes) noexcept {
   return header.kind == FrameKind::eager && header.flags == kFrameHasCredit && header.hops == 0 &&
          header.priority <= kPriorityMax && header.tag >= 0 &&
          header.payload_bytes == bytes - kHeaderBytes && header.payload_bytes == header.total_bytes;
+}
+
+/// To take a lock waits for all loads before it, and what comes after it waits for the lock: the
+/// lines of a packet are on their way meanwhile.
+void fetch(Packet packet) noexcept {
+  const std::size_t bytes = std::min(packet.size(), kFetchedMax);
+  for (std::size_t at = kCacheLineBytes; at < bytes; at += kCacheLineBytes) {
+    __builtin_prefetch(packet.data() + at);
+  }
 }
 
 [[gnu::cold]] bool ring(Channel& channel) noexcept {
@@ -283,7 +293,8 @@ bool TransportCore::sight_beside(Driver::Sight& seen) noexcept {
 bool TransportCore::receive_beside(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
                                    Envelope& found) noexcept {
   progress::Progress* const progress = progress_.load(std::memory_order_acquire);
-  if (progress == nullptr) {
+  const threads::Thread* const me = threads::self();
+  if (progress == nullptr || (me != nullptr && !threads::is_alone(*me))) {
     return false;
   }
   const progress::Progress::Turn turn{*progress};
@@ -292,6 +303,7 @@ bool TransportCore::receive_beside(Endpoint& at, const Pattern& pattern, std::sp
   if (!turn.is_taken() || !may_look(at) || !count_look() || !sight_beside(seen)) {
     return false;
   }
+  fetch(seen.packet);
   {
     const threads::OwnedGuard guard{ranks_[at.rank].lock};
     if (at.message_count != 0 || has_posted(at) ||

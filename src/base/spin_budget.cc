@@ -15,8 +15,19 @@ constexpr std::uint32_t kTotalMax = 64;   // Then all count half: what is old is
 
 void SpinBudget::open(std::uint64_t price) noexcept {
   check(price <= kPriceMax, "a sleep costs less than three days");
-  price_ = price;
+  price_.store(price, std::memory_order_relaxed);
   learnt_.store(price, std::memory_order_relaxed);
+}
+
+void SpinBudget::change_price(std::uint64_t price) noexcept {
+  check(price != 0, "whoever sleeps pays for it");
+  if (is_counting_.exchange(true, std::memory_order_acquire)) {  // A
+    return;
+  }
+  counts_ = {};
+  total_ = 0;
+  open(price);
+  is_counting_.store(false, std::memory_order_release);  // A
 }
 
 std::uint64_t SpinBudget::begin() noexcept {
@@ -25,14 +36,15 @@ std::uint64_t SpinBudget::begin() noexcept {
   // Scattered by a multiplication (Knuth, 6.4): programs come round every so many waits, and else
   // the same one might be looked at each time. Of any few hundred it is one in kExploreEvery.
   const bool explores = number * 0x9E3779B1U < ~0U / kExploreEvery;
-  return explores ? price_ : learnt();
+  return explores ? price() : learnt();
 }
 
 void SpinBudget::end(std::uint64_t length) noexcept {
-  if (price_ == 0 || is_counting_.exchange(true, std::memory_order_acquire)) {  // A
+  const std::uint64_t most = price();
+  if (most == 0 || is_counting_.exchange(true, std::memory_order_acquire)) {  // A
     return;
   }
-  const std::size_t step = length >= price_ ? kSteps : length * kSteps / price_;
+  const std::size_t step = length >= most ? kSteps : length * kSteps / most;
   ++counts_[step];
   if (++total_ % kLearnEvery == 0) {
     learn();
@@ -56,7 +68,7 @@ void SpinBudget::learn() noexcept {
     }
   }
   // Rounded up: a price of few units has less than a unit a step.
-  learnt_.store((best * price_ + kSteps - 1) / kSteps, std::memory_order_relaxed);
+  learnt_.store((best * price() + kSteps - 1) / kSteps, std::memory_order_relaxed);
   if (total_ >= kTotalMax) {
     total_ = 0;
     for (std::uint16_t& count : counts_) {

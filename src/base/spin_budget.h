@@ -31,6 +31,9 @@ class SpinBudget {
   explicit SpinBudget(std::uint64_t price = 0) noexcept { open(price); }
   /// Before it is used.
   void open(std::uint64_t price) noexcept;
+  /// The price was found to be another one, not 0: what was learnt is learnt again. From anywhere;
+  /// nothing happens while a wait is being counted.
+  void change_price(std::uint64_t price) noexcept;
 
   /// A wait begins: how long it shall look. From anywhere.
   [[nodiscard]] std::uint64_t begin() noexcept;
@@ -40,12 +43,14 @@ class SpinBudget {
   /// The same where nothing is known of a wait that looked in vain: only those count whose `limit`
   /// was the price. To count the short ones of the others, but not the long ones, would be wrong.
   void end_if_all_is_known(std::uint64_t length, std::uint64_t limit) noexcept {
-    if (limit >= price_) {
+    if (limit >= price()) {
       end(length);
     }
   }
 
-  [[nodiscard]] std::uint64_t price() const noexcept { return price_; }
+  [[nodiscard]] std::uint64_t price() const noexcept {
+    return price_.load(std::memory_order_relaxed);
+  }
   /// What was learnt. Relaxed, as begin(): a number for a decision that may be wrong.
   [[nodiscard]] std::uint64_t learnt() const noexcept {
     return learnt_.load(std::memory_order_relaxed);
@@ -57,7 +62,7 @@ class SpinBudget {
 
   void learn() noexcept;
 
-  std::uint64_t price_ = 0;  // Constant after open.
+  std::atomic<std::uint64_t> price_{0};  // Relaxed; written after open() by who counts.
   std::atomic<std::uint64_t> learnt_{0};
   std::atomic<std::uint32_t> wait_count_{0};  // Relaxed: which one explores does not matter.
   std::atomic<bool> is_counting_{false};      // A: guard of the next ones.

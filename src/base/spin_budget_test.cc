@@ -138,5 +138,21 @@ TEST(SpinBudgetTest, CountsTurnsAsWellAsTime) {
   EXPECT_EQ(budget.learnt(), 3U) << "two turns in vain, and the one that finds it";
 }
 
+TEST(SpinBudgetTest, LearnsAnewWhenThePriceChanges) {
+  SpinBudget budget{1000};
+  for (int i = 0; i < 100; ++i) {
+    budget.end(2500);  // Longer than any sleep is worth.
+  }
+  EXPECT_EQ(budget.learnt(), 0U);
+  budget.change_price(5000);
+  EXPECT_EQ(budget.price(), 5000U);
+  EXPECT_EQ(budget.begin(), 5000U);
+  for (int i = 0; i < 100; ++i) {
+    budget.end(2500);
+  }
+  EXPECT_GE(budget.learnt(), 2500U);
+  EXPECT_LT(budget.learnt(), 3000U);
+}
+
 }  // namespace
 }  // namespace sterna

@@ -193,7 +193,7 @@ class TransportCore final : private Bond::Owner {
   }
   static void on_stale(void* core, HeldPacket* packet) noexcept;
   static void on_bad_choice(void* core, const char* rule) noexcept;
-  static void on_waiting(void* core) noexcept { static_cast<TransportCore*>(core)->wake(); }
+  static void wake_sleeper(void* core) noexcept { static_cast<TransportCore*>(core)->wake(); }
   std::uint32_t send_stale() noexcept;
   void hold(RankEntry& entry, std::uint32_t from_node, const Frame& frame) noexcept
       STERNA_REQUIRES(entry.lock);

@@ -195,7 +195,7 @@ class Driver {
     std::uint32_t from_node;
     Packet packet;
   };
-  /// The short way, optional, for the poller: looks up to `looks` times, without
+  /// The short way, optional, for the poller: looks, up to `looks` times more than once, without
   /// more, for the next packet. False: none has come, or it is for poll() alone.
   [[nodiscard]] virtual bool sight(std::uint32_t /*looks*/, Sight& /*seen*/) noexcept {
     return false;
@@ -222,6 +222,10 @@ class Driver {
   /// What the driver has counted, for the log of a job's end; empty: it counts nothing. By the
   /// poller's thread, or after the last poll.
   [[nodiscard]] virtual std::string figures() const { return {}; }
+
+  /// After end_sleep(): when a peer rang for the sleep that has ended, by the monotonic clock, as
+  /// far as the driver knows (0); what a peer wrote, to be doubted.
+  [[nodiscard]] virtual std::uint64_t rung_ns() noexcept { return 0; }
 
   /// Where this node says AbsenceFlag::kAway to the peers of this driver; null: they see nothing.
   /// Lives as long as the driver.

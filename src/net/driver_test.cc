@@ -7,6 +7,9 @@
 #include <atomic>
 #include <thread>
 
+#include <poll.h>
+
+#include "base/clock.h"
 #include "base/random.h"
 #include "net/drivers/contract.h"
 
@@ -192,6 +195,35 @@ TEST_P(DriverContract, TheShortWayIsOneOfTheTwo) {
   EXPECT_FALSE(must_ring) << "nobody slept";
   EXPECT_FALSE(b.driver->sight(10, seen));
   EXPECT_EQ(b.poll(), 0U);
+}
+
+TEST_P(DriverContract, TheShortWayLeavesTheBellToItsSender) {
+  join();
+  if (!a.driver->capabilities().has_short_way) {
+    return;
+  }
+  Channel& channel = a_to_b();
+  ASSERT_TRUE(poll_until({&a, &b}, [&] { return b.driver->prepare_sleep(); }));
+  const auto is_rung = [&] {
+    pollfd bell{.fd = b.driver->fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&bell, 1, 0) == 1;
+  };
+  bool must_ring = false;
+  std::byte* const place = channel.try_place(8);
+  ASSERT_NE(place, nullptr);
+  std::memset(place, 'x', 8);
+  const std::uint64_t before_ns = now_ns();
+  ASSERT_EQ(channel.send_placed(must_ring), SendState::accepted);
+  EXPECT_TRUE(must_ring);
+  EXPECT_FALSE(is_rung());
+  channel.ring();
+  EXPECT_TRUE(is_rung());
+  channel.ring();  // It was woken already.
+  EXPECT_GE(b.driver->rung_ns(), before_ns);
+  EXPECT_LE(b.driver->rung_ns(), now_ns());
+  b.driver->end_sleep();
+  EXPECT_FALSE(is_rung());
+  EXPECT_TRUE(poll_until({&b}, [&] { return !b.sink.packets.empty(); }));
 }
 
 TEST_P(DriverContract, TheShortWayIsFullOrClosedAsTheOther) {

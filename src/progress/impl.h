@@ -22,7 +22,8 @@ inline void add_relaxed(std::atomic<std::uint64_t>& counter, std::uint64_t by) n
 }
 
 struct Progress::Impl {
-  // The poller's right: taken by a try-lock, never waited for but in remove().
+  // The poller's right: taken by a try-lock, waited for by who removes a source, sleeps, or looks
+  // last.
   alignas(kCacheLineBytes) std::atomic<bool> is_polled{false};
   bool is_serial = false;            // See serve_one_caller().
   OneCaller* caller = nullptr;       // See give_way_for(). Constant from then on.
@@ -48,6 +49,8 @@ struct Progress::Impl {
   // how often one yields.
   SpinBudget polling;
   SpinBudget yielding;
+  std::uint64_t price_ns = 0;          // As opened.
+  std::uint64_t sleep_cost_ns = 0;     // Measured, smoothed. Guard: has_sleeper.
   std::atomic<std::uint64_t> naps{0};  // Relaxed: a counter.
   SpinLock aside_lock;
   std::vector<threads::KernelWaiter*> aside;  // Guard: aside_lock.
@@ -106,6 +109,7 @@ struct Progress::Impl {
   bool prepare_all() noexcept;
   void end_all() noexcept;
   void wake_aside() noexcept;
+  void learn_price(std::uint64_t cost_ns) noexcept;
   void sleep_in_epoll(std::uint64_t deadline_ns, std::uint64_t now) noexcept;
 };
 

@@ -28,6 +28,8 @@ namespace {
 
 // What a yield is taken to cost who yields: a system call, a switch, and the look afterwards.
 constexpr std::uint64_t kYieldNs = 1000;
+// A sleep is never taken to cost more than so many times what it was at first.
+constexpr std::uint64_t kDearest = 5;
 // After a round in vain, of who has nothing else to do: about as long as another round.
 constexpr std::uint32_t kLooks = 4;
 
@@ -72,6 +74,7 @@ Result<std::unique_ptr<Progress>> Progress::open(const ProgressOptions& options)
   auto impl = std::make_unique<Impl>();
   const std::uint64_t price_ns = std::min(options.spin_ns, SpinBudget::kPriceMax);
   impl->polling.open(price_ns);
+  impl->price_ns = impl->sleep_cost_ns = price_ns;
   impl->yielding.open((price_ns + kYieldNs - 1) / kYieldNs);
   const long epoll = system_call([] { return ::epoll_create1(EPOLL_CLOEXEC); });
   if (epoll < 0) {
@@ -269,16 +272,39 @@ void Progress::Impl::wake_aside() noexcept {
   }
 }
 
+/// By the sleeper. Who is woken by a peer knows what it cost: to fall asleep, and from the ring to
+/// here.
+void Progress::Impl::learn_price(std::uint64_t cost_ns) noexcept {
+  if (price_ns == 0) {
+    return;
+  }
+  const std::uint64_t most = kDearest * price_ns;
+  sleep_cost_ns = (7 * sleep_cost_ns + std::min(cost_ns, 2 * most)) / 8;
+  const std::uint64_t price = std::clamp(sleep_cost_ns, price_ns, most);
+  const std::uint64_t now = polling.price();
+  if (4 * price > 5 * now || 5 * price < 4 * now) {
+    polling.change_price(price);
+  }
+}
+
 bool Progress::sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,
                      std::uint32_t expected) noexcept {
   Impl& impl = *impl_;
   if (impl.has_sleeper.exchange(true, std::memory_order_seq_cst)) {
-    impl.take();  // The caller sleeps elsewhere, and the sleeper has asked before its request.
-    (void)impl.wake_absent();
-    impl.give_back();
+    // The caller sleeps elsewhere, and the sleeper has rung before its request. Whoever has the
+    // turn gives it back soon; a caller that need not sleep any more does not wait for that.
+    while (word.load(std::memory_order_seq_cst) == expected) {
+      if (impl.try_take()) {
+        (void)impl.wake_absent();
+        impl.give_back();
+        break;
+      }
+      raw_system_call(SYS_sched_yield);
+    }
     return false;
   }
   bool is_prepared = false;
+  const std::uint64_t begin_ns = now_ns();
   // The word is read when nobody else takes from the eventfd: a waker that changes it later writes
   // there later, for us. One that changed it before may have woken the sleeper before us instead.
   if (word.load(std::memory_order_seq_cst) == expected && impl.try_take()) {
@@ -293,13 +319,22 @@ bool Progress::sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>
   }
   if (is_prepared) {
     impl.sleeps.fetch_add(1, std::memory_order_relaxed);
+    const std::uint64_t asleep_ns = now_ns();
     {
       const OneCaller::Away away{impl.caller};
-      impl.sleep_in_epoll(deadline_ns, now_ns());
+      impl.sleep_in_epoll(deadline_ns, asleep_ns);
     }
     impl.take();
+    std::uint64_t rung_ns = 0;
+    for (Source* const source : impl.prepared) {
+      rung_ns = std::max(rung_ns, source->rung_ns());
+    }
     impl.end_all();
     impl.give_back();
+    const std::uint64_t end_ns = now_ns();
+    if (rung_ns >= asleep_ns && rung_ns <= end_ns) {
+      impl.learn_price(asleep_ns - begin_ns + end_ns - rung_ns);
+    }
   }
   // Sequentially consistent, against one that saw a sleeper, joins `aside` and looks again.
   impl.has_sleeper.store(false, std::memory_order_seq_cst);

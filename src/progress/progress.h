@@ -101,7 +101,7 @@ class Progress final : public threads::IdleHook {
   ///   another budget, while events come. One thread at a time ticks.
   std::uint32_t poll(threads::SchedulingPoint point) noexcept override;
   std::uint32_t poll() noexcept { return poll(threads::SchedulingPoint::forced); }
-  /// The same, but waits for who polls now: 0 says that nothing was there.
+  /// One round, for which it waits until nobody else polls: 0 says that nothing was there.
   std::uint32_t poll_in_turn() noexcept;
 
   /// As poll(enter), for a thread that has nothing else to do: where the last event came from it
@@ -109,7 +109,7 @@ class Progress final : public threads::IdleHook {
   std::uint32_t poll_and_look() noexcept;
 
   /// Sleeps until an event of a source, wake(), or the deadline (monotonic clock); returns at once
-  /// if a source has something, or if `word` is not `expected`. False, at once, while another
+  /// if a source has something, or if `word` is not `expected`. False, soon, while another
   /// kernel thread sleeps here.
   bool sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,
              std::uint32_t expected) noexcept override;

@@ -28,6 +28,10 @@ class Source {
   /// After every prepare_sleep() that returned true, slept or not.
   virtual void end_sleep() noexcept {}
 
+  /// After end_sleep(): when somebody rang for the sleep that has ended (monotonic clock); 0:
+  /// nobody did, or it is not known.
+  [[nodiscard]] virtual std::uint64_t rung_ns() noexcept { return 0; }
+
   /// By the poller: whether there is something for poll(), looked for up to `looks` times more than
   /// once, with a pause between two. False: nothing, or it cannot tell without poll().
   virtual bool sight(std::uint32_t /*looks*/) noexcept { return false; }

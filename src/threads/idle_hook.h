@@ -27,7 +27,7 @@ class IdleHook {
   virtual std::uint32_t poll(SchedulingPoint point) noexcept = 0;
 
   /// Sleeps in the kernel until an event, wake(), or `deadline_ns` (kNever: none); true. One kernel
-  /// thread at a time: false, at once, while another one sleeps here; then it sleeps elsewhere.
+  /// thread at a time: false, soon, while another one sleeps here; then it sleeps elsewhere.
   /// As a futex, it does not fall asleep when `word` is not `expected`: a wake() that was meant for
   /// the caller may have ended the sleep of the one before it. Who calls wake() for the caller
   /// changes the word first.

@@ -59,7 +59,7 @@ void Gate::let_go() noexcept {
       return;
     }
     // Only moved, when there is no room: then advance() goes on, from poll().
-    drain();
+    drain_for_others();
   }
 }
 
@@ -135,7 +135,7 @@ Gate::SendResult Gate::send_later(std::span<const Piece> frame,
   // Who takes it finds the gate free, or its owner looks into the inbox after letting go: the
   // taker's attempt to own it comes after our push. The same holds for us.
   if (!hand_over->hand() && try_own()) {
-    drain();
+    drain_for_others();
     let_go();
   }
   return SendResult::handed;
@@ -148,7 +148,7 @@ Gate::SendResult Gate::send(std::span<const Piece> frame, std::uint32_t route_ve
   if (!try_own()) {
     push(frame, route_version);
     if (try_own()) {
-      drain();
+      drain_for_others();
       let_go();
     }
     return SendResult::queued;
@@ -175,7 +175,7 @@ Gate::SendResult Gate::send(std::span<const Piece> frame, std::uint32_t route_ve
   } else {
     push(frame, route_version);
   }
-  drain();
+  drain_for_others();
   let_go();
   return result;
 }
@@ -231,6 +231,14 @@ PacketLimits Gate::limits(bool is_first) const noexcept {
           .trial = is_first ? learner_.next_trial() : Trial::none};
 }
 
+/// What others left here may be what a sleeper waits for the answer to. Free when nobody sleeps.
+void Gate::drain_for_others() noexcept {
+  drain();
+  if (shared_.wake_sleeper != nullptr && !*shared_.is_serial) {
+    shared_.wake_sleeper(shared_.core);
+  }
+}
+
 std::uint32_t Gate::drain() noexcept {
   std::uint32_t packet_count = 0;
   std::uint32_t frame_count = 0;
@@ -282,8 +290,8 @@ void Gate::note_waiting() noexcept {
     // Relaxed: a hint for the poller, which looks again at each poll.
     if (is_waiting) {
       shared_.waiting_count->fetch_add(1, std::memory_order_relaxed);
-      if (shared_.on_waiting != nullptr) {
-        shared_.on_waiting(shared_.core);
+      if (shared_.wake_sleeper != nullptr) {
+        shared_.wake_sleeper(shared_.core);
       }
     } else {
       shared_.waiting_count->fetch_sub(1, std::memory_order_relaxed);

@@ -36,8 +36,9 @@ struct GateShared {
   Clock* clock = nullptr;  // For strategies that learn.
   // Of the workers that progress this node; null where there are none, or none may send for others.
   const std::atomic<threads::HandOver*>* hand_over = nullptr;
-  // Frames begin to wait for room: who sleeps for the network has to wait for that, too.
-  void (*on_waiting)(void* core) noexcept = nullptr;
+  // Frames begin to wait for room, or some that others had left here have gone: who sleeps for the
+  // network has to wait for room too, or to wake who is to answer them.
+  void (*wake_sleeper)(void* core) noexcept = nullptr;
 };
 
 /// What a thread that sends a frame does next.
@@ -245,6 +246,7 @@ class alignas(kCacheLineBytes) Gate {
   SendResult send_measured(std::span<const Piece> frame, std::uint32_t route_version) noexcept;
   // The rest is called by the owner.
   [[nodiscard]] Channel* connected() noexcept;
+  void drain_for_others() noexcept;
   std::uint32_t drain() noexcept;
   [[nodiscard]] PacketLimits limits(bool is_first) const noexcept;
   [[nodiscard]] bool is_stale(std::uint32_t route_version) const noexcept {

@@ -29,7 +29,7 @@
 namespace sterna::net {
 namespace {
 
-constexpr std::uint32_t kLooksMax = 256;    // Then comes a round of all sources.
+constexpr std::uint32_t kLooksMax = 256;  // Then comes a round of all sources.
 constexpr std::size_t kFetchedMax = 1024;
 constexpr std::uint32_t kLooksAtOnce = 32;  // Of a user thread, which others may wait for.
 
@@ -166,7 +166,8 @@ bool TransportCore::try_send_short(Endpoint& from, const Target& target,
   if (bytes.size() > gate.eager_bytes() || bytes.size() > frame_payload_max_) {
     return false;
   }
-  // The bell is rung without the lock: it is a system call, and who wakes may take the processor.
+  // The bell is rung without lock and gate: it is a system call, and who is woken may take the
+  // processor.
   bool must_ring = false;
   if (is_serial_) [[likely]] {
     Channel* const channel = gate.idle_channel();
@@ -185,15 +186,17 @@ bool TransportCore::try_send_short(Endpoint& from, const Target& target,
       ranks_[target.rank].route.load(std::memory_order_relaxed) != route) {
     return false;
   }
-  const Gate::Turn turn{gate, version};
-  Channel* const channel = turn.idle_channel();
-  if (channel == nullptr) {
-    return false;
-  }
-  const bool is_sent = [&] {
+  Channel* channel = nullptr;
+  bool is_sent = false;
+  {
+    const Gate::Turn turn{gate, version};
+    channel = turn.idle_channel();
+    if (channel == nullptr) {
+      return false;
+    }
     const threads::OwnedGuard guard{ranks_[from.rank].lock};
-    return send_placed(*channel, from, target, bytes, must_ring);
-  }();
+    is_sent = send_placed(*channel, from, target, bytes, must_ring);
+  }
   return is_sent && (!must_ring || ring(*channel));
 }
 

@@ -16,7 +16,7 @@ struct NodeLink {
   std::uint32_t send_sequence STERNA_GUARDED_BY(lock) = 0;
   // The rest: the poller only.
   std::uint32_t receive_sequence = 0;
-  std::map<std::uint32_t, std::vector<std::byte>> early;  // By distance to come: few.
+  std::map<std::uint32_t, std::vector<std::byte>> early;  // By sequence number: few.
   std::vector<std::byte> assembly;
 };
 

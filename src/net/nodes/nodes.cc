@@ -12,7 +12,8 @@
 namespace sterna::net {
 namespace {
 
-// Parts that came before their turn, of one node: only drivers without order make any.
+// Parts that came before their turn, of one node: drivers without order make them, and threads that
+// lose their processor between number and packet.
 constexpr std::uint32_t kEarlyPartsMax = 1 << 16;
 
 static_assert(offsetof(FrameHeader, tag) == offsetof(FrameHeader, context) + 4,
@@ -115,23 +116,24 @@ bool TransportCore::try_node_short(const FrameHeader& header, std::span<const st
   if (!gate.is_open()) {
     return false;
   }
-  const Gate::Turn turn{gate, kAnyRoute};
-  Channel* const channel = turn.idle_channel();
-  const std::size_t bytes = head.size() + body.size() - offset;
-  std::byte* place = channel != nullptr
-                         ? channel->try_place(static_cast<std::uint32_t>(kHeaderBytes + bytes))
-                         : nullptr;
-  if (place == nullptr) {
-    return false;
-  }
-  auto& sent = *::new (place) FrameHeader{header};
-  sent.payload_bytes = static_cast<std::uint32_t>(bytes);
-  place += kHeaderBytes;
-  const std::size_t of_head = head.size() - std::min(head.size(), offset);
-  copy_bytes(place, head.data() + (head.size() - of_head), of_head);
-  copy_bytes(place + of_head, body.data() + (body.size() - (bytes - of_head)), bytes - of_head);
+  Channel* channel = nullptr;
   bool must_ring = false;
   {
+    const Gate::Turn turn{gate, kAnyRoute};
+    channel = turn.idle_channel();
+    const std::size_t bytes = head.size() + body.size() - offset;
+    std::byte* place = channel != nullptr
+                           ? channel->try_place(static_cast<std::uint32_t>(kHeaderBytes + bytes))
+                           : nullptr;
+    if (place == nullptr) {
+      return false;
+    }
+    auto& sent = *::new (place) FrameHeader{header};
+    sent.payload_bytes = static_cast<std::uint32_t>(bytes);
+    place += kHeaderBytes;
+    const std::size_t of_head = head.size() - std::min(head.size(), offset);
+    copy_bytes(place, head.data() + (head.size() - of_head), of_head);
+    copy_bytes(place + of_head, body.data() + (body.size() - (bytes - of_head)), bytes - of_head);
     NodeLink& link = links_[header.destination];
     const SpinGuard guard{link.lock};
     sent.sequence = link.send_sequence;
@@ -189,8 +191,12 @@ void TransportCore::accept_node_frame(std::uint32_t from_node, const Frame& fram
   NodeLink& link = links_[from_node];
   const auto ahead = static_cast<std::int32_t>(header.sequence - link.receive_sequence);
   if (ahead != 0) {
-    if (ahead < 0 || link.early.size() >= kEarlyPartsMax) {
-      refuse(header, "it came twice, or too many came before their turn");
+    if (ahead < 0) {
+      refuse(header, "it came twice");
+      return;
+    }
+    if (link.early.size() >= kEarlyPartsMax) {
+      lose_node(from_node, "one part of a message does not come, and too many after it have");
       return;
     }
     const auto* bytes = reinterpret_cast<const std::byte*>(&header);

@@ -172,7 +172,7 @@ Result<> TransportCore::open_gates() {
       packet_bytes_max - kHeaderBytes - (may_link ? std::uint32_t{kLinkHeaderBytes} : 0);
   const GateShared shared{
       &pool_, options_.strategy, &waiting_gates_, &is_serial_, on_stale, on_bad_choice,
-      this,   &clock_,           &hand_over_,     on_waiting};
+      this,   &clock_,           &hand_over_,     wake_sleeper};
   for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
     if (node != node_ && !open_gate(node, shared)) {
       return Error{Errc::unreachable,

@@ -25,6 +25,7 @@ class Rail final : public progress::Source, public PacketSink {
   int fd() noexcept override { return driver_->fd(); }
   bool prepare_sleep() noexcept override;
   void end_sleep() noexcept override;
+  std::uint64_t rung_ns() noexcept override { return driver_->rung_ns(); }
   bool sight(std::uint32_t looks) noexcept override;
   bool wake_absent() noexcept override;
 

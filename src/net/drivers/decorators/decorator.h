@@ -110,6 +110,7 @@ class Decorator : public Driver, protected PacketSink {
   bool is_drained() const noexcept final { return is_inner_closed_ && inner_->is_drained(); }
   std::string figures() const override;
   std::atomic<std::uint32_t>* absence_flag() noexcept override { return inner_->absence_flag(); }
+  std::uint64_t rung_ns() noexcept override { return inner_->rung_ns(); }
 
   [[nodiscard]] bool is_closed() const noexcept {
     return is_closed_.load(std::memory_order_relaxed);  // As a late close(): a little late.

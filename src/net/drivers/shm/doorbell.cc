@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/syscall.h"
 
 namespace sterna::net::shm {
@@ -24,6 +25,7 @@ void sleeper_fence(bool registered) noexcept {
 
 void ring_asleep(Segment& sleeper, int bell_fd) noexcept {
   if ((sleeper.state.fetch_and(~kAsleep, std::memory_order_acq_rel) & kAsleep) != 0) {
+    sleeper.rung_ns.store(now_ns(), std::memory_order_relaxed);
     ring(bell_fd);
   }
 }

@@ -312,6 +312,7 @@ void ShmDriver::wake_room_waiters() noexcept {
 
 bool ShmDriver::prepare_sleep() noexcept {
   watch_new_peers();
+  segment_->rung_ns.store(0, std::memory_order_relaxed);
   segment_->state.fetch_or(kAsleep, std::memory_order_relaxed);
   const auto for_each_refused = [&](auto what) {
     for (std::atomic<ShmChannel*>& place : channels_) {

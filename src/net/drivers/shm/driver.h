@@ -59,6 +59,9 @@ class ShmDriver final : public Driver {
   void end_sleep() noexcept override;
   void lose_peer(std::uint32_t node) noexcept override;
   std::atomic<std::uint32_t>* absence_flag() noexcept override { return &segment_->absence; }
+  std::uint64_t rung_ns() noexcept override {
+    return segment_->rung_ns.load(std::memory_order_relaxed);
+  }
   void close() noexcept override;
   // A packet is handed over when it is in the inbox; the launcher keeps the memory.
   bool is_drained() const noexcept override { return true; }

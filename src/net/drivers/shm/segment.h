@@ -59,6 +59,8 @@ struct Segment {
   std::atomic<std::uint64_t> cookie;
 
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> state;
+  // When its bell was last rung (monotonic clock); 0: not since it prepared to sleep. A hint.
+  std::atomic<std::uint64_t> rung_ns;
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> absence;         // See AbsenceFlag.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> is_room_wanted;  // 1: see room_waiters.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> tail;   // Next ticket; taken by senders.

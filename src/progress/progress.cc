@@ -74,7 +74,8 @@ Result<std::unique_ptr<Progress>> Progress::open(const ProgressOptions& options)
   auto impl = std::make_unique<Impl>();
   const std::uint64_t price_ns = std::min(options.spin_ns, SpinBudget::kPriceMax);
   impl->polling.open(price_ns);
-  impl->price_ns = impl->sleep_cost_ns = price_ns;
+  impl->price_ns = price_ns;
+  impl->sleep_cost_ns = price_ns / 2;
   impl->yielding.open((price_ns + kYieldNs - 1) / kYieldNs);
   const long epoll = system_call([] { return ::epoll_create1(EPOLL_CLOEXEC); });
   if (epoll < 0) {
@@ -273,14 +274,14 @@ void Progress::Impl::wake_aside() noexcept {
 }
 
 /// By the sleeper. Who is woken by a peer knows what it cost: to fall asleep, and from the ring to
-/// here.
+/// here. It is paid twice, by who sleeps and by who waits for its answer.
 void Progress::Impl::learn_price(std::uint64_t cost_ns) noexcept {
   if (price_ns == 0) {
     return;
   }
   const std::uint64_t most = kDearest * price_ns;
-  sleep_cost_ns = (7 * sleep_cost_ns + std::min(cost_ns, 2 * most)) / 8;
-  const std::uint64_t price = std::clamp(sleep_cost_ns, price_ns, most);
+  sleep_cost_ns = (7 * sleep_cost_ns + std::min(cost_ns, most)) / 8;
+  const std::uint64_t price = std::clamp(2 * sleep_cost_ns, price_ns, most);
   const std::uint64_t now = polling.price();
   if (4 * price > 5 * now || 5 * price < 4 * now) {
     polling.change_price(price);

@@ -31,6 +31,9 @@ constexpr std::uint64_t kRestMaxNs = 10'000'000;
 // With nothing moved for so long, a program that nobody sees come back is taken to wait by itself.
 constexpr std::uint64_t kQuietNs = 2'000'000'000;
 constexpr std::uint32_t kPausesBeforeYield = 1000;
+constexpr std::uint32_t kPausesOfAbsence = 400;  // 10 to 20 us.
+constexpr std::uint64_t kShortAbsenceCycles = 40'000;
+constexpr std::uint32_t kShortAbsences = 2;  // One after the other: more are likely to come.
 constexpr std::size_t kStackBytes = std::size_t{1} << 20;
 
 /// Between processes: the word may lie in shared memory.
@@ -142,6 +145,8 @@ void Background::go_away() noexcept {
     return;
   }
   is_away_ = true;
+  away_since_ = cycles();
+  absences_.store(absences_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   owner_.store(Owner::nobody, std::memory_order_seq_cst);  // A. And before the look at the duty.
   if (must_look && !(needs_descriptors_ && is_on_duty_.load(std::memory_order_seq_cst))) {
     ring();
@@ -149,6 +154,9 @@ void Background::go_away() noexcept {
 }
 
 void Background::come_back() noexcept {
+  const bool is_short = cycles() - away_since_ < kShortAbsenceCycles;
+  short_absences_.store(is_short ? short_absences_.load(std::memory_order_relaxed) + 1 : 0,
+                        std::memory_order_relaxed);
   std::uint32_t pauses = 0;
   Owner expected = Owner::nobody;
   while (!owner_.compare_exchange_weak(expected, Owner::program, std::memory_order_acquire,  // B
@@ -222,12 +230,30 @@ bool Background::sleep_until_rung() noexcept {
   return false;
 }
 
+/// Who starts several messages is away between two calls for a moment each time. To take the
+/// runtime then makes the next call wait, and moves what is copied from its cache to ours. Where
+/// that has been so lately, it is given the time to come back.
+bool Background::stays_away() noexcept {
+  const std::uint32_t absence = absences_.load(std::memory_order_relaxed);
+  if (absence == looked_for_ || short_absences_.load(std::memory_order_relaxed) < kShortAbsences) {
+    looked_for_ = absence;
+    return true;
+  }
+  for (std::uint32_t pauses = 0; pauses < kPausesOfAbsence; ++pauses) {
+    cpu_pause();
+  }
+  if (absences_.load(std::memory_order_relaxed) == absence) {
+    looked_for_ = absence;
+  }
+  return absence == looked_for_;
+}
+
 /// `is_last`: nobody looks afterwards, so that it is not left to who might be polling now.
 Background::Looked Background::look(bool is_last) noexcept {
   const bool is_shared = is_shared_.load(std::memory_order_acquire);
   if (!is_shared) {
     Owner expected = Owner::nobody;
-    if (is_program_waiting_.load(std::memory_order_relaxed) ||
+    if (!stays_away() || is_program_waiting_.load(std::memory_order_relaxed) ||
         !owner_.compare_exchange_strong(expected, Owner::background,
                                         std::memory_order_acquire,  // A
                                         std::memory_order_relaxed)) {

@@ -110,6 +110,8 @@ struct Progress::Impl {
   void end_all() noexcept;
   void wake_aside() noexcept;
   void learn_price(std::uint64_t cost_ns) noexcept;
+  void wake_absent_beside(const std::atomic<std::uint32_t>& word, std::uint32_t expected) noexcept;
+  void sleep_prepared(std::uint64_t deadline_ns, std::uint64_t begin_ns) noexcept;
   void sleep_in_epoll(std::uint64_t deadline_ns, std::uint64_t now) noexcept;
 };
 

@@ -1,26 +1,14 @@
-// The poller's turn, the kernel sleep and its wake-up.
-//
-// A sleep loses no event: prepare_sleep() of each source promises that from then on an event makes
-// its descriptor readable, also one that came just before; wake() writes to an eventfd that is
-// in the same epoll set and stays readable until a sleeper has taken it.
+// The poller's turn, and its rounds.
 #include "progress/progress.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <ctime>
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/check.h"
-#include "base/cpu.h"
-#include "progress/completion.h"
 #include "progress/impl.h"
 #include "threads/observation/traced.h"
-#include "threads/wait/futex.h"
-#include "threads/waiter.h"
 
 namespace sterna::progress {
 
@@ -28,8 +16,6 @@ namespace {
 
 // What a yield is taken to cost who yields: a system call, a switch, and the look afterwards.
 constexpr std::uint64_t kYieldNs = 1000;
-// A sleep is never taken to cost more than so many times what it was at first.
-constexpr std::uint64_t kDearest = 5;
 // After a round in vain, of who has nothing else to do: about as long as another round.
 constexpr std::uint32_t kLooks = 4;
 
@@ -213,149 +199,6 @@ std::uint32_t Progress::poll_at_tick() noexcept {
 
 std::uint64_t Progress::now_here() const noexcept {
   return options_.clock != nullptr ? options_.clock->now_ns() : now_ns();
-}
-
-bool Progress::Impl::prepare_all() noexcept {
-  take_added();
-  for (Source* const source : sources) {
-    if (!source->prepare_sleep()) {
-      end_all();
-      return false;
-    }
-    prepared.push_back(source);
-  }
-  return true;
-}
-
-void Progress::Impl::end_all() noexcept {
-  for (Source* const source : prepared) {
-    source->end_sleep();
-  }
-  prepared.clear();
-}
-
-void Progress::Impl::sleep_in_epoll(std::uint64_t deadline_ns, std::uint64_t now) noexcept {
-  timespec timeout{};
-  if (deadline_ns != kNever) {
-    const std::uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
-    timeout = {.tv_sec = static_cast<time_t>(left / 1'000'000'000),
-               .tv_nsec = static_cast<long>(left % 1'000'000'000)};
-  }
-  epoll_event arrived[8];
-  const timespec* const limit = deadline_ns != kNever ? &timeout : nullptr;
-  long count = raw_system_call(SYS_epoll_pwait2, epoll.get(), reinterpret_cast<long>(arrived), 8,
-                               reinterpret_cast<long>(limit), 0, 0);
-  if (count == -ENOSYS) {  // Before Linux 5.11: milliseconds, rounded up.
-    const int timeout_ms =
-        limit == nullptr
-            ? -1
-            : static_cast<int>(std::min<std::uint64_t>(
-                  timeout.tv_sec * 1000 + (timeout.tv_nsec + 999'999) / 1'000'000, 1 << 30));
-    count = raw_system_call(SYS_epoll_pwait, epoll.get(), reinterpret_cast<long>(arrived), 8,
-                            timeout_ms, 0, 0);
-  }
-  for (long i = 0; i < count; ++i) {
-    if (arrived[i].data.fd == event.get()) {
-      std::uint64_t ignored = 0;
-      raw_system_call(SYS_read, event.get(), reinterpret_cast<long>(&ignored), sizeof ignored);
-    }
-  }
-}
-
-void Progress::Impl::wake_aside() noexcept {
-  const std::atomic<std::uint32_t>* word = nullptr;
-  if (const SpinGuard guard{aside_lock}; !aside.empty()) {
-    threads::leave_sleep(*aside.front());  // Its word first: it may be about to fall asleep.
-    word = &aside.front()->word;
-  }
-  if (word != nullptr) {
-    threads::futex_wake(word, 1);  // Without the lock: who is gone by now needs it no more.
-  }
-}
-
-/// By the sleeper. Who is woken by a peer knows what it cost: to fall asleep, and from the ring to
-/// here. It is paid twice, by who sleeps and by who waits for its answer.
-void Progress::Impl::learn_price(std::uint64_t cost_ns) noexcept {
-  if (price_ns == 0) {
-    return;
-  }
-  const std::uint64_t most = kDearest * price_ns;
-  sleep_cost_ns = (7 * sleep_cost_ns + std::min(cost_ns, most)) / 8;
-  const std::uint64_t price = std::clamp(2 * sleep_cost_ns, price_ns, most);
-  const std::uint64_t now = polling.price();
-  if (4 * price > 5 * now || 5 * price < 4 * now) {
-    polling.change_price(price);
-  }
-}
-
-bool Progress::sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,
-                     std::uint32_t expected) noexcept {
-  Impl& impl = *impl_;
-  if (impl.has_sleeper.exchange(true, std::memory_order_seq_cst)) {
-    // The caller sleeps elsewhere, and the sleeper has rung before its request. Whoever has the
-    // turn gives it back soon; a caller that need not sleep any more does not wait for that.
-    while (word.load(std::memory_order_seq_cst) == expected) {
-      if (impl.try_take()) {
-        (void)impl.wake_absent();
-        impl.give_back();
-        break;
-      }
-      raw_system_call(SYS_sched_yield);
-    }
-    return false;
-  }
-  bool is_prepared = false;
-  const std::uint64_t begin_ns = now_ns();
-  // The word is read when nobody else takes from the eventfd: a waker that changes it later writes
-  // there later, for us. One that changed it before may have woken the sleeper before us instead.
-  if (word.load(std::memory_order_seq_cst) == expected && impl.try_take()) {
-    is_prepared = impl.prepare_all();
-    for (Source* const source : impl.prepared) {
-      deadline_ns = std::min(deadline_ns, source->next_deadline_ns());
-    }
-    if (is_prepared) {
-      (void)impl.wake_absent();  // Later it asks nobody, but see give_back_after().
-    }
-    impl.give_back();
-  }
-  if (is_prepared) {
-    impl.sleeps.fetch_add(1, std::memory_order_relaxed);
-    const std::uint64_t asleep_ns = now_ns();
-    {
-      const OneCaller::Away away{impl.caller};
-      impl.sleep_in_epoll(deadline_ns, asleep_ns);
-    }
-    impl.take();
-    std::uint64_t rung_ns = 0;
-    for (Source* const source : impl.prepared) {
-      rung_ns = std::max(rung_ns, source->rung_ns());
-    }
-    impl.end_all();
-    impl.give_back();
-    const std::uint64_t end_ns = now_ns();
-    if (rung_ns >= asleep_ns && rung_ns <= end_ns) {
-      impl.learn_price(asleep_ns - begin_ns + end_ns - rung_ns);
-    }
-  }
-  // Sequentially consistent, against one that saw a sleeper, joins `aside` and looks again.
-  impl.has_sleeper.store(false, std::memory_order_seq_cst);
-  impl.wake_aside();
-  return true;
-}
-
-void Progress::wake() noexcept {
-  const std::uint64_t one = 1;
-  raw_system_call(SYS_write, impl_->event.get(), reinterpret_cast<long>(&one), sizeof one);
-}
-
-void Progress::wake_for_source() noexcept {
-  // The sleeper sets has_sleeper, then asks the sources; the caller has changed its source, and
-  // looks here. In the one order of the two exchanges either the source says no, or we see
-  // the sleeper.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (impl_->has_sleeper.load(std::memory_order_seq_cst)) {
-    wake();
-  }
 }
 
 SpinBudget& Progress::yields() noexcept {

@@ -4,7 +4,7 @@
 // the network, or from elsewhere, at any time; one of them has a deadline. All waits end.
 //
 // Negative controls: one that passes the turn on only if its event has come when it gets up from
-// beside (that was a fault of progress.cc: the event may come a moment later); one that never does;
+// beside (that was a fault of sleep.cc: the event may come a moment later); one that never does;
 // a sleeper that wakes nobody.
 #include <gtest/gtest.h>
 

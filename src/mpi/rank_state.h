@@ -83,7 +83,7 @@ struct RankState : HeapUser {
   // Written by the threads that call MPI_Init and MPI_Finalize.
   std::atomic<Phase> phase{Phase::before_init};
 
-  // Of sent_request(). Written once, under `lock`; released there, as it is never changed again.
+  // Of sent_request(). Written by the thread that was quickest (release), and by free_lists().
   std::atomic<Request*> sent{nullptr};
 
   SpinLock lock;  // Guards what follows; held for a few instructions, never across a switch.

@@ -31,8 +31,7 @@ constexpr std::uint64_t kRestMaxNs = 10'000'000;
 // With nothing moved for so long, a program that nobody sees come back is taken to wait by itself.
 constexpr std::uint64_t kQuietNs = 2'000'000'000;
 constexpr std::uint32_t kPausesBeforeYield = 1000;
-constexpr std::uint32_t kPausesOfAbsence = 400;  // 10 to 20 us.
-constexpr std::uint64_t kShortAbsenceCycles = 40'000;
+constexpr std::uint64_t kShortAbsenceNs = 15'000;
 constexpr std::uint32_t kShortAbsences = 2;  // One after the other: more are likely to come.
 constexpr std::size_t kStackBytes = std::size_t{1} << 20;
 
@@ -145,8 +144,7 @@ void Background::go_away() noexcept {
     return;
   }
   is_away_ = true;
-  away_since_ = cycles();
-  absences_.store(absences_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  away_since_ns_.store(now_ns(), std::memory_order_relaxed);
   owner_.store(Owner::nobody, std::memory_order_seq_cst);  // A. And before the look at the duty.
   if (must_look && !(needs_descriptors_ && is_on_duty_.load(std::memory_order_seq_cst))) {
     ring();
@@ -154,7 +152,7 @@ void Background::go_away() noexcept {
 }
 
 void Background::come_back() noexcept {
-  const bool is_short = cycles() - away_since_ < kShortAbsenceCycles;
+  const bool is_short = now_ns() - away_since_ns_.load(std::memory_order_relaxed) < kShortAbsenceNs;
   short_absences_.store(is_short ? short_absences_.load(std::memory_order_relaxed) + 1 : 0,
                         std::memory_order_relaxed);
   std::uint32_t pauses = 0;
@@ -234,18 +232,17 @@ bool Background::sleep_until_rung() noexcept {
 /// runtime then makes the next call wait, and moves what is copied from its cache to ours. Where
 /// that has been so lately, it is given the time to come back.
 bool Background::stays_away() noexcept {
-  const std::uint32_t absence = absences_.load(std::memory_order_relaxed);
-  if (absence == looked_for_ || short_absences_.load(std::memory_order_relaxed) < kShortAbsences) {
-    looked_for_ = absence;
+  if (short_absences_.load(std::memory_order_relaxed) < kShortAbsences) {
     return true;
   }
-  for (std::uint32_t pauses = 0; pauses < kPausesOfAbsence; ++pauses) {
+  const std::uint64_t since_ns = away_since_ns_.load(std::memory_order_relaxed);
+  const auto is_the_same = [&] {
+    return away_since_ns_.load(std::memory_order_relaxed) == since_ns;
+  };
+  while (is_the_same() && now_ns() - since_ns < kShortAbsenceNs) {
     cpu_pause();
   }
-  if (absences_.load(std::memory_order_relaxed) == absence) {
-    looked_for_ = absence;
-  }
-  return absence == looked_for_;
+  return is_the_same();
 }
 
 /// `is_last`: nobody looks afterwards, so that it is not left to who might be polling now.

@@ -116,11 +116,9 @@ class Background {
   std::atomic<std::uint64_t> moves_{0};
   alignas(kCacheLineBytes) std::atomic<Owner> owner_{Owner::program};
   std::atomic<bool> is_program_waiting_{false};
-  std::uint64_t away_since_ = 0;  // In cycles. The program's.
-  // Relaxed: hints. Written by the program: how often it was away, how often shortly of late.
-  std::atomic<std::uint32_t> absences_{0};
+  // Relaxed: hints. Written by the program: since when it is away, how often shortly of late.
+  std::atomic<std::uint64_t> away_since_ns_{0};
   std::atomic<std::uint32_t> short_absences_{0};
-  std::uint32_t looked_for_ = 0;  // The absence it was seen to last. The thread's.
   std::atomic<bool> is_on_duty_{false};
   std::atomic<bool> is_stopped_{false};
 };

@@ -29,7 +29,7 @@
 namespace sterna::net {
 namespace {
 
-constexpr std::uint32_t kLooksMax = 256;  // Then comes a round of all sources.
+constexpr std::uint32_t kLooksUntilPoll = 256;  // Then comes a round of all sources.
 constexpr std::size_t kFetchedMax = 1024;
 constexpr std::uint32_t kLooksAtOnce = 32;  // Of a user thread, which others may wait for.
 
@@ -57,11 +57,6 @@ void fetch(Packet packet) noexcept {
   for (std::size_t at = kCacheLineBytes; at < bytes; at += kCacheLineBytes) {
     __builtin_prefetch(packet.data() + at);
   }
-}
-
-[[gnu::cold]] bool ring(Channel& channel) noexcept {
-  channel.ring();
-  return true;
 }
 
 /// As receive() begins.
@@ -178,7 +173,10 @@ bool TransportCore::try_send_short(Endpoint& from, const Target& target,
       const threads::AloneGuard guard{ranks_[from.rank].lock};
       return send_placed(*channel, from, target, bytes, must_ring);
     }();
-    return is_sent && (!must_ring || ring(*channel));
+    if (must_ring) [[unlikely]] {
+      channel->ring();
+    }
+    return is_sent;
   }
   // The version before the route, as in transmit().
   const std::uint32_t version = gate.route_version();
@@ -197,7 +195,10 @@ bool TransportCore::try_send_short(Endpoint& from, const Target& target,
     const threads::OwnedGuard guard{ranks_[from.rank].lock};
     is_sent = send_placed(*channel, from, target, bytes, must_ring);
   }
-  return is_sent && (!must_ring || ring(*channel));
+  if (must_ring) [[unlikely]] {
+    channel->ring();
+  }
+  return is_sent;
 }
 
 /// Under the lock of the rank; nobody else uses the channel.
@@ -249,7 +250,7 @@ bool TransportCore::may_look(const Endpoint& at) noexcept {
 
 /// By the poller, or the one caller. False: it is time for a round of all sources.
 bool TransportCore::count_look() noexcept {
-  looks_since_poll_ = looks_since_poll_ == kLooksMax ? 0 : looks_since_poll_ + 1;
+  looks_since_poll_ = looks_since_poll_ == kLooksUntilPoll ? 0 : looks_since_poll_ + 1;
   return looks_since_poll_ != 0;
 }
 

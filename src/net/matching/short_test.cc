@@ -20,6 +20,16 @@ class Short : public testing::Test {
  protected:
   void SetUp() override { pair.meet(); }
 
+  void check_that_a_receive_that_waits_is_first() {
+    RecvRequest waiting;
+    std::array<std::byte, 64> first{};
+    pair.receive(1, waiting, 5, first);
+    ASSERT_TRUE(pair.send_short(0, 5, out));
+    EXPECT_FALSE(pair.receive_short(1, 5, in, found)) << "it is for the receive that waits";
+    ASSERT_TRUE(pair.poll_until([&] { return waiting.done.done(); }));
+    EXPECT_EQ(first, out);
+  }
+
   Pair pair;
   std::array<std::byte, 64> out{std::byte{1}, std::byte{2}};
   std::array<std::byte, 64> in{};
@@ -45,13 +55,7 @@ TEST_F(Short, OtherMessagesStayWhereTheyAre) {
 }
 
 TEST_F(Short, ReceivesThatWaitAndMessagesThatWaitComeFirst) {
-  RecvRequest waiting;
-  std::array<std::byte, 64> first{};
-  pair.receive(1, waiting, 5, first);
-  ASSERT_TRUE(pair.send_short(0, 5, out));
-  EXPECT_FALSE(pair.receive_short(1, 5, in, found)) << "it is for the receive that waits";
-  ASSERT_TRUE(pair.poll_until([&] { return waiting.done.done(); }));
-  EXPECT_EQ(first, out);
+  check_that_a_receive_that_waits_is_first();
 
   ASSERT_TRUE(pair.send_short(0, 5, out));
   pair.poll();  // It waits in a queue now.
@@ -88,13 +92,7 @@ TEST_F(Short, BesideOthersItIsTheSameWay) {
   EXPECT_EQ(in, out);
   EXPECT_EQ(found.bytes, out.size());
 
-  RecvRequest waiting;
-  std::array<std::byte, 64> first{};
-  pair.receive(1, waiting, 5, first);
-  ASSERT_TRUE(pair.send_short(0, 5, out));
-  EXPECT_FALSE(pair.receive_short(1, 5, in, found)) << "it is for the receive that waits";
-  ASSERT_TRUE(pair.poll_until([&] { return waiting.done.done(); }));
-  EXPECT_EQ(first, out);
+  check_that_a_receive_that_waits_is_first();
 }
 
 TEST_F(Short, WhoPollsLooksAlone) {

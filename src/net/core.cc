@@ -63,7 +63,11 @@ std::uint32_t Rail::poll() noexcept {
 
 bool Rail::sight(std::uint32_t looks) noexcept {
   Driver::Sight seen;
-  return driver_->sight(looks, seen);
+  const bool is_seen = driver_->sight(looks, seen);
+  if (core_.sampler_.is_active()) [[unlikely]] {
+    core_.sampler_.note_look();
+  }
+  return is_seen;
 }
 
 bool Rail::prepare_sleep() noexcept {

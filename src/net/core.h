@@ -233,8 +233,8 @@ class TransportCore final : private Bond::Owner {
   void start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest& request,
                         const Message& message, Outcome& outcome) noexcept
       STERNA_REQUIRES(entry.lock);
-  void answer_matched(Endpoint& at, std::uint32_t source, std::uint64_t send_id,
-                      Outcome& outcome) noexcept;
+  void answer_matched(Endpoint& at, std::uint32_t source, std::uint64_t send_id, Outcome& outcome,
+                      std::uint64_t read_ns = 0) noexcept;
   void finish_receive(RankEntry& entry, Endpoint& at, RecvRequest& request, Fault fault) noexcept
       STERNA_REQUIRES(entry.lock);
   void end_if_lost(Endpoint& at, RecvRequest& request, const Pattern& pattern) noexcept;
@@ -282,11 +282,13 @@ class TransportCore final : private Bond::Owner {
   void read_remote(std::uint32_t rank, Outcome& outcome) noexcept;
   enum class ReadState : std::uint8_t { read, impossible, lost };
   [[nodiscard]] ReadState read_part(Gate& gate, const RecvRequest& request, std::uint64_t address,
-                                    std::uint64_t offset, std::uint64_t bytes) noexcept;
+                                    std::uint64_t offset, std::uint64_t bytes,
+                                    std::uint64_t& took_ns) noexcept;
   bool step_read(TransferJob& job) noexcept;
   void end_read(const TransferJob& job, Fault fault) noexcept;
-  void finish_read(std::uint32_t rank, RecvRequest& request, std::uint64_t send_id,
-                   bool is_read) noexcept;
+  void finish_read(std::uint32_t rank, RecvRequest& request, std::uint64_t send_id, bool is_read,
+                   std::uint64_t took_ns) noexcept;
+  void learn_read(const FrameHeader& matched, std::uint64_t bytes) noexcept;
   void copy_local(std::uint32_t rank, std::uint32_t to_rank, SendRequest& send,
                   std::uint64_t receive_id) noexcept;
   void submit(TransferJob* job) noexcept;

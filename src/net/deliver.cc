@@ -291,6 +291,7 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
     auto& send = *static_cast<SendRequest*>(found);
     if (header.kind == FrameKind::matched) {
       remove_pending(at, header.cookie);
+      learn_read(header, send.data.bytes);
       send.fault = (header.flags & kFrameWithdrawn) != 0 ? Fault::cancelled : Fault::none;
       send.done.complete();
       return;

@@ -76,6 +76,10 @@ bool Transport::has_open(const Endpoint& endpoint) const noexcept {
   return core_->has_open(endpoint);
 }
 
+bool Transport::has_work() const noexcept {
+  return core_->has_inner_work();
+}
+
 void Transport::send(Endpoint& from, SendRequest& request, const Target& target, const Buffer& data,
                      SendMode mode) noexcept {
   core_->send(from, request, target, data, mode);

@@ -157,6 +157,8 @@ class Transport {
   /// A message from or to the rank is under way or expected. Who calls has the transport alone, or
   /// takes the answer for a hint.
   [[nodiscard]] bool has_open(const Endpoint& endpoint) const noexcept;
+  /// The next poll copies parts of large messages, or answers: it may take some microseconds.
+  [[nodiscard]] bool has_work() const noexcept;
 
   // --- Messages between ranks -----------------------------------------------------------------
   // The Endpoint is that of a rank which is here. A request is not in use when it is given.

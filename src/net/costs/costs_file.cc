@@ -17,7 +17,7 @@
 namespace sterna::net {
 namespace {
 
-constexpr std::string_view kFirstLine = "sterna-costs 1";
+constexpr std::string_view kFirstLine = "sterna-costs 2";
 constexpr std::string_view kThisHost = "-";
 constexpr std::size_t kWordBytesMax = 256;
 

@@ -2,7 +2,7 @@
 // its user: so a job need not begin by measuring. Good for one boot of one machine and one build,
 // and for some days; what is else in it, or breaks its format, is as if there were none.
 //
-//   sterna-costs 1
+//   sterna-costs 2
 //   machine <boot> <processors> <build>
 //   way <driver> <host or -> <largest packet> <second> <the six figures of WayCosts>
 //   end <number of ways>

@@ -89,9 +89,9 @@ TEST_F(CostsFile, GarbageIsAsIfThereWereNone) {
   EXPECT_TRUE(read().empty());
   write(std::string(kCostsFileBytesMax + 10, 'x'));
   EXPECT_TRUE(read().empty());
-  write("sterna-costs 1\nmachine boot 2 build\nway shm - 1 1 0 0 0 0 0 0\nend 1\n");
+  write("sterna-costs 2\nmachine boot 2 build\nway shm - 1 1 0 0 0 0 0 0\nend 1\n");
   EXPECT_TRUE(read().empty()) << "figures that cannot be meant";
-  write("sterna-costs 1\nmachine boot 2 build\nway shm - 1 1 -1 2 3 4 5 6\nend 1\n");
+  write("sterna-costs 2\nmachine boot 2 build\nway shm - 1 1 -1 2 3 4 5 6\nend 1\n");
   EXPECT_TRUE(read().empty());
 }
 

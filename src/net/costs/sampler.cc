@@ -14,10 +14,12 @@ constexpr std::uint32_t kShortReadBytes = 4 << 10;
 constexpr std::uint32_t kLongReadBytes = 64 << 10;
 constexpr std::uint32_t kCopyBytes = 64 << 10;  // Of the second-level cache.
 constexpr std::uint32_t kWarmRounds = 6;
+constexpr std::uint32_t kRoundsMin = 8;           // Good ones of a phase, at least.
 constexpr std::uint32_t kTriesMax = 64;           // Rounds of a phase before it is given up.
 constexpr std::uint32_t kPauseSteps = 256;        // After a sleep: let the node do its work.
 constexpr std::uint32_t kWaitStepsMax = 1 << 20;  // For an answer.
-constexpr std::uint32_t kLooksMax = 20;  // For ways in use, each after twice as many steps.
+constexpr std::uint32_t kLooksMax = 20;    // For ways in use, each after twice as many steps.
+constexpr std::uint32_t kLaterLooks = 14;  // Looks after so many steps, as a power of two.
 
 std::uint32_t bounded(double value) noexcept {
   return static_cast<std::uint32_t>(std::clamp(value, 0.0, 4e9));
@@ -34,7 +36,7 @@ void CostSampler::Least::add(std::uint64_t value) noexcept {
 }
 
 bool CostSampler::Least::is_settled() const noexcept {
-  return count >= ns.size() && ns.back() - ns.front() <= ns.front() / 8;
+  return count >= kRoundsMin && ns.back() - ns.front() <= ns.front() / 8;
 }
 
 void CostSampler::open(std::vector<Driver*> drivers, std::vector<std::string> names) {
@@ -111,6 +113,11 @@ bool CostSampler::find_way() noexcept {
 }
 
 std::uint32_t CostSampler::step() noexcept {
+  note_look();
+  watched_polls_ -= watched_polls_ != 0 ? 1 : 0;
+  if (!is_active_) {
+    return 0;
+  }
   if (steps_left_ != 0) {
     --steps_left_;
     return 0;
@@ -126,10 +133,6 @@ std::uint32_t CostSampler::step() noexcept {
     return 0;
   }
   switch (phase_) {
-    case Phase::read_short:
-    case Phase::read_long:
-      read_once();
-      return 0;
     case Phase::copy:
       copy_once();
       return 0;
@@ -196,8 +199,13 @@ void CostSampler::end_round(std::uint64_t ns) noexcept {
   if (phase_ == Phase::warm ? tries_ == kWarmRounds : least.is_settled()) {
     next_phase();
   } else if (tries_ == kTriesMax) {
-    give_up("its times do not settle");
+    try_later("its times do not settle");
   }
+}
+
+/// Since it was last looked for packets, but for the poll that has found one.
+std::uint64_t CostSampler::gap_ns() const noexcept {
+  return clock_.now_ns() - looked_ns_;
 }
 
 void CostSampler::next_phase() noexcept {
@@ -211,18 +219,17 @@ void CostSampler::next_phase() noexcept {
   }
 }
 
-/// Only reads: they do no harm should the peer have given back that memory meanwhile.
-void CostSampler::read_once() noexcept {
+/// What a peer has just written is in the caches of its processor, as messages are. Only reads:
+/// they do no harm should the peer have given back that memory meanwhile.
+void CostSampler::read_what_came() noexcept {
   Channel* const channel = gates_[peer_].channel();
-  if (channel == nullptr) {
-    return;
-  }
   is_round_spoiled_ = false;
   const std::uint64_t bytes = phase_ == Phase::read_short ? kShortReadBytes : kLongReadBytes;
   const std::uint64_t start_ns = clock_.now_ns();
-  const Result<> read = channel->read_remote(bytes_.get(), {peer_address_, bytes});
+  const bool is_read =
+      channel != nullptr && channel->read_remote(bytes_.get(), {peer_address_, bytes}).has_value();
   const std::uint64_t end_ns = clock_.now_ns();
-  if (!read) {
+  if (!is_read) {
     least_[static_cast<std::size_t>(Phase::read_short)] = {};
     phase_ = Phase::copy;
     return;
@@ -268,6 +275,17 @@ WayCosts CostSampler::sum_up() const noexcept {
 void CostSampler::give_up(const char* why) noexcept {
   log_.debug("the way to node {} by driver {} is not sampled: {}", peer_, ways_[way_].driver, why);
   way_ = kNoWay;
+}
+
+/// Whoever is busy now may not be so then.
+void CostSampler::try_later(const char* why) noexcept {
+  const std::size_t way = way_;
+  give_up(why);
+  looks_ = std::max(looks_ + 1, kLaterLooks);
+  if (looks_ < kLooksMax) {
+    is_tried_[way] = false;
+    steps_left_ = 1U << looks_;
+  }
 }
 
 void CostSampler::conclude() noexcept {

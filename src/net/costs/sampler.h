@@ -11,13 +11,14 @@
 // Measuring is a state machine that poll() steps: it sends a round of packets, and when the peer
 // has answered the last, the next. It starts with ways that messages have opened, never waits, and
 // takes some hundred microseconds of a node that polls. A round in which either side slept says
-// nothing of the way, nor does one whose peer was computing: a figure counts only when its four
-// smallest values agree. What never settles stays as it was.
+// nothing of the way, nor does one whose peer was computing, which shows by how long before it had
+// polled: a figure counts only when its four smallest values agree. What does not settle is tried
+// again some time later, then less and less often.
 //
 //   small round trips                    latency
 //   bursts of small packets, less those  one more packet
 //   bursts of 8 large ones, less of 2    bytes, of which some are filled while others are read
-//   reads of the peer's memory           direct copies: their begin and their bytes
+//   reads of what the peer just wrote    direct copies: their begin and their bytes
 //
 // Guard of everything: the poller (before the first poll, the owner).
 #pragma once
@@ -68,11 +69,19 @@ class CostSampler {
   void start() noexcept { is_measuring_ = is_active_ = true; }
   void stop() noexcept { is_active_ = false; }
   /// step() might do something.
-  [[nodiscard]] bool is_active() const noexcept { return is_active_; }
+  [[nodiscard]] bool is_active() const noexcept { return is_active_ || watched_polls_ != 0; }
+  /// A measurement is under way, here or by a peer: what is looked for packets is polled.
+  [[nodiscard]] bool is_watching() const noexcept { return way_ != kNoWay || watched_polls_ != 0; }
   /// Sends or copies something, or nothing. Returns how many packets.
   std::uint32_t step() noexcept;
   /// A frame of another node that measures, or answers.
   void accept(std::uint32_t from_node, const Frame& frame) noexcept;
+  /// The node looks for packets, in step() or beside it.
+  void note_look() noexcept {
+    if (is_watching()) {
+      looked_ns_ = clock_.now_ns();
+    }
+  }
   /// The node has slept in the kernel.
   void note_sleep() noexcept {
     ++sleeps_;
@@ -86,9 +95,9 @@ class CostSampler {
     warm,  // Memory of packets is touched for the first time: not counted.
     large_pair,
     large_burst,
-    read_short,  // From here on without the peer's help.
+    read_short,  // Each after a round of large ones.
     read_long,
-    copy,
+    copy,  // From here on without the peer's help.
     done,
   };
   static constexpr std::uint32_t kBufferBytes = 64 << 10;  // On both sides; bounds a packet.
@@ -107,9 +116,11 @@ class CostSampler {
   std::uint32_t send_round() noexcept;
   void end_round(std::uint64_t ns) noexcept;
   void next_phase() noexcept;
-  void read_once() noexcept;
+  void read_what_came() noexcept;
   void copy_once() noexcept;
   void give_up(const char* why) noexcept;
+  void try_later(const char* why) noexcept;
+  [[nodiscard]] std::uint64_t gap_ns() const noexcept;
   void conclude() noexcept;
   [[nodiscard]] WayCosts sum_up() const noexcept;
   [[nodiscard]] std::uint32_t payload_bytes() const noexcept;
@@ -132,7 +143,10 @@ class CostSampler {
   std::vector<Way> ways_;
   std::uint32_t first_here_ = 0;  // Lowest node of this host.
   bool is_active_ = false;
-  bool is_measuring_ = false;  // Not only told by others.
+  // Who measures, or is asked, looks at the clock at each poll.
+  std::uint64_t looked_ns_ = 0;
+  std::uint32_t watched_polls_ = 0;  // So many more, as one that is asked.
+  bool is_measuring_ = false;        // Not only told by others.
   struct Untold {
     std::size_t way;
     std::uint32_t node;
@@ -162,6 +176,7 @@ class CostSampler {
     std::uint64_t round = 0;
     std::uint32_t taken = 0;   // Packets of that round.
     std::uint32_t sleeps = 0;  // That the node was told of.
+    std::uint64_t gap_ns = 0;  // Before that round.
   };
   std::vector<Asked> asked_;  // By node; empty: nobody has asked.
   std::uint32_t sleeps_ = 0;  // Wraps.

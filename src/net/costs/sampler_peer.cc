@@ -6,6 +6,15 @@
 #include "net/costs/sampler.h"
 
 namespace sterna::net {
+namespace {
+
+constexpr std::uint32_t kWatchedPolls = 4096;  // After a question: the next one comes soon.
+// Both sides poll at least so often, or so often that it does not matter: else a round says how
+// often they poll.
+constexpr std::uint64_t kGapsMinNs = 600;
+constexpr std::uint64_t kGapsPerRound = 2;  // At most one in so many of its nanoseconds.
+
+}  // namespace
 
 /// How the file names the way.
 CostsEntry CostSampler::entry_of(const Way& way) const {
@@ -108,13 +117,17 @@ void CostSampler::answer(std::uint32_t from_node, const Frame& frame) noexcept {
   if (header.cookie != asked.round) {
     asked.round = header.cookie;
     asked.taken = 0;
+    asked.gap_ns = watched_polls_ == 0 ? kNever : gap_ns();
+    watched_polls_ = kWatchedPolls;
   }
-  std::memcpy(taken_bytes_.get(), frame.payload.data(),
-              std::min<std::size_t>(frame.payload.size(), kBufferBytes));
+  const std::size_t offset = asked.taken * frame.payload.size() % kBufferBytes;
+  std::memcpy(taken_bytes_.get() + offset, frame.payload.data(),
+              std::min(frame.payload.size(), kBufferBytes - offset));
   if (++asked.taken != static_cast<std::uint32_t>(header.tag)) {
     return;
   }
-  const SampleAnswer told{reinterpret_cast<std::uintptr_t>(taken_bytes_.get())};
+  const SampleAnswer told{.address = reinterpret_cast<std::uintptr_t>(taken_bytes_.get()),
+                          .gap_ns = asked.gap_ns};
   FrameHeader reply;
   reply.kind = FrameKind::sample_answer;
   reply.source = job_.node_index;
@@ -126,15 +139,22 @@ void CostSampler::answer(std::uint32_t from_node, const Frame& frame) noexcept {
 
 void CostSampler::take_answer(std::uint32_t from_node, const Frame& frame) noexcept {
   if (way_ == kNoWay || from_node != peer_ || frame.header.cookie != round_ ||
-      phase_ >= Phase::read_short || sent_ != packet_count()) {
+      phase_ >= Phase::copy || sent_ != packet_count()) {
     return;  // To a round that was given up, or a stranger's.
   }
   const std::uint64_t ns = clock_.now_ns() - start_ns_;
   SampleAnswer told;
   std::memcpy(&told, frame.payload.data(), sizeof told);
   peer_address_ = told.address;
-  is_round_spoiled_ = is_round_spoiled_ || frame.header.context != 0;
-  end_round(ns);
+  // Neither side can have been late by more than the time in which it did not poll.
+  const std::uint64_t gaps_ns = gap_ns() + std::min(told.gap_ns, kNever / 2);
+  is_round_spoiled_ = is_round_spoiled_ || frame.header.context != 0 ||
+                      (gaps_ns > kGapsMinNs && gaps_ns > ns / kGapsPerRound);
+  if (phase_ < Phase::read_short) {
+    end_round(ns);
+  } else {
+    read_what_came();
+  }
 }
 
 void CostSampler::take_result(std::uint32_t from_node, const Frame& frame) noexcept {

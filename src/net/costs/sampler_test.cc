@@ -137,6 +137,39 @@ TEST(CostSampler, WorksWithoutOrder) {
   EXPECT_NEAR(value_of(model, "packet_ps_per_byte"), 100, 10);
 }
 
+// A peer that computes answers when it polls: that says nothing of the way. Later it does not.
+TEST(CostSampler, APeerThatIsBusyIsMeasuredWhenItIsNot) {
+  SimCluster cluster{fast_link(), 2};
+  for (const auto& node : cluster.nodes) {
+    node->sample_costs();
+  }
+  char byte = 'x';
+  SendRequest send;
+  cluster.nodes[0]->send(*cluster.endpoints[0], send, {1, 1, 2}, Buffer::of(&byte, 1));
+  for (int i = 0; i < 20'000; ++i) {
+    (void)cluster.nodes[0]->poll();
+    if (i % 100 == 0) {
+      (void)cluster.nodes[1]->poll();
+    }
+    cluster.clock.advance(100);
+  }
+  EXPECT_GT(cluster.network->packet_count(), 20U);  // It was asked.
+  EXPECT_EQ(origin_of(cluster.nodes[0]->cost(1)), CostOrigin::profile);
+  for (int i = 0; i < 100'000; ++i) {
+    cluster.settle();
+  }
+  EXPECT_EQ(origin_of(cluster.nodes[0]->cost(1)), CostOrigin::sampled);
+  EXPECT_NEAR(value_of(cluster.nodes[0]->cost(1), "latency_ns"), 1105, 2);
+}
+
+// A read of what was read before is one of this processor's caches.
+TEST(CostSampler, ReadsWhatThePeerHasJustWritten) {
+  SimCluster cluster{fast_link(), 2};
+  sample(cluster);
+  // Eight rounds of a phase: of 1, 8, 2, 8, and twice 8 packets before a read; each is answered.
+  EXPECT_GE(cluster.network->packet_count(), 8U * (2 + 9 + 3 + 9 + 9 + 9));
+}
+
 /// Whether every node of `from` has sampled figures of its ways to all other nodes of `to`.
 bool know_all(const SimCluster& cluster, std::initializer_list<std::uint32_t> from,
               std::initializer_list<std::uint32_t> to) {

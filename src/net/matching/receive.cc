@@ -368,9 +368,10 @@ void TransportCore::consume(Endpoint& at, Peer& peer, std::uint64_t bytes,
 }
 
 void TransportCore::answer_matched(Endpoint& at, std::uint32_t source, std::uint64_t send_id,
-                                   Outcome& outcome) noexcept {
+                                   Outcome& outcome, std::uint64_t read_ns) noexcept {
   Outcome::Answer& answer = outcome.add();
   answer.header.kind = FrameKind::matched;
+  answer.header.total_bytes = read_ns;
   answer.header.source = at.rank;
   answer.header.destination = source;
   answer.header.cookie = send_id;

@@ -250,7 +250,8 @@ bool TransportCore::may_look(const Endpoint& at) noexcept {
 
 /// By the poller, or the one caller. False: it is time for a round of all sources.
 bool TransportCore::count_look() noexcept {
-  looks_since_poll_ = looks_since_poll_ == kLooksUntilPoll ? 0 : looks_since_poll_ + 1;
+  const bool is_time = looks_since_poll_ == kLooksUntilPoll || sampler_.is_watching();
+  looks_since_poll_ = is_time ? 0 : looks_since_poll_ + 1;
   return looks_since_poll_ != 0;
 }
 

@@ -20,7 +20,8 @@ enum class FrameKind : std::uint8_t {
   clear,       // Send it: cookie: the send's id. Payload: ClearPayload.
   data,        // cookie: the receive's id; total_bytes: where the payload goes.
   finish,      // cookie: the receive's id; all bytes were written directly.
-  matched,     // cookie: the send's id: a synchronous eager message was received, or one read.
+  matched,     // cookie: the send's id: a synchronous eager message was received, or one read;
+               // total_bytes: the nanoseconds that reading it took, 0: it was not read.
   credit,      // Nothing but the header's credit.
   rank_note,   // cookie: handler. For the node where the destination rank is.
   // Between nodes (source and destination are nodes).
@@ -85,9 +86,9 @@ struct ClearPayload {
 };
 inline constexpr std::uint32_t kClearExtentsMax = 8;
 
-/// Memory of the answering process that may be read, for as long as it runs; 0: none.
 struct SampleAnswer {
-  std::uint64_t address = 0;
+  std::uint64_t address = 0;  // Of memory that may be read, as long as the process runs; 0: none.
+  std::uint64_t gap_ns = 0;   // From the poll before to that in which the round came.
 };
 inline constexpr std::int32_t kSamplePacketsMax = 8;  // Of one round.
 

@@ -28,6 +28,7 @@ struct TransferJob : MpscNode {
   BulkSend* bulk = nullptr;
   RecvRequest* read = nullptr;  // Read from `address` of the peer's process: read.cc.
   std::uint64_t address = 0;
+  std::uint64_t read_ns = 0;  // So long that took till now.
 };
 
 }  // namespace sterna::net

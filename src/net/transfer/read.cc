@@ -11,7 +11,7 @@
 namespace sterna::net {
 namespace {
 
-// Up to here in one go, and so much at a time: nothing is polled meanwhile.
+// Up to here in one go, within the call or the poll in which it matches.
 constexpr std::uint64_t kAtOnceBytesMax = 256 << 10;
 
 }  // namespace
@@ -22,9 +22,10 @@ void TransportCore::read_remote(std::uint32_t rank, Outcome& outcome) noexcept {
   const std::uint32_t route = ranks_[request.envelope.source].route.load(std::memory_order_relaxed);
   const bool is_possible = route != RankEntry::kNoRoute && gates_[route].is_direct();
   if (!is_possible || bytes <= kAtOnceBytesMax) {
+    std::uint64_t took_ns = 0;
     const bool is_read = is_possible && read_part(gates_[route], request, outcome.read.address, 0,
-                                                  bytes) == ReadState::read;
-    finish_read(rank, request, outcome.read.send_id, is_read);
+                                                  bytes, took_ns) == ReadState::read;
+    finish_read(rank, request, outcome.read.send_id, is_read, took_ns);
     return;
   }
   auto* job = new TransferJob;
@@ -40,7 +41,8 @@ void TransportCore::read_remote(std::uint32_t rank, Outcome& outcome) noexcept {
 
 TransportCore::ReadState TransportCore::read_part(Gate& gate, const RecvRequest& request,
                                                   std::uint64_t address, std::uint64_t offset,
-                                                  std::uint64_t bytes) noexcept {
+                                                  std::uint64_t bytes,
+                                                  std::uint64_t& took_ns) noexcept {
   Channel* const channel = gate.channel();
   if (channel == nullptr || !channel->can_write_remote()) {
     return ReadState::impossible;
@@ -52,7 +54,9 @@ TransportCore::ReadState TransportCore::read_part(Gate& gate, const RecvRequest&
   const Result<> read =
       channel->read_remote(request.data.address + offset, RemotePiece{address + offset, bytes});
   if (read) {
-    gate.measured_direct(bytes, clock_.now_ns() - start_ns);
+    const std::uint64_t ns = clock_.now_ns() - start_ns;
+    gate.measured_direct(bytes, ns);
+    took_ns += ns;
     return ReadState::read;
   }
   if (read.error().code == Errc::closed) {
@@ -65,9 +69,9 @@ TransportCore::ReadState TransportCore::read_part(Gate& gate, const RecvRequest&
 
 /// True: the job has ended. A peer that is gone is told of by its driver, which ends the job.
 bool TransportCore::step_read(TransferJob& job) noexcept {
-  const std::uint64_t bytes = std::min(
-      {job.total_bytes - job.offset, std::uint64_t{options_.chunk_bytes}, kAtOnceBytesMax});
-  switch (read_part(*job.gate, *job.read, job.address, job.offset, bytes)) {
+  const std::uint64_t bytes =
+      std::min<std::uint64_t>(job.total_bytes - job.offset, options_.chunk_bytes);
+  switch (read_part(*job.gate, *job.read, job.address, job.offset, bytes, job.read_ns)) {
     case ReadState::read:
       job.offset += bytes;
       return job.offset == job.total_bytes;
@@ -82,7 +86,7 @@ bool TransportCore::step_read(TransferJob& job) noexcept {
 void TransportCore::end_read(const TransferJob& job, Fault fault) noexcept {
   const std::uint32_t rank = job.header.destination;
   if (fault == Fault::none) {
-    finish_read(rank, *job.read, job.header.cookie, job.offset == job.total_bytes);
+    finish_read(rank, *job.read, job.header.cookie, job.offset == job.total_bytes, job.read_ns);
     return;
   }
   RankEntry& entry = ranks_[rank];
@@ -93,9 +97,9 @@ void TransportCore::end_read(const TransferJob& job, Fault fault) noexcept {
   job.read->done.complete();
 }
 
-/// Not read: the sender's node shall send.
+/// Not read: the sender's node shall send. Read: it learns how long that took, by which it chooses.
 void TransportCore::finish_read(std::uint32_t rank, RecvRequest& request, std::uint64_t send_id,
-                                bool is_read) noexcept {
+                                bool is_read, std::uint64_t took_ns) noexcept {
   const std::uint32_t source = request.envelope.source;
   RankEntry& entry = ranks_[rank];
   Outcome answers;
@@ -105,7 +109,7 @@ void TransportCore::finish_read(std::uint32_t rank, RecvRequest& request, std::u
     Endpoint& at = *entry.endpoint;
     if (is_read) {
       counters_.direct_bytes.add(request.envelope.bytes);
-      answer_matched(at, source, send_id, answers);
+      answer_matched(at, source, send_id, answers, took_ns);
       request.state = RecvRequest::State::idle;
       request.done.complete();
     } else {
@@ -115,6 +119,14 @@ void TransportCore::finish_read(std::uint32_t rank, RecvRequest& request, std::u
     }
   }
   act(rank, answers);
+}
+
+/// The sender chooses how its messages go, and the receiver knows what reading them costs.
+void TransportCore::learn_read(const FrameHeader& matched, std::uint64_t bytes) noexcept {
+  const std::uint32_t route = ranks_[matched.source].route.load(std::memory_order_relaxed);
+  if (matched.total_bytes != 0 && route != RankEntry::kNoRoute && gates_[route].is_direct()) {
+    gates_[route].measured_direct(bytes, matched.total_bytes);
+  }
 }
 
 }  // namespace sterna::net

@@ -1,0 +1,60 @@
+// Messages that the receiver's node reads from the sender's memory, over shared memory.
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "net/matching/short_pair.h"
+
+namespace sterna::net {
+namespace {
+
+constexpr std::int32_t kTag = 5;
+
+/// How often direct copies have corrected the figures of the way from `node` to the other one.
+std::uint32_t corrections(const Pair& pair, std::uint32_t node) {
+  std::uint32_t count = 0;
+  for (const CostModel::Row& row : pair.nodes[node]->cost(1 - node).figures()) {
+    count += std::string_view{row.name}.starts_with("direct") ? row.figure.corrections : 0;
+  }
+  return count;
+}
+
+/// From rank 0 to rank 1, by a sender that does not wait.
+void pass(Pair& pair, std::size_t bytes) {
+  std::vector<std::byte> sent(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) {
+    sent[i] = static_cast<std::byte>(i * 7);
+  }
+  std::vector<std::byte> got(bytes);
+  SendRequest send_request;
+  send_request.is_awaited = false;
+  RecvRequest receive_request;
+  pair.receive(1, receive_request, kTag, got);
+  pair.send(0, send_request, kTag, sent);
+  ASSERT_TRUE(
+      pair.poll_until([&] { return send_request.done.done() && receive_request.done.done(); }));
+  EXPECT_EQ(std::memcmp(got.data(), sent.data(), bytes), 0);
+}
+
+class Reads : public testing::TestWithParam<std::size_t> {};
+
+// Who sends chooses between reads and packets, who receives knows what a read costs.
+TEST_P(Reads, TheSenderLearnsWhatReadingCostTheReceiver) {
+  Pair pair;
+  pair.meet();
+  if (!pair.nodes[0]->cost(1).is_direct()) {
+    GTEST_SKIP() << "this system does not let a process read another one's memory";
+  }
+  for (std::uint32_t times = 1; times <= 3; ++times) {
+    pass(pair, GetParam());
+    EXPECT_EQ(corrections(pair, 0), times) << "the sender, once a message";
+    EXPECT_GE(corrections(pair, 1), times) << "the receiver, at each of its parts";
+  }
+}
+
+// In the poll that matches it, and in parts by later ones.
+INSTANTIATE_TEST_SUITE_P(OfSizes, Reads, testing::Values(100'000, 256 << 10, 3'000'001));
+
+}  // namespace
+}  // namespace sterna::net

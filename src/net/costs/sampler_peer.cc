@@ -9,10 +9,10 @@ namespace sterna::net {
 namespace {
 
 constexpr std::uint32_t kWatchedPolls = 4096;  // After a question: the next one comes soon.
-// Both sides poll at least so often, or so often that it does not matter: else a round says how
-// often they poll.
-constexpr std::uint64_t kGapsMinNs = 600;
-constexpr std::uint64_t kGapsPerRound = 2;  // At most one in so many of its nanoseconds.
+// For how long the two sides together have not looked before what came to them: more says how often
+// they look, not what the way takes.
+constexpr std::uint64_t kGapsMaxNs = 600;      // Or less than
+constexpr std::uint64_t kGapsMaxQuarters = 3;  // of the round.
 
 }  // namespace
 
@@ -149,7 +149,7 @@ void CostSampler::take_answer(std::uint32_t from_node, const Frame& frame) noexc
   // Neither side can have been late by more than the time in which it did not poll.
   const std::uint64_t gaps_ns = gap_ns() + std::min(told.gap_ns, kNever / 2);
   is_round_spoiled_ = is_round_spoiled_ || frame.header.context != 0 ||
-                      (gaps_ns > kGapsMinNs && gaps_ns > ns / kGapsPerRound);
+                      (gaps_ns > kGapsMaxNs && gaps_ns > ns / 4 * kGapsMaxQuarters);
   if (phase_ < Phase::read_short) {
     end_round(ns);
   } else {

@@ -327,7 +327,8 @@ class TransportCore final : private Bond::Owner {
   MonotonicClock own_clock_;
   Clock& clock_;
   const Logger log_;
-  std::uint32_t frame_payload_max_ = 0;  // Constant after open_drivers.
+  std::uint32_t frame_payload_max_ = 0;  // Constant after open_drivers, as the next.
+  std::uint32_t short_bytes_max_ = 0;    // Of messages: longer ones are cut.
   bool is_serial_ = false;               // See Transport::serve_one_caller().
   Driver* looked_at_ = nullptr;          // Null: no driver has a short way. Constant once open.
   std::uint32_t looks_max_ = 256;        // For a message that has not come: some microseconds.

@@ -158,7 +158,7 @@ bool TransportCore::try_send_short(Endpoint& from, const Target& target,
     return false;
   }
   Gate& gate = gates_[route];
-  if (bytes.size() > gate.eager_bytes() || bytes.size() > frame_payload_max_) {
+  if (bytes.size() > gate.eager_bytes() || bytes.size() > short_bytes_max_) {
     return false;
   }
   // The bell is rung without lock and gate: it is a system call, and who is woken may take the

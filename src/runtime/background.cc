@@ -25,6 +25,7 @@ using net::AbsenceFlag;
 
 // Looks in vain before it rests: a few microseconds, as long as an answer takes that is near.
 constexpr std::uint32_t kLooksInVain = 64;
+constexpr int kPollsMax = 4;  // Of the program, before it leaves the rest to the thread.
 // While copies are under way that the network takes when it has room, which wakes nobody.
 constexpr std::uint64_t kRestMinNs = 20'000;
 constexpr std::uint64_t kRestMaxNs = 10'000'000;
@@ -136,8 +137,7 @@ void Background::go_away() noexcept {
   // What came before a peer could see that is found now, what comes later the peer rings for. Who
   // cannot be rung for looks by itself. Copies are left to the thread: the call shall end, and
   // where more such calls follow, all the messages they start go on side by side.
-  const bool must_look =
-      needs_descriptors_ || options_.transport->has_work() || options_.progress->poll() != 0;
+  const bool must_look = needs_descriptors_ || !poll_until_quiet();
   if (is_shared_.load(std::memory_order_relaxed)) {
     return;  // Since the poll, which gave way to a second thread.
   }
@@ -151,6 +151,19 @@ void Background::go_away() noexcept {
   if (must_look && !(needs_descriptors_ && is_on_duty_.load(std::memory_order_seq_cst))) {
     ring();
   }
+}
+
+/// False: something is left to do.
+bool Background::poll_until_quiet() noexcept {
+  for (int polls = 0; polls < kPollsMax; ++polls) {
+    if (options_.transport->has_work()) {
+      return false;
+    }
+    if (options_.progress->poll() == 0) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void Background::come_back() noexcept {

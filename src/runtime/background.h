@@ -84,6 +84,7 @@ class Background {
   static void* thread_main(void* background) noexcept;
   void start() noexcept;
   void go_away() noexcept;
+  [[nodiscard]] bool poll_until_quiet() noexcept;
   void come_back() noexcept;
   void keep_off_the_program() noexcept;
   void ring() noexcept;

@@ -254,8 +254,11 @@ bool Background::stays_away() noexcept {
   const auto is_the_same = [&] {
     return away_since_ns_.load(std::memory_order_relaxed) == since_ns;
   };
-  while (is_the_same() && now_ns() - since_ns < kShortAbsenceNs) {
-    cpu_pause();
+  // Asleep: the processor may be that of a peer, which may be what the program waits for.
+  for (std::uint64_t now = now_ns(); is_the_same() && now - since_ns < kShortAbsenceNs;
+       now = now_ns()) {
+    const timespec rest = time_of(since_ns + kShortAbsenceNs - now);
+    (void)::nanosleep(&rest, nullptr);
   }
   return is_the_same();
 }

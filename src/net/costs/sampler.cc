@@ -14,9 +14,10 @@ constexpr std::uint32_t kShortReadBytes = 4 << 10;
 constexpr std::uint32_t kLongReadBytes = 64 << 10;
 constexpr std::uint32_t kCopyBytes = 64 << 10;  // Of the second-level cache.
 constexpr std::uint32_t kWarmRounds = 6;
-constexpr std::uint32_t kRoundsMin = 8;           // Good ones of a phase, at least.
-constexpr std::uint32_t kTriesMax = 64;           // Rounds of a phase before it is given up.
-constexpr std::uint32_t kPauseSteps = 256;        // After a sleep: let the node do its work.
+constexpr std::uint32_t kRoundsMin = 8;     // Good ones of a phase, at least.
+constexpr std::uint32_t kTriesMax = 64;     // Rounds of a phase before it is given up.
+constexpr std::uint32_t kPauseSteps = 256;  // After a round that says nothing, then twice as many:
+constexpr std::uint32_t kPausesMax = 6;     // the nodes have work, and shall do it.
 constexpr std::uint32_t kWaitStepsMax = 1 << 20;  // For an answer.
 constexpr std::uint32_t kLooksMax = 20;    // For ways in use, each after twice as many steps.
 constexpr std::uint32_t kLaterLooks = 14;  // Looks after so many steps, as a power of two.
@@ -192,8 +193,9 @@ void CostSampler::end_round(std::uint64_t ns) noexcept {
   ++tries_;
   Least& least = least_[static_cast<std::size_t>(phase_)];
   if (is_round_spoiled_) {
-    steps_left_ = kPauseSteps;
+    steps_left_ = kPauseSteps << std::min(spoiled_in_row_++, kPausesMax);
   } else {
+    spoiled_in_row_ = 0;
     least.add(ns);
   }
   if (phase_ == Phase::warm ? tries_ == kWarmRounds : least.is_settled()) {

@@ -168,6 +168,7 @@ class CostSampler {
   std::uint64_t start_ns_ = 0;
   std::uint32_t waited_steps_ = 0;
   bool is_round_spoiled_ = false;
+  std::uint32_t spoiled_in_row_ = 0;
   std::uint64_t peer_address_ = 0;
   std::unique_ptr<std::byte[]> bytes_;  // What is sent, and where it is copied to.
 

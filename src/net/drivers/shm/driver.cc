@@ -21,6 +21,8 @@ namespace sterna::net::shm {
 namespace {
 
 constexpr std::uint32_t kAheadBytes = 1024;
+constexpr std::size_t kPopulatedMax =
+    64;                                   // Inboxes of peers: a page table of them takes time, too.
 constexpr std::uint32_t kRoomEvery = 16;  // Packets between two tellings of room.
 constexpr std::uint32_t kNoChunk = ~0U;
 
@@ -110,6 +112,9 @@ Result<ShmChannel*> ShmDriver::channel_to(std::uint32_t local) noexcept {
   auto mapping = SegmentMapping::map(host.segment_fd, local, host.segment_bytes);
   if (!mapping) {
     return mapping.error();
+  }
+  if (host.nodes.size() <= kPopulatedMax) {
+    mapping.value().populate();
   }
   std::unique_ptr<ShmChannel> made{new (std::nothrow) ShmChannel(
       self_, {.node = host.nodes[local], .local_index = local, .bell_fd = host.bell_fds[local]},

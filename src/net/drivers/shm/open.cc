@@ -51,6 +51,7 @@ Result<std::unique_ptr<Driver>> open(const DriverOptions& options) noexcept {
   if (!mapping) {
     return mapping.error();
   }
+  mapping.value().populate();
   chosen.is_direct_wanted = parse_tunable(kDirect, text_of(options, kDirect)).value() != 0;
   chosen.chunk_bytes = static_cast<std::uint32_t>(number_of(options, kChunkBytes));
   const std::uint64_t fitting = (host.segment_bytes - sizeof(Segment)) / chosen.chunk_bytes;

@@ -52,4 +52,12 @@ Result<SegmentMapping> SegmentMapping::map(int fd, std::uint32_t local_index,
   return mapping;
 }
 
+void SegmentMapping::populate() const noexcept {
+#ifndef MADV_POPULATE_WRITE
+  constexpr int MADV_POPULATE_WRITE = 23;
+#endif
+  // Before Linux 5.14: they are made when they are touched.
+  (void)::madvise(segment_, sizeof(Segment), MADV_POPULATE_WRITE);
+}
+
 }  // namespace sterna::net::shm

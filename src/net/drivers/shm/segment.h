@@ -94,6 +94,9 @@ class SegmentMapping {
   static Result<SegmentMapping> map(int fd, std::uint32_t local_index,
                                     std::uint64_t segment_bytes) noexcept;
 
+  /// Has the pages of the inbox made now, rather than one by one by the first messages. A hint.
+  void populate() const noexcept;
+
   [[nodiscard]] Segment& operator*() const noexcept { return *segment_; }
   [[nodiscard]] Segment* operator->() const noexcept { return segment_; }
 

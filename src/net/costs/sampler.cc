@@ -15,7 +15,6 @@ constexpr std::uint32_t kLongReadBytes = 64 << 10;
 constexpr std::uint32_t kCopyBytes = 64 << 10;  // Of the second-level cache.
 constexpr std::uint32_t kWarmRounds = 6;
 constexpr std::uint32_t kRoundsMin = 8;     // Good ones of a phase, at least.
-constexpr std::uint32_t kTriesMax = 64;     // Rounds of a phase before it is given up.
 constexpr std::uint32_t kPauseSteps = 256;  // After a round that says nothing, then twice as many:
 constexpr std::uint32_t kPausesMax = 6;     // the nodes have work, and shall do it.
 constexpr std::uint32_t kWaitStepsMax = 1 << 20;  // For an answer.

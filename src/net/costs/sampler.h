@@ -70,8 +70,10 @@ class CostSampler {
   void stop() noexcept { is_active_ = false; }
   /// step() might do something.
   [[nodiscard]] bool is_active() const noexcept { return is_active_ || watched_polls_ != 0; }
-  /// A measurement is under way, here or by a peer: what is looked for packets is polled.
-  [[nodiscard]] bool is_watching() const noexcept { return way_ != kNoWay || watched_polls_ != 0; }
+  /// A round is under way, here or by a peer, or comes soon: who looks for packets polls.
+  [[nodiscard]] bool is_watching() const noexcept {
+    return (way_ != kNoWay && steps_left_ == 0) || watched_polls_ != 0;
+  }
   /// Sends or copies something, or nothing. Returns how many packets.
   std::uint32_t step() noexcept;
   /// A frame of another node that measures, or answers.
@@ -100,6 +102,7 @@ class CostSampler {
     copy,  // From here on without the peer's help.
     done,
   };
+  static constexpr std::uint32_t kTriesMax = 64;  // Rounds of a phase before it is given up.
   static constexpr std::uint32_t kBufferBytes = 64 << 10;  // On both sides; bounds a packet.
   static constexpr std::size_t kPhaseCount = static_cast<std::size_t>(Phase::done);
   /// The smallest values of a phase, ascending.

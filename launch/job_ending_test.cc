@@ -107,6 +107,19 @@ TEST(JobEnding, ASecondSignalKillsAtOnce) {
   EXPECT_EQ(stage.job->exit_code(), 130);
 }
 
+// What the node said on which the rank began comes later than what that on which it ended says.
+TEST(JobEnding, NewsOfARankComeInAnyOrder) {
+  Stage stage{runtime::JobMode::node, Temper::obedient, Temper::obedient, true, 0, false};
+  stage.say(0, runtime::encode_index(FrameKind::initialized, 0));
+  stage.say(0, runtime::encode(runtime::RankEnd{1, 0, true, true}));
+  stage.say(1, runtime::encode_index(FrameKind::initialized, 1));
+  stage.say(1, runtime::encode_index(FrameKind::finalized, 1));
+  stage.say(0, runtime::encode(runtime::RankEnd{0, 0, true, true}));
+  stage.say(2, runtime::encode(runtime::RankEnd{2, 0, true, true}));
+  stage.end(60 * kSecond);
+  EXPECT_EQ(stage.job->exit_code(), 0) << stage.sink.text();
+}
+
 TEST(JobEnding, NodesThatDoNotEndAfterTheirRanksAreEndedAndTheJobIsAGoodOne) {
   Stage stage{runtime::JobMode::node, Temper::obedient, Temper::deaf};
   for (std::uint32_t rank = 0; rank < kNodes; ++rank) {

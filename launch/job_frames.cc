@@ -113,6 +113,9 @@ bool Job::take_rank_event(std::uint32_t node, FrameHeader header, std::span<cons
       if (in_nodes() && end.value().exit_code != 0) {
         loop_.reap();  // As with an abort.
       }
+      RankRecord& record = ranks_[end.value().rank];
+      record.is_initialized = record.is_initialized || end.value().is_initialized;
+      record.is_finalized = record.is_finalized || end.value().is_finalized;
       judge_rank_end(end.value().rank, end.value().exit_code);
       return true;
     }

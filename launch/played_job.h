@@ -141,7 +141,7 @@ inline JobPlan plan_of(runtime::JobMode mode) {
 
 struct Stage {
   explicit Stage(runtime::JobMode mode, Temper here, Temper there, bool is_read = true,
-                 std::uint64_t timeout_ns = 0)
+                 std::uint64_t timeout_ns = 0, bool are_initialized = true)
       : sink{is_read}, opened{Loop::open()} {
     JobPlan plan = plan_of(mode);
     plan.options.timeout_ns = timeout_ns;
@@ -152,7 +152,9 @@ struct Stage {
     job->start();
     for (std::uint32_t node = 0; node < kNodes; ++node) {
       say(node, runtime::encode(runtime::Hello{.pid = 1000 + node}));
-      say(node, runtime::encode_index(FrameKind::initialized, node));
+      if (are_initialized) {
+        say(node, runtime::encode_index(FrameKind::initialized, node));
+      }
     }
   }
   void add(std::uint32_t first, std::uint32_t count, Temper temper) {

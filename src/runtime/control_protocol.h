@@ -25,7 +25,7 @@
 
 namespace sterna::runtime {
 
-inline constexpr std::uint32_t kControlVersion = 4;
+inline constexpr std::uint32_t kControlVersion = 5;
 inline constexpr char kControlVariable[] = "STERNA_CONTROL_FD";  // Its value: the number of the fd.
 inline constexpr std::size_t kFrameHeaderBytes = 8;
 inline constexpr std::size_t kFrameBodyBytesMax = std::size_t{64} << 20;
@@ -80,6 +80,9 @@ struct Job {
 struct RankEnd {
   std::uint32_t rank = 0;
   std::int32_t exit_code = 0;
+  // How far it came in MPI: what a node that it has left said of that may come later.
+  bool is_initialized = false;
+  bool is_finalized = false;
 };
 
 struct RankAbort {

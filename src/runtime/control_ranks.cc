@@ -17,6 +17,8 @@ constexpr std::size_t kRefusalBytesMin = 8 + kTextBytesMin;
 constexpr auto kRankEnd = [](auto& field, auto& end) {
   field.number(end.rank);
   field.number(end.exit_code);
+  field.boolean(end.is_initialized);
+  field.boolean(end.is_finalized);
 };
 
 constexpr auto kRankAbort = [](auto& field, auto& abort) {

@@ -39,6 +39,11 @@ void Node::run() noexcept {
 }
 
 void Node::end_rank(memory::RankSlot& slot, int exit_code) noexcept {
+  const auto& context = *static_cast<const RankContext*>(slot.context);
+  const RankEnd end{.rank = slot.rank,
+                    .exit_code = exit_code,
+                    .is_initialized = context.has_initialized_mpi,
+                    .is_finalized = context.has_finalized_mpi};
   residents_.remove(slot.rank);
   migrator_->rank_ends(slot.rank);
   {
@@ -59,7 +64,7 @@ void Node::end_rank(memory::RankSlot& slot, int exit_code) noexcept {
   runtime_->transport().remove(slot.rank);
   // Last: after the end of the last rank the launcher stops the nodes.
   balancer_->rank_ended(slot.rank);
-  runtime_->control().report_ended({.rank = slot.rank, .exit_code = exit_code});
+  runtime_->control().report_ended(end);
   threads::freeze(after_end, &slot);
   __builtin_unreachable();
 }

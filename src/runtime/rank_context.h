@@ -49,6 +49,9 @@ struct RankContext {
   // owned by src/mpi. The second is stored once (release) by whichever thread of the rank is first.
   void* mpi = nullptr;
   std::atomic<void*> mpi_any_time{nullptr};
+  // Said to the launcher, by whatever node the rank was on.
+  bool has_initialized_mpi = false;
+  bool has_finalized_mpi = false;
 };
 
 /// The rank whose code called into the runtime, or null outside of a job's life: before

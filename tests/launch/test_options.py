@@ -171,11 +171,11 @@ class Options(LaunchTest):
             path.parent.mkdir()
             now = int(time.clock_gettime(time.CLOCK_MONOTONIC))
             way = f"way tcp far 65536 {now} 7000 500 250 10 0 0\n"
-            path.write_text(f"sterna-costs 1\nmachine {told['machine']}\n{way}end 1\n")
+            path.write_text(f"sterna-costs 2\nmachine {told['machine']}\n{way}end 1\n")
             text = self.run_job(STERNA, "info", "--costs", env=environment).stdout
             self.assertIn(("tcp", "far", "cached"), origins(costs()))
             self.assertIn("latency_ns 7000 (cached)", text)
-            path.write_text(f"sterna-costs 1\nmachine another\n{way}end 1\n")
+            path.write_text(f"sterna-costs 2\nmachine another\n{way}end 1\n")
             self.assertEqual(origins(costs()), profiles)
             self.assertIn("another machine", costs()["state"])
             path.write_text("garbage")
@@ -198,7 +198,7 @@ class Options(LaunchTest):
             path = pathlib.Path(told["file"])
             path.parent.mkdir()
             now = int(time.clock_gettime(time.CLOCK_MONOTONIC))
-            path.write_text(f"sterna-costs 1\nmachine {told['machine']}\n"
+            path.write_text(f"sterna-costs 2\nmachine {told['machine']}\n"
                             f"way tcp far 65536 {now} 7000 500 250 10 0 0\n"
                             f"way tcp@eth1 far 65536 {now} 7000 500 750 10 0 0\nend 2\n")
             told = json.loads(ask("net", "far", "64M", "--json").stdout)

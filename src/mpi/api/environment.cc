@@ -81,6 +81,7 @@ int start(int required, int* provided, const char* function) noexcept {
     set_direct(*context.slot, &state);
   }
   state.main_thread = caller_identity();
+  context.has_initialized_mpi = true;
   context.runtime->control().report_initialized(context.rank);
   if (provided != nullptr) {
     *provided = level;
@@ -104,6 +105,7 @@ void finish(RankState& state) noexcept {
   Call call{state, "MPI_Finalize", state.world};
   (void)run_collective(call, {call.function}, [](Builder& b) { build_barrier(b); });
   if (runtime::RankContext& context = *state.context; context.slot != nullptr) {
+    context.has_finalized_mpi = true;
     context.runtime->control().report_finalized(context.rank);  // A process: close_process_job().
   }
   close_state(state);

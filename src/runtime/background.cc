@@ -135,8 +135,8 @@ void Background::go_away() noexcept {
   keep_off_the_program();
   flag_->store(AbsenceFlag::kAway, std::memory_order_seq_cst);
   // What came before a peer could see that is found now, what comes later the peer rings for. Who
-  // cannot be rung for looks by itself. Copies are left to the thread: the call shall end, and
-  // where more such calls follow, all the messages they start go on side by side.
+  // cannot be rung for looks by itself. Copies under way are left to the thread: the call shall
+  // end, and where more such calls follow, the messages they start go on side by side.
   const bool must_look = needs_descriptors_ || !poll_until_quiet();
   if (is_shared_.load(std::memory_order_relaxed)) {
     return;  // Since the poll, which gave way to a second thread.

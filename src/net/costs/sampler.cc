@@ -99,7 +99,7 @@ bool CostSampler::find_way() noexcept {
       is_tried_[i] = true;
       phase_ = Phase::small_one;
       least_ = {};
-      tries_ = sent_ = 0;
+      tries_ = sent_ = spoiled_in_row_ = 0;
       peer_address_ = 0;
       if (bytes_ == nullptr) {
         bytes_ = std::make_unique<std::byte[]>(2 * kBufferBytes);
@@ -197,9 +197,9 @@ void CostSampler::end_round(std::uint64_t ns) noexcept {
     spoiled_in_row_ = 0;
     least.add(ns);
   }
-  if (phase_ == Phase::warm ? tries_ == kWarmRounds : least.is_settled()) {
+  if (phase_ == Phase::warm ? tries_ >= kWarmRounds : least.is_settled()) {
     next_phase();
-  } else if (tries_ == kTriesMax) {
+  } else if (tries_ >= kTriesMax) {
     try_later("its times do not settle");
   }
 }

@@ -67,7 +67,10 @@ class CostSampler {
   void know(std::size_t way, const WayCosts& costs, CostOrigin origin) noexcept;
   /// From now on poll() measures the ways of this node that are not known.
   void start() noexcept { is_measuring_ = is_active_ = true; }
-  void stop() noexcept { is_active_ = false; }
+  void stop() noexcept {
+    is_active_ = false;
+    watched_polls_ = 0;
+  }
   /// step() might do something.
   [[nodiscard]] bool is_active() const noexcept { return is_active_ || watched_polls_ != 0; }
   /// A round is under way, here or by a peer, or comes soon: who looks for packets polls.

@@ -42,6 +42,18 @@ void exchange(SimCluster& cluster, std::uint32_t from = 0, std::uint32_t to = 1)
   EXPECT_EQ(got, 'x');
 }
 
+/// All nodes measure; a message from rank 0 to rank 1 is on its way, and opens it.
+struct OpenWay {
+  explicit OpenWay(SimCluster& cluster) {
+    for (const auto& node : cluster.nodes) {
+      node->sample_costs();
+    }
+    cluster.nodes[0]->send(*cluster.endpoints[0], send, {1, 1, 2}, Buffer::of(&byte, 1));
+  }
+  char byte = 'x';
+  SendRequest send;
+};
+
 void sample(SimCluster& cluster) {
   for (const auto& node : cluster.nodes) {
     node->sample_costs();
@@ -140,12 +152,7 @@ TEST(CostSampler, WorksWithoutOrder) {
 // A peer that computes answers when it polls: that says nothing of the way. Later it does not.
 TEST(CostSampler, APeerThatIsBusyIsMeasuredWhenItIsNot) {
   SimCluster cluster{fast_link(), 2};
-  for (const auto& node : cluster.nodes) {
-    node->sample_costs();
-  }
-  char byte = 'x';
-  SendRequest send;
-  cluster.nodes[0]->send(*cluster.endpoints[0], send, {1, 1, 2}, Buffer::of(&byte, 1));
+  const OpenWay way{cluster};
   for (int i = 0; i < 20'000; ++i) {
     (void)cluster.nodes[0]->poll();
     if (i % 100 == 0) {
@@ -160,6 +167,24 @@ TEST(CostSampler, APeerThatIsBusyIsMeasuredWhenItIsNot) {
   }
   EXPECT_EQ(origin_of(cluster.nodes[0]->cost(1)), CostOrigin::sampled);
   EXPECT_NEAR(value_of(cluster.nodes[0]->cost(1), "latency_ns"), 1105, 2);
+}
+
+// Now and then a peer polls so often without a question that it no longer looks at the clock.
+TEST(CostSampler, APeerThatForgetsIsAskedAgain) {
+  for (int forgets_every = 500; forgets_every < 1000; forgets_every += 30) {
+    SimCluster cluster{fast_link(), 2};
+    const OpenWay way{cluster};
+    for (int i = 0; i < 60'000; ++i) {
+      if (i % forgets_every == 0) {
+        for (int polls = 0; polls < 2'000; ++polls) {
+          (void)cluster.nodes[1]->poll();
+        }
+      }
+      (void)cluster.poll();
+      cluster.clock.advance(50);
+    }
+    EXPECT_EQ(origin_of(cluster.nodes[0]->cost(1)), CostOrigin::sampled) << forgets_every;
+  }
 }
 
 // A read of what was read before is one of this processor's caches.
@@ -291,12 +316,7 @@ TEST(CostSampler, DoesNothingBeforeAWayIsInUseOrWhenItIsOff) {
 
 TEST(CostSampler, APeerThatIsLostMeanwhileChangesNothing) {
   SimCluster cluster{fast_link(), 2};
-  for (const auto& node : cluster.nodes) {
-    node->sample_costs();
-  }
-  char byte = 'x';
-  SendRequest send;
-  cluster.nodes[0]->send(*cluster.endpoints[0], send, {1, 1, 2}, Buffer::of(&byte, 1));
+  const OpenWay way{cluster};
   for (int i = 0; i < 20; ++i) {
     (void)cluster.poll();
     cluster.clock.advance(500);

@@ -88,7 +88,8 @@ inline constexpr std::uint32_t kClearExtentsMax = 8;
 
 struct SampleAnswer {
   std::uint64_t address = 0;  // Of memory that may be read, as long as the process runs; 0: none.
-  std::uint64_t gap_ns = 0;   // From the poll before to that in which the round came.
+  // From the poll before to that in which the round came; kNever: it did not look at the clock.
+  std::uint64_t gap_ns = 0;
 };
 inline constexpr std::int32_t kSamplePacketsMax = 8;  // Of one round.
 

@@ -43,6 +43,8 @@ class Reads : public testing::TestWithParam<std::size_t> {};
 TEST_P(Reads, TheSenderLearnsWhatReadingCostTheReceiver) {
   Pair pair;
   pair.meet();
+  // Such a system's messages go in packets, which the sender times itself: there is nothing to
+  // tell.
   if (!pair.nodes[0]->cost(1).is_direct()) {
     GTEST_SKIP() << "this system does not let a process read another one's memory";
   }

@@ -110,7 +110,9 @@ std::uint32_t TransportCore::poll() noexcept {
 }
 
 std::uint32_t TransportCore::poll_inner() noexcept {
-  std::uint32_t count = advance_jobs();
+  std::uint32_t count = invitations_.has_waiting() ? write_invited() : 0;
+  count += invitations_.has_left() ? read_left() : 0;
+  count += advance_jobs();
   if (!own_messages_.looks_empty()) [[unlikely]] {
     count += deliver_own();
   }

@@ -26,9 +26,11 @@
 #include "net/nodes/node_link.h"
 #include "net/nodes/rank_table.h"
 #include "net/opening/sources.h"
+#include "net/outcome.h"
 #include "net/packets/packet.h"
 #include "net/packets/packet_pool.h"
 #include "net/rails/bond.h"
+#include "net/transfer/invitations.h"
 #include "net/transfer/job.h"
 #include "net/transport.h"
 
@@ -54,38 +56,6 @@ struct CoreOptions {
 [[nodiscard]] Result<CoreOptions> read_options(const Settings* settings);
 /// As they are in a job of so many ranks: the window of a pair is its share of eager_total_bytes.
 [[nodiscard]] CoreOptions share_window(CoreOptions options, std::uint32_t rank_count) noexcept;
-
-/// Answers to be sent, and a transfer to be started, once the lock of the rank is free.
-struct Outcome {
-  struct Answer {
-    FrameHeader header;
-    std::array<std::byte, sizeof(ClearPayload) + kClearExtentsMax * sizeof(RemotePiece)> payload;
-  };
-  Outcome() noexcept {}
-
-  union {  // Begin with add(): most frames need none, and are many.
-    std::array<Answer, 3> answers;
-  };
-  std::uint32_t answer_count = 0;
-  SendRequest* cleared = nullptr;  // This send of the rank may start; the rank is pinned for it.
-  std::uint32_t cleared_by = 0;    // The receiver.
-  ClearPayload clear;
-  RemoteExtents extents;
-  struct {
-    RecvRequest* request = nullptr;  // This receive matched a message that can be read; the rank is
-    std::uint64_t address = 0;       // pinned for it.
-    std::uint64_t send_id = 0;
-  } read;
-  enum class Lost : std::uint8_t { nothing, no_memory, too_many_early };
-  Lost lost = Lost::nothing;  // A frame, by the rank: see report_lost().
-  bool is_note = false;       // A note for the rank, which is pinned for it.
-  bool has_early = false;     // The next frame of the same peer is there already.
-
-  Answer& add() noexcept {
-    check(answer_count < answers.size(), "a frame causes no more than three answers");
-    return *::new (&answers[answer_count++]) Answer;
-  }
-};
 
 class TransportCore final : private Bond::Owner {
  public:
@@ -146,11 +116,16 @@ class TransportCore final : private Bond::Owner {
   std::uint32_t poll() noexcept;
   std::uint32_t poll_inner() noexcept;
   [[nodiscard]] bool has_inner_work() noexcept;
+  [[nodiscard]] bool has_work() noexcept { return has_inner_work() || is_left_alone_; }
+  void leave_reads(bool are_left) noexcept { are_reads_left_ = are_left; }
+  void poll_in_place(bool is_in_place) noexcept { is_in_place_ = is_in_place; }
+  [[nodiscard]] bool has_left() const noexcept { return invitations_.has_left(); }
   /// Whether poll_inner() might do something.
   [[nodiscard]] bool may_have_inner() noexcept {
     return job_count_.load(std::memory_order_relaxed) != 0 || !own_messages_.looks_empty() ||
            waiting_gates_.load(std::memory_order_relaxed) != 0 ||
-           is_closing_.load(std::memory_order_relaxed) || sampler_.is_active() || bond_ != nullptr;
+           is_closing_.load(std::memory_order_relaxed) || sampler_.is_active() ||
+           bond_ != nullptr || invitations_.has_waiting() || invitations_.has_left();
   }
   [[nodiscard]] bool is_quiet() noexcept;
   [[nodiscard]] bool is_drained() noexcept;
@@ -216,7 +191,8 @@ class TransportCore final : private Bond::Owner {
 
   // --- Messages at their receiver (receive.cc) -------------------------------------------------
   // Those without an entry in their parameters too are called under the lock of the rank.
-  void accept_eager(Endpoint& at, Peer& peer, const Frame& frame, Outcome& outcome) noexcept;
+  void accept_eager(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
+                    Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void accept_more(Endpoint& at, Peer& peer, const Frame& frame, Outcome& outcome) noexcept;
   void withdraw(Endpoint& at, Peer& peer, const FrameHeader& header, Outcome& outcome) noexcept;
   bool accept_rendezvous(RankEntry& entry, Endpoint& at, const Frame& frame,
@@ -238,6 +214,19 @@ class TransportCore final : private Bond::Owner {
   void finish_receive(RankEntry& entry, Endpoint& at, RecvRequest& request, Fault fault) noexcept
       STERNA_REQUIRES(entry.lock);
   void end_if_lost(Endpoint& at, RecvRequest& request, const Pattern& pattern) noexcept;
+
+  // --- Receives that their senders write (invited.cc) - ---------------------------------------
+  void invite(Endpoint& at, RecvRequest& request) noexcept;
+  bool end_invitation(Endpoint& at, RecvRequest& request, const Pattern& exact) noexcept;
+  RecvRequest* take_posted(RankEntry& entry, Endpoint& at, const Pattern& exact) noexcept
+      STERNA_REQUIRES(entry.lock);
+  [[nodiscard]] bool is_waited_for() const noexcept;
+  [[nodiscard]] Channel* channel_to(std::uint32_t rank) noexcept;
+  bool leave_to_who_waits(RankEntry& entry, Endpoint& at, RecvRequest& request,
+                          const Message& announced) noexcept STERNA_REQUIRES(entry.lock);
+  std::uint32_t read_left() noexcept;
+  bool take_invitation(Endpoint& from, Outcome& outcome) noexcept;
+  std::uint32_t write_invited() noexcept;
 
   // --- Messages at their sender (send.cc) ------------------------------------------------------
   bool send_local(Endpoint& from, SendRequest& request) noexcept;
@@ -329,10 +318,15 @@ class TransportCore final : private Bond::Owner {
   const Logger log_;
   std::uint32_t frame_payload_max_ = 0;  // Constant after open_drivers, as the next.
   std::uint32_t short_bytes_max_ = 0;    // Of messages: longer ones are cut.
-  bool is_serial_ = false;               // See Transport::serve_one_caller().
-  Driver* looked_at_ = nullptr;          // Null: no driver has a short way. Constant once open.
-  std::uint32_t looks_max_ = 256;        // For a message that has not come: some microseconds.
-  std::uint32_t looks_since_poll_ = 0;   // The poller's, or the one caller's.
+  // See Transport::leave_reads() and poll_in_place(). The one caller's.
+  bool are_reads_left_ = false;
+  bool is_in_place_ = false;
+  std::uint32_t polls_of_look_ = 0;     // The poller's: see write_invited().
+  bool is_left_alone_ = false;          // Nobody waits for a long message that was left.
+  bool is_serial_ = false;              // See Transport::serve_one_caller().
+  Driver* looked_at_ = nullptr;         // Null: no driver has a short way. Constant once open.
+  std::uint32_t looks_max_ = 256;       // For a message that has not come: some microseconds.
+  std::uint32_t looks_since_poll_ = 0;  // The poller's, or the one caller's.
 
   RankTable ranks_;
   PacketPool pool_;
@@ -354,6 +348,7 @@ class TransportCore final : private Bond::Owner {
   std::atomic<bool> is_closing_{false};          // By the owner; the poller acts on it.
   std::atomic<bool> are_drivers_closed_{false};  // By the poller.
 
+  Invitations invitations_;          // See there.
   MpscQueue<TransferJob> new_jobs_;  // Consumer: the poller.
   std::vector<TransferJob*> jobs_;   // The poller only. By priority, but for take_in().
   std::size_t urgent_jobs_ = 0;      // The poller only: of jobs_, with a priority.
@@ -390,7 +385,7 @@ class TransportCore final : private Bond::Owner {
   };
   struct {
     Counter local, eager, rendezvous, forwarded, malformed, dropped, held, direct_bytes, data_bytes,
-        heads, dropped_heads, handed;
+        heads, dropped_heads, handed, invited;
   } counters_;
   DirectWay direct_way_{*this, ranks_, is_any_lost_, counters_.local.value};
 };

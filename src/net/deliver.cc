@@ -244,7 +244,7 @@ void TransportCore::accept_in_turn(RankEntry& entry, Endpoint& at, Peer& peer, c
   ++peer.receive_sequence;
   switch (frame.header.kind) {
     case FrameKind::eager:
-      accept_eager(at, peer, frame, outcome);
+      accept_eager(entry, at, peer, frame, outcome);
       break;
     case FrameKind::eager_more:
       accept_more(at, peer, frame, outcome);
@@ -291,6 +291,7 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
     auto& send = *static_cast<SendRequest*>(found);
     if (header.kind == FrameKind::matched) {
       remove_pending(at, header.cookie);
+      invitations_.forget(send);
       learn_read(header, send.data.bytes);
       send.fault = (header.flags & kFrameWithdrawn) != 0 ? Fault::cancelled : Fault::none;
       send.done.complete();
@@ -302,6 +303,7 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
       return;
     }
     remove_pending(at, header.cookie);
+    invitations_.forget(send);
     send.id = kNoId;
     ++entry.pins;
     outcome.cleared = &send;
@@ -309,6 +311,10 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
     return;
   }
   auto& request = *static_cast<RecvRequest*>(found);
+  if (request.state != RecvRequest::State::receiving) {
+    refuse(header, "its message was not announced");
+    return;
+  }
   const std::uint64_t offset = header.total_bytes;
   if (header.kind == FrameKind::finish) {
     finish_receive(entry, at, request, Fault::none);
@@ -370,20 +376,6 @@ void TransportCore::act(std::uint32_t rank, Outcome& outcome) noexcept {
   if (outcome.cleared != nullptr) {
     start_transfer(rank, outcome);
     outcome.cleared = nullptr;
-  }
-}
-
-/// A receive that matched a message of a node that is lost.
-void TransportCore::fail_cleared(std::uint32_t rank, const Outcome::Answer& answer) noexcept {
-  ClearPayload clear;
-  std::memcpy(&clear, answer.payload.data(), sizeof clear);
-  RankEntry& entry = ranks_[rank];
-  const threads::OwnedGuard guard{entry.lock};
-  // lose_node() may have found it first.
-  void* found = find_pending(*entry.endpoint, clear.receive_id, PendingEntry::Kind::receive,
-                             answer.header.destination);
-  if (found != nullptr) {
-    finish_receive(entry, *entry.endpoint, *static_cast<RecvRequest*>(found), Fault::peer_lost);
   }
 }
 

@@ -30,6 +30,7 @@ class Log;
 namespace sterna::net {
 
 class Bootstrap;
+class InvitationBoard;
 
 /// Bytes of this process, read when a packet or a message is sent.
 using Piece = std::span<const std::byte>;
@@ -83,6 +84,14 @@ enum class SendState : std::uint8_t {
   closed,    // The peer is lost or the driver is closed: no packet will be accepted any more.
 };
 
+/// What the program of a peer does.
+enum class PeerIs : std::uint8_t {
+  unknown,
+  at_hand,  // In a call and awake, or soon in one: what is left to it is done at once.
+  asleep,   // In a call.
+  away,     // It computes, perhaps while somebody progresses in its place.
+};
+
 /// The way to one peer node. One sender and the poller of the driver may use it at the same time;
 /// two senders may not: the gate that owns the channel serialises them.
 class Channel {
@@ -114,6 +123,11 @@ class Channel {
   /// The caller waits for the peer's node. If its program is away (AbsenceFlag), wakes who
   /// progresses there meanwhile; whether it did. From any thread, after a seq_cst fence.
   virtual bool ring_absent() noexcept { return false; }
+  /// What its program does, for who may act in its place. A hint.
+  [[nodiscard]] virtual PeerIs peer_is() const noexcept { return PeerIs::unknown; }
+
+  /// That of the peer, see Driver::invitations(); null: it tells nothing.
+  [[nodiscard]] virtual InvitationBoard* invitations() noexcept { return nullptr; }
 
   /// Copies `local`, as one sequence of bytes, to the addresses `remote` of the peer's process;
   /// both have the same length in all. Done when it returns, visible to the peer before any packet
@@ -230,6 +244,10 @@ class Driver {
   /// Where this node says AbsenceFlag::kAway to the peers of this driver; null: they see nothing.
   /// Lives as long as the driver.
   [[nodiscard]] virtual std::atomic<std::uint32_t>* absence_flag() noexcept { return nullptr; }
+
+  /// Where this node tells the peers of this driver of receives that they may write into, with
+  /// write_remote(); null: it cannot. Lives as long as the driver.
+  [[nodiscard]] virtual InvitationBoard* invitations() noexcept { return nullptr; }
 
   /// Refuses new packets and new peers; peers see an orderly end, not a loss.
   virtual void close() noexcept = 0;

@@ -29,6 +29,7 @@ struct Message {
   std::uint64_t held_bytes = 0;  // Room behind this, for the payload.
   std::uint64_t arrived_bytes = 0;
   RecvRequest* receiver = nullptr;  // Matched before its last part arrived.
+  std::uint32_t sequence = 0;       // Rendezvous: of its announcement.
   std::uint64_t address = 0;        // Rendezvous of a message that may be read there; else 0.
   std::uint64_t head_bytes = 0;     // Rendezvous: of its head, the frame `head_sequence`; 0: none.
   std::uint32_t head_sequence = 0;

@@ -106,7 +106,7 @@ struct SendRequest {
   // this (paper 004 §4.2), where that gains.
   bool may_be_left = false;
   // The rest is the transport's.
-  bool is_listed = false;  // In Endpoint::sends: it waits for an answer.
+  bool is_listed = false;  // Among those that may be invited: transfer/invitations.h.
   Target target{};
   Buffer data{};
   std::uint32_t head_bytes = 0;  // That follow the announcement unasked.
@@ -123,6 +123,9 @@ struct RecvRequest {
     posted,     // In a lane, waits for a message.
     receiving,  // Matched; bytes are still to come.
   } state = State::idle;
+  // Given by the receiver: it goes on with something else, so that its sender may write into it
+  // (transfer/invitations.h).
+  bool may_be_written = false;
   Envelope envelope{};  // Of one that is posted with a mask: its pattern.
   // The rest is the transport's.
   Buffer data{};
@@ -133,7 +136,7 @@ struct RecvRequest {
   // Of the matched message, which may be more than fits; while it is posted: its mask, if any.
   std::uint64_t message_bytes = 0;
   std::uint64_t received_bytes = 0;  // Arrived of it, in any order.
-  std::uint64_t id = 0;              // In Endpoint::pending; 0: none.
+  std::uint64_t id = 0;              // In Endpoint::pending, also of one that is told of; 0: none.
 };
 
 }  // namespace sterna::net

@@ -119,7 +119,7 @@ TransportCore::HandOver TransportCore::hand_over(RankEntry& entry, Endpoint& to,
   const Target& target = request.target;
   const std::uint64_t bytes = request.data.bytes;
   const Envelope envelope{from_rank, target.context, target.tag, bytes};
-  receive = take_receive(to, {from_rank, target.context, target.tag});
+  receive = take_posted(entry, to, {from_rank, target.context, target.tag});
   if (receive != nullptr) {
     start_receive(*receive, envelope);
     trace_message(trace::Kind::receives, envelope, target.rank);
@@ -258,6 +258,9 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     }
     request.head_bytes = head_bytes = is_eager ? 0 : head_bytes_of(request, gate);
     header.sequence = peer->send_sequence;
+    if (!is_eager && gate.is_direct() && from.rank == invitations_.rank() && target.priority == 0) {
+      invitations_.announce(request, header.sequence);
+    }
     peer->send_sequence += frame_count + (head_bytes != 0 ? 1 : 0);
     tell_credit(*peer, header);
   }
@@ -320,6 +323,7 @@ void TransportCore::end_pending_send(Endpoint& from, std::uint64_t id, std::uint
   if (request != nullptr) {
     auto& send = *static_cast<SendRequest*>(request);
     remove_pending(from, id);
+    invitations_.forget(send);
     send.fault = fault;
     send.done.complete();
   }

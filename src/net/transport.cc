@@ -77,7 +77,19 @@ bool Transport::has_open(const Endpoint& endpoint) const noexcept {
 }
 
 bool Transport::has_work() const noexcept {
-  return core_->has_inner_work();
+  return core_->has_work();
+}
+
+void Transport::poll_in_place(bool is_in_place) noexcept {
+  core_->poll_in_place(is_in_place);
+}
+
+bool Transport::has_left() const noexcept {
+  return core_->has_left();
+}
+
+void Transport::leave_reads(bool are_left) noexcept {
+  core_->leave_reads(are_left);
 }
 
 void Transport::send(Endpoint& from, SendRequest& request, const Target& target, const Buffer& data,
@@ -333,7 +345,8 @@ TransportStatistics Transport::statistics() const noexcept {
           .bytes_data = counters.data_bytes.read(),
           .heads_sent = counters.heads.read(),
           .heads_dropped = counters.dropped_heads.read(),
-          .frames_handed = counters.handed.read()};
+          .frames_handed = counters.handed.read(),
+          .messages_invited = counters.invited.read()};
 }
 
 std::string Transport::explain(std::uint32_t node, std::uint64_t bytes) {

@@ -97,7 +97,8 @@ struct TransportStatistics {
   std::uint64_t frames_forwarded = 0, frames_malformed = 0, frames_dropped = 0, frames_held = 0;
   std::uint64_t bytes_direct = 0, bytes_data = 0;
   std::uint64_t heads_sent = 0, heads_dropped = 0;  // Dropped: by this receiver.
-  std::uint64_t frames_handed = 0;  // Sent by a worker without work for a thread that computes.
+  std::uint64_t frames_handed = 0;     // Sent by a worker without work for a thread that computes.
+  std::uint64_t messages_invited = 0;  // Written by their sender while the receiver computed.
 };
 
 /// One rail of a link (net/rails).
@@ -159,6 +160,13 @@ class Transport {
   [[nodiscard]] bool has_open(const Endpoint& endpoint) const noexcept;
   /// The next poll copies parts of large messages, or answers: it may take some microseconds.
   [[nodiscard]] bool has_work() const noexcept;
+  /// True: after its calls the program mostly computes. What comes in a call that does not wait for
+  /// it is left to others then, if it can be. By who has the transport alone.
+  void leave_reads(bool are_left) noexcept;
+  /// True: polls come from who progresses in the place of the program. The same.
+  void poll_in_place(bool is_in_place) noexcept;
+  /// Something was left. A hint, from any thread.
+  [[nodiscard]] bool has_left() const noexcept;
 
   // --- Messages between ranks -----------------------------------------------------------------
   // The Endpoint is that of a rank which is here. A request is not in use when it is given.

@@ -60,7 +60,9 @@ Background::Background(const Options& options) noexcept
       flag_{options.transport->absence_flag() != nullptr ? options.transport->absence_flag()
                                                          : &own_flag_},
       needs_descriptors_{!options.transport->rings_absent()},
-      is_shared_{options.is_shared} {}
+      is_shared_{options.is_shared} {
+  options_.transport->leave_reads(!options.is_shared);
+}
 
 Background::~Background() {
   if (is_away_) {
@@ -99,6 +101,7 @@ void Background::exclude() noexcept {
 }
 
 void Background::share() noexcept {
+  options_.transport->leave_reads(false);
   // Release: who polls from now on without being the owner sees that locks are taken.
   is_shared_.store(true, std::memory_order_release);
   if (has_thread_ && has_open()) {
@@ -127,9 +130,18 @@ bool Background::has_open() const noexcept {
   return options_.transport->has_open(*options_.endpoint);
 }
 
+/// Nothing is handed over.
+void Background::watch_absence() noexcept {
+  if (is_watched_) {
+    is_away_ = true;
+    away_since_ns_.store(now_ns(), std::memory_order_relaxed);
+  }
+}
+
 void Background::go_away() noexcept {
   if (!has_thread_ || !has_open()) {
     is_wanted_.store(false, std::memory_order_relaxed);
+    watch_absence();
     return;
   }
   keep_off_the_program();
@@ -143,8 +155,11 @@ void Background::go_away() noexcept {
   }
   if (!has_open()) {
     flag_->store(AbsenceFlag::kPresent, std::memory_order_relaxed);
+    watch();
+    watch_absence();
     return;
   }
+  is_watched_ = false;
   is_away_ = true;
   away_since_ns_.store(now_ns(), std::memory_order_relaxed);
   owner_.store(Owner::nobody, std::memory_order_seq_cst);  // A. And before the look at the duty.
@@ -166,10 +181,21 @@ bool Background::poll_until_quiet() noexcept {
   return false;
 }
 
-void Background::come_back() noexcept {
+/// How long the program was away tells how long it will be.
+void Background::learn_habit() noexcept {
   const bool is_short = now_ns() - away_since_ns_.load(std::memory_order_relaxed) < kShortAbsenceNs;
-  short_absences_.store(is_short ? short_absences_.load(std::memory_order_relaxed) + 1 : 0,
-                        std::memory_order_relaxed);
+  const std::uint32_t count = is_short ? short_absences_.load(std::memory_order_relaxed) + 1 : 0;
+  short_absences_.store(count, std::memory_order_relaxed);
+  computes_ = count < kShortAbsences;
+}
+
+void Background::come_back() noexcept {
+  learn_habit();
+  if (is_watched_) {  // It had handed over nothing.
+    is_watched_ = is_away_ = false;
+    options_.transport->leave_reads(computes_);
+    return;
+  }
   std::uint32_t pauses = 0;
   Owner expected = Owner::nobody;
   while (!owner_.compare_exchange_weak(expected, Owner::program, std::memory_order_acquire,  // B
@@ -189,6 +215,7 @@ void Background::come_back() noexcept {
     raw_system_call(SYS_sched_yield);
   }
   is_away_ = false;
+  options_.transport->leave_reads(computes_);
   is_program_waiting_.store(false, std::memory_order_relaxed);
   flag_->store(AbsenceFlag::kPresent, std::memory_order_relaxed);
 }
@@ -247,7 +274,8 @@ bool Background::sleep_until_rung() noexcept {
 /// runtime then makes the next call wait, and moves what is copied from its cache to ours. Where
 /// that has been so lately, it is given the time to come back.
 bool Background::stays_away() noexcept {
-  if (short_absences_.load(std::memory_order_relaxed) < kShortAbsences) {
+  if (short_absences_.load(std::memory_order_relaxed) < kShortAbsences &&
+      !options_.transport->has_left()) {
     return true;
   }
   const std::uint64_t since_ns = away_since_ns_.load(std::memory_order_relaxed);
@@ -275,12 +303,16 @@ Background::Looked Background::look(bool is_last) noexcept {
       return Looked::program_is_here;
     }
   }
+  if (!is_shared) {
+    options_.transport->poll_in_place(true);
+  }
   progress::Progress& progress = *options_.progress;
   const std::uint32_t events = is_last ? progress.poll_in_turn() : progress.poll();
   if (events != 0) {
     moves_.fetch_add(1, std::memory_order_relaxed);
   }
   if (!is_shared) {
+    options_.transport->poll_in_place(false);
     owner_.store(Owner::nobody, std::memory_order_release);  // B
   }
   return events != 0 ? Looked::something : Looked::nothing;

@@ -71,6 +71,14 @@ class Background {
 
   /// A large message was started that is not done. Within a call.
   void want() noexcept;
+  /// One was received at once: that had better been left to others if the program computes now.
+  /// Some of them are followed by a look at when it comes back.
+  void watch() noexcept {
+    if (++watchable_ % kWatchedOne == 0 && !is_shared_.load(std::memory_order_relaxed)) {
+      is_watched_ = true;
+      is_wanted_.store(true, std::memory_order_relaxed);
+    }
+  }
 
   /// For tests: rounds that moved something.
   [[nodiscard]] std::uint64_t moves() const noexcept {
@@ -78,14 +86,18 @@ class Background {
   }
 
  private:
+  static constexpr std::uint32_t kWatchedOne = 4;  // Of so many.
+
   enum class Owner : std::uint32_t { program, nobody, background };
   enum class Looked : std::uint8_t { nothing, something, program_is_here };
 
   static void* thread_main(void* background) noexcept;
   void start() noexcept;
   void go_away() noexcept;
+  void watch_absence() noexcept;
   [[nodiscard]] bool poll_until_quiet() noexcept;
   void come_back() noexcept;
+  void learn_habit() noexcept;
   void keep_off_the_program() noexcept;
   void ring() noexcept;
   void run() noexcept;
@@ -106,6 +118,9 @@ class Background {
 
   std::uint32_t depth_ = 0;  // The program's, as the next ones.
   bool is_away_ = false;
+  bool is_watched_ = false;  // The end of this call, or of the absence after it.
+  std::uint32_t watchable_ = 0;
+  bool computes_ = true;  // After its calls, by its habit.
   bool has_thread_ = false;
   bool has_failed_ = false;
   int avoided_processor_ = -1;

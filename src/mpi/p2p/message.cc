@@ -154,14 +154,19 @@ int start_message(RankState& state, Request& request) noexcept {
       return MPI_ERR_NO_MEM;
     }
     request.receive.done.reset();
+    request.receive.may_be_written = true;
     context.transport->receive(*context.endpoint, request.receive,
                                pattern_of(*request.comm, a.peer, a.tag), bytes.buffer());
   }
   const bool is_done =
       request.type == RequestType::send ? request.send.done.done() : request.receive.done.done();
-  if (!is_done && bytes.buffer().bytes >= kLargeBytes) {
+  if (bytes.buffer().bytes >= kLargeBytes) {
     if (runtime::Background* const background = context.runtime->background()) {
-      background->want();
+      if (!is_done) {
+        background->want();
+      } else if (request.type == RequestType::receive) {
+        background->watch();
+      }
     }
   }
   request.packed = bytes.take_packed();

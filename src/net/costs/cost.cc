@@ -129,11 +129,14 @@ void CostModel::decide() noexcept {
       std::clamp(crossing, std::min(most, static_cast<double>(options_.eager_bytes_min)), most));
   const double answer_ns = 2 * latency_ns_.value + direct_latency_ns_.value;
   const double unawaited = answer_ns * 1000 / std::max(packet_ps_per_byte_.value, 1.0);
+  // Whatever the answer costs: who does not wait would rather not copy what the receiver can read.
+  const double unawaited_most = std::min(static_cast<double>(eager_bytes_), most / 2);
   unawaited_eager_bytes_ =
-      is_direct_ ? static_cast<std::uint64_t>(std::clamp(
-                       unawaited, std::min(most, static_cast<double>(options_.eager_bytes_min)),
-                       static_cast<double>(eager_bytes_)))
-                 : eager_bytes_;
+      is_direct_
+          ? static_cast<std::uint64_t>(std::clamp(
+                unawaited, std::min(unawaited_most, static_cast<double>(options_.eager_bytes_min)),
+                unawaited_most))
+          : eager_bytes_;
 }
 
 void CostModel::measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {

@@ -30,7 +30,7 @@ Message* find_withdrawn(const Endpoint& at, std::uint32_t source, std::uint64_t 
 bool TransportCore::cancel_receive(Endpoint& at, RecvRequest& request) noexcept {
   RankEntry& entry = ranks_[at.rank];
   const threads::OwnedGuard guard{entry.lock};
-  if (request.state != RecvRequest::State::posted) {
+  if (request.state != RecvRequest::State::posted || !invitations_.take_back(at, request)) {
     return false;
   }
   unpost_receive(at, request);

@@ -2,23 +2,11 @@
 #include "net/buffer.h"
 #include "net/core.h"
 #include "net/matching/matching.h"
+#include "net/matching/receiving.h"
 #include "net/peer.h"
-#include "net/traced.h"
 
 namespace sterna::net {
 namespace {
-
-void start_receive(const Endpoint& at, RecvRequest& request, const Envelope& envelope) noexcept {
-  trace_message(trace::Kind::receives, envelope, at.rank);
-  request.message_bytes = envelope.bytes;
-  request.received_bytes = 0;
-  request.envelope = envelope;
-  request.state = RecvRequest::State::receiving;
-  if (envelope.bytes > request.data.bytes) {
-    request.envelope.bytes = request.data.bytes;
-    request.fault = Fault::truncated;
-  }
-}
 
 /// Stores the part of a message that starts at received_bytes, as far as there is room.
 void store(RecvRequest& request, std::span<const std::byte> part) noexcept {
@@ -28,11 +16,6 @@ void store(RecvRequest& request, std::span<const std::byte> part) noexcept {
             std::min<std::uint64_t>(part.size(), room - request.received_bytes));
   }
   request.received_bytes += part.size();
-}
-
-void complete(RecvRequest& request) noexcept {
-  request.state = RecvRequest::State::idle;
-  request.done.complete();
 }
 
 void prepare(RecvRequest& request, const Buffer& data) noexcept {
@@ -74,6 +57,8 @@ void TransportCore::match_or_post(Endpoint& at, RecvRequest& request,
     } else if (!post(at, request, wanted)) {
       request.fault = Fault::no_memory;
       complete(request);
+    } else if (request.may_be_written) {
+      invite(at, request);
     }
   }
   act(at.rank, outcome);
@@ -88,6 +73,9 @@ void TransportCore::receive(Endpoint& at, RecvRequest& request, const Wanted& wa
   {
     const threads::OwnedGuard guard{entry.lock};
     is_posted = at.message_count == 0 && post(at, request, wanted);
+    if (is_posted && request.may_be_written) {
+      invite(at, request);
+    }
   }
   if (!is_posted) {
     match_or_post(at, request, wanted);
@@ -106,6 +94,7 @@ void TransportCore::end_if_lost(Endpoint& at, RecvRequest& request,
   const threads::OwnedGuard guard{ranks_[at.rank].lock};
   if (request.state == RecvRequest::State::posted) {
     unpost_receive(at, request);
+    invitations_.drop(at, request);
     request.fault = Fault::peer_lost;
     complete(request);
   }
@@ -172,7 +161,7 @@ void TransportCore::fail_matched(Endpoint& at, RecvRequest& request, Message& me
   complete(request);
 }
 
-void TransportCore::accept_eager(Endpoint& at, Peer& peer, const Frame& frame,
+void TransportCore::accept_eager(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
                                  Outcome& outcome) noexcept {
   const FrameHeader& header = frame.header;
   const Envelope envelope{header.source, header.context, header.tag, header.total_bytes};
@@ -190,7 +179,7 @@ void TransportCore::accept_eager(Endpoint& at, Peer& peer, const Frame& frame,
   const bool is_synchronous = (header.flags & kFrameSynchronous) != 0;
   peer.partial_left = header.total_bytes - header.payload_bytes;
   peer.partial_message = nullptr;
-  peer.partial_receive = take_receive(at, {header.source, header.context, header.tag});
+  peer.partial_receive = take_posted(entry, at, {header.source, header.context, header.tag});
   if (RecvRequest* request = peer.partial_receive; request != nullptr) {
     start_receive(at, *request, envelope);
     store(*request, frame.payload);
@@ -265,95 +254,6 @@ void TransportCore::accept_more(Endpoint& at, Peer& peer, const Frame& frame,
   }
 }
 
-/// False: no memory, nothing happened.
-bool TransportCore::accept_rendezvous(RankEntry& entry, Endpoint& at, const Frame& frame,
-                                      Outcome& outcome) noexcept {
-  const FrameHeader& header = frame.header;
-  const Envelope envelope{header.source, header.context, header.tag, header.total_bytes};
-  Message announced;
-  announced.envelope = envelope;
-  announced.send_id = header.cookie;
-  if ((header.flags & kFrameReadable) != 0) {
-    std::memcpy(&announced.address, frame.payload.data(), sizeof announced.address);
-  } else if ((header.flags & kFrameHeaded) != 0) {
-    std::memcpy(&announced.head_bytes, frame.payload.data(), sizeof announced.head_bytes);
-    announced.head_sequence = header.sequence + 1;
-  }
-  RecvRequest* request = take_receive(at, {header.source, header.context, header.tag});
-  if (request != nullptr) {
-    start_receive(at, *request, envelope);
-    start_rendezvous(entry, at, *request, announced, outcome);
-    return true;
-  }
-  Message* message = create_message(at, 0);
-  if (message == nullptr) {
-    return false;
-  }
-  message->envelope = envelope;
-  message->is_rendezvous = true;
-  message->send_id = announced.send_id;
-  message->address = announced.address;
-  message->head_bytes = announced.head_bytes;
-  message->head_sequence = announced.head_sequence;
-  if (!add_message(at, *message)) {
-    free_message(at, message);
-    return false;
-  }
-  return true;
-}
-
-/// The receive has matched an announced message: reads it, or has it sent.
-void TransportCore::start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest& request,
-                                     const Message& message, Outcome& outcome) noexcept {
-  if (message.address != 0 && request.data.extents == nullptr) {
-    ++entry.pins;
-    outcome.read = {&request, message.address, message.send_id};
-    return;
-  }
-  clear_to_send(entry, at, request, message, outcome);
-}
-
-/// Tells the sender where its bytes go. From here to the last byte the rank stays here.
-void TransportCore::clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& request,
-                                  const Message& announced, Outcome& outcome) noexcept {
-  const std::uint32_t source = request.envelope.source;
-  request.id = add_pending(at, PendingEntry::Kind::receive, &request, source);
-  if (request.id == kNoId) {
-    request.fault = Fault::no_memory;
-    complete(request);
-    return;
-  }
-  ++entry.pins;
-  Outcome::Answer& answer = outcome.add();
-  answer.header.kind = FrameKind::clear;
-  answer.header.source = at.rank;
-  answer.header.destination = source;
-  answer.header.cookie = announced.send_id;
-  Peer* const peer = find_peer(at, source);
-  if (peer != nullptr) {
-    tell_credit(*peer, answer.header);
-  }
-  ClearPayload clear{.receive_id = request.id,
-                     .bytes_max = request.envelope.bytes,
-                     .begin = expect_head(peer, request, announced),
-                     .node = node_};
-  RemotePiece extents[kClearExtentsMax];
-  bool is_short = true;
-  for_each_part(request.data, 0, clear.bytes_max, [&](std::byte* address, std::uint64_t bytes) {
-    if (clear.extent_count == kClearExtentsMax) {
-      is_short = false;
-      return false;
-    }
-    extents[clear.extent_count++] = {reinterpret_cast<std::uintptr_t>(address), bytes};
-    return true;
-  });
-  clear.extent_count = is_short ? clear.extent_count : 0;
-  const std::size_t extents_bytes = clear.extent_count * sizeof(RemotePiece);
-  answer.header.payload_bytes = static_cast<std::uint32_t>(sizeof clear + extents_bytes);
-  std::memcpy(answer.payload.data(), &clear, sizeof clear);
-  std::memcpy(answer.payload.data() + sizeof clear, extents, extents_bytes);
-}
-
 /// Eager bytes from the network have left our memory: once half of the window has, say so.
 void TransportCore::consume(Endpoint& at, Peer& peer, std::uint64_t bytes,
                             Outcome& outcome) noexcept {
@@ -378,17 +278,6 @@ void TransportCore::answer_matched(Endpoint& at, std::uint32_t source, std::uint
   if (Peer* peer = find_peer(at, source); peer != nullptr) {
     tell_credit(*peer, answer.header);
   }
-}
-
-/// All bytes of a cleared message are there.
-void TransportCore::finish_receive(RankEntry& entry, Endpoint& at, RecvRequest& request,
-                                   Fault fault) noexcept {
-  remove_pending(at, request.id);
-  --entry.pins;
-  if (fault != Fault::none) {
-    request.fault = fault;
-  }
-  complete(request);
 }
 
 }  // namespace sterna::net

@@ -114,8 +114,9 @@ bool TransportCore::accept_plain(Packet packet) noexcept {
   Peer* const peer =
       entry.state == RankState::here ? find_plain_peer(*entry.endpoint, header) : nullptr;
   RecvRequest* const request =
-      peer != nullptr ? take_receive(*entry.endpoint, {header.source, header.context, header.tag})
-                      : nullptr;
+      peer != nullptr
+          ? take_posted(entry, *entry.endpoint, {header.source, header.context, header.tag})
+          : nullptr;
   if (request == nullptr) {
     return false;
   }

@@ -15,7 +15,8 @@ void fail(RecvRequest& request) noexcept {
 /// Receives that only a lost rank could serve; and those from any rank, because their sender may be
 /// among the lost and nobody can know (as MPI_ERR_PROC_FAILED_PENDING of the fault-tolerance
 /// proposal, but final).
-void fail_posted(Endpoint& at, const std::vector<bool>& is_lost) noexcept {
+void fail_posted(Endpoint& at, const std::vector<bool>& is_lost,
+                 Invitations& invitations) noexcept {
   if (RecvRequest* const parked = at.parked; parked != nullptr) {
     const std::uint32_t source = at.parked_pattern.source;
     if (source == kAnySource || is_lost[source]) {
@@ -29,6 +30,7 @@ void fail_posted(Endpoint& at, const std::vector<bool>& is_lost) noexcept {
         while (lane->receives_first != nullptr) {
           RecvRequest& request = *lane->receives_first;
           unpost_receive(at, request);
+          invitations.drop(at, request);
           fail(request);
         }
       }
@@ -127,7 +129,7 @@ void TransportCore::fail_requests(RankEntry& entry, const std::vector<bool>& is_
     return;
   }
   Endpoint& at = *entry.endpoint;
-  fail_posted(at, is_lost);
+  fail_posted(at, is_lost, invitations_);
   fail_masked(at, is_lost);
   fail_partial(at, is_lost);
   for (std::uint32_t i = 0; i < at.pending_capacity; ++i) {
@@ -140,6 +142,7 @@ void TransportCore::fail_requests(RankEntry& entry, const std::vector<bool>& is_
     if (is_send) {
       remove_pending(at, (std::uint64_t{pending.generation} << 32) | i);
       auto& send = *static_cast<SendRequest*>(request);
+      invitations_.forget(send);
       send.fault = Fault::peer_lost;
       send.done.complete();
     } else {

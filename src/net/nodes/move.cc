@@ -35,6 +35,9 @@ void TransportCore::install(std::uint32_t rank, Endpoint* endpoint) noexcept {
     entry.epoch = endpoint->epoch;
     entry.endpoint = endpoint;
     entry.pins = 0;
+    if (endpoint->is_fixed) {
+      invitations_.set_rank(rank);
+    }
     held = take_held(entry);
   }
   // Others may be delivered before these: sequence numbers put them right.
@@ -50,6 +53,9 @@ void TransportCore::remove(std::uint32_t rank) noexcept {
           "a rank ends where it is, when no copy from or to it is under way");
     entry.state = RankState::ended;
     entry.endpoint = nullptr;
+    if (rank == invitations_.rank()) {
+      invitations_.close();
+    }
     entry.lock.disown();
     held = take_held(entry);
   }

@@ -147,6 +147,9 @@ bool TransportCore::open_gate(std::uint32_t node, const GateShared& shared) {
       const bool is_direct = driver.capabilities().direct_mb_per_s != 0;
       gates_[node].open(node, driver, addresses_[i][node],
                         CostModel{driver.capabilities(), is_direct, options_.cost}, shared);
+      if (invitations_.own() == nullptr) {
+        invitations_.open(driver.invitations());
+      }
       if (looked_at_ == nullptr && driver.capabilities().has_short_way) {
         looked_at_ = &driver;
       }

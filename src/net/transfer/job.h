@@ -10,6 +10,10 @@
 
 namespace sterna::net {
 
+// Messages of up to so many bytes are read in one go, within the call or the poll in which they
+// match.
+inline constexpr std::uint64_t kReadAtOnceBytesMax = 256 << 10;
+
 /// A large copy to another node: of a message between pinned ranks, or for bulk_send.
 struct TransferJob : MpscNode {
   Gate* gate = nullptr;

@@ -16,7 +16,8 @@ namespace {
 RecvRequest* find_data_receive(const Endpoint& at, const FrameHeader& header) noexcept {
   auto* const request = static_cast<RecvRequest*>(
       find_pending(at, header.cookie, PendingEntry::Kind::receive, header.source));
-  const bool is_within = request != nullptr && header.payload_bytes <= request->envelope.bytes &&
+  const bool is_within = request != nullptr && request->state == RecvRequest::State::receiving &&
+                         header.payload_bytes <= request->envelope.bytes &&
                          header.total_bytes <= request->envelope.bytes - header.payload_bytes;
   return is_within ? request : nullptr;
 }

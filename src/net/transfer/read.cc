@@ -9,19 +9,13 @@
 #include "net/core.h"
 
 namespace sterna::net {
-namespace {
-
-// Up to here in one go, within the call or the poll in which it matches.
-constexpr std::uint64_t kAtOnceBytesMax = 256 << 10;
-
-}  // namespace
 
 void TransportCore::read_remote(std::uint32_t rank, Outcome& outcome) noexcept {
   RecvRequest& request = *outcome.read.request;
   const std::uint64_t bytes = request.envelope.bytes;
   const std::uint32_t route = ranks_[request.envelope.source].route.load(std::memory_order_relaxed);
   const bool is_possible = route != RankEntry::kNoRoute && gates_[route].is_direct();
-  if (!is_possible || bytes <= kAtOnceBytesMax) {
+  if (!is_possible || bytes <= kReadAtOnceBytesMax) {
     std::uint64_t took_ns = 0;
     const bool is_read = is_possible && read_part(gates_[route], request, outcome.read.address, 0,
                                                   bytes, took_ns) == ReadState::read;

@@ -34,7 +34,8 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   job->finish_kind = FrameKind::finish;
   job->local = send.data;
   job->total_bytes = clear.bytes_max;
-  if (job->total_bytes >= job->gate->direct_from_bytes()) {
+  // Packets wait for somebody who takes them.
+  if (outcome.is_invited || job->total_bytes >= job->gate->direct_from_bytes()) {
     job->remote.assign(outcome.extents.pieces, outcome.extents.pieces + outcome.extents.count);
   }
   // Direct writes are told of by `finish`, which would not wait for a head that is still on its

@@ -63,6 +63,8 @@ class DecoratorChannel : public Channel {
   }
 
   bool ring_absent() noexcept override { return inner().ring_absent(); }
+  PeerIs peer_is() const noexcept override { return inner().peer_is(); }
+  InvitationBoard* invitations() noexcept override { return inner().invitations(); }
 
   [[nodiscard]] std::uint32_t node() const noexcept { return node_; }
 
@@ -110,6 +112,7 @@ class Decorator : public Driver, protected PacketSink {
   bool is_drained() const noexcept final { return is_inner_closed_ && inner_->is_drained(); }
   std::string figures() const override;
   std::atomic<std::uint32_t>* absence_flag() noexcept override { return inner_->absence_flag(); }
+  InvitationBoard* invitations() noexcept override { return inner_->invitations(); }
   std::uint64_t rung_ns() noexcept override { return inner_->rung_ns(); }
 
   [[nodiscard]] bool is_closed() const noexcept {

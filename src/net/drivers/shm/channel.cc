@@ -289,6 +289,14 @@ bool ShmChannel::ring_absent() noexcept {
   return true;
 }
 
+PeerIs ShmChannel::peer_is() const noexcept {
+  if (segment_->absence.load(std::memory_order_relaxed) != AbsenceFlag::kPresent) {
+    return PeerIs::away;
+  }
+  const bool is_asleep = (segment_->state.load(std::memory_order_relaxed) & kAsleep) != 0;
+  return is_asleep ? PeerIs::asleep : PeerIs::at_hand;
+}
+
 Error ShmChannel::copy_error(const char* what, long result) const noexcept {
   if (result == -ESRCH) {
     return Error{Errc::closed, "its process has ended"};

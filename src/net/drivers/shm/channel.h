@@ -59,6 +59,8 @@ class ShmChannel final : public Channel {
   Result<> read_remote(std::byte* into, RemotePiece from) noexcept override;
 
   bool ring_absent() noexcept override;
+  [[nodiscard]] PeerIs peer_is() const noexcept override;
+  [[nodiscard]] InvitationBoard* invitations() noexcept override { return &segment_->invitations; }
 
   /// Asks the system whether this process may copy to and from the peer's. Fails with why not.
   Result<> open_direct(const DirectAddress& address) noexcept;

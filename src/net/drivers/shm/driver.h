@@ -59,6 +59,7 @@ class ShmDriver final : public Driver {
   void end_sleep() noexcept override;
   void lose_peer(std::uint32_t node) noexcept override;
   std::atomic<std::uint32_t>* absence_flag() noexcept override { return &segment_->absence; }
+  InvitationBoard* invitations() noexcept override { return &segment_->invitations; }
   std::uint64_t rung_ns() noexcept override {
     return segment_->rung_ns.load(std::memory_order_relaxed);
   }

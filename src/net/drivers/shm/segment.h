@@ -13,6 +13,7 @@
 
 #include "base/cpu.h"
 #include "base/result.h"
+#include "net/invitation_board.h"
 
 namespace sterna::net::shm {
 
@@ -73,6 +74,8 @@ struct Segment {
   // take, or has taken and not filled yet; else 0. Written by the owner's sender to that receiver,
   // read by the receiver: see inbox.h, C.
   alignas(kCacheLineBytes) std::array<std::atomic<std::uint64_t>, kLocalNodesMax> claims;
+  // Receives of the owner that peers may write into.
+  InvitationBoard invitations;
   alignas(4096) std::array<Cell, kCellCount> cells;
   // chunk_count chunks of chunk_bytes each follow.
 

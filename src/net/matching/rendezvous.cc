@@ -1,0 +1,139 @@
+// Announced messages at their receiver: read, or cleared to be sent, or written by their sender.
+#include <cstring>
+
+#include "net/buffer.h"
+#include "net/core.h"
+#include "net/matching/matching.h"
+#include "net/matching/receiving.h"
+#include "net/peer.h"
+
+namespace sterna::net {
+
+/// False: no memory, nothing happened.
+bool TransportCore::accept_rendezvous(RankEntry& entry, Endpoint& at, const Frame& frame,
+                                      Outcome& outcome) noexcept {
+  const FrameHeader& header = frame.header;
+  const Envelope envelope{header.source, header.context, header.tag, header.total_bytes};
+  Message announced;
+  announced.envelope = envelope;
+  announced.send_id = header.cookie;
+  announced.sequence = header.sequence;
+  if ((header.flags & kFrameReadable) != 0) {
+    std::memcpy(&announced.address, frame.payload.data(), sizeof announced.address);
+  } else if ((header.flags & kFrameHeaded) != 0) {
+    std::memcpy(&announced.head_bytes, frame.payload.data(), sizeof announced.head_bytes);
+    announced.head_sequence = header.sequence + 1;
+  }
+  const Pattern exact{header.source, header.context, header.tag};
+  RecvRequest* request = take_receive(at, exact);
+  if (request != nullptr) {
+    start_receive(at, *request, envelope);
+    if (request->may_be_written && !end_invitation(at, *request, exact)) {
+      ++entry.pins;  // Until `finish`: its sender writes it.
+      return true;
+    }
+    start_rendezvous(entry, at, *request, announced, outcome);
+    return true;
+  }
+  Message* message = create_message(at, 0);
+  if (message == nullptr) {
+    return false;
+  }
+  message->envelope = envelope;
+  message->is_rendezvous = true;
+  message->send_id = announced.send_id;
+  message->sequence = announced.sequence;
+  message->address = announced.address;
+  message->head_bytes = announced.head_bytes;
+  message->head_sequence = announced.head_sequence;
+  if (!add_message(at, *message)) {
+    free_message(at, message);
+    return false;
+  }
+  return true;
+}
+
+/// The receive has matched an announced message: reads it, or has it sent.
+void TransportCore::start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest& request,
+                                     const Message& message, Outcome& outcome) noexcept {
+  if (message.address != 0 && request.data.extents == nullptr) {
+    if (leave_to_who_waits(entry, at, request, message)) {
+      return;
+    }
+    ++entry.pins;
+    outcome.read = {&request, message.address, message.send_id};
+    return;
+  }
+  clear_to_send(entry, at, request, message, outcome);
+}
+
+/// Tells the sender where its bytes go. From here to the last byte the rank stays here.
+void TransportCore::clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& request,
+                                  const Message& announced, Outcome& outcome) noexcept {
+  const std::uint32_t source = request.envelope.source;
+  request.id = add_pending(at, PendingEntry::Kind::receive, &request, source);
+  if (request.id == kNoId) {
+    request.fault = Fault::no_memory;
+    complete(request);
+    return;
+  }
+  ++entry.pins;
+  Outcome::Answer& answer = outcome.add();
+  answer.header.kind = FrameKind::clear;
+  answer.header.source = at.rank;
+  answer.header.destination = source;
+  answer.header.cookie = announced.send_id;
+  Peer* const peer = find_peer(at, source);
+  if (peer != nullptr) {
+    tell_credit(*peer, answer.header);
+  }
+  ClearPayload clear{.receive_id = request.id,
+                     .bytes_max = request.envelope.bytes,
+                     .begin = expect_head(peer, request, announced),
+                     .node = node_};
+  RemotePiece extents[kClearExtentsMax];
+  bool is_short = true;
+  for_each_part(request.data, 0, clear.bytes_max, [&](std::byte* address, std::uint64_t bytes) {
+    if (clear.extent_count == kClearExtentsMax) {
+      is_short = false;
+      return false;
+    }
+    extents[clear.extent_count++] = {reinterpret_cast<std::uintptr_t>(address), bytes};
+    return true;
+  });
+  clear.extent_count = is_short ? clear.extent_count : 0;
+  const std::size_t extents_bytes = clear.extent_count * sizeof(RemotePiece);
+  answer.header.payload_bytes = static_cast<std::uint32_t>(sizeof clear + extents_bytes);
+  std::memcpy(answer.payload.data(), &clear, sizeof clear);
+  std::memcpy(answer.payload.data() + sizeof clear, extents, extents_bytes);
+}
+
+/// All bytes of a cleared message are there.
+void TransportCore::finish_receive(RankEntry& entry, Endpoint& at, RecvRequest& request,
+                                   Fault fault) noexcept {
+  remove_pending(at, request.id);
+  if (request.may_be_written) {
+    invitations_.end(request);
+  }
+  --entry.pins;
+  if (fault != Fault::none) {
+    request.fault = fault;
+  }
+  complete(request);
+}
+
+/// A receive that matched a message of a node that is lost.
+void TransportCore::fail_cleared(std::uint32_t rank, const Outcome::Answer& answer) noexcept {
+  ClearPayload clear;
+  std::memcpy(&clear, answer.payload.data(), sizeof clear);
+  RankEntry& entry = ranks_[rank];
+  const threads::OwnedGuard guard{entry.lock};
+  // lose_node() may have found it first.
+  void* found = find_pending(*entry.endpoint, clear.receive_id, PendingEntry::Kind::receive,
+                             answer.header.destination);
+  if (found != nullptr) {
+    finish_receive(entry, *entry.endpoint, *static_cast<RecvRequest*>(found), Fault::peer_lost);
+  }
+}
+
+}  // namespace sterna::net

@@ -1,9 +1,13 @@
 // Messages that their sender writes into a receive whose program computes, over shared memory.
+#include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/cpu.h"
 #include "net/driver.h"
 #include "net/matching/short_pair.h"
 
@@ -148,6 +152,42 @@ TEST_F(Invitation, AReceiveIsTakenBackBeforeItsSenderTakesItAndNotAfter) {
   EXPECT_FALSE(pair.nodes[1]->cancel_receive(*pair.endpoints[1], receive));
   ASSERT_TRUE(pair.poll_until([&] { return receive.done.done(); }));
   EXPECT_EQ(receive.fault, Fault::none);
+}
+
+// The two sides at once, each in its thread: who comes first changes all the time.
+TEST_F(Invitation, BothSidesAtOnce) {
+  constexpr int kRounds = 3000;
+  std::atomic<bool> has_failed{false};
+  std::thread sender{[&] {
+    std::vector<std::byte> bytes(kBytes);
+    for (int round = 0; round < kRounds && !has_failed.load(); ++round) {
+      std::memset(bytes.data(), round & 0xff, kBytes / 3);
+      SendRequest request;
+      pair.send(0, request, kTag + round % 3, std::span{bytes}.first(kBytes / 3));
+      while (!request.done.done() && !has_failed.load()) {
+        pair.poll(0);
+      }
+    }
+  }};
+  for (int round = 0; round < kRounds && !has_failed.load(); ++round) {
+    RecvRequest request;
+    std::memset(got.data(), ~round & 0xff, kBytes / 3);
+    post(request, std::span{got}.first(kBytes / 3), kTag + round % 3);
+    for (int i = 0; i < round % 400; ++i) {
+      cpu_pause();
+    }
+    int patience = 0;
+    while (!request.done.done() && ++patience < 100'000'000) {
+      pair.poll(1);
+    }
+    const auto is_right = [&](std::byte byte) {
+      return byte == static_cast<std::byte>(round & 0xff);
+    };
+    has_failed =
+        !request.done.done() || !std::all_of(got.begin(), got.begin() + kBytes / 3, is_right);
+  }
+  sender.join();
+  EXPECT_FALSE(has_failed.load());
 }
 
 TEST_F(Invitation, ManyOneAfterTheOtherWhoeverCopiesThem) {

@@ -116,7 +116,9 @@ class TransportCore final : private Bond::Owner {
   std::uint32_t poll() noexcept;
   std::uint32_t poll_inner() noexcept;
   [[nodiscard]] bool has_inner_work() noexcept;
-  [[nodiscard]] bool has_work() noexcept { return has_inner_work() || is_left_alone_; }
+  [[nodiscard]] bool has_work() noexcept {
+    return has_inner_work() || (is_left_alone_ && has_left());
+  }
   void leave_reads(bool are_left) noexcept { are_reads_left_ = are_left; }
   void poll_in_place(bool is_in_place) noexcept { is_in_place_ = is_in_place; }
   [[nodiscard]] bool has_left() const noexcept { return invitations_.has_left(); }
@@ -207,7 +209,7 @@ class TransportCore final : private Bond::Owner {
                     Outcome& outcome) noexcept;
   void consume(Endpoint& at, Peer& peer, std::uint64_t bytes, Outcome& outcome) noexcept;
   void start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest& request,
-                        const Message& message, Outcome& outcome) noexcept
+                        const Message& message, bool is_waited, Outcome& outcome) noexcept
       STERNA_REQUIRES(entry.lock);
   void answer_matched(Endpoint& at, std::uint32_t source, std::uint64_t send_id, Outcome& outcome,
                       std::uint64_t read_ns = 0) noexcept;
@@ -216,14 +218,16 @@ class TransportCore final : private Bond::Owner {
   void end_if_lost(Endpoint& at, RecvRequest& request, const Pattern& pattern) noexcept;
 
   // --- Receives that their senders write (invited.cc) - ---------------------------------------
-  void invite(Endpoint& at, RecvRequest& request) noexcept;
-  bool end_invitation(Endpoint& at, RecvRequest& request, const Pattern& exact) noexcept;
-  RecvRequest* take_posted(RankEntry& entry, Endpoint& at, const Pattern& exact) noexcept
-      STERNA_REQUIRES(entry.lock);
+  [[nodiscard]] bool may_be_invited(const Endpoint& at, const RecvRequest& request) noexcept;
+  bool end_invitation(Endpoint& at, RecvRequest& request, const Pattern& exact,
+                      std::uint32_t sequence_after) noexcept;
+  RecvRequest* take_posted(RankEntry& entry, Endpoint& at, const Pattern& exact,
+                           std::uint32_t sequence_after) noexcept STERNA_REQUIRES(entry.lock);
   [[nodiscard]] bool is_waited_for() const noexcept;
   [[nodiscard]] Channel* channel_to(std::uint32_t rank) noexcept;
   bool leave_to_who_waits(RankEntry& entry, Endpoint& at, RecvRequest& request,
-                          const Message& announced) noexcept STERNA_REQUIRES(entry.lock);
+                          const Message& announced, bool is_waited) noexcept
+      STERNA_REQUIRES(entry.lock);
   std::uint32_t read_left() noexcept;
   bool take_invitation(Endpoint& from, Outcome& outcome) noexcept;
   std::uint32_t write_invited() noexcept;
@@ -239,6 +243,8 @@ class TransportCore final : private Bond::Owner {
                      RecvRequest*& receive) noexcept STERNA_REQUIRES(entry.lock);
   bool announce_local(Endpoint& from, SendRequest& request) noexcept;
   void send_remote(Endpoint& from, SendRequest& request, std::uint32_t node) noexcept;
+  void tell_announced(Endpoint& from, std::uint64_t id, std::uint32_t peer,
+                      std::uint32_t sequence) noexcept;
   void end_pending_send(Endpoint& from, std::uint64_t id, std::uint32_t peer, Fault fault) noexcept;
   bool take_back(std::uint32_t from, std::uint32_t to, std::uint64_t id, bool& is_here) noexcept;
   void deliver_now(std::uint32_t rank, RecvRequest& receive, SendRequest& request) noexcept;

@@ -58,10 +58,11 @@ class InvitationBoard {
   [[nodiscard]] bool close(std::uint32_t slot) noexcept {
     opened_.store(opened_.load(std::memory_order_relaxed) & ~(1U << slot),
                   std::memory_order_relaxed);
-    std::uint64_t state = slots_[slot].state.load(std::memory_order_relaxed);
+    // Acquire, also in vain: who has taken it has read the words before they are written again.
+    std::uint64_t state = slots_[slot].state.load(std::memory_order_acquire);
     return (state & kStateMask) == kOpen &&
            slots_[slot].state.compare_exchange_strong(
-               state, state & ~kStateMask, std::memory_order_acq_rel, std::memory_order_relaxed);
+               state, state & ~kStateMask, std::memory_order_acq_rel, std::memory_order_acquire);
   }
 
   // By peers, any thread.

@@ -119,7 +119,7 @@ TransportCore::HandOver TransportCore::hand_over(RankEntry& entry, Endpoint& to,
   const Target& target = request.target;
   const std::uint64_t bytes = request.data.bytes;
   const Envelope envelope{from_rank, target.context, target.tag, bytes};
-  receive = take_posted(entry, to, {from_rank, target.context, target.tag});
+  receive = take_posted(entry, to, {from_rank, target.context, target.tag}, 0);
   if (receive != nullptr) {
     start_receive(*receive, envelope);
     trace_message(trace::Kind::receives, envelope, target.rank);
@@ -258,8 +258,8 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     }
     request.head_bytes = head_bytes = is_eager ? 0 : head_bytes_of(request, gate);
     header.sequence = peer->send_sequence;
-    if (!is_eager && gate.is_direct() && from.rank == invitations_.rank() && target.priority == 0) {
-      invitations_.announce(request, header.sequence);
+    if (target.priority != 0 && from.rank == invitations_.rank()) {
+      invitations_.stop_sending();
     }
     peer->send_sequence += frame_count + (head_bytes != 0 ? 1 : 0);
     tell_credit(*peer, header);
@@ -289,6 +289,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   const Buffer whole = request.data;
   const Buffer data = is_eager ? whole : word != 0 ? Buffer::of(&word, sizeof word) : Buffer{};
   const Sender sender = is_ours && request.may_be_left ? Sender::goes_on : Sender::waits;
+  const std::uint32_t sequence = header.sequence;
   bool is_sent = true;
   for (std::uint64_t offset = 0; frame_count-- != 0 && is_sent; offset += frame_bytes) {
     header.payload_bytes =
@@ -310,6 +311,18 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     request.done.complete_alone();  // Nobody waits before we return.
   } else if (!is_sent) {
     end_pending_send(from, header.cookie, target.rank, Fault::peer_lost);
+  } else if (!is_eager && gate.is_direct() && from.rank == invitations_.rank()) {
+    tell_announced(from, header.cookie, target.rank, sequence);
+  }
+}
+
+/// The message was announced: what is said of it from now on comes after that. Unless it has been
+/// answered.
+void TransportCore::tell_announced(Endpoint& from, std::uint64_t id, std::uint32_t peer,
+                                   std::uint32_t sequence) noexcept {
+  const threads::OwnedGuard guard{ranks_[from.rank].lock};
+  if (void* const request = find_pending(from, id, PendingEntry::Kind::send, peer)) {
+    invitations_.announce(*static_cast<SendRequest*>(request), sequence);
   }
 }
 

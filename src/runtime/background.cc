@@ -146,6 +146,8 @@ void Background::go_away() noexcept {
   }
   keep_off_the_program();
   flag_->store(AbsenceFlag::kAway, std::memory_order_seq_cst);
+  // Who falls asleep either sees it, and rings, or is seen asleep: what was left to it is read.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   // What came before a peer could see that is found now, what comes later the peer rings for. Who
   // cannot be rung for looks by itself. Copies under way are left to the thread: the call shall
   // end, and where more such calls follow, the messages they start go on side by side.

@@ -154,7 +154,8 @@ int start_message(RankState& state, Request& request) noexcept {
       return MPI_ERR_NO_MEM;
     }
     request.receive.done.reset();
-    request.receive.may_be_written = true;
+    // Those of which somebody hears while the program computes.
+    request.receive.may_be_written = bytes.buffer().bytes >= kLargeBytes;
     context.transport->receive(*context.endpoint, request.receive,
                                pattern_of(*request.comm, a.peer, a.tag), bytes.buffer());
   }

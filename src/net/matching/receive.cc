@@ -18,6 +18,13 @@ void store(RecvRequest& request, std::span<const std::byte> part) noexcept {
   request.received_bytes += part.size();
 }
 
+/// How many carry the message of which this is the first.
+std::uint32_t frames_of(const FrameHeader& header) noexcept {
+  const std::uint64_t each = std::max<std::uint32_t>(header.payload_bytes, 1);
+  const std::uint64_t count = (header.total_bytes + each - 1) / each;
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(count, 1));
+}
+
 void prepare(RecvRequest& request, const Buffer& data) noexcept {
   check(request.state == RecvRequest::State::idle, "a receive request is used once at a time");
   request.done.reset();
@@ -57,8 +64,8 @@ void TransportCore::match_or_post(Endpoint& at, RecvRequest& request,
     } else if (!post(at, request, wanted)) {
       request.fault = Fault::no_memory;
       complete(request);
-    } else if (request.may_be_written) {
-      invite(at, request);
+    } else if (request.may_be_written && may_be_invited(at, request)) {
+      invitations_.invite(at, request);
     }
   }
   act(at.rank, outcome);
@@ -73,8 +80,8 @@ void TransportCore::receive(Endpoint& at, RecvRequest& request, const Wanted& wa
   {
     const threads::OwnedGuard guard{entry.lock};
     is_posted = at.message_count == 0 && post(at, request, wanted);
-    if (is_posted && request.may_be_written) {
-      invite(at, request);
+    if (is_posted && request.may_be_written && may_be_invited(at, request)) {
+      invitations_.invite(at, request);
     }
   }
   if (!is_posted) {
@@ -122,7 +129,7 @@ void TransportCore::match(RankEntry& entry, Endpoint& at, RecvRequest& request, 
                           Outcome& outcome) noexcept {
   start_receive(at, request, message.envelope);
   if (message.is_rendezvous) {
-    start_rendezvous(entry, at, request, message, outcome);
+    start_rendezvous(entry, at, request, message, false, outcome);
     free_message(at, &message);
     return;
   }
@@ -179,7 +186,8 @@ void TransportCore::accept_eager(RankEntry& entry, Endpoint& at, Peer& peer, con
   const bool is_synchronous = (header.flags & kFrameSynchronous) != 0;
   peer.partial_left = header.total_bytes - header.payload_bytes;
   peer.partial_message = nullptr;
-  peer.partial_receive = take_posted(entry, at, {header.source, header.context, header.tag});
+  peer.partial_receive = take_posted(entry, at, {header.source, header.context, header.tag},
+                                     header.sequence + frames_of(header));
   if (RecvRequest* request = peer.partial_receive; request != nullptr) {
     start_receive(at, *request, envelope);
     store(*request, frame.payload);

@@ -28,11 +28,11 @@ bool TransportCore::accept_rendezvous(RankEntry& entry, Endpoint& at, const Fram
   RecvRequest* request = take_receive(at, exact);
   if (request != nullptr) {
     start_receive(at, *request, envelope);
-    if (request->may_be_written && !end_invitation(at, *request, exact)) {
+    if (request->may_be_written && !end_invitation(at, *request, exact, header.sequence + 1)) {
       ++entry.pins;  // Until `finish`: its sender writes it.
       return true;
     }
-    start_rendezvous(entry, at, *request, announced, outcome);
+    start_rendezvous(entry, at, *request, announced, is_waited_for(), outcome);
     return true;
   }
   Message* message = create_message(at, 0);
@@ -55,9 +55,10 @@ bool TransportCore::accept_rendezvous(RankEntry& entry, Endpoint& at, const Fram
 
 /// The receive has matched an announced message: reads it, or has it sent.
 void TransportCore::start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest& request,
-                                     const Message& message, Outcome& outcome) noexcept {
+                                     const Message& message, bool is_waited,
+                                     Outcome& outcome) noexcept {
   if (message.address != 0 && request.data.extents == nullptr) {
-    if (leave_to_who_waits(entry, at, request, message)) {
+    if (leave_to_who_waits(entry, at, request, message, is_waited)) {
       return;
     }
     ++entry.pins;

@@ -61,6 +61,7 @@ void fetch(Packet packet) noexcept {
 
 /// As receive() begins.
 void prepare(RecvRequest& request, std::byte* into, std::uint64_t bytes) noexcept {
+  request.may_be_written = false;  // Of its last use.
   check(request.state == RecvRequest::State::idle, "a receive request is used once at a time");
   request.done.reset();
   request.fault = Fault::none;
@@ -115,7 +116,8 @@ bool TransportCore::accept_plain(Packet packet) noexcept {
       entry.state == RankState::here ? find_plain_peer(*entry.endpoint, header) : nullptr;
   RecvRequest* const request =
       peer != nullptr
-          ? take_posted(entry, *entry.endpoint, {header.source, header.context, header.tag})
+          ? take_posted(entry, *entry.endpoint, {header.source, header.context, header.tag},
+                        header.sequence + 1)
           : nullptr;
   if (request == nullptr) {
     return false;

@@ -46,9 +46,15 @@ class Pair {
 
   /// Several threads may call from now on.
   void share() {
+    for (const auto& node : nodes) {
+      node->serve_one_caller(false);
+    }
+    use_progress();
+  }
+  /// Polls say from now on who polls.
+  void use_progress() {
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
       progress[rank] = std::move(progress::Progress::open().value());
-      nodes[rank]->serve_one_caller(false);
       nodes[rank]->add_to(*progress[rank]);
     }
   }
@@ -61,8 +67,8 @@ class Pair {
     return nodes[at]->try_receive_short(*endpoints[at], {source, kContext, tag}, into, found);
   }
   void send(std::uint32_t from, SendRequest& request, std::int32_t tag,
-            std::span<const std::byte> bytes) {
-    nodes[from]->send(*endpoints[from], request, {1 - from, kContext, tag},
+            std::span<const std::byte> bytes, std::uint8_t priority = 0) {
+    nodes[from]->send(*endpoints[from], request, {1 - from, kContext, tag, priority},
                       Buffer::of(bytes.data(), bytes.size()));
   }
   void receive(std::uint32_t at, RecvRequest& request, std::int32_t tag, std::span<std::byte> into,
@@ -72,6 +78,12 @@ class Pair {
   }
   void poll(std::uint32_t node) {
     progress[node] != nullptr ? progress[node]->poll() : nodes[node]->poll();
+  }
+  /// By who does that; after use_progress().
+  void poll_as(threads::SchedulingPoint point, std::uint32_t node, int rounds = 1) {
+    while (rounds-- != 0) {
+      (void)progress[node]->poll(point);
+    }
   }
   void poll() {
     poll(0);

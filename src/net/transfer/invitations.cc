@@ -50,12 +50,14 @@ bool Invitations::tell(Endpoint& at, RecvRequest& request, const Pattern& exact,
 }
 
 void Invitations::invite(Endpoint& at, RecvRequest& request) noexcept {
-  if (!is_next(at, request)) {
-    return;
+  const Peer* const peer = find_peer(at, request.lane->key.source);
+  invite(at, request, peer != nullptr ? peer->receive_sequence : 0);
+}
+
+void Invitations::invite(Endpoint& at, RecvRequest& request, std::uint32_t sequence) noexcept {
+  if (is_next(at, request)) {
+    (void)tell(at, request, request.lane->key, sequence, {});
   }
-  const Pattern& key = request.lane->key;
-  const Peer* const peer = find_peer(at, key.source);
-  (void)tell(at, request, key, peer != nullptr ? peer->receive_sequence : 0, {});
 }
 
 bool Invitations::leave(Endpoint& at, RecvRequest& request, const Message& announced,
@@ -109,12 +111,22 @@ void Invitations::close() noexcept {
 }
 
 void Invitations::announce(SendRequest& send, std::uint32_t sequence) noexcept {
+  if (!is_sending_) {
+    return;
+  }
   remembered_[remembered_count_++ % kRemembered] = {send.target, sequence};
   const std::uint32_t count = waiting_count_.load(std::memory_order_relaxed);
   send.is_listed = count != kWaiting;
   if (send.is_listed) {
     waiting_[count] = {&send, sequence, 0};
     add_relaxed(waiting_count_, 1);
+  }
+}
+
+void Invitations::stop_sending() noexcept {
+  is_sending_ = false;
+  while (has_waiting()) {
+    forget(*waiting_[0].send);
   }
 }
 

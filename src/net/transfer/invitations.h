@@ -46,8 +46,10 @@ class Invitations {
 
   // --- Receives: `id` of one that is told of, or written, is that of its pending entry -----------
 
-  /// Tells of a receive that was posted, if the next message of its kind is for it.
+  /// Tells of a receive that was posted, if the next message of its kind is for it; of those that
+  /// have not come, or of those from this number on.
   void invite(Endpoint& at, RecvRequest& request) noexcept;
+  void invite(Endpoint& at, RecvRequest& request, std::uint32_t sequence) noexcept;
   /// The receive is to end in another way. False: too late, its sender writes it: it keeps its id,
   /// for `finish`.
   [[nodiscard]] bool take_back(Endpoint& at, RecvRequest& request) noexcept;
@@ -85,8 +87,11 @@ class Invitations {
 
   // --- Sends -------------------------------------------------------------------------------------
 
-  /// The message was given this number, and will be announced.
+  /// The message has this number, and its announcement waits for its gate or has gone.
   void announce(SendRequest& send, std::uint32_t sequence) noexcept;
+  /// For ever: messages change numbers with others (packets/priority.h) from now on. Those that
+  /// were invited before are announced: what is said of them names them in another way.
+  void stop_sending() noexcept;
   /// It was answered, or has ended.
   void forget(SendRequest& send) noexcept;
 
@@ -106,7 +111,7 @@ class Invitations {
   [[nodiscard]] bool is_meant(const Invitation& invitation, const Waiting& message) const noexcept;
 
  private:
-  static constexpr std::uint32_t kRemembered = 16;
+  static constexpr std::uint32_t kRemembered = 64;
   static constexpr std::uint32_t kWaiting = 64;  // Others wait without being here.
 
   struct Told {
@@ -130,6 +135,7 @@ class Invitations {
   };
   std::array<Announced, kRemembered> remembered_{};
   std::uint32_t remembered_count_ = 0;
+  bool is_sending_ = true;
   // Read without the lock, as hints.
   std::atomic<std::uint32_t> left_count_{0};
   std::atomic<std::uint32_t> waiting_count_{0};

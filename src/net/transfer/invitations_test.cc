@@ -8,48 +8,12 @@
 #include <gtest/gtest.h>
 
 #include "base/cpu.h"
-#include "net/driver.h"
-#include "net/matching/short_pair.h"
+#include "net/transfer/invitation_pair.h"
 
 namespace sterna::net {
 namespace {
 
-constexpr std::int32_t kTag = 5;
-constexpr std::size_t kBytes = 300'000;
-constexpr int kPolls = 1000;
-
-/// Rank 0 sends; the program of rank 1 is away, and nobody polls there unless a test does.
-class Invitation : public testing::Test {
- protected:
-  void SetUp() override {
-    pair.meet();
-    if (!pair.nodes[0]->cost(1).is_direct()) {
-      GTEST_SKIP() << "this system does not let a process write another one's memory";
-    }
-    pair.nodes[1]->leave_reads(true);
-    pair.nodes[1]->absence_flag()->store(AbsenceFlag::kAway);
-    for (std::size_t i = 0; i < kBytes; ++i) {
-      sent[i] = static_cast<std::byte>(i * 7 + 1);
-    }
-  }
-  void post(RecvRequest& request, std::span<std::byte> into, std::int32_t tag = kTag,
-            std::uint32_t source = 0) {
-    request.may_be_written = true;
-    pair.receive(1, request, tag, into, source);
-  }
-  void poll_sender() {
-    for (int i = 0; i < kPolls; ++i) {
-      pair.poll(0);
-    }
-  }
-  std::uint64_t invited() { return pair.nodes[0]->statistics().messages_invited; }
-
-  Pair pair;
-  std::vector<std::byte> sent = std::vector<std::byte>(kBytes);
-  std::vector<std::byte> got = std::vector<std::byte>(kBytes);
-  SendRequest send;
-  RecvRequest receive;
-};
+class Invitation : public InvitationPair {};
 
 TEST_F(Invitation, TheSenderWritesWhileNobodyLooks) {
   post(receive, got);
@@ -188,6 +152,131 @@ TEST_F(Invitation, BothSidesAtOnce) {
   }
   sender.join();
   EXPECT_FALSE(has_failed.load());
+}
+
+// The next receive is told of once a short message, of one or of several packets, has taken the one
+// before it.
+TEST_F(Invitation, TheNextReceiveAfterAShortMessageIsToldOf) {
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{14'000}}) {
+    const std::uint64_t before = invited();
+    RecvRequest first;
+    SendRequest brief;
+    std::vector<std::byte> other(kBytes);
+    post(first, other);
+    post(receive, got);
+    pair.send(0, brief, kTag, std::span{sent}.first(bytes));
+    ASSERT_TRUE(pair.poll_until([&] { return first.done.done() && brief.done.done(); }));
+    pair.send(0, send, kTag, sent);
+    poll_sender();
+    EXPECT_EQ(invited(), before + 1) << bytes;
+    ASSERT_TRUE(pair.poll_until([&] { return receive.done.done(); }));
+    EXPECT_EQ(first.envelope.bytes, bytes);
+    EXPECT_EQ(got, sent);
+  }
+}
+
+// An urgent message overtakes two others that wait, and all of them change numbers.
+TEST_F(Invitation, PrioritiesChangeNumbers) {
+  constexpr int kFill = 600;  // More than the inbox has room for.
+  std::vector<SendRequest> fill(kFill);
+  std::vector<RecvRequest> filled(kFill);
+  std::array<std::byte, 8> brief{};
+  for (SendRequest& one : fill) {
+    pair.send(0, one, kTag + 1, brief);
+  }
+  SendRequest first;
+  SendRequest urgent;
+  RecvRequest second;
+  RecvRequest hurried;
+  std::vector<std::byte> other(kBytes, std::byte{1});
+  std::vector<std::byte> others(kBytes);
+  pair.send(0, first, kTag, other);
+  pair.send(0, send, kTag, sent);
+  pair.send(0, urgent, kTag + 2, brief, 1);
+  for (RecvRequest& one : filled) {
+    pair.receive(1, one, kTag + 1, brief);
+  }
+  pair.receive(1, hurried, kTag + 2, brief);
+  for (int round = 0; round < kPolls && !hurried.done.done(); ++round) {
+    pair.poll(0);
+    pair.poll(1);
+  }
+  post(receive, got);
+  post(second, others);
+  poll_sender();
+  EXPECT_EQ(invited(), 0U);
+  ASSERT_TRUE(pair.poll_until([&] { return receive.done.done() && second.done.done(); }));
+  ASSERT_TRUE(pair.poll_until([&] { return first.done.done() && send.done.done(); }));
+  EXPECT_EQ(got, other);
+  EXPECT_EQ(others, sent);
+  EXPECT_TRUE(
+      pair.poll_until([&] { return fill.back().done.done() && filled.back().done.done(); }));
+}
+
+// As many as there are slots are told of; the others are received as ever.
+TEST_F(Invitation, ThereAreNoMoreSlotsThanThat) {
+  constexpr std::size_t kMany = 20;
+  std::vector<RecvRequest> receives(kMany);
+  std::vector<SendRequest> sends(kMany);
+  std::vector<std::vector<std::byte>> buffers(kMany, std::vector<std::byte>(kBytes));
+  for (std::size_t i = 0; i < kMany; ++i) {
+    post(receives[i], buffers[i], kTag + static_cast<std::int32_t>(i));
+  }
+  for (std::size_t i = 0; i < kMany; ++i) {
+    pair.send(0, sends[i], kTag + static_cast<std::int32_t>(i), sent);
+  }
+  poll_sender();
+  EXPECT_EQ(invited(), 16U);
+  for (std::size_t i = 0; i < kMany; ++i) {
+    ASSERT_TRUE(pair.poll_until([&] { return receives[i].done.done() && sends[i].done.done(); }));
+    EXPECT_EQ(buffers[i], sent);
+  }
+}
+
+TEST_F(Invitation, CancelledReceivesGiveTheirSlotsBack) {
+  for (int round = 0; round < 100; ++round) {
+    post(receive, got);
+    ASSERT_TRUE(pair.nodes[1]->cancel_receive(*pair.endpoints[1], receive));
+  }
+  post(receive, got);
+  pair.send(0, send, kTag, sent);
+  poll_sender();
+  EXPECT_EQ(invited(), 1U);
+  ASSERT_TRUE(pair.poll_until([&] { return receive.done.done(); }));
+}
+
+// More messages of other kinds came between than a sender remembers.
+TEST_F(Invitation, ThatIsTooOldIsNotTaken) {
+  constexpr std::size_t kMany = 70;
+  std::vector<SendRequest> sends(kMany);
+  std::vector<RecvRequest> receives(kMany);
+  std::vector<std::byte> other(kBytes);
+  post(receive, got);
+  for (SendRequest& one : sends) {
+    pair.send(0, one, kTag + 1, sent);
+  }
+  pair.send(0, send, kTag, sent);
+  poll_sender();
+  EXPECT_EQ(invited(), 0U);
+  for (RecvRequest& one : receives) {
+    pair.receive(1, one, kTag + 1, other);
+    ASSERT_TRUE(pair.poll_until([&] { return one.done.done(); }));
+  }
+  ASSERT_TRUE(pair.poll_until([&] { return receive.done.done() && send.done.done(); }));
+  EXPECT_EQ(got, sent);
+}
+
+TEST_F(Invitation, ReceivesOfALostSenderEnd) {
+  RecvRequest taken;
+  std::vector<std::byte> other(kBytes);
+  post(taken, other);
+  post(receive, got, kTag + 1);
+  pair.send(0, send, kTag, sent);
+  poll_sender();
+  EXPECT_EQ(invited(), 1U);
+  pair.nodes[1]->lose_peer(0, "the test says so");
+  ASSERT_TRUE(pair.poll_until([&] { return taken.done.done() && receive.done.done(); }));
+  EXPECT_EQ(receive.fault, Fault::peer_lost);
 }
 
 TEST_F(Invitation, ManyOneAfterTheOtherWhoeverCopiesThem) {

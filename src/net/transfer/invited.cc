@@ -20,6 +20,7 @@ constexpr std::size_t kComparedMax = 4;
 // microsecond.
 constexpr std::uint32_t kLooksUntilAway = 2;
 constexpr std::uint32_t kPollsOfLook = 12;
+constexpr std::uint32_t kTestsOfLook = 32;  // Of who computes between them.
 // Who never waits, but tests, reads what it has left so often.
 constexpr std::uint32_t kLeftMax = 32;
 
@@ -40,45 +41,44 @@ Channel* TransportCore::channel_to(std::uint32_t rank) noexcept {
                                                                  : nullptr;
 }
 
-/// After posting. Messages that would come eagerly need no invitation, nor do programs that come
-/// back at once.
-void TransportCore::invite(Endpoint& at, RecvRequest& request) noexcept {
+/// A receive that is posted. Messages that would come eagerly need no invitation, nor do programs
+/// that come back at once.
+bool TransportCore::may_be_invited(const Endpoint& at, const RecvRequest& request) noexcept {
   if ((is_serial_ && !are_reads_left_) || invitations_.own() == nullptr ||
       at.rank != invitations_.rank() || request.lane == nullptr ||
       request.data.extents != nullptr || request.lane->key.source >= limits_.rank_count) {
-    return;
+    return false;
   }
   const std::uint32_t route =
       ranks_[request.lane->key.source].route.load(std::memory_order_relaxed);
   if (route == RankEntry::kNoRoute) {
-    return;
+    return false;
   }
   const Gate& gate = gates_[route];
-  const bool is_possible = gate.is_direct() && gate.driver()->invitations() == invitations_.own();
-  if (is_possible && request.data.bytes > gate.unawaited_eager_bytes()) {
-    invitations_.invite(at, request);
-  }
+  return gate.is_direct() && gate.driver()->invitations() == invitations_.own() &&
+         request.data.bytes > gate.unawaited_eager_bytes();
 }
 
-/// The receive has been taken for a message; the next of its lane may be told of now. False: its
-/// sender writes it by itself, and it is not to be used in another way.
-bool TransportCore::end_invitation(Endpoint& at, RecvRequest& request,
-                                   const Pattern& exact) noexcept {
+/// The receive has been taken for a message; the next of its lane may be told of now, for those
+/// that come after this message. False: its sender writes it by itself, and it is not to be used in
+/// another way.
+bool TransportCore::end_invitation(Endpoint& at, RecvRequest& request, const Pattern& exact,
+                                   std::uint32_t sequence_after) noexcept {
   const bool is_ours = invitations_.take_back(at, request);
   const Lane* const lane = at.posted_count[0] != 0 ? find_lane(at, exact) : nullptr;
   RecvRequest* const next = lane != nullptr ? lane->receives_first : nullptr;
-  if (next != nullptr && next->may_be_written && next->id == kNoId) {
-    invite(at, *next);
+  if (next != nullptr && next->may_be_written && next->id == kNoId && may_be_invited(at, *next)) {
+    invitations_.invite(at, *next, sequence_after);
   }
   return is_ours;
 }
 
 /// For a message that its sender does not write by itself.
-RecvRequest* TransportCore::take_posted(RankEntry& entry, Endpoint& at,
-                                        const Pattern& exact) noexcept {
+RecvRequest* TransportCore::take_posted(RankEntry& entry, Endpoint& at, const Pattern& exact,
+                                        std::uint32_t sequence_after) noexcept {
   RecvRequest* const request = take_receive(at, exact);
-  if (request == nullptr || !request->may_be_written || end_invitation(at, *request, exact))
-      [[likely]] {
+  if (request == nullptr || !request->may_be_written ||
+      end_invitation(at, *request, exact, sequence_after)) [[likely]] {
     return request;
   }
   // Its sender said that the first message of this kind was another one. It may write until it
@@ -91,28 +91,29 @@ RecvRequest* TransportCore::take_posted(RankEntry& entry, Endpoint& at,
   return nullptr;
 }
 
-/// The receive has matched a message that can be read, by a call that does not wait for it, of a
-/// program that will compute, by its habit. If that waits before its sender does it reads then what
-/// it would read now: nothing is lost. The rank is pinned for it.
+/// The receive has matched a message that can be read, by a call that waits for nothing
+/// (`is_waited`), of a program that will compute, by its habit. If that waits before its sender
+/// does it reads then what it would read now: nothing is lost. The rank is pinned for it.
 bool TransportCore::leave_to_who_waits(RankEntry& entry, Endpoint& at, RecvRequest& request,
-                                       const Message& announced) noexcept {
-  if (!request.may_be_written || at.rank != invitations_.rank() || is_waited_for() ||
-      !are_reads_left_) {
+                                       const Message& announced, bool is_waited) noexcept {
+  if (!request.may_be_written || at.rank != invitations_.rank() || is_waited || !are_reads_left_) {
     return false;
   }
   Channel* const channel = channel_to(announced.envelope.source);
+  const bool is_first = !invitations_.has_left();
   if (channel == nullptr || channel->invitations() == nullptr ||
       channel->peer_is() == PeerIs::asleep ||
       !invitations_.leave(at, request, announced, announced.sequence)) {
     return false;
   }
-  is_left_alone_ = is_left_alone_ || (channel->peer_is() != PeerIs::at_hand &&
-                                      request.envelope.bytes > kReadAtOnceBytesMax);
+  is_left_alone_ = (is_left_alone_ && !is_first) || (channel->peer_is() != PeerIs::at_hand &&
+                                                     request.envelope.bytes > kReadAtOnceBytesMax);
   ++entry.pins;
   return true;
 }
 
-/// Reads one of the messages that were left.
+/// Reads one of the messages that were left. Not left to a sender that sleeps: it has fallen asleep
+/// before it could see us away, and rang nobody; or it sees us away, and rings.
 std::uint32_t TransportCore::read_left() noexcept {
   const std::uint32_t rank = invitations_.rank();
   const bool is_waited = is_waited_for();
@@ -125,12 +126,12 @@ std::uint32_t TransportCore::read_left() noexcept {
     }
     const auto is_due = [&](std::uint32_t source, std::uint32_t looks) {
       const Channel* const channel = channel_to(source);
-      const bool is_at_hand = channel != nullptr && channel->peer_is() == PeerIs::at_hand;
-      return is_waited || looks >= kLeftMax || (is_in_place_ && !is_at_hand);
+      const PeerIs peer = channel != nullptr ? channel->peer_is() : PeerIs::unknown;
+      return is_waited || looks >= kLeftMax || peer == PeerIs::asleep ||
+             (is_in_place_ && peer != PeerIs::at_hand);
     };
     const Invitations::Left left = invitations_.take_left(*entry.endpoint, is_due);
     outcome.read = {left.request, left.address, left.send_id};
-    is_left_alone_ = is_left_alone_ && invitations_.has_left();
   }
   const bool is_found = outcome.read.request != nullptr;
   act(rank, outcome);
@@ -172,9 +173,9 @@ bool TransportCore::take_invitation(Endpoint& from, Outcome& outcome) noexcept {
   return false;
 }
 
-/// One of the messages that were announced, if somebody waits for them.
+/// One of the messages that were announced, if somebody waits for them, or asks again and again.
 std::uint32_t TransportCore::write_invited() noexcept {
-  if (++polls_of_look_ < kPollsOfLook || !is_waited_for()) {
+  if (++polls_of_look_ < (is_waited_for() ? kPollsOfLook : kTestsOfLook)) {
     return 0;
   }
   polls_of_look_ = 0;

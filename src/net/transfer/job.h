@@ -23,6 +23,7 @@ struct TransferJob : MpscNode {
   Buffer local;
   std::vector<Extent> extents;      // Behind `local`, for bulk_send.
   std::vector<RemotePiece> remote;  // Empty: data frames.
+  bool is_invited = false;          // The announcement of its message may still wait for the gate.
   std::uint64_t total_bytes = 0;
   std::uint64_t begin = 0;  // Before it is the head.
   std::uint64_t offset = 0;

@@ -34,6 +34,7 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   job->finish_kind = FrameKind::finish;
   job->local = send.data;
   job->total_bytes = clear.bytes_max;
+  job->is_invited = outcome.is_invited;
   // Packets wait for somebody who takes them.
   if (outcome.is_invited || job->total_bytes >= job->gate->direct_from_bytes()) {
     job->remote.assign(outcome.extents.pieces, outcome.extents.pieces + outcome.extents.count);
@@ -219,6 +220,9 @@ bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
 }
 
 bool TransportCore::step_frames(TransferJob& job) noexcept {
+  if (job.is_invited && !job.gate->is_empty()) {
+    return false;
+  }
   if (job.total_bytes == 0) {
     FrameHeader finish = job.header;
     finish.kind = job.finish_kind;

@@ -20,7 +20,7 @@ struct DirectAddress {
   std::uint64_t cookie_address;  // Where in that process the cookie is...
   std::uint64_t cookie;          // ...so that a copy can prove that it reads the right process.
 };
-inline constexpr std::uint32_t kAddressVersion = 0x324d4853;  // "SHM2"
+inline constexpr std::uint32_t kAddressVersion = 0x334d4853;  // "SHM3"
 
 /// What all channels of a node share. Constant after open, but for is_closed.
 struct NodeSide {

@@ -97,6 +97,10 @@ std::uint32_t InnerSource::poll() noexcept {
 bool InnerSource::prepare_sleep() noexcept {
   return !core_.has_inner_work();
 }
+/// Links have times; what else is left to do Transport::has_work() says.
+bool InnerSource::hear() noexcept {
+  return core_.bond_ == nullptr;
+}
 std::uint64_t InnerSource::next_deadline_ns() noexcept {
   return core_.bond_ != nullptr ? core_.bond_->due_ns() : kNever;
 }

@@ -146,9 +146,10 @@ class Channel {
 };
 
 /// What a node says of its program in memory that its peers see: whether it is worth while to wake
-/// who progresses in the program's place (runtime/background.h). A futex, between processes.
+/// who progresses in the program's place (runtime/background.h). Between processes. Who finds kAway
+/// makes it kRung, and wakes by it as a futex; kAwayByBell: by what wakes the node from its sleep.
 struct AbsenceFlag {
-  enum : std::uint32_t { kPresent, kAway, kRung };
+  enum : std::uint32_t { kPresent, kAway, kRung, kAwayByBell };
 };
 
 /// What the core asks instead of a driver's name. Constant after open. The figures are a profile:
@@ -227,6 +228,9 @@ class Driver {
   [[nodiscard]] virtual bool prepare_sleep() noexcept = 0;
   /// Takes back prepare_sleep and clears the bell.
   virtual void end_sleep() noexcept = 0;
+  /// progress::Source::hear(). A driver with a flag (absence_flag) may leave to that what it would
+  /// ring for after prepare_sleep only. Clears the bell.
+  virtual bool hear() noexcept { return false; }
 
   /// The launcher saw the process of `node` end. A driver that would not notice by itself (shared
   /// memory) closes the channel: packets that did arrive are handed over by later polls, then

@@ -74,6 +74,18 @@ int Progress::descriptor() const noexcept {
   return impl_->epoll.get();
 }
 
+bool Progress::hear() noexcept {
+  if (!impl_->try_take()) {
+    return false;
+  }
+  bool tells_all = impl_->added.empty();
+  for (Source* const source : impl_->sources) {
+    tells_all = source->hear() && tells_all;
+  }
+  impl_->give_back();
+  return tells_all;
+}
+
 bool Progress::Impl::wake_absent() noexcept {
   bool has_woken = false;
   for (Source* const source : sources) {

@@ -135,6 +135,8 @@ class Progress final : public threads::IdleHook {
   /// Readable when there is something to poll for, as far as sources say so without
   /// prepare_sleep(). For who looks beside the callers of sleep().
   [[nodiscard]] int descriptor() const noexcept;
+  /// By who waits for it, before a poll: whether after that it tells of everything (Source::hear).
+  [[nodiscard]] bool hear() noexcept;
 
   /// The last round, for load reports and for callers that poll by time.
   [[nodiscard]] std::uint64_t last_poll_ns() const noexcept;

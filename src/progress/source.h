@@ -27,6 +27,9 @@ class Source {
   virtual bool prepare_sleep() noexcept { return true; }
   /// After every prepare_sleep() that returned true, slept or not.
   virtual void end_sleep() noexcept {}
+  /// Somebody waits for fd() without prepare_sleep(), and polls next: that poll looks everywhere.
+  /// True: after it fd() becomes readable whenever there is something to do; else it may not.
+  virtual bool hear() noexcept { return false; }
 
   /// After end_sleep(): when somebody rang for the sleep that has ended (monotonic clock); 0:
   /// nobody did, or it is not known.

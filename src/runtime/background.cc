@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <ctime>
 
-#include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -15,7 +14,6 @@
 #include "base/clock.h"
 #include "base/spin_lock.h"
 #include "base/syscall.h"
-#include "net/driver.h"
 #include "threads/carriers/kernel_thread.h"
 
 namespace sterna::runtime {
@@ -23,11 +21,14 @@ namespace {
 
 using net::AbsenceFlag;
 
-// Looks in vain before it rests: a few microseconds, as long as an answer takes that is near.
+// Looks in vain before it rests: a few microseconds, as long as an answer takes that is near. Where
+// the kernel ends the rest, and a look is a call of it, one, and one after the rest has begun.
 constexpr std::uint32_t kLooksInVain = 64;
+constexpr std::uint32_t kLooksOfNetwork = 2;
 constexpr int kPollsMax = 4;  // Of the program, before it leaves the rest to the thread.
 // While copies are under way that the network takes when it has room, which wakes nobody.
 constexpr std::uint64_t kRestMinNs = 20'000;
+constexpr std::uint64_t kNapNs = 1'000'000;  // Beside a program that comes and goes.
 constexpr std::uint64_t kRestMaxNs = 10'000'000;
 // With nothing moved for so long, a program that nobody sees come back is taken to wait by itself.
 constexpr std::uint64_t kQuietNs = 2'000'000'000;
@@ -35,13 +36,6 @@ constexpr std::uint32_t kPausesBeforeYield = 1000;
 constexpr std::uint64_t kShortAbsenceNs = 15'000;
 constexpr std::uint32_t kShortAbsences = 2;  // One after the other: more are likely to come.
 constexpr std::size_t kStackBytes = std::size_t{1} << 20;
-
-/// Between processes: the word may lie in shared memory.
-long shared_futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
-                  const timespec* timeout = nullptr) noexcept {
-  return raw_system_call(SYS_futex, reinterpret_cast<long>(&word), operation, value,
-                         reinterpret_cast<long>(timeout), 0, 0);
-}
 
 // Of several threads that call want(); there is one background a process.
 constinit SpinLock want_lock;
@@ -60,6 +54,7 @@ Background::Background(const Options& options) noexcept
       flag_{options.transport->absence_flag() != nullptr ? options.transport->absence_flag()
                                                          : &own_flag_},
       needs_descriptors_{!options.transport->rings_absent()},
+      bell_{*flag_, needs_descriptors_ ? options.progress->descriptor() : -1},
       is_shared_{options.is_shared} {
   options_.transport->leave_reads(!options.is_shared);
 }
@@ -70,14 +65,19 @@ Background::~Background() {
   }
   is_stopped_.store(true, std::memory_order_seq_cst);
   if (has_thread_) {
-    ring();
+    bell_.ring();
     (void)pthread_join(thread_, nullptr);
   }
   flag_->store(AbsenceFlag::kPresent, std::memory_order_relaxed);
 }
 
+std::uint32_t Background::away() const noexcept {
+  return needs_descriptors_ ? AbsenceFlag::kAwayByBell : AbsenceFlag::kAway;
+}
+
 void Background::start() noexcept {
-  has_thread_ = threads::start_kernel_thread(thread_, {.stack_bytes = kStackBytes,
+  has_thread_ = bell_.open() &&
+                threads::start_kernel_thread(thread_, {.stack_bytes = kStackBytes,
                                                        .main = thread_main,
                                                        .argument = this,
                                                        .signals = threads::Signals::faults}) == 0;
@@ -105,7 +105,7 @@ void Background::share() noexcept {
   // Release: who polls from now on without being the owner sees that locks are taken.
   is_shared_.store(true, std::memory_order_release);
   if (has_thread_ && has_open()) {
-    ring();  // It looks in vain for an owner that is nobody, and goes to sleep.
+    bell_.ring();  // It looks in vain for an owner that is nobody, and goes to sleep.
   }
 }
 
@@ -120,7 +120,7 @@ void Background::want() noexcept {
   if (is_shared) {
     if (has_thread_) {
       keep_off_the_program();
-      ring();  // It may have come already, and its sender gone to sleep.
+      bell_.ring();  // It may have come already, and its sender gone to sleep.
     }
     want_lock.unlock();
   }
@@ -145,13 +145,14 @@ void Background::go_away() noexcept {
     return;
   }
   keep_off_the_program();
-  flag_->store(AbsenceFlag::kAway, std::memory_order_seq_cst);
+  const bool is_heard = !needs_descriptors_ || options_.progress->hear();
+  flag_->store(away(), std::memory_order_seq_cst);
   // Who falls asleep either sees it, and rings, or is seen asleep: what was left to it is read.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  // What came before a peer could see that is found now, what comes later the peer rings for. Who
-  // cannot be rung for looks by itself. Copies under way are left to the thread: the call shall
-  // end, and where more such calls follow, the messages they start go on side by side.
-  const bool must_look = needs_descriptors_ || !poll_until_quiet();
+  // What came before a peer could see that is found now, what comes later the peer, or the kernel,
+  // rings for. Copies under way are left to the thread: the call shall end, and where more such
+  // calls follow, the messages they start go on side by side.
+  const bool must_look = flag_ == &own_flag_ ? options_.transport->has_work() : !poll_until_quiet();
   if (is_shared_.load(std::memory_order_relaxed)) {
     return;  // Since the poll, which gave way to a second thread.
   }
@@ -165,8 +166,11 @@ void Background::go_away() noexcept {
   is_away_ = true;
   away_since_ns_.store(now_ns(), std::memory_order_relaxed);
   owner_.store(Owner::nobody, std::memory_order_seq_cst);  // A. And before the look at the duty.
-  if (must_look && !(needs_descriptors_ && is_on_duty_.load(std::memory_order_seq_cst))) {
-    ring();
+  const bool is_on_duty = needs_descriptors_ && is_on_duty_.load(std::memory_order_seq_cst);
+  if (must_look || (!is_heard && !is_on_duty)) {
+    bell_.ring();
+  } else if (needs_descriptors_ && !is_on_duty) {
+    bell_.arm();
   }
 }
 
@@ -220,6 +224,9 @@ void Background::come_back() noexcept {
   options_.transport->leave_reads(computes_);
   is_program_waiting_.store(false, std::memory_order_relaxed);
   flag_->store(AbsenceFlag::kPresent, std::memory_order_relaxed);
+  if (needs_descriptors_ && computes_) {  // Else it is away again soon.
+    bell_.disarm();
+  }
 }
 
 /// It shall run beside the program, never instead of it: where the program is now is left out.
@@ -242,20 +249,14 @@ void Background::keep_off_the_program() noexcept {
   }
 }
 
-void Background::ring() noexcept {
-  flag_->store(AbsenceFlag::kRung, std::memory_order_seq_cst);
-  (void)shared_futex(*flag_, FUTEX_WAKE, 1);
-}
-
 void Background::run() noexcept {
   while (sleep_until_rung()) {
     is_on_duty_.store(true, std::memory_order_seq_cst);
     serve();
     is_on_duty_.store(false, std::memory_order_seq_cst);
-    // Who went away meanwhile saw us on duty, and rang nobody.
-    std::uint32_t away = AbsenceFlag::kAway;
-    if (needs_descriptors_) {
-      (void)flag_->compare_exchange_strong(away, AbsenceFlag::kRung, std::memory_order_seq_cst);
+    // Who went away meanwhile saw us on duty, and armed nothing.
+    if (needs_descriptors_ && flag_->load(std::memory_order_seq_cst) != AbsenceFlag::kPresent) {
+      bell_.arm();
     }
   }
 }
@@ -263,21 +264,25 @@ void Background::run() noexcept {
 /// False: it is to end.
 bool Background::sleep_until_rung() noexcept {
   while (!is_stopped_.load(std::memory_order_seq_cst)) {
-    const std::uint32_t flag = flag_->load(std::memory_order_seq_cst);
-    if (flag == AbsenceFlag::kRung) {
+    const bool is_rung = bell_.sleep(has_work_ ? rest_ns_ : AwayBell::kForever);
+    if (is_rung || has_work_) {
+      rest_ns_ = is_rung ? kRestMinNs : std::min(2 * rest_ns_, kRestMaxNs);
       return true;
     }
-    (void)shared_futex(*flag_, FUTEX_WAIT, flag);
   }
   return false;
+}
+
+/// By its habit.
+bool Background::is_away_for_moments() const noexcept {
+  return short_absences_.load(std::memory_order_relaxed) >= kShortAbsences;
 }
 
 /// Who starts several messages is away between two calls for a moment each time. To take the
 /// runtime then makes the next call wait, and moves what is copied from its cache to ours. Where
 /// that has been so lately, it is given the time to come back.
 bool Background::stays_away() noexcept {
-  if (short_absences_.load(std::memory_order_relaxed) < kShortAbsences &&
-      !options_.transport->has_left()) {
+  if (!is_away_for_moments() && !options_.transport->has_left()) {
     return true;
   }
   const std::uint64_t since_ns = away_since_ns_.load(std::memory_order_relaxed);
@@ -302,17 +307,21 @@ Background::Looked Background::look(bool is_last) noexcept {
         !owner_.compare_exchange_strong(expected, Owner::background,
                                         std::memory_order_acquire,  // A
                                         std::memory_order_relaxed)) {
+      has_work_ = false;
       return Looked::program_is_here;
     }
   }
+  progress::Progress& progress = *options_.progress;
+  bool is_heard = true;  // Beside other callers the bell may be for one of them.
   if (!is_shared) {
     options_.transport->poll_in_place(true);
+    is_heard = !needs_descriptors_ || progress.hear();
   }
-  progress::Progress& progress = *options_.progress;
   const std::uint32_t events = is_last ? progress.poll_in_turn() : progress.poll();
   if (events != 0) {
     moves_.fetch_add(1, std::memory_order_relaxed);
   }
+  has_work_ = options_.transport->has_work() || !is_heard;
   if (!is_shared) {
     options_.transport->poll_in_place(false);
     owner_.store(Owner::nobody, std::memory_order_release);  // B
@@ -339,45 +348,44 @@ void Background::serve() noexcept {
       case Looked::nothing:
         break;
       case Looked::program_is_here:
-        if (!needs_descriptors_ || rest_ns >= kRestMaxNs) {
+        if (!needs_descriptors_ || rest_ns >= kRestMaxNs || !is_away_for_moments()) {
           return;
         }
-        // It will be away again soon, perhaps: then it need not wake us.
-        sleep_for_network(0);
-        rest_ns *= 2;
+        nap();  // It will be away again soon: then it need not arm the bell.
+        rest_ns = 2 * std::max(rest_ns, kNapNs);
         continue;
     }
-    if (++in_vain < kLooksInVain) {
+    if (++in_vain < (needs_descriptors_ ? kLooksOfNetwork : kLooksInVain)) {
       cpu_pause();
       continue;
     }
-    if (!needs_descriptors_) {
-      std::uint32_t before =
-          is_shared_.load(std::memory_order_relaxed) ? AbsenceFlag::kPresent : AbsenceFlag::kRung;
-      (void)flag_->compare_exchange_strong(before, AbsenceFlag::kAway, std::memory_order_seq_cst);
-      // Who sent before it saw that is found now.
-      if (look(true) != Looked::something) {
+    const bool is_shared = is_shared_.load(std::memory_order_relaxed);
+    if (needs_descriptors_ && is_shared) {
+      if (now_ns() - moved_ns > kQuietNs) {
         return;
       }
-      in_vain = 0;
+      sleep_for_network(rest_ns);
+      rest_ns = std::min(2 * rest_ns, kRestMaxNs);
       continue;
     }
-    if (is_shared_.load(std::memory_order_relaxed) && now_ns() - moved_ns > kQuietNs) {
+    std::uint32_t before = is_shared ? AbsenceFlag::kPresent : AbsenceFlag::kRung;
+    (void)flag_->compare_exchange_strong(before, away(), std::memory_order_seq_cst);
+    // Who sent before it saw that is found now.
+    if (look(true) != Looked::something) {
       return;
     }
-    sleep_for_network(rest_ns);
-    rest_ns = std::min(2 * rest_ns, kRestMaxNs);
-    in_vain = kLooksInVain - 2;
+    in_vain = 0;
   }
 }
 
-/// Until something arrives, or for so long; 0: a short while, whatever arrives.
+void Background::nap() noexcept {
+  const timespec limit = time_of(kNapNs);
+  (void)::nanosleep(&limit, nullptr);
+}
+
+/// Until something arrives, or for so long.
 void Background::sleep_for_network(std::uint64_t ns) noexcept {
-  const timespec limit = time_of(ns == 0 ? 4 * kRestMinNs : ns);
-  if (ns == 0) {
-    (void)::nanosleep(&limit, nullptr);
-    return;
-  }
+  const timespec limit = time_of(ns);
   pollfd ready{.fd = options_.progress->descriptor(), .events = POLLIN, .revents = 0};
   (void)::ppoll(&ready, 1, &limit, nullptr);
 }

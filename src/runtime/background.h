@@ -15,8 +15,7 @@
 //
 // Who wakes it: a peer that waits for us and finds the flag of its driver (Channel::ring_absent),
 // so that a program that computes pays nothing for being away; where a driver has no such flag, the
-// program wakes it as it leaves, and it sleeps in the kernel for the network. While nothing comes
-// it looks less and less often.
+// kernel, when something arrives (away_bell.h).
 #pragma once
 
 #include <atomic>
@@ -29,6 +28,7 @@
 #include "net/endpoint.h"
 #include "net/transport.h"
 #include "progress/progress.h"
+#include "runtime/away_bell.h"
 
 namespace sterna::runtime {
 
@@ -99,12 +99,14 @@ class Background {
   void come_back() noexcept;
   void learn_habit() noexcept;
   void keep_off_the_program() noexcept;
-  void ring() noexcept;
+  [[nodiscard]] std::uint32_t away() const noexcept;  // What the flag says then.
   void run() noexcept;
   void serve() noexcept;
   [[nodiscard]] Looked look(bool is_last = false) noexcept;
+  [[nodiscard]] bool is_away_for_moments() const noexcept;
   [[nodiscard]] bool stays_away() noexcept;
   [[nodiscard]] bool sleep_until_rung() noexcept;
+  void nap() noexcept;
   void sleep_for_network(std::uint64_t ns) noexcept;
   [[nodiscard]] bool has_open() const noexcept;
 
@@ -113,6 +115,7 @@ class Background {
   // decides when it is polled, never who polls.
   std::atomic<std::uint32_t>* const flag_;
   const bool needs_descriptors_;  // Some way rings nobody.
+  AwayBell bell_;
   // Set once, while the owner is the program: whoever looks afterwards finds one of the two.
   std::atomic<bool> is_shared_;
 
@@ -136,6 +139,10 @@ class Background {
   std::atomic<std::uint64_t> away_since_ns_{0};
   std::atomic<std::uint32_t> short_absences_{0};
   std::atomic<bool> is_on_duty_{false};
+  // Its thread's: something was left to do at its last look, of which nobody tells, and how long it
+  // rests then.
+  bool has_work_ = false;
+  std::uint64_t rest_ns_ = 0;
   std::atomic<bool> is_stopped_{false};
 };
 

@@ -23,6 +23,10 @@ class ControlSource final : public progress::Source {
   }
   [[nodiscard]] int fd() noexcept override { return control_.fd(); }
   void end_sleep() noexcept override { rounds_left_ = 1; }
+  bool hear() noexcept override {
+    rounds_left_ = 1;
+    return true;
+  }
 
  private:
   static constexpr std::uint32_t kPollInterval = 1024;

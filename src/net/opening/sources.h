@@ -25,6 +25,7 @@ class Rail final : public progress::Source, public PacketSink {
   int fd() noexcept override { return driver_->fd(); }
   bool prepare_sleep() noexcept override;
   void end_sleep() noexcept override;
+  bool hear() noexcept override { return driver_->hear(); }
   std::uint64_t rung_ns() noexcept override { return driver_->rung_ns(); }
   bool sight(std::uint32_t looks) noexcept override;
   bool wake_absent() noexcept override;
@@ -48,6 +49,7 @@ class InnerSource final : public progress::Source {
   explicit InnerSource(TransportCore& core) noexcept : core_{core} {}
   std::uint32_t poll() noexcept override;
   bool prepare_sleep() noexcept override;
+  bool hear() noexcept override;
   std::uint64_t next_deadline_ns() noexcept override;
 
  private:

@@ -281,11 +281,15 @@ Result<> ShmChannel::read_remote(std::byte* into, RemotePiece from) noexcept {
 bool ShmChannel::ring_absent() noexcept {
   std::atomic<std::uint32_t>& flag = segment_->absence;
   std::uint32_t away = flag.load(std::memory_order_relaxed);
-  if (away != AbsenceFlag::kAway ||
+  if ((away != AbsenceFlag::kAway && away != AbsenceFlag::kAwayByBell) ||
       !flag.compare_exchange_strong(away, AbsenceFlag::kRung, std::memory_order_acq_rel)) {
     return false;
   }
-  raw_system_call(SYS_futex, reinterpret_cast<long>(&flag), FUTEX_WAKE, 1);
+  if (away == AbsenceFlag::kAwayByBell) {
+    shm::ring(peer_.bell_fd);
+  } else {
+    raw_system_call(SYS_futex, reinterpret_cast<long>(&flag), FUTEX_WAKE, 1);
+  }
   return true;
 }
 

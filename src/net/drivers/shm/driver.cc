@@ -338,10 +338,15 @@ bool ShmDriver::prepare_sleep() noexcept {
   return may_sleep;
 }
 
-void ShmDriver::end_sleep() noexcept {
-  segment_->state.fetch_and(~kAsleep, std::memory_order_relaxed);
+bool ShmDriver::hear() noexcept {
   silence(bootstrap_.host().bell_fds[self_.local_index]);
   polls_until_look_ = 1;  // Perhaps it was the end of a process that woke us.
+  return true;
+}
+
+void ShmDriver::end_sleep() noexcept {
+  segment_->state.fetch_and(~kAsleep, std::memory_order_relaxed);
+  (void)hear();
 }
 
 void ShmDriver::close() noexcept {

@@ -57,6 +57,7 @@ class ShmDriver final : public Driver {
   int fd() const noexcept override { return waiting_.get(); }
   bool prepare_sleep() noexcept override;
   void end_sleep() noexcept override;
+  bool hear() noexcept override;
   void lose_peer(std::uint32_t node) noexcept override;
   std::atomic<std::uint32_t>* absence_flag() noexcept override { return &segment_->absence; }
   InvitationBoard* invitations() noexcept override { return &segment_->invitations; }

@@ -61,6 +61,12 @@ class TcpChannel final : public Channel {
   [[nodiscard]] bool finish() noexcept;
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
 
+  /// Something waits until the socket takes more. By the poller, as a hint.
+  [[nodiscard]] bool has_unsent() const noexcept {
+    return waiting_bytes_.load(std::memory_order_relaxed) != 0 ||
+           is_refused_.load(std::memory_order_relaxed);
+  }
+
   /// A sender is at it. Asked before sleep: it may have found no connection, or no room, and not
   /// yet have left its packet in unsent_, after the poller has seen the connection stand or the
   /// socket ring. Either O comes first, and the poller sees that it is owned, or the sender sees

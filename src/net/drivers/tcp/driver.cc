@@ -281,6 +281,21 @@ bool TcpDriver::prepare_sleep() noexcept {
   return may_sleep;
 }
 
+/// What waits to be written is asked for in prepare_sleep() only.
+bool TcpDriver::hear() noexcept {
+  polls_until_look_ = 1;
+  bool tells_all =
+      ending_.empty() && !has_new_channel_ && request_count_.load(std::memory_order_acquire) == 0;
+  for (const TcpChannel* const channel : active_) {
+    tells_all = tells_all && !channel->is_readable;
+  }
+  for (const std::atomic<TcpChannel*>& place : channels_) {
+    const TcpChannel* const channel = place.load(std::memory_order_acquire);
+    tells_all = tells_all && (channel == nullptr || !channel->has_unsent());
+  }
+  return tells_all;
+}
+
 void TcpDriver::end(TcpChannel& channel, std::string_view reason) noexcept {
   if (channel.state() < TcpChannel::State::ending) {
     channel.is_readable = false;

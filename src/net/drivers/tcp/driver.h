@@ -69,6 +69,7 @@ class TcpDriver final : public Driver {
   int fd() const noexcept override { return waiting_.get(); }
   bool prepare_sleep() noexcept override;
   void end_sleep() noexcept override {}
+  bool hear() noexcept override;
   void lose_peer(std::uint32_t node) noexcept override;
   void close() noexcept override;
   bool is_drained() const noexcept override;

@@ -252,7 +252,8 @@ class TransportCore final : private Bond::Owner {
                                   std::uint32_t& sequence) noexcept;
 
   // --- Heads of announced messages (head.cc) ---------------------------------------------------
-  std::uint32_t head_bytes_of(const SendRequest& request, Gate& gate) const noexcept;
+  std::uint32_t head_bytes_of(const Endpoint& from, const SendRequest& request,
+                              Gate& gate) const noexcept;
   static std::uint64_t expect_head(Peer* peer, const RecvRequest& request,
                                    const Message& announced) noexcept;
   void accept_head(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame) noexcept

@@ -256,7 +256,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
       frame_count =
           bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + frame_bytes - 1) / frame_bytes);
     }
-    request.head_bytes = head_bytes = is_eager ? 0 : head_bytes_of(request, gate);
+    request.head_bytes = head_bytes = is_eager ? 0 : head_bytes_of(from, request, gate);
     header.sequence = peer->send_sequence;
     if (target.priority != 0 && from.rank == invitations_.rank()) {
       invitations_.stop_sending();

@@ -145,7 +145,9 @@ void Background::go_away() noexcept {
     return;
   }
   keep_off_the_program();
-  const bool is_heard = !needs_descriptors_ || options_.progress->hear();
+  // A thread on duty looks by itself, as often as it thinks right.
+  const bool is_heard = needs_descriptors_ && !is_on_duty_.load(std::memory_order_relaxed) &&
+                        options_.progress->hear();
   flag_->store(away(), std::memory_order_seq_cst);
   // Who falls asleep either sees it, and rings, or is seen asleep: what was left to it is read.
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -166,11 +168,10 @@ void Background::go_away() noexcept {
   is_away_ = true;
   away_since_ns_.store(now_ns(), std::memory_order_relaxed);
   owner_.store(Owner::nobody, std::memory_order_seq_cst);  // A. And before the look at the duty.
-  const bool is_on_duty = needs_descriptors_ && is_on_duty_.load(std::memory_order_seq_cst);
-  if (must_look || (!is_heard && !is_on_duty)) {
+  if (must_look) {
     bell_.ring();
-  } else if (needs_descriptors_ && !is_on_duty) {
-    bell_.arm();
+  } else if (needs_descriptors_ && !is_on_duty_.load(std::memory_order_seq_cst)) {
+    is_heard ? bell_.arm() : bell_.ring();
   }
 }
 
@@ -252,11 +253,11 @@ void Background::keep_off_the_program() noexcept {
 void Background::run() noexcept {
   while (sleep_until_rung()) {
     is_on_duty_.store(true, std::memory_order_seq_cst);
-    serve();
+    const Looked last = serve();
     is_on_duty_.store(false, std::memory_order_seq_cst);
-    // Who went away meanwhile saw us on duty, and armed nothing.
     if (needs_descriptors_ && flag_->load(std::memory_order_seq_cst) != AbsenceFlag::kPresent) {
-      bell_.arm();
+      // Who went away since the last look saw us on duty, and left it to us to look.
+      last == Looked::program_is_here ? bell_.ring() : bell_.arm();
     }
   }
 }
@@ -331,7 +332,7 @@ Background::Looked Background::look(bool is_last) noexcept {
 
 /// Until the program is back or, where peers ring, nothing comes any more. A program of which
 /// several threads call is never seen to be back: then until nothing has come for a while.
-void Background::serve() noexcept {
+Background::Looked Background::serve() noexcept {
   std::uint32_t in_vain = 0;
   std::uint64_t moved_ns = now_ns();
   std::uint64_t rest_ns = kRestMinNs;
@@ -349,7 +350,7 @@ void Background::serve() noexcept {
         break;
       case Looked::program_is_here:
         if (!needs_descriptors_ || rest_ns >= kRestMaxNs || !is_away_for_moments()) {
-          return;
+          return Looked::program_is_here;
         }
         nap();  // It will be away again soon: then it need not arm the bell.
         rest_ns = 2 * std::max(rest_ns, kNapNs);
@@ -362,7 +363,7 @@ void Background::serve() noexcept {
     const bool is_shared = is_shared_.load(std::memory_order_relaxed);
     if (needs_descriptors_ && is_shared) {
       if (now_ns() - moved_ns > kQuietNs) {
-        return;
+        return Looked::nothing;
       }
       sleep_for_network(rest_ns);
       rest_ns = std::min(2 * rest_ns, kRestMaxNs);
@@ -371,11 +372,12 @@ void Background::serve() noexcept {
     std::uint32_t before = is_shared ? AbsenceFlag::kPresent : AbsenceFlag::kRung;
     (void)flag_->compare_exchange_strong(before, away(), std::memory_order_seq_cst);
     // Who sent before it saw that is found now.
-    if (look(true) != Looked::something) {
-      return;
+    if (const Looked last = look(true); last != Looked::something) {
+      return last;
     }
     in_vain = 0;
   }
+  return Looked::nothing;
 }
 
 void Background::nap() noexcept {

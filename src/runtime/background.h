@@ -101,7 +101,7 @@ class Background {
   void keep_off_the_program() noexcept;
   [[nodiscard]] std::uint32_t away() const noexcept;  // What the flag says then.
   void run() noexcept;
-  void serve() noexcept;
+  Looked serve() noexcept;
   [[nodiscard]] Looked look(bool is_last = false) noexcept;
   [[nodiscard]] bool is_away_for_moments() const noexcept;
   [[nodiscard]] bool stays_away() noexcept;

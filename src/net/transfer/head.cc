@@ -1,5 +1,5 @@
-// Heads of announced messages: where data frames are all there is, the sender of a message that it
-// waits for lets its first bytes follow the announcement at once, as many as fit the way while the
+// Heads of announced messages: where data frames are all there is, the sender of a message
+// lets its first bytes follow the announcement at once, as many as fit the way while the
 // answer is under way. Else both sides, and the network, would do nothing meanwhile.
 //
 // A receive that has matched when the head comes gets it, and `clear` asks for the rest. It knows
@@ -19,11 +19,15 @@
 namespace sterna::net {
 
 /// How long the head of this message will be; 0: it goes without.
-std::uint32_t TransportCore::head_bytes_of(const SendRequest& request, Gate& gate) const noexcept {
-  // Who waits keeps its memory as it is until send() returns, whatever the answer has done before.
+std::uint32_t TransportCore::head_bytes_of(const Endpoint& from, const SendRequest& request,
+                                           Gate& gate) const noexcept {
+  // The program keeps its memory as it is until send() returns, whatever the answer has done
+  // before. One that computes then has its head on the way, and the receiver something to do,
+  // before somebody has woken up to send the rest in its place, unless others of it are under way.
   // Where something waits for the gate, the answer does not wait for much else.
-  if (!request.is_awaited || request.data.extents != nullptr || !gate.is_open() ||
-      gate.is_direct() || !gate.is_empty()) {
+  const bool is_alone = request.is_awaited || from.pending_count == 1;
+  if (!is_alone || request.data.extents != nullptr || !gate.is_open() || gate.is_direct() ||
+      !gate.is_empty()) {
     return 0;
   }
   const std::uint64_t bytes =

@@ -9,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from harness import GRID, PROBE, SECONDS, STERNA, GridTest, LaunchTest, run, start
+from harness import COMPUTES, GRID, PROBE, SECONDS, STERNA, GridTest, LaunchTest, run, start
 
 SSH = """#!/bin/sh
 echo "$*" >>"$0.words"
@@ -47,6 +47,14 @@ class StandIn(LaunchTest):
         self.assertEqual(sorted(done.stdout.splitlines()),
                          sorted(f"[{r}] rank {r} line {i} of 200"
                                 for r in range(4) for i in range(200)))
+
+    def test_messages_go_on_beside_computation_where_a_network_is_open_too(self):
+        # Two of one host, which ring for each other, and one to whom only the kernel rings.
+        for level in "single", "multiple":
+            done = self.run_job(STERNA, "run", "-n", 3, "--hosts", "a:2,b:1", "--drivers", "shm,tcp",
+                                COMPUTES, "background", level)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("No Errors", done.stdout)
 
     def test_ssh_asks_nobody_and_notices_a_host_that_says_nothing(self):
         self.environment["PATH"] = self.folder.name + ":" + self.environment["PATH"]

@@ -1,6 +1,7 @@
-/* Large messages go on while the program of a process computes. With "background", for two processes
- * that have a processor each: neither side of a message calls MPI before the other one has said,
- * through memory that they share, that it is done. Without it would never be. */
+/* Large messages go on while the program of a process computes. With "background", between the
+ * first two of two or three processes, which have a processor each: neither side of a message calls
+ * MPI before the other one has said, through memory that they share, that it is done. Without it
+ * would never be. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -20,7 +21,9 @@ static char *outgoing, *incoming;
 static int compute_until(int count) {
   const double begin = MPI_Wtime();
   while (atomic_load(done) < count) {
-    if (MPI_Wtime() - begin > 40) return 0;
+    if (MPI_Wtime() - begin > 40) {
+      return 0;
+    }
   }
   return 1;
 }
@@ -39,12 +42,16 @@ static void share_memory(void) {
 }
 
 static void fill(char* bytes, int round) {
-  for (int i = 0; i < kBytes; ++i) bytes[i] = (char)(i * 7 + round);
+  for (int i = 0; i < kBytes; ++i) {
+    bytes[i] = (char)(i * 7 + round);
+  }
 }
 
 static int is_filled(const char* bytes, int round) {
   for (int i = 0; i < kBytes; ++i) {
-    if (bytes[i] != (char)(i * 7 + round)) return 0;
+    if (bytes[i] != (char)(i * 7 + round)) {
+      return 0;
+    }
   }
   return 1;
 }
@@ -68,7 +75,9 @@ static void exchange(int sender, int computes, int round) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     atomic_store(done, round);
   }
-  if (world_rank != sender) CHECK(is_filled(incoming, round));
+  if (world_rank != sender) {
+    CHECK(is_filled(incoming, round));
+  }
   MPI_Sendrecv_replace(&token, 1, MPI_CHAR, peer, 2, peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
@@ -87,7 +96,9 @@ static void talk_meanwhile(void) {
       fill(outgoing, 99);
       MPI_Isend(outgoing, kBytes, MPI_CHAR, peer, 1, MPI_COMM_WORLD, &request);
     }
-    if (world_rank == 0 && i == 1500) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (world_rank == 0 && i == 1500) {
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
   }
   if (world_rank == 1) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -116,12 +127,17 @@ int main(int argc, char** argv) {
   }
   cpu_set_t set;
   const int has_processors = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
-  if (argc > 1 && strcmp(argv[1], "background") == 0 && world_size == 2 && has_processors) {
+  const int is_asked = argc > 1 && strcmp(argv[1], "background") == 0 && has_processors;
+  if (is_asked && world_size == 3 && world_rank == 2) {
+    MPI_Barrier(MPI_COMM_WORLD);
+  } else if (is_asked && (world_size == 2 || world_size == 3)) {
     outgoing = malloc(kBytes);
     incoming = malloc(kBytes);
     CHECK(outgoing != NULL && incoming != NULL);
     share_memory();
-    for (int round = 1; round <= 4 * kRounds; ++round) exchange(round & 1, (round >> 1) & 1, round);
+    for (int round = 1; round <= 4 * kRounds; ++round) {
+      exchange(round & 1, (round >> 1) & 1, round);
+    }
     talk_meanwhile();
     free(outgoing);
     free(incoming);

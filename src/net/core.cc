@@ -1,11 +1,19 @@
 // The life of a node's transport, and its polls.
 #include "net/core.h"
 
+#include <cstddef>
+
 namespace sterna::net {
 namespace {
 
 constexpr std::size_t kMeasuredPacketBytes = 4 << 10;
 constexpr std::uint32_t kMeasureEvery = 16;
+
+/// It begins with a message between nodes.
+bool is_of_nodes(Packet packet) noexcept {
+  return packet.size() >= kHeaderBytes &&
+         packet[offsetof(FrameHeader, kind)] == static_cast<std::byte>(FrameKind::node);
+}
 
 }  // namespace
 
@@ -82,7 +90,9 @@ void Rail::end_sleep() noexcept {
 void Rail::on_packet(std::uint32_t from_node, Packet packet) noexcept {
   // Most packets of a job are this; the others are taken apart, and some of them measured.
   const bool is_short = packet.size() < kMeasuredPacketBytes && core_.bond_ == nullptr;
-  if (!is_short || !core_.accept_plain(packet)) {
+  const bool is_taken = is_short && (is_of_nodes(packet) ? core_.accept_whole(from_node, packet)
+                                                         : core_.accept_plain(packet));
+  if (!is_taken) {
     core_.on_packet(index_, from_node, packet);
   }
 }
@@ -161,6 +171,10 @@ void TransportCore::send_handed(void* core) noexcept {
 bool TransportCore::has_inner_work() noexcept {
   return job_count_.load(std::memory_order_relaxed) != 0 || !own_messages_.looks_empty() ||
          !stale_frames_.looks_empty();
+}
+
+bool TransportCore::has_work() noexcept {
+  return has_inner_work() || (is_left_alone_ && has_left());
 }
 
 bool TransportCore::is_quiet() noexcept {

@@ -97,6 +97,7 @@ class TransportCore final : private Bond::Owner {
   void for_each_moved(FunctionRef<void(const RankPlace&)> visit) noexcept;
   void retire(std::uint32_t node, std::span<const RankPlace> places) noexcept;
   // nodes.cc, bulk.cc
+  bool accept_whole(std::uint32_t from_node, Packet packet) noexcept;
   Result<> node_message(std::uint32_t to_node, std::uint32_t handler,
                         std::span<const std::byte> head, std::span<const std::byte> body) noexcept;
   void rank_message(std::uint32_t to_rank, std::uint32_t handler,
@@ -116,9 +117,7 @@ class TransportCore final : private Bond::Owner {
   std::uint32_t poll() noexcept;
   std::uint32_t poll_inner() noexcept;
   [[nodiscard]] bool has_inner_work() noexcept;
-  [[nodiscard]] bool has_work() noexcept {
-    return has_inner_work() || (is_left_alone_ && has_left());
-  }
+  [[nodiscard]] bool has_work() noexcept;
   void leave_reads(bool are_left) noexcept { are_reads_left_ = are_left; }
   void poll_in_place(bool is_in_place) noexcept { is_in_place_ = is_in_place; }
   [[nodiscard]] bool has_left() const noexcept { return invitations_.has_left(); }
@@ -217,7 +216,7 @@ class TransportCore final : private Bond::Owner {
       STERNA_REQUIRES(entry.lock);
   void end_if_lost(Endpoint& at, RecvRequest& request, const Pattern& pattern) noexcept;
 
-  // --- Receives that their senders write (invited.cc) - ---------------------------------------
+  // --- Receives that their senders write (invited.cc) -----------------------------------------
   [[nodiscard]] bool may_be_invited(const Endpoint& at, const RecvRequest& request) noexcept;
   bool end_invitation(Endpoint& at, RecvRequest& request, const Pattern& exact,
                       std::uint32_t sequence_after) noexcept;

@@ -18,7 +18,7 @@ constexpr std::uint8_t kHasStatus = 0x80;
 constexpr std::size_t kPartBytes = 12;
 
 std::uint8_t flags_of(const Message& message) noexcept {
-  const bool has_wish = message.wish.priority != kAsRegistered || message.wish.stack_kib != 0;
+  const bool has_wish = !message.wish.is_none();
   return static_cast<std::uint8_t>(
       (message.reply_to.rank != kNoRank ? kOfRank : 0) | (has_wish ? kHasWish : 0) |
       (message.parts.empty() ? 0 : kHasParts) | (message.status != 0 ? kHasStatus : 0));

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,9 @@ struct ReplyTo {
 struct ThreadWish {
   std::uint8_t priority = kAsRegistered;
   std::uint32_t stack_kib = 0;  // 0: as registered.
+  [[nodiscard]] bool is_none() const noexcept {
+    return priority == kAsRegistered && stack_kib == 0;
+  }
 };
 
 /// A long piece, which comes alone, from where it lies: it was packed before byte `offset` of the
@@ -77,6 +81,48 @@ class MessageHead {
   static constexpr std::size_t kPartBytes = 12;
   std::array<std::byte, 64 + kErrorTextBytesMax + kPartsMax * kPartBytes> memory_;
   std::size_t bytes_;
+};
+
+/// The head of a message with nothing more to say: a request without wishes and parts, a reply with
+/// nothing but its bytes.
+class PlainHead {
+ public:
+  static PlainHead of_request(std::uint64_t id, std::uint64_t service) noexcept {
+    return {id, MessageKind::request, service, 2};
+  }
+  static PlainHead of_reply(std::uint64_t id) noexcept { return {id, MessageKind::reply, 0, 1}; }
+  /// Of bytes that came. The body is what follows bytes(). Of neither kind: no head.
+  static PlainHead of(std::span<const std::byte> bytes) noexcept {
+    PlainHead head{0, MessageKind::error, 0, 0};
+    if (bytes.size() >= sizeof(std::uint64_t)) {
+      std::memcpy(head.words_.data(), bytes.data(), sizeof(std::uint64_t));
+    }
+    if (head.is_request() && bytes.size() >= sizeof head.words_) {
+      std::memcpy(head.words_.data(), bytes.data(), sizeof head.words_);
+      head.count_ = 2;
+    } else if (head.is_reply()) {
+      head.count_ = 1;
+    }
+    return head;
+  }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return std::as_bytes(std::span{words_}.first(count_));
+  }
+  [[nodiscard]] bool is_request() const noexcept {
+    return (words_[0] & 0xff) == static_cast<std::uint64_t>(MessageKind::request);
+  }
+  [[nodiscard]] bool is_reply() const noexcept {
+    return (words_[0] & 0xff) == static_cast<std::uint64_t>(MessageKind::reply);
+  }
+  [[nodiscard]] std::uint64_t id() const noexcept { return words_[0] >> (64 - kIdBits); }
+  [[nodiscard]] std::uint64_t service() const noexcept { return words_[1]; }
+
+ private:
+  PlainHead(std::uint64_t id, MessageKind kind, std::uint64_t service, std::size_t count) noexcept
+      : words_{id << (64 - kIdBits) | static_cast<std::uint64_t>(kind), service}, count_{count} {}
+
+  std::array<std::uint64_t, 2> words_;
+  std::size_t count_;
 };
 
 /// Into `message`, as it was made. False: it is none. All spans point into `bytes`.

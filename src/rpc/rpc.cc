@@ -48,6 +48,11 @@ void store(const Message& message, PendingCall& call) {
 Result<> Rpc::send_request(std::uint32_t node, std::uint64_t service,
                            std::span<const std::byte> arguments, const ReplyTo& reply_to,
                            const CallOptions& options) {
+  if (options.parts.empty() && options.wish.is_none() && reply_to.rank == kNoRank &&
+      node != options_.transport->job().node_index) [[likely]] {
+    const PlainHead head = PlainHead::of_request(reply_to.id, service);
+    return options_.transport->node_message(node, kNodeHandler, head.bytes(), arguments);
+  }
   check(options.parts.empty() || has_parts(), "only nodes that are ranks send long pieces");
   Message message{
       .kind = MessageKind::request, .service = service, .reply_to = reply_to, .wish = options.wish};
@@ -182,6 +187,48 @@ void Rpc::on_reply(const Message& message, std::uint32_t from_node) noexcept {
   call->done.complete();
 }
 
+/// A request for a service that runs here, or a reply for a call that waits, with nothing but
+/// bytes: so are most. False: it is something else, and nothing has happened.
+bool Rpc::on_plain(std::span<const std::byte> bytes, std::uint32_t from_node) noexcept {
+  const PlainHead head = PlainHead::of(bytes);
+  const std::span<const std::byte> body = bytes.subspan(head.bytes().size());
+  if (head.bytes().empty()) {
+    return false;
+  }
+  if (head.is_request()) {
+    const auto found = services_.find(head.service());
+    if (found == services_.end() || found->second.run_in != RunIn::poll) {
+      return false;
+    }
+    const ReplyTo reply_to{.node = from_node, .id = head.id()};
+    Request request{.from_node = from_node, .arguments = body, .is_in_poll = true};
+    try {
+      serve(found->second, request, reply_to);
+    } catch (const std::bad_alloc&) {
+      refuse({.reply_to = reply_to}, from_node,
+             {Errc::out_of_memory, "no memory there for what was asked"});
+    }
+    return true;
+  }
+  PendingCall* const call = calls_.take(head.id());
+  if (call == nullptr) {
+    return true;  // As in on_reply(): it comes too late.
+  }
+  call->to_node = from_node;
+  call->reply_bytes = body.size();
+  if (call->room.data() != nullptr) {
+    net::copy_bytes(call->room.data(), body.data(), std::min(body.size(), call->room.size()));
+  } else {
+    try {
+      call->reply = Bytes{body.begin(), body.end()};
+    } catch (const std::bad_alloc&) {
+      call->reply = Errc::out_of_memory;
+    }
+  }
+  call->done.complete();
+  return true;
+}
+
 void Rpc::lose_peer(std::uint32_t node) noexcept {
   for (const std::uint64_t id : calls_.lose(node)) {
     finish(id, lost(node));
@@ -192,6 +239,9 @@ void Rpc::lose_peer(std::uint32_t node) noexcept {
 void Rpc::on_node_message(void* self, std::uint32_t from_node,
                           std::span<const std::byte> bytes) noexcept {
   Rpc& rpc = *static_cast<Rpc*>(self);
+  if (rpc.on_plain(bytes, from_node)) [[likely]] {
+    return;
+  }
   Message message;
   if (!decode(bytes, message)) {
     rpc.log_.warn("node {} sent a call that cannot be read ({} bytes)", from_node, bytes.size());

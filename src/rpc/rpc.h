@@ -216,6 +216,7 @@ class Rpc {
   void on_request(const Message& message, std::uint32_t from_node) noexcept;
   void find_and_serve(const Message& message, std::uint32_t from_node);
   void on_reply(const Message& message, std::uint32_t from_node) noexcept;
+  bool on_plain(std::span<const std::byte> bytes, std::uint32_t from_node) noexcept;
 
   Result<> send_request(std::uint32_t node, std::uint64_t service,
                         std::span<const std::byte> arguments, const ReplyTo& reply_to,

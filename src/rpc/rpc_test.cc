@@ -46,6 +46,33 @@ class Calls : public testing::Test {
   std::vector<std::unique_ptr<Rpc>> rpcs;
 };
 
+TEST(PlainHeads, AreThoseOfMessagesWithNothingMoreToSay) {
+  const Message request{.kind = MessageKind::request, .service = 77, .reply_to = {.id = 5}};
+  const Message reply{.kind = MessageKind::reply, .reply_to = {.id = 6}};
+  const auto is_same = [](const PlainHead& plain, const Message& message) {
+    const MessageHead head{message};
+    const PlainHead back = PlainHead::of(head.bytes());
+    return std::ranges::equal(plain.bytes(), head.bytes()) &&
+           std::ranges::equal(back.bytes(), head.bytes()) && back.id() == message.reply_to.id;
+  };
+  EXPECT_TRUE(is_same(PlainHead::of_request(5, 77), request));
+  EXPECT_TRUE(is_same(PlainHead::of_reply(6), reply));
+  EXPECT_EQ(PlainHead::of(MessageHead{request}.bytes()).service(), 77U);
+
+  Message more = request;
+  more.wish.stack_kib = 1;
+  EXPECT_TRUE(PlainHead::of(MessageHead{more}.bytes()).bytes().empty());
+  more = reply;
+  more.status = 1;
+  EXPECT_TRUE(PlainHead::of(MessageHead{more}.bytes()).bytes().empty());
+  more = {.kind = MessageKind::error, .reply_to = {.id = 6}};
+  EXPECT_TRUE(PlainHead::of(MessageHead{more}.bytes()).bytes().empty());
+  const MessageHead whole{request};
+  for (std::size_t bytes = 0; bytes < whole.bytes().size(); ++bytes) {
+    EXPECT_TRUE(PlainHead::of(whole.bytes().first(bytes)).bytes().empty()) << bytes;
+  }
+}
+
 TEST_F(Calls, BringTheReplyOfTheService) {
   PendingCall other;
   PendingCall itself;

@@ -243,6 +243,12 @@ Result<> Rpc::answer(const ReplyTo& to, Answer&& given) {
 }
 
 Result<> Rpc::send_answer(const ReplyTo& to, Answer& given) {
+  if (given.reply && given.status == 0 && given.text.empty() &&
+      (!has_parts() || given.reply.value().size() <= kReplyInlineBytes)) [[likely]] {
+    const PlainHead head = PlainHead::of_reply(to.id);
+    return options_.transport->node_message(to.node, kNodeHandler, head.bytes(),
+                                            given.reply.value());
+  }
   Message message{.kind = MessageKind::reply, .reply_to = {.id = to.id}};
   message.status = given.status;
   message.text = given.text;

@@ -19,8 +19,10 @@ constexpr std::uint32_t kEarlyPartsMax = 1 << 16;
 static_assert(offsetof(FrameHeader, tag) == offsetof(FrameHeader, context) + 4,
               "the second word of a message lies in two fields");
 
-void put_words(FrameHeader& header, std::span<const std::byte, kWordsBytes> words) noexcept {
+void put_words(FrameHeader& header, std::span<const std::byte, kWordsBytes> words,
+               std::size_t count) noexcept {
   header.flags |= kFrameHasWords;
+  header.credit = static_cast<std::uint32_t>(count);
   std::memcpy(&header.total_bytes, words.data(), 8);
   std::memcpy(reinterpret_cast<std::byte*>(&header) + offsetof(FrameHeader, context),
               words.data() + 8, 8);
@@ -28,12 +30,13 @@ void put_words(FrameHeader& header, std::span<const std::byte, kWordsBytes> word
 
 /// The message of a frame that has words, in `memory`.
 std::span<const std::byte> with_words(
-    const Frame& frame, std::span<std::byte, kWordsBytes + kWordsPayloadMax> memory) noexcept {
-  std::memcpy(memory.data(), &frame.header.total_bytes, 8);
-  std::memcpy(memory.data() + 8, &frame.header.context, 4);
-  std::memcpy(memory.data() + 12, &frame.header.tag, 4);
-  copy_bytes(memory.data() + kWordsBytes, frame.payload.data(), frame.payload.size());
-  return memory.first(kWordsBytes + frame.payload.size());
+    const FrameHeader& header, std::span<const std::byte> payload,
+    std::span<std::byte, kWordsBytes + kWordsPayloadMax> memory) noexcept {
+  std::memcpy(memory.data(), &header.total_bytes, 8);
+  std::memcpy(memory.data() + 8, &header.context, 4);
+  std::memcpy(memory.data() + 12, &header.tag, 4);
+  copy_bytes(memory.data() + kWordsBytes, payload.data(), payload.size());
+  return memory.first(header.credit + payload.size());
 }
 
 }  // namespace
@@ -67,13 +70,13 @@ Result<> TransportCore::node_message(std::uint32_t to_node, std::uint32_t handle
   }
   // What is left for the payload, from there on.
   std::size_t offset = 0;
-  if (total_bytes >= kWordsBytes && total_bytes <= kWordsBytes + kWordsPayloadMax) {
-    std::array<std::byte, kWordsBytes> words;
+  if (total_bytes <= kWordsBytes + kWordsPayloadMax) {
+    std::array<std::byte, kWordsBytes> words{};
     const std::size_t of_head = std::min(head.size(), kWordsBytes);
+    offset = std::min(total_bytes, kWordsBytes);
     copy_bytes(words.data(), head.data(), of_head);
-    copy_bytes(words.data() + of_head, body.data(), kWordsBytes - of_head);
-    put_words(header, words);
-    offset = kWordsBytes;
+    copy_bytes(words.data() + of_head, body.data(), offset - of_head);
+    put_words(header, words, offset);
   }
   if (total_bytes - offset <= frame_payload_max_ && try_node_short(header, head, body, offset))
       [[likely]] {
@@ -217,6 +220,36 @@ void TransportCore::accept_node_frame(std::uint32_t from_node, const Frame& fram
   }
 }
 
+/// A packet that is a whole message between nodes, in its turn, as nearly all are. False: it is
+/// something else, and nothing has happened.
+bool TransportCore::accept_whole(std::uint32_t from_node, Packet packet) noexcept {
+  FrameHeader header;
+  std::memcpy(&header, packet.data(), kHeaderBytes);
+  const std::span<const std::byte> payload = packet.subspan(kHeaderBytes);
+  const bool has_words = header.flags == kFrameHasWords && are_words_right(header) &&
+                         payload.size() <= kWordsPayloadMax;
+  if ((!has_words && (header.flags != 0 || header.total_bytes != payload.size())) ||
+      header.payload_bytes != payload.size() || from_node >= limits_.node_count ||
+      header.source != from_node || header.hops != 0 || header.destination != node_ ||
+      header.priority != 0 || header.cookie >= kHandlerCount) {
+    return false;
+  }
+  NodeLink& link = links_[from_node];
+  const Handler& handler = handlers_[header.cookie];
+  if (header.sequence != link.receive_sequence || handler.node == nullptr || !link.early.empty() ||
+      !link.assembly.empty()) {
+    return false;
+  }
+  ++link.receive_sequence;
+  if (!has_words) {
+    handler.node(handler.node_context, from_node, payload);
+    return true;
+  }
+  alignas(std::max_align_t) std::array<std::byte, kWordsBytes + kWordsPayloadMax> memory;
+  handler.node(handler.node_context, from_node, with_words(header, payload, memory));
+  return true;
+}
+
 void TransportCore::accept_node_part(std::uint32_t from_node, NodeLink& link,
                                      const Frame& frame) noexcept {
   const FrameHeader& header = frame.header;
@@ -225,7 +258,7 @@ void TransportCore::accept_node_part(std::uint32_t from_node, NodeLink& link,
   if ((header.flags & kFrameHasWords) != 0 && is_known && link.assembly.empty()) {
     alignas(std::max_align_t) std::array<std::byte, kWordsBytes + kWordsPayloadMax> memory;
     const Handler& handler = handlers_[header.cookie];
-    handler.node(handler.node_context, from_node, with_words(frame, memory));
+    handler.node(handler.node_context, from_node, with_words(header, frame.payload, memory));
     return;
   }
   if (!is_known || (header.flags & kFrameHasWords) != 0 ||

@@ -47,8 +47,9 @@ inline constexpr std::uint8_t kFrameReadable = 4;
 inline constexpr std::uint8_t kFrameWithdrawn = 8;
 // Of rendezvous: a `head` is the next frame of the pair; the payload is how long it is, 64 bits.
 inline constexpr std::uint8_t kFrameHeaded = 32;
-// Of node: the first kWordsBytes bytes of the message, which is whole, lie in total_bytes, context
-// and tag; the payload is the rest. A short call takes one cache line so, as a short message does.
+// Of node: the first `credit` bytes of the message, kWordsBytes of longer ones, which is whole, lie
+// in total_bytes, context and tag; the payload is the rest. A short call takes one cache line so,
+// as a short message does.
 inline constexpr std::uint8_t kFrameHasWords = 16;
 inline constexpr std::uint8_t kFrameFlagsKnown = kFrameSynchronous | kFrameHasCredit |
                                                  kFrameReadable | kFrameWithdrawn | kFrameHasWords |
@@ -73,6 +74,11 @@ struct FrameHeader {
   std::uint64_t cookie = 0;
 };
 inline constexpr std::size_t kHeaderBytes = 48;
+
+/// Of a frame with kFrameHasWords.
+[[nodiscard]] inline bool are_words_right(const FrameHeader& header) noexcept {
+  return header.credit == kWordsBytes || (header.credit < kWordsBytes && header.payload_bytes == 0);
+}
 static_assert(sizeof(FrameHeader) == kHeaderBytes, "the header is copied as it lies in memory");
 
 /// Answer to `rendezvous`: where the bytes go. `extents` follow: address, bytes, each 64 bits; none

@@ -258,6 +258,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     }
     request.head_bytes = head_bytes = is_eager ? 0 : head_bytes_of(from, request, gate);
     header.sequence = peer->send_sequence;
+    header.cookie = request.id;
     if (target.priority != 0 && from.rank == invitations_.rank()) {
       invitations_.stop_sending();
     }
@@ -281,7 +282,6 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   header.tag = target.tag;
   header.priority = target.priority;
   header.total_bytes = bytes;
-  header.cookie = request.id;
   (is_eager ? counters_.eager : counters_.rendezvous).add();
   // The answer may complete a synchronous or announced send at any moment from here on: the
   // request is not ours any more then.

@@ -12,7 +12,6 @@ import unittest
 GRID = pathlib.Path(__file__).resolve().parents[2] / "tools" / "grid" / "grid"
 BIN = pathlib.Path(os.environ["STERNA_BIN"])
 PROBE = os.environ["STERNA_PROBE"]
-COMPUTES = os.environ["STERNA_COMPUTES"]  # tests/mpi/background.c
 STERNA = str(BIN / "sterna")
 MPIEXEC = str(BIN / "mpiexec")
 

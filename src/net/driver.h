@@ -146,7 +146,7 @@ class Channel {
 };
 
 /// What a node says of its program in memory that its peers see: whether it is worth while to wake
-/// who progresses in the program's place (runtime/background.h). Between processes. Who finds kAway
+/// who progresses in the program's place (runtime/background/). Between processes. Who finds kAway
 /// makes it kRung, and wakes by it as a futex; kAwayByBell: by what wakes the node from its sleep.
 struct AbsenceFlag {
   enum : std::uint32_t { kPresent, kAway, kRung, kAwayByBell };

@@ -332,6 +332,16 @@ CostModel Transport::cost(std::uint32_t node) const {
   return core_->gates_[node].cost();
 }
 
+std::uint64_t Transport::expected_ns(std::uint32_t rank, std::uint64_t bytes) noexcept {
+  const std::uint32_t node = node_of(rank);
+  if (node >= core_->limits_.node_count || !core_->gates_[node].is_open()) {
+    return 0;
+  }
+  const CostModel model = core_->gates_[node].cost();
+  const double ns = std::min(model.eager_ns(bytes), model.rendezvous_ns(bytes));
+  return static_cast<std::uint64_t>(ns);
+}
+
 TransportStatistics Transport::statistics() const noexcept {
   const auto& counters = core_->counters_;
   return {.messages_local = counters.local.read(),

@@ -149,7 +149,7 @@ class Transport {
   /// thread that takes turns with all others, outside of poll().
   void serve_one_caller(bool is_one) noexcept;
 
-  // For who progresses while the program of a process computes (runtime/background.h).
+  // For who progresses while the program of a process computes (runtime/background/background.h).
 
   /// Driver::absence_flag() of a driver that has one; else null.
   [[nodiscard]] std::atomic<std::uint32_t>* absence_flag() const noexcept;
@@ -322,6 +322,9 @@ class Transport {
   [[nodiscard]] TransportStatistics statistics() const noexcept;
   /// What the way to `node`, another one, is taken to cost now.
   [[nodiscard]] CostModel cost(std::uint32_t node) const;
+  /// How long a message of `bytes` to the rank is taken to be under way, in nanoseconds; 0: it
+  /// stays on this node, or nothing is known of the way.
+  [[nodiscard]] std::uint64_t expected_ns(std::uint32_t rank, std::uint64_t bytes) noexcept;
   /// Why a message of `bytes` to `node` goes the way it goes, for `sterna info --why`.
   [[nodiscard]] std::string explain(std::uint32_t node, std::uint64_t bytes);
 

@@ -15,7 +15,7 @@
 #include "net/transport.h"
 #include "progress/one_caller.h"
 #include "progress/progress.h"
-#include "runtime/background.h"
+#include "runtime/background/background.h"
 #include "runtime/control.h"
 #include "runtime/control_source.h"
 #include "runtime/rank_context.h"

@@ -8,7 +8,7 @@
 #include "base/thread_pointer.h"
 #include "memory/rank_slot.h"
 #include "progress/one_caller.h"
-#include "runtime/background.h"
+#include "runtime/background/background.h"
 #include "threads/carriers/border.h"
 #include "threads/foreign.h"
 #include "threads/this_thread.h"

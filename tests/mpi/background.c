@@ -1,7 +1,7 @@
 /* Large messages go on while the program of a process computes. With "background", between the
  * first two of two or three processes, which have a processor each: neither side of a message calls
  * MPI before the other one has said, through memory that they share, that it is done. Without it
- * would never be. */
+ * would never be. The same for a collective of two rounds. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,6 +16,7 @@ enum { kBytes = 3 << 20, kRounds = 5 };
 
 static atomic_int* done; /* How many messages have ended at the side that waits. */
 static char *outgoing, *incoming;
+static MPI_Comm pair; /* The first two. */
 
 /* A program that computes: it makes no call. Ends by itself when it has lasted far too long. */
 static int compute_until(int count) {
@@ -81,6 +82,53 @@ static void exchange(int sender, int computes, int round) {
   MPI_Sendrecv_replace(&token, 1, MPI_CHAR, peer, 2, peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+/* Of several rounds, of which a rank begins the second when it has the first one's message. */
+static void reduce(int computes, int round, MPI_Op op) {
+  enum { kCount = kBytes / (int)sizeof(int) };
+  int* const mine = (int*)outgoing;
+  int* const sum = (int*)incoming;
+  MPI_Request request;
+  for (int i = 0; i < kCount; ++i) {
+    mine[i] = i + world_rank + round;
+    sum[i] = 0;
+  }
+  MPI_Iallreduce(mine, sum, kCount, MPI_INT, op, pair, &request);
+  if (world_rank == computes) {
+    CHECK(op != MPI_SUM || compute_until(round)); /* A function of ours waits for our calls. */
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    atomic_store(done, round);
+  }
+  int wrong = 0;
+  for (int i = 0; i < kCount; ++i) {
+    wrong += sum[i] != 2 * (i + round) + 1;
+  }
+  CHECK(wrong == 0);
+  MPI_Barrier(pair);
+}
+
+static pthread_t program;
+
+static void add_in_program(void* in, void* inout, int* count, MPI_Datatype* type) {
+  (void)type;
+  CHECK(pthread_equal(pthread_self(), program));
+  for (int i = 0; i < *count; ++i) {
+    ((int*)inout)[i] += ((int*)in)[i];
+  }
+}
+
+static void reduce_meanwhile(int round) {
+  MPI_Op add;
+  program = pthread_self();
+  MPI_Op_create(add_in_program, 1, &add);
+  for (int i = 0; i < kRounds; ++i) {
+    reduce(i & 1, round + i, MPI_SUM);
+    reduce(i & 1, round + i, add);
+  }
+  MPI_Op_free(&add);
+}
+
 /* Short calls between two computations, with a large receive open all the time. */
 static void talk_meanwhile(void) {
   MPI_Request request;
@@ -128,6 +176,7 @@ int main(int argc, char** argv) {
   cpu_set_t set;
   const int has_processors = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
   const int is_asked = argc > 1 && strcmp(argv[1], "background") == 0 && has_processors;
+  MPI_Comm_split(MPI_COMM_WORLD, world_rank < 2, world_rank, &pair);
   if (is_asked && world_size == 3 && world_rank == 2) {
     MPI_Barrier(MPI_COMM_WORLD);
   } else if (is_asked && (world_size == 2 || world_size == 3)) {
@@ -139,8 +188,10 @@ int main(int argc, char** argv) {
       exchange(round & 1, (round >> 1) & 1, round);
     }
     talk_meanwhile();
+    reduce_meanwhile(4 * kRounds + 1);
     free(outgoing);
     free(incoming);
   }
+  MPI_Comm_free(&pair);
   return end();
 }

@@ -10,6 +10,7 @@
 #include "mpi/api/process_life.h"
 #include "mpi/call_scope.h"
 #include "mpi/coll/enter.h"
+#include "mpi/coll/schedule.h"
 #include "mpi/comm/comm.h"
 #include "mpi/comm/create.h"
 #include "mpi/p2p/buffered.h"
@@ -17,6 +18,7 @@
 #include "mpi/p2p/short.h"
 #include "mpi/request/request.h"
 #include "net/transport.h"
+#include "runtime/background/background.h"
 #include "runtime/runtime.h"
 #include "runtime/settings.h"
 #include "threads/this_thread.h"
@@ -46,6 +48,14 @@ void begin_process(RankState& state, bool opens_job) noexcept {
   }
   short_way_state.store(&state, std::memory_order_relaxed);
   runtime.progress_in_background(state.is_multiple);
+  if (runtime::Background* const background = runtime.background()) {
+    background->serve_also({.advance =
+                                [](void* argument) noexcept {
+                                  advance_active(*static_cast<RankState*>(argument),
+                                                 Runner::background);
+                                },
+                            .argument = &state});
+  }
 }
 
 int start(int required, int* provided, const char* function) noexcept {
@@ -107,6 +117,9 @@ void finish(RankState& state) noexcept {
   if (runtime::RankContext& context = *state.context; context.slot != nullptr) {
     context.has_finalized_mpi = true;
     context.runtime->control().report_finalized(context.rank);  // A process: close_process_job().
+  }
+  if (runtime::Background* const background = state.context->runtime->background()) {
+    background->serve_also({});
   }
   close_state(state);
 }

@@ -6,15 +6,21 @@
 
 #include "mpi/errors/error.h"
 #include "mpi/op/op.h"
+#include "mpi/p2p/message.h"
 #include "mpi/request/request.h"
 #include "mpi/request/wait.h"
 #include "net/transport.h"
+#include "runtime/background/background.h"
+#include "runtime/runtime.h"
 #include "runtime/safe_point.h"
 
 namespace sterna::mpi {
 namespace {
 
 constexpr std::uint32_t kFreeSchedulesKeepSteps = 256;  // Larger programs give their memory back.
+// Of a message, a few times what it costs to wake a thread for its answer.
+constexpr std::uint64_t kLengthyNs = 20'000;
+constexpr std::uint32_t kStepsLookedAt = 8;  // Messages; what the rest is like they tell.
 
 void free_blocks(RankState& state, Schedule& schedule) noexcept {
   while (schedule.blocks != nullptr) {
@@ -67,6 +73,29 @@ void start_message(RankState& state, Schedule& schedule, const Step& step) noexc
                                {step.peer, step.context, schedule.tag},
                                net::Buffer::of(step.into, step.bytes));
   }
+}
+
+/// Not to be done beside the program: it may call a function of the program.
+bool is_of_program(const Step& step) noexcept {
+  return step.kind == StepKind::call || (step.kind == StepKind::reduce && !is_predefined(step.op));
+}
+
+/// Its messages take so long that it is worth while to wake who moves it on while the program
+/// computes. Large ones also count where they are quick: to copy them takes time.
+bool is_lengthy(const RankState& state, const Schedule& schedule) noexcept {
+  std::uint32_t looked = 0;
+  for (std::uint32_t i = 0; i < schedule.step_count && looked < kStepsLookedAt; ++i) {
+    const Step& step = schedule.steps[i];
+    if (step.kind != StepKind::send && step.kind != StepKind::receive) {
+      continue;
+    }
+    ++looked;
+    if (step.bytes >= kLargeBytes ||
+        state.context->transport->expected_ns(step.peer, step.bytes) >= kLengthyNs) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void work(RankState& state, Schedule& schedule, const Step& step) noexcept {
@@ -164,12 +193,15 @@ void destroy_schedule(RankState& state, Schedule* schedule) noexcept {
   state.free_schedules = schedule;
 }
 
-bool advance(RankState& state, Schedule& schedule) noexcept {
+bool advance(RankState& state, Schedule& schedule, Runner runner) noexcept {
   while (schedule.position < schedule.step_count) {
     const Step& step = schedule.steps[schedule.position];
     if (step.kind == StepKind::send || step.kind == StepKind::receive) {
       start_message(state, schedule, step);
     } else if (step.kind == StepKind::pack || settle(schedule)) {
+      if (runner == Runner::background && is_of_program(step)) {
+        return false;
+      }
       work(state, schedule, step);
     } else {
       return false;
@@ -205,12 +237,18 @@ void activate(RankState& state, Schedule& schedule) noexcept {
     schedule.ended.complete();
     return;
   }
-  StateGuard guard{state};
-  schedule.next = state.active_schedules;
-  state.active_schedules = &schedule;
+  {
+    StateGuard guard{state};
+    schedule.next = state.active_schedules;
+    state.active_schedules = &schedule;
+  }
+  runtime::Background* const background = state.context->runtime->background();
+  if (background != nullptr && is_lengthy(state, schedule)) {
+    background->want();
+  }
 }
 
-void advance_schedules(RankState& state) noexcept {
+void advance_active(RankState& state, Runner runner) noexcept {
   if (state.active_schedules == nullptr ||
       state.is_advancing.exchange(true, std::memory_order_acquire)) {
     return;
@@ -226,7 +264,7 @@ void advance_schedules(RankState& state) noexcept {
     if (schedule == nullptr) {
       break;
     }
-    if (!advance(state, *schedule)) {
+    if (!advance(state, *schedule, runner)) {
       link = &schedule->next;
       continue;
     }
@@ -242,6 +280,10 @@ void advance_schedules(RankState& state) noexcept {
     schedule->ended.complete();
   }
   state.is_advancing.store(false, std::memory_order_release);
+}
+
+void advance_schedules(RankState& state) noexcept {
+  advance_active(state, Runner::program);
 }
 
 }  // namespace sterna::mpi

@@ -20,6 +20,10 @@ namespace sterna::mpi {
 
 struct Request;
 
+/// Who runs the steps: a call of the program, or another thread in its place, which leaves
+/// functions of the program to the program.
+enum class Runner : std::uint8_t { program, background };
+
 /// What a step does. Fenced: waits for all messages before it.
 enum class StepKind : std::uint8_t {
   send,        // `bytes` at `from` to rank `peer` of the job.
@@ -88,16 +92,19 @@ struct Schedule {
 /// From the free list, or new; null: no memory.
 [[nodiscard]] Schedule* create_schedule(RankState& state, Comm& comm, int tag) noexcept;
 void destroy_schedule(RankState& state, Schedule* schedule) noexcept;
-/// Runs as far as it can without waiting. True: it has ended.
-bool advance(RankState& state, Schedule& schedule) noexcept;
+/// Runs as far as `runner` can without waiting. True: it has ended.
+bool advance(RankState& state, Schedule& schedule, Runner runner = Runner::program) noexcept;
 /// What it waits for, when advance() said false.
 [[nodiscard]] progress::Completion* blocker(Schedule& schedule) noexcept;
 /// Runs it to its end on the caller. Returns schedule.error. Switches; may move the rank.
 int run(RankState& state, Schedule& schedule) noexcept;
 /// Back to its first step. It is not under way.
 void rewind(Schedule& schedule) noexcept;
-/// Lets every wait and test of the rank advance it, until schedule.ended.
+/// Lets every wait and test of the rank advance it, and who progresses while the program of
+/// a process computes (runtime/background/background.h), until schedule.ended.
 void activate(RankState& state, Schedule& schedule) noexcept;
+/// Advances those that are active.
+void advance_active(RankState& state, Runner runner) noexcept;
 
 /// Appends steps. The first error (no memory) sticks, then nothing more is appended.
 class Builder {

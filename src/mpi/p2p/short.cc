@@ -3,7 +3,7 @@
 
 #include "mpi/request/status.h"
 #include "net/transport.h"
-#include "runtime/background.h"
+#include "runtime/background/background.h"
 #include "threads/carriers/border.h"
 
 namespace sterna::mpi {
@@ -156,7 +156,8 @@ bool is_plain_receive(RankState& state, const Side& side, MPI_Comm handle) noexc
   NearComm found;
   const NearComm* const comm = find_near(state, handle, turn, found);
   net::Buffer run;
-  return comm != nullptr && !has_schedules(state, turn) && is_plain(*comm, side, run);
+  return comm != nullptr && !is_handed_over() && !has_schedules(state, turn) &&
+         is_plain(*comm, side, run);
 }
 
 bool is_plain_nothing(const Side& side) noexcept {
@@ -174,8 +175,8 @@ bool try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
   NearComm near;
   const NearComm* const comm = find_near(state, handle, turn, near);
   net::Buffer run;
-  if (comm == nullptr || has_schedules(state, turn) || !is_plain(*comm, side, run) ||
-      is_handed_over()) {
+  if (comm == nullptr || is_handed_over() || has_schedules(state, turn) ||
+      !is_plain(*comm, side, run)) {
     return false;
   }
   const runtime::RankContext& context = *state.context;

@@ -1,10 +1,6 @@
-// The thread that progresses while the program computes: when it wakes, looks, and rests.
-#include "runtime/background.h"
-
-#include <algorithm>
+// The program: how it hands the runtime over when it leaves a call, and takes it back.
 #include <ctime>
 
-#include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -14,6 +10,7 @@
 #include "base/clock.h"
 #include "base/spin_lock.h"
 #include "base/syscall.h"
+#include "runtime/background/background.h"
 #include "threads/carriers/kernel_thread.h"
 
 namespace sterna::runtime {
@@ -21,28 +18,19 @@ namespace {
 
 using net::AbsenceFlag;
 
-// Looks in vain before it rests: a few microseconds, as long as an answer takes that is near. Where
-// the kernel ends the rest, and a look is a call of it, one, and one after the rest has begun.
-constexpr std::uint32_t kLooksInVain = 64;
-constexpr std::uint32_t kLooksOfNetwork = 2;
 constexpr int kPollsMax = 4;  // Of the program, before it leaves the rest to the thread.
-// While copies are under way that the network takes when it has room, which wakes nobody.
-constexpr std::uint64_t kRestMinNs = 20'000;
-constexpr std::uint64_t kNapNs = 1'000'000;  // Beside a program that comes and goes.
-constexpr std::uint64_t kRestMaxNs = 10'000'000;
-// With nothing moved for so long, a program that nobody sees come back is taken to wait by itself.
-constexpr std::uint64_t kQuietNs = 2'000'000'000;
 constexpr std::uint32_t kPausesBeforeYield = 1000;
-constexpr std::uint64_t kShortAbsenceNs = 15'000;
-constexpr std::uint32_t kShortAbsences = 2;  // One after the other: more are likely to come.
 constexpr std::size_t kStackBytes = std::size_t{1} << 20;
 
 // Of several threads that call want(); there is one background a process.
 constinit SpinLock want_lock;
 
-timespec time_of(std::uint64_t ns) noexcept {
-  return {.tv_sec = static_cast<time_t>(ns / 1'000'000'000),
-          .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
+/// Of the calling thread.
+std::uint64_t processor_time_ns() noexcept {
+  timespec now{};
+  (void)::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 }  // namespace
@@ -130,15 +118,35 @@ bool Background::has_open() const noexcept {
   return options_.transport->has_open(*options_.endpoint);
 }
 
+void Background::serve_also(Work work) noexcept {
+  while (is_work_taken_.exchange(true, std::memory_order_acquire)) {
+    raw_system_call(SYS_sched_yield);
+  }
+  work_ = work;
+  is_work_taken_.store(false, std::memory_order_release);
+}
+
+void Background::advance_work() noexcept {
+  if (is_work_taken_.exchange(true, std::memory_order_acquire)) {
+    return;
+  }
+  if (work_.advance != nullptr) {
+    work_.advance(work_.argument);
+  }
+  is_work_taken_.store(false, std::memory_order_release);
+}
+
 /// Nothing is handed over.
 void Background::watch_absence() noexcept {
   if (is_watched_) {
     is_away_ = true;
     away_since_ns_.store(now_ns(), std::memory_order_relaxed);
+    rung_at_ns_ = 0;
   }
 }
 
 void Background::go_away() noexcept {
+  advance_work();
   if (!has_thread_ || !has_open()) {
     is_wanted_.store(false, std::memory_order_relaxed);
     watch_absence();
@@ -167,11 +175,12 @@ void Background::go_away() noexcept {
   is_watched_ = false;
   is_away_ = true;
   away_since_ns_.store(now_ns(), std::memory_order_relaxed);
+  rung_at_ns_ = 0;
   owner_.store(Owner::nobody, std::memory_order_seq_cst);  // A. And before the look at the duty.
-  if (must_look) {
-    bell_.ring();
-  } else if (needs_descriptors_ && !is_on_duty_.load(std::memory_order_seq_cst)) {
-    is_heard ? bell_.arm() : bell_.ring();
+  const bool is_asleep = needs_descriptors_ && !is_on_duty_.load(std::memory_order_seq_cst);
+  if (must_look || is_asleep) {
+    must_look || !is_heard ? bell_.ring() : bell_.arm();
+    rung_at_ns_ = processor_time_ns();
   }
 }
 
@@ -184,13 +193,17 @@ bool Background::poll_until_quiet() noexcept {
     if (options_.progress->poll() == 0) {
       return true;
     }
+    advance_work();
   }
   return false;
 }
 
-/// How long the program was away tells how long it will be.
+/// How long the program was away tells how long it will be. To ring takes time, and whom it wakes
+/// may take the processor from the program: not its habit.
 void Background::learn_habit() noexcept {
-  const bool is_short = now_ns() - away_since_ns_.load(std::memory_order_relaxed) < kShortAbsenceNs;
+  const bool is_short =
+      now_ns() - away_since_ns_.load(std::memory_order_relaxed) < kShortAbsenceNs ||
+      (rung_at_ns_ != 0 && processor_time_ns() - rung_at_ns_ < kShortAbsenceNs);
   const std::uint32_t count = is_short ? short_absences_.load(std::memory_order_relaxed) + 1 : 0;
   short_absences_.store(count, std::memory_order_relaxed);
   computes_ = count < kShortAbsences;
@@ -248,148 +261,6 @@ void Background::keep_off_the_program() noexcept {
     (void)::sched_setaffinity(thread, sizeof set, &set);
     avoided_processor_ = processor;
   }
-}
-
-void Background::run() noexcept {
-  while (sleep_until_rung()) {
-    is_on_duty_.store(true, std::memory_order_seq_cst);
-    const Looked last = serve();
-    is_on_duty_.store(false, std::memory_order_seq_cst);
-    if (needs_descriptors_ && flag_->load(std::memory_order_seq_cst) != AbsenceFlag::kPresent) {
-      // Who went away since the last look saw us on duty, and left it to us to look.
-      last == Looked::program_is_here ? bell_.ring() : bell_.arm();
-    }
-  }
-}
-
-/// False: it is to end.
-bool Background::sleep_until_rung() noexcept {
-  while (!is_stopped_.load(std::memory_order_seq_cst)) {
-    const bool is_rung = bell_.sleep(has_work_ ? rest_ns_ : AwayBell::kForever);
-    if (is_rung || has_work_) {
-      rest_ns_ = is_rung ? kRestMinNs : std::min(2 * rest_ns_, kRestMaxNs);
-      return true;
-    }
-  }
-  return false;
-}
-
-/// By its habit.
-bool Background::is_away_for_moments() const noexcept {
-  return short_absences_.load(std::memory_order_relaxed) >= kShortAbsences;
-}
-
-/// Who starts several messages is away between two calls for a moment each time. To take the
-/// runtime then makes the next call wait, and moves what is copied from its cache to ours. Where
-/// that has been so lately, it is given the time to come back.
-bool Background::stays_away() noexcept {
-  if (!is_away_for_moments() && !options_.transport->has_left()) {
-    return true;
-  }
-  const std::uint64_t since_ns = away_since_ns_.load(std::memory_order_relaxed);
-  const auto is_the_same = [&] {
-    return away_since_ns_.load(std::memory_order_relaxed) == since_ns;
-  };
-  // Asleep: the processor may be that of a peer, which may be what the program waits for.
-  for (std::uint64_t now = now_ns(); is_the_same() && now - since_ns < kShortAbsenceNs;
-       now = now_ns()) {
-    const timespec rest = time_of(since_ns + kShortAbsenceNs - now);
-    (void)::nanosleep(&rest, nullptr);
-  }
-  return is_the_same();
-}
-
-/// `is_last`: nobody looks afterwards, so that it is not left to who might be polling now.
-Background::Looked Background::look(bool is_last) noexcept {
-  const bool is_shared = is_shared_.load(std::memory_order_acquire);
-  if (!is_shared) {
-    Owner expected = Owner::nobody;
-    if (!stays_away() || is_program_waiting_.load(std::memory_order_relaxed) ||
-        !owner_.compare_exchange_strong(expected, Owner::background,
-                                        std::memory_order_acquire,  // A
-                                        std::memory_order_relaxed)) {
-      has_work_ = false;
-      return Looked::program_is_here;
-    }
-  }
-  progress::Progress& progress = *options_.progress;
-  bool is_heard = true;  // Beside other callers the bell may be for one of them.
-  if (!is_shared) {
-    options_.transport->poll_in_place(true);
-    is_heard = !needs_descriptors_ || progress.hear();
-  }
-  const std::uint32_t events = is_last ? progress.poll_in_turn() : progress.poll();
-  if (events != 0) {
-    moves_.fetch_add(1, std::memory_order_relaxed);
-  }
-  has_work_ = options_.transport->has_work() || !is_heard;
-  if (!is_shared) {
-    options_.transport->poll_in_place(false);
-    owner_.store(Owner::nobody, std::memory_order_release);  // B
-  }
-  return events != 0 ? Looked::something : Looked::nothing;
-}
-
-/// Until the program is back or, where peers ring, nothing comes any more. A program of which
-/// several threads call is never seen to be back: then until nothing has come for a while.
-Background::Looked Background::serve() noexcept {
-  std::uint32_t in_vain = 0;
-  std::uint64_t moved_ns = now_ns();
-  std::uint64_t rest_ns = kRestMinNs;
-  if (is_shared_.load(std::memory_order_relaxed)) {
-    flag_->store(AbsenceFlag::kPresent, std::memory_order_seq_cst);
-  }
-  while (!is_stopped_.load(std::memory_order_relaxed)) {
-    switch (look()) {
-      case Looked::something:
-        in_vain = 0;
-        moved_ns = now_ns();
-        rest_ns = kRestMinNs;
-        continue;
-      case Looked::nothing:
-        break;
-      case Looked::program_is_here:
-        if (!needs_descriptors_ || rest_ns >= kRestMaxNs || !is_away_for_moments()) {
-          return Looked::program_is_here;
-        }
-        nap();  // It will be away again soon: then it need not arm the bell.
-        rest_ns = 2 * std::max(rest_ns, kNapNs);
-        continue;
-    }
-    if (++in_vain < (needs_descriptors_ ? kLooksOfNetwork : kLooksInVain)) {
-      cpu_pause();
-      continue;
-    }
-    const bool is_shared = is_shared_.load(std::memory_order_relaxed);
-    if (needs_descriptors_ && is_shared) {
-      if (now_ns() - moved_ns > kQuietNs) {
-        return Looked::nothing;
-      }
-      sleep_for_network(rest_ns);
-      rest_ns = std::min(2 * rest_ns, kRestMaxNs);
-      continue;
-    }
-    std::uint32_t before = is_shared ? AbsenceFlag::kPresent : AbsenceFlag::kRung;
-    (void)flag_->compare_exchange_strong(before, away(), std::memory_order_seq_cst);
-    // Who sent before it saw that is found now.
-    if (const Looked last = look(true); last != Looked::something) {
-      return last;
-    }
-    in_vain = 0;
-  }
-  return Looked::nothing;
-}
-
-void Background::nap() noexcept {
-  const timespec limit = time_of(kNapNs);
-  (void)::nanosleep(&limit, nullptr);
-}
-
-/// Until something arrives, or for so long.
-void Background::sleep_for_network(std::uint64_t ns) noexcept {
-  const timespec limit = time_of(ns);
-  pollfd ready{.fd = options_.progress->descriptor(), .events = POLLIN, .revents = 0};
-  (void)::ppoll(&ready, 1, &limit, nullptr);
 }
 
 }  // namespace sterna::runtime

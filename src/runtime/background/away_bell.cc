@@ -1,5 +1,5 @@
 // See away_bell.h.
-#include "runtime/away_bell.h"
+#include "runtime/background/away_bell.h"
 
 #include <ctime>
 

@@ -1,5 +1,5 @@
 // What wakes who progresses in the place of a program.
-#include "runtime/away_bell.h"
+#include "runtime/background/away_bell.h"
 
 #include <atomic>
 #include <chrono>

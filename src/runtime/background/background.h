@@ -28,7 +28,7 @@
 #include "net/endpoint.h"
 #include "net/transport.h"
 #include "progress/progress.h"
-#include "runtime/away_bell.h"
+#include "runtime/background/away_bell.h"
 
 namespace sterna::runtime {
 
@@ -80,6 +80,16 @@ class Background {
     }
   }
 
+  /// What goes on between messages, as operations of several rounds: called in the place of the
+  /// program after each poll that moved something, never by two at a time, and never while the
+  /// program is in a call unless several threads call.
+  struct Work {
+    void (*advance)(void* argument) noexcept = nullptr;
+    void* argument = nullptr;
+  };
+  /// Within a call. An empty one: the last is not called any more when this returns.
+  void serve_also(Work work) noexcept;
+
   /// For tests: rounds that moved something.
   [[nodiscard]] std::uint64_t moves() const noexcept {
     return moves_.load(std::memory_order_relaxed);
@@ -87,6 +97,9 @@ class Background {
 
  private:
   static constexpr std::uint32_t kWatchedOne = 4;  // Of so many.
+  static constexpr std::uint64_t kShortAbsenceNs = 15'000;
+  static constexpr std::uint32_t kShortAbsences =
+      2;  // One after the other: more are likely to come.
 
   enum class Owner : std::uint32_t { program, nobody, background };
   enum class Looked : std::uint8_t { nothing, something, program_is_here };
@@ -109,6 +122,7 @@ class Background {
   void nap() noexcept;
   void sleep_for_network(std::uint64_t ns) noexcept;
   [[nodiscard]] bool has_open() const noexcept;
+  void advance_work() noexcept;
 
   const Options options_;
   // In shared memory if a driver has it there; else own_flag_. A hint: what peers write there
@@ -123,7 +137,8 @@ class Background {
   bool is_away_ = false;
   bool is_watched_ = false;  // The end of this call, or of the absence after it.
   std::uint32_t watchable_ = 0;
-  bool computes_ = true;  // After its calls, by its habit.
+  bool computes_ = true;          // After its calls, by its habit.
+  std::uint64_t rung_at_ns_ = 0;  // In time of its processor, as it went away; 0: it did not ring.
   bool has_thread_ = false;
   bool has_failed_ = false;
   int avoided_processor_ = -1;
@@ -133,6 +148,10 @@ class Background {
   std::atomic<std::uint32_t> own_flag_{0};
   std::atomic<std::int32_t> thread_id_{0};
   std::atomic<std::uint64_t> moves_{0};
+  // By exchange (acquire), cleared by release: guards work_, and is held while it is called. Who
+  // finds it taken leaves the work to who has it.
+  std::atomic<bool> is_work_taken_{false};
+  Work work_;
   alignas(kCacheLineBytes) std::atomic<Owner> owner_{Owner::program};
   std::atomic<bool> is_program_waiting_{false};
   // Relaxed: hints. Written by the program: since when it is away, how often shortly of late.
@@ -142,6 +161,7 @@ class Background {
   // Its thread's: something was left to do at its last look, of which nobody tells, and how long it
   // rests then.
   bool has_work_ = false;
+  std::uint64_t awaited_absence_ns_ = 0;  // Of which it has seen that it lasts.
   std::uint64_t rest_ns_ = 0;
   std::atomic<bool> is_stopped_{false};
 };

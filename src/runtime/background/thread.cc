@@ -1,0 +1,193 @@
+// The thread: when it wakes, looks, and rests.
+#include <algorithm>
+#include <ctime>
+
+#include <poll.h>
+
+#include "base/clock.h"
+#include "runtime/background/background.h"
+
+namespace sterna::runtime {
+namespace {
+
+using net::AbsenceFlag;
+
+// Looks in vain before it rests: a few microseconds, as long as an answer takes that is near. Where
+// the kernel ends the rest, and a look is a call of it, one, and one after the rest has begun.
+constexpr std::uint32_t kLooksInVain = 64;
+constexpr std::uint32_t kLooksOfNetwork = 2;
+// While copies are under way that the network takes when it has room, which wakes nobody.
+constexpr std::uint64_t kRestMinNs = 20'000;
+constexpr std::uint64_t kNapNs = 1'000'000;  // Beside a program that comes and goes.
+constexpr std::uint64_t kRestMaxNs = 10'000'000;
+// With nothing moved for so long, a program that nobody sees come back is taken to wait by itself.
+constexpr std::uint64_t kQuietNs = 2'000'000'000;
+
+timespec time_of(std::uint64_t ns) noexcept {
+  return {.tv_sec = static_cast<time_t>(ns / 1'000'000'000),
+          .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
+}
+
+}  // namespace
+
+void Background::run() noexcept {
+  while (sleep_until_rung()) {
+    is_on_duty_.store(true, std::memory_order_seq_cst);
+    const Looked last = serve();
+    is_on_duty_.store(false, std::memory_order_seq_cst);
+    if (!needs_descriptors_ || flag_->load(std::memory_order_seq_cst) == AbsenceFlag::kPresent) {
+      continue;
+    }
+    if (last != Looked::program_is_here) {
+      bell_.arm();
+    } else if (owner_.load(std::memory_order_seq_cst) == Owner::nobody) {
+      // Who went away since the last look may have seen us on duty, and left it to us to look. Who
+      // is just going (A) sees that we are not.
+      bell_.ring();
+    }
+  }
+}
+
+/// False: it is to end.
+bool Background::sleep_until_rung() noexcept {
+  while (!is_stopped_.load(std::memory_order_seq_cst)) {
+    const bool is_rung = bell_.sleep(has_work_ ? rest_ns_ : AwayBell::kForever);
+    if (is_rung || has_work_) {
+      rest_ns_ = is_rung ? kRestMinNs : std::min(2 * rest_ns_, kRestMaxNs);
+      return true;
+    }
+  }
+  return false;
+}
+
+/// By its habit.
+bool Background::is_away_for_moments() const noexcept {
+  return short_absences_.load(std::memory_order_relaxed) >= kShortAbsences;
+}
+
+/// Who starts several messages is away between two calls for a moment each time. To take the
+/// runtime then makes the next call wait, and moves what is copied from its cache to ours. Where
+/// that has been so lately, it is given the time to come back.
+bool Background::stays_away() noexcept {
+  if (!is_away_for_moments() && !options_.transport->has_left()) {
+    return true;
+  }
+  const std::uint64_t since_ns = away_since_ns_.load(std::memory_order_relaxed);
+  const auto is_the_same = [&] {
+    return away_since_ns_.load(std::memory_order_relaxed) == since_ns;
+  };
+  if (since_ns == awaited_absence_ns_) {
+    return is_the_same();
+  }
+  // Asleep: the processor may be that of a peer, which may be what the program waits for, or of the
+  // program itself, which we have interrupted in its ringing.
+  const std::uint64_t until_ns = now_ns() + kShortAbsenceNs;
+  for (std::uint64_t now = now_ns(); is_the_same() && now < until_ns; now = now_ns()) {
+    const timespec rest = time_of(until_ns - now);
+    (void)::nanosleep(&rest, nullptr);
+  }
+  awaited_absence_ns_ = since_ns;
+  return is_the_same();
+}
+
+/// `is_last`: nobody looks afterwards, so that it is not left to who might be polling now.
+Background::Looked Background::look(bool is_last) noexcept {
+  const bool is_shared = is_shared_.load(std::memory_order_acquire);
+  if (!is_shared) {
+    Owner expected = Owner::nobody;
+    if (!stays_away() || is_program_waiting_.load(std::memory_order_relaxed) ||
+        !owner_.compare_exchange_strong(expected, Owner::background,
+                                        std::memory_order_acquire,  // A
+                                        std::memory_order_relaxed)) {
+      has_work_ = false;
+      return Looked::program_is_here;
+    }
+  }
+  progress::Progress& progress = *options_.progress;
+  bool is_heard = true;  // Beside other callers the bell may be for one of them.
+  if (!is_shared) {
+    options_.transport->poll_in_place(true);
+    is_heard = !needs_descriptors_ || progress.hear();
+  }
+  const std::uint32_t events = is_last ? progress.poll_in_turn() : progress.poll();
+  if (events != 0) {
+    moves_.fetch_add(1, std::memory_order_relaxed);
+    advance_work();
+  }
+  has_work_ = options_.transport->has_work() || !is_heard;
+  if (!is_shared) {
+    options_.transport->poll_in_place(false);
+    owner_.store(Owner::nobody, std::memory_order_release);  // B
+  }
+  return events != 0 ? Looked::something : Looked::nothing;
+}
+
+/// Until the program is back or, where peers ring, nothing comes any more. A program of which
+/// several threads call is never seen to be back: then until nothing has come for a while.
+Background::Looked Background::serve() noexcept {
+  std::uint32_t in_vain = 0;
+  std::uint64_t moved_ns = now_ns();
+  std::uint64_t rest_ns = kRestMinNs;
+  std::uint64_t seen_ns = 0;  // The last absence.
+  if (is_shared_.load(std::memory_order_relaxed)) {
+    flag_->store(AbsenceFlag::kPresent, std::memory_order_seq_cst);
+  }
+  while (!is_stopped_.load(std::memory_order_relaxed)) {
+    switch (look()) {
+      case Looked::something:
+        in_vain = 0;
+        moved_ns = now_ns();
+        rest_ns = kRestMinNs;
+        continue;
+      case Looked::nothing:
+        break;
+      case Looked::program_is_here:
+        if (const std::uint64_t since_ns = away_since_ns_.load(std::memory_order_relaxed);
+            since_ns != seen_ns) {
+          seen_ns = since_ns;
+          rest_ns = kRestMinNs;
+        }
+        if (!needs_descriptors_ || rest_ns >= kRestMaxNs || !is_away_for_moments()) {
+          return Looked::program_is_here;
+        }
+        nap();  // It will be away again soon: then it need not arm the bell.
+        rest_ns = 2 * std::max(rest_ns, kNapNs);
+        continue;
+    }
+    if (++in_vain < (needs_descriptors_ ? kLooksOfNetwork : kLooksInVain)) {
+      cpu_pause();
+      continue;
+    }
+    const bool is_shared = is_shared_.load(std::memory_order_relaxed);
+    if (needs_descriptors_ && is_shared) {
+      if (now_ns() - moved_ns > kQuietNs) {
+        return Looked::nothing;
+      }
+      sleep_for_network(rest_ns);
+      rest_ns = std::min(2 * rest_ns, kRestMaxNs);
+      continue;
+    }
+    std::uint32_t before = is_shared ? AbsenceFlag::kPresent : AbsenceFlag::kRung;
+    (void)flag_->compare_exchange_strong(before, away(), std::memory_order_seq_cst);
+    // Who sent before it saw that is found now.
+    if (const Looked last = look(true); last != Looked::something) {
+      return last;
+    }
+    in_vain = 0;
+  }
+  return Looked::nothing;
+}
+
+void Background::nap() noexcept {
+  const timespec limit = time_of(kNapNs);
+  (void)::nanosleep(&limit, nullptr);
+}
+
+/// Until something arrives, or for so long.
+void Background::sleep_for_network(std::uint64_t ns) noexcept {
+  const timespec limit = time_of(ns);
+  pollfd ready{.fd = options_.progress->descriptor(), .events = POLLIN, .revents = 0};
+  (void)::ppoll(&ready, 1, &limit, nullptr);
+}
+
+}  // namespace sterna::runtime

@@ -72,6 +72,7 @@ int open_state(runtime::RankContext& context, int thread_level) noexcept {
 }
 
 void close_state(RankState& state) noexcept {
+  (void)come_near(state, MPI_COMM_WORLD);  // It ends first: no other one is looked up afterwards.
   (void)delete_all_attributes(state, MPI_COMM_WORLD, state.world->attributes);
   release_comm(state, state.world);
   release_comm(state, state.self);
@@ -79,6 +80,7 @@ void close_state(RankState& state) noexcept {
   release_buffers(state, state.buffers);
   state.deallocate(state.attribute_values);
   free_lists(state);
+  state.near = {};
   state.world = nullptr;
   state.self = nullptr;
   state.empty_group = nullptr;

@@ -50,15 +50,16 @@ int detach(const Call& call, void* address, Size* size) noexcept {
 
 int flush(const Call& call, MPI_Request* request) noexcept {
   BufferPool* pool = *slot_of(call.state, call.comm);
-  if (pool != nullptr) {
-    flush_buffer(call.state, *pool);
-  }
   if (request == nullptr) {
+    if (pool != nullptr) {
+      flush_buffer(call.state, *pool);
+    }
     return MPI_SUCCESS;
   }
   MPI_Status empty{};
   set_empty(empty);
-  Request* made = create_finished(call.state, call.comm, empty);
+  Request* made = pool != nullptr ? create_flush(call.state, call.comm, *pool)
+                                  : create_finished(call.state, call.comm, empty);
   *request = made == nullptr ? MPI_REQUEST_NULL : handle_of(made);
   return made == nullptr ? call.fail_plain(MPI_ERR_NO_MEM) : MPI_SUCCESS;
 }

@@ -16,14 +16,21 @@ bool is_dup_function(CopyFunction function) noexcept {
   return reinterpret_cast<std::uintptr_t>(function) == 1;
 }
 
-Keyval* find_keyval(RankState& state, AttributeOwner owner, int number) noexcept {
+/// Also one that the program has freed, while values are under it: they may be read and deleted by
+/// its number (MPI-4.1, 7.7.2, on MPI_Comm_free_keyval).
+Keyval* find_used_keyval(RankState& state, AttributeOwner owner, int number) noexcept {
   StateGuard guard{state};
   for (Keyval* keyval = state.keyvals; keyval != nullptr; keyval = keyval->next) {
     if (keyval->number == number) {
-      return keyval->owner == owner && !keyval->is_freed ? keyval : nullptr;
+      return keyval->owner == owner ? keyval : nullptr;
     }
   }
   return nullptr;
+}
+
+Keyval* find_keyval(RankState& state, AttributeOwner owner, int number) noexcept {
+  Keyval* const keyval = find_used_keyval(state, owner, number);
+  return keyval != nullptr && !keyval->is_freed ? keyval : nullptr;
 }
 
 void release_keyval(RankState& state, Keyval* keyval) noexcept {
@@ -57,16 +64,20 @@ Attribute** find_link(AttributeSet& set, const Keyval* keyval) noexcept {
   return link;
 }
 
-int remove_at(RankState& state, void* handle, Attribute** link) noexcept {
-  Attribute* attribute = *link;
-  const int error = run_remove(*attribute->keyval, handle, attribute->value);
-  if (error != MPI_SUCCESS) {
-    return error;
+/// The program's function may delete other values of the set, and this one, too.
+int remove_value(RankState& state, void* handle, AttributeSet& set,
+                 const Attribute& attribute) noexcept {
+  Keyval* const keyval = attribute.keyval;
+  keyval->retain();
+  const int error = run_remove(*keyval, handle, attribute.value);
+  if (Attribute** const link = find_link(set, keyval); error == MPI_SUCCESS && *link != nullptr) {
+    Attribute* const left = *link;
+    *link = left->next;
+    release_keyval(state, keyval);
+    state.deallocate(left);
   }
-  *link = attribute->next;
-  release_keyval(state, attribute->keyval);
-  state.deallocate(attribute);
-  return MPI_SUCCESS;
+  release_keyval(state, keyval);
+  return error;
 }
 
 bool push(RankState& state, AttributeSet& set, Keyval* keyval, void* value) noexcept {
@@ -116,30 +127,36 @@ int set_attribute(RankState& state, AttributeOwner owner, void* handle, Attribut
   if (keyval == nullptr) {
     return MPI_ERR_KEYVAL;
   }
-  Attribute* old = *find_link(set, keyval);
-  if (old != nullptr) {
-    const int error = run_remove(*keyval, handle, old->value);
-    if (error == MPI_SUCCESS) {
-      old->value = value;
-    }
-    return error;
+  const Attribute* const old = *find_link(set, keyval);
+  if (old == nullptr) {
+    return push(state, set, keyval, value) ? MPI_SUCCESS : MPI_ERR_NO_MEM;
   }
-  return push(state, set, keyval, value) ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  keyval->retain();
+  int error = run_remove(*keyval, handle, old->value);
+  if (error == MPI_SUCCESS) {
+    if (Attribute* const left = *find_link(set, keyval)) {
+      left->value = value;
+    } else {  // The program has deleted it.
+      error = push(state, set, keyval, value) ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    }
+  }
+  release_keyval(state, keyval);
+  return error;
 }
 
 int delete_attribute(RankState& state, AttributeOwner owner, void* handle, AttributeSet& set,
                      int number) noexcept {
-  Keyval* keyval = find_keyval(state, owner, number);
+  Keyval* keyval = find_used_keyval(state, owner, number);
   if (keyval == nullptr) {
     return MPI_ERR_KEYVAL;
   }
-  Attribute** link = find_link(set, keyval);
-  return *link == nullptr ? MPI_ERR_KEYVAL : remove_at(state, handle, link);
+  const Attribute* const attribute = *find_link(set, keyval);
+  return attribute == nullptr ? MPI_ERR_KEYVAL : remove_value(state, handle, set, *attribute);
 }
 
 int get_attribute(RankState& state, AttributeOwner owner, const AttributeSet& set, int number,
                   void** value, bool* is_set) noexcept {
-  Keyval* keyval = find_keyval(state, owner, number);
+  Keyval* keyval = find_used_keyval(state, owner, number);
   if (keyval == nullptr) {
     return MPI_ERR_KEYVAL;
   }
@@ -198,7 +215,7 @@ int copy_attributes(RankState& state, void* old_handle, const AttributeSet& from
 
 int delete_all_attributes(RankState& state, void* handle, AttributeSet& set) noexcept {
   while (set.newest != nullptr) {
-    const int error = remove_at(state, handle, &set.newest);
+    const int error = remove_value(state, handle, set, *set.newest);
     if (error != MPI_SUCCESS) {
       return error;
     }

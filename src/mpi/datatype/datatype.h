@@ -77,6 +77,7 @@ struct Datatype final : Object {
   std::uint32_t alignment = 1;      // The strictest of its elements.
   Basic basic = Basic::none;        // What all elements are, or none: mixed.
   bool is_predefined = false;
+  bool is_reducible = false;  // Not predefined, but predefined operations take it as `basic`.
   bool is_committed = false;
   bool is_dense = false;     // Any number of instances is one run of bytes that starts at true_lb.
   bool is_one_run = false;   // One instance is one run.

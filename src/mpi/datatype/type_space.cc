@@ -102,6 +102,7 @@ int kind_type(RankState& state, int combiner, std::span<const std::int64_t> valu
     return error;
   }
   made->is_committed = true;
+  made->is_reducible = true;  // It counts as predefined: MPI-4.1, 19.1.9.
   type = reinterpret_cast<MPI_Datatype>(made);
   *kind = {space->kinds, combiner, {}, type};
   std::copy(values.begin(), values.end(), kind->values);

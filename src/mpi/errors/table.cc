@@ -42,11 +42,19 @@ bool grow(AnyTime& its) noexcept {
 
 int add_error(AnyTime& its, int error_class) noexcept {
   const SpinGuard guard{its.lock};
-  if (!grow(its)) {
+  ErrorTable& table = its.errors;
+  if (table.free < 0 && !grow(its)) {
     return 0;
   }
-  const int code = kFirstAdded + its.errors.count++;
-  its.errors.entries[code - kFirstAdded] = {error_class < 0 ? code : error_class, true, nullptr};
+  const int index = table.free < 0 ? table.count++ : table.free;
+  if (index == table.free) {
+    table.free = table.entries[index].next_free;
+  }
+  const int code = kFirstAdded + index;
+  table.entries[index] = {.error_class = error_class < 0 ? code : error_class, .is_present = true};
+  if (AddedError* const parent = find_added(its, error_class)) {
+    ++parent->codes;
+  }
   return code;
 }
 
@@ -59,13 +67,14 @@ int remove_error(AnyTime& its, int code, bool is_class) noexcept {
   if (added->text != nullptr) {
     return MPI_ERR_OTHER;  // Its string is to be removed first.
   }
-  for (int i = 0; is_class && i < its.errors.count; ++i) {
-    const AddedError& other = its.errors.entries[i];
-    if (other.is_present && other.error_class == code && i + kFirstAdded != code) {
-      return MPI_ERR_OTHER;  // Codes of the class are left.
-    }
+  if (added->codes != 0) {
+    return MPI_ERR_OTHER;  // Codes of the class are left.
   }
-  *added = {};
+  if (AddedError* const parent = is_class ? nullptr : find_added(its, added->error_class)) {
+    --parent->codes;
+  }
+  *added = {.next_free = its.errors.free};
+  its.errors.free = code - kFirstAdded;
   return MPI_SUCCESS;
 }
 

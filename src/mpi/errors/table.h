@@ -10,6 +10,8 @@ struct AnyTime;
 /// One added class or code. Guard: AnyTime::lock.
 struct AddedError {
   int error_class = 0;  // Its own number: it is a class.
+  int codes = 0;        // Of a class: those of its codes that are present.
+  int next_free = -1;   // Of an index that was removed: the one removed before it; -1: none.
   bool is_present = false;
   char* text = nullptr;  // Null: an empty string.
 };
@@ -18,6 +20,7 @@ struct ErrorTable {
   AddedError* entries = nullptr;  // Code kFirstAdded + index.
   int count = 0;                  // Entries that are or were in use: MPI_LASTUSEDCODE.
   int capacity = 0;
+  int free = -1;  // The index that was removed last, to be used first; -1: none.
 };
 
 inline constexpr int kFirstAdded = MPI_ERR_LASTCODE + 1;

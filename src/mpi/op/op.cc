@@ -58,8 +58,8 @@ int check_reduction(MPI_Op op, MPI_Datatype type) noexcept {
   if (op == MPI_REPLACE || op == MPI_NO_OP) {
     return datatype->is_predefined ? MPI_SUCCESS : MPI_ERR_OP;
   }
-  return datatype->is_predefined && find_kernel(op, datatype->basic) != nullptr ? MPI_SUCCESS
-                                                                                : MPI_ERR_OP;
+  const bool may_be = datatype->is_predefined || datatype->is_reducible;
+  return may_be && find_kernel(op, datatype->basic) != nullptr ? MPI_SUCCESS : MPI_ERR_OP;
 }
 
 void reduce(MPI_Op op, MPI_Datatype type, const void* in, void* inout, MPI_Count count) noexcept {

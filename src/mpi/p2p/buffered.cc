@@ -5,6 +5,8 @@
 
 #include "mpi/comm/comm.h"
 #include "mpi/p2p/message.h"
+#include "mpi/request/request.h"
+#include "mpi/request/status.h"
 #include "mpi/request/wait.h"
 #include "net/transport.h"
 
@@ -34,8 +36,9 @@ void sweep(RankState& state, BufferPool& pool) noexcept {
   }
 }
 
-BufferedMessage* insert(BufferedMessage** link, void* place, std::uint64_t bytes) noexcept {
-  auto* message = ::new (place) BufferedMessage{*link, bytes, {}};
+BufferedMessage* insert(BufferPool& pool, BufferedMessage** link, void* place,
+                        std::uint64_t bytes) noexcept {
+  auto* message = ::new (place) BufferedMessage{*link, bytes, ++pool.sent, {}};
   *link = message;
   return message;
 }
@@ -64,6 +67,29 @@ bool is_flushed(RankState& state, BufferPool& pool) noexcept {
   return pool.first == nullptr;
 }
 
+bool is_flushed(RankState& state, BufferPool& pool, std::uint64_t number) noexcept {
+  StateGuard guard{state};
+  sweep(state, pool);
+  for (const BufferedMessage* m = pool.first; m != nullptr; m = m->next) {
+    if (m->number <= number) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Request* create_flush(RankState& state, Comm* comm, BufferPool& pool) noexcept {
+  Request* const request = create_request(state, RequestType::flush, comm);
+  if (request != nullptr) {
+    set_empty(request->status);
+    StateGuard guard{state};
+    ++pool.references;
+    request->flushed = &pool;
+    request->flushed_number = pool.sent;
+  }
+  return request;
+}
+
 void flush_buffer(RankState& state, BufferPool& pool) noexcept {
   for (std::uint32_t round = 0; !is_flushed(state, pool); ++round) {
     wait_a_little(state, round);
@@ -71,7 +97,15 @@ void flush_buffer(RankState& state, BufferPool& pool) noexcept {
 }
 
 void release_buffers(RankState& state, BufferPool* pool) noexcept {
-  if (pool != nullptr) {
+  if (pool == nullptr) {
+    return;
+  }
+  bool is_last = false;
+  {
+    StateGuard guard{state};
+    is_last = --pool->references == 0;
+  }
+  if (is_last) {
     state.destroy(pool);
   }
 }
@@ -86,7 +120,7 @@ BufferedMessage* take_block(RankState& state, BufferPool& pool, std::uint64_t by
   sweep(state, pool);
   if (pool.is_automatic) {
     void* place = state.allocate(needed);
-    return place == nullptr ? nullptr : insert(&pool.first, place, needed);
+    return place == nullptr ? nullptr : insert(pool, &pool.first, place, needed);
   }
   // First fit between the messages that wait.
   const auto base = reinterpret_cast<std::uintptr_t>(pool.base);
@@ -100,7 +134,7 @@ BufferedMessage* take_block(RankState& state, BufferPool& pool, std::uint64_t by
   if (place + needed > end) {
     return nullptr;
   }
-  return insert(link, reinterpret_cast<void*>(place), needed);
+  return insert(pool, link, reinterpret_cast<void*>(place), needed);
 }
 
 int send_buffered(const Call& call, const Side& side) noexcept {

@@ -14,7 +14,8 @@ namespace sterna::mpi {
 /// A message on its way out of a buffer; its bytes follow. Lies in the attached buffer.
 struct BufferedMessage {
   BufferedMessage* next;
-  std::uint64_t bytes;  // Of the whole block.
+  std::uint64_t bytes;   // Of the whole block.
+  std::uint64_t number;  // Of the pool, from 1.
   net::SendRequest send;
 };
 
@@ -23,6 +24,8 @@ struct BufferPool {
   void* base = nullptr;  // As the program gave it; MPI_BUFFER_AUTOMATIC: the heap is the buffer.
   MPI_Count bytes = 0;
   BufferedMessage* first = nullptr;  // Ascending addresses: the gaps between them are free.
+  std::uint64_t sent = 0;            // Messages so far.
+  std::uint32_t references = 1;      // Of who has attached it, and of requests to flush it.
   bool is_automatic = false;
 };
 
@@ -32,7 +35,11 @@ int attach_buffer(RankState& state, BufferPool** slot, void* base, MPI_Count byt
 void flush_buffer(RankState& state, BufferPool& pool) noexcept;
 /// Whether all have left.
 [[nodiscard]] bool is_flushed(RankState& state, BufferPool& pool) noexcept;
-/// Frees the pool itself; it is flushed.
+/// Whether those up to this number have left.
+[[nodiscard]] bool is_flushed(RankState& state, BufferPool& pool, std::uint64_t number) noexcept;
+/// A request that ends when what is in the pool now has left. Null: no memory.
+[[nodiscard]] Request* create_flush(RankState& state, Comm* comm, BufferPool& pool) noexcept;
+/// Gives up a reference. Who has attached it has flushed it.
 void release_buffers(RankState& state, BufferPool* pool) noexcept;
 
 /// The pool that a buffered send on `comm` uses, or null.

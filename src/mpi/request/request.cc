@@ -5,6 +5,7 @@
 
 #include "mpi/coll/schedule.h"
 #include "mpi/comm/comm.h"
+#include "mpi/p2p/buffered.h"
 #include "mpi/request/status.h"
 #include "mpi/request/wait.h"
 #include "runtime/scope.h"
@@ -100,6 +101,7 @@ int settle(RankState& state, Request& request) noexcept {
     case RequestType::pair:
       settle_pair(state, request);
       break;
+    case RequestType::flush:
     case RequestType::finished:
       break;
   }
@@ -194,6 +196,8 @@ void destroy_request(RankState& state, Request* request) noexcept {
     destroy_schedule(state, request->schedule);
     request->schedule = nullptr;
   }
+  release_buffers(state, request->flushed);
+  request->flushed = nullptr;
   state.deallocate(request->packed);
   request->packed = nullptr;
   release_datatype(state.heap(), request->arguments.datatype);
@@ -238,6 +242,7 @@ progress::Completion* completion_of(Request& request) noexcept {
         }
       }
       break;
+    case RequestType::flush:
     case RequestType::finished:
       break;
   }
@@ -245,6 +250,9 @@ progress::Completion* completion_of(Request& request) noexcept {
 }
 
 bool is_done(RankState& state, Request& request) noexcept {
+  if (request.type == RequestType::flush && request.is_active) {
+    return is_flushed(state, *request.flushed, request.flushed_number);
+  }
   progress::Completion* completion = completion_of(request);
   if (completion == nullptr || completion->done()) {
     return true;
@@ -257,6 +265,10 @@ bool is_done(RankState& state, Request& request) noexcept {
 }
 
 void wait_for(RankState& state, Request& request) noexcept {
+  for (std::uint32_t round = 0; request.type == RequestType::flush && !is_done(state, request);
+       ++round) {
+    wait_a_little(state, round);
+  }
   // A pair has one after the other.
   for (auto* c = completion_of(request); c != nullptr && !c->done(); c = completion_of(request)) {
     wait_done(state, *c);

@@ -13,6 +13,7 @@
 
 namespace sterna::mpi {
 
+struct BufferPool;
 struct Schedule;
 
 enum class RequestType : std::uint8_t {
@@ -21,6 +22,7 @@ enum class RequestType : std::uint8_t {
   schedule,     // A collective, or any other program of steps (coll/schedule.h).
   generalized,  // The program completes it.
   pair,         // A send and a receive: MPI_Isendrecv.
+  flush,        // Of an attached buffer: nobody announces its end, one looks.
   finished,     // Nothing was to be done: MPI_PROC_NULL, a buffered send.
 };
 
@@ -68,7 +70,9 @@ struct Request final : Object {
   Schedule* schedule = nullptr;  // Owned.
   Generalized generalized;
   Request* parts[2] = {nullptr, nullptr};  // Of a pair: send, receive; null: MPI_PROC_NULL. Owned.
-  MPI_Status status{};                     // Types finished, generalized and schedule.
+  BufferPool* flushed = nullptr;           // One reference.
+  std::uint64_t flushed_number = 0;        // The last of the messages that are to leave.
+  MPI_Status status{};                     // Types finished, flush, generalized and schedule.
   int error = MPI_SUCCESS;                 // Of the operation, with `status`.
 };
 
@@ -158,7 +162,7 @@ void destroy_request(RankState& state, Request* request) noexcept;
 [[nodiscard]] inline bool is_seen_done(const Request& request) noexcept {
   return request.is_plain ? request.receive.done.done() : request.is_shared;
 }
-/// What announces its end; null: it has ended.
+/// What announces its end; null: it has ended, or (RequestType::flush) one looks again and again.
 [[nodiscard]] progress::Completion* completion_of(Request& request) noexcept;
 /// Blocks until is_done. Switches; may move the rank.
 void wait_for(RankState& state, Request& request) noexcept;

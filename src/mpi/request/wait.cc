@@ -118,6 +118,10 @@ void wait_for_one(RankState& state, const MPI_Request* handles, int count) noexc
     if (request == nullptr || !request->is_active) {
       continue;
     }
+    if (request->type == RequestType::flush && !is_done(state, *request)) {
+      watched.is_complete = false;
+      continue;
+    }
     progress::Completion* completion = completion_of(*request);
     if (completion == nullptr || completion->done()) {
       return;

@@ -2,42 +2,85 @@
 #include "mpi/topo/dimensions.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace sterna::mpi {
 namespace {
 
-constexpr std::size_t kDimensionsMax = 64;  // Beyond 31 all further sizes are 1: 2^31 has no more.
+constexpr std::size_t kDimensionsMax = 31;  // All further sizes are 1: 2^31 has no more factors.
+constexpr std::size_t kDivisorsMax = 1536;  // The most that an int has.
+
+/// size^count >= value?
+bool reaches(int size, std::size_t count, int value) noexcept {
+  std::int64_t product = 1;
+  for (std::size_t i = 0; i < count && product < value; ++i) {
+    product *= size;
+  }
+  return product >= value;
+}
+
+/// The largest of `count` sizes at most whose product is `value` that the smallest of them can be.
+int largest_last(std::size_t count, int value) noexcept {
+  int low = 1;
+  for (int high = value; low < high;) {
+    const int middle = low + (high - low + 1) / 2;
+    std::int64_t product = 1;
+    for (std::size_t i = 0; i < count && product <= value; ++i) {
+      product *= middle;
+    }
+    product <= value ? low = middle : high = middle - 1;
+  }
+  return low;
+}
 
 struct Search {
+  int divisors[kDivisorsMax];
+  std::size_t divisor_count = 0;
   int best[kDimensionsMax];
   int now[kDimensionsMax];
   std::size_t count;
   bool has_best = false;
 
-  // Descending sizes; better: a smaller first one, then a larger last one.
+  Search(int product, std::size_t size_count) noexcept : count{size_count} {
+    for (int size = 1; size <= product / size; ++size) {
+      if (product % size == 0) {
+        divisors[divisor_count++] = size;
+        if (size != product / size) {
+          divisors[divisor_count++] = product / size;
+        }
+      }
+    }
+    std::sort(divisors, divisors + divisor_count);
+    place(0, product, product);
+  }
+
+  // Descending sizes; better: a smaller difference of first and last, then a larger last one.
   void consider() noexcept {
-    if (!has_best || now[0] < best[0] || (now[0] == best[0] && now[count - 1] > best[count - 1])) {
+    const int spread = now[0] - now[count - 1];
+    const int least = has_best ? best[0] - best[count - 1] : 0;
+    if (!has_best || spread < least || (spread == least && now[count - 1] > best[count - 1])) {
       std::copy(now, now + count, best);
       has_best = true;
     }
   }
 
+  [[nodiscard]] bool is_hopeless(int first, std::size_t left_count, int left) const noexcept {
+    return has_best && first - largest_last(left_count, left) > best[0] - best[count - 1];
+  }
+
   void place(std::size_t index, int left, int size_max) noexcept {
-    if (index + 1 == count) {
-      if (left <= size_max) {
-        now[index] = left;
-        consider();
-      }
+    if (index == count) {
+      consider();
       return;
     }
-    for (int size = 1; size <= left / size; ++size) {
-      if (left % size == 0) {
-        for (const int candidate : {size, left / size}) {
-          if (candidate <= size_max && (!has_best || index > 0 || candidate <= best[0])) {
-            now[index] = candidate;
-            place(index + 1, left / candidate, candidate);
-          }
-        }
+    for (std::size_t i = 0; i < divisor_count && divisors[i] <= size_max; ++i) {
+      const int size = divisors[i];
+      if (left % size != 0 || !reaches(size, count - index, left)) {
+        continue;
+      }
+      now[index] = size;
+      if (!is_hopeless(now[0], count - index, left)) {
+        place(index + 1, left / size, size);
       }
     }
   }
@@ -57,9 +100,7 @@ bool choose_dimensions(int count, std::span<int> sizes) noexcept {
   if (free_count == 0) {
     return count == 1;
   }
-  Search search;
-  search.count = std::min<std::size_t>(free_count, 31);
-  search.place(0, count, count);
+  const Search search{count, std::min(free_count, kDimensionsMax)};
   std::size_t next = 0;
   for (int& size : sizes) {
     if (size == 0) {

@@ -108,7 +108,12 @@ void Job::on_start_failed(std::uint32_t node, std::string_view text) {
 }
 
 void Job::on_crew_lost(std::string_view host, std::string_view text) {
-  fail(255, fmt::format("host {}: {}", host, text));
+  lose(255, fmt::format("host {}: {}", host, text));
+  for (std::uint32_t node = 0; node < nodes_.size() && !is_ending_; ++node) {
+    if (plan_.crews[nodes_[node].crew].host == host) {
+      on_process_end(node, {.exit_code = 255});  // Whether they are or not: nobody reaches them.
+    }
+  }
 }
 
 void Job::on_output(std::uint32_t node, OutputStream stream, std::span<const std::byte> bytes) {
@@ -214,21 +219,41 @@ void Job::judge_node_end(std::uint32_t node) {
     }
   }
   if (!record.crash.empty()) {
-    fail(exit_code != 0 ? exit_code : 1, record.crash);
+    lose(exit_code != 0 ? exit_code : 1, record.crash);
   } else if (!in_nodes()) {
-    fail(exit_code, fmt::format("{} {}", who(node), how));
+    lose(exit_code, fmt::format("{} {}", who(node), how));
   } else if (hosted_count > 0) {
-    fail(exit_code != 0 ? exit_code : 1,
+    lose(exit_code != 0 ? exit_code : 1,
          fmt::format("the process of {} {}; {} {} on it", where(node), how,
                      hosted_count == 1 ? "rank" : "ranks", hosted));
   } else if (exit_code != 0 && record.flushed != record.departures &&
              ended_ranks_ < ranks_.size()) {
-    fail(exit_code,
+    fail(exit_code,  // What is lost are messages of ranks that live: nobody can go on without them.
          fmt::format("the process of {} {}; no rank was on it any more, but it had not yet handed "
                      "over all messages of and for those that were",
                      where(node), how));
   } else if (exit_code != 0 && !is_ending_) {
     warn(fmt::format("the process of {} {}; no rank was on it, the job goes on", where(node), how));
+  }
+  stop_if_all_have_ended();
+}
+
+/// A process that others may need has ended. Before all have met nobody can do without it.
+void Job::lose(int exit_code, const std::string& text) {
+  const bool have_met = members_ == 0 || (members_ == nodes_.size() && blobs_ == 0);
+  if (plan_.options.on_loss == OnLoss::end || !have_met || is_ending_) {
+    fail(exit_code, text);
+    return;
+  }
+  note_failure(exit_code);
+  warn(text + "; the job goes on without it (--on-loss go_on)");
+}
+
+/// Nodes, which have no ranks any more, may end.
+void Job::stop_if_all_have_ended() {
+  if (in_nodes() && !is_ending_ && stopped_at_ns_ == 0 && ended_ranks_ == ranks_.size()) {
+    broadcast(runtime::encode_empty(FrameKind::stop), kNoNode);
+    stopped_at_ns_ = clock_.now_ns();
   }
 }
 
@@ -247,18 +272,26 @@ void Job::judge_rank_end(std::uint32_t rank, int exit_code) {
   const bool others_use_mpi = initialized > (record.is_initialized ? 1u : 0u) ||
                               (!in_nodes() && members_ > 0 && !record.is_initialized);
   if (record.is_initialized && !record.is_finalized && (exit_code != 0 || others_run)) {
-    fail(exit_code != 0 ? exit_code : 1,
-         fmt::format("{} exited with code {} before MPI_Finalize", who(rank), exit_code));
+    const std::string text =
+        fmt::format("{} exited with code {} before MPI_Finalize", who(rank), exit_code);
+    // A rank that leaves a node which lives is told to nobody: who waits for it would do so for
+    // ever.
+    in_nodes() ? fail(exit_code != 0 ? exit_code : 1, text)
+               : lose(exit_code != 0 ? exit_code : 1, text);
   } else if (!record.is_initialized && others_use_mpi && others_run) {
     fail(exit_code != 0 ? exit_code : 1,
          fmt::format("{} exited with code {} without MPI_Init, and others wait for it", who(rank),
                      exit_code));
-  } else if (exit_code != 0 && exit_code_ == 0) {
-    exit_code_ = exit_code;  // The others may go on: they do not need it.
+  } else {
+    note_failure(exit_code);  // The others may go on: they do not need it.
   }
-  if (in_nodes() && ended_ranks_ == ranks_.size()) {
-    broadcast(runtime::encode_empty(FrameKind::stop), kNoNode);
-    stopped_at_ns_ = clock_.now_ns();
+  stop_if_all_have_ended();
+}
+
+/// Of several failures the first gives the exit code.
+void Job::note_failure(int exit_code) noexcept {
+  if (exit_code_ == 0) {
+    exit_code_ = exit_code;
   }
 }
 

@@ -74,7 +74,7 @@ class Job final : public CrewEvents, public SignalHandler {
   [[nodiscard]] bool is_over() const noexcept { return phase_ == Phase::over; }
   [[nodiscard]] int exit_code() const noexcept { return exit_code_; }
 
-  /// The job ends with `exit_code`; the first call decides and is told to the user.
+  /// The job ends with `exit_code`; the first failure decides and is told to the user.
   void fail(int exit_code, const std::string& text);
   void warn(const std::string& text);
 
@@ -121,6 +121,9 @@ class Job final : public CrewEvents, public SignalHandler {
   bool take_status(std::uint32_t node, std::span<const std::byte> body);
   void judge_rank_end(std::uint32_t rank, int exit_code);
   void judge_node_end(std::uint32_t node);
+  void lose(int exit_code, const std::string& text);
+  void note_failure(int exit_code) noexcept;
+  void stop_if_all_have_ended();
   void end_rank(std::uint32_t rank, int exit_code);
   void broadcast(const Frame& frame, std::uint32_t but_node);
   void complete_exchange();

@@ -165,9 +165,7 @@ void Job::fail(int exit_code, const std::string& text) {
     return;
   }
   has_failed_ = true;
-  if (exit_code_ == 0) {
-    exit_code_ = exit_code;
-  }
+  note_failure(exit_code);
   output_.add_message(plan_.options.command_name + ": " + text);
   begin_ending();
 }

@@ -187,7 +187,7 @@ void Job::take_move(std::uint32_t node, const runtime::RankMove& move) {
     const ProcessEnd& end = nodes_[move.node].end;
     const int exit_code = end.signal != 0 ? 128 + end.signal : std::max(end.exit_code, 1);
     end_rank(move.rank, exit_code);
-    fail(exit_code,
+    lose(exit_code,
          fmt::format("rank {} was lost: it was moving to node {}, whose process has ended",
                      move.rank, move.node));
   }
@@ -211,8 +211,11 @@ bool Job::take_crash(std::uint32_t node, std::span<const std::byte> body) {
                            : fmt::format("the process of {}", where(node)),
                   signal_text(crash.signal), place, crash.thread.empty() ? "" : ", thread ",
                   crash.thread, crash.text.empty() ? "" : "; ", crash.text);
-  // The process is about to end; if its end does not come, the job ends all the same.
-  fail(128 + (crash.signal & 0x7f), nodes_[node].crash);
+  // The process is about to end; if its end does not come, the job ends all the same, unless it is
+  // to go on: then it is lost when it ends.
+  if (plan_.options.on_loss == OnLoss::end) {
+    fail(128 + (crash.signal & 0x7f), nodes_[node].crash);
+  }
   return true;
 }
 

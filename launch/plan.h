@@ -28,6 +28,9 @@ struct HostEntry {
 
 enum class RankMap : std::uint8_t { block, cyclic };
 
+/// What the loss of a process that others may need does: it ends the job, or they go on without it.
+enum class OnLoss : std::uint8_t { end, go_on };
+
 /// As the user wants it: the same for `sterna run` and mpiexec.
 struct RunOptions {
   std::vector<Application> applications;
@@ -39,6 +42,7 @@ struct RunOptions {
   std::vector<std::pair<std::string, std::string>> settings;  // Tunables.
   bool tag_output = false;
   std::uint64_t timeout_ns = 0;  // 0: none.
+  OnLoss on_loss = OnLoss::end;
   bool report = false;           // A table at the end, on standard error.
   std::string report_file;       // JSON; empty: none.
   bool verbose = false;

@@ -63,6 +63,7 @@ struct Words {
   std::string host_file;
   std::string per_host;
   std::string timeout;
+  std::string on_loss = "end";
   Strings environment;
   Strings settings;
   std::string directory;
@@ -135,6 +136,7 @@ Result<> understand(const Words& words, RunOptions& options, Strings program) {
     return counts;
   }
   options.map = words.map == "cyclic" ? RankMap::cyclic : RankMap::block;
+  options.on_loss = words.on_loss == "go_on" ? OnLoss::go_on : OnLoss::end;
   if (Result<> hosts = take_hosts(words, options); !hosts) {
     return hosts;
   }
@@ -195,6 +197,11 @@ void add_options(CLI::App& app, Words& words, RunOptions& options) {
   app.add_flag("--tag-output", options.tag_output, "Begin each line of output with [rank]");
   app.add_option("--timeout", words.timeout, "End the job after this time, as in 30s or 2min")
       ->type_name("TIME");
+  app.add_option("--on-loss", words.on_loss,
+                 "What the loss of a process does: end the job, or go_on: the others see errors in "
+                 "what they have to do with its ranks, and the exit code is that of the loss")
+      ->check(CLI::IsMember({"end", "go_on"}))
+      ->type_name("WHAT");
   app.add_flag("--report", options.report,
                "Print where the ranks were, load and moves, at the end");
   app.add_option("--json", options.report_file, "Write that report to a file, as JSON")

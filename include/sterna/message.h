@@ -39,7 +39,8 @@ sterna_status sterna_message_receive(uint32_t rank, int32_t tag, void* buffer, s
                                      sterna_envelope* envelope) STERNA_NOEXCEPT;
 
 /* *found is 1 if a message that fits has come, which stays; then `envelope` (may be NULL) says
- * which. In vain it lets others run: switches. */
+ * which. In vain it lets others run: switches. CLOSED: none has come, and the rank that was named is
+ * gone. */
 sterna_status sterna_message_probe(uint32_t rank, int32_t tag, int* found,
                                    sterna_envelope* envelope) STERNA_NOEXCEPT;
 

@@ -60,7 +60,8 @@ sterna_status sterna_pack_test_end(sterna_packing* packing, int* done) STERNA_NO
 sterna_status sterna_pack_cancel(sterna_packing* packing) STERNA_NOEXCEPT;
 
 /* *found is 1 if the beginning of a message that fits has come; `envelope` (may be NULL) then has
- * its source and tag (and no length). In vain it lets others run: switches. */
+ * its source and tag (and no length). In vain it lets others run: switches. CLOSED: none has come,
+ * and the rank that was named is gone. */
 sterna_status sterna_unpack_probe(sterna_session* session, uint32_t rank, int32_t tag, int* found,
                                   sterna_envelope* envelope) STERNA_NOEXCEPT;
 /* Waits for a message that fits (also of STERNA_ANY_RANK, STERNA_ANY_TAG); `envelope` as above.

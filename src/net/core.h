@@ -349,6 +349,7 @@ class TransportCore final : private Bond::Owner {
   std::atomic<progress::Progress*> progress_{nullptr};
   std::atomic<threads::HandOver*> hand_over_{nullptr};  // Of that, unless net_offload=off.
   std::atomic<bool> is_any_lost_{false};
+  std::atomic<std::uint32_t> loss_count_{0};  // Nodes with ranks. The poller counts.
   std::vector<bool> is_node_lost_;               // lose_node() has been there. The poller's.
   std::atomic<bool> is_choice_told_{false};      // A strategy's broken rule was reported.
   std::atomic<bool> is_closing_{false};          // By the owner; the poller acts on it.

@@ -233,8 +233,8 @@ class Driver {
   virtual bool hear() noexcept { return false; }
 
   /// The launcher saw the process of `node` end. A driver that would not notice by itself (shared
-  /// memory) closes the channel: packets that did arrive are handed over by later polls, then
-  /// on_peer_lost is called. Called by the poller's thread, outside poll.
+  /// memory; a way that was never used) closes the channel: packets that did arrive are handed over
+  /// by later polls, then on_peer_lost is called. Called by the poller's thread, outside poll.
   virtual void lose_peer(std::uint32_t /*node*/) noexcept {}
 
   /// What the driver has counted, for the log of a job's end; empty: it counts nothing. By the

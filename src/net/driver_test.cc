@@ -276,6 +276,16 @@ TEST_P(DriverContract, OrderlyCloseIsNoLoss) {
   EXPECT_TRUE(b.sink.losses.empty());
 }
 
+TEST_P(DriverContract, APeerThatNobodyEverTalkedToIsLostWhenTheLauncherSaysSo) {
+  a.driver->lose_peer(1);
+  EXPECT_TRUE(poll_until({&a}, [&] { return !a.sink.losses.empty(); }));
+  ASSERT_EQ(a.sink.losses.size(), 1U);
+  EXPECT_EQ(a.sink.losses[0].first, 1U);
+  a.driver->lose_peer(1);
+  a.poll();
+  EXPECT_EQ(a.sink.losses.size(), 1U) << "it is told once";
+}
+
 TEST_P(DriverContract, ForeignAddressIsNotReached) {
   const std::string text = "not an address";
   const Packet address = std::as_bytes(std::span{text});

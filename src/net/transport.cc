@@ -204,6 +204,15 @@ bool Transport::has_lost_nodes() const noexcept {
   return core_->is_any_lost_.load(std::memory_order_seq_cst);
 }
 
+std::uint32_t Transport::loss_count() const noexcept {
+  return core_->loss_count_.load(std::memory_order_acquire);
+}
+
+bool Transport::is_rank_lost(std::uint32_t rank) const noexcept {
+  // After the count nothing more is delivered from there (lose_node()).
+  return loss_count() != 0 && core_->gates_[core_->ranks_.node_of(rank)].is_lost();
+}
+
 void Transport::register_lost_handler(LostHandler handler, void* context) noexcept {
   core_->lost_handler_ = handler;
   core_->lost_context_ = context;

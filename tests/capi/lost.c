@@ -1,5 +1,6 @@
 /* A node that dies while others call it and wait for it. The launcher ends the job, since a node
- * has failed; rank 0 says what it saw, if it has the time. */
+ * has failed; rank 0 says what it saw, if it has the time. With an argument all go on
+ * (--on-loss go_on) and come to their end. */
 #include <signal.h>
 #include <unistd.h>
 
@@ -109,7 +110,8 @@ static void register_unpacking(const char* name, sterna_rpc_service service) {
   EXPECT(sterna_rpc_register_with(name, &options, service, NULL) == STERNA_SUCCESS);
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  (void)argv;
   register_unpacking("hang", hang);
   register_unpacking("hang or not", hang_or_not);
   EXPECT(sterna_rpc_register("die", STERNA_RPC_THREAD, die, NULL) == STERNA_SUCCESS);
@@ -130,6 +132,15 @@ int main(void) {
     see_calls_end();
     puts("rank 0 heard of it");
     fflush(stdout);
+    if (argc > 1) { /* The other one that lives does what it is asked for, as ever. */
+      EXPECT(sterna_message_send(2, 2, &byte, 1) == STERNA_SUCCESS);
+    }
+  }
+  if (argc > 1 && sterna_rank() == 2) {
+    EXPECT(sterna_message_receive(0, 2, &byte, 1, NULL) == STERNA_SUCCESS);
+  }
+  if (argc > 1 && sterna_rank() != 1) {
+    return sterna_stop() == STERNA_SUCCESS ? 0 : 1;
   }
   sterna_thread_sleep(UINT64_C(20000000000));
   return 0;

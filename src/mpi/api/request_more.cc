@@ -59,9 +59,11 @@ struct Probe {
   net::Pattern pattern{};
   net::Envelope found{};
   int error = MPI_SUCCESS;
+  std::uint32_t loss_count;  // Before the first look.
 
   Probe(const char* function, int source, int tag, MPI_Comm comm) noexcept
-      : call{state_of_caller(function), function} {
+      : call{state_of_caller(function), function},
+        loss_count{call.state.context->transport->loss_count()} {
     runtime::safe_point(*call.state.context);
     error = check_comm(call, comm);
     if (error == MPI_SUCCESS) {
@@ -78,6 +80,18 @@ struct Probe {
   [[nodiscard]] net::Message* take() noexcept {
     runtime::RankContext& context = *call.state.context;
     return context.transport->matched_probe(*context.endpoint, pattern, found);
+  }
+  /// No such message will come: its sender is lost, or, of one from anybody, may be among those
+  /// that were lost since it was asked for, as with receives. After it a last look finds what had
+  /// come.
+  [[nodiscard]] bool is_in_vain() const noexcept {
+    const net::Transport& transport = *call.state.context->transport;
+    return pattern.source == net::kAnySource ? transport.loss_count() != loss_count
+                                             : transport.is_rank_lost(pattern.source);
+  }
+  int fail_lost() noexcept {
+    return call.fail(MPI_ERR_PROC_ABORTED,
+                     "the process that was to send the message, or might have, has ended");
   }
   void fill(MPI_Status* status) const noexcept {
     if (status != MPI_STATUS_IGNORE) {
@@ -212,6 +226,12 @@ int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
     return probe.error;
   }
   for (std::uint32_t round = 0; !probe.look(); ++round) {
+    if (probe.is_in_vain()) [[unlikely]] {
+      if (probe.look()) {
+        break;
+      }
+      return probe.fail_lost();
+    }
     wait_a_little(probe.call.state, round);
   }
   probe.fill(status);
@@ -228,9 +248,10 @@ int PMPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* statu
   }
   if (!probe.look()) {
     test_in_vain(probe.call.state);
+    const bool is_in_vain = probe.is_in_vain();
     if (!probe.look()) {
       *flag = 0;
-      return MPI_SUCCESS;
+      return is_in_vain ? probe.fail_lost() : MPI_SUCCESS;
     }
   }
   probe.fill(status);
@@ -247,8 +268,14 @@ int PMPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_St
   }
   net::Message* found = probe.take();
   for (std::uint32_t round = 0; found == nullptr; ++round) {
-    wait_a_little(probe.call.state, round);
+    const bool is_in_vain = probe.is_in_vain();
+    if (!is_in_vain) {
+      wait_a_little(probe.call.state, round);
+    }
     found = probe.take();
+    if (is_in_vain && found == nullptr) [[unlikely]] {
+      return probe.fail_lost();
+    }
   }
   return probe.give(*found, message, status);
 }
@@ -266,11 +293,12 @@ int PMPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* mes
   net::Message* found = probe.take();
   if (found == nullptr) {
     test_in_vain(probe.call.state);
+    const bool is_in_vain = probe.is_in_vain();
     found = probe.take();
-  }
-  if (found == nullptr) {
-    *flag = 0;
-    return MPI_SUCCESS;
+    if (found == nullptr) {
+      *flag = 0;
+      return is_in_vain ? probe.fail_lost() : MPI_SUCCESS;
+    }
   }
   return probe.give(*found, message, status);
 }

@@ -13,18 +13,18 @@ void build_tree_barrier(Builder& b) noexcept {
   int reach = 1;
   for (; reach < size && (rank & reach) == 0; reach *= 2) {
     if (rank + reach < size) {
-      b.receive_bytes(nullptr, 0, rank + reach);
+      b.await_signal(rank + reach);
     }
   }
   b.fence();
   if (rank != 0) {
-    b.send_bytes(nullptr, 0, rank - reach);
-    b.receive_bytes(nullptr, 0, rank - reach);
+    b.signal(rank - reach);
+    b.await_signal(rank - reach);
     b.fence();
   }
   for (int distance = reach / 2; distance > 0; distance /= 2) {
     if (rank + distance < size) {
-      b.send_bytes(nullptr, 0, rank + distance);
+      b.signal(rank + distance);
     }
   }
 }
@@ -42,8 +42,8 @@ void build_barrier(Builder& b) noexcept {
   }
   const int size = b.size();
   for (int distance = 1; distance < size; distance *= 2) {
-    b.receive_bytes(nullptr, 0, (b.rank() - distance + size) % size);
-    b.send_bytes(nullptr, 0, (b.rank() + distance) % size);
+    b.await_signal((b.rank() - distance + size) % size);
+    b.signal((b.rank() + distance) % size);
     b.fence();
   }
 }

@@ -110,6 +110,18 @@ void Builder::receive_bytes(void* into, std::uint64_t bytes, int peer) noexcept 
   receive_bytes_in(context_, into, bytes, peers_->world_of(static_cast<std::uint32_t>(peer)));
 }
 
+std::byte* Builder::next_signal() noexcept {
+  return schedule_.signals + kSignalBytes * (signals_++ % kSignalsAtOnce);
+}
+
+void Builder::signal(int peer) noexcept {
+  send_bytes(next_signal(), kSignalBytes, peer);
+}
+
+void Builder::await_signal(int peer) noexcept {
+  receive_bytes(next_signal(), kSignalBytes, peer);
+}
+
 void Builder::send(const void* buffer, MPI_Count count, MPI_Datatype type, int peer) noexcept {
   const TypedBuffer typed = TypedBuffer::of(buffer, count, *find_datatype(type));
   const std::uint64_t bytes = typed.bytes();

@@ -36,6 +36,20 @@ void set_error(Schedule& schedule, int error) noexcept {
   }
 }
 
+// After an error (a peer is lost) what a rank would send is wrong. The others wait for a message, so
+// a shorter one goes: who gets it ends with an error as well, instead of a wrong result, and tells
+// others in the same way. Its length says which error; one byte is the least that differs from
+// nothing.
+constexpr std::uint64_t kTellsLoss = 1;
+
+std::uint64_t bytes_after(int error, std::uint64_t bytes) noexcept {
+  return error == MPI_ERR_PROC_ABORTED && bytes > kTellsLoss ? kTellsLoss : 0;
+}
+
+int error_told(std::uint64_t bytes) noexcept {
+  return bytes == kTellsLoss ? MPI_ERR_PROC_ABORTED : MPI_ERR_OTHER;
+}
+
 // True: all messages so far have ended.
 bool settle(Schedule& schedule) noexcept {
   while (schedule.flight_ended < schedule.flight_count) {
@@ -47,7 +61,7 @@ bool settle(Schedule& schedule) noexcept {
     if (fault != net::Fault::none) {
       set_error(schedule, class_of_fault(fault));
     } else if (!flight.is_send && flight.receive.envelope.bytes < flight.receive.data.bytes) {
-      set_error(schedule, MPI_ERR_OTHER);  // Its sender had nothing right to send: see below.
+      set_error(schedule, error_told(flight.receive.envelope.bytes));
     }
     ++schedule.flight_ended;
   }
@@ -62,9 +76,8 @@ void start_message(RankState& state, Schedule& schedule, const Step& step) noexc
   runtime::RankContext& context = *state.context;
   if (flight.is_send) {
     flight.send.done.reset();
-    // After an error (a peer is lost) what we would send is wrong. The others wait for a message,
-    // so an empty one goes: who needs more ends with an error as well, instead of a wrong result.
-    const std::uint64_t bytes = schedule.error == MPI_SUCCESS ? step.bytes : 0;
+    const std::uint64_t bytes =
+        schedule.error == MPI_SUCCESS ? step.bytes : bytes_after(schedule.error, step.bytes);
     context.transport->send(*context.endpoint, flight.send, {step.peer, step.context, schedule.tag},
                             net::Buffer::of(step.from, bytes));
   } else {

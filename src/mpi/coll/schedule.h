@@ -64,6 +64,10 @@ struct Block {
   Block* next;
 };
 
+/// A message without data, of more than a byte, so that it differs from what is sent after an error.
+inline constexpr std::uint64_t kSignalBytes = 2;
+inline constexpr std::uint32_t kSignalsAtOnce = 32;  // From partners at distances that double.
+
 /// Guard: whoever runs it. One in RankState::active_schedules is run by the holder of
 /// `RankState::is_advancing` only.
 struct Schedule {
@@ -87,6 +91,8 @@ struct Schedule {
   void (*cleanup)(RankState& state, void* argument) = nullptr;  // Called when it is destroyed.
   void* cleanup_argument = nullptr;
   progress::Completion ended;  // Of one in the active list.
+  // What signals bring, which says nothing; those of a schedule come side by side.
+  std::byte signals[kSignalBytes * kSignalsAtOnce] = {};
 };
 
 /// From the free list, or new; null: no memory.
@@ -137,6 +143,10 @@ class Builder {
   void receive_bytes_in(std::uint32_t context, void* into, std::uint64_t bytes,
                         std::uint32_t world) noexcept;
 
+  // Messages that say only that somebody is there.
+  void signal(int peer) noexcept;
+  void await_signal(int peer) noexcept;
+
   void fence() noexcept;
   void copy(const void* from, MPI_Count from_count, MPI_Datatype from_type, void* into,
             MPI_Count into_count, MPI_Datatype into_type) noexcept;
@@ -161,6 +171,7 @@ class Builder {
  private:
   Step* append(StepKind kind) noexcept;
   void append_flight() noexcept;
+  [[nodiscard]] std::byte* next_signal() noexcept;
 
   RankState& state_;
   Schedule& schedule_;
@@ -171,6 +182,7 @@ class Builder {
   int size_ = 0;
   int error_ = MPI_SUCCESS;
   std::uint32_t flights_since_fence_ = 0;
+  std::uint32_t signals_ = 0;  // So far.
   struct Pending {
     Pending* next;
     std::byte* bytes;

@@ -117,6 +117,9 @@ void TransportCore::lose_node(std::uint32_t node, std::string_view reason) noexc
   for (std::uint32_t rank = 0; rank < limits_.rank_count && is_rank_lost; ++rank) {
     fail_requests(ranks_[rank], is_lost);
   }
+  if (is_rank_lost) {
+    loss_count_.fetch_add(1, std::memory_order_release);
+  }
   (void)gates_[node].advance();  // Drops what waits.
   if (lost_handler_ != nullptr) {
     lost_handler_(lost_context_, node, reason);

@@ -84,7 +84,9 @@ SendState SimNetwork::send(std::uint32_t from, std::uint32_t to, std::span<const
 
 void SimNetwork::lose(std::uint32_t node) {
   const SpinGuard guard{lock_};
-  nodes_[node].is_lost = true;
+  if (std::exchange(nodes_[node].is_lost, true)) {
+    return;  // All have been told.
+  }
   for (std::uint32_t to = 0; to < nodes_.size(); ++to) {
     if (to != node) {
       arrive(node, to, {});
@@ -268,6 +270,7 @@ class SimDriver final : public Driver {
   int fd() const noexcept override { return -1; }
   bool prepare_sleep() noexcept override { return false; }
   void end_sleep() noexcept override {}
+  void lose_peer(std::uint32_t node) noexcept override { network_.lose(node); }
   void close() noexcept override { network_.close(node_); }
   bool is_drained() const noexcept override { return true; }
 

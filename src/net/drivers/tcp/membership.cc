@@ -118,11 +118,23 @@ void TcpDriver::drop_attempts(std::uint32_t node) noexcept {
 }
 
 void TcpDriver::lose_peer(std::uint32_t node) noexcept {
-  // A connection that stands shows the end itself, behind what was sent; nobody else answers.
+  if (node >= node_count_) {
+    return;
+  }
+  // A connection that stands, or is just being taken, shows the end itself, behind what was sent;
+  // nobody else answers. Without one nobody but us will ever say it to who waits for the peer.
   take_requests();
-  if (node < node_count_ && dials_[node] != nullptr) {
+  for (std::size_t slot = 0; slot < joinings_.size(); ++slot) {
+    if (joinings_[slot] != nullptr) {
+      advance(slot);
+    }
+  }
+  if (dials_[node] != nullptr) {
     dials_[node]->failures = "its process has ended";
     give_up(node);
+  } else if (TcpChannel* const channel = channel_to(node);
+             channel != nullptr && channel->state() == TcpChannel::State::idle) {
+    end(*channel, "its process has ended");
   }
 }
 

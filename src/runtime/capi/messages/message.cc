@@ -125,13 +125,16 @@ sterna_status Caller::probe(std::uint32_t from, std::int32_t tag, int* found,
   if (const sterna_status bad = check(is_good, from, tag); bad != STERNA_SUCCESS) {
     return bad;
   }
+  const bool is_lost = is_named_and_lost(*rank_, from);
   net::Envelope seen;
   *found =
       rank_->transport->probe(*rank_->endpoint, net::Pattern{from, context(), tag}, seen) ? 1 : 0;
-  if (*found == 0) {
-    test_in_vain(*rank_);
-  } else {
+  if (*found != 0) {
     store_envelope(seen, envelope);
+  } else if (is_lost) {
+    return refuse_lost(call_, from);
+  } else {
+    test_in_vain(*rank_);
   }
   return STERNA_SUCCESS;
 }
@@ -146,13 +149,16 @@ sterna_status Caller::matched_probe(std::uint32_t from, std::int32_t tag,
   if (const sterna_status bad = check(is_good, from, tag); bad != STERNA_SUCCESS) {
     return bad;
   }
+  const bool is_lost = is_named_and_lost(*rank_, from);
   net::Envelope seen;
   *message = reinterpret_cast<sterna_matched_message*>(
       rank_->transport->matched_probe(*rank_->endpoint, net::Pattern{from, context(), tag}, seen));
-  if (*message == nullptr) {
-    test_in_vain(*rank_);
-  } else {
+  if (*message != nullptr) {
     store_envelope(seen, envelope);
+  } else if (is_lost) {
+    return refuse_lost(call_, from);
+  } else {
+    test_in_vain(*rank_);
   }
   return STERNA_SUCCESS;
 }

@@ -67,6 +67,16 @@ bool wait_until(RankContext& rank, progress::Completion& done, std::uint64_t dea
   return true;
 }
 
+bool is_named_and_lost(const RankContext& rank, std::uint32_t source) noexcept {
+  return source != STERNA_ANY_RANK && rank.transport->is_rank_lost(source);
+}
+
+sterna_status refuse_lost(const char* call, std::uint32_t source) noexcept {
+  return refuse(STERNA_CLOSED,
+                "{}: the process of rank {} has ended, and no such message of it has come", call,
+                source);
+}
+
 void test_in_vain(RankContext& rank) noexcept {
   if (!is_in_callback(rank)) {
     tested_in_vain(rank);

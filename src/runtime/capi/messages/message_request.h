@@ -83,6 +83,12 @@ void store_envelope(const net::Envelope& from, sterna_envelope* to) noexcept;
 /// meanwhile when that is asked of it, and calls its callbacks. Switches.
 bool wait_until(RankContext& rank, progress::Completion& done, std::uint64_t deadline_ns) noexcept;
 
+/// Nothing more will come from `source`, which was named and is gone: after this a last look finds
+/// what had come.
+[[nodiscard]] bool is_named_and_lost(const RankContext& rank, std::uint32_t source) noexcept;
+/// CLOSED, in words, of a probe that found nothing then.
+sterna_status refuse_lost(const char* call, std::uint32_t source) noexcept;
+
 /// A test has found nothing: others run, and the callbacks of a mobile rank. Switches.
 void test_in_vain(RankContext& rank) noexcept;
 

@@ -230,11 +230,14 @@ sterna_status sterna_unpack_probe(sterna_session* session, uint32_t rank, int32_
   RankContext& self = *find_current_rank();
   const std::uint32_t context =
       capi::context_of(capi::session_in(session), capi::ContextUse::pack_heads);
+  const bool is_lost = capi::is_named_and_lost(self, rank);
   sterna::net::Envelope seen;
   *found =
       self.transport->probe(*self.endpoint, sterna::net::Pattern{rank, context, tag}, seen) ? 1 : 0;
   if (*found != 0) {
     capi::tell_source(seen.source, seen.tag, envelope);
+  } else if (is_lost) {
+    return capi::refuse_lost(__func__, rank);
   } else {
     capi::test_in_vain(self);
   }

@@ -44,6 +44,16 @@ ssize_t sterna_write(int fd, const void* data, size_t bytes) STERNA_NOEXCEPT;
 ssize_t sterna_writev(int fd, const struct iovec* parts, int count) STERNA_NOEXCEPT;
 ssize_t sterna_pwrite(int fd, const void* data, size_t bytes, off_t offset) STERNA_NOEXCEPT;
 
+/* All of it, in as many calls as that takes, also of a descriptor that is O_NONBLOCK, for which
+ * they wait. Returns the bytes; fewer only where the input ends before (a file, a closed
+ * connection), or a write is taken no more though without an error. -1 with errno after an error:
+ * how much had gone before is not said, as a stream that has broken off in the middle is of no use.
+ * After the read_exactly and write_exactly of PIOMan (piom_io.h). */
+ssize_t sterna_read_exactly(int fd, void* buffer, size_t bytes) STERNA_NOEXCEPT;
+ssize_t sterna_readv_exactly(int fd, const struct iovec* parts, int count) STERNA_NOEXCEPT;
+ssize_t sterna_write_exactly(int fd, const void* data, size_t bytes) STERNA_NOEXCEPT;
+ssize_t sterna_writev_exactly(int fd, const struct iovec* parts, int count) STERNA_NOEXCEPT;
+
 int sterna_fsync(int fd) STERNA_NOEXCEPT;
 int sterna_fdatasync(int fd) STERNA_NOEXCEPT;
 int sterna_tcdrain(int fd) STERNA_NOEXCEPT;

@@ -256,7 +256,44 @@ static void use_errors(void* argument) {
   EXPECT(sterna_send(ends[1], text, 1, MSG_NOSIGNAL) == -1 && *sterna_errno() == EPIPE);
 }
 
+static char long_text[300000]; /* More than a socket holds. */
+static char long_copy[sizeof long_text];
+
+static void write_long(void* argument) {
+  (void)argument;
+  const struct iovec parts[] = {{long_text, 100000}, {NULL, 0}, {long_text + 100000, 200000}};
+  EXPECT(sterna_writev_exactly(ends[1], parts, 3) == (ssize_t)sizeof long_text);
+  EXPECT(sterna_write_exactly(ends[1], "end", 3) == 3);
+  EXPECT(shutdown(ends[1], SHUT_WR) == 0);
+}
+
+/* All of it, in whatever pieces it comes, and also of descriptors that do not block. */
+static void test_exactly(int flags) {
+  char rest[8];
+  const struct iovec parts[] = {{long_copy, 1}, {long_copy + 1, sizeof long_copy - 1}};
+  for (size_t i = 0; i < sizeof long_text; ++i) {
+    long_text[i] = (char)(i * 7 + i / 251);
+  }
+  memset(long_copy, 0, sizeof long_copy);
+  make_pair(SOCK_STREAM | flags);
+  sterna_thread* const writer = start(write_long, NULL, 0);
+  EXPECT(sterna_readv_exactly(ends[0], parts, 2) == (ssize_t)sizeof long_copy);
+  EXPECT(memcmp(long_text, long_copy, sizeof long_text) == 0);
+  EXPECT(sterna_read_exactly(ends[0], rest, sizeof rest) == 3); /* The end comes before. */
+  EXPECT(memcmp(rest, "end", 3) == 0);
+  EXPECT(sterna_read_exactly(ends[0], rest, 0) == 0);
+  join(writer);
+  EXPECT(sterna_read_exactly(987, rest, 1) == -1 && *sterna_errno() == EBADF);
+  EXPECT(sterna_readv_exactly(ends[0], parts, -1) == -1 && *sterna_errno() == EINVAL);
+  close_pair();
+}
+
+static void test_exactly_in_thread(void* argument) {
+  test_exactly(*(int*)argument);
+}
+
 int main(void) {
+  int flags[] = {0, SOCK_NONBLOCK};
   char byte = 0;
   fill();
   EXPECT(pipe(ends) == 0); /* Plain calls before the start and on kernel threads. */
@@ -269,6 +306,10 @@ int main(void) {
   test_waits(SOCK_STREAM);
   test_waits(SOCK_DGRAM);
   test_sending();
+  for (int i = 0; i < 2; ++i) {
+    test_exactly(flags[i]); /* Of a kernel thread. */
+    run(test_exactly_in_thread, &flags[i]);
+  }
   run(use_file, NULL);
   make_pair(SOCK_STREAM);
   run(use_errors, NULL);

@@ -6,6 +6,7 @@
 
 #include "expect.h"
 #include "sterna/completion.h"
+#include "sterna/job_barrier.h"
 #include "sterna/message.h"
 #include "sterna/pack.h"
 #include "sterna/rpc.h"
@@ -140,6 +141,10 @@ int main(int argc, char** argv) {
     EXPECT(sterna_message_receive(0, 2, &byte, 1, NULL) == STERNA_SUCCESS);
   }
   if (argc > 1 && sterna_rank() != 1) {
+    sterna_job_barrier all; /* Those who live hear that one is missing; nobody waits for ever. */
+    EXPECT(sterna_job_barrier_init(&all, 1, 0) == STERNA_SUCCESS);
+    EXPECT(sterna_job_barrier_wait(&all, NULL) == STERNA_CLOSED);
+    EXPECT(sterna_job_barrier_wait(&all, NULL) == STERNA_CLOSED);
     return sterna_stop() == STERNA_SUCCESS ? 0 : 1;
   }
   sterna_thread_sleep(UINT64_C(20000000000));

@@ -36,10 +36,10 @@ void set_error(Schedule& schedule, int error) noexcept {
   }
 }
 
-// After an error (a peer is lost) what a rank would send is wrong. The others wait for a message, so
-// a shorter one goes: who gets it ends with an error as well, instead of a wrong result, and tells
-// others in the same way. Its length says which error; one byte is the least that differs from
-// nothing.
+// After an error (a peer is lost) what a rank would send is wrong. The others wait for a message,
+// so a shorter one goes: who gets it ends with an error as well, instead of a wrong result, and
+// tells others in the same way. Its length says which error; one byte is the least that differs
+// from nothing.
 constexpr std::uint64_t kTellsLoss = 1;
 
 std::uint64_t bytes_after(int error, std::uint64_t bytes) noexcept {

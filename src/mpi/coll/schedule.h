@@ -64,7 +64,7 @@ struct Block {
   Block* next;
 };
 
-/// A message without data, of more than a byte, so that it differs from what is sent after an error.
+/// A message without data has more than a byte: it differs from what is sent after an error.
 inline constexpr std::uint64_t kSignalBytes = 2;
 inline constexpr std::uint32_t kSignalsAtOnce = 32;  // From partners at distances that double.
 

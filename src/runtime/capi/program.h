@@ -33,6 +33,7 @@ namespace sterna::runtime::capi {
 // Contexts of net::Transport that MPI, which counts from 0, does not reach.
 inline constexpr std::uint32_t kMessageContext = 0xffff'fff0;
 inline constexpr std::uint32_t kStartContext = 0xffff'fff1;
+inline constexpr std::uint32_t kJobBarrierContext = 0xffff'fff6;
 inline constexpr std::uint32_t kRpcPartContext = 0xffff'fff4;  // And the next one.
 
 /// Of a process that is no sterna-node. Made and ended by the initial kernel thread.
@@ -117,5 +118,9 @@ sterna_status send_message(std::uint32_t rank, std::uint32_t context, std::int32
                            const void* data, std::size_t bytes) noexcept;
 sterna_status receive_message(std::uint32_t rank, std::uint32_t context, std::int32_t tag,
                               void* buffer, std::size_t bytes, net::Envelope& envelope) noexcept;
+
+/// Returns when all ranks have called it with this context and tag, or one is gone (CLOSED, for
+/// all).
+sterna_status meet_all(const RankContext& rank, std::uint32_t context, std::int32_t tag) noexcept;
 
 }  // namespace sterna::runtime::capi

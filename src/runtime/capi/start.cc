@@ -177,23 +177,6 @@ void open_rpc(Program& program) {
   transport.register_lost_handler(on_lost, &program);
 }
 
-/// Returns when all ranks are here: no request comes before its handler is registered.
-sterna_status meet_all(const RankContext& rank) noexcept {
-  for (std::uint32_t distance = 1; distance < rank.size; distance *= 2) {
-    const std::uint32_t to = (rank.rank + distance) % rank.size;
-    const std::uint32_t from = (rank.rank + rank.size - distance) % rank.size;
-    net::Envelope envelope;
-    sterna_status status = send_message(to, kStartContext, 0, nullptr, 0);
-    if (status == STERNA_SUCCESS) {
-      status = receive_message(from, kStartContext, 0, nullptr, 0, envelope);
-    }
-    if (status != STERNA_SUCCESS) {
-      return status;
-    }
-  }
-  return STERNA_SUCCESS;
-}
-
 /// Ends what is open. The network of a job that MPI goes on to use knows `program` for ever: the
 /// object is kept then, without what costs.
 void retire(std::unique_ptr<Program> program) noexcept {
@@ -224,7 +207,8 @@ sterna_status open_layers(Program& program, const sterna_options& options) {
   open_rpc(program);
   program.rank->runtime->fill_status_by(fill_status, &program);
   the_program = &program;  // Requests of those who are through may come before the last has come.
-  if (meet_all(*program.rank) != STERNA_SUCCESS) {
+  // All are here: no request comes before its handler is registered.
+  if (meet_all(*program.rank, kStartContext, 0) != STERNA_SUCCESS) {
     return fail(Error{Errc::closed, "a node of the job is gone, for which all others wait here"});
   }
   follow_processors(program);

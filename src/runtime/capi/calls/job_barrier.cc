@@ -1,0 +1,136 @@
+// job_barrier.h, and how the ranks meet at the start.
+#include <atomic>
+#include <cstddef>
+#include <new>
+
+#include <sterna/job_barrier.h>
+#include <sterna/sync.h>
+
+#include "runtime/capi/messages/message_callback.h"
+#include "runtime/capi/program.h"
+#include "runtime/capi/threads/handle.h"
+#include "runtime/scope.h"
+
+namespace sterna::runtime::capi {
+
+/// By dissemination: in round k each rank tells the one 2^k further, and hears from the one 2^k
+/// before. Who hears of a loss tells it on in all rounds that are left: nobody waits for a message
+/// that does not come, and all hear of it.
+sterna_status meet_all(const RankContext& rank, std::uint32_t context, std::int32_t tag) noexcept {
+  sterna_status result = STERNA_SUCCESS;
+  for (std::uint32_t distance = 1; distance < rank.size; distance *= 2) {
+    const std::uint32_t to = (rank.rank + distance) % rank.size;
+    const std::uint32_t from = (rank.rank + rank.size - distance) % rank.size;
+    const std::byte told{static_cast<unsigned char>(result == STERNA_SUCCESS ? 0 : 1)};
+    const sterna_status sent = send_message(to, context, tag, &told, sizeof told);
+    std::byte heard{};
+    net::Envelope envelope;
+    sterna_status received = receive_message(from, context, tag, &heard, sizeof heard, envelope);
+    if (received == STERNA_SUCCESS && heard != std::byte{}) {
+      received = STERNA_CLOSED;
+    }
+    for (const sterna_status status : {sent, received}) {
+      result = result == STERNA_SUCCESS ? status : result;
+    }
+  }
+  return result;
+}
+
+namespace {
+
+struct JobBarrier {
+  static constexpr std::uint32_t kMade = 0x0b'a441e4;
+
+  std::uint32_t state = 0;  // kMade: it is.
+  std::int32_t number = 0;
+  sterna_barrier threads{};
+  // Of the last round: written by the one that meets the other ranks, while the others wait for it.
+  sterna_status result = STERNA_SUCCESS;
+};
+static_assert(sizeof(JobBarrier) <= sizeof(sterna_job_barrier) &&
+              alignof(JobBarrier) <= alignof(sterna_job_barrier));
+
+JobBarrier* barrier_in(sterna_job_barrier* storage) noexcept {
+  auto* const barrier = reinterpret_cast<JobBarrier*>(storage);
+  return barrier != nullptr && barrier->state == JobBarrier::kMade ? barrier : nullptr;
+}
+
+sterna_status refuse_unmade(const char* call) noexcept {
+  return refuse(STERNA_INVALID_ARGUMENT,
+                "{}: the barrier is NULL, or sterna_job_barrier_init was not called for it", call);
+}
+
+}  // namespace
+}  // namespace sterna::runtime::capi
+
+namespace capi = sterna::runtime::capi;
+using sterna::runtime::RankContext;
+using sterna::runtime::RuntimeScope;
+
+extern "C" {
+
+sterna_status sterna_job_barrier_init(sterna_job_barrier* barrier, uint32_t threads,
+                                      int32_t number) noexcept {
+  const RuntimeScope scope;
+  if (barrier == nullptr || threads == 0 || number < 0) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT,
+                        "{}: it has memory, 1 thread or more, and a number from 0 on; these are {} "
+                        "threads and the number {}",
+                        __func__, threads, number);
+  }
+  if (sterna::runtime::find_current_rank() == nullptr) {
+    return capi::refuse(STERNA_NOT_STARTED, "{}: before sterna_start, or after its end", __func__);
+  }
+  auto* const made = ::new (static_cast<void*>(barrier)) capi::JobBarrier;
+  made->number = number;
+  const sterna_status status = sterna_barrier_init(&made->threads, threads);
+  made->state = status == STERNA_SUCCESS ? capi::JobBarrier::kMade : 0;
+  return status;
+}
+
+sterna_status sterna_job_barrier_destroy(sterna_job_barrier* barrier) noexcept {
+  const RuntimeScope scope;
+  capi::JobBarrier* const its = capi::barrier_in(barrier);
+  if (its == nullptr) {
+    return capi::refuse_unmade(__func__);
+  }
+  const sterna_status status = sterna_barrier_destroy(&its->threads);
+  its->state = status == STERNA_SUCCESS ? 0 : its->state;
+  return status;
+}
+
+sterna_status sterna_job_barrier_wait(sterna_job_barrier* barrier, int* is_last) noexcept {
+  const RuntimeScope scope;
+  capi::JobBarrier* const its = capi::barrier_in(barrier);
+  if (its == nullptr) {
+    return capi::refuse_unmade(__func__);
+  }
+  RankContext* const rank = sterna::runtime::find_current_rank();
+  if (rank == nullptr) {
+    return capi::refuse(STERNA_NOT_STARTED, "{}: after the end of sterna", __func__);
+  }
+  if (capi::is_in_callback(*rank)) {
+    return capi::refuse(STERNA_DEADLOCK, "{}: a callback of a message must not wait", __func__);
+  }
+  int is_one = 0;
+  sterna_status status = sterna_barrier_wait(&its->threads, &is_one);
+  if (status != STERNA_SUCCESS) {
+    return status;
+  }
+  if (is_one != 0) {
+    its->result = capi::meet_all(*rank, capi::kJobBarrierContext, its->number);
+  }
+  status = sterna_barrier_wait(&its->threads, nullptr);
+  if (status == STERNA_SUCCESS) {
+    status = its->result;
+  }
+  if (is_last != nullptr) {
+    *is_last = is_one;
+  }
+  return status == STERNA_CLOSED
+             ? capi::refuse(STERNA_CLOSED, "{}: barrier {}: the process of a rank has ended",
+                            __func__, its->number)
+             : status;
+}
+
+}  // extern "C"

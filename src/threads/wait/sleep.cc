@@ -139,7 +139,8 @@ std::uint32_t Worker::steal_from(Worker& victim) noexcept {
     if (thread == nullptr) {
       break;  // The others were held.
     }
-    if (!may_run_on(*thread, index)) {
+    // One of Dispatch was given to that worker, and stays with it (closed.cc).
+    if ((thread->flags & ThreadFlag::managed) != 0 || !may_run_on(*thread, index)) {
       thread->next = nullptr;
       *bound_end = thread;
       bound_end = &thread->next;

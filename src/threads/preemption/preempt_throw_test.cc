@@ -33,6 +33,7 @@ struct Storm {
   std::atomic<std::int32_t> alive{0};  // Frames that are not unwound.
   std::atomic<std::uint32_t> seed{1};
   std::atomic<std::uint32_t> passed{0};  // Exceptions that another thread has thrown again.
+  std::atomic<std::size_t> throwing{kThreads};
   std::atomic<bool> is_over{false};
   // Exceptions on their way to whoever takes them next.
   std::array<std::atomic<std::exception_ptr*>, 4> posts{};
@@ -62,7 +63,7 @@ class Frame {
     } catch (const Ball& ball) {
       storm_.expect(ball.value == value_ && ball.is_whole());
       storm_.expect(std::uncaught_exceptions() == flying);
-      if (value_ % 64 == 0) {
+      if (value_ % 2048 == 0) {
         switch_once();
       }
       storm_.expect(ball.value == value_);
@@ -94,7 +95,7 @@ void nest(Storm& storm, std::uint32_t value) {
         fall(storm, 1, value + 1);
       } catch (const Ball& inner) {
         storm.expect(inner.value == value + 1 && outer.value == value);
-        if (value % 16 == 0) {
+        if (value % 1024 == 0) {
           switch_once();
         }
         storm.expect(inner.is_whole() && outer.is_whole());
@@ -136,15 +137,16 @@ void throw_and_catch(Storm& storm) {
     pass(storm, random >> 8);
   }
   storm.expect(std::current_exception() == nullptr);
+  storm.throwing.fetch_sub(1, std::memory_order_relaxed);
 }
 
-/// Every millisecond, with one exception caught while it sleeps.
+/// Whenever it is woken, with one exception caught while it waits.
 void interrupt(Storm& storm) {
   for (std::uint32_t i = 0; !storm.is_over.load(std::memory_order_relaxed); ++i) {
     try {
       throw Ball{i};
     } catch (const Ball& ball) {
-      sleep_for(kMs);
+      park();
       storm.expect(ball.value == i && ball.is_whole());
     }
   }
@@ -161,11 +163,18 @@ void run_storm(const TestTeam& team, Storm& storm) {
   for (Thread*& thread : threads) {
     thread = team.go(throws, {.is_user_code = true});
   }
+  while (storm.throwing.load(std::memory_order_relaxed) != 0) {
+    sleep_for(kMs);
+    for (Thread* const thread : urgent) {
+      unpark(*thread);
+    }
+  }
   for (Thread* const thread : threads) {
     join(*thread);
   }
   storm.is_over.store(true, std::memory_order_relaxed);
   for (Thread* const thread : urgent) {
+    unpark(*thread);
     join(*thread);
   }
   for (auto& post : storm.posts) {

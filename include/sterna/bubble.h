@@ -35,10 +35,8 @@ sterna_status sterna_bubble_create(sterna_bubble** bubble) STERNA_NOEXCEPT;
 
 /* A thread that starts when the outermost bubble is submitted; at once, where its bubble is, if
  * that runs: then a thread of the outermost bubble calls, or the one that is going to join it, so
- * that it is not being freed. Of `options` (may be NULL) a name, a stack size, a place, a load,
- * preemption, auto_bubbles and has_own_locals count; all else must be as in
- * STERNA_THREAD_OPTIONS_DEFAULT: INVALID_ARGUMENT. OUT_OF_MEMORY, NOT_FOUND (the place), BUSY (the
- * bubble has ended). */
+ * that it is not being freed. sterna_thread_create with options.bubble is the same, and gives a
+ * handle; thread.h says what `options` (may be NULL) mean in a bubble. Fails as that. */
 sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_thread_options* options,
                                        sterna_thread_function function,
                                        void* argument) STERNA_NOEXCEPT;
@@ -94,13 +92,14 @@ sterna_status sterna_bubble_shake(void) STERNA_NOEXCEPT;
  * run, and join waits for those. */
 sterna_status sterna_bubble_submit(sterna_bubble* bubble) STERNA_NOEXCEPT;
 
-/* Waits until every thread that is in it has ended, then frees the bubble and those in it. Kernel
- * threads too. Switches. Fails with INVALID_ARGUMENT (not submitted, or it has a holder), DEADLOCK
- * (a thread that it holds calls), BUSY (somebody is joining it). */
+/* Waits until every thread that is in it has ended, then frees the bubble and those in it, but for
+ * threads that were created with a handle, which their owner joins. Kernel threads too. Switches.
+ * Fails with INVALID_ARGUMENT (not submitted, or it has a holder), DEADLOCK (a thread that it holds
+ * calls), BUSY (somebody is joining it). */
 sterna_status sterna_bubble_join(sterna_bubble* bubble) STERNA_NOEXCEPT;
 
-/* Frees an outermost bubble that was not submitted, and those in it. NULL is allowed. Fails as
- * join. */
+/* Frees an outermost bubble that was not submitted, and those in it. Who joins one of its threads,
+ * now or later, is told CANCELLED. NULL is allowed. May switch. Fails as join. */
 sterna_status sterna_bubble_destroy(sterna_bubble* bubble) STERNA_NOEXCEPT;
 
 #ifdef __cplusplus

@@ -166,7 +166,7 @@ typedef struct sterna_thread_info {
   uint8_t is_bound;
   uint8_t is_detached;
   uint8_t is_in_bubble;
-  uint8_t reserved;
+  uint8_t is_migratable; /* As its options say. */
   char name[32];
 } sterna_thread_info;
 

@@ -56,11 +56,12 @@ typedef enum sterna_move {
  * thread, at its barrier; the one that held it does not any more. Both run, or neither does; what
  * does not run yet starts in a bubble that does. A bubble that is moved is no more for the program
  * to join. holder NULL: out of all bubbles. A bubble is outermost then and is joined by itself; a
- * thread is detached: it is freed when it ends. A thread of filiation, which moves itself, stays
- * its creator's to join: no join or barrier of `holder` waits for it, and where `holder` is joined
- * before it ends it is in no bubble again. Also fails with INVALID_ARGUMENT (it holds
- * `holder`, or more than 60 would be nested), BUSY (it waits at the barrier of its bubble; it runs
- * and `holder` does not; somebody joins it; `holder` has ended and is being joined). */
+ * thread is detached, and freed when it ends, unless it was created with a handle, which stays to
+ * be joined. A thread of filiation, which moves itself, stays its creator's to join: no join or
+ * barrier of `holder` waits for it, and where `holder` is joined before it ends it is in no bubble
+ * again. Also fails with INVALID_ARGUMENT (it holds `holder`, or more than 60 would be nested), BUSY
+ * (it waits at the barrier of its bubble; it runs and `holder` does not; somebody joins it; `holder`
+ * has ended and is being joined; a thread that does not run yet goes into a bubble only). */
 sterna_status sterna_held_move(sterna_held held, sterna_bubble* holder,
                                sterna_move move) STERNA_NOEXCEPT;
 

@@ -50,7 +50,9 @@ module sterna
     type(c_ptr) :: bubble = c_null_ptr
     type(c_ptr) :: stack = c_null_ptr
     integer(c_int32_t) :: auto_bubbles = 0
-    integer(c_int32_t) :: has_own_locals = 0
+    integer(c_int8_t) :: has_own_locals = 0
+    integer(c_int8_t) :: is_migratable = 0
+    integer(c_int16_t) :: reserved = 0
   end type sterna_thread_options
 
   ! What a thread runs.

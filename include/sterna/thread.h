@@ -38,15 +38,34 @@ typedef struct sterna_thread_options {
                            * "core:3", "pu:7", counted from left to right. NULL: anywhere. */
   uint32_t preemption;    /* STERNA_PREEMPTION_...: how others take its worker from it. */
   uint32_t load; /* How much work it has, for policies, which place threads of bubbles; 0: 1. */
-  struct sterna_bubble* bubble; /* It belongs to this bubble and starts with it, or at once; else
-                                 * as sterna_bubble_add_thread, so `thread` is NULL. NULL: none. */
+  struct sterna_bubble* bubble; /* It belongs to this bubble and starts with it: see below. NULL:
+                                 * none. */
   void* stack; /* Memory of sterna_stack_create that is its stack, the caller's again after the
                 * join; stack_bytes does not count then. NULL: the runtime's own. */
-  uint32_t auto_bubbles;   /* STERNA_AUTO_BUBBLES_...: whether threads that it creates belong to a
-                            * bubble of their own, as children of one parent (bubble.h). */
-  uint32_t has_own_locals; /* 1: thread-local variables of its own, see below. 0: those of its
-                            * kernel thread, unless the setting own_locals is on. */
+  uint32_t auto_bubbles;  /* STERNA_AUTO_BUBBLES_...: whether threads that it creates belong to a
+                           * bubble of their own, as children of one parent (bubble.h). */
+  uint8_t has_own_locals; /* 1: thread-local variables of its own, see below. 0: those of its
+                           * kernel thread, unless the setting own_locals is on. */
+  uint8_t is_migratable;  /* 1: its program says that it may go to another node. Stated and shown
+                           * (sterna_thread_info); threads of a program have nowhere to go, and
+                           * ranks say it by sterna_set_migratable. */
+  uint16_t reserved;      /* 0. */
 } sterna_thread_options;
+
+/* A thread of a bubble is a thread as any other, and all options hold. It starts when the outermost
+ * bubble is submitted; at once, where its bubble is, if that runs (bubble.h, add_thread, says who
+ * may call then).
+ *  - With `thread` it is made at once, with its stack, and has a handle that is the caller's: to
+ *    join or detach once, before or after its bubble is joined, which waits for it but does not
+ *    free it. Before it starts, all of control.h and held.h counts for it, a join waits, and
+ *    sterna_thread_list does not show it. If its bubble is destroyed instead it has ended without
+ *    having run: its join says CANCELLED.
+ *  - Without, it is its bubble's, made when it starts and freed by sterna_bubble_join, which it is
+ *    joined by; with is_detached it is freed when it ends. sterna_bubble_join waits for both.
+ *  - A priority other than NORMAL is its own; with NORMAL it has that of its bubble.
+ *  - `worker` is where it begins; with is_bound it stays on that worker's processor (REFUSED if
+ *    several workers share that: a thread of a bubble has whole processors).
+ *  - is_frozen: it is submitted with the others, and does not run before sterna_thread_unfreeze. */
 
 /* A thread with has_own_locals has a copy of each thread-local variable (_Thread_local, __thread,
  * thread_local of C++, errno, those of libraries and of libc) for its life, as Marcel had: it may
@@ -101,16 +120,17 @@ typedef struct sterna_thread_options {
                     : (nice) > STERNA_NICE_MAX ? STERNA_NICE_MAX  \
                                                : (nice))))
 
-#define STERNA_THREAD_OPTIONS_DEFAULT                                                  \
-  {                                                                                    \
-    sizeof(sterna_thread_options), NULL, 0, STERNA_ANY_WORKER, 0, 0, 0, 0, 0,          \
-        STERNA_PRIORITY_NORMAL, NULL, 1, 0, NULL, NULL, STERNA_AUTO_BUBBLES_INHERIT, 0 \
+#define STERNA_THREAD_OPTIONS_DEFAULT                                                        \
+  {                                                                                          \
+    sizeof(sterna_thread_options), NULL, 0, STERNA_ANY_WORKER, 0, 0, 0, 0, 0,                \
+        STERNA_PRIORITY_NORMAL, NULL, 1, 0, NULL, NULL, STERNA_AUTO_BUBBLES_INHERIT, 0, 0, 0 \
   }
 
 /* Starts a thread that calls function(argument). *thread is valid until join, or, for a detached
- * one, until it ends; `thread` may be NULL then. `options` may be NULL. Any thread, kernel threads
- * too; does not switch. Fails with INVALID_ARGUMENT, OUT_OF_MEMORY, NOT_STARTED, UNSUPPORTED,
- * SYSTEM (has_own_locals: the system gives no more kernel threads). */
+ * one, until it ends; `thread` may be NULL then, or with `bubble`. `options` may be NULL. Any
+ * thread, kernel threads too; does not switch. Fails with INVALID_ARGUMENT, OUT_OF_MEMORY,
+ * NOT_STARTED, UNSUPPORTED, SYSTEM (has_own_locals: the system gives no more kernel threads),
+ * NOT_FOUND (the place), REFUSED, BUSY (the stack is in use; the bubble has ended). */
 sterna_status sterna_thread_create(const sterna_thread_options* options,
                                    sterna_thread_function function, void* argument,
                                    sterna_thread** thread) STERNA_NOEXCEPT;
@@ -126,8 +146,9 @@ sterna_status sterna_stack_destroy(void* stack) STERNA_NOEXCEPT;
 
 /* Waits until the thread has ended, then frees it: once per thread that is not detached. Any
  * thread, kernel threads too. A cancellation point. Switches. Returns CANCELLED for a thread that
- * was cancelled, which is freed as well. Fails with DEADLOCK (itself), INVALID_ARGUMENT (NULL, of a
- * bubble, detached, joined before), BUSY (somebody is joining it). */
+ * was cancelled, which is freed as well. Fails with DEADLOCK (itself), INVALID_ARGUMENT (NULL,
+ * detached, joined before, of a bubble and created without a handle), BUSY (somebody is joining
+ * it). */
 sterna_status sterna_thread_join(sterna_thread* thread) STERNA_NOEXCEPT;
 /* The same, for so long at most: TIMED_OUT, and it may be joined again. */
 sterna_status sterna_thread_join_for(sterna_thread* thread, uint64_t timeout_ns) STERNA_NOEXCEPT;

@@ -9,6 +9,12 @@
 
 namespace sterna::threads {
 
+namespace ThreadFlag {
+/// Its program has said that it may leave its node. Set before it starts; threads/ does nothing
+/// with it.
+inline constexpr std::uint32_t migratable = 1 << 27;
+}  // namespace ThreadFlag
+
 /// Of a thread that may run, be preempted or resume meanwhile: what is constant while it runs.
 [[nodiscard]] inline std::uint32_t flags_of(const Thread& thread) noexcept {
   return std::atomic_ref{const_cast<Thread&>(thread).flags}.load(std::memory_order_relaxed);

@@ -117,9 +117,9 @@ static void test_bubbles(void) {
   sterna_bubble *outer = NULL, *inner = NULL;
   EXPECT(sterna_bubble_create(&outer) == STERNA_SUCCESS);
   EXPECT(sterna_bubble_create(&inner) == STERNA_SUCCESS);
-  sterna_thread_options frozen = STERNA_THREAD_OPTIONS_DEFAULT;
-  frozen.is_frozen = 1;
-  EXPECT(sterna_bubble_add_thread(outer, &frozen, count_up, &count) == STERNA_INVALID_ARGUMENT);
+  sterna_thread_options wrong = STERNA_THREAD_OPTIONS_DEFAULT;
+  wrong.is_frozen = 2;
+  EXPECT(sterna_bubble_add_thread(outer, &wrong, count_up, &count) == STERNA_INVALID_ARGUMENT);
   for (int i = 0; i < 10; ++i) {
     EXPECT(sterna_bubble_add_thread(i % 2 ? outer : inner, NULL, count_up, &count) ==
            STERNA_SUCCESS);

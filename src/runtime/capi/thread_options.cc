@@ -34,8 +34,11 @@ sterna_status check_options(const sterna_thread_options& options,
   if (options.place != nullptr && options.worker != STERNA_ANY_WORKER) {
     return wrong("a thread has a place or a worker, not both");
   }
-  if (options.auto_bubbles > STERNA_AUTO_BUBBLES_FILIATION || options.has_own_locals > 1) {
-    return wrong("auto_bubbles is one of STERNA_AUTO_BUBBLES_..., has_own_locals is 0 or 1");
+  if (options.auto_bubbles > STERNA_AUTO_BUBBLES_FILIATION || options.has_own_locals > 1 ||
+      options.is_migratable > 1 || options.reserved != 0) {
+    return wrong(
+        "auto_bubbles is one of STERNA_AUTO_BUBBLES_..., has_own_locals and is_migratable are 0 or "
+        "1, reserved is 0");
   }
   if (options.priority > STERNA_PRIORITY_MAX) {
     return wrong("priority is 0 to STERNA_PRIORITY_MAX");

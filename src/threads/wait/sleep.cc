@@ -132,14 +132,14 @@ std::uint32_t Worker::steal_from(Worker& victim) noexcept {
   std::array<Thread*, kStealMax> taken;
   std::uint32_t taken_count = 0;
   // What is bound returns at the end only: the most urgent one would be found again and again.
-  Thread* bound = nullptr;
+  Thread* bound = nullptr;  // Or given to that worker by Dispatch: closed.cc.
   Thread** bound_end = &bound;
   for (std::uint32_t i = 0; i < present && taken_count < wanted; ++i) {
     Thread* const thread = victim.queue.pop_front();
     if (thread == nullptr) {
       break;  // The others were held.
     }
-    if (!may_run_on(*thread, index)) {
+    if ((thread->flags & ThreadFlag::managed) != 0 || !may_run_on(*thread, index)) {
       thread->next = nullptr;
       *bound_end = thread;
       bound_end = &thread->next;

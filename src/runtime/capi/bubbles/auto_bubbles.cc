@@ -18,7 +18,8 @@ bool caller_makes_bubbles(const Program& program, const sched::Entity* entity) n
                            : threads::self() == nullptr && program.has_auto_bubbles;
 }
 
-/// What binds the thread, as a place of the topology; kAside: no place says the same.
+}  // namespace
+
 std::uint32_t place_for(const Program& program, const sterna_thread_options& options,
                         const threads::ThreadOptions& spawned) noexcept {
   if (options.place != nullptr) {
@@ -30,8 +31,6 @@ std::uint32_t place_for(const Program& program, const sterna_thread_options& opt
   const topology::Place* const place = program.worker_places[spawned.worker];
   return std::ranges::count(program.worker_places, place) == 1 ? place->id : sched::kAside;
 }
-
-}  // namespace
 
 bool makes_bubbles(const Program& program, const sterna_thread_options& options) noexcept {
   return options.auto_bubbles == STERNA_AUTO_BUBBLES_INHERIT

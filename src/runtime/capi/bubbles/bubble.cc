@@ -1,4 +1,5 @@
-// bubble.h: how C programs build bubbles; bubble_run.cc has how they run.
+// bubble.h: how C programs build bubbles; bubble_member.cc has their threads, bubble_run.cc how
+// they run.
 #include <algorithm>
 #include <new>
 
@@ -32,35 +33,6 @@ sterna_status check_unsubmitted(const sterna_bubble* bubble) noexcept {
   if (bubble->is_submitted) {
     return capi::refuse(STERNA_BUSY, "{} runs: that is set before it is submitted",
                         capi::words_for(*bubble));
-  }
-  return STERNA_SUCCESS;
-}
-
-/// What a member cannot have is refused, not dropped.
-sterna_status check_member(const sterna_bubble* bubble, const sterna_thread_options& options,
-                           sterna_thread_function function) noexcept {
-  if (bubble == nullptr || function == nullptr || options.size_bytes != sizeof options) {
-    return capi::refuse(STERNA_INVALID_ARGUMENT,
-                        "a thread of a bubble needs a bubble, a function, and options made by "
-                        "STERNA_THREAD_OPTIONS_DEFAULT");
-  }
-  if (options.worker != STERNA_ANY_WORKER || options.is_bound != 0 || options.is_detached != 0 ||
-      options.is_cancellable != 0 || options.is_frozen != 0 || options.guard_bytes != 0 ||
-      options.priority != STERNA_PRIORITY_NORMAL || options.preemption > STERNA_PREEMPTION_MAX ||
-      (options.bubble != nullptr && options.bubble != bubble) || options.stack != nullptr ||
-      options.stack_bytes > capi::kStackBytesMax ||
-      options.auto_bubbles > STERNA_AUTO_BUBBLES_FILIATION || options.has_own_locals > 1) {
-    return capi::refuse(
-        STERNA_INVALID_ARGUMENT,
-        "{}: its threads have a name, a stack of at most 2 GiB, a "
-        "place, a load, preemption, auto_bubbles and has_own_locals; all other are as by "
-        "default",
-        capi::words_for(*bubble));
-  }
-  const capi::Program* const program = capi::program();
-  if (options.preemption > STERNA_PREEMPTION_JOB && program != nullptr &&
-      !program->team->can_preempt()) {
-    return capi::refuse_preemption("a thread of a bubble");
   }
   return STERNA_SUCCESS;
 }
@@ -141,7 +113,9 @@ sterna_status capi::put_bubble(sterna_bubble& bubble, sterna_bubble& child, bool
     if (!is_running) {
       return STERNA_SUCCESS;
     }
-    insert_all(program()->scheduler->engine(), bubble.bubble, child);
+    sched::Engine& engine = program()->scheduler->engine();
+    insert_all(engine, bubble.bubble, child);
+    put_first(engine, child);
     return start_all(*program(), members);
   });
 }
@@ -156,60 +130,6 @@ sterna_status sterna_bubble_create(sterna_bubble** bubble) noexcept {
   }
   *bubble = new (std::nothrow) sterna_bubble;
   return *bubble != nullptr ? STERNA_SUCCESS : STERNA_OUT_OF_MEMORY;
-}
-
-sterna_status sterna_bubble_add_thread(sterna_bubble* bubble, const sterna_thread_options* options,
-                                       sterna_thread_function function, void* argument) noexcept {
-  const RuntimeScope scope;
-  const sterna_thread_options used =
-      options == nullptr ? sterna_thread_options STERNA_THREAD_OPTIONS_DEFAULT : *options;
-  if (const sterna_status status = check_member(bubble, used, function); status != STERNA_SUCCESS) {
-    return status;
-  }
-  return capi::guarded([&] {
-    auto made = std::make_unique<Member>();
-    Member& member = *made;
-    if (used.place != nullptr) {
-      if (capi::program() == nullptr) {
-        return capi::why_no_program();
-      }
-      const capi::WorkerRange range = capi::workers_at(used.place);
-      if (range.count == 0) {
-        return STERNA_NOT_FOUND;
-      }
-      member.entity.program_place = range.place;
-    }
-    member.name = used.name == nullptr ? "" : used.name;
-    member.stack_bytes = used.stack_bytes;
-    member.entity.load = std::max(used.load, 1U);
-    member.preemption = static_cast<sterna::threads::Preemption>(used.preemption);
-    member.has_own_locals = used.has_own_locals != 0;
-    member.function = function;
-    member.argument = argument;
-    member.bubble = bubble;
-    const capi::Program* const its = capi::program();
-    member.entity.makes_bubbles = its != nullptr && capi::makes_bubbles(*its, used);
-    capi::Members one;
-    one.push_back(std::move(made));
-    member.self = one.begin();
-    {
-      const sterna::FairGuard guard{capi::bubbles_lock};
-      if (!bubble->is_closed) {
-        bubble->members.splice(bubble->members.end(), one);
-        if (!bubble->is_submitted) {
-          return STERNA_SUCCESS;
-        }
-        capi::enter(*bubble);  // From here on the bubble stays, whoever moves the caller away.
-      }
-    }
-    if (!one.empty()) {
-      return capi::tell(capi::kClosedVerdict);
-    }
-    // It runs already: so does this one.
-    capi::Program& program = *capi::program();
-    (void)program.scheduler->engine().insert(bubble->bubble, member.entity);
-    return capi::start_all(program, {&member});
-  });
 }
 
 sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* child) noexcept {
@@ -314,6 +234,9 @@ sterna_status sterna_bubble_destroy(sterna_bubble* bubble) noexcept {
     return capi::refuse(STERNA_INVALID_ARGUMENT,
                         "bubble {} is in another one, or was submitted: join it then",
                         static_cast<const void*>(bubble));
+  }
+  if (bubble != nullptr) {
+    capi::end_made(*bubble);
   }
   delete bubble;
   return STERNA_SUCCESS;

@@ -1,5 +1,11 @@
-// What the handle of a bubble of a C program points to: bubble.cc builds it,
-// bubble_run.cc runs it, held.cc moves it.
+// What the handle of a bubble of a C program points to: bubble.cc builds it, bubble_member.cc puts
+// threads into it, bubble_run.cc runs it, held.cc moves it.
+//
+// Whose is a thread of a bubble? Its bubble's, which joins it in the end, unless the program has
+// its handle from sterna_thread_create, or it is detached: then the bubble waits until its entity
+// has left the tree, which is the last that a thread does with it, and its slot is freed by
+// whoever joins it, or by its end. The entry of a thread says which (is_joined_by_bubble), also
+// when its member is gone.
 #pragma once
 
 #include <atomic>
@@ -12,6 +18,7 @@
 
 #include "base/fair_lock.h"
 #include "runtime/capi/program.h"
+#include "runtime/capi/threads/handle.h"
 #include "threads/sync/barrier.h"
 #include "threads/sync/semaphore.h"
 
@@ -31,16 +38,19 @@ using Bubbles = std::list<std::unique_ptr<sterna_bubble>>;
 struct Member {
   sched::Entity entity;
   std::string name;
-  std::size_t stack_bytes = 0;
-  threads::Preemption preemption = threads::Preemption::as_team;
-  bool has_own_locals = false;
+  threads::ThreadOptions options;  // But for the name.
+  ThreadExtras extras;
   sterna_thread_function function = nullptr;
   void* argument = nullptr;
+  // Null: it is made when it starts. Of one with a handle, or in a stack of the program's: it waits
+  // for its start. Constant; its slot may be another thread's once it has started.
+  threads::Thread* made = nullptr;
+  std::uint32_t first_place = sched::kNoPlace;  // Until it starts. Guard: as the next ones.
   // Guard of these five: bubbles_lock, once it runs.
   sterna_bubble* bubble = nullptr;  // Null: of none any more.
   Members::iterator self;           // In the list of its bubble, or of those of none.
   bool has_left = false;  // Its last cleanup has run: it is nobody's to look at. See mark_left().
-  bool is_detached = false;  // It was taken out of all bubbles: nobody joins it.
+  bool is_joined_by_bubble = true;  // False: somebody has its handle, or it is detached.
   // Null: it has not begun. By the thread itself, so that who starts it looks at nothing of it
   // afterwards: it may have ended by then, and the memory of this object be gone.
   threads::Thread* thread = nullptr;
@@ -111,8 +121,31 @@ sterna_status put_bubble(sterna_bubble& bubble, sterna_bubble& child, bool is_mo
 void list_all(const sterna_bubble& bubble, std::vector<Member*>& members);
 /// Into the tree: the bubble with all it holds.
 void insert_all(sched::Engine& engine, sched::Bubble& holder, sterna_bubble& bubble) noexcept;
-/// Their entities are in the tree, and they are counted. The first failure; the others run.
+/// bubbles_lock is not held: those that begin at a place of their own go there, wherever the policy
+/// has put them.
+void put_first(sched::Engine& engine, const sterna_bubble& bubble) noexcept;
+void put_first(sched::Engine& engine, Member& member) noexcept;
+/// Its entity is in the tree, and it is counted.
+sterna_status start(Program& program, Member& member) noexcept;
+/// The same for all. The first failure; the others run.
 sterna_status start_all(Program& program, const std::vector<Member*>& members) noexcept;
+
+/// A thread for the bubble, from options that were converted once; `handle` (may be null) is
+/// written before it can run.
+sterna_status add_member(sterna_bubble& bubble, const sterna_thread_options& options,
+                         sterna_thread_function function, void* argument,
+                         sterna_thread** handle) noexcept;
+/// The entries of threads of bubbles: joined by the bubble, or not.
+void run_member(void* member);
+void run_handed_member(void* member);
+/// The bubble runs, and counts the thread already: so does this one, from now on.
+sterna_status start_late(Program& program, sterna_bubble& bubble, Member& member) noexcept;
+/// The bubble is not submitted, and goes: what was made for it has ended. May switch.
+void end_made(sterna_bubble& bubble) noexcept;
+/// The thread, of a bubble or not, is freed by the join of its bubble.
+[[nodiscard]] bool is_joined_by_bubble(const threads::Thread& thread) noexcept;
+/// It does not run yet, nor is it being started. bubbles_lock is held.
+[[nodiscard]] bool is_unstarted(const Member& member) noexcept;
 
 /// Null: the thread, which may be null, is none of a bubble of the program. To be looked into by
 /// the thread itself only: of another one it may be freed at any time.

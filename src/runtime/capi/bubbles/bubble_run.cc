@@ -8,6 +8,7 @@
 #include "runtime/capi/threads/handle.h"
 #include "runtime/scope.h"
 #include "threads/control/cancel.h"
+#include "threads/life/unstarted.h"
 #include "threads/preemption/preempt.h"
 #include "threads/this_thread.h"
 
@@ -18,72 +19,20 @@ using sterna::runtime::RuntimeScope;
 namespace {
 
 constexpr std::uint64_t kEndPauseNs = 50'000;
-
-/// Stands in the descriptor of a thread that has left, in place of run_member.
-void left_member(void*) {
-  sterna::fail("a thread that has left its bubble is not started", __FILE__, __LINE__);
-}
-
-/// bubbles_lock is held. From now on nobody finds the member by the handle of its thread, so that
-/// its memory may go. A new thread in the same slot has its argument before its entry (birth.cc):
-/// run_member is never found beside the argument of a former one.
-void mark_left(Member& member) noexcept {
-  member.has_left = true;
-  std::atomic_ref{member.thread->entry}.store(left_member, std::memory_order_relaxed);
-}
-
-/// Runs the program's function; however it ends, the others do not wait for it at their barrier.
-void run_member(void* argument) {
-  auto& member = *static_cast<Member*>(argument);
-  {
-    const RuntimeScope scope;
-    member.leaving.function = [](void* its) {
-      auto& leaver = *static_cast<Member*>(its);
-      const sterna::FairGuard guard{capi::bubbles_lock};
-      mark_left(leaver);
-      if (leaver.bubble != nullptr) {
-        capi::leave(*leaver.bubble);
-      }
-    };
-    member.leaving.argument = &member;
-    sterna::threads::push_cleanup(member.leaving);
-    const sterna::FairGuard guard{capi::bubbles_lock};
-    member.thread = sterna::threads::self();
-    capi::tell_preemptible(capi::program()->scheduler->engine(), member);
-  }
-  member.function(member.argument);
-}
-
-/// Its entity is in the tree, and it has a place at its barrier. Afterwards it may be gone.
-sterna_status start(capi::Program& program, Member& member) noexcept {
-  sterna::threads::ThreadOptions options;
-  options.name = member.name.empty() ? nullptr : member.name.c_str();
-  if (member.stack_bytes != 0) {
-    options.stack_bytes = member.stack_bytes;
-  }
-  options.entity = &member.entity;
-  options.is_user_code = true;
-  options.preemption = member.preemption;
-  auto made = capi::spawn(program, options, member.has_own_locals, run_member, &member);
-  if (made) {
-    return STERNA_SUCCESS;
-  }
-  program.scheduler->filiation().ended(member.entity);
-  {
-    const sterna::FairGuard guard{capi::bubbles_lock};
-    capi::leave(*member.bubble);
-  }
-  return capi::refuse(capi::to_status(made.error().code), "{}", made.error().text);
-}
+constexpr int kLooksAtOnce = 16;
 
 /// One that has left, or was never started: waits for the end of its thread.
 void finish(capi::Program& program, Member& member) noexcept {
   if (!member.has_left) {
     return;
   }
-  if (member.is_detached) {  // It was in no bubble for a while. It is about to be gone.
-    while (program.scheduler->engine().is_in_tree(member.entity)) {
-      sterna::threads::sleep_for(kEndPauseNs);
+  if (!member.is_joined_by_bubble) {  // It is about to be gone, usually in a moment.
+    for (int looks = 0; program.scheduler->engine().is_in_tree(member.entity); ++looks) {
+      if (looks < kLooksAtOnce) {
+        sterna::threads::yield();
+      } else {
+        sterna::threads::sleep_for(kEndPauseNs);
+      }
     }
     return;
   }
@@ -181,31 +130,6 @@ sterna_status refuse_join(sterna_status status, const sterna_bubble* bubble) noe
 
 }  // namespace
 
-namespace {
-
-/// Acquire: the argument that goes with it.
-sterna::threads::Entry entry_of(const sterna::threads::Thread& thread) noexcept {
-  return std::atomic_ref{const_cast<sterna::threads::Thread&>(thread).entry}.load(
-      std::memory_order_acquire);
-}
-
-Member* argument_of(const sterna::threads::Thread& thread) noexcept {
-  return static_cast<Member*>(
-      std::atomic_ref{const_cast<sterna::threads::Thread&>(thread).argument}.load(
-          std::memory_order_relaxed));
-}
-
-}  // namespace
-
-Member* capi::member_of(const threads::Thread* thread) noexcept {
-  const threads::Entry entry = thread != nullptr ? entry_of(*thread) : nullptr;
-  return entry == run_member || entry == left_member ? argument_of(*thread) : nullptr;
-}
-
-Member* capi::living_member_of(const threads::Thread& thread) noexcept {
-  return entry_of(thread) == run_member ? argument_of(thread) : nullptr;
-}
-
 void capi::tell_preemptible(const sched::Engine& engine, Member& member) noexcept {
   if (member.thread != nullptr && !member.has_left) {
     threads::set_preemptible_around(*member.thread, !engine.forbids_preemption(member.entity));
@@ -243,19 +167,23 @@ void capi::leave(sterna_bubble& bubble) noexcept {
   subtract_running(&bubble, 1);
 }
 
-namespace {
+void capi::put_first(sched::Engine& engine, Member& member) noexcept {
+  if (member.first_place != sched::kNoPlace) {
+    engine.put(member.entity, member.first_place);
+  }
+}
 
-/// Bubbles that begin at a place of their own, wherever the policy has put them.
-void put_first(sterna::sched::Engine& engine, const sterna_bubble& bubble) noexcept {
-  if (bubble.first_place != sterna::sched::kNoPlace) {
-    engine.put(const_cast<sterna::sched::Bubble&>(bubble.bubble), bubble.first_place);
+void capi::put_first(sched::Engine& engine, const sterna_bubble& bubble) noexcept {
+  if (bubble.first_place != sched::kNoPlace) {
+    engine.put(const_cast<sched::Bubble&>(bubble.bubble), bubble.first_place);
+  }
+  for (const auto& member : bubble.members) {
+    put_first(engine, *member);
   }
   for (const auto& child : bubble.children) {
     put_first(engine, *child);
   }
 }
-
-}  // namespace
 
 void capi::list_all(const sterna_bubble& bubble, std::vector<Member*>& members) {
   for (const auto& member : bubble.members) {
@@ -277,6 +205,28 @@ void capi::insert_all(sched::Engine& engine, sched::Bubble& holder,
   }
   const FairGuard guard{bubbles_lock};
   bubble.is_submitted = true;
+}
+
+/// Its entity is in the tree, and it has a place at its barrier. Afterwards it may be gone.
+sterna_status capi::start(Program& program, Member& member) noexcept {
+  if (member.made != nullptr) {
+    threads::start_unstarted(*member.made);
+    return STERNA_SUCCESS;
+  }
+  threads::ThreadOptions options = member.options;
+  options.name = member.name.empty() ? nullptr : member.name.c_str();
+  auto made =
+      capi::spawn(program, options, member.extras,
+                  member.is_joined_by_bubble ? capi::run_member : capi::run_handed_member, &member);
+  if (made) {
+    return STERNA_SUCCESS;
+  }
+  program.scheduler->filiation().ended(member.entity);
+  {
+    const sterna::FairGuard guard{capi::bubbles_lock};
+    capi::leave(*member.bubble);
+  }
+  return capi::refuse(capi::to_status(made.error().code), "{}", made.error().text);
 }
 
 sterna_status capi::start_all(Program& program, const std::vector<Member*>& members) noexcept {
@@ -308,7 +258,7 @@ sterna_status sterna_bubble_submit(sterna_bubble* bubble) noexcept {
     capi::list_all(*bubble, members);
     capi::insert_all(program->scheduler->engine(), program->scheduler->root(), *bubble);
     program->scheduler->engine().submit(bubble->bubble);
-    put_first(program->scheduler->engine(), *bubble);
+    capi::put_first(program->scheduler->engine(), *bubble);
     {
       const sterna::FairGuard guard{capi::bubbles_lock};
       for (Member* const member : members) {  // Before one can be at the barrier alone.

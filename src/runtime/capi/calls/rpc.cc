@@ -94,7 +94,7 @@ Result<> spawn_service(void* registered, const rpc::ThreadWish& wish, threads::E
   thread.detached = true;
   thread.is_user_code = true;
   thread.may_wait = false;
-  auto made = spawn(*program(), thread, options.has_own_locals != 0, begin, what.get());
+  auto made = spawn(*program(), thread, extras_of(options), begin, what.get());
   if (!made) {
     return made.error();
   }

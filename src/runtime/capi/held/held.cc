@@ -20,7 +20,7 @@ namespace {
 capi::Verdict find_thread(sterna_thread* handle, capi::HeldTarget& target) noexcept {
   sterna::threads::Thread* const thread = capi::living_thread_of(handle);
   if (thread == nullptr) {
-    return {STERNA_INVALID_ARGUMENT, "the thread is gone: its bubble was joined"};
+    return {STERNA_INVALID_ARGUMENT, "the thread is gone: it was joined, or its bubble was"};
   }
   target.thread = thread;
   target.member = capi::living_member_of(*thread);
@@ -104,6 +104,8 @@ sterna_status begin_at(sterna_held held, std::uint32_t place) noexcept {
   return capi::with_held(held, [&](const capi::HeldTarget& target) noexcept {
     if (target.bubble != nullptr && !target.bubble->is_submitted) {
       target.bubble->first_place = place;
+    } else if (target.member != nullptr && capi::is_unstarted(*target.member)) {
+      target.member->first_place = place;
     } else {
       engine().put(*target.entity, place);
     }

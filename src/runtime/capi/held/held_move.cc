@@ -92,6 +92,24 @@ capi::Verdict rehouse(sched::Engine& engine, Member& member, sterna_bubble* hold
   return {};
 }
 
+/// Under bubbles_lock, for one that does not run yet. Into a bubble that runs: it is counted there,
+/// and to be started.
+capi::Verdict move_unstarted(Member& member, sterna_bubble* holder, bool& must_start) noexcept {
+  if (holder == nullptr) {
+    return {STERNA_BUSY, "the thread does not run yet: it leaves all bubbles when it does"};
+  }
+  if (holder->is_closed) {
+    return capi::kClosedVerdict;
+  }
+  holder->members.splice(holder->members.end(), member.bubble->members, member.self);
+  member.bubble = holder;
+  must_start = holder->is_submitted;
+  if (must_start) {
+    capi::enter(*holder);
+  }
+  return {};
+}
+
 /// Under bubbles_lock.
 capi::Verdict move_member(sched::Engine& engine, Member& member, sterna_bubble* holder,
                           sterna_move move, sterna::Result<>& changed) noexcept {
@@ -126,19 +144,26 @@ sterna_status move_thread(sterna_held held, sterna_bubble* holder, sterna_move m
   capi::Verdict verdict;
   capi::Members ended;
   sterna::threads::Thread* detached = nullptr;  // Stays: nobody joins it any more.
+  Member* started = nullptr;
   {
     const sterna::FairGuard guard{capi::bubbles_lock};
     capi::HeldTarget target;
+    bool must_start = false;
     verdict = capi::find_held(held, target);
     if (verdict.status == STERNA_SUCCESS) {
-      verdict = target.member != nullptr
-                    ? move_member(engine, *target.member, holder, move, changed)
-                    : move_child(engine, *target.entity, holder, move, changed);
+      verdict = target.member == nullptr ? move_child(engine, *target.entity, holder, move, changed)
+                : capi::is_unstarted(*target.member)
+                    ? move_unstarted(*target.member, holder, must_start)
+                    : move_member(engine, *target.member, holder, move, changed);
     }
+    started = must_start ? target.member : nullptr;
     if (verdict.status == STERNA_SUCCESS && target.member != nullptr && holder == nullptr) {
-      detached = std::exchange(target.member->is_detached, true) ? nullptr : target.thread;
+      detached = std::exchange(target.member->is_joined_by_bubble, false) ? target.thread : nullptr;
       take_ended(engine, ended);
     }
+  }
+  if (started != nullptr) {
+    return capi::start_late(*capi::program(), *holder, *started);
   }
   if (detached != nullptr) {
     (void)sterna::threads::try_detach(*detached);

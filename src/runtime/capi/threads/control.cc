@@ -202,7 +202,16 @@ sterna_status sterna_thread_set_priority(sterna_thread* thread, uint32_t priorit
     return capi::refuse(STERNA_INVALID_ARGUMENT, "{}: priority {} is not 0 to {}",
                         capi::words_for(changed), priority, STERNA_PRIORITY_MAX);
   }
-  threads::set_priority(*changed, static_cast<std::uint8_t>(priority));
+  const auto wanted = static_cast<std::uint8_t>(priority);
+  if (capi::member_of(changed) == nullptr) {
+    threads::set_priority(*changed, wanted);
+    return STERNA_SUCCESS;
+  }
+  // It may end meanwhile, and its entity go, but for this lock. Who has left needs none any more.
+  const sterna::FairGuard guard{capi::bubbles_lock};
+  if (capi::living_member_of(*changed) != nullptr) {
+    threads::set_priority(*changed, wanted);
+  }
   return STERNA_SUCCESS;
 }
 
@@ -337,6 +346,7 @@ sterna_status sterna_thread_list(sterna_thread_info* infos, size_t capacity,
       infos[i].is_bound = (one.flags & threads::ThreadFlag::bound) != 0;
       infos[i].is_detached = (one.flags & threads::ThreadFlag::detached) != 0;
       infos[i].is_in_bubble = (one.flags & threads::ThreadFlag::placed) != 0;
+      infos[i].is_migratable = (one.flags & threads::ThreadFlag::migratable) != 0;
       std::memcpy(infos[i].name, one.name, sizeof infos[i].name);
     }
     return STERNA_SUCCESS;

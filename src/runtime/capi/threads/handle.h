@@ -77,14 +77,33 @@ sterna_status refuse_preemption(std::string_view what) noexcept;
 
 struct Program;
 
-/// Team::spawn(), with thread-local variables of its own if the options or the setting want that.
+/// What ThreadOptions does not have of a thread's options.
+struct ThreadExtras {
+  bool has_own_locals = false;  // Or the setting wants it.
+  bool is_migratable = false;
+};
+[[nodiscard]] inline ThreadExtras extras_of(const sterna_thread_options& options) noexcept {
+  return {.has_own_locals = options.has_own_locals != 0,
+          .is_migratable = options.is_migratable != 0};
+}
+
+/// Team::spawn() for those.
 Result<threads::Thread*> spawn(const Program& program, const threads::ThreadOptions& options,
-                               bool has_own_locals, threads::Entry entry, void* argument) noexcept;
+                               const ThreadExtras& extras, threads::Entry entry,
+                               void* argument) noexcept;
+/// threads/life/unstarted.h: the same up to the start; with options.stack in that memory.
+sterna_status make_unstarted(const Program& program, const sterna_thread_options& options,
+                             const threads::ThreadOptions& converted, threads::Entry entry,
+                             void* argument, threads::Thread*& thread) noexcept;
 
 /// If bubbles come from filiation for the new thread or its caller: gives it an entity in the tree,
 /// which must be ended if it cannot be started, and turns what binds it into a place.
 sterna_status join_filiation(const Program& program, const sterna_thread_options& options,
                              threads::ThreadOptions& spawned) noexcept;
+/// What binds the thread, as a place of the topology; sched::kNoPlace: nothing does; kAside: no
+/// place says the same.
+[[nodiscard]] std::uint32_t place_for(const Program& program, const sterna_thread_options& options,
+                                      const threads::ThreadOptions& spawned) noexcept;
 
 /// A place of the machine, by its text; null: there is none, with a text.
 [[nodiscard]] const topology::Place* place_named(std::string_view text) noexcept;

@@ -14,27 +14,47 @@
 #include "threads/carriers/locals.h"
 #include "threads/flags.h"
 #include "threads/life/life.h"
+#include "threads/life/unstarted.h"
 #include "threads/this_thread.h"
 
 namespace capi = sterna::runtime::capi;
 namespace threads = sterna::threads;
 using sterna::runtime::RuntimeScope;
 
+namespace {
+
+/// What comes before its start.
+sterna::Result<threads::Thread*> make(const capi::Program& program,
+                                      const threads::ThreadOptions& options,
+                                      const capi::ThreadExtras& extras, threads::Entry entry,
+                                      void* argument) noexcept {
+  auto made = threads::make_unstarted(
+      *program.team, options, extras.has_own_locals || program.has_own_locals, entry, argument);
+  if (made && extras.is_migratable) {
+    threads::set_flags(*made.value(), made.value()->flags | threads::ThreadFlag::migratable);
+  }
+  return made;
+}
+
+}  // namespace
+
 sterna::Result<threads::Thread*> capi::spawn(const Program& program,
                                              const threads::ThreadOptions& options,
-                                             bool has_own_locals, threads::Entry entry,
+                                             const ThreadExtras& extras, threads::Entry entry,
                                              void* argument) noexcept {
-  return has_own_locals || program.has_own_locals
+  if (extras.is_migratable) {
+    auto made = make(program, options, extras, entry, argument);
+    if (made) {
+      threads::start_unstarted(*made.value(), options.worker);
+    }
+    return made;
+  }
+  return extras.has_own_locals || program.has_own_locals
              ? program.team->spawn_with_locals(options, entry, argument)
              : program.team->spawn(options, entry, argument);
 }
 
 namespace {
-
-sterna_status refuse_handle() noexcept {
-  return capi::refuse(STERNA_INVALID_ARGUMENT,
-                      "a thread of a bubble has no handle before it starts: give NULL for it");
-}
 
 /// The slot whose stack begins there; no bytes: it is none of sterna_stack_create.
 sterna::memory::StackSlot slot_of_stack(const void* stack) noexcept {
@@ -59,9 +79,9 @@ sterna::memory::StackSlot slot_of_stack(const void* stack) noexcept {
          last.joiner.load(std::memory_order_acquire) == threads::Joined::reaped;
 }
 
-sterna_status start_on_stack(const capi::Program& program, const sterna_thread_options& used,
-                             threads::ThreadOptions& options, sterna_thread_function function,
-                             void* argument, sterna_thread** thread) noexcept {
+sterna_status make_on_stack(const capi::Program& program, const sterna_thread_options& used,
+                            const threads::ThreadOptions& options, threads::Entry entry,
+                            void* argument, threads::Thread*& thread) noexcept {
   void* const stack = used.stack;
   const sterna::memory::StackSlot slot = slot_of_stack(stack);
   if (slot.bytes == 0 || options.guard_bytes != 0) {
@@ -81,36 +101,30 @@ sterna_status start_on_stack(const capi::Program& program, const sterna_thread_o
     }
     locals = own.value();
   }
-  if (const sterna_status status = capi::join_filiation(program, used, options);
-      status != STERNA_SUCCESS) {
-    if (locals != nullptr) {
-      threads::end_locals(*locals);
-    }
-    return status;
-  }
-  threads::Thread* const made =
-      program.team->adopt({.base = static_cast<std::byte*>(stack),
-                           .bytes = slot.stack_top() - slot.stack_low(),
-                           .descriptor = static_cast<threads::Thread*>(slot.descriptor())},
-                          options, function, argument);
+  thread = program.team->adopt({.base = static_cast<std::byte*>(stack),
+                                .bytes = slot.stack_top() - slot.stack_low(),
+                                .descriptor = static_cast<threads::Thread*>(slot.descriptor())},
+                               options, entry, argument);
   if (locals != nullptr) {
-    threads::give_locals(*made, *locals);
+    threads::give_locals(*thread, *locals);
   }
-  if (thread != nullptr) {
-    *thread = capi::handle_of(made);
+  threads::leave_unstarted(*thread);
+  if (used.is_migratable != 0) {
+    threads::set_flags(*thread, thread->flags | threads::ThreadFlag::migratable);
   }
-  program.team->start(*made, options.worker);
   return STERNA_SUCCESS;
 }
 
 /// Its bubble joins it: a second joiner would meet a thread that is gone.
 bool is_of_bubble(const threads::Thread& thread) noexcept {
   return (threads::flags_of(thread) & threads::ThreadFlag::placed) != 0 &&
-         capi::member_of(&thread) != nullptr;
+         capi::is_joined_by_bubble(thread);
 }
 
 sterna_status refuse_of_bubble(const threads::Thread& thread) noexcept {
-  return capi::refuse(STERNA_INVALID_ARGUMENT, "{} is of a bubble: sterna_bubble_join waits for it",
+  return capi::refuse(STERNA_INVALID_ARGUMENT,
+                      "{} is of a bubble: sterna_bubble_join waits for it; sterna_thread_create "
+                      "with options.bubble gives a handle to join by",
                       capi::words_for(&thread));
 }
 
@@ -122,6 +136,52 @@ sterna_status refuse_join(const threads::Thread& thread, threads::JoinOutcome ou
   }
   return capi::refuse(STERNA_BUSY, "{} is being joined by somebody: a thread is joined once",
                       capi::words_for(&thread));
+}
+
+}  // namespace
+
+sterna_status capi::make_unstarted(const Program& program, const sterna_thread_options& options,
+                                   const threads::ThreadOptions& converted, threads::Entry entry,
+                                   void* argument, threads::Thread*& thread) noexcept {
+  if (options.stack != nullptr) {
+    return make_on_stack(program, options, converted, entry, argument, thread);
+  }
+  auto made = make(program, converted, extras_of(options), entry, argument);
+  if (!made) {
+    return refuse(to_status(made.error().code), "{}", made.error().text);
+  }
+  thread = made.value();
+  return STERNA_SUCCESS;
+}
+
+namespace {
+
+/// In a stack of the program's. SUCCESS: it runs.
+sterna_status start_on_stack(const capi::Program& program, const sterna_thread_options& used,
+                             const threads::ThreadOptions& options, sterna_thread_function function,
+                             void* argument, sterna_thread** thread) noexcept {
+  threads::Thread* made = nullptr;
+  const sterna_status status = make_on_stack(program, used, options, function, argument, made);
+  if (status == STERNA_SUCCESS) {
+    if (thread != nullptr) {
+      *thread = capi::handle_of(made);
+    }
+    threads::start_unstarted(*made, options.worker);
+  }
+  return status;
+}
+
+sterna_status start_in_slot(const capi::Program& program, const sterna_thread_options& used,
+                            const threads::ThreadOptions& options, sterna_thread_function function,
+                            void* argument, sterna_thread** thread) noexcept {
+  auto made = capi::spawn(program, options, capi::extras_of(used), function, argument);
+  if (!made) {
+    return capi::refuse(capi::to_status(made.error().code), "{}", made.error().text);
+  }
+  if (thread != nullptr) {
+    *thread = capi::handle_of(made.value());
+  }
+  return STERNA_SUCCESS;
 }
 
 }  // namespace
@@ -149,27 +209,19 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
         "a thread needs a function, and a place for its handle unless it is detached");
   }
   if (used.bubble != nullptr) {
-    return thread == nullptr ? sterna_bubble_add_thread(used.bubble, &used, function, argument)
-                             : refuse_handle();
-  }
-  if (used.stack != nullptr) {
-    return start_on_stack(*program, used, spawned, function, argument, thread);
+    return capi::add_member(*used.bubble, used, function, argument, thread);
   }
   if (const sterna_status status = capi::join_filiation(*program, used, spawned);
       status != STERNA_SUCCESS) {
     return status;
   }
-  auto made = capi::spawn(*program, spawned, used.has_own_locals != 0, function, argument);
-  if (!made) {
-    if (spawned.entity != nullptr) {
-      program->scheduler->filiation().ended(*static_cast<sterna::sched::Entity*>(spawned.entity));
-    }
-    return capi::refuse(capi::to_status(made.error().code), "{}", made.error().text);
+  const sterna_status status =
+      used.stack != nullptr ? start_on_stack(*program, used, spawned, function, argument, thread)
+                            : start_in_slot(*program, used, spawned, function, argument, thread);
+  if (status != STERNA_SUCCESS && spawned.entity != nullptr) {
+    program->scheduler->filiation().ended(*static_cast<sterna::sched::Entity*>(spawned.entity));
   }
-  if (thread != nullptr) {
-    *thread = capi::handle_of(made.value());
-  }
-  return STERNA_SUCCESS;
+  return status;
 }
 
 sterna_status sterna_thread_join(sterna_thread* thread) noexcept {

@@ -8,7 +8,9 @@
  *
  * A polling task is a function that workers call when they poll the network: while idle, between
  * two threads, at ticks when all compute. After the tasks of PIOMan. It must be short, must not
- * wait nor switch, and runs on any stack and kernel thread; what takes long it leaves to a tasklet.
+ * wait nor switch (what does ends with DEADLOCK, as in callbacks of messages), and runs on any
+ * stack and kernel thread; what takes long it leaves to a tasklet, and who waits for it to a
+ * semaphore.
  *
  * Between sterna_start and sterna_stop; not in mobile ranks (UNSUPPORTED). All fail with
  * INVALID_ARGUMENT for NULL and for memory that was not initialised.
@@ -91,6 +93,10 @@ sterna_status sterna_poll_task_set_period(sterna_poll_task* task,
  * ticks whoever ticks. NULL, as at first: all. Before it is added. NOT_FOUND: no such
  * place, or none of its workers is of this node; NOT_STARTED. Any thread; does not switch. */
 sterna_status sterna_poll_task_set_place(sterna_poll_task* task, const char* place) STERNA_NOEXCEPT;
+/* Of tasks that are due at once those of a higher priority (-128 to 127; at first 0) are called
+ * first, those of the same in the order in which they were added. Before it is added. */
+sterna_status sterna_poll_task_set_priority(sterna_poll_task* task,
+                                            int32_t priority) STERNA_NOEXCEPT;
 /* From now on it is called. Any thread, and from a polling task. Does not switch. BUSY: it is in
  * already; OUT_OF_MEMORY. */
 sterna_status sterna_poll_task_add(sterna_poll_task* task) STERNA_NOEXCEPT;
@@ -98,6 +104,10 @@ sterna_status sterna_poll_task_add(sterna_poll_task* task) STERNA_NOEXCEPT;
  * sterna_stop removes those that are left. NOT_FOUND: it is not in (it was called once). Switches.
  */
 sterna_status sterna_poll_task_remove(sterna_poll_task* task) STERNA_NOEXCEPT;
+
+/* *is_in is 1 while it is to be called: one that is called once is out when its call begins. Any
+ * thread; does not switch. */
+sterna_status sterna_poll_task_is_in(sterna_poll_task* task, int* is_in) STERNA_NOEXCEPT;
 
 /* It stays in, but is not called before it is unmasked: no call begins after this, and none is
  * under way unless it calls this itself. Any number of times, also before it is added. Any thread;

@@ -138,7 +138,9 @@ TEST(OneCaller, WhoIsAwayHoldsNobodyUpAndComesBackToWhatIsThen) {
 
 TEST(OneCaller, WhoComesBackIsTheOneCallerStill) {
   Counted counted;
-  { const OneCaller::Away away{&counted.caller()}; }
+  {
+    const OneCaller::Away away{&counted.caller()};
+  }
   counted.caller().leave();
   EXPECT_FALSE(counted.caller().is_shared());
   counted.call();

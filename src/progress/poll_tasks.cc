@@ -16,8 +16,9 @@ threads::SchedulingPoint Progress::point() const noexcept {
   return impl_->point;
 }
 
-Result<std::unique_ptr<PollTasks>> PollTasks::open(Progress& progress) noexcept {
-  std::unique_ptr<PollTasks> made{new (std::nothrow) PollTasks{progress}};
+Result<std::unique_ptr<PollTasks>> PollTasks::open(Progress& progress, Around around,
+                                                   void* context) noexcept {
+  std::unique_ptr<PollTasks> made{new (std::nothrow) PollTasks{progress, around, context}};
   if (made == nullptr) {
     return Errc::out_of_memory;
   }
@@ -43,16 +44,30 @@ bool PollTasks::add(PollTask& task) noexcept {
     if (task.is_in_list) {
       return false;
     }
-    task.is_in_list = true;
-    task.added_in = round_;
-    task.next = nullptr;
-    task.previous = last_;
-    (last_ == nullptr ? first_ : last_->next) = &task;
-    last_ = &task;
-    count_.fetch_add(1, std::memory_order_relaxed);
+    link(task);
   }
   progress_.wake_for_source();  // Who sleeps asks for the deadline anew.
   return true;
+}
+
+/// Behind all that are as urgent. lock_ is held.
+void PollTasks::link(PollTask& task) noexcept {
+  PollTask* before = last_;
+  while (before != nullptr && before->priority < task.priority) {
+    before = before->previous;
+  }
+  task.is_in_list = true;
+  task.added_in = round_;
+  task.previous = before;
+  task.next = before == nullptr ? first_ : before->next;
+  (before == nullptr ? first_ : before->next) = &task;
+  (task.next == nullptr ? last_ : task.next->previous) = &task;
+  count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool PollTasks::is_in(const PollTask& task) noexcept {
+  const SpinGuard guard{lock_};
+  return task.is_in_list;
 }
 
 void PollTasks::unlink(PollTask& task) noexcept {
@@ -113,10 +128,12 @@ void PollTasks::unmask(PollTask& task) noexcept {
 PollTask* PollTasks::next_due(std::uint32_t point, std::uint32_t worker) noexcept {
   const SpinGuard guard{lock_};
   called_ = nullptr;
-  // The list ascends by rounds: behind a task of this one there is no earlier one.
-  while (cursor_ != nullptr && cursor_->added_in != round_) {
+  while (cursor_ != nullptr) {
     PollTask& task = *cursor_;
     cursor_ = task.next;
+    if (task.added_in == round_) {
+      continue;
+    }
     const bool is_ours = (worker >= task.worker_first && worker < task.worker_end) ||
                          task.worker_end == PollTask::kAllWorkers ||
                          point == bit_of(threads::SchedulingPoint::tick);
@@ -173,7 +190,7 @@ std::uint32_t PollTasks::poll() noexcept {
     // Copied: a task that is called once may be gone when its function has returned.
     auto* const function = task->function;
     void* const argument = task->argument;
-    events += function(argument);
+    events += around_ == nullptr ? function(argument) : around_(context_, function, argument);
   }
   if (missed_period_ns_ != 0 && here != nullptr) [[unlikely]] {
     wake_place(here->team);

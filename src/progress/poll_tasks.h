@@ -6,8 +6,8 @@
 // The list is guarded by lock_, which is not held while a function is called: it may add and remove
 // tasks, also itself. One poller at a time goes along the list (the poller's turn of Progress), so
 // one place in it is enough; who takes a task out moves that place on. What is added meanwhile
-// comes behind it and waits for the next round, as each task knows in which round it was added: two
-// that add each other, or themselves, would else never let a round end.
+// waits for the next round, as each task knows in which round it was added: two that add each
+// other, or themselves, would else never let a round end.
 #pragma once
 
 #include <atomic>
@@ -35,6 +35,8 @@ struct PollTask {
   std::uint32_t worker_first = 0;
   std::uint32_t worker_end = kAllWorkers;
   bool is_repeated = true;  // False: it is called once, then it is out.
+  // Of tasks that are due at once those of a higher one are called first.
+  std::int8_t priority = 0;
   // Workers that sleep get up so often to poll it; 0: they need not.
   std::uint64_t period_ns = 0;
 
@@ -53,8 +55,13 @@ struct PollTask {
 
 class PollTasks final : public Source {
  public:
-  /// Polled by `progress` from the first task on, until it is destroyed.
-  static Result<std::unique_ptr<PollTasks>> open(Progress& progress) noexcept;
+  /// Makes the call of a task, for who has to know of it: returns function(argument).
+  using Around = std::uint32_t (*)(void* context, std::uint32_t (*function)(void*), void* argument);
+
+  /// Polled by `progress` from the first task on, until it is destroyed. `around` null: calls are
+  /// plain.
+  static Result<std::unique_ptr<PollTasks>> open(Progress& progress, Around around = nullptr,
+                                                 void* context = nullptr) noexcept;
   /// What is in it is out then.
   ~PollTasks();
   PollTasks(const PollTasks&) = delete;
@@ -70,24 +77,30 @@ class PollTasks final : public Source {
   /// remove().
   void mask(PollTask& task) noexcept;
   void unmask(PollTask& task) noexcept;
+  /// It is to be called: added, and neither removed nor, if it is called once, called.
+  [[nodiscard]] bool is_in(const PollTask& task) noexcept;
 
   std::uint32_t poll() noexcept override;
   [[nodiscard]] std::uint64_t next_deadline_ns() noexcept override;
 
  private:
-  explicit PollTasks(Progress& progress) noexcept : progress_{progress} {}
+  PollTasks(Progress& progress, Around around, void* context) noexcept
+      : progress_{progress}, around_{around}, context_{context} {}
+  void link(PollTask& task) noexcept;
   void unlink(PollTask& task) noexcept;
   PollTask* next_due(std::uint32_t point, std::uint32_t worker) noexcept;
   void wake_place(threads::TeamState& team) noexcept;
   [[nodiscard]] bool is_called_elsewhere(const PollTask& task) const noexcept;
 
   Progress& progress_;
+  const Around around_;
+  void* const context_;
   std::atomic<bool> is_polled_{false};  // Set by who adds the first task, and then a source.
   // Relaxed: without it each round of the network would take the lock. Who adds wakes a sleeper
   // afterwards; others see it a round later.
   std::atomic<std::uint32_t> count_{0};
   SpinLock lock_;
-  PollTask* first_ = nullptr;  // Guard of all below: lock_.
+  PollTask* first_ = nullptr;  // Guard of all below: lock_. Descends by priorities.
   PollTask* last_ = nullptr;
   std::uint64_t round_ = 0;     // The round that is under way, or was the last.
   PollTask* cursor_ = nullptr;  // The next one of the round that is under way.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -83,6 +84,42 @@ TEST_F(PollTasksTest, FunctionsMayAddAndRemoveAlsoThemselves) {
   (void)progress->poll();
   (void)progress->poll();
   EXPECT_EQ(own.calls, 2);
+}
+
+TEST_F(PollTasksTest, OfThoseThatAreDueTheMoreUrgentAreCalledFirst) {
+  struct Noted : PollTask {
+    std::vector<int>* order;
+    int number;
+    Noted(std::vector<int>& all, int its_number, std::int8_t its_priority)
+        : order{&all}, number{its_number} {
+      function = [](void* its) {
+        auto& self = *static_cast<Noted*>(its);
+        self.order->push_back(self.number);
+        return 0U;
+      };
+      argument = this;
+      points = bit_of(SchedulingPoint::forced);
+      priority = its_priority;
+    }
+  };
+  std::vector<int> order;
+  Noted all[] = {{order, 0, 0}, {order, 1, 5}, {order, 2, -3}, {order, 3, 5}, {order, 4, 0}};
+  for (Noted& one : all) {
+    EXPECT_FALSE(tasks->is_in(one));
+    EXPECT_TRUE(tasks->add(one));
+    EXPECT_TRUE(tasks->is_in(one));
+  }
+  (void)progress->poll();
+  EXPECT_EQ(order, (std::vector{1, 3, 0, 4, 2}));
+  order.clear();
+  EXPECT_TRUE(tasks->remove(all[1]));
+  all[1].priority = -128;
+  EXPECT_TRUE(tasks->add(all[1]));
+  (void)progress->poll();
+  EXPECT_EQ(order, (std::vector{3, 0, 4, 2, 1}));
+  for (Noted& one : all) {
+    EXPECT_TRUE(tasks->remove(one));
+  }
 }
 
 // Several, called once or repeated, that come again each time they are called.

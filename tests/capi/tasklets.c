@@ -172,6 +172,31 @@ static uint32_t poll_once(void* argument) {
   return 1;
 }
 
+static sterna_semaphore never;
+
+/* What would wait is refused, also though it would not have to this time. */
+static uint32_t poll_and_wait(void* argument) {
+  EXPECT(sterna_semaphore_acquire(&never, STERNA_FOREVER) == STERNA_DEADLOCK);
+  EXPECT(sterna_thread_sleep(1000) == STERNA_DEADLOCK);
+  __atomic_fetch_add((int*)argument, 1, __ATOMIC_RELEASE);
+  return 1;
+}
+
+static void test_waiting_inside(void) {
+  sterna_poll_task task;
+  int is_in = 1, count = 0;
+  EXPECT(sterna_semaphore_init(&never, 0) == STERNA_SUCCESS);
+  EXPECT(sterna_poll_task_init(&task, poll_and_wait, &count, STERNA_POLL_ANY, 0) == STERNA_SUCCESS);
+  EXPECT(sterna_poll_task_set_priority(&task, 128) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_poll_task_set_priority(&task, -7) == STERNA_SUCCESS);
+  EXPECT(sterna_poll_task_add(&task) == STERNA_SUCCESS);
+  while (__atomic_load_n(&count, __ATOMIC_ACQUIRE) == 0) {
+    EXPECT(sterna_poll_now(NULL) == STERNA_SUCCESS);
+  }
+  EXPECT(sterna_poll_task_is_in(&task, NULL) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_poll_task_is_in(&task, &is_in) == STERNA_SUCCESS && is_in == 0 && count == 1);
+}
+
 static uint32_t poll_and_leave_work(void* argument) {
   (void)argument;
   if (__atomic_fetch_add(&polls, 1, __ATOMIC_RELAXED) == 0) {
@@ -259,6 +284,7 @@ int main(void) {
   if (sterna_node_count() == 1) { /* Worker i is on processor i. */
     test_places();
   }
+  test_waiting_inside();
   test_storm();
   test_refusals();
   test_polling();

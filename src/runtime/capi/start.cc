@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/trace.h"
 #include "runtime/capi/calls/rpc.h"
+#include "runtime/capi/in_poll.h"
 #include "runtime/capi/program.h"
 #include "runtime/capi/threads/handle.h"
 #include "runtime/process_job.h"
@@ -46,6 +47,12 @@ void on_lost(void* program, std::uint32_t node, std::string_view) noexcept {
   auto& self = *static_cast<Program*>(program);
   self.rpc->lose_peer(node);
   self.rounds_left[node].store(kAllRounds, std::memory_order_release);  // Nothing comes from there.
+}
+
+/// Polling tasks of the program, by the poller.
+std::uint32_t call_poll_task(void* rank, std::uint32_t (*function)(void*), void* argument) {
+  const InPoll mark{*static_cast<RankContext*>(rank)};
+  return function(argument);
 }
 
 /// Where the settings want the workers among the node's processors.
@@ -149,7 +156,7 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
   }
   program.team = std::move(team.value());
   program.alarms = std::make_unique<threads::Alarms>(*program.team);
-  auto poll_tasks = progress::PollTasks::open(progress);
+  auto poll_tasks = progress::PollTasks::open(progress, call_poll_task, program.rank);
   if (!poll_tasks) {
     return poll_tasks.error();
   }

@@ -12,6 +12,7 @@
 #include "progress/progress.h"
 #include "runtime/capi/calls/rpc.h"
 #include "runtime/capi/calls/rpc_service.h"
+#include "runtime/capi/in_poll.h"
 #include "runtime/capi/messages/message_callback.h"
 #include "runtime/capi/messages/message_request.h"
 #include "runtime/capi/threads/handle.h"
@@ -53,30 +54,6 @@ std::span<const std::byte> aligned(std::span<const std::byte> bytes, std::span<s
   net::copy_bytes(room.data(), bytes.data(), bytes.size());
   return room.first(bytes.size());
 }
-
-/// While a quick service runs, its kernel thread is known as one that must not wait.
-class InPoll {
- public:
-  InPoll(RankContext& rank, bool is_in_poll) noexcept
-      : word_{is_in_poll ? &rank.callback_caller : nullptr} {
-    if (word_ != nullptr) {
-      const auto caller = reinterpret_cast<std::uintptr_t>(thread_pointer());
-      word_->store(caller, std::memory_order_relaxed);
-      poll_caller.store(caller, std::memory_order_relaxed);
-    }
-  }
-  ~InPoll() {
-    if (word_ != nullptr) {
-      word_->store(0, std::memory_order_relaxed);
-      poll_caller.store(0, std::memory_order_relaxed);
-    }
-  }
-  InPoll(const InPoll&) = delete;
-  InPoll& operator=(const InPoll&) = delete;
-
- private:
-  std::atomic<std::uintptr_t>* const word_;
-};
 
 sterna_status await_pieces(sterna_rpc_request& request) noexcept {
   for (AwaitedPiece& piece : request.awaited) {

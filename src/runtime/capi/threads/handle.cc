@@ -85,11 +85,11 @@ void keep_detail(std::string_view text) noexcept {
 }
 
 sterna_status refuse_in_poll(const char* call) noexcept {
-  return refuse(
-      STERNA_DEADLOCK,
-      "{}: what the poll runs (a quick service, the callback of a message) must not wait: "
-      "register the service as STERNA_RPC_THREAD, or let a thread wait",
-      call);
+  return refuse(STERNA_DEADLOCK,
+                "{}: what the poll runs (a quick service, the callback of a message, a polling "
+                "task) must not wait: "
+                "register the service as STERNA_RPC_THREAD, or let a thread wait",
+                call);
 }
 
 sterna_status refuse_argument(const char* call) noexcept {

@@ -54,9 +54,9 @@ sterna_status refuse(sterna_status status, fmt::format_string<Values...> format,
   return status;
 }
 
-/// The kernel thread that runs a quick service of rpc.h or a callback of message.h in the poll, of
-/// which there is one at a time and in which nothing may wait; 0: no thread. Relaxed: only what a
-/// caller itself has stored is what it compares with.
+/// The kernel thread that runs a quick service of rpc.h, a callback of message.h or a polling task
+/// in the poll (in_poll.h), of which there is one at a time and in which nothing may wait; 0: no
+/// thread. Relaxed: only what a caller itself has stored is what it compares with.
 inline constinit std::atomic<std::uintptr_t> poll_caller{0};
 
 [[nodiscard]] inline bool is_in_poll() noexcept {

@@ -209,6 +209,27 @@ sterna_status sterna_poll_task_set_period(sterna_poll_task* task, uint64_t perio
   return STERNA_SUCCESS;
 }
 
+sterna_status sterna_poll_task_set_priority(sterna_poll_task* task, int32_t priority) noexcept {
+  const RuntimeScope scope;
+  OwnTask* const own = object_in<OwnTask>(task);
+  if (own == nullptr || priority < -128 || priority > 127) {
+    return capi::refuse_argument(__func__);
+  }
+  own->priority = static_cast<std::int8_t>(priority);
+  return STERNA_SUCCESS;
+}
+
+sterna_status sterna_poll_task_is_in(sterna_poll_task* task, int* is_in) noexcept {
+  const RuntimeScope scope;
+  if (is_in == nullptr) {
+    return capi::refuse_argument(__func__);
+  }
+  return with<OwnTask>(task, __func__, [&](capi::Program& program, OwnTask& own) noexcept {
+    *is_in = program.poll_tasks->is_in(own) ? 1 : 0;
+    return STERNA_SUCCESS;
+  });
+}
+
 sterna_status sterna_poll_task_add(sterna_poll_task* task) noexcept {
   const RuntimeScope scope;
   return with<OwnTask>(task, __func__, [](capi::Program& program, OwnTask& own) noexcept {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that files which the documents name exist, and the calls and tests that docs/checklist.md
-names. Run as the ctest 'docs'."""
+"""Checks that files which the documents name exist, and calls and fields of the C API, and the names
+of C++ and the tests that docs/checklist.md names. Run as the ctest 'docs'."""
 
 import pathlib
 import re
@@ -15,6 +15,21 @@ TEST = re.compile(r"^TEST(?:_P|_F)?\((\w+),\s*(\w+)\)", re.MULTILINE)
 
 def text_of(folder, pattern):
     return "\n".join(path.read_text() for path in sorted((ROOT / folder).rglob(pattern)))
+
+
+def documents():
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def missing_calls():
+    """What a document other than the checklist has in backquotes as a name of the C API: a call, a
+    type, or a field behind a point; not as a file, a program or a symbol of a library."""
+    known = set(re.findall(r"\w+", text_of("include/sterna", "*.h*")))
+    for document in documents():
+        for number, line in enumerate(document.read_text().splitlines(), 1):
+            for name in re.findall(r"`(sterna_\w+(?:\.\w+)?)(?:\(\))?`", line):
+                if document != CHECKLIST and not known.issuperset(name.split(".")):
+                    yield document, number, name
 
 
 def missing_names():
@@ -43,8 +58,10 @@ def main():
     for number, name in missing_names():
         print(f"{CHECKLIST}:{number}: there is no {name}")
         count += 1
-    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
-    for document in documents:
+    for document, number, name in missing_calls():
+        print(f"{document}:{number}: there is no {name}")
+        count += 1
+    for document in documents():
         for number, line in enumerate(document.read_text().splitlines(), 1):
             for name in PATH.findall(line):
                 candidates = [ROOT / name, document.parent / name]

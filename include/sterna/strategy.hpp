@@ -112,12 +112,19 @@ class Strategy {
   /// One sentence for `sterna info --why`: what it would do on such a way, and for which reason.
   [[nodiscard]] virtual std::string explain(const PacketLimits& /*limits*/) const { return {}; }
 
+  /// The same for choose_rail(): one sentence with the figures that decide where a packet of
+  /// `bytes` bytes goes now. Rails are named by their places in `rails`, from 0.
+  [[nodiscard]] virtual std::string explain_rail(std::span<const RailView> /*rails*/,
+                                                 std::uint32_t /*bytes*/) const {
+    return {};
+  }
+
  protected:
   ~Strategy() = default;
 };
 
 /// What a library of a strategy exports.
-inline constexpr std::uint32_t kStrategyAbi = 2;
+inline constexpr std::uint32_t kStrategyAbi = 3;
 struct StrategyPlugin {
   std::uint32_t abi = kStrategyAbi;
   const char* name = nullptr;

@@ -162,6 +162,7 @@ std::uint32_t TransportCore::poll_inner() noexcept {
 
 void TransportCore::send_handed(void* core) noexcept {
   auto& self = *static_cast<TransportCore*>(core);
+  (void)self.side_work_.help();  // First: its giver waits.
   for (std::uint32_t node = 0; node < self.limits_.node_count; ++node) {
     (void)self.gates_[node].advance();
   }

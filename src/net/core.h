@@ -48,9 +48,8 @@ struct CoreOptions {
   std::uint32_t poll_packets_max;
   const Strategy* strategy;
   CostSampling cost_sampling;
-  LinkUse link_use;
+  LinkWishes link_wishes;
   bool may_hand_over;  // Sends, to workers without work.
-  bool are_all_rails;  // Several networks to one node: all of them; else those of the first's kind.
   LinkOptions links;
 };
 [[nodiscard]] Result<CoreOptions> read_options(const Settings* settings);
@@ -142,7 +141,6 @@ class TransportCore final : private Bond::Owner {
   friend class DirectWay;
   friend class Rail;
   friend class InnerSource;
-
   [[nodiscard]] Result<> exchange_addresses(Bootstrap& bootstrap);
   [[nodiscard]] Result<> open_gates();
   [[nodiscard]] bool opens_more(std::span<const DriverChoice> drivers) const;
@@ -161,6 +159,8 @@ class TransportCore final : private Bond::Owner {
   Gate::SendResult send_frame(std::uint32_t node, const FrameHeader& header, const Buffer& payload,
                               std::uint64_t offset, std::uint32_t route_version,
                               Sender sender = Sender::waits) noexcept;
+  bool transmit_two(FrameHeader& header, const Buffer& data, std::uint64_t offset,
+                    std::uint32_t frame_bytes, bool& is_sent) noexcept;
   /// What threads have left to a worker without work.
   static void send_handed(void* core) noexcept;
   /// To a node, whoever is on it. False: it is lost.
@@ -348,6 +348,7 @@ class TransportCore final : private Bond::Owner {
   CostSampler sampler_{job_, gates_.get(), clock_, log_};  // The poller's.
   std::atomic<progress::Progress*> progress_{nullptr};
   std::atomic<threads::HandOver*> hand_over_{nullptr};  // Of that, unless net_offload=off.
+  SideWork side_work_;  // Pieces that threads offer to those workers.
   std::atomic<bool> is_any_lost_{false};
   std::atomic<std::uint32_t> loss_count_{0};  // Nodes with ranks. The poller counts.
   std::vector<bool> is_node_lost_;               // lose_node() has been there. The poller's.

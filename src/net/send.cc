@@ -295,7 +295,13 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     header.payload_bytes =
         is_eager ? static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes - offset, frame_bytes))
                  : static_cast<std::uint32_t>(data.bytes);
-    is_sent = transmit(header, data, offset, sender);
+    if (frame_count != 0 && gate.has_several_rails() &&
+        transmit_two(header, data, offset, frame_bytes, is_sent)) {
+      --frame_count;
+      offset += frame_bytes;
+    } else {
+      is_sent = transmit(header, data, offset, sender);
+    }
     header.kind = FrameKind::eager_more;
     ++header.sequence;
   }
@@ -314,6 +320,40 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   } else if (!is_eager && gate.is_direct() && from.rank == invitations_.rank()) {
     tell_announced(from, header.cookie, target.rank, sequence);
   }
+}
+
+/// The next two frames of a message in pieces, at once by two rails; `header` is then that of the
+/// second. False: nothing has happened.
+bool TransportCore::transmit_two(FrameHeader& header, const Buffer& data, std::uint64_t offset,
+                                 std::uint32_t frame_bytes, bool& is_sent) noexcept {
+  const std::atomic<std::uint32_t>& route_of_rank = ranks_[header.destination].route;
+  const std::uint32_t route = route_of_rank.load(std::memory_order_relaxed);
+  if (route == RankEntry::kNoRoute || route == node_ || data.extents != nullptr) {
+    return false;
+  }
+  const std::uint32_t version = gates_[route].route_version();  // First: as in transmit().
+  if (route_of_rank.load(std::memory_order_relaxed) != route) {
+    return false;
+  }
+  FrameHeader second = header;
+  second.kind = FrameKind::eager_more;
+  ++second.sequence;
+  second.payload_bytes = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(data.bytes - offset - header.payload_bytes, frame_bytes));
+  const Piece pieces[2][2] = {
+      {std::as_bytes(std::span{&header, 1}), {data.address + offset, header.payload_bytes}},
+      {std::as_bytes(std::span{&second, 1}),
+       {data.address + offset + header.payload_bytes, second.payload_bytes}}};
+  Gate::TwoResults two{};
+  if (!gates_[route].try_send_two(pieces[0], pieces[1], version, two)) {
+    return false;
+  }
+  if (two.was_beside) {
+    counters_.handed.add();
+  }
+  is_sent = two.results[0] != Gate::SendResult::lost && two.results[1] != Gate::SendResult::lost;
+  header = second;
+  return true;
 }
 
 /// The message was announced: what is said of it from now on comes after that. Unless it has been

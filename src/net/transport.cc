@@ -324,6 +324,12 @@ void Transport::log_costs() const {
     }
   }
   for (const CostSampler::Way& way : core_->sampler_.ways()) {
+    if (way.is_rail) {
+      core_->log_.info("rails to {} by driver {}: latency {} ns, {} ns a packet, {} ps a byte ({})",
+                       way.host, way.driver, way.costs.latency_ns, way.costs.packet_ns,
+                       way.costs.packet_ps_per_byte, to_string(way.origin));
+      continue;
+    }
     core_->log_.info("ways to {} by driver {}: {}", way.host, way.driver,
                      core_->gates_[way.nodes.front()].cost().describe());
   }

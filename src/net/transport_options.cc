@@ -94,8 +94,10 @@ constexpr Tunable kChecksums{
     .kind = TunableKind::flag,
     .fallback = "off",
     .help =
-        "packets of links carry a sum, and what was changed on its way is sent again; asks for "
-        "links"};
+        "packets carry a sum, and what was changed on its way is sent again; makes each way a "
+        "link, also one of shared memory, whose long messages then go in packets and are not "
+        "copied "
+        "directly"};
 constexpr Tunable kReconnect{
     .name = "net_reconnect",
     .kind = TunableKind::time,
@@ -121,7 +123,8 @@ constexpr Tunable kOffload{
     .help =
         "short messages that their sender does not wait for are left to a worker of its process "
         "that is awake and has nothing to run; auto: where to send one has been measured to take "
-        "longer than to hand it over"};
+        "longer than to hand it over; the same for pieces of a message that leaves by several "
+        "rails, which are then sent by two workers at once"};
 
 constexpr Tunable kTunables[] = {kEagerBytes,   kEagerWindow, kEagerTotal,  kLocalEagerBytes,
                                  kLocalWindow,  kChunkBytes,  kPollPackets, kStrategyName,
@@ -164,11 +167,12 @@ Result<CoreOptions> read_options(const Settings* settings) {
   options.cost_sampling = sampling == "off"     ? CostSampling::off
                           : sampling == "start" ? CostSampling::start
                                                 : CostSampling::cached;
-  options.are_all_rails = values.text(kRails) == "any";
-  options.link_use = values.text(kLinks) == "on" ? LinkUse::always : LinkUse::automatic;
+  options.link_wishes = {.use = values.text(kLinks) == "on" ? LinkUse::always : LinkUse::automatic,
+                         .are_all_rails = values.text(kRails) == "any",
+                         .has_sums = values.flag(kChecksums)};
   options.may_hand_over = values.text(kOffload) != "off";
   options.cost.always_hands_over = values.text(kOffload) == "on";
-  options.links = {.has_sums = values.flag(kChecksums),
+  options.links = {.has_sums = options.link_wishes.has_sums,
                    .reconnect_ns = number(kReconnect),
                    .silence_ns = number(kSilence)};
   options.cost.eager_bytes = number(kEagerBytes);
@@ -183,6 +187,14 @@ CoreOptions share_window(CoreOptions options, std::uint32_t rank_count) noexcept
       options.eager_window_bytes, std::max<std::uint64_t>(share, kEagerWindow.minimum)));
   bound_eager_bytes(options);
   return options;
+}
+
+Result<LinkWishes> read_link_wishes(const Settings& settings) {
+  Result<CoreOptions> options = read_options(&settings);
+  if (!options) {
+    return options.error();
+  }
+  return options.value().link_wishes;
 }
 
 Result<CostModel> profile_model(const DriverEntry& entry, const Settings& settings) {

@@ -192,7 +192,8 @@ class Options(LaunchTest):
             self.assertEqual((told["bytes"], told["strategy"]), (65536, "auto"))
             self.assertIn("eager", told["ways"][0]["protocol"])
             self.assertNotEqual(told["ways"][0]["forming"], "")
-            self.assertNotIn("as_rails", told)
+            self.assertEqual(told["link"]["is_link"], False)
+            self.assertIn("one rail that loses nothing", told["link"]["why"])
             told = json.loads(self.run_job(STERNA, "info", "--costs", "--json",
                                            env=environment).stdout)
             path = pathlib.Path(told["file"])
@@ -200,11 +201,35 @@ class Options(LaunchTest):
             now = int(time.clock_gettime(time.CLOCK_MONOTONIC))
             path.write_text(f"sterna-costs 2\nmachine {told['machine']}\n"
                             f"way tcp far 65536 {now} 7000 500 250 10 0 0\n"
-                            f"way tcp@eth1 far 65536 {now} 7000 500 750 10 0 0\nend 2\n")
-            told = json.loads(ask("net", "far", "64M", "--json").stdout)
-            shares = {rail["driver"]: rail["bytes"] / 2**26 for rail in told["as_rails"]}
+                            f"way link(tcp) far 65536 {now} 7000 0 250 10 0 0\n"
+                            f"way link(tcp@eth1) far 65536 {now} 7000 0 750 10 0 0\nend 3\n")
+            # The job's drivers: shm reaches no other host, so one rail is left.
+            self.assertEqual(json.loads(ask("net", "far", "64M", "--json").stdout)["link"]["is_link"],
+                             False)
+            # Of this host the first driver copies directly, and no second rail is used with it.
+            told = json.loads(ask("net", "shm,tcp", "64M", "--json").stdout)
+            self.assertEqual(told["link"]["is_link"], False)
+            rails = "tcp,tcp@eth1"
+            told = json.loads(ask("net", rails, "64M", "--json").stdout)["link"]
+            self.assertEqual(told["is_link"], True)
+            shares = {rail["driver"]: rail["bytes"] / 2**26 for rail in told["rails"]}
             self.assertAlmostEqual(shares["tcp"], 0.75, delta=0.01)
-            self.assertIn("as rails of one link", ask("net", "far", "64M").stdout)
+            self.assertIn("measured", told["rails"][0]["figures"])
+            self.assertIn("rail 0: 72528 ns (latency 7000", told["choice"])
+            self.assertIn("A link (tcp+tcp@eth1", ask("net", rails, "64M").stdout)
+            environment["STERNA_DRIVERS"] = rails
+            environment["STERNA_NET_STRATEGY"] = "split"
+            told = json.loads(ask("net", "far", "64M", "--json").stdout)["link"]
+            self.assertIn("rail 1: 1333 MB/s, a share of 25.0 %", told["choice"])
+            environment["STERNA_NET_STRATEGY"] = "urgent"
+            told = json.loads(ask("net", "far", "4K", "--json").stdout)["link"]
+            self.assertIn("short ones take the quickest, rail 0 (latency 7000 ns)", told["choice"])
+            environment["STERNA_DRIVERS"] = "shm"
+            environment["STERNA_NET_CHECKSUMS"] = "on"
+            told = json.loads(ask("net", "shm", "64M", "--json").stdout)["link"]
+            self.assertIn("net_checksums", told["why"])
+            for name in ("STERNA_DRIVERS", "STERNA_NET_STRATEGY", "STERNA_NET_CHECKSUMS"):
+                del environment[name]
             for question in (("net", "mars", "1"), ("net", "tcp", "much"), ("cpu", "tcp", "1")):
                 done = ask(*question)
                 self.assertEqual(done.returncode, 2, question)

@@ -64,7 +64,8 @@ CostModel::CostModel(const Capabilities& capabilities, bool is_direct,
                                    capabilities.cpu_ps_per_byte},
       copy_ps_per_byte_{.value = kCopyPsPerByte},
       direct_latency_ns_{.value = static_cast<double>(capabilities.direct_latency_ns)},
-      direct_ps_per_byte_{.value = ps_per_byte_at(capabilities.direct_mb_per_s)} {
+      direct_ps_per_byte_{.value = ps_per_byte_at(capabilities.direct_mb_per_s)},
+      piece_ps_per_byte_{.value = static_cast<double>(capabilities.cpu_ps_per_byte)} {
   decide();
 }
 
@@ -161,6 +162,20 @@ void CostModel::measured_send(std::uint64_t ns) noexcept {
   correct(send_ns_, static_cast<double>(ns));
 }
 
+void CostModel::measured_piece(std::uint64_t bytes, std::uint64_t ns) noexcept {
+  correct(piece_ps_per_byte_, static_cast<double>(ns) * 1000 / static_cast<double>(bytes));
+}
+
+std::uint64_t CostModel::beside_from_bytes() const noexcept {
+  if (options_.always_hands_over) {
+    return 0;
+  }
+  return piece_ps_per_byte_.corrections == 0
+             ? kNever
+             : static_cast<std::uint64_t>(kHandOverNs * 1000 /
+                                          std::max(piece_ps_per_byte_.value, 1e-3));
+}
+
 void CostModel::lose_direct() noexcept {
   is_direct_ = false;
   decide();
@@ -185,14 +200,15 @@ std::string CostModel::explain(std::uint64_t bytes) const {
                         send_ns_.value));
 }
 
-std::array<CostModel::Row, 7> CostModel::figures() const noexcept {
+std::array<CostModel::Row, 8> CostModel::figures() const noexcept {
   return {{{"latency_ns", latency_ns_},
            {"packet_ns", packet_ns_},
            {"packet_ps_per_byte", packet_ps_per_byte_},
            {"copy_ps_per_byte", copy_ps_per_byte_},
            {"direct_latency_ns", direct_latency_ns_},
            {"direct_ps_per_byte", direct_ps_per_byte_},
-           {"send_ns", send_ns_}}};
+           {"send_ns", send_ns_},
+           {"piece_ps_per_byte", piece_ps_per_byte_}}};
 }
 
 std::string CostModel::describe() const {

@@ -82,6 +82,11 @@ class CostModel {
     return options_.always_hands_over || send_ns_.value >= kHandOverNs;
   }
 
+  /// A piece of a message of at least so many bytes is worth handing to another core while this one
+  /// sends the piece before it (paper 004 §4.2, fig. 10): to send it takes longer than to hand it
+  /// over. kNever: none, or not measured yet.
+  [[nodiscard]] std::uint64_t beside_from_bytes() const noexcept;
+
   /// Takes over what was measured apart from messages.
   void take(const WayCosts& costs, CostOrigin origin) noexcept;
 
@@ -91,6 +96,8 @@ class CostModel {
   void measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept;
   /// One short packet took its sender `ns`.
   void measured_send(std::uint64_t ns) noexcept;
+  /// A piece of so many bytes did.
+  void measured_piece(std::uint64_t bytes, std::uint64_t ns) noexcept;
 
   /// Direct writes turned out to be impossible.
   void lose_direct() noexcept;
@@ -109,7 +116,7 @@ class CostModel {
     Figure figure;
   };
   /// Those that this way has, for reports.
-  [[nodiscard]] std::array<Row, 7> figures() const noexcept;
+  [[nodiscard]] std::array<Row, 8> figures() const noexcept;
   [[nodiscard]] bool is_direct() const noexcept { return is_direct_; }
   /// All of that, and the thresholds, in one line.
   [[nodiscard]] std::string describe() const;
@@ -127,6 +134,7 @@ class CostModel {
   Figure direct_latency_ns_;
   Figure direct_ps_per_byte_;
   Figure send_ns_{.value = kHandOverNs / 2};  // The sender's own time; unknown at first.
+  Figure piece_ps_per_byte_;  // The same of pieces of a message; of the profile at first.
   std::uint64_t eager_bytes_ = 0;
   std::uint64_t unawaited_eager_bytes_ = 0;
   std::uint64_t direct_from_bytes_ = 0;

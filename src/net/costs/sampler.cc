@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <utility>
+
+#include "net/rails/bond.h"
 
 namespace sterna::net {
 namespace {
@@ -39,27 +40,40 @@ bool CostSampler::Least::is_settled() const noexcept {
   return count >= kRoundsMin && ns.back() - ns.front() <= ns.front() / 8;
 }
 
-void CostSampler::open(std::vector<Driver*> drivers, std::vector<std::string> names) {
+void CostSampler::add_way(std::uint32_t driver, bool is_rail, std::uint32_t node) {
+  const std::string& host = job_.host_of_node[node];
+  auto way = std::ranges::find_if(ways_, [&](const Way& known) {
+    return known.driver == driver && known.is_rail == is_rail && known.host == host;
+  });
+  if (way == ways_.end()) {
+    way = ways_.insert(
+        ways_.end(),
+        {.driver = driver, .is_rail = is_rail, .host = host, .nodes = {}, .costs = {}});
+  }
+  way->nodes.push_back(node);
+}
+
+void CostSampler::open(std::vector<Driver*> drivers, std::vector<std::string> names, Bond* bond) {
   drivers_ = std::move(drivers);
   names_ = std::move(names);
+  bond_ = bond;
   const std::uint32_t self = job_.node_index;
   first_here_ = self;
-  std::map<std::pair<std::uint32_t, std::string_view>, std::size_t> index;
   for (std::uint32_t node = 0; node < job_.node_count; ++node) {
-    const std::string& host = job_.host_of_node[node];
-    if (host == job_.host_of_node[self]) {
+    if (job_.host_of_node[node] == job_.host_of_node[self]) {
       first_here_ = std::min(first_here_, node);
     }
     if (node == self || !gates_[node].is_open()) {
       continue;
     }
+    if (bond_ != nullptr && bond_->rail_count(node) > 1) {
+      for (const Link::RailOpening& rail : bond_->rails(node)) {
+        add_way(rail.index, true, node);
+      }
+    }
     const auto driver = static_cast<std::uint32_t>(
         std::ranges::find(drivers_, gates_[node].driver()) - drivers_.begin());
-    const auto [place, is_new] = index.try_emplace({driver, host}, ways_.size());
-    if (is_new) {
-      ways_.push_back({.driver = driver, .host = host, .nodes = {}, .costs = {}});
-    }
-    ways_[place->second].nodes.push_back(node);
+    add_way(driver, false, node);
   }
   is_tried_.assign(ways_.size(), false);
 }
@@ -70,7 +84,11 @@ void CostSampler::know(std::size_t way, const WayCosts& costs, CostOrigin origin
   known.origin = origin;
   is_tried_[way] = true;
   for (const std::uint32_t node : known.nodes) {
-    gates_[node].take_costs(costs, origin);
+    if (known.is_rail) {
+      bond_->know(node, static_cast<std::uint16_t>(known.driver), costs);
+    } else {
+      gates_[node].take_costs(costs, origin);
+    }
   }
 }
 
@@ -170,6 +188,7 @@ std::uint32_t CostSampler::send_round() noexcept {
   header.destination = peer_;
   header.tag = static_cast<std::int32_t>(packets);
   header.payload_bytes = payload_bytes();
+  header.sequence = ways_[way_].is_rail ? ways_[way_].driver + 1 : 0;
   if (sent_ == 0) {
     ++round_;
     waited_steps_ = 0;
@@ -180,11 +199,21 @@ std::uint32_t CostSampler::send_round() noexcept {
   const Piece pieces[2] = {std::as_bytes(std::span{&header, 1}),
                            {bytes_.get(), header.payload_bytes}};
   std::uint32_t count = 0;
-  while (sent_ < packets && gates_[peer_].try_send(pieces) == SendState::accepted) {
+  SendState state = SendState::accepted;
+  while (sent_ < packets && (state = send_sample(pieces)) == SendState::accepted) {
     ++sent_;
     ++count;
   }
+  if (state == SendState::closed) {
+    try_later("it is down");
+  }
   return count;
+}
+
+SendState CostSampler::send_sample(std::span<const Piece> pieces) noexcept {
+  const Way& way = ways_[way_];
+  return way.is_rail ? bond_->try_send_by(peer_, static_cast<std::uint16_t>(way.driver), pieces)
+                     : gates_[peer_].try_send(pieces);
 }
 
 void CostSampler::end_round(std::uint64_t ns) noexcept {

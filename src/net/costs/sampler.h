@@ -1,12 +1,12 @@
 // Measures what the ways of this node cost, at the start of a job, beside its messages: the figures
 // of a driver's profile are those of some machine, these are of this one (net/costs/cost.h).
 //
-// A way is a driver and a host at its other end: all nodes there cost the same, so one node of the
-// host measures one node of the other. Of two hosts the one with the lowest node measures. So a
-// node measures at most one way to each host, a job of n nodes on one host one way in all, and what
-// was measured by an earlier job (costs_file.h) not again. Who comes to know a way tells all nodes
-// that have it, or are its other end, and to which messages have opened the way already; the others
-// when they do. Nothing is opened to be measured, or to tell.
+// A way is a driver, or a rail of a link, and a host at its other end: all nodes there cost the
+// same, so one node of the host measures one node of the other. Of two hosts the one with the
+// lowest node measures. So a node measures at most one way to each host, a job of n nodes on one
+// host one way in all, and what was measured by an earlier job (costs_file.h) not again. Who comes
+// to know a way tells all nodes that have it, or are its other end, and to which messages have
+// opened the way already; the others when they do. Nothing is opened to be measured, or to tell.
 //
 // Measuring is a state machine that poll() steps: it sends a round of packets, and when the peer
 // has answered the last, the next. It starts with ways that messages have opened, never waits, and
@@ -39,22 +39,27 @@
 
 namespace sterna::net {
 
+class Bond;
+
 class CostSampler {
  public:
   CostSampler(const JobMap& job, Gate* gates, Clock& clock, const Logger& log) noexcept
       : job_{job}, gates_{gates}, clock_{clock}, log_{log} {}
 
-  /// A driver and a host that it reaches.
+  /// A driver and a host that it reaches; where the host has a link of several rails each of them,
+  /// and behind them, since it is to begin with what they cost, the link as a whole.
   struct Way {
     std::uint32_t driver = 0;  // Index of the rail.
+    bool is_rail = false;      // Of a link: what it costs the link is told, not the gate.
     std::string host;          // As in JobMap::host_of_node.
     std::vector<std::uint32_t> nodes;
     WayCosts costs;  // All zero: unknown.
     CostOrigin origin = CostOrigin::profile;
   };
 
-  /// Finds the ways, once; the gates are open. Drivers and their names by rail.
-  void open(std::vector<Driver*> drivers, std::vector<std::string> names);
+  /// Finds the ways, once; the gates are open. Drivers and their names by rail; `bond`, the last of
+  /// them, may be null.
+  void open(std::vector<Driver*> drivers, std::vector<std::string> names, Bond* bond = nullptr);
   [[nodiscard]] const std::vector<Way>& ways() const noexcept { return ways_; }
 
   /// What earlier jobs have measured, of the ways that are this node's. Those of the last
@@ -116,6 +121,8 @@ class CostSampler {
     [[nodiscard]] bool is_settled() const noexcept;
   };
 
+  void add_way(std::uint32_t driver, bool is_rail, std::uint32_t node);
+  [[nodiscard]] SendState send_sample(std::span<const Piece> pieces) noexcept;
   [[nodiscard]] CostsEntry entry_of(const Way& way) const;
   [[nodiscard]] bool is_mine(const Way& way) const noexcept;
   bool find_way() noexcept;
@@ -146,6 +153,7 @@ class CostSampler {
   const Logger& log_;
   std::vector<Driver*> drivers_;
   std::vector<std::string> names_;  // Of the drivers.
+  Bond* bond_ = nullptr;
   std::vector<Way> ways_;
   std::uint32_t first_here_ = 0;  // Lowest node of this host.
   bool is_active_ = false;

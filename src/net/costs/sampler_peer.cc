@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "net/costs/sampler.h"
+#include "net/rails/bond.h"
 
 namespace sterna::net {
 namespace {
@@ -18,7 +19,8 @@ constexpr std::uint64_t kGapsMaxQuarters = 3;  // of the round.
 
 /// How the file names the way.
 CostsEntry CostSampler::entry_of(const Way& way) const {
-  return {.driver = names_[way.driver],
+  // A rail's packets have a link's header, and nothing is copied directly over it.
+  return {.driver = way.is_rail ? "link(" + names_[way.driver] + ")" : names_[way.driver],
           .host = way.host == job_.host_of_node[job_.node_index] ? "" : way.host,
           .packet_bytes_max = drivers_[way.driver]->capabilities().packet_bytes_max,
           .at_s = 0,
@@ -81,6 +83,7 @@ void CostSampler::tell(std::uint32_t node, const Way& way) noexcept {
   header.destination = node;
   header.cookie = is_other_end ? job_.node_index : way.nodes.front();
   header.sequence = way.driver;
+  header.context = way.is_rail ? 1 : 0;
   send(node, header, std::as_bytes(std::span{&way.costs, 1}));
 }
 
@@ -134,7 +137,15 @@ void CostSampler::answer(std::uint32_t from_node, const Frame& frame) noexcept {
   reply.destination = from_node;
   reply.cookie = header.cookie;
   reply.context = std::exchange(asked.sleeps, sleeps_) != sleeps_ ? 1 : 0;
-  send(from_node, reply, std::as_bytes(std::span{&told, 1}));
+  const std::span<const std::byte> payload = std::as_bytes(std::span{&told, 1});
+  reply.payload_bytes = static_cast<std::uint32_t>(payload.size());
+  const Piece pieces[2] = {std::as_bytes(std::span{&reply, 1}), payload};
+  // Of a rail, by the same one; if it has no room, by any.
+  const auto rail = static_cast<std::uint16_t>(header.sequence - 1);
+  if (header.sequence == 0 || header.sequence > drivers_.size() || bond_ == nullptr ||
+      bond_->try_send_by(from_node, rail, pieces) != SendState::accepted) {
+    send(from_node, reply, payload);
+  }
 }
 
 void CostSampler::take_answer(std::uint32_t from_node, const Frame& frame) noexcept {
@@ -170,7 +181,8 @@ void CostSampler::take_result(std::uint32_t from_node, const Frame& frame) noexc
   }
   const std::string& host = job_.host_of_node[header.cookie];
   const auto way = std::ranges::find_if(ways_, [&](const Way& candidate) {
-    return candidate.driver == header.sequence && candidate.host == host;
+    return candidate.driver == header.sequence && candidate.host == host &&
+           candidate.is_rail == (header.context != 0);
   });
   if (way == ways_.end() || way->origin == CostOrigin::sampled) {
     return;  // Not ours, or another has told us.

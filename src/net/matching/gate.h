@@ -22,6 +22,8 @@
 
 namespace sterna::net {
 
+class SideWork;
+
 /// What the gates of one node share.
 struct GateShared {
   PacketPool* pool;
@@ -39,6 +41,7 @@ struct GateShared {
   // Frames begin to wait for room, or some that others had left here have gone: who sleeps for the
   // network has to wait for room too, or to wake who is to answer them.
   void (*wake_sleeper)(void* core) noexcept = nullptr;
+  SideWork* side_work = nullptr;  // For hand_over, of pieces: see try_send_two().
 };
 
 /// What a thread that sends a frame does next.
@@ -57,7 +60,7 @@ class alignas(kCacheLineBytes) Gate {
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
-  /// At start-up. `peer_address` lives as long as the gate.
+  /// At start-up. `peer_address` lives as long as the gate. Several rails: `driver` is a Bond.
   void open(std::uint32_t node, Driver& driver, Packet peer_address, const CostModel& cost,
             const GateShared& shared, std::uint32_t rail_count = 1) noexcept;
   [[nodiscard]] bool is_open() const noexcept { return driver_ != nullptr; }
@@ -80,6 +83,18 @@ class alignas(kCacheLineBytes) Gate {
     return sender == Sender::goes_on ? send_later(frame, route_version)
                                      : send(frame, route_version);
   }
+
+  /// Two frames of a message that goes over several rails: where another worker is idle and the
+  /// model says that it gains, they leave at once by two rails, and each worker copies and sends
+  /// one. False: nothing has happened, they go one after the other. Any thread; `first` and
+  /// `second` stay until it returns.
+  struct TwoResults {
+    SendResult results[2];
+    bool was_beside;  // The second was sent by another worker.
+  };
+  [[nodiscard]] bool try_send_two(std::span<const Piece> first, std::span<const Piece> second,
+                                  std::uint32_t route_version, TwoResults& two) noexcept;
+  [[nodiscard]] bool has_several_rails() const noexcept { return rail_count_ > 1; }
 
   /// Counts how often all ranks have left the peer. Any thread.
   [[nodiscard]] std::uint32_t route_version() const noexcept {
@@ -226,6 +241,9 @@ class alignas(kCacheLineBytes) Gate {
   void measured_send(std::uint64_t ns) noexcept {
     change_cost([&](CostModel& cost) { cost.measured_send(ns); });
   }
+  void measured_piece(std::uint64_t bytes, std::uint64_t ns) noexcept {
+    change_cost([&](CostModel& cost) { cost.measured_piece(bytes, ns); });
+  }
   void lose_direct() noexcept {
     change_cost([](CostModel& cost) { cost.lose_direct(); });
   }
@@ -250,6 +268,8 @@ class alignas(kCacheLineBytes) Gate {
   [[nodiscard]] bool try_own() noexcept;
   void let_go() noexcept;
   void push(std::span<const Piece> frame, std::uint32_t route_version) noexcept;
+  [[nodiscard]] threads::HandOver* taker() const noexcept;
+  [[nodiscard]] bool is_to_be_measured() noexcept;
   SendResult send_measured(std::span<const Piece> frame, std::uint32_t route_version) noexcept;
   // The rest is called by the owner.
   [[nodiscard]] Channel* connected() noexcept;
@@ -272,6 +292,7 @@ class alignas(kCacheLineBytes) Gate {
     share_bytes_.store(cost_->share_bytes(), std::memory_order_relaxed);
     head_bytes_.store(cost_->head_bytes(), std::memory_order_relaxed);
     is_handed_over_.store(cost_->hands_over(), std::memory_order_relaxed);
+    beside_from_bytes_.store(cost_->beside_from_bytes(), std::memory_order_relaxed);
   }
   template <typename Change>
   void change_cost(Change change) noexcept {
@@ -298,9 +319,10 @@ class alignas(kCacheLineBytes) Gate {
   std::atomic<std::uint64_t> direct_from_bytes_{0};
   std::atomic<std::uint32_t> share_bytes_{0};
   std::atomic<std::uint64_t> head_bytes_{0};
-  std::atomic<bool> is_handed_over_{false};      // See CostModel::hands_over().
-  std::atomic<std::uint32_t> unmeasured_{0};     // Calls of send_later(), not exact.
-  std::atomic<std::uint32_t> headless_{0};       // Messages without a head after one was dropped.
+  std::atomic<bool> is_handed_over_{false};          // See CostModel::hands_over().
+  std::atomic<std::uint64_t> beside_from_bytes_{0};  // See CostModel::beside_from_bytes().
+  std::atomic<std::uint32_t> unmeasured_{0};  // Calls of send_later(), try_send_two(); not exact.
+  std::atomic<std::uint32_t> headless_{0};    // Messages without a head after one was dropped.
   std::atomic<std::uint32_t> headless_left_{0};  // Of them, still to come.
   std::atomic<std::uint32_t> pending_count_{0};  // Written by the owner.
   MpscQueue<HeldPacket> inbox_;                  // Consumer: the owner.

@@ -92,12 +92,10 @@ bool TransportCore::opens_more(std::span<const DriverChoice> drivers) const {
     names.emplace_back(choice.text());
   }
   const std::vector<bool> reach(names.size(), true);
-  return choose_rails(names, reach, options_.are_all_rails).size() > 1;
+  return choose_rails(names, reach, options_.link_wishes.are_all_rails).size() > 1;
 }
 
-/// The links: where a way has several rails, or one that may lose packets, or all are asked for.
-/// Memory of another process can be written over one rail only, and the gate's; so a way that can
-/// be copied over directly has no link unless it has to.
+/// The links of the ways that have one: see plan_way().
 void TransportCore::open_bond() {
   LinkShared shared{.pool = &pool_,
                     .strategy = options_.strategy,
@@ -108,23 +106,20 @@ void TransportCore::open_bond() {
                     .wake = [](void* core) noexcept { static_cast<TransportCore*>(core)->wake(); },
                     .core = this};
   for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
-    std::vector<bool> reaches(rails_.size());
+    std::vector<WayDriver> drivers;
     for (std::size_t i = 0; i < rails_.size(); ++i) {
-      reaches[i] = node != node_ && rails_[i]->driver().reaches(node, addresses_[i][node]);
+      const Driver& driver = rails_[i]->driver();
+      drivers.push_back({.name = driver_names_[i],
+                         .capabilities = driver.capabilities(),
+                         .reaches = node != node_ && driver.reaches(node, addresses_[i][node])});
+    }
+    const WayPlan plan = plan_way(drivers, options_.link_wishes);
+    if (!plan.is_link) {
+      continue;
     }
     std::vector<Link::RailOpening> openings;
-    bool is_lossy = false;
-    bool is_direct = false;
-    for (const std::uint16_t i : choose_rails(driver_names_, reaches, options_.are_all_rails)) {
-      Driver& driver = rails_[i]->driver();
-      is_lossy = is_lossy || !driver.capabilities().is_reliable;
-      is_direct = is_direct || driver.capabilities().direct_mb_per_s != 0;
-      openings.push_back({&driver, addresses_[i][node], i, driver_names_[i]});
-    }
-    const bool is_asked =
-        openings.size() > 1 || options_.link_use == LinkUse::always || options_.links.has_sums;
-    if (openings.empty() || !(is_lossy || (is_asked && !is_direct))) {
-      continue;
+    for (const std::uint16_t i : plan.rails) {
+      openings.push_back({&rails_[i]->driver(), addresses_[i][node], i, driver_names_[i]});
     }
     if (bond_ == nullptr) {
       Bond::Owner& owner = *this;
@@ -169,14 +164,15 @@ Result<> TransportCore::open_gates() {
   open_bond();
   // A frame may be forwarded over any rail, here or from another node: it fits the smallest, and
   // if any way may be a link, a link's.
+  const LinkWishes& wishes = options_.link_wishes;
   const bool may_link =
-      bond_ != nullptr || rails_.size() > 1 || options_.link_use == LinkUse::always;
+      bond_ != nullptr || rails_.size() > 1 || wishes.has_sums || wishes.use == LinkUse::always;
   frame_payload_max_ =
       packet_bytes_max - kHeaderBytes - (may_link ? std::uint32_t{kLinkHeaderBytes} : 0);
   short_bytes_max_ = std::min(frame_payload_max_, Gate::kHalvedBytes - 1);
   const GateShared shared{
-      &pool_, options_.strategy, &waiting_gates_, &is_serial_, on_stale, on_bad_choice,
-      this,   &clock_,           &hand_over_,     wake_sleeper};
+      &pool_, options_.strategy, &waiting_gates_, &is_serial_,  on_stale,   on_bad_choice,
+      this,   &clock_,           &hand_over_,     wake_sleeper, &side_work_};
   for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
     if (node != node_ && !open_gate(node, shared)) {
       return Error{Errc::unreachable,
@@ -194,7 +190,7 @@ Result<> TransportCore::open_gates() {
     drivers.push_back(bond_.get());
     names.push_back(fmt::format("link({})", fmt::join(driver_names_, "+")));
   }
-  sampler_.open(std::move(drivers), std::move(names));
+  sampler_.open(std::move(drivers), std::move(names), bond_.get());
   return Done{};
 }
 

@@ -30,9 +30,12 @@ enum class FrameKind : std::uint8_t {
   bulk_finish,  // cookie: the landing's id; total bytes were written directly.
   moved,        // cookie: rank; context: the node where it is; sequence: its epoch.
   // Measuring a way (sampler.h). cookie: the round.
-  sample,         // tag: packets of the round, all alike. Payload: bytes to be taken, no more.
+  // tag: packets of the round, all alike; sequence: 1 + the rail that takes them and the answer, or
+  // 0. Payload: bytes to be taken, no more.
+  sample,
   sample_answer,  // To the last of them. context: 1: the node slept. Payload: SampleAnswer.
-  // What a way costs. cookie: a node at its other end; sequence: which driver. Payload: WayCosts.
+  // What a way costs. cookie: a node at its other end; sequence: which driver; context: 1: as a
+  // rail of a link. Payload: WayCosts.
   sample_result,
 };
 inline constexpr std::uint8_t kFrameKindLast = static_cast<std::uint8_t>(FrameKind::sample_result);

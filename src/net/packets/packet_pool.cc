@@ -20,7 +20,7 @@ PacketPool::~PacketPool() {
   }
 }
 
-HeldPacket* PacketPool::copy(std::span<const Piece> pieces) noexcept {
+HeldPacket* PacketPool::take(std::span<const Piece> pieces) noexcept {
   std::size_t bytes = 0;
   for (const Piece& piece : pieces) {
     bytes += piece.size();
@@ -48,14 +48,17 @@ HeldPacket* PacketPool::copy(std::span<const Piece> pieces) noexcept {
   packet->next = nullptr;
   packet->overtaken = 0;
   packet->bytes = static_cast<std::uint32_t>(bytes);
-  std::byte* to = packet->data();
+  return packet;
+}
+
+void PacketPool::fill(HeldPacket& packet, std::span<const Piece> pieces) noexcept {
+  std::byte* to = packet.data();
   for (const Piece& piece : pieces) {
     if (!piece.empty()) {
       std::memcpy(to, piece.data(), piece.size());
       to += piece.size();
     }
   }
-  return packet;
 }
 
 void PacketPool::release(HeldPacket* packet) noexcept {

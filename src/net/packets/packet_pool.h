@@ -40,7 +40,14 @@ class PacketPool {
   PacketPool& operator=(const PacketPool&) = delete;
 
   /// A packet of the bytes of `pieces`. Never null: a node without memory for a packet ends.
-  [[nodiscard]] HeldPacket* copy(std::span<const Piece> pieces) noexcept;
+  [[nodiscard]] HeldPacket* copy(std::span<const Piece> pieces) noexcept {
+    HeldPacket* const packet = take(pieces);
+    fill(*packet, pieces);
+    return packet;
+  }
+  /// The two halves of copy(): a packet for the bytes of `pieces`, and the bytes.
+  [[nodiscard]] HeldPacket* take(std::span<const Piece> pieces) noexcept;
+  static void fill(HeldPacket& packet, std::span<const Piece> pieces) noexcept;
   void release(HeldPacket* packet) noexcept;
 
  private:

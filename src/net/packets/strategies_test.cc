@@ -259,6 +259,47 @@ TEST(Strategies, AdaptiveTriesARailThatNothingIsKnownOf) {
   EXPECT_EQ(named("adaptive").choose_rail(rails, 1000), 1U);
 }
 
+TEST(Strategies, TellWhichRailAPacketTakesAndTheFiguresThatDecide) {
+  Random random{11};
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  for (const StrategyEntry* const entry : builtin_strategies()) {
+    for (int i = 0; i < 200; ++i) {
+      std::array<RailView, 3> rails{};
+      for (RailView& rail : rails) {
+        rail = {.has_room = random.chance(0.7),
+                .latency_ns = 1000 + random.below(100'000),
+                .in_flight_bytes = random.below(3) * 50'000,
+                .profile_ps_per_byte = 100 + random.below(10'000),
+                .measured_ps_per_byte = random.below(2) * (100 + random.below(10'000)),
+                .sent_bytes = random.below(1'000'000)};
+      }
+      const std::uint32_t bytes = random.chance(0.5) ? 1000 : 60'000;
+      const std::uint32_t chosen = entry->strategy->choose_rail(rails, bytes);
+      const std::string told = entry->strategy->explain_rail(rails, bytes);
+      EXPECT_TRUE(chosen == kNoRail ? has(told, "waits")
+                                    : has(told, "rail " + std::to_string(chosen)))
+          << entry->name << ": " << told;
+      EXPECT_TRUE(chosen == kNoRail || entry->name == "direct" ||
+                  has(told, "takes rail " + std::to_string(chosen)))
+          << entry->name << ": " << told;
+    }
+  }
+  std::array<RailView, 2> rails{};
+  rails[0] = {.has_room = true, .latency_ns = 1000, .profile_ps_per_byte = 1000};
+  rails[1] = {.has_room = true, .latency_ns = 1000, .profile_ps_per_byte = 4000};
+  rails[0].in_flight_bytes = 1 << 20;
+  EXPECT_EQ(named("split").explain_rail(rails, 1000),
+            "rail 0: 1000 MB/s, a share of 80.0 %, 0 bytes so far, 1048576 ns busy with 1048576 "
+            "bytes, passed over: more than 16000 ns; rail 1: 250 MB/s, a share of 20.0 %, 0 bytes "
+            "so far, 0 ns busy with 0 bytes; the packet takes rail 1");
+  EXPECT_EQ(named("auto").explain_rail(rails, 1000),
+            "a packet of 1000 bytes takes rail 1, where it arrives first: rail 0: 1050576 ns "
+            "(latency 1000, 1048576 bytes on their way and 1000 at 1000 ps/byte), rail 1: 5000 ns "
+            "(latency 1000, 0 bytes on their way and 1000 at 4000 ps/byte)");
+}
+
 TEST(Strategies, AdaptiveSharesByWhatWasLearnt) {
   const auto formed = [&](std::uint64_t packet_ns, std::uint64_t ps_per_byte, Trial trial) {
     Waiting waiting;

@@ -13,33 +13,14 @@ namespace {
 constexpr std::uint64_t kLingerNs = 50'000'000;
 constexpr std::uint64_t kCloseNs = 3'000'000'000;
 
-/// "tcp" of "drop(delay(tcp@eth0))*2".
-std::string_view network_of(std::string_view name) noexcept {
-  const std::size_t inner = name.rfind('(');
-  name.remove_prefix(inner == std::string_view::npos ? 0 : inner + 1);
-  return name.substr(0, name.find_first_of("@,)*"));
-}
-
 }  // namespace
-
-std::vector<std::uint16_t> choose_rails(std::span<const std::string> names,
-                                        const std::vector<bool>& reaches, bool all) {
-  std::vector<std::uint16_t> rails;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const bool is_wanted =
-        rails.empty() || all || network_of(names[i]) == network_of(names[rails.front()]);
-    if (reaches[i] && is_wanted) {
-      rails.push_back(static_cast<std::uint16_t>(i));
-    }
-  }
-  return rails;
-}
 
 Bond::Bond(std::uint32_t node_count, LinkShared shared, Owner& owner)
     : shared_{shared},
       owner_{owner},
       openings_(node_count),
       links_{std::make_unique<std::atomic<Link*>[]>(node_count)},
+      known_costs_(node_count),
       is_reported_(node_count) {
   capabilities_.packet_bytes_max = ~std::uint32_t{0};
   capabilities_.is_ordered = false;
@@ -50,19 +31,18 @@ Bond::Bond(std::uint32_t node_count, LinkShared shared, Owner& owner)
 void Bond::add(std::uint32_t node, std::span<const Link::RailOpening> rails) {
   check(!rails.empty() && rails.size() <= 64, "a link has between 1 and 64 rails");
   openings_[node].assign(rails.begin(), rails.end());
-  std::uint32_t bandwidth = 0;
+  std::vector<Capabilities> each;
   for (const Link::RailOpening& rail : rails) {
-    const Capabilities& its = rail.driver->capabilities();
-    has_lossy_ = has_lossy_ || !its.is_reliable;
-    capabilities_.packet_bytes_max =
-        std::min(capabilities_.packet_bytes_max,
-                 its.packet_bytes_max - static_cast<std::uint32_t>(kLinkHeaderBytes));
-    capabilities_.latency_ns = std::min(capabilities_.latency_ns, its.latency_ns);
-    capabilities_.packet_ns = std::min(capabilities_.packet_ns, its.packet_ns);
-    capabilities_.cpu_ps_per_byte = its.cpu_ps_per_byte;
-    bandwidth += its.bandwidth_mb_per_s;
+    each.push_back(rail.driver->capabilities());
+    has_lossy_ = has_lossy_ || !each.back().is_reliable || shared_.options.has_sums;
   }
-  capabilities_.bandwidth_mb_per_s = std::max(capabilities_.bandwidth_mb_per_s, bandwidth);
+  const Capabilities way = link_capabilities(each);
+  capabilities_.packet_bytes_max = std::min(capabilities_.packet_bytes_max, way.packet_bytes_max);
+  capabilities_.latency_ns = std::min(capabilities_.latency_ns, way.latency_ns);
+  capabilities_.packet_ns = std::min(capabilities_.packet_ns, way.packet_ns);
+  capabilities_.cpu_ps_per_byte = way.cpu_ps_per_byte;
+  capabilities_.bandwidth_mb_per_s =
+      std::max(capabilities_.bandwidth_mb_per_s, way.bandwidth_mb_per_s);
 }
 
 Link& Bond::link(std::uint32_t node) noexcept {
@@ -74,10 +54,27 @@ Link& Bond::link(std::uint32_t node) noexcept {
   if (Link* const known = links_[node].load(std::memory_order_relaxed); known != nullptr) {
     return *known;
   }
+  for (const Known& known : known_costs_[node]) {
+    made->know(known.rail, known.costs);
+  }
   made_.push_back(std::move(made));
   links_[node].store(made_.back().get(), std::memory_order_release);
   made_count_.fetch_add(1, std::memory_order_release);
   return *made_.back();
+}
+
+SendState Bond::try_send_by(std::uint32_t node, std::uint16_t index,
+                            std::span<const Piece> pieces) noexcept {
+  return has(node) ? link(node).try_send_by(index, pieces) : SendState::closed;
+}
+
+void Bond::know(std::uint32_t node, std::uint16_t index, const WayCosts& costs) noexcept {
+  const SpinGuard guard{make_lock_};
+  std::erase_if(known_costs_[node], [&](const Known& known) { return known.rail == index; });
+  known_costs_[node].push_back({index, costs});
+  if (Link* const made = links_[node].load(std::memory_order_relaxed); made != nullptr) {
+    made->know(index, costs);
+  }
 }
 
 Result<Channel*> Bond::connect(std::uint32_t node, Packet /*peer_address*/) noexcept {

@@ -15,18 +15,9 @@
 
 #include "base/spin_lock.h"
 #include "net/rails/link.h"
+#include "net/rails/plan.h"
 
 namespace sterna::net {
-
-enum class LinkUse : std::uint8_t {
-  automatic,  // Where there are several rails, or the one may lose packets.
-  always,     // Also over one rail that loses none, so that it may break and come back.
-};
-
-/// The rails of one way, as indices of drivers: the first that reaches the node, and the others of
-/// the same network (the name before '@') or, with `all`, of any.
-[[nodiscard]] std::vector<std::uint16_t> choose_rails(std::span<const std::string> names,
-                                                      const std::vector<bool>& reaches, bool all);
 
 class Bond final : public Driver {
  public:
@@ -77,6 +68,16 @@ class Bond final : public Driver {
   /// for long enough. After step(true).
   [[nodiscard]] bool may_close() const noexcept { return may_close_; }
 
+  /// As Link::try_send_by(); the gate to the node has a channel. By the poller.
+  [[nodiscard]] SendState try_send_by(std::uint32_t node, std::uint16_t index,
+                                      std::span<const Piece> pieces) noexcept;
+  /// As Link::know(); the link need not be in use yet. Any thread.
+  void know(std::uint32_t node, std::uint16_t index, const WayCosts& costs) noexcept;
+  /// The rails to a node, as indices of drivers.
+  [[nodiscard]] std::span<const Link::RailOpening> rails(std::uint32_t node) const noexcept {
+    return openings_[node];
+  }
+
   /// Any thread. The link to a node, if there is one and it is in use.
   [[nodiscard]] const Link* find(std::uint32_t node) const noexcept {
     return links_[node].load(std::memory_order_acquire);
@@ -93,6 +94,11 @@ class Bond final : public Driver {
   std::unique_ptr<std::atomic<Link*>[]> links_;
   SpinLock make_lock_;
   std::vector<std::unique_ptr<Link>> made_ STERNA_GUARDED_BY(make_lock_);
+  struct Known {
+    std::uint16_t rail;  // Index of the driver.
+    WayCosts costs;
+  };
+  std::vector<std::vector<Known>> known_costs_ STERNA_GUARDED_BY(make_lock_);  // By node.
   // The poller's: nodes whose link exists, and of them those reported lost.
   std::vector<std::uint32_t> known_;
   std::vector<bool> is_reported_;

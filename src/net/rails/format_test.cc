@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "net/rails/bond.h"
+#include "net/rails/plan.h"
 #include "net/rails/rate.h"
 #include "net/rails/window.h"
 
@@ -165,6 +165,29 @@ TEST(Rails, AreThoseOfTheFirstNetworkOrOfAll) {
   EXPECT_EQ(choose_rails(decorated, {true, true, true, true}, false), (Chosen{0, 1, 3}));
   const std::vector<std::string> repeated{"tcp", "tcp*2", "delay(tcp@eth0)*2", "unix"};
   EXPECT_EQ(choose_rails(repeated, {true, true, true, true}, false), (Chosen{0, 1, 2}));
+}
+
+TEST(Rails, MakeALinkWhereTheyAreSeveralOrLosePacketsOrItIsAskedFor) {
+  const WayDriver memory{"shm", {.direct_mb_per_s = 1000}, true};
+  const WayDriver wire{"tcp@eth0", {}, true};
+  const WayDriver other{"tcp@eth1", {}, true};
+  const WayDriver far{"tcp@eth2", {}, false};
+  const WayDriver lossy{"drop(shm)", {.is_reliable = false, .direct_mb_per_s = 1000}, true};
+  const auto plan = [](const std::vector<WayDriver>& drivers, const LinkWishes& wishes = {}) {
+    return plan_way(drivers, wishes);
+  };
+  EXPECT_FALSE(plan({wire}).is_link);
+  EXPECT_FALSE(plan({wire, far}).is_link);
+  EXPECT_TRUE(plan({wire, other}).is_link);
+  EXPECT_TRUE(plan({wire}, {.use = LinkUse::always}).is_link);
+  EXPECT_TRUE(plan({lossy}).is_link);
+  EXPECT_FALSE(plan({memory, wire}).is_link) << "the first network alone";
+  const WayPlan all = plan({memory, wire}, {.are_all_rails = true});
+  EXPECT_FALSE(all.is_link) << "what is copied directly takes one rail";
+  EXPECT_EQ(all.rails.size(), 2U);
+  EXPECT_FALSE(plan({memory}, {.use = LinkUse::always}).is_link);
+  EXPECT_TRUE(plan({memory}, {.has_sums = true}).is_link);
+  EXPECT_TRUE(plan({far}).rails.empty());
 }
 
 }  // namespace

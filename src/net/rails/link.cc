@@ -1,4 +1,4 @@
-// Links: their life, and the way of a packet out.
+// Links: their life. The way of a packet out is link_send.cc.
 //
 // tests/models/failover.pml is this protocol for a model checker, function by function: who changes
 // try_send, send_again, take_acks, find_missing, lose_rail, connect_again, take_data, acknowledge
@@ -6,10 +6,6 @@
 #include "net/rails/link.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-
-#include <fmt/format.h>
 
 #include "base/check.h"
 
@@ -17,9 +13,6 @@ namespace sterna::net {
 namespace {
 
 constexpr std::uint64_t kFirstTryNs = 50'000'000;
-// Until a rail is measured: enough to measure it, little enough for a slow one (RFC 6928 begins
-// so).
-constexpr std::uint64_t kUnmeasuredPackets = 10;
 
 }  // namespace
 
@@ -39,6 +32,7 @@ Link::Link(std::uint32_t node, std::span<const RailOpening> rails, const LinkSha
     rail.index = opening.index;
     rail.is_reliable = capabilities.is_reliable;
     rail.is_ordered = capabilities.is_ordered;
+    rail.may_miss = !rail.is_reliable || shared.options.has_sums;
     full_bytes_ = std::min<std::uint64_t>(full_bytes_, capabilities.packet_bytes_max);
     const std::uint64_t rate = std::max<std::uint64_t>(capabilities.bandwidth_mb_per_s, 1);
     rail.rate.begin(1'000'000 / rate, capabilities.latency_ns, capabilities.packet_bytes_max);
@@ -138,181 +132,6 @@ void Link::note_due(std::uint64_t at_ns) noexcept {
   }
 }
 
-/// Whether the rail may take a packet as far as the link is concerned: a driver says by itself when
-/// it is full, but before a rail is measured it could take more than it will ever deliver.
-bool Link::may_take(const LinkRail& rail, std::uint32_t bytes) const noexcept {
-  return rails_.size() == 1 || rail.rate.is_measured() ||
-         rail.rate.in_flight() + bytes <=
-             kUnmeasuredPackets * std::uint64_t{rail.driver->capabilities().packet_bytes_max};
-}
-
-/// The rail for a packet; kNoRail: it has to wait.
-std::uint32_t Link::choose(std::uint32_t bytes, std::uint64_t tried) noexcept {
-  std::array<RailView, 64> views;
-  const std::size_t count = std::min(rails_.size(), views.size());
-  bool is_any_up = false;
-  for (std::size_t i = 0; i < count; ++i) {
-    is_any_up = is_any_up || rails_[i].state == RailState::up;
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    const LinkRail& rail = rails_[i];
-    const bool is_usable =
-        rail.state == RailState::up || (!is_any_up && rail.state == RailState::suspect);
-    views[i] = {.is_up = is_usable,
-                .has_room = is_usable && rail.channel != nullptr && (tried >> i & 1) == 0 &&
-                            may_take(rail, bytes),
-                .latency_ns = rail.rate.round_trip_ns() / 2,
-                .in_flight_bytes = rail.rate.in_flight(),
-                .profile_ps_per_byte = rail.rate.profile_ps_per_byte(),
-                .measured_ps_per_byte = rail.rate.is_measured() ? rail.rate.ps_per_byte() : 0,
-                .sent_bytes = rail.bytes};
-  }
-  const std::uint32_t chosen = shared_.strategy->choose_rail({views.data(), count}, bytes);
-  return chosen < count && views[chosen].has_room ? chosen : kNoRail;
-}
-
-void Link::write_header(HeldPacket& packet, LinkKind kind, std::uint16_t rail,
-                        std::uint32_t sequence, std::uint64_t now_ns) noexcept {
-  LinkHeader header;
-  header.kind = kind;
-  header.rail = rail;
-  header.sequence = sequence;
-  header.bytes = static_cast<std::uint32_t>(packet.bytes - kLinkHeaderBytes);
-  if (echo_ns_ != 0) {
-    header.flags |= kLinkHasExpected;
-    header.expected = received_.expected();
-    header.echo = echo_;
-    header.echo_age_us = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>((now_ns - std::min(now_ns, echo_ns_)) / 1000, ~std::uint32_t{0}));
-  }
-  header.flags |= shared_.options.has_sums ? kLinkHasSum : 0;
-  std::memcpy(packet.data(), &header, kLinkHeaderBytes);
-  if (shared_.options.has_sums) {
-    header.sum = link_sum(packet.packet(), shared_.key);
-    std::memcpy(packet.data(), &header, kLinkHeaderBytes);
-  }
-}
-
-/// A rail has taken the packet. What its header says has been told, unless more has come since; an
-/// ack, with its map, says all of that time.
-void Link::note_told(HeldPacket& packet, LinkKind kind) noexcept {
-  LinkHeader header;
-  std::memcpy(&header, packet.data(), kLinkHeaderBytes);
-  if ((header.flags & kLinkHasExpected) != 0 && header.echo == echo_ &&
-      (kind == LinkKind::ack || !received_.has_holes())) {
-    owed_ = 0;
-    owed_bytes_ = 0;
-    ack_ns_ = kNever;
-  }
-}
-
-/// The peer may not know what has come.
-void Link::owe_again(std::uint64_t now_ns) noexcept {
-  if (echo_ns_ != 0) {
-    owed_ = std::max(owed_, 1U);
-    ack_ns_ = now_ns;
-    note_due(now_ns);
-  }
-}
-
-SendState Link::try_send(std::span<const Piece> pieces) noexcept {
-  std::array<Piece, kPacketPiecesMax + 1> all;
-  static constexpr std::array<std::byte, kLinkHeaderBytes> kRoom{};
-  all[0] = kRoom;
-  std::copy(pieces.begin(), pieces.end(), all.begin() + 1);
-  std::uint32_t bytes = kLinkHeaderBytes;
-  for (const Piece& piece : pieces) {
-    bytes += static_cast<std::uint32_t>(piece.size());
-  }
-  bool was_idle = false;
-  SendState result = SendState::full;
-  {
-    const SpinGuard send{send_lock_};
-    {
-      const SpinGuard guard{state_lock_};
-      if (is_over()) {
-        return SendState::closed;
-      }
-      if (window_.is_full() || again_count_ != 0 || choose(bytes, 0) == kNoRail) {
-        // Room comes with the news of a packet, and that with a packet, or from step().
-        return SendState::full;
-      }
-    }
-    HeldPacket* const packet = shared_.pool->copy({all.data(), pieces.size() + 1});
-    std::uint32_t sequence = 0;
-    {
-      const SpinGuard guard{state_lock_};
-      was_idle = due_ns_.load(std::memory_order_relaxed) == kNever;
-      sequence = window_.next();
-      Sent& sent = window_.push();
-      sent.packet = packet;
-      sent.is_busy = true;
-    }
-    result = send_kept(sequence, *packet);
-    if (result != SendState::accepted) {
-      const SpinGuard guard{state_lock_};
-      if (window_.holds(sequence)) {  // Else lose() has dropped everything meanwhile.
-        window_.take_back();
-      }
-      shared_.pool->release(packet);
-      result = is_over() ? SendState::closed : SendState::full;
-    }
-  }
-  if (was_idle && result == SendState::accepted) {
-    shared_.wake(shared_.core);
-  }
-  return result;
-}
-
-/// Sends what the window keeps under `sequence` by a rail that takes it. It is busy, so that its
-/// bytes stay even if the news that they came is faster than the driver's call.
-SendState Link::send_kept(std::uint32_t sequence, HeldPacket& packet) noexcept {
-  std::uint64_t tried = 0;
-  for (;;) {
-    std::uint32_t at = kNoRail;
-    std::uint64_t now_ns = 0;
-    {
-      const SpinGuard guard{state_lock_};
-      at = choose(packet.bytes, tried);
-      if (at == kNoRail) {
-        return SendState::full;
-      }
-      now_ns = shared_.clock->now_ns();
-      LinkRail& rail = rails_[at];
-      write_header(packet, LinkKind::data, rail.index, sequence, now_ns);
-      Sent& sent = window_[sequence];
-      sent.rail = static_cast<std::uint16_t>(at);
-      sent.sent_ns = now_ns;
-      sent.order = rail.next_order++;
-      sent.stamp = rail.rate.sent(packet.bytes, now_ns);
-      rail.unheard_ns = std::min(rail.unheard_ns, now_ns);
-    }
-    const Piece piece = packet.packet();
-    const SendState state = rails_[at].channel->try_send({&piece, 1});
-    const SpinGuard guard{state_lock_};
-    LinkRail& rail = rails_[at];
-    if (state == SendState::accepted) {
-      ++rail.packets;
-      rail.bytes += packet.bytes;
-      ++statistics_.sent;
-      note_told(packet, LinkKind::data);
-      Sent* const sent = window_.holds(sequence) ? &window_[sequence] : nullptr;
-      if (sent != nullptr && sent->packet == &packet) {
-        sent->is_busy = false;
-      } else {  // It came meanwhile, or everything was dropped.
-        shared_.pool->release(&packet);
-      }
-      note_due(now_ns + patience_ns(rail, 0));
-      return state;
-    }
-    rail.rate.forget(packet.bytes);
-    if (state == SendState::closed) {
-      note_closed(rail);
-    }
-    tried |= std::uint64_t{1} << at;
-  }
-}
-
 void Link::lose_rail(std::uint16_t index, std::string_view reason) noexcept {
   const std::uint64_t now_ns = shared_.clock->now_ns();
   const SpinGuard guard{state_lock_};
@@ -368,6 +187,13 @@ void Link::begin_close() noexcept {
 bool Link::is_quiet() const noexcept {
   const SpinGuard guard{state_lock_};
   return is_over() || have_all_ended() || (window_.is_empty() && owed_ == 0);
+}
+
+void Link::know(std::uint16_t index, const WayCosts& costs) noexcept {
+  const SpinGuard guard{state_lock_};
+  if (LinkRail* const rail = find_rail(index); rail != nullptr) {
+    rail->rate.know(costs.packet_ps_per_byte, costs.packet_ns, costs.latency_ns);
+  }
 }
 
 std::vector<RailReport> Link::report() const {

@@ -6,6 +6,8 @@
 // Only links with several rails, with a rail that may lose packets, or asked for by net_links = on
 // exist (bond.h): else the gate has the driver's own channel and pays nothing.
 //
+// Two packets may be sent at once, by two rails and two threads: try_send_two().
+//
 // Two locks. `send_lock_` makes one caller of the rails' channels of the gate's owner, who sends,
 // and the poller, who acknowledges and sends again; it is held around Channel::try_send.
 // `state_lock_`, inside it or alone, guards all the rest for a few loads and stores. Received bytes
@@ -23,13 +25,16 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/spin_lock.h"
+#include "net/costs/cost.h"
 #include "net/driver.h"
 #include "net/packets/packet_pool.h"
 #include "net/packets/strategy.h"
 #include "net/rails/format.h"
 #include "net/rails/rate.h"
+#include "net/rails/side_work.h"
 #include "net/rails/window.h"
 #include "net/transport.h"
+#include "threads/hand_over.h"
 
 namespace sterna::net {
 
@@ -70,6 +75,16 @@ class Link final : public Channel {
   /// Opens the rails; true: one at least is open.
   [[nodiscard]] bool open() noexcept;
   [[nodiscard]] SendState try_send(std::span<const Piece> pieces) noexcept override;
+  /// Two packets. Where the strategy gives them different rails, the second is offered to a worker
+  /// that searches, with `side` and `hand_over`, and copied and sent by it while this thread does
+  /// the same with the first; what nobody has taken by then this thread sends itself. `was_beside`:
+  /// another thread sent it. Each state is as that of try_send().
+  struct Two {
+    SendState states[2];
+    bool was_beside;
+  };
+  [[nodiscard]] Two try_send_two(std::span<const Piece> first, std::span<const Piece> second,
+                                 SideWork& side, threads::HandOver& hand_over) noexcept;
 
   // --- The poller ------------------------------------------------------------------------------
   /// A packet came by rail `index`. What is to go up: not empty, valid as long as `packet`.
@@ -80,6 +95,8 @@ class Link final : public Channel {
   [[nodiscard]] std::uint64_t due_ns() const noexcept {
     return due_ns_.load(std::memory_order_relaxed);  // See note_due().
   }
+  /// As try_send(), by this rail only, whatever the strategy says: to measure it.
+  [[nodiscard]] SendState try_send_by(std::uint16_t index, std::span<const Piece> pieces) noexcept;
   /// The rail broke.
   void lose_rail(std::uint16_t index, std::string_view reason) noexcept;
   /// The peer's process has ended: what is kept is dropped, nothing is tried again.
@@ -93,6 +110,8 @@ class Link final : public Channel {
 
   // --- Any thread -------------------------------------------------------------------------------
   [[nodiscard]] std::vector<RailReport> report() const;
+  /// What the rail was sampled to cost: with that it begins, in the place of its profile.
+  void know(std::uint16_t index, const WayCosts& costs) noexcept;
 
  private:
   enum class RailState : std::uint8_t { unopened, up, suspect, down, ended };
@@ -101,8 +120,9 @@ class Link final : public Channel {
     Packet peer_address;
     std::string_view name;
     std::uint16_t index = 0;
-    bool is_reliable = true;
+    bool is_reliable = true;  // Its driver would tell of a loss.
     bool is_ordered = true;
+    bool may_miss = false;       // Single packets may not come: lost, or dropped for their sums.
     Channel* channel = nullptr;  // Guard: send_lock_. The rest: state_lock_.
     RailState state = RailState::unopened;
     RailRate rate;
@@ -129,16 +149,45 @@ class Link final : public Channel {
   // (about the threshold of RFC 9002, 6.1.1).
   static constexpr std::uint64_t kOvertaken = 3;
 
-  // link.cc: sending. `tried`: rails that were full or closed just now.
+  // link_send.cc. `tried`: rails that were full or closed just now.
   [[nodiscard]] std::uint32_t choose(std::uint32_t bytes, std::uint64_t tried) noexcept
       STERNA_REQUIRES(state_lock_);
+  // In the place of the only rail that a packet may take: the strategy chooses.
+  static constexpr std::uint32_t kAnyRail = ~std::uint32_t{0} - 1;
+  [[nodiscard]] SendState send_one(std::span<const Piece> pieces, std::uint32_t bytes,
+                                   std::uint32_t only, bool& was_idle) noexcept
+      STERNA_REQUIRES(send_lock_);
+  [[nodiscard]] bool takes_now(std::uint32_t bytes, std::uint32_t packets,
+                               std::uint32_t only) noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] bool is_usable(std::uint32_t at, std::uint32_t bytes) const noexcept
+      STERNA_REQUIRES(state_lock_);
+  void assign(std::uint32_t at, std::uint32_t sequence, const HeldPacket& packet,
+              std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
+  void unassign(std::uint32_t at, const HeldPacket& packet) noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] std::uint32_t push(HeldPacket& packet) noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] SendState pass(std::uint32_t at, std::uint32_t sequence,
+                               HeldPacket& packet) noexcept STERNA_REQUIRES(send_lock_);
+  [[nodiscard]] SendState take_back_or_keep(std::uint32_t sequence, HeldPacket& packet) noexcept
+      STERNA_REQUIRES(send_lock_);
+  struct Half;
+  static void send_half(void* half) noexcept;
+  [[nodiscard]] bool assign_two(Half& first, Half& second) noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] bool send_halves(Half& first, Half& second, SideWork& side,
+                                 threads::HandOver& hand_over) noexcept STERNA_REQUIRES(send_lock_);
+  /// Something is due while nothing was.
+  void wake_if(bool is_due) noexcept {
+    if (is_due) {
+      shared_.wake(shared_.core);
+    }
+  }
   [[nodiscard]] bool may_take(const LinkRail& rail, std::uint32_t bytes) const noexcept
       STERNA_REQUIRES(state_lock_);
   void write_header(HeldPacket& packet, LinkKind kind, std::uint16_t rail, std::uint32_t sequence,
                     std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
   void note_told(HeldPacket& packet, LinkKind kind) noexcept STERNA_REQUIRES(state_lock_);
   void owe_again(std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
-  [[nodiscard]] SendState send_kept(std::uint32_t sequence, HeldPacket& packet) noexcept
+  [[nodiscard]] SendState send_kept(std::uint32_t sequence, HeldPacket& packet,
+                                    std::uint32_t only = kAnyRail) noexcept
       STERNA_REQUIRES(send_lock_);
   [[nodiscard]] bool has_way() const noexcept STERNA_REQUIRES(state_lock_);
   [[nodiscard]] bool is_over() const noexcept STERNA_REQUIRES(state_lock_) {

@@ -101,7 +101,7 @@ void Link::take_acks(const LinkPacket& packet, std::uint64_t now_ns, HeldPacket*
   if (!window_.is_empty()) {
     const Sent& oldest = window_[window_.first()];
     const LinkRail& rail = rails_[oldest.rail];
-    if (!rail.is_reliable && rail.is_ordered && oldest.order + kOvertaken <= rail.newest_order) {
+    if (rail.may_miss && rail.is_ordered && oldest.order + kOvertaken <= rail.newest_order) {
       may_miss_ = true;
       note_due(now_ns);
     }
@@ -120,7 +120,12 @@ void Link::take_one(std::uint32_t sequence, std::uint64_t now_ns, HeldPacket*& f
     --again_count_;
   } else if (sent.tries == 0) {
     rail.rate.acked(sent.stamp, sent.packet->bytes, now_ns);
-    rail.rate.took(now_ns - std::min(now_ns, sent.sent_ns), now_ns);  // With the pause of the news.
+    // With the pause of the news, which would make a rail look slow whose packets are not those
+    // that the news echoes: take_acks() has seen these.
+    const std::uint64_t took_ns = now_ns - std::min(now_ns, sent.sent_ns);
+    if (rails_.size() == 1 || !rail.is_reliable || took_ns < rail.rate.round_trip_ns()) {
+      rail.rate.took(took_ns, now_ns);
+    }
     rail.unheard_ns = kNever;
   } else {
     rail.rate.forget(sent.packet->bytes);

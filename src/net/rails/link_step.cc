@@ -22,11 +22,13 @@ constexpr std::uint32_t kAgainAtOnce = 64;  // Sent in one step.
 
 std::uint64_t Link::patience_ns(const LinkRail& rail, std::uint32_t tries) const noexcept {
   const std::uint64_t round_trip_ns = rail.rate.round_trip_ns();
+  const std::uint32_t doublings = rail.may_miss ? std::min(tries, kDoublingsMax) : 0;
   if (rail.is_reliable) {
     return std::max({kSilenceNs, 8 * round_trip_ns,
-                     4 * rail.rate.in_flight() * rail.rate.ps_per_byte() / 1000});
+                     4 * rail.rate.in_flight() * rail.rate.ps_per_byte() / 1000})
+           << doublings;
   }
-  return (kLossNs + 2 * round_trip_ns) << std::min(tries, kDoublingsMax);
+  return (kLossNs + 2 * round_trip_ns) << doublings;
 }
 
 /// When the rail is to be asked whether it is alive.
@@ -94,9 +96,12 @@ void Link::find_missing(std::uint64_t now_ns) noexcept {
     const bool is_late = now_ns - std::min(now_ns, sent.sent_ns) >= patience_ns(rail, sent.tries);
     bool is_missing = rail.state == RailState::down || rail.state == RailState::ended ||
                       rail.state == RailState::suspect;
-    if (!is_missing && !rail.is_reliable) {
-      is_missing = is_late || (rail.is_ordered && sent.order + kOvertaken <= rail.newest_order);
-    } else if (!is_missing && is_late && has_other) {
+    const bool may_be_silent = rail.is_reliable && has_other;
+    if (!is_missing && rail.may_miss) {
+      is_missing = (is_late && !may_be_silent) ||
+                   (rail.is_ordered && sent.order + kOvertaken <= rail.newest_order);
+    }
+    if (!is_missing && is_late && may_be_silent) {
       suspect(rail, now_ns);
       find_missing(now_ns);  // All that went by it. Once a rail, so not deep.
       return;

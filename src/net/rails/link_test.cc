@@ -98,6 +98,57 @@ TEST(Link, UnequalRailsTakeWhatTheyCarry) {
   EXPECT_LT(static_cast<double>(took_ns), 1.1 * 1000 * kBytes / 525) << "the sum of the rails";
 }
 
+/// 100 and 25 MB/s, which their drivers take for equal.
+std::vector<SimOptions> unequal() {
+  std::vector<SimOptions> rails{wire(100), wire(25)};
+  rails[0].profile_mb_per_s = rails[1].profile_mb_per_s = 50;
+  return rails;
+}
+
+/// How much of the first ten packets takes the slower one.
+double first_share_of_slow(Pair& pair) {
+  Pair::Transfer transfer{pair, 150'000};
+  pair.run(transfer);
+  EXPECT_TRUE(transfer.is_right());
+  const auto rails = pair.cluster->nodes[0]->rails(1);
+  return double(rails[1].bytes) / double(rails[0].bytes + rails[1].bytes);
+}
+
+TEST(Link, UnequalRailsAreSplitAsTheyWereSampledFromTheFirstTransferOn) {
+  for (const char* const strategy : {"split", "auto"}) {
+    Pair unknown{unequal(), {{"net_strategy", strategy}}};
+    EXPECT_GT(first_share_of_slow(unknown), 0.4) << strategy << ": by the profile";
+    Pair known{unequal(), {{"net_strategy", strategy}}};
+    const CostsEntry entries[] = {
+        {"link(sim)", "", 16 << 10, 0, {.latency_ns = 20'000, .packet_ps_per_byte = 10'000}},
+        {"link(sim@second)",
+         "",
+         16 << 10,
+         0,
+         {.latency_ns = 20'000, .packet_ps_per_byte = 40'000}}};
+    known.cluster->nodes[0]->know_costs(entries, 0);
+    EXPECT_NEAR(first_share_of_slow(known), 0.2, 0.08) << strategy;
+  }
+}
+
+TEST(Link, EachRailIsSampledBesideItsMessages) {
+  Pair pair{unequal()};
+  pair.cluster->nodes[0]->sample_costs();
+  pair.cluster->nodes[1]->sample_costs();
+  std::vector<CostsEntry> sampled;
+  for (int turn = 0; turn < 80'000 && sampled.size() < 3; ++turn) {
+    Pair::Transfer transfer{pair, 1000};
+    pair.run(transfer);
+    pair.cluster->settle();
+    sampled = pair.cluster->nodes[0]->sampled_costs(7);
+  }
+  ASSERT_EQ(sampled.size(), 3U) << "both rails, and the link";
+  EXPECT_EQ(sampled[1].driver, "link(sim@second)");
+  EXPECT_EQ(sampled[2].driver, "link(sim+sim@second)");
+  EXPECT_NEAR(sampled[0].costs.packet_ps_per_byte, 10'000, 1000);
+  EXPECT_NEAR(sampled[1].costs.packet_ps_per_byte, 40'000, 4000);
+}
+
 TEST(Link, NothingIsLostOrDoubledByARailThatLosesDoublesAndChangesPackets) {
   SimOptions bad = wire(100);
   bad.lost_per_mille = bad.twice_per_mille = bad.corrupt_per_mille = 30;
@@ -120,6 +171,47 @@ TEST(Link, WithoutSumsAByteThatWasChangedIsNotSeen) {
   Pair::Transfer transfer{pair, kBytes};
   pair.run(transfer, 2'000'000'000);
   EXPECT_FALSE(transfer.is_right()) << "so the test above can fail";
+}
+
+/// It says that it loses nothing and copies directly, as shared memory does.
+SimOptions memory_that_changes_bytes() {
+  SimOptions memory = wire(1000, 1000);
+  memory.has_direct = true;
+  memory.corrupt_per_mille = 30;
+  memory.hides_faults = true;
+  return memory;
+}
+
+TEST(Link, SumsFindWhatAWayThatCouldBeCopiedDirectlyHasChanged) {
+  Pair pair{{memory_that_changes_bytes()}, {{"net_checksums", "on"}}};
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{1000}, kBytes}) {
+    Pair::Transfer transfer{pair, bytes};
+    pair.run(transfer);
+    EXPECT_TRUE(transfer.is_right()) << bytes;
+  }
+  const std::vector<RailReport> rails = pair.cluster->nodes[0]->rails(1);
+  ASSERT_EQ(rails.size(), 1U);
+  EXPECT_GT(rails[0].sent_again, 0U);
+  EXPECT_GT(pair.cluster->nodes[1]->rails(0)[0].corrupt, 0U);
+  EXPECT_EQ(pair.cluster->nodes[0]->statistics().bytes_direct, 0U);
+}
+
+TEST(Link, TheLastPacketOfARailThatSaysItLosesNothingIsSentAgainWhenItsSumWasWrong) {
+  SimOptions always = memory_that_changes_bytes();
+  always.corrupt_per_mille = 500;
+  Pair pair{{always}, {{"net_checksums", "on"}}};
+  for (int i = 0; i < 20; ++i) {
+    Pair::Transfer transfer{pair, 8};  // Nothing follows that would show it.
+    pair.run(transfer);
+    ASSERT_TRUE(transfer.is_right()) << i;
+  }
+}
+
+TEST(Link, WithoutSumsAWayThatCanBeCopiedDirectlyHasNone) {
+  Pair pair{{memory_that_changes_bytes()}};
+  Pair::Transfer transfer{pair, kBytes};
+  pair.run(transfer, 2'000'000'000);
+  EXPECT_TRUE(pair.cluster->nodes[0]->rails(1).empty());
 }
 
 TEST(Link, TrafficGoesOnWhenARailBreaksAndComesBackToItWhenItIsWhole) {

@@ -26,6 +26,13 @@ class RailRate {
     round_trip_ns_ = 2 * latency_ns;
   }
 
+  /// Sampled figures in the place of the profile: they count until packets have been measured.
+  void know(std::uint64_t ps_per_byte, std::uint64_t packet_ns, std::uint64_t latency_ns) noexcept {
+    profile_ps_per_byte_ = std::max<std::uint64_t>(ps_per_byte, 1);
+    packet_ns_ = packet_ns;
+    round_trip_ns_ = has_round_trip_ ? round_trip_ns_ : 2 * latency_ns;
+  }
+
   Stamp sent(std::uint64_t bytes, std::uint64_t now_ns) noexcept {
     if (in_flight_ == 0) {
       delivered_ns_ = now_ns;
@@ -66,7 +73,10 @@ class RailRate {
   [[nodiscard]] std::uint64_t in_flight() const noexcept { return in_flight_; }
   [[nodiscard]] std::uint64_t round_trip_ns() const noexcept { return round_trip_ns_; }
   [[nodiscard]] bool is_measured() const noexcept { return best_ != 0; }
-  [[nodiscard]] std::uint64_t profile_ps_per_byte() const noexcept { return profile_ps_per_byte_; }
+  /// Of packets of so many bytes: each also costs what a small one does.
+  [[nodiscard]] std::uint64_t profile_ps_per_byte(std::uint64_t packet_bytes) const noexcept {
+    return profile_ps_per_byte_ + packet_ns_ * 1000 / std::max<std::uint64_t>(packet_bytes, 1);
+  }
   [[nodiscard]] std::uint64_t ps_per_byte() const noexcept {
     return best_ != 0 ? std::max<std::uint64_t>(1'000'000'000 / best_, 1) : profile_ps_per_byte_;
   }
@@ -76,6 +86,7 @@ class RailRate {
   static constexpr std::uint64_t kRoundTripNs = 5'000'000'000;  // A shorter one counts so long.
 
   std::uint64_t profile_ps_per_byte_ = 1;
+  std::uint64_t packet_ns_ = 0;  // As it, sampled.
   std::uint64_t least_bytes_ = 0;
   std::uint64_t in_flight_ = 0;
   std::uint64_t delivered_ = 0;

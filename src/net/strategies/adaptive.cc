@@ -6,6 +6,7 @@
 #include "net/packets/packet.h"
 #include "net/strategies/builtin.h"
 #include "net/strategies/gathering.h"
+#include "net/strategies/telling.h"
 
 namespace sterna::net {
 namespace {
@@ -38,14 +39,18 @@ class Adaptive final : public Strategy {
 
   std::uint32_t choose_rail(std::span<const RailView> rails,
                             std::uint32_t bytes) const noexcept override {
-    for (std::uint32_t i = 0; i < rails.size(); ++i) {
-      const RailView& rail = rails[i];
-      if (rail.has_room && rail.measured_ps_per_byte == 0 &&
-          rail.sent_bytes < kTriedPackets * bytes && rail.in_flight_bytes <= 2 * bytes) {
-        return i;
-      }
-    }
-    return earliest_rail(rails, bytes);
+    const std::uint32_t tried = to_try(rails, bytes);
+    return tried != kNoRail ? tried : earliest_rail(rails, bytes);
+  }
+
+  std::string explain_rail(std::span<const RailView> rails, std::uint32_t bytes) const override {
+    const std::uint32_t tried = to_try(rails, bytes);
+    return tried == kNoRail
+               ? tell_earliest(rails, bytes)
+               : fmt::format(
+                     "a packet of {} bytes takes rail {}, which was never measured, to "
+                     "measure it: it has had {} bytes of the {} that are tried",
+                     bytes, tried, rails[tried].sent_bytes, kTriedPackets * bytes);
   }
 
   bool learns() const noexcept override { return true; }
@@ -65,6 +70,19 @@ class Adaptive final : public Strategy {
         "{} ({}; one packet of 64 is formed otherwise where all were alike, to keep knowing); each "
         "takes the rail on which it would arrive first, unmeasured ones are tried",
         what, why);
+  }
+
+ private:
+  /// A rail that was never measured and is idle; kNoRail: there is none.
+  static std::uint32_t to_try(std::span<const RailView> rails, std::uint32_t bytes) noexcept {
+    for (std::uint32_t i = 0; i < rails.size(); ++i) {
+      const RailView& rail = rails[i];
+      if (rail.has_room && rail.measured_ps_per_byte == 0 &&
+          rail.sent_bytes < kTriedPackets * bytes && rail.in_flight_bytes <= 2 * bytes) {
+        return i;
+      }
+    }
+    return kNoRail;
   }
 };
 

@@ -5,6 +5,7 @@
 #include "net/packets/packet.h"
 #include "net/strategies/builtin.h"
 #include "net/strategies/gathering.h"
+#include "net/strategies/telling.h"
 
 namespace sterna::net {
 namespace {
@@ -31,6 +32,9 @@ class Aggregate final : public Strategy {
   std::string explain(const PacketLimits& limits) const override {
     return explain_sharing(std::max(limits.share_bytes, kShareBytesMin));
   }
+  std::string explain_rail(std::span<const RailView> rails, std::uint32_t bytes) const override {
+    return tell_earliest(rails, bytes);
+  }
 };
 
 class Auto final : public Strategy {
@@ -43,6 +47,9 @@ class Auto final : public Strategy {
     return explain_sharing(limits.share_bytes) +
            "; each packet takes the rail on which it would arrive first, by what completions "
            "have measured";
+  }
+  std::string explain_rail(std::span<const RailView> rails, std::uint32_t bytes) const override {
+    return tell_earliest(rails, bytes);
   }
 };
 

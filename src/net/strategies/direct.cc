@@ -1,5 +1,6 @@
 // The strategy `direct`: one frame a packet, in order, by the first rail with room.
 #include "net/strategies/builtin.h"
+#include "net/strategies/telling.h"
 
 namespace sterna::net {
 namespace {
@@ -22,6 +23,12 @@ class Direct final : public Strategy {
   }
   std::string explain(const PacketLimits& /*limits*/) const override {
     return "each message that waits goes alone, in order; of several rails the first with room";
+  }
+  std::string explain_rail(std::span<const RailView> rails, std::uint32_t bytes) const override {
+    const std::uint32_t taken = choose_rail(rails, bytes);
+    return taken == kNoRail ? std::string{"no rail has room: the packet waits"}
+                            : fmt::format("rail {} is the first with room, whatever it costs: {}",
+                                          taken, tell_arrivals(rails, bytes));
   }
 };
 

@@ -5,6 +5,7 @@
 #include "net/packets/packet.h"
 #include "net/strategies/builtin.h"
 #include "net/strategies/gathering.h"
+#include "net/strategies/telling.h"
 
 namespace sterna::net {
 namespace {
@@ -26,14 +27,13 @@ class Split final : public Strategy {
     if (earliest == kNoRail) {
       return kNoRail;
     }
-    const std::uint64_t most_ps =
-        kBusyFactor * (rails[earliest].in_flight_bytes + bytes) * rails[earliest].ps_per_byte();
+    const std::uint64_t most_ps = most_busy_ps(rails[earliest], bytes);
     std::uint32_t turn = kNoRail;
     std::uint64_t least_ps = 0;
     for (std::uint32_t i = 0; i < rails.size(); ++i) {
       const std::uint64_t share_ps = (rails[i].sent_bytes + bytes) * rails[i].ps_per_byte();
-      const bool is_busy = rails[i].in_flight_bytes * rails[i].ps_per_byte() > most_ps;
-      if (rails[i].has_room && !is_busy && (turn == kNoRail || share_ps < least_ps)) {
+      if (rails[i].has_room && busy_ps(rails[i]) <= most_ps &&
+          (turn == kNoRail || share_ps < least_ps)) {
         turn = i;
         least_ps = share_ps;
       }
@@ -41,10 +41,46 @@ class Split final : public Strategy {
     return turn;
   }
 
-  std::string explain(const PacketLimits& /*limits*/) const override {
-    return "the bytes to a node are shared among its rails in the ratio of their rates; a rail "
-           "that "
-           "is busy with others' packets is passed over";
+  std::string explain(const PacketLimits& limits) const override {
+    return fmt::format(
+        "messages of up to {} bytes that wait share a packet; the bytes to a node are shared among "
+        "its rails in the ratio of their rates, but one that needs {} times as long for what it "
+        "has as the earliest for the packet too is passed over",
+        limits.share_bytes, kBusyFactor);
+  }
+
+  std::string explain_rail(std::span<const RailView> rails, std::uint32_t bytes) const override {
+    double sum = 0;
+    for (const RailView& rail : rails) {
+      sum += 1e6 / static_cast<double>(rail.ps_per_byte());
+    }
+    const std::uint32_t earliest = earliest_rail(rails, bytes);
+    std::string text;
+    for (std::uint32_t i = 0; i < rails.size(); ++i) {
+      const RailView& rail = rails[i];
+      const double rate = 1e6 / static_cast<double>(rail.ps_per_byte());
+      text += fmt::format(
+          "{}rail {}: {:.0f} MB/s{}, a share of {:.1f} %, {} bytes so far, {} ns "
+          "busy with {} bytes",
+          i == 0 ? "" : "; ", i, rate, rail.measured_ps_per_byte != 0 ? " as measured" : "",
+          100 * rate / sum, rail.sent_bytes, busy_ps(rail) / 1000, rail.in_flight_bytes);
+      if (earliest != kNoRail && busy_ps(rail) > most_busy_ps(rails[earliest], bytes)) {
+        text += fmt::format(", passed over: more than {} ns",
+                            most_busy_ps(rails[earliest], bytes) / 1000);
+      }
+    }
+    const std::uint32_t turn = choose_rail(rails, bytes);
+    return text + (turn == kNoRail ? std::string{"; the packet waits"}
+                                   : fmt::format("; the packet takes rail {}", turn));
+  }
+
+ private:
+  static std::uint64_t busy_ps(const RailView& rail) noexcept {
+    return rail.in_flight_bytes * rail.ps_per_byte();
+  }
+  /// More is busy with others' packets.
+  static std::uint64_t most_busy_ps(const RailView& earliest, std::uint32_t bytes) noexcept {
+    return kBusyFactor * (earliest.in_flight_bytes + bytes) * earliest.ps_per_byte();
   }
 };
 

@@ -3,6 +3,7 @@
 // room for short packets: bulk takes it only while little is on its way there.
 #include "net/packets/packet.h"
 #include "net/strategies/builtin.h"
+#include "net/strategies/telling.h"
 
 namespace sterna::net {
 namespace {
@@ -61,6 +62,29 @@ class Urgent final : public Strategy {
   std::string explain(const PacketLimits& /*limits*/) const override {
     return "messages of the highest priority go first, short ones before long ones of other pairs; "
            "the quickest rail keeps room for packets of up to 4 KB";
+  }
+
+  std::string explain_rail(std::span<const RailView> rails, std::uint32_t bytes) const override {
+    const std::uint32_t quick = quickest(rails);
+    const std::uint32_t taken = choose_rail(rails, bytes);
+    const std::string takes =
+        taken == kNoRail ? std::string{"waits"} : fmt::format("takes rail {}", taken);
+    const std::string why =
+        bytes <= kShortBytes
+            ? fmt::format(
+                  "short ones take the quickest, rail {} (latency {} ns), while it has room", quick,
+                  rails[quick].latency_ns)
+        : taken == quick
+            ? fmt::format("rail {}, the quickest, has {} bytes on their way, less than this packet",
+                          quick, rails[quick].in_flight_bytes)
+        : earliest_rail(rails, bytes) == quick
+            ? fmt::format(
+                  "rail {}, the quickest, keeps room for short ones: it has {} bytes on "
+                  "their way already",
+                  quick, rails[quick].in_flight_bytes)
+            : std::string{"it arrives there first"};
+    return fmt::format("a packet of {} bytes {}: {}; {}", bytes, takes, why,
+                       tell_arrivals(rails, bytes));
   }
 };
 

@@ -209,8 +209,11 @@ class SimDriver final : public Driver {
     capabilities_.is_ordered = options.is_ordered;
     capabilities_.can_revive = true;
     capabilities_.is_reliable =
+        options.hides_faults ||
         options.lost_per_mille + options.twice_per_mille + options.corrupt_per_mille == 0;
-    if (options.ps_per_byte != 0) {
+    if (options.profile_mb_per_s != 0) {
+      capabilities_.bandwidth_mb_per_s = options.profile_mb_per_s;
+    } else if (options.ps_per_byte != 0) {
       capabilities_.bandwidth_mb_per_s =
           static_cast<std::uint32_t>(std::max<std::uint64_t>(1'000'000 / options.ps_per_byte, 1));
     }

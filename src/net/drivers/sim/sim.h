@@ -29,6 +29,7 @@ struct SimOptions {
   // Of a channel, one packet after the other: so long for a packet, and its bytes; 0: no bound.
   std::uint64_t packet_ns = 0;
   std::uint64_t ps_per_byte = 0;
+  std::uint32_t profile_mb_per_s = 0;  // What its driver says of it; 0: the truth.
   bool has_direct = false;  // write_remote and read_remote copy within the process, and if they
   bool is_direct_timed = false;  // take time, turn `direct_clock` on by as much.
   std::uint64_t direct_latency_ns = 500;
@@ -41,6 +42,7 @@ struct SimOptions {
   std::uint32_t lost_per_mille = 0;
   std::uint32_t twice_per_mille = 0;
   std::uint32_t corrupt_per_mille = 0;
+  bool hides_faults = false;         // It says that it loses none.
   std::vector<std::string> hosts{};  // Of the nodes of a SimCluster; empty: all on one.
 };
 

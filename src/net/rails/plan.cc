@@ -1,0 +1,85 @@
+// Rails and links of a way.
+#include "net/rails/plan.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "net/rails/format.h"
+
+namespace sterna::net {
+namespace {
+
+/// "tcp" of "drop(delay(tcp@eth0))*2".
+std::string_view network_of(std::string_view name) noexcept {
+  const std::size_t inner = name.rfind('(');
+  name.remove_prefix(inner == std::string_view::npos ? 0 : inner + 1);
+  return name.substr(0, name.find_first_of("@,)*"));
+}
+
+}  // namespace
+
+std::vector<std::uint16_t> choose_rails(std::span<const std::string> names,
+                                        const std::vector<bool>& reaches, bool all) {
+  std::vector<std::uint16_t> rails;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool is_wanted =
+        rails.empty() || all || network_of(names[i]) == network_of(names[rails.front()]);
+    if (reaches[i] && is_wanted) {
+      rails.push_back(static_cast<std::uint16_t>(i));
+    }
+  }
+  return rails;
+}
+
+WayPlan plan_way(std::span<const WayDriver> drivers, const LinkWishes& wishes) {
+  std::vector<std::string> names;
+  std::vector<bool> reaches;
+  for (const WayDriver& driver : drivers) {
+    names.push_back(driver.name);
+    reaches.push_back(driver.reaches);
+  }
+  WayPlan plan{.rails = choose_rails(names, reaches, wishes.are_all_rails)};
+  if (plan.rails.empty()) {
+    plan.why = "no driver reaches it";
+    return plan;
+  }
+  const auto any = [&](auto is_so) {
+    return std::ranges::any_of(
+        plan.rails, [&](std::uint16_t rail) { return is_so(drivers[rail].capabilities); });
+  };
+  const bool is_lossy = any([](const Capabilities& its) { return !its.is_reliable; });
+  const bool is_direct = any([](const Capabilities& its) { return its.direct_mb_per_s != 0; });
+  const bool has_several = plan.rails.size() > 1;
+  plan.is_link =
+      is_lossy || wishes.has_sums || ((has_several || wishes.use == LinkUse::always) && !is_direct);
+  if (is_lossy) {
+    plan.why = "a rail may lose packets";
+  } else if (wishes.has_sums) {
+    plan.why = "net_checksums asks for sums, which direct copies would go around";
+  } else if (has_several) {
+    plan.why =
+        plan.is_link ? "several rails reach it" : "what is copied directly takes one rail only";
+  } else {
+    plan.why = plan.is_link ? "net_links asks for it" : "one rail that loses nothing";
+  }
+  return plan;
+}
+
+Capabilities link_capabilities(std::span<const Capabilities> rails) noexcept {
+  Capabilities all;
+  all.packet_bytes_max = ~std::uint32_t{0};
+  all.is_ordered = false;
+  all.latency_ns = ~std::uint32_t{0};
+  all.bandwidth_mb_per_s = 0;
+  for (const Capabilities& rail : rails) {
+    all.packet_bytes_max = std::min(
+        all.packet_bytes_max, rail.packet_bytes_max - static_cast<std::uint32_t>(kLinkHeaderBytes));
+    all.latency_ns = std::min(all.latency_ns, rail.latency_ns);
+    all.packet_ns = std::min(all.packet_ns, rail.packet_ns);
+    all.cpu_ps_per_byte = rail.cpu_ps_per_byte;
+    all.bandwidth_mb_per_s += rail.bandwidth_mb_per_s;
+  }
+  return all;
+}
+
+}  // namespace sterna::net

@@ -1,0 +1,58 @@
+// Which drivers become the rails of a way, and whether it is a link: pure, so that whoever explains
+// a job (`sterna info --why`) says what the job would do.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/tunable.h"
+#include "net/driver.h"
+
+namespace sterna::net {
+
+enum class LinkUse : std::uint8_t {
+  automatic,  // Where there are several rails, or the one may lose packets.
+  always,     // Also over one rail that loses none, so that it may break and come back.
+};
+
+/// What the settings say of links.
+struct LinkWishes {
+  LinkUse use = LinkUse::automatic;
+  bool are_all_rails = false;  // Several networks to one node: all of them.
+  bool has_sums = false;       // Packets carry sums, which only links put.
+};
+/// As `settings` have them (net_links, net_rails, net_checksums).
+[[nodiscard]] Result<LinkWishes> read_link_wishes(const Settings& settings);
+
+/// A driver that may be a rail of the way.
+struct WayDriver {
+  std::string name;  // As in a list of drivers, with its instance.
+  Capabilities capabilities;
+  bool reaches = false;  // The node.
+};
+
+struct WayPlan {
+  std::vector<std::uint16_t> rails;  // Indices of drivers; without a link only the first is used.
+  bool is_link = false;
+  const char* why = "";  // One sentence part.
+};
+
+/// The rails of one way, as indices of drivers: the first that reaches the node, and the others of
+/// the same network (the name before '@') or, with `all`, of any.
+[[nodiscard]] std::vector<std::uint16_t> choose_rails(std::span<const std::string> names,
+                                                      const std::vector<bool>& reaches, bool all);
+
+/// A way has a link where it has several rails, or one that may lose packets, or where one is asked
+/// for. Memory of another process can be written over one rail only, and the gate's: so a way that
+/// can be copied over directly has no link unless it may lose packets, or sums are asked for, which
+/// direct copies would go around.
+[[nodiscard]] WayPlan plan_way(std::span<const WayDriver> drivers, const LinkWishes& wishes);
+
+/// Of a link over such rails, as its gate's cost model begins with them: of its packets, whose
+/// header comes off, and of the rails together.
+[[nodiscard]] Capabilities link_capabilities(std::span<const Capabilities> rails) noexcept;
+
+}  // namespace sterna::net

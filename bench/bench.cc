@@ -46,7 +46,7 @@ void print_json(const Figure& figure) {
 void print_line(const Figure& figure) {
   const std::optional<bool> pass = passes(figure);
   const char* const verdict = !pass ? "-" : *pass ? "yes" : "NO";
-  fmt::print("{:<18} {:<22} {:>9} {:>9} {:<5} {:>7} {:>6} {:<4}  {}{}{}\n", figure.id,
+  fmt::print("{:<22} {:<30} {:>9} {:>9} {:<5} {:>7} {:>6} {:<4}  {}{}{}\n", figure.id,
              figure.params, large_cell(figure.value), large_cell(figure.reference_value),
              figure.unit, cell(ratio(figure)), cell(figure.target), verdict, figure.reference,
              figure.note.empty() ? "" : ": ", figure.note);
@@ -66,13 +66,25 @@ void Bench::add(const Figure& figure) {
     print_json(figure);
   } else {
     if (!has_header_) {
-      fmt::print("{:<18} {:<22} {:>9} {:>9} {:<5} {:>7} {:>6} {:<4}  {}\n", "id", "params", "ours",
+      fmt::print("{:<22} {:<30} {:>9} {:>9} {:<5} {:>7} {:>6} {:<4}  {}\n", "id", "params", "ours",
                  "reference", "unit", "ratio", "target", "pass", "reference");
       has_header_ = true;
     }
     print_line(figure);
   }
   std::fflush(stdout);
+}
+
+void Bench::add_aim(Figure figure, double aim) {
+  figure.params += ", aim";
+  figure.reference = "aim, absolute";
+  figure.reference_value = aim;
+  figure.more_is_better = false;
+  figure.target = options_.absolute ? std::optional{1.0} : std::nullopt;
+  figure.note.clear();
+  if (figure.value) {
+    add(figure);
+  }
 }
 
 void Bench::say(const std::string& text) const {

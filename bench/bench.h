@@ -10,9 +10,10 @@ namespace sterna::bench {
 
 struct BenchOptions {
   bool json = false;
-  bool quick = false;    // A few iterations, to see that it works: the figures mean nothing.
-  bool verbose = false;  // Says on standard error what is run, and what each candidate had.
-  std::string peers;     // Folder of other implementations, made by ./dev peers.
+  bool quick = false;     // A few iterations, to see that it works: the figures mean nothing.
+  bool absolute = false;  // Judges aims too: Bench::add_aim().
+  bool verbose = false;   // Says on standard error what is run, and what each candidate had.
+  std::string peers;      // Folder of other implementations, made by ./dev peers.
 };
 
 class Bench {
@@ -32,6 +33,10 @@ class Bench {
 
   /// Prints it.
   void add(const Figure& figure);
+  /// The same figure of ours, if it was measured, beside what it should be at most in its unit on
+  /// the machine of the aims (README.md). Judged with --absolute only: times are not the same on
+  /// any other one.
+  void add_aim(Figure figure, double aim);
   /// On standard error, if verbose.
   void say(const std::string& text) const;
 

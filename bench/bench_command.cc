@@ -101,6 +101,8 @@ int bench_command(std::span<char* const> arguments) {
   app.add_option("--peers", options.peers, "Folder of other MPIs (" + default_peers() + ")")
       ->type_name("DIR");
   app.add_flag("--quick", options.quick, "Few iterations: shows that it works, measures nothing");
+  app.add_flag("--absolute", options.absolute,
+               "Judge aims too, times that are meant for one machine (bench/README.md)");
   app.add_flag("-v,--verbose", options.verbose, "Say what is run, and each candidate's figures");
   if (const std::optional<int> exit_code = launch::parse(app, arguments)) {
     return *exit_code;

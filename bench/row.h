@@ -49,6 +49,7 @@ void run_create_fiber(const Row& row, Bench& bench);
 void run_barrier_fiber(const Row& row, Bench& bench);
 void run_mutex_fiber(const Row& row, Bench& bench);
 void run_semaphore_fiber(const Row& row, Bench& bench);
+void run_condition_fiber(const Row& row, Bench& bench);
 void run_reuse(const Row& row, Bench& bench);
 void run_spawn_tbb(const Row& row, Bench& bench);
 void run_handover(const Row& row, Bench& bench);

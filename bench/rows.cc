@@ -18,6 +18,8 @@ std::span<const Row> rows() {
       Row{"thread.mutex.fiber", "lock and unlock against Boost.Fiber", 0.5, run_mutex_fiber},
       Row{"thread.semaphore.fiber", "a ping-pong by semaphores against Boost.Fiber", 0.2,
           run_semaphore_fiber},
+      Row{"thread.condition.fiber", "a ping-pong by a condition against Boost.Fiber", 0.28,
+          run_condition_fiber},
       Row{"thread.reuse", "creation on used stacks against fresh ones (paper 000, T4)", 1.0 / 15,
           run_reuse},
       Row{"thread.spawn.tbb", "fork-join tasks on all processors, per task, against oneTBB", 0.4,

@@ -10,7 +10,8 @@ import unittest
 STERNA = sys.argv.pop(1)
 KEYS = {"id", "params", "value", "unit", "reference", "reference_value", "ratio", "target", "pass"}
 IDS = ["thread.yield", "thread.create", "thread.yield.fiber", "thread.create.fiber",
-       "thread.barrier.fiber", "thread.mutex.fiber", "thread.semaphore.fiber", "thread.reuse",
+       "thread.barrier.fiber", "thread.mutex.fiber", "thread.semaphore.fiber",
+       "thread.condition.fiber", "thread.reuse",
        "thread.spawn.tbb", "thread.handover", "thread.million", "mpi.latency.node",
        "mpi.latency.shm", "mpi.latency.tcp", "mpi.bandwidth.shm", "mpi.rate.shm",
        "mpi.bandwidth.tcp", "mpi.threads.16", "mpi.multiple", "mpi.overlap.sender",
@@ -69,6 +70,26 @@ class Bench(unittest.TestCase):
                 self.assertAlmostEqual(figure["ratio"], cost)
                 if figure["target"] is not None:
                     self.assertEqual(figure["pass"], figure["ratio"] <= figure["target"])
+
+    def test_aims_are_judged_only_when_absolute_times_are_asked_for(self):
+        def aims(*options):
+            done = bench("--quick", "--json", *options, "thread.yield", "thread.mutex.fiber")
+            self.assertIn(done.returncode, (0, 1), done.stderr)
+            lines = [json.loads(line) for line in done.stdout.splitlines()]
+            return [line for line in lines if line["params"].endswith(", aim")]
+
+        plain, judged = aims(), aims("--absolute")
+        self.assertEqual([line["params"] for line in plain],
+                         ["our bare switch, aim", "2 threads, C API, aim",
+                          "1000 threads, C API, aim", "lock and unlock, C API, aim"])
+        self.assertEqual([line["reference_value"] for line in plain], [2.5, 12, 15, 12])
+        for line in plain:
+            self.assertEqual((line["target"], line["pass"]), (None, None))
+            self.assertAlmostEqual(line["ratio"], line["value"] / line["reference_value"])
+        for line in judged:
+            self.assertEqual(line["target"], 1)
+            self.assertEqual(line["pass"], line["ratio"] <= 1)
+        self.assertEqual(len(judged), len(plain))
 
     def test_the_table_says_which_peer_is_missing(self):
         with tempfile.TemporaryDirectory() as nothing:

@@ -134,6 +134,31 @@ double semaphore_ns() {
   });
 }
 
+struct Turns {
+  fibers::mutex mutex;
+  fibers::condition_variable changed;
+  int turn = 0;
+
+  void take(int mine, int count) {
+    std::unique_lock<fibers::mutex> lock{mutex};
+    for (int i = 0; i < count; ++i) {
+      changed.wait(lock, [&] { return turn == mine; });
+      turn = 1 - mine;
+      changed.notify_one();
+    }
+  }
+};
+
+double condition_ns() {
+  constexpr int kCount = 20'000;
+  return median_ns(2 * kCount, [] {
+    Turns turns;
+    fibers::fiber other{[&] { turns.take(1, kCount); }};
+    turns.take(0, kCount);
+    other.join();
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -147,5 +172,6 @@ int main(int argc, char** argv) {
   std::printf("barrier1024 %.3f\n", barrier_ns(1024));
   std::printf("mutex %.3f\n", mutex_ns());
   std::printf("semaphore %.3f\n", semaphore_ns());
+  std::printf("condition %.3f\n", condition_ns());
   return 0;
 }

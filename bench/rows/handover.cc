@@ -1,18 +1,15 @@
 // thread.handover: waking a thread on another processor, both awake, against what the processor
-// itself needs for it: two exchanges of a cache line. thread.million: a million threads that all
-// wait, against the page faults of as many stacks.
+// itself needs for it: two exchanges of a cache line.
 #include <atomic>
 #include <thread>
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <sched.h>
-#include <sys/mman.h>
 
 #include "base/cpu.h"
+#include "bench/contest.h"
+#include "bench/process.h"
 #include "bench/rows/on_team.h"
 #include "bench/statistics.h"
-#include "memory/layout.h"
 #include "threads/sync/semaphore.h"
 
 namespace sterna::bench {
@@ -87,68 +84,35 @@ struct Handover {
   }
 };
 
-struct Million {
-  int count;
-  double ours = 0;
-  threads::Semaphore gate{};
-
-  static void wait(void* million) { static_cast<Million*>(million)->gate.acquire(); }
-  static void run(void* argument) {
-    auto& its = *static_cast<Million*>(argument);
-    std::vector<threads::Thread*> all(static_cast<std::size_t>(its.count));
-    its.ours = ns_per(its.count, [&] {
-      for (int i = 0; i < its.count; ++i) {
-        all[static_cast<std::size_t>(i)] = spawn(wait, argument);
-        if (i % 64 == 63) {
-          threads::yield();  // They run, and block.
-        }
-      }
-      threads::yield();
-      its.gate.release(static_cast<std::uint32_t>(its.count));
-      for (threads::Thread* const thread : all) {
-        threads::join(*thread);
-      }
-    });
-  }
-};
-
-/// The first touch of one page in each of `count` stacks of 64 KiB.
-double fault_ns(int count) {
-  const std::size_t bytes = memory::kStackSlotBytesMin * static_cast<std::size_t>(count);
-  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) {
-    return 0;
-  }
-  (void)::madvise(memory, bytes, MADV_NOHUGEPAGE);
-  auto* const stacks = static_cast<volatile char*>(memory);
-  const double time = ns_per(count, [&] {
-    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      stacks[(i + 1) * memory::kStackSlotBytesMin - 64] = 1;
+/// The same by the C API, in a program that is linked to libsterna.
+void add_api(const Row& row, Bench& bench, double two_lines_ns) {
+  Figure figure{.id = row.id,
+                .unit = "ns",
+                .reference = "two exchanges of a cache line",
+                .reference_value = two_lines_ns,
+                .target = row.target};
+  Result<std::string> program = build_program(bench, Maker::sterna, "threads");
+  Result<Readings> readings =
+      program ? run_command({.words = {program.value(), "across", fmt::to_string(bench.rounds(9))},
+                             .is_preferred = true},
+                            bench.work_folder())
+              : program.error();
+  const auto add = [&](const char* name) {
+    if (readings && readings.value().contains(name)) {
+      figure.value = readings.value().at(name);
+    } else {
+      figure.value.reset();
+      figure.note = readings ? "our program failed" : readings.error().text;
     }
-  });
-  ::munmap(memory, bytes);
-  return time;
-}
-
-/// The same with a guard below each: what is there before a thread is. 0: no space for them.
-double stack_ns(int count) {
-  AllRanges ranges;
-  Result<std::unique_ptr<memory::IsoSpace>> space = memory::IsoSpace::open({.leases = &ranges});
-  if (!space) {
-    return 0;
-  }
-  bool is_whole = true;
-  const double time = ns_per(count, [&] {
-    for (int i = 0; i < count && is_whole; ++i) {
-      Result<memory::StackSlot> slot = space.value()->acquire_stack(threads::kDefaultStackBytes);
-      is_whole = slot.has_value();
-      if (is_whole) {
-        *static_cast<volatile char*>(slot.value().descriptor()) = 1;
-      }
-    }
-  });
-  return is_whole ? time : 0;
+    bench.add(figure);
+    bench.add_aim(figure, 250);
+  };
+  figure.params = "semaphore, one way, C API";
+  add("semaphore");
+  // Each way hands over a mutex, too: a line more than the reference has.
+  figure.params = "condition, one way, C API";
+  figure.target.reset();
+  add("condition");
 }
 
 }  // namespace
@@ -172,45 +136,7 @@ void run_handover(const Row& row, Bench& bench) {
     figure.value = median(handover.parked);
     figure.target.reset();
     bench.add(figure);
-  }
-}
-
-void run_million(const Row& row, Bench& bench) {
-  std::vector<double> ours;
-  std::vector<double> faults;
-  std::vector<double> stacks;
-  const int count = bench.options().quick ? 10'000 : 1'000'000;
-  for (int round = bench.rounds(3); round > 0; --round) {
-    // Each begins with memory that was just in use: a virtual machine may have given back what was
-    // free for a while, and getting it again takes several times as long as what is measured.
-    (void)fault_ns(count);
-    Million million{.count = count};
-    if (!run_on_team(row, bench, Million::run, &million)) {
-      return;
-    }
-    ours.push_back(million.ours);
-    if (const double time = fault_ns(count); time > 0) {
-      faults.push_back(time);
-    }
-    if (const double time = stack_ns(count); time > 0) {
-      stacks.push_back(time);
-    }
-  }
-  Figure figure{.id = row.id,
-                .params = fmt::format("{} threads, each", count),
-                .unit = "ns",
-                .value = median(ours),
-                .reference = "page faults of the stacks",
-                .target = row.target};
-  if (!faults.empty()) {
-    figure.reference_value = median(faults);
-  }
-  bench.add(figure);
-  if (!stacks.empty() && !faults.empty()) {
-    figure.params = fmt::format("{} stacks and their guards, no threads, each", count);
-    figure.value = median(stacks);
-    figure.target.reset();
-    bench.add(figure);
+    add_api(row, bench, 2 * median(handover.line));
   }
 }
 

@@ -1,5 +1,5 @@
-// thread.spawn.tbb: fork-join recursion and an unforeseeable tree, by seeds on all processors,
-// against tasks of oneTBB. The peer's program is compiled when the row runs.
+// thread.spawn.tbb: fork-join recursion and an unforeseeable tree, by seeds on one, two and all
+// processors, against tasks of oneTBB. The peer's program is compiled when the row runs.
 #include <algorithm>
 #include <thread>
 
@@ -95,7 +95,8 @@ struct SpawnTimes {
   }
 };
 
-Result<Readings> run_tbb(Bench& bench, std::uint32_t processors, int number) {
+/// The peer's program; compiled once.
+Result<std::string> build_tbb(Bench& bench) {
   const std::string executable = bench.work_folder() + "/tasks";
   Result<Readings> compiled =
       run_command({.words = {"c++", "-O2", "-std=c++17", bench.program_folder() + "/tasks.cc", "-o",
@@ -105,25 +106,32 @@ Result<Readings> run_tbb(Bench& bench, std::uint32_t processors, int number) {
     return Error{Errc::unsupported,
                  "oneTBB is not installed (libtbb-dev): " + compiled.error().text};
   }
-  return run_command({.words = {executable, fmt::to_string(bench.rounds(7)),
-                                fmt::to_string(processors), fmt::to_string(number)},
+  return executable;
+}
+
+Result<Readings> run_tbb(Result<std::string>& program, Bench& bench, std::uint32_t workers,
+                         int number) {
+  if (!program) {
+    return program.error();
+  }
+  return run_command({.words = {program.value(), fmt::to_string(bench.rounds(7)),
+                                fmt::to_string(workers), fmt::to_string(number)},
                       .is_preferred = true},
                      bench.work_folder());
 }
 
-}  // namespace
-
-void run_spawn_tbb(const Row& row, Bench& bench) {
-  const std::uint32_t processors = std::max(std::thread::hardware_concurrency(), 1U);
+/// With so many workers; `aim_ns` of the recursion, 0: there is none.
+void run_workers(const Row& row, Bench& bench, Result<std::string>& program,
+                 std::uint32_t workers, double aim_ns) {
   const int number = bench.rounds(kFibonacciNumber) == 1 ? 16 : kFibonacciNumber;
   SpawnTimes times{.number = number, .rounds = bench.rounds(7)};
-  if (!run_on_team(row, bench, SpawnTimes::run, &times, {.worker_count = processors})) {
+  if (!run_on_team(row, bench, SpawnTimes::run, &times, {.worker_count = workers})) {
     return;
   }
-  Result<Readings> tbb = run_tbb(bench, processors, number);
-  const auto add = [&](const char* name, std::string params, double value, double count) {
+  Result<Readings> tbb = run_tbb(program, bench, workers, number);
+  const auto add = [&](const char* name, const char* what, double value, double count) {
     Figure figure{.id = row.id,
-                  .params = std::move(params),
+                  .params = fmt::format("{}, {} worker{}", what, workers, workers == 1 ? "" : "s"),
                   .unit = "ns",
                   .value = value / count,
                   .reference = "oneTBB task_group",
@@ -134,11 +142,27 @@ void run_spawn_tbb(const Row& row, Bench& bench) {
       figure.note = tbb ? "its program failed" : tbb.error().text;
     }
     bench.add(figure);
+    return figure;
   };
-  add("fib", fmt::format("recursion, {} workers", processors), median(times.recursion),
-      spawn_count(number));
-  add("tree", fmt::format("uneven tree, {} workers", processors), median(times.tree),
-      static_cast<double>(times.nodes));
+  const Figure recursion = add("fib", "recursion", median(times.recursion), spawn_count(number));
+  if (aim_ns != 0) {
+    bench.add_aim(recursion, aim_ns);
+  }
+  add("tree", "uneven tree", median(times.tree), static_cast<double>(times.nodes));
+}
+
+}  // namespace
+
+void run_spawn_tbb(const Row& row, Bench& bench) {
+  const std::uint32_t processors = std::max(std::thread::hardware_concurrency(), 1U);
+  Result<std::string> program = build_tbb(bench);
+  run_workers(row, bench, program, 1, 35);
+  if (processors >= 2) {
+    run_workers(row, bench, program, 2, 18);
+  }
+  if (processors > 2) {
+    run_workers(row, bench, program, processors, 0);
+  }
 }
 
 }  // namespace sterna::bench

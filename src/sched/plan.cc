@@ -8,6 +8,18 @@
 
 namespace sterna::sched {
 
+namespace {
+
+bool holds_more_than(const Bubble& bubble, std::uint32_t count) noexcept {
+  const Entity* held = bubble.first();
+  for (; held != nullptr && count > 0; --count) {
+    held = held->next_sibling();
+  }
+  return held != nullptr;
+}
+
+}  // namespace
+
 bool Engine::covers(std::uint32_t place, std::uint32_t processor) const noexcept {
   return place < topology_.places().size() && processor < topology_.places().size() &&
          sched::covers(*topology_.places()[place], *topology_.places()[processor]);
@@ -75,7 +87,21 @@ void Engine::apply(Entity& entity, std::uint32_t target) noexcept {
     record_bubble(trace::Kind::placed, entity, target);
   }
   if (entity.is_bubble_) {
-    for (Entity* held = static_cast<Bubble&>(entity).first_; held != nullptr; held = held->next_) {
+    auto& bubble = static_cast<Bubble&>(entity);
+    if (former == kAside && target < topology_.places().size() &&
+        holds_more_than(bubble, ranges_[target].count)) {
+      // They are queued in this order, so each has its turn to be the first: of a gang with more
+      // threads than processors the last ones would run least, slice after slice. Of any other one
+      // each finds its processor again.
+      Entity* const first = bubble.first_;
+      bubble.first_ = first->next_;
+      bubble.first_->previous_ = nullptr;
+      first->previous_ = bubble.last_;
+      first->next_ = nullptr;
+      bubble.last_->next_ = first;
+      bubble.last_ = first;
+    }
+    for (Entity* held = bubble.first_; held != nullptr; held = held->next_) {
       if (held->planned_ == kNoPlace) {
         apply(*held, held->program_place == kNoPlace ? target : confined(*held, target));
       }

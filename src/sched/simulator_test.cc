@@ -2,6 +2,7 @@
 #include "sched/simulator.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -70,6 +71,28 @@ TEST(Simulator, GangsShareTheMachineFairly) {
   ASSERT_TRUE(result);
   // The first gang ends first; until then all had the same.
   EXPECT_GT(result.value().speedup, 3.3);
+}
+
+// Paper 003 fig. 6: within a gang, too. Those that are queued first when it has its slice have most
+// of that slice.
+TEST(Simulator, ThreadsOfAGangShareItsSlicesFairly) {
+  constexpr std::uint64_t kSliceNs = 10'000'000;
+  auto result = simulate({.topology = "pu:4",
+                          .policy = "gang(slice=10)",
+                          .quantum_ns = kSliceNs / 5,
+                          .seed = 1,
+                          .end_ns = 1200 * kSliceNs},
+                         gangs({5, 6, 7}, 4'000'000'000));
+  ASSERT_TRUE(result);
+  const std::vector<std::uint64_t>& ran = result.value().thread_ns;
+  ASSERT_EQ(ran.size(), 18U);
+  for (const auto& [first, count] : {std::pair{0, 5}, std::pair{5, 6}, std::pair{11, 7}}) {
+    const auto begin = ran.begin() + first;
+    const auto [least, most] = std::minmax_element(begin, begin + count);
+    const double mean = std::accumulate(begin, begin + count, 0.0) / count;
+    EXPECT_LT(static_cast<double>(*most) / mean, 1.03) << count << " threads";
+    EXPECT_GT(static_cast<double>(*least) / mean, 0.97) << count << " threads";
+  }
 }
 
 // Paper 003 fig. 8: gangs keep their speed whatever the number of tasks, generic schedulers do not.

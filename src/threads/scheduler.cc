@@ -10,10 +10,12 @@
 #include "base/probe.h"
 #include "base/syscall.h"
 #include "base/thread_pointer.h"
+#include "threads/carriers/border.h"
 #include "threads/carriers/locals.h"
 #include "threads/control/switch_hook.h"
 #include "threads/flags.h"
 #include "threads/observation/traced.h"
+#include "threads/user_calls.h"
 
 namespace sterna::threads {
 namespace {
@@ -232,6 +234,31 @@ namespace {
   switch_contexts(worker, me, *next);
 }
 
+/// On behalf of both ways to ask for it: inline, as a return after a switch is predicted wrongly.
+[[gnu::always_inline]] inline void yield_here(Thread& me) noexcept {
+  Worker& worker = *me.worker.load(std::memory_order_relaxed);
+  worker.count_switch();
+  worker.lock.lock();
+  if (!worker.inbox.looks_empty()) [[unlikely]] {
+    worker.inbox.drain_to(worker.queue);
+  }
+  if ((me.flags & ThreadFlag::managed) != 0) [[unlikely]] {
+    yield_managed(worker, me);
+    return;
+  }
+  Thread* const next = worker.queue.rotate(me);
+  if (next == &me) {
+    if (!worker.is_disabled.load(std::memory_order_relaxed)) [[likely]] {
+      worker.lock.unlock();
+      return;
+    }
+    worker.queue.push_back(me);  // From the worker's own context it goes to another one.
+    switch_contexts(worker, me, *worker.idle);
+    return;
+  }
+  switch_contexts(worker, me, next != nullptr ? *next : *worker.idle);
+}
+
 }  // namespace
 
 void yield() noexcept {
@@ -240,27 +267,14 @@ void yield() noexcept {
     raw_system_call(SYS_sched_yield);
     return;
   }
-  Worker& worker = *me->worker.load(std::memory_order_relaxed);
-  worker.count_switch();
-  worker.lock.lock();
-  if (!worker.inbox.looks_empty()) [[unlikely]] {
-    worker.inbox.drain_to(worker.queue);
-  }
-  if ((me->flags & ThreadFlag::managed) != 0) [[unlikely]] {
-    yield_managed(worker, *me);
-    return;
-  }
-  Thread* const next = worker.queue.rotate(*me);
-  if (next == me) {
-    if (!worker.is_disabled.load(std::memory_order_relaxed)) [[likely]] {
-      worker.lock.unlock();
-      return;
-    }
-    worker.queue.push_back(*me);  // From the worker's own context it goes to another one.
-    switch_contexts(worker, *me, *worker.idle);
-    return;
-  }
-  switch_contexts(worker, *me, next != nullptr ? *next : *worker.idle);
+  yield_here(*me);
+}
+
+int yield_in_user_code(Thread& me) noexcept {
+  (void)enter_runtime(me);
+  yield_here(me);
+  leave_runtime(me);
+  return 0;
 }
 
 void Worker::slow_point() noexcept {

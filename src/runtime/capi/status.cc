@@ -29,6 +29,9 @@ sterna_status to_status(Errc code) noexcept {
 }
 
 std::uint64_t deadline_of(std::uint64_t timeout_ns) noexcept {
+  if (timeout_ns == STERNA_FOREVER) {
+    return kNever;  // The usual one, which asks no clock.
+  }
   const std::uint64_t now = now_ns();
   return timeout_ns >= kNever - now ? kNever : now + timeout_ns;
 }

@@ -17,6 +17,7 @@
 #include "threads/observation/traced.h"
 #include "threads/scheduler.h"
 #include "threads/seeds/seed.h"
+#include "threads/user_calls.h"
 
 namespace sterna::threads {
 namespace {
@@ -329,6 +330,11 @@ Result<Thread*> Team::spawn(Entry entry, void* argument) noexcept {
   // The compiler knows them: half of what a birth looks at and stores is constant.
   static constexpr ThreadOptions kUsual;
   return spawn_here(*state_, kUsual, entry, argument);
+}
+
+Result<Thread*> spawn_user_code(Team& team, Entry entry, void* argument) noexcept {
+  static constexpr ThreadOptions kUsual{.is_user_code = true};
+  return spawn_here(*team.state(), kUsual, entry, argument);
 }
 
 Result<Thread*> Team::spawn_with_locals(const ThreadOptions& options, Entry entry,

@@ -73,6 +73,25 @@ class STERNA_LOCK_TYPE Mutex {
     unlock_slow();
   }
 
+  /// try_lock() of `me`, which calls: for who knows that from its own frame, and inline as far as
+  /// the bias goes.
+  [[nodiscard, gnu::always_inline]] bool try_lock_as(Thread& me) noexcept {
+    const std::uint32_t word = word_.load(std::memory_order_relaxed);
+    const bool is_done =
+        (word & kBiased) != 0 ? change_biased_at(home_of(me), word, 0) : try_lock_unbiased(word);
+    return is_done || try_lock_slow();
+  }
+  /// unlock() in the same way.
+  [[gnu::always_inline]] void unlock_as(Thread& me) noexcept
+      STERNA_RELEASES() STERNA_LOCKS_UNCHECKED {
+    const std::uint32_t word = word_.load(std::memory_order_relaxed);
+    if ((word & kBiased) == 0) {
+      unlock();
+    } else if (!change_biased_at(home_of(me), word, kLocked)) [[unlikely]] {
+      unlock_slow();
+    }
+  }
+
   /// For tests: a hint.
   [[nodiscard]] bool is_biased() const noexcept {
     return (word_.load(std::memory_order_relaxed) & kBiased) != 0;
@@ -93,12 +112,12 @@ class STERNA_LOCK_TYPE Mutex {
   static constexpr std::uint32_t kHomeShift = 16;     // The home, or who used it at the last look:
   static constexpr std::uint32_t kHome = ~0U << kHomeShift;  // 0: nobody.
 
-  /// False: nothing has happened.
+  // Of these, false: nothing has happened.
   bool try_lock_plain() noexcept {
-    std::uint32_t word = word_.load(std::memory_order_relaxed);
-    if ((word & kBiased) != 0) {
-      return change_biased(word, 0);
-    }
+    const std::uint32_t word = word_.load(std::memory_order_relaxed);
+    return (word & kBiased) != 0 ? change_biased(word, 0) : try_lock_unbiased(word);
+  }
+  bool try_lock_unbiased(std::uint32_t word) noexcept {
     // A: acquires what the last unlock released.
     return (word & (kLocked | kWaiters | kUsesFull)) == 0 &&
            word_.compare_exchange_strong(word, word + kLocked + kUsesOne, std::memory_order_acquire,
@@ -108,7 +127,11 @@ class STERNA_LOCK_TYPE Mutex {
   /// is at home elsewhere, or is not `from`; nothing has happened.
   bool change_biased(std::uint32_t word, std::uint32_t from) noexcept {
     Thread* const me = self();
-    LockHome* const home = me != nullptr ? home_of(*me) : nullptr;
+    return change_biased_at(me != nullptr ? home_of(*me) : nullptr, word, from);
+  }
+  /// The same for who has `home`; null: nowhere.
+  [[gnu::always_inline]] bool change_biased_at(LockHome* home, std::uint32_t word,
+                                               std::uint32_t from) noexcept {
     if (home == nullptr || (word >> kHomeShift) != home->number) [[unlikely]] {
       return false;
     }

@@ -48,6 +48,42 @@ TEST(MutexBias, ComesWithUseByOneWorkerOnlyAndGoesWithAnotherOne) {
   EXPECT_FALSE(mutex.is_biased());
 }
 
+TEST(MutexBias, IsTheSameForWhoSaysWhichThreadCalls) {
+  const TestTeam team{1};
+  Mutex mutex;
+  team.run([&]() STERNA_LOCKS_UNCHECKED {
+    Thread& me = *self();
+    for (int i = 0; i < 2 * kEnough; ++i) {  // Both ways, in both states.
+      EXPECT_TRUE(i % 2 == 0 ? mutex.try_lock_as(me) : mutex.try_lock());
+      i % 3 == 0 ? mutex.unlock_as(me) : mutex.unlock();
+    }
+    EXPECT_EQ(mutex.is_biased(), can_bias());
+    EXPECT_TRUE(mutex.try_lock_as(me));
+    EXPECT_FALSE(mutex.try_lock_as(me));
+    mutex.unlock_as(me);
+    EXPECT_TRUE(is_free(mutex));
+  });
+  mutex.lock();  // By this kernel thread: no bias, and a waiter.
+  std::atomic<bool> has_waited{false};
+  auto wait = [&] {
+    use(mutex, 1);
+    has_waited = true;
+  };
+  Thread* const waiter = team.go(wait);
+  team.run([&] { EXPECT_FALSE(mutex.try_lock_as(*self())); });
+  mutex.unlock();
+  join(*waiter);
+  EXPECT_TRUE(has_waited);
+  team.run([&]() STERNA_LOCKS_UNCHECKED {
+    EXPECT_TRUE(mutex.try_lock_as(*self()));
+    Thread* const second = team.go(wait);
+    yield();  // It waits.
+    mutex.unlock_as(*self());
+    join(*second);
+  });
+  EXPECT_TRUE(is_free(mutex));
+}
+
 TEST(MutexBias, ThatIsTakenAwayAgainAndAgainDoesNotComeBack) {
   const TestTeam team{1};
   Mutex mutex;

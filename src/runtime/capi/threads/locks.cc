@@ -8,7 +8,7 @@
 #include "runtime/capi/bubbles/holder.h"
 #include "runtime/capi/program.h"
 #include "runtime/capi/threads/handle.h"
-#include "runtime/scope.h"
+#include "runtime/hot_scope.h"
 #include "threads/sync/barrier.h"
 #include "threads/sync/rwlock.h"
 #include "threads/sync/word_wait.h"
@@ -16,6 +16,7 @@
 
 namespace capi = sterna::runtime::capi;
 namespace threads = sterna::threads;
+using sterna::runtime::HotScope;
 using sterna::runtime::RuntimeScope;
 
 namespace {
@@ -85,7 +86,7 @@ sterna_status sterna_barrier_destroy(sterna_barrier* barrier) noexcept {
 }
 
 sterna_status sterna_barrier_wait(sterna_barrier* barrier, int* is_last) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (barrier == nullptr) {
     return capi::refuse_argument(__func__);
   }
@@ -101,7 +102,7 @@ sterna_status sterna_barrier_wait(sterna_barrier* barrier, int* is_last) noexcep
 
 sterna_status sterna_barrier_arrive(sterna_barrier* barrier, uint32_t* round,
                                     int* is_last) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (barrier == nullptr || round == nullptr) {
     return capi::refuse_argument(__func__);
   }
@@ -114,7 +115,7 @@ sterna_status sterna_barrier_arrive(sterna_barrier* barrier, uint32_t* round,
 }
 
 sterna_status sterna_barrier_finish(sterna_barrier* barrier, uint32_t round) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (barrier == nullptr) {
     return capi::refuse_argument(__func__);
   }
@@ -165,7 +166,7 @@ sterna_status sterna_rwlock_destroy(sterna_rwlock* lock) noexcept {
 }
 
 sterna_status sterna_rwlock_read(sterna_rwlock* lock, uint64_t timeout_ns) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (lock == nullptr) {
     return capi::refuse_argument(__func__);
   }
@@ -183,7 +184,7 @@ sterna_status sterna_rwlock_read(sterna_rwlock* lock, uint64_t timeout_ns) noexc
 }
 
 sterna_status sterna_rwlock_write(sterna_rwlock* lock, uint64_t timeout_ns) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (lock == nullptr) {
     return capi::refuse_argument(__func__);
   }
@@ -204,7 +205,7 @@ sterna_status sterna_rwlock_write(sterna_rwlock* lock, uint64_t timeout_ns) noex
 }
 
 sterna_status sterna_rwlock_end_read(sterna_rwlock* lock) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (lock == nullptr) {
     return capi::refuse_argument(__func__);
   }
@@ -215,7 +216,7 @@ sterna_status sterna_rwlock_end_read(sterna_rwlock* lock) noexcept {
 }
 
 sterna_status sterna_rwlock_end_write(sterna_rwlock* lock) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (lock == nullptr) {
     return capi::refuse_argument(__func__);
   }
@@ -233,7 +234,7 @@ sterna_status sterna_rwlock_end_write(sterna_rwlock* lock) noexcept {
 }
 
 sterna_status sterna_spin_lock_take(sterna_spin_lock* lock) noexcept STERNA_LOCKS_UNCHECKED {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (lock == nullptr) {
     return capi::refuse_argument(__func__);
   }
@@ -267,7 +268,7 @@ sterna_status sterna_spin_lock_give(sterna_spin_lock* lock) noexcept STERNA_LOCK
 
 sterna_status sterna_futex_wait(sterna_futex* futex, const uint64_t* word, uint64_t mask,
                                 uint64_t value, uint64_t timeout_ns) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (futex == nullptr || word == nullptr) {
     return capi::refuse_argument(__func__);
   }
@@ -286,7 +287,7 @@ sterna_status sterna_futex_wait(sterna_futex* futex, const uint64_t* word, uint6
 }
 
 sterna_status sterna_futex_wake(sterna_futex* futex, uint32_t count, uint32_t* woken) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (futex == nullptr) {
     return capi::refuse_argument(__func__);
   }

@@ -6,7 +6,7 @@
 #include "runtime/capi/bubbles/holder.h"
 #include "runtime/capi/program.h"
 #include "runtime/capi/threads/handle.h"
-#include "runtime/scope.h"
+#include "runtime/hot_scope.h"
 #include "threads/control/cancel.h"
 #include "threads/sync/condition.h"
 #include "threads/sync/mutex.h"
@@ -16,6 +16,7 @@
 
 namespace capi = sterna::runtime::capi;
 namespace threads = sterna::threads;
+using sterna::runtime::HotScope;
 using sterna::runtime::RuntimeScope;
 
 namespace {
@@ -49,16 +50,18 @@ std::string holder_of(const OwnedMutex& mutex) {
   return capi::words_for_holder(mutex.owner.load(std::memory_order_relaxed));
 }
 
+[[gnu::noinline]] sterna_status refuse_mutex(const sterna_mutex* mutex) noexcept {
+  return mutex == nullptr ? capi::refuse(STERNA_INVALID_ARGUMENT, "a mutex is not NULL")
+                          : capi::refuse(STERNA_INVALID_ARGUMENT,
+                                         "mutex {} was destroyed, or was never initialised",
+                                         static_cast<const void*>(mutex));
+}
+
 /// SUCCESS: `mutex` can be used.
-sterna_status check_mutex(const sterna_mutex* mutex) noexcept {
-  if (mutex == nullptr) {
-    return capi::refuse(STERNA_INVALID_ARGUMENT, "a mutex is not NULL");
-  }
-  if (reinterpret_cast<const OwnedMutex*>(mutex)->kind > STERNA_MUTEX_NORMAL) {
-    return capi::refuse(STERNA_INVALID_ARGUMENT, "mutex {} was destroyed, or was never initialised",
-                        static_cast<const void*>(mutex));
-  }
-  return STERNA_SUCCESS;
+[[gnu::always_inline]] inline sterna_status check_mutex(const sterna_mutex* mutex) noexcept {
+  const bool is_fit =
+      mutex != nullptr && reinterpret_cast<const OwnedMutex*>(mutex)->kind <= STERNA_MUTEX_NORMAL;
+  return is_fit ? STERNA_SUCCESS : refuse_mutex(mutex);
 }
 
 /// The caller holds it already, by its kind: one more, or a deadlock.
@@ -71,17 +74,60 @@ sterna_status lock_again(sterna_mutex* mutex, OwnedMutex& self) noexcept {
                       static_cast<const void*>(mutex), capi::words_for(threads::self()));
 }
 
-sterna_status refuse_owner(const sterna_mutex* mutex, const OwnedMutex& self,
-                           std::string_view what) noexcept {
+[[gnu::noinline]] sterna_status refuse_owner(const sterna_mutex* mutex, const OwnedMutex& self,
+                                             std::string_view what) noexcept {
   return capi::refuse(STERNA_NOT_OWNER, "mutex {}: {} {}, but {} holds it: its holder does that",
                       static_cast<const void*>(mutex), capi::words_for(threads::self()), what,
                       holder_of(self));
 }
 
+/// Somebody holds it, perhaps the caller. SUCCESS: the caller does, and has said so.
+[[gnu::noinline]] sterna_status lock_held(sterna_mutex* mutex, OwnedMutex& self,
+                                          std::uint64_t timeout_ns,
+                                          const char* call) noexcept STERNA_LOCKS_UNCHECKED {
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(call);
+  }
+  if (self.kind != STERNA_MUTEX_NORMAL && is_mine(self)) {
+    return lock_again(mutex, self);
+  }
+  if (!self.mutex.try_lock_until(capi::deadline_of(timeout_ns))) {
+    return STERNA_TIMED_OUT;
+  }
+  if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) [[unlikely]] {
+    self.mutex.unlock();
+    return status;  // Destroyed, when we had been woken for it.
+  }
+  self.owner.store(capi::holder_word(), std::memory_order_relaxed);
+  return STERNA_SUCCESS;
+}
+
+/// holder_word() of who has opened `scope`.
+[[gnu::always_inline]] inline std::uintptr_t holder_in(const HotScope& scope) noexcept {
+  return scope.caller() != nullptr ? reinterpret_cast<std::uintptr_t>(scope.caller())
+                                   : capi::holder_word();
+}
+
+[[gnu::always_inline]] inline sterna_status lock_until_timeout(
+    sterna_mutex* mutex, std::uint64_t timeout_ns,
+    const char* call) noexcept STERNA_LOCKS_UNCHECKED {
+  const HotScope scope;
+  if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
+  }
+  OwnedMutex& self = mutex_in(mutex);
+  threads::Thread* const me = scope.caller();
+  if (!(me != nullptr ? self.mutex.try_lock_as(*me) : self.mutex.try_lock())) [[unlikely]] {
+    return lock_held(mutex, self, timeout_ns, call);
+  }
+  self.owner.store(holder_in(scope), std::memory_order_relaxed);
+  return STERNA_SUCCESS;
+}
+
 }  // namespace
 
-sterna_status sterna_mutex_lock(sterna_mutex* mutex) noexcept {
-  return sterna_mutex_lock_for(mutex, STERNA_FOREVER);
+sterna_status sterna_mutex_lock(sterna_mutex* mutex) noexcept STERNA_LOCKS_UNCHECKED {
+  return lock_until_timeout(mutex, STERNA_FOREVER, __func__);
 }
 
 sterna_status sterna_mutex_init(sterna_mutex* mutex, sterna_mutex_kind kind) noexcept {
@@ -112,32 +158,11 @@ sterna_status sterna_mutex_destroy(sterna_mutex* mutex) noexcept STERNA_LOCKS_UN
 
 sterna_status sterna_mutex_lock_for(sterna_mutex* mutex,
                                     uint64_t timeout_ns) noexcept STERNA_LOCKS_UNCHECKED {
-  const RuntimeScope scope;
-  if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) [[unlikely]] {
-    return status;
-  }
-  OwnedMutex& self = mutex_in(mutex);
-  if (!self.mutex.try_lock()) {
-    if (capi::is_in_poll()) [[unlikely]] {
-      return capi::refuse_in_poll(__func__);
-    }
-    if (self.kind != STERNA_MUTEX_NORMAL && is_mine(self)) {
-      return lock_again(mutex, self);
-    }
-    if (!self.mutex.try_lock_until(capi::deadline_of(timeout_ns))) {
-      return STERNA_TIMED_OUT;
-    }
-    if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) [[unlikely]] {
-      self.mutex.unlock();
-      return status;  // Destroyed, when we had been woken for it.
-    }
-  }
-  self.owner.store(capi::holder_word(), std::memory_order_relaxed);
-  return STERNA_SUCCESS;
+  return lock_until_timeout(mutex, timeout_ns, __func__);
 }
 
 sterna_status sterna_mutex_try_lock(sterna_mutex* mutex) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) [[unlikely]] {
     return status;
   }
@@ -151,29 +176,32 @@ sterna_status sterna_mutex_try_lock(sterna_mutex* mutex) noexcept {
 }
 
 sterna_status sterna_mutex_unlock(sterna_mutex* mutex) noexcept STERNA_LOCKS_UNCHECKED {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (const sterna_status status = check_mutex(mutex); status != STERNA_SUCCESS) [[unlikely]] {
     return status;
   }
   OwnedMutex& self = mutex_in(mutex);
-  const bool may = self.kind == STERNA_MUTEX_NORMAL
-                       ? self.owner.load(std::memory_order_relaxed) != 0
-                       : is_mine(self);
-  if (!may) {
+  const std::uintptr_t owner = self.owner.load(std::memory_order_relaxed);
+  const bool may = self.kind == STERNA_MUTEX_NORMAL ? owner != 0 : owner == holder_in(scope);
+  if (!may) [[unlikely]] {
     return refuse_owner(mutex, self, "gives it back");
   }
-  if (self.depth != 0) {
+  if (self.depth != 0) [[unlikely]] {
     --self.depth;
     return STERNA_SUCCESS;
   }
   self.owner.store(0, std::memory_order_relaxed);
-  self.mutex.unlock();
+  if (threads::Thread* const me = scope.caller(); me != nullptr) [[likely]] {
+    self.mutex.unlock_as(*me);
+  } else {
+    self.mutex.unlock();
+  }
   return STERNA_SUCCESS;
 }
 
 sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* mutex,
                                     uint64_t timeout_ns) noexcept STERNA_LOCKS_UNCHECKED {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (condition == nullptr || mutex == nullptr) {
     return capi::refuse_argument(__func__);
   }
@@ -212,7 +240,7 @@ sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* m
 }
 
 sterna_status sterna_condition_signal(sterna_condition* condition) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (condition == nullptr) {
     return capi::refuse_argument(__func__);
   }
@@ -221,7 +249,7 @@ sterna_status sterna_condition_signal(sterna_condition* condition) noexcept {
 }
 
 sterna_status sterna_condition_broadcast(sterna_condition* condition) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (condition == nullptr) {
     return capi::refuse_argument(__func__);
   }
@@ -238,7 +266,7 @@ sterna_status sterna_semaphore_init(sterna_semaphore* semaphore, uint32_t count)
 }
 
 sterna_status sterna_semaphore_acquire(sterna_semaphore* semaphore, uint64_t timeout_ns) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (semaphore == nullptr) {
     return capi::refuse_argument(__func__);
   }
@@ -251,7 +279,7 @@ sterna_status sterna_semaphore_acquire(sterna_semaphore* semaphore, uint64_t tim
 }
 
 sterna_status sterna_semaphore_try_acquire(sterna_semaphore* semaphore) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (semaphore == nullptr) {
     return capi::refuse_argument(__func__);
   }
@@ -259,7 +287,7 @@ sterna_status sterna_semaphore_try_acquire(sterna_semaphore* semaphore) noexcept
 }
 
 sterna_status sterna_semaphore_release(sterna_semaphore* semaphore, uint32_t count) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (semaphore == nullptr) {
     return capi::refuse_argument(__func__);
   }

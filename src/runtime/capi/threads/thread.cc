@@ -10,15 +10,17 @@
 #include "runtime/capi/bubbles/bubble_object.h"
 #include "runtime/capi/program.h"
 #include "runtime/capi/threads/handle.h"
-#include "runtime/scope.h"
+#include "runtime/hot_scope.h"
 #include "threads/carriers/locals.h"
 #include "threads/flags.h"
 #include "threads/life/life.h"
 #include "threads/life/unstarted.h"
 #include "threads/this_thread.h"
+#include "threads/user_calls.h"
 
 namespace capi = sterna::runtime::capi;
 namespace threads = sterna::threads;
+using sterna::runtime::HotScope;
 using sterna::runtime::RuntimeScope;
 
 namespace {
@@ -138,6 +140,12 @@ sterna_status refuse_join(const threads::Thread& thread, threads::JoinOutcome ou
                       capi::words_for(&thread));
 }
 
+/// A thread without options of `caller` (null: no hot caller) is like all others: the settings ask
+/// for nothing else, and it belongs to no bubble.
+bool is_usual(const capi::Program& program, const threads::Thread* caller) noexcept {
+  return caller != nullptr && caller->entity == nullptr && !program.has_own_locals;
+}
+
 }  // namespace
 
 sterna_status capi::make_unstarted(const Program& program, const sterna_thread_options& options,
@@ -184,21 +192,15 @@ sterna_status start_in_slot(const capi::Program& program, const sterna_thread_op
   return STERNA_SUCCESS;
 }
 
-}  // namespace
-
-sterna_status sterna_thread_create(const sterna_thread_options* options,
-                                   sterna_thread_function function, void* argument,
-                                   sterna_thread** thread) noexcept {
-  const RuntimeScope scope;
-  const capi::Program* program = capi::program();
-  if (program == nullptr) {
-    return capi::why_no_program();
-  }
+[[gnu::noinline]] sterna_status create_by(const capi::Program& program,
+                                          const sterna_thread_options* options,
+                                          sterna_thread_function function, void* argument,
+                                          sterna_thread** thread) noexcept {
   const sterna_thread_options used =
       options == nullptr ? sterna_thread_options STERNA_THREAD_OPTIONS_DEFAULT : *options;
   threads::ThreadOptions spawned;
   spawned.is_user_code = true;
-  if (const sterna_status status = capi::convert(used, *program->team, spawned);
+  if (const sterna_status status = capi::convert(used, *program.team, spawned);
       status != STERNA_SUCCESS) {
     return status;
   }
@@ -211,17 +213,39 @@ sterna_status sterna_thread_create(const sterna_thread_options* options,
   if (used.bubble != nullptr) {
     return capi::add_member(*used.bubble, used, function, argument, thread);
   }
-  if (const sterna_status status = capi::join_filiation(*program, used, spawned);
+  if (const sterna_status status = capi::join_filiation(program, used, spawned);
       status != STERNA_SUCCESS) {
     return status;
   }
   const sterna_status status =
-      used.stack != nullptr ? start_on_stack(*program, used, spawned, function, argument, thread)
-                            : start_in_slot(*program, used, spawned, function, argument, thread);
+      used.stack != nullptr ? start_on_stack(program, used, spawned, function, argument, thread)
+                            : start_in_slot(program, used, spawned, function, argument, thread);
   if (status != STERNA_SUCCESS && spawned.entity != nullptr) {
-    program->scheduler->filiation().ended(*static_cast<sterna::sched::Entity*>(spawned.entity));
+    program.scheduler->filiation().ended(*static_cast<sterna::sched::Entity*>(spawned.entity));
   }
   return status;
+}
+
+}  // namespace
+
+sterna_status sterna_thread_create(const sterna_thread_options* options,
+                                   sterna_thread_function function, void* argument,
+                                   sterna_thread** thread) noexcept {
+  const HotScope scope;
+  const capi::Program* program = capi::program();
+  if (program == nullptr) {
+    return capi::why_no_program();
+  }
+  if (options == nullptr && is_usual(*program, scope.caller()) && function != nullptr &&
+      thread != nullptr) [[likely]] {
+    auto made = threads::spawn_user_code(*program->team, function, argument);
+    if (made) [[likely]] {
+      *thread = capi::handle_of(made.value());
+      return STERNA_SUCCESS;
+    }
+    return capi::refuse(capi::to_status(made.error().code), "{}", made.error().text);
+  }
+  return create_by(*program, options, function, argument, thread);
 }
 
 sterna_status sterna_thread_join(sterna_thread* thread) noexcept {
@@ -229,7 +253,7 @@ sterna_status sterna_thread_join(sterna_thread* thread) noexcept {
 }
 
 sterna_status sterna_thread_join_for(sterna_thread* thread, uint64_t timeout_ns) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   threads::Thread* const joined = capi::thread_of(thread);
   if (joined == nullptr) {
     return STERNA_INVALID_ARGUMENT;
@@ -259,7 +283,7 @@ sterna_status sterna_thread_join_for(sterna_thread* thread, uint64_t timeout_ns)
 }
 
 sterna_status sterna_thread_detach(sterna_thread* thread) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   threads::Thread* const detached = capi::thread_of(thread);
   if (detached == nullptr) {
     return STERNA_INVALID_ARGUMENT;
@@ -288,13 +312,27 @@ sterna_thread* sterna_thread_self(void) noexcept {
   return capi::handle_of(threads::self());
 }
 
-sterna_status sterna_thread_yield(void) noexcept {
+namespace {
+
+[[gnu::noinline]] sterna_status yield_of_others() noexcept {
   const RuntimeScope scope;
   if (capi::is_in_poll()) [[unlikely]] {
-    return capi::refuse_in_poll(__func__);
+    return capi::refuse_in_poll("sterna_thread_yield");
   }
   threads::yield();
   return STERNA_SUCCESS;
+}
+
+}  // namespace
+
+sterna_status sterna_thread_yield(void) noexcept {
+  // No scope for the usual caller: it enters and leaves around the switch itself.
+  threads::Thread* const me = sterna::runtime::find_hot_caller();
+  if (me == nullptr || capi::is_in_poll()) [[unlikely]] {
+    return yield_of_others();
+  }
+  static_assert(STERNA_SUCCESS == 0);
+  return static_cast<sterna_status>(threads::yield_in_user_code(*me));
 }
 
 sterna_status sterna_thread_sleep(uint64_t duration_ns) noexcept {
@@ -324,7 +362,7 @@ sterna_status sterna_thread_name(const sterna_thread* thread, char* buffer, size
 }
 
 sterna_status sterna_thread_park(uint64_t timeout_ns) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (threads::self() == nullptr) {
     return capi::refuse(STERNA_UNSUPPORTED,
                         "a kernel thread has no token: it waits for a semaphore or a condition");
@@ -340,7 +378,7 @@ sterna_status sterna_thread_park(uint64_t timeout_ns) noexcept {
 }
 
 sterna_status sterna_thread_unpark(sterna_thread* thread) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   threads::Thread* const parked = capi::thread_of(thread);
   if (parked == nullptr) {
     return STERNA_INVALID_ARGUMENT;

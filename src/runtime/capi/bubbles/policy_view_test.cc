@@ -113,6 +113,13 @@ TEST_F(PolicyView, TellsWhereSomethingMayRun) {
     EXPECT_EQ(sterna_entity_holder(entity(machine, 1)), entity(machine, 0));
     EXPECT_EQ(sterna_entity_holder(entity(machine, 0)), nullptr);
   });
+  // The inner wish holds, where they contradict each other.
+  machine.engine->update(*machine.entities()[1],
+                         [&](Entity& it) { it.program_place = id(machine, PlaceKind::numa, 0); });
+  look(machine, [&](sterna_view* view) {
+    EXPECT_TRUE(sterna_entity_may_run(view, entity(machine, 1), id(machine, PlaceKind::pu, 1)));
+    EXPECT_FALSE(sterna_entity_may_run(view, entity(machine, 1), id(machine, PlaceKind::pu, 2)));
+  });
 }
 
 TEST_F(PolicyView, WordsOfEntitiesAreForgottenWithTheirPolicy) {
@@ -222,6 +229,7 @@ TEST_F(PolicyView, StealsFromTheNearestAndNotFromOutside) {
     });
     return has_some;
   };
+  EXPECT_EQ(steal(id(machine, PlaceKind::pu, 5)), 0);
   EXPECT_EQ(steal(id(machine, PlaceKind::core, 2)), 0);
   EXPECT_EQ(steal(id(machine, PlaceKind::numa, 0)), 0);  // Not around it.
   EXPECT_EQ(steal(STERNA_NO_PLACE), 1);

@@ -27,8 +27,8 @@ class RandomMachine {
     open.insert(threads.begin(), threads.end());
   }
 
-  /// Another holder for something, or other workers.
-  void change() {
+  /// Another holder for something, or other workers. `how`: what becomes of its place.
+  void change(HolderChange how) {
     if (random.below(3) == 0) {
       toggle_worker();
     } else if (!machine.entities().empty()) {
@@ -36,9 +36,8 @@ class RandomMachine {
       Bubble* const holder = bubbles[random.below(bubbles.size())];
       if (entity.holder() != nullptr) {
         // One that is inside itself then, or nested too deep, is refused, and stays.
-        (void)machine.engine->change_holder(
-            holder != nullptr ? *holder : machine.engine->root(), entity,
-            random.below(2) == 0 ? HolderChange::now : HolderChange::stays);
+        (void)machine.engine->change_holder(holder != nullptr ? *holder : machine.engine->root(),
+                                            entity, how);
       }
     }
   }
@@ -216,7 +215,7 @@ inline void expect_that_every_thread_ends(const std::string& policy, std::uint64
         engine.ready(*woken);
       }
       if (its.random.below(20) == 0) {
-        its.change();
+        its.change(its.random.below(2) == 0 ? HolderChange::now : HolderChange::stays);
       }
       if (its.random.below(40) == 0) {
         engine.shake();
@@ -258,7 +257,8 @@ inline void expect_that_no_processor_is_idle(const std::string& policy, std::str
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomMachine its{seed, policy};
     for (std::uint64_t changes = its.random.below(6); changes != 0; --changes) {
-      its.change();
+      // What stays where it was waits there, whatever its policy would say, until that plans it.
+      its.change(HolderChange::now);
     }
     its.take_all();
     for (std::uint32_t worker = 0; worker < its.workers; ++worker) {

@@ -1,10 +1,12 @@
 /* A scheduling policy written by its user: bubbles are pulled down to their level, and burst there
  * (BubbleSched, figure 5). Then two bubbles of threads run under it. */
-#include <stdatomic.h>
 #include <stdio.h>
 #include <sterna/bubble.h>
+#include <sterna/held.h>
+#include <sterna/place.h>
 #include <sterna/policy.h>
 #include <sterna/sterna.h>
+#include <string.h>
 
 static void submit(sterna_view* view, sterna_entity* entity, void* data) {
   (void)data;
@@ -31,14 +33,25 @@ static int meet(sterna_view* view, sterna_entity* entity, sterna_place here, ste
   return 1;
 }
 
-static atomic_int count;
+enum { kBubbles = 2, kThreads = 4, kPlaceBytes = 32 };
 
-static void work(void* argument) {
-  (void)argument;
+/* Notes where it is queued at its end: where its bubble has burst. */
+static void work(void* place) {
   for (int i = 0; i < 100; ++i) {
     sterna_thread_yield();
   }
-  atomic_fetch_add(&count, 1);
+  sterna_held_place(sterna_held_thread(sterna_thread_self()), place, kPlaceBytes);
+}
+
+/* All threads of a bubble have been at one place, of the level that it has. */
+static int have_burst_together(char places[kThreads][kPlaceBytes]) {
+  sterna_place_info info = {.size_bytes = sizeof info};
+  for (int k = 0; k < kThreads; ++k) {
+    if (strcmp(places[k], places[0]) != 0) {
+      return 0;
+    }
+  }
+  return sterna_place_query(places[0], &info) == STERNA_SUCCESS && info.depth == 1;
 }
 
 int main(void) {
@@ -53,19 +66,23 @@ int main(void) {
       sterna_start(&options) != STERNA_SUCCESS) {
     return 1;
   }
-  sterna_bubble* bubbles[2];
-  for (int i = 0; i < 2; ++i) {
+  static char places[kBubbles][kThreads][kPlaceBytes];
+  sterna_bubble* bubbles[kBubbles];
+  int failed = 0;
+  for (int i = 0; i < kBubbles; ++i) {
     sterna_bubble_create(&bubbles[i]);
     sterna_bubble_set_level(bubbles[i], 1); /* The parts of the machine: nodes, say. */
-    for (int k = 0; k < 4; ++k) {
-      sterna_bubble_add_thread(bubbles[i], NULL, work, NULL);
+    for (int k = 0; k < kThreads; ++k) {
+      sterna_bubble_add_thread(bubbles[i], NULL, work, places[i][k]);
     }
     sterna_bubble_submit(bubbles[i]);
   }
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < kBubbles; ++i) {
     sterna_bubble_join(bubbles[i]);
+    const int is_right = have_burst_together(places[i]);
+    printf("bubble %d has burst at %s%s\n", i, places[i][0], is_right ? "" : ", not all at their level");
+    failed += !is_right;
   }
-  printf("%d threads have run\n", atomic_load(&count));
   sterna_stop();
-  return atomic_load(&count) == 8 ? 0 : 1;
+  return failed;
 }

@@ -1,10 +1,12 @@
 /* A gang scheduler written by its user (BubbleSched, figure 6): one bubble at a time has the
  * machine, for a time slice. Then three gangs share it. */
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sterna/bubble.h>
 #include <sterna/policy.h>
 #include <sterna/sterna.h>
+#include <time.h>
 
 static void submit(sterna_view* view, sterna_entity* entity, void* data) {
   (void)data;
@@ -31,14 +33,30 @@ static int idle(sterna_view* view, sterna_place processor, void* data) {
   return sterna_view_at(view, sterna_view_domain(view)) != now;
 }
 
-static atomic_int count;
+enum { kGangs = 3, kTurns = 4, kSecondsMax = 20 };
 
-static void work(void* argument) {
-  (void)argument;
-  for (int i = 0; i < 1000; ++i) {
+static atomic_int last = -1; /* The gang that ran last. */
+static atomic_int turns[kGangs];
+static atomic_long rounds;
+
+static int all_had_their_turns(void) {
+  int least = turns[0];
+  for (int i = 1; i < kGangs; ++i) {
+    least = turns[i] < least ? turns[i] : least;
+  }
+  return least >= kTurns;
+}
+
+static void work(void* gang) {
+  const int me = (int)(intptr_t)gang;
+  const time_t end = time(NULL) + kSecondsMax;
+  while (!all_had_their_turns() && time(NULL) < end) {
+    if (atomic_exchange(&last, me) != me) {
+      atomic_fetch_add(&turns[me], 1);
+    }
+    atomic_fetch_add(&rounds, 1);
     sterna_thread_yield();
   }
-  atomic_fetch_add(&count, 1);
 }
 
 int main(void) {
@@ -54,18 +72,21 @@ int main(void) {
   if (sterna_policy_register(&gang) != STERNA_SUCCESS || sterna_start(&options) != STERNA_SUCCESS) {
     return 1;
   }
-  sterna_bubble* gangs[3];
-  for (int i = 0; i < 3; ++i) {
+  sterna_bubble* gangs[kGangs];
+  int sum = 0;
+  for (int i = 0; i < kGangs; ++i) {
     sterna_bubble_create(&gangs[i]);
     for (int k = 0; k < 5 + i; ++k) {
-      sterna_bubble_add_thread(gangs[i], NULL, work, NULL);
+      sterna_bubble_add_thread(gangs[i], NULL, work, (void*)(intptr_t)i);
     }
     sterna_bubble_submit(gangs[i]);
   }
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < kGangs; ++i) {
     sterna_bubble_join(gangs[i]);
+    printf("gang %d had %d turns\n", i, turns[i]);
+    sum += turns[i];
   }
-  printf("%d threads have run\n", atomic_load(&count));
   sterna_stop();
-  return atomic_load(&count) == 18 ? 0 : 1;
+  /* In a turn a gang has the machine for a while: otherwise they all run at once. */
+  return all_had_their_turns() && rounds >= 10 * (long)sum ? 0 : 1;
 }

@@ -31,17 +31,18 @@ typedef uint32_t sterna_place;
 #define STERNA_NO_PLACE UINT32_MAX          /* Of an entity: inside its bubble. */
 #define STERNA_PLACE_ASIDE (UINT32_MAX - 1) /* A queue that no processor looks at. */
 
-/* Events: NULL for those without interest, but for submit. */
+/* Events: NULL for those without interest, but for submit. The texts stay valid for ever. */
 typedef struct sterna_policy {
   size_t size_bytes; /* sizeof(sterna_policy). */
-  const char* name;  /* Without brackets, commas and spaces. Both stay valid for ever. */
+  const char* name;  /* Without brackets, commas and spaces. */
   const char* summary;
-  void* data;       /* For the events. */
+  void* data;       /* For the events, if there is no instantiate. */
   uint64_t tick_ns; /* Time between two ticks; 0: none. */
   /* An outermost thread or bubble is there: put it somewhere. */
   void (*submit)(sterna_view* view, sterna_entity* entity, void* data);
   /* The search of `processor` met a thread at `entity`: itself, or the closed bubble around it that
-   * lies at `here`. 1: the plan has changed, search again. */
+   * lies at `here`: around the processor, unless the program wants the thread elsewhere than what
+   * is around it. 1: the plan has changed, search again. */
   int (*meet)(sterna_view* view, sterna_entity* entity, sterna_place here, sterna_place processor,
               void* data);
   /* `processor` found nothing up to the whole machine. 1: it may now. */
@@ -50,10 +51,36 @@ typedef struct sterna_policy {
   void (*tick)(sterna_view* view, sterna_entity* expired, void* data);
   /* An entity leaves: forget it. */
   void (*leave)(sterna_view* view, sterna_entity* entity, void* data);
+
+  /* Programs that were compiled before what follows was here give a smaller size_bytes. */
+
+  /* What may follow the name in brackets, for people: "slice=MS". NULL or empty: nothing may. */
+  const char* arguments;
+  /* Each use of the name in the text of a policy is an instance: "parts(numa,mine,mine)" has one
+   * for each node. Before any event of it, and without a lock: it may allocate. `data` is the
+   * policy's, `arguments` what stands in the brackets (never NULL, valid during the call), and what
+   * it stores in *instance its events get as their data. Another status than SUCCESS: what was to
+   * rule (sterna_start, sterna_policy_set) fails, and OUT_OF_MEMORY stays that. */
+  sterna_status (*instantiate)(void* data, const char* arguments, void** instance);
+  /* The end of an instance, after its last event, without a lock. */
+  void (*destroy)(void* instance);
+  /* A thread became ready, and is queued next, where it is put then. Takes the scheduler's lock at
+   * every wake-up of every thread of a bubble. */
+  void (*wake)(sterna_view* view, sterna_entity* thread, void* data);
+  /* All is to be placed anew: the policy begins to rule, sterna_bubble_shake, a processor came or
+   * went. NULL: each outermost entity is gathered and comes to submit again. */
+  void (*shake)(sterna_view* view, void* data);
+  /* The program is in that phase now: sterna_bubble_phase. */
+  void (*phase)(sterna_view* view, uint32_t number, void* data);
+  /* An outermost bubble has grown by what its threads created (sterna_thread_options.auto_bubbles):
+   * it holds twice as much as when it was submitted, or at the last call. What came later is where
+   * it is. A bubble that was made for such threads, and is outermost, comes to submit again. */
+  void (*grow)(sterna_view* view, sterna_entity* entity, void* data);
 } sterna_policy;
 
 /* Adds a policy; its content is copied. Any thread. Fails with INVALID_ARGUMENT (size_bytes, name,
- * no submit, a name that is taken), OUT_OF_MEMORY, BUSY (32 are the most). */
+ * no submit, destroy without instantiate, arguments without it, a name that is taken),
+ * OUT_OF_MEMORY, BUSY (32 are the most). */
 sterna_status sterna_policy_register(const sterna_policy* policy) STERNA_NOEXCEPT;
 
 /* Calls `visit` for each policy that there is, also those of the program: its name, what may follow
@@ -88,14 +115,38 @@ sterna_entity* sterna_view_at(sterna_view* view, sterna_place place) STERNA_NOEX
 sterna_entity* sterna_view_next_ready(sterna_view* view, sterna_entity* entity) STERNA_NOEXCEPT;
 uint64_t sterna_view_now_ns(sterna_view* view) STERNA_NOEXCEPT;
 
+/* Plans something that waits elsewhere for `processor`, from the nearest place that has more than
+ * its own idle processors are about to take: a thread, or a bubble, whole if something is left to
+ * do there, else opened, and half of it. Not from outside of `within`, a place around `processor`
+ * (STERNA_NO_PLACE: the part of the machine of this policy). What is settled, or may not run there,
+ * stays. 1: it did; 0: there is nothing that may come. All that `idle` needs in many policies. */
+int sterna_view_steal(sterna_view* view, sterna_place processor,
+                      sterna_place within) STERNA_NOEXCEPT;
+/* The processors of `place` that have nothing to run, or are about to sleep, come to `idle` once
+ * more: when it would answer otherwise than it did, although nothing became ready since. */
+void sterna_view_ask_again(sterna_view* view, sterna_place place) STERNA_NOEXCEPT;
+
 /* What a bubble holds, one after the other; NULL after the last, and for a thread. */
 sterna_entity* sterna_entity_first(sterna_entity* bubble) STERNA_NOEXCEPT;
 sterna_entity* sterna_entity_next(sterna_entity* entity) STERNA_NOEXCEPT;
+/* The bubble that holds it; NULL: it is outermost. */
+sterna_entity* sterna_entity_holder(const sterna_entity* entity) STERNA_NOEXCEPT;
 int sterna_entity_is_bubble(const sterna_entity* entity) STERNA_NOEXCEPT;
 /* Depth in the machine (0: all of it) that the program gave it; UINT32_MAX: none. */
 uint32_t sterna_entity_level(const sterna_entity* entity) STERNA_NOEXCEPT;
 /* Where it was put last: a place, STERNA_PLACE_ASIDE, or STERNA_NO_PLACE: with its bubble. */
 sterna_place sterna_entity_place(const sterna_entity* entity) STERNA_NOEXCEPT;
+/* 1: it may run on that processor: the program has asked for no place (innermost wish first), or
+ * for one around it. Of a bubble: as far as what it holds asks for none. 0: not, or no such. */
+int sterna_entity_may_run(sterna_view* view, const sterna_entity* entity,
+                          sterna_place processor) STERNA_NOEXCEPT;
+/* The smallest place in the part of this policy that the program allows it. */
+sterna_place sterna_entity_allowed(sterna_view* view, const sterna_entity* entity) STERNA_NOEXCEPT;
+/* 1: the program wants it to stay where it is (sterna_held_set_settled): balance without it. */
+int sterna_entity_is_settled(const sterna_entity* entity) STERNA_NOEXCEPT;
+/* A word of the policy's own with each entity: 0 when it comes, and when another policy rules. */
+uint64_t sterna_entity_word(const sterna_entity* entity) STERNA_NOEXCEPT;
+void sterna_entity_set_word(sterna_entity* entity, uint64_t word) STERNA_NOEXCEPT;
 /* Over all that it holds: load, threads, those in queues, those on processors. */
 uint64_t sterna_entity_load(sterna_view* view, const sterna_entity* entity) STERNA_NOEXCEPT;
 uint32_t sterna_entity_threads(sterna_view* view, const sterna_entity* entity) STERNA_NOEXCEPT;
@@ -117,8 +168,18 @@ void sterna_entity_get(sterna_view* view, sterna_entity* entity) STERNA_NOEXCEPT
  * STERNA_NO_PLACE: into its bubble. Another place that does not exist means the bubble, too. */
 void sterna_entity_put(sterna_view* view, sterna_entity* entity,
                        sterna_place place) STERNA_NOEXCEPT;
-/* All that a bubble holds returns into it, at any depth. */
+/* What is in a bubble, and has no place of its own, comes out at `place`; without effect for a
+ * thread, or a place that does not exist. */
+void sterna_bubble_burst(sterna_view* view, sterna_entity* bubble,
+                         sterna_place place) STERNA_NOEXCEPT;
+/* All that a bubble holds returns into it, at any depth; its slice is cancelled. */
 void sterna_bubble_gather(sterna_view* view, sterna_entity* bubble) STERNA_NOEXCEPT;
+/* After so much time of its running threads together comes `tick` with the bubble, and again after
+ * as much; looked at every tick_ns, which must not be 0. What the program set with
+ * sterna_bubble_set_slice wins. Until the bubble is gathered or another policy rules; 0: no more.
+ */
+void sterna_view_set_slice(sterna_view* view, sterna_entity* bubble,
+                           uint64_t slice_ns) STERNA_NOEXCEPT;
 
 /* The part of the machine of this policy; the part around a place (STERNA_NO_PLACE for the whole
  * machine); those inside it, from 0 (STERNA_NO_PLACE: no such); its depth; workers below it;
@@ -130,6 +191,23 @@ sterna_place sterna_place_inner(sterna_view* view, sterna_place place,
 uint32_t sterna_place_level(sterna_view* view, sterna_place place) STERNA_NOEXCEPT;
 uint32_t sterna_place_workers(sterna_view* view, sterna_place place) STERNA_NOEXCEPT;
 uint32_t sterna_place_waiting(sterna_view* view, sterna_place place) STERNA_NOEXCEPT;
+/* Workers below it that run nothing: what waits there is about to be taken. */
+uint32_t sterna_place_free_workers(sterna_view* view, sterna_place place) STERNA_NOEXCEPT;
+/* The threads in its queue (or aside), the next one first, of all policies: the first `capacity`
+ * to `threads`, and how many there are. Processors may take them meanwhile. */
+uint32_t sterna_place_list_waiting(sterna_view* view, sterna_place place, sterna_entity** threads,
+                                   uint32_t capacity) STERNA_NOEXCEPT;
+/* The first of this policy's that waits in the queue of `place` and may move to `processor`: the
+ * thread, or the outermost closed bubble around it; nothing that is settled. NULL: none. */
+sterna_entity* sterna_place_movable(sterna_view* view, sterna_place place,
+                                    sterna_place processor) STERNA_NOEXCEPT;
+/* Calls `see` for the places around `from`, near ones first: those beside it in its holder and all
+ * inside them, then those beside the holder, as far as `within`, a place around `from`
+ * (STERNA_NO_PLACE: the part of this policy). Not for `from`, what is inside it and what is around
+ * it. Until one answers something else than 0: that answer; 0: none did. */
+typedef int (*sterna_place_see)(sterna_view* view, sterna_place place, void* context);
+int sterna_place_browse(sterna_view* view, sterna_place from, sterna_place within,
+                        sterna_place_see see, void* context) STERNA_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -43,7 +43,7 @@ Entity* Engine::next(std::uint32_t worker, const Entity* leaving) noexcept {
     return nullptr;
   }
   // What is put aside from here on is asked for before this worker sleeps: see has_work().
-  asked_[worker].store(aside_count_.load(std::memory_order_seq_cst), std::memory_order_relaxed);
+  asked_[worker].store(news_count_.load(std::memory_order_seq_cst), std::memory_order_relaxed);
   const std::uint32_t priority_min = leaving != nullptr ? leaving->effective_priority() : 0;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     Entity* const thread = take_from_route(worker, priority_min);
@@ -196,7 +196,7 @@ void Engine::enqueue(Entity& thread) noexcept {
   if (target == kAside) {
     // Its policy may want it, if somebody is idle. The count comes after the push and before the
     // wake-up, as a push to the queue of a place does.
-    aside_count_.fetch_add(1, std::memory_order_seq_cst);
+    news_count_.fetch_add(1, std::memory_order_seq_cst);
     host_.wake(0, worker_count);
     return;
   }
@@ -232,9 +232,9 @@ int Engine::highest(std::uint32_t worker) const noexcept {
   std::uint32_t waiting = 0;
   // Sequentially consistent, against a worker that is about to sleep: either it sees the count, and
   // asks its policy once more, or the waker sees the sleeper.
-  if (aside_count_.load(std::memory_order_seq_cst) !=
-          asked_[worker].load(std::memory_order_relaxed) &&
-      queues_[queue_index(kAside)].mask() != 0) {
+  const std::uint64_t news =
+      news_count_.load(std::memory_order_seq_cst) - asked_[worker].load(std::memory_order_relaxed);
+  if (news >= kAskAgain || (news != 0 && queues_[queue_index(kAside)].mask() != 0)) {
     waiting |= 1U << kPriorityNormal;
   }
   for (const std::uint32_t place : routes_[worker]) {

@@ -261,6 +261,10 @@ void Engine::updated(Entity& entity) noexcept {
   refresh_priority(entity, entity.holder_->effective_priority());
   allow_keeping();
   retarget(entity);
+  if (entity.is_bubble_) {
+    // What has a place of its own in it is bounded by what is around it, too.
+    retarget_all(static_cast<Bubble&>(entity));
+  }
 }
 
 Entity& Engine::top_of(Entity& entity) const noexcept {

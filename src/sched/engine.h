@@ -343,10 +343,12 @@ class Engine {
   // leaves the tree, or is taken by another worker, is erased. Relaxed: for ticks and hints.
   std::unique_ptr<std::atomic<Entity*>[]> running_;
   std::unique_ptr<std::atomic<std::uint8_t>[]> running_priority_;
-  // What was ever put aside ready, and by worker, how much of that when it last looked for a thread
-  // (written by the worker, relaxed). Without it a worker would sleep beside what its policy would
-  // give it.
-  std::atomic<std::uint64_t> aside_count_{0};
+  // What was ever put aside ready, and kAskAgain for each View::ask_again(); by worker, how much of
+  // that when it last looked for a thread (written by the worker, relaxed). Without it a worker
+  // would sleep beside what its policy would give it. So many put aside count as one to ask again,
+  // which costs a look.
+  static constexpr std::uint64_t kAskAgain = std::uint64_t{1} << 32;
+  std::atomic<std::uint64_t> news_count_{0};
   std::unique_ptr<std::atomic<std::uint64_t>[]> asked_;
   std::uint32_t priority_count_ = 0;          // Entities that are not of normal priority: lock_.
   std::atomic<bool> uses_priorities_{false};  // Written under lock_, relaxed: priority_count_ != 0.

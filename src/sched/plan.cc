@@ -57,8 +57,7 @@ std::uint32_t Engine::confined(const Entity& entity, std::uint32_t place) const 
   if (place >= topology_.places().size()) {
     return place;  // Aside is aside.
   }
-  const topology::Place* wanted = topology_.places()[place];
-  // From the outermost, so that the innermost decides.
+  // From the outermost, so that the innermost decides where they contradict each other.
   const Entity* chain[kNestingMax + 1];
   std::size_t count = 0;
   for (const Entity* one = &entity; one != nullptr && count <= kNestingMax; one = one->holder_) {
@@ -66,11 +65,12 @@ std::uint32_t Engine::confined(const Entity& entity, std::uint32_t place) const 
       chain[count++] = one;
     }
   }
+  const topology::Place* allowed = &topology_.root();
   while (count-- > 0) {
     const topology::Place& asked = *topology_.places()[chain[count]->program_place];
-    wanted = sched::covers(asked, *wanted) ? wanted : &asked;
+    allowed = sched::covers(asked, *allowed) ? allowed : &asked;
   }
-  return confined_[wanted->id];
+  return confined_[sched::covers(*allowed, *topology_.places()[place]) ? place : allowed->id];
 }
 
 void Engine::retarget(Entity& entity) noexcept {

@@ -66,6 +66,10 @@ class View {
   /// as the outermost entity which is there because of its own plan; null: none.
   [[nodiscard]] Entity* find_movable(const topology::Place& place,
                                      const topology::Place& processor) const noexcept;
+  /// What waits in the queue of a place (or kAside), the next one first, as many as fit: how many
+  /// there are. Processors may take them meanwhile.
+  [[nodiscard]] std::uint32_t list_waiting(std::uint32_t place,
+                                           std::span<Entity*> threads) const noexcept;
 
   /// Plans: in the queue of that place; with its holder; aside, until it is moved again.
   void move(Entity& entity, const topology::Place& place) noexcept { plan(entity, place.id); }
@@ -81,6 +85,10 @@ class View {
   void set_slice(Bubble& bubble, std::uint64_t slice_ns) noexcept;
   /// What is inside comes out, at `place`.
   void burst(Bubble& bubble, const topology::Place& place) noexcept;
+
+  /// Workers below a place that have nothing to run ask once more (Policy::idle): for a policy that
+  /// would answer otherwise than before, though nothing became ready since.
+  void ask_again(const topology::Place& place) noexcept;
 
   /// For combinators: the view of a policy inside another one, and what it rules.
   [[nodiscard]] View of(const Policy& policy, const topology::Place& domain) const noexcept {
@@ -169,9 +177,11 @@ struct PolicyEntry {
   std::string_view arguments;  // What may follow in brackets; empty: nothing.
   std::string_view summary;    // One line, for `sterna info`.
   Result<std::unique_ptr<Policy>> (*make)(PolicyArguments arguments) = nullptr;
-  // Instead of make, for interfaces in other languages: make_foreign(foreign).
+  // Instead of make, for interfaces in other languages: make_foreign(foreign, what stands in the
+  // brackets, which is empty if `arguments` is).
   const void* foreign = nullptr;
-  Result<std::unique_ptr<Policy>> (*make_foreign)(const void* foreign) = nullptr;
+  Result<std::unique_ptr<Policy>> (*make_foreign)(const void* foreign,
+                                                  std::string_view arguments) = nullptr;
 };
 
 /// All policies of this build; see sched/policies/builtin.cc to add one.

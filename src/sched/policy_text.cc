@@ -107,9 +107,12 @@ Result<std::unique_ptr<Policy>> make_from(std::string_view text) {
                                              "\"; `sterna info --policies` lists them"};
   }
   std::vector<std::string_view> arguments;
+  std::string_view inner;
   if (bracket != std::string_view::npos) {
-    const std::string_view inner = text.substr(bracket + 1);
-    if (!inner.ends_with(')') || !split(inner.substr(0, inner.size() - 1), arguments)) {
+    inner = text.substr(bracket + 1);
+    const bool is_closed = inner.ends_with(')');
+    inner.remove_suffix(is_closed ? 1 : 0);
+    if (!is_closed || !split(inner, arguments)) {
       return Error{Errc::invalid_argument,
                    "sched: the brackets of \"" + std::string{text} + "\" do not match"};
     }
@@ -117,10 +120,10 @@ Result<std::unique_ptr<Policy>> make_from(std::string_view text) {
   if (entry->make_foreign == nullptr) {
     return entry->make(arguments);
   }
-  if (!arguments.empty()) {
+  if (!arguments.empty() && entry->arguments.empty()) {
     return unexpected_argument(name, arguments.front(), {});
   }
-  return entry->make_foreign(entry->foreign);
+  return entry->make_foreign(entry->foreign, trimmed(inner));
 }
 
 }  // namespace

@@ -82,8 +82,9 @@ void take_half(View& view, Bubble& opened, const topology::Place& place,
 bool steal_nearest(View& view, const topology::Place& processor,
                    const StealingRules& rules) noexcept {
   const topology::Place& widest = rules.within != nullptr ? *rules.within : view.domain();
-  for (const topology::Place* around = processor.parent; around != nullptr;
-       around = around->parent) {
+  const topology::Place* around = &processor;
+  while (around != &widest && around->parent != nullptr) {
+    around = around->parent;
     const Victim victim = find_victim(view, *around, processor, rules);
     if (victim.unit != nullptr) {
       if (!victim.unit->is_bubble() || active_count(view, *victim.unit) <= 1 ||
@@ -93,9 +94,6 @@ bool steal_nearest(View& view, const topology::Place& processor,
         take_half(view, static_cast<Bubble&>(*victim.unit), *victim.place, processor);
       }
       return true;
-    }
-    if (around == &widest) {
-      break;
     }
   }
   return false;

@@ -68,10 +68,14 @@ class Machine {
   ~Machine() {
     host.running.assign(host.running.size(), nullptr);
     drain();
-    for (const bool is_bubble : {false, true}) {
-      for (auto entity = entities_.rbegin(); entity != entities_.rend(); ++entity) {
-        if ((*entity)->is_bubble() == is_bubble && (*entity)->holder() != nullptr) {
-          engine->remove(**entity);
+    // The innermost first, whatever has moved where.
+    for (bool is_done = false; !is_done;) {
+      is_done = true;
+      for (const auto& entity : entities_) {
+        if (entity->holder() != nullptr &&
+            (!entity->is_bubble() || static_cast<Bubble&>(*entity).empty())) {
+          engine->remove(*entity);
+          is_done = false;
         }
       }
     }

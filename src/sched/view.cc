@@ -142,6 +142,24 @@ Entity* View::find_movable(const topology::Place& place,
   return unit;
 }
 
+std::uint32_t View::list_waiting(std::uint32_t place, std::span<Entity*> threads) const noexcept {
+  std::uint32_t count = 0;
+  engine_.queues_[engine_.queue_index(place)].find([&](Entity& thread) noexcept {
+    if (count < threads.size()) {
+      threads[count] = &thread;
+    }
+    ++count;
+    return false;
+  });
+  return count;
+}
+
+void View::ask_again(const topology::Place& place) noexcept {
+  engine_.news_count_.fetch_add(Engine::kAskAgain, std::memory_order_seq_cst);
+  const Engine::WorkerRange range = engine_.ranges_[place.id];
+  engine_.host_.wake(range.first, range.count);
+}
+
 void View::plan(Entity& entity, std::uint32_t place) noexcept {
   if (place == kInHand && entity.planned_ != kInHand) {
     entity.taken_from_ = entity.planned_;

@@ -7,6 +7,7 @@
 #include "sterna/message.h"
 #include "sterna/pack.h"
 #include "sterna/place.h"
+#include "sterna/policy.h"
 #include "sterna/seed.h"
 #include "sterna/session.h"
 #include "sterna/stats.h"
@@ -20,6 +21,11 @@ _Static_assert(STERNA_CANCELLED == 14, "the last status");
 _Static_assert(sizeof(sterna_options) == 24, "options");
 _Static_assert(offsetof(sterna_options, workers) == 8, "options");
 _Static_assert(offsetof(sterna_options, policy) == 16, "options");
+_Static_assert(sizeof(sterna_policy) == 136, "policy");
+_Static_assert(offsetof(sterna_policy, tick_ns) == 32, "policy");
+_Static_assert(offsetof(sterna_policy, leave) == 72, "policy");
+_Static_assert(offsetof(sterna_policy, arguments) == 80, "policy");
+_Static_assert(offsetof(sterna_policy, grow) == 128, "policy");
 _Static_assert(sizeof(sterna_thread_options) == 80, "thread options");
 _Static_assert(offsetof(sterna_thread_options, preemption) == 48, "thread options");
 _Static_assert(offsetof(sterna_thread_options, load) == 52, "thread options");

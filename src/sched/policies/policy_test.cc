@@ -95,6 +95,28 @@ TEST(Policies, WhatTheProgramPlacedIsThereWithWhatItHolds) {
   }
 }
 
+TEST(Policies, PlaceOfABubbleBoundsWhatHasBurstInItToo) {
+  Machine machine{"node:2 pu:2"};
+  machine.start("(tt)");
+  machine.engine->put(*machine.entities()[1], machine.place(PlaceKind::pu, 0).id);
+  machine.engine->update(*machine.entities()[0], [&](Entity& it) {
+    it.program_place = machine.place(PlaceKind::numa, 1).id;
+  });
+  EXPECT_EQ(machine.take(0), nullptr);
+  EXPECT_EQ(machine.take(2), machine.entities()[2].get());
+  EXPECT_EQ(machine.take(3), machine.entities()[1].get());
+  machine.host.running[3] = nullptr;  // That one is blocked.
+  // The same when it joins such a bubble, and stays where it was as far as that allows.
+  Bubble& inner = machine.bubble();
+  Entity& thread = machine.thread(&inner);
+  machine.engine->put(thread, machine.place(PlaceKind::pu, 1).id);
+  machine.engine->ready(thread);
+  ASSERT_TRUE(machine.engine->change_holder(static_cast<Bubble&>(*machine.entities()[0]), inner,
+                                            HolderChange::stays));
+  EXPECT_EQ(machine.take(1), nullptr);
+  EXPECT_EQ(machine.take(3), &thread);
+}
+
 TEST(Policies, ThreadThatTheProgramPlacedIsNotSpread) {
   Machine machine{"node:2 pu:2", "spread"};
   const std::vector<Entity*> tops = machine.tree("(tt)");
@@ -241,62 +263,6 @@ TEST(Gang, PlacesShareOnePool) {
   machine.engine->poll_tick();
   EXPECT_EQ(machine.engine->placement(),
             "numa 1, inside, inside, aside, inside, inside, numa 0, inside, inside");
-}
-
-TEST(Steal, WholeBubbleComesWhenTheVictimKeepsSomething) {
-  Machine machine{"node:2 pu:2", "steal"};
-  machine.start("(tt)(tt)");
-  EXPECT_NE(machine.take(0), nullptr);
-  EXPECT_NE(machine.take(3), nullptr);
-  EXPECT_EQ(machine.engine->placement(), "pu 3, inside, inside, pu 0, inside, inside");
-}
-
-TEST(Steal, LoneBubbleIsHalved) {
-  Machine machine{"node:2 pu:2", "steal"};
-  machine.start("(tttt)");
-  EXPECT_NE(machine.take(0), nullptr);
-  EXPECT_NE(machine.take(1), nullptr);
-  EXPECT_EQ(machine.engine->placement(), "pu 0, pu 0, pu 1, pu 1, pu 0");
-}
-
-TEST(Steal, NearestVictimComesFirst) {
-  Machine machine{"node:2 pu:2", "steal"};
-  const std::vector<Entity*> tops = machine.tree("tttt");
-  machine.make_ready();
-  // Two wait on each node.
-  for (std::size_t i = 0; i < 4; ++i) {
-    machine.engine->update(*tops[i], [&](Entity& it) {
-      it.program_place = machine.place(PlaceKind::numa, static_cast<std::uint32_t>(i / 2)).id;
-    });
-    machine.engine->submit(*tops[i]);
-    machine.engine->update(*tops[i], [](Entity& it) { it.program_place = kNoPlace; });
-  }
-  EXPECT_TRUE(machine.engine->audit().empty());
-}
-
-TEST(Steal, BubbleStaysWhoseWaitingThreadIsFixedElsewhere) {
-  Machine machine{"node:2 pu:2", "steal"};
-  const std::vector<Entity*> tops = machine.tree("(t)");
-  Entity& fixed = *static_cast<Bubble*>(tops.front())->first();
-  machine.engine->update(
-      fixed, [&](Entity& it) { it.program_place = machine.place(PlaceKind::numa, 1).id; });
-  machine.engine->submit(*tops.front());
-  machine.make_ready();
-  EXPECT_EQ(machine.take(1), nullptr);
-  EXPECT_EQ(machine.engine->placement(), "pu 0, numa 1");
-  EXPECT_EQ(machine.take(2), &fixed);
-}
-
-TEST(Steal, SettledThreadsStay) {
-  Machine machine{"pu:2", "steal"};
-  const std::vector<Entity*> tops = machine.tree("tt");
-  for (Entity* const top : tops) {
-    machine.engine->update(*top, [](Entity& it) { it.is_settled = true; });
-    machine.engine->submit(*top);
-  }
-  machine.make_ready();
-  EXPECT_NE(machine.take(0), nullptr);
-  EXPECT_EQ(machine.take(1), nullptr);
 }
 
 TEST(Cache, ThreadsReturnToWhereTheyRan) {

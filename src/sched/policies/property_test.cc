@@ -1,14 +1,9 @@
-// What holds for every policy, on random machines with random trees: nothing is lost, nothing runs
-// twice, every thread ends, none runs where the program forbids it, and no processor is idle beside
-// waiting work that it may run.
+// What holds for every policy: see properties.h; and what holds for gangs and for spread.
 #include <algorithm>
-#include <set>
 
 #include <gtest/gtest.h>
 
-#include "base/random.h"
-#include "sched/policies/builtin.h"
-#include "sched/testing.h"
+#include "sched/policies/properties.h"
 
 namespace sterna::sched {
 namespace {
@@ -23,76 +18,38 @@ constexpr const char* kPolicies[] = {"flat",
                                      "cache",
                                      "memory",
                                      "phases(burst,gang)",
+                                     "phases(spread,steal,cache)",
+                                     "phases(memory,burst(slice=0.01),flat)",
                                      "priorities(spread,burst)",
+                                     "priorities(steal,gang(slice=0.01))",
+                                     "priorities(burst(slice=0.01),cache)",
                                      "fallback(gang(pu),steal)",
-                                     "parts(machine,steal)"};
-constexpr const char* kMachines[] = {"pu:1", "pu:3", "node:2 core:2 pu:2",
-                                     "package:2 l3:3 core:2 pu:1"};
+                                     "fallback(burst(slice=0.01),steal)",
+                                     "fallback(parts(numa,spread,burst),steal)",
+                                     "parts(machine,steal)",
+                                     "parts(machine,spread,burst)",
+                                     "parts(numa,steal,flat)",
+                                     "parts(numa,cache,gang(slice=0.01))",
+                                     "phases(parts(numa,burst,steal),spread)"};
 
-class Properties : public testing::TestWithParam<const char*> {};
+class Properties : public testing::TestWithParam<const char*> {
+ protected:
+  static bool has_gangs() { return std::string_view{GetParam()}.find("gang") != std::string::npos; }
+  /// Kind of the parts that take nothing from each other; empty: there are none.
+  static std::string_view part() {
+    const std::string_view text = GetParam();
+    const std::size_t at = text.find("parts(");
+    if (at == std::string::npos || text.starts_with("fallback")) {
+      return {};
+    }
+    return text.substr(at + 6, text.find(',', at) - at - 6);
+  }
+};
 INSTANTIATE_TEST_SUITE_P(All, Properties, testing::ValuesIn(kPolicies), [](const auto& its) {
   std::string name = its.param;
   std::erase_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
   return name;
 });
-
-/// A random tree, submitted, with everything ready.
-void grow(Machine& machine, Random& random, std::vector<Entity*>& threads) {
-  std::vector<Bubble*> bubbles{nullptr};
-  std::vector<Entity*> tops;
-  const std::uint64_t count = random.below(50);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    Bubble* const holder = bubbles[random.below(bubbles.size())];
-    Entity* entity = nullptr;
-    if (random.below(3) == 0) {
-      bubbles.push_back(&machine.bubble(holder));
-      entity = bubbles.back();
-    } else {
-      entity = &machine.thread(holder, random.below(10));
-      threads.push_back(entity);
-    }
-    if (holder == nullptr) {
-      tops.push_back(entity);
-    }
-    machine.engine->update(*entity, [&](Entity& it) {
-      if (random.below(10) == 0) {
-        const auto place =
-            static_cast<std::uint32_t>(random.below(machine.topology->places().size()));
-        it.program_place = place;
-      }
-      if (random.below(8) == 0) {
-        it.priority = static_cast<std::uint8_t>(random.below(kPriorityCount));
-      }
-      if (random.below(6) == 0) {
-        it.level = static_cast<std::uint32_t>(random.below(machine.topology->depth_count()));
-      }
-      it.memory.add(static_cast<std::uint32_t>(random.below(2)), random.below(1000));
-    });
-  }
-  for (Entity* const top : tops) {
-    machine.engine->submit(*top);
-  }
-  machine.make_ready();
-}
-
-bool is_allowed(const Machine& machine, const Entity& thread, std::uint32_t worker) {
-  const topology::Place& processor = *machine.topology->pus()[worker];
-  // The innermost wish decides; an outer one holds as far as it agrees.
-  for (const Entity* one = &thread; one != nullptr; one = one->holder()) {
-    if (one->program_place != kNoPlace) {
-      return covers(*machine.topology->places()[one->program_place], processor);
-    }
-  }
-  return true;
-}
-
-const Entity& outermost(const Entity& thread) {
-  const Entity* one = &thread;
-  while (one->holder()->holder() != nullptr) {
-    one = one->holder();
-  }
-  return *one;
-}
 
 /// The place of the outermost bubble around a thread that is planned somewhere: what its gang has.
 std::uint32_t top_place(const Entity& thread, std::uint32_t target) {
@@ -106,125 +63,48 @@ std::uint32_t top_place(const Entity& thread, std::uint32_t target) {
 }
 
 TEST_P(Properties, EveryThreadEndsOnceWhereItMayRun) {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    Random random{seed};
-    Machine machine{kMachines[random.below(4)], GetParam()};
-    std::vector<Entity*> threads;
-    grow(machine, random, threads);
-    std::set<Entity*> open{threads.begin(), threads.end()};
-    std::vector<Entity*> blocked;
-    const std::uint32_t workers = machine.topology->pu_count();
-    for (int step = 0; !open.empty(); ++step) {
-      ASSERT_LT(step, 20'000) << open.size() << " threads never end";
-      machine.host.now += random.below(20'000);
-      const auto worker = static_cast<std::uint32_t>(random.below(workers));
-      auto* const running = const_cast<Entity*>(machine.host.running[worker]);
-      if (running == nullptr) {
-        if (Entity* const taken = machine.take(worker); taken != nullptr) {
-          ASSERT_TRUE(open.contains(taken)) << "a thread runs that has ended";
-          ASSERT_EQ(std::ranges::count(machine.host.running, taken), 1) << "it runs twice";
-          ASSERT_TRUE(is_allowed(machine, *taken, worker));
-        }
-      } else {
-        const std::uint64_t what = random.below(4);
-        machine.host.running[worker] = nullptr;
-        if (what == 0) {
-          open.erase(running);
-          machine.engine->remove(*running);
-        } else if (what == 1) {
-          blocked.push_back(running);
-        } else {
-          machine.engine->ready(*running);
-        }
-      }
-      if (!blocked.empty() && random.below(3) == 0) {
-        machine.engine->ready(*blocked.back());
-        blocked.pop_back();
-      }
-      if (random.below(40) == 0) {
-        machine.engine->shake();
-      }
-      if (random.below(60) == 0) {
-        machine.engine->set_phase(static_cast<std::uint32_t>(random.below(2)));
-      }
-      const std::vector<std::string> wrong = machine.engine->audit();
-      ASSERT_TRUE(wrong.empty() || wrong[0].find("aside") != std::string::npos) << wrong[0];
-    }
-  }
+  expect_that_every_thread_ends(GetParam());
 }
 
 TEST_P(Properties, NoProcessorIsIdleBesideWaitingWork) {
-  // A gang leaves processors idle on purpose: that is what it is for.
-  const std::string policy = GetParam();
-  if (policy.find("gang") != std::string::npos) {
+  if (has_gangs()) {
     GTEST_SKIP() << "a gang leaves processors idle on purpose: it has the machine for itself";
   }
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    Random random{seed};
-    Machine machine{kMachines[random.below(4)], policy};
-    std::vector<Entity*> threads;
-    grow(machine, random, threads);
-    const std::uint32_t workers = machine.topology->pu_count();
-    // In a round or two everybody who can has found something.
-    for (std::uint32_t i = 0; i < 2 * workers; ++i) {
-      if (machine.host.running[i % workers] == nullptr) {
-        machine.take(i % workers);
-      }
-    }
-    for (std::uint32_t worker = 0; worker < workers; ++worker) {
-      if (machine.host.running[worker] != nullptr) {
-        continue;
-      }
-      for (const Entity* const thread : threads) {
-        EXPECT_FALSE(thread->is_queued() && is_allowed(machine, *thread, worker))
-            << "worker " << worker << " of " << workers << " is idle";
-      }
-    }
-  }
+  expect_that_no_processor_is_idle(GetParam(), part());
 }
 
 // A gang leaves processors idle on purpose: those that it does not need, and only those. What waits
 // in queues of places is for everybody.
 TEST_P(Properties, GangsLeaveIdleOnlyWhatTheGangThatHasItDoesNotNeed) {
-  const std::string policy = GetParam();
-  if (policy.find("gang") == std::string::npos) {
-    GTEST_SKIP() << "no gangs; see NoProcessorIsIdleBesideWaitingWork";
+  if (!has_gangs() || !part().empty()) {
+    GTEST_SKIP() << "no gangs over the whole machine; see NoProcessorIsIdleBesideWaitingWork";
   }
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Random random{seed};
-    Machine machine{kMachines[random.below(4)], policy};
-    std::vector<Entity*> threads;
-    grow(machine, random, threads);
-    const std::uint32_t workers = machine.topology->pu_count();
-    for (std::uint32_t i = 0; i < 2 * workers; ++i) {
-      if (machine.host.running[i % workers] == nullptr) {
-        machine.take(i % workers);
-      }
-    }
-    for (std::uint32_t worker = 0; worker < workers; ++worker) {
+    RandomMachine its{seed, GetParam()};
+    const Machine& machine = its.machine;
+    its.take_all();
+    for (std::uint32_t worker = 0; worker < its.workers; ++worker) {
       const topology::Place& processor = *machine.topology->pus()[worker];
-      if (machine.host.running[worker] != nullptr) {
+      if (!its.is_idle(worker)) {
         continue;
       }
       bool is_held = false;
       bool waits_aside = false;
-      for (const Entity* const thread : threads) {
+      for (const Entity* const thread : its.threads) {
         const std::uint32_t target = thread->target_place();
         const bool is_here =
             target != kAside &&
             covers(*machine.topology->places()[top_place(*thread, target)], processor);
         is_held = is_held || (is_here && (thread->is_queued() || machine.host.is_running(*thread)));
-        waits_aside = waits_aside || (target == kAside && is_allowed(machine, *thread, worker) &&
-                                      is_allowed(machine, outermost(*thread), worker));
+        waits_aside = waits_aside || (target == kAside && its.is_allowed(*thread, worker) &&
+                                      its.is_allowed(outermost(*thread), worker));
         EXPECT_FALSE(thread->is_queued() && target != kAside &&
                      covers(*machine.topology->places()[target], processor))
-            << "worker " << worker << " of " << workers << " is idle beside its own gang's";
+            << "worker " << worker << " of " << its.workers << " is idle beside its own gang's";
       }
       EXPECT_TRUE(is_held || !waits_aside)
-          << "worker " << worker << " of " << workers << " is idle, and nobody has it";
+          << "worker " << worker << " of " << its.workers << " is idle, and nobody has it";
     }
   }
 }

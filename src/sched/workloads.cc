@@ -93,7 +93,7 @@ class Parser {
       std::istringstream words{line.substr(0, line.find('#'))};
       std::string word;
       if (words >> word && !take(word, words)) {
-        return wrong(number, "\"" + line + "\" is not understood");
+        return wrong(number, "\"" + line + "\" is not understood" + advice_for(word));
       }
     }
     for (const WorkloadThread& thread : workload_.threads) {
@@ -106,6 +106,18 @@ class Parser {
   }
 
  private:
+  /// What would have been understood there.
+  std::string advice_for(const std::string& word) const {
+    if (word == "threads" && workload_.groups.empty()) {
+      return ": a line \"bubble\" or \"group\" before it begins the group of the threads";
+    }
+    if ((word == "compute_us" || word == "barrier" || word == "spin") &&
+        first_of_last_ == workload_.threads.size()) {
+      return ": a line \"threads N\" before it says whose step that is";
+    }
+    return "; docs/guide/policies.md lists the lines and the numbers that they take";
+  }
+
   Error wrong(std::uint32_t line, const std::string& what) const {
     return Error{Errc::malformed, "workload " + workload_.name +
                                       (line != 0 ? ", line " + std::to_string(line) : "") + ": " +

@@ -1,11 +1,13 @@
 // `sterna sched simulate`: what policies make of a workload on a machine that need not exist.
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/syscall.h"
 #include "launch/run.h"
 #include "sched/simulator.h"
 #include "tools/cli/command.h"
@@ -34,15 +36,32 @@ Result<sched::Workload> find_workload(const SimulateOptions& options, std::uint3
   if (options.workload == "lu-tasks") {
     return sched::lu_tasks(options.tasks, options.threads);
   }
+  set_last_error_number(0);
   std::ifstream file{options.workload};
   std::ostringstream text;
   if (!file || !(text << file.rdbuf())) {
+    const int number = last_error_number();
     return Error{Errc::invalid_argument,
-                 fmt::format("there is no workload or file \"{}\"; built in are conduction and "
-                             "lu-tasks",
-                             options.workload)};
+                 fmt::format("no workload is built in or can be read from a file as \"{}\" ({}); "
+                             "built in are conduction and lu-tasks, docs/guide/policies.md says "
+                             "how to write a file",
+                             options.workload, number != 0 ? std::generic_category().message(number) : "it is empty")};
   }
   return sched::parse_workload(text.str(), options.workload);
+}
+
+/// Before the first line is printed: what cannot be simulated is refused alone.
+Result<> check_policies(const SimulateOptions& options, const topology::Topology& machine) {
+  for (const std::string& policy : options.policies) {
+    auto made = sched::make_policy(policy);
+    if (!made) {
+      return made.error();
+    }
+    if (Result<> prepared = made.value()->prepare(machine); !prepared) {
+      return prepared;
+    }
+  }
+  return Done{};
 }
 
 void print(const SimulateOptions& options, const std::string& policy,
@@ -74,16 +93,17 @@ int simulate(const SimulateOptions& options) {
   }
   if (machine.value()->pu_count() > kProcessorsMax) {
     return fail(
-        {Errc::invalid_argument, fmt::format("the machine has {} processors; {} are the most",
-                                             machine.value()->pu_count(), kProcessorsMax)});
+        {Errc::invalid_argument,
+         fmt::format("--topology: the machine has {} processors; {} are the most: give a level "
+                     "fewer",
+                     machine.value()->pu_count(), kProcessorsMax)});
+  }
+  if (Result<> checked = check_policies(options, *machine.value()); !checked) {
+    return fail(checked.error());
   }
   auto workload = find_workload(options, machine.value()->pu_count());
   if (!workload) {
     return fail(workload.error());
-  }
-  if (!options.as_json) {
-    fmt::print("{:<28} {:>10} {:>9} {:>9} {:>9}\n", "policy", "makespan s", "speedup", "locality",
-               "balance");
   }
   for (const std::string& policy : options.policies) {
     auto result =
@@ -94,6 +114,10 @@ int simulate(const SimulateOptions& options) {
                         workload.value());
     if (!result) {
       return fail(result.error());
+    }
+    if (&policy == options.policies.data() && !options.as_json) {  // Not before a refusal.
+      fmt::print("{:<28} {:>10} {:>9} {:>9} {:>9}\n", "policy", "makespan s", "speedup",
+                 "locality", "balance");
     }
     print(options, policy, result.value());
   }

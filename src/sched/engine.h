@@ -154,6 +154,8 @@ class Engine {
     const SpinGuard guard{lock_};
     change(entity);
   }
+  /// update() of a priority (kPriorityOfHolder: as what holds it): the policy hears of it, too.
+  void set_priority(Entity& entity, std::uint8_t priority) noexcept;
   [[nodiscard]] bool is_settled(const Entity& entity) const noexcept {
     const SpinGuard guard{lock_};
     return entity.is_settled;

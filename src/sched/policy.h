@@ -88,6 +88,8 @@ class View {
   }
   void set_ruler(Entity& top, const Policy& policy) noexcept;
   [[nodiscard]] bool is_ruled_by(const Entity& entity, const Policy& policy) const noexcept;
+  /// Policy::id() of the one that rules it.
+  [[nodiscard]] std::uint32_t ruler_of(const Entity& entity) const noexcept;
 
   /// Memory for the time of one event, mostly without the heap.
   [[nodiscard]] std::pmr::memory_resource& scratch() const noexcept;
@@ -149,7 +151,13 @@ class Policy {
   /// An entity leaves the tree.
   virtual void leave(View& view, Entity& entity) noexcept;
 
+  /// The program has changed the priority of an entity that was submitted, or is in one that was.
+  /// The mechanism heeds it already; the default does nothing more.
+  virtual void adjust(View& view, Entity& entity) noexcept;
+
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  /// The largest so far: those of policies made from now on are above it.
+  [[nodiscard]] static std::uint32_t last_id() noexcept;
   /// As it was written for make_policy(); empty: made without a text. Constant once it rules.
   [[nodiscard]] std::string_view text() const noexcept { return text_; }
   void set_text(std::string_view text) { text_ = text; }

@@ -24,6 +24,7 @@ class Combinator : public Policy {
   void tick(View& view, Bubble* expired) noexcept override;
   void phase(View& view, std::uint32_t number) noexcept override;
   void leave(View& view, Entity& entity) noexcept override;
+  void adjust(View& view, Entity& entity) noexcept override;
 
  protected:
   explicit Combinator(Policies inner) noexcept : inner_{std::move(inner)} {}
@@ -32,6 +33,10 @@ class Combinator : public Policy {
   [[nodiscard]] virtual const topology::Place& domain_of(const View& view, std::size_t) const {
     return view.domain();
   }
+  /// Which of them is, or owns, the policy of that id; inner_.size(): none.
+  [[nodiscard]] virtual std::size_t index_of(std::uint32_t id) const noexcept;
+  /// prepare() without that of those inside.
+  void begin_ticks() { next_tick_ns_.assign(inner_.size(), 0); }
   /// Hands an outermost entity to an inner policy, gathered.
   void give(View& view, Entity& top, std::size_t index) noexcept;
   [[nodiscard]] View view_of(const View& view, std::size_t index) const noexcept {
@@ -42,7 +47,9 @@ class Combinator : public Policy {
 
  private:
   /// Who rules it; inner_.size(): nobody yet.
-  [[nodiscard]] std::size_t ruler_of(const View& view, const Entity& entity) const noexcept;
+  [[nodiscard]] std::size_t ruler_of(const View& view, const Entity& entity) const noexcept {
+    return index_of(view.ruler_of(entity));
+  }
 
   std::vector<std::uint64_t> next_tick_ns_;  // By inner policy.
 };

@@ -32,6 +32,9 @@ class Fallback final : public Combinator {
   void phase(View& view, std::uint32_t number) noexcept override {
     inner_.front()->phase(view, number);
   }
+  void adjust(View& view, Entity& entity) noexcept override {
+    inner_.front()->adjust(view, entity);
+  }
   void leave(View& view, Entity& entity) noexcept override {
     for (const auto& one : inner_) {
       one->leave(view, entity);

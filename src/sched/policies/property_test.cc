@@ -24,6 +24,10 @@ constexpr const char* kPolicies[] = {"flat",
                                      "memory",
                                      "phases(burst,gang)",
                                      "priorities(spread,burst)",
+                                     "gang(slice=0.01,burst)",
+                                     "gang(numa,slice=0.01,spread,steal)",
+                                     "priorities(realtime=gang(slice=0.01),normal=steal,batch=flat)",
+                                     "priorities(21=spread,normal=burst,0=cache)",
                                      "fallback(gang(pu),steal)",
                                      "parts(machine,steal)"};
 constexpr const char* kMachines[] = {"pu:1", "pu:3", "node:2 core:2 pu:2",
@@ -191,6 +195,9 @@ TEST_P(Properties, GangsLeaveIdleOnlyWhatTheGangThatHasItDoesNotNeed) {
   const std::string policy = GetParam();
   if (policy.find("gang") == std::string::npos) {
     GTEST_SKIP() << "no gangs; see NoProcessorIsIdleBesideWaitingWork";
+  }
+  if (policy.find("slice=0.01,") != std::string::npos || policy.starts_with("priorities")) {
+    GTEST_SKIP() << "not all that a gang has is planned where it is; see gang_test.cc";
   }
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -99,11 +99,7 @@ void Simulation::cross_network(std::uint32_t worker, Task& task) {
   workers_[worker].cold_ns += workload_.network_ns;
   ++result_.network_moves;
   task.home_node = node_of(worker);
-  engine_->update(task.entity, [&](Entity& entity) {
-    const std::uint64_t bytes = entity.memory.total();
-    entity.memory = {};
-    entity.memory.add(task.home_node, bytes);
-  });
+  engine_->update(task.entity, [&](Entity& entity) { entity.memory.move_to(task.home_node); });
 }
 
 void Simulation::begin_turn(std::uint32_t worker, Task& task) {

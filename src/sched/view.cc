@@ -36,6 +36,9 @@ void Policy::tick(View&, Bubble*) noexcept {}
 void Policy::phase(View&, std::uint32_t) noexcept {}
 void Policy::leave(View&, Entity&) noexcept {}
 void Policy::adjust(View&, Entity&) noexcept {}
+bool Policy::offers(std::uint32_t) const noexcept {
+  return false;
+}
 
 const topology::Topology& View::topology() const noexcept {
   return engine_.topology_;
@@ -71,7 +74,7 @@ Entity& View::top_of(Entity& entity) const noexcept {
 }
 
 Stats View::stats(const Entity& entity) const noexcept {
-  Stats stats;
+  Stats stats{.memory = MemoryMap{scratch()}};
   engine_.add_stats(entity, stats);
   return stats;
 }

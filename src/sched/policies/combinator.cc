@@ -35,6 +35,10 @@ bool Combinator::wants_wake() const noexcept {
   return std::ranges::any_of(inner_, [](const auto& one) { return one->wants_wake(); });
 }
 
+bool Combinator::offers(std::uint32_t key) const noexcept {
+  return std::ranges::any_of(inner_, [&](const auto& one) { return one->offers(key); });
+}
+
 std::uint64_t Combinator::tick_ns() const noexcept {
   std::uint64_t shortest = 0;
   for (const auto& one : inner_) {

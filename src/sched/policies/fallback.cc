@@ -26,6 +26,9 @@ class Fallback final : public Combinator {
   [[nodiscard]] std::uint64_t tick_ns() const noexcept override {
     return inner_.front()->tick_ns();
   }
+  [[nodiscard]] bool offers(std::uint32_t key) const noexcept override {
+    return inner_.front()->offers(key);
+  }
   bool idle(View& view, const topology::Place& processor) noexcept override {
     return std::ranges::any_of(inner_, [&](const auto& one) { return one->idle(view, processor); });
   }

@@ -101,9 +101,8 @@ class Gang final : public Combinator {
         has_changed = serve_idle(view, place->index, *place, processor) || has_changed;
       }
     }
-    return has_own || has_place(view)
-               ? has_changed
-               : serve_idle(view, places_.size(), view.domain(), processor);
+    return has_own || has_place(view) ? has_changed
+                                      : serve_idle(view, places_.size(), view.domain(), processor);
   }
 
  protected:
@@ -288,8 +287,9 @@ Result<std::unique_ptr<Policy>> make(PolicyArguments arguments) {
 constinit const PolicyEntry kGangPolicy{
     .name = "gang",
     .arguments = "KIND,slice=MS,POLICY,...",
-    .summary = "one bubble at a time on the machine (on each place of KIND, from one pool); "
-               "POLICY places what is in it",
+    .summary =
+        "one bubble at a time on the machine (on each place of KIND, from one pool); "
+        "POLICY places what is in it",
     .make = make,
 };
 

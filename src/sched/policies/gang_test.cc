@@ -128,8 +128,8 @@ TEST(GangInside, ShakingKeepsOneInEachPlaceAndNothingIsLost) {
   }
 }
 
-// What the others leave idle is for the gang that has the place: if an idle processor finds nothing,
-// nothing that waits in a queue of a place may run there, and somebody has the machine.
+// What the others leave idle is for the gang that has the place: if an idle processor finds
+// nothing, nothing that waits in a queue of a place may run there, and somebody has the machine.
 TEST(GangInside, NoProcessorIsIdleBesideWaitingThreadsOfTheGangThatHasIt) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -120,8 +120,7 @@ Result<std::vector<Level>> read_levels(PolicyArguments arguments) {
   }
   for (const std::string_view argument : arguments) {
     const auto level = to_level(argument);
-    if (!level ||
-        std::ranges::find(levels, level->from, &Level::from) != levels.end()) {
+    if (!level || std::ranges::find(levels, level->from, &Level::from) != levels.end()) {
       return unknown_level(argument);
     }
     levels.push_back(*level);

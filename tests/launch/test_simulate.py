@@ -75,6 +75,22 @@ class Simulate(LaunchTest):
         self.assertAlmostEqual(told["makespan"], 1.5e-3, delta=1e-5)
         self.assertAlmostEqual(told["speedup"], (4 * 1.5 + 2 * 0.3) / 1.5, delta=0.05)
 
+    def test_loops_are_simulated_by_scheme(self):
+        told = self.objects("--topology", "node:2 pu:4", "--workload", "loop", "--policy", "spread")
+        self.assertEqual([its["scheme"] for its in told],
+                         ["block", "cyclic", "dynamic", "guided", "trapezoid", "factoring",
+                          "affinity", "clustered", "hierarchical"])
+        by_scheme = {its["scheme"]: its["makespan"] for its in told}
+        self.assertLess(by_scheme["factoring"], by_scheme["block"] * 0.7)
+        some = self.objects("--topology", "node:2 pu:4", "--workload", "loop", "--policy", "spread",
+                            "--policy", "flat", "--scheme", "guided", "--scheme", "block")
+        self.assertEqual([(its["policy"], its["scheme"]) for its in some],
+                         [("spread", "block"), ("spread", "guided"), ("flat", "block"),
+                          ("flat", "guided")])
+        done = self.simulate("--topology", "pu:2", "--workload", "loop", "--policy", "flat",
+                             "--scheme", "guided")
+        self.assertIn("\nflat guided ", done.stdout)
+
     def test_the_table_has_a_head_and_a_line_a_policy(self):
         words = ("--topology", MACHINE, "--policy", "burst", "--policy", "fallback(flat,steal)")
         done = self.simulate(*words)
@@ -113,6 +129,9 @@ class Simulate(LaunchTest):
             (["--policy", "flat", "--topology", ""], ["\"\" does not describe a machine"]),
             (["--policy", "flat", "--tasks", "0"], ["--tasks", "1 to 10000"]),
             (["--policy", "flat", "--quantum", "0"], ["--quantum", "0.01"]),
+            (["--policy", "flat", "--workload", "loop", "--scheme", "fair"],
+             ["--scheme", "\"fair\"", "sterna info --loops"]),
+            (["--policy", "flat", "--scheme", "guided"], ["--scheme", "--workload loop"]),
             (["--policy", "flat", "--frob"], ["--frob", "--help"]),
         ):
             with self.subTest(words=words):

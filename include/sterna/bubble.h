@@ -53,22 +53,23 @@ sterna_status sterna_bubble_add_bubble(sterna_bubble* bubble, sterna_bubble* chi
  * cancellation point. Fails with INVALID_ARGUMENT. */
 sterna_status sterna_bubble_barrier(sterna_bubble* bubble, int* is_last) STERNA_NOEXCEPT;
 
-/* For people: sterna top, traces, refusals. Copied, the first 31 bytes count; NULL: none. Fails as
- * set_level. */
+/* For people: sterna top, traces, refusals. Copied, the first 31 bytes count; NULL: none. Fails
+ * with INVALID_ARGUMENT, BUSY (it runs). */
 sterna_status sterna_bubble_set_name(sterna_bubble* bubble, const char* name) STERNA_NOEXCEPT;
 
-/* What policies look at; before the bubble is submitted (BUSY). The depth in the machine (0: all of
- * it) at which it bursts; the priority of its threads, STERNA_PRIORITY_... (thread.h), a bubble in
- * a bubble may differ; the time slice after which the policy burst regenerates it, in ns of all its
- * threads together. Fail with INVALID_ARGUMENT, BUSY. */
+/* What policies look at, before the bubble is submitted or while it runs; any thread. The depth in
+ * the machine (0: all of it) at which it bursts (sterna_held_set_level); the priority of its
+ * threads, STERNA_PRIORITY_... (thread.h), a bubble in a bubble may differ: it counts at once, also
+ * for the policy priorities(...); the time slice after which the policy burst regenerates it, in ns
+ * of all its threads together. Fail with INVALID_ARGUMENT, NOT_STARTED, UNSUPPORTED. */
 sterna_status sterna_bubble_set_level(sterna_bubble* bubble, uint32_t level) STERNA_NOEXCEPT;
 sterna_status sterna_bubble_set_priority(sterna_bubble* bubble, uint32_t priority) STERNA_NOEXCEPT;
 sterna_status sterna_bubble_set_slice(sterna_bubble* bubble, uint64_t slice_ns) STERNA_NOEXCEPT;
 
 /* 0: no foreign thread preempts what is inside, at any depth: its threads keep their workers until
  * they call something that switches, whatever the setting preemption says, and policies that plan
- * them elsewhere wait for that. Before it is submitted. 1 is what bubbles begin with. Fails as
- * set_level. */
+ * them elsewhere wait for that. Before it is submitted or while it runs: at once. 1 is what bubbles
+ * begin with. Fails as set_level. */
 sterna_status sterna_bubble_set_preemptible(sterna_bubble* bubble,
                                             int is_preemptible) STERNA_NOEXCEPT;
 
@@ -91,6 +92,11 @@ sterna_status sterna_bubble_shake(void) STERNA_NOEXCEPT;
  * INVALID_ARGUMENT (it has a holder), BUSY (submitted already), OUT_OF_MEMORY: then some threads
  * run, and join waits for those. */
 sterna_status sterna_bubble_submit(sterna_bubble* bubble) STERNA_NOEXCEPT;
+
+/* The same, to a policy of choice(POLICY,...), by its name or its whole text: "gang",
+ * "gang(numa)". It is ruled by that one as long as choice rules, through shakes and phases; bubbles
+ * of plain submit by the first. Also fails with NOT_FOUND: the policy in force has no such one. */
+sterna_status sterna_bubble_submit_to(sterna_bubble* bubble, const char* policy) STERNA_NOEXCEPT;
 
 /* Waits until every thread that is in it has ended, then frees the bubble and those in it, but for
  * threads that were created with a handle, which their owner joins. Kernel threads too. Switches.

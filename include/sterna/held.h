@@ -81,6 +81,14 @@ sterna_status sterna_held_begin_beside(sterna_held held, sterna_held neighbour) 
  * 0 byte, as much as fits: TRUNCATED. */
 sterna_status sterna_held_place(sterna_held held, char* buffer, size_t bytes) STERNA_NOEXCEPT;
 
+/* The depth in the machine (0: all of it) at which a bubble bursts, or to which a thread comes down
+ * to run, where the policy looks at it (burst); STERNA_NO_LEVEL, the default: the policy decides. A
+ * depth that the machine does not have counts as its deepest. Before it is submitted or later: it
+ * counts when the policy next meets it, at once after sterna_bubble_shake. */
+#define STERNA_NO_LEVEL 0xffffffffu
+sterna_status sterna_held_set_level(sterna_held held, uint32_t level) STERNA_NOEXCEPT;
+sterna_status sterna_held_level(sterna_held held, uint32_t* level) STERNA_NOEXCEPT;
+
 /* Settled: no policy takes it, or what it holds, from where it is in order to balance. */
 sterna_status sterna_held_set_settled(sterna_held held, int is_settled) STERNA_NOEXCEPT;
 sterna_status sterna_held_is_settled(sterna_held held, int* is_settled) STERNA_NOEXCEPT;

@@ -35,6 +35,20 @@ sterna_status sterna_held_set_attribute(sterna_held held, uint32_t index,
 sterna_status sterna_held_add_attribute(sterna_held held, uint32_t index,
                                         int64_t change) STERNA_NOEXCEPT;
 
+/* What sterna_held_query and sterna_entity_attribute say of a bubble for that attribute, from now
+ * on: synthesis(so_far, value) for all values in it, its own too, in no order that is promised;
+ * of one value that itself; 0 where there is none. Values that were never set do not count. NULL:
+ * their sum, as in the beginning. The function must not block, switch or call this library, and is
+ * called by any worker, one at a time. Fails with INVALID_ARGUMENT (`index`), NOT_STARTED,
+ * UNSUPPORTED. (stats of PM2; BubbleSched section 7: measures of the program's own.) */
+typedef uint64_t (*sterna_synthesis)(uint64_t so_far, uint64_t value);
+sterna_status sterna_attribute_synthesise(uint32_t index,
+                                          sterna_synthesis synthesis) STERNA_NOEXCEPT;
+
+/* For synthesise: the smaller, the greater of both. */
+uint64_t sterna_synthesis_min(uint64_t so_far, uint64_t value) STERNA_NOEXCEPT;
+uint64_t sterna_synthesis_max(uint64_t so_far, uint64_t value) STERNA_NOEXCEPT;
+
 /* Of a thread, or of a bubble with all it holds, at one moment. Set size_bytes before. */
 typedef struct sterna_held_stats {
   size_t size_bytes; /* sizeof(sterna_held_stats). */

@@ -67,6 +67,7 @@ Engine::Engine(EngineOptions options)
     : topology_{*options.topology},
       host_{*options.host},
       ranges_(options.topology->places().size()),
+      memory_nodes_{options.topology->count(topology::PlaceKind::numa)},
       confined_(options.topology->places().size()),
       enabled_{std::make_unique<std::atomic<bool>[]>(options.workers.size())},
       enabled_counts_{

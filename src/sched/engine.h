@@ -138,6 +138,11 @@ class Engine {
   void set_phase(std::uint32_t number) noexcept;
   /// Another policy from now on: everything is placed anew by it. Fails as its prepare().
   Result<> change_policy(std::unique_ptr<Policy> policy) noexcept;
+  /// Whether Entity::wanted_policy may be that one: see policies/choice.cc.
+  [[nodiscard]] bool offers(std::string_view policy) const noexcept {
+    const SpinGuard guard{lock_};
+    return policy_->offers(policy_key(policy));
+  }
   /// The text of the policy that rules, as much as fits: how long it is.
   [[nodiscard]] std::size_t policy_text(std::span<char> text) const noexcept;
 
@@ -154,6 +159,8 @@ class Engine {
     const SpinGuard guard{lock_};
     change(entity);
   }
+  /// update() of a priority (kPriorityOfHolder: as what holds it): the policy hears of it, too.
+  void set_priority(Entity& entity, std::uint8_t priority) noexcept;
   [[nodiscard]] bool is_settled(const Entity& entity) const noexcept {
     const SpinGuard guard{lock_};
     return entity.is_settled;
@@ -164,6 +171,11 @@ class Engine {
     return is_unpreemptible(entity);
   }
   [[nodiscard]] Stats stats(const Entity& entity) const noexcept;
+  /// How that attribute is synthesised from now on.
+  void set_synthesis(std::size_t index, Synthesis synthesis) noexcept;
+  static std::uint64_t sum(std::uint64_t so_far, std::uint64_t value) noexcept {
+    return so_far + value;
+  }
   /// Threads that nobody would ever run, and what else is not as it must be: one sentence each.
   /// For `sterna doctor` and tests; costs a walk over all. A thread that is ready and nowhere is
   /// told after kLostLooks calls in a row that found it so: between a queue and a processor every
@@ -320,6 +332,7 @@ class Engine {
   Host& host_;
   std::vector<std::vector<std::uint32_t>> routes_;  // By worker, processor to root; constant.
   std::vector<WorkerRange> ranges_;                 // By place; constant.
+  const std::size_t memory_nodes_;                  // NUMA nodes.
   // By place: itself or, without enabled workers, above it. Guard: lock_.
   std::vector<std::uint32_t> confined_;
   // By worker, and how many below each place. Written under lock_; relaxed: who sees it late finds
@@ -330,6 +343,7 @@ class Engine {
 
   mutable SpinLock lock_;
   std::unique_ptr<Policy> policy_;  // Guard of all: lock_.
+  std::array<Synthesis, kAttributes> synthesis_{sum, sum, sum, sum};
   Bubble root_;
   Entity* moved_ = nullptr;  // What the present event has planned, in order.
   Entity* last_moved_ = nullptr;

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
+#include <vector>
 
 #include "base/priority.h"
 
@@ -21,34 +23,44 @@ inline constexpr std::uint32_t kNestingMax = 64;  // Bubbles in bubbles.
 
 inline constexpr std::uint8_t kPriorityOfHolder = 0xff;
 
-/// Bytes on each memory node (NUMA node of the topology, by Place::index): the largest ones.
+/// Bytes on each memory node (NUMA node of the topology, by Place::index). Empty it has no memory
+/// of its own; its copies are the heap's.
 class MemoryMap {
  public:
-  static constexpr std::size_t kNodes = 8;
+  MemoryMap() noexcept = default;
+  /// Its memory comes from there.
+  explicit MemoryMap(std::pmr::memory_resource& resource) noexcept : areas_{&resource} {}
 
-  void add(std::uint32_t node, std::uint64_t bytes) noexcept {
-    Area* least = &areas_[0];
+  void add(std::uint32_t node, std::uint64_t bytes) {
+    if (bytes == 0) {
+      return;
+    }
     for (Area& area : areas_) {
-      if (area.bytes != 0 && area.node == node) {
+      if (area.node == node) {
         area.bytes += bytes;
         return;
       }
-      least = area.bytes < least->bytes ? &area : least;
     }
-    if (bytes > least->bytes) {
-      *least = {node, bytes};
-    }
+    areas_.push_back({node, bytes});
   }
-  void add(const MemoryMap& other) noexcept {
+  void add(const MemoryMap& other) {
     for (const Area& area : other.areas_) {
-      if (area.bytes != 0) {
-        add(area.node, area.bytes);
-      }
+      add(area.node, area.bytes);
     }
   }
+  /// For so many nodes add() takes no memory.
+  void reserve(std::size_t nodes) { areas_.reserve(nodes); }
+  /// All of it is on that node now. Takes no memory.
+  void move_to(std::uint32_t node) noexcept {
+    if (!areas_.empty()) {
+      areas_.front() = {node, total()};
+      areas_.resize(1);
+    }
+  }
+  void swap(MemoryMap& other) noexcept { areas_.swap(other.areas_); }
   [[nodiscard]] std::uint64_t on(std::uint32_t node) const noexcept {
     for (const Area& area : areas_) {
-      if (area.bytes != 0 && area.node == node) {
+      if (area.node == node) {
         return area.bytes;
       }
     }
@@ -65,10 +77,16 @@ class MemoryMap {
  private:
   struct Area {
     std::uint32_t node = 0;
-    std::uint64_t bytes = 0;  // 0: free.
+    std::uint64_t bytes = 0;
   };
-  std::array<Area, kNodes> areas_{};
+  std::pmr::vector<Area> areas_;  // One a node, in no order.
 };
+
+inline constexpr std::size_t kAttributes = 4;
+
+/// What an attribute of a bubble and that of what it holds make together. The order of values is
+/// no promise. Called with the lock of the engine held.
+using Synthesis = std::uint64_t (*)(std::uint64_t so_far, std::uint64_t value);
 
 class Bubble;
 
@@ -90,7 +108,16 @@ class Entity {
   bool makes_bubbles = false;     // Threads that it creates are held by a bubble: filiation.h.
   const char* name = nullptr;     // For messages; outlives the entity.
   MemoryMap memory;
-  std::array<std::uint64_t, 4> attributes{};  // The program's own: synthesised as sums.
+  // The program's own: synthesised as Engine::set_synthesis() says, as sums by default.
+  std::array<std::uint64_t, kAttributes> attributes{};
+  std::uint8_t set_attributes = 0;  // A bit for each that counts though it is 0.
+  // Of an outermost one: which policy of choice(...) it wants, by policy_key(); 0: the first.
+  std::uint32_t wanted_policy = 0;
+
+  void set_attribute(std::size_t index, std::uint64_t value) noexcept {
+    attributes[index] = value;
+    set_attributes |= static_cast<std::uint8_t>(1U << index);
+  }
 
   [[nodiscard]] bool is_bubble() const noexcept { return is_bubble_; }
   [[nodiscard]] Bubble* holder() const noexcept { return holder_; }

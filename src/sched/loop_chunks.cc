@@ -14,6 +14,17 @@ constexpr std::array<std::string_view, kLoopSchemeCount> kNames{
     "block",     "cyclic",   "dynamic",   "guided",      "trapezoid",
     "factoring", "affinity", "clustered", "hierarchical"};
 
+constexpr std::array<std::string_view, kLoopSchemeCount> kSummaries{
+    "as many equal parts as threads, one each",
+    "chunks in turn: part k goes to thread k mod p",
+    "chunks to whoever asks",
+    "a p-th of what is left, rounded up, to whoever asks",
+    "chunks that shrink linearly, to whoever asks",
+    "batches of p equal chunks, half of what is left each",
+    "of its own part, then of that with most left",
+    "as affinity, but from others of its group only",
+    "as clustered, and from the group with most left when its own has none"};
+
 std::uint64_t ceil_of(std::uint64_t count, std::uint64_t by) noexcept {
   return count / by + (count % by != 0 ? 1 : 0);
 }
@@ -38,6 +49,10 @@ std::uint32_t root_upwards(std::uint32_t number) noexcept {
 
 std::string_view to_string(LoopScheme scheme) noexcept {
   return kNames[static_cast<std::size_t>(scheme)];
+}
+
+std::string_view summary_of(LoopScheme scheme) noexcept {
+  return kSummaries[static_cast<std::size_t>(scheme)];
 }
 
 std::optional<LoopScheme> to_loop_scheme(std::string_view name) noexcept {

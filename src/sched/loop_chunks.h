@@ -39,6 +39,8 @@ enum class LoopScheme : std::uint8_t {
 inline constexpr std::uint32_t kLoopSchemeCount = 9;
 
 [[nodiscard]] std::string_view to_string(LoopScheme scheme) noexcept;
+/// One line, for `sterna info`.
+[[nodiscard]] std::string_view summary_of(LoopScheme scheme) noexcept;
 [[nodiscard]] std::optional<LoopScheme> to_loop_scheme(std::string_view name) noexcept;
 
 struct LoopPlan {

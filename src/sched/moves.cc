@@ -1,5 +1,5 @@
 // What the program changes of entities that are in the tree, running or not: their holder, and
-// where they are now.
+// where they are now, how urgent they are.
 #include "base/check.h"
 #include "sched/event.h"
 
@@ -56,6 +56,15 @@ void Engine::put(Entity& entity, std::uint32_t place) noexcept {
     event.view.gather(static_cast<Bubble&>(entity));
   }
   event.view.plan(entity, place);
+}
+
+void Engine::set_priority(Entity& entity, std::uint8_t priority) noexcept {
+  Event event{*this};
+  entity.priority = priority;
+  updated(entity);
+  if (entity.holder_ != nullptr) {
+    event.policy().adjust(event.view, entity);
+  }
 }
 
 }  // namespace sterna::sched

@@ -30,7 +30,8 @@ struct Stats {
   std::uint64_t load = 0;
   std::uint32_t last_place = kNoPlace;  // Smallest place with all processors it ran on last.
   MemoryMap memory;
-  std::array<std::uint64_t, 4> attributes{};
+  std::array<std::uint64_t, kAttributes> attributes{};  // 0 where none of them has one.
+  std::uint8_t set_attributes = 0;                      // A bit for each that one of them has.
 };
 
 /// What a policy sees and does: the entities it rules, and the part of the machine that is its own.
@@ -96,6 +97,8 @@ class View {
   }
   void set_ruler(Entity& top, const Policy& policy) noexcept;
   [[nodiscard]] bool is_ruled_by(const Entity& entity, const Policy& policy) const noexcept;
+  /// Policy::id() of the one that rules it.
+  [[nodiscard]] std::uint32_t ruler_of(const Entity& entity) const noexcept;
 
   /// Memory for the time of one event, mostly without the heap.
   [[nodiscard]] std::pmr::memory_resource& scratch() const noexcept;
@@ -157,7 +160,16 @@ class Policy {
   /// An entity leaves the tree.
   virtual void leave(View& view, Entity& entity) noexcept;
 
+  /// An entity whose wanted_policy is that key goes to a policy of its own choice.
+  [[nodiscard]] virtual bool offers(std::uint32_t key) const noexcept;
+
+  /// The program has changed the priority of an entity that was submitted, or is in one that was.
+  /// The mechanism heeds it already; the default does nothing more.
+  virtual void adjust(View& view, Entity& entity) noexcept;
+
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  /// The largest so far: those of policies made from now on are above it.
+  [[nodiscard]] static std::uint32_t last_id() noexcept;
   /// As it was written for make_policy(); empty: made without a text. Constant once it rules.
   [[nodiscard]] std::string_view text() const noexcept { return text_; }
   void set_text(std::string_view text) { text_ = text; }
@@ -190,6 +202,9 @@ struct PolicyEntry {
 [[nodiscard]] std::size_t registered_policies(std::span<const PolicyEntry*> entries) noexcept;
 /// Null: no such policy.
 [[nodiscard]] const PolicyEntry* find_policy(std::string_view name) noexcept;
+
+/// What Entity::wanted_policy has for the text or the name of a policy. Never 0.
+[[nodiscard]] std::uint32_t policy_key(std::string_view text) noexcept;
 
 /// "burst", "gang(numa)", "fallback(burst,steal)". INVALID_ARGUMENT says what is wrong with it.
 [[nodiscard]] Result<std::unique_ptr<Policy>> make_policy(std::string_view text);

@@ -121,9 +121,11 @@ void Scheduler::poll() noexcept {
 }
 
 void Scheduler::priority_changed(threads::Thread& thread) noexcept {
-  engine_->update(entity_of(thread), [&](Entity& entity) {
-    entity.priority = thread.priority.load(std::memory_order_relaxed);
-  });
+  std::uint8_t priority = 0;
+  do {  // The lock of the engine orders those who change it: who was late for it looks once more.
+    priority = thread.priority.load(std::memory_order_relaxed);
+    engine_->set_priority(entity_of(thread), priority);
+  } while (thread.priority.load(std::memory_order_relaxed) != priority);
 }
 
 void Scheduler::ended(threads::Thread& thread) noexcept {
@@ -214,17 +216,15 @@ void Scheduler::preempt(std::uint32_t worker) noexcept {
 void Scheduler::move_memory(Entity& entity, std::uint32_t node) noexcept {
   memory_->order(entity, node);
   // As if it were done: the next plan counts on it.
-  const std::uint64_t bytes = entity.memory.total();
-  entity.memory = {};
-  entity.memory.add(node, bytes);
+  entity.memory.move_to(node);
 }
 
 Result<> Scheduler::own_memory(Entity& entity, void* base, std::size_t bytes) noexcept {
   if (Result<> owned = memory_->own(entity, base, bytes); !owned) {
     return owned;
   }
-  const MemoryMap map = memory_->measure(entity);
-  engine_->update(entity, [&](Entity& its) { its.memory = map; });
+  MemoryMap map = memory_->measure(entity);
+  engine_->update(entity, [&](Entity& its) { its.memory.swap(map); });  // Freed without the lock.
   return Done{};
 }
 

@@ -15,6 +15,7 @@ struct Task {
   Entity entity;
   const WorkloadThread* what = nullptr;
   std::uint32_t index = 0;
+  std::uint32_t party = 0;  // Among the threads of its group.
   std::uint32_t round = 0;
   std::size_t step = 0;
   std::uint64_t left_ns = 0;           // Of the present piece, with local memory and a warm cache.
@@ -36,6 +37,13 @@ struct Virtual {
   std::uint32_t cached_group = kNoPlace;
   std::uint64_t generation = 0;  // Of its event: others are void.
   bool is_woken = false;
+};
+
+/// The loop of a group, in the round of the thread that is furthest.
+struct SharedLoop {
+  std::unique_ptr<LoopChunks> chunks;
+  std::uint32_t round = 0;
+  std::uint32_t parties = 0;
 };
 
 struct Happening {
@@ -74,6 +82,7 @@ class Simulation final : private Host {
 
   // simulator_turns.cc.
   bool go_on(Task& task);
+  [[nodiscard]] double take_chunk(Task& task);
   bool arrive(Task& task, Step::Kind kind);
   void pass(Task& task);
   void end(Task& task);
@@ -100,6 +109,7 @@ class Simulation final : private Host {
   std::unique_ptr<topology::Topology> topology_;
   std::vector<const topology::Place*> processors_;  // By worker.
   std::unique_ptr<Engine> engine_;
+  std::vector<SharedLoop> loops_;                 // By group.
   std::vector<std::unique_ptr<Bubble>> bubbles_;  // By group; null: none.
   std::vector<std::unique_ptr<Task>> tasks_;
   std::vector<Virtual> workers_;

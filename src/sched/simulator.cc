@@ -126,10 +126,12 @@ Result<> Simulation::make_tree() {
     members_.resize(std::max<std::size_t>(members_.size(), group.barrier + 1));
   }
   waiting_.resize(members_.size());
+  loops_.resize(workload_.groups.size());
   for (const WorkloadThread& thread : workload_.threads) {
     auto task = std::make_unique<Task>();
     task->what = &thread;
     task->index = static_cast<std::uint32_t>(tasks_.size());
+    task->party = loops_[thread.group].parties++;
     task->entity.load = thread.load;
     task->entity.thread = task.get();
     if (Result<> placed = place_by_program(*task); !placed) {

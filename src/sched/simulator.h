@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sched/loop_chunks.h"
 #include "sched/policy.h"
 
 namespace sterna::sched {
@@ -24,6 +25,7 @@ struct Step {
     compute,  // `ns` of work, of which a part waits for memory.
     barrier,  // Waits for all threads with this barrier, off the processor.
     spin,     // The same, but goes on to use the processor meanwhile.
+    loop,     // Iterations of the loop of its group, chunk by chunk, while any are left.
   };
   Kind kind = Kind::compute;
   std::uint64_t ns = 0;
@@ -39,11 +41,22 @@ struct WorkloadThread {
   std::vector<Step> steps;        // One round.
 };
 
+/// A loop that the threads of a group share. What an iteration costs goes linearly from that of the
+/// first to that of the last.
+struct WorkloadLoop {
+  LoopScheme scheme = LoopScheme::guided;
+  std::uint64_t count = 0;  // Of iterations.
+  double first_ns = 0;
+  double last_ns = 0;
+  std::uint64_t chunk_ns = 0;  // To get a chunk.
+};
+
 /// Threads of a group are in a bubble, share a cache, and meet at barriers with those of the same
 /// barrier number.
 struct WorkloadGroup {
   std::uint32_t barrier = 0;  // Groups of the same number share barriers.
   bool has_bubble = true;
+  WorkloadLoop loop = {};
 };
 
 struct Workload {
@@ -95,6 +108,10 @@ struct SimulationResult {
 [[nodiscard]] Workload lu_tasks(std::uint32_t tasks, std::uint32_t threads_each);
 /// Gangs of threads that compute without end (§3.4.2), for `ns` of each thread.
 [[nodiscard]] Workload gangs(const std::vector<std::uint32_t>& sizes, std::uint64_t ns);
+
+/// A parallel loop (§2.3) whose first iterations are the dearest, as in a triangular matrix, shared
+/// by `threads` of one bubble.
+[[nodiscard]] Workload parallel_loop(LoopScheme scheme, std::uint32_t threads);
 
 /// From the text of a file; docs/guide/policies.md has the language. MALFORMED names the line.
 [[nodiscard]] Result<Workload> parse_workload(const std::string& text, const std::string& name);

@@ -140,6 +140,35 @@ TEST(Simulator, ErrorsAreSentences) {
   EXPECT_FALSE(error("nonsense", "flat").empty());
 }
 
+TEST(SimulatedLoop, EverySchemeDoesAllOfItAndSharesItAsItsFormulaSays) {
+  std::vector<double> makespans;
+  for (std::uint32_t i = 0; i < kLoopSchemeCount; ++i) {
+    const auto scheme = static_cast<LoopScheme>(i);
+    SCOPED_TRACE(to_string(scheme));
+    Workload loop = parallel_loop(scheme, 8);
+    loop.rounds = 2;
+    auto result = simulate({.topology = "node:2 pu:4", .policy = "spread"}, loop);
+    ASSERT_TRUE(result.has_value()) << result.error().text;
+    const double work = 2.0 * 3200 * 10'000;  // Ten microseconds are the mean.
+    EXPECT_NEAR(static_cast<double>(result.value().work_ns), work, work * 0.001);
+    EXPECT_GE(static_cast<double>(result.value().makespan_ns), work / 8);
+    makespans.push_back(static_cast<double>(result.value().makespan_ns) / (work / 8));
+  }
+  const auto of = [&](LoopScheme scheme) { return makespans[static_cast<std::size_t>(scheme)]; };
+  // The first of eight equal parts of a triangle has 15/8 of the mean.
+  EXPECT_NEAR(of(LoopScheme::block), 1.875, 0.02);
+  EXPECT_LT(of(LoopScheme::cyclic), 1.03) << "balanced, but for the price of chunks";
+  EXPECT_LT(of(LoopScheme::dynamic), 1.03);
+  // The first chunk of guided is that same part of it, of trapezoid and factoring half of that.
+  EXPECT_NEAR(of(LoopScheme::guided), 1.875, 0.02);
+  EXPECT_LT(of(LoopScheme::trapezoid), 1.1);
+  EXPECT_LT(of(LoopScheme::factoring), 1.1);
+  EXPECT_LT(of(LoopScheme::affinity), 1.1);
+  // Groups of three: only that of the cheap end cannot help the others.
+  EXPECT_GT(of(LoopScheme::clustered), of(LoopScheme::hierarchical) + 0.2);
+  EXPECT_LT(of(LoopScheme::hierarchical), 1.15);
+}
+
 TEST(WorkloadFile, SaysWhatAndInWhichLine) {
   auto parsed = parse_workload(
       "rounds 3\nmemory_part 0.5\nremote_factor 2 # as measured\ncold_us 10\n"

@@ -11,6 +11,28 @@ namespace {
 constexpr std::uint32_t kHalfFilled = kNoPlace - 1;  // A cache, with nothing that helps.
 }  // namespace
 
+/// What the next iterations cost that its loop has for it; 0: none are left. Rounds have a barrier
+/// between them, so that nobody begins the loop anew while another one is in it.
+double Simulation::take_chunk(Task& task) {
+  const WorkloadLoop& loop = workload_.groups[task.what->group].loop;
+  SharedLoop& shared = loops_[task.what->group];
+  if (shared.chunks == nullptr || shared.round < task.round) {
+    shared.chunks =
+        LoopChunks::make({.count = loop.count, .parties = shared.parties, .scheme = loop.scheme});
+    shared.round = task.round;
+  }
+  const LoopRange range = shared.chunks == nullptr || task.round < shared.round
+                              ? LoopRange{}
+                              : shared.chunks->next(task.party);
+  if (range.size() == 0) {
+    return 0;
+  }
+  const auto size = static_cast<double>(range.size());
+  const double middle = static_cast<double>(range.begin + range.end - 1) / 2;
+  const double step = (loop.last_ns - loop.first_ns) / static_cast<double>(loop.count);
+  return std::max(size * (loop.first_ns + middle * step), 1.0);
+}
+
 /// To its next piece of work (or of spinning). False: it waits, or has ended.
 bool Simulation::go_on(Task& task) {
   for (;;) {
@@ -22,6 +44,16 @@ bool Simulation::go_on(Task& task) {
       }
     }
     const Step& step = task.what->steps[task.step++];
+    if (step.kind == Step::Kind::loop) {
+      if (const double ns = take_chunk(task); ns > 0) {
+        --task.step;  // Then the next one.
+        result_.work_ns += static_cast<std::uint64_t>(ns);
+        task.left_ns =
+            static_cast<std::uint64_t>(ns) + workload_.groups[task.what->group].loop.chunk_ns;
+        return true;
+      }
+      continue;
+    }
     if (step.kind == Step::Kind::compute) {
       const double factor = 1 + workload_.jitter * (2 * random_.unit() - 1);
       task.left_ns = static_cast<std::uint64_t>(static_cast<double>(step.ns) * factor);
@@ -99,11 +131,7 @@ void Simulation::cross_network(std::uint32_t worker, Task& task) {
   workers_[worker].cold_ns += workload_.network_ns;
   ++result_.network_moves;
   task.home_node = node_of(worker);
-  engine_->update(task.entity, [&](Entity& entity) {
-    const std::uint64_t bytes = entity.memory.total();
-    entity.memory = {};
-    entity.memory.add(task.home_node, bytes);
-  });
+  engine_->update(task.entity, [&](Entity& entity) { entity.memory.move_to(task.home_node); });
 }
 
 void Simulation::begin_turn(std::uint32_t worker, Task& task) {

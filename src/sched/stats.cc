@@ -9,8 +9,14 @@ namespace sterna::sched {
 
 void Engine::add_stats(const Entity& entity, Stats& stats) const noexcept {
   stats.memory.add(entity.memory);
-  for (std::size_t i = 0; i < stats.attributes.size(); ++i) {
-    stats.attributes[i] += entity.attributes[i];
+  for (std::size_t i = 0; i < kAttributes; ++i) {
+    const auto bit = static_cast<std::uint8_t>(1U << i);
+    const std::uint64_t value = entity.attributes[i];
+    if (value != 0 || (entity.set_attributes & bit) != 0) {
+      stats.attributes[i] =
+          (stats.set_attributes & bit) == 0 ? value : synthesis_[i](stats.attributes[i], value);
+      stats.set_attributes |= bit;
+    }
   }
   if (entity.is_bubble_) {
     const auto& bubble = static_cast<const Bubble&>(entity);
@@ -37,10 +43,18 @@ void Engine::add_stats(const Entity& entity, Stats& stats) const noexcept {
 }
 
 Stats Engine::stats(const Entity& entity) const noexcept {
-  const SpinGuard guard{lock_};
   Stats stats;
+  if (memory_nodes_ > 1) {
+    stats.memory.reserve(memory_nodes_);  // Not under the lock. One node alone is not looked at.
+  }
+  const SpinGuard guard{lock_};
   add_stats(entity, stats);
   return stats;
+}
+
+void Engine::set_synthesis(std::size_t index, Synthesis synthesis) noexcept {
+  const SpinGuard guard{lock_};
+  synthesis_[index] = synthesis;
 }
 
 void Engine::audit_entity(Entity& entity, std::vector<std::string>& found) {

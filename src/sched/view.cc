@@ -8,6 +8,10 @@ constinit std::atomic<std::uint32_t> next_policy_id{1};
 
 Policy::Policy() noexcept : id_{next_policy_id.fetch_add(1, std::memory_order_relaxed)} {}
 
+std::uint32_t Policy::last_id() noexcept {
+  return next_policy_id.load(std::memory_order_relaxed) - 1;
+}
+
 Result<> Policy::prepare(const topology::Topology&) {
   return Done{};
 }
@@ -31,6 +35,10 @@ bool Policy::idle(View&, const topology::Place&) noexcept {
 void Policy::tick(View&, Bubble*) noexcept {}
 void Policy::phase(View&, std::uint32_t) noexcept {}
 void Policy::leave(View&, Entity&) noexcept {}
+void Policy::adjust(View&, Entity&) noexcept {}
+bool Policy::offers(std::uint32_t) const noexcept {
+  return false;
+}
 
 const topology::Topology& View::topology() const noexcept {
   return engine_.topology_;
@@ -66,7 +74,7 @@ Entity& View::top_of(Entity& entity) const noexcept {
 }
 
 Stats View::stats(const Entity& entity) const noexcept {
-  Stats stats;
+  Stats stats{.memory = MemoryMap{scratch()}};
   engine_.add_stats(entity, stats);
   return stats;
 }
@@ -206,7 +214,11 @@ void View::set_ruler(Entity& top, const Policy& policy) noexcept {
 }
 
 bool View::is_ruled_by(const Entity& entity, const Policy& policy) const noexcept {
-  return policy.owns(engine_.top_of(const_cast<Entity&>(entity)).ruler_);
+  return policy.owns(ruler_of(entity));
+}
+
+std::uint32_t View::ruler_of(const Entity& entity) const noexcept {
+  return engine_.top_of(const_cast<Entity&>(entity)).ruler_;
 }
 
 }  // namespace sterna::sched

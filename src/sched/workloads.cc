@@ -79,6 +79,23 @@ Workload gangs(const std::vector<std::uint32_t>& sizes, std::uint64_t ns) {
   return workload;
 }
 
+// 400 iterations a thread of 20 us to nothing; a chunk costs a fifth of a microsecond, which is
+// about what some processors that share a word or a lock make each other wait.
+Workload parallel_loop(LoopScheme scheme, std::uint32_t threads) {
+  Workload workload{.name = "loop", .groups = {}, .threads = {}};
+  workload.groups.push_back({.loop = {.scheme = scheme,
+                                      .count = std::uint64_t{400} * threads,
+                                      .first_ns = 20'000,
+                                      .last_ns = 0,
+                                      .chunk_ns = 200}});
+  workload.threads.assign(
+      threads, {.group = 0,
+                .load = 1,
+                .processor = kNoPlace,
+                .steps = {{.kind = Kind::loop, .ns = 0}, {.kind = Kind::barrier, .ns = 0}}});
+  return workload;
+}
+
 namespace {
 
 /// One file being read: what the next lines add to.
@@ -93,7 +110,7 @@ class Parser {
       std::istringstream words{line.substr(0, line.find('#'))};
       std::string word;
       if (words >> word && !take(word, words)) {
-        return wrong(number, "\"" + line + "\" is not understood");
+        return wrong(number, "\"" + line + "\" is not understood" + advice_for(word));
       }
     }
     for (const WorkloadThread& thread : workload_.threads) {
@@ -106,6 +123,18 @@ class Parser {
   }
 
  private:
+  /// What would have been understood there.
+  std::string advice_for(const std::string& word) const {
+    if (word == "threads" && workload_.groups.empty()) {
+      return ": a line \"bubble\" or \"group\" before it begins the group of the threads";
+    }
+    if ((word == "compute_us" || word == "barrier" || word == "spin") &&
+        first_of_last_ == workload_.threads.size()) {
+      return ": a line \"threads N\" before it says whose step that is";
+    }
+    return "; docs/guide/policies.md lists the lines and the numbers that they take";
+  }
+
   Error wrong(std::uint32_t line, const std::string& what) const {
     return Error{Errc::malformed, "workload " + workload_.name +
                                       (line != 0 ? ", line " + std::to_string(line) : "") + ": " +

@@ -35,8 +35,10 @@ CpuSet to_cpus(hwloc_const_cpuset_t set) {
   return cpus;
 }
 
-// A level that we show. A NUMA node hangs beside the tree in hwloc, at the object whose processors
-// it serves: a group made for it alone becomes the numa level.
+// A level that we show. Those without a word of their own here, dies and caches that are neither L2
+// nor L3, are groups: load() keeps them where they divide what is around them. A NUMA node hangs
+// beside the tree in hwloc, at the object whose processors it serves: a group made for it alone
+// becomes the numa level.
 std::optional<PlaceKind> kind_of(hwloc_obj_t object) noexcept {
   switch (object->type) {
     case HWLOC_OBJ_MACHINE:
@@ -45,6 +47,11 @@ std::optional<PlaceKind> kind_of(hwloc_obj_t object) noexcept {
       return PlaceKind::package;
     case HWLOC_OBJ_GROUP:
       return object->memory_arity > 0 ? PlaceKind::numa : PlaceKind::group;
+    case HWLOC_OBJ_DIE:
+    case HWLOC_OBJ_L1CACHE:
+    case HWLOC_OBJ_L4CACHE:
+    case HWLOC_OBJ_L5CACHE:
+      return PlaceKind::group;
     case HWLOC_OBJ_L3CACHE:
       return PlaceKind::l3;
     case HWLOC_OBJ_L2CACHE:
@@ -199,8 +206,8 @@ namespace {
 
 Result<std::unique_ptr<Topology>> load(Hwloc hwloc, const TopologyOptions& options,
                                        bool is_synthetic) {
-  // Caches other than L2 and L3, devices and levels that add nothing are left out while loading:
-  // they take most of the time.
+  // Caches of instructions, devices and levels that add nothing are left out while loading: they
+  // take most of the time.
   hwloc_topology_set_all_types_filter(hwloc.get(), HWLOC_TYPE_FILTER_KEEP_NONE);
   for (const hwloc_obj_type_t type :
        {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_CORE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE}) {
@@ -208,7 +215,10 @@ Result<std::unique_ptr<Topology>> load(Hwloc hwloc, const TopologyOptions& optio
         hwloc.get(), type,
         is_synthetic ? HWLOC_TYPE_FILTER_KEEP_ALL : HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
   }
-  hwloc_topology_set_type_filter(hwloc.get(), HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
+  for (const hwloc_obj_type_t type :
+       {HWLOC_OBJ_GROUP, HWLOC_OBJ_DIE, HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L5CACHE}) {
+    hwloc_topology_set_type_filter(hwloc.get(), type, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
+  }
   if (hwloc_topology_load(hwloc.get()) != 0) {
     return system_error("hwloc cannot read the machine", last_error_number());
   }

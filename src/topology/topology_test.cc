@@ -72,6 +72,47 @@ TEST(Topology, PackagesWithOwnMemoryHaveANumaLevelInside) {
   EXPECT_EQ(topology->find(PlaceKind::numa, 1)->pu_first, 2u);
 }
 
+/// How many places there are at each depth: levels of hwloc, one to one.
+std::vector<std::size_t> widths(const Topology& topology) {
+  std::vector<std::size_t> widths;
+  for (std::uint32_t depth = 0; depth < topology.depth_count(); ++depth) {
+    widths.push_back(topology.level(depth).size());
+  }
+  return widths;
+}
+
+TEST(Topology, DiesAndCachesBesideL2AndL3AreLevels) {
+  using Widths = std::vector<std::size_t>;
+  const auto dies = machine("package:2 die:3 l3:2 core:2 pu:2");
+  EXPECT_EQ(widths(*dies), (Widths{1, 2, 6, 12, 24, 48}));
+  const Place& die = *dies->find(PlaceKind::group, 4);
+  EXPECT_EQ(die.parent, dies->find(PlaceKind::package, 1));
+  EXPECT_EQ(die.pu_first, 32u);
+  EXPECT_EQ(die.pu_count, 8u);
+  EXPECT_EQ(die.children.size(), 2u);
+  EXPECT_EQ(die.children[0]->kind, PlaceKind::l3);
+  EXPECT_EQ(widths(*machine("l5:2 l4:2 l3:2 core:2 pu:1")), (Widths{1, 2, 4, 8, 16, 16}));
+  const auto first = machine("l2:2 l1:2 core:2 pu:1");
+  EXPECT_EQ(widths(*first), (Widths{1, 2, 4, 8, 8}));
+  EXPECT_EQ(enclosing(*first->pus()[3], PlaceKind::group)->index, 1u);
+}
+
+TEST(Topology, DiesAndCachesThatDivideNothingAreNoLevels) {
+  EXPECT_EQ(machine("package:2 die:1 core:4 pu:1")->count(PlaceKind::group), 0u);
+  EXPECT_EQ(machine("l4:1 l3:2 core:2 pu:1")->count(PlaceKind::group), 0u);
+  EXPECT_EQ(machine("core:2 l1:1 pu:2")->count(PlaceKind::group), 0u);
+}
+
+TEST(Topology, DiesWithOwnMemoryHaveANumaLevelInside) {
+  const auto topology = machine("package:2 die:2 numa:1 core:2 pu:1");
+  EXPECT_EQ(topology->count(PlaceKind::numa), 4u);
+  const Place& node = *enclosing(*topology->pus()[5], PlaceKind::numa);
+  EXPECT_EQ(node.index, 2u);
+  EXPECT_EQ(node.parent->kind, PlaceKind::group);
+  EXPECT_EQ(node.parent->parent->kind, PlaceKind::package);
+  EXPECT_EQ(node.pu_count, 2u);
+}
+
 TEST(Topology, DistanceCountsTheStepsToTheCommonAncestor) {
   const auto topology = machine("node:2 core:2 pu:2");
   const auto pus = topology->pus();
@@ -121,14 +162,6 @@ std::string shape(const Place& place) {
     text += (child->child_index == 0 ? "(" : " ") + shape(*child);
   }
   return text + (place.children.empty() ? "" : ")");
-}
-
-std::vector<std::size_t> widths(const Topology& topology) {
-  std::vector<std::size_t> result;
-  for (std::uint32_t depth = 0; depth < topology.depth_count(); ++depth) {
-    result.push_back(topology.level(depth).size());
-  }
-  return result;
 }
 
 TEST(Topology, WideLevelsAreGrouped) {

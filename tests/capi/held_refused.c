@@ -85,7 +85,8 @@ static void test_refusals(void) {
   EXPECT(sterna_held_begin_at(held, NULL) == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_held_begin_beside(held, sterna_held_bubble(bubble)) == STERNA_BUSY);
   EXPECT(sterna_held_place(held, few, sizeof few) == STERNA_TRUNCATED);
-  EXPECT(sterna_bubble_set_preemptible(running, 0) == STERNA_BUSY);
+  EXPECT(sterna_bubble_set_name(running, "late") == STERNA_BUSY);
+  EXPECT(sterna_held_level(held, NULL) == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_thread_create(NULL, do_nothing, NULL, &plain) == STERNA_SUCCESS);
   EXPECT(sterna_held_holder(sterna_held_thread(plain), &holder) == STERNA_UNSUPPORTED);
   EXPECT(has_detail("outside of bubbles"));

@@ -94,7 +94,9 @@ static void test_bubbles(void) {
   EXPECT(sterna_bubble_submit(bubble) == STERNA_SUCCESS);
   EXPECT(sterna_bubble_submit(bubble) == STERNA_BUSY);
   expect_detail("submitted once");
-  EXPECT(sterna_bubble_set_slice(bubble, 1) == STERNA_BUSY);
+  EXPECT(sterna_bubble_set_name(bubble, "late") == STERNA_BUSY);
+  EXPECT(sterna_bubble_set_slice(NULL, 1) == STERNA_INVALID_ARGUMENT);
+  expect_detail("what sterna_bubble_create gave");
   EXPECT(sterna_bubble_destroy(bubble) == STERNA_INVALID_ARGUMENT);
   expect_detail("join it");
   EXPECT(sterna_bubble_join(bubble) == STERNA_SUCCESS);

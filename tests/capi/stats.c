@@ -46,6 +46,11 @@ static uint64_t load_at(const char* place, int n) {
   return sum;
 }
 
+/* A measure of the program's own: flags. */
+static uint64_t either(uint64_t so_far, uint64_t value) {
+  return so_far | value;
+}
+
 static void test_sums(void) {
   static const uint32_t loads[] = {3, 0, 5};
   static char memory[64 * 4096];
@@ -64,6 +69,19 @@ static void test_sums(void) {
   EXPECT(sterna_held_add_attribute(sterna_held_thread(threads[2]), 2, -4) == STERNA_SUCCESS);
   EXPECT(query(held).attributes[2] == 113 && query(held).attributes[1] == 0);
   EXPECT(query(sterna_held_thread(threads[2])).attributes[2] == 6);
+  EXPECT(sterna_attribute_synthesise(2, sterna_synthesis_max) == STERNA_SUCCESS);
+  EXPECT(query(held).attributes[2] == 100);
+  EXPECT(sterna_attribute_synthesise(2, sterna_synthesis_min) == STERNA_SUCCESS);
+  EXPECT(query(held).attributes[2] == 6); /* threads[1] has none: it does not count. */
+  EXPECT(sterna_attribute_synthesise(2, either) == STERNA_SUCCESS);
+  EXPECT(query(held).attributes[2] == (100 | 7 | 6));
+  EXPECT(sterna_held_set_attribute(sterna_held_thread(threads[1]), 2, 0) == STERNA_SUCCESS);
+  EXPECT(sterna_attribute_synthesise(2, sterna_synthesis_min) == STERNA_SUCCESS);
+  EXPECT(query(held).attributes[2] == 0 && query(held).attributes[1] == 0);
+  EXPECT(sterna_attribute_synthesise(2, NULL) == STERNA_SUCCESS);
+  EXPECT(query(held).attributes[2] == 113);
+  EXPECT(sterna_attribute_synthesise(STERNA_ATTRIBUTES, NULL) == STERNA_INVALID_ARGUMENT);
+  EXPECT(has_detail("attribute 4"));
   memset(memory, 1, sizeof memory);
   EXPECT(sterna_bubble_own_memory(bubble, memory, sizeof memory) == STERNA_SUCCESS);
   stats = query(held);

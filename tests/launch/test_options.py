@@ -135,7 +135,8 @@ class Options(LaunchTest):
     def test_parts_of_what_there_is_are_listed_from_the_tables(self):
         whole = json.loads(self.run_job(STERNA, "info", "--json").stdout)
         for option, key in (("--drivers", "drivers"), ("--strategies", "strategies"),
-                            ("--policies", "policies"), ("--balancers", "balancers"),
+                            ("--policies", "policies"), ("--loops", "loops"),
+                            ("--balancers", "balancers"),
                             ("--options", "settings")):
             with self.subTest(option=option):
                 done = self.run_job(STERNA, "info", option, "--json")
@@ -145,6 +146,9 @@ class Options(LaunchTest):
                                  [entry["name"] for entry in whole[key]])
                 for line, entry in zip(lines, whole[key]):
                     self.assertIn(entry.get("summary") or entry["help"], line)
+        self.assertEqual([loop["name"] for loop in whole["loops"]],
+                         ["block", "cyclic", "dynamic", "guided", "trapezoid", "factoring",
+                          "affinity", "clustered", "hierarchical"])
         done = self.run_job(STERNA, "info", "--mpi", "--json")
         self.assertIn("MPI_Send", json.loads(done.stdout)["implemented"])
         both = json.loads(self.run_job(STERNA, "info", "--drivers", "--policies", "--json").stdout)

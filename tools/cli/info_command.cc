@@ -17,6 +17,7 @@
 #include "net/packets/strategy.h"
 #include "net/transport.h"
 #include "runtime/settings.h"
+#include "sched/loop_chunks.h"
 #include "sched/policy.h"
 #include "tools/cli/command.h"
 #include "tools/cli/why.h"
@@ -31,6 +32,15 @@ json names_of(const Entries& entries) {
   json list = json::array();
   for (const auto* entry : entries) {
     list.push_back({{"name", entry->name}, {"summary", entry->summary}});
+  }
+  return list;
+}
+
+json list_loops() {
+  json list = json::array();
+  for (std::uint32_t i = 0; i < sched::kLoopSchemeCount; ++i) {
+    const auto scheme = static_cast<sched::LoopScheme>(i);
+    list.push_back({{"name", to_string(scheme)}, {"summary", summary_of(scheme)}});
   }
   return list;
 }
@@ -52,7 +62,7 @@ json build_facts() {
 #endif
         {"drivers", names_of(net::builtin_drivers())},
         {"strategies", names_of(net::builtin_strategies())},
-        {"policies", names_of(sched::builtin_policies())}, {
+        {"policies", names_of(sched::builtin_policies())}, {"loops", list_loops()}, {
       "balancers", names_of(balance::builtin_policies())
     }
   };
@@ -159,6 +169,7 @@ void print_info(const json& info) {
   print_names("Networks (--drivers)", info["drivers"]);
   print_names("Strategies of sending", info["strategies"]);
   print_names("Scheduling policies", info["policies"]);
+  print_names("Schemes of parallel loops (loop.h)", info["loops"]);
   print_names("Balancers (--balance)", info["balancers"]);
   fmt::print("\nSettings (environment STERNA_<NAME>, sterna run --set name=value)\n");
   for (const json& row : info["settings"]) {
@@ -188,6 +199,7 @@ constexpr Section kSections[] = {
     {"--drivers", "drivers", "Only the networks"},
     {"--strategies", "strategies", "Only the strategies of sending"},
     {"--policies", "policies", "Only the scheduling policies"},
+    {"--loops", "loops", "Only the schemes of parallel loops"},
     {"--balancers", "balancers", "Only the balancers"},
     {"--options", "settings", "Only the settings, with their values"},
     {"--costs", "costs",

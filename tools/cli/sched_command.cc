@@ -1,11 +1,15 @@
 // `sterna sched simulate`: what policies make of a workload on a machine that need not exist.
+#include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <system_error>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/syscall.h"
 #include "launch/run.h"
 #include "sched/simulator.h"
 #include "tools/cli/command.h"
@@ -20,6 +24,7 @@ struct SimulateOptions {
   std::string topology = "node:4 core:4 pu:1";
   std::string workload = "conduction";
   std::vector<std::string> policies;
+  std::vector<std::string> schemes;
   std::uint32_t tasks = 4;
   std::uint32_t threads = 4;
   double quantum_ms = 10;
@@ -34,31 +39,88 @@ Result<sched::Workload> find_workload(const SimulateOptions& options, std::uint3
   if (options.workload == "lu-tasks") {
     return sched::lu_tasks(options.tasks, options.threads);
   }
+  set_last_error_number(0);
   std::ifstream file{options.workload};
   std::ostringstream text;
   if (!file || !(text << file.rdbuf())) {
-    return Error{Errc::invalid_argument,
-                 fmt::format("there is no workload or file \"{}\"; built in are conduction and "
-                             "lu-tasks",
-                             options.workload)};
+    const int number = last_error_number();
+    return Error{
+        Errc::invalid_argument,
+        fmt::format("no workload is built in or can be read from a file as \"{}\" ({}); "
+                    "built in are conduction, lu-tasks and loop, docs/guide/policies.md says "
+                    "how to write a file",
+                    options.workload,
+                    number != 0 ? std::generic_category().message(number) : "it is empty")};
   }
   return sched::parse_workload(text.str(), options.workload);
 }
 
-void print(const SimulateOptions& options, const std::string& policy,
+/// Before the first line is printed: what cannot be simulated is refused alone.
+Result<> check_policies(const SimulateOptions& options, const topology::Topology& machine) {
+  for (const std::string& policy : options.policies) {
+    auto made = sched::make_policy(policy);
+    if (!made) {
+      return made.error();
+    }
+    if (Result<> prepared = made.value()->prepare(machine); !prepared) {
+      return prepared;
+    }
+  }
+  return Done{};
+}
+
+/// The workload, or, of a loop, one for each scheme, which the name then says.
+Result<std::vector<sched::Workload>> find_workloads(const SimulateOptions& options,
+                                                    std::uint32_t processors) {
+  if (options.workload != "loop") {
+    auto one = find_workload(options, processors);
+    return one ? Result<std::vector<sched::Workload>>{{std::move(one.value())}} : one.error();
+  }
+  std::vector<sched::Workload> loops;
+  for (std::uint32_t i = 0; i < sched::kLoopSchemeCount; ++i) {
+    const auto scheme = static_cast<sched::LoopScheme>(i);
+    if (options.schemes.empty() ||
+        std::ranges::find(options.schemes, to_string(scheme)) != options.schemes.end()) {
+      loops.push_back(sched::parallel_loop(scheme, processors));
+      loops.back().name = to_string(scheme);
+    }
+  }
+  return loops;
+}
+
+Result<> check_schemes(const SimulateOptions& options) {
+  for (const std::string& scheme : options.schemes) {
+    if (!sched::to_loop_scheme(scheme)) {
+      return Error{
+          Errc::invalid_argument,
+          fmt::format("--scheme: there is no scheme of loops \"{}\"; `sterna info --loops` "
+                      "lists them",
+                      scheme)};
+    }
+  }
+  return options.schemes.empty() || options.workload == "loop"
+             ? Result<>{Done{}}
+             : Error{Errc::invalid_argument, "--scheme is for --workload loop"};
+}
+
+void print(const SimulateOptions& options, const std::string& policy, const std::string& workload,
            const sched::SimulationResult& result) {
   const double makespan = static_cast<double>(result.makespan_ns) * 1e-9;
   if (options.as_json) {
-    const nlohmann::json line = {{"policy", policy},
-                                 {"makespan", makespan},
-                                 {"locality", result.locality},
-                                 {"balance", result.balance},
-                                 {"speedup", result.speedup},
-                                 {"switches", result.switches},
-                                 {"network_moves", result.network_moves}};
+    nlohmann::json line = {{"policy", policy},
+                           {"makespan", makespan},
+                           {"locality", result.locality},
+                           {"balance", result.balance},
+                           {"speedup", result.speedup},
+                           {"switches", result.switches},
+                           {"network_moves", result.network_moves}};
+    if (options.workload == "loop") {
+      line["scheme"] = workload;
+    }
     fmt::print("{}\n", line.dump());
   } else {
-    fmt::print("{:<28} {:>10.4f} {:>9.2f} {:>9.3f} {:>9.3f}\n", policy, makespan, result.speedup,
+    const std::string shown = options.workload == "loop" ? policy + " " + workload : policy;
+    fmt::print("{:<28} {:>10.4f} {:>9.2f} {:>9.3f} {:>9.3f}\n", shown, makespan, result.speedup,
                result.locality, result.balance);
   }
 }
@@ -74,28 +136,39 @@ int simulate(const SimulateOptions& options) {
   }
   if (machine.value()->pu_count() > kProcessorsMax) {
     return fail(
-        {Errc::invalid_argument, fmt::format("the machine has {} processors; {} are the most",
-                                             machine.value()->pu_count(), kProcessorsMax)});
+        {Errc::invalid_argument,
+         fmt::format("--topology: the machine has {} processors; {} are the most: give a level "
+                     "fewer",
+                     machine.value()->pu_count(), kProcessorsMax)});
   }
-  auto workload = find_workload(options, machine.value()->pu_count());
-  if (!workload) {
-    return fail(workload.error());
+  if (Result<> checked = check_policies(options, *machine.value()); !checked) {
+    return fail(checked.error());
   }
-  if (!options.as_json) {
-    fmt::print("{:<28} {:>10} {:>9} {:>9} {:>9}\n", "policy", "makespan s", "speedup", "locality",
-               "balance");
+  if (Result<> checked = check_schemes(options); !checked) {
+    return fail(checked.error());
   }
+  auto workloads = find_workloads(options, machine.value()->pu_count());
+  if (!workloads) {
+    return fail(workloads.error());
+  }
+  bool is_first = true;
   for (const std::string& policy : options.policies) {
-    auto result =
-        sched::simulate({.topology = options.topology,
-                         .policy = policy,
-                         .quantum_ns = static_cast<std::uint64_t>(options.quantum_ms * 1e6),
-                         .seed = options.seed},
-                        workload.value());
-    if (!result) {
-      return fail(result.error());
+    for (const sched::Workload& workload : workloads.value()) {
+      auto result =
+          sched::simulate({.topology = options.topology,
+                           .policy = policy,
+                           .quantum_ns = static_cast<std::uint64_t>(options.quantum_ms * 1e6),
+                           .seed = options.seed},
+                          workload);
+      if (!result) {
+        return fail(result.error());
+      }
+      if (std::exchange(is_first, false) && !options.as_json) {  // Not before a refusal.
+        fmt::print("{:<28} {:>10} {:>9} {:>9} {:>9}\n", "policy", "makespan s", "speedup",
+                   "locality", "balance");
+      }
+      print(options, policy, workload.name, result.value());
     }
-    print(options, policy, result.value());
   }
   return 0;
 }
@@ -111,10 +184,13 @@ int sched_command(std::span<char* const> arguments) {
   simulation.add_option("--topology", options.topology, "The machine, as for sterna topo")
       ->capture_default_str();
   simulation
-      .add_option("--workload", options.workload, "conduction, lu-tasks, or a file (docs/guide)")
+      .add_option("--workload", options.workload,
+                  "conduction, lu-tasks, loop, or a file (docs/guide)")
       ->capture_default_str();
   simulation.add_option("--policy", options.policies, "A policy; again for more of them")
       ->required();
+  simulation.add_option("--scheme", options.schemes,
+                        "loop: a scheme of sterna info --loops; again for more of them; all");
   simulation.add_option("--tasks", options.tasks, "lu-tasks: tasks at the same time")
       ->check(CLI::Range(1, 10'000));
   simulation

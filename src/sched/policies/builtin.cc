@@ -6,10 +6,10 @@
 namespace sterna::sched {
 
 std::span<const PolicyEntry* const> builtin_policies() noexcept {
-  static constexpr std::array kPolicies{&kFlatPolicy,       &kSpreadPolicy,  &kBurstPolicy,
-                                        &kGangPolicy,       &kStealPolicy,   &kCachePolicy,
-                                        &kMemoryPolicy,     &kPartsPolicy,   &kPhasesPolicy,
-                                        &kPrioritiesPolicy, &kFallbackPolicy};
+  static constexpr std::array kPolicies{&kFlatPolicy,       &kSpreadPolicy, &kBurstPolicy,
+                                        &kGangPolicy,       &kStealPolicy,  &kCachePolicy,
+                                        &kMemoryPolicy,     &kPartsPolicy,  &kPhasesPolicy,
+                                        &kPrioritiesPolicy, &kChoicePolicy, &kFallbackPolicy};
   return kPolicies;
 }
 

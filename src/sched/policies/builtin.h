@@ -15,6 +15,7 @@ extern const PolicyEntry kMemoryPolicy;
 extern const PolicyEntry kPartsPolicy;
 extern const PolicyEntry kPhasesPolicy;
 extern const PolicyEntry kPrioritiesPolicy;
+extern const PolicyEntry kChoicePolicy;
 extern const PolicyEntry kFallbackPolicy;
 
 }  // namespace sterna::sched

@@ -6,12 +6,19 @@
 namespace sterna::sched {
 
 bool Combinator::owns(std::uint32_t id) const noexcept {
-  return Policy::owns(id) ||
-         std::ranges::any_of(inner_, [&](const auto& one) { return one->owns(id); });
+  return Policy::owns(id) || index_of(id) < inner_.size();
+}
+
+std::size_t Combinator::index_of(std::uint32_t id) const noexcept {
+  std::size_t index = 0;
+  while (index < inner_.size() && !inner_[index]->owns(id)) {
+    ++index;
+  }
+  return index;
 }
 
 Result<> Combinator::prepare(const topology::Topology& topology) {
-  next_tick_ns_.assign(inner_.size(), 0);
+  begin_ticks();
   for (const auto& one : inner_) {
     if (Result<> prepared = one->prepare(topology); !prepared) {
       return prepared;
@@ -28,6 +35,10 @@ bool Combinator::wants_wake() const noexcept {
   return std::ranges::any_of(inner_, [](const auto& one) { return one->wants_wake(); });
 }
 
+bool Combinator::offers(std::uint32_t key) const noexcept {
+  return std::ranges::any_of(inner_, [&](const auto& one) { return one->offers(key); });
+}
+
 std::uint64_t Combinator::tick_ns() const noexcept {
   std::uint64_t shortest = 0;
   for (const auto& one : inner_) {
@@ -35,14 +46,6 @@ std::uint64_t Combinator::tick_ns() const noexcept {
     shortest = its != 0 && (shortest == 0 || its < shortest) ? its : shortest;
   }
   return shortest;
-}
-
-std::size_t Combinator::ruler_of(const View& view, const Entity& entity) const noexcept {
-  std::size_t index = 0;
-  while (index < inner_.size() && !view.is_ruled_by(entity, *inner_[index])) {
-    ++index;
-  }
-  return index;
 }
 
 void Combinator::give(View& view, Entity& top, std::size_t index) noexcept {
@@ -109,6 +112,13 @@ void Combinator::leave(View& view, Entity& entity) noexcept {
   if (const std::size_t index = ruler_of(view, entity); index < inner_.size()) {
     View its = view_of(view, index);
     inner_[index]->leave(its, entity);
+  }
+}
+
+void Combinator::adjust(View& view, Entity& entity) noexcept {
+  if (const std::size_t index = ruler_of(view, entity); index < inner_.size()) {
+    View its = view_of(view, index);
+    inner_[index]->adjust(its, entity);
   }
 }
 

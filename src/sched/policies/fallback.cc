@@ -26,11 +26,17 @@ class Fallback final : public Combinator {
   [[nodiscard]] std::uint64_t tick_ns() const noexcept override {
     return inner_.front()->tick_ns();
   }
+  [[nodiscard]] bool offers(std::uint32_t key) const noexcept override {
+    return inner_.front()->offers(key);
+  }
   bool idle(View& view, const topology::Place& processor) noexcept override {
     return std::ranges::any_of(inner_, [&](const auto& one) { return one->idle(view, processor); });
   }
   void phase(View& view, std::uint32_t number) noexcept override {
     inner_.front()->phase(view, number);
+  }
+  void adjust(View& view, Entity& entity) noexcept override {
+    inner_.front()->adjust(view, entity);
   }
   void leave(View& view, Entity& entity) noexcept override {
     for (const auto& one : inner_) {

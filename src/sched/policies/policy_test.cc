@@ -36,6 +36,8 @@ constexpr Placement kPlacements[] = {
     {"SpreadOneThreadAProcessor", "spread", "node:2 pu:2", "tttt", "pu 0, pu 2, pu 1, pu 3"},
     {"SpreadBubblesStayOnTheirNode", "spread", "node:2 pu:2", "(tt)(tt)",
      "numa 0, pu 0, pu 1, numa 1, pu 2, pu 3"},
+    {"SpreadKeepsBubblesOnADie", "spread", "package:2 die:2 pu:2", "(tt)(tt)(tt)(tt)",
+     "group 0, pu 0, pu 1, group 2, pu 4, pu 5, group 1, pu 2, pu 3, group 3, pu 6, pu 7"},
     {"SpreadMixesBubblesOnAWideLevel", "spread", "pu:4", "(tt)t(t)",
      "machine 0, pu 2, pu 3, pu 0, pu 1, inside"},
     {"SpreadKeepsThemInGroupsOfIt", "spread", "arity:2 pu:4", "(tt)t(t)",

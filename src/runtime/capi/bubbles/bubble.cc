@@ -25,7 +25,7 @@ std::uint32_t height(const sterna_bubble& bubble) noexcept {
   return most + 1;
 }
 
-/// SUCCESS: what policies look at may be set.
+/// SUCCESS: its name may be set, which others read without a lock once it runs.
 sterna_status check_unsubmitted(const sterna_bubble* bubble) noexcept {
   if (bubble == nullptr) {
     return capi::refuse(STERNA_INVALID_ARGUMENT, "a bubble is what sterna_bubble_create gave");
@@ -147,49 +147,6 @@ sterna_status sterna_bubble_set_name(sterna_bubble* bubble, const char* name) no
   const std::size_t bytes = shown.copy(bubble->name, sizeof bubble->name - 1);
   bubble->name[bytes] = '\0';
   bubble->bubble.name = bytes != 0 ? bubble->name : nullptr;
-  return STERNA_SUCCESS;
-}
-
-sterna_status sterna_bubble_set_level(sterna_bubble* bubble, uint32_t level) noexcept {
-  const RuntimeScope scope;
-  if (const sterna_status status = check_unsubmitted(bubble); status != STERNA_SUCCESS) {
-    return status;
-  }
-  // Programs do not know how deep the machine of the day is: the deepest level then.
-  const capi::Program* const program = capi::program();
-  bubble->bubble.level =
-      program == nullptr ? level : std::min(level, program->topology->depth_count() - 1);
-  return STERNA_SUCCESS;
-}
-
-sterna_status sterna_bubble_set_priority(sterna_bubble* bubble, uint32_t priority) noexcept {
-  const RuntimeScope scope;
-  if (const sterna_status status = check_unsubmitted(bubble); status != STERNA_SUCCESS) {
-    return status;
-  }
-  if (priority >= sterna::kPriorityCount) {
-    return capi::refuse(STERNA_INVALID_ARGUMENT, "bubble {}: priority {} is not 0 to {}",
-                        static_cast<const void*>(bubble), priority, STERNA_PRIORITY_MAX);
-  }
-  bubble->bubble.priority = static_cast<std::uint8_t>(priority);
-  return STERNA_SUCCESS;
-}
-
-sterna_status sterna_bubble_set_slice(sterna_bubble* bubble, uint64_t slice_ns) noexcept {
-  const RuntimeScope scope;
-  if (const sterna_status status = check_unsubmitted(bubble); status != STERNA_SUCCESS) {
-    return status;
-  }
-  bubble->bubble.slice_ns = slice_ns;
-  return STERNA_SUCCESS;
-}
-
-sterna_status sterna_bubble_set_preemptible(sterna_bubble* bubble, int is_preemptible) noexcept {
-  const RuntimeScope scope;
-  if (const sterna_status status = check_unsubmitted(bubble); status != STERNA_SUCCESS) {
-    return status;
-  }
-  bubble->bubble.is_unpreemptible = is_preemptible == 0;
   return STERNA_SUCCESS;
 }
 

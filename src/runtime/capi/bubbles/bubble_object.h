@@ -158,6 +158,10 @@ void leave(sterna_bubble& bubble) noexcept;
 /// bubbles_lock is held: it is told what the bubbles around it say of preemption, unless it has not
 /// begun, when it asks itself.
 void tell_preemptible(const sched::Engine& engine, Member& member) noexcept;
+/// The same for all threads in it, at any depth.
+void tell_all_preemptible(const sched::Engine& engine, const sterna_bubble& bubble) noexcept;
+/// Programs do not know how deep the machine of the day is: the deepest level there is then.
+[[nodiscard]] std::uint32_t level_of_machine(std::uint32_t level) noexcept;
 /// bubbles_lock is held: so many threads more, or less, in it and all around it.
 void add_running(sterna_bubble* bubble, std::uint32_t count) noexcept;
 void subtract_running(sterna_bubble* bubble, std::uint32_t count) noexcept;

@@ -130,12 +130,6 @@ sterna_status refuse_join(sterna_status status, const sterna_bubble* bubble) noe
 
 }  // namespace
 
-void capi::tell_preemptible(const sched::Engine& engine, Member& member) noexcept {
-  if (member.thread != nullptr && !member.has_left) {
-    threads::set_preemptible_around(*member.thread, !engine.forbids_preemption(member.entity));
-  }
-}
-
 void capi::add_running(sterna_bubble* bubble, std::uint32_t count) noexcept {
   for (; bubble != nullptr; bubble = bubble->holder) {
     bubble->running_here += count;
@@ -238,8 +232,9 @@ sterna_status capi::start_all(Program& program, const std::vector<Member*>& memb
   return status;
 }
 
-sterna_status sterna_bubble_submit(sterna_bubble* bubble) noexcept {
-  const RuntimeScope scope;
+namespace {
+
+sterna_status submit(sterna_bubble* bubble) noexcept {
   capi::Program* const program = capi::program();
   if (program == nullptr) {
     return capi::why_no_program();
@@ -267,6 +262,36 @@ sterna_status sterna_bubble_submit(sterna_bubble* bubble) noexcept {
     }
     return capi::start_all(*program, members);
   });
+}
+
+}  // namespace
+
+sterna_status sterna_bubble_submit(sterna_bubble* bubble) noexcept {
+  const RuntimeScope scope;
+  return submit(bubble);
+}
+
+sterna_status sterna_bubble_submit_to(sterna_bubble* bubble, const char* policy) noexcept {
+  const RuntimeScope scope;
+  if (policy == nullptr) {
+    return capi::refuse_argument(__func__);
+  }
+  if (capi::program() == nullptr) {
+    return capi::why_no_program();
+  }
+  sterna::sched::Engine& engine = capi::program()->scheduler->engine();
+  if (!engine.offers(policy)) {
+    return capi::refuse(STERNA_NOT_FOUND,
+                        "no policy \"{}\" is there to choose: with the policy choice({},...) it is "
+                        "(sterna_policy_set)",
+                        policy, policy);
+  }
+  if (bubble != nullptr && bubble->holder == nullptr && !bubble->is_submitted) {
+    engine.note(bubble->bubble, [&](sterna::sched::Entity& its) {
+      its.wanted_policy = sterna::sched::policy_key(policy);
+    });
+  }
+  return submit(bubble);
 }
 
 sterna_status sterna_bubble_barrier(sterna_bubble* bubble, int* is_last) noexcept {

@@ -15,6 +15,8 @@ namespace capi = sterna::runtime::capi;
 namespace sched = sterna::sched;
 using sterna::runtime::RuntimeScope;
 
+static_assert(STERNA_NO_LEVEL == sched::kNoLevel);
+
 namespace {
 
 capi::Verdict find_thread(sterna_thread* handle, capi::HeldTarget& target) noexcept {
@@ -199,6 +201,31 @@ sterna_status sterna_held_place(sterna_held held, char* buffer, size_t bytes) no
     std::memcpy(buffer, text.data(), stored);
     buffer[stored] = '\0';
     return stored == text.size() ? STERNA_SUCCESS : STERNA_TRUNCATED;
+  });
+}
+
+std::uint32_t capi::level_of_machine(std::uint32_t level) noexcept {
+  return level == STERNA_NO_LEVEL ? sched::kNoLevel
+                                  : std::min(level, program()->topology->depth_count() - 1);
+}
+
+sterna_status sterna_held_set_level(sterna_held held, uint32_t level) noexcept {
+  const RuntimeScope scope;
+  return capi::with_held(held, [&](const capi::HeldTarget& target) noexcept {
+    engine().note(*target.entity,
+                  [&](sched::Entity& its) { its.level = capi::level_of_machine(level); });
+    return capi::Verdict{};
+  });
+}
+
+sterna_status sterna_held_level(sterna_held held, uint32_t* level) noexcept {
+  const RuntimeScope scope;
+  if (level == nullptr) {
+    return capi::refuse_argument(__func__);
+  }
+  return capi::with_held(held, [&](const capi::HeldTarget& target) noexcept {
+    engine().note(*target.entity, [&](sched::Entity& its) { *level = its.level; });
+    return capi::Verdict{};
   });
 }
 

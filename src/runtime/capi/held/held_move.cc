@@ -172,16 +172,6 @@ sterna_status move_thread(sterna_held held, sterna_bubble* holder, sterna_move m
 }
 
 /// Under bubbles_lock.
-void tell_all(const sched::Engine& engine, const sterna_bubble& bubble) noexcept {
-  for (const auto& member : bubble.members) {
-    capi::tell_preemptible(engine, *member);
-  }
-  for (const auto& child : bubble.children) {
-    tell_all(engine, *child);
-  }
-}
-
-/// Under bubbles_lock.
 capi::Verdict rehouse(sched::Engine& engine, sterna_bubble& bubble, sterna_bubble* holder,
                       sterna_move move, sterna::Result<>& changed) noexcept {
   if (bubble.is_joined || bubble.is_closed) {
@@ -206,7 +196,7 @@ capi::Verdict rehouse(sched::Engine& engine, sterna_bubble& bubble, sterna_bubbl
     holder->children.splice(holder->children.end(), former->children, bubble.self);
   }
   capi::subtract_running(former, bubble.running_here);
-  tell_all(engine, bubble);
+  capi::tell_all_preemptible(engine, bubble);
   return {};
 }
 

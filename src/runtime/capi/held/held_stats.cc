@@ -55,14 +55,34 @@ sterna_status sterna_held_set_attribute(sterna_held held, uint32_t index, uint64
   const RuntimeScope scope;
   return index >= STERNA_ATTRIBUTES
              ? refuse_index(index)
-             : note(held, [&](sched::Entity& its) { its.attributes[index] = value; });
+             : note(held, [&](sched::Entity& its) { its.set_attribute(index, value); });
 }
 
 sterna_status sterna_held_add_attribute(sterna_held held, uint32_t index, int64_t change) noexcept {
   const RuntimeScope scope;
   return index >= STERNA_ATTRIBUTES ? refuse_index(index) : note(held, [&](sched::Entity& its) {
-    its.attributes[index] += static_cast<uint64_t>(change);
+    its.set_attribute(index, its.attributes[index] + static_cast<uint64_t>(change));
   });
+}
+
+sterna_status sterna_attribute_synthesise(uint32_t index, sterna_synthesis synthesis) noexcept {
+  const RuntimeScope scope;
+  if (capi::program() == nullptr) {
+    return capi::why_no_program();
+  }
+  if (index >= STERNA_ATTRIBUTES) {
+    return refuse_index(index);
+  }
+  engine().set_synthesis(index, synthesis != nullptr ? synthesis : sched::Engine::sum);
+  return STERNA_SUCCESS;
+}
+
+uint64_t sterna_synthesis_min(uint64_t so_far, uint64_t value) noexcept {
+  return std::min(so_far, value);
+}
+
+uint64_t sterna_synthesis_max(uint64_t so_far, uint64_t value) noexcept {
+  return std::max(so_far, value);
 }
 
 sterna_status sterna_held_query(sterna_held held, sterna_held_stats* stats) noexcept {

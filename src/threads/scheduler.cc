@@ -188,6 +188,7 @@ void make_chain_runnable(Thread* first) noexcept {
         thread->priority.load(std::memory_order_relaxed) != kPriorityNormal) [[unlikely]] {
       make_runnable(*thread);
     } else {
+      STERNA_PROBE1(thread_wake, thread);
       thread->activity.store(Activity::ready, std::memory_order_relaxed);
       if (home == here) {
         (own_last == nullptr ? own_first : own_last->next) = thread;

@@ -25,12 +25,6 @@ void name_places(const topology::Topology& topology) noexcept {
 }
 
 constexpr std::uint32_t kSettledMax = 1024;
-constexpr std::uint64_t kLookNs = 1'000'000'000;
-#ifdef NDEBUG
-constexpr bool kLooksForLost = false;
-#else
-constexpr bool kLooksForLost = true;  // Debug builds look now and then, when a worker is idle.
-#endif
 
 Entity& entity_of(const threads::Thread& thread) noexcept {
   return *static_cast<Entity*>(thread.entity);
@@ -48,6 +42,7 @@ Result<std::unique_ptr<Scheduler>> Scheduler::open(SchedulerOptions options) {
     return engine.error();
   }
   scheduler->engine_ = std::move(engine.value());
+  scheduler->audit_ns_ = options.audit_ns;
   scheduler->filiation_ = std::make_unique<Filiation>(*scheduler->engine_);
   scheduler->memory_ = std::make_unique<MemoryMover>(
       *options.topology, options.pages != nullptr ? *options.pages : system_pages());
@@ -131,7 +126,7 @@ void Scheduler::ended(threads::Thread& thread) noexcept {
 }
 
 bool Scheduler::has_work(const threads::Worker& worker) const noexcept {
-  if constexpr (kLooksForLost) {
+  if (audit_ns_ != 0) [[unlikely]] {
     look_for_lost();
   }
   return engine_->has_work(threads::worker_index(worker));
@@ -191,7 +186,7 @@ void Scheduler::look_for_lost() const noexcept {
   std::uint64_t due = next_look_ns_.load(std::memory_order_relaxed);
   const std::uint64_t now = sterna::now_ns();
   if (now < due ||
-      !next_look_ns_.compare_exchange_strong(due, now + kLookNs, std::memory_order_relaxed)) {
+      !next_look_ns_.compare_exchange_strong(due, now + audit_ns_, std::memory_order_relaxed)) {
     return;
   }
   for (const std::string& fault : engine_->audit()) {

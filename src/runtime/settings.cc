@@ -19,7 +19,7 @@ constexpr std::array kRuntimeTunables{
     kBackground, kOneCaller,   kPreemption,       kSlice,          kTakeOver,
     kCarriers,   kBalance,     kBalanceInterval,  kFault,          kMoveTimeout,
     kShuffle,    kShuffleSeed, kRankMemory,       kDirectMessages, kAutoBubbles,
-    kOwnLocals,  kQueueArity,  kFollowProcessors, kAudit,
+    kOwnLocals,  kQueueArity,  kFollowProcessors, kAudit,          kVisible,
     kPolicy,     kWorkerFirst, kWorkerStride,     kTrace,          kTraceBytes};
 
 std::vector<std::span<const Tunable>> gather() {

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/clock.h"
+#include "threads/control/measure.h"
 #include "threads/control/roster.h"
 #include "threads/observation/traced.h"
 #include "threads/queues/kept.h"
@@ -262,6 +263,13 @@ std::string Scheduler::name_of(const Entity& entity) const {
     threads::read_name(*thread, name);
   }
   return name;
+}
+
+ThreadLook Scheduler::look_at(const Entity& entity) const noexcept {
+  auto* const thread = static_cast<threads::Thread*>(entity.thread.load(std::memory_order_acquire));
+  return thread != nullptr ? ThreadLook{.id = thread->id.load(std::memory_order_relaxed),
+                                        .cpu_ns = threads::measure(*thread)}
+                           : ThreadLook{};
 }
 
 bool Scheduler::is_busy(std::uint32_t worker) const noexcept {

@@ -80,6 +80,7 @@ class Scheduler final : public threads::Dispatch, private Host {
   [[nodiscard]] bool is_running(const Entity& thread) const noexcept override;
   [[nodiscard]] bool is_busy(std::uint32_t worker) const noexcept override;
   [[nodiscard]] std::uint64_t now_ns() const noexcept override;
+  [[nodiscard]] ThreadLook look_at(const Entity& entity) const noexcept override;
 
   void look_for_lost() const noexcept;
 

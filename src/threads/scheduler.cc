@@ -11,6 +11,7 @@
 #include "base/syscall.h"
 #include "base/thread_pointer.h"
 #include "threads/carriers/locals.h"
+#include "threads/control/measure.h"
 #include "threads/control/switch_hook.h"
 #include "threads/flags.h"
 #include "threads/observation/traced.h"
@@ -39,7 +40,11 @@ Thread& prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept {
     run_hooks_before(from);
   }
   if (((from.flags | to.flags) & ThreadFlag::accounted) != 0) {
-    worker.meter.change(from, to, cycles());
+    const std::uint64_t now = cycles();
+    worker.meter.change(from, to, now);
+    if ((to.flags & ThreadFlag::measured) != 0) {
+      end_measuring_if_over(to, now);
+    }
   }
   if ((to.flags & ThreadFlag::managed) != 0) {
     wait_until_saved(to);

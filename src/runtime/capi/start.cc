@@ -198,9 +198,7 @@ sterna_status meet_all(const RankContext& rank) noexcept {
 /// object is kept then, without what costs.
 void retire(std::unique_ptr<Program> program) noexcept {
   the_program = nullptr;
-  if (find_current_rank() != nullptr) {
-    program->rank->runtime->fill_status_by(nullptr, nullptr);
-  }
+  become_invisible(*program);
   program->readiness.reset();
   program->poll_tasks.reset();
   program->message_callbacks.reset();
@@ -222,7 +220,7 @@ sterna_status open_layers(Program& program, const sterna_options& options) {
   }
   lock_services();
   open_rpc(program);
-  program.rank->runtime->fill_status_by(fill_status, &program);
+  become_visible(program);
   the_program = &program;  // Requests of those who are through may come before the last has come.
   if (meet_all(*program.rank) != STERNA_SUCCESS) {
     return fail(Error{Errc::closed, "a node of the job is gone, for which all others wait here"});

@@ -25,12 +25,7 @@ constexpr int kLooks = 4;
 constexpr long kLookNs = 120'000'000;
 constexpr double kSilentSeconds = 1;  // After all looks: longer than they take together.
 
-json look_at(const std::string& path) {
-  const std::optional<std::string> answer = ask(path, "status\n");
-  return answer ? json::parse(*answer, nullptr, false) : json{};
-}
-
-/// The socket of job 42 is called job-42.
+/// The socket of job 42 is called job-42, or program-42.
 std::string job_name(const std::string& path) {
   return "job " + path.substr(path.rfind('-') + 1);
 }
@@ -43,12 +38,12 @@ void examine_job(const std::string& path, std::vector<Finding>& findings) {
       const timespec pause{.tv_sec = 0, .tv_nsec = kLookNs};
       (void)::nanosleep(&pause, nullptr);
     }
-    job = look_at(path);
+    job = ask_status(path);
   }
   if (!job.is_object() || !job.contains("nodes")) {
     if (::access(path.c_str(), F_OK) == 0) {  // Else it has ended meanwhile.
       findings.push_back({Verdict::bad, job_name(path),
-                          "its launcher does not answer: it is stopped (kill -CONT), or its output "
+                          "it does not answer: its launcher is stopped (kill -CONT), or its output "
                           "is not read"});
     }
     return;

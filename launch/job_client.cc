@@ -3,20 +3,25 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/syscall.h"
+#include "launch/report.h"
 
 namespace sterna::launch {
 namespace {
 
+constexpr std::string_view kJob = "job-";
+constexpr std::string_view kProgram = "program-";
 constexpr int kWaitMs = 5000;  // For one answer; a job that is stopped gives none.
 
 }  // namespace
@@ -56,11 +61,24 @@ std::optional<std::string> ask(const std::string& path, const std::string& reque
   return answer.empty() ? std::nullopt : std::optional{answer};
 }
 
+nlohmann::json ask_status(const std::string& path) {
+  const std::optional<std::string> answer = ask(path, "status\n");
+  if (!answer) {
+    return {};
+  }
+  const std::string name = path.substr(path.rfind('/') + 1);
+  if (name.starts_with(kProgram)) {
+    return describe_program(std::atoi(name.c_str() + kProgram.size()), *answer);
+  }
+  return nlohmann::json::parse(*answer, nullptr, false);
+}
+
 std::vector<std::string> job_sockets(const std::string& folder) {
   std::vector<std::string> paths;
   std::error_code unreadable;  // Then there are none.
   for (const auto& entry : std::filesystem::directory_iterator{folder, unreadable}) {
-    if (entry.path().filename().string().starts_with("job-")) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kJob) || name.starts_with(kProgram)) {
       paths.push_back(entry.path().string());
     }
   }
@@ -69,7 +87,8 @@ std::vector<std::string> job_sockets(const std::string& folder) {
 }
 
 std::string job_socket(const std::string& folder, unsigned job) {
-  return fmt::format("{}/job-{}", folder, job);
+  const std::string program = fmt::format("{}/{}{}", folder, kProgram, job);
+  return ::access(program.c_str(), F_OK) == 0 ? program : fmt::format("{}/{}{}", folder, kJob, job);
 }
 
 }  // namespace sterna::launch

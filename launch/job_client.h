@@ -5,14 +5,20 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace sterna::launch {
 
 /// The one line that the job at `path` answers to a request; nothing if it does not within 2 s.
 /// Removes the socket of a job that was killed.
 [[nodiscard]] std::optional<std::string> ask(const std::string& path, const std::string& request);
 
-/// Sockets of jobs in status_folder(), ordered.
+/// What the job at `path` says of itself, as describe_job(); no object if it does not answer.
+[[nodiscard]] nlohmann::json ask_status(const std::string& path);
+
+/// Sockets of jobs in status_folder(), ordered; then those of programs without a launcher.
 [[nodiscard]] std::vector<std::string> job_sockets(const std::string& folder);
+/// That of a job, or of a program of that number, if there is one.
 [[nodiscard]] std::string job_socket(const std::string& folder, unsigned job);
 
 }  // namespace sterna::launch

@@ -33,8 +33,7 @@ int ps_command(std::span<char* const> arguments) {
   nlohmann::json jobs = nlohmann::json::array();
   bool is_one_silent = false;
   for (const std::string& path : job_sockets(folder.value())) {
-    const std::optional<std::string> answer = ask(path, "status\n");
-    nlohmann::json job = answer ? nlohmann::json::parse(*answer, nullptr, false) : nlohmann::json{};
+    nlohmann::json job = ask_status(path);
     if (job.is_object()) {
       jobs.push_back(std::move(job));
     } else if (::access(path.c_str(), F_OK) == 0) {  // Else it has ended meanwhile.

@@ -2,15 +2,20 @@
 #include "launch/report.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <ctime>
 #include <fstream>
+#include <iterator>
+#include <span>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/priority.h"
 #include "launch/describe.h"
+#include "launch/entity_view.h"
 
 namespace sterna::launch {
 namespace {
@@ -83,17 +88,46 @@ void add_entities(const runtime::NodeStatus& status, json& result) {
   for (const runtime::EntityStatus& entity : status.entities) {
     json one{{"depth", entity.depth},
              {"kind", entity.is_bubble ? "bubble" : "thread"},
+             {"id", entity.key},
              {"name", entity.name},
              {"place", entity.place},
-             {"priority", entity.priority}};
-    if (!entity.is_bubble) {
+             {"priority", entity.priority},
+             {"load", entity.load},
+             {"memory_bytes", entity.memory},
+             {"last_place", entity.last_place}};
+    one["holder"] = entity.holder != 0 ? json(entity.holder) : json{};
+    if (entity.is_bubble) {
+      one["threads"] = entity.threads;
+      one["running"] = entity.running;
+      one["ready"] = entity.ready;
+    } else {
       one["state"] = entity.state;
+      one["cpu_seconds"] = seconds(entity.cpu_ns);
     }
     result["entities"].push_back(std::move(one));
   }
   if (!status.faults.empty()) {
     result["faults"] = status.faults;
   }
+}
+
+/// What a node says of itself.
+void add_status(const runtime::NodeStatus& status, json& result) {
+  result["workers"] = status.workers;
+  result["threads"] = status.threads;
+  json busy = json::array();
+  for (const std::uint64_t busy_ns : status.busy_ns) {
+    busy.push_back(seconds(busy_ns));
+  }
+  result["busy_seconds"] = busy;
+  result["arrived"] = status.arrived;
+  result["left"] = status.left;
+  json refusals = json::object();
+  for (const auto& [reason, count] : status.refusals) {
+    refusals[reason] = count;
+  }
+  result["refusals"] = refusals;
+  add_entities(status, result);
 }
 
 json describe_node(const Job& job, std::uint32_t node) {
@@ -112,21 +146,7 @@ json describe_node(const Job& job, std::uint32_t node) {
   if (record.status) {
     cpu_ns = cpu_ns != 0 ? cpu_ns : record.status->cpu_ns;
     result["answered_seconds_ago"] = seconds(now_ns() - record.status_at_ns);
-    result["workers"] = record.status->workers;
-    result["threads"] = record.status->threads;
-    json busy = json::array();
-    for (const std::uint64_t busy_ns : record.status->busy_ns) {
-      busy.push_back(seconds(busy_ns));
-    }
-    result["busy_seconds"] = busy;
-    result["arrived"] = record.status->arrived;
-    result["left"] = record.status->left;
-    json refusals = json::object();
-    for (const auto& [reason, count] : record.status->refusals) {
-      refusals[reason] = count;
-    }
-    result["refusals"] = refusals;
-    add_entities(*record.status, result);
+    add_status(*record.status, result);
   }
   result["cpu_seconds"] = seconds(cpu_ns);
   return result;
@@ -164,23 +184,68 @@ json describe_job(const Job& job) {
   return result;
 }
 
-std::vector<std::string> entity_rows(const json& node) {
-  std::vector<std::string> rows;
-  for (const json& entity : node.value("entities", json::array())) {
-    const std::string indent(4 + 2 * std::min<std::size_t>(entity.value("depth", 0U), 20), ' ');
-    const std::string name = entity.value("name", "");
-    const unsigned priority = entity.value("priority", unsigned{kPriorityNormal});
-    rows.push_back(fmt::format(
-        "{:<44} {:<12} {}{}",
-        fmt::format("{}{} {}", indent, entity.value("kind", ""), name.empty() ? "-" : name),
-        entity.value("place", ""), entity.value("state", ""),
-        priority != kPriorityNormal ? fmt::format("  priority {}", priority) : ""));
-    rows.back().erase(rows.back().find_last_not_of(' ') + 1);
+namespace {
+
+/// Since its start, as the kernel knows it: to a hundredth of a second.
+double age_of(int process) {
+  std::ifstream file{fmt::format("/proc/{}/stat", process)};
+  std::string text;
+  std::getline(file, text);
+  // The name, in parentheses, may hold anything; the start is the 20th word after it, in ticks
+  // since the machine's start.
+  std::istringstream words{text.substr(std::min(text.rfind(')') + 1, text.size()))};
+  std::string word;
+  for (int i = 0; i < 20; ++i) {
+    words >> word;
   }
-  for (const json& fault : node.value("faults", json::array())) {
-    rows.push_back("    wrong: " + fault.get<std::string>());
+  timespec time{};
+  (void)::clock_gettime(CLOCK_BOOTTIME, &time);
+  const double now = static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+  const double begin =
+      std::strtod(word.c_str(), nullptr) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return std::max(now - begin, 0.0);
+}
+
+std::string command_of(int process) {
+  std::ifstream file{fmt::format("/proc/{}/cmdline", process)};
+  std::string command{std::istreambuf_iterator<char>{file}, {}};
+  command.erase(command.find_last_not_of('\0') + 1);
+  std::ranges::replace(command, '\0', ' ');
+  return command;
+}
+
+}  // namespace
+
+json describe_program(int process, const std::string& answer) {
+  const auto bytes = std::as_bytes(std::span{answer});
+  Result<runtime::FrameHeader> header = runtime::decode_header(bytes);
+  if (!header || header.value().kind != FrameKind::status ||
+      header.value().body_bytes != bytes.size() - runtime::kFrameHeaderBytes) {
+    return {};
   }
-  return rows;
+  Result<runtime::NodeStatus> status =
+      runtime::decode_status(bytes.subspan(runtime::kFrameHeaderBytes));
+  if (!status) {
+    return {};
+  }
+  char host[256] = {};
+  (void)::gethostname(host, sizeof host - 1);
+  json node{{"node", 0},
+            {"host", host},
+            {"pid", process},
+            {"ranks", 0},
+            {"state", "running"},
+            {"holds_messages", false},
+            {"cpu_seconds", seconds(status.value().cpu_ns)},
+            {"answered_seconds_ago", 0}};
+  add_status(status.value(), node);
+  return {{"job", process},
+          {"command", command_of(process)},
+          {"mode", "alone"},
+          {"state", "running"},
+          {"seconds", age_of(process)},
+          {"nodes", json::array({std::move(node)})},
+          {"ranks", json::array()}};
 }
 
 std::string job_table(const json& job) {
@@ -201,8 +266,10 @@ std::string job_table(const json& job) {
       text += fmt::format("        refused {} times: {}\n", count.get<std::uint64_t>(), reason);
     }
   }
-  text += fmt::format("  {:>5} {:>5} {:<10} {:>10} {:>6} {:>6}  {}\n", "rank", "node", "state",
-                      "cpu", "load", "moves", "why it did not move");
+  if (!job.at("ranks").empty()) {
+    text += fmt::format("  {:>5} {:>5} {:<10} {:>10} {:>6} {:>6}  {}\n", "rank", "node", "state",
+                        "cpu", "load", "moves", "why it did not move");
+  }
   for (const json& rank : job.at("ranks")) {
     text += fmt::format("  {:>5} {:>5} {:<10} {:>10} {:>6} {:>6}  {}\n", rank.at("rank").get<int>(),
                         rank.at("node").get<int>(), rank.at("state").get<std::string>(),
@@ -214,6 +281,7 @@ std::string job_table(const json& job) {
     if (!rows.empty()) {
       text += fmt::format("  threads of node {}, of {} in all\n", node.at("node").get<int>(),
                           node.value("threads", 0));
+      text += entity_title() + "\n";
     }
     for (const std::string& row : rows) {
       text += row + "\n";

@@ -13,8 +13,9 @@ namespace sterna::launch {
 /// Keys: job, command, mode, state, seconds, ranks (list), nodes (list).
 [[nodiscard]] nlohmann::json describe_job(const Job& job);
 
-/// User threads and bubbles of a node of it, as a tree, one a line; then what is wrong with them.
-[[nodiscard]] std::vector<std::string> entity_rows(const nlohmann::json& node);
+/// The same of a program without a launcher, from what it answers (runtime/lone_status.h): its
+/// mode is "alone", and it has no ranks. Null: the answer makes no sense.
+[[nodiscard]] nlohmann::json describe_program(int process, const std::string& answer);
 
 /// The same for a reader.
 [[nodiscard]] std::string job_table(const nlohmann::json& description);

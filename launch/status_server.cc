@@ -3,15 +3,12 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -25,57 +22,21 @@ constexpr std::size_t kRequestBytesMax = 64;
 constexpr std::uint64_t kRetryNs = 50'000'000;    // Until a descriptor may be free again.
 constexpr std::uint64_t kAnswerNs = 300'000'000;  // What the nodes have to answer us.
 
-bool is_ours(int socket) {
-  ucred credentials{};
-  socklen_t bytes = sizeof credentials;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) == 0 &&
-         (credentials.uid == ::getuid() || credentials.uid == 0);
-}
-
 }  // namespace
-
-Result<std::string> status_folder() {
-  const char* const runtime_folder = std::getenv("XDG_RUNTIME_DIR");
-  const std::string folder = runtime_folder != nullptr && *runtime_folder == '/'
-                                 ? std::string{runtime_folder} + "/sterna"
-                                 : fmt::format("/tmp/sterna-{}", ::getuid());
-  struct stat status {};
-  static_cast<void>(::mkdir(folder.c_str(), 0700));
-  if (::lstat(folder.c_str(), &status) != 0) {
-    return system_error("cannot make the folder " + folder, last_error_number());
-  }
-  if (!S_ISDIR(status.st_mode) || status.st_uid != ::getuid() || (status.st_mode & 0077) != 0) {
-    return Error{Errc::refused, folder + " is not a folder of ours alone (mode 0700)"};
-  }
-  return folder;
-}
 
 Result<> StatusServer::open() {
   Result<std::string> folder = status_folder();
   if (!folder) {
     return folder.error();
   }
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = fmt::format("{}/job-{}", folder.value(), ::getpid());
-  if (path.size() >= sizeof address.sun_path) {
-    return Error{Errc::invalid_argument, path + " is too long for a socket"};
+  const std::string name = fmt::format("job-{}", ::getpid());
+  Result<FileDescriptor> listener =
+      runtime::listen_in_folder(folder.value(), name, static_cast<int>(kClientCountMax));
+  if (!listener) {
+    return listener.error();
   }
-  listener_ = FileDescriptor{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-  if (!listener_.is_open()) {
-    return system_error("cannot make a socket", last_error_number());
-  }
-  // Whoever asks at a socket that nobody listens at yet takes it for that of a killed job, and
-  // removes it.
-  const std::string unready = fmt::format("{}/new-{}", folder.value(), ::getpid());
-  std::memcpy(address.sun_path, unready.c_str(), unready.size() + 1);  // As long as the other.
-  ::unlink(unready.c_str());  // Of a job long gone, which had our number.
-  if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(listener_.get(), static_cast<int>(kClientCountMax)) != 0 ||
-      ::rename(unready.c_str(), path.c_str()) != 0) {
-    return system_error("cannot listen at " + path, last_error_number());
-  }
-  path_ = path;
+  listener_ = std::move(listener.value());
+  path_ = folder.value() + "/" + name;
   loop_.watch(listener_.get(), POLLIN, *this);
   return Done{};
 }
@@ -120,7 +81,7 @@ void StatusServer::accept_client() {
     }
     return;
   }
-  if (clients_.size() >= kClientCountMax || !is_ours(socket.get())) {
+  if (clients_.size() >= kClientCountMax || !runtime::is_ours(socket.get())) {
     return;  // Closes it.
   }
   const int fd = socket.get();

@@ -9,11 +9,11 @@
 #include <unordered_map>
 
 #include "launch/job.h"
+#include "runtime/status_folder.h"
 
 namespace sterna::launch {
 
-/// $XDG_RUNTIME_DIR/sterna, or /tmp/sterna-<uid>; made if need be, mode 0700, and ours.
-[[nodiscard]] Result<std::string> status_folder();
+using runtime::status_folder;
 
 class StatusServer final : private DescriptorHandler {
  public:

@@ -31,8 +31,7 @@ struct TopOptions {
 
 /// Null: the job has ended, or its launcher has not answered in time.
 json look(const std::string& path) {
-  const std::optional<std::string> answer = ask(path, "status\n");
-  json job = answer ? json::parse(*answer, nullptr, false) : json{};
+  json job = ask_status(path);
   return job.is_object() && job.contains("ranks") && job.contains("nodes") ? job : json{};
 }
 
@@ -155,9 +154,11 @@ int run_top(const TopOptions& options) {
 int top_command(std::span<char* const> arguments) {
   TopOptions options;
   CLI::App app{
-      "Shows a running job: use of workers, where each rank runs, messages, moves. Keys: q "
-      "leaves,\n"
-      "p stands still, t ranks, b ranks by node and worker, r c m v n order, ? help.",
+      "Shows a running job: use of workers, where each rank runs, messages, moves; user threads "
+      "and\n"
+      "bubbles with their use, place, load and memory. Keys: q leaves, p stands still, t ranks, b "
+      "ranks\n"
+      "by node and worker, e user threads and bubbles, r c m v n l y w s order, ? help.",
       "sterna top"};
   app.add_option("JOB", options.job, "Number of the job, as sterna ps prints it; the only one");
   app.add_option("-i,--interval", options.interval, "Seconds between two looks (1)")

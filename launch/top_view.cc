@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "launch/report.h"
+#include "launch/entity_view.h"
 
 namespace sterna::launch {
 namespace {
@@ -22,8 +22,14 @@ constexpr const char* kHelp[] = {
     "p  stand still, go on         b  ranks by node and worker",
     "r  order by rank              c  order by use of the processor",
     "m  order by messages          v  order by moves",
-    "n  order by node              + -  scroll",
+    "n  order by node              e  user threads and bubbles alone",
+    "threads and bubbles, those of each bubble by themselves (c: by use, too):",
+    "l  order by load              y  order by memory",
+    "w  order by where they ran    s  order by state",
+    "+ -  scroll                   ?  this",
 };
+constexpr const char* kKeys =
+    "keys: q leave, p stand still, t b e pages, r c m v n l y w s order, + - scroll, ? help";
 
 double per_second(double now, double before, double seconds) {
   return seconds > 0 && now > before ? (now - before) / seconds : 0;
@@ -46,6 +52,33 @@ std::string activity_of(const json& rank) {
   return state == "running" ? rank.value("activity", state) : state;
 }
 
+EntityOrder entity_order(TopOrder order) {
+  switch (order) {
+    case TopOrder::processor:
+      return EntityOrder::use;
+    case TopOrder::load:
+      return EntityOrder::load;
+    case TopOrder::memory:
+      return EntityOrder::memory;
+    case TopOrder::place:
+      return EntityOrder::place;
+    case TopOrder::state:
+      return EntityOrder::state;
+    default:
+      return EntityOrder::tree;
+  }
+}
+
+/// User threads and bubbles of a node, if it has some.
+void add_entities(const json& node, TopOrder order, std::vector<std::string>& rows) {
+  std::vector<std::string> found = entity_rows(node, entity_order(order));
+  if (node.contains("entities")) {
+    rows.push_back(fmt::format("node {}", node.value("node", 0)));
+    rows.push_back(entity_title());
+  }
+  std::ranges::move(found, std::back_inserter(rows));
+}
+
 std::vector<const json*> ordered_ranks(const json& job, TopOrder order) {
   std::vector<const json*> ranks;
   for (const json& rank : job.at("ranks")) {
@@ -63,6 +96,8 @@ std::vector<const json*> ordered_ranks(const json& job, TopOrder order) {
         return -rank->value("moves", 0.0);
       case TopOrder::node:
         return rank->value("node", 0.0);
+      default:
+        return 0;  // Of user threads.
     }
     return 0;
   };
@@ -126,7 +161,7 @@ void add_places(const json& job, TopOrder order, std::vector<std::string>& rows)
                                    rank->value("moved", 0) != 0 ? " *" : ""));
       }
     }
-    std::ranges::move(entity_rows(node), std::back_inserter(rows));
+    add_entities(node, order, rows);
   }
 }
 
@@ -149,6 +184,9 @@ json with_rates(json now, const json& before) {
                                              seconds > 0 ? seconds : now.value("seconds", 0.0))));
     }
     node["use"] = use;
+    if (seconds > 0 && i < before["nodes"].size()) {
+      add_entity_uses(node, before["nodes"][i], seconds);
+    }
   }
   for (std::size_t i = 0; i < now["ranks"].size(); ++i) {
     json& rank = now["ranks"][i];
@@ -180,6 +218,9 @@ std::vector<std::string> render_top(const json& job, const TopChoices& choices, 
                               job.value("job", 0), choices.is_paused ? "  [stands still: p]" : "",
                               job.value("state", ""), job.value("seconds", 0.0),
                               job.at("ranks").size(), messages, moves, job.value("command", "")));
+  if (height != 0) {
+    lines.emplace_back(kKeys);
+  }
   if (choices.is_help_wanted) {
     lines.insert(lines.end(), std::begin(kHelp), std::end(kHelp));
   }
@@ -187,16 +228,17 @@ std::vector<std::string> render_top(const json& job, const TopChoices& choices, 
   std::vector<std::string> rows;
   if (choices.page == TopPage::places) {
     add_places(job, choices.order, rows);
+  } else if (choices.page == TopPage::entities) {
+    for (const json& node : job.at("nodes")) {
+      add_entities(node, choices.order, rows);
+    }
   } else {
     lines.push_back(rank_title());
     for (const json* rank : ordered_ranks(job, choices.order)) {
       rows.push_back(rank_row(*rank));
     }
     for (const json& node : job.at("nodes")) {
-      if (node.contains("entities")) {
-        rows.push_back(fmt::format("node {}: user threads and bubbles", node.value("node", 0)));
-      }
-      std::ranges::move(entity_rows(node), std::back_inserter(rows));
+      add_entities(node, choices.order, rows);
     }
   }
   const std::size_t first = std::min(choices.first_row, rows.empty() ? 0 : rows.size() - 1);
@@ -208,8 +250,7 @@ std::vector<std::string> render_top(const json& job, const TopChoices& choices, 
   }
   for (std::string& line : lines) {
     // What others have named may hold anything; a terminal must not obey it.
-    std::ranges::replace_if(
-        line, [](char c) { return c < ' ' || c > '~'; }, '?');
+    std::ranges::replace_if(line, [](char c) { return c < ' ' || c > '~'; }, '?');
     line.resize(std::min(line.size(), width));
     line.erase(line.find_last_not_of(' ') + 1);
   }
@@ -231,6 +272,9 @@ bool take_key(TopChoices& choices, char key) noexcept {
     case 'b':
       choices.page = TopPage::places;
       break;
+    case 'e':
+      choices.page = TopPage::entities;
+      break;
     case 'r':
       choices.order = TopOrder::rank;
       break;
@@ -245,6 +289,18 @@ bool take_key(TopChoices& choices, char key) noexcept {
       break;
     case 'n':
       choices.order = TopOrder::node;
+      break;
+    case 'l':
+      choices.order = TopOrder::load;
+      break;
+    case 'y':
+      choices.order = TopOrder::memory;
+      break;
+    case 'w':
+      choices.order = TopOrder::place;
+      break;
+    case 's':
+      choices.order = TopOrder::state;
       break;
     case '?':
     case 'h':

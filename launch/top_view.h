@@ -9,8 +9,21 @@
 
 namespace sterna::launch {
 
-enum class TopOrder : std::uint8_t { rank, processor, messages, moves, node };
-enum class TopPage : std::uint8_t { ranks, places };  // A list; or by node and worker.
+// The last ones order user threads and bubbles, those of each bubble by themselves; `processor`
+// both.
+enum class TopOrder : std::uint8_t {
+  rank,
+  processor,
+  messages,
+  moves,
+  node,
+  load,
+  memory,
+  place,
+  state
+};
+// A list; by node and worker; user threads and bubbles alone.
+enum class TopPage : std::uint8_t { ranks, places, entities };
 
 struct TopChoices {
   TopOrder order = TopOrder::rank;
@@ -21,7 +34,8 @@ struct TopChoices {
 };
 
 /// A look at a job (launch/report.h), with rates since the look before (null: none): adds
-/// "use" of each worker and rank (1: all of a processor), "messages_per_second" of ranks, "moved".
+/// "use" of each worker and rank, user thread and bubble (1: all of a processor),
+/// "messages_per_second" of ranks, "moved".
 [[nodiscard]] nlohmann::json with_rates(nlohmann::json now, const nlohmann::json& before);
 
 /// At most `height` lines of at most `width` characters; the first is the title. Height 0: all.

@@ -1,7 +1,7 @@
 // USDT probes: places where perf, bpftrace or gdb may look into a running program. A probe is one
 // `nop` and a note in the ELF file that says where its arguments are; without sys/sdt.h
 // (systemtap's header, at build time) there is nothing at all, but the arguments still count as
-// used. `readelf -n libsterna.so.0` lists them.
+// used. `readelf -n libsterna.so.0` lists them. tests: tests/abi/check_probes.py has the list.
 //
 // Macros, because the name becomes part of the assembly.
 #pragma once

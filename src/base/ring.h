@@ -1,5 +1,6 @@
 // A bounded queue from one producer to one consumer, in memory it owns. Lock-free (Lamport's ring
-// with each side's copy of the other's index, as in FastForward and its followers).
+// with each side's copy of the other's index, as in FastForward and its followers). tests:
+// threads/queues/ring_model_test.cc.
 #pragma once
 
 #include <atomic>

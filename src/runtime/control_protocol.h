@@ -25,7 +25,7 @@
 
 namespace sterna::runtime {
 
-inline constexpr std::uint32_t kControlVersion = 5;
+inline constexpr std::uint32_t kControlVersion = 6;
 inline constexpr char kControlVariable[] = "STERNA_CONTROL_FD";  // Its value: the number of the fd.
 inline constexpr std::size_t kFrameHeaderBytes = 8;
 inline constexpr std::size_t kFrameBodyBytesMax = std::size_t{64} << 20;
@@ -130,6 +130,15 @@ struct EntityStatus {
   std::string state;  // Of a thread, one word: running, ready, waiting, held.
   std::string place;  // "numa 0": the run queue from which it goes on; "worker 2".
   std::uint8_t priority = kPriorityNormal;
+  std::uint64_t key = 0;     // Among those of its kind: the same at each look.
+  std::uint64_t holder = 0;  // Key of the bubble around it; 0: none.
+  std::uint64_t cpu_ns = 0;  // Of a thread, since somebody looks: two looks make a rate.
+  std::uint64_t load = 0;    // As the next ones: of it and of all that it holds.
+  std::uint64_t memory = 0;  // Bytes that the program has said are its own.
+  std::string last_place;    // "pu 3": where it runs or ran last; of a bubble, around all of it.
+  std::uint32_t threads = 0;
+  std::uint32_t running = 0;
+  std::uint32_t ready = 0;
 };
 
 struct NodeStatus {

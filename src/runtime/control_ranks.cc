@@ -11,7 +11,7 @@ constexpr std::size_t kThreadNameBytesMax = 64;
 constexpr std::size_t kSentenceBytesMax = 256;
 constexpr std::size_t kTextBytesMin = 4;
 constexpr std::size_t kRankBytesMin = 36 + 3 * kTextBytesMin;
-constexpr std::size_t kEntityBytesMin = 6 + 3 * kTextBytesMin;
+constexpr std::size_t kEntityBytesMin = 58 + 4 * kTextBytesMin;
 constexpr std::size_t kRefusalBytesMin = 8 + kTextBytesMin;
 
 constexpr auto kRankEnd = [](auto& field, auto& end) {
@@ -61,6 +61,15 @@ constexpr auto kEntityStatus = [](auto& field, auto& entity) {
   field.text(entity.state, kSentenceBytesMax);
   field.text(entity.place, kSentenceBytesMax);
   field.number(entity.priority);
+  field.number(entity.key);
+  field.number(entity.holder);
+  field.number(entity.cpu_ns);
+  field.number(entity.load);
+  field.number(entity.memory);
+  field.text(entity.last_place, kSentenceBytesMax);
+  field.number(entity.threads);
+  field.number(entity.running);
+  field.number(entity.ready);
 };
 
 constexpr auto kNodeStatus = [](auto& field, auto& status) {

@@ -49,29 +49,45 @@ TEST(ControlProtocolTest, AJobArrivesAsItWasSent) {
 }
 
 TEST(ControlProtocolTest, AStatusArrivesAsItWasSent) {
-  NodeStatus status{
-      .node = 3,
-      .workers = 2,
-      .is_final = true,
-      .cpu_ns = 5,
-      .arrived = 6,
-      .left = 7,
-      .threads = 12,
-      .busy_ns = {13, 14},
-      .ranks = {{.rank = 1,
-                 .state = "running",
-                 .cpu_ns = 8,
-                 .load = 0.5,
-                 .messages = 9,
-                 .moves = 2,
-                 .activity = "waiting",
-                 .worker = 1,
-                 .refusal = "it holds a file"}},
-      .refusals = {{"it holds a file", 4}},
-      .entities =
-          {{.depth = 0, .is_bubble = true, .name = "team", .state = "", .place = "numa 1"},
-           {.depth = 1, .name = "worker", .state = "ready", .place = "pu 2", .priority = 3}},
-      .faults = {"thread worker is lost"}};
+  NodeStatus status{.node = 3,
+                    .workers = 2,
+                    .is_final = true,
+                    .cpu_ns = 5,
+                    .arrived = 6,
+                    .left = 7,
+                    .threads = 12,
+                    .busy_ns = {13, 14},
+                    .ranks = {{.rank = 1,
+                               .state = "running",
+                               .cpu_ns = 8,
+                               .load = 0.5,
+                               .messages = 9,
+                               .moves = 2,
+                               .activity = "waiting",
+                               .worker = 1,
+                               .refusal = "it holds a file"}},
+                    .refusals = {{"it holds a file", 4}},
+                    .entities = {{.depth = 0,
+                                  .is_bubble = true,
+                                  .name = "team",
+                                  .state = "",
+                                  .place = "numa 1",
+                                  .last_place = "numa 0"},
+                                 {.depth = 1,
+                                  .name = "worker",
+                                  .state = "ready",
+                                  .place = "pu 2",
+                                  .priority = 3,
+                                  .key = 21,
+                                  .holder = 22,
+                                  .cpu_ns = 23,
+                                  .load = 24,
+                                  .memory = 25,
+                                  .last_place = "pu 1",
+                                  .threads = 26,
+                                  .running = 27,
+                                  .ready = 28}},
+                    .faults = {"thread worker is lost"}};
   Result<NodeStatus> got = decode_status(body_of(encode(status)));
   ASSERT_TRUE(got);
   ASSERT_EQ(got.value().ranks.size(), 1u);
@@ -88,7 +104,17 @@ TEST(ControlProtocolTest, AStatusArrivesAsItWasSent) {
   EXPECT_EQ(got.value().entities[1].depth, 1u);
   EXPECT_EQ(got.value().entities[1].state, "ready");
   EXPECT_EQ(got.value().entities[1].place, "pu 2");
-  EXPECT_EQ(got.value().entities[1].priority, 3u);
+  const EntityStatus& worker = got.value().entities[1];
+  EXPECT_EQ(worker.priority, 3u);
+  EXPECT_EQ(worker.key, 21u);
+  EXPECT_EQ(worker.holder, 22u);
+  EXPECT_EQ(worker.cpu_ns, 23u);
+  EXPECT_EQ(worker.load, 24u);
+  EXPECT_EQ(worker.memory, 25u);
+  EXPECT_EQ(worker.last_place, "pu 1");
+  EXPECT_EQ(worker.threads, 26u);
+  EXPECT_EQ(worker.running, 27u);
+  EXPECT_EQ(worker.ready, 28u);
 }
 
 TEST(ControlProtocolTest, EveryCutMessageIsRefused) {

@@ -15,12 +15,12 @@ namespace sterna::runtime {
 namespace {
 
 constexpr std::array kRuntimeTunables{
-    kDrivers,      kLog,         kStackSize,        kSpin,           kTick,
-    kBackground,   kOneCaller,   kPreemption,       kSlice,          kTakeOver,
-    kCarriers,     kBalance,     kBalanceInterval,  kFault,          kMoveTimeout,
-    kShuffle,      kShuffleSeed, kRankMemory,       kDirectMessages, kAutoBubbles,
-    kOwnLocals,    kQueueArity,  kFollowProcessors, kPolicy,         kWorkerFirst,
-    kWorkerStride, kTrace,       kTraceBytes};
+    kDrivers,    kLog,         kStackSize,        kSpin,           kTick,
+    kBackground, kOneCaller,   kPreemption,       kSlice,          kTakeOver,
+    kCarriers,   kBalance,     kBalanceInterval,  kFault,          kMoveTimeout,
+    kShuffle,    kShuffleSeed, kRankMemory,       kDirectMessages, kAutoBubbles,
+    kOwnLocals,  kQueueArity,  kFollowProcessors, kAudit,          kVisible,
+    kPolicy,     kWorkerFirst, kWorkerStride,     kTrace,          kTraceBytes};
 
 std::vector<std::span<const Tunable>> gather() {
   std::vector<std::span<const Tunable>> tables{kRuntimeTunables, net::transport_tunables()};

@@ -141,6 +141,26 @@ inline constexpr Tunable kFollowProcessors{
     .help =
         "how often a program looks which processors it may still use (taskset, cpusets, hot "
         "removal): workers leave those that it may not, and return; 0: never"};
+#ifdef NDEBUG
+inline constexpr std::string_view kAuditFallback = "0";
+#else  // Builds for debugging look by themselves.
+inline constexpr std::string_view kAuditFallback = "1s";
+#endif
+inline constexpr Tunable kAudit{
+    .name = "audit",
+    .kind = TunableKind::time,
+    .fallback = kAuditFallback,
+    .maximum = 3'600'000'000'000,
+    .help =
+        "how often an idle worker of a program says on standard error what is wrong with its "
+        "threads and bubbles, as sterna doctor does when it is asked; 0: never"};
+inline constexpr Tunable kVisible{
+    .name = "visible",
+    .kind = TunableKind::flag,
+    .fallback = "off",
+    .help =
+        "a program with threads of its own that was started without sterna run lets sterna ps, top "
+        "and doctor find it: a socket, and a kernel thread that sleeps until somebody looks"};
 inline constexpr Tunable kQueueArity{
     .name = "queue_arity",
     .kind = TunableKind::integer,

@@ -27,6 +27,12 @@
 
 namespace sterna::sched {
 
+/// A thread as its host sees it.
+struct ThreadLook {
+  std::uint64_t id = 0;      // Its number; 0: it has not started.
+  std::uint64_t cpu_ns = 0;  // Processor time: a count of which two looks make a rate.
+};
+
 /// What the engine asks of whoever runs its threads. No call may switch or call the engine back.
 class Host {
  public:
@@ -57,6 +63,8 @@ class Host {
   /// It runs a thread, of the engine or not: a hint.
   [[nodiscard]] virtual bool is_busy(std::uint32_t worker) const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t now_ns() const noexcept = 0;
+  /// What list() tells of a thread beside what the engine knows. One caller at a time.
+  [[nodiscard]] virtual ThreadLook look_at(const Entity&) const noexcept { return {}; }
 
  protected:
   ~Host() = default;
@@ -82,6 +90,12 @@ struct EntityInfo {
   std::string state;                   // Of a thread: running, ready, waiting.
   std::uint32_t processor = kNoPlace;  // Number of the one on which it runs or ran last.
   std::uint8_t priority = kPriorityNormal;
+  std::uint64_t key = 0;     // Tells it from all others at two looks: the handle of a bubble, the
+                             // number of a thread.
+  std::uint64_t holder = 0;  // Key of the bubble around it; 0: none.
+  std::string last_place;    // "pu 3"; of a bubble the smallest with all of its threads; or empty.
+  Stats stats;               // Of it, and all that it holds.
+  std::uint64_t cpu_ns = 0;  // Of a thread: ThreadLook.
 };
 
 class EventNotice;
@@ -320,8 +334,13 @@ class Engine {
   void add_stats(const Entity& entity, Stats& stats) const noexcept;
   void audit_entity(Entity& entity, std::vector<std::string>& found);
   void audit_thread(Entity& thread, std::vector<std::string>& found);
-  void list_held(const Bubble& holder, std::uint32_t depth, std::size_t count_max,
-                 std::vector<EntityInfo>& infos) const;
+  [[nodiscard]] Stats list_held(const Bubble& holder, std::uint32_t depth, std::size_t count_max,
+                                std::vector<EntityInfo>& infos) const;
+  [[nodiscard]] EntityInfo describe(const Entity& entity, std::uint32_t depth) const;
+  void add_sums(const Stats& from, Stats& to) const noexcept;
+  void add_attributes(const std::array<std::uint64_t, kAttributes>& values, std::uint8_t set,
+                      Stats& stats) const noexcept;
+  void join_places(std::uint32_t& joined, std::uint32_t place) const noexcept;
   [[nodiscard]] std::string words_for(const Entity& entity) const;
   [[nodiscard]] std::string place_name(std::uint32_t target) const;
   void audit_queues(std::vector<std::string>& found) const;

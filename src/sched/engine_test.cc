@@ -357,23 +357,5 @@ TEST(Audit, AThreadThatIsReadyAndInNoQueueIsToldAfterSomeLooks) {
   EXPECT_NE(found[0].find("thread lost is ready and in no queue"), std::string::npos) << found[0];
 }
 
-TEST(Listing, ShowsTheTreeWithPlacesAndStates) {
-  Machine machine{"pu:2", "spread"};
-  machine.start("(tt)");
-  machine.engine->update(*machine.entities()[0], [](Entity& its) { its.name = "team"; });
-  (void)machine.take(0);
-  const std::vector<EntityInfo> infos = machine.engine->list(100);
-  ASSERT_EQ(infos.size(), 3U);
-  EXPECT_TRUE(infos[0].is_bubble);
-  EXPECT_EQ(infos[0].name, "team");
-  EXPECT_EQ(infos[0].place, "machine 0");
-  EXPECT_EQ(infos[1].place, "pu 0");
-  EXPECT_EQ(infos[1].depth, 1U);
-  EXPECT_EQ(infos[1].state, "running");
-  EXPECT_EQ(infos[1].processor, 0U);
-  EXPECT_EQ(infos[2].state, "ready");
-  EXPECT_EQ(machine.engine->list(2).size(), 2U);
-}
-
 }  // namespace
 }  // namespace sterna::sched

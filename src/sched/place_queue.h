@@ -6,6 +6,7 @@
 // at queued_at (4). All are sequentially consistent: either 1 comes before 4, and the plan finds
 // the entity in the queue and takes it along, or 3 comes before 2, and push() sees the new target
 // and declines. Once the lock is given back the entity may run and end: nobody looks at it then.
+// tests: place_queue_model_test.cc.
 #pragma once
 
 #include <atomic>

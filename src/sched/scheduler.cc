@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/clock.h"
+#include "threads/control/measure.h"
 #include "threads/control/roster.h"
 #include "threads/observation/traced.h"
 #include "threads/queues/kept.h"
@@ -25,12 +26,6 @@ void name_places(const topology::Topology& topology) noexcept {
 }
 
 constexpr std::uint32_t kSettledMax = 1024;
-constexpr std::uint64_t kLookNs = 1'000'000'000;
-#ifdef NDEBUG
-constexpr bool kLooksForLost = false;
-#else
-constexpr bool kLooksForLost = true;  // Debug builds look now and then, when a worker is idle.
-#endif
 
 Entity& entity_of(const threads::Thread& thread) noexcept {
   return *static_cast<Entity*>(thread.entity);
@@ -48,6 +43,7 @@ Result<std::unique_ptr<Scheduler>> Scheduler::open(SchedulerOptions options) {
     return engine.error();
   }
   scheduler->engine_ = std::move(engine.value());
+  scheduler->audit_ns_ = options.audit_ns;
   scheduler->filiation_ = std::make_unique<Filiation>(*scheduler->engine_);
   scheduler->memory_ = std::make_unique<MemoryMover>(
       *options.topology, options.pages != nullptr ? *options.pages : system_pages());
@@ -133,7 +129,7 @@ void Scheduler::ended(threads::Thread& thread) noexcept {
 }
 
 bool Scheduler::has_work(const threads::Worker& worker) const noexcept {
-  if constexpr (kLooksForLost) {
+  if (audit_ns_ != 0) [[unlikely]] {
     look_for_lost();
   }
   return engine_->has_work(threads::worker_index(worker));
@@ -193,7 +189,7 @@ void Scheduler::look_for_lost() const noexcept {
   std::uint64_t due = next_look_ns_.load(std::memory_order_relaxed);
   const std::uint64_t now = sterna::now_ns();
   if (now < due ||
-      !next_look_ns_.compare_exchange_strong(due, now + kLookNs, std::memory_order_relaxed)) {
+      !next_look_ns_.compare_exchange_strong(due, now + audit_ns_, std::memory_order_relaxed)) {
     return;
   }
   for (const std::string& fault : engine_->audit()) {
@@ -267,6 +263,13 @@ std::string Scheduler::name_of(const Entity& entity) const {
     threads::read_name(*thread, name);
   }
   return name;
+}
+
+ThreadLook Scheduler::look_at(const Entity& entity) const noexcept {
+  auto* const thread = static_cast<threads::Thread*>(entity.thread.load(std::memory_order_acquire));
+  return thread != nullptr ? ThreadLook{.id = thread->id.load(std::memory_order_relaxed),
+                                        .cpu_ns = threads::measure(*thread)}
+                           : ThreadLook{};
 }
 
 bool Scheduler::is_busy(std::uint32_t worker) const noexcept {

@@ -21,6 +21,8 @@ struct SchedulerOptions {
   std::span<const topology::Place* const> workers = {};
   std::unique_ptr<Policy> policy = nullptr;  // Null: flat.
   Pages* pages = nullptr;                    // Null: the system's. Outlives the scheduler.
+  // How often an idle worker tells on standard error what audit() finds; 0: never.
+  std::uint64_t audit_ns = 0;
 };
 
 /// Open it, give it to TeamOptions::dispatch, then attach() the team. A thread's entity is inserted
@@ -78,14 +80,16 @@ class Scheduler final : public threads::Dispatch, private Host {
   [[nodiscard]] bool is_running(const Entity& thread) const noexcept override;
   [[nodiscard]] bool is_busy(std::uint32_t worker) const noexcept override;
   [[nodiscard]] std::uint64_t now_ns() const noexcept override;
+  [[nodiscard]] ThreadLook look_at(const Entity& entity) const noexcept override;
 
   void look_for_lost() const noexcept;
 
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Filiation> filiation_;
   std::unique_ptr<MemoryMover> memory_;
-  mutable std::atomic<std::uint64_t> next_look_ns_{0};  // Of debug builds. Relaxed: a hint.
+  mutable std::atomic<std::uint64_t> next_look_ns_{0};  // With audit_ns_. Relaxed: a hint.
   std::atomic<threads::Team*> team_{nullptr};
+  std::uint64_t audit_ns_ = 0;  // Constant after open.
 };
 
 }  // namespace sterna::sched

@@ -7,17 +7,53 @@
 
 namespace sterna::sched {
 
-void Engine::add_stats(const Entity& entity, Stats& stats) const noexcept {
-  stats.memory.add(entity.memory);
+namespace {
+
+/// By what the program knows it, or, if it has made none, by where it is.
+std::uint64_t key_of(const Bubble& bubble) noexcept {
+  const void* const handle = bubble.handle != nullptr ? bubble.handle : &bubble;
+  return reinterpret_cast<std::uint64_t>(handle);
+}
+
+}  // namespace
+
+/// Values of bits that are not set say nothing, but for those that are not 0.
+void Engine::add_attributes(const std::array<std::uint64_t, kAttributes>& values, std::uint8_t set,
+                            Stats& stats) const noexcept {
   for (std::size_t i = 0; i < kAttributes; ++i) {
     const auto bit = static_cast<std::uint8_t>(1U << i);
-    const std::uint64_t value = entity.attributes[i];
-    if (value != 0 || (entity.set_attributes & bit) != 0) {
-      stats.attributes[i] =
-          (stats.set_attributes & bit) == 0 ? value : synthesis_[i](stats.attributes[i], value);
+    if (values[i] != 0 || (set & bit) != 0) {
+      stats.attributes[i] = (stats.set_attributes & bit) == 0
+                                ? values[i]
+                                : synthesis_[i](stats.attributes[i], values[i]);
       stats.set_attributes |= bit;
     }
   }
+}
+
+/// `joined` becomes the smallest place around both; kNoPlace: none.
+void Engine::join_places(std::uint32_t& joined, std::uint32_t place) const noexcept {
+  if (joined == kNoPlace || place == kNoPlace) {
+    joined = joined == kNoPlace ? place : joined;
+    return;
+  }
+  const auto& places = topology_.places();
+  joined = topology::common_ancestor(*places[joined], *places[place]).id;
+}
+
+void Engine::add_sums(const Stats& from, Stats& to) const noexcept {
+  to.threads += from.threads;
+  to.ready += from.ready;
+  to.running += from.running;
+  to.load += from.load;
+  to.memory.add(from.memory);
+  add_attributes(from.attributes, from.set_attributes, to);
+  join_places(to.last_place, from.last_place);
+}
+
+void Engine::add_stats(const Entity& entity, Stats& stats) const noexcept {
+  stats.memory.add(entity.memory);
+  add_attributes(entity.attributes, entity.set_attributes, stats);
   if (entity.is_bubble_) {
     const auto& bubble = static_cast<const Bubble&>(entity);
     for (const Entity* held = bubble.first_; held != nullptr; held = held->next_) {
@@ -32,14 +68,7 @@ void Engine::add_stats(const Entity& entity, Stats& stats) const noexcept {
   } else if (is_ready(entity)) {
     ++stats.ready;
   }
-  const std::uint32_t last = entity.actual_place();
-  if (last != kNoPlace) {
-    stats.last_place = stats.last_place == kNoPlace
-                           ? last
-                           : topology::common_ancestor(*topology_.places()[stats.last_place],
-                                                       *topology_.places()[last])
-                                 .id;
-  }
+  join_places(stats.last_place, entity.actual_place());
 }
 
 Stats Engine::stats(const Entity& entity) const noexcept {
@@ -145,32 +174,61 @@ std::string Engine::place_name(std::uint32_t target) const {
   return std::string{topology::to_string(place.kind)} + " " + std::to_string(place.index);
 }
 
-void Engine::list_held(const Bubble& holder, std::uint32_t depth, std::size_t count_max,
-                       std::vector<EntityInfo>& infos) const {
-  for (const Entity* entity = holder.first_; entity != nullptr && infos.size() < count_max;
-       entity = entity->next_) {
-    EntityInfo& info = infos.emplace_back();
-    info.depth = depth;
-    info.is_bubble = entity->is_bubble_;
-    info.name = entity->name != nullptr ? entity->name : "";
-    info.place = place_name(entity->target_place());
-    info.priority = entity->effective_priority();
-    if (entity->is_bubble_) {
-      list_held(static_cast<const Bubble&>(*entity), depth + 1, count_max, infos);
-      continue;
-    }
-    info.name = info.name.empty() ? host_.name_of(*entity) : info.name;
-    info.state = host_.is_running(*entity) ? "running" : is_ready(*entity) ? "ready" : "waiting";
-    const std::uint32_t last = entity->actual_place();
-    info.processor = last != kNoPlace ? topology_.places()[last]->index : kNoPlace;
+// What an entity says of itself: what is summed up comes later.
+EntityInfo Engine::describe(const Entity& entity, std::uint32_t depth) const {
+  EntityInfo info;
+  info.depth = depth;
+  info.is_bubble = entity.is_bubble_;
+  info.name = entity.name != nullptr ? entity.name : "";
+  info.place = place_name(entity.target_place());
+  info.priority = entity.effective_priority();
+  const Bubble* const holder = entity.holder_ != &root_ ? entity.holder_ : nullptr;
+  info.holder = holder != nullptr ? key_of(*holder) : 0;
+  if (entity.is_bubble_) {
+    info.key = key_of(static_cast<const Bubble&>(entity));
+    return info;
   }
+  const ThreadLook look = host_.look_at(entity);
+  info.key = look.id;
+  info.cpu_ns = look.cpu_ns;
+  info.name = info.name.empty() ? host_.name_of(entity) : info.name;
+  info.state = host_.is_running(entity) ? "running" : is_ready(entity) ? "ready" : "waiting";
+  const std::uint32_t last = entity.actual_place();
+  info.processor = last != kNoPlace ? topology_.places()[last]->index : kNoPlace;
+  return info;
+}
+
+// One walk over the tree, however deep: the sums of what is held make those of the holder.
+Stats Engine::list_held(const Bubble& holder, std::uint32_t depth, std::size_t count_max,
+                        std::vector<EntityInfo>& infos) const {
+  Stats sum;
+  for (const Entity* entity = holder.first_; entity != nullptr; entity = entity->next_) {
+    const std::size_t at = infos.size();
+    if (at < count_max) {
+      infos.push_back(describe(*entity, depth));
+    }
+    Stats its;
+    if (entity->is_bubble_) {
+      its = list_held(static_cast<const Bubble&>(*entity), depth + 1, count_max, infos);
+      its.memory.add(entity->memory);
+      add_attributes(entity->attributes, entity->set_attributes, its);
+    } else {
+      add_stats(*entity, its);
+    }
+    add_sums(its, sum);
+    if (at < count_max) {
+      infos[at].last_place = its.last_place != kNoPlace ? place_name(its.last_place) : "";
+      infos[at].stats = its;
+    }
+  }
+  return sum;
 }
 
 std::vector<EntityInfo> Engine::list(std::size_t count_max) const {
   std::vector<EntityInfo> infos;
   infos.reserve(count_max);  // Not under the lock.
   const SpinGuard guard{lock_};
-  list_held(root_, 0, count_max, infos);
+  static_cast<void>(list_held(root_, 0, count_max, infos));
   return infos;
 }
 

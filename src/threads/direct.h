@@ -96,6 +96,8 @@ class DirectSection {
     worker_.countdown.store(worker_.countdown.load(std::memory_order_relaxed) - 1,
                             std::memory_order_relaxed);
     me_.activity.store(Activity::blocked, std::memory_order_relaxed);
+    STERNA_PROBE1(thread_block, &me_);
+    STERNA_PROBE2(thread_switch, &me_, &next);
     // As switch_contexts(): neither of the two has a flag that makes the switch slow, but this one.
     static_assert((kSlowSwitchFlags & ~kUnfit) == ThreadFlag::accounted);
     next.worker.store(&worker_, std::memory_order_relaxed);

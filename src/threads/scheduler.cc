@@ -12,6 +12,7 @@
 #include "base/thread_pointer.h"
 #include "threads/carriers/border.h"
 #include "threads/carriers/locals.h"
+#include "threads/control/measure.h"
 #include "threads/control/switch_hook.h"
 #include "threads/flags.h"
 #include "threads/observation/traced.h"
@@ -41,7 +42,11 @@ Thread& prepare_slow_switch(Worker& worker, Thread& from, Thread& to) noexcept {
     run_hooks_before(from);
   }
   if (((from.flags | to.flags) & ThreadFlag::accounted) != 0) {
-    worker.meter.change(from, to, cycles());
+    const std::uint64_t now = cycles();
+    worker.meter.change(from, to, now);
+    if ((to.flags & ThreadFlag::measured) != 0) {
+      end_measuring_if_over(to, now);
+    }
   }
   if ((to.flags & ThreadFlag::managed) != 0) {
     wait_until_saved(to);
@@ -190,6 +195,7 @@ void make_chain_runnable(Thread* first) noexcept {
         thread->priority.load(std::memory_order_relaxed) != kPriorityNormal) [[unlikely]] {
       make_runnable(*thread);
     } else {
+      STERNA_PROBE1(thread_wake, thread);
       thread->activity.store(Activity::ready, std::memory_order_relaxed);
       if (home == here) {
         (own_last == nullptr ? own_first : own_last->next) = thread;

@@ -14,6 +14,7 @@
 #include <atomic>
 
 #include "base/check.h"
+#include "base/probe.h"
 #include "threads/context/context.h"
 #include "threads/sanitizer.h"
 #include "threads/this_thread.h"
@@ -83,6 +84,7 @@ void run_post(Worker& worker) noexcept;
   // Relaxed: whoever continues or wakes `next` later gets there through the lock or an inbox.
   next.worker.store(&worker, std::memory_order_relaxed);
   worker.current.store(&next, std::memory_order_relaxed);
+  STERNA_PROBE2(thread_switch, &from, &next);
   const bool is_slow = ((from.flags | next.flags) & kSlowSwitchFlags) != 0;
   return is_slow ? prepare_slow_switch(worker, from, next) : next;
 }
@@ -117,6 +119,7 @@ template <typename Publish>
     worker.lock.unlock();
     return false;
   }
+  STERNA_PROBE1(thread_block, &me);
   if (post != nullptr) {  // Else it is null: each switch takes its own back.
     worker.post = post;
     worker.post_thread = &me;

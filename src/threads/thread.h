@@ -98,6 +98,7 @@ enum class Hold : std::uint8_t {
   recalled = 4,     // A kept thread goes back to Dispatch: kept.h.
   stopping = 8,     // It is inside hold(), among those that are to stop, and will: control.cc.
   restricted = 16,  // Where it may run has changed: worker_set.h.
+  measured = 32,    // Its processor time is wanted, for a while: measure.h.
 };
 [[nodiscard]] constexpr Hold operator|(Hold a, Hold b) noexcept {
   return static_cast<Hold>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -207,6 +208,7 @@ inline constexpr std::uint32_t seed = 1 << 23;            // Runs a Seed, its ar
 inline constexpr std::uint32_t hooked = 1 << 24;          // Has switch_hooks: switch_hook.h.
 inline constexpr std::uint32_t assorted = 1 << 25;        // Runs on `workers` only; not `bound`.
 inline constexpr std::uint32_t own_locals = 1 << 26;      // Its thread-local variables: locals.h.
+inline constexpr std::uint32_t measured = 1 << 27;  // Accounted for as long as somebody looks.
 }  // namespace ThreadFlag
 
 namespace EndFlag {

@@ -357,6 +357,9 @@ class TeamState final : public TickClient {
 
   SpinLock blocking_lock;
   std::unique_ptr<BlockingPool> blocking;  // Made at first use; guard: blocking_lock.
+
+  // Cycle count until which threads that somebody has looked at are accounted: measure.h. Relaxed.
+  std::atomic<std::uint64_t> measured_until{0};
 };
 
 /// The calling kernel thread is (or, with null, is no longer) this carrier.

@@ -15,7 +15,8 @@ static void take(sterna_view* view, sterna_entity* entity, void* data) {
   sterna_entity_get(view, entity);
 }
 
-/* Sleeps between looks, so that workers are idle: a debug build looks for what is lost then. */
+/* Sleeps between looks, so that workers are idle: with the setting audit they look for what is
+ * lost. */
 static void wait_for_end(void* path) {
   while (access(path, F_OK) != 0) {
     sterna_thread_sleep(1000000);

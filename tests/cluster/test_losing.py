@@ -9,7 +9,12 @@ import unittest
 from moving import CLUSTER, SECONDS, STERNA, LaunchTest, wait_until
 
 
-class Losing(LaunchTest):
+class LosingTest(LaunchTest):
+    """The job runs with SETTINGS; SAYS is what an idle worker says of the bubble."""
+
+    SETTINGS = ()
+    SAYS = "sched: policies took 1 entities and did not put them back, the first was "
+
     def setUp(self):
         super().setUp()
         directory = tempfile.TemporaryDirectory()
@@ -17,8 +22,8 @@ class Losing(LaunchTest):
         folder = pathlib.Path(directory.name)
         self.end, self.out, self.err = folder / "end", folder / "out", folder / "err"
         with open(self.out, "w") as out, open(self.err, "w") as err:
-            self.job = self.start_job(STERNA, "run", "--timeout", f"{SECONDS}s", CLUSTER / "cluster_losing", self.end,
-                                      stdout=out, stderr=err)
+            self.job = self.start_job(STERNA, "run", *self.SETTINGS, "--timeout", f"{SECONDS}s",
+                                      CLUSTER / "cluster_losing", self.end, stdout=out, stderr=err)
         self.addCleanup(self.job.wait)
         self.addCleanup(self.job.kill)
         self.assertTrue(wait_until(lambda: self.out.read_text().endswith("\n") or self.job.poll() is not None))
@@ -33,6 +38,8 @@ class Losing(LaunchTest):
         self.assertIn("No Errors", self.out.read_text())
         super().tearDown()
 
+
+class Losing(LosingTest):
     def test_who_reads_the_output_is_told_at_once(self):
         self.assertTrue(wait_until(lambda: f"a policy took {self.bubble} and did not put it back" in
                                    self.err.read_text()), self.err.read_text())
@@ -49,10 +56,28 @@ class Losing(LaunchTest):
 
         self.assertTrue(wait_until(is_told), said)
 
-    @unittest.skipUnless(os.environ.get("STERNA_DEBUG") == "1", "debug builds only look by themselves")
+    @unittest.skipUnless(os.environ.get("STERNA_DEBUG") == "1", "the setting is on in debug builds only")
     def test_a_debug_build_looks_by_itself(self):
-        self.assertTrue(wait_until(lambda: f"sched: policies took 1 entities and did not put them back, the first was "
-                                   f"{self.bubble}" in self.err.read_text()), self.err.read_text())
+        self.assertTrue(wait_until(lambda: self.SAYS + self.bubble in self.err.read_text()), self.err.read_text())
+
+
+class LosingWithAudit(LosingTest):
+    """What a debug build does by itself, in any build."""
+
+    SETTINGS = ("--set", "audit=50ms")
+
+    def test_an_idle_worker_looks_again_and_again(self):
+        self.assertTrue(wait_until(lambda: self.err.read_text().count(self.SAYS + self.bubble) > 1),
+                        self.err.read_text())
+
+
+class LosingWithoutAudit(LosingTest):
+    SETTINGS = ("--set", "audit=0")
+
+    def test_nobody_looks_who_is_not_to(self):
+        # Asked, it is told; by itself it says nothing, however idle it was meanwhile.
+        self.assertTrue(wait_until(lambda: self.run_job(STERNA, "doctor", self.job.pid).returncode == 1))
+        self.assertNotIn(self.SAYS, self.err.read_text())
 
 
 if __name__ == "__main__":

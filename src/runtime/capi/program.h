@@ -18,6 +18,7 @@
 #include "rpc/rpc.h"
 #include "runtime/capi/bubbles/place_memory.h"
 #include "runtime/capi/messages/message_callback.h"
+#include "runtime/lone_status.h"
 #include "runtime/node_load.h"
 #include "runtime/rank_context.h"
 #include "runtime/runtime.h"
@@ -63,6 +64,7 @@ struct Program {
   std::unique_ptr<rpc::Rpc> rpc;
   // By node: how far it is in sterna_stop, or lost.
   std::unique_ptr<std::atomic<std::uint32_t>[]> rounds_left;
+  std::unique_ptr<LoneStatus> lone_status;  // With the setting visible, if there is no launcher.
 };
 
 /// Null before sterna_start, after sterna_stop and in mobile ranks.
@@ -107,8 +109,11 @@ sterna_status guarded(Call call) {
   }
 }
 
-/// For Runtime::fill_status_by: threads, bubbles, and what is wrong with them. Argument: Program.
-void fill_status(void* program, NodeStatus& status);
+/// From now on sterna ps, top and doctor see its threads, bubbles, and what is wrong with them:
+/// through the launcher or, if there is none and the setting `visible` wants it, by themselves.
+void become_visible(Program& program);
+/// Nobody looks any more, when this returns.
+void become_invisible(Program& program) noexcept;
 
 /// now + timeout; kNever for STERNA_FOREVER.
 [[nodiscard]] std::uint64_t deadline_of(std::uint64_t timeout_ns) noexcept;

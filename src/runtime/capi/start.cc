@@ -27,8 +27,7 @@ constexpr std::uint64_t kLookNs = 200'000;  // Between two looks for the end of 
 
 // Owned; written by the initial kernel thread while there are no others of ours.
 constinit Program* the_program = nullptr;
-// A process starts once: a second start would wait for a second start of all other nodes. Guard: as
-// above.
+// A process starts once: a second start would wait for one of all other nodes. Guard: as above.
 constinit bool has_begun = false;
 
 sterna_status fail(const Error& error) {
@@ -102,9 +101,9 @@ bool is_bound(const Program& program, std::uint32_t wanted) {
 }
 
 Result<> open_team(Program& program, const sterna_options& wanted) {
-  auto topology =
-      topology::Topology::detect({.arity_max = static_cast<std::uint32_t>(
-                                      program.rank->runtime->settings().number(kQueueArity))});
+  const Settings& settings = program.rank->runtime->settings();
+  auto topology = topology::Topology::detect(
+      {.arity_max = static_cast<std::uint32_t>(settings.number(kQueueArity))});
   if (!topology) {
     return topology.error();
   }
@@ -120,19 +119,21 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
   }
   program.worker_places = std::move(chosen.value());
   const std::vector<const topology::Place*>& places = program.worker_places;
-  auto policy =
-      sched::make_policy(policy_to_begin_with(program.rank->runtime->settings(), wanted.policy));
+  auto policy = sched::make_policy(policy_to_begin_with(settings, wanted.policy));
   if (!policy) {
     return policy.error();
   }
-  auto scheduler = sched::Scheduler::open(
-      {.topology = program.topology.get(), .workers = places, .policy = std::move(policy.value())});
+  auto scheduler =
+      sched::Scheduler::open({.topology = program.topology.get(),
+                              .workers = places,
+                              .policy = std::move(policy.value()),
+                              .audit_ns = static_cast<std::uint64_t>(settings.number(kAudit))});
   if (!scheduler) {
     return scheduler.error();
   }
   program.scheduler = std::move(scheduler.value());
-  program.has_auto_bubbles = program.rank->runtime->settings().text(kAutoBubbles) == "filiation";
-  program.has_own_locals = program.rank->runtime->settings().text(kOwnLocals) == "on";
+  program.has_auto_bubbles = settings.text(kAutoBubbles) == "filiation";
+  program.has_own_locals = settings.text(kOwnLocals) == "on";
   progress::Progress& progress = *program.rank->progress;
   std::vector<std::uint32_t> processors;
   if (is_bound(program, wanted.workers) && !progress.options().is_oversubscribed) {
@@ -144,7 +145,7 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
   options.processors = processors;
   options.spin_ns = progress.options().is_oversubscribed ? 0 : progress.options().spin_ns;
   options.take_over = true;  // Unless the setting says otherwise.
-  apply_settings(program.rank->runtime->settings(), options);
+  apply_settings(settings, options);
   options.dispatch = program.scheduler.get();
   options.idle_hook = &progress;
   options.iso_space = program.space.get();
@@ -168,8 +169,7 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
 
 void open_rpc(Program& program) {
   net::Transport& transport = *program.rank->transport;
-  const std::uint32_t node_count = transport.job().node_count;
-  program.rounds_left = std::make_unique<std::atomic<std::uint32_t>[]>(node_count);
+  program.rounds_left = std::make_unique<std::atomic<std::uint32_t>[]>(transport.job().node_count);
   program.rpc = std::make_unique<rpc::Rpc>(rpc::RpcOptions{.transport = &transport,
                                                            .progress = program.rank->progress,
                                                            .team = program.team.get(),
@@ -188,9 +188,7 @@ void open_rpc(Program& program) {
 /// object is kept then, without what costs.
 void retire(std::unique_ptr<Program> program) noexcept {
   the_program = nullptr;
-  if (find_current_rank() != nullptr) {
-    program->rank->runtime->fill_status_by(nullptr, nullptr);
-  }
+  become_invisible(*program);
   program->readiness.reset();
   program->poll_tasks.reset();
   program->message_callbacks.reset();
@@ -212,7 +210,7 @@ sterna_status open_layers(Program& program, const sterna_options& options) {
   }
   lock_services();
   open_rpc(program);
-  program.rank->runtime->fill_status_by(fill_status, &program);
+  become_visible(program);
   the_program = &program;  // Requests of those who are through may come before the last has come.
   // All are here: no request comes before its handler is registered.
   if (meet_all(*program.rank, kStartContext, 0) != STERNA_SUCCESS) {

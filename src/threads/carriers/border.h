@@ -6,7 +6,7 @@
 // Claimer: claim = 1; membarrier(); read is_user;  1: the worker is the claimer's.
 // Forbidden: both have it. The argument is that of biased_lock.h, whose second half this is; an
 // entry that finds a claim waits until it is decided. A handler of a signal runs on the kernel
-// thread of the entry: program order is enough for in_user.
+// thread of the entry: program order is enough for in_user. tests: border_model_test.cc.
 #pragma once
 
 #include <atomic>

@@ -17,6 +17,7 @@
 #include "base/syscall.h"
 #include "threads/carriers/border.h"
 #include "threads/control/cancel.h"
+#include "threads/control/measure.h"
 #include "threads/flags.h"
 #include "threads/life/life.h"
 #include "threads/preemption/preempt.h"
@@ -156,12 +157,17 @@ bool take_ready(Thread& thread, Worker& here) noexcept {
   return is_taken;
 }
 
+/// Something is ordered that keeps it from running next.
+bool is_kept_back(const Thread& thread) noexcept {
+  return without(thread.hold.load(std::memory_order_relaxed), Hold::measured) != Hold::none;
+}
+
 }  // namespace
 
 bool yield_to(Thread& thread) noexcept {
   Thread* const me = self();
   if (me == nullptr || &thread == me || (me->flags & ThreadFlag::managed) != 0 ||
-      thread.hold.load(std::memory_order_relaxed) != Hold::none) {
+      is_kept_back(thread)) {
     yield();
     return false;
   }
@@ -175,9 +181,8 @@ bool yield_to(Thread& thread) noexcept {
   }
   // Once more, in the section that runs it: see above. Who is held is let go by way of the queue.
   // One of Dispatch in a private queue was meant for the worker that runs it next.
-  if (is_mine &&
-      (thread.hold.load(std::memory_order_relaxed) != Hold::none ||
-       (flags_of(thread) & ThreadFlag::managed) != 0 || worker.queue.is_closed_to(thread))) {
+  if (is_mine && (is_kept_back(thread) || (flags_of(thread) & ThreadFlag::managed) != 0 ||
+                  worker.queue.is_closed_to(thread))) {
     worker.queue.push_back(thread);
     is_mine = false;
   }
@@ -185,6 +190,9 @@ bool yield_to(Thread& thread) noexcept {
     worker.lock.unlock();
     yield();
     return false;
+  }
+  if (thread.hold.load(std::memory_order_relaxed) != Hold::none) [[unlikely]] {
+    begin_measuring(thread);
   }
   worker.queue.push_back(*me);
   switch_contexts(worker, *me, thread);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "threads/control/measure.h"
 #include "threads/worker.h"
 
 namespace sterna::threads {
@@ -88,7 +89,8 @@ void unregister_slot(TeamState& team, Thread& thread) noexcept {
   }
 }
 
-std::size_t list_threads(const Team& team, std::span<ThreadInfo> infos) noexcept {
+std::size_t list_threads(const Team& team, std::span<ThreadInfo> infos,
+                         Measuring measuring) noexcept {
   TeamState& state = *team.state();
   std::size_t count = 0;
   const SpinGuard guard{state.slots_lock};
@@ -96,6 +98,8 @@ std::size_t list_threads(const Team& team, std::span<ThreadInfo> infos) noexcept
     ThreadInfo info;
     if (read_info(*thread, info)) {
       if (count < infos.size()) {
+        // One that has become another thread meanwhile is measured as well as this one.
+        info.cpu_ns = measuring == Measuring::yes ? measure(*thread) : 0;
         infos[count] = info;
       }
       ++count;

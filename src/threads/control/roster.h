@@ -24,13 +24,16 @@ struct ThreadInfo {
   std::uint8_t priority = kPriorityNormal;
   std::uint32_t worker = 0;  // Where it runs, or ran last.
   std::uint32_t flags = 0;   // ThreadFlag.
+  std::uint64_t cpu_ns = 0;  // With Measuring::yes: measure.h.
   char name[kNameBytes] = {};
 };
 
 /// Writes the threads that have not ended, as many as fit; returns how many there are. Each entry
 /// is consistent (its fields are of one thread), the list as a whole is not: others go on. From
 /// anywhere; holds a spin lock for some ns a slot.
-std::size_t list_threads(const Team& team, std::span<ThreadInfo> infos) noexcept;
+enum class Measuring : std::uint8_t { no, yes };  // yes: one caller at a time.
+std::size_t list_threads(const Team& team, std::span<ThreadInfo> infos,
+                         Measuring measuring = Measuring::no) noexcept;
 
 /// Copied; the first kNameBytes - 1 bytes count. Any thread.
 void set_name(Thread& thread, const char* name) noexcept;

@@ -1,6 +1,8 @@
-// Joining and detaching. The word Thread::joiner is described in life.cc.
+// Joining and detaching. The word Thread::joiner is described in life.cc. tests:
+// join_model_test.cc.
 #include "base/check.h"
 #include "base/cpu.h"
+#include "base/probe.h"
 #include "threads/control/cancel.h"
 #include "threads/flags.h"
 #include "threads/life/life.h"
@@ -51,6 +53,7 @@ std::uintptr_t publish_joiner(Thread& thread, Waiter waiter) noexcept {
     fetch_ahead(thread.next);
     worker.queue.drop_next();
     me.activity.store(Activity::blocked, std::memory_order_relaxed);
+    STERNA_PROBE1(thread_block, &me);
     switch_contexts(worker, me, thread);
     return 0;
   }

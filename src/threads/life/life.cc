@@ -127,6 +127,7 @@ namespace {
     if (joiner->worker.load(std::memory_order_relaxed) == &worker &&
         (joiner->flags & ThreadFlag::managed) == 0 && !worker.queue.has_levels() &&
         joiner->hold.load(std::memory_order_relaxed) == Hold::none) {
+      STERNA_PROBE1(thread_wake, joiner);
       joiner->activity.store(Activity::ready, std::memory_order_relaxed);
       next = joiner;
       post = after_end_joined;

@@ -1,5 +1,6 @@
 // Preemption on the kernel thread that is preempted: the handler of the signal, and the way to give
-// way without it. preempt.cc has the ticker's side.
+// way without it. preempt.cc has the ticker's side. The handler comes between any two steps of its
+// thread: carriers/border_model_test.cc.
 #include "threads/preemption/preempt_signal.h"
 
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <ucontext.h>
 
 #include "base/check.h"
+#include "base/probe.h"
 #include "base/syscall.h"
 #include "base/thread_pointer.h"
 #include "memory/rank_slot.h"
@@ -139,6 +141,7 @@ void leave_worker(Worker& worker, Thread& me, Way way) noexcept {
   if ((me.flags & ThreadFlag::hooked) != 0) {
     run_hooks_before(me);
   }
+  STERNA_PROBE2(thread_preempt, &me, worker.index);
   worker.declined_count = 0;
   worker.border.wish.store(Wish::none, std::memory_order_relaxed);
   team.bound_count.fetch_add(1, std::memory_order_relaxed);
@@ -208,7 +211,7 @@ void install_preemption() noexcept {
     return;
   }
   dl_iterate_phdr(note_locked_code, nullptr);
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = handle;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   sigfillset(&action.sa_mask);

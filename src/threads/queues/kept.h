@@ -11,7 +11,7 @@
 // anyway. Between keep() and recall() stands the word of Dispatch that says "kept" (Entity::kept_):
 // it is stored before the plan is read once more, and plans are stored before it is read, all
 // sequentially consistent; so either the plan is seen, or the order is given. An order that comes
-// when nothing is kept any more costs one trip through Dispatch.
+// when nothing is kept any more costs one trip through Dispatch. tests: sched/kept_model_test.cc.
 #pragma once
 
 #include "threads/dispatch.h"

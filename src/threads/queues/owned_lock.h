@@ -9,7 +9,7 @@
 // way then, and later ones find owner_ changed. Only a holder of spin_ on W sets owner_ to W. So a
 // section and a holder of spin_ of another kernel thread exclude each other, and what one wrote is
 // seen by the other: by way of spin_ (to become the owner) or of the biased lock (to lose it).
-// tests: meeting_test.cc.
+// tests: owned_lock_model_test.cc, meeting_test.cc.
 #pragma once
 
 #include <atomic>

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/check.h"
+#include "threads/control/measure.h"
 #include "threads/queues/kept.h"
 #include "threads/queues/worker_set.h"
 
@@ -150,6 +151,9 @@ Thread* RunQueue::pop_slow() noexcept {
     } else if (has(word, Hold::recalled)) {
       give_back(*first);
     } else {
+      if (has(word, Hold::measured)) {
+        begin_measuring(*first);
+      }
       found = first;
     }
   }

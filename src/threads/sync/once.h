@@ -1,4 +1,5 @@
-// Something that happens once, whoever comes first; the others wait until it has happened.
+// Something that happens once, whoever comes first; the others wait until it has happened: by a
+// mutex. Without it is only the look at whether it has (A). tests: once_model_test.cc.
 #pragma once
 
 #include <atomic>

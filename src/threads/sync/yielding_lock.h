@@ -1,5 +1,5 @@
 // A spin lock for programs: who does not get it spins a little, then lets others of its worker run,
-// so that a holder on the same worker can give it back.
+// so that a holder on the same worker can give it back. tests: once_model_test.cc.
 #pragma once
 
 #include <atomic>

@@ -82,6 +82,10 @@ class CostModel {
     return options_.always_hands_over || send_ns_.value >= kHandOverNs;
   }
 
+  /// Of a message that is lent so many bytes are one part, of which some are under way: to announce
+  /// one and to hear of its end takes a fraction of the time that its bytes take.
+  [[nodiscard]] std::uint64_t lent_part_bytes() const noexcept;
+
   /// Takes over what was measured apart from messages.
   void take(const WayCosts& costs, CostOrigin origin) noexcept;
 

@@ -105,7 +105,7 @@ std::uint32_t InnerSource::poll() noexcept {
   return core_.rails_.empty() ? core_.poll_inner() : 0;  // Rails poll it, too.
 }
 bool InnerSource::prepare_sleep() noexcept {
-  return !core_.has_inner_work();
+  return !core_.has_next_step();
 }
 /// Links have times; what else is left to do Transport::has_work() says.
 bool InnerSource::hear() noexcept {
@@ -172,6 +172,13 @@ void TransportCore::send_handed(void* core) noexcept {
 bool TransportCore::has_inner_work() noexcept {
   return job_count_.load(std::memory_order_relaxed) != 0 || !own_messages_.looks_empty() ||
          !stale_frames_.looks_empty();
+}
+
+/// The same without what its peers' answers will move.
+bool TransportCore::has_next_step() noexcept {
+  return job_count_.load(std::memory_order_relaxed) !=
+             lending_jobs_.load(std::memory_order_relaxed) ||
+         !own_messages_.looks_empty() || !stale_frames_.looks_empty();
 }
 
 bool TransportCore::has_work() noexcept {

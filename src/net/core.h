@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/spin_lock.h"
+#include "net/core_options.h"
 #include "net/costs/sampler.h"
 #include "net/endpoint.h"
 #include "net/matching/direct.h"
@@ -35,26 +36,6 @@
 #include "net/transport.h"
 
 namespace sterna::net {
-
-/// Values of the tunables, see transport_options.cc.
-enum class CostSampling : std::uint8_t { off, start, cached };
-struct CoreOptions {
-  CostModel::Options cost;
-  std::uint32_t eager_window_bytes;  // Not yet consumed, of one pair of ranks on different nodes.
-  std::uint64_t eager_total_bytes;   // The same, of all pairs of one receiver.
-  std::uint32_t local_eager_bytes;   // Larger messages within a node wait at their sender.
-  std::uint64_t local_window_bytes;  // Messages of its own node that wait at one rank.
-  std::uint32_t chunk_bytes;         // Of a large copy, between two polls.
-  std::uint32_t poll_packets_max;
-  const Strategy* strategy;
-  CostSampling cost_sampling;
-  LinkWishes link_wishes;
-  bool may_hand_over;  // Sends, to workers without work.
-  LinkOptions links;
-};
-[[nodiscard]] Result<CoreOptions> read_options(const Settings* settings);
-/// As they are in a job of so many ranks: the window of a pair is its share of eager_total_bytes.
-[[nodiscard]] CoreOptions share_window(CoreOptions options, std::uint32_t rank_count) noexcept;
 
 class TransportCore final : private Bond::Owner {
  public:
@@ -116,6 +97,7 @@ class TransportCore final : private Bond::Owner {
   std::uint32_t poll() noexcept;
   std::uint32_t poll_inner() noexcept;
   [[nodiscard]] bool has_inner_work() noexcept;
+  [[nodiscard]] bool has_next_step() noexcept;
   [[nodiscard]] bool has_work() noexcept;
   void leave_reads(bool are_left) noexcept { are_reads_left_ = are_left; }
   void poll_in_place(bool is_in_place) noexcept { is_in_place_ = is_in_place; }
@@ -123,7 +105,7 @@ class TransportCore final : private Bond::Owner {
   /// Whether poll_inner() might do something.
   [[nodiscard]] bool may_have_inner() noexcept {
     return job_count_.load(std::memory_order_relaxed) != 0 || !own_messages_.looks_empty() ||
-           waiting_gates_.load(std::memory_order_relaxed) != 0 ||
+           !stale_frames_.looks_empty() || waiting_gates_.load(std::memory_order_relaxed) != 0 ||
            is_closing_.load(std::memory_order_relaxed) || sampler_.is_active() ||
            bond_ != nullptr || invitations_.has_waiting() || invitations_.has_left();
   }
@@ -134,6 +116,9 @@ class TransportCore final : private Bond::Owner {
   // placed.cc, lost.cc
   std::span<std::byte> place(std::uint32_t from_node, Packet head, std::uint32_t bytes) noexcept;
   void on_placed(std::uint32_t from_node, Packet head, std::uint32_t bytes) noexcept;
+  std::span<std::byte> hold_place(std::uint32_t from_node, Packet head,
+                                  std::uint32_t bytes) noexcept;
+  void end_held(Packet head, std::uint32_t bytes, bool is_whole) noexcept;
   void on_rail_lost(std::uint16_t rail, std::uint32_t node, std::string_view reason) noexcept;
 
  private:
@@ -293,6 +278,14 @@ class TransportCore final : private Bond::Owner {
   bool step(TransferJob& job) noexcept;  // True: it has ended.
   bool step_direct(TransferJob& job, Channel& channel) noexcept;
   bool step_frames(TransferJob& job) noexcept;
+  /// Up to `end`, as far as there is room; closed: the peer is gone.
+  SendState send_frames(TransferJob& job, std::uint64_t& offset, std::uint64_t end) noexcept;
+  bool begin_loans(TransferJob& job) noexcept;
+  bool step_loans(TransferJob& job) noexcept;
+  void lend_parts(TransferJob& job) noexcept;
+  [[nodiscard]] RecvRequest* find_placeable(RankEntry& entry, const FrameHeader& header,
+                                            std::span<std::byte>& place) noexcept
+      STERNA_REQUIRES(entry.lock);
   void end_job(TransferJob* job, Fault fault) noexcept;
   void end_send(std::uint32_t rank, SendRequest& send, Fault fault) noexcept;
 
@@ -350,7 +343,7 @@ class TransportCore final : private Bond::Owner {
   std::atomic<threads::HandOver*> hand_over_{nullptr};  // Of that, unless net_offload=off.
   SideWork side_work_;  // Pieces that threads offer to those workers.
   std::atomic<bool> is_any_lost_{false};
-  std::atomic<std::uint32_t> loss_count_{0};  // Nodes with ranks. The poller counts.
+  std::atomic<std::uint32_t> loss_count_{0};     // Nodes with ranks. The poller counts.
   std::vector<bool> is_node_lost_;               // lose_node() has been there. The poller's.
   std::atomic<bool> is_choice_told_{false};      // A strategy's broken rule was reported.
   std::atomic<bool> is_closing_{false};          // By the owner; the poller acts on it.
@@ -359,7 +352,9 @@ class TransportCore final : private Bond::Owner {
   Invitations invitations_;          // See there.
   MpscQueue<TransferJob> new_jobs_;  // Consumer: the poller.
   std::vector<TransferJob*> jobs_;   // The poller only. By priority, but for take_in().
-  std::size_t urgent_jobs_ = 0;      // The poller only: of jobs_, with a priority.
+  // Of jobs_ those that only wait for their peers to read; as job_count_.
+  std::atomic<std::uint32_t> lending_jobs_{0};
+  std::size_t urgent_jobs_ = 0;  // The poller only: of jobs_, with a priority.
   std::atomic<std::uint32_t> job_count_{0};
   std::uint32_t packets_until_measure_ = 1;  // The poller only.
   MpscQueue<HeldPacket> own_messages_;       // To this node itself. Consumer: the poller.

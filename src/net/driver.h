@@ -69,6 +69,20 @@ class PacketSink {
   virtual void on_placed(std::uint32_t /*from_node*/, Packet /*head*/,
                          std::uint32_t /*packet_bytes*/) noexcept {}
 
+  // The same of lent packets (Channel::try_lend), whose bytes come over several polls.
+
+  /// Where the bytes of a lent packet go, all but its head; none: nowhere, its sender gets it back.
+  /// Unlike that of place(), the place stays until the driver says on_lent_end(), once: whoever
+  /// gives it waits for that, whatever happens.
+  [[nodiscard]] virtual std::span<std::byte> hold_place(std::uint32_t /*from_node*/,
+                                                        Packet /*head*/,
+                                                        std::uint32_t /*packet_bytes*/) noexcept {
+    return {};
+  }
+  /// Nobody writes into the place any more. `is_whole`: all bytes are there; else who knows which.
+  virtual void on_lent_end(std::uint32_t /*from_node*/, Packet /*head*/,
+                           std::uint32_t /*packet_bytes*/, bool /*is_whole*/) noexcept {}
+
   /// No packet comes from, or reaches, `node` over this driver any more, until it is revived. Once
   /// per node, and again after each Driver::revive, after all packets that did arrive. `reason` is
   /// a sentence part for the operator, valid during the call.
@@ -90,6 +104,19 @@ enum class PeerIs : std::uint8_t {
   at_hand,  // In a call and awake, or soon in one: what is left to it is done at once.
   asleep,   // In a call.
   away,     // It computes, perhaps while somebody progresses in its place.
+};
+
+/// A packet that its sender has lent (Channel::try_lend): what has become of it. Stays where it is
+/// while it is under way.
+struct Lent {
+  enum class State : std::uint8_t {
+    none,
+    under_way,
+    taken,     // The peer has all of its bytes.
+    returned,  // It has not got, or not all of, them, and never will: send them another way.
+  };
+  std::atomic<State> state{State::none};  // By Driver::poll: releases the bytes to their owner.
+  std::uint64_t id = 0;                   // The driver's.
 };
 
 /// The way to one peer node. One sender and the poller of the driver may use it at the same time;
@@ -137,6 +164,23 @@ class Channel {
                                 std::span<const RemotePiece> /*remote*/) noexcept {
     return Errc::unsupported;
   }
+
+  // Lent packets, optional: the network moves their bytes from where they are to where they belong,
+  // with no copy. One more turn of both sides than a packet, so for long ones. Any thread.
+
+  /// The longest that try_lend() takes, without its head; 0: none, or the peer has not been heard
+  /// of. What was taken once is again, until the peer is lost.
+  [[nodiscard]] virtual std::uint32_t lent_bytes_max() const noexcept { return 0; }
+  /// One packet of `head` (kPacketHeadBytes) and `bytes`: these stay where they are, unchanged,
+  /// until `lent` says that it has ended, or take_back(). The peer can read them, and nothing else,
+  /// until then. `full`: not now.
+  [[nodiscard]] virtual SendState try_lend(Packet /*head*/, Piece /*bytes*/,
+                                           Lent& /*lent*/) noexcept {
+    return SendState::closed;
+  }
+  /// Of one under way: the bytes and `lent` are the caller's again, nothing of them is told to
+  /// anybody any more. For who gives up the peer.
+  virtual void take_back(Lent& /*lent*/) noexcept {}
 
   /// The other way: copies `from`, memory of the peer's process, to `into`. Works where
   /// can_write_remote() says so, and fails as write_remote() does.

@@ -2,6 +2,7 @@
 // simulated network, which is inside one process.
 #include <atomic>
 #include <csignal>
+#include <deque>
 #include <optional>
 
 #include <sys/mman.h>
@@ -250,10 +251,119 @@ TEST_P(DriverProcesses, RemoteWritesArriveBeforeTheNextPacket) {
   EXPECT_EQ(shared->word.load(), 1U);
 }
 
+/// Holds a place for what is lent, and counts.
+struct HoldingSink final : PacketSink {
+  void on_packet(std::uint32_t /*from_node*/, Packet /*packet*/) noexcept override { ++packets; }
+  void on_peer_lost(std::uint32_t /*node*/, std::string_view /*reason*/) noexcept override {
+    ++losses;
+    held_at_loss = held - ended;
+  }
+  std::span<std::byte> hold_place(std::uint32_t /*from_node*/, Packet /*head*/,
+                                  std::uint32_t packet_bytes) noexcept override {
+    ++held;
+    memory.emplace_back(packet_bytes - kPacketHeadBytes);
+    return memory.back();
+  }
+  void on_lent_end(std::uint32_t /*from_node*/, Packet /*head*/, std::uint32_t /*packet_bytes*/,
+                   bool is_whole) noexcept override {
+    ++ended;
+    whole += is_whole ? 1 : 0;
+  }
+  std::deque<std::vector<std::byte>> memory;
+  std::uint32_t packets = 0;
+  std::uint32_t losses = 0;
+  std::uint32_t held = 0;
+  std::uint32_t ended = 0;
+  std::uint32_t whole = 0;
+  std::uint32_t held_at_loss = 0;
+};
+
+/// Lends as much as the channel takes.
+void lend_all(TestNode& node, Channel& channel, std::deque<Lent>& lent, Piece bytes) {
+  const std::string head(kPacketHeadBytes, 'p');
+  do {
+    node.poll();
+    lent.emplace_back();
+  } while (channel.try_lend(std::as_bytes(std::span{head}), bytes, lent.back()) ==
+           SendState::accepted);
+  lent.pop_back();
+}
+
+/// Nobody writes into a place that was held once the loss of its sender is told.
+TEST_P(DriverProcesses, WhatADeadPeerHasLentEndsBeforeItsLossIsTold) {
+  const bool is_there = fork_node([&](TestNode& node) {
+    Channel& channel = node.to(0, peer);
+    static_cast<void>(send_patiently({&node}, channel, "here"));
+    static_cast<void>(poll_until({&node}, [&] { return !node.sink.packets.empty(); }));
+    const std::vector<std::byte> bytes(8 << 20);
+    std::deque<Lent> lent;
+    shared->word = channel.lent_bytes_max() == 0 ? 3 : 2;
+    while (shared->word.load() == 2) {
+      lend_all(node, channel, lent, bytes);
+    }
+  });
+  if (!is_there) {
+    GTEST_SKIP() << a->absent;  // Libfabric, or a provider of it.
+  }
+  HoldingSink sink;
+  ASSERT_TRUE(send_patiently({&*a}, a->to(1, peer), "here"));
+  const auto poll_here_until = [&](auto is_done) {
+    const std::uint64_t deadline = now_ns() + kPatienceNs;
+    while (!is_done() && now_ns() < deadline) {
+      a->driver->poll(sink, 64);
+    }
+    return is_done();
+  };
+  ASSERT_TRUE(poll_here_until([&] { return shared->word.load() >= 2 && sink.packets == 1; }));
+  if (shared->word.load() == 2) {
+    ASSERT_TRUE(poll_here_until([&] { return sink.whole >= 2 && sink.held > sink.ended; }));
+    shared->word = 1;
+  }
+  ASSERT_TRUE(poll_here_until([&] { return sink.losses == 1; }));
+  EXPECT_EQ(sink.held_at_loss, 0U);
+  EXPECT_EQ(sink.held, sink.ended);
+}
+
+TEST_P(DriverProcesses, WhatADeadPeerWasLentComesBack) {
+  const bool is_there = fork_node([&](TestNode& node) {
+    Channel& channel = node.to(0, peer);
+    HoldingSink sink;
+    static_cast<void>(send_patiently({&node}, channel, "here"));
+    while (shared->word.load() != 1) {
+      node.driver->poll(sink, 64);
+      shared->word = sink.whole >= 2 && sink.held > sink.ended ? 1 : 0;
+    }
+  });
+  if (!is_there) {
+    GTEST_SKIP() << a->absent;  // Libfabric, or a provider of it.
+  }
+  Channel& channel = a->to(1, peer);
+  ASSERT_TRUE(send_patiently({&*a}, channel, "here"));
+  ASSERT_TRUE(poll_until({&*a}, [&] { return a->sink.packets.size() == 1; }));
+  if (channel.lent_bytes_max() == 0) {
+    ::kill(child, SIGKILL);
+    return;
+  }
+  const std::vector<std::byte> bytes(8 << 20);
+  std::deque<Lent> lent;
+  ASSERT_TRUE(poll_until({&*a}, [&] {
+    lend_all(*a, channel, lent, bytes);
+    return a->sink.losses.size() == 1;
+  }));
+  for (const Lent& one : lent) {
+    const Lent::State state = one.state.load();
+    EXPECT_TRUE(state == Lent::State::taken || state == Lent::State::returned);
+  }
+  EXPECT_TRUE(std::ranges::any_of(
+      lent, [](const Lent& one) { return one.state.load() == Lent::State::returned; }));
+}
+
 constexpr auto kName = [](const auto& entry) { return test_name_of(entry.param); };
 INSTANTIATE_TEST_SUITE_P(Drivers, DriverProcesses, testing::ValuesIn(drivers_to_test()), kName);
 INSTANTIATE_TEST_SUITE_P(Decorators, DriverProcesses,
-                         testing::Values("count(shm)", "delay(tcp,latency=20us)"), kName);
+                         testing::Values("count(shm)", "delay(tcp,latency=20us)", "trace(tcp)",
+                                         "record(tcp)", "drop(tcp,rate=0)", "corrupt(shm,rate=0)"),
+                         kName);
 
 }  // namespace
 }  // namespace sterna::net

@@ -311,7 +311,8 @@ INSTANTIATE_TEST_SUITE_P(Decorators, DriverContract,
                                          "corrupt(shm,rate=0)", "duplicate(tcp,rate=0)",
                                          "reorder(shm,rate=0)", "cut(tcp)", "tcp@lo",
                                          "count(delay(sim,latency=0))", "count(fabric@tcp)",
-                                         "trace(shm)"),
+                                         "trace(shm)", "trace(tcp)", "record(tcp)",
+                                         "record(shm)"),
                          kName);
 
 }  // namespace

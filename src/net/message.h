@@ -126,6 +126,10 @@ struct RecvRequest {
   // Given by the receiver: it goes on with something else, so that its sender may write into it
   // (transfer/invitations.h).
   bool may_be_written = false;
+  // Parts of it that a driver may write at any moment (PacketSink::hold_place): it ends after them,
+  // if it is to end before.
+  bool is_to_end = false;
+  std::uint16_t held_parts = 0;
   Envelope envelope{};  // Of one that is posted with a mask: its pattern.
   // The rest is the transport's.
   Buffer data{};

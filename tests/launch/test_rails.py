@@ -70,6 +70,17 @@ class TwoNetworks(GridTest):
         self.assert_right(code, output, 2)
         self.assertGreater(min(self.megabytes().values()), 10, self.megabytes())
 
+    def test_two_boards_of_one_provider_are_two_rails(self):
+        self.grid("zero")
+        drivers = "fabric@tcp:eth0,fabric@tcp:eth1"
+        probe = self.grid(*self.words("-n", 2, "--drivers", drivers, until=0))
+        if probe.returncode != 0 and "libfabric" in probe.stderr:
+            self.skipTest(probe.stderr.splitlines()[0])
+        code, output = self.run_and(lambda: wait_until(lambda: min(self.megabytes().values()) > 10),
+                                    "-n", 2, "--drivers", drivers)
+        self.assert_right(code, output, 2)
+        self.assertGreater(min(self.megabytes().values()), 10, self.megabytes())
+
     def megabytes(self):
         """What each network has carried since it was last set to zero."""
         carried = {"w0": 0, "w1": 0}

@@ -158,6 +158,16 @@ void CostModel::measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept
   }
 }
 
+std::uint64_t CostModel::lent_part_bytes() const noexcept {
+  constexpr double kTurns = 4;  // That fit into the time of one part.
+  constexpr std::uint64_t kStep = 64 << 10;
+  constexpr std::uint64_t kMost = 4 << 20;
+  const double turn_ns = 2 * latency_ns_.value + packet_ns_.value;
+  const double bytes = kTurns * turn_ns * 1000 / std::max(packet_ps_per_byte_.value, 1.0);
+  const auto steps = static_cast<std::uint64_t>(std::min(bytes, double{kMost})) / kStep;
+  return std::clamp((steps + 1) * kStep, 2 * kStep, kMost);
+}
+
 void CostModel::measured_send(std::uint64_t ns) noexcept {
   correct(send_ns_, static_cast<double>(ns));
 }

@@ -86,6 +86,9 @@ class CostModel {
   /// sends the piece before it (paper 004 §4.2, fig. 10): to send it takes longer than to hand it
   /// over. kNever: none, or not measured yet.
   [[nodiscard]] std::uint64_t beside_from_bytes() const noexcept;
+  /// Of a message that is lent so many bytes are one part, of which some are under way: to announce
+  /// one and to hear of its end takes a fraction of the time that its bytes take.
+  [[nodiscard]] std::uint64_t lent_part_bytes() const noexcept;
 
   /// Takes over what was measured apart from messages.
   void take(const WayCosts& costs, CostOrigin origin) noexcept;

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "net/driver.h"
@@ -42,8 +43,23 @@ inline SendState send_text(Channel& channel, const std::string& text) {
   return channel.try_send({&piece, 1});
 }
 
+/// Where the nodes of this process, and of those that it forks, record what they send: made before
+/// any of them, gone with it.
+struct RecordFiles {
+  ~RecordFiles() {
+    for (int node = 0; node < 3; ++node) {
+      ::unlink((path + "." + std::to_string(node)).c_str());
+    }
+  }
+  const std::string path = "/tmp/sterna-record-" + std::to_string(::getpid());
+};
+inline const RecordFiles kRecordFiles;
+
 /// What a text names, as in a list of drivers; "sim", which no list has, as well.
 inline DriverChoice choice_of(std::string text) {
+  if (text.starts_with("record(")) {
+    text.insert(text.size() - 1, ",file=" + kRecordFiles.path);
+  }
   const std::size_t simulated = text.find("sim");
   if (simulated != std::string::npos) {
     text.replace(simulated, 3, "tcp");

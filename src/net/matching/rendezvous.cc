@@ -109,9 +109,15 @@ void TransportCore::clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& r
   std::memcpy(answer.payload.data() + sizeof clear, extents, extents_bytes);
 }
 
-/// All bytes of a cleared message are there.
+/// All bytes of a cleared message are there, or no more will come.
 void TransportCore::finish_receive(RankEntry& entry, Endpoint& at, RecvRequest& request,
                                    Fault fault) noexcept {
+  if (request.held_parts != 0) {
+    request.is_to_end = true;
+    request.fault = fault != Fault::none ? fault : request.fault;
+    return;  // end_held() comes back here.
+  }
+  request.is_to_end = false;
   remove_pending(at, request.id);
   if (request.may_be_written) {
     invitations_.end(request);

@@ -1,7 +1,11 @@
 // A large copy that goes on from poll to poll: transfer.cc, read.cc, bulk.cc.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "net/matching/gate.h"
@@ -14,6 +18,36 @@ namespace sterna::net {
 // match.
 inline constexpr std::uint64_t kReadAtOnceBytesMax = 256 << 10;
 
+/// A message that is lent in parts (Channel::try_lend): one is registered while others fly.
+class Loans {
+ public:
+  static constexpr std::size_t kPartsMax = 4;
+  struct Part {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    Lent lent;
+  };
+  Loans(Channel& by, std::uint32_t bytes) noexcept : channel{by}, part_bytes{bytes} {}
+  /// Those under way are taken back.
+  ~Loans() {
+    for (Part& part : parts) {
+      if (part.lent.state.load(std::memory_order_relaxed) != Lent::State::none) {
+        channel.take_back(part.lent);
+      }
+    }
+  }
+  Loans(const Loans&) = delete;
+  Loans& operator=(const Loans&) = delete;
+
+  Channel& channel;
+  const std::uint32_t part_bytes;
+  std::array<Part, kPartsMax> parts;
+  std::uint32_t under_way = 0;
+  bool is_over = false;  // One came back: that one and the rest go in data frames.
+  // Of those that came back: from where to where.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> returned;
+};
+
 /// A large copy to another node: of a message between pinned ranks, or for bulk_send.
 struct TransferJob : MpscNode {
   Gate* gate = nullptr;
@@ -23,6 +57,8 @@ struct TransferJob : MpscNode {
   Buffer local;
   std::vector<Extent> extents;      // Behind `local`, for bulk_send.
   std::vector<RemotePiece> remote;  // Empty: data frames.
+  std::unique_ptr<Loans> loans;     // But for what is lent.
+  bool is_lending_judged = false;   // Whether it has those.
   bool is_invited = false;          // The announcement of its message may still wait for the gate.
   std::uint64_t total_bytes = 0;
   std::uint64_t begin = 0;  // Before it is the head.

@@ -43,6 +43,25 @@ void Rail::on_placed(std::uint32_t from_node, Packet head, std::uint32_t packet_
   core_.on_placed(from_node, head, packet_bytes);
 }
 
+/// The receive that takes these bytes, and their place; null: there is none, or they lie in
+/// several.
+RecvRequest* TransportCore::find_placeable(RankEntry& entry, const FrameHeader& header,
+                                           std::span<std::byte>& place) noexcept {
+  const bool is_head = header.kind == FrameKind::head;
+  RecvRequest* const request = entry.state != RankState::here ? nullptr
+                               : is_head ? find_head_receive(*entry.endpoint, header)
+                                         : find_data_receive(*entry.endpoint, header);
+  if (request == nullptr) {
+    return nullptr;
+  }
+  for_each_part(request->data, is_head ? 0 : header.total_bytes, header.payload_bytes,
+                [&](std::byte* address, std::uint64_t bytes) {
+                  place = {address, bytes};
+                  return false;
+                });
+  return place.size() == header.payload_bytes ? request : nullptr;
+}
+
 std::span<std::byte> TransportCore::place(std::uint32_t from_node, Packet head,
                                           std::uint32_t packet_bytes) noexcept {
   FrameHeader header;
@@ -54,22 +73,10 @@ std::span<std::byte> TransportCore::place(std::uint32_t from_node, Packet head,
       (header.kind != FrameKind::data && header.kind != FrameKind::head)) {
     return {};
   }
-  const bool is_head = header.kind == FrameKind::head;
   RankEntry& entry = ranks_[header.destination];
   const threads::OwnedGuard guard{entry.lock};
-  RecvRequest* const request = entry.state != RankState::here ? nullptr
-                               : is_head ? find_head_receive(*entry.endpoint, header)
-                                         : find_data_receive(*entry.endpoint, header);
-  if (request == nullptr) {
-    return {};
-  }
   std::span<std::byte> found;
-  for_each_part(request->data, is_head ? 0 : header.total_bytes, header.payload_bytes,
-                [&](std::byte* address, std::uint64_t bytes) {
-                  found = {address, bytes};
-                  return false;
-                });
-  return found.size() == header.payload_bytes ? found : std::span<std::byte>{};
+  return find_placeable(entry, header, found) != nullptr ? found : std::span<std::byte>{};
 }
 
 void TransportCore::on_placed(std::uint32_t from_node, Packet head,
@@ -88,6 +95,54 @@ void TransportCore::on_placed(std::uint32_t from_node, Packet head,
       entry.state == RankState::here ? find_data_receive(*entry.endpoint, header) : nullptr;
   if (request != nullptr) {
     take_data(entry, *entry.endpoint, *request, header.payload_bytes);
+  }
+}
+
+// A place that is held is a part of its receive: neither that nor its rank goes before the driver
+// has let go of it, whoever is lost meanwhile and whatever else comes for the receive.
+
+std::span<std::byte> Rail::hold_place(std::uint32_t from_node, Packet head,
+                                      std::uint32_t packet_bytes) noexcept {
+  return core_.hold_place(from_node, head, packet_bytes);
+}
+
+void Rail::on_lent_end(std::uint32_t /*from_node*/, Packet head, std::uint32_t packet_bytes,
+                       bool is_whole) noexcept {
+  core_.end_held(head, packet_bytes, is_whole);
+}
+
+std::span<std::byte> TransportCore::hold_place(std::uint32_t from_node, Packet head,
+                                               std::uint32_t packet_bytes) noexcept {
+  FrameHeader header;
+  if (from_node >= limits_.node_count || gates_[from_node].is_lost() ||
+      !decode_head(head, packet_bytes, limits_, header) || header.kind != FrameKind::data) {
+    return {};
+  }
+  RankEntry& entry = ranks_[header.destination];
+  const threads::OwnedGuard guard{entry.lock};
+  std::span<std::byte> found;
+  RecvRequest* const request = find_placeable(entry, header, found);
+  constexpr std::uint16_t kHeldMax = 1024;  // A peer has far fewer under way.
+  if (request == nullptr || request->is_to_end || request->held_parts == kHeldMax) {
+    return {};
+  }
+  ++request->held_parts;
+  return found;
+}
+
+void TransportCore::end_held(Packet head, std::uint32_t packet_bytes, bool is_whole) noexcept {
+  FrameHeader header;
+  check(decode_head(head, packet_bytes, limits_, header), "the head of a held place stays");
+  RankEntry& entry = ranks_[header.destination];
+  const threads::OwnedGuard guard{entry.lock};
+  check(entry.state == RankState::here, "a rank with a held place stays");
+  RecvRequest* const request = find_data_receive(*entry.endpoint, header);
+  check(request != nullptr && request->held_parts != 0, "a receive with a held place stays");
+  --request->held_parts;
+  if (is_whole) {
+    take_data(entry, *entry.endpoint, *request, header.payload_bytes);
+  } else if (request->is_to_end) {
+    finish_receive(entry, *entry.endpoint, *request, Fault::none);
   }
 }
 

@@ -92,6 +92,7 @@ std::uint32_t TransportCore::advance_jobs() noexcept {
   if (job_count_.load(std::memory_order_relaxed) == 0) [[likely]] {
     return 0;
   }
+  std::uint32_t lending = 0;
   while (TransferJob* job = new_jobs_.pop()) {
     job->started_ns = clock_.now_ns();
     take_in(job);
@@ -115,9 +116,12 @@ std::uint32_t TransportCore::advance_jobs() noexcept {
                    : is_withdrawn       ? Fault::cancelled
                                         : Fault::none);
     } else {
+      const Loans* const loans = job->loans.get();
+      lending += loans != nullptr && !loans->is_over && loans->under_way != 0 ? 1 : 0;
       ++i;
     }
   }
+  lending_jobs_.store(lending, std::memory_order_relaxed);
   return count;
 }
 
@@ -162,6 +166,9 @@ bool TransportCore::step(TransferJob& job) noexcept {
     }
     job.gate->lose_direct();
     job.remote.clear();
+  }
+  if (job.loans != nullptr || begin_loans(job)) {
+    return step_loans(job);
   }
   return step_frames(job);
 }
@@ -230,25 +237,29 @@ bool TransportCore::step_frames(TransferJob& job) noexcept {
   }
   const std::uint64_t stop =
       job.offset + std::min<std::uint64_t>(job.total_bytes - job.offset, options_.chunk_bytes);
+  return send_frames(job, job.offset, stop) == SendState::closed || job.offset == job.total_bytes;
+}
+
+SendState TransportCore::send_frames(TransferJob& job, std::uint64_t& offset,
+                                     std::uint64_t end) noexcept {
   const std::uint64_t payload_max = job.gate->packet_bytes_max() - kHeaderBytes;
   std::array<Piece, kPacketPiecesMax> pieces;
-  while (job.offset < stop) {
+  while (offset < end) {
     std::uint64_t taken = 0;
-    const std::uint32_t count =
-        pieces_of(job.local, job.offset, std::min(stop - job.offset, payload_max),
-                  std::span{pieces}.subspan(1), taken);
+    const std::uint32_t count = pieces_of(job.local, offset, std::min(end - offset, payload_max),
+                                          std::span{pieces}.subspan(1), taken);
     FrameHeader header = job.header;
-    header.total_bytes = job.offset;
+    header.total_bytes = offset;
     header.payload_bytes = static_cast<std::uint32_t>(taken);
     pieces[0] = std::as_bytes(std::span{&header, 1});
     const SendState state = job.gate->try_send({pieces.data(), count + 1});
     if (state != SendState::accepted) {
-      return state == SendState::closed;
+      return state;
     }
-    job.offset += taken;
+    offset += taken;
     counters_.data_bytes.add(taken);
   }
-  return job.offset == job.total_bytes;
+  return SendState::accepted;
 }
 
 void TransportCore::end_job(TransferJob* job, Fault fault) noexcept {
@@ -257,7 +268,9 @@ void TransportCore::end_job(TransferJob* job, Fault fault) noexcept {
     delete job;
     return;
   }
-  if (fault == Fault::none && job->remote.empty()) {
+  const bool is_lent = job->loans != nullptr;
+  job->loans.reset();  // Before their bytes are the sender's again.
+  if (fault == Fault::none && job->remote.empty() && !is_lent) {
     job->gate->measured_packets(job->total_bytes - job->begin, clock_.now_ns() - job->started_ns);
   }
   if (job->send != nullptr) {

@@ -84,6 +84,7 @@ TEST_P(Properties, GangsLeaveIdleOnlyWhatTheGangThatHasItDoesNotNeed) {
   if (!has_gangs() || !part().empty()) {
     GTEST_SKIP() << "no gangs over the whole machine; see NoProcessorIsIdleBesideWaitingWork";
   }
+  const std::string policy = GetParam();
   if (policy.find("slice=0.01,") != std::string::npos || policy.starts_with("priorities")) {
     GTEST_SKIP() << "not all that a gang has is planned where it is; see gang_test.cc";
   }

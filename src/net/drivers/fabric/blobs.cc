@@ -9,7 +9,7 @@ namespace sterna::net::fabric {
 namespace {
 
 constexpr std::uint32_t kAddressMagic = 0x31424146;  // "FAB1"
-constexpr std::uint32_t kHelloMagic = 0x31484146;    // "FAH1"
+constexpr std::uint32_t kHelloMagic = 0x32484146;    // "FAH2"
 constexpr std::size_t kProviderBytesMax = 128;
 constexpr std::size_t kNameBytesMax = 512;
 constexpr std::size_t kControlBytesMax = 1024;
@@ -47,6 +47,7 @@ std::vector<std::byte> encode(const Hello& hello) {
   writer.u64(hello.token);
   writer.u32(hello.window);
   writer.u32(hello.message_bytes);
+  writer.u32(hello.can_read ? 1 : 0);
   writer.blob(hello.name);
   check(writer.ok(), "the name of an endpoint fits");
   return bytes;
@@ -59,8 +60,10 @@ Result<Hello> decode_hello(Packet bytes) noexcept {
   hello.token = reader.u64();
   hello.window = reader.u32();
   hello.message_bytes = reader.u32();
+  const std::uint32_t can_read = reader.u32();
+  hello.can_read = can_read == 1;
   const auto name = reader.blob(kNameBytesMax);
-  if (!is_ours || !reader.finished() || name.empty()) {
+  if (!is_ours || !reader.finished() || name.empty() || can_read > 1) {
     return Error{Errc::malformed, "its hello does not have the format of the driver fabric"};
   }
   hello.name.assign(name.begin(), name.end());
@@ -83,6 +86,10 @@ bool read_frame(Packet message, Frame& frame, Packet& packet) noexcept {
     case FrameKind::taken:
     case FrameKind::end:
       return packet.empty();
+    case FrameKind::lend:
+      return packet.size() == kLoanBytes;
+    case FrameKind::returned:
+      return packet.size() == kLoanEndBytes;
   }
   return false;
 }

@@ -1,6 +1,7 @@
 // The way to one peer over the endpoint.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -9,6 +10,7 @@
 #include "net/driver.h"
 #include "net/drivers/fabric/blobs.h"
 #include "net/drivers/fabric/endpoint.h"
+#include "net/drivers/fabric/loans.h"
 
 namespace sterna::net::fabric {
 
@@ -27,6 +29,9 @@ class FabricChannel final : public Channel {
   FabricChannel(FabricDriver& of, std::uint32_t peer) noexcept : driver{of}, node{peer} {}
 
   SendState try_send(std::span<const Piece> pieces) noexcept override;
+  std::uint32_t lent_bytes_max() const noexcept override;
+  SendState try_lend(Packet head, Piece bytes, Lent& loan) noexcept override;
+  void take_back(Lent& loan) noexcept override;
 
   /// Packets on their way, or waiting.
   [[nodiscard]] std::uint32_t under_way() const noexcept { return accepted - taken_there; }
@@ -36,6 +41,8 @@ class FabricChannel final : public Channel {
     is_closed = has_queued_end = has_said_hello = owes_taken = false;
     token_here = own_token;
     accepted = taken_there = taken_here = told = 0;
+    does_peer_read.store(false, std::memory_order_relaxed);
+    owed_ends.clear();
     reason.clear();
   }
 
@@ -58,8 +65,14 @@ class FabricChannel final : public Channel {
   std::uint32_t told = 0;       // Of taken_here, in the last message to the peer.
   std::vector<Buffer*> free;    // To send from.
   std::deque<Buffer*> waiting;  // In order: the provider does not take them yet.
-  std::string broken;           // Why the connection is of no use; the poller ends it.
-  std::string reason;           // Of the loss.
+  // Lent packets: see loans.h.
+  std::atomic<bool> does_peer_read{false};  // Written under the lock, read by anybody.
+  std::vector<LentOut> lent;                // Ours, with the peer.
+  std::uint64_t last_loan = 0;
+  std::uint32_t borrowed = 0;     // The peer's, here, the sink not yet told of their ends.
+  std::deque<LoanEnd> owed_ends;  // The peer is to be told.
+  std::string broken;             // Why the connection is of no use; the poller ends it.
+  std::string reason;             // Of the loss.
   std::uint64_t ending_since_ns = 0;
   std::uint64_t heard_look = 0;  // FabricDriver::looks_ when its last message came.
 };

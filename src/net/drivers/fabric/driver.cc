@@ -5,7 +5,6 @@
 #include <array>
 #include <cstring>
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -46,6 +45,9 @@ FabricDriver::FabricDriver(const DriverOptions& given, Options options) noexcept
 }
 
 FabricDriver::~FabricDriver() {
+  if (endpoint_ != nullptr) {
+    endpoint_->shut();  // What is being read is still here.
+  }
   // A peer that was killed when nobody looked any more leaves its file, too.
   for (const auto& channel : channels_) {
     if (channel != nullptr && endpoint_ != nullptr) {
@@ -230,6 +232,11 @@ FabricDriver::Arrival FabricDriver::on_arrival(Buffer& buffer) noexcept {
   arrival.channel = &channel;
   arrival.kind = frame.kind;
   arrival.packet = packet;
+  if (frame.kind == FrameKind::returned) {
+    on_returned(channel, packet);
+  } else if (frame.kind == FrameKind::lend) {
+    arrival.borrowed = borrow(channel, packet);
+  }
   return arrival;
 }
 
@@ -240,6 +247,9 @@ void FabricDriver::take(const Arrival& arrival) noexcept {
     return;
   }
   FabricChannel& channel = *arrival.channel;
+  if (arrival.borrowed != nullptr) {
+    begin_read(*arrival.borrowed);
+  }
   if (arrival.kind == FrameKind::end) {
     channel.owes_taken = true;  // It waits for that.
     channel.is_closed = true;
@@ -280,7 +290,9 @@ std::uint32_t FabricDriver::poll_endpoint(PacketSink& sink, std::uint32_t packet
     const std::uint32_t count = endpoint_->poll(std::span{completions}.first(asked));
     count_look(count, asked);
     for (const Endpoint::Completion& done : std::span{completions}.first(count)) {
-      if (done.buffer->is_send) {
+      if (done.read != nullptr) {
+        end_read(static_cast<Borrowed&>(*done.read), done.error == 0);
+      } else if (done.buffer->is_send) {
         on_sent(*done.buffer, done.error);
       } else if (done.error != 0) {
         unposted_.push_back(done.buffer);
@@ -300,6 +312,8 @@ std::uint32_t FabricDriver::poll_endpoint(PacketSink& sink, std::uint32_t packet
     if (arrival.channel != nullptr && arrival.kind == FrameKind::data) {
       sink.on_packet(arrival.channel->node, arrival.packet);
       ++packet_count;
+    } else if (arrival.borrowed != nullptr) {
+      ask_place(sink, *arrival.borrowed);
     }
   }
   const KernelGuard guard{lock_};
@@ -326,6 +340,9 @@ std::uint32_t FabricDriver::poll(PacketSink& sink, std::uint32_t packets_max) no
     find_closed();
   }
   const std::uint32_t count = poll_endpoint(sink, packets_max);
+  if (has_ended_reads_) {
+    tell_ended_reads(sink);
+  }
   if (needs_care_.load(std::memory_order_relaxed) || is_closed_.load(std::memory_order_relaxed)) {
     care(sink);
   }
@@ -372,14 +389,6 @@ void FabricDriver::end_sleep() noexcept {
   clear_bell();
   control_->end_sleep();
   polls_until_control_ = 1;
-}
-
-std::string FabricDriver::figures() const {
-  const KernelGuard guard{lock_};
-  return fmt::format(
-      "provider {} on {}: {} messages sent, {} of them injected, {} times the provider had no "
-      "room; {} messages came that were of nobody",
-      endpoint_->provider(), endpoint_->domain(), sent_, injected_, deferred_, strange_);
 }
 
 }  // namespace sterna::net::fabric

@@ -9,6 +9,7 @@
 //   credit   A sender has `window` packets under way at most; each message says how many its sender
 //            has taken, and one that says nothing else goes when half of the window is owed. So
 //            there is always a buffer for what comes, and a channel is bounded with any provider.
+//   loans    Long packets may be lent: their bytes go from memory to memory (fabric/loans.h).
 //   locks    All calls into libfabric are made under lock_, by the senders as by the poller; no
 //            upcall is. See fabric/endpoint.h.
 //   sleep    The completion queue's descriptor, the connections' and a bell of our own, in one
@@ -65,6 +66,10 @@ class FabricDriver final : public Driver, private PacketSink {
 
   /// Channel::try_send of a packet of a right size.
   SendState send(FabricChannel& channel, std::span<const Piece> pieces, std::size_t bytes) noexcept;
+  /// Channel::try_lend, take_back and lent_bytes_max of a peer that reads.
+  SendState lend(FabricChannel& channel, Packet head, Piece bytes, Lent& lent) noexcept;
+  void take_back(FabricChannel& channel, Lent& lent) noexcept;
+  std::uint32_t loan_bytes_max() const noexcept;
 
  private:
   /// A message that came, of a peer that has proven itself.
@@ -73,6 +78,7 @@ class FabricDriver final : public Driver, private PacketSink {
     FrameKind kind = FrameKind::data;
     Packet packet;
     Buffer* buffer = nullptr;
+    Borrowed* borrowed = nullptr;  // Of a Loan.
   };
 
   // driver.cc: messages.
@@ -87,6 +93,20 @@ class FabricDriver final : public Driver, private PacketSink {
   std::uint32_t poll_endpoint(PacketSink& sink, std::uint32_t packets_max) noexcept;
   void ring() noexcept;
   void clear_bell() noexcept;
+
+  // loans.cc: lent packets.
+  void on_returned(FabricChannel& channel, Packet packet) noexcept STERNA_REQUIRES(lock_);
+  void return_loans(FabricChannel& channel) noexcept STERNA_REQUIRES(lock_);
+  Borrowed* borrow(FabricChannel& channel, Packet packet) noexcept STERNA_REQUIRES(lock_);
+  static void ask_place(PacketSink& sink, Borrowed& borrowed) noexcept;
+  void begin_read(Borrowed& borrowed) noexcept STERNA_REQUIRES(lock_);
+  void start_read(Borrowed& borrowed) noexcept STERNA_REQUIRES(lock_);
+  void end_read(Borrowed& borrowed, bool is_whole) noexcept STERNA_REQUIRES(lock_);
+  void start_reads() noexcept STERNA_REQUIRES(lock_);
+  void tell_ended_reads(PacketSink& sink) noexcept;
+  void say_ends(FabricChannel& channel) noexcept STERNA_REQUIRES(lock_);
+  bool are_reads_over(FabricChannel& channel) noexcept STERNA_REQUIRES(lock_);
+  void shut_endpoint() noexcept STERNA_REQUIRES(lock_);
 
   // peers.cc: who is there. By the poller, but where it says otherwise.
   /// Any thread. Null: no memory.
@@ -119,6 +139,9 @@ class FabricDriver final : public Driver, private PacketSink {
   // By node; a channel lives as long as the driver.
   std::vector<std::unique_ptr<FabricChannel>> channels_ STERNA_GUARDED_BY(lock_);
   std::vector<Buffer*> unposted_ STERNA_GUARDED_BY(lock_);  // To receive, not with the provider.
+  // What peers have lent us. Freed once the sink has been told of the end, by the poller.
+  std::vector<std::unique_ptr<Borrowed>> borrowed_ STERNA_GUARDED_BY(lock_);
+  bool has_ended_reads_ = false;  // The poller's.
   bool is_asleep_ STERNA_GUARDED_BY(lock_) = false;
   std::atomic<bool> is_closed_{false};   // Relaxed: a late close is a little late.
   std::atomic<bool> needs_care_{false};  // Set under lock_: care() has something to do.
@@ -135,6 +158,10 @@ class FabricDriver final : public Driver, private PacketSink {
   std::uint64_t sent_ STERNA_GUARDED_BY(lock_) = 0;
   std::uint64_t injected_ STERNA_GUARDED_BY(lock_) = 0;
   std::uint64_t deferred_ STERNA_GUARDED_BY(lock_) = 0;
+  std::uint64_t lent_ STERNA_GUARDED_BY(lock_) = 0;
+  std::uint64_t returned_ STERNA_GUARDED_BY(lock_) = 0;
+  std::uint64_t unregistered_ STERNA_GUARDED_BY(lock_) = 0;
+  std::uint64_t read_ STERNA_GUARDED_BY(lock_) = 0;
   std::uint64_t strange_ STERNA_GUARDED_BY(lock_) = 0;
 };
 

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 #include <rdma/fi_cm.h>
@@ -15,13 +17,12 @@
 
 #include "base/check.h"
 #include "base/system_file.h"
+#include "net/drivers/fabric/objects.h"
 
 namespace sterna::net::fabric {
 namespace {
 
-constexpr std::uint32_t kVersion = FI_VERSION(1, 14);
 constexpr std::size_t kNameBytesMax = 512;
-constexpr std::size_t kAlign = 64;
 
 /// What is done at signals is ours again afterwards: providers take some for themselves, to clean
 /// up (shm) or to write files about a crash (psm2, as soon as the library is loaded). But a fault
@@ -47,26 +48,20 @@ class KeptSignals {
   std::array<struct sigaction, kSignalEnd> before_{};
 };
 
-char* copy_of(const std::string& text) {
-  return text.empty() ? nullptr : ::strdup(text.c_str());  // Freed with the hints.
-}
-
-bool stays_inside_host(const fi_info& info) {
-  return std::string_view{info.fabric_attr->prov_name}.find("shm") != std::string_view::npos;
-}
-
 /// A process that nobody has asked for its status yet has ended, too.
 bool has_ended(pid_t process) {
   const auto status = first_line_of(("/proc/" + std::to_string(process) + "/stat").c_str());
   return !status || status->find(") Z ") != std::string::npos;
 }
 
-template <typename Fid>
-void close(Fid*& what) noexcept {
-  if (what != nullptr) {
-    ::fi_close(&what->fid);
-    what = nullptr;
+/// Of what the provider gives back: a context that start_read(), send() or receive() gave it.
+Endpoint::Completion completion_of(void* context, int error) noexcept {
+  static_assert(offsetof(Operation, context) == 0 && std::is_standard_layout_v<Operation>);
+  auto* const operation = static_cast<Operation*>(context);
+  if (operation->kind == Operation::Kind::read) {
+    return {.buffer = nullptr, .error = error, .read = static_cast<Read*>(operation)};
   }
+  return {.buffer = static_cast<Buffer*>(operation), .error = error, .read = nullptr};
 }
 
 }  // namespace
@@ -96,14 +91,18 @@ Endpoint::~Endpoint() {
 
 void Endpoint::shut() noexcept {
   const KeptSignals kept;
-  close(endpoint_);  // Nothing is under way any more.
-  for (Slab& slab : slabs_) {
-    close(slab.registration);
+  fi::close(endpoint_);  // From here nothing is under way.
+  for (fid_mr* region : regions_) {
+    fi::close(region);
   }
-  close(queue_);
-  close(addresses_);
-  close(domain_);
-  close(fabric_);
+  regions_.clear();
+  for (Slab& slab : slabs_) {
+    fi::close(slab.registration);
+  }
+  fi::close(queue_);
+  fi::close(addresses_);
+  fi::close(domain_);
+  fi::close(fabric_);
   if (info_ != nullptr) {
     library_.freeinfo(std::exchange(info_, nullptr));
   }
@@ -121,52 +120,6 @@ void Endpoint::clean_after(std::span<const std::byte> name) noexcept {
   }
 }
 
-/// Asks for what the driver does, and offers what it can do for the provider.
-Result<> Endpoint::choose(const EndpointOptions& options) {
-  fi_info* const hints = library_.dupinfo(nullptr);
-  if (hints == nullptr) {
-    return Errc::out_of_memory;
-  }
-  hints->caps = FI_MSG;
-  hints->mode = FI_CONTEXT | FI_CONTEXT2;
-  hints->ep_attr->type = FI_EP_RDM;
-  hints->tx_attr->msg_order = FI_ORDER_SAS;
-  hints->rx_attr->msg_order = FI_ORDER_SAS;
-  hints->domain_attr->threading = FI_THREAD_DOMAIN;
-  hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-  hints->domain_attr->mr_mode =
-      FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
-  hints->domain_attr->name = copy_of(options.domain);
-  hints->fabric_attr->prov_name = copy_of(options.provider);
-  fi_info* list = nullptr;
-  const int error = library_.getinfo(kVersion, nullptr, nullptr, 0, hints, &list);
-  library_.freeinfo(hints);
-  const std::string wanted =
-      (options.provider.empty() ? std::string{"any provider"} : "provider " + options.provider) +
-      (options.domain.empty() ? "" : " on " + options.domain);
-  if (error != 0) {
-    return Error{Errc::unsupported, "libfabric has no endpoint for messages in order of " + wanted +
-                                        ": " + library_.strerror(-error)};
-  }
-  const fi_info* found = list;
-  while (found != nullptr && (found->ep_attr->max_msg_size < options.message_bytes ||
-                              (stays_inside_host(*found) && options.provider.empty()))) {
-    found = found->next;
-  }
-  info_ = found != nullptr ? library_.dupinfo(found) : nullptr;
-  library_.freeinfo(list);
-  if (info_ == nullptr) {
-    return Error{Errc::unsupported, "libfabric has no endpoint between hosts for messages of " +
-                                        std::to_string(options.message_bytes) + " bytes of " +
-                                        wanted};
-  }
-  provider_ = info_->fabric_attr->prov_name;
-  domain_name_ = info_->domain_attr->name;
-  inject_bytes_ = info_->tx_attr->inject_size;
-  message_bytes_ = (options.message_bytes + kAlign - 1) / kAlign * kAlign;
-  return Done{};
-}
-
 Result<> Endpoint::open_queue(std::size_t size) {
   fi_cq_attr attributes{};
   attributes.size = size;
@@ -175,7 +128,7 @@ Result<> Endpoint::open_queue(std::size_t size) {
   int error = ::fi_cq_open(domain_, &attributes, &queue_, nullptr);
   if (error == 0 && ::fi_control(&queue_->fid, FI_GETWAIT, &fd_) != 0) {
     fd_ = -1;
-    close(queue_);
+    fi::close(queue_);
     error = -FI_ENOSYS;
   }
   if (error != 0) {  // A provider that must be polled.
@@ -242,6 +195,9 @@ Result<> Endpoint::register_slab(Slab& slab, std::size_t bytes) {
 
 Result<> Endpoint::make_buffers(std::uint32_t count, bool is_send, std::uint32_t owner,
                                 std::vector<Buffer*>& to) {
+  if (endpoint_ == nullptr) {
+    return Errc::closed;
+  }
   const std::size_t bytes = count * message_bytes_;
   Slab slab;
   slab.memory.reset(new (std::nothrow) std::byte[bytes]);
@@ -250,7 +206,7 @@ Result<> Endpoint::make_buffers(std::uint32_t count, bool is_send, std::uint32_t
     return Errc::out_of_memory;
   }
   if (Result<> registered = register_slab(slab, bytes); !registered) {
-    close(slab.registration);
+    fi::close(slab.registration);
     return registered;
   }
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -266,6 +222,9 @@ Result<> Endpoint::make_buffers(std::uint32_t count, bool is_send, std::uint32_t
 }
 
 Result<fi_addr_t> Endpoint::insert(std::span<const std::byte> name) {
+  if (endpoint_ == nullptr) {
+    return Errc::closed;
+  }
   const bool is_text = info_->addr_format == FI_ADDR_STR;  // Of any length, with its end.
   if (is_text ? name.empty() || name.back() != std::byte{0} : name.size() != name_.size()) {
     return Error{Errc::malformed, "the name of its endpoint is of another kind"};
@@ -288,6 +247,9 @@ Endpoint::Posted Endpoint::posted(long result) noexcept {
 }
 
 Endpoint::Posted Endpoint::send(Buffer& buffer, fi_addr_t to, bool& was_injected) noexcept {
+  if (endpoint_ == nullptr) {
+    return posted(-FI_ESHUTDOWN);
+  }
   was_injected = buffer.bytes <= inject_bytes_;
   return posted(was_injected ? ::fi_inject(endpoint_, buffer.memory, buffer.bytes, to)
                              : ::fi_send(endpoint_, buffer.memory, buffer.bytes,
@@ -295,8 +257,10 @@ Endpoint::Posted Endpoint::send(Buffer& buffer, fi_addr_t to, bool& was_injected
 }
 
 Endpoint::Posted Endpoint::receive(Buffer& buffer) noexcept {
-  return posted(::fi_recv(endpoint_, buffer.memory, message_bytes_, buffer.registration,
-                          FI_ADDR_UNSPEC, &buffer.context));
+  return endpoint_ == nullptr
+             ? posted(-FI_ESHUTDOWN)
+             : posted(::fi_recv(endpoint_, buffer.memory, message_bytes_, buffer.registration,
+                                FI_ADDR_UNSPEC, &buffer.context));
 }
 
 std::string Endpoint::failure() const {
@@ -307,6 +271,9 @@ std::string Endpoint::error_text(int error) const {
 }
 
 std::uint32_t Endpoint::poll(std::span<Completion> completions) noexcept {
+  if (queue_ == nullptr) {
+    return 0;
+  }
   std::array<fi_cq_msg_entry, 16> entries;
   const std::size_t room = std::min(entries.size(), completions.size());
   const ssize_t count = ::fi_cq_read(queue_, entries.data(), room);
@@ -315,21 +282,24 @@ std::uint32_t Endpoint::poll(std::span<Completion> completions) noexcept {
     if (::fi_cq_readerr(queue_, &failed, 0) != 1 || failed.op_context == nullptr) {
       return 0;  // Of an injected message: what its peer does not take shows elsewhere.
     }
-    completions[0] = {static_cast<Buffer*>(failed.op_context), std::max(failed.err, 1)};
+    completions[0] = completion_of(failed.op_context, std::max(failed.err, 1));
     return 1;
   }
   for (ssize_t i = 0; i < count; ++i) {
     const fi_cq_msg_entry& entry = entries[static_cast<std::size_t>(i)];
-    auto* const buffer = static_cast<Buffer*>(entry.op_context);
-    if (!buffer->is_send) {
-      buffer->bytes = static_cast<std::uint32_t>(std::min(entry.len, message_bytes_));
+    Completion& done = completions[static_cast<std::size_t>(i)];
+    done = completion_of(entry.op_context, 0);
+    if (done.buffer != nullptr && !done.buffer->is_send) {
+      done.buffer->bytes = static_cast<std::uint32_t>(std::min(entry.len, message_bytes_));
     }
-    completions[static_cast<std::size_t>(i)] = {buffer, 0};
   }
   return count > 0 ? static_cast<std::uint32_t>(count) : 0;
 }
 
 bool Endpoint::may_wait() noexcept {
+  if (queue_ == nullptr) {
+    return true;  // Nothing comes from here any more.
+  }
   fid* const waited[] = {&queue_->fid};
   return fd_ >= 0 && ::fi_trywait(fabric_, const_cast<fid**>(waited), 1) == FI_SUCCESS;
 }

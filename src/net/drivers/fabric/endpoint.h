@@ -21,9 +21,14 @@
 
 namespace sterna::net::fabric {
 
-/// A message on its way, out or in. The context comes first: the provider writes into it.
-struct Buffer {
+/// What the provider has under way. The context comes first: the provider writes into it.
+struct Operation {
   fi_context2 context{};
+  enum class Kind : std::uint8_t { message, read } kind = Kind::message;
+};
+
+/// A message on its way, out or in.
+struct Buffer : Operation {
   std::byte* memory = nullptr;
   void* registration = nullptr;  // What the provider calls it by; null where it wants none.
   std::uint32_t owner = 0;       // The peer's node: of a buffer to send.
@@ -31,9 +36,30 @@ struct Buffer {
   bool is_send = false;
 };
 
+/// Memory of the program that the provider knows, for as long as one transfer takes.
+struct Region {
+  fid_mr* registration = nullptr;
+  std::uint64_t address = 0;  // For a peer that reads: where it begins, and by which key.
+  std::uint64_t key = 0;
+};
+
+/// Memory of a peer, as it says.
+struct RemoteRegion {
+  std::uint64_t address = 0;
+  std::uint64_t key = 0;
+};
+
+/// A read of a peer's memory. Stays where it is from start_read() to its completion.
+struct Read : Operation {
+  Read() noexcept { kind = Kind::read; }
+  std::span<std::byte> into;
+  Region local;  // Of `into`, where the provider asks for it.
+};
+
 struct EndpointOptions {
   std::string provider;
   std::string domain;
+  bool may_read = false;  // From a peer's memory, if the provider can.
   std::uint32_t message_bytes = 0;
   std::uint32_t completions_max = 0;  // Operations under way at once.
 };
@@ -64,7 +90,8 @@ class Endpoint {
 
   /// The process of that name was killed: removes what its provider would have removed.
   void clean_after(std::span<const std::byte> name) noexcept;
-  /// Closes it: nothing may be called but shut() and what is constant.
+  /// Closes it: the provider lets go of all memory. From then on nothing is sent, received or read:
+  /// such calls fail, poll() finds nothing.
   void shut() noexcept;
 
   enum class Posted : std::uint8_t { done, again, failed };
@@ -74,9 +101,25 @@ class Endpoint {
   /// Why the last one failed.
   [[nodiscard]] std::string failure() const;
 
+  // memory.cc: bytes that go from the memory of one program into that of another one.
+
+  /// Peers' memory can be read, and they can read ours.
+  [[nodiscard]] bool can_read() const noexcept { return can_read_; }
+  /// At most so many bytes in one read.
+  [[nodiscard]] std::uint64_t read_bytes_max() const noexcept { return read_bytes_max_; }
+  /// Peers that are told of it may read `memory`, nothing else, until close(). Fails as the
+  /// provider says.
+  [[nodiscard]] Result<Region> expose(std::span<const std::byte> memory);
+  /// Registers where it goes, if that is asked for, and reads as many bytes from `peer`. `done`:
+  /// its completion comes by poll(); else nothing happened.
+  [[nodiscard]] Posted start_read(Read& read, fi_addr_t peer, RemoteRegion from);
+  /// Nobody reaches it any more. One that is closed or empty may be given again.
+  void close(Region& region) noexcept;
+
   struct Completion {
-    Buffer* buffer = nullptr;
-    int error = 0;  // 0: it is done.
+    Buffer* buffer = nullptr;  // Null: it is `read`.
+    int error = 0;             // 0: it is done.
+    Read* read = nullptr;
   };
   /// Moves everything on; returns how many completions there are.
   [[nodiscard]] std::uint32_t poll(std::span<Completion> completions) noexcept;
@@ -91,10 +134,15 @@ class Endpoint {
     fid_mr* registration = nullptr;
   };
   explicit Endpoint(const Library& library) noexcept : library_{library} {}
+  // provider.cc
   Result<> choose(const EndpointOptions& options);
+  fi_info* ask(const EndpointOptions& options, std::uint64_t caps, int& error) const;
+  std::string domains_of(const EndpointOptions& options) const;
+  void take(const fi_info& found, const EndpointOptions& options);
   Result<> build(const EndpointOptions& options);
   Result<> open_queue(std::size_t size);
   Result<> register_slab(Slab& slab, std::size_t bytes);
+  Result<Region> register_region(std::span<const std::byte> memory, std::uint64_t access);
   Posted posted(long result) noexcept;
 
   const Library& library_;
@@ -103,6 +151,8 @@ class Endpoint {
   std::vector<std::byte> name_;
   std::size_t message_bytes_ = 0;
   std::size_t inject_bytes_ = 0;
+  bool can_read_ = false;
+  std::uint64_t read_bytes_max_ = 0;
   int fd_ = -1;
   long last_error_ = 0;
   std::uint64_t next_key_ = 1;  // Of registrations, where the provider chooses none.
@@ -113,6 +163,7 @@ class Endpoint {
   fid_cq* queue_ = nullptr;
   fid_ep* endpoint_ = nullptr;
   std::vector<Slab> slabs_;
+  std::vector<fid_mr*> regions_;  // Open, in no order.
 };
 
 }  // namespace sterna::net::fabric

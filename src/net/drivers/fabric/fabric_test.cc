@@ -31,8 +31,11 @@ class ByHand : public testing::Test, protected PacketSink {
     auto control = tcp::open_sockets({.bootstrap = &job.node(1)}, false);
     ASSERT_TRUE(control.has_value());
     connection = std::move(control.value());
-    auto opened = Endpoint::open(
-        {.provider = "tcp", .domain = {}, .message_bytes = kMessageBytes, .completions_max = 64});
+    auto opened = Endpoint::open({.provider = "tcp",
+                                  .domain = {},
+                                  .may_read = false,
+                                  .message_bytes = kMessageBytes,
+                                  .completions_max = 64});
     ASSERT_TRUE(opened.has_value()) << opened.error().text;
     endpoint = std::move(opened.value());
     ASSERT_TRUE(endpoint->make_buffers(4, false, 0, receives).has_value());
@@ -83,6 +86,7 @@ class ByHand : public testing::Test, protected PacketSink {
     const auto bytes = encode(Hello{.token = kOwnToken,
                                     .window = window,
                                     .message_bytes = kMessageBytes,
+                                    .can_read = false,
                                     .name = {name.begin(), name.end()}});
     const Piece piece{bytes};
     ASSERT_EQ(way->try_send({&piece, 1}), SendState::accepted);
@@ -176,6 +180,32 @@ TEST_F(ByHand, NobodyHasTakenMoreThanWasSent) {
   EXPECT_TRUE(a.sink.packets.empty());
 }
 
+/// A frame that lends, with these words of its loan.
+std::string loan_text(std::uint32_t bytes) {
+  const Loan loan{.id = 1, .address = 0, .key = 4711, .bytes = bytes, .unused = 0, .head = {}};
+  return {reinterpret_cast<const char*>(&loan), kLoanBytes};
+}
+
+TEST_F(ByHand, WhoLendsNothingOrTooMuchLosesThePeer) {
+  meet();
+  Frame lends = right(0);
+  lends.kind = FrameKind::lend;
+  send(lends, loan_text(0));
+  ASSERT_TRUE(run([&] { return !a.sink.losses.empty(); }));
+  EXPECT_NE(a.sink.losses[0].second.find("lends"), std::string::npos) << a.sink.losses[0].second;
+}
+
+TEST_F(ByHand, WhatNobodyHasLentMayComeBack) {
+  meet();
+  const LoanEnd end{.id = 99, .is_whole = 1, .unused = 0};
+  Frame returned = right(0);
+  returned.kind = FrameKind::returned;
+  send(returned, {reinterpret_cast<const char*>(&end), kLoanEndBytes});
+  send(right(1), "and a packet");
+  ASSERT_TRUE(run([&] { return a.sink.packets.size() == 1; }));
+  EXPECT_TRUE(a.sink.losses.empty() && !is_lost);
+}
+
 TEST_F(ByHand, AnotherWindowIsRefused) {
   say_hello(kWindow / 2);
   ASSERT_TRUE(run([&] { return !a.sink.losses.empty() && is_lost; }));
@@ -243,7 +273,7 @@ TEST(Fabric, SignalsStayOurs) {
   const auto actions = [] {
     std::vector<void (*)(int)> found;
     for (int signal = 1; signal < 32; ++signal) {
-      struct sigaction action {};
+      struct sigaction action{};
       ::sigaction(signal, nullptr, &action);
       found.push_back(action.sa_handler);
     }
@@ -269,6 +299,35 @@ TEST(Fabric, AProviderThatIsAbsentIsSaid) {
   ASSERT_FALSE(opened.has_value());
   EXPECT_EQ(opened.error().code, Errc::unsupported);
   EXPECT_NE(opened.error().text.find("fabric@pigeon"), std::string::npos) << opened.error().text;
+}
+
+TEST(Fabric, ADomainThatIsAbsentIsAnsweredWithThoseThatAreThere) {
+  TestJob job{2};
+  const TestNode node{choice_of("fabric@tcp"), job, 0};
+  if (!node.absent.empty()) {
+    // Says which: libfabric, or a provider of it, is not on this machine.
+    GTEST_SKIP() << node.absent;
+  }
+  const DriverChoice choice = choice_of("fabric@tcp:moon0");
+  const auto opened = open_driver(choice, {.bootstrap = &job.node(1)});
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(opened.error().code, Errc::unsupported);
+  for (const char* part : {"fabric@tcp:moon0", "provider tcp on moon0", "the domains", "lo"}) {
+    EXPECT_NE(opened.error().text.find(part), std::string::npos) << opened.error().text;
+  }
+}
+
+TEST(Fabric, AnInstanceNamesABoard) {
+  TestJob job{2};
+  const TestNode node{choice_of("fabric@tcp:lo"), job, 0};
+  if (!node.absent.empty()) {
+    // Says which: libfabric, or a provider of it, is not on this machine.
+    GTEST_SKIP() << node.absent;
+  }
+  EXPECT_NE(node.driver->figures().find(" on lo:"), std::string::npos) << node.driver->figures();
+  auto both = choose_drivers("fabric@verbs:mlx5_0,fabric@verbs:mlx5_1");
+  ASSERT_TRUE(both.has_value()) << both.error().text;
+  EXPECT_EQ(both.value()[1].instance, "verbs:mlx5_1");
 }
 
 }  // namespace

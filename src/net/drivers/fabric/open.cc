@@ -16,13 +16,29 @@ namespace {
 
 #if __has_include(<rdma/fabric.h>)
 
+struct Board {
+  std::string_view provider;
+  std::string_view domain;
+};
+
+/// "verbs:mlx5_0" is one board; what the instance does not say the settings do. No provider has a
+/// colon in its name, domains may.
+Board board_of(const DriverOptions& given) noexcept {
+  const std::size_t colon = given.instance.find(':');
+  return {.provider =
+              given.instance.empty() ? text_of(given, kProvider) : given.instance.substr(0, colon),
+          .domain = colon == std::string_view::npos ? text_of(given, kDomain)
+                                                    : given.instance.substr(colon + 1)};
+}
+
 Result<std::unique_ptr<Driver>> open_fabric(const DriverOptions& given) noexcept {
   const JobMap& job = given.bootstrap->job();
   const auto window = static_cast<std::uint32_t>(number_of(given, kWindow));
+  const Board board = board_of(given);
   FabricDriver::Options options{
-      .endpoint = {.provider = std::string{given.instance.empty() ? text_of(given, kProvider)
-                                                                  : given.instance},
-                   .domain = std::string{text_of(given, kDomain)},
+      .endpoint = {.provider = std::string{board.provider},
+                   .domain = std::string{board.domain},
+                   .may_read = parse_tunable(kRead, text_of(given, kRead)).value() != 0,
                    .message_bytes = static_cast<std::uint32_t>(number_of(given, kMessageBytes)),
                    .completions_max = std::min(4 * window * job.node_count, 1U << 16)},
       .window = window};
@@ -55,7 +71,7 @@ constinit const DriverEntry kFabricDriver{
     .tunables = fabric::kTunables,
     .open = fabric::open_fabric,
     .profile = fabric::kEntryProfile,
-    .instances = "the name of a provider of libfabric, like verbs or tcp",
+    .instances = "a provider of libfabric, like verbs or tcp, perhaps with a domain: verbs:mlx5_0",
     .is_on_request = true,
 };
 

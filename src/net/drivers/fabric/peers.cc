@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 #include "net/drivers/fabric/driver.h"
 #include "net/opening/auth.h"
@@ -108,6 +110,7 @@ void FabricDriver::say_hello(FabricChannel& channel) noexcept {
   const auto hello = encode(Hello{.token = channel.token_here,
                                   .window = options_.window,
                                   .message_bytes = options_.endpoint.message_bytes,
+                                  .can_read = endpoint_->can_read(),
                                   .name = {name.begin(), name.end()}});
   const Piece piece{hello};
   const SendState sent = way->try_send({&piece, 1});
@@ -129,6 +132,8 @@ void FabricDriver::on_packet(std::uint32_t from_node, Packet packet) noexcept {
     return;
   }
   channel->token_there = hello.value().token;
+  channel->does_peer_read.store(hello.value().can_read && endpoint_->can_read(),
+                                std::memory_order_relaxed);
   channel->state = State::standing;
   channel->wants_hello = !channel->has_said_hello;
 }
@@ -162,7 +167,19 @@ void FabricDriver::on_peer_lost(std::uint32_t node, std::string_view reason) noe
   channel->ending_since_ns = now_ns();
   channel->heard_look = looks_;
   channel->reason = reason;
+  return_loans(*channel);
   needs_care_.store(true, std::memory_order_relaxed);
+}
+
+std::string FabricDriver::figures() const {
+  const KernelGuard guard{lock_};
+  return fmt::format(
+      "provider {} on {}: {} messages sent, {} of them injected, {} times the provider had no "
+      "room; {} packets lent, {} of them came back, {} could not be registered; {} read from "
+      "memory "
+      "of others; {} messages came that were of nobody",
+      endpoint_->provider(), endpoint_->domain(), sent_, injected_, deferred_, lent_, returned_,
+      unregistered_, read_, strange_);
 }
 
 /// A peer that has closed its connection in good order, which no upcall says.
@@ -178,6 +195,7 @@ void FabricDriver::find_closed() noexcept {
       channel->is_closed = true;
       channel->ending_since_ns = now_ns();
       channel->heard_look = looks_;
+      return_loans(*channel);
       needs_care_.store(true, std::memory_order_relaxed);
     }
   }
@@ -185,6 +203,10 @@ void FabricDriver::find_closed() noexcept {
 
 void FabricDriver::care(PacketSink& sink) noexcept {
   needs_care_.store(false, std::memory_order_relaxed);  // Set again by what remains to be done.
+  {
+    const KernelGuard guard{lock_};
+    start_reads();
+  }
   for (std::uint32_t node = 0; node < node_count_; ++node) {
     std::string reason;
     {
@@ -220,9 +242,13 @@ void FabricDriver::care_for(FabricChannel& channel) noexcept {
     say_taken(channel);
   }
   push(channel);
+  if (!channel.owed_ends.empty()) {
+    say_ends(channel);
+  }
   const bool is_behind =
       channel.wants_hello || channel.state == State::ending ||
-      (channel.state == State::standing && (channel.owes_taken || !channel.waiting.empty()));
+      (channel.state == State::standing &&
+       (channel.owes_taken || !channel.waiting.empty() || !channel.owed_ends.empty()));
   if (is_behind) {
     needs_care_.store(true, std::memory_order_relaxed);
   }
@@ -230,12 +256,15 @@ void FabricDriver::care_for(FabricChannel& channel) noexcept {
 
 bool FabricDriver::ends(FabricChannel& channel, std::string& reason) noexcept {
   if (channel.is_closed && channel.state == State::standing && !channel.owes_taken &&
-      channel.waiting.empty()) {
+      channel.waiting.empty() && channel.owed_ends.empty() && channel.borrowed == 0) {
     channel.state = State::ending;  // It has said `end`, after all that it sent.
     channel.ending_since_ns = 0;
   }
   if (channel.state != State::ending || looks_ - channel.heard_look < kQuietLooks ||
       now_ns() - channel.ending_since_ns < kQuietNs) {
+    return false;
+  }
+  if (!are_reads_over(channel)) {
     return false;
   }
   channel.state = State::ended;
@@ -264,6 +293,10 @@ void FabricDriver::finish_close() noexcept {
     const KernelGuard guard{lock_};
     for (const auto& channel : channels_) {
       if (channel == nullptr || channel->state >= State::ending) {
+        continue;
+      }
+      if (channel->borrowed != 0 || !channel->owed_ends.empty()) {
+        is_drained = false;
         continue;
       }
       if (channel->state == State::standing && !channel->has_queued_end) {

@@ -18,7 +18,9 @@ inline constexpr Tunable kDomain{
     .name = "fabric_domain",
     .kind = TunableKind::text,
     .fallback = "",
-    .help = "device or interface, as the provider calls it (mlx5_0, eth0); empty: its first"};
+    .help =
+        "device or interface, as the provider calls it (mlx5_0, eth0); empty: its first; "
+        "fabric@NAME:DOMAIN has its own"};
 inline constexpr Tunable kMessageBytes{
     .name = "fabric_message_bytes",
     .kind = TunableKind::bytes,
@@ -33,6 +35,12 @@ inline constexpr Tunable kWindow{
     .minimum = 4,
     .maximum = 1024,
     .help = "messages on their way to a peer, at most; the same in all nodes"};
-inline constexpr std::array kTunables{kProvider, kDomain, kMessageBytes, kWindow};
+inline constexpr Tunable kRead{
+    .name = "fabric_read",
+    .kind = TunableKind::flag,
+    .fallback = "on",
+    .help =
+        "the receiver's node reads long messages from the sender's memory, if the provider can"};
+inline constexpr std::array kTunables{kProvider, kDomain, kMessageBytes, kWindow, kRead};
 
 }  // namespace sterna::net::fabric

@@ -1,0 +1,102 @@
+// Announced messages that are lent in parts to a driver which moves their bytes from where they are
+// to where they belong (Channel::try_lend), both ranks pinned. One part is registered while others
+// fly. What comes back, because the receiver has no place for it in one piece or the network could
+// not, goes in data frames: their receive counts bytes, whatever way they came.
+#include <algorithm>
+
+#include "net/core.h"
+
+namespace sterna::net {
+namespace {
+
+// Shorter ones, and ends of longer ones, are not worth a registration and an answer each.
+constexpr std::uint64_t kLentBytesMin = 64 << 10;
+
+}  // namespace
+
+/// Whether it is lent; asked until that is known.
+bool TransportCore::begin_loans(TransferJob& job) noexcept {
+  const std::uint64_t left = job.total_bytes - job.offset;
+  const bool is_plain = job.send != nullptr && job.local.extents == nullptr;
+  if (job.is_lending_judged || !is_plain || left < kLentBytesMin ||
+      (job.is_invited && !job.gate->is_empty())) {
+    return false;
+  }
+  Channel* const channel = job.gate->channel();
+  if (channel == nullptr) {
+    return false;
+  }
+  job.is_lending_judged = true;
+  const std::uint64_t most = channel->lent_bytes_max();
+  if (most < 2 * kLentBytesMin) {
+    return false;
+  }
+  const std::uint64_t part = std::min(job.gate->cost().lent_part_bytes(), most - kLentBytesMin);
+  job.loans = std::make_unique<Loans>(*channel, static_cast<std::uint32_t>(part));
+  return true;
+}
+
+void TransportCore::lend_parts(TransferJob& job) noexcept {
+  Loans& loans = *job.loans;
+  for (Loans::Part& part : loans.parts) {
+    if (job.offset == job.total_bytes || loans.is_over) {
+      return;
+    }
+    if (part.lent.state.load(std::memory_order_relaxed) != Lent::State::none) {
+      continue;
+    }
+    const std::uint64_t left = job.total_bytes - job.offset;
+    part.offset = job.offset;
+    part.bytes = left < loans.part_bytes + kLentBytesMin ? left : loans.part_bytes;
+    FrameHeader header = job.header;
+    header.total_bytes = part.offset;
+    header.payload_bytes = static_cast<std::uint32_t>(part.bytes);
+    static_assert(sizeof header == kPacketHeadBytes);
+    const SendState state =
+        loans.channel.try_lend(std::as_bytes(std::span{&header, 1}),
+                               {job.local.address + part.offset, part.bytes}, part.lent);
+    if (state == SendState::full) {
+      return;
+    }
+    loans.is_over = state == SendState::closed;
+    if (state == SendState::accepted) {
+      ++loans.under_way;
+      job.offset += part.bytes;
+    }
+  }
+}
+
+/// True: it has ended.
+bool TransportCore::step_loans(TransferJob& job) noexcept {
+  Loans& loans = *job.loans;
+  for (Loans::Part& part : loans.parts) {
+    // Acquire: pairs with the driver, which has closed its registration.
+    const Lent::State state = part.lent.state.load(std::memory_order_acquire);
+    if (state != Lent::State::taken && state != Lent::State::returned) {
+      continue;
+    }
+    --loans.under_way;
+    part.lent.state.store(Lent::State::none, std::memory_order_relaxed);
+    if (state == Lent::State::taken) {
+      counters_.direct_bytes.add(part.bytes);
+    } else {
+      loans.is_over = true;
+      loans.returned.emplace_back(part.offset, part.offset + part.bytes);
+    }
+  }
+  lend_parts(job);
+  if (!loans.is_over) {
+    return loans.under_way == 0 && job.offset == job.total_bytes;
+  }
+  while (!loans.returned.empty()) {
+    auto& [from, to] = loans.returned.back();
+    if (const SendState sent = send_frames(job, from, to); sent != SendState::accepted) {
+      return sent == SendState::closed;
+    }
+    loans.returned.pop_back();
+  }
+  const bool is_all_sent = job.offset == job.total_bytes || step_frames(job);
+  return is_all_sent && (loans.under_way == 0 || job.gate->is_lost());
+}
+
+}  // namespace sterna::net

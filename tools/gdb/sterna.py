@@ -136,6 +136,14 @@ def name_of(frame):
     return frame.name() or "%#x" % frame.pc()
 
 
+def is_of_runtime(frame, name):
+    """Not the functions of C that a program calls: those say what it waits for."""
+    if name.startswith("sterna::") or name == "sterna_context_entry":
+        return True
+    library = (gdb.solib_name(frame.pc()) or "").rpartition("/")[2]
+    return name.startswith("(anonymous namespace)::") and library.startswith(("libsterna", "libmpi_abi"))
+
+
 def place(thread):
     """The functions that it is in, without the runtime's own."""
     names = []
@@ -143,7 +151,7 @@ def place(thread):
         if number == LISTED_FRAMES_MAX or len(names) == NAMES_MAX:
             break
         name = name_of(frame)
-        if not name.startswith("sterna::") and name != "sterna_context_entry":
+        if not is_of_runtime(frame, name):
             names.append(name)
     return " < ".join(names) or "(not started, or no symbols)"
 

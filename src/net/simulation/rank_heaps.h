@@ -1,12 +1,12 @@
 // A heap for each rank of a simulated job: what its endpoint takes is counted there, to the byte.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
+
+#include <sys/mman.h>
 
 #include "base/check.h"
 #include "memory/heap.h"

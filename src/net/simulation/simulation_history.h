@@ -104,8 +104,8 @@ class History : private Stage {
     const std::uint32_t serial = serials_[{from, to}]++;
     sent->from = from;
     sent->to = to;
-    sent->bytes.resize(
-        8 + random_.below(kSizes[kind_.is_short ? random_.below(2) : random_.below(5)]));
+    sent->bytes.resize(8 +
+                       random_.below(kSizes[kind_.is_short ? random_.below(2) : random_.below(5)]));
     for (std::size_t i = 0; i < sent->bytes.size(); ++i) {
       sent->bytes[i] = filling(from, serial, i);
     }
@@ -264,7 +264,6 @@ class History : private Stage {
     }
     return is_any;
   }
-
 };
 
 }  // namespace sterna::net::simulation

@@ -23,10 +23,10 @@ struct Kind {
     lossy,    // Rails that lose, repeat and change packets.
     failing,  // Rails that break, stand still and come back.
   } wires;
-  bool is_short;          // Messages of a few bytes.
-  bool is_flood;          // Much is sent before it is received.
-  std::uint32_t window;   // Of a pair,
-  std::uint32_t local;    // and within a node; bytes.
+  bool is_short;         // Messages of a few bytes.
+  bool is_flood;         // Much is sent before it is received.
+  std::uint32_t window;  // Of a pair,
+  std::uint32_t local;   // and within a node; bytes.
   std::vector<SimOptions> rails;
 };
 
@@ -104,8 +104,8 @@ class Wires {
               .one = static_cast<std::uint32_t>(random_.below(node_count)),
               .other = 0,
               .is_cut = random_.chance(0.6)};
-    wire.other = (wire.one + 1 + static_cast<std::uint32_t>(random_.below(node_count - 1))) %
-                 node_count;
+    wire.other =
+        (wire.one + 1 + static_cast<std::uint32_t>(random_.below(node_count - 1))) % node_count;
     if (wire.one > wire.other) {
       std::swap(wire.one, wire.other);
     }
@@ -113,8 +113,7 @@ class Wires {
       mend(random_.below(broken_.size()));
     } else if (may_break(wire)) {
       SimNetwork& network = *cluster_.networks[wire.rail];
-      wire.is_cut ? network.sever(wire.one, wire.other)
-                  : network.stall(wire.one, wire.other, true);
+      wire.is_cut ? network.sever(wire.one, wire.other) : network.stall(wire.one, wire.other, true);
       broken_.push_back(wire);
       ++count_;
     }

@@ -59,7 +59,7 @@ class Stage {
         random_{seed},
         kind_{kind_of(random_)},
         settings_{settings_of(kind_)},
-        cluster_{SimCluster::Rails{}, kind_.rails, kRanks, &settings_, nullptr,
+        cluster_{SimCluster::Rails{},      kind_.rails, kRanks, &settings_, nullptr,
                  *memory::Heap::process(), heaps_.all()} {
     // Ranks that are about to move when a node dies are an affair of migration; and a node whose
     // wires are cut is not dead.
@@ -87,11 +87,12 @@ class Stage {
   }
 
   /// The bytes of messages that wait are bounded by the windows, in the heap of their rank: what it
-  /// has is that, so much for each message, and what the rank needs for its own requests.
+  /// has is that, so much for each message, those included that are kept for the next ones, and
+  /// what the rank needs for its own requests.
   void expect_bounds() {
     for (const Endpoint* at : cluster_.endpoints) {
       std::uint64_t most = kRankBytes + (kRanks - 1) * std::uint64_t{kind_.window} + kind_.local +
-                           at->message_count * kMessageBytes +
+                           (at->message_count + at->free_message_count) * kMessageBytes +
                            2 * at->pending_capacity * sizeof(PendingEntry);
       // Frames that came too early: what a packet costs beside the bytes that are counted.
       for (std::uint32_t i = 0; i < at->peer_bucket_count; ++i) {
@@ -202,7 +203,8 @@ class Stage {
   // Endpoint, lanes, peers, recycled messages.
   static constexpr std::uint64_t kRankBytes = 16 << 10;
   static constexpr std::uint64_t kMessageBytes = 512;
-  static constexpr std::uint64_t kEarlyBytes = 128;
+  static constexpr std::uint64_t kEarlyBytes =
+      192;  // An announcement with its addresses is one, too.
 
   void count() {
     tally_.messages += sent_.size();

@@ -2,7 +2,9 @@
 // transport drive, from a seed, on one kernel thread.
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/check.h"
@@ -22,13 +24,15 @@ class SimCluster {
              memory::Heap& heap = *memory::Heap::process())
       : SimCluster{Rails{}, {options}, rank_count, settings, log, heap} {}
 
-  /// One network a rail, three at most; nodes and hosts are those of the first.
+  /// One network a rail, three at most; nodes and hosts are those of the first. `heaps`: of the
+  /// ranks; else all are in `heap`.
   struct Rails {
     explicit Rails() = default;
   };
   SimCluster(Rails /*tag*/, const std::vector<SimOptions>& rails, std::uint32_t rank_count,
              const Settings* settings = nullptr, const Log* log = nullptr,
-             memory::Heap& heap = *memory::Heap::process()) {
+             memory::Heap& heap = *memory::Heap::process(),
+             std::span<memory::Heap* const> heaps = {}) {
     const SimOptions& options = rails.front();
     std::vector<SimNetwork*> wires;
     for (SimOptions rail : rails) {
@@ -44,7 +48,7 @@ class SimCluster {
     job.rank_count = rank_count;
     for (std::uint32_t rank = 0; rank < rank_count; ++rank) {
       job.node_of_rank.push_back(rank % options.node_count);
-      endpoints.push_back(create_endpoint(heap, rank));
+      endpoints.push_back(create_endpoint(heaps.empty() ? heap : *heaps[rank], rank));
     }
     job.host_of_node = options.hosts;
     job.host_of_node.resize(options.node_count, "here");

@@ -1,114 +1,63 @@
 // One short history of messages between simulated nodes, drawn from a seed: simulation_test.cc.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
-#include <map>
 #include <memory>
-#include <optional>
-#include <tuple>
-#include <vector>
+#include <utility>
 
-#include <gtest/gtest.h>
-
-#include "base/hash.h"
-#include "base/random.h"
-#include "net/core.h"
-#include "net/matching/matching.h"
-#include "net/simulation/sim_cluster.h"
-#include "net/simulation/sim_moves.h"
-#include "net/simulation/simulation_rails.h"
+#include "net/simulation/simulation_stage.h"
 
 namespace sterna::net::simulation {
 
-inline constexpr std::uint32_t kRanks = 5;
-inline constexpr std::uint32_t kContexts = 2;
-inline constexpr std::int32_t kTags = 3;
-inline constexpr std::size_t kBytesMax = 20'000;
-
-struct Sent {
-  std::uint32_t from, to;
-  std::vector<std::byte> bytes;
-  SendRequest request;
-};
-struct Received {
-  std::uint32_t at;
-  std::vector<std::byte> bytes;
-  RecvRequest request;
-};
-
-inline std::byte filling(std::uint32_t source, std::uint32_t serial, std::size_t at) {
-  return static_cast<std::byte>(mix64((std::uint64_t{source} << 32 | serial) + at));
-}
-
-inline std::uint64_t setting(const char* name, std::uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
-}
-
 /// One history.
-class History {
+class History : private Stage {
  public:
-  explicit History(std::uint64_t seed)
-      : random_{seed},
-        cluster_{SimCluster::Rails{}, rails_of(random_), kRanks, &settings_},
-        limits_{read_options(&settings_).value()} {
-    // Ranks that are about to move when a node dies are an affair of migration.
-    may_die_ = random_.chance(0.4);
-  }
+  History(std::uint64_t seed, Tally& tally) : Stage{seed, tally} {}
 
   void run() {
     const std::uint64_t steps = 50 + random_.below(400);
     for (std::uint64_t step = 0; step < steps; ++step) {
       take_step();
-      expect_bounds();
+      ASSERT_NO_FATAL_FAILURE(expect_bounds());
     }
     finish();
     judge();
+    count();
   }
 
  private:
-  std::uint32_t any_rank() { return static_cast<std::uint32_t>(random_.below(kRanks)); }
-  bool is_alive(std::uint32_t rank) const { return lost_node_ != cluster_.place[rank]; }
-  /// It is somewhere, and may call.
-  bool is_here(std::uint32_t rank) const { return is_alive(rank) && !moves_.is_moving(rank); }
-  Endpoint& endpoint(std::uint32_t rank) { return *cluster_.endpoints[rank]; }
-  std::int32_t any_tag() { return static_cast<std::int32_t>(random_.below(kTags)); }
-  std::uint32_t any_context() { return static_cast<std::uint32_t>(random_.below(kContexts)); }
-  Pattern any_pattern() {
-    return {random_.chance(0.3) ? kAnySource : any_rank(), any_context(),
-            random_.chance(0.3) ? kAnyTag : any_tag()};
-  }
-
   void take_step() {
-    switch (random_.below(16)) {
+    switch (random_.below(18)) {
       case 0:
       case 1:
       case 2:
       case 3:
-        send(any_rank(), any_rank());
+        send_some();
         break;
       case 4:
       case 5:
       case 6:
-        receive(any_rank(), any_pattern());
+        receives() ? receive(any_rank(), any_pattern()) : send_some();
         break;
       case 7:
-        receive_masked(any_rank());
+        receives() ? receive_masked(any_rank()) : send_some();
         break;
       case 8:
-        receive_matched(any_rank());
+        receives() ? receive_matched(any_rank()) : send_some();
         break;
       case 9:
         cancel();
         break;
       case 10:
-        if (!may_die_) {
-          moves_.step(any_rank());
-        } else if (!lost_node_ && random_.chance(0.05)) {
-          lose(static_cast<std::uint32_t>(random_.below(cluster_.nodes.size())));
+        befall();
+        break;
+      case 11:
+        probe(any_rank());
+        break;
+      case 12:
+        for (std::uint32_t at = 0; at < kRanks; ++at) {
+          receive_short(at);
         }
         break;
       default:
@@ -123,6 +72,29 @@ class History {
     }
   }
 
+  bool receives() { return !kind_.is_flood || random_.chance(0.3); }
+
+  /// Nodes die, wires break, ranks move, whatever happens in this history.
+  void befall() {
+    if (kind_.wires == Kind::Wires::failing && random_.chance(0.5)) {
+      wires_.step();
+    } else if (may_die_) {
+      if (!lost_node_ && random_.chance(0.05)) {
+        lose(static_cast<std::uint32_t>(random_.below(cluster_.nodes.size())));
+      }
+    } else if (!is_fixed_) {
+      moves_.step(any_rank());
+    }
+  }
+
+  void send_some() {
+    const std::uint32_t from = any_rank();
+    const std::uint32_t to = any_rank();
+    for (std::uint64_t left = kind_.is_flood ? 1 + random_.below(8) : 1; left > 0; --left) {
+      send(from, to);
+    }
+  }
+
   void send(std::uint32_t from, std::uint32_t to) {
     if (!is_here(from)) {
       return;
@@ -132,14 +104,18 @@ class History {
     const std::uint32_t serial = serials_[{from, to}]++;
     sent->from = from;
     sent->to = to;
-    sent->bytes.resize(8 + random_.below(kSizes[random_.below(kSizes.size())]));
+    sent->bytes.resize(8 +
+                       random_.below(kSizes[kind_.is_short ? random_.below(2) : random_.below(5)]));
     for (std::size_t i = 0; i < sent->bytes.size(); ++i) {
       sent->bytes[i] = filling(from, serial, i);
     }
     std::memcpy(sent->bytes.data(), &from, 4);
     std::memcpy(sent->bytes.data() + 4, &serial, 4);
     sent->request.is_awaited = random_.chance(0.5);
-    cluster_.node_of(from).send(endpoint(from), sent->request, {to, any_context(), any_tag()},
+    const auto priority =
+        static_cast<std::uint8_t>(random_.chance(0.2) ? random_.below(kPriorityMax + 1) : 0);
+    cluster_.node_of(from).send(endpoint(from), sent->request,
+                                {to, any_context(), any_tag(), priority},
                                 Buffer::of(sent->bytes.data(), sent->bytes.size()),
                                 random_.chance(0.1) ? SendMode::synchronous : SendMode::standard);
     sent_.push_back(std::move(sent));
@@ -182,13 +158,52 @@ class History {
       node.receive_matched(endpoint(at), received.request, *message, buffer_of(received));
     }
   }
+  /// What a probe has seen, a receive of its kind gets, if no other one does.
+  void probe(std::uint32_t at) {
+    Envelope found;
+    if (is_here(at) && cluster_.node_of(at).probe(endpoint(at), any_pattern(), found) &&
+        ++tally_.probed != 0 && random_.chance(0.5)) {
+      receive(at, {found.source, found.context, found.tag});
+    }
+  }
+  /// Where all that must be so is so, the bytes of the next packet.
+  void receive_short(std::uint32_t at) {
+    if (!is_here(at)) {
+      return;
+    }
+    auto received = std::make_unique<Received>();
+    received->at = at;
+    received->bytes.resize(kBytesMax + 8);
+    RecvRequest& request = received->request;
+    if (cluster_.node_of(at).try_receive_short(endpoint(at), any_pattern(), received->bytes,
+                                               request.envelope)) {
+      request.done.reset();
+      request.done.complete_alone();
+      ++tally_.short_receives;
+      received_.push_back(std::move(received));
+    }
+  }
   void cancel() {
+    if (random_.chance(0.5)) {
+      cancel_send();
+      return;
+    }
     if (received_.empty()) {
       return;
     }
     Received& received = *received_[random_.below(received_.size())];
     if (is_here(received.at) && !received.request.done.done()) {
       (void)cluster_.node_of(received.at).cancel_receive(endpoint(received.at), received.request);
+    }
+  }
+
+  void cancel_send() {
+    if (sent_.empty()) {
+      return;
+    }
+    Sent& sent = *sent_[random_.below(sent_.size())];
+    if (is_here(sent.from)) {
+      (void)cluster_.node_of(sent.from).cancel_send(endpoint(sent.from), sent.request);
     }
   }
 
@@ -211,43 +226,8 @@ class History {
     }
   }
 
-  /// Messages that wait are bounded by the windows of who may have sent them.
-  void expect_bounds() {
-    const std::uint64_t most = std::uint64_t{kRanks} * limits_.eager_window_bytes +
-                               limits_.local_window_bytes + kRanks * kBytesMax;
-    for (const Endpoint* at : cluster_.endpoints) {
-      ASSERT_LE(at->unexpected_bytes, most) << "rank " << at->rank;
-    }
-  }
-
-  void settle() {
-    for (int rounds = 0; rounds < 1'000'000; ++rounds) {
-      std::uint32_t count = 0;
-      std::uint64_t next_ns = kNever;
-      for (std::uint32_t node = 0; node < cluster_.nodes.size(); ++node) {
-        if (lost_node_ != node) {
-          count += cluster_.nodes[node]->poll();
-          next_ns = std::min(next_ns, cluster_.nodes[node]->due_ns());
-        }
-      }
-      for (const auto& wires : cluster_.networks) {
-        next_ns = std::min(next_ns, wires->next_arrival_ns());
-      }
-      idle_rounds_ = count == 0 ? idle_rounds_ + 1 : 0;
-      // What flies to a node that is lost never arrives.
-      if (count == 0 && (next_ns == kNever || idle_rounds_ > 10'000)) {
-        idle_rounds_ = 0;
-        return;
-      }
-      if (count == 0) {
-        cluster_.clock.advance(next_ns > cluster_.clock.now_ns() ? next_ns - cluster_.clock.now_ns()
-                                                                 : 1000);
-      }
-    }
-    FAIL() << "it does not come to rest";
-  }
-
   void finish() {
+    wires_.finish();
     moves_.finish();
     if (lost_node_) {
       for (std::uint32_t other = 0; other < cluster_.nodes.size(); ++other) {
@@ -264,99 +244,26 @@ class History {
       }
     }
     settle();
-    Envelope found;
+    while (receive_rest()) {
+      settle();
+    }
+  }
+  /// A receive for each message that a probe sees; false: none was seen.
+  bool receive_rest() {
+    bool is_any = false;
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
       for (std::uint32_t context = 0; context < kContexts && is_alive(rank); ++context) {
+        Envelope found;
         const Pattern any{kAnySource, context, kAnyTag};
         while (cluster_.node_of(rank).probe(endpoint(rank), any, found)) {
           receive(rank, {found.source, context, found.tag});
           settle();
+          is_any = true;
         }
       }
     }
-    settle();
+    return is_any;
   }
-
-  void judge_message(const Received& received, std::size_t& count) {
-    const RecvRequest& request = received.request;
-    std::array<std::uint32_t, 2> head{};
-    std::memcpy(head.data(), received.bytes.data(), sizeof head);
-    const auto [source, serial] = head;
-    ASSERT_EQ(source, request.envelope.source);
-    for (std::size_t i = sizeof head; i < request.envelope.bytes; ++i) {
-      ASSERT_EQ(received.bytes[i], filling(source, serial, i)) << "byte " << i;
-    }
-    int& times = seen_[{source, received.at, serial}];
-    ASSERT_EQ(++times, 1) << "message " << serial << " of rank " << source << " came twice";
-    ++count;
-    // Of one envelope they come in the order in which they were sent and asked for. A masked
-    // receive, posted before others, may take what they could not.
-    std::int64_t& before =
-        last_.try_emplace({source, received.at, request.envelope.context, request.envelope.tag}, -1)
-            .first->second;
-    ASSERT_GT(std::int64_t{serial}, before) << "rank " << received.at << " from " << source;
-    before = serial;
-  }
-
-  void judge() {
-    std::size_t count = 0;
-    for (const auto& received : received_) {
-      if (!is_alive(received->at)) {
-        continue;
-      }
-      const RecvRequest& request = received->request;
-      ASSERT_TRUE(request.done.done()) << "a receive of rank " << received->at << " never ends";
-      if (request.fault == Fault::none) {
-        judge_message(*received, count);
-      } else if (request.fault != Fault::cancelled) {
-        ASSERT_TRUE(lost_node_ && request.fault == Fault::peer_lost) << to_string(request.fault);
-      }
-    }
-    std::size_t expected = 0;
-    for (const auto& sent : sent_) {
-      if (!is_alive(sent->from)) {
-        continue;
-      }
-      ASSERT_TRUE(sent->request.done.done()) << "a send to rank " << sent->to << " never ends";
-      const bool is_between_living = is_alive(sent->to);
-      ASSERT_TRUE(sent->request.fault == Fault::none ||
-                  (!is_between_living && sent->request.fault == Fault::peer_lost))
-          << to_string(sent->request.fault);
-      expected += is_between_living ? 1 : 0;
-    }
-    std::size_t from_living = 0;
-    for (const auto& [key, times] : seen_) {
-      from_living += is_alive(std::get<0>(key)) ? 1 : 0;
-    }
-    ASSERT_EQ(from_living, expected) << "messages between living ranks";
-    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-      if (is_alive(rank)) {
-        check_matching(endpoint(rank));
-        ASSERT_EQ(endpoint(rank).unexpected_bytes, 0U);
-        ASSERT_EQ(endpoint(rank).message_count, 0U);
-        ASSERT_EQ(endpoint(rank).pending_count, 0U);
-      }
-    }
-    for (std::uint32_t node = 0; node < cluster_.nodes.size() && !lost_node_; ++node) {
-      ASSERT_EQ(cluster_.nodes[node]->statistics().frames_malformed, 0U);
-      ASSERT_EQ(cluster_.nodes[node]->statistics().frames_dropped, 0U);
-    }
-  }
-
-  Random random_;
-  const Settings settings_ = settings_of();
-  SimCluster cluster_;
-  SimMoves moves_{cluster_, random_};
-  const CoreOptions limits_;
-  bool may_die_ = false;
-  std::optional<std::uint32_t> lost_node_;
-  int idle_rounds_ = 0;
-  std::vector<std::unique_ptr<Sent>> sent_;
-  std::vector<std::unique_ptr<Received>> received_;  // In the order of posting.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> serials_;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, int> seen_;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::int32_t>, std::int64_t>
-      last_;
 };
 
 }  // namespace sterna::net::simulation

@@ -1,16 +1,34 @@
-// The networks of a simulated history, drawn from its seed: simulation_history.h.
+// The networks of a simulated history, and what befalls them, drawn from its seed:
+// simulation_history.h.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/random.h"
 #include "base/tunable.h"
 #include "net/drivers/sim/sim.h"
+#include "net/simulation/sim_cluster.h"
 #include "net/transport.h"
 
 namespace sterna::net::simulation {
+
+/// What a history is like.
+struct Kind {
+  enum class Wires : std::uint8_t {
+    plain,    // One rail that loses nothing: gates, without links.
+    lossy,    // Rails that lose, repeat and change packets.
+    failing,  // Rails that break, stand still and come back.
+  } wires;
+  bool is_short;         // Messages of a few bytes.
+  bool is_flood;         // Much is sent before it is received.
+  std::uint32_t window;  // Of a pair,
+  std::uint32_t local;   // and within a node; bytes.
+  std::vector<SimOptions> rails;
+};
 
 inline SimOptions options_of(Random& random, std::uint32_t node_count) {
   SimOptions options;
@@ -23,33 +41,120 @@ inline SimOptions options_of(Random& random, std::uint32_t node_count) {
   return options;
 }
 
-/// One rail that loses nothing, or some that do.
-inline std::vector<SimOptions> rails_of(Random& random) {
+inline Kind kind_of(Random& random) {
+  Kind kind{};
   const auto node_count = 2 + static_cast<std::uint32_t>(random.below(3));
-  std::vector<SimOptions> rails;
-  if (random.chance(0.6)) {
-    rails.push_back(options_of(random, node_count));
-    rails.back().has_direct = random.chance(0.5);
-    return rails;
-  }
-  for (std::uint64_t left = 1 + random.below(3); left > 0; --left) {
-    SimOptions& rail = rails.emplace_back(options_of(random, node_count));
+  const std::uint64_t wires = random.below(10);
+  kind.wires = wires < 5   ? Kind::Wires::plain
+               : wires < 7 ? Kind::Wires::lossy
+                           : Kind::Wires::failing;
+  kind.is_short = random.chance(0.4);
+  kind.is_flood = random.chance(0.5);
+  kind.window = 4096 << random.below(3);
+  kind.local = 4096 << random.below(3);
+  const std::uint64_t count = kind.wires == Kind::Wires::plain     ? 1
+                              : kind.wires == Kind::Wires::failing ? 2 + random.below(2)
+                                                                   : 1 + random.below(3);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    SimOptions& rail = kind.rails.emplace_back(options_of(random, node_count));
+    if (kind.wires == Kind::Wires::plain) {
+      rail.has_direct = random.chance(0.5);
+      rail.has_short_way = random.chance(0.5);
+      continue;
+    }
     rail.ps_per_byte = random.below(3000);
-    rail.lost_per_mille = static_cast<std::uint32_t>(random.below(100));
-    rail.twice_per_mille = static_cast<std::uint32_t>(random.below(100));
-    rail.corrupt_per_mille = static_cast<std::uint32_t>(random.below(100));
+    if (kind.wires == Kind::Wires::lossy) {
+      rail.lost_per_mille = static_cast<std::uint32_t>(random.below(100));
+      rail.twice_per_mille = static_cast<std::uint32_t>(random.below(100));
+      rail.corrupt_per_mille = static_cast<std::uint32_t>(random.below(100));
+    }
   }
-  return rails;
+  return kind;
 }
 
-/// Changed bytes are noticed; a rail that is silent for want of events is not given up.
-inline Settings settings_of() {
+/// Windows so small that they are met. Changed bytes are noticed; a rail that is silent for want of
+/// events is not given up.
+inline Settings settings_of(const Kind& kind) {
   Settings settings{transport_tunables()};
-  check(
-      settings.set("net_checksums", "on", SettingSource::command_line, "the test").has_value() &&
-          settings.set("net_silence", "3600s", SettingSource::command_line, "the test").has_value(),
-      "the settings of the test exist");
+  const auto set = [&](const char* name, const std::string& value) {
+    check(settings.set(name, value, SettingSource::command_line, "the test").has_value(),
+          "the settings of the test exist");
+  };
+  set("net_eager_window", std::to_string(kind.window));
+  set("net_local_window", std::to_string(kind.local));
+  set("net_silence", "3600s");
+  if (kind.wires == Kind::Wires::failing) {
+    set("net_reconnect", "3600s");
+  }
+  if (kind.wires == Kind::Wires::lossy) {
+    set("net_checksums", "on");
+  }
   return settings;
 }
+
+/// Wires that are cut, held up and made whole again. Of the rails between two nodes one is whole at
+/// any time, so that no node is lost.
+class Wires {
+ public:
+  Wires(SimCluster& cluster, Random& random) : cluster_{cluster}, random_{random} {}
+
+  void step() {
+    const auto node_count = static_cast<std::uint32_t>(cluster_.nodes.size());
+    Wire wire{.rail = static_cast<std::uint32_t>(random_.below(cluster_.networks.size())),
+              .one = static_cast<std::uint32_t>(random_.below(node_count)),
+              .other = 0,
+              .is_cut = random_.chance(0.6)};
+    wire.other =
+        (wire.one + 1 + static_cast<std::uint32_t>(random_.below(node_count - 1))) % node_count;
+    if (wire.one > wire.other) {
+      std::swap(wire.one, wire.other);
+    }
+    if (!broken_.empty() && random_.chance(0.5)) {
+      mend(random_.below(broken_.size()));
+    } else if (may_break(wire)) {
+      SimNetwork& network = *cluster_.networks[wire.rail];
+      wire.is_cut ? network.sever(wire.one, wire.other) : network.stall(wire.one, wire.other, true);
+      broken_.push_back(wire);
+      ++count_;
+    }
+  }
+  void finish() {
+    while (!broken_.empty()) {
+      mend(broken_.size() - 1);
+    }
+  }
+  [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+
+ private:
+  struct Wire {
+    std::uint32_t rail;
+    std::uint32_t one;
+    std::uint32_t other;
+    bool is_cut;
+  };
+  bool may_break(const Wire& wire) const {
+    std::size_t broken = 1;
+    for (const Wire& other : broken_) {
+      if (other.one == wire.one && other.other == wire.other) {
+        if (other.rail == wire.rail) {
+          return false;
+        }
+        ++broken;
+      }
+    }
+    return broken < cluster_.networks.size();
+  }
+  void mend(std::size_t index) {
+    const Wire wire = broken_[index];
+    broken_.erase(broken_.begin() + static_cast<std::ptrdiff_t>(index));
+    SimNetwork& network = *cluster_.networks[wire.rail];
+    wire.is_cut ? network.mend(wire.one, wire.other) : network.stall(wire.one, wire.other, false);
+  }
+
+  SimCluster& cluster_;
+  Random& random_;
+  std::vector<Wire> broken_;
+  std::uint32_t count_ = 0;
+};
 
 }  // namespace sterna::net::simulation

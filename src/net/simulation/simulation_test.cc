@@ -1,10 +1,11 @@
 // Thousands of short histories of messages, each from a seed: which node polls next, how long
-// packets take, who sends, receives, probes, takes back, or moves, all is drawn from it, and
-// time is virtual. Whatever happens: every message is received once, whole, and in the order of its
-// sender; every request ends; memory stays within its bounds and is given back.
+// packets take, who sends, receives, probes, takes back, or moves, which wires break, all is drawn
+// from it, and time is virtual. Whatever happens: every message is received once, whole, and in the
+// order of its sender; every request ends; memory stays within its bounds and is given back.
 //
-// In 4 seconds as many seeds as fit (STERNA_SIM_SECONDS), from 1 on, or from STERNA_SIM_FIRST on. A
-// failure names its seed; STERNA_SIM_SEED=<it> runs that one alone.
+// kShards tests of kSeedsEach seeds, from 1 on, or from STERNA_SIM_FIRST on; with
+// STERNA_SIM_SECONDS each goes on for so long. A failure names its seed; STERNA_SIM_SEED=<it> runs
+// that one alone.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +21,9 @@ namespace {
 
 using simulation::setting;
 
+constexpr std::uint64_t kShards = 8;
+constexpr std::uint64_t kSeedsEach = 256;
+
 volatile std::sig_atomic_t seed_now = 0;
 
 /// A broken rule of our own ends the process: it must not take the seed along.
@@ -32,26 +36,37 @@ void name_seed(int) {
   std::abort();
 }
 
-TEST(Simulation, EveryMessageComesOnceInOrderWhateverMovesOrDies) {
+class Simulation : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(Simulation, EveryMessageComesOnceInOrderWhateverMovesOrDies) {
   (void)std::signal(SIGABRT, name_seed);
   const std::uint64_t only = setting("STERNA_SIM_SEED", 0);
-  const std::uint64_t first = only != 0 ? only : setting("STERNA_SIM_FIRST", 1);
-  const std::uint64_t end_ns = now_ns() + setting("STERNA_SIM_SECONDS", 4) * 1'000'000'000;
-  std::uint64_t seed = first;
-  // At least some hundreds, however slow the machine is.
+  if (only != 0 && GetParam() != 0) {
+    GTEST_SKIP() << "one seed is asked for";
+  }
+  const std::uint64_t end_ns = now_ns() + setting("STERNA_SIM_SECONDS", 0) * 1'000'000'000;
+  // Shards take turns, so that each goes on behind what all have done.
+  std::uint64_t seed = only != 0 ? only : setting("STERNA_SIM_FIRST", 1) + GetParam();
+  std::uint64_t count = 0;
+  simulation::Tally tally;
   do {
     SCOPED_TRACE("STERNA_SIM_SEED=" + std::to_string(seed));
     seed_now = static_cast<std::sig_atomic_t>(seed);
-    simulation::History{seed}.run();
+    simulation::History{seed, tally}.run();
     if (testing::Test::HasFatalFailure()) {
       return;
     }
-    ++seed;
-  } while (only == 0 && (seed - first < 300 || now_ns() < end_ns));
-  std::printf("%llu seeds, from %llu on\n", static_cast<unsigned long long>(seed - first),
-              static_cast<unsigned long long>(first));
+    ++count;
+    seed += kShards;
+  } while (only == 0 && (count < kSeedsEach || now_ns() < end_ns));
   (void)std::signal(SIGABRT, SIG_DFL);
+  std::printf("%s\n", tally.text(count).c_str());
+  if (only == 0) {
+    EXPECT_GE(count, kSeedsEach);
+    tally.expect_all();
+  }
 }
+INSTANTIATE_TEST_SUITE_P(Shards, Simulation, testing::Range<std::uint64_t>(0, kShards));
 
 }  // namespace
 }  // namespace sterna::net

@@ -163,6 +163,17 @@ class SimChannel final : public Channel {
   SendState try_send(std::span<const Piece> pieces) noexcept override {
     return network_.send(from_, to_, pieces);
   }
+  std::byte* try_place(std::uint32_t bytes) noexcept override {
+    if (!network_.options().has_short_way) {
+      return nullptr;
+    }
+    placed_.assign(bytes, std::byte{0xee});
+    return placed_.data();
+  }
+  SendState send_placed(bool& /*must_ring*/) noexcept override {
+    const Piece piece{placed_};
+    return network_.send(from_, to_, {&piece, 1});
+  }
   bool can_write_remote() const noexcept override { return network_.options().has_direct; }
   Result<> write_remote(std::span<const Piece> local,
                         std::span<const RemotePiece> remote) noexcept override {
@@ -199,6 +210,7 @@ class SimChannel final : public Channel {
   SimNetwork& network_;
   const std::uint32_t from_;
   const std::uint32_t to_;
+  std::vector<std::byte> placed_;  // By the sender.
 };
 
 class SimDriver final : public Driver {
@@ -208,6 +220,7 @@ class SimDriver final : public Driver {
     capabilities_.packet_bytes_max = options.packet_bytes_max;
     capabilities_.is_ordered = options.is_ordered;
     capabilities_.can_revive = true;
+    capabilities_.has_short_way = options.has_short_way;
     capabilities_.is_reliable =
         options.hides_faults ||
         options.lost_per_mille + options.twice_per_mille + options.corrupt_per_mille == 0;
@@ -268,6 +281,28 @@ class SimDriver final : public Driver {
       }
     }
     return count;
+  }
+
+  bool sight(std::uint32_t /*looks*/, Sight& seen) noexcept override {
+    if (!begun_.bytes.empty()) {
+      return false;
+    }
+    const SpinGuard guard{network_.lock_};
+    const SimNetwork::Node& node = network_.nodes_[node_];
+    if (node.arriving.empty() ||
+        node.arriving.begin()->first > network_.options_.clock->now_ns() ||
+        node.arriving.begin()->second.bytes.empty()) {
+      return false;
+    }
+    const SimNetwork::InFlight& first = node.arriving.begin()->second;
+    seen = {first.from, first.bytes};
+    return true;
+  }
+  void pass_sight() noexcept override {
+    const SpinGuard guard{network_.lock_};
+    SimNetwork::Node& node = network_.nodes_[node_];
+    --node.in_flight[node.arriving.begin()->second.from];
+    node.arriving.erase(node.arriving.begin());
   }
 
   int fd() const noexcept override { return -1; }

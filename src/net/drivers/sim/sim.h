@@ -35,6 +35,7 @@ struct SimOptions {
   std::uint64_t direct_latency_ns = 500;
   std::uint64_t direct_ps_per_byte = 125;
   ManualClock* direct_clock = nullptr;
+  bool has_short_way = false;  // Channel::try_place and Driver::sight do something.
   std::uint32_t packet_bytes_max = 1024;
   std::uint32_t channel_packets_max = 64;  // On their way, of one channel; more: full.
   // Of a thousand packets so many vanish, come twice, or with one byte changed. Then the driver

@@ -1,0 +1,249 @@
+// Where a simulated history takes place, and the judges of what happened: simulation_history.h.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "net/core.h"
+#include "net/matching/matching.h"
+#include "net/peer.h"
+#include "net/simulation/rank_heaps.h"
+#include "net/simulation/sim_cluster.h"
+#include "net/simulation/sim_moves.h"
+#include "net/simulation/simulation_rails.h"
+#include "net/simulation/simulation_tally.h"
+
+namespace sterna::net::simulation {
+
+inline constexpr std::uint32_t kRanks = 5;
+inline constexpr std::uint32_t kContexts = 2;
+inline constexpr std::int32_t kTags = 3;
+inline constexpr std::size_t kBytesMax = 20'000;
+
+struct Sent {
+  std::uint32_t from, to;
+  std::vector<std::byte> bytes;
+  SendRequest request;
+};
+struct Received {
+  std::uint32_t at;
+  std::vector<std::byte> bytes;
+  RecvRequest request;
+};
+
+inline std::byte filling(std::uint32_t source, std::uint32_t serial, std::size_t at) {
+  return static_cast<std::byte>(mix64((std::uint64_t{source} << 32 | serial) + at));
+}
+
+inline std::uint64_t setting(const char* name, std::uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
+}
+
+/// What a history has, and what must be true of it.
+class Stage {
+ protected:
+  Stage(std::uint64_t seed, Tally& tally)
+      : tally_{tally},
+        random_{seed},
+        kind_{kind_of(random_)},
+        settings_{settings_of(kind_)},
+        cluster_{SimCluster::Rails{},      kind_.rails, kRanks, &settings_, nullptr,
+                 *memory::Heap::process(), heaps_.all()} {
+    // Ranks that are about to move when a node dies are an affair of migration; and a node whose
+    // wires are cut is not dead.
+    may_die_ = kind_.wires != Kind::Wires::failing && random_.chance(0.1);
+    is_fixed_ = random_.chance(0.3);
+    const bool is_serial = is_fixed_ && random_.chance(0.5);
+    for (Endpoint* at : cluster_.endpoints) {
+      at->is_fixed = is_fixed_;
+    }
+    for (const auto& node : cluster_.nodes) {
+      node->serve_one_caller(is_serial);
+    }
+  }
+
+  std::uint32_t any_rank() { return static_cast<std::uint32_t>(random_.below(kRanks)); }
+  bool is_alive(std::uint32_t rank) const { return lost_node_ != cluster_.place[rank]; }
+  /// It is somewhere, and may call.
+  bool is_here(std::uint32_t rank) const { return is_alive(rank) && !moves_.is_moving(rank); }
+  Endpoint& endpoint(std::uint32_t rank) { return *cluster_.endpoints[rank]; }
+  std::int32_t any_tag() { return static_cast<std::int32_t>(random_.below(kTags)); }
+  std::uint32_t any_context() { return static_cast<std::uint32_t>(random_.below(kContexts)); }
+  Pattern any_pattern() {
+    return {random_.chance(0.3) ? kAnySource : any_rank(), any_context(),
+            random_.chance(0.3) ? kAnyTag : any_tag()};
+  }
+
+  /// The bytes of messages that wait are bounded by the windows, in the heap of their rank: what it
+  /// has is that, so much for each message, those included that are kept for the next ones, and
+  /// what the rank needs for its own requests.
+  void expect_bounds() {
+    for (const Endpoint* at : cluster_.endpoints) {
+      std::uint64_t most = kRankBytes + (kRanks - 1) * std::uint64_t{kind_.window} + kind_.local +
+                           (at->message_count + at->free_message_count) * kMessageBytes +
+                           2 * at->pending_capacity * sizeof(PendingEntry);
+      // Frames that came too early: what a packet costs beside the bytes that are counted.
+      for (std::uint32_t i = 0; i < at->peer_bucket_count; ++i) {
+        for (const Peer* peer = at->peers[i]; peer != nullptr; peer = peer->next_in_bucket) {
+          most += peer->early_count * kEarlyBytes;
+        }
+      }
+      const std::uint64_t live = heaps_.live_bytes(at->rank);
+      is_near_bound_ = is_near_bound_ || live > most / 2;
+      ASSERT_LE(live, most) << "rank " << at->rank << " of " << at->message_count << " messages";
+    }
+  }
+
+  void settle() {
+    for (int rounds = 0; rounds < 1'000'000; ++rounds) {
+      std::uint32_t count = 0;
+      std::uint64_t next_ns = kNever;
+      for (std::uint32_t node = 0; node < cluster_.nodes.size(); ++node) {
+        if (lost_node_ != node) {
+          count += cluster_.nodes[node]->poll();
+          next_ns = std::min(next_ns, cluster_.nodes[node]->due_ns());
+        }
+      }
+      for (const auto& wires : cluster_.networks) {
+        next_ns = std::min(next_ns, wires->next_arrival_ns());
+      }
+      idle_rounds_ = count == 0 ? idle_rounds_ + 1 : 0;
+      // What flies to a node that is lost never arrives.
+      if (count == 0 && (next_ns == kNever || idle_rounds_ > 10'000)) {
+        idle_rounds_ = 0;
+        return;
+      }
+      if (count == 0) {
+        cluster_.clock.advance(next_ns > cluster_.clock.now_ns() ? next_ns - cluster_.clock.now_ns()
+                                                                 : 1000);
+      }
+    }
+    FAIL() << "it does not come to rest";
+  }
+
+  void judge_message(const Received& received, std::size_t& count) {
+    const RecvRequest& request = received.request;
+    std::array<std::uint32_t, 2> head{};
+    std::memcpy(head.data(), received.bytes.data(), sizeof head);
+    const auto [source, serial] = head;
+    ASSERT_EQ(source, request.envelope.source);
+    for (std::size_t i = sizeof head; i < request.envelope.bytes; ++i) {
+      ASSERT_EQ(received.bytes[i], filling(source, serial, i)) << "byte " << i;
+    }
+    int& times = seen_[{source, received.at, serial}];
+    ASSERT_EQ(++times, 1) << "message " << serial << " of rank " << source << " came twice";
+    ++count;
+    // Of one envelope they come in the order in which they were sent and asked for. A masked
+    // receive, posted before others, may take what they could not.
+    std::int64_t& before =
+        last_.try_emplace({source, received.at, request.envelope.context, request.envelope.tag}, -1)
+            .first->second;
+    ASSERT_GT(std::int64_t{serial}, before) << "rank " << received.at << " from " << source;
+    before = serial;
+  }
+
+  void judge() {
+    std::size_t count = 0;
+    for (const auto& received : received_) {
+      if (!is_alive(received->at)) {
+        continue;
+      }
+      const RecvRequest& request = received->request;
+      ASSERT_TRUE(request.done.done()) << "a receive of rank " << received->at << " never ends";
+      if (request.fault == Fault::none) {
+        judge_message(*received, count);
+      } else if (request.fault != Fault::cancelled) {
+        ASSERT_TRUE(lost_node_ && request.fault == Fault::peer_lost) << to_string(request.fault);
+      }
+    }
+    std::size_t expected = 0;
+    for (const auto& sent : sent_) {
+      if (!is_alive(sent->from)) {
+        continue;
+      }
+      ASSERT_TRUE(sent->request.done.done()) << "a send to rank " << sent->to << " never ends";
+      const bool is_between_living = is_alive(sent->to);
+      const Fault fault = sent->request.fault;
+      ASSERT_TRUE(fault == Fault::none || fault == Fault::cancelled ||
+                  (!is_between_living && fault == Fault::peer_lost))
+          << to_string(fault);
+      expected += is_between_living && fault == Fault::none ? 1 : 0;
+    }
+    std::size_t from_living = 0;
+    for (const auto& [key, times] : seen_) {
+      from_living += is_alive(std::get<0>(key)) ? 1 : 0;
+    }
+    ASSERT_EQ(from_living, expected) << "messages between living ranks";
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      if (is_alive(rank)) {
+        check_matching(endpoint(rank));
+        ASSERT_EQ(endpoint(rank).unexpected_bytes, 0U);
+        ASSERT_EQ(endpoint(rank).message_count, 0U);
+        ASSERT_EQ(endpoint(rank).pending_count, 0U);
+      }
+    }
+    for (std::uint32_t node = 0; node < cluster_.nodes.size() && !lost_node_; ++node) {
+      ASSERT_EQ(cluster_.nodes[node]->statistics().frames_malformed, 0U);
+      ASSERT_EQ(cluster_.nodes[node]->statistics().frames_dropped, 0U);
+    }
+  }
+
+  // Endpoint, lanes, peers, recycled messages.
+  static constexpr std::uint64_t kRankBytes = 16 << 10;
+  static constexpr std::uint64_t kMessageBytes = 512;
+  static constexpr std::uint64_t kEarlyBytes =
+      192;  // An announcement with its addresses is one, too.
+
+  void count() {
+    tally_.messages += sent_.size();
+    for (const auto& sent : sent_) {
+      tally_.urgent += sent->request.target.priority != 0 ? 1 : 0;
+      tally_.cancelled_sends += sent->request.fault == Fault::cancelled ? 1 : 0;
+    }
+    tally_.moves += static_cast<std::uint64_t>(moves_.begun_count());
+    tally_.lost_nodes += lost_node_ ? 1 : 0;
+    tally_.broken_wires += wires_.count();
+    for (const auto& node : cluster_.nodes) {
+      for (std::uint32_t other = 0; other < cluster_.nodes.size(); ++other) {
+        for (const RailReport& rail : node->rails(other)) {
+          tally_.sent_again += rail.sent_again;
+        }
+      }
+    }
+    tally_.near_bounds += is_near_bound_ ? 1 : 0;
+  }
+
+  Tally& tally_;
+  Random random_;
+  const Kind kind_;
+  const Settings settings_;
+  const RankHeaps heaps_{kRanks, std::size_t{4} << 20};
+  SimCluster cluster_;
+  SimMoves moves_{cluster_, random_};
+  Wires wires_{cluster_, random_};
+  bool may_die_ = false;
+  bool is_fixed_ = false;
+  bool is_near_bound_ = false;
+  std::optional<std::uint32_t> lost_node_;
+  int idle_rounds_ = 0;
+  std::vector<std::unique_ptr<Sent>> sent_;
+  std::vector<std::unique_ptr<Received>> received_;  // In the order of posting.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> serials_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, int> seen_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::int32_t>, std::int64_t>
+      last_;
+};
+
+}  // namespace sterna::net::simulation

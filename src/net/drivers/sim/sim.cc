@@ -284,7 +284,7 @@ class SimDriver final : public Driver {
   }
 
   bool sight(std::uint32_t /*looks*/, Sight& seen) noexcept override {
-    if (!begun_.bytes.empty()) {
+    if (!capabilities_.has_short_way || !begun_.bytes.empty()) {
       return false;
     }
     const SpinGuard guard{network_.lock_};

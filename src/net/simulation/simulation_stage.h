@@ -94,10 +94,15 @@ class Stage {
       std::uint64_t most = kRankBytes + (kRanks - 1) * std::uint64_t{kind_.window} + kind_.local +
                            (at->message_count + at->free_message_count) * kMessageBytes +
                            2 * at->pending_capacity * sizeof(PendingEntry);
-      // Frames that came too early: what a packet costs beside the bytes that are counted.
+      // Frames that came too early: the bytes of eager ones are counted, those of others are not.
       for (std::uint32_t i = 0; i < at->peer_bucket_count; ++i) {
         for (const Peer* peer = at->peers[i]; peer != nullptr; peer = peer->next_in_bucket) {
-          most += peer->early_count * kEarlyBytes;
+          for (const EarlyFrame* early = peer->early; early != nullptr; early = early->next) {
+            const FrameKind kind = frame_of(*early).header.kind;
+            const bool is_counted = kind == FrameKind::eager || kind == FrameKind::eager_more;
+            most += rounded(sizeof(EarlyFrame) + early->bytes) -
+                    (is_counted ? early->bytes - kHeaderBytes : 0);
+          }
         }
       }
       const std::uint64_t live = heaps_.live_bytes(at->rank);
@@ -203,8 +208,9 @@ class Stage {
   // Endpoint, lanes, peers, recycled messages.
   static constexpr std::uint64_t kRankBytes = 16 << 10;
   static constexpr std::uint64_t kMessageBytes = 512;
-  static constexpr std::uint64_t kEarlyBytes =
-      192;  // An announcement with its addresses is one, too.
+
+  /// The classes of a heap are a quarter apart, the smallest 16 bytes.
+  static constexpr std::uint64_t rounded(std::uint64_t bytes) { return bytes + bytes / 4 + 16; }
 
   void count() {
     tally_.messages += sent_.size();

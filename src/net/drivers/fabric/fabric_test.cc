@@ -285,7 +285,7 @@ TEST(Fabric, SignalsStayOurs) {
     const TestNode node{choice_of(std::string{"fabric@"} + provider), job, 0};
     if (!node.absent.empty()) {
       // Says which: libfabric, or a provider of it, is not on this machine.
-      GTEST_SKIP() << node.absent;
+      GTEST_SKIP() << node.absent;  // Libfabric, or a provider of it.
     }
     EXPECT_EQ(actions(), before) << provider;
   }
@@ -306,7 +306,7 @@ TEST(Fabric, ADomainThatIsAbsentIsAnsweredWithThoseThatAreThere) {
   const TestNode node{choice_of("fabric@tcp"), job, 0};
   if (!node.absent.empty()) {
     // Says which: libfabric, or a provider of it, is not on this machine.
-    GTEST_SKIP() << node.absent;
+    GTEST_SKIP() << node.absent;  // Libfabric, or a provider of it.
   }
   const DriverChoice choice = choice_of("fabric@tcp:moon0");
   const auto opened = open_driver(choice, {.bootstrap = &job.node(1)});
@@ -322,7 +322,7 @@ TEST(Fabric, AnInstanceNamesABoard) {
   const TestNode node{choice_of("fabric@tcp:lo"), job, 0};
   if (!node.absent.empty()) {
     // Says which: libfabric, or a provider of it, is not on this machine.
-    GTEST_SKIP() << node.absent;
+    GTEST_SKIP() << node.absent;  // Libfabric, or a provider of it.
   }
   EXPECT_NE(node.driver->figures().find(" on lo:"), std::string::npos) << node.driver->figures();
   auto both = choose_drivers("fabric@verbs:mlx5_0,fabric@verbs:mlx5_1");

@@ -22,7 +22,7 @@ class Exposed : public testing::TestWithParam<const char*> {
       auto opened = Endpoint::open(options);
       if (!opened && opened.error().code == Errc::unsupported) {
         // Says which: libfabric, or a provider of it, is not on this machine.
-        GTEST_SKIP() << opened.error().text;
+        GTEST_SKIP() << opened.error().text;  // Libfabric, or a provider of it.
       }
       ASSERT_TRUE(opened.has_value()) << opened.error().text;
       *place = std::move(opened.value());

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import signal
 import socket
@@ -183,7 +184,8 @@ class TopOfThreads(InTerminal, LaunchTest):
         def is_measured():
             """Of two looks the first one says that they are wanted; on a busy machine it may take one more."""
             looks[:] = self.look()
-            return all(looks[1][name].get("use", 0) > 0 for name in ("red 0", "blue 0", "blue 1"))
+            return (all(looks[1][name].get("use", 0) > 0 for name in ("red 0", "blue 0", "blue 1"))
+                    and looks[1]["green 0"]["state"] == "waiting")  # And not just awake for its next look.
 
         self.assertTrue(wait_until(is_measured), looks)
         node, entities = looks
@@ -209,7 +211,6 @@ class TopOfThreads(InTerminal, LaunchTest):
         self.assertEqual([entities[name]["threads"] for name in ("red", "blue", "green")], [3, 2, 1])
         for name in ("red 0", "blue 0", "alone"):
             self.assertRegex(entities[name]["last_place"], r"^pu \d+$")
-        self.assertEqual(entities["green 0"]["state"], "waiting")
 
     def read_line(self, *words):
         """Reads on until one line of the screen has all of them; what is after it was not read."""
@@ -253,9 +254,15 @@ class TopOfThreads(InTerminal, LaunchTest):
         self.assert_restored()
 
     def test_ps_shows_the_tree_too(self):
-        done = self.run_job(STERNA, "ps")
-        self.assertIn("THREADS AND BUBBLES", done.stdout)
-        self.assertRegex(done.stdout, r"thread blue 1 .* pu \d+")
+        looks = []
+
+        def all_have_run():
+            """The last thread of a gang has its turn after the others, a moment after the program is listed."""
+            looks.append(self.run_job(STERNA, "ps").stdout)
+            return re.search(r"thread blue 1 .* pu \d+", looks[-1])
+
+        self.assertTrue(wait_until(all_have_run), looks[-1])
+        self.assertIn("THREADS AND BUBBLES", looks[-1])
 
 
 class TopOfALoneProgram(TopOfThreads):

@@ -1,0 +1,2 @@
+// Nothing: CMake wants a program to precompile tests/headers.h for.
+int main() {}

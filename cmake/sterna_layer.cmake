@@ -49,18 +49,7 @@ function(sterna_user_program target)
   target_link_options(${target} PRIVATE ${STERNA_USER_FLAGS})
 endfunction()
 
-# What most tests include, read by the compiler once. A test is worth less of a compiler's time than a
-# runtime that users wait for: its own code is optimised a little, and says where it is, no more.
-add_executable(sterna_test_headers EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/headers.cc)
-target_link_libraries(sterna_test_headers PRIVATE sterna_flags GTest::gtest)
-target_precompile_headers(sterna_test_headers PRIVATE ${PROJECT_SOURCE_DIR}/tests/headers.h)
-set(STERNA_TEST_OPTIONS $<$<CONFIG:RelWithDebInfo>:-O1;-g1>)
-target_compile_options(sterna_test_headers PRIVATE ${STERNA_TEST_OPTIONS})
-function(sterna_test_program target)
-  target_compile_options(${target} PRIVATE ${STERNA_TEST_OPTIONS})
-  target_link_libraries(${target} PRIVATE GTest::gtest_main)
-  target_precompile_headers(${target} REUSE_FROM sterna_test_headers)
-endfunction()
+include(cmake/precompile.cmake)
 
 set(STERNA_TEST_SECONDS 240)  # Bounds what hangs, on a busy machine of one processor too.
 

@@ -1,5 +1,5 @@
-// What most tests include: compiled once for all of them (cmake/sterna_layer.cmake). A test
-// includes what it uses all the same; this only makes that quick.
+// What most tests include: compiled once for all of them (cmake/precompile.cmake). A test includes
+// what it uses all the same, and the preset `clang` builds without this.
 #pragma once
 
 #include <algorithm>

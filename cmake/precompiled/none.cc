@@ -1,0 +1,2 @@
+// Nothing: CMake wants a program to precompile headers for.
+int main() {}

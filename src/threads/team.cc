@@ -10,6 +10,7 @@
 #include "base/cpu.h"
 #include "base/syscall.h"
 #include "threads/carriers/blocking_pool.h"
+#include "threads/control/roster.h"
 #include "threads/life/life.h"
 #include "threads/observation/debug.h"
 #include "threads/observation/observe.h"
@@ -144,6 +145,7 @@ Team::~Team() {
   for (const auto& worker : state_->workers) {
     drop_slots(*worker);
   }
+  unlist_all(*state_);
 }
 
 Thread* Team::adopt(const StackRegion& region, const ThreadOptions& options, Entry entry,

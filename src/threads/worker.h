@@ -350,7 +350,7 @@ class TeamState final : public TickClient {
 
   SpinLock slots_lock;
   Thread* first_slot = nullptr;  // Guard: slots_lock. All descriptors of spawned threads, used or
-                                 // kept for the next ones, by Thread::slot_next.
+                                 // kept for the next ones, by Thread::slot_next; roster.h.
 
   SpinLock keys_lock;
   std::array<KeyEntry, kKeyCountMax> keys;  // Guard: keys_lock.

@@ -115,6 +115,17 @@ static void wait_here(void* semaphore) {
   EXPECT(sterna_semaphore_acquire(semaphore, STERNA_FOREVER) == STERNA_SUCCESS);
 }
 
+static int is_listed(const sterna_thread* thread) {
+  sterna_thread_info infos[64];
+  size_t count = 0;
+  int found = 0;
+  EXPECT(sterna_thread_list(infos, 64, &count) == STERNA_SUCCESS && count <= 64);
+  for (size_t i = 0; i < count; ++i) {
+    found += infos[i].thread == thread;
+  }
+  return found;
+}
+
 static void test_stacks(void) {
   void* stack = NULL;
   size_t bytes = 0;
@@ -132,9 +143,12 @@ static void test_stacks(void) {
   EXPECT(sterna_thread_create(&options, wait_here, &semaphore, &thread) == STERNA_SUCCESS);
   EXPECT(sterna_thread_create(&options, wait_here, &semaphore, &other) == STERNA_BUSY);
   EXPECT(sterna_stack_destroy(stack) == STERNA_BUSY);
+  EXPECT(is_listed(thread)); /* As any other thread, though four have had this stack. */
   EXPECT(sterna_semaphore_release(&semaphore, 1) == STERNA_SUCCESS);
   EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
+  EXPECT(!is_listed(thread));
   EXPECT(sterna_stack_destroy(stack) == STERNA_SUCCESS);
+  EXPECT(!is_listed(thread));
   options.stack = &semaphore;
   EXPECT(sterna_thread_create(&options, wait_here, &semaphore, &other) == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_stack_destroy(&semaphore) == STERNA_INVALID_ARGUMENT);

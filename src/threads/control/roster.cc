@@ -80,12 +80,41 @@ void register_slot(TeamState& team, Thread& thread) noexcept {
   team.first_slot = &thread;
 }
 
-void unregister_slot(TeamState& team, Thread& thread) noexcept {
-  const SpinGuard guard{team.slots_lock};
+namespace {
+
+/// Under slots_lock. What is in no list has no neighbours.
+void unlink(TeamState& team, Thread& thread) noexcept {
   (thread.slot_previous == nullptr ? team.first_slot : thread.slot_previous->slot_next) =
       thread.slot_next;
   if (thread.slot_next != nullptr) {
     thread.slot_next->slot_previous = thread.slot_previous;
+  }
+  thread.slot_previous = thread.slot_next = nullptr;
+}
+
+}  // namespace
+
+void unregister_slot(TeamState& team, Thread& thread) noexcept {
+  const SpinGuard guard{team.slots_lock};
+  unlink(team, thread);
+}
+
+void unlist_all(TeamState& team) noexcept {
+  const SpinGuard guard{team.slots_lock};
+  while (team.first_slot != nullptr) {
+    unlink(team, *team.first_slot);
+  }
+}
+
+void list_adopted(const Team& team, Thread& thread) noexcept {
+  register_slot(*team.state(), thread);
+}
+
+void unlist_adopted(const Team& team, Thread& thread) noexcept {
+  TeamState& state = *team.state();
+  const SpinGuard guard{state.slots_lock};
+  if (thread.slot_previous != nullptr || state.first_slot == &thread) {
+    unlink(state, thread);
   }
 }
 

@@ -2,7 +2,8 @@
 //
 // Kept by slot, not by thread: a descriptor joins the list when its slot is acquired from the iso
 // space, and stays while the slot goes from one thread to the next, so birth and end cost nothing
-// for it. Adopted threads (ranks) are not in it.
+// for it. Adopted threads are in it where their memory's owner says so: those in stacks of the
+// program's are, ranks are not.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +47,15 @@ inline void clear_name(Thread& thread) noexcept {
 /// The name of a thread that may be changing it: 0-terminated.
 void read_name(const Thread& thread, char (&name)[kNameBytes]) noexcept;
 
+/// Of memory that was adopted, from its thread's birth until it is given back or adopted again.
+void list_adopted(const Team& team, Thread& thread) noexcept;
+/// Nothing if it is not in the list.
+void unlist_adopted(const Team& team, Thread& thread) noexcept;
+
 // Internal to threads/.
 void register_slot(TeamState& team, Thread& thread) noexcept;
 void unregister_slot(TeamState& team, Thread& thread) noexcept;
+/// Before a team goes: memory that was adopted may outlive it, and belong to another one.
+void unlist_all(TeamState& team) noexcept;
 
 }  // namespace sterna::threads

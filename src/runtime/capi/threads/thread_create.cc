@@ -12,6 +12,7 @@
 #include "runtime/capi/threads/handle.h"
 #include "runtime/hot_scope.h"
 #include "threads/carriers/locals.h"
+#include "threads/control/roster.h"
 #include "threads/flags.h"
 #include "threads/life/life.h"
 #include "threads/life/unstarted.h"
@@ -103,10 +104,13 @@ sterna_status make_on_stack(const capi::Program& program, const sterna_thread_op
     }
     locals = own.value();
   }
+  // Nobody reads of it while it becomes another thread.
+  threads::unlist_adopted(*program.team, *static_cast<threads::Thread*>(slot.descriptor()));
   thread = program.team->adopt({.base = static_cast<std::byte*>(stack),
                                 .bytes = slot.stack_top() - slot.stack_low(),
                                 .descriptor = static_cast<threads::Thread*>(slot.descriptor())},
                                options, entry, argument);
+  threads::list_adopted(*program.team, *thread);
   if (locals != nullptr) {
     threads::give_locals(*thread, *locals);
   }
@@ -263,7 +267,9 @@ sterna_status sterna_stack_destroy(void* stack) noexcept {
     return capi::refuse(STERNA_BUSY, "that stack is {}'s, which was not joined",
                         capi::words_for(static_cast<const threads::Thread*>(slot.descriptor())));
   }
-  threads::set_flags(*static_cast<threads::Thread*>(slot.descriptor()), 0);
+  auto& last = *static_cast<threads::Thread*>(slot.descriptor());
+  threads::unlist_adopted(*program->team, last);
+  threads::set_flags(last, 0);
   program->space->release_stack(slot);
   return STERNA_SUCCESS;
 }

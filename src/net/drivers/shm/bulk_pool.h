@@ -1,9 +1,24 @@
 // The bulk chunks of a node: fixed pieces of its segment for packets too large for a cell.
 //
-// The owner copies a packet into a chunk and sends a reference; the receiver reads it in place and
-// clears the chunk's busy flag; the owner finds it free again at its next look. No chunk is freed
-// through a queue: a receiver that dies or lies costs chunks, never memory. One receiver holds at
-// most half of the chunks, so that a slow one does not stop the way to the others.
+// The owner copies a packet into a chunk and sends a reference; the receiver reads it in place. No
+// chunk is freed through a queue: a receiver that dies or lies costs chunks, never memory. One
+// receiver holds at most half of the chunks, so that a slow one does not stop the way to the
+// others.
+//
+// Who has read a chunk has its lines in his cache, and writes there at once what would cost the
+// owner a transfer of every line: a line that always goes the same way takes four times as long as
+// one that comes back. So a receiver answers in the chunk that it read, if the owner has not taken
+// it back, and the owner sends to the same node again in what came home (RecentChunks). To the
+// owner's accounts such a chunk is held by that node all the time.
+//
+// Invariants. At any time one of these has a chunk: its owner's pool (free_), a sender that fills
+// it, a packet on its way, a receiver that reads it, or nobody (ChunkHead::idle is not 0). Out of
+// the last state it comes by one compare-exchange of `idle` with 0: by the owner's collect(), or
+// by the sender that `idle` names, to the holder or at it. So whoever wins it is alone with it,
+// however old the entry in its RecentChunks is; and holder_ is the node that `idle` names.
+// All interleavings: chunk_model_test.cc.
+// Memory order: a reader stores `idle` with release after its last read; who takes the chunk does
+// so with acquire. Its bytes are published with the reference (A in inbox.h).
 #pragma once
 
 #include <array>
@@ -32,11 +47,11 @@ class BulkPool {
 
   [[nodiscard]] std::uint32_t chunk_bytes() const noexcept { return chunk_bytes_; }
   [[nodiscard]] std::uint32_t chunk_count() const noexcept { return chunk_count_; }
-  [[nodiscard]] std::byte* bytes(std::uint32_t chunk) const noexcept {
+  [[nodiscard]] ChunkHead& head(std::uint32_t chunk) const noexcept {
     return segment_->chunk(chunk, chunk_bytes_);
   }
 
-  /// A chunk for local node `receiver`, marked busy, or kNone. Any thread.
+  /// A chunk for local node `receiver`, or kNone. Any thread.
   [[nodiscard]] std::uint32_t try_acquire(std::uint32_t receiver) noexcept {
     const SpinGuard guard{lock_};
     std::uint16_t& held = held_by_[receiver];
@@ -49,16 +64,15 @@ class BulkPool {
     const std::uint32_t chunk = free_[--free_count_];
     ++held;
     holder_[chunk] = static_cast<std::uint16_t>(receiver);
-    // Relaxed: published together with the reference (A in inbox.h).
-    segment_->chunk_is_busy[chunk].store(1, std::memory_order_relaxed);
     return chunk;
   }
 
-  /// Gives back a chunk that was not sent.
+  /// Gives back a chunk of which somebody has had nothing yet: it was not sent.
   void release_unsent(std::uint32_t chunk) noexcept {
-    segment_->chunk_is_busy[chunk].store(0, std::memory_order_relaxed);
     const SpinGuard guard{lock_};
-    collect();
+    if (holder_[chunk] != kNobody) {  // Else its receiver has been lost meanwhile.
+      free_again(chunk);
+    }
   }
 
   /// Takes back what a dead receiver holds.
@@ -66,10 +80,10 @@ class BulkPool {
     const SpinGuard guard{lock_};
     for (std::uint32_t chunk = 0; chunk < chunk_count_; ++chunk) {
       if (holder_[chunk] == receiver) {
-        segment_->chunk_is_busy[chunk].store(0, std::memory_order_relaxed);
+        head(chunk).idle.store(0, std::memory_order_relaxed);
+        free_again(chunk);
       }
     }
-    collect();
   }
 
   /// Whether try_acquire(receiver) would succeed.
@@ -85,15 +99,30 @@ class BulkPool {
   [[nodiscard]] std::uint32_t limit() const noexcept { return (chunk_count_ + 1) / 2; }
 
   void collect() noexcept STERNA_REQUIRES(lock_) {
+    // The heads lie in other caches: all are on their way while the first is waited for.
     for (std::uint32_t chunk = 0; chunk < chunk_count_; ++chunk) {
-      // Acquire: pairs with the receiver's release, which ends its reads of the chunk.
-      if (holder_[chunk] != kNobody &&
-          segment_->chunk_is_busy[chunk].load(std::memory_order_acquire) == 0) {
-        --held_by_[holder_[chunk]];
-        holder_[chunk] = kNobody;
-        free_[free_count_++] = static_cast<std::uint8_t>(chunk);
+      if (holder_[chunk] != kNobody) {
+        fetch_for_writing(&head(chunk));
       }
     }
+    for (std::uint32_t chunk = 0; chunk < chunk_count_; ++chunk) {
+      if (holder_[chunk] != kNobody && take(head(chunk))) {
+        free_again(chunk);
+      }
+    }
+  }
+
+  /// Whoever has read it.
+  static bool take(ChunkHead& head) noexcept {
+    std::uint16_t idle = head.idle.load(std::memory_order_relaxed);
+    return idle != 0 && head.idle.compare_exchange_strong(idle, 0, std::memory_order_acquire,
+                                                          std::memory_order_relaxed);
+  }
+
+  void free_again(std::uint32_t chunk) noexcept STERNA_REQUIRES(lock_) {
+    --held_by_[holder_[chunk]];
+    holder_[chunk] = kNobody;
+    free_[free_count_++] = static_cast<std::uint8_t>(chunk);
   }
 
   static constexpr std::array<std::uint16_t, kChunkCountMax> all_free() noexcept {

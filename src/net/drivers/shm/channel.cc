@@ -116,22 +116,46 @@ SendState ShmChannel::send_bulk(std::span<const Piece> pieces, std::size_t bytes
   if (!inbox_.has_room()) {
     return refuse_full();  // Before the copy, which would be in vain.
   }
-  const std::uint32_t chunk = self_->pool->try_acquire(peer_.local_index);
-  if (chunk == BulkPool::kNone) {
+  RecentChunks::Entry chunk;
+  if (!try_acquire(chunk)) {
     return refuse_full();
   }
-  copy_pieces(self_->pool->bytes(chunk), pieces);
+  copy_pieces(Segment::bytes_of(head_of(chunk)), pieces);
   return send_chunk(chunk, static_cast<std::uint32_t>(bytes), must_ring);
 }
 
-SendState ShmChannel::send_chunk(std::uint32_t chunk, std::uint32_t bytes,
+bool ShmChannel::try_acquire(RecentChunks::Entry& chunk) noexcept {
+  while (recent_.pop(chunk)) {
+    std::uint16_t idle =
+        chunk.is_theirs ? idle_at(self_->local_index) : idle_at_home(peer_.local_index);
+    if (head_of(chunk).idle.compare_exchange_strong(idle, 0, std::memory_order_acquire,
+                                                    std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  const std::uint32_t own = self_->pool->try_acquire(peer_.local_index);
+  chunk = {.chunk = static_cast<std::uint16_t>(own), .is_theirs = false};
+  return own != BulkPool::kNone;
+}
+
+void ShmChannel::release_unsent(RecentChunks::Entry chunk) noexcept {
+  if (!chunk.is_theirs) {
+    self_->pool->release_unsent(chunk.chunk);
+    return;
+  }
+  head_of(chunk).idle.store(idle_at(self_->local_index), std::memory_order_release);
+  shm::ring(peer_.bell_fd);  // It may have found no chunk meanwhile, and sleep until it has room.
+}
+
+SendState ShmChannel::send_chunk(RecentChunks::Entry chunk, std::uint32_t bytes,
                                  bool& must_ring) noexcept {
   std::uint32_t ticket;
   if (!inbox_.try_claim(ticket)) {
-    self_->pool->release_unsent(chunk);
+    release_unsent(chunk);
     return refuse_full();
   }
-  const BulkReference reference{.chunk = chunk, .bytes = bytes};
+  const BulkReference reference{.chunk = chunk.chunk | (chunk.is_theirs ? kOfReceiver : 0),
+                                .bytes = bytes};
   std::memcpy(inbox_.payload(ticket), &reference, sizeof reference);
   publish(ticket, kBulk, must_ring);
   return SendState::accepted;
@@ -152,8 +176,7 @@ std::byte* ShmChannel::place_bulk(std::uint32_t bytes) noexcept {
   if (bytes > self_->pool->chunk_bytes() || !inbox_.has_room()) {
     return nullptr;
   }
-  placed_.chunk = self_->pool->try_acquire(peer_.local_index);
-  return placed_.chunk != BulkPool::kNone ? self_->pool->bytes(placed_.chunk) : nullptr;
+  return try_acquire(placed_.chunk) ? Segment::bytes_of(head_of(placed_.chunk)) : nullptr;
 }
 
 SendState ShmChannel::send_placed(bool& must_ring) noexcept {

@@ -9,6 +9,7 @@
 #include "net/driver.h"
 #include "net/drivers/shm/bulk_pool.h"
 #include "net/drivers/shm/inbox.h"
+#include "net/drivers/shm/recent_chunks.h"
 #include "net/drivers/shm/segment.h"
 
 namespace sterna::net::shm {
@@ -20,7 +21,7 @@ struct DirectAddress {
   std::uint64_t cookie_address;  // Where in that process the cookie is...
   std::uint64_t cookie;          // ...so that a copy can prove that it reads the right process.
 };
-inline constexpr std::uint32_t kAddressVersion = 0x334d4853;  // "SHM3"
+inline constexpr std::uint32_t kAddressVersion = 0x344d4853;  // "SHM4"
 
 /// What all channels of a node share. Constant after open, but for is_closed.
 struct NodeSide {
@@ -74,6 +75,10 @@ class ShmChannel final : public Channel {
 
   // The rest is the poller's.
 
+  /// The packet in a chunk was the peer's and is read: what is sent to the peer may go there. Not
+  /// where the peer cuts its chunks otherwise than this node.
+  void note_read(RecentChunks::Entry entry) noexcept { recent_.push(entry); }
+
   /// Whether a sender has been told `full` since the last accepted packet or true take_room().
   [[nodiscard]] bool is_refused() const noexcept {
     return is_refused_.load(std::memory_order_relaxed);
@@ -101,8 +106,14 @@ class ShmChannel final : public Channel {
                                       bool& must_ring) noexcept;
   [[nodiscard]] SendState send_bulk(std::span<const Piece> pieces, std::size_t bytes,
                                     bool& must_ring) noexcept;
-  [[nodiscard]] SendState send_chunk(std::uint32_t chunk, std::uint32_t bytes,
+  [[nodiscard]] SendState send_chunk(RecentChunks::Entry chunk, std::uint32_t bytes,
                                      bool& must_ring) noexcept;
+  [[nodiscard]] bool try_acquire(RecentChunks::Entry& chunk) noexcept;
+  void release_unsent(RecentChunks::Entry chunk) noexcept;
+  [[nodiscard]] ChunkHead& head_of(RecentChunks::Entry chunk) noexcept {
+    const std::uint32_t bytes = self_->pool->chunk_bytes();
+    return (chunk.is_theirs ? *segment_ : *self_->segment).chunk(chunk.chunk, bytes);
+  }
   [[nodiscard, gnu::noinline]] std::byte* place_bulk(std::uint32_t bytes) noexcept;
   [[nodiscard]] SendState refuse_full() noexcept;
   void publish(std::uint32_t ticket, std::uint32_t kind, bool& must_ring) noexcept;
@@ -113,9 +124,10 @@ class ShmChannel final : public Channel {
   InboxSender inbox_;  // The sender's, as what is placed.
   struct {
     std::uint32_t bytes;
-    std::uint32_t ticket;  // Of a packet that fits a cell...
-    std::uint32_t chunk;   // ...and of one that does not.
+    std::uint32_t ticket;       // Of a packet that fits a cell...
+    RecentChunks::Entry chunk;  // ...and of one that does not.
   } placed_{};
+  RecentChunks recent_;
   // Relaxed: a hint for prepare_sleep; who got the answer `full` is ordered before its own sleep.
   std::atomic<bool> is_refused_{false};
   std::atomic<bool> is_lost_{false};          // Relaxed: as NodeSide::is_closed.

@@ -24,7 +24,6 @@ constexpr std::uint32_t kAheadBytes = 1024;
 constexpr std::size_t kPopulatedMax =
     64;                                   // Inboxes of peers: a page table of them takes time, too.
 constexpr std::uint32_t kRoomEvery = 16;  // Packets between two tellings of room.
-constexpr std::uint32_t kNoChunk = ~0U;
 
 }  // namespace
 
@@ -216,41 +215,66 @@ void ShmDriver::hand_over(PacketSink& sink, const InboxReceiver::Head& head) noe
     return;
   }
   familiar_ = {.local = head.sender, .node = from->peer().node};
-  std::uint32_t chunk = kNoChunk;
+  Chunk chunk{};
   if (const Packet packet = packet_of(*from, head, chunk); !packet.empty()) [[likely]] {
     sink.on_packet(from->peer().node, packet);
   } else {
     complain("a packet of an impossible size, or outside the sender's memory");
   }
-  if (chunk != kNoChunk) {
-    // Release: our reads of the chunk are done (BulkPool::collect acquires).
-    from->segment().chunk_is_busy[chunk].store(0, std::memory_order_release);
+  end_reading(*from, chunk);
+}
+
+/// The chunk of a reference, which may come from a stranger. Its head is null if there is no such.
+ShmDriver::Chunk ShmDriver::chunk_of(ShmChannel& from, const BulkReference& reference) noexcept {
+  const std::uint32_t index = reference.chunk & ~kOfReceiver;
+  const std::uint16_t peer = static_cast<std::uint16_t>(from.peer().local_index);
+  const RecentChunks::Entry entry{.chunk = static_cast<std::uint16_t>(index),
+                                  .is_theirs = (reference.chunk & kOfReceiver) == 0};
+  if (!entry.is_theirs) {
+    const bool is_one = index < pool_.chunk_count() && reference.bytes <= pool_.chunk_bytes();
+    return is_one ? Chunk{&pool_.head(index), idle_at_home(peer), true, entry} : Chunk{};
+  }
+  Segment& theirs = from.segment();
+  // Read once, checked, and used from here: the peer could change them in between.
+  const std::uint32_t chunk_bytes = theirs.chunk_bytes.load(std::memory_order_relaxed);
+  const std::uint32_t chunk_count = theirs.chunk_count.load(std::memory_order_relaxed);
+  const std::uint64_t room = bootstrap_.host().segment_bytes - sizeof(Segment);
+  if (chunk_count > kChunkCountMax || index >= chunk_count || reference.bytes > chunk_bytes ||
+      chunk_count * Segment::chunk_stride(chunk_bytes) > room) {
+    return {};
+  }
+  return {.head = &theirs.chunk(index, chunk_bytes),
+          .idle = idle_at(self_.local_index),
+          .may_return = chunk_bytes == pool_.chunk_bytes(),
+          .entry = entry};
+}
+
+inline void ShmDriver::end_reading(ShmChannel& from, const Chunk& chunk) noexcept {
+  if (chunk.head != nullptr) {
+    // Release: our reads of the chunk are done; who takes it acquires.
+    chunk.head->idle.store(chunk.idle, std::memory_order_release);
+    if (chunk.may_return) {
+      from.note_read(chunk.entry);
+    }
   }
 }
 
-/// Where the bytes of a packet are, and in which chunk of its sender, if in one. Empty: the packet
-/// is none.
+/// Where the bytes of a packet are, and in which chunk, if in one. Empty: the packet is none.
 Packet ShmDriver::packet_of(ShmChannel& from, const InboxReceiver::Head& head,
-                            std::uint32_t& chunk) noexcept {
+                            Chunk& chunk) noexcept {
   if (head.kind <= kInlineBytesMax) [[likely]] {
     return {head.payload, head.kind};
   }
   if (head.kind != kBulk) {
     return {};
   }
-  Segment& theirs = from.segment();
   BulkReference reference;
   std::memcpy(&reference, head.payload, sizeof reference);
-  // Read once, checked, and used from here: the peer could change them in between.
-  const std::uint32_t chunk_bytes = theirs.chunk_bytes.load(std::memory_order_relaxed);
-  const std::uint32_t chunk_count = theirs.chunk_count.load(std::memory_order_relaxed);
-  const std::uint64_t room = bootstrap_.host().segment_bytes - sizeof(Segment);
-  if (chunk_count > kChunkCountMax || reference.chunk >= chunk_count || reference.bytes == 0 ||
-      reference.bytes > chunk_bytes || std::uint64_t{chunk_count} * chunk_bytes > room) {
+  chunk = reference.bytes != 0 ? chunk_of(from, reference) : Chunk{};
+  if (chunk.head == nullptr) {
     return {};
   }
-  chunk = reference.chunk;
-  const std::byte* bytes = theirs.chunk(reference.chunk, chunk_bytes);
+  const std::byte* bytes = Segment::bytes_of(*chunk.head);
   // The lines lie in the cache of the sender: all are on their way while the first is waited for.
   // Later ones are the business of the processor's own prefetcher.
   const std::uint32_t ahead = std::min(reference.bytes, kAheadBytes);
@@ -276,16 +300,13 @@ bool ShmDriver::sight(std::uint32_t looks, Sight& seen) noexcept {
   if (from == nullptr || !from->is_direct_tried()) [[unlikely]] {
     return false;
   }
-  seen_ = {.from = from, .chunk = kNoChunk};
+  seen_ = {.from = from, .chunk = {}};
   seen = {.from_node = from->peer().node, .packet = packet_of(*from, head, seen_.chunk)};
   return !seen.packet.empty();
 }
 
 void ShmDriver::pass_sight() noexcept {
-  if (seen_.chunk != kNoChunk) {
-    // Release: as in hand_over().
-    seen_.from->segment().chunk_is_busy[seen_.chunk].store(0, std::memory_order_release);
-  }
+  end_reading(*seen_.from, seen_.chunk);
   inbox_.pop();
   publish_room();
 }

@@ -73,8 +73,17 @@ class ShmDriver final : public Driver {
   Result<ShmChannel*> channel_to(std::uint32_t local) noexcept;
   void open_direct(ShmChannel& channel, const DirectAddress& address) noexcept;
   void hand_over(PacketSink& sink, const InboxReceiver::Head& head) noexcept;
+  /// A chunk that a packet lies in, and to whom it goes when it is read.
+  struct Chunk {
+    ChunkHead* head;  // Null: none.
+    std::uint16_t idle;
+    bool may_return;  // With the next packet to who sent it.
+    RecentChunks::Entry entry;
+  };
   [[nodiscard]] Packet packet_of(ShmChannel& from, const InboxReceiver::Head& head,
-                                 std::uint32_t& chunk) noexcept;
+                                 Chunk& chunk) noexcept;
+  [[nodiscard]] Chunk chunk_of(ShmChannel& from, const BulkReference& reference) noexcept;
+  static void end_reading(ShmChannel& from, const Chunk& chunk) noexcept;
   void publish_room() noexcept;
   void wake_room_waiters() noexcept;
   void watch_new_peers() noexcept;
@@ -105,8 +114,8 @@ class ShmDriver final : public Driver {
   std::vector<End> ends_;
   struct {
     ShmChannel* from;
-    std::uint32_t chunk;  // Of it, to be given back; kNoChunk: none.
-  } seen_{};              // By sight().
+    Chunk chunk;
+  } seen_{};  // By sight().
   // Who sent the last packet that was handed over, once nothing is to be done for it but to hand
   // over: channels stay where they are.
   struct {

@@ -74,14 +74,6 @@ class InboxSender {
   // A cell that was used before lies in the cache of the consumer. So many tickets before its turn
   // it is called here: the locked instruction of the next claim waits for all stores before it.
   static constexpr std::uint32_t kWrittenAhead = 4;
-  static void fetch_for_writing(const void* line) noexcept {
-#if defined(__x86_64__)
-    asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
-#else
-    __builtin_prefetch(line, 1);
-#endif
-  }
-
   [[nodiscard]] bool is_full(std::uint32_t tail) noexcept {
     // Signed: a stale `tail` may lie behind `taken`; then the exchange fails and we look again.
     const auto used = [&] { return static_cast<std::int32_t>(tail - taken_seen_); };

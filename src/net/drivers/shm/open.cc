@@ -54,7 +54,8 @@ Result<std::unique_ptr<Driver>> open(const DriverOptions& options) noexcept {
   mapping.value().populate();
   chosen.is_direct_wanted = parse_tunable(kDirect, text_of(options, kDirect)).value() != 0;
   chosen.chunk_bytes = static_cast<std::uint32_t>(number_of(options, kChunkBytes));
-  const std::uint64_t fitting = (host.segment_bytes - sizeof(Segment)) / chosen.chunk_bytes;
+  const std::uint64_t fitting =
+      (host.segment_bytes - sizeof(Segment)) / Segment::chunk_stride(chosen.chunk_bytes);
   chosen.chunk_count = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(fitting, static_cast<std::uint64_t>(number_of(options, kChunks))));
   if (chosen.chunk_count < 2) {

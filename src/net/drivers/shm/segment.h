@@ -17,6 +17,15 @@
 
 namespace sterna::net::shm {
 
+/// Has a cache line on its way that will be written.
+inline void fetch_for_writing(const void* line) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
 /// What the launcher gives each node (HostShare::segment_bytes); touched lazily.
 inline constexpr std::uint64_t kSegmentBytes = 1U << 20;
 
@@ -36,11 +45,29 @@ static_assert(sizeof(Cell) == 384 && std::atomic<std::uint64_t>::is_always_lock_
 
 inline constexpr std::uint32_t kBulk = 0xffff;
 
-/// The payload of a kBulk cell: where in the sender's segment the bytes are.
+/// The payload of a kBulk cell: where the bytes are.
 struct BulkReference {
-  std::uint32_t chunk;
+  std::uint32_t chunk;  // In the segment of the sender; with kOfReceiver, of the receiver.
   std::uint32_t bytes;
 };
+inline constexpr std::uint32_t kOfReceiver = std::uint32_t{1} << 31;
+
+/// In front of the bytes of a chunk, in the cache line in which they begin. `idle`: 0 while the
+/// chunk is its owner's or has a packet in it; else who has read it, and who may take it to fill it
+/// again, by exchanging it for 0. See bulk_pool.h.
+struct alignas(16) ChunkHead {
+  std::atomic<std::uint16_t> idle;
+};
+static_assert(sizeof(ChunkHead) == 16 && std::atomic<std::uint16_t>::is_always_lock_free);
+
+/// ChunkHead::idle of a chunk that was sent to local node `holder` and is read, there...
+[[nodiscard]] constexpr std::uint16_t idle_at(std::uint32_t holder) noexcept {
+  return static_cast<std::uint16_t>(holder + 1);
+}
+/// ...or by its owner, to whom that node had sent it back, with something else in it.
+[[nodiscard]] constexpr std::uint16_t idle_at_home(std::uint32_t holder) noexcept {
+  return static_cast<std::uint16_t>(0x8000U | (holder + 1));
+}
 
 inline constexpr std::uint64_t kClaimed = std::uint64_t{1} << 32;
 
@@ -68,8 +95,6 @@ struct Segment {
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> taken;  // Tickets done; written by the owner.
   // Bit i: local node i sleeps until there is room here. Set by senders, cleared by the owner.
   alignas(kCacheLineBytes) std::array<std::atomic<std::uint64_t>, kLocalNodesMax / 64> room_waiters;
-  // 1: the chunk is with a receiver. Set by the owner, cleared by the receiver.
-  alignas(kCacheLineBytes) std::array<std::atomic<std::uint8_t>, kChunkCountMax> chunk_is_busy;
   // By receiver: kClaimed and the ticket of its inbox that the owner of this segment is about to
   // take, or has taken and not filled yet; else 0. Written by the owner's sender to that receiver,
   // read by the receiver: see inbox.h, C.
@@ -77,10 +102,19 @@ struct Segment {
   // Receives of the owner that peers may write into.
   InvitationBoard invitations;
   alignas(4096) std::array<Cell, kCellCount> cells;
-  // chunk_count chunks of chunk_bytes each follow.
+  // chunk_count chunks follow, each a head and chunk_bytes bytes.
 
-  [[nodiscard]] std::byte* chunk(std::uint32_t index, std::uint32_t bytes) noexcept {
-    return reinterpret_cast<std::byte*>(this) + sizeof(Segment) + std::size_t{index} * bytes;
+  [[nodiscard]] ChunkHead& chunk(std::uint32_t index, std::uint32_t bytes) noexcept {
+    return *reinterpret_cast<ChunkHead*>(reinterpret_cast<std::byte*>(this) + sizeof(Segment) +
+                                         index * chunk_stride(bytes));
+  }
+  [[nodiscard]] static std::byte* bytes_of(ChunkHead& chunk) noexcept {
+    return reinterpret_cast<std::byte*>(&chunk + 1);
+  }
+  /// From one chunk to the next.
+  [[nodiscard]] static constexpr std::uint64_t chunk_stride(std::uint32_t bytes) noexcept {
+    return (sizeof(ChunkHead) + std::uint64_t{bytes} + kCacheLineBytes - 1) / kCacheLineBytes *
+           kCacheLineBytes;
   }
 };
 static_assert(sizeof(Segment) % 4096 == 0);

@@ -91,12 +91,107 @@ TEST(ShmInbox, TicketsMayWrapAround) {
 
 class ShmGarbage : public testing::Test {
  protected:
+  shm::SegmentMapping segment_of(std::uint32_t local) {
+    return std::move(
+        shm::SegmentMapping::map(job.node(0).host().segment_fd, local, shm::kSegmentBytes).value());
+  }
   TestJob job{2};
   TestNode a{kShmDriver, job, 0};
   TestNode b{kShmDriver, job, 1};
-  shm::SegmentMapping to_b = std::move(
-      shm::SegmentMapping::map(job.node(0).host().segment_fd, 1, shm::kSegmentBytes).value());
+  shm::SegmentMapping to_b = segment_of(1);
 };
+
+class ShmChunks : public ShmGarbage {
+ protected:
+  /// One packet too large for a cell, and what its cell said of where it is.
+  shm::BulkReference send(TestNode& from, TestNode& to, std::uint32_t local, char letter) {
+    const shm::SegmentMapping theirs = segment_of(local);
+    const std::uint32_t ticket = theirs->tail.load();
+    EXPECT_TRUE(send_patiently({&from}, from.to(to, local), std::string(500, letter)));
+    shm::BulkReference reference;
+    std::memcpy(&reference, theirs->cells[ticket % shm::kCellCount].payload.data(),
+                sizeof reference);
+    EXPECT_EQ(to.poll(), 1U);
+    EXPECT_EQ(to.sink.packets.back().second, std::string(500, letter));
+    return reference;
+  }
+};
+
+TEST_F(ShmChunks, AnAnswerLiesInTheChunkOfTheQuestion) {
+  const shm::BulkReference question = send(a, b, 1, 'q');
+  EXPECT_EQ(question.chunk & shm::kOfReceiver, 0U);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(send(b, a, 0, 'a').chunk, question.chunk | shm::kOfReceiver);
+    EXPECT_EQ(send(a, b, 1, 'q').chunk, question.chunk);
+  }
+}
+
+TEST_F(ShmChunks, TheOwnerTakesBackWhatIsNotAnsweredIn) {
+  for (int i = 0; i < 1000; ++i) {
+    send(a, b, 1, static_cast<char>('a' + i % 26));
+  }
+  // The last one read is there still, and no more of them than a node may hold of another.
+  std::uint32_t in_chunks_of_a = 0;
+  for (int i = 0; i < 200; ++i) {
+    in_chunks_of_a += (send(b, a, 0, 'z').chunk & shm::kOfReceiver) != 0 ? 1 : 0;
+  }
+  EXPECT_GE(in_chunks_of_a, 1U);
+  EXPECT_LE(in_chunks_of_a, shm::kChunkCountMax / 2);
+}
+
+TEST_F(ShmChunks, AChunkThatCouldNotBeSentIsThereStill) {
+  const shm::BulkReference question = send(a, b, 1, 'q');
+  const shm::SegmentMapping to_a = segment_of(0);
+  std::byte* const place = b.to(a, 0).try_place(500);
+  ASSERT_NE(place, nullptr);
+  // Others fill the inbox meanwhile.
+  const std::uint32_t tail = to_a->tail.load();
+  to_a->tail = tail + shm::kCellCount;
+  bool must_ring = false;
+  EXPECT_EQ(b.to(a, 0).send_placed(must_ring), SendState::full);
+  EXPECT_TRUE(is_readable(job.node(0).host().bell_fds[0], 0));  // a may wait for a chunk.
+  to_a->tail = tail;
+  EXPECT_EQ(segment_of(0)->chunk(question.chunk, to_a->chunk_bytes).idle, shm::idle_at(1));
+  send(b, a, 0, 'a');
+  send(a, b, 1, 'q');
+}
+
+TEST_F(ShmChunks, TrafficBothWaysKeepsItsBytes) {
+  // Each node has a thread that sends and one that polls: for ThreadSanitizer, too.
+  constexpr int kCount = 3000;
+  const auto text_of = [](int i) {
+    return std::string(400 + static_cast<std::size_t>(i * 37 % 3000), static_cast<char>(i));
+  };
+  std::vector<std::thread> threads;
+  Channel* const ways[] = {&a.to(b, 1), &b.to(a, 0)};
+  TestNode* const nodes[] = {&a, &b};
+  for (int side = 0; side < 2; ++side) {
+    threads.emplace_back([&, side] {
+      for (int i = 0; i < kCount;) {
+        const bool is_sent = send_text(*ways[side], text_of(i)) == SendState::accepted;
+        i += is_sent ? 1 : 0;
+        if (!is_sent) {
+          std::this_thread::yield();
+        }
+      }
+    });
+    threads.emplace_back([&, side] {
+      while (nodes[side]->sink.packets.size() < kCount) {
+        if (nodes[side]->poll() == 0) {
+          std::this_thread::yield();
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  for (TestNode* node : nodes) {
+    for (int i = 0; i < kCount; ++i) {
+      ASSERT_EQ(node->sink.packets[static_cast<std::size_t>(i)].second, text_of(i));
+    }
+  }
+}
 
 TEST_F(ShmGarbage, ImpossibleHeadersAndReferencesAreSkipped) {
   Random random{11};
@@ -108,6 +203,13 @@ TEST_F(ShmGarbage, ImpossibleHeadersAndReferencesAreSkipped) {
     for (std::uint32_t at = 0; at < shm::kInlineBytesMax; at += 8) {
       const std::uint64_t noise = random.next();
       std::memcpy(sender.payload(ticket) + at, &noise, 8);
+    }
+    if (random.chance(0.5)) {
+      const auto chunk = static_cast<std::uint32_t>(random.below(64));
+      const shm::BulkReference reference{
+          .chunk = chunk | (random.chance(0.5) ? shm::kOfReceiver : 0U),
+          .bytes = static_cast<std::uint32_t>(random.below(30'000))};
+      std::memcpy(sender.payload(ticket), &reference, sizeof reference);
     }
     const auto kind = random.chance(0.5) ? shm::kBulk : static_cast<std::uint32_t>(random.next());
     sender.publish(ticket, static_cast<std::uint32_t>(random.below(4)), kind & 0xffff);
@@ -123,8 +225,7 @@ TEST_F(ShmGarbage, ImpossibleHeadersAndReferencesAreSkipped) {
 }
 
 TEST_F(ShmGarbage, LyingGeometryIsSkipped) {
-  auto to_a = std::move(
-      shm::SegmentMapping::map(job.node(0).host().segment_fd, 0, shm::kSegmentBytes).value());
+  const shm::SegmentMapping to_a = segment_of(0);
   to_a->chunk_bytes = 1U << 31;
   to_a->chunk_count = 1U << 31;
   ASSERT_TRUE(send_patiently({&a}, a.to(b, 1), std::string(500, 'x')));

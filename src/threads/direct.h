@@ -114,7 +114,7 @@ class DirectSection {
     }
     next.own_pointer = 0;
     set_thread_pointer(pointer);
-    Thread& me = *exchange_contexts(worker_, me_, next).current.load(std::memory_order_relaxed);
+    Thread& me = exchange_contexts(worker_, me_, next);
     if (me.own_pointer != 0) [[unlikely]] {
       set_thread_pointer(std::exchange(me.own_pointer, 0));
     }

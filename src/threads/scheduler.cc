@@ -100,6 +100,24 @@ void send_home(Worker& worker, Thread& thread) noexcept {
   (void)worker.wake();
 }
 
+namespace {
+
+/// `thread` is at home on `home`, the caller's worker, and waits in private queues.
+[[gnu::always_inline]] inline void make_runnable_here(Worker& home, Thread& thread) noexcept {
+  thread.activity.store(Activity::ready, std::memory_order_relaxed);
+  home.lock.lock();
+  home.queue.push_back(thread);
+  home.lock.unlock();
+  TeamState& team = home.team;
+  // One thread waits for us to leave, which is usual when two talk; from two on, others may help.
+  if (team.sleeper_count.load(std::memory_order_relaxed) != 0 && home.queue.count() > 1)
+      [[unlikely]] {
+    team.wake_idle(0, static_cast<std::uint32_t>(team.workers.size()));
+  }
+}
+
+}  // namespace
+
 void make_runnable(Thread& thread) noexcept {
   STERNA_PROBE1(thread_wake, &thread);
   // Relaxed: what the thread wrote before it was published reached us with the publication.
@@ -119,25 +137,16 @@ void make_runnable(Thread& thread) noexcept {
     send_home(*home, thread);
     return;
   }
-  thread.activity.store(Activity::ready, std::memory_order_relaxed);
-  home->lock.lock();
-  home->queue.push_back(thread);
-  home->lock.unlock();
-  TeamState& team = home->team;
-  // One thread waits for us to leave, which is usual when two talk; from two on, others may help.
-  if (team.sleeper_count.load(std::memory_order_relaxed) != 0 && home->queue.count() > 1)
-      [[unlikely]] {
-    team.wake_idle(0, static_cast<std::uint32_t>(team.workers.size()));
-  }
+  make_runnable_here(*home, thread);
 }
 
 void make_runnable_at(Worker& home, Thread& thread) noexcept {
-  if (&home == current_worker()) {
-    make_runnable(thread);
-    return;
-  }
   STERNA_PROBE1(thread_wake, &thread);
-  send_home(home, thread);
+  if (&home == current_worker()) {
+    make_runnable_here(home, thread);
+  } else {
+    send_home(home, thread);
+  }
 }
 
 namespace {
@@ -241,7 +250,8 @@ namespace {
 }
 
 /// On behalf of both ways to ask for it: inline, as a return after a switch is predicted wrongly.
-[[gnu::always_inline]] inline void yield_here(Thread& me) noexcept {
+/// Returns `me`, as switch_contexts() does.
+[[gnu::always_inline]] inline Thread& yield_here(Thread& me) noexcept {
   Worker& worker = *me.worker.load(std::memory_order_relaxed);
   worker.count_switch();
   worker.lock.lock();
@@ -250,19 +260,18 @@ namespace {
   }
   if ((me.flags & ThreadFlag::managed) != 0) [[unlikely]] {
     yield_managed(worker, me);
-    return;
+    return me;
   }
   Thread* const next = worker.queue.rotate(me);
   if (next == &me) {
     if (!worker.is_disabled.load(std::memory_order_relaxed)) [[likely]] {
       worker.lock.unlock();
-      return;
+      return me;
     }
     worker.queue.push_back(me);  // From the worker's own context it goes to another one.
-    switch_contexts(worker, me, *worker.idle);
-    return;
+    return switch_contexts(worker, me, *worker.idle);
   }
-  switch_contexts(worker, me, next != nullptr ? *next : *worker.idle);
+  return switch_contexts(worker, me, next != nullptr ? *next : *worker.idle);
 }
 
 }  // namespace
@@ -273,13 +282,12 @@ void yield() noexcept {
     raw_system_call(SYS_sched_yield);
     return;
   }
-  yield_here(*me);
+  (void)yield_here(*me);
 }
 
 int yield_in_user_code(Thread& me) noexcept {
   (void)enter_runtime(me);
-  yield_here(me);
-  leave_runtime(me);
+  leave_runtime(yield_here(me));
   return 0;
 }
 

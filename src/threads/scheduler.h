@@ -63,19 +63,23 @@ void run_post(Worker& worker) noexcept;
   }
 }
 
-/// The exchange itself. Returns the worker that `from` goes on with.
-[[gnu::always_inline]] inline Worker& exchange_contexts(Worker& worker, Thread& from,
+/// The exchange itself. Returns `from` when it goes on, if it is no idle context: found by way of
+/// its worker, so that its address takes no place on its stack, whose lines a switch among many
+/// threads has to fetch.
+[[gnu::always_inline]] inline Thread& exchange_contexts(Worker& worker, Thread& from,
                                                         Thread& to) noexcept {
   exchange_state(worker, from, to);
-  Worker* present = nullptr;
   if constexpr (kSanitized) {
     sanitized_switch(from, to, false);
-    present = from.worker.load(std::memory_order_relaxed);
+    finish_switch(*from.worker.load(std::memory_order_relaxed));
+    return from;
   } else {
-    present = static_cast<Worker*>(switch_context(from.context, to.context, &worker));
+    auto& present = *static_cast<Worker*>(switch_context(from.context, to.context, &worker));
+    // Relaxed: whoever switched here has written it just now, on this kernel thread.
+    Thread& me = *present.current.load(std::memory_order_relaxed);
+    finish_switch(present);
+    return me;
   }
-  finish_switch(*present);
-  return *present;
 }
 
 /// What every switch begins with: `next` will run. Returns the context to switch to.
@@ -89,10 +93,11 @@ void run_post(Worker& worker) noexcept;
   return is_slow ? prepare_slow_switch(worker, from, next) : next;
 }
 
-/// Leaves `from` for `next`; worker.lock is held. Returns when `from` is continued, with no lock.
-[[gnu::always_inline]] inline void switch_contexts(Worker& worker, Thread& from,
-                                                   Thread& next) noexcept {
-  (void)exchange_contexts(worker, from, prepare_switch(worker, from, next));
+/// Leaves `from` for `next`; worker.lock is held. Returns when `from` is continued, with no lock:
+/// as exchange_contexts().
+[[gnu::always_inline]] inline Thread& switch_contexts(Worker& worker, Thread& from,
+                                                      Thread& next) noexcept {
+  return exchange_contexts(worker, from, prepare_switch(worker, from, next));
 }
 
 /// The same for the last time: saves nothing of `from`, which has ended.

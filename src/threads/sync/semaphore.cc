@@ -30,6 +30,22 @@ bool is_alone_awake(const Thread& me) noexcept {
          !has_work_beside(me);
 }
 
+/// The short way of wait_in(), inline: the calls around the switch that this spares, and that of
+/// must_wait(), are a sixth of a semaphore's way from one thread to the next.
+template <typename MustWait>
+[[gnu::always_inline]] inline void wait_suspended(Thread& me, WaitList& list, SpinLock& lock,
+                                                  WaitNode& node, MustWait& must_wait) noexcept {
+  node.waiter = Waiter::suspended(me);
+  (void)suspend(me, [&]() noexcept {
+    const SpinGuard guard{lock};
+    if (!must_wait()) {
+      return false;
+    }
+    list.push_back(node);
+    return true;
+  });
+}
+
 }  // namespace
 
 bool Semaphore::await_unit(const Thread& me) noexcept {
@@ -70,6 +86,10 @@ bool Semaphore::acquire_slow(std::uint64_t deadline_ns) noexcept {
       }
     }
   };
+  if (me != nullptr && deadline_ns == kNever && !me->is_cancellable) [[likely]] {
+    wait_suspended(*me, waiters_, lock_, node, must_wait);
+    return true;
+  }
   const Wake wake = wait_in(waiters_, lock_, node, must_wait, deadline_ns, true);
   if (wake == Wake::cancelled) [[unlikely]] {
     end_cancelled(*self());

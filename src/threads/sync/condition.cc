@@ -21,8 +21,7 @@ bool Condition::wait_until(Mutex& mutex, std::uint64_t deadline_ns) noexcept {
   const auto publish = [&]() noexcept {
     const SpinGuard guard{lock_};
     waiters_.push_back(node);
-    // Relaxed: who signals under the mutex sees it by way of the mutex.
-    waiter_count_.fetch_add(1, std::memory_order_relaxed);
+    add_waiters(1);
     return true;
   };
   Thread* const me = self();
@@ -44,7 +43,7 @@ bool Condition::wait_until(Mutex& mutex, std::uint64_t deadline_ns) noexcept {
         is_taken = !node.is_linked;
         if (!is_taken) {
           waiters_.erase(node);
-          waiter_count_.fetch_sub(1, std::memory_order_relaxed);
+          add_waiters(-1);
         }
       }
       if (is_taken) {
@@ -68,7 +67,7 @@ void Condition::signal() noexcept {
     const SpinGuard guard{lock_};
     waiter = waiters_.pop_waiter();
     if (waiter) {
-      waiter_count_.fetch_sub(1, std::memory_order_relaxed);
+      add_waiters(-1);
     }
   }
   if (waiter) {

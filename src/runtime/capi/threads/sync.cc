@@ -108,6 +108,11 @@ sterna_status lock_again(sterna_mutex* mutex, OwnedMutex& self) noexcept {
                                    : capi::holder_word();
 }
 
+/// deadline_of(), with no call for the usual one.
+[[gnu::always_inline]] inline std::uint64_t deadline_in(std::uint64_t timeout_ns) noexcept {
+  return timeout_ns == STERNA_FOREVER ? sterna::kNever : capi::deadline_of(timeout_ns);
+}
+
 [[gnu::always_inline]] inline sterna_status lock_until_timeout(
     sterna_mutex* mutex, std::uint64_t timeout_ns,
     const char* call) noexcept STERNA_LOCKS_UNCHECKED {
@@ -199,27 +204,21 @@ sterna_status sterna_mutex_unlock(sterna_mutex* mutex) noexcept STERNA_LOCKS_UNC
   return STERNA_SUCCESS;
 }
 
-sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* mutex,
-                                    uint64_t timeout_ns) noexcept STERNA_LOCKS_UNCHECKED {
-  const HotScope scope;
-  if (condition == nullptr || mutex == nullptr) {
-    return capi::refuse_argument(__func__);
-  }
-  if (capi::is_in_poll()) [[unlikely]] {
-    return capi::refuse_in_poll(__func__);
-  }
-  OwnedMutex& held = mutex_in(mutex);
-  if (!is_mine(held)) {
-    return refuse_owner(mutex, held, "waits with it");
-  }
-  if (held.depth != 0) {
-    return capi::refuse(STERNA_DEADLOCK,
-                        "mutex {}: a wait gives it back once, and {} holds it {} times",
-                        static_cast<const void*>(mutex), capi::words_for(threads::self()),
-                        std::uint64_t{held.depth} + 1);
-  }
-  held.owner.store(0, std::memory_order_relaxed);
-  // A cancelled thread holds the mutex in its cleanups, which may give it back.
+namespace {
+
+[[gnu::noinline]] sterna_status refuse_deep(const sterna_mutex* mutex,
+                                            const OwnedMutex& self) noexcept {
+  return capi::refuse(STERNA_DEADLOCK,
+                      "mutex {}: a wait gives it back once, and {} holds it {} times",
+                      static_cast<const void*>(mutex), capi::words_for(threads::self()),
+                      std::uint64_t{self.depth} + 1);
+}
+
+/// The wait of who may be cancellable, or is no hot caller. A cancelled thread holds the mutex in
+/// its cleanups, which may give it back.
+[[gnu::noinline]] bool wait_as_cancellable(threads::Condition& condition, OwnedMutex& held,
+                                           std::uint64_t timeout_ns) noexcept
+    STERNA_LOCKS_UNCHECKED {
   threads::Cleanup own{[](void* its) {
                          static_cast<OwnedMutex*>(its)->owner.store(capi::holder_word(),
                                                                     std::memory_order_relaxed);
@@ -230,12 +229,39 @@ sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* m
   if (is_cancellable) {
     threads::push_cleanup(own);
   }
-  const bool is_signalled = object_in<threads::Condition>(condition).wait_until(
-      held.mutex, capi::deadline_of(timeout_ns));
+  const bool is_signalled = condition.wait_until(held.mutex, capi::deadline_of(timeout_ns));
   if (is_cancellable) {
     (void)threads::pop_cleanup(false);
   }
-  held.owner.store(capi::holder_word(), std::memory_order_relaxed);
+  return is_signalled;
+}
+
+}  // namespace
+
+sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* mutex,
+                                    uint64_t timeout_ns) noexcept STERNA_LOCKS_UNCHECKED {
+  const HotScope scope;
+  if (condition == nullptr || mutex == nullptr) {
+    return capi::refuse_argument(__func__);
+  }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
+  OwnedMutex& held = mutex_in(mutex);
+  const std::uintptr_t holder = holder_in(scope);
+  if (held.owner.load(std::memory_order_relaxed) != holder) [[unlikely]] {
+    return refuse_owner(mutex, held, "waits with it");
+  }
+  if (held.depth != 0) [[unlikely]] {
+    return refuse_deep(mutex, held);
+  }
+  held.owner.store(0, std::memory_order_relaxed);
+  auto& its = object_in<threads::Condition>(condition);
+  const threads::Thread* const me = scope.caller();
+  const bool is_signalled = me != nullptr && !me->is_cancellable
+                                ? its.wait_until(held.mutex, deadline_in(timeout_ns))
+                                : wait_as_cancellable(its, held, timeout_ns);
+  held.owner.store(holder, std::memory_order_relaxed);
   return is_signalled ? STERNA_SUCCESS : STERNA_TIMED_OUT;
 }
 
@@ -273,7 +299,7 @@ sterna_status sterna_semaphore_acquire(sterna_semaphore* semaphore, uint64_t tim
   if (capi::is_in_poll()) [[unlikely]] {
     return capi::refuse_in_poll(__func__);
   }
-  return object_in<threads::Semaphore>(semaphore).try_acquire_until(capi::deadline_of(timeout_ns))
+  return object_in<threads::Semaphore>(semaphore).try_acquire_until(deadline_in(timeout_ns))
              ? STERNA_SUCCESS
              : STERNA_TIMED_OUT;
 }

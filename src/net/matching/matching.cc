@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "memory/heap.h"
+#include "net/matching/steps.h"
 
 namespace sterna::net {
 namespace {
@@ -18,11 +19,18 @@ std::uint32_t hash_of(const Pattern& key) noexcept {
   return static_cast<std::uint32_t>((hash * 0x9e3779b97f4a7c15) >> 32);
 }
 
-[[gnu::noinline]] Lane* find_in_bucket(Endpoint& endpoint, const Pattern& key) noexcept {
+/// `look` is called for each lane that is looked at.
+template <typename Look>
+Lane* walk_bucket(const Endpoint& endpoint, const Pattern& key, Look look) noexcept {
   Lane* lane = endpoint.lanes[hash_of(key) & (endpoint.lane_bucket_count - 1)];
-  while (lane != nullptr && !is_same(lane->key, key)) {
+  while (lane != nullptr && (look(), !is_same(lane->key, key))) {
     lane = lane->next_in_bucket;
   }
+  return lane;
+}
+
+[[gnu::noinline]] Lane* find_in_bucket(Endpoint& endpoint, const Pattern& key) noexcept {
+  Lane* const lane = walk_bucket(endpoint, key, [] {});
   if (lane != nullptr) {
     near_lane(endpoint) = lane;
   }
@@ -203,6 +211,26 @@ RecvRequest* take_receive_slowly(Endpoint& endpoint, const Pattern& exact) noexc
     return oldest;
   }
   return take_parked(endpoint, exact);
+}
+
+// As take_receive_slowly(), class by class.
+MatchingSteps count_steps(const Endpoint& endpoint, const Pattern& exact) noexcept {
+  MatchingSteps steps;
+  const Envelope envelope{exact.source, exact.context, exact.tag, 0};
+  for (std::uint32_t i = 0; i < kPatternClasses && endpoint.lanes != nullptr; ++i) {
+    if (endpoint.posted_count[i] != 0) {
+      ++steps.searches;
+      (void)walk_bucket(endpoint, pattern_of(envelope, i), [&] { ++steps.lanes; });
+    }
+  }
+  const RecvRequest* const found = find_masked(endpoint, exact);
+  for (const RecvRequest* it = endpoint.masked_first; it != nullptr; it = it->next) {
+    ++steps.masked;
+    if (it == found) {
+      break;
+    }
+  }
+  return steps;
 }
 
 Message* find_message(Endpoint& endpoint, const Pattern& pattern) noexcept {

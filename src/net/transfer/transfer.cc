@@ -11,7 +11,12 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   const ClearPayload& clear = outcome.clear;
   const std::uint32_t to_rank = outcome.cleared_by;
   if (clear.node == node_) {
-    copy_local(rank, to_rank, send, clear.receive_id);
+    // A head that is the whole message has ended its receive, or will, where that is now.
+    if (send.head_bytes != 0 && clear.begin == clear.bytes_max && clear.begin != 0) {
+      end_send(rank, send, Fault::none);
+    } else {
+      copy_local(rank, to_rank, send, clear.receive_id);
+    }
     return;
   }
   Gate& gate = gates_[clear.node];

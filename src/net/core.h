@@ -20,6 +20,7 @@
 
 #include "base/spin_lock.h"
 #include "net/core_options.h"
+#include "net/core_parts.h"
 #include "net/costs/sampler.h"
 #include "net/endpoint.h"
 #include "net/matching/direct.h"
@@ -54,7 +55,7 @@ class TransportCore final : private Bond::Owner {
                        const Buffer& data) noexcept;
   // probe.cc, cancel.cc
   template <typename Wanted>
-  Message* look_for(Endpoint& at, const Wanted& wanted, bool is_taken, Envelope& found) noexcept;
+  bool look_for(Endpoint& at, const Wanted& wanted, Message** taken, Envelope& found) noexcept;
   bool cancel_receive(Endpoint& at, RecvRequest& request) noexcept;
   bool cancel_send(Endpoint& from, SendRequest& request) noexcept;
   // direct.cc, short.cc
@@ -165,6 +166,8 @@ class TransportCore final : private Bond::Owner {
       STERNA_REQUIRES(entry.lock);
   void accept_in_turn(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
                       Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
+  void accept_announced(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
+                        Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void accept_answer(RankEntry& entry, Endpoint& at, const Frame& frame, Outcome& outcome) noexcept
       STERNA_REQUIRES(entry.lock);
   void take_data(RankEntry& entry, Endpoint& at, RecvRequest& request, std::uint64_t bytes) noexcept
@@ -180,9 +183,11 @@ class TransportCore final : private Bond::Owner {
   void accept_eager(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
                     Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void accept_more(Endpoint& at, Peer& peer, const Frame& frame, Outcome& outcome) noexcept;
-  void withdraw(Endpoint& at, Peer& peer, const FrameHeader& header, Outcome& outcome) noexcept;
-  bool accept_rendezvous(RankEntry& entry, Endpoint& at, const Frame& frame,
-                         Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
+  void withdraw(Endpoint& at, const FrameHeader& header, Outcome& outcome) noexcept;
+  enum class Announced : std::uint8_t { taken, no_room, no_memory };
+  Announced accept_rendezvous(RankEntry& entry, Endpoint& at, Peer* peer, const Frame& frame,
+                              Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
+  void release(Endpoint& at, const Message& message, Outcome& outcome) noexcept;
   template <typename Wanted>
   void match_or_post(Endpoint& at, RecvRequest& request, const Wanted& wanted) noexcept;
   void match(RankEntry& entry, Endpoint& at, RecvRequest& request, Message& message,
@@ -201,10 +206,31 @@ class TransportCore final : private Bond::Owner {
       STERNA_REQUIRES(entry.lock);
   void end_if_lost(Endpoint& at, RecvRequest& request, const Pattern& pattern) noexcept;
 
+  // --- Messages that their sender keeps (kept.cc); under the lock of the rank but for two --------
+  bool keep_back(Endpoint& from, Peer& peer, SendRequest& request) noexcept;
+  void announce_kept(Endpoint& from, std::uint64_t id, std::uint32_t to_rank) noexcept;
+  void advance_kept(std::uint32_t rank) noexcept;
+  void transmit_later(const FrameHeader& header) noexcept;
+  void accept_seek(Endpoint& at, Peer& peer, const FrameHeader& header, Outcome& outcome) noexcept;
+  void accept_claim(Endpoint& at, Peer& peer, const FrameHeader& header, Outcome& outcome) noexcept;
+  bool withdraw_kept(Endpoint& from, SendRequest& request, std::uint64_t id,
+                     FrameHeader& header) noexcept;
+  bool accept_kept(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
+                   Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
+  void accept_nothing(Endpoint& at, Peer& peer, const FrameHeader& header,
+                      Outcome& outcome) noexcept;
+  void accept_kept_withdrawal(Endpoint& at, Peer& peer, const FrameHeader& header,
+                              Outcome& outcome) noexcept;
+  template <typename Wanted>
+  Hold* look_elsewhere(Endpoint& at, const Wanted& wanted) noexcept;
+  Message* claim_seen(Endpoint& at, Hold& hold, FrameHeader& claim) noexcept;
+
   // --- Receives that their senders write (invited.cc) -----------------------------------------
   [[nodiscard]] bool may_be_invited(const Endpoint& at, const RecvRequest& request) noexcept;
   bool end_invitation(Endpoint& at, RecvRequest& request, const Pattern& exact,
                       std::uint32_t sequence_after) noexcept;
+  void leave_to_writer(RankEntry& entry, Endpoint& at, RecvRequest& request,
+                       const Pattern& exact) noexcept STERNA_REQUIRES(entry.lock);
   RecvRequest* take_posted(RankEntry& entry, Endpoint& at, const Pattern& exact,
                            std::uint32_t sequence_after) noexcept STERNA_REQUIRES(entry.lock);
   [[nodiscard]] bool is_waited_for() const noexcept;
@@ -233,7 +259,7 @@ class TransportCore final : private Bond::Owner {
   bool take_back(std::uint32_t from, std::uint32_t to, std::uint64_t id, bool& is_here) noexcept;
   void deliver_now(std::uint32_t rank, RecvRequest& receive, SendRequest& request) noexcept;
   [[nodiscard]] bool is_caught_up(const Endpoint& from, std::uint32_t to_rank,
-                                  std::uint32_t& sequence) noexcept;
+                                  std::uint32_t& sequence, bool& is_kept) noexcept;
 
   // --- Heads of announced messages (head.cc) ---------------------------------------------------
   std::uint32_t head_bytes_of(const Endpoint& from, const SendRequest& request,
@@ -290,12 +316,6 @@ class TransportCore final : private Bond::Owner {
   void end_send(std::uint32_t rank, SendRequest& send, Fault fault) noexcept;
 
   // --- Frames between nodes (nodes.cc, bulk.cc) ------------------------------------------------
-  struct LandingState {
-    Landing* landing;
-    std::uint32_t from_node;
-    std::vector<Extent> extents;
-    std::uint64_t total_bytes;
-  };
   bool try_node_short(const FrameHeader& header, std::span<const std::byte> head,
                       std::span<const std::byte> body, std::size_t offset) noexcept;
   void accept_node_frame(std::uint32_t from_node, const Frame& frame) noexcept;
@@ -367,29 +387,13 @@ class TransportCore final : private Bond::Owner {
   std::map<std::uint64_t, LandingState> landings_ STERNA_GUARDED_BY(landings_lock_);
   std::uint64_t next_landing_ STERNA_GUARDED_BY(landings_lock_) = 1;
 
-  struct Handler {
-    NodeHandler node = nullptr;
-    RankHandler rank = nullptr;
-    void* node_context = nullptr;
-    void* rank_context = nullptr;
-  };
-  std::array<Handler, kHandlerCount> handlers_;  // Constant once polled.
-  LostHandler lost_handler_ = nullptr;           // Constant once polled.
+  std::array<CoreHandler, kHandlerCount> handlers_;  // Constant once polled.
+  LostHandler lost_handler_ = nullptr;               // Constant once polled.
   void* lost_context_ = nullptr;
   FullHandler full_handler_ = nullptr;  // Constant once polled.
   void* full_context_ = nullptr;
 
-  // Relaxed and not exact: several threads may count at once.
-  struct Counter {
-    static constexpr std::memory_order kRelaxed = std::memory_order_relaxed;
-    std::atomic<std::uint64_t> value{0};
-    void add(std::uint64_t by = 1) noexcept { value.store(value.load(kRelaxed) + by, kRelaxed); }
-    [[nodiscard]] std::uint64_t read() const noexcept { return value.load(kRelaxed); }
-  };
-  struct {
-    Counter local, eager, rendezvous, forwarded, malformed, dropped, held, direct_bytes, data_bytes,
-        heads, dropped_heads, handed, invited;
-  } counters_;
+  Counters counters_;
   DirectWay direct_way_{*this, ranks_, is_any_lost_, counters_.local.value};
 };
 

@@ -2,10 +2,9 @@
 #include <cstring>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "net/buffer.h"
 #include "net/core.h"
+#include "net/matching/held.h"
 #include "net/peer.h"
 
 namespace sterna::net {
@@ -202,7 +201,7 @@ void TransportCore::forward(std::uint32_t from_node, const Frame& frame, std::ui
 void TransportCore::accept(RankEntry& entry, Endpoint& at, const Frame& frame,
                            Outcome& outcome) noexcept {
   const FrameHeader& header = frame.header;
-  if (header.kind > FrameKind::rendezvous) {
+  if (!is_in_turn(header.kind)) {
     accept_answer(entry, at, frame, outcome);
     return;
   }
@@ -252,12 +251,17 @@ void TransportCore::accept_in_turn(RankEntry& entry, Endpoint& at, Peer& peer, c
     case FrameKind::head:
       accept_head(entry, at, peer, frame);
       break;
+    case FrameKind::seek:
+      accept_seek(at, peer, frame.header, outcome);
+      break;
+    case FrameKind::nothing:
+      accept_nothing(at, peer, frame.header, outcome);
+      break;
+    case FrameKind::claim:
+      accept_claim(at, peer, frame.header, outcome);
+      break;
     default:
-      if ((frame.header.flags & kFrameWithdrawn) != 0) [[unlikely]] {
-        withdraw(at, peer, frame.header, outcome);
-      } else if (!accept_rendezvous(entry, at, frame, outcome)) {
-        outcome.lost = Outcome::Lost::no_memory;
-      }
+      accept_announced(entry, at, peer, frame, outcome);
       break;
   }
   outcome.has_early = peer.early != nullptr && peer.early->sequence == peer.receive_sequence;
@@ -274,6 +278,8 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
   if ((header.flags & kFrameHasCredit) != 0) {
     if (Peer* peer = find_peer(at, header.source); peer != nullptr) {
       take_credit(*peer, header.credit);
+      outcome.has_kept = header.kind == FrameKind::credit && (header.flags & kFrameHeld) != 0 &&
+                         take_told(at, *peer, static_cast<std::uint32_t>(header.cookie));
     }
   }
   if (header.kind == FrameKind::credit) {
@@ -292,6 +298,7 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
     if (header.kind == FrameKind::matched) {
       remove_pending(at, header.cookie);
       invitations_.forget(send);
+      let_go(at, send);
       learn_read(header, send.data.bytes);
       send.fault = (header.flags & kFrameWithdrawn) != 0 ? Fault::cancelled : Fault::none;
       send.done.complete();
@@ -304,6 +311,7 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
     }
     remove_pending(at, header.cookie);
     invitations_.forget(send);
+    let_go(at, send);
     send.id = kNoId;
     ++entry.pins;
     outcome.cleared = &send;
@@ -338,24 +346,6 @@ void TransportCore::take_data(RankEntry& entry, Endpoint& at, RecvRequest& reque
   }
 }
 
-/// A frame could not even be noted: who waits for it would wait for ever.
-void TransportCore::report_lost(std::uint32_t rank, Outcome::Lost why) noexcept {
-  const std::string text =
-      why == Outcome::Lost::no_memory
-          ? fmt::format(
-                "rank {} has lost a message: its system heap is full of messages that it "
-                "has not received; receive them sooner, or lower net_eager_window",
-                rank)
-          : fmt::format(
-                "rank {} has lost a message: {} of one rank have come before one that is "
-                "missing; the network between them loses packets, try other --drivers",
-                rank, kEarlyFramesMax);
-  log_.error("{}", text);
-  if (full_handler_ != nullptr) {
-    full_handler_(full_context_, rank, text);
-  }
-}
-
 void TransportCore::act(std::uint32_t rank, Outcome& outcome) noexcept {
   if (outcome.lost != Outcome::Lost::nothing) [[unlikely]] {
     report_lost(rank, std::exchange(outcome.lost, Outcome::Lost::nothing));
@@ -369,6 +359,10 @@ void TransportCore::act(std::uint32_t rank, Outcome& outcome) noexcept {
     }
   }
   outcome.answer_count = 0;
+  if (outcome.has_kept) [[unlikely]] {
+    outcome.has_kept = false;
+    advance_kept(rank);
+  }
   if (outcome.read.request != nullptr) {
     read_remote(rank, outcome);
     outcome.read.request = nullptr;

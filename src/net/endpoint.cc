@@ -20,6 +20,7 @@ void destroy_endpoint(Endpoint* endpoint) noexcept {
   if (endpoint == nullptr) {
     return;
   }
+  destroy_endpoint(endpoint->kept);
   clear_peers(*endpoint);
   clear_matching(*endpoint);
   endpoint->heap->deallocate(endpoint);

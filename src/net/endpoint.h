@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "net/message.h"
@@ -35,8 +36,9 @@ struct Message {
   std::uint32_t head_sequence = 0;
   bool is_rendezvous = false;
   bool is_synchronous = false;
-  bool is_local = false;  // Sent within the node: no credit goes back.
-  bool is_small = false;  // Of the endpoint's free list.
+  bool is_local = false;    // Sent within the node: no credit goes back.
+  bool is_claimed = false;  // It was kept by its sender: it took nothing of a window.
+  bool is_small = false;    // Of the endpoint's free list.
   // Not none: its bytes are lost, and the receive that takes it ends so.
   Fault fault = Fault::none;
   Message* all_next = nullptr;  // Of the endpoint, in order of arrival.
@@ -68,6 +70,8 @@ struct EarlyFrame {
   std::uint32_t bytes;
 };
 
+struct Hold;  // What one of two ranks keeps back for the other: matching/held.h.
+
 /// What this rank knows of its exchange with another one over the network.
 struct Peer {
   std::uint32_t rank;
@@ -76,6 +80,7 @@ struct Peer {
   std::uint32_t send_sequence;   // Of the next frame.
   std::uint32_t eager_sent;      // Bytes counted against the window, modulo 2^32.
   std::uint32_t eager_returned;  // Of them, consumed by it.
+  std::uint32_t bar;             // Counts against the window too: kBar while messages are kept.
   // From it.
   std::uint32_t receive_sequence;  // The next one to be taken.
   std::uint32_t eager_received;    // Eager bytes that came, modulo 2^32.
@@ -89,6 +94,7 @@ struct Peer {
   std::uint64_t partial_left;    // Bytes of it to come; 0: none.
   std::uint64_t head_receive;    // The next frame is the head of a message for this pending receive
                                  // (else kNoId).
+  Hold* hold;                    // Null: neither ever kept anything back.
 };
 
 /// Requests that wait for an answer from the network, by an id that a stranger cannot abuse.
@@ -137,8 +143,19 @@ struct Endpoint {
   RecvRequest* masked_last;
   bool is_indexed[4];  // Messages are linked in the lanes of this class too.
   OpenCount message_count;
-  Message* messages_first;  // All that wait, in order of arrival.
+  std::uint32_t holder_count;  // Peers that keep messages for us. Behind the count: has_waiting().
+  Message* messages_first;     // All that wait, in order of arrival.
   Message* messages_last;
+
+  // See matching/held.h.
+  Endpoint* kept;  // Its messages are those that wait here for others; null: none do.
+  Peer* holders;   // Those of holder_count.
+  Peer* to_ask_first;
+  Peer* to_ask_last;
+  Peer* to_tell_first;
+  RecvRequest* seekers_first;  // In the order of posting.
+  RecvRequest* seekers_last;
+  std::uint32_t seeker_count;
 
   Peer** peers;  // Buckets.
   std::uint32_t peer_bucket_count;
@@ -157,6 +174,15 @@ struct Endpoint {
   std::uint64_t unexpected_bytes_peak;
 };
 static_assert(std::is_trivially_copyable_v<Endpoint>, "it moves as bytes");
+
+/// Whether a receive finds more than posting it: messages here, or at their senders.
+[[nodiscard]] inline bool has_waiting(const Endpoint& at) noexcept {
+  static_assert(offsetof(Endpoint, holder_count) ==
+                offsetof(Endpoint, message_count) + sizeof(OpenCount));
+  std::uint64_t both;
+  std::memcpy(&both, &at.message_count, sizeof both);  // One load, on the way of each message.
+  return both != 0;
+}
 
 /// In `heap`, which must outlive it; null: out of memory.
 [[nodiscard]] Endpoint* create_endpoint(memory::Heap& heap, std::uint32_t rank) noexcept;

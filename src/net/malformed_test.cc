@@ -16,6 +16,7 @@ struct Stranger {
   void send(FrameKind kind, std::uint32_t payload_bytes, std::uint64_t total_bytes) {
     FrameHeader header;
     header.kind = kind;
+    header.flags = flags;
     header.destination = 1;
     header.sequence = sequence++;
     header.payload_bytes = payload_bytes;
@@ -32,6 +33,7 @@ struct Stranger {
   [[nodiscard]] std::uint64_t refused() { return cluster.nodes[1]->statistics().frames_malformed; }
 
   std::uint32_t sequence = 0;
+  std::uint8_t flags = 0;
   std::vector<std::byte> into = std::vector<std::byte>(1000);
   SimCluster cluster{{.node_count = 2}, 2};
 };
@@ -71,6 +73,33 @@ TEST(Malformed, AMessageBeyondTheCreditOfItsSenderLeavesTheOneBeforeAlone) {
   stranger.send(FrameKind::eager_more, 1, 0);
   EXPECT_EQ(stranger.refused(), 2U);
   EXPECT_EQ(stranger.cluster.endpoints[1]->unexpected_bytes, 0U);
+}
+
+TEST(Malformed, AnnouncementsBeyondTheCreditOfTheirSenderAreRefused) {
+  Stranger stranger;
+  for (int i = 0; i < 2000; ++i) {
+    stranger.send(FrameKind::rendezvous, 0, 1 << 30);
+  }
+  EXPECT_GT(stranger.refused(), 300U);
+  EXPECT_LE(stranger.cluster.endpoints[1]->message_count, (1U << 20) / 640);
+}
+
+TEST(Malformed, WhatWasNotAskedIsNotAnswered) {
+  Stranger stranger;
+  RecvRequest receive;
+  stranger.receive(receive);
+  stranger.send(FrameKind::nothing, 0, 0);
+  EXPECT_EQ(stranger.refused(), 1U);
+  stranger.flags = kFrameHeld | kFrameSought;
+  stranger.send(FrameKind::rendezvous, 0, 1 << 30);
+  stranger.flags = kFrameWithdrawn;
+  stranger.send(FrameKind::claim, 0, 0);
+  stranger.flags = 0;
+  stranger.send(FrameKind::claim, 0, 0);
+  stranger.send(FrameKind::seek, 0, 7);
+  EXPECT_EQ(receive.state, RecvRequest::State::posted);
+  stranger.send(FrameKind::eager, 20, 20);
+  EXPECT_TRUE(receive.done.done());
 }
 
 }  // namespace

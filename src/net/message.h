@@ -90,7 +90,8 @@ enum class SendMode : std::uint8_t {
 };
 
 struct Lane;
-struct Message;  // One that no receive has matched: endpoint.h.
+struct Message;   // One that no receive has matched: endpoint.h.
+struct HeldSend;  // One that its sender keeps: matching/held.h.
 struct Endpoint;
 
 /// One message on its way out. Free for reuse when done; Transport::send sets everything.
@@ -106,11 +107,16 @@ struct SendRequest {
   // this (paper 004 §4.2), where that gains.
   bool may_be_left = false;
   // The rest is the transport's.
-  bool is_listed = false;  // Among those that may be invited: transfer/invitations.h.
+  bool is_listed = false;     // Among those that may be invited: transfer/invitations.h.
+  bool is_kept = false;       // It waits here, as `held`: matching/held.h.
+  bool is_withdrawn = false;  // Was kept, and is being taken back.
   Target target{};
   Buffer data{};
-  std::uint32_t head_bytes = 0;  // That follow the announcement unasked.
-  std::uint64_t id = 0;          // In Endpoint::pending; 0: none.
+  union {
+    std::uint32_t head_bytes = 0;  // That follow the announcement unasked.
+    HeldSend* held;                // Of one that is kept.
+  };
+  std::uint64_t id = 0;  // In Endpoint::pending; 0: none.
 };
 
 /// One message on its way in. Read `envelope` and `fault` when it is done.
@@ -129,6 +135,9 @@ struct RecvRequest {
   // Parts of it that a driver may write at any moment (PacketSink::hold_place): it ends after them,
   // if it is to end before.
   bool is_to_end = false;
+  // Posted, and asks senders for what these keep; received_bytes and envelope.bytes are its places
+  // in that list: matching/held.h.
+  bool is_seeking = false;
   std::uint16_t held_parts = 0;
   Envelope envelope{};  // Of one that is posted with a mask: its pattern.
   // The rest is the transport's.

@@ -20,7 +20,7 @@ struct Outcome {
   Outcome() noexcept {}
 
   union {  // Begin with add(): most frames need none, and are many.
-    std::array<Answer, 3> answers;
+    std::array<Answer, 4> answers;
   };
   std::uint32_t answer_count = 0;
   SendRequest* cleared = nullptr;  // This send of the rank may start; the rank is pinned for it.
@@ -36,10 +36,11 @@ struct Outcome {
   enum class Lost : std::uint8_t { nothing, no_memory, too_many_early };
   Lost lost = Lost::nothing;  // A frame, by the rank: see report_lost().
   bool is_note = false;       // A note for the rank, which is pinned for it.
+  bool has_kept = false;      // There is something to ask or to announce: advance_kept().
   bool has_early = false;     // The next frame of the same peer is there already.
 
   Answer& add() noexcept {
-    check(answer_count < answers.size(), "a frame causes no more than three answers");
+    check(answer_count < answers.size(), "a frame causes no more than four answers");
     return *::new (&answers[answer_count++]) Answer;
   }
 };

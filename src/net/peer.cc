@@ -194,6 +194,7 @@ void clear_peers(Endpoint& endpoint) noexcept {
       if (peer->partial_message != nullptr && peer->partial_message->receiver != nullptr) {
         endpoint.heap->deallocate(peer->partial_message);  // The others are in a lane.
       }
+      endpoint.heap->deallocate(peer->hold);
       endpoint.heap->deallocate(peer);
     }
   }

@@ -9,8 +9,10 @@
 
 namespace sterna::net {
 
-// An eager message counts its bytes and this much for what describes it.
-inline constexpr std::uint32_t kMessageOverheadBytes = 64;
+// What a message takes of its receiver's heap at most, beside its bytes: a Message with room for a
+// short one, and two lanes of its own with their share of a table that has just grown. Its bytes
+// take a quarter more than they are, since the sizes of the heap are so far apart.
+inline constexpr std::uint32_t kMessageOverheadBytes = 640;
 inline constexpr std::uint32_t kEarlyFramesMax = 1 << 16;  // Of one peer.
 inline constexpr std::uint64_t kNoId = 0;
 
@@ -31,14 +33,21 @@ inline constexpr std::uint64_t kNoId = 0;
   return peer != nullptr ? peer : add_peer(endpoint, rank);
 }
 
-/// What an eager message of so many bytes takes off the window.
+/// What an eager message of so many bytes takes off the window, and one that is announced with a
+/// head of so many.
 [[nodiscard]] constexpr std::uint32_t credit_of(std::uint64_t bytes) noexcept {
-  return static_cast<std::uint32_t>(bytes) + kMessageOverheadBytes;
+  return static_cast<std::uint32_t>(bytes + bytes / 4) + kMessageOverheadBytes;
 }
 
 /// Bytes sent to the peer and not known to be consumed.
 [[nodiscard]] inline std::uint32_t outstanding_bytes(const Peer& peer) noexcept {
   return peer.eager_sent - peer.eager_returned;
+}
+
+/// Whether the window has room for so much more.
+[[nodiscard]] inline bool has_credit(const Peer& peer, std::uint32_t credit,
+                                     std::uint32_t window) noexcept {
+  return outstanding_bytes(peer) + std::uint64_t{credit} + peer.bar <= window;
 }
 
 /// The peer says how much it has consumed, ever. Old news and nonsense change nothing.

@@ -2,6 +2,7 @@
 #include "memory/rank_slot.h"
 #include "net/buffer.h"
 #include "net/core.h"
+#include "net/matching/held.h"
 #include "net/matching/matching.h"
 #include "net/peer.h"
 #include "net/traced.h"
@@ -54,6 +55,7 @@ void TransportCore::send(Endpoint& from, SendRequest& request, const Target& tar
   request.target = target;
   request.data = data;
   request.id = kNoId;
+  request.is_withdrawn = false;
   if (!from.is_fixed) {
     count_message(from, data.bytes);
   }
@@ -68,23 +70,29 @@ void TransportCore::send(Endpoint& from, SendRequest& request, const Target& tar
 }
 
 /// Whether all frames that `from` has sent to `to_rank` were taken: read what was sent (false: no
-/// frame ever), to be compared under the lock of the receiver.
+/// frame ever), to be compared under the lock of the receiver. `is_kept`: messages before this one
+/// wait here.
 bool TransportCore::is_caught_up(const Endpoint& from, std::uint32_t to_rank,
-                                 std::uint32_t& sequence) noexcept {
+                                 std::uint32_t& sequence, bool& is_kept) noexcept {
   RankEntry& entry = ranks_[from.rank];
   const threads::OwnedGuard guard{entry.lock};
   const Peer* peer = find_peer(from, to_rank);
   sequence = peer != nullptr ? peer->send_sequence : 0;
+  is_kept = peer != nullptr && keeps(*peer);
   return peer == nullptr;
 }
 
-/// False: the receiver is not here, or frames before this message are still on their way.
+/// False: the receiver is not here or has no room, or what was sent before is still on its way.
 bool TransportCore::send_local(Endpoint& from, SendRequest& request) noexcept {
   std::uint32_t sequence = 0;
   bool is_free = true;
+  bool is_kept = false;
   // Relaxed: a peer that this thread made is seen by it, others do not order messages with us.
   if (std::atomic_ref<std::uint32_t>{from.peer_count}.load(std::memory_order_relaxed) != 0) {
-    is_free = is_caught_up(from, request.target.rank, sequence);
+    is_free = is_caught_up(from, request.target.rank, sequence, is_kept);
+  }
+  if (is_kept) [[unlikely]] {
+    return false;
   }
   RankEntry& entry = ranks_[request.target.rank];
   RecvRequest* receive = nullptr;
@@ -163,7 +171,8 @@ void TransportCore::deliver_now(std::uint32_t rank, RecvRequest& receive,
   receive.done.complete();
 }
 
-/// The message waits at its sender; the receiver gets its envelope. False: the receiver has left.
+/// The message waits at its sender; the receiver gets its envelope. False: it has left, or has no
+/// room.
 bool TransportCore::announce_local(Endpoint& from, SendRequest& request) noexcept {
   const Target& target = request.target;
   {
@@ -177,13 +186,11 @@ bool TransportCore::announce_local(Endpoint& from, SendRequest& request) noexcep
     return true;
   }
   Outcome outcome;
-  bool is_here = false;
-  bool is_announced = false;
+  Announced state = Announced::no_room;
   {
     RankEntry& entry = ranks_[target.rank];
     const threads::OwnedGuard guard{entry.lock};
     if (entry.state == RankState::here) {
-      is_here = true;
       Endpoint& to = *entry.endpoint;
       // A receive may have been posted since we looked.
       Frame frame;
@@ -194,10 +201,10 @@ bool TransportCore::announce_local(Endpoint& from, SendRequest& request) noexcep
       frame.header.tag = target.tag;
       frame.header.total_bytes = request.data.bytes;
       frame.header.cookie = request.id;
-      is_announced = accept_rendezvous(entry, to, frame, outcome);
+      state = accept_rendezvous(entry, to, nullptr, frame, outcome);
     }
   }
-  if (is_announced) {
+  if (state == Announced::taken) {
     counters_.local.add();
     act(target.rank, outcome);
     return true;
@@ -208,15 +215,16 @@ bool TransportCore::announce_local(Endpoint& from, SendRequest& request) noexcep
     remove_pending(from, request.id);
     request.id = kNoId;
   }
-  if (is_here) {
+  if (state == Announced::no_memory) {
     request.fault = Fault::no_memory;
     request.done.complete();
   }
-  return is_here;
+  return state == Announced::no_memory;
 }
 
 void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint32_t node) noexcept {
   const Target& target = request.target;
+  const std::uint32_t to_rank = target.rank;
   const std::uint64_t bytes = request.data.bytes;
   Gate& gate = gates_[node];
   // A rank that is on its way to or from here has no gate: any threshold will do.
@@ -236,34 +244,49 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   FrameHeader header;
   std::uint32_t frame_count = 1;
   std::uint32_t head_bytes = 0;
+  bool is_kept = false;
   {
     RankEntry& entry = ranks_[from.rank];
     const threads::OwnedGuard guard{entry.lock};
     Peer* peer = make_peer(from, target.rank);
-    is_eager =
-        is_eager && peer != nullptr &&
-        outstanding_bytes(*peer) + std::uint64_t{credit_of(bytes)} <= options_.eager_window_bytes;
+    const std::uint32_t window = options_.eager_window_bytes;
+    is_eager = is_eager && peer != nullptr && has_credit(*peer, credit_of(bytes), window);
     if (peer != nullptr && (!is_eager || is_synchronous)) {
       request.id = add_pending(from, PendingEntry::Kind::send, &request, target.rank);
+    }
+    is_kept = !is_eager && peer != nullptr && !has_credit(*peer, credit_of(0), window);
+    if (is_kept && request.id != kNoId) [[unlikely]] {
+      is_kept = keep_back(from, *peer, request);
     }
     if (peer == nullptr || ((!is_eager || is_synchronous) && request.id == kNoId)) {
       request.fault = Fault::no_memory;
       request.done.complete();
       return;
     }
+    header.cookie = request.id;
     if (is_eager) {
-      peer->eager_sent += credit_of(bytes);
       frame_count =
           bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + frame_bytes - 1) / frame_bytes);
+    } else if (!is_kept) {
+      head_bytes = head_bytes_of(from, request, gate);
+      head_bytes = has_credit(*peer, credit_of(head_bytes), window) ? head_bytes : 0;
     }
-    request.head_bytes = head_bytes = is_eager ? 0 : head_bytes_of(from, request, gate);
-    header.sequence = peer->send_sequence;
-    header.cookie = request.id;
+    if (!is_kept) {
+      request.head_bytes = head_bytes;
+    }
     if (target.priority != 0 && from.rank == invitations_.rank()) {
       invitations_.stop_sending();
     }
-    peer->send_sequence += frame_count + (head_bytes != 0 ? 1 : 0);
-    tell_credit(*peer, header);
+    if (!is_kept) [[likely]] {
+      peer->eager_sent += credit_of(is_eager ? bytes : head_bytes);
+      header.sequence = peer->send_sequence;
+      peer->send_sequence += frame_count + (head_bytes != 0 ? 1 : 0);
+      tell_credit(*peer, header);
+    }
+  }
+  if (is_kept) [[unlikely]] {
+    announce_kept(from, header.cookie, to_rank);
+    return;
   }
   // Who does not wait computes, perhaps, and would fill no packets meanwhile. Who waits writes long
   // ones himself, so that his model learns what that costs.
@@ -363,22 +386,6 @@ void TransportCore::tell_announced(Endpoint& from, std::uint64_t id, std::uint32
   const threads::OwnedGuard guard{ranks_[from.rank].lock};
   if (void* const request = find_pending(from, id, PendingEntry::Kind::send, peer)) {
     invitations_.announce(*static_cast<SendRequest*>(request), sequence);
-  }
-}
-
-/// The node of the peer was lost while we sent, or the message is taken back: unless another end,
-/// as lose_node(), has found the request first.
-void TransportCore::end_pending_send(Endpoint& from, std::uint64_t id, std::uint32_t peer,
-                                     Fault fault) noexcept {
-  RankEntry& entry = ranks_[from.rank];
-  const threads::OwnedGuard guard{entry.lock};
-  void* request = find_pending(from, id, PendingEntry::Kind::send, peer);
-  if (request != nullptr) {
-    auto& send = *static_cast<SendRequest*>(request);
-    remove_pending(from, id);
-    invitations_.forget(send);
-    send.fault = fault;
-    send.done.complete();
   }
 }
 

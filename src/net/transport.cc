@@ -108,20 +108,24 @@ void Transport::receive(Endpoint& at, RecvRequest& request, const MaskedPattern&
 }
 
 bool Transport::probe(Endpoint& at, const MaskedPattern& pattern, Envelope& found) noexcept {
-  return core_->look_for(at, pattern, false, found) != nullptr;
+  return core_->look_for(at, pattern, nullptr, found);
 }
 
 Message* Transport::matched_probe(Endpoint& at, const MaskedPattern& pattern,
                                   Envelope& found) noexcept {
-  return core_->look_for(at, pattern, true, found);
+  Message* taken = nullptr;
+  (void)core_->look_for(at, pattern, &taken, found);
+  return taken;
 }
 
 bool Transport::probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept {
-  return core_->look_for(at, pattern, false, found) != nullptr;
+  return core_->look_for(at, pattern, nullptr, found);
 }
 
 Message* Transport::matched_probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept {
-  return core_->look_for(at, pattern, true, found);
+  Message* taken = nullptr;
+  (void)core_->look_for(at, pattern, &taken, found);
+  return taken;
 }
 
 void Transport::receive_matched(Endpoint& at, RecvRequest& request, Message& message,

@@ -13,18 +13,21 @@ constexpr Tunable kEagerBytes{
 constexpr Tunable kEagerWindow{
     .name = "net_eager_window",
     .kind = TunableKind::bytes,
-    .fallback = "256K",
+    .fallback = "1M",
     .minimum = 4 << 10,
     .maximum = 1 << 30,
-    .help = "bytes one rank may send another before it has received any (64 each for envelopes)"};
+    .help =
+        "memory that messages of one rank may take at another before that has received them: 640 "
+        "bytes each, announced ones too, and five quarters of what comes with them; more waits at "
+        "its sender"};
 constexpr Tunable kEagerTotal{
     .name = "net_eager_total",
     .kind = TunableKind::bytes,
     .fallback = "64M",
     .minimum = 1 << 20,
     .help =
-        "bytes that all others together may send one rank before it has received any: in a job of "
-        "many ranks the window of a pair is its share of this, 4K at least"};
+        "the same of messages of all others together: in a job of many ranks the window of a pair "
+        "is its share of this"};
 constexpr Tunable kLocalEagerBytes{
     .name = "net_local_eager_bytes",
     .kind = TunableKind::bytes,
@@ -34,9 +37,12 @@ constexpr Tunable kLocalEagerBytes{
 constexpr Tunable kLocalWindow{
     .name = "net_local_window",
     .kind = TunableKind::bytes,
-    .fallback = "4M",
+    .fallback = "16M",
     .minimum = 4 << 10,
-    .help = "bytes of messages of its own node that may wait at one rank"};
+    .help =
+        "memory that messages of its own node may take at one rank, counted in the same way, "
+        "beside "
+        "the windows of net_eager_window, which hold what has no room in this one"};
 constexpr Tunable kChunkBytes{.name = "net_chunk_bytes",
                               .kind = TunableKind::bytes,
                               .fallback = "1M",
@@ -183,8 +189,8 @@ Result<CoreOptions> read_options(const Settings* settings) {
 
 CoreOptions share_window(CoreOptions options, std::uint32_t rank_count) noexcept {
   const std::uint64_t share = options.eager_total_bytes / std::max(rank_count, 1U);
-  options.eager_window_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-      options.eager_window_bytes, std::max<std::uint64_t>(share, kEagerWindow.minimum)));
+  options.eager_window_bytes =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(options.eager_window_bytes, share));
   bound_eager_bytes(options);
   return options;
 }

@@ -9,6 +9,7 @@
 // tests/models/rendezvous.pml is the protocol of announced messages, with withdrawals and nodes
 // that end, for a model checker.
 #include "net/core.h"
+#include "net/matching/held.h"
 #include "net/matching/matching.h"
 #include "net/peer.h"
 
@@ -43,6 +44,8 @@ bool TransportCore::cancel_send(Endpoint& from, SendRequest& request) noexcept {
   const Target target = request.target;
   const std::uint32_t to_rank = target.rank;
   std::uint64_t id = kNoId;
+  FrameHeader kept;
+  bool is_kept = false;
   {  // After this lock the request may end at any moment, and be the caller's callback's.
     RankEntry& entry = ranks_[from.rank];
     const threads::OwnedGuard guard{entry.lock};
@@ -50,7 +53,18 @@ bool TransportCore::cancel_send(Endpoint& from, SendRequest& request) noexcept {
         find_pending(from, request.id, PendingEntry::Kind::send, to_rank) != &request) {
       return false;
     }
+    if (request.is_withdrawn) {
+      return true;
+    }
     id = request.id;
+    is_kept = withdraw_kept(from, request, id, kept);
+  }
+  if (is_kept) {
+    if (kept.cookie != 0 && !transmit(kept, Buffer{})) {
+      end_pending_send(from, id, to_rank, Fault::peer_lost);
+    }
+    advance_kept(from.rank);
+    return true;
   }
   bool is_here = false;
   if (take_back(from.rank, to_rank, id, is_here)) {
@@ -87,34 +101,49 @@ bool TransportCore::cancel_send(Endpoint& from, SendRequest& request) noexcept {
 bool TransportCore::take_back(std::uint32_t source, std::uint32_t to_rank, std::uint64_t send_id,
                               bool& is_here) noexcept {
   RankEntry& entry = ranks_[to_rank];
-  const threads::OwnedGuard guard{entry.lock};
-  is_here = entry.state == RankState::here;
-  if (!is_here) {
-    return false;
+  Outcome outcome;
+  {
+    const threads::OwnedGuard guard{entry.lock};
+    is_here = entry.state == RankState::here;
+    Message* const message = is_here ? find_withdrawn(*entry.endpoint, source, send_id) : nullptr;
+    if (message == nullptr || !message->is_rendezvous) {
+      return false;
+    }
+    remove_message(*entry.endpoint, *message);
+    release(*entry.endpoint, *message, outcome);
+    free_message(*entry.endpoint, message);
   }
-  Endpoint& at = *entry.endpoint;
-  Message* const message = find_withdrawn(at, source, send_id);
-  if (message == nullptr || !message->is_rendezvous) {
-    return false;
-  }
-  remove_message(at, *message);
-  free_message(at, message);
+  act(to_rank, outcome);
   return true;
 }
 
-void TransportCore::withdraw(Endpoint& at, Peer& peer, const FrameHeader& header,
-                             Outcome& outcome) noexcept {
+void TransportCore::withdraw(Endpoint& at, const FrameHeader& header, Outcome& outcome) noexcept {
   Message* const message = find_withdrawn(at, header.source, header.cookie);
   if (message == nullptr) {
     return;
   }
   remove_message(at, *message);
-  if (!message->is_rendezvous) {
-    consume(at, peer, message->envelope.bytes, outcome);
-  }
+  release(at, *message, outcome);
   free_message(at, message);
   answer_matched(at, header.source, header.cookie, outcome);
   outcome.answers[outcome.answer_count - 1].header.flags |= kFrameWithdrawn;
+}
+
+/// The node of the peer was lost while we sent, or the message is taken back: unless another end,
+/// as lose_node(), has found the request first.
+void TransportCore::end_pending_send(Endpoint& from, std::uint64_t id, std::uint32_t peer,
+                                     Fault fault) noexcept {
+  RankEntry& entry = ranks_[from.rank];
+  const threads::OwnedGuard guard{entry.lock};
+  void* request = find_pending(from, id, PendingEntry::Kind::send, peer);
+  if (request != nullptr) {
+    auto& send = *static_cast<SendRequest*>(request);
+    remove_pending(from, id);
+    invitations_.forget(send);
+    let_go(from, send);
+    send.fault = fault;
+    send.done.complete();
+  }
 }
 
 }  // namespace sterna::net

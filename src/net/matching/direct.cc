@@ -2,6 +2,7 @@
 #include "net/matching/direct.h"
 
 #include "net/core.h"
+#include "net/matching/held.h"
 #include "net/peer.h"
 
 namespace sterna::net {
@@ -12,6 +13,9 @@ bool DirectWay::has_taken_all(const Endpoint& to, const Endpoint& from) noexcept
   const Peer* const sent = find_peer(from, to.rank);
   if (sent == nullptr) {
     return true;
+  }
+  if (keeps(*sent)) {
+    return false;
   }
   const Peer* const taken = find_peer(to, from.rank);
   return (taken != nullptr ? taken->receive_sequence : 0) == sent->send_sequence;

@@ -198,9 +198,9 @@ inline DirectReceive DirectWay::receive(memory::RankSlot& slot, std::int32_t mov
     threads::DirectSection section{me};
     if (section.owns(entry.lock)) [[likely]] {
       entry.lock.count_use();
-      if (at.message_count != 0) [[unlikely]] {
+      if (has_waiting(at)) [[unlikely]] {
         const Found found = take(at, request, pattern);
-        if (found != Found::nothing) {
+        if (found != Found::nothing || at.holder_count != 0) {
           return found == Found::taken ? DirectReceive::received : DirectReceive::refused;
         }
       }

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "memory/heap.h"
+#include "net/matching/held.h"
 #include "net/matching/steps.h"
 
 namespace sterna::net {
@@ -173,6 +174,9 @@ bool post_receive(Endpoint& endpoint, RecvRequest& request, const Pattern& patte
 }
 
 void unpost_receive(Endpoint& endpoint, RecvRequest& request) noexcept {
+  if (request.is_seeking) [[unlikely]] {
+    end_seeking(endpoint, request);
+  }
   if (request.lane == nullptr) [[unlikely]] {
     unpost_masked(endpoint, request);
     return;
@@ -185,7 +189,8 @@ void unpost_receive(Endpoint& endpoint, RecvRequest& request) noexcept {
   --endpoint.posted_count[lane.pattern_class];
 }
 
-RecvRequest* take_receive_slowly(Endpoint& endpoint, const Pattern& exact) noexcept {
+RecvRequest* take_receive_before(Endpoint& endpoint, const Pattern& exact,
+                                 std::uint64_t order) noexcept {
   RecvRequest* oldest = nullptr;
   if (endpoint.posted_count[0] != 0) {
     const Lane* lane = find_lane(endpoint, exact);
@@ -206,11 +211,14 @@ RecvRequest* take_receive_slowly(Endpoint& endpoint, const Pattern& exact) noexc
     oldest =
         masked != nullptr && (oldest == nullptr || masked->order < oldest->order) ? masked : oldest;
   }
-  if (oldest != nullptr) {
-    unpost_receive(endpoint, *oldest);
-    return oldest;
+  if (oldest == nullptr) {
+    return take_parked(endpoint, exact);
   }
-  return take_parked(endpoint, exact);
+  if (oldest->order >= order) {
+    return nullptr;
+  }
+  unpost_receive(endpoint, *oldest);
+  return oldest;
 }
 
 // As take_receive_slowly(), class by class.

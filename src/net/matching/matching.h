@@ -87,17 +87,21 @@ inline void park_receive(Endpoint& endpoint, RecvRequest& request,
   return parked;
 }
 
-[[nodiscard]] RecvRequest* take_receive_slowly(Endpoint& endpoint, const Pattern& exact) noexcept;
+/// Takes the oldest receive that waits for a message of this exact pattern, if it was posted before
+/// `order`; null: it was not, or there is none.
+[[nodiscard]] RecvRequest* take_receive_before(Endpoint& endpoint, const Pattern& exact,
+                                               std::uint64_t order) noexcept;
 /// Takes the oldest receive that waits for a message of this exact pattern; null: none.
 [[nodiscard, gnu::always_inline]] inline RecvRequest* take_receive(Endpoint& endpoint,
                                                                    const Pattern& exact) noexcept {
   // Receives of other classes, among them those with a mask, might be older.
-  const bool is_first_class =
-      (endpoint.posted_count[1] | endpoint.posted_count[2] | endpoint.posted_count[3]) == 0;
+  // Those that ask for what senders keep are in one list more.
+  const bool is_first_class = (endpoint.posted_count[1] | endpoint.posted_count[2] |
+                               endpoint.posted_count[3] | endpoint.seeker_count) == 0;
   Lane* const lane = is_first_class ? find_near_lane(endpoint, exact) : nullptr;
   RecvRequest* const first = lane != nullptr ? lane->receives_first : nullptr;
   if (first == nullptr) [[unlikely]] {
-    return take_receive_slowly(endpoint, exact);
+    return take_receive_before(endpoint, exact, ~std::uint64_t{0});
   }
   lane->receives_first = first->next;
   (first->next != nullptr ? first->next->previous : lane->receives_last) = nullptr;

@@ -1,6 +1,7 @@
 // Messages at their receiver: matched with receives, stored, acknowledged.
 #include "net/buffer.h"
 #include "net/core.h"
+#include "net/matching/held.h"
 #include "net/matching/matching.h"
 #include "net/matching/receiving.h"
 #include "net/peer.h"
@@ -64,8 +65,14 @@ void TransportCore::match_or_post(Endpoint& at, RecvRequest& request,
     } else if (!post(at, request, wanted)) {
       request.fault = Fault::no_memory;
       complete(request);
-    } else if (request.may_be_written && may_be_invited(at, request)) {
-      invitations_.invite(at, request);
+    } else {
+      if (at.holder_count != 0) {
+        seek(at, request, plain(wanted).source);
+        outcome.has_kept = has_kept_frames(at);
+      }
+      if (request.may_be_written && may_be_invited(at, request)) {
+        invitations_.invite(at, request);
+      }
     }
   }
   act(at.rank, outcome);
@@ -79,7 +86,7 @@ void TransportCore::receive(Endpoint& at, RecvRequest& request, const Wanted& wa
   bool is_posted = false;
   {
     const threads::OwnedGuard guard{entry.lock};
-    is_posted = at.message_count == 0 && post(at, request, wanted);
+    is_posted = !has_waiting(at) && post(at, request, wanted);
     if (is_posted && request.may_be_written && may_be_invited(at, request)) {
       invitations_.invite(at, request);
     }
@@ -129,6 +136,7 @@ void TransportCore::match(RankEntry& entry, Endpoint& at, RecvRequest& request, 
                           Outcome& outcome) noexcept {
   start_receive(at, request, message.envelope);
   if (message.is_rendezvous) {
+    release(at, message, outcome);
     start_rendezvous(entry, at, request, message, false, outcome);
     free_message(at, &message);
     return;
@@ -145,15 +153,21 @@ void TransportCore::match(RankEntry& entry, Endpoint& at, RecvRequest& request, 
     return;
   }
   store(request, {message.payload, message.envelope.bytes});
-  if (message.is_local) {
-    at.local_bytes -= credit_of(message.envelope.bytes);
-  } else {
-    Peer* peer = find_peer(at, message.envelope.source);
-    check(peer != nullptr, "an eager message over the network comes from a peer");
-    consume(at, *peer, message.envelope.bytes, outcome);
-  }
+  release(at, message, outcome);
   free_message(at, &message);
   complete(request);
+}
+
+/// What the message has taken of a window is free again.
+void TransportCore::release(Endpoint& at, const Message& message, Outcome& outcome) noexcept {
+  const std::uint64_t bytes = message.is_rendezvous ? message.head_bytes : message.envelope.bytes;
+  if (message.is_local) {
+    at.local_bytes -= credit_of(bytes);
+  } else if (!message.is_claimed) {
+    Peer* peer = find_peer(at, message.envelope.source);
+    check(peer != nullptr, "a message over the network comes from a peer");
+    consume(at, *peer, bytes, outcome);
+  }
 }
 
 /// What is left of the message is its envelope.
@@ -262,7 +276,7 @@ void TransportCore::accept_more(Endpoint& at, Peer& peer, const Frame& frame,
   }
 }
 
-/// Eager bytes from the network have left our memory: once half of the window has, say so.
+/// What came over the network has left our memory: once half of the window has, say so.
 void TransportCore::consume(Endpoint& at, Peer& peer, std::uint64_t bytes,
                             Outcome& outcome) noexcept {
   peer.consumed += credit_of(bytes);

@@ -9,9 +9,11 @@
 
 namespace sterna::net {
 
-/// False: no memory, nothing happened.
-bool TransportCore::accept_rendezvous(RankEntry& entry, Endpoint& at, const Frame& frame,
-                                      Outcome& outcome) noexcept {
+/// Null: it comes from a rank of this node, and counts against the window of those. Of no_room and
+/// no_memory nothing has happened.
+TransportCore::Announced TransportCore::accept_rendezvous(RankEntry& entry, Endpoint& at,
+                                                          Peer* peer, const Frame& frame,
+                                                          Outcome& outcome) noexcept {
   const FrameHeader& header = frame.header;
   const Envelope envelope{header.source, header.context, header.tag, header.total_bytes};
   Message announced;
@@ -24,23 +26,40 @@ bool TransportCore::accept_rendezvous(RankEntry& entry, Endpoint& at, const Fram
     std::memcpy(&announced.head_bytes, frame.payload.data(), sizeof announced.head_bytes);
     announced.head_sequence = header.sequence + 1;
   }
+  const std::uint32_t credit = credit_of(announced.head_bytes);
+  if (peer != nullptr) {
+    peer->eager_received += credit;
+    if (announced.head_bytes > options_.eager_window_bytes ||
+        peer->eager_received - peer->consumed > options_.eager_window_bytes) {
+      refuse(header, "it goes beyond the credit of its sender");
+      peer->eager_received -= credit;
+      return Announced::taken;
+    }
+  }
   const Pattern exact{header.source, header.context, header.tag};
   RecvRequest* request = take_receive(at, exact);
   if (request != nullptr) {
+    if (peer != nullptr) {
+      consume(at, *peer, announced.head_bytes, outcome);
+    }
     start_receive(at, *request, envelope);
     if (request->may_be_written && !end_invitation(at, *request, exact, header.sequence + 1)) {
       ++entry.pins;  // Until `finish`: its sender writes it.
-      return true;
+      return Announced::taken;
     }
     start_rendezvous(entry, at, *request, announced, is_waited_for(), outcome);
-    return true;
+    return Announced::taken;
+  }
+  if (peer == nullptr && at.local_bytes + credit > options_.local_window_bytes) {
+    return Announced::no_room;
   }
   Message* message = create_message(at, 0);
   if (message == nullptr) {
-    return false;
+    return Announced::no_memory;
   }
   message->envelope = envelope;
   message->is_rendezvous = true;
+  message->is_local = peer == nullptr;
   message->send_id = announced.send_id;
   message->sequence = announced.sequence;
   message->address = announced.address;
@@ -48,9 +67,10 @@ bool TransportCore::accept_rendezvous(RankEntry& entry, Endpoint& at, const Fram
   message->head_sequence = announced.head_sequence;
   if (!add_message(at, *message)) {
     free_message(at, message);
-    return false;
+    return Announced::no_memory;
   }
-  return true;
+  at.local_bytes += peer == nullptr ? credit : 0;
+  return Announced::taken;
 }
 
 /// The receive has matched an announced message: reads it, or has it sent.

@@ -138,7 +138,7 @@ bool TransportCore::accept_plain(Packet packet) noexcept {
 
 void TransportCore::receive_run(Endpoint& at, RecvRequest& request, Pattern pattern,
                                 std::byte* into, std::uint64_t bytes) noexcept {
-  Lane* const lane = is_serial_ && at.message_count == 0 ? find_near_lane(at, pattern) : nullptr;
+  Lane* const lane = is_serial_ && !has_waiting(at) ? find_near_lane(at, pattern) : nullptr;
   if (lane == nullptr) [[unlikely]] {
     receive(at, request, pattern, Buffer::of(into, bytes));
     return;
@@ -211,8 +211,7 @@ bool TransportCore::try_send_short(Endpoint& from, const Target& target,
                                                               std::span<const std::byte> bytes,
                                                               bool& must_ring) noexcept {
   Peer* const peer = find_peer(from, target.rank);
-  if (peer == nullptr || outstanding_bytes(*peer) + std::uint64_t{credit_of(bytes.size())} >
-                             options_.eager_window_bytes) {
+  if (peer == nullptr || !has_credit(*peer, credit_of(bytes.size()), options_.eager_window_bytes)) {
     return false;
   }
   const auto size = static_cast<std::uint32_t>(bytes.size());

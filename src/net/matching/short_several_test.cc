@@ -121,11 +121,11 @@ struct NodeInbox {
     auto& self = *static_cast<NodeInbox*>(inbox);
     std::array<int, 2> words{};  // Thread and round.
     std::memcpy(words.data(), bytes.data(), std::min(sizeof words, bytes.size()));
-    const bool is_right = words[0] < 4 && bytes.size() == bytes_of(words[1]) &&
-                          words[1] == self.next[words[0]] &&
-                          std::ranges::all_of(bytes.subspan(sizeof words), [&](std::byte byte) {
-                            return byte == static_cast<std::byte>(words[1]);
-                          });
+    const bool is_right =
+        words[0] < 4 && bytes.size() == bytes_of(words[1]) && words[1] == self.next[words[0]] &&
+        std::ranges::all_of(
+            bytes.subspan(sizeof words),
+            [&](std::byte byte) { return byte == static_cast<std::byte>(words[1]); });
     self.wrong += is_right ? 0 : 1;
     self.next[words[0] & 3] = words[1] + 1;
     ++self.count;

@@ -1,5 +1,8 @@
 // A node is lost: everything that waits for it, or for ranks on it, ends with peer_lost.
+#include <fmt/format.h>
+
 #include "net/core.h"
+#include "net/matching/held.h"
 #include "net/matching/matching.h"
 #include "net/peer.h"
 
@@ -78,6 +81,17 @@ void fail_partial(Endpoint& at, const std::vector<bool>& is_lost) noexcept {
   }
 }
 
+/// What lost peers keep will not come.
+void end_holders(Endpoint& at, const std::vector<bool>& is_lost) noexcept {
+  Peer* next = nullptr;
+  for (Peer* peer = at.holders; peer != nullptr; peer = next) {
+    next = peer->hold->next_holder;
+    if (is_lost[peer->rank]) {
+      end_holder(at, *peer);
+    }
+  }
+}
+
 }  // namespace
 
 void TransportCore::on_rail_lost(std::uint16_t rail, std::uint32_t node,
@@ -135,6 +149,7 @@ void TransportCore::fail_requests(RankEntry& entry, const std::vector<bool>& is_
   fail_posted(at, is_lost, invitations_);
   fail_masked(at, is_lost);
   fail_partial(at, is_lost);
+  end_holders(at, is_lost);
   for (std::uint32_t i = 0; i < at.pending_capacity; ++i) {
     PendingEntry& pending = at.pending[i];
     if (pending.kind == PendingEntry::Kind::free || !is_lost[pending.peer]) {
@@ -146,11 +161,30 @@ void TransportCore::fail_requests(RankEntry& entry, const std::vector<bool>& is_
       remove_pending(at, (std::uint64_t{pending.generation} << 32) | i);
       auto& send = *static_cast<SendRequest*>(request);
       invitations_.forget(send);
+      let_go(at, send);
       send.fault = Fault::peer_lost;
       send.done.complete();
     } else {
       finish_receive(entry, at, *static_cast<RecvRequest*>(request), Fault::peer_lost);
     }
+  }
+}
+
+/// A frame could not even be noted: who waits for it would wait for ever.
+void TransportCore::report_lost(std::uint32_t rank, Outcome::Lost why) noexcept {
+  const std::string text =
+      why == Outcome::Lost::no_memory
+          ? fmt::format(
+                "rank {} has lost a message: its system heap is full of messages that it "
+                "has not received; receive them sooner, or lower net_eager_window",
+                rank)
+          : fmt::format(
+                "rank {} has lost a message: {} of one rank have come before one that is "
+                "missing; the network between them loses packets, try other --drivers",
+                rank, kEarlyFramesMax);
+  log_.error("{}", text);
+  if (full_handler_ != nullptr) {
+    full_handler_(full_context_, rank, text);
   }
 }
 

@@ -42,6 +42,7 @@ void TransportCore::install(std::uint32_t rank, Endpoint* endpoint) noexcept {
   }
   // Others may be delivered before these: sequence numbers put them right.
   deliver_held(held);
+  advance_kept(rank);
 }
 
 void TransportCore::remove(std::uint32_t rank) noexcept {
@@ -108,6 +109,7 @@ void TransportCore::cancel_leave(std::uint32_t rank) noexcept {
     held = take_held(entry);
   }
   deliver_held(held);
+  advance_kept(rank);
 }
 
 void TransportCore::expect(std::uint32_t rank) noexcept {

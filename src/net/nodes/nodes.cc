@@ -160,7 +160,7 @@ std::uint32_t TransportCore::deliver_own() noexcept {
     }
     FrameHeader header;
     std::memcpy(&header, packet->data(), kHeaderBytes);
-    const Handler& handler = handlers_[header.cookie];
+    const CoreHandler& handler = handlers_[header.cookie];
     check(handler.node != nullptr, "a message to this node names a handler that is registered");
     handler.node(handler.node_context, node_, packet->packet().subspan(kHeaderBytes));
     pool_.release(packet);
@@ -235,7 +235,7 @@ bool TransportCore::accept_whole(std::uint32_t from_node, Packet packet) noexcep
     return false;
   }
   NodeLink& link = links_[from_node];
-  const Handler& handler = handlers_[header.cookie];
+  const CoreHandler& handler = handlers_[header.cookie];
   if (header.sequence != link.receive_sequence || handler.node == nullptr || !link.early.empty() ||
       !link.assembly.empty()) {
     return false;
@@ -257,7 +257,7 @@ void TransportCore::accept_node_part(std::uint32_t from_node, NodeLink& link,
   const bool is_known = header.cookie < kHandlerCount && handlers_[header.cookie].node != nullptr;
   if ((header.flags & kFrameHasWords) != 0 && is_known && link.assembly.empty()) {
     alignas(std::max_align_t) std::array<std::byte, kWordsBytes + kWordsPayloadMax> memory;
-    const Handler& handler = handlers_[header.cookie];
+    const CoreHandler& handler = handlers_[header.cookie];
     handler.node(handler.node_context, from_node, with_words(header, frame.payload, memory));
     return;
   }
@@ -269,7 +269,7 @@ void TransportCore::accept_node_part(std::uint32_t from_node, NodeLink& link,
     link.assembly.clear();
     return;
   }
-  const Handler& handler = handlers_[header.cookie];
+  const CoreHandler& handler = handlers_[header.cookie];
   if (link.assembly.empty() && header.payload_bytes == header.total_bytes) {
     handler.node(handler.node_context, from_node, frame.payload);
     return;
@@ -301,7 +301,7 @@ void TransportCore::rank_message(std::uint32_t to_rank, std::uint32_t handler,
 void TransportCore::call_note(const Frame& frame) noexcept {
   const FrameHeader& header = frame.header;
   if (header.cookie < kHandlerCount && handlers_[header.cookie].rank != nullptr) {
-    const Handler& handler = handlers_[header.cookie];
+    const CoreHandler& handler = handlers_[header.cookie];
     handler.rank(handler.rank_context, header.destination, header.source, frame.payload);
   } else {
     refuse(header, "no handler of notes has its number");

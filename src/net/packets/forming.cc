@@ -17,7 +17,7 @@ FrameHeader header_of(HeldPacket& packet) noexcept {
 /// Between ranks, and with a number that restores its place, or none that matters: others may go
 /// first. Frames between nodes and answers keep their places: moves count on it.
 bool may_be_passed(const FrameHeader& header) noexcept {
-  return header.kind <= FrameKind::rendezvous || header.kind == FrameKind::data ||
+  return is_in_turn(header.kind) || header.kind == FrameKind::data ||
          header.kind == FrameKind::bulk;
 }
 
@@ -35,7 +35,7 @@ void look(const WaitingFrames& frames, Choice& choice) noexcept {
     choice.waiting[choice.count] = {
         .bytes = packet->bytes,
         .priority = header.priority,
-        .may_pass = may_pass && header.kind <= FrameKind::rendezvous,
+        .may_pass = may_pass && is_in_turn(header.kind),
         .flow = std::uint64_t{header.source} << 32 | header.destination};
     choice.packets[choice.count++] = packet;
     may_pass = may_pass && may_be_passed(header);

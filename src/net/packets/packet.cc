@@ -16,7 +16,7 @@ constexpr bool is_between_nodes(FrameKind kind) noexcept {
 bool is_in_range(const FrameHeader& header, const FrameLimits& limits) noexcept {
   const auto kind = static_cast<std::uint8_t>(header.kind);
   if (kind == 0 || kind > kFrameKindLast || header.priority > kPriorityMax ||
-      (header.flags & ~kFrameFlagsKnown) != 0 || header.hops > kHopsMax) {
+      header.hops > kHopsMax) {
     return false;
   }
   const bool is_node_frame = is_between_nodes(header.kind);
@@ -33,11 +33,19 @@ bool is_consistent(const FrameHeader& header, const FrameLimits& limits) noexcep
       return header.tag >= 0 && header.payload_bytes <= header.total_bytes &&
              (header.payload_bytes != 0 || header.total_bytes == 0);
     case FrameKind::rendezvous: {
-      const int one_of = header.flags & (kFrameReadable | kFrameWithdrawn | kFrameHeaded);
+      const int one_of =
+          header.flags & (kFrameReadable | kFrameWithdrawn | kFrameHeaded | kFrameSought);
       const bool has_word = (one_of & (kFrameReadable | kFrameHeaded)) != 0;
-      return header.tag >= 0 && (one_of & (one_of - 1)) == 0 &&
+      const bool is_held = (header.flags & kFrameHeld) != 0;
+      return header.tag >= 0 && (one_of & (one_of - 1)) == 0 && !(is_held && has_word) &&
+             (is_held || one_of != kFrameSought) &&
              header.payload_bytes == (has_word ? sizeof(std::uint64_t) : 0);
     }
+    case FrameKind::seek:
+      return header.tag >= kAnyTag && header.total_bytes <= ~std::uint32_t{0} &&
+             header.payload_bytes == 0;
+    case FrameKind::nothing:
+      return header.cookie <= 1 && header.payload_bytes == 0;
     case FrameKind::head:
     case FrameKind::eager_more:
       return header.payload_bytes != 0;
@@ -62,6 +70,7 @@ bool is_consistent(const FrameHeader& header, const FrameLimits& limits) noexcep
       return header.payload_bytes == sizeof(SampleAnswer) && header.context <= 1;
     case FrameKind::sample_result:
       return header.payload_bytes == sizeof(WayCosts) && header.cookie < limits.node_count;
+    case FrameKind::claim:
     case FrameKind::finish:
     case FrameKind::matched:
     case FrameKind::credit:

@@ -12,18 +12,23 @@
 namespace sterna::net {
 
 enum class FrameKind : std::uint8_t {
-  // Between ranks (source and destination are ranks). The first four carry a sequence number.
+  // Between ranks (source and destination are ranks). Those up to `claim` carry a sequence number.
   eager = 1,   // A message, or its first part. Payload: its bytes.
   eager_more,  // The next part of the message before.
   head,        // Behind its announcement, unasked: the first bytes of the message. See head.cc.
   rendezvous,  // A message is ready to be sent; cookie: the send's id.
-  clear,       // Send it: cookie: the send's id. Payload: ClearPayload.
-  data,        // cookie: the receive's id; total_bytes: where the payload goes.
-  finish,      // cookie: the receive's id; all bytes were written directly.
-  matched,     // cookie: the send's id: a synchronous eager message was received, or one read;
-               // total_bytes: the nanoseconds that reading it took, 0: it was not read.
-  credit,      // Nothing but the header's credit.
-  rank_note,   // cookie: handler. For the node where the destination rank is.
+  // Of messages that their sender keeps (kFrameHeld, matching/held.h).
+  seek,  // Which of them fits context and tag (kAnyTag: any) first? total_bytes: bits of the tag.
+  nothing,    // None. cookie: 1: none is kept at all.
+  claim,      // cookie: the send's id: a receive has this one. With kFrameWithdrawn: if none has by
+              // now, none will.
+  clear,      // Send it: cookie: the send's id. Payload: ClearPayload.
+  data,       // cookie: the receive's id; total_bytes: where the payload goes.
+  finish,     // cookie: the receive's id; all bytes were written directly.
+  matched,    // cookie: the send's id: a synchronous eager message was received, or one read;
+              // total_bytes: the nanoseconds that reading it took, 0: it was not read.
+  credit,     // Nothing but the header's credit.
+  rank_note,  // cookie: handler. For the node where the destination rank is.
   // Between nodes (source and destination are nodes).
   node,         // Sequence number. cookie: handler; total: bytes of the message. Payload: a part.
   bulk,         // cookie: the landing's id; total_bytes: where the payload goes.
@@ -54,12 +59,19 @@ inline constexpr std::uint8_t kFrameHeaded = 32;
 // in total_bytes, context and tag; the payload is the rest. A short call takes one cache line so,
 // as a short message does.
 inline constexpr std::uint8_t kFrameHasWords = 16;
-inline constexpr std::uint8_t kFrameFlagsKnown = kFrameSynchronous | kFrameHasCredit |
-                                                 kFrameReadable | kFrameWithdrawn | kFrameHasWords |
-                                                 kFrameHeaded;
+// Of rendezvous: the sender keeps the message, and what describes it: its receiver forgets it if no
+// receive fits. Of credit: cookie: how many of those have come, mod 2^32.
+inline constexpr std::uint8_t kFrameHeld = 64;
+// Of rendezvous that is held: the answer to `seek`.
+inline constexpr std::uint8_t kFrameSought = 128;
 inline constexpr std::size_t kWordsBytes = 16;
 inline constexpr std::size_t kWordsPayloadMax = 112;  // Longer ones do without: they are copied.
 inline constexpr std::uint8_t kHopsMax = 64;
+
+/// Whether it is taken in the order of the numbers of its pair.
+[[nodiscard]] constexpr bool is_in_turn(FrameKind kind) noexcept {
+  return kind <= FrameKind::claim;
+}
 
 struct FrameHeader {
   FrameKind kind{};

@@ -23,13 +23,12 @@ void renumber(HeldPacket& packet, std::uint32_t sequence) noexcept {
 
 /// A message, or its announcement, in one frame: what has a number and may change it.
 bool is_whole(const FrameHeader& header) noexcept {
-  return header.kind == FrameKind::rendezvous ||
+  return (header.kind == FrameKind::rendezvous && (header.flags & kFrameHeld) == 0) ||
          (header.kind == FrameKind::eager && header.payload_bytes == header.total_bytes);
 }
 
 bool is_of_pair(const FrameHeader& one, const FrameHeader& other) noexcept {
-  return one.kind <= FrameKind::rendezvous && one.source == other.source &&
-         one.destination == other.destination;
+  return is_in_turn(one.kind) && one.source == other.source && one.destination == other.destination;
 }
 
 /// Whether `late` may go before `early` if the numbers of their pair allow it. Frames between nodes
@@ -41,8 +40,7 @@ bool may_overtake(const FrameHeader& late, const FrameHeader& early) noexcept {
   if (is_of_pair(early, late)) {
     return is_whole(early) && (early.context != late.context || early.tag != late.tag);
   }
-  return early.kind <= FrameKind::rendezvous || early.kind == FrameKind::data ||
-         early.kind == FrameKind::bulk;
+  return is_in_turn(early.kind) || early.kind == FrameKind::data || early.kind == FrameKind::bulk;
 }
 
 /// Where a frame goes: behind `after` (null: first), which it may not overtake; of its pair it

@@ -86,27 +86,28 @@ class Stage {
             random_.chance(0.3) ? kAnyTag : any_tag()};
   }
 
-  /// The bytes of messages that wait are bounded by the windows, in the heap of their rank: what it
-  /// has is that, so much for each message, those included that are kept for the next ones, and
-  /// what the rank needs for its own requests.
+  /// All that messages of others take of the heap of a rank, their descriptions and the frames that
+  /// came early included, is bounded by the windows. Beside it there is what the rank needs for its
+  /// own requests, those that it keeps for others included, and recycled messages.
   void expect_bounds() {
     for (const Endpoint* at : cluster_.endpoints) {
-      std::uint64_t most = kRankBytes + (kRanks - 1) * std::uint64_t{kind_.window} + kind_.local +
-                           (at->message_count + at->free_message_count) * kMessageBytes +
-                           2 * at->pending_capacity * sizeof(PendingEntry);
-      // Frames that came too early: the bytes of eager ones are counted, those of others are not.
+      const std::uint64_t kept = at->kept != nullptr ? at->kept->message_count.value : 0;
+      std::uint64_t most = kRankBytes + kRanks * std::uint64_t{kind_.window} + kind_.local +
+                           at->free_message_count * kMessageBytes +
+                           2 * at->pending_capacity * sizeof(PendingEntry) + kept * kKeptBytes;
       for (std::uint32_t i = 0; i < at->peer_bucket_count; ++i) {
         for (const Peer* peer = at->peers[i]; peer != nullptr; peer = peer->next_in_bucket) {
+          const std::uint32_t used = peer->eager_received - peer->consumed;
+          ASSERT_LE(used, kind_.window);
+          is_near_bound_ = is_near_bound_ || used > kind_.window / 4 * 3;
           for (const EarlyFrame* early = peer->early; early != nullptr; early = early->next) {
-            const FrameKind kind = frame_of(*early).header.kind;
-            const bool is_counted = kind == FrameKind::eager || kind == FrameKind::eager_more;
-            most += rounded(sizeof(EarlyFrame) + early->bytes) -
-                    (is_counted ? early->bytes - kHeaderBytes : 0);
+            most += early_bytes_beside(frame_of(*early));
           }
         }
       }
+      has_kept_ = has_kept_ || kept != 0;
+      tally_.kept_most = std::max(tally_.kept_most, kept);
       const std::uint64_t live = heaps_.live_bytes(at->rank);
-      is_near_bound_ = is_near_bound_ || live > most / 2;
       ASSERT_LE(live, most) << "rank " << at->rank << " of " << at->message_count << " messages";
     }
   }
@@ -197,6 +198,10 @@ class Stage {
         ASSERT_EQ(endpoint(rank).unexpected_bytes, 0U);
         ASSERT_EQ(endpoint(rank).message_count, 0U);
         ASSERT_EQ(endpoint(rank).pending_count, 0U);
+        ASSERT_EQ(endpoint(rank).seeker_count, 0U);
+        ASSERT_EQ(endpoint(rank).local_bytes, 0U);
+        ASSERT_TRUE(endpoint(rank).kept == nullptr ||
+                    endpoint(rank).kept->message_count == std::uint32_t{0});
       }
     }
     for (std::uint32_t node = 0; node < cluster_.nodes.size() && !lost_node_; ++node) {
@@ -205,9 +210,28 @@ class Stage {
     }
   }
 
-  // Endpoint, lanes, peers, recycled messages.
+  /// What a frame that came early takes beside what it counts against the window: eager ones and
+  /// announcements count as messages, which take more; each further part brings a header.
+  static std::uint64_t early_bytes_beside(const Frame& frame) {
+    const FrameHeader& header = frame.header;
+    const std::uint64_t empty = rounded(sizeof(EarlyFrame) + kHeaderBytes);
+    switch (header.kind) {
+      case FrameKind::eager:
+      case FrameKind::head:
+        return 0;
+      case FrameKind::eager_more:
+        return empty;
+      case FrameKind::rendezvous:
+        return (header.flags & (kFrameHeld | kFrameWithdrawn)) != 0 ? empty : 0;
+      default:
+        return empty + rounded(frame.payload.size());
+    }
+  }
+
+  // Endpoint, lanes of receives, peers.
   static constexpr std::uint64_t kRankBytes = 16 << 10;
   static constexpr std::uint64_t kMessageBytes = 512;
+  static constexpr std::uint64_t kKeptBytes = 1024;  // A message, and lanes.
 
   /// The classes of a heap are a quarter apart, the smallest 16 bytes.
   static constexpr std::uint64_t rounded(std::uint64_t bytes) { return bytes + bytes / 4 + 16; }
@@ -229,6 +253,7 @@ class Stage {
       }
     }
     tally_.near_bounds += is_near_bound_ ? 1 : 0;
+    tally_.kept_histories += has_kept_ ? 1 : 0;
   }
 
   Tally& tally_;
@@ -242,6 +267,7 @@ class Stage {
   bool may_die_ = false;
   bool is_fixed_ = false;
   bool is_near_bound_ = false;
+  bool has_kept_ = false;
   std::optional<std::uint32_t> lost_node_;
   int idle_rounds_ = 0;
   std::vector<std::unique_ptr<Sent>> sent_;

@@ -19,15 +19,17 @@ struct Tally {
   std::uint64_t urgent = 0;           // Messages with a priority.
   std::uint64_t short_receives = 0;   // By the short way.
   std::uint64_t probed = 0;           // Messages seen by a probe.
-  std::uint64_t near_bounds = 0;      // Histories in which a rank kept most of what it may.
+  std::uint64_t near_bounds = 0;      // Histories in which a window was three quarters full.
+  std::uint64_t kept_most = 0;        // Messages that one rank kept for others.
+  std::uint64_t kept_histories = 0;   // In which any was kept.
 
   [[nodiscard]] std::string text(std::uint64_t histories) const {
     return fmt::format(
         "{} histories: {} messages, {} with a priority, {} sends taken back, {} received the short "
         "way, {} probed; {} moves, {} nodes lost, {} wires broken, {} packets sent again; {} times "
-        "a rank kept most of what it may",
+        "a window was nearly full; in {} one kept messages for others, {} at most",
         histories, messages, urgent, cancelled_sends, short_receives, probed, moves, lost_nodes,
-        broken_wires, sent_again, near_bounds);
+        broken_wires, sent_again, near_bounds, kept_histories, kept_most);
   }
   void expect_all() const {
     EXPECT_GT(moves, 100U);
@@ -38,6 +40,7 @@ struct Tally {
     EXPECT_GT(urgent, 500U);
     EXPECT_GT(probed, 100U);
     EXPECT_GT(near_bounds, 10U) << "the bounds were never near";
+    EXPECT_GT(kept_histories, 10U) << "the windows were never full";
   }
 };
 

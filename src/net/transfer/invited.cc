@@ -81,14 +81,19 @@ RecvRequest* TransportCore::take_posted(RankEntry& entry, Endpoint& at, const Pa
       end_invitation(at, *request, exact, sequence_after)) [[likely]] {
     return request;
   }
-  // Its sender said that the first message of this kind was another one. It may write until it
-  // says `finish`, or is lost; this message waits for another receive.
+  leave_to_writer(entry, at, *request, exact);
+  return nullptr;
+}
+
+/// Its sender said that the first message of this kind was another one. It may write until it says
+/// `finish`, or is lost; the message that came waits for another receive.
+void TransportCore::leave_to_writer(RankEntry& entry, Endpoint& at, RecvRequest& request,
+                                    const Pattern& exact) noexcept {
   log_.error("rank {} writes a message to rank {} that another one precedes", exact.source,
              at.rank);
-  request->state = RecvRequest::State::receiving;
-  request->envelope = {exact.source, exact.context, exact.tag, request->data.bytes};
+  request.state = RecvRequest::State::receiving;
+  request.envelope = {exact.source, exact.context, exact.tag, request.data.bytes};
   ++entry.pins;
-  return nullptr;
 }
 
 /// The receive has matched a message that can be read, by a call that waits for nothing

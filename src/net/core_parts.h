@@ -1,0 +1,40 @@
+// Plain data of a TransportCore.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "net/transport.h"
+
+namespace sterna::net {
+
+/// Relaxed and not exact: several threads may count at once.
+struct SharedCount {
+  static constexpr std::memory_order kRelaxed = std::memory_order_relaxed;
+  std::atomic<std::uint64_t> value{0};
+  void add(std::uint64_t by = 1) noexcept { value.store(value.load(kRelaxed) + by, kRelaxed); }
+  [[nodiscard]] std::uint64_t read() const noexcept { return value.load(kRelaxed); }
+};
+struct Counters {
+  SharedCount local, eager, rendezvous, forwarded, malformed, dropped, held, direct_bytes,
+      data_bytes, heads, dropped_heads, handed, invited;
+};
+
+/// Of messages between nodes, and of notes to ranks.
+struct CoreHandler {
+  NodeHandler node = nullptr;
+  RankHandler rank = nullptr;
+  void* node_context = nullptr;
+  void* rank_context = nullptr;
+};
+
+/// A copy between nodes that is expected.
+struct LandingState {
+  Landing* landing;
+  std::uint32_t from_node;
+  std::vector<Extent> extents;
+  std::uint64_t total_bytes;
+};
+
+}  // namespace sterna::net

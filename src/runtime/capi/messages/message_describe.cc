@@ -27,10 +27,9 @@ sterna_status describe(sterna_message_request* storage, const char* call, bool i
         "are 0 to {})",
         call, rank, tag, self->size - 1);
   }
-  auto* const request = new (place_of(storage)) MessageRequest;
+  auto* const request = new (place_of(storage)) MessageRequest{is_send};
   request->ended = on_ended;
   request->storage = storage;
-  request->is_send = is_send;
   request->rank = rank;
   request->tag = tag;
   request->data.address = const_cast<void*>(data);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <string>
 
 #include <sterna/message.h>
@@ -26,8 +27,16 @@ struct MessageQueue;
 struct MessageRequest : threads::Listener {
   static constexpr std::uint32_t kMade = 0x5e9d'7e57;  // Tells initialised memory from other.
 
+  explicit MessageRequest(bool sends) noexcept : is_send{sends} {
+    if (sends) {
+      new (&send) net::SendRequest;
+    } else {
+      new (&receive) net::RecvRequest;
+    }
+  }
+
   std::uint32_t made = kMade;
-  bool is_send = false;
+  const bool is_send;
   bool is_started = false;
   bool is_watched = false;  // By a wait for several that is under way.
   net::SendMode mode = net::SendMode::standard;
@@ -39,8 +48,10 @@ struct MessageRequest : threads::Listener {
   const MessageSession* session = nullptr;  // Null: the one without a name.
   MessageData data;
   MessageBytes bytes;
-  net::SendRequest send;
-  net::RecvRequest receive;
+  union {  // By is_send.
+    net::SendRequest send;
+    net::RecvRequest receive;
+  };
   // How its end is told; none of both: to who waits.
   sterna_message_callback callback = nullptr;
   void* argument = nullptr;

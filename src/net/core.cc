@@ -222,7 +222,9 @@ void TransportCore::on_packet(std::uint16_t rail, std::uint32_t from_node, Packe
   packets_until_measure_ = kMeasureEvery;
   const std::uint64_t start_ns = clock_.now_ns();
   accept_packet(from_node, packet);
-  if (gates_[from_node].is_direct()) {  // Else there is nothing to choose by it.
+  const Channel* const channel = gates_[from_node].channel();
+  // Without a direct copy there is nothing to choose by it.
+  if (gates_[from_node].is_direct() && channel != nullptr && channel->is_read_as_ours()) {
     gates_[from_node].measured_packets(packet.size(), clock_.now_ns() - start_ns);
   }
 }

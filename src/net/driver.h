@@ -130,6 +130,10 @@ class Channel {
   /// what the network takes; Driver::poll pushes the rest.
   [[nodiscard]] virtual SendState try_send(std::span<const Piece> pieces) noexcept = 0;
 
+  /// In PacketSink::on_packet, of a packet of this peer: whether to read it costs as much as the
+  /// peer pays for ours, when ours go in packets too. Asked now and then.
+  [[nodiscard]] virtual bool is_read_as_ours() const noexcept { return true; }
+
   // The short way, optional, for the sender: one packet, written where it leaves from.
 
   /// Room for one packet of `bytes` bytes, at most packet_bytes_max: the caller writes all of them,

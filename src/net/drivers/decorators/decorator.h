@@ -62,6 +62,7 @@ class DecoratorChannel : public Channel {
     return inner().read_remote(into, from);
   }
 
+  bool is_read_as_ours() const noexcept override { return inner().is_read_as_ours(); }
   bool ring_absent() noexcept override { return inner().ring_absent(); }
   PeerIs peer_is() const noexcept override { return inner().peer_is(); }
   InvitationBoard* invitations() noexcept override { return inner().invitations(); }

@@ -134,7 +134,7 @@ bool ShmChannel::try_acquire(RecentChunks::Entry& chunk) noexcept {
     }
   }
   const std::uint32_t own = self_->pool->try_acquire(peer_.local_index);
-  chunk = {.chunk = static_cast<std::uint16_t>(own), .is_theirs = false};
+  chunk = {.chunk = static_cast<std::uint16_t>(own), .is_theirs = false, .comes_back = false};
   return own != BulkPool::kNone;
 }
 
@@ -154,7 +154,8 @@ SendState ShmChannel::send_chunk(RecentChunks::Entry chunk, std::uint32_t bytes,
     release_unsent(chunk);
     return refuse_full();
   }
-  const BulkReference reference{.chunk = chunk.chunk | (chunk.is_theirs ? kOfReceiver : 0),
+  const BulkReference reference{.chunk = chunk.chunk | (chunk.is_theirs ? kOfReceiver : 0) |
+                                         (chunk.comes_back ? kComesBack : 0),
                                 .bytes = bytes};
   std::memcpy(inbox_.payload(ticket), &reference, sizeof reference);
   publish(ticket, kBulk, must_ring);

@@ -59,6 +59,8 @@ class ShmChannel final : public Channel {
                         std::span<const RemotePiece> remote) noexcept override;
   Result<> read_remote(std::byte* into, RemotePiece from) noexcept override;
 
+  [[nodiscard]] bool is_read_as_ours() const noexcept override { return comes_back_; }
+
   bool ring_absent() noexcept override;
   [[nodiscard]] PeerIs peer_is() const noexcept override;
   [[nodiscard]] InvitationBoard* invitations() noexcept override { return &segment_->invitations; }
@@ -75,6 +77,8 @@ class ShmChannel final : public Channel {
 
   // The rest is the poller's.
 
+  /// A packet of the peer in a chunk is going to be read.
+  void note_coming(RecentChunks::Entry entry) noexcept { comes_back_ = entry.comes_back; }
   /// The packet in a chunk was the peer's and is read: what is sent to the peer may go there. Not
   /// where the peer cuts its chunks otherwise than this node.
   void note_read(RecentChunks::Entry entry) noexcept { recent_.push(entry); }
@@ -128,6 +132,9 @@ class ShmChannel final : public Channel {
     RecentChunks::Entry chunk;  // ...and of one that does not.
   } placed_{};
   RecentChunks recent_;
+  // Of the last chunk. One that goes one way says what is so because ours go another way: who
+  // learned from that would never send in chunks again.
+  bool comes_back_ = false;  // The poller's.
   // Relaxed: a hint for prepare_sleep; who got the answer `full` is ordered before its own sleep.
   std::atomic<bool> is_refused_{false};
   std::atomic<bool> is_lost_{false};          // Relaxed: as NodeSide::is_closed.

@@ -226,10 +226,11 @@ void ShmDriver::hand_over(PacketSink& sink, const InboxReceiver::Head& head) noe
 
 /// The chunk of a reference, which may come from a stranger. Its head is null if there is no such.
 ShmDriver::Chunk ShmDriver::chunk_of(ShmChannel& from, const BulkReference& reference) noexcept {
-  const std::uint32_t index = reference.chunk & ~kOfReceiver;
+  const std::uint32_t index = reference.chunk & ~(kOfReceiver | kComesBack);
   const std::uint16_t peer = static_cast<std::uint16_t>(from.peer().local_index);
   const RecentChunks::Entry entry{.chunk = static_cast<std::uint16_t>(index),
-                                  .is_theirs = (reference.chunk & kOfReceiver) == 0};
+                                  .is_theirs = (reference.chunk & kOfReceiver) == 0,
+                                  .comes_back = (reference.chunk & kComesBack) != 0};
   if (!entry.is_theirs) {
     const bool is_one = index < pool_.chunk_count() && reference.bytes <= pool_.chunk_bytes();
     return is_one ? Chunk{&pool_.head(index), idle_at_home(peer), true, entry} : Chunk{};
@@ -274,6 +275,7 @@ Packet ShmDriver::packet_of(ShmChannel& from, const InboxReceiver::Head& head,
   if (chunk.head == nullptr) {
     return {};
   }
+  from.note_coming(chunk.entry);
   const std::byte* bytes = Segment::bytes_of(*chunk.head);
   // The lines lie in the cache of the sender: all are on their way while the first is waited for.
   // Later ones are the business of the processor's own prefetcher.
@@ -300,7 +302,8 @@ bool ShmDriver::sight(std::uint32_t looks, Sight& seen) noexcept {
   if (from == nullptr || !from->is_direct_tried()) [[unlikely]] {
     return false;
   }
-  seen_ = {.from = from, .chunk = {}};
+  seen_.from = from;
+  seen_.chunk.head = nullptr;
   seen = {.from_node = from->peer().node, .packet = packet_of(*from, head, seen_.chunk)};
   return !seen.packet.empty();
 }

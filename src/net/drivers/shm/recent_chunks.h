@@ -17,7 +17,8 @@ class RecentChunks {
  public:
   struct Entry {
     std::uint16_t chunk;
-    bool is_theirs;  // Of the other node's segment; else of this one's.
+    bool is_theirs;   // Of the other node's segment; else of this one's.
+    bool comes_back;  // To the other node, which wrote there last.
   };
 
   /// By the poller, after the chunk's head says that it was read.
@@ -28,15 +29,13 @@ class RecentChunks {
     pushed_.store(at + 1, std::memory_order_release);  // A: the entry is there.
   }
 
-  /// By the sender: the one that was read last of those not taken yet; false: there is none.
+  /// By the sender: one of those that were read last, and not taken yet; false: there is none. Of
+  /// the chunks of one message the first comes first: a message that answers it is often as long,
+  /// and fills each chunk as far as it was filled.
   [[nodiscard]] bool pop(Entry& entry) noexcept {
     const std::uint32_t pushed = pushed_.load(std::memory_order_acquire);  // Pairs with A.
-    if (pushed - seen_ > kCount) {
-      seen_ = pushed - kCount;  // The older ones are overwritten.
-    }
-    for (; seen_ != pushed; ++seen_) {
-      stack_[top_++ % kCount] = entries_[seen_ % kCount].load(std::memory_order_relaxed);
-      depth_ += depth_ < kCount ? 1 : 0;
+    if (pushed != seen_) {
+      gather(pushed);
     }
     if (depth_ == 0) {
       return false;
@@ -44,13 +43,30 @@ class RecentChunks {
     --depth_;
     const std::uint16_t value = stack_[--top_ % kCount];
     entry = {.chunk = static_cast<std::uint16_t>(value & ~kTheirs),
-             .is_theirs = (value & kTheirs) != 0};
+             .is_theirs = (value & kTheirs) != 0,
+             .comes_back = true};
     return true;
   }
 
  private:
   static constexpr std::uint16_t kTheirs = 0x8000;
   static constexpr std::uint32_t kCount = kChunkCountMax / 2;  // As many as one node holds.
+  static constexpr std::uint32_t kOfMessage = 16;  // Taken for those of one; more may be stale.
+
+  void gather(std::uint32_t pushed) noexcept {
+    seen_ = pushed - seen_ > kCount ? pushed - kCount : seen_;  // Older ones are overwritten.
+    for (; pushed - seen_ > kOfMessage; ++seen_) {
+      put(seen_);
+    }
+    for (std::uint32_t at = pushed; at != seen_;) {
+      put(--at);
+    }
+    seen_ = pushed;
+  }
+  void put(std::uint32_t at) noexcept {
+    stack_[top_++ % kCount] = entries_[at % kCount].load(std::memory_order_relaxed);
+    depth_ += depth_ < kCount ? 1 : 0;
+  }
 
   std::array<std::atomic<std::uint16_t>, kCount> entries_{};  // Written by the poller.
   std::atomic<std::uint32_t> pushed_{0};                      // By the poller.

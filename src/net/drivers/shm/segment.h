@@ -51,6 +51,8 @@ struct BulkReference {
   std::uint32_t bytes;
 };
 inline constexpr std::uint32_t kOfReceiver = std::uint32_t{1} << 31;
+inline constexpr std::uint32_t kComesBack = std::uint32_t{1}
+                                            << 30;  // The receiver wrote there last.
 
 /// In front of the bytes of a chunk, in the cache line in which they begin. `idle`: 0 while the
 /// chunk is its owner's or has a packet in it; else who has read it, and who may take it to fill it

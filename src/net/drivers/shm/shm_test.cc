@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "net/drivers/builtin.h"
 #include "net/drivers/shm/inbox.h"
+#include "net/drivers/shm/recent_chunks.h"
 #include "net/drivers/test_nodes.h"
 
 namespace sterna::net {
@@ -119,11 +120,49 @@ class ShmChunks : public ShmGarbage {
 
 TEST_F(ShmChunks, AnAnswerLiesInTheChunkOfTheQuestion) {
   const shm::BulkReference question = send(a, b, 1, 'q');
-  EXPECT_EQ(question.chunk & shm::kOfReceiver, 0U);
+  EXPECT_EQ(question.chunk & (shm::kOfReceiver | shm::kComesBack), 0U);
+  EXPECT_FALSE(b.to(a, 0).is_read_as_ours());
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(send(b, a, 0, 'a').chunk, question.chunk | shm::kOfReceiver);
-    EXPECT_EQ(send(a, b, 1, 'q').chunk, question.chunk);
+    EXPECT_EQ(send(b, a, 0, 'a').chunk, question.chunk | shm::kOfReceiver | shm::kComesBack);
+    EXPECT_TRUE(a.to(b, 1).is_read_as_ours());
+    EXPECT_EQ(send(a, b, 1, 'q').chunk, question.chunk | shm::kComesBack);
+    EXPECT_TRUE(b.to(a, 0).is_read_as_ours());
   }
+  send(a, b, 1, 'q');
+  EXPECT_FALSE(b.to(a, 0).is_read_as_ours());
+}
+
+TEST(ShmRecentChunks, OfAMessageTheFirstComesFirst) {
+  shm::RecentChunks recent;
+  shm::RecentChunks::Entry entry;
+  EXPECT_FALSE(recent.pop(entry));
+  const auto read = [&](std::uint16_t from, std::uint16_t to) {
+    for (std::uint16_t chunk = from; chunk < to; ++chunk) {
+      recent.push({.chunk = chunk, .is_theirs = chunk % 2 == 0, .comes_back = false});
+    }
+  };
+  const auto expect = [&](std::uint16_t chunk) {
+    ASSERT_TRUE(recent.pop(entry));
+    EXPECT_EQ(entry.chunk, chunk);
+    EXPECT_EQ(entry.is_theirs, chunk % 2 == 0);
+  };
+  read(0, 3);
+  expect(0);
+  expect(1);
+  read(3, 5);
+  for (const std::uint16_t chunk : {3, 4, 2}) {
+    expect(chunk);
+  }
+  EXPECT_FALSE(recent.pop(entry));
+  // More than it keeps: the last ones, of which the newest are taken for one message.
+  read(0, 1000);
+  for (std::uint16_t chunk = 984; chunk < 1000; ++chunk) {
+    expect(chunk);
+  }
+  for (std::uint16_t chunk = 983; chunk > 935; --chunk) {
+    expect(chunk);
+  }
+  EXPECT_FALSE(recent.pop(entry));
 }
 
 TEST_F(ShmChunks, TheOwnerTakesBackWhatIsNotAnsweredIn) {
@@ -206,9 +245,10 @@ TEST_F(ShmGarbage, ImpossibleHeadersAndReferencesAreSkipped) {
     }
     if (random.chance(0.5)) {
       const auto chunk = static_cast<std::uint32_t>(random.below(64));
-      const shm::BulkReference reference{
-          .chunk = chunk | (random.chance(0.5) ? shm::kOfReceiver : 0U),
-          .bytes = static_cast<std::uint32_t>(random.below(30'000))};
+      const shm::BulkReference reference{.chunk = chunk |
+                                                  (random.chance(0.5) ? shm::kOfReceiver : 0U) |
+                                                  (random.chance(0.5) ? shm::kComesBack : 0U),
+                                         .bytes = static_cast<std::uint32_t>(random.below(30'000))};
       std::memcpy(sender.payload(ticket), &reference, sizeof reference);
     }
     const auto kind = random.chance(0.5) ? shm::kBulk : static_cast<std::uint32_t>(random.next());

@@ -116,7 +116,7 @@ void run_post(Worker& worker) noexcept;
 /// suspend(), below, of who holds the lock of its `worker`.
 template <typename Publish>
 [[gnu::always_inline]] inline bool suspend_locked(Worker& worker, Thread& me, Publish& publish,
-                                                  PostFunction post = nullptr,
+                                                  const PostFunction& post = nullptr,
                                                   void* argument = nullptr) noexcept {
   me.activity.store(Activity::blocked, std::memory_order_relaxed);
   if (!publish()) {
@@ -141,12 +141,13 @@ template <typename Publish>
 
 /// Takes the current thread off its processor until make_runnable(me) is called, exactly once, by
 /// somebody who found what `publish()` published. publish() runs under the biased lock: it must
-/// not wake threads, and may hold spin locks of its own; false: stay. `post` runs after the switch.
+/// not wake threads, and may hold spin locks of its own; false: stay. `post`, as publish() leaves
+/// it, runs after the switch.
 /// Returns whether it left. Inline for speed: each call around the switch is a return that the
 /// processor predicts wrongly. Switches.
 template <typename Publish>
 [[gnu::always_inline]] inline bool suspend(Thread& me, Publish&& publish,
-                                           PostFunction post = nullptr,
+                                           const PostFunction& post = nullptr,
                                            void* argument = nullptr) noexcept {
   Worker& worker = *me.worker.load(std::memory_order_relaxed);
   worker.count_switch();

@@ -27,7 +27,15 @@ bool Condition::wait_until(Mutex& mutex, std::uint64_t deadline_ns) noexcept {
   Thread* const me = self();
   if (me != nullptr && deadline_ns == kNever && !me->is_cancellable) {
     node.waiter = Waiter::suspended(*me);
-    (void)suspend(*me, publish, unlock_after_switch, &mutex);
+    PostFunction post = unlock_after_switch;
+    const auto publish_and_unlock = [&]() noexcept {
+      publish();
+      if (mutex.try_unlock_biased(*me)) [[likely]] {
+        post = nullptr;  // Who takes the mutex now finds us listed, and cannot run us before.
+      }
+      return true;
+    };
+    (void)suspend(*me, publish_and_unlock, post, &mutex);
   } else {
     node.waiter = me != nullptr ? Waiter{*me} : Waiter{node.kernel};
     publish();

@@ -92,6 +92,14 @@ class STERNA_LOCK_TYPE Mutex {
     }
   }
 
+  /// unlock() by `me`, which calls, where that is a store and wakes nobody: in a section of the
+  /// biased lock of its worker. False: nothing has happened.
+  [[nodiscard, gnu::always_inline]] bool try_unlock_biased(Thread& me) noexcept
+      STERNA_LOCKS_UNCHECKED {
+    const std::uint32_t word = word_.load(std::memory_order_relaxed);
+    return (word & kBiased) != 0 && change_biased_at(home_of(me), word, kLocked);
+  }
+
   /// For tests: a hint.
   [[nodiscard]] bool is_biased() const noexcept {
     return (word_.load(std::memory_order_relaxed) & kBiased) != 0;

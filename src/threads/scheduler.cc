@@ -250,8 +250,8 @@ namespace {
 }
 
 /// On behalf of both ways to ask for it: inline, as a return after a switch is predicted wrongly.
-/// Returns `me`, as switch_contexts() does.
-[[gnu::always_inline]] inline Thread& yield_here(Thread& me) noexcept {
+/// Returns `me`, as switch_contexts() does. `fetches`: RunQueue::rotate().
+[[gnu::always_inline]] inline Thread& yield_here(Thread& me, bool fetches) noexcept {
   Worker& worker = *me.worker.load(std::memory_order_relaxed);
   worker.count_switch();
   worker.lock.lock();
@@ -262,7 +262,7 @@ namespace {
     yield_managed(worker, me);
     return me;
   }
-  Thread* const next = worker.queue.rotate(me);
+  Thread* const next = worker.queue.rotate(me, fetches);
   if (next == &me) {
     if (!worker.is_disabled.load(std::memory_order_relaxed)) [[likely]] {
       worker.lock.unlock();
@@ -282,12 +282,12 @@ void yield() noexcept {
     raw_system_call(SYS_sched_yield);
     return;
   }
-  (void)yield_here(*me);
+  (void)yield_here(*me, false);
 }
 
 int yield_in_user_code(Thread& me) noexcept {
   (void)enter_runtime(me);
-  leave_runtime(yield_here(me));
+  leave_runtime(yield_here(me, true));
   return 0;
 }
 

@@ -58,7 +58,8 @@ class RunQueue {
   }
   /// push_back(thread), then pop_front(): whom `thread`, which runs, gives way to. Itself: nothing
   /// of its priority or a higher one waits, it stays. Null: it is held, and nothing else waits.
-  Thread* rotate(Thread& thread) noexcept {
+  /// `fetches`: what the one after it touches first is fetched ahead.
+  Thread* rotate(Thread& thread, bool fetches = false) noexcept {
     Thread* const first = normal_.head;
     if (levels_ != 0 || thread.priority.load(std::memory_order_relaxed) != kPriorityNormal)
         [[unlikely]] {
@@ -75,7 +76,9 @@ class RunQueue {
     normal_.tail->next = &thread;  // Perhaps first->next.
     normal_.tail = &thread;
     normal_.head = first->next;
-    fetch_ahead(*normal_.head);
+    if (fetches) {
+      fetch_ahead(*normal_.head);
+    }
     return first;
   }
   /// Puts a chain of `count` threads of normal priority, linked by Thread::next, at the end.
@@ -130,7 +133,7 @@ class RunQueue {
  private:
   /// `thread` runs after the next one. Where many take turns, none is in the first cache when its
   /// turn comes: so its descriptor, and the end of its stack, are on their way while the next one
-  /// runs (a tenth of a switch among 1000; to fetch more lines of the stack gains nothing).
+  /// runs. For who does more than to switch: see the traps of docs/layers/threads.md.
   [[gnu::always_inline]] static void fetch_ahead(const Thread& thread) noexcept {
     __builtin_prefetch(thread.context.stack);
   }

@@ -81,6 +81,7 @@ void run_gang_fairness(const Row& row, Bench& bench);
 void run_conduction(const Row& row, Bench& bench);
 void run_lu_tasks(const Row& row, Bench& bench);
 void run_bubble_overhead(const Row& row, Bench& bench);
+void run_bubble_spawn(const Row& row, Bench& bench);
 void run_balance(const Row& row, Bench& bench);
 void run_loop_uneven(const Row& row, Bench& bench);
 void run_paper_000_t1(const Row& row, Bench& bench);

@@ -65,6 +65,8 @@ std::span<const Row> rows() {
           run_balance},
       Row{"bubble.overhead", "a yield in a bubble against the same threads without bubbles", 1.04,
           run_bubble_overhead},
+      Row{"bubble.spawn", "recursion by seeds in a bubble against the same without one", 1.3,
+          run_bubble_spawn},
       Row{"loop.uneven",
           "a loop whose turns grow, self-scheduled, against TBB and OpenMP and a static split",
           1.05, run_loop_uneven},

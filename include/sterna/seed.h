@@ -30,11 +30,13 @@ typedef struct sterna_seed {
   void* opaque[8];
 } sterna_seed;
 
-/* `function(argument)` is run once, by the join or before. Any thread; on a kernel thread, and in
- * the thread of a bubble, the seed is a thread (of that bubble) from the start. A seed of a thread
- * that ends (sterna_thread_exit, cancelled) before it has joined it is joined by its end. Does not
- * switch. Fails with INVALID_ARGUMENT, BUSY (it is the last one that the caller has planted, and
- * not joined), NOT_STARTED, UNSUPPORTED, OUT_OF_MEMORY (on a kernel thread only). */
+/* `function(argument)` is run once, by the join or before. Any thread; on a kernel thread the seed
+ * is a thread from the start. In the thread of a bubble it becomes one of that bubble, if it
+ * becomes one: from the start only where any priority but the normal one is in use, or the policy
+ * wants to hear of wake-ups. A seed of a thread that ends (sterna_thread_exit, cancelled) before it
+ * has joined it is joined by its end. Does not switch. Fails with INVALID_ARGUMENT, BUSY (it is the
+ * last one that the caller has planted, and not joined), NOT_STARTED, UNSUPPORTED, OUT_OF_MEMORY
+ * (on a kernel thread only). */
 sterna_status sterna_seed_plant(sterna_seed* seed, sterna_thread_function function,
                                 void* argument) STERNA_NOEXCEPT;
 

@@ -17,6 +17,7 @@
 #include <memory_resource>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -77,6 +78,14 @@ class Engine {
   Result<> insert(Bubble& holder, Entity& entity) noexcept;
   /// The same, into the holder of `neighbour`, which stays there meanwhile: that holder.
   Result<Bubble*> insert_beside(const Entity& neighbour, Entity& entity) noexcept;
+  /// The same, as the thread that `neighbour` is: what the program says of that, it says of it.
+  Result<> insert_like(const Entity& neighbour, Entity& entity) noexcept;
+  /// Where an entity would go that is inserted like that one. A hint.
+  [[nodiscard]] std::uint32_t place_beside(const Entity& neighbour) const noexcept;
+  enum class Reach : std::uint8_t { no, by_policy, planned };
+  /// Whether that worker would take it there; or from elsewhere, if the policy moves it: the
+  /// program would allow that. A hint.
+  [[nodiscard]] Reach reach(const Entity& neighbour, std::uint32_t worker) const noexcept;
   /// What it holds is held by the root from now on, where it is.
   void spill(Bubble& bubble) noexcept;
   /// A bubble must be empty (check), a thread ended or never started.
@@ -186,6 +195,14 @@ class Engine {
   /// For a host with private queues: `thread`, which is its own to make ready, may live in that of
   /// a worker from now on, until Host::recall(): its index. kNoPlace: it may not, call ready().
   std::uint32_t keep(Entity& thread) noexcept;
+  [[nodiscard]] std::uint32_t worker_count() const noexcept {
+    return static_cast<std::uint32_t>(routes_.size());
+  }
+  /// The workers below a place: first and count.
+  [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> workers_below(
+      std::uint32_t place) const noexcept {
+    return {ranges_[place].first, ranges_[place].count};
+  }
   /// keep() was not made use of.
   static void unkeep(Entity& thread) noexcept {
     thread.kept_.store(kNoPlace, std::memory_order_relaxed);
@@ -223,6 +240,7 @@ class Engine {
   // Structure: engine.cc.
   [[nodiscard]] Result<> check_insert(const Bubble& holder, const Entity& entity) const noexcept;
   [[nodiscard]] Result<> join_tree(Bubble& holder, Entity& entity) noexcept;
+  [[nodiscard]] std::uint32_t target_beside(const Entity& neighbour) const noexcept;
   void link(Bubble& holder, Entity& entity) noexcept;
   void unlink(Entity& entity) noexcept;
   void updated(Entity& entity) noexcept;

@@ -28,6 +28,9 @@ class Host {
   /// For a host that keeps threads (Engine::keep): that one is wanted elsewhere, and is to come to
   /// ready() when it would run next. From then on it is not kept.
   virtual void recall(Entity&) noexcept {}
+  /// For a host whose threads plant seeds: those may wait where no policy sees them, or may no
+  /// longer. With the lock of the engine held.
+  virtual void allow_seeds(bool) noexcept {}
   /// A kept thread is not blocked: it runs or waits for its processor.
   [[nodiscard]] virtual bool is_kept_ready(const Entity&) const noexcept { return false; }
   /// It is ready, does not run, and no queue of the host's own that somebody serves has it: unless

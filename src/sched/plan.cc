@@ -155,6 +155,7 @@ void Engine::allow_keeping() noexcept {
     return;
   }
   allows_keeping_.store(allows, std::memory_order_seq_cst);
+  host_.allow_seeds(allows);  // For the same reasons: who is ready would have to be compared.
   if (!allows) {
     recall_all(root_);
   }

@@ -2,7 +2,6 @@
 #include "sched/scheduler.h"
 
 #include <cstdio>
-#include <new>
 
 #include "base/clock.h"
 #include "threads/control/measure.h"
@@ -71,18 +70,23 @@ threads::Thread* Scheduler::next(threads::Worker& worker, const threads::Thread*
   return thread;
 }
 
+/// It runs for the first time.
+void Scheduler::know(Entity& entity, threads::Thread& thread) noexcept {
+  // Release: who looks at the tree without a lock finds the thread whole.
+  entity.thread.store(&thread, std::memory_order_release);
+  if (trace::is_on()) [[unlikely]] {
+    engine_->trace_join(entity);
+  }
+  if (thread.priority.load(std::memory_order_relaxed) != kPriorityNormal) {
+    priority_changed(thread);  // What its options say.
+  }
+}
+
 void Scheduler::ready(threads::Thread& thread, threads::Worker*) noexcept {
   Entity& entity = entity_of(thread);
   // Who finds the entity in a queue sees it through the lock of that queue.
   if (entity.thread.load(std::memory_order_relaxed) != &thread) {
-    // Release: who looks at the tree without a lock finds the thread whole.
-    entity.thread.store(&thread, std::memory_order_release);
-    if (trace::is_on()) [[unlikely]] {
-      engine_->trace_join(entity);
-    }
-    if (thread.priority.load(std::memory_order_relaxed) != kPriorityNormal) {
-      priority_changed(thread);  // What its options say.
-    }
+    know(entity, thread);
   }
   threads::Team* const team = team_.load(std::memory_order_acquire);
   if (team != nullptr && threads::can_keep(thread)) {
@@ -141,32 +145,6 @@ int Scheduler::highest(const threads::Worker& worker) const noexcept {
 
 bool Scheduler::use_idleness() noexcept {
   return memory_->serve();
-}
-
-void* Scheduler::add_sibling(threads::Thread& thread) noexcept {
-  const Entity& model = entity_of(thread);
-  auto* const entity = new (std::nothrow) Entity;
-  if (entity == nullptr) {
-    return nullptr;
-  }
-  entity->program_place = model.program_place;
-  entity->level = model.level;
-  entity->priority = model.priority;
-  entity->name = model.name;
-  entity->makes_bubbles = model.makes_bubbles;
-  if (!engine_->insert_beside(model, *entity)) {
-    delete entity;
-    return nullptr;
-  }
-  return entity;
-}
-
-void Scheduler::remove_sibling(void* entity) noexcept {
-  auto* const its = static_cast<Entity*>(entity);
-  if (its->holder() != nullptr) {
-    engine_->remove(*its);  // It could not be started.
-  }
-  delete its;
 }
 
 Result<> Scheduler::enable_worker(std::uint32_t worker, bool is_enabled) noexcept {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/spin_lock.h"
 #include "sched/engine.h"
 #include "sched/filiation.h"
 #include "sched/pages.h"
@@ -31,7 +32,7 @@ class Scheduler final : public threads::Dispatch, private Host {
  public:
   static Result<std::unique_ptr<Scheduler>> open(SchedulerOptions options);
   /// The team has ended; the tree is empty but for the root (check).
-  ~Scheduler() = default;
+  ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
@@ -62,16 +63,26 @@ class Scheduler final : public threads::Dispatch, private Host {
   void expose(threads::Thread& thread) noexcept override;
   void settle(threads::Worker& worker) noexcept override;
   void priority_changed(threads::Thread& thread) noexcept override;
-  [[nodiscard]] void* add_sibling(threads::Thread& thread) noexcept override;
+  [[nodiscard]] threads::Reach reach(const threads::Thread& thread,
+                                     const threads::Worker& worker) const noexcept override;
+  void wake_beside(const threads::Thread& thread, bool several) noexcept override;
+  [[nodiscard]] void* add_sibling(const threads::Thread& thread) noexcept override;
+  void start_sibling(threads::Thread& thread) noexcept override;
   void remove_sibling(void* entity) noexcept override;
 
  private:
   Scheduler() = default;
 
+  class Sibling;
+  [[nodiscard]] Sibling* take_sibling() noexcept;
+  void give_sibling(Sibling& sibling) noexcept;
+  void know(Entity& entity, threads::Thread& thread) noexcept;
+
   // Host.
   void wake(std::uint32_t first, std::uint32_t count) noexcept override;
   void preempt(std::uint32_t worker) noexcept override;
   void recall(Entity& entity) noexcept override;
+  void allow_seeds(bool allows) noexcept override;
   [[nodiscard]] bool is_kept_ready(const Entity& entity) const noexcept override;
   [[nodiscard]] bool is_unserved(const Entity& entity) const noexcept override;
   [[nodiscard]] std::uint64_t trace_key(const Entity& entity) const noexcept override;
@@ -90,6 +101,8 @@ class Scheduler final : public threads::Dispatch, private Host {
   mutable std::atomic<std::uint64_t> next_look_ns_{0};  // With audit_ns_. Relaxed: a hint.
   std::atomic<threads::Team*> team_{nullptr};
   std::uint64_t audit_ns_ = 0;  // Constant after open.
+  SpinLock siblings_lock_;
+  Sibling* free_siblings_ = nullptr;  // Guard: siblings_lock_. For the next ones.
 };
 
 }  // namespace sterna::sched

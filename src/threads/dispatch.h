@@ -4,12 +4,19 @@
 // cost nothing for bubbles; those that are kept (kept.h) live there for as long as plans want them
 // on that worker. All calls run in the scheduler of a worker or in a waker, with no lock
 // of threads/ held but, in next(), the private queue of `worker`; they must not switch, block or
-// (but for siblings) allocate.
+// (but for add_sibling()) allocate.
 #pragma once
+
+#include <atomic>
+#include <cstdint>
 
 #include "threads/thread.h"
 
 namespace sterna::threads {
+
+/// Whether a worker would run a thread that is beside another one: not at all; if the policy gives
+/// it to an idle one; where it is planned as things are.
+enum class Reach : std::uint8_t { no, perhaps, here };
 
 class Dispatch {
  public:
@@ -46,17 +53,41 @@ class Dispatch {
   /// all is asked again. By workers alone, never by the ticker.
   virtual bool use_idleness() noexcept { return false; }
 
+  /// Seeds of threads with an entity may wait in deques, where no policy sees them. Relaxed: a seed
+  /// that comes while this changes is of either kind.
+  [[nodiscard]] bool takes_seeds() const noexcept {
+    return takes_seeds_.load(std::memory_order_relaxed);
+  }
+  /// Whether `worker` would run a thread beside `thread`, which has an entity and has not ended.
+  /// From any worker, with the lock of a deque of seeds held.
+  [[nodiscard]] virtual Reach reach(const Thread& thread, const Worker& worker) const noexcept {
+    static_cast<void>(thread);
+    static_cast<void>(worker);
+    return Reach::no;
+  }
+  /// Wakes a worker that would run a thread beside `thread`, if one sleeps; with `several` of them,
+  /// perhaps another one. As reach().
+  virtual void wake_beside(const Thread& thread, bool several) noexcept {
+    static_cast<void>(thread);
+    static_cast<void>(several);
+  }
+
   /// An entity for a thread that is to run beside `thread`, under the same rules; null: none is to
-  /// be had. May allocate: called by `thread` itself, outside the scheduler.
-  [[nodiscard]] virtual void* add_sibling(Thread& thread) noexcept {
+  /// be had. May allocate. `thread` has not ended.
+  [[nodiscard]] virtual void* add_sibling(const Thread& thread) noexcept {
     static_cast<void>(thread);
     return nullptr;
   }
-  /// Its thread was joined, or could not be started.
+  /// `thread`, whose entity is from add_sibling(), runs for the first time: as ready(), but it is
+  /// not kept.
+  virtual void start_sibling(Thread& thread) noexcept { static_cast<void>(thread); }
+  /// Its thread has ended, or could not be started.
   virtual void remove_sibling(void* entity) noexcept { static_cast<void>(entity); }
 
  protected:
   ~Dispatch() = default;
+
+  std::atomic<bool> takes_seeds_{false};
 };
 
 }  // namespace sterna::threads

@@ -306,7 +306,7 @@ void Worker::slow_point() noexcept {
   const bool is_closed = team.is_closed.load(std::memory_order_relaxed);
   if (seeds.count() > 0 && !is_closed) {
     // While other threads keep the worker busy, who waits for seeds must not wait for ever.
-    (void)germinate(*this);
+    (void)germinate();
   }
   if (options.idle_hook != nullptr && options.switch_poll_interval != 0) {
     (void)options.idle_hook->poll(SchedulingPoint::switching);

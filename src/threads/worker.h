@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/clock.h"
@@ -176,6 +177,11 @@ class alignas(kCacheLineBytes) Worker {
   Worker* seed_victim = nullptr;
   std::uint64_t seed_since = 0;
   std::int64_t seed_taken = 0;
+  // Looks in a row at seeds of others that were not for it, and when the last one was; whose it
+  // looks at first.
+  std::uint32_t seed_refusals = 0;
+  std::uint32_t seed_first = index + 1;
+  std::uint64_t seeds_refused_at = 0;
   // Written by this worker, read by anyone; relaxed: sums for reports. `born` numbers its threads
   // too: count_birth().
   std::atomic<std::uint64_t> born{0};
@@ -219,8 +225,13 @@ class alignas(kCacheLineBytes) Worker {
   std::uint32_t expose_kept(Worker& victim) noexcept;
   [[nodiscard]] Worker* find_seed() noexcept;
   [[nodiscard]] std::size_t next_seed_batch() noexcept;
+  [[nodiscard]] std::uint64_t seed_pause() const noexcept;
+  void note_refusal(const Worker& victim) noexcept;
+  [[nodiscard]] std::size_t steal_seeds(Worker& victim, std::span<Seed*> taken) noexcept;
   bool take_seed() noexcept;
-  bool germinate(Worker& from) noexcept;
+  bool germinate() noexcept;
+  bool take_seeds_of(Worker& victim) noexcept;
+  bool fetch() noexcept;
   std::uint32_t steal_from(Worker& victim) noexcept;
   [[nodiscard]] std::uint64_t to_cycles(std::uint64_t ns) const noexcept;
   void rest(Search& search) noexcept;

@@ -1,11 +1,11 @@
 /* Seeds of the C API: recursion, order, options, bubbles, misuse told in words. */
-#include "sterna/seed.h"
-
 #include <string.h>
 
 #include "expect.h"
 #include "sterna/bubble.h"
 #include "sterna/control.h"
+#include "sterna/held.h"
+#include "sterna/seed.h"
 #include "sterna/sterna.h"
 #include "sterna/sync.h"
 
@@ -84,16 +84,65 @@ static void test_options(void* unused) {
   EXPECT(runs == 1);
 }
 
-/* Seeds of a bubble's thread are threads of the bubble. */
+/* Seeds of a bubble's thread are threads of the bubble, once they are threads. */
 static void test_in_bubble(void* runs) {
   sterna_seed seeds[8];
   for (int i = 0; i < 8; ++i) {
     EXPECT(sterna_seed_plant(&seeds[i], count, runs) == STERNA_SUCCESS);
-    EXPECT(sterna_seed_thread(&seeds[i]) != NULL);
+    EXPECT(sterna_seed_thread(&seeds[i]) == NULL);
   }
   for (int i = 0; i < 8; ++i) {
     EXPECT(sterna_seed_join(&seeds[i]) == STERNA_SUCCESS);
   }
+}
+
+static sterna_bubble* the_bubble = NULL;
+
+typedef struct visit {
+  sterna_semaphore begun;
+  sterna_thread* planter;
+} visit;
+
+static void look_around(void* argument) {
+  visit* const its = argument;
+  sterna_bubble* holder = NULL;
+  EXPECT(sterna_thread_self() != its->planter);
+  EXPECT(sterna_held_holder(sterna_held_thread(sterna_thread_self()), &holder) == STERNA_SUCCESS);
+  EXPECT(holder == the_bubble);
+  EXPECT(sterna_semaphore_release(&its->begun, 1) == STERNA_SUCCESS);
+}
+
+/* Its planter waits for what it does. */
+static void test_germinating(void* unused) {
+  visit its;
+  sterna_seed seed;
+  (void)unused;
+  its.planter = sterna_thread_self();
+  EXPECT(sterna_semaphore_init(&its.begun, 0) == STERNA_SUCCESS);
+  EXPECT(sterna_seed_plant(&seed, look_around, &its) == STERNA_SUCCESS);
+  EXPECT(sterna_semaphore_acquire(&its.begun, STERNA_FOREVER) == STERNA_SUCCESS);
+  EXPECT(sterna_seed_withdraw(&seed) == STERNA_BUSY);
+  EXPECT(sterna_seed_join(&seed) == STERNA_SUCCESS);
+}
+
+/* In a bubble that is more urgent than others they are threads at once. */
+static void test_urgent(void* runs) {
+  sterna_seed seed;
+  EXPECT(sterna_seed_plant(&seed, count, runs) == STERNA_SUCCESS);
+  EXPECT(sterna_seed_thread(&seed) != NULL);
+  EXPECT(sterna_seed_withdraw(&seed) == STERNA_BUSY);
+  EXPECT(sterna_seed_join(&seed) == STERNA_SUCCESS);
+}
+
+static void run_in_bubble(sterna_thread_function function, void* argument, int threads,
+                          uint32_t priority) {
+  EXPECT(sterna_bubble_create(&the_bubble) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_set_priority(the_bubble, priority) == STERNA_SUCCESS);
+  for (int i = 0; i < threads; ++i) {
+    EXPECT(sterna_bubble_add_thread(the_bubble, NULL, function, argument) == STERNA_SUCCESS);
+  }
+  EXPECT(sterna_bubble_submit(the_bubble) == STERNA_SUCCESS);
+  EXPECT(sterna_bubble_join(the_bubble) == STERNA_SUCCESS);
 }
 
 static void run_on_thread(sterna_thread_function function) {
@@ -104,7 +153,6 @@ static void run_on_thread(sterna_thread_function function) {
 
 int main(void) {
   sterna_seed seed;
-  sterna_bubble* bubble = NULL;
   int runs = 0;
   EXPECT(sterna_seed_plant(&seed, count, &runs) == STERNA_NOT_STARTED);
   EXPECT(sterna_start(NULL) == STERNA_SUCCESS);
@@ -116,13 +164,12 @@ int main(void) {
   EXPECT(sterna_seed_join(&seed) == STERNA_SUCCESS);
   EXPECT(sterna_seed_join(&seed) == STERNA_INVALID_ARGUMENT);
   EXPECT(runs == 1);
-  EXPECT(sterna_bubble_create(&bubble) == STERNA_SUCCESS);
-  for (int i = 0; i < 4; ++i) {
-    EXPECT(sterna_bubble_add_thread(bubble, NULL, test_in_bubble, &runs) == STERNA_SUCCESS);
-  }
-  EXPECT(sterna_bubble_submit(bubble) == STERNA_SUCCESS);
-  EXPECT(sterna_bubble_join(bubble) == STERNA_SUCCESS);
+  run_in_bubble(test_in_bubble, &runs, 4, STERNA_PRIORITY_NORMAL);
   EXPECT(runs == 33);
+  run_in_bubble(test_recursion, NULL, 1, STERNA_PRIORITY_NORMAL);
+  run_in_bubble(test_germinating, NULL, 3, STERNA_PRIORITY_NORMAL);
+  run_in_bubble(test_urgent, &runs, 1, STERNA_PRIORITY_NORMAL + 1);
+  EXPECT(runs == 34);
   EXPECT(sterna_stop() == STERNA_SUCCESS);
   puts("No Errors");
   return 0;

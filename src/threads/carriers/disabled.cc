@@ -104,7 +104,8 @@ bool Worker::hand_over() noexcept {
 /// In place of the search of others: until something bound is ready, or the processor is back.
 void Worker::stand_by() noexcept {
   while (is_disabled.load(std::memory_order_seq_cst) && !team.is_over()) {
-    if (seeds.count() > 0) {
+    const bool has_seeds = !seeds.is_empty();
+    if (has_seeds) {
       (void)take_seed();
     }
     if (timers.next_ns() != kNever) {
@@ -112,6 +113,9 @@ void Worker::stand_by() noexcept {
     }
     if (hand_over()) {
       return;
+    }
+    if (has_seeds) {
+      continue;  // Perhaps there are more.
     }
     sleep_word.store(SleepState::kStandsBy, std::memory_order_seq_cst);  // (1) of sleep.cc
     lock.lock();

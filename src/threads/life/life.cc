@@ -43,7 +43,13 @@ void after_end_joined(Thread& thread, void*) noexcept {
   const bool is_seed = (thread.flags & ThreadFlag::seed) != 0;
   const bool is_cancelled = (thread.end_flags & EndFlag::cancelled) != 0;
   void* const seed = thread.argument;
-  reap(worker_here(*thread.team->state()), thread);
+  TeamState& team = *thread.team->state();
+  void* const sibling =
+      is_seed && (thread.flags & ThreadFlag::placed) != 0 ? thread.entity : nullptr;
+  reap(worker_here(team), thread);
+  if (sibling != nullptr) {
+    team.options.dispatch->remove_sibling(sibling);
+  }
   if (is_seed) {
     finish_seed(seed, is_cancelled);
   }

@@ -6,6 +6,7 @@
 
 #include "threads/control/cancel.h"
 #include "threads/life/life.h"
+#include "threads/preemption/preempt.h"
 #include "threads/waiter.h"
 
 namespace sterna::threads {
@@ -96,10 +97,28 @@ void run_seed(void* seed) noexcept {
     if (next == nullptr) {
       return;
     }
+    if (next->planter != nullptr) {  // Its place is in a bubble.
+      check(worker.seeds.push(*next), "what was in the deque fits again");
+      return;
+    }
     finish_seed(me.argument, false);
     me.argument = next;  // Whose end is ours.
     its = next;
   }
+}
+
+/// The planter has gone to another worker since, as threads of a bubble often do: out of the deque
+/// where it has left the seed, or to where a thief has carried it.
+bool take_from_others(const Worker& here, const Seed& seed) noexcept {
+  if (seed.planter == nullptr) {
+    return false;
+  }
+  for (const auto& worker : here.team.workers) {
+    if (worker.get() != &here && worker->seeds.count() > 0 && worker->seeds.take_out(seed)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /// There is not enough stack for an inline run.
@@ -110,20 +129,63 @@ bool is_deep(const Thread& me) noexcept {
 /// The seed, which is in no deque, becomes a thread here. False: there is no memory.
 bool become_thread(Thread& me, Seed& seed) noexcept {
   TeamState& team = *me.team->state();
-  Result<Thread*> thread = make_thread(team, worker_here(team), kSeedThreadOptions);
-  if (thread) {
-    start_seed(team, *thread.value(), seed);
+  Worker* const here = worker_here(team);
+  Result<Thread*> thread = make_thread(team, here, kSeedThreadOptions);
+  if (!thread) {
+    return false;
   }
-  return thread.has_value();
+  if (!start_seed(team, *thread.value(), seed)) {
+    keep_slot(team, here, *thread.value());
+    return false;
+  }
+  return true;
+}
+
+/// What a thread beside `planter` has of it.
+bool is_preemptible_around(const Thread& planter) noexcept {
+  return (planter.preempt_off.load(std::memory_order_relaxed) & kPreemptForbiddenAround) == 0;
+}
+
+/// Beside its planter, which waits for it at the latest at its own end.
+bool start_beside_planter(TeamState& team, Thread& thread, Seed& seed) noexcept {
+  Worker* const here = worker_here(team);
+  Dispatch& dispatch = *team.options.dispatch;
+  ThreadOptions options = kSeedThreadOptions;
+  options.entity = dispatch.add_sibling(*seed.planter);
+  if (options.entity == nullptr) {
+    return false;
+  }
+  options.preemptible_around = is_preemptible_around(*seed.planter);
+  init_thread(team, here, thread, options, run_seed, &seed);
+  thread.flags |= ThreadFlag::seed;
+  thread.worker.store(here, std::memory_order_relaxed);
+  thread.activity.store(Activity::ready, std::memory_order_relaxed);
+  dispatch.start_sibling(thread);
+  return true;
 }
 
 }  // namespace
 
-void start_seed(TeamState& team, Thread& thread, Seed& seed) noexcept {
+bool start_seed(TeamState& team, Thread& thread, Seed& seed) noexcept {
+  if (seed.planter != nullptr) {
+    return start_beside_planter(team, thread, seed);
+  }
   Worker* const here = worker_here(team);
   init_thread(team, here, thread, kSeedThreadOptions, run_seed, &seed);
   thread.flags |= ThreadFlag::seed;
   start_thread(team, here, thread, kAnyWorker);
+  return true;
+}
+
+void plant_placed(Thread& me, Seed& seed) noexcept {
+  Worker& worker = *me.worker.load(std::memory_order_relaxed);
+  seed.planter = &me;  // Before the push: a thief looks at it.
+  if (!worker.team.options.dispatch->takes_seeds() || !worker.seeds.push(seed)) {
+    seed.planter = nullptr;
+    plant_thread(seed, {});
+  } else if (worker.team.sleeper_count.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    wake_for_seeds(worker);
+  }
 }
 
 void finish_seed(void* seed, bool is_cancelled) noexcept {
@@ -143,6 +205,7 @@ void plant_thread(Seed& seed, const ThreadOptions& options) noexcept {
   used.detached = false;
   used.owner = nullptr;
   used.entity = is_placed ? dispatch->add_sibling(me) : nullptr;
+  used.preemptible_around = !is_placed || is_preemptible_around(me);
   if (!is_placed || used.entity != nullptr) {
     if (Result<Thread*> thread = me.team->spawn(used, seed.function, seed.argument); thread) {
       seed.thread = thread.value();
@@ -166,6 +229,7 @@ void plant(Seed& seed, const ThreadOptions& options, Entry function, void* argum
   seed.argument = argument;
   seed.state.store(Seed::kPlanted, std::memory_order_relaxed);
   seed.thread = nullptr;
+  seed.planter = nullptr;
   seed.outer = me->seeds;
   me->seeds = &seed;
   plant_thread(seed, options);
@@ -183,7 +247,12 @@ void wake_for_seeds(Worker& worker) noexcept {
           : std::clamp(2 * worker.seed_wake_cycles, kWakeCyclesMin, kWakeCyclesMax);
   worker.seed_wake_taken = taken;
   worker.seed_wake_at = now + worker.seed_wake_cycles;
-  worker.team.wake_idle(0, static_cast<std::uint32_t>(worker.team.workers.size()));
+  const Thread& me = *self();
+  if ((me.flags & ThreadFlag::placed) != 0) {
+    worker.team.options.dispatch->wake_beside(me, worker.seeds.count() > 1);
+  } else {
+    worker.team.wake_idle(0, static_cast<std::uint32_t>(worker.team.workers.size()));
+  }
 }
 
 JoinOutcome join_slow(Seed& seed) noexcept {
@@ -198,7 +267,7 @@ JoinOutcome join_slow(Seed& seed) noexcept {
   if (is_withheld(seed)) {
     return run_inline(seed);
   }
-  if (!worker.seeds.take_back(seed)) {
+  if (!worker.seeds.take_back(seed) && !take_from_others(worker, seed)) {
     return await_seed(*me, seed);
   }
   if (is_deep(*me) && become_thread(*me, seed)) {
@@ -219,8 +288,9 @@ bool is_planter(const Seed& seed) noexcept {
 bool withdraw(Seed& seed) noexcept {
   check(is_planter(seed), "a seed is withdrawn by the thread that planted it, before its join");
   Thread& me = *self();
+  Worker& worker = *me.worker.load(std::memory_order_relaxed);
   if (seed.thread != nullptr ||
-      (!is_withheld(seed) && !me.worker.load(std::memory_order_relaxed)->seeds.take_back(seed))) {
+      (!is_withheld(seed) && !worker.seeds.take_back(seed) && !take_from_others(worker, seed))) {
     return false;
   }
   (void)unlink_seed(me, seed);

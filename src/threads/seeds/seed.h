@@ -8,6 +8,12 @@
 // planter's own worker when that has nothing else to run. So a seed may wait for whatever a thread
 // may wait for, but not for what its planter does after the join.
 //
+// A planter with an entity (a bubble's thread) plants as cheaply. Its seed is no entity, so no
+// policy knows of it, until it becomes a thread: then it is one beside its planter, in the same
+// holder, and waits where that sends it. Who makes one of it is an idle worker that the plan lets
+// run it, or that the policy might give it (Dispatch::reach). Where a plan looks at every thread
+// that is ready, the seed is a thread from the start (Dispatch::takes_seeds).
+//
 // The planter joins, withdraws, or ends: seeds that it has not joined by then are joined at its
 // end. A seed stays where it is from plant() to its join.
 #pragma once
@@ -45,26 +51,29 @@ struct Seed {
   std::atomic<std::uintptr_t> state{kJoined};
   Seed* outer = nullptr;     // Planted before, and not joined. The planter's, as the next one.
   Thread* thread = nullptr;  // It has been one from the start: its planter or its options want it.
+  // Who planted it, if that has an entity and it lies in a deque. Constant there: a thief reads it.
+  Thread* planter = nullptr;
 };
 
 // The parts that are not inline.
 void plant_thread(Seed& seed, const ThreadOptions& options) noexcept;
+/// By a thread with an entity.
+void plant_placed(Thread& me, Seed& seed) noexcept;
 void wake_for_seeds(Worker& worker) noexcept;
 JoinOutcome join_slow(Seed& seed) noexcept;
 /// Joins what the ending thread has not joined.
 void join_seeds(Thread& me) noexcept;
 /// Makes a thread of a seed that was taken out of its deque; `thread` from make_thread() with
-/// kSeedThreadOptions.
-void start_seed(TeamState& team, Thread& thread, Seed& seed) noexcept;
+/// kSeedThreadOptions. False: there is no memory, and nothing has happened.
+[[nodiscard]] bool start_seed(TeamState& team, Thread& thread, Seed& seed) noexcept;
 inline constexpr ThreadOptions kSeedThreadOptions{
     .stack_bytes = kSeedThreadStackBytes, .detached = true, .may_wait = false};
 /// The thread of a seed has ended and left its stack: `argument` is the seed's.
 void finish_seed(void* seed, bool is_cancelled) noexcept;
 
 /// `function(argument)` runs at the join, or before as a thread. It must not throw (Branch may).
-/// On a user thread; in a thread that a policy manages, the seed is a thread beside it from the
-/// start. Does not fail: what cannot be a thread for lack of memory waits for the join. Does not
-/// switch.
+/// On a user thread. Does not fail: what cannot be a thread for lack of memory waits for the join.
+/// Does not switch.
 [[gnu::always_inline]] inline void plant(Seed& seed, Entry function, void* argument) noexcept {
   Thread* const me = self();
   check(me != nullptr, "plant() is called on a user thread");
@@ -72,10 +81,15 @@ void finish_seed(void* seed, bool is_cancelled) noexcept;
   seed.argument = argument;
   seed.state.store(Seed::kPlanted, std::memory_order_relaxed);
   seed.thread = nullptr;
+  seed.planter = nullptr;
   seed.outer = me->seeds;
   me->seeds = &seed;
+  if ((me->flags & ThreadFlag::placed) != 0) [[unlikely]] {
+    plant_placed(*me, seed);
+    return;
+  }
   Worker& worker = *me->worker.load(std::memory_order_relaxed);
-  if ((me->flags & ThreadFlag::placed) != 0 || !worker.seeds.push(seed)) [[unlikely]] {
+  if (!worker.seeds.push(seed)) [[unlikely]] {
     plant_thread(seed, {});
   } else if (worker.team.sleeper_count.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     wake_for_seeds(worker);

@@ -74,14 +74,10 @@ Seed* SeedDeque::pop_newest() noexcept {
   if (top_.load(std::memory_order_relaxed) > newest) {
     return nullptr;
   }
-  Seed* const seed = slots_[newest & mask_].load(std::memory_order_relaxed);
-  return take(newest) ? seed : nullptr;
+  return take(newest) ? slot(newest) : nullptr;
 }
 
 bool SeedDeque::take_back(const Seed& seed) noexcept {
-  const auto slot = [&](std::int64_t i) noexcept {
-    return slots_[i & mask_].load(std::memory_order_relaxed);
-  };
   const std::int64_t bottom = bottom_.load(std::memory_order_relaxed);
   const std::int64_t lowest = std::max(top_.load(std::memory_order_relaxed), bottom - kReach);
   std::int64_t at = bottom - 1;
@@ -91,14 +87,14 @@ bool SeedDeque::take_back(const Seed& seed) noexcept {
   if (at < lowest) {
     return false;
   }
-  // Those above it come off and go back. When a thief has one of them, it or another has ours.
+  // Those above it come off and go back. A thief may move it up meanwhile, and have it.
   std::array<Seed*, kReach> above;
   std::size_t above_count = 0;
-  bool is_mine = true;
-  for (std::int64_t i = bottom - 1; i >= at && is_mine; --i) {
+  bool is_mine = false;
+  for (std::int64_t i = bottom - 1; i >= at && !is_mine && take(i); --i) {
     Seed* const one = slot(i);
-    is_mine = take(i);
-    if (is_mine && i > at) {
+    is_mine = one == &seed;
+    if (!is_mine) {
       above[above_count++] = one;
     }
   }
@@ -108,13 +104,26 @@ bool SeedDeque::take_back(const Seed& seed) noexcept {
   return is_mine;
 }
 
-std::size_t SeedDeque::steal(std::span<Seed*> taken) noexcept {
+bool SeedDeque::is_empty() noexcept {
+  lock();
+  const bool is = count() <= 0;
+  unlock();
+  return is;
+}
+
+SeedDeque::Claim SeedDeque::begin_claim(std::size_t most) noexcept {
   if (count() <= 0 || !try_lock()) {
-    return 0;
+    return {};
   }
+  const std::int64_t there =
+      bottom_.load(std::memory_order_relaxed) - top_.load(std::memory_order_relaxed);
+  return claim_oldest(most >= kClaimMax
+                          ? std::min(there, static_cast<std::int64_t>(kClaimMax))
+                          : std::min((there + 1) / 2, static_cast<std::int64_t>(most)));
+}
+
+SeedDeque::Claim SeedDeque::claim_oldest(std::int64_t wanted) noexcept {
   const std::int64_t top = top_.load(std::memory_order_relaxed);
-  const std::int64_t wanted = std::min((bottom_.load(std::memory_order_relaxed) - top + 1) / 2,
-                                       static_cast<std::int64_t>(taken.size()));
   std::int64_t got = 0;
   if (wanted > 0) {
     top_.store(top + wanted, std::memory_order_seq_cst);
@@ -125,16 +134,50 @@ std::size_t SeedDeque::steal(std::span<Seed*> taken) noexcept {
     }
     const std::int64_t bottom = bottom_.load(std::memory_order_acquire);  // A
     got = std::clamp(bottom - top, std::int64_t{0}, wanted);
-    for (std::int64_t i = 0; i < got; ++i) {
-      taken[static_cast<std::size_t>(i)] =
-          slots_[(top + i) & mask_].load(std::memory_order_relaxed);
-    }
     if (got != wanted) {
       top_.store(top + got, std::memory_order_release);
     }
   }
+  if (got == 0) {
+    unlock();
+  }
+  return {.top = top, .count = got};
+}
+
+bool SeedDeque::take_out(const Seed& seed) noexcept {
+  lock();
+  const std::int64_t top = top_.load(std::memory_order_relaxed);
+  const std::int64_t bottom =
+      std::min(bottom_.load(std::memory_order_acquire), top + static_cast<std::int64_t>(kClaimMax));
+  std::int64_t at = top;
+  while (at < bottom && slot(at) != &seed) {
+    ++at;
+  }
+  if (at >= bottom) {
+    unlock();
+    return false;
+  }
+  const Claim claim = claim_oldest(at - top + 1);
+  // Until then its owner may have taken it, and put another one there.
+  const bool is_mine = claim.count == at - top + 1 && slot(at) == &seed;
+  if (claim.count != 0) {
+    end_claim(claim, is_mine ? std::uint64_t{1} << (at - top) : 0, is_mine ? 1 : 0);
+  }
+  return is_mine;
+}
+
+void SeedDeque::end_claim(const Claim& claim, std::uint64_t taken_bits,
+                          std::size_t taken) noexcept {
+  if (taken != 0 && static_cast<std::int64_t>(taken) != claim.count) {
+    std::int64_t to = claim.count - 1;
+    for (std::int64_t i = claim.count - 1; i >= 0; --i) {
+      if ((taken_bits >> i & 1) == 0) {
+        slots_[(claim.top + to--) & mask_].store(slot(claim.top + i), std::memory_order_relaxed);
+      }
+    }
+  }
+  top_.store(claim.top + static_cast<std::int64_t>(taken), std::memory_order_release);  // C
   unlock();
-  return static_cast<std::size_t>(got);
 }
 
 }  // namespace sterna::threads

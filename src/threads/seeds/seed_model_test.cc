@@ -1,7 +1,13 @@
 // The deque of seeds, all interleavings of an owner that pushes and takes and of two thieves, on a
-// machine with store buffers (x86-TSO): each seed is taken exactly once.
-// Negative controls: without the process barrier of thieves, and with an owner that does not look
-// once more under the lock, the model finds a seed that is taken twice.
+// machine with store buffers (x86-TSO): each seed is taken exactly once, by who believes that he
+// has it; a thief looks at none that somebody else has taken; an owner that sleeps leaves nothing
+// behind. One thief takes what it gets. The other one looks first and leaves every other seed where
+// it was, or in a later slot; or it is a planter that has moved, and looks for one seed.
+// Negative controls. Without the process barrier of thieves, with an owner that does not look once
+// more under the lock, with one that looks into the slot before it has taken it, and with a planter
+// that does not look there once more, the model finds a seed that is taken twice; with an owner
+// that sleeps by the count, one that is left; with a thief that looks before it reaches, one that
+// is gone.
 #include <string_view>
 
 #include <gtest/gtest.h>
@@ -17,6 +23,7 @@ constexpr int kSeeds = 6;
 constexpr int kBuffer = 4;
 
 constexpr int kBatch = 2;
+constexpr std::uint8_t kSought = 1;
 constexpr std::uint8_t kNobody = 0;
 constexpr std::uint8_t kOwner = 9;
 
@@ -25,6 +32,7 @@ struct Thief {
   std::uint8_t top;
   std::uint8_t wanted;
   std::uint8_t got;
+  std::uint8_t wishes;  // A bit for each that it has got and wants.
   std::uint8_t rounds;  // Left to do.
 };
 
@@ -32,23 +40,29 @@ struct State {
   std::uint8_t lock;  // Who has it: kNobody, kOwner, or the number of a thief + 1.
   std::uint8_t top;
   std::uint8_t bottom;         // As others see it; the owner knows its own.
-  std::uint8_t slots[kSlots];  // The same.
+  std::uint8_t slots[kSlots];  // As others see them.
   std::uint8_t own_bottom;
-  std::uint8_t own_slots[kSlots];
   // The owner's stores on their way, oldest first: 0 is bottom, else slot + 1.
   std::uint8_t buffered;
   std::uint8_t targets[kBuffer];
   std::uint8_t values[kBuffer];
   std::uint8_t script_at;
   std::uint8_t owner_at;
+  std::uint8_t owner_saw;  // In the slot that it is about to take.
+  std::uint8_t has_met_gone;
   std::uint8_t pushed;
   std::uint8_t taken[kSeeds];
   Thief thieves[kThieves];
+  std::uint8_t is_sought;  // The second thief is the planter of kSought, and wants that one.
 };
 
 struct Rules {
   bool has_barrier = true;
   bool looks_again = true;
+  bool reads_after_taking = true;
+  bool looks_at_its_own = true;
+  bool sleeps_under_lock = true;
+  bool looks_again_for_its_own = true;
 };
 
 bool flush_one(State& state) {
@@ -83,9 +97,33 @@ void store(State& state, int target, int value) {
   ++state.buffered;
 }
 
+/// What the owner reads there: its own latest store, if that is still on its way.
+std::uint8_t own_slot(const State& state, int index) {
+  const int slot = index % kSlots;
+  for (int i = state.buffered - 1; i >= 0; --i) {
+    if (state.targets[i] == slot + 1) {
+      return state.values[i];
+    }
+  }
+  return state.slots[slot];
+}
+
 void set_bottom(State& state, int bottom) {
   state.own_bottom = static_cast<std::uint8_t>(bottom);
   store(state, 0, bottom);
+}
+
+/// 's': the end, if there is nothing: it sleeps.
+bool step_to_sleep(State& state, std::string_view script, const Rules& rules) {
+  if (rules.sleeps_under_lock) {
+    if (state.lock != kNobody) {
+      return false;
+    }
+    flush(state);
+  }
+  const bool is_empty = state.top >= state.own_bottom;
+  state.script_at = static_cast<std::uint8_t>(is_empty ? script.size() : state.script_at + 1U);
+  return true;
 }
 
 /// 'p' pushes, 't' takes: lowers the bottom; looks at the top; if that is too high, raises the
@@ -95,23 +133,27 @@ bool step_owner(State& state, std::string_view script, const Rules& rules) {
     return false;
   }
   if (script[state.script_at] == 'p') {
-    const int slot = state.own_bottom % kSlots;
-    state.own_slots[slot] = state.pushed;
-    store(state, slot + 1, state.pushed);
+    store(state, state.own_bottom % kSlots + 1, state.pushed);
     ++state.pushed;
     set_bottom(state, state.own_bottom + 1);
     ++state.script_at;
     return true;
   }
+  if (script[state.script_at] == 's') {
+    return step_to_sleep(state, script, rules);
+  }
   const auto end_take = [&](bool is_mine) {
     if (is_mine) {
-      ++state.taken[state.own_slots[state.own_bottom % kSlots]];
+      ++state.taken[rules.reads_after_taking ? own_slot(state, state.own_bottom) : state.owner_saw];
     }
-    state.owner_at = 0;
+    state.owner_at = state.owner_saw = 0;
     ++state.script_at;
   };
   switch (state.owner_at) {
     case 0:
+      if (!rules.reads_after_taking) {
+        state.owner_saw = own_slot(state, state.own_bottom - 1);
+      }
       set_bottom(state, state.own_bottom - 1);
       state.owner_at = 1;
       return true;
@@ -148,7 +190,58 @@ bool step_owner(State& state, std::string_view script, const Rules& rules) {
   }
 }
 
-/// One visit: lock; reach for half; barrier; see what is there; take it; unlock.
+/// The first thief wants all, the second one every other seed.
+void look(State& state, int number) {
+  Thief& thief = state.thieves[number];
+  for (int i = 0; i < thief.got; ++i) {
+    const std::uint8_t seed = state.slots[(thief.top + i) % kSlots];
+    state.has_met_gone |= state.taken[seed] != 0 ? 1 : 0;
+    if (number == 0 || seed % 2 != 0) {
+      thief.wishes = static_cast<std::uint8_t>(thief.wishes | 1U << i);
+    }
+  }
+}
+
+/// A planter that has moved: up to where it sees its seed.
+void seek(State& state, Thief& thief) {
+  for (int i = thief.top; i < state.bottom && thief.wanted == 0; ++i) {
+    if (state.slots[i % kSlots] == kSought) {
+      thief.wanted = static_cast<std::uint8_t>(i - thief.top + 1);
+    }
+  }
+  state.top = static_cast<std::uint8_t>(thief.top + thief.wanted);
+  thief.at = thief.wanted == 0 ? 8 : 2;
+}
+
+/// What it has reached, if that is still its seed.
+void look_for_sought(const State& state, Thief& thief, const Rules& rules) {
+  const bool is_it = state.slots[(thief.top + thief.got - 1) % kSlots] == kSought;
+  if (thief.got == thief.wanted && (is_it || !rules.looks_again_for_its_own)) {
+    thief.wishes = static_cast<std::uint8_t>(1U << (thief.got - 1));
+  }
+}
+
+/// Takes what it wants; the others go to the upper slots, in order.
+void sort_out(State& state, Thief& thief, bool is_planter) {
+  int left = 0;
+  std::uint8_t kept[kSlots] = {};
+  for (int i = 0; i < thief.got; ++i) {
+    const std::uint8_t seed = state.slots[(thief.top + i) % kSlots];
+    if ((thief.wishes >> i & 1) != 0) {
+      ++state.taken[is_planter ? kSought : seed];
+    } else {
+      kept[left++] = seed;
+    }
+  }
+  const int first = thief.top + thief.got - left;
+  for (int i = 0; i < left; ++i) {
+    state.slots[(first + i) % kSlots] = kept[i];
+  }
+  thief.got = static_cast<std::uint8_t>(thief.got - left);
+}
+
+/// One visit: lock; reach for half; barrier; see what is there; look at it; sort it; let go what is
+/// not wanted; unlock.
 bool step_thief(State& state, int number, const Rules& rules) {
   Thief& thief = state.thieves[number];
   switch (thief.at) {
@@ -156,20 +249,28 @@ bool step_thief(State& state, int number, const Rules& rules) {
       if (thief.rounds == 0) {
         return false;
       }
+      --thief.rounds;
       if (state.lock != kNobody) {
-        --thief.rounds;  // It goes elsewhere.
-        return true;
+        return true;  // It goes elsewhere.
       }
       state.lock = static_cast<std::uint8_t>(number + 1);
-      --thief.rounds;
       thief.top = state.top;
       thief.at = 1;
       return true;
     case 1: {
+      if (number == 1 && state.is_sought != 0) {
+        seek(state, thief);
+        return true;
+      }
       const int half = (state.bottom - thief.top + 1) / 2;
       thief.wanted = static_cast<std::uint8_t>(half < 0 ? 0 : half > kBatch ? kBatch : half);
+      if (!rules.looks_at_its_own) {
+        thief.got = thief.wanted;
+        thief.at = 7;
+        return true;
+      }
       state.top = static_cast<std::uint8_t>(thief.top + thief.wanted);
-      thief.at = thief.wanted == 0 ? 5 : 2;
+      thief.at = thief.wanted == 0 ? 8 : 2;
       return true;
     }
     case 2:
@@ -183,25 +284,41 @@ bool step_thief(State& state, int number, const Rules& rules) {
       thief.got = static_cast<std::uint8_t>(there < 0              ? 0
                                             : there > thief.wanted ? thief.wanted
                                                                    : there);
-      thief.at = 4;
+      state.top = static_cast<std::uint8_t>(thief.top + thief.got);
+      thief.at = thief.got == 0 ? 8 : 4;
       return true;
     }
     case 4:
-      for (int i = 0; i < thief.got; ++i) {
-        ++state.taken[state.slots[(thief.top + i) % kSlots]];
+      if (number == 1 && state.is_sought != 0) {
+        look_for_sought(state, thief, rules);
+      } else {
+        look(state, number);
       }
-      state.top = static_cast<std::uint8_t>(thief.top + thief.got);
       thief.at = 5;
+      return true;
+    case 5:
+      sort_out(state, thief, number == 1 && state.is_sought != 0);
+      thief.at = 6;
+      return true;
+    case 6:
+      state.top = static_cast<std::uint8_t>(thief.top + thief.got);
+      thief.at = 8;
+      return true;
+    case 7:
+      look(state, number);
+      thief.at = 8;
       return true;
     default:
       state.lock = kNobody;
-      thief.at = thief.top = thief.wanted = thief.got = 0;
+      thief.at = thief.top = thief.wanted = thief.got = thief.wishes = 0;
       return true;
   }
 }
 
-bool explore(std::string_view script, const Rules& rules, std::size_t& states) {
+bool explore(std::string_view script, const Rules& rules, std::size_t& states,
+             bool is_sought = false) {
   State initial{};
+  initial.is_sought = is_sought ? 1 : 0;
   initial.top = initial.bottom = initial.own_bottom = 1;
   for (Thief& thief : initial.thieves) {
     thief.rounds = 2;
@@ -215,7 +332,7 @@ bool explore(std::string_view script, const Rules& rules, std::size_t& states) {
         return process == 1 ? flush_one(state) : step_thief(state, process - 2, rules);
       },
       [&](const State& state, bool is_final) {
-        bool is_bad = false;
+        bool is_bad = state.has_met_gone != 0;
         for (int seed = 0; seed < state.pushed; ++seed) {
           // Scripts end with as many takes as pushes: nothing is left.
           is_bad = is_bad || state.taken[seed] > 1 || (is_final && state.taken[seed] != 1);
@@ -226,7 +343,8 @@ bool explore(std::string_view script, const Rules& rules, std::size_t& states) {
 }
 
 // Growing and falling depths; slots that are used again.
-constexpr std::string_view kScripts[] = {"ppttt", "ptptptt", "pppttpttt", "pptpptpptttttt"};
+constexpr std::string_view kScripts[] = {"ppttt", "ptptptt", "pppttpttt",  "pptpptpptttttt",
+                                         "pst",   "ppsttt",  "pppstptsttt"};
 
 TEST(SeedModel, EachSeedIsTakenOnce) {
   for (const std::string_view script : kScripts) {
@@ -234,6 +352,18 @@ TEST(SeedModel, EachSeedIsTakenOnce) {
     EXPECT_TRUE(explore(script, {}, states)) << script;
     EXPECT_GT(states, 300U) << script;
   }
+}
+
+TEST(SeedModel, ThatIsSoughtByAPlanterThatHasMovedIsTakenOnce) {
+  for (const std::string_view script : kScripts) {
+    std::size_t states = 0;
+    EXPECT_TRUE(explore(script, {}, states, true)) << script;
+  }
+}
+
+TEST(SeedModel, WithAPlanterThatDoesNotLookAgainTheModelFindsItWithAnothersSeed) {
+  std::size_t states = 0;
+  EXPECT_FALSE(explore("pptptt", {.looks_again_for_its_own = false}, states, true));
 }
 
 TEST(SeedModel, WithoutTheBarrierOfThievesTheModelFindsASeedTakenTwice) {
@@ -244,6 +374,21 @@ TEST(SeedModel, WithoutTheBarrierOfThievesTheModelFindsASeedTakenTwice) {
 TEST(SeedModel, WithoutTheSecondLookTheModelFindsASeedTakenTwice) {
   std::size_t states = 0;
   EXPECT_FALSE(explore("ppttt", {.looks_again = false}, states));
+}
+
+TEST(SeedModel, WithAnOwnerThatSleepsByTheCountTheModelFindsASeedThatNobodyTakes) {
+  std::size_t states = 0;
+  EXPECT_FALSE(explore("pst", {.sleeps_under_lock = false}, states));
+}
+
+TEST(SeedModel, WithAnOwnerThatReadsTheSlotFirstTheModelFindsASeedTakenTwice) {
+  std::size_t states = 0;
+  EXPECT_FALSE(explore("pppttpttt", {.reads_after_taking = false}, states));
+}
+
+TEST(SeedModel, WithAThiefThatLooksBeforeItReachesTheModelFindsOneThatIsGone) {
+  std::size_t states = 0;
+  EXPECT_FALSE(explore("ppttt", {.looks_at_its_own = false}, states));
 }
 
 }  // namespace

@@ -147,8 +147,7 @@ TEST(Seed, RunsWhileItsPlanterWaitsForWhatItDoes) {
   team.run([] {
     Semaphore semaphore;
     Seed seed;
-    plant(
-        seed, [](void* its) { static_cast<Semaphore*>(its)->release(); }, &semaphore);
+    plant(seed, [](void* its) { static_cast<Semaphore*>(its)->release(); }, &semaphore);
     semaphore.acquire();
     join(seed);
   });
@@ -167,8 +166,7 @@ TEST(Seed, RunsThoughOtherThreadsKeepTheWorkerBusy) {
   team.run([] {
     Semaphore semaphore;
     Seed seed;
-    plant(
-        seed, [](void* its) { static_cast<Semaphore*>(its)->release(); }, &semaphore);
+    plant(seed, [](void* its) { static_cast<Semaphore*>(its)->release(); }, &semaphore);
     semaphore.acquire();
     join(seed);
   });

@@ -58,8 +58,7 @@ TEST(SeedThread, ThatIsAThreadCanBeCancelled) {
   const TestTeam team{1};
   team.run([] {
     Seed seed;
-    plant(
-        seed, {.cancellable = true}, [](void*) { park(); }, nullptr);
+    plant(seed, {.cancellable = true}, [](void*) { park(); }, nullptr);
     yield();
     cancel(*seed.thread);
     EXPECT_EQ(try_join(seed), JoinOutcome::cancelled);
@@ -106,8 +105,7 @@ TEST(SeedThread, OfACancelledPlanterRunsBeforeItsFrameGoes) {
   auto planter = [] {
     std::array<Seed, 40> seeds;
     for (Seed& seed : seeds) {
-      plant(
-          seed, [](void*) { runs.fetch_add(1); }, nullptr);
+      plant(seed, [](void*) { runs.fetch_add(1); }, nullptr);
     }
     park();
     ADD_FAILURE() << "it was cancelled";
@@ -123,8 +121,7 @@ TEST(SeedThread, JoinIsNoCancellationPoint) {
   auto planter = [&] {
     Semaphore go_on;
     Seed seed;
-    plant(
-        seed, [](void* its) { static_cast<Semaphore*>(its)->acquire(); }, &go_on);
+    plant(seed, [](void* its) { static_cast<Semaphore*>(its)->acquire(); }, &go_on);
     cancel(*self());
     auto other = [&] { go_on.release(); };
     Thread* const releaser = team.go(other);

@@ -290,7 +290,7 @@ bool Worker::has_reason_to_stay(Search& search) noexcept {
   }
   // Our own seeds stay when there is no memory for threads. Those of others are a hint only: they
   // wait for their own worker, who sleeps no more than we do. The watcher looks now and then.
-  if (seeds.count() > 0) {
+  if (!seeds.is_empty()) {
     return true;
   }
   return (dispatch != nullptr && dispatch->has_work(*this)) ||

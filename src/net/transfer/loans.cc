@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "net/core.h"
+#include "net/transfer/lending.h"
 
 namespace sterna::net {
 namespace {
 
-// Shorter ones, and ends of longer ones, are not worth a registration and an answer each.
+// Ends of long messages are not worth a registration and an answer each; from which length on
+// messages are is the cost model's to say.
 constexpr std::uint64_t kLentBytesMin = 64 << 10;
 
 }  // namespace
@@ -18,8 +20,7 @@ constexpr std::uint64_t kLentBytesMin = 64 << 10;
 bool TransportCore::begin_loans(TransferJob& job) noexcept {
   const std::uint64_t left = job.total_bytes - job.offset;
   const bool is_plain = job.send != nullptr && job.local.extents == nullptr;
-  if (job.is_lending_judged || !is_plain || left < kLentBytesMin ||
-      (job.is_invited && !job.gate->is_empty())) {
+  if (job.is_lending_judged || !is_plain || (job.is_invited && !job.gate->is_empty())) {
     return false;
   }
   Channel* const channel = job.gate->channel();
@@ -31,7 +32,11 @@ bool TransportCore::begin_loans(TransferJob& job) noexcept {
   if (most < 2 * kLentBytesMin) {
     return false;
   }
-  const std::uint64_t part = std::min(job.gate->cost().lent_part_bytes(), most - kLentBytesMin);
+  const CostModel cost = job.gate->cost();
+  if (left < lent_from_bytes(cost)) {
+    return false;
+  }
+  const std::uint64_t part = std::min(cost.lent_part_bytes(), most - kLentBytesMin);
   job.loans = std::make_unique<Loans>(*channel, static_cast<std::uint32_t>(part));
   return true;
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,8 +44,9 @@ struct NodeRecord {
   std::optional<std::vector<std::byte>> blob;  // Of the exchange under way.
   std::optional<runtime::NodeStatus> status;   // The last one told.
   std::uint64_t status_at_ns = 0;
-  bool is_asked = false;  // For a status, which has not come yet.
-  std::string crash;      // A sentence; empty: none.
+  bool is_asked = false;            // For a status, which has not come yet.
+  std::uint32_t way_questions = 0;  // That it has not answered yet.
+  std::string crash;                // A sentence; empty: none.
   std::uint32_t crashed_rank = runtime::kNoRank;
   ProcessEnd end;
   std::uint32_t departures = 0;   // Ranks that moved away or ended.
@@ -85,6 +87,11 @@ class Job final : public CrewEvents, public SignalHandler {
   [[nodiscard]] bool is_ending() const noexcept { return is_ending_; }
   /// Asks all nodes for a fresh status (node mode).
   void ask_status();
+  /// Asks a node how a message of so many bytes to another one would go: the question's number, or
+  /// 0: the node is not there, or does not answer those that it has.
+  std::uint32_t ask_way(std::uint32_t from_node, std::uint32_t to_node, std::uint64_t bytes);
+  /// The answer, once; none: it has not come.
+  std::optional<runtime::WayAnswer> take_way_answer(std::uint32_t number);
   /// Orders a move. False: no such rank or node, or not in node mode.
   bool order_move(std::uint32_t rank, std::uint32_t node);
   void give_input(std::span<const std::byte> bytes);
@@ -102,6 +109,8 @@ class Job final : public CrewEvents, public SignalHandler {
  private:
   // So that nobody sends through a node that a rank has left: told once for all moves of this time.
   static constexpr std::uint64_t kTellPlacesNs = 300'000'000;
+  static constexpr std::size_t kWayAnswersMax = 64;
+  static constexpr std::uint32_t kWayQuestionsMax = 16;  // Of one node.
   static constexpr std::uint32_t kNoNode = ~std::uint32_t{0};
 
   enum class Phase : std::uint8_t {
@@ -119,6 +128,7 @@ class Job final : public CrewEvents, public SignalHandler {
   void take_move(std::uint32_t node, const runtime::RankMove& move);
   bool take_crash(std::uint32_t node, std::span<const std::byte> body);
   bool take_status(std::uint32_t node, std::span<const std::byte> body);
+  bool take_explained(std::uint32_t node, std::span<const std::byte> body);
   void judge_rank_end(std::uint32_t rank, int exit_code);
   void judge_node_end(std::uint32_t node);
   void lose(int exit_code, const std::string& text);
@@ -149,6 +159,8 @@ class Job final : public CrewEvents, public SignalHandler {
   std::vector<std::unique_ptr<Crew>> crews_;
   std::vector<NodeRecord> nodes_;
   std::vector<RankRecord> ranks_;
+  std::uint32_t way_questions_ = 0;             // Asked so far; each has its number.
+  std::deque<runtime::WayAnswer> way_answers_;  // The last ones; who asked may have gone.
   std::size_t ended_nodes_ = 0;
   std::size_t ended_ranks_ = 0;
   std::size_t members_ = 0;  // Nodes that have said hello.

@@ -1,4 +1,5 @@
 // What the nodes of a job say: each frame is checked, then changes what is known of the job.
+#include <algorithm>
 #include <csignal>
 
 #include <fmt/format.h>
@@ -39,6 +40,8 @@ bool Job::handle_frame(std::uint32_t node, FrameHeader header, std::span<const s
       return take_status(node, body);
     case FrameKind::flushed:
       return take_flushed(node, body);
+    case FrameKind::explained:
+      return take_explained(node, body);
     default:
       return false;
   }
@@ -92,6 +95,7 @@ void Job::complete_exchange() {
     bytes += 4 + record.blob->size();
     blobs.push_back(std::move(*record.blob));
     record.blob.reset();
+    record.way_questions = 0;
     record.is_asked = false;  // What comes before the blobs is dropped (ControlClient::exchange).
   }
   blobs_ = 0;
@@ -241,6 +245,41 @@ bool Job::take_status(std::uint32_t node, std::span<const std::byte> body) {
   nodes_[node].status = std::move(status.value());
   nodes_[node].status_at_ns = clock_.now_ns();
   nodes_[node].is_asked = false;
+  return true;
+}
+
+std::uint32_t Job::ask_way(std::uint32_t from_node, std::uint32_t to_node, std::uint64_t bytes) {
+  NodeRecord& record = nodes_[from_node];
+  if (record.state != NodeRecord::State::member || record.way_questions >= kWayQuestionsMax) {
+    return 0;
+  }
+  ++record.way_questions;
+  way_questions_ += way_questions_ == ~std::uint32_t{0} ? 2 : 1;
+  const runtime::WayQuestion question{.number = way_questions_, .node = to_node, .bytes = bytes};
+  crews_[record.crew]->send(from_node, runtime::encode(question));
+  return way_questions_;
+}
+
+std::optional<runtime::WayAnswer> Job::take_way_answer(std::uint32_t number) {
+  const auto found = std::ranges::find(way_answers_, number, &runtime::WayAnswer::number);
+  if (found == way_answers_.end()) {
+    return std::nullopt;
+  }
+  std::optional<runtime::WayAnswer> answer{std::move(*found)};
+  way_answers_.erase(found);
+  return answer;
+}
+
+bool Job::take_explained(std::uint32_t node, std::span<const std::byte> body) {
+  Result<runtime::WayAnswer> answer = runtime::decode_explained(body);
+  if (!answer || answer.value().way.node >= nodes_.size()) {
+    return false;
+  }
+  nodes_[node].way_questions -= nodes_[node].way_questions != 0 ? 1 : 0;
+  way_answers_.push_back(std::move(answer.value()));
+  if (way_answers_.size() > kWayAnswersMax) {
+    way_answers_.pop_front();
+  }
   return true;
 }
 

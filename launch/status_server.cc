@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "launch/report.h"
+#include "launch/way_report.h"
 
 namespace sterna::launch {
 namespace {
@@ -21,6 +22,8 @@ constexpr std::size_t kClientCountMax = 16;
 constexpr std::size_t kRequestBytesMax = 64;
 constexpr std::uint64_t kRetryNs = 50'000'000;    // Until a descriptor may be free again.
 constexpr std::uint64_t kAnswerNs = 300'000'000;  // What the nodes have to answer us.
+// And one node that is asked for itself: less than the client waits for us.
+constexpr std::uint64_t kWayAnswerNs = 3'000'000'000;
 
 }  // namespace
 
@@ -113,18 +116,56 @@ void StatusServer::read_request(int fd, Client& client) {
 void StatusServer::obey(Client& client) {
   unsigned rank = 0;
   unsigned node = 0;
+  unsigned long long bytes = 0;
   char end = 0;
   if (client.request == "status\n") {
     job_.ask_status();
-    client.asked_at_ns = now_ns();
-    ++waiting_count_;
-    loop_.watch(client.socket.get(), 0, *this);
+    wait(client);
     step();
   } else if (std::sscanf(client.request.c_str(), "move %u %u%c", &rank, &node, &end) == 3 &&
              end == '\n') {
     const bool ordered = job_.order_move(rank, node);
     answer(client, nlohmann::json{{"ordered", ordered}}.dump());
+  } else if (std::sscanf(client.request.c_str(), "why %u %u %llu%c", &rank, &node, &bytes, &end) ==
+                 4 &&
+             end == '\n' && bytes <= net::kExplainedBytesMax) {
+    ask_way(client, rank, node, bytes);
   }
+}
+
+void StatusServer::wait(Client& client) {
+  client.asked_at_ns = now_ns();
+  ++waiting_count_;
+  loop_.watch(client.socket.get(), 0, *this);
+}
+
+void StatusServer::refuse(Client& client, const std::string& why) {
+  answer(client, nlohmann::json{{"error", why}}.dump());
+}
+
+void StatusServer::ask_way(Client& client, std::uint32_t from_rank, std::uint32_t to_rank,
+                           std::uint64_t bytes) {
+  for (const std::uint32_t rank : {from_rank, to_rank}) {
+    if (rank >= job_.ranks().size()) {
+      refuse(client,
+             fmt::format("it has no rank {}, but {} of them, from 0", rank, job_.ranks().size()));
+      return;
+    }
+    if (job_.ranks()[rank].is_ended) {
+      refuse(client, fmt::format("its rank {} has ended", rank));
+      return;
+    }
+  }
+  const std::uint32_t node = job_.ranks()[from_rank].node;
+  const std::uint32_t number = job_.ask_way(node, job_.ranks()[to_rank].node, bytes);
+  if (number == 0) {
+    refuse(client, fmt::format("its rank {} cannot be asked: it has not begun to communicate, or "
+                               "does not answer those who have asked before",
+                               from_rank));
+    return;
+  }
+  client.way = {number, from_rank, to_rank, node};
+  wait(client);
 }
 
 bool StatusServer::nodes_have_answered(std::uint64_t since_ns) const {
@@ -145,11 +186,36 @@ void StatusServer::step() {
     return;
   }
   for (auto& [fd, client] : clients_) {
-    if (client.asked_at_ns != 0 && !client.is_answered &&
-        (nodes_have_answered(client.asked_at_ns) || now_ns() > client.asked_at_ns + kAnswerNs)) {
-      --waiting_count_;
-      answer(client, describe_job(job_).dump());
+    if (client.asked_at_ns != 0 && !client.is_answered) {
+      client.way.number != 0 ? step_way(client) : step_status(client);
     }
+  }
+}
+
+void StatusServer::step_status(Client& client) {
+  if (nodes_have_answered(client.asked_at_ns) || now_ns() > client.asked_at_ns + kAnswerNs) {
+    --waiting_count_;
+    answer(client, describe_job(job_).dump());
+  }
+}
+
+void StatusServer::step_way(Client& client) {
+  const WayClient& way = client.way;
+  if (const std::optional<runtime::WayAnswer> told = job_.take_way_answer(way.number)) {
+    --waiting_count_;
+    nlohmann::json described = describe_way(told->way);
+    described["from_rank"] = way.from_rank;
+    described["peer_rank"] = way.to_rank;
+    described["from_node"] = way.from_node;
+    answer(client, described.dump());
+  } else if (job_.nodes()[way.from_node].state == NodeRecord::State::ended) {
+    --waiting_count_;
+    refuse(client, fmt::format("the process of rank {} ended before it answered", way.from_rank));
+  } else if (now_ns() > client.asked_at_ns + kWayAnswerNs) {
+    --waiting_count_;
+    refuse(client, fmt::format("the process of rank {} does not answer: it has not begun to "
+                               "communicate, or computes, and answers in a call that communicates",
+                               way.from_rank));
   }
 }
 
@@ -163,6 +229,9 @@ void StatusServer::answer(Client& client, const std::string& text) {
 }
 
 void StatusServer::drop(int fd) {
+  if (const Client& client = clients_.at(fd); client.asked_at_ns != 0 && !client.is_answered) {
+    --waiting_count_;
+  }
   loop_.unwatch(fd);
   clients_.erase(fd);
 }

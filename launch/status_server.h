@@ -1,8 +1,8 @@
 // The socket at which `sterna ps` finds a running job and asks how it goes.
 //
-// One socket a job, in a folder that only its user can enter. A client sends one line, "status" or
-// "move RANK NODE", and gets one line of JSON. Whatever else is sent is answered by a closed
-// connection.
+// One socket a job, in a folder that only its user can enter. A client sends one line, "status",
+// "move RANK NODE" or "why FROM_RANK TO_RANK BYTES", and gets one line of JSON. Whatever else is
+// sent is answered by a closed connection.
 #pragma once
 
 #include <string>
@@ -29,11 +29,18 @@ class StatusServer final : private DescriptorHandler {
   }
 
  private:
+  struct WayClient {
+    std::uint32_t number = 0;
+    std::uint32_t from_rank = 0;
+    std::uint32_t to_rank = 0;
+    std::uint32_t from_node = 0;
+  };
   struct Client {
     FileDescriptor socket;
     std::string request;
     ByteSender answer;
     std::uint64_t asked_at_ns = 0;  // Not 0: waits for the nodes.
+    WayClient way;                  // With a number: waits for the answer of one.
     bool is_answered = false;
   };
 
@@ -41,6 +48,11 @@ class StatusServer final : private DescriptorHandler {
   void accept_client();
   void read_request(int fd, Client& client);
   void obey(Client& client);
+  void wait(Client& client);
+  void ask_way(Client& client, std::uint32_t from_rank, std::uint32_t to_rank, std::uint64_t bytes);
+  void step_status(Client& client);
+  void step_way(Client& client);
+  void refuse(Client& client, const std::string& why);
   void answer(Client& client, const std::string& text);
   void drop(int fd);
   [[nodiscard]] bool nodes_have_answered(std::uint64_t since_ns) const;

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -134,6 +136,107 @@ TEST(StatusServer, WhoAsksWhileASocketIsBeingMadeDoesNotRemoveIt) {
   is_over = true;
   asker.join();
   EXPECT_EQ(kept, kServers);
+}
+
+/// A server, and who asks it.
+struct Asked {
+  Asked() { EXPECT_TRUE(server.open().has_value()); }
+  FileDescriptor ask(const std::string& request) {
+    FileDescriptor client = connect_to(folder.path + "/sterna/job-" + std::to_string(::getpid()));
+    EXPECT_EQ(::write(client.get(), request.data(), request.size()),
+              static_cast<ssize_t>(request.size()));
+    for (int turns = 0; turns < 3; ++turns) {  // It is let in, read, and answered.
+      turn();
+    }
+    return client;
+  }
+  void turn() {
+    stage.opened.value().run_once(0);
+    server.step();
+  }
+  std::string answer(const FileDescriptor& client) {
+    std::string text(4096, '\0');
+    ssize_t count = -1;
+    while (count < 0) {  // Ends by the test's own limit of time, if it is never served.
+      stage.opened.value().run_once(now_ns() + 2'000'000);
+      server.step();
+      count = ::read(client.get(), text.data(), text.size());
+    }
+    text.resize(static_cast<std::size_t>(count));
+    return text;
+  }
+  /// What the job has asked its nodes so far.
+  std::vector<std::pair<std::uint32_t, runtime::WayQuestion>> questions() {
+    std::vector<std::pair<std::uint32_t, runtime::WayQuestion>> found;
+    for (const PlayedCrew* const crew : stage.crews) {
+      for (const auto& [node, frame] : crew->sent(FrameKind::explain)) {
+        found.emplace_back(
+            node,
+            runtime::decode_explain(std::span{frame}.subspan(runtime::kFrameHeaderBytes)).value());
+      }
+    }
+    return found;
+  }
+  void say(std::uint32_t node, std::uint32_t number, const std::string& protocol) {
+    runtime::WayAnswer told;
+    told.number = number;
+    told.way.node = 2;
+    told.way.driver = "link(tcp+tcp)";
+    told.way.protocol = protocol;
+    told.way.thresholds = {{"eager_bytes", 7}, {"direct_from_bytes", ~std::uint64_t{0}}};
+    told.way.rails.resize(1);
+    stage.say(node, runtime::encode(told));
+  }
+
+  RuntimeFolder folder;
+  Stage stage{runtime::JobMode::process, Temper::obedient, Temper::obedient};
+  StatusServer server{stage.opened.value(), *stage.job};
+};
+
+TEST(StatusServer, AQuestionAboutAWayGoesToTheNodeOfTheRankAndItsAnswerToWhoAsked) {
+  Asked asked;
+  const FileDescriptor first = asked.ask("why 1 2 4096\n");
+  const FileDescriptor second = asked.ask("why 0 2 1\n");
+  const auto questions = asked.questions();
+  ASSERT_EQ(questions.size(), 2U);
+  EXPECT_TRUE(asked.server.is_busy());
+  const auto& of_node_0 = questions[questions[0].first == 0 ? 0 : 1];
+  const auto& of_node_1 = questions[questions[0].first == 0 ? 1 : 0];
+  EXPECT_EQ(of_node_1.first, 1U);
+  EXPECT_EQ(of_node_1.second.node, 2U);
+  EXPECT_EQ(of_node_1.second.bytes, 4096U);
+  EXPECT_NE(of_node_0.second.number, of_node_1.second.number);
+  asked.say(0, of_node_0.second.number, "this one");
+  asked.say(1, of_node_1.second.number, "that one");
+  const std::string that = asked.answer(first);
+  EXPECT_NE(that.find("that one"), std::string::npos) << that;
+  EXPECT_NE(that.find(R"("direct_from_bytes":null)"), std::string::npos) << that;
+  EXPECT_NE(that.find(R"("from_node":1)"), std::string::npos) << that;
+  EXPECT_NE(asked.answer(second).find("this one"), std::string::npos);
+  EXPECT_FALSE(asked.server.is_busy());
+}
+
+TEST(StatusServer, WhatCannotBeAskedIsRefusedWithAReason) {
+  Asked asked;
+  EXPECT_NE(asked.answer(asked.ask("why 0 3 1\n")).find("no rank 3"), std::string::npos);
+  EXPECT_NE(asked.answer(asked.ask("why 3 0 1\n")).find("no rank 3"), std::string::npos);
+  EXPECT_EQ(asked.answer(asked.ask("why 0 1 1099511627777\n")), "");
+  EXPECT_EQ(asked.answer(asked.ask("why 0 1\n")), "");
+  EXPECT_TRUE(asked.questions().empty());
+}
+
+TEST(StatusServer, ANodeThatEndsOrOwesAnswersIsAskedNoMore) {
+  Asked asked;
+  for (int i = 0; i < 15; ++i) {  // Of those who have gone since.
+    EXPECT_NE(asked.stage.job->ask_way(1, 0, 1), 0U);
+  }
+  const FileDescriptor last = asked.ask("why 1 0 1\n");
+  EXPECT_EQ(asked.questions().size(), 16U);
+  EXPECT_NE(asked.answer(asked.ask("why 1 0 1\n")).find("does not answer"), std::string::npos);
+  EXPECT_EQ(asked.questions().size(), 16U);
+  asked.stage.crews[1]->end(1, {.exit_code = 1});
+  EXPECT_NE(asked.answer(last).find("ended before it answered"), std::string::npos);
+  EXPECT_FALSE(asked.server.is_busy());
 }
 
 }  // namespace

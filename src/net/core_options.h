@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/result.h"
 #include "base/tunable.h"
@@ -23,6 +24,7 @@ struct CoreOptions {
   std::uint32_t chunk_bytes;         // Of a large copy, between two polls.
   std::uint32_t poll_packets_max;
   const Strategy* strategy;
+  std::string strategy_name;  // As the setting has it.
   CostSampling cost_sampling;
   LinkWishes link_wishes;
   bool may_hand_over;  // Sends, to workers without work.

@@ -378,15 +378,4 @@ TransportStatistics Transport::statistics() const noexcept {
           .messages_invited = counters.invited.read()};
 }
 
-std::string Transport::explain(std::uint32_t node, std::uint64_t bytes) {
-  check(node < core_->limits_.node_count, "a node is less than the number of nodes");
-  if (node == core_->node_) {
-    return fmt::format(
-        "{} bytes within a node: copied once when the receive is posted; else kept "
-        "up to {} bytes, beyond that it waits at its sender",
-        bytes, core_->options_.local_eager_bytes);
-  }
-  return core_->gates_[node].explain(bytes);
-}
-
 }  // namespace sterna::net

@@ -24,6 +24,7 @@
 #include "net/costs/costs_file.h"
 #include "net/driver.h"
 #include "net/drivers/choice.h"
+#include "net/explanation.h"
 #include "net/message.h"
 #include "net/nodes/rank_table.h"
 #include "net/opening/bootstrap.h"
@@ -333,6 +334,9 @@ class Transport {
   [[nodiscard]] std::uint64_t expected_ns(std::uint32_t rank, std::uint64_t bytes) noexcept;
   /// Why a message of `bytes` to `node` goes the way it goes, for `sterna info --why`.
   [[nodiscard]] std::string explain(std::uint32_t node, std::uint64_t bytes);
+  /// The same with all that the answer rests on, as it is now; `bytes` at most kExplainedBytesMax.
+  /// Any thread.
+  [[nodiscard]] WayExplanation explain_way(std::uint32_t node, std::uint64_t bytes);
 
  private:
   explicit Transport(std::unique_ptr<TransportCore> core) noexcept;

@@ -169,6 +169,7 @@ Result<CoreOptions> read_options(const Settings* settings) {
   options.chunk_bytes = static_cast<std::uint32_t>(number(kChunkBytes));
   options.poll_packets_max = static_cast<std::uint32_t>(number(kPollPackets));
   options.strategy = strategy.value();
+  options.strategy_name = values.text(kStrategyName);
   const std::string_view sampling = values.text(kCostSampling);
   options.cost_sampling = sampling == "off"     ? CostSampling::off
                           : sampling == "start" ? CostSampling::start

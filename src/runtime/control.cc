@@ -267,6 +267,10 @@ void ControlClient::report_status(const NodeStatus& status) noexcept {
   send(encode(status));
 }
 
+void ControlClient::report_way(const WayAnswer& answer) noexcept {
+  send(encode(answer));
+}
+
 void ControlClient::report_crash(const RankCrash& crash) noexcept STERNA_LOCKS_UNCHECKED {
   if (is_alone()) {
     return;
@@ -333,6 +337,14 @@ bool ControlClient::handle_frame(ControlEvents& events) {
     case FrameKind::ask_status:
       events.on_status_wanted();
       return true;
+    case FrameKind::explain: {
+      Result<WayQuestion> question = decode_explain(body());
+      if (!question || question.value().node >= job_.map.node_count) {
+        return false;
+      }
+      events.on_way_wanted(question.value());
+      return true;
+    }
     case FrameKind::moved: {
       Result<RankMove> move = decode_moved(body());
       if (!move || move.value().rank >= job_.map.rank_count ||

@@ -29,6 +29,8 @@ class ControlEvents {
   virtual void on_peer_lost(std::uint32_t node) noexcept = 0;
   /// Answer with report_status.
   virtual void on_status_wanted() noexcept = 0;
+  /// Answer with report_way.
+  virtual void on_way_wanted(const WayQuestion&) noexcept {}
   /// Where a rank is, as far as the launcher knows; comes before on_peer_lost of where it was.
   virtual void on_rank_moved(const RankMove&) noexcept {}
   virtual void on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept = 0;
@@ -84,6 +86,7 @@ class ControlClient final : public net::Bootstrap {
   void write_output(std::uint32_t rank, OutputStream stream,
                     std::span<const std::byte> bytes) noexcept;
   void report_status(const NodeStatus& status) noexcept;
+  void report_way(const WayAnswer& answer) noexcept;
 
   /// Readable when poll() has something to do; -1 when alone.
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }

@@ -6,9 +6,9 @@
 // bounded.
 //
 //   node -> launcher: hello, then any of exchange, initialized, finalized, ended, abort, crash,
-//                     output, status, moved, flushed
+//                     output, status, moved, flushed, explained
 //   launcher -> node: host, job (answers to hello), then blobs (one for each exchange), moved,
-//                     peer_lost, ask_status, move, flush, stop
+//                     peer_lost, ask_status, explain, move, flush, stop
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,7 @@
 
 #include "base/priority.h"
 #include "base/result.h"
+#include "net/explanation.h"
 #include "net/opening/bootstrap.h"
 
 namespace sterna::runtime {
@@ -55,6 +56,8 @@ enum class FrameKind : std::uint16_t {
   moved,        // Node: it gives a rank away. Launcher: where it is, before peer_lost (RankMove).
   flush,        // Launcher: all ranks have left the node; hand over what is left (u32 number).
   flushed,      // Node: that is done (u32 number).
+  explain,      // Launcher: how would a message go, and why? (WayQuestion)
+  explained,    // Node: the answer (WayAnswer).
   relay,        // Between launcher and agents only (launch/agent_protocol.h).
 };
 
@@ -169,6 +172,18 @@ struct RankMove {
   std::uint64_t move = 0;
 };
 
+/// How a message of so many bytes to a node would go from this one (sterna info --why --job).
+struct WayQuestion {
+  std::uint32_t number = 0;  // The answer has it again.
+  std::uint32_t node = 0;
+  std::uint64_t bytes = 0;  // net::kExplainedBytesMax at most.
+};
+
+struct WayAnswer {
+  std::uint32_t number = 0;
+  net::WayExplanation way;
+};
+
 struct FrameHeader {
   std::uint32_t body_bytes = 0;
   FrameKind kind = FrameKind::hello;
@@ -188,6 +203,8 @@ using Frame = std::vector<std::byte>;
 [[nodiscard]] Frame encode(const NodeStatus& status);
 [[nodiscard]] Frame encode(const MoveOrder& order);
 [[nodiscard]] Frame encode(const RankMove& move);
+[[nodiscard]] Frame encode(const WayQuestion& question);
+[[nodiscard]] Frame encode(const WayAnswer& answer);
 [[nodiscard]] Frame encode_exchange(std::span<const std::byte> blob);
 [[nodiscard]] Frame encode_blobs(std::span<const std::vector<std::byte>> blobs);
 /// initialized, finalized, peer_lost, flush, flushed.
@@ -210,6 +227,8 @@ inline constexpr std::size_t kCrashFrameBytesMax = 512;
 [[nodiscard]] Result<NodeStatus> decode_status(std::span<const std::byte> body);
 [[nodiscard]] Result<MoveOrder> decode_move(std::span<const std::byte> body);
 [[nodiscard]] Result<RankMove> decode_moved(std::span<const std::byte> body);
+[[nodiscard]] Result<WayQuestion> decode_explain(std::span<const std::byte> body);
+[[nodiscard]] Result<WayAnswer> decode_explained(std::span<const std::byte> body);
 [[nodiscard]] Result<std::vector<std::vector<std::byte>>> decode_blobs(
     std::span<const std::byte> body);
 [[nodiscard]] Result<std::uint32_t> decode_index(std::span<const std::byte> body);

@@ -25,6 +25,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static_cast<void>(encode(status.value()));
   }
   static_cast<void>(decode_move(body));
+  static_cast<void>(decode_moved(body));
+  static_cast<void>(decode_explain(body));
+  if (auto answer = decode_explained(body); answer) {
+    static_cast<void>(encode(answer.value()));
+  }
   static_cast<void>(decode_blobs(body));
   static_cast<void>(decode_index(body));
   return 0;

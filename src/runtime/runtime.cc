@@ -330,6 +330,11 @@ void Runtime::on_peer_lost(std::uint32_t node) noexcept {
   transport_->lose_peer(node, "its process has ended");
 }
 
+void Runtime::on_way_wanted(const WayQuestion& question) noexcept {
+  control_->report_way(
+      {.number = question.number, .way = transport_->explain_way(question.node, question.bytes)});
+}
+
 void Runtime::on_rank_moved(const RankMove& move) noexcept {
   if (events_ != nullptr) {
     events_->on_rank_moved(move);

@@ -106,6 +106,7 @@ class Runtime final : private ControlEvents {
 
   void on_peer_lost(std::uint32_t node) noexcept override;
   void on_status_wanted() noexcept override;
+  void on_way_wanted(const WayQuestion& question) noexcept override;
   void on_rank_moved(const RankMove& move) noexcept override;
   void on_move_ordered(std::uint32_t rank, std::uint32_t node) noexcept override;
   void on_flush_ordered(std::uint32_t number) noexcept override;

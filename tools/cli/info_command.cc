@@ -12,6 +12,7 @@
 #include "base/tunable.h"
 #include "launch/parse.h"
 #include "launch/run.h"
+#include "launch/way_report.h"
 #include "mpi/api/implemented.h"
 #include "net/driver.h"
 #include "net/packets/strategy.h"
@@ -46,26 +47,25 @@ json list_loops() {
 }
 
 json build_facts() {
-  return {
-    {"version", STERNA_VERSION}, {"build_type", STERNA_BUILD_TYPE},
+  return {{"version", STERNA_VERSION},
+          {"build_type", STERNA_BUILD_TYPE},
 #if defined(__clang__)
-        {"compiler", "clang " __clang_version__},
+          {"compiler", "clang " __clang_version__},
 #else
-        {"compiler", "g++ " __VERSION__},
+          {"compiler", "g++ " __VERSION__},
 #endif
 #if defined(__x86_64__)
-        {"processor", "x86-64"},
+          {"processor", "x86-64"},
 #elif defined(__aarch64__)
-        {"processor", "aarch64"},
+          {"processor", "aarch64"},
 #else
-        {"processor", "other"},
+          {"processor", "other"},
 #endif
-        {"drivers", names_of(net::builtin_drivers())},
-        {"strategies", names_of(net::builtin_strategies())},
-        {"policies", names_of(sched::builtin_policies())}, {"loops", list_loops()}, {
-      "balancers", names_of(balance::builtin_policies())
-    }
-  };
+          {"drivers", names_of(net::builtin_drivers())},
+          {"strategies", names_of(net::builtin_strategies())},
+          {"policies", names_of(sched::builtin_policies())},
+          {"loops", list_loops()},
+          {"balancers", names_of(balance::builtin_policies())}};
 }
 
 json list_settings(const Settings& settings) {
@@ -273,14 +273,23 @@ int print_sections(const std::vector<const Section*>& wanted, bool as_json,
   return 0;
 }
 
-int answer_why(const std::vector<std::string>& question, bool as_json, const Settings& settings) {
-  Result<json> why = explain_way(question, settings);
+struct Why {
+  std::vector<std::string> question;
+  std::optional<unsigned> job;  // Which is asked; none: what is known without one.
+  std::optional<std::uint32_t> from;
+};
+
+int answer_why(const Why& asked, bool as_json, const Settings& settings) {
+  Result<json> why = asked.job ? explain_running(asked.question, *asked.job, asked.from)
+                                     : explain_way(asked.question, settings);
   if (!why) {
     launch::print_error("sterna info", why.error().text);
-    return launch::kUsageExitCode;
+    return why.error().code == Errc::unreachable ? 1 : launch::kUsageExitCode;
   }
   if (as_json) {
     fmt::print("{}\n", why.value().dump(1));
+  } else if (asked.job) {
+    fmt::print("{}", launch::way_text(why.value()));
   } else {
     print_why(why.value());
   }
@@ -292,7 +301,7 @@ int answer_why(const std::vector<std::string>& question, bool as_json, const Set
 int info_command(std::span<char* const> arguments) {
   bool as_json = false;
   std::array<bool, std::size(kSections)> is_wanted{};
-  std::vector<std::string> why;
+  Why why;
   CLI::App app{
       "Prints the version, what is built in, and every setting with its value and where it\n"
       "comes from; or some of that only.",
@@ -301,12 +310,19 @@ int info_command(std::span<char* const> arguments) {
   for (std::size_t i = 0; i < is_wanted.size(); ++i) {
     app.add_flag(kSections[i].option, is_wanted[i], kSections[i].help);
   }
-  app.add_option(
-         "--why", why,
-         "How a message would go, and why: net, a driver or a host (as --costs names them), "
-         "a size: --why net tcp 64K")
-      ->type_name("net PEER SIZE")
-      ->expected(3);
+  CLI::Option* const question =
+      app.add_option("--why", why.question,
+                     "How a message would go, and why: net, a driver or a host (as --costs names "
+                     "them), a size: --why net tcp 64K; with --job: net, a rank, a size")
+          ->type_name("net PEER SIZE")
+          ->expected(3);
+  CLI::Option* const job =
+      app.add_option("--job", why.job,
+                     "Number of a running job, as sterna ps prints it: what it would do now, by "
+                     "what it has learnt: --why net 1 64K --job 4242")
+          ->needs(question);
+  app.add_option("--from", why.from, "The rank that would send; else 0, or 1 to rank 0")
+      ->needs(job);
   if (const std::optional<int> exit_code = launch::parse(app, arguments)) {
     return *exit_code;
   }
@@ -315,7 +331,7 @@ int info_command(std::span<char* const> arguments) {
     launch::print_error("sterna info", loaded.error().text);
     return launch::kUsageExitCode;
   }
-  if (!why.empty()) {
+  if (!why.question.empty()) {
     return answer_why(why, as_json, settings);
   }
   std::vector<const Section*> wanted;

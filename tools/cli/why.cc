@@ -110,27 +110,17 @@ net::WayDriver way_driver(const net::DriverChoice& choice, const Peer& peer,
   return driver;
 }
 
-/// The strategy is asked for each packet of the message in turn, none of which has come yet.
-json share_out(std::vector<net::RailView>& rails, std::uint32_t packet_bytes,
+json shares_of(const std::vector<net::RailView>& rails, std::uint32_t packet_bytes,
                const net::Strategy& strategy, std::uint64_t bytes) {
-  for (std::uint64_t left = bytes; left != 0;) {
-    const auto part = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, packet_bytes));
-    const std::uint32_t rail = strategy.choose_rail(rails, part);
-    if (rail >= rails.size()) {
-      break;
-    }
-    rails[rail].sent_bytes += part;
-    rails[rail].in_flight_bytes += part;
-    left -= part;
-  }
+  const std::vector<std::uint64_t> parts = net::share_out(rails, packet_bytes, strategy, bytes);
   json shares = json::array();
-  for (const net::RailView& rail : rails) {
-    shares.push_back({{"bytes", rail.sent_bytes},
-                      {"latency_ns", rail.latency_ns},
-                      {"ps_per_byte", rail.ps_per_byte()},
-                      {"ns", rail.sent_bytes == 0
-                                 ? 0
-                                 : rail.latency_ns + rail.sent_bytes * rail.ps_per_byte() / 1000}});
+  for (std::size_t i = 0; i < rails.size(); ++i) {
+    const net::RailView& rail = rails[i];
+    shares.push_back(
+        {{"bytes", parts[i]},
+         {"latency_ns", rail.latency_ns},
+         {"ps_per_byte", rail.ps_per_byte()},
+         {"ns", parts[i] == 0 ? 0 : rail.latency_ns + parts[i] * rail.ps_per_byte() / 1000}});
   }
   return shares;
 }
@@ -176,7 +166,7 @@ Result<json> explain_link(const std::vector<net::DriverChoice>& drivers, const P
   link["protocol"] = model.value().explain(bytes);
   link["choice"] = strategy.explain_rail(
       rails, static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, packet_bytes)));
-  link["rails"] = share_out(rails, packet_bytes, strategy, bytes);
+  link["rails"] = shares_of(rails, packet_bytes, strategy, bytes);
   for (std::size_t i = 0; i < plan.rails.size(); ++i) {
     link["rails"][i]["driver"] = ways[plan.rails[i]].name;
     link["rails"][i]["figures"] = figures[i];
@@ -191,16 +181,6 @@ Result<std::vector<net::DriverChoice>> drivers_of(const std::string& asked,
   Result<std::vector<net::DriverChoice>> chosen =
       net::choose_drivers(is_list ? std::string_view{asked} : settings.text(runtime::kDrivers));
   return chosen ? net::repeat_by_connections(chosen.value(), &settings) : chosen;
-}
-
-Result<std::uint64_t> read_size(const std::string& text) {
-  static constexpr Tunable kSize[] = {
-      {.name = "size", .kind = TunableKind::bytes, .fallback = "0"}};
-  Settings one{kSize};
-  if (Result<> set = one.set("size", text, SettingSource::command_line, "--why"); !set) {
-    return set.error();
-  }
-  return static_cast<std::uint64_t>(one.number(kSize[0]));
 }
 
 bool is_asked(const Way& way, const std::string& asked) {
@@ -246,6 +226,16 @@ Result<Peer> find_peer(const std::string& asked, const std::vector<Way>& ways) {
 }
 
 }  // namespace
+
+Result<std::uint64_t> read_size(const std::string& text) {
+  static constexpr Tunable kSize[] = {
+      {.name = "size", .kind = TunableKind::bytes, .fallback = "0"}};
+  Settings one{kSize};
+  if (Result<> set = one.set("size", text, SettingSource::command_line, "--why"); !set) {
+    return set.error();
+  }
+  return static_cast<std::uint64_t>(one.number(kSize[0]));
+}
 
 Result<json> explain_way(const std::vector<std::string>& question, const Settings& settings) {
   if (question.size() != 3 || question[0] != "net") {

@@ -68,6 +68,14 @@ SendState Bond::try_send_by(std::uint32_t node, std::uint16_t index,
   return has(node) ? link(node).try_send_by(index, pieces) : SendState::closed;
 }
 
+std::vector<std::string_view> Bond::rail_names(std::uint32_t node) const {
+  std::vector<std::string_view> names;
+  for (const Link::RailOpening& opening : openings_[node]) {
+    names.push_back(opening.name);
+  }
+  return names;
+}
+
 void Bond::know(std::uint32_t node, std::uint16_t index, const WayCosts& costs) noexcept {
   const SpinGuard guard{make_lock_};
   std::erase_if(known_costs_[node], [&](const Known& known) { return known.rail == index; });

@@ -38,6 +38,7 @@ class Bond final : public Driver {
   [[nodiscard]] std::uint32_t rail_count(std::uint32_t node) const noexcept {
     return static_cast<std::uint32_t>(openings_[node].size());
   }
+  [[nodiscard]] std::vector<std::string_view> rail_names(std::uint32_t node) const;
   [[nodiscard]] const LinkShared& shared() const noexcept { return shared_; }
 
   // --- As the gates see it ---------------------------------------------------------------------

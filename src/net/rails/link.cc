@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "net/rails/plan.h"
 
 namespace sterna::net {
 namespace {
@@ -211,6 +212,37 @@ std::vector<RailReport> Link::report() const {
                        .corrupt = statistics_.corrupt});
   }
   return reports;
+}
+
+std::string Link::explain(std::uint64_t bytes, std::uint32_t packet_bytes,
+                          std::vector<RailShare>& shares) const {
+  std::vector<RailView> views(kViewedRails);
+  const auto first = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, packet_bytes));
+  shares.clear();
+  {
+    const SpinGuard guard{state_lock_};
+    views.resize(view(first, 0, std::span<RailView, kViewedRails>{views}));
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      views[i].has_room = views[i].is_up;  // What is full at this moment has room in the next one.
+      shares.push_back({.name = std::string{rails_[i].name},
+                        .state = to_string(rails_[i].state),
+                        .is_measured = rails_[i].rate.is_measured(),
+                        .latency_ns = views[i].latency_ns,
+                        .ps_per_byte = views[i].ps_per_byte(),
+                        .in_flight_bytes = views[i].in_flight_bytes});
+    }
+  }
+  const std::vector<std::uint64_t> parts = share_out(views, packet_bytes, *shared_.strategy, bytes);
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    RailShare& share = shares[i];
+    share.bytes = parts[i];
+    if (parts[i] != 0) {  // In doubles: the bytes of a long question on a slow rail are 2^70 ps.
+      share.ns = share.latency_ns + static_cast<std::uint64_t>(
+                                        static_cast<double>(share.in_flight_bytes + share.bytes) *
+                                        static_cast<double>(share.ps_per_byte) / 1000);
+    }
+  }
+  return shared_.strategy->explain_rail(views, first);
 }
 
 }  // namespace sterna::net

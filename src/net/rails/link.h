@@ -110,6 +110,10 @@ class Link final : public Channel {
 
   // --- Any thread -------------------------------------------------------------------------------
   [[nodiscard]] std::vector<RailReport> report() const;
+  /// How the strategy would share a message over the rails as they are now (`shares`, by rail); and
+  /// why its first packet, of `packet_bytes` at most, goes the way it goes: its sentence.
+  [[nodiscard]] std::string explain(std::uint64_t bytes, std::uint32_t packet_bytes,
+                                    std::vector<RailShare>& shares) const;
   /// What the rail was sampled to cost: with that it begins, in the place of its profile.
   void know(std::uint16_t index, const WayCosts& costs) noexcept;
 
@@ -144,11 +148,16 @@ class Link final : public Channel {
     std::uint64_t bytes = 0;
   };
   static const char* to_string(RailState state) noexcept;
+  static constexpr std::size_t kViewedRails = 64;
   static constexpr std::uint64_t kEndNs = 200'000'000;  // From a refusal to the end of a rail.
   // A sending is lost if the third one after it by the same rail, which keeps their order, has come
   // (about the threshold of RFC 9002, 6.1.1).
   static constexpr std::uint64_t kOvertaken = 3;
 
+  /// As the strategy sees the rails for a packet of so many bytes; how many.
+  [[nodiscard]] std::size_t view(std::uint32_t bytes, std::uint64_t tried,
+                                 std::span<RailView, kViewedRails> views) const noexcept
+      STERNA_REQUIRES(state_lock_);
   // link_send.cc. `tried`: rails that were full or closed just now.
   [[nodiscard]] std::uint32_t choose(std::uint32_t bytes, std::uint64_t tried) noexcept
       STERNA_REQUIRES(state_lock_);

@@ -45,9 +45,8 @@ bool Link::may_take(const LinkRail& rail, std::uint32_t bytes) const noexcept {
              kUnmeasuredPackets * std::uint64_t{rail.driver->capabilities().packet_bytes_max};
 }
 
-/// The rail for a packet; kNoRail: it has to wait.
-std::uint32_t Link::choose(std::uint32_t bytes, std::uint64_t tried) noexcept {
-  std::array<RailView, 64> views;
+std::size_t Link::view(std::uint32_t bytes, std::uint64_t tried,
+                       std::span<RailView, kViewedRails> views) const noexcept {
   const std::size_t count = std::min(rails_.size(), views.size());
   bool is_any_up = false;
   for (std::size_t i = 0; i < count; ++i) {
@@ -66,6 +65,13 @@ std::uint32_t Link::choose(std::uint32_t bytes, std::uint64_t tried) noexcept {
                 .measured_ps_per_byte = rail.rate.is_measured() ? rail.rate.ps_per_byte() : 0,
                 .sent_bytes = rail.bytes};
   }
+  return count;
+}
+
+/// The rail for a packet; kNoRail: it has to wait.
+std::uint32_t Link::choose(std::uint32_t bytes, std::uint64_t tried) noexcept {
+  std::array<RailView, kViewedRails> views;
+  const std::size_t count = view(bytes, tried, views);
   const std::uint32_t chosen = shared_.strategy->choose_rail({views.data(), count}, bytes);
   return chosen < count && views[chosen].has_room ? chosen : kNoRail;
 }

@@ -82,4 +82,24 @@ Capabilities link_capabilities(std::span<const Capabilities> rails) noexcept {
   return all;
 }
 
+std::vector<std::uint64_t> share_out(std::vector<RailView> rails, std::uint32_t packet_bytes,
+                                     const Strategy& strategy, std::uint64_t bytes) {
+  constexpr std::uint64_t kPartsMax = 4096;  // A question must not hold up who answers it.
+  std::vector<std::uint64_t> shares(rails.size());
+  const std::uint64_t part_bytes = std::max<std::uint64_t>(packet_bytes, bytes / kPartsMax + 1);
+  for (std::uint64_t left = bytes; left != 0;) {
+    const auto part =
+        static_cast<std::uint32_t>(std::min({left, part_bytes, std::uint64_t{~std::uint32_t{0}}}));
+    const std::uint32_t rail = strategy.choose_rail(rails, part);
+    if (rail >= rails.size()) {
+      break;
+    }
+    shares[rail] += part;
+    rails[rail].sent_bytes += part;
+    rails[rail].in_flight_bytes += part;
+    left -= part;
+  }
+  return shares;
+}
+
 }  // namespace sterna::net

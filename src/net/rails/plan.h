@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/tunable.h"
 #include "net/driver.h"
+#include "net/packets/strategy.h"
 
 namespace sterna::net {
 
@@ -54,5 +55,13 @@ struct WayPlan {
 /// Of a link over such rails, as its gate's cost model begins with them: of its packets, whose
 /// header comes off, and of the rails together.
 [[nodiscard]] Capabilities link_capabilities(std::span<const Capabilities> rails) noexcept;
+
+/// How the strategy would share so many bytes over rails that have this on their way: bytes of
+/// each. It is asked for each packet in turn, none of which has come yet; for parts of several
+/// packets where there would be more than some thousands. Less than all of them: the rest had to
+/// wait.
+[[nodiscard]] std::vector<std::uint64_t> share_out(std::vector<RailView> rails,
+                                                   std::uint32_t packet_bytes,
+                                                   const Strategy& strategy, std::uint64_t bytes);
 
 }  // namespace sterna::net

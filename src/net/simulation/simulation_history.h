@@ -28,6 +28,10 @@ class History : private Stage {
 
  private:
   void take_step() {
+    if (kind_.is_quick) {
+      take_quick_step();
+      return;
+    }
     switch (random_.below(18)) {
       case 0:
       case 1:
@@ -57,12 +61,34 @@ class History : private Stage {
         break;
       case 12:
         for (std::uint32_t at = 0; at < kRanks; ++at) {
-          receive_short(at);
+          receive_short(at, any_pattern());
         }
         break;
       default:
         cluster_.clock.advance(random_.below(1500));
         poll(static_cast<std::uint32_t>(random_.below(cluster_.nodes.size())));
+    }
+  }
+
+  /// As programs do that wait for each message: what has come is received, then the next packet is
+  /// looked for; somebody polls now and then.
+  void take_quick_step() {
+    const std::uint32_t at = any_rank();
+    switch (random_.below(8)) {
+      case 0:
+      case 1:
+        send(at, any_rank());
+        break;
+      case 2:
+        poll(cluster_.place[at]);
+        break;
+      case 3:
+        cluster_.clock.advance(random_.below(500));
+        break;
+      default:
+        if (!receive_kept(at)) {
+          receive_short(at, {kAnySource, any_context(), kAnyTag});
+        }
     }
   }
 
@@ -167,7 +193,7 @@ class History : private Stage {
     }
   }
   /// Where all that must be so is so, the bytes of the next packet.
-  void receive_short(std::uint32_t at) {
+  void receive_short(std::uint32_t at, const Pattern& pattern) {
     if (!is_here(at)) {
       return;
     }
@@ -175,7 +201,7 @@ class History : private Stage {
     received->at = at;
     received->bytes.resize(kBytesMax + 8);
     RecvRequest& request = received->request;
-    if (cluster_.node_of(at).try_receive_short(endpoint(at), any_pattern(), received->bytes,
+    if (cluster_.node_of(at).try_receive_short(endpoint(at), pattern, received->bytes,
                                                request.envelope)) {
       request.done.reset();
       request.done.complete_alone();
@@ -272,6 +298,17 @@ class History : private Stage {
       }
     }
     return is_any;
+  }
+  /// A receive for one message that a probe sees.
+  bool receive_kept(std::uint32_t rank) {
+    for (std::uint32_t context = 0; context < kContexts && is_here(rank); ++context) {
+      Envelope found;
+      if (cluster_.node_of(rank).probe(endpoint(rank), {kAnySource, context, kAnyTag}, found)) {
+        receive(rank, {found.source, context, found.tag});
+        return true;
+      }
+    }
+    return false;
   }
 };
 

@@ -57,15 +57,15 @@ class Stage {
   Stage(std::uint64_t seed, Tally& tally)
       : tally_{tally},
         random_{seed},
-        kind_{kind_of(random_)},
+        kind_{quick_of(seed, kind_of(random_))},
         settings_{settings_of(kind_)},
         cluster_{SimCluster::Rails{},      kind_.rails, kRanks, &settings_, nullptr,
                  *memory::Heap::process(), heaps_.all()} {
     // Ranks that are about to move when a node dies are an affair of migration; and a node whose
     // wires are cut is not dead.
     may_die_ = kind_.wires != Kind::Wires::failing && random_.chance(0.1);
-    is_fixed_ = random_.chance(0.3);
-    const bool is_serial = is_fixed_ && random_.chance(0.5);
+    is_fixed_ = random_.chance(0.3) || kind_.is_quick;
+    const bool is_serial = kind_.is_quick || (is_fixed_ && random_.chance(0.5));
     for (Endpoint* at : cluster_.endpoints) {
       at->is_fixed = is_fixed_;
     }

@@ -39,6 +39,7 @@ struct Tally {
     EXPECT_GT(cancelled_sends, 50U);
     EXPECT_GT(urgent, 500U);
     EXPECT_GT(probed, 100U);
+    EXPECT_GT(short_receives, 20U);
     EXPECT_GT(near_bounds, 10U) << "the bounds were never near";
     EXPECT_GT(kept_histories, 10U) << "the windows were never full";
   }

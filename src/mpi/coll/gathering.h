@@ -8,7 +8,9 @@
 // the result of this one, and the next but one does not begin before all have come to the next. So
 // nothing is written while somebody may read it.
 //
-// No pointer lies here. What another process wrote is copied, never followed.
+// No pointer lies here. What another process wrote is copied, never followed. More arrivals than
+// there are members say that a process has written here which should not (is_spoilt): then nobody
+// lets go, and who waits leaves with an error, as who comes later.
 #pragma once
 
 #include <array>
@@ -60,6 +62,11 @@ class Gathering {
     seat.is_asleep.store(0, std::memory_order_relaxed);
     const bool is_last = arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count;  // A
     return {number, is_last};
+  }
+
+  /// Nothing of `count` members looks so. At any time.
+  [[nodiscard]] bool is_spoilt(std::uint32_t count) const noexcept {
+    return arrived_.load(std::memory_order_relaxed) > count;
   }
 
   // Of the last one, before let_go().

@@ -50,9 +50,10 @@ void ring(int bell_fd) noexcept {
 }
 
 /// Polls and yields for as long as that has helped lately, then sleeps for the network: who lets go
-/// rings. False: a process is lost, and as all are members the meeting will not end.
-bool await_end(RankState& state, Gathering& gathering, std::uint32_t number,
-               std::uint32_t member) noexcept {
+/// rings. False: a process is lost, and as all are members the meeting will not end; or the memory
+/// was spoilt.
+bool await_end(RankState& state, Gathering& gathering, std::uint32_t number, std::uint32_t member,
+               std::uint32_t count) noexcept {
   progress::Progress& progress = *state.context->progress;
   SpinBudget& budget = progress.yields();
   const std::uint64_t limit = budget.begin();
@@ -61,7 +62,7 @@ bool await_end(RankState& state, Gathering& gathering, std::uint32_t number,
   bool has_slept = false;
   while (!gathering.has_ended(number)) {
     poll_once(state);
-    if (state.context->transport->has_lost_nodes()) {
+    if (state.context->transport->has_lost_nodes() || gathering.is_spoilt(count)) {
       return gathering.has_ended(number);
     }
     if (threads::self() != nullptr) {
@@ -96,7 +97,11 @@ int meet(const Call& call, Operation operation, std::span<const std::byte> from,
   }
   // All nodes of the job, so that the number of a node is its place in there.
   const net::HostShare& host = state.context->runtime->control().host();
-  Gathering& gathering = *Gathering::find(*find_board(host), call.comm->context);
+  Gathering* const found = Gathering::find(*find_board(host), call.comm->context);
+  if (found == nullptr) {
+    return call.fail_plain(MPI_ERR_PROC_ABORTED);  // It was there: somebody has written over it.
+  }
+  Gathering& gathering = *found;
   const auto member = static_cast<std::uint32_t>(call.comm->rank);
   const std::uint32_t count = call.comm->size;
   const std::uint32_t what =
@@ -115,7 +120,7 @@ int meet(const Call& call, Operation operation, std::span<const std::byte> from,
     gathering.let_go(number, count, [&](std::uint32_t other) {
       ring(host.bell_fds[transport.node_of(call.comm->group->world_of(other))]);
     });
-  } else if (!await_end(state, gathering, number, member)) {
+  } else if (!await_end(state, gathering, number, member, count)) {
     return call.fail_plain(MPI_ERR_PROC_ABORTED);
   }
   if (gathering.take(number, into) != 0) {

@@ -195,7 +195,7 @@ std::uint32_t ShmDriver::poll(PacketSink& sink, std::uint32_t packets_max) noexc
 
 void ShmDriver::hand_over(PacketSink& sink, const InboxReceiver::Head& head) noexcept {
   ShmChannel* from = nullptr;
-  if (head.sender < channels_.size()) [[likely]] {
+  if (head.sender < channels_.size() && head.sender != self_.local_index) [[likely]] {
     from = channels_[head.sender].load(std::memory_order_acquire);  // Pairs with D.
     if (from == nullptr) {
       auto made = channel_to(head.sender);

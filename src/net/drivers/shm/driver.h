@@ -90,6 +90,8 @@ class ShmDriver final : public Driver {
   void look_for_ends() noexcept;
   void report_ends(PacketSink& sink) noexcept;
   void skip_abandoned() noexcept;
+  [[nodiscard]] bool is_spoilt() noexcept;
+  void look_at_inbox() noexcept;
   [[nodiscard]] bool is_claimed(std::uint32_t ticket) noexcept;
   void note_end(std::uint32_t local) noexcept;
   void complain(std::string_view what) noexcept;
@@ -124,6 +126,10 @@ class ShmDriver final : public Driver {
   } familiar_{kNotANode, 0};
   std::uint32_t polls_until_look_ = 1;
   bool has_complained_ = false;
+  bool is_inbox_lost_ = false;
+  // The hole that the last look found, if one: only what stays is looked into.
+  std::uint32_t suspect_ticket_ = 0;
+  bool is_suspect_ = false;
   std::atomic<std::uint32_t> unwatched_count_{0};  // New channels that the poller has not watched.
   // By local index; set once by whoever comes first, freed with the driver.
   std::vector<std::atomic<ShmChannel*>> channels_;

@@ -52,6 +52,46 @@ void ShmDriver::look_for_ends() noexcept {
       note_end(events[static_cast<std::size_t>(i)].data.u32);
     }
   }
+  look_at_inbox();
+}
+
+/// Whether a process has written into the inbox what no sender of ours does: tickets beyond all
+/// cells, or a cell that was overwritten, at which the inbox would stand still for ever. The hole
+/// of a process that was killed is another matter (skip_abandoned): its claim stays until its end
+/// is noticed.
+bool ShmDriver::is_spoilt() noexcept {
+  if (inbox_.is_overrun()) {
+    return true;
+  }
+  std::uint32_t ticket = 0;
+  std::uint32_t again = 0;
+  const bool is_hole = inbox_.find_hole(ticket);
+  const bool has_stayed = is_hole && is_suspect_ && ticket == suspect_ticket_;
+  is_suspect_ = is_hole;
+  suspect_ticket_ = ticket;
+  // Filled after we have looked, then no longer claimed: so it is looked at once more.
+  return has_stayed && ends_.empty() && !is_claimed(ticket) && inbox_.find_hole(again) &&
+         again == ticket;
+}
+
+/// What was sent here can no longer be told from what was not, by whomever: nothing of this host
+/// reaches this node any more, which is an error of its ranks, and not a wait without end.
+void ShmDriver::look_at_inbox() noexcept {
+  if (!inbox_.has_told_room()) {
+    publish_room();
+  }
+  if (is_inbox_lost_ || !is_spoilt()) {
+    return;
+  }
+  is_inbox_lost_ = true;
+  logger_.error(
+      "shared memory: the inbox of this node was overwritten by another process; its peers on this "
+      "host count as lost");
+  for (std::uint32_t local = 0; local < channels_.size(); ++local) {
+    if (local != self_.local_index && channel_to(local)) {
+      note_end(local);
+    }
+  }
 }
 
 void ShmDriver::lose_peer(std::uint32_t node) noexcept {
@@ -68,14 +108,17 @@ void ShmDriver::note_end(std::uint32_t local) noexcept {
   if (channel->is_lost() || std::ranges::find(ends_, local, &End::local) != ends_.end()) {
     return;  // The launcher and the system both say it.
   }
-  ends_.push_back({.local = local, .ticket = inbox_.tail()});
+  ends_.push_back({.local = local, .ticket = inbox_.bounded_tail()});
 }
 
 /// The cells that the dead have taken and will not fill.
 void ShmDriver::skip_abandoned() noexcept {
   std::uint32_t ticket;
   std::uint32_t seen;
-  while (inbox_.find_hole(ticket) && !is_claimed(ticket) && inbox_.find_hole(seen)) {
+  // As many as there are cells: a ticket beyond them is nobody's (is_spoilt).
+  for (std::uint32_t left = kCellCount;
+       left != 0 && inbox_.find_hole(ticket) && !is_claimed(ticket) && inbox_.find_hole(seen);
+       --left) {
     inbox_.pop();
     publish_room();
   }
@@ -111,7 +154,9 @@ void ShmDriver::report_ends(PacketSink& sink) noexcept {
     ends_.erase(ends_.begin() + static_cast<std::ptrdiff_t>(i));
     channel->mark_lost();
     if (!channel->has_closed()) {
-      sink.on_peer_lost(channel->peer().node, "its process has ended");
+      sink.on_peer_lost(channel->peer().node, is_inbox_lost_
+                                                  ? "the shared memory between us was overwritten"
+                                                  : "its process has ended");
     }
   }
 }

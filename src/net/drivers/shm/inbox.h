@@ -20,6 +20,7 @@
 // and the cell is still not filled: then it is passed over (ShmDriver::skip_abandoned).
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 
@@ -136,6 +137,17 @@ class InboxReceiver {
     return segment_->tail.load(std::memory_order_acquire) != taken_ && !peek(head);  // C.
   }
 
+  /// Nobody of ours takes tickets beyond the cells that are free: another process has written here.
+  [[nodiscard]] bool is_overrun() const noexcept {
+    // Acquire: as find_hole(). A sender has loaded `taken`, which is never ahead of taken_.
+    return segment_->tail.load(std::memory_order_acquire) - taken_ > kCellCount;
+  }
+
+  /// False: what senders read of our room was written by somebody else.
+  [[nodiscard]] bool has_told_room() const noexcept {
+    return segment_->taken.load(std::memory_order_relaxed) == taken_;
+  }
+
   /// Whether every ticket before `ticket` is done.
   [[nodiscard]] bool has_passed(std::uint32_t ticket) const noexcept {
     return static_cast<std::int32_t>(taken_ - ticket) >= 0;
@@ -144,6 +156,10 @@ class InboxReceiver {
   /// The next ticket that a sender will take.
   [[nodiscard]] std::uint32_t tail() const noexcept {
     return segment_->tail.load(std::memory_order_relaxed);
+  }
+  /// The same, no further than a ticket can be that is not done.
+  [[nodiscard]] std::uint32_t bounded_tail() const noexcept {
+    return taken_ + std::min(tail() - taken_, kCellCount);
   }
 
  private:

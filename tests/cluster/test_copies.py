@@ -3,6 +3,7 @@ to write, and for one of the two processes."""
 
 import os
 import pathlib
+import re
 import unittest
 
 from moving import MPI, SECONDS, STERNA, MoveTest
@@ -38,7 +39,18 @@ class NoCopies(MoveTest):
         self.assertRegex(errors, SAID.format(1))
 
     def test_messages_go_where_to_write_is_forbidden(self):
-        self.of_both("write", "-n", 2)
+        self.assert_tried_once(self.of_both("write", "-n", 2), 2)
+
+    def test_mobile_ranks_do_not_try_again_to_write_where_that_is_forbidden(self):
+        errors = self.of_both("write", "-n", 2, "--nodes", 2)
+        self.assert_tried_once(errors, 2)
+        # Nothing of theirs is read either: the model of each way on which they have tried knows.
+        for node in re.findall(r"node (\d): net: warning: direct copy", errors):
+            self.assertRegex(errors, SAID.format(node))
+
+    def assert_tried_once(self, errors, ways):
+        tried = re.findall("direct copy to node .* failed, using packets", errors)
+        self.assertLessEqual(len(tried), ways, errors[-2000:])
 
     def test_messages_go_where_one_process_may_not(self):
         for forbidden in ("both", "read", "write"):

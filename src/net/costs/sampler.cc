@@ -243,7 +243,8 @@ void CostSampler::next_phase() noexcept {
   phase_ = static_cast<Phase>(static_cast<std::uint8_t>(phase_) + 1);
   if (phase_ == Phase::read_short) {
     Channel* const channel = gates_[peer_].is_direct() ? gates_[peer_].channel() : nullptr;
-    if (channel == nullptr || peer_address_ == 0 || !channel->can_write_remote()) {
+    // One that cannot read says so at the first try.
+    if (channel == nullptr || peer_address_ == 0) {
       phase_ = Phase::copy;
     }
   }

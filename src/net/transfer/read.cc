@@ -38,7 +38,7 @@ TransportCore::ReadState TransportCore::read_part(Gate& gate, const RecvRequest&
                                                   std::uint64_t bytes,
                                                   std::uint64_t& took_ns) noexcept {
   Channel* const channel = gate.channel();
-  if (channel == nullptr || !channel->can_write_remote()) {
+  if (channel == nullptr) {
     return ReadState::impossible;
   }
   if (bytes == 0) {
@@ -55,6 +55,9 @@ TransportCore::ReadState TransportCore::read_part(Gate& gate, const RecvRequest&
   }
   if (read.error().code == Errc::closed) {
     return ReadState::lost;
+  }
+  if (read.error().code == Errc::unsupported) {
+    return ReadState::impossible;  // Known since the way was opened.
   }
   log_.warn("direct copy from the node of rank {} failed, it shall send: {}",
             request.envelope.source, read.error().text);

@@ -5,6 +5,18 @@
 #include "net/peer.h"
 
 namespace sterna::net {
+namespace {
+
+/// The system does not let us write there, neither this message nor the next ones. If it lets us
+/// read (nothing, to ask), messages of a rank that never moves still go directly, and cost that.
+void forget_writes(TransferJob& job, Channel& channel, bool has_fixed_rank) noexcept {
+  if (!has_fixed_rank || !channel.read_remote(nullptr, {0, 0})) {
+    job.gate->lose_direct();
+  }
+  job.remote.clear();
+}
+
+}  // namespace
 
 void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcept {
   SendRequest& send = *outcome.cleared;
@@ -169,8 +181,7 @@ bool TransportCore::step(TransferJob& job) noexcept {
     if (channel->can_write_remote()) {
       return step_direct(job, *channel);
     }
-    job.gate->lose_direct();
-    job.remote.clear();
+    forget_writes(job, *channel, invitations_.rank() != Invitations::kNoRank);
   }
   if (job.loans != nullptr || begin_loans(job)) {
     return step_loans(job);
@@ -213,7 +224,11 @@ bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
         return false;  // The driver will report the loss of the peer.
       }
       log_.warn("direct copy to node {} failed, using packets: {}", job.node, written.error().text);
-      job.remote.clear();
+      if (channel.can_write_remote()) {
+        job.remote.clear();  // This time; the next message tries again.
+      } else {
+        forget_writes(job, channel, invitations_.rank() != Invitations::kNoRank);
+      }
       job.offset = 0;  // The receiver counts the bytes of data frames only: no direct ones.
       return false;
     }

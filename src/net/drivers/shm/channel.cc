@@ -269,6 +269,9 @@ Result<> ShmChannel::write_remote(std::span<const Piece> local,
                         reinterpret_cast<long>(here.data()), static_cast<long>(here_count),
                         reinterpret_cast<long>(there.data()), static_cast<long>(there_count), 0);
     if (count <= 0) {
+      if (count == -EPERM || count == -ENOSYS || count == -EACCES) {
+        is_write_forbidden_.store(true, std::memory_order_relaxed);
+      }
       return copy_error("write into", count);
     }
     from.advance(static_cast<std::uint64_t>(count));

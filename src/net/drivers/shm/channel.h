@@ -53,7 +53,8 @@ class ShmChannel final : public Channel {
   void ring() noexcept override;
 
   [[nodiscard]] bool can_write_remote() const noexcept override {
-    return direct_pid_.load(std::memory_order_relaxed) != 0;
+    return direct_pid_.load(std::memory_order_relaxed) != 0 &&
+           !is_write_forbidden_.load(std::memory_order_relaxed);
   }
   Result<> write_remote(std::span<const Piece> local,
                         std::span<const RemotePiece> remote) noexcept override;
@@ -139,6 +140,9 @@ class ShmChannel final : public Channel {
   std::atomic<bool> is_refused_{false};
   std::atomic<bool> is_lost_{false};          // Relaxed: as NodeSide::is_closed.
   std::atomic<std::uint32_t> direct_pid_{0};  // 0: no direct copy (yet).
+  // Relaxed: who does not see it yet is refused once more. open_direct() has tried reading only,
+  // for which no memory of the peer must be touched.
+  std::atomic<bool> is_write_forbidden_{false};
   std::atomic<bool> is_direct_tried_{false};  // Relaxed: to try twice does no harm.
   FileDescriptor process_;                    // The poller's.
 };

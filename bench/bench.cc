@@ -79,7 +79,6 @@ void Bench::add_aim(Figure figure, double aim) {
   figure.params += ", aim";
   figure.reference = "aim, absolute";
   figure.reference_value = aim;
-  figure.more_is_better = false;
   figure.target = options_.absolute ? std::optional{1.0} : std::nullopt;
   figure.note.clear();
   if (figure.value) {

@@ -33,9 +33,9 @@ class Bench {
 
   /// Prints it.
   void add(const Figure& figure);
-  /// The same figure of ours, if it was measured, beside what it should be at most in its unit on
-  /// the machine of the aims (README.md). Judged with --absolute only: times are not the same on
-  /// any other one.
+  /// The same figure of ours, if it was measured, beside what it should be in its unit on the
+  /// machine of the aims (README.md): at most, or, of rates and bandwidths, at least. Judged with
+  /// --absolute only: times are not the same on any other one.
   void add_aim(Figure figure, double aim);
   /// On standard error, if verbose.
   void say(const std::string& text) const;

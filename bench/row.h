@@ -61,6 +61,7 @@ void run_bandwidth_shm(const Row& row, Bench& bench);
 void run_rate_shm(const Row& row, Bench& bench);
 void run_bandwidth_tcp(const Row& row, Bench& bench);
 void run_threads_16(const Row& row, Bench& bench);
+void run_threads_rate(const Row& row, Bench& bench);
 void run_multiple(const Row& row, Bench& bench);
 void run_overlap_sender(const Row& row, Bench& bench);
 void run_overlap_receiver(const Row& row, Bench& bench);

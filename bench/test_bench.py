@@ -14,7 +14,7 @@ IDS = ["thread.yield", "thread.create", "thread.yield.fiber", "thread.create.fib
        "thread.condition.fiber", "thread.reuse",
        "thread.spawn.tbb", "thread.handover", "thread.million", "mpi.latency.node",
        "mpi.latency.shm", "mpi.latency.tcp", "mpi.bandwidth.shm", "mpi.rate.shm",
-       "mpi.bandwidth.tcp", "mpi.threads.16", "mpi.multiple", "mpi.overlap.sender",
+       "mpi.bandwidth.tcp", "mpi.threads.16", "mpi.threads.rate", "mpi.multiple", "mpi.overlap.sender",
        "mpi.overlap.receiver", "mpi.bsp", "mpi.oversubscribed", "mpi.start", "rpc.latency",
        "rpc.bandwidth", "net.multirail", "net.layers", "migrate.bandwidth",
        "balance.gain", "bubble.overhead", "bubble.spawn", "loop.uneven", "gang.fairness", "conduction",

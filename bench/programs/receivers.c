@@ -3,7 +3,11 @@
  * the N threads of rank 1 gets them answers; and "pairs.N": N threads of rank 0, each with one of
  * rank 1 that answers it, all at once, time of one message one way as each pair sees it.
  *
- * usage: receivers user|kernel BATCHES N...
+ * With "-rate" behind the first word instead "rate.N MILLIONS": N such pairs at once, of which one
+ * side sends 64 messages of 8 bytes, whose receives are posted, and gets an empty answer, again and
+ * again: messages of all pairs in a second.
+ *
+ * usage: receivers user[-rate]|kernel[-rate] BATCHES N...
  *
  * user: threads of Sterna; kernel: those of the system. MPI_THREAD_MULTIPLE.
  */
@@ -112,6 +116,37 @@ static double pairs(int count) {
   return seconds / (2 * messages) * 1e6;
 }
 
+enum { WINDOW = 64 };
+
+static void stream(int index) {
+  const int tag = TAG_PAIRS + index;
+  char bytes[WINDOW][8] = {{0}};
+  MPI_Request requests[WINDOW];
+  for (int i = 0; i < messages / WINDOW; ++i) {
+    for (int k = 0; k < WINDOW; ++k) {
+      if (rank == 0)
+        MPI_Isend(bytes[k], 8, MPI_CHAR, 1, tag, MPI_COMM_WORLD, &requests[k]);
+      else
+        MPI_Irecv(bytes[k], 8, MPI_CHAR, 0, tag, MPI_COMM_WORLD, &requests[k]);
+    }
+    MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
+    if (rank == 0)
+      MPI_Recv(NULL, 0, MPI_CHAR, 1, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else
+      MPI_Send(NULL, 0, MPI_CHAR, 0, tag, MPI_COMM_WORLD);
+  }
+}
+
+static double rate(int count) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double begin = MPI_Wtime();
+  for (int i = 0; i < count; ++i) start(i, stream);
+  for (int i = 0; i < count; ++i) join(i);
+  const double seconds = MPI_Wtime() - begin;
+  MPI_Barrier(MPI_COMM_WORLD);
+  return (double)count * (messages / WINDOW) * WINDOW / seconds / 1e6;
+}
+
 static void measure_all(int argc, char** argv, int batches, double (*measure)(int),
                         const char* name) {
   double* times = malloc(sizeof(double) * batches * argc);
@@ -133,14 +168,19 @@ int main(int argc, char** argv) {
   int count_max = 0;
   for (int i = 3; i < argc; ++i) count_max = atoi(argv[i]) > count_max ? atoi(argv[i]) : count_max;
   if (batches < 1 || count_max < 1 || count_max > THREADS_MAX || level != MPI_THREAD_MULTIPLE) {
-    fprintf(stderr, "usage: receivers user|kernel BATCHES N...\n");
+    fprintf(stderr, "usage: receivers user[-rate]|kernel[-rate] BATCHES N...\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  uses_kernel_threads = strcmp(argv[1], "kernel") == 0;
-  messages = uses_kernel_threads ? 200 : 2000;
+  const int is_rate = strstr(argv[1], "-rate") != NULL;
+  uses_kernel_threads = strncmp(argv[1], "kernel", 6) == 0;
+  messages = is_rate ? (uses_kernel_threads ? 6400 : 64000) : uses_kernel_threads ? 200 : 2000;
   if (!uses_kernel_threads && sterna_start(NULL) != STERNA_SUCCESS) MPI_Abort(MPI_COMM_WORLD, 1);
-  measure_all(argc, argv, batches, one, "one");
-  measure_all(argc, argv, batches, pairs, "pairs");
+  if (is_rate) {
+    measure_all(argc, argv, batches, rate, "rate");
+  } else {
+    measure_all(argc, argv, batches, one, "one");
+    measure_all(argc, argv, batches, pairs, "pairs");
+  }
   fflush(stdout);
   if (!uses_kernel_threads) sterna_stop();
   MPI_Finalize();

@@ -24,33 +24,54 @@ Contest latency_contest(const Bench& bench, std::span<const int> sizes, Candidat
   return contest;
 }
 
+/// What some sizes should take, or carry, on the machine of the aims.
+struct Aim {
+  int size;
+  double value;
+};
+
+void add_with_aim(Bench& bench, const Figure& figure, int size, std::span<const Aim> aims) {
+  bench.add(figure);
+  for (const Aim& aim : aims) {
+    if (aim.size == size) {
+      bench.add_aim(figure, aim.value);
+    }
+  }
+}
+
 /// A figure a size: the worst decides, since each is judged.
 void run_latency(const Row& row, Bench& bench, std::span<const int> sizes, Candidate ours,
-                 const std::vector<Candidate>& peers) {
+                 const std::vector<Candidate>& peers, std::span<const Aim> aims) {
   const std::vector<Standing> standings =
       hold(latency_contest(bench, sizes, std::move(ours), peers), bench);
   for (const int size : sizes) {
-    bench.add(compare(
-        row, standings,
-        {.reading = fmt::format("latency.{}", size), .params = size_text(size), .unit = "us"}));
+    add_with_aim(
+        bench,
+        compare(
+            row, standings,
+            {.reading = fmt::format("latency.{}", size), .params = size_text(size), .unit = "us"}),
+        size, aims);
   }
 }
 
 }  // namespace
 
 void run_latency_node(const Row& row, Bench& bench) {
+  static constexpr Aim kAims[] = {{8, 0.3}};  // On two workers.
   run_latency(row, bench, kShort, {"ranks of one node", Maker::sterna, {"--nodes", "1"}, {}},
-              shm_peers());
+              shm_peers(), kAims);
 }
 
 void run_latency_shm(const Row& row, Bench& bench) {
+  static constexpr Aim kAims[] = {{8, 0.2}, {1024, 0.6}, {4096, 1.1}, {65536, 3.5}};
   run_latency(row, bench, kSizes, {"processes", Maker::sterna, {"--drivers", "shm"}, {}},
-              shm_peers());
+              shm_peers(), kAims);
 }
 
 void run_latency_tcp(const Row& row, Bench& bench) {
+  static constexpr Aim kAims[] = {{8, 3.6}};
   run_latency(row, bench, kSizes, {"processes", Maker::sterna, {"--drivers", "tcp"}, {}},
-              tcp_peers());
+              tcp_peers(), kAims);
 }
 
 namespace {
@@ -69,35 +90,42 @@ Contest stream_contest(const Bench& bench, std::span<const int> sizes, int windo
 }
 
 void run_bandwidth(const Row& row, Bench& bench, Candidate ours,
-                   const std::vector<Candidate>& peers) {
+                   const std::vector<Candidate>& peers, std::span<const Aim> aims) {
   const std::vector<Standing> standings =
       hold(stream_contest(bench, kLong, 16, std::move(ours), peers), bench);
   for (const int size : kLong) {
-    bench.add(compare(row, standings,
-                      {.reading = fmt::format("bandwidth.{}", size),
-                       .params = size_text(size),
-                       .unit = "MB/s",
-                       .more_is_better = true}));
+    add_with_aim(bench,
+                 compare(row, standings,
+                         {.reading = fmt::format("bandwidth.{}", size),
+                          .params = size_text(size),
+                          .unit = "MB/s",
+                          .more_is_better = true}),
+                 size, aims);
   }
 }
 
 }  // namespace
 
 void run_bandwidth_shm(const Row& row, Bench& bench) {
-  run_bandwidth(row, bench, {"processes", Maker::sterna, {"--drivers", "shm"}, {}}, shm_peers());
+  run_bandwidth(row, bench, {"processes", Maker::sterna, {"--drivers", "shm"}, {}}, shm_peers(),
+                {});
 }
 
 void run_bandwidth_tcp(const Row& row, Bench& bench) {
-  run_bandwidth(row, bench, {"processes", Maker::sterna, {"--drivers", "tcp"}, {}}, tcp_peers());
+  static constexpr Aim kAims[] = {{1048576, 10'500}};
+  run_bandwidth(row, bench, {"processes", Maker::sterna, {"--drivers", "tcp"}, {}}, tcp_peers(),
+                kAims);
 }
 
 void run_rate_shm(const Row& row, Bench& bench) {
   Contest contest = stream_contest(
       bench, kShort, 64, {"processes", Maker::sterna, {"--drivers", "shm"}, {}}, shm_peers());
   contest.arguments.front() = bench.options().quick ? "2" : "501";
-  bench.add(compare(
+  const Figure figure = compare(
       row, hold(contest, bench),
-      {.reading = "rate.8", .params = "8 B, 64 at once", .unit = "M/s", .more_is_better = true}));
+      {.reading = "rate.8", .params = "8 B, 64 at once", .unit = "M/s", .more_is_better = true});
+  bench.add(figure);
+  bench.add_aim(figure, 20);
 }
 
 void run_oversubscribed(const Row& row, Bench& bench) {
@@ -117,14 +145,17 @@ void run_oversubscribed(const Row& row, Bench& bench) {
   const Standing two_nodes = standings.back();
   standings.pop_back();
   for (const char* const operation : {"barrier", "allreduce"}) {
-    bench.add(compare(
-        row, standings,
-        {.reading = operation,
-         .params =
-             fmt::format("{}{} ranks",
-                         operation == std::string_view{"barrier"} ? "barrier, " : "allreduce 8 B, ",
-                         rank_count),
-         .unit = "us"}));
+    const bool is_barrier = operation == std::string_view{"barrier"};
+    const Figure figure =
+        compare(row, standings,
+                {.reading = operation,
+                 .params = fmt::format("{}{} ranks", is_barrier ? "barrier, " : "allreduce 8 B, ",
+                                       rank_count),
+                 .unit = "us"});
+    bench.add(figure);
+    if (is_barrier) {
+      bench.add_aim(figure, 8);
+    }
   }
   standings.front() = two_nodes;
   for (const char* const operation : {"barrier", "allreduce"}) {
@@ -135,11 +166,15 @@ void run_oversubscribed(const Row& row, Bench& bench) {
   }
   standings.front() = processes;
   for (const char* const operation : {"barrier", "allreduce"}) {
-    bench.add(compare(row, standings,
-                      {.reading = operation,
-                       .params = fmt::format("{}, processes", operation),
-                       .unit = "us",
-                       .is_information = true}));
+    const Figure figure = compare(row, standings,
+                                  {.reading = operation,
+                                   .params = fmt::format("{}, processes", operation),
+                                   .unit = "us",
+                                   .is_information = true});
+    bench.add(figure);
+    if (operation == std::string_view{"barrier"}) {
+      bench.add_aim(figure, 40);
+    }
   }
 }
 

@@ -51,9 +51,11 @@ std::string batches(const Bench& bench, const char* full) {
 
 void run_threads_16(const Row& row, Bench& bench) {
   const Standing ours = receivers(bench, "user", {1, kManyThreads});
-  bench.add(compare_with(row, ours,
-                         {.reading = "one.16", .params = "16 threads receive, 4 B", .unit = "us"},
-                         "one thread", reading_of(ours, "one.1")));
+  const Figure figure = compare_with(
+      row, ours, {.reading = "one.16", .params = "16 threads receive, 4 B", .unit = "us"},
+      "one thread", reading_of(ours, "one.1"));
+  bench.add(figure);
+  bench.add_aim(figure, 0.6);
   const Standing kernel = receivers(bench, "kernel", {1, kManyThreads});
   bench.add(compare_with(row, kernel,
                          {.reading = "one.16",
@@ -61,6 +63,41 @@ void run_threads_16(const Row& row, Bench& bench) {
                           .unit = "us",
                           .is_information = true},
                          "one thread", reading_of(kernel, "one.1")));
+}
+
+/// Threads of one process send to threads of another, each pair for itself: how many messages all
+/// of them bring over in a second. Where both processes have a processor for each thread this
+/// should grow with the threads; where they have not, at least nothing is lost.
+void run_threads_rate(const Row& row, Bench& bench) {
+  for (const char* const kind : {"user", "kernel"}) {
+    const Standing ours = receivers(bench, fmt::format("{}-rate", kind).c_str(), {1, 2});
+    bench.add(compare_with(row, ours,
+                           {.reading = "rate.2",
+                            .params = fmt::format("2 {} threads, 8 B", kind),
+                            .unit = "M/s",
+                            .is_information = kind == std::string_view{"kernel"},
+                            .more_is_better = true},
+                           "one thread", reading_of(ours, "rate.1")));
+  }
+}
+
+/// What MULTIPLE adds to SINGLE, in the units of the aims.
+void add_multiple_aims(const Row& row, Bench& bench, const std::vector<Standing>& latency,
+                       const std::vector<Standing>& rate) {
+  const auto with = reading_of(latency[0], "latency.8");
+  const auto without = reading_of(latency[1], "latency.8");
+  Figure figure{.id = row.id, .params = "latency added, 8 B", .unit = "us"};
+  if (with && without) {
+    figure.value = std::max(*with - *without, 0.001);  // A ratio to nothing means nothing.
+    bench.add_aim(figure, 0.02);
+  }
+  const auto many = reading_of(rate[0], "rate.8");
+  const auto one = reading_of(rate[1], "rate.8");
+  if (many && one && *one > 0) {
+    figure = {.id = row.id, .params = "rate kept, 8 B", .unit = "%", .more_is_better = true};
+    figure.value = *many / *one * 100;
+    bench.add_aim(figure, 90);
+  }
 }
 
 void run_multiple(const Row& row, Bench& bench) {
@@ -92,6 +129,7 @@ void run_multiple(const Row& row, Bench& bench) {
                           .is_information = true,
                           .more_is_better = true},
                          "MPI_THREAD_SINGLE", reading_of(rate[1], "rate.8")));
+  add_multiple_aims(row, bench, latency, rate);
 }
 
 void run_paper_004_f4(const Row& row, Bench& bench) {

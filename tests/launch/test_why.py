@@ -45,6 +45,15 @@ class Why(LaunchTest):
         source.write_text(PROGRAM)
         subprocess.run([BIN / "mpicc", source, "-o", cls.program], check=True)
 
+    def setUp(self):
+        super().setUp()
+        self.finishers = []
+
+    def tearDown(self):
+        for finish in self.finishers:  # Before it is looked what jobs leave behind.
+            finish()
+        super().tearDown()
+
     def begin(self, *options):
         end = self.folder / "end"
         end.unlink(missing_ok=True)
@@ -54,7 +63,7 @@ class Why(LaunchTest):
             end.touch()
             job.communicate(timeout=SECONDS)
 
-        self.addCleanup(finish)
+        self.finishers.append(finish)
         self.assertEqual(job.stdout.readline(), "on the way\n")
         return job
 
@@ -151,8 +160,7 @@ class Why(LaunchTest):
 
     def test_a_program_that_does_not_communicate_is_told(self):
         job = self.start_job(STERNA, "run", "-n", 2, PROBE, "hang")
-        self.addCleanup(job.communicate, timeout=SECONDS)
-        self.addCleanup(job.send_signal, signal.SIGINT)
+        self.finishers.append(lambda: (job.send_signal(signal.SIGINT), job.communicate(timeout=SECONDS)))
         self.wait_for_ranks(2)
         path = pathlib.Path(self.environment["XDG_RUNTIME_DIR"]) / "sterna" / f"job-{job.pid}"
         self.assertTrue(wait_until(path.exists))

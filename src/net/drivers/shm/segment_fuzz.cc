@@ -187,7 +187,8 @@ class Play {
         ours.room_waiters[value % ours.room_waiters.size()].store(~std::uint64_t{0});
         break;
       case 7:
-        ours.chunk_is_busy[value % shm::kChunkCountMax].store(static_cast<std::uint8_t>(value));
+        ours.chunk(value % ours.chunk_count.load(), ours.chunk_bytes.load())
+            .idle.store(static_cast<std::uint16_t>(value >> 8));
         break;
       default:
         segments_[2]->chunk_bytes.store(value);

@@ -94,7 +94,7 @@ void add_multiple_aims(const Row& row, Bench& bench, const std::vector<Standing>
   const auto many = reading_of(rate[0], "rate.8");
   const auto one = reading_of(rate[1], "rate.8");
   if (many && one && *one > 0) {
-    figure = {.id = row.id, .params = "rate kept, 8 B", .unit = "%", .more_is_better = true};
+    figure = {.id = row.id, .params = "rate, 8 B", .unit = "% kept", .more_is_better = true};
     figure.value = *many / *one * 100;
     bench.add_aim(figure, 90);
   }

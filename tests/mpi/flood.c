@@ -8,7 +8,7 @@
 
 #include "check.h"
 
-enum { kLongBytes = 100000, kGrowthMax = 32 << 20 };
+enum { kLongBytes = 100000, kGrowthMax = 6 << 20 };
 
 static int partner, short_count, long_count, is_bounded;
 static char bytes[kLongBytes], got[kLongBytes];

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """mpi4py, built from its source distribution with our mpicc, passes its own tests.
 
-Usage: mpi4py.py BUILD [--only MODULE...]: with -n 1, 2, 4 over shm and over tcp. Tests of functions that Sterna does not have are listed, with
+Usage: mpi4py.py BUILD [--ways DRIVER:COUNT...] [--only MODULE...]: with -n 1, 2, 4 over shm and over tcp. Tests of functions that Sterna does not have are listed, with
 the reason, in mpi4py/skipped.txt.
 """
 
@@ -89,11 +89,14 @@ def run(build, sources, python, count, drivers, only):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--ways", nargs="+", default=[f"{drivers}:{count}" for drivers in ("shm", "tcp")
+                                                      for count in (1, 2, 4)],
+                        help="drivers and numbers of ranks")
     parser.add_argument("--only", nargs="*", default=[], help="these modules")
     options = parser.parse_args()
     build = options.build.resolve()
     sources, python = prepare(build)
-    ways = [(count, drivers) for drivers in ("shm", "tcp") for count in (1, 2, 4)]
+    ways = [(int(count), drivers) for drivers, _, count in (way.partition(":") for way in options.ways)]
     results = [run(build, sources, python, *way, options.only) for way in ways]
     sys.exit(0 if all(results) else 1)
 

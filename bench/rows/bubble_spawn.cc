@@ -7,29 +7,13 @@
 #include "base/clock.h"
 #include "bench/bench.h"
 #include "bench/preferred.h"
+#include "bench/rows/recursion.h"
 #include "bench/statistics.h"
 #include "memory/iso_space.h"
 #include "sched/scheduler.h"
-#include "threads/seeds/seed.h"
 
 namespace sterna::bench {
 namespace {
-
-long fibonacci(int n) {
-  if (n < 2) {
-    return n;
-  }
-  long left = 0;
-  threads::Branch branch{[&] { left = fibonacci(n - 1); }};
-  const long right = fibonacci(n - 2);
-  branch.join();
-  return left + right;
-}
-
-/// How often fibonacci(n) plants.
-double spawn_count(int n) {
-  return n < 2 ? 0 : 1 + spawn_count(n - 1) + spawn_count(n - 2);
-}
 
 struct Recursion {
   int number;

@@ -8,27 +8,12 @@
 #include "bench/process.h"
 #include "bench/programs/tree.h"
 #include "bench/rows/on_team.h"
+#include "bench/rows/recursion.h"
 #include "bench/statistics.h"
 #include "threads/seeds/seed.h"
 
 namespace sterna::bench {
 namespace {
-
-long fibonacci(int n) {
-  if (n < 2) {
-    return n;
-  }
-  long left = 0;
-  threads::Branch branch{[&] { left = fibonacci(n - 1); }};
-  const long right = fibonacci(n - 2);
-  branch.join();
-  return left + right;
-}
-
-/// How often fibonacci(n) plants.
-double spawn_count(int n) {
-  return n < 2 ? 0 : 1 + spawn_count(n - 1) + spawn_count(n - 2);
-}
 
 long count_tree(TreeNode node);
 
@@ -121,8 +106,8 @@ Result<Readings> run_tbb(Result<std::string>& program, Bench& bench, std::uint32
 }
 
 /// With so many workers; `aim_ns` of the recursion, 0: there is none.
-void run_workers(const Row& row, Bench& bench, Result<std::string>& program,
-                 std::uint32_t workers, double aim_ns) {
+void run_workers(const Row& row, Bench& bench, Result<std::string>& program, std::uint32_t workers,
+                 double aim_ns) {
   const int number = bench.rounds(kFibonacciNumber) == 1 ? 16 : kFibonacciNumber;
   SpawnTimes times{.number = number, .rounds = bench.rounds(7)};
   if (!run_on_team(row, bench, SpawnTimes::run, &times, {.worker_count = workers})) {

@@ -232,7 +232,9 @@ ShmDriver::Chunk ShmDriver::chunk_of(ShmChannel& from, const BulkReference& refe
                                   .is_theirs = (reference.chunk & kOfReceiver) == 0,
                                   .comes_back = (reference.chunk & kComesBack) != 0};
   if (!entry.is_theirs) {
-    const bool is_one = index < pool_.chunk_count() && reference.bytes <= pool_.chunk_bytes();
+    // What a lost node had of ours was taken back, though it may live and send.
+    const bool is_one =
+        index < pool_.chunk_count() && reference.bytes <= pool_.chunk_bytes() && !from.is_lost();
     return is_one ? Chunk{&pool_.head(index), idle_at_home(peer), true, entry} : Chunk{};
   }
   Segment& theirs = from.segment();

@@ -70,12 +70,10 @@ class BulkPool {
   /// Gives back a chunk of which somebody has had nothing yet: it was not sent.
   void release_unsent(std::uint32_t chunk) noexcept {
     const SpinGuard guard{lock_};
-    if (holder_[chunk] != kNobody) {  // Else its receiver has been lost meanwhile.
-      free_again(chunk);
-    }
+    free_again(chunk);
   }
 
-  /// Takes back what a dead receiver holds.
+  /// Takes back what a dead receiver holds. Nobody fills a chunk for it, or will.
   void reclaim(std::uint32_t receiver) noexcept {
     const SpinGuard guard{lock_};
     for (std::uint32_t chunk = 0; chunk < chunk_count_; ++chunk) {

@@ -117,11 +117,32 @@ SendState ShmChannel::send_bulk(std::span<const Piece> pieces, std::size_t bytes
     return refuse_full();  // Before the copy, which would be in vain.
   }
   RecentChunks::Entry chunk;
-  if (!try_acquire(chunk)) {
-    return refuse_full();
+  const SendState state = begin_filling(chunk);
+  if (state != SendState::accepted) {
+    return state == SendState::full ? refuse_full() : state;
   }
   copy_pieces(Segment::bytes_of(head_of(chunk)), pieces);
   return send_chunk(chunk, static_cast<std::uint32_t>(bytes), must_ring);
+}
+
+SendState ShmChannel::begin_filling(RecentChunks::Entry& chunk) noexcept {
+  is_filling_.store(true, std::memory_order_relaxed);
+  ringer_fence(segment_->state.load(std::memory_order_relaxed));
+  const SendState state = is_lost()            ? SendState::closed
+                          : try_acquire(chunk) ? SendState::accepted
+                                               : SendState::full;
+  if (state != SendState::accepted) [[unlikely]] {
+    end_filling();
+  }
+  return state;
+}
+
+void ShmChannel::end_filling() noexcept {
+  is_filling_.store(false, std::memory_order_release);  // E.
+  ringer_fence(segment_->state.load(std::memory_order_relaxed));
+  if (is_lost()) [[unlikely]] {
+    self_->pool->reclaim(peer_.local_index);
+  }
 }
 
 bool ShmChannel::try_acquire(RecentChunks::Entry& chunk) noexcept {
@@ -152,6 +173,7 @@ SendState ShmChannel::send_chunk(RecentChunks::Entry chunk, std::uint32_t bytes,
   std::uint32_t ticket;
   if (!inbox_.try_claim(ticket)) {
     release_unsent(chunk);
+    end_filling();
     return refuse_full();
   }
   const BulkReference reference{.chunk = chunk.chunk | (chunk.is_theirs ? kOfReceiver : 0) |
@@ -159,6 +181,7 @@ SendState ShmChannel::send_chunk(RecentChunks::Entry chunk, std::uint32_t bytes,
                                 .bytes = bytes};
   std::memcpy(inbox_.payload(ticket), &reference, sizeof reference);
   publish(ticket, kBulk, must_ring);
+  end_filling();
   return SendState::accepted;
 }
 
@@ -177,7 +200,9 @@ std::byte* ShmChannel::place_bulk(std::uint32_t bytes) noexcept {
   if (bytes > self_->pool->chunk_bytes() || !inbox_.has_room()) {
     return nullptr;
   }
-  return try_acquire(placed_.chunk) ? Segment::bytes_of(head_of(placed_.chunk)) : nullptr;
+  return begin_filling(placed_.chunk) == SendState::accepted
+             ? Segment::bytes_of(head_of(placed_.chunk))
+             : nullptr;
 }
 
 SendState ShmChannel::send_placed(bool& must_ring) noexcept {
@@ -222,9 +247,12 @@ int ShmChannel::watch() noexcept {
   return static_cast<int>(fd);
 }
 
-void ShmChannel::mark_lost() noexcept {
+void ShmChannel::mark_lost(bool has_membarrier) noexcept {
   is_lost_.store(true, std::memory_order_relaxed);
-  self_->pool->reclaim(peer_.local_index);
+  sleeper_fence(has_membarrier);
+  if (!is_filling_.load(std::memory_order_acquire)) {  // Pairs with E.
+    self_->pool->reclaim(peer_.local_index);
+  }
 }
 
 Result<> ShmChannel::open_direct(const DirectAddress& address) noexcept {

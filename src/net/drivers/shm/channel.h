@@ -98,8 +98,13 @@ class ShmChannel final : public Channel {
   void unwatch() noexcept { process_ = FileDescriptor{}; }
   [[nodiscard]] bool is_watched() const noexcept { return process_.is_open(); }
 
-  /// No more packets go this way.
-  void mark_lost() noexcept;
+  /// No more packets go this way; the chunks that the peer holds are this node's again.
+  ///
+  /// A sender may be filling one of them. It says so, fences, and looks whether the peer is lost;
+  /// here the loss is told, a fence passed, and then its word read: one of both sees the other's,
+  /// so whoever is last takes the chunks back, and none before it is filled. The fences are those
+  /// of doorbell.h, so the sender's costs nothing (all interleavings: lost_model_test.cc).
+  void mark_lost(bool has_membarrier) noexcept;
   [[nodiscard]] bool is_lost() const noexcept { return is_lost_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool has_closed() noexcept {
     return (segment_->state.load(std::memory_order_acquire) & kClosed) != 0;
@@ -113,6 +118,9 @@ class ShmChannel final : public Channel {
                                     bool& must_ring) noexcept;
   [[nodiscard]] SendState send_chunk(RecentChunks::Entry chunk, std::uint32_t bytes,
                                      bool& must_ring) noexcept;
+  /// `accepted`: the sender has `chunk`, until end_filling().
+  [[nodiscard]] SendState begin_filling(RecentChunks::Entry& chunk) noexcept;
+  void end_filling() noexcept;
   [[nodiscard]] bool try_acquire(RecentChunks::Entry& chunk) noexcept;
   void release_unsent(RecentChunks::Entry chunk) noexcept;
   [[nodiscard]] ChunkHead& head_of(RecentChunks::Entry chunk) noexcept {
@@ -138,7 +146,8 @@ class ShmChannel final : public Channel {
   bool comes_back_ = false;  // The poller's.
   // Relaxed: a hint for prepare_sleep; who got the answer `full` is ordered before its own sleep.
   std::atomic<bool> is_refused_{false};
-  std::atomic<bool> is_lost_{false};          // Relaxed: as NodeSide::is_closed.
+  std::atomic<bool> is_lost_{false};          // Relaxed: as NodeSide::is_closed; else mark_lost().
+  std::atomic<bool> is_filling_{false};       // By the sender: see mark_lost().
   std::atomic<std::uint32_t> direct_pid_{0};  // 0: no direct copy (yet).
   // Relaxed: who does not see it yet is refused once more. open_direct() has tried reading only,
   // for which no memory of the peer must be touched.

@@ -152,7 +152,7 @@ void ShmDriver::report_ends(PacketSink& sink) noexcept {
     }
     ShmChannel* channel = channels_[ends_[i].local].load(std::memory_order_acquire);
     ends_.erase(ends_.begin() + static_cast<std::ptrdiff_t>(i));
-    channel->mark_lost();
+    channel->mark_lost(has_membarrier_);
     if (!channel->has_closed()) {
       sink.on_peer_lost(channel->peer().node, is_inbox_lost_
                                                   ? "the shared memory between us was overwritten"

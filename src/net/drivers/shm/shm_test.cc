@@ -349,6 +349,23 @@ TEST_F(ShmHole, WhoLivesIsWaitedFor) {
   EXPECT_EQ(b.sink.packets[0].second, "late");
 }
 
+TEST_F(ShmHole, AChunkForTheDeadIsNobodyElsesWhileItIsFilled) {
+  TestNode dead{kShmDriver, job, 2};
+  std::byte* const place = b.to(dead, 2).try_place(500);
+  ASSERT_NE(place, nullptr);
+  std::memset(place, 'd', 500);
+  b.driver->lose_peer(2);
+  ASSERT_TRUE(poll_until({&b}, [&] { return b.sink.losses.size() == 1; }));
+  ASSERT_TRUE(send_patiently({&b}, b.to(a, 0), std::string(500, 'a')));
+  EXPECT_EQ(std::memchr(place, 'a', 500), nullptr);
+  bool must_ring = false;
+  static_cast<void>(b.to(dead, 2).send_placed(must_ring));
+  EXPECT_EQ(b.to(dead, 2).try_place(500), nullptr);
+  ASSERT_TRUE(send_patiently({&b}, b.to(a, 0), std::string(500, 'a')));
+  EXPECT_EQ(std::memchr(place, 'd', 500), nullptr);  // It has come back.
+  ASSERT_TRUE(poll_until({&a}, [&] { return a.sink.packets.size() == 2; }));
+}
+
 TEST(ShmOpen, TooSmallMemoryIsAnError) {
   TestJob job{2, 4096};
   const auto opened = kShmDriver.open({.bootstrap = &job.node(1)});

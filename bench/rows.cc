@@ -35,6 +35,8 @@ std::span<const Row> rows() {
       Row{"mpi.latency.tcp", "TCP, 1 B to 4 MB, against the best peer", 0.95, run_latency_tcp},
       Row{"mpi.bandwidth.shm", "shared memory, 64 KB to 4 MB, 16 at once, against the best peer",
           1.05, run_bandwidth_shm},
+      Row{"mpi.copy.shm", "shared memory, 1 and 4 MB, against process_vm_readv of as much", 1 / 0.95,
+          run_copy_shm},
       Row{"mpi.rate.shm", "shared memory, messages of 8 B a second, against the best peer", 1.0,
           run_rate_shm},
       Row{"mpi.bandwidth.tcp", "TCP, 64 KB to 4 MB, 16 at once, against the best peer", 1.05,

@@ -54,12 +54,24 @@ void run_latency(const Row& row, Bench& bench, std::span<const int> sizes, Candi
   }
 }
 
+/// A figure that has an aim only.
+void add_own(const Row& row, Bench& bench, const Contest& contest, Judged judged, double aim) {
+  judged.is_information = true;
+  const Figure figure = compare_with(row, hold(contest, bench).front(), judged, "none", {});
+  bench.add(figure);
+  bench.add_aim(figure, aim);
+}
+
 }  // namespace
 
 void run_latency_node(const Row& row, Bench& bench) {
   static constexpr Aim kAims[] = {{8, 0.3}};  // On two workers.
   run_latency(row, bench, kShort, {"ranks of one node", Maker::sterna, {"--nodes", "1"}, {}},
               shm_peers(), kAims);
+  const Candidate one_worker{
+      "one worker", Maker::sterna, {"--nodes", "1", "--set", "worker_stride=65535"}, {}};
+  add_own(row, bench, latency_contest(bench, kShort, one_worker, {}),
+          {.reading = "latency.8", .params = "8 B, one worker", .unit = "us"}, 0.15);
 }
 
 void run_latency_shm(const Row& row, Bench& bench) {
@@ -115,6 +127,24 @@ void run_bandwidth_tcp(const Row& row, Bench& bench) {
   static constexpr Aim kAims[] = {{1048576, 10'500}};
   run_bandwidth(row, bench, {"processes", Maker::sterna, {"--drivers", "tcp"}, {}}, tcp_peers(),
                 kAims);
+}
+
+void run_copy_shm(const Row& row, Bench& bench) {
+  static constexpr int kCopied[] = {1048576, 4194304};
+  Contest contest{.program = "copy",
+                  .arguments = {bench.options().quick ? "2" : "21"},
+                  .rounds = bench.rounds(7),
+                  .candidates = {{"processes", Maker::sterna, {"--drivers", "shm"}, {}}}};
+  for (const int size : kCopied) {
+    contest.arguments.push_back(std::to_string(size));
+  }
+  const Standing ours = hold(contest, bench).front();
+  for (const int size : kCopied) {
+    bench.add(compare_with(
+        row, ours,
+        {.reading = fmt::format("message.{}", size), .params = size_text(size), .unit = "us"},
+        "process_vm_readv", reading_of(ours, fmt::format("readv.{}", size))));
+  }
 }
 
 void run_rate_shm(const Row& row, Bench& bench) {
@@ -178,6 +208,22 @@ void run_oversubscribed(const Row& row, Bench& bench) {
   }
 }
 
+namespace {
+
+/// Without peers, which take minutes: `aim` in ms.
+void start_many(const Row& row, Bench& bench, Candidate ours, double aim) {
+  const int rank_count = bench.options().quick ? 8 : 256;
+  const std::string params = fmt::format("{} ranks, {}", rank_count, ours.name);
+  const Contest contest{.program = "start",
+                        .rank_count = rank_count,
+                        .rounds = bench.rounds(5),
+                        .candidates = {std::move(ours)}};
+  add_own(row, bench, contest, {.reading = "wall", .params = params, .unit = "ms", .scale = 1e3},
+          aim);
+}
+
+}  // namespace
+
 void run_start(const Row& row, Bench& bench) {
   const int rank_count = bench.options().quick ? 4 : 64;
   Contest contest{.program = "start", .rank_count = rank_count, .rounds = bench.rounds(5)};
@@ -196,6 +242,8 @@ void run_start(const Row& row, Bench& bench) {
   information.params += ", processes";
   information.is_information = true;
   bench.add(compare(row, standings, information));
+  start_many(row, bench, {"mobile ranks", Maker::sterna, {"--nodes", "1"}, {}}, 100);
+  start_many(row, bench, {"processes", Maker::sterna, {}, {}}, 500);
 }
 
 }  // namespace sterna::bench

@@ -225,6 +225,11 @@ class Driver {
 
   [[nodiscard]] virtual const Capabilities& capabilities() const noexcept = 0;
 
+  /// The largest packet to `node`: at least Capabilities::packet_bytes_max, which holds for any.
+  [[nodiscard]] virtual std::uint32_t packet_bytes_to(std::uint32_t /*node*/) const noexcept {
+    return capabilities().packet_bytes_max;
+  }
+
   /// What peers need in order to reach us, exchanged at start-up through Bootstrap::exchange;
   /// empty: the job's Bootstrap says it all. Valid as long as the driver.
   [[nodiscard]] virtual Packet address() const noexcept = 0;

@@ -16,7 +16,7 @@ class DriverContract : public testing::TestWithParam<std::string> {
       GTEST_SKIP() << a.absent;
     }
   }
-  std::uint32_t packet_bytes_max() const { return a.driver->capabilities().packet_bytes_max; }
+  std::uint32_t packet_bytes_max() const { return a.driver->packet_bytes_to(1); }
   Channel& a_to_b() { return a.to(b, 1); }
   Channel& b_to_a() { return b.to(a, 0); }
   /// Both ways work: connections stand.

@@ -37,7 +37,7 @@ void Gate::open(std::uint32_t node, Driver& driver, Packet peer_address, const C
   driver_ = &driver;
   is_in_memory_ = rail_count == 1 && driver.capabilities().has_short_way;
   peer_address_ = peer_address;
-  packet_bytes_max_ = driver.capabilities().packet_bytes_max;
+  packet_bytes_max_ = driver.packet_bytes_to(node);
   shared_ = shared;
   const SpinGuard guard{cost_lock_};
   cost_ = std::make_unique<CostModel>(cost);

@@ -72,13 +72,18 @@ bool TcpDriver::reaches(std::uint32_t node, Packet peer_address) const noexcept 
   return peer && !usable_addresses(peer.value(), network_token_).empty();
 }
 
+std::uint32_t TcpDriver::packet_bytes_to(std::uint32_t node) const noexcept {
+  const std::vector<std::string>& hosts = bootstrap_.job().host_of_node;
+  return hosts[node] == hosts[self_] ? options_.host_packet_bytes : options_.packet_bytes;
+}
+
 TcpChannel* TcpDriver::channel_to(std::uint32_t node) noexcept {
   std::atomic<TcpChannel*>& place = channels_[node];
   // Acquire: pairs with D, the channel is complete.
   if (TcpChannel* known = place.load(std::memory_order_acquire); known != nullptr) {
     return known;
   }
-  std::unique_ptr<TcpChannel> made{new (std::nothrow) TcpChannel(node, options_.packet_bytes)};
+  std::unique_ptr<TcpChannel> made{new (std::nothrow) TcpChannel(node, packet_bytes_to(node))};
   TcpChannel* known = nullptr;
   if (made == nullptr ||
       !place.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) {  // D.

@@ -61,6 +61,7 @@ class TcpDriver final : public Driver {
   Result<> open() noexcept;
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  std::uint32_t packet_bytes_to(std::uint32_t node) const noexcept override;
   Packet address() const noexcept override { return address_; }
   bool reaches(std::uint32_t node, Packet peer_address) const noexcept override;
   Result<Channel*> connect(std::uint32_t node, Packet peer_address) noexcept override;

@@ -160,6 +160,8 @@ Result<Options> read_options(const DriverOptions& given) noexcept {
   options.is_instance = !given.instance.empty();
   options.interface = options.is_instance ? given.instance : text_of(given, kInterface);
   options.packet_bytes = static_cast<std::uint32_t>(number_of(given, kPacketBytes));
+  options.host_packet_bytes = std::max(
+      options.packet_bytes, static_cast<std::uint32_t>(number_of(given, kHostPacketBytes)));
   options.buffer_bytes = static_cast<std::uint32_t>(number_of(given, kBufferBytes));
   options.strangers_max = static_cast<std::uint32_t>(number_of(given, kStrangers));
   options.handshake_ns = static_cast<std::uint64_t>(number_of(given, kHandshake));

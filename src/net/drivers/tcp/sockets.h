@@ -20,6 +20,7 @@ struct Options {
   std::uint16_t port_first = 0;
   std::uint16_t port_last = 0;  // Both 0: any port.
   std::uint32_t packet_bytes = 0;
+  std::uint32_t host_packet_bytes = 0;  // To nodes of this host; at least packet_bytes.
   std::uint32_t buffer_bytes = 0;  // 0: the system sizes them.
   std::uint32_t strangers_max = 0;
   std::uint64_t handshake_ns = 0;

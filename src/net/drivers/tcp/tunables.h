@@ -29,6 +29,15 @@ inline constexpr Tunable kPacketBytes{
     .minimum = 1024,
     .maximum = 1 << 20,
     .help = "largest packet of a connection; the same in all nodes"};
+inline constexpr Tunable kHostPacketBytes{
+    .name = "tcp_host_packet_bytes",
+    .kind = TunableKind::bytes,
+    .fallback = "1M",
+    .minimum = 1024,
+    .maximum = 1 << 20,
+    .help =
+        "the same between two nodes of one host, where nothing else is on the way; "
+        "tcp_packet_bytes if that is more"};
 inline constexpr Tunable kBufferBytes{
     .name = "tcp_buffer_bytes",
     .kind = TunableKind::bytes,
@@ -67,8 +76,8 @@ inline constexpr Tunable kSilence{.name = "tcp_silence_timeout",
                                   .help =
                                       "a connection whose other end acknowledges nothing for "
                                       "so long is lost; an idle one is asked, too"};
-inline constexpr std::array kTunables{kInterface,   kPorts,       kPacketBytes,
-                                      kBufferBytes, kConnections, kStrangers,
-                                      kHandshake,   kConnect,     kSilence};
+inline constexpr std::array kTunables{kInterface,   kPorts,       kPacketBytes, kHostPacketBytes,
+                                      kBufferBytes, kConnections, kStrangers,   kHandshake,
+                                      kConnect,     kSilence};
 
 }  // namespace sterna::net::tcp

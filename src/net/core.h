@@ -60,8 +60,7 @@ class TransportCore final : private Bond::Owner {
   bool cancel_send(Endpoint& from, SendRequest& request) noexcept;
   // direct.cc, short.cc
   void interrupt(std::uint32_t rank) noexcept;
-  bool try_send_short(Endpoint& from, const Target& target,
-                      std::span<const std::byte> bytes) noexcept;
+  bool try_send_short(Endpoint& from, const Target& to, std::span<const std::byte> bytes) noexcept;
   void receive_run(Endpoint& at, RecvRequest& request, Pattern pattern, std::byte* into,
                    std::uint64_t bytes) noexcept;
   bool try_receive_short(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
@@ -117,8 +116,7 @@ class TransportCore final : private Bond::Owner {
   // placed.cc, lost.cc
   std::span<std::byte> place(std::uint32_t from_node, Packet head, std::uint32_t bytes) noexcept;
   void on_placed(std::uint32_t from_node, Packet head, std::uint32_t bytes) noexcept;
-  std::span<std::byte> hold_place(std::uint32_t from_node, Packet head,
-                                  std::uint32_t bytes) noexcept;
+  std::span<std::byte> hold_place(std::uint32_t node, Packet head, std::uint32_t bytes) noexcept;
   void end_held(Packet head, std::uint32_t bytes, bool is_whole) noexcept;
   void on_rail_lost(std::uint16_t rail, std::uint32_t node, std::string_view reason) noexcept;
 
@@ -299,6 +297,8 @@ class TransportCore final : private Bond::Owner {
                   std::uint64_t receive_id) noexcept;
   void submit(TransferJob* job) noexcept;
   std::uint32_t advance_jobs() noexcept;
+  std::uint32_t send_together() noexcept;  // together.cc
+  std::size_t send_some_together(std::size_t first, std::uint32_t& count) noexcept;
   void take_in(TransferJob* job) noexcept;
   [[nodiscard]] bool waits_for_others(std::size_t index) const noexcept;
   bool step(TransferJob& job) noexcept;  // True: it has ended.

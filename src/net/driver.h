@@ -36,6 +36,14 @@ class InvitationBoard;
 using Piece = std::span<const std::byte>;
 using Packet = std::span<const std::byte>;
 
+[[nodiscard]] constexpr std::size_t bytes_of(std::span<const Piece> pieces) noexcept {
+  std::size_t bytes = 0;
+  for (const Piece& piece : pieces) {
+    bytes += piece.size();
+  }
+  return bytes;
+}
+
 /// Bytes of another process of this host, written by Channel::write_remote.
 struct RemotePiece {
   std::uint64_t address;
@@ -43,6 +51,7 @@ struct RemotePiece {
 };
 
 inline constexpr std::uint32_t kPacketPiecesMax = 64;  // Of one try_send.
+inline constexpr std::size_t kPacketsAtOnceMax = 16;   // Of one try_send_several.
 inline constexpr std::size_t kPacketHeadBytes = 48;    // By which PacketSink::place judges.
 
 /// Upcalls of a driver, made inside Driver::poll only, with no lock of the driver held. The sink
@@ -133,6 +142,21 @@ class Channel {
   /// In PacketSink::on_packet, of a packet of this peer: whether to read it costs as much as the
   /// peer pays for ours, when ours go in packets too. Asked now and then.
   [[nodiscard]] virtual bool is_read_as_ours() const noexcept { return true; }
+
+  /// Several packets, which are there at once: as try_send() of one after the other, for less.
+  /// Between 1 and kPacketsAtOnceMax, of kPacketPiecesMax pieces in all. Returns how many were
+  /// accepted; `state` is what the next one got.
+  [[nodiscard]] virtual std::size_t try_send_several(
+      std::span<const std::span<const Piece>> packets, SendState& state) noexcept {
+    std::size_t count = 0;
+    state = SendState::accepted;
+    while (count < packets.size() && (state = try_send(packets[count])) == SendState::accepted) {
+      ++count;
+    }
+    return count;
+  }
+  /// Whether it is for less: all that is given goes in one call of the system.
+  [[nodiscard]] virtual bool gains_by_several() const noexcept { return false; }
 
   // The short way, optional, for the sender: one packet, written where it leaves from.
 

@@ -4,6 +4,8 @@
 // the tests that need processes.
 #include "net/driver.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -45,6 +47,35 @@ TEST_P(DriverContract, PiecesAreGathered) {
     ASSERT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == 1; }));
     EXPECT_EQ(b.sink.packets[0].second, whole);
     b.sink.packets.clear();
+  }
+}
+
+TEST_P(DriverContract, SeveralAtOnceAreAsOneAfterTheOther) {
+  std::vector<std::string> sent;
+  for (std::size_t i = 0; i < 10 * kPacketsAtOnceMax; ++i) {
+    sent.emplace_back(i % 3 == 0 ? packet_bytes_max() / (1 + i % 5)
+                                 : std::min<std::size_t>(1 + i * i, packet_bytes_max()),
+                      static_cast<char>('a' + i % 26));
+  }
+  std::size_t accepted = 0;
+  ASSERT_TRUE(poll_until({&a, &b}, [&] {
+    std::vector<std::array<Piece, 2>> pieces;
+    std::vector<std::span<const Piece>> packets;
+    pieces.reserve(kPacketsAtOnceMax);
+    for (std::size_t i = accepted; i < sent.size() && packets.size() < kPacketsAtOnceMax; ++i) {
+      const Piece whole = std::as_bytes(std::span{sent[i]});
+      pieces.push_back({whole.first(whole.size() / 2), whole.subspan(whole.size() / 2)});
+      packets.emplace_back(pieces.back());
+    }
+    SendState state = SendState::accepted;
+    const std::size_t count = packets.empty() ? 0 : a_to_b().try_send_several(packets, state);
+    EXPECT_EQ(count == packets.size(), state == SendState::accepted);
+    EXPECT_NE(state, SendState::closed);
+    accepted += count;
+    return b.sink.packets.size() == sent.size();
+  }));
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    EXPECT_TRUE(b.sink.packets[i].second == sent[i]) << i;
   }
 }
 
@@ -311,8 +342,7 @@ INSTANTIATE_TEST_SUITE_P(Decorators, DriverContract,
                                          "corrupt(shm,rate=0)", "duplicate(tcp,rate=0)",
                                          "reorder(shm,rate=0)", "cut(tcp)", "tcp@lo",
                                          "count(delay(sim,latency=0))", "count(fabric@tcp)",
-                                         "trace(shm)", "trace(tcp)", "record(tcp)",
-                                         "record(shm)"),
+                                         "trace(shm)", "trace(tcp)", "record(tcp)", "record(shm)"),
                          kName);
 
 }  // namespace

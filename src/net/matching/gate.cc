@@ -16,14 +16,6 @@ constexpr std::uint32_t kRefusedMax = 4;
 constexpr std::uint32_t kSendsPerMeasure = 16;
 constexpr std::size_t kMeasuredBytesMax = 2048;
 
-std::size_t bytes_of(std::span<const Piece> frame) noexcept {
-  std::size_t bytes = 0;
-  for (const Piece& piece : frame) {
-    bytes += piece.size();
-  }
-  return bytes;
-}
-
 }  // namespace
 
 Gate::~Gate() {
@@ -248,25 +240,27 @@ Gate::SendResult Gate::send(std::span<const Piece> frame, std::uint32_t route_ve
   return result;
 }
 
-SendState Gate::try_send(std::span<const Piece> frame) noexcept {
-  if (is_lost()) {
-    return SendState::closed;
+std::size_t Gate::try_send(std::span<const std::span<const Piece>> frames,
+                           SendState& state) noexcept {
+  state = is_lost() ? SendState::closed : SendState::full;
+  if (is_lost() || !try_own()) {
+    return 0;
   }
-  if (!try_own()) {
-    return SendState::full;
-  }
-  SendState state = SendState::full;
+  std::size_t count = 0;
   const bool is_idle = pending_.first == nullptr && inbox_.looks_empty();
   if (is_idle || ++refused_ > kRefusedMax) {
     Channel* channel = connected();
-    state = channel != nullptr ? channel->try_send(frame) : SendState::closed;
+    state = SendState::closed;
+    if (channel != nullptr) {
+      count = channel->try_send_several(frames, state);
+    }
     if (state == SendState::closed) {
       lose();
     }
-    refused_ = state == SendState::accepted ? 0 : refused_;
+    refused_ = count != 0 ? 0 : refused_;
   }
   let_go();
-  return state;
+  return count;
 }
 
 std::uint32_t Gate::advance() noexcept {

@@ -110,7 +110,13 @@ class alignas(kCacheLineBytes) Gate {
 
   /// Sends one frame, for which no other order matters, only if it can go now; before what waits
   /// only if that has gone first some times. Any thread.
-  [[nodiscard]] SendState try_send(std::span<const Piece> frame) noexcept;
+  [[nodiscard]] SendState try_send(std::span<const Piece> frame) noexcept {
+    SendState state;
+    (void)try_send({&frame, 1}, state);
+    return state;
+  }
+  /// Several such frames, each a packet: Channel::try_send_several().
+  std::size_t try_send(std::span<const std::span<const Piece>> frames, SendState& state) noexcept;
 
   /// For the one caller of a process (Transport::serve_one_caller), outside of a send: the channel,
   /// if it stands and nothing waits for it; else null.

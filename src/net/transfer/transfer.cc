@@ -114,7 +114,7 @@ std::uint32_t TransportCore::advance_jobs() noexcept {
     job->started_ns = clock_.now_ns();
     take_in(job);
   }
-  std::uint32_t count = 0;
+  std::uint32_t count = send_together();
   for (std::size_t i = 0; i < jobs_.size();) {
     TransferJob* job = jobs_[i];
     const std::uint64_t before = job->offset;

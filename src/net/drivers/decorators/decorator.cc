@@ -4,10 +4,7 @@
 namespace sterna::net::decorators {
 
 SendState DecoratorChannel::try_send(std::span<const Piece> pieces) noexcept {
-  std::size_t bytes = 0;
-  for (const Piece& piece : pieces) {
-    bytes += piece.size();
-  }
+  const std::size_t bytes = bytes_of(pieces);
   check(bytes > 0 && bytes <= driver_.capabilities().packet_bytes_max,
         "a packet has between 1 and packet_bytes_max bytes");
   return driver_.is_closed() ? SendState::closed : send(pieces);

@@ -25,10 +25,7 @@ bool is_readable(int fd) noexcept {
 }  // namespace
 
 SendState FabricChannel::try_send(std::span<const Piece> pieces) noexcept {
-  std::size_t bytes = 0;
-  for (const Piece& piece : pieces) {
-    bytes += piece.size();
-  }
+  const std::size_t bytes = bytes_of(pieces);
   check(bytes > 0 && bytes <= driver.capabilities().packet_bytes_max,
         "a packet has between 1 and packet_bytes_max bytes");
   check(pieces.size() <= kPacketPiecesMax, "a packet has at most kPacketPiecesMax pieces");

@@ -19,10 +19,7 @@ namespace {
 class ReplayChannel final : public Channel {
  public:
   SendState try_send(std::span<const Piece> pieces) noexcept override {
-    std::size_t bytes = 0;
-    for (const Piece& piece : pieces) {
-      bytes += piece.size();
-    }
+    const std::size_t bytes = bytes_of(pieces);
     check(bytes > 0 && bytes <= packet_bytes_max,
           "a packet has between 1 and packet_bytes_max bytes");
     if (is_closed.load(std::memory_order_relaxed)) {

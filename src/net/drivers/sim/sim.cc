@@ -163,6 +163,7 @@ class SimChannel final : public Channel {
   SendState try_send(std::span<const Piece> pieces) noexcept override {
     return network_.send(from_, to_, pieces);
   }
+  bool gains_by_several() const noexcept override { return true; }  // For what is above.
   std::byte* try_place(std::uint32_t bytes) noexcept override {
     if (!network_.options().has_short_way) {
       return nullptr;
@@ -289,8 +290,7 @@ class SimDriver final : public Driver {
     }
     const SpinGuard guard{network_.lock_};
     const SimNetwork::Node& node = network_.nodes_[node_];
-    if (node.arriving.empty() ||
-        node.arriving.begin()->first > network_.options_.clock->now_ns() ||
+    if (node.arriving.empty() || node.arriving.begin()->first > network_.options_.clock->now_ns() ||
         node.arriving.begin()->second.bytes.empty()) {
       return false;
     }

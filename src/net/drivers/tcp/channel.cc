@@ -27,6 +27,18 @@ long send_bytes(int fd, const std::byte* bytes, std::size_t count) noexcept {
   return sent;
 }
 
+long send_vectors(int fd, std::span<iovec> vectors) noexcept {
+  msghdr message{};
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = vectors.size();
+  long sent;
+  do {
+    sent = raw_system_call(SYS_sendmsg, fd, reinterpret_cast<long>(&message),
+                           MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent == -EINTR);
+  return sent;
+}
+
 long send_pieces(int fd, const std::uint32_t& length, std::span<const Piece> pieces) noexcept {
   std::array<iovec, kPacketPiecesMax + 1> vectors;
   vectors[0] = {.iov_base = const_cast<std::uint32_t*>(&length), .iov_len = sizeof length};
@@ -34,15 +46,7 @@ long send_pieces(int fd, const std::uint32_t& length, std::span<const Piece> pie
     vectors[i + 1] = {.iov_base = const_cast<std::byte*>(pieces[i].data()),
                       .iov_len = pieces[i].size()};
   }
-  msghdr message{};
-  message.msg_iov = vectors.data();
-  message.msg_iovlen = pieces.size() + 1;
-  long sent;
-  do {
-    sent = raw_system_call(SYS_sendmsg, fd, reinterpret_cast<long>(&message),
-                           MSG_NOSIGNAL | MSG_DONTWAIT);
-  } while (sent == -EINTR);
-  return sent;
+  return send_vectors(fd, {vectors.data(), pieces.size() + 1});
 }
 
 long send_frame(int fd, std::span<const Piece> pieces, std::size_t bytes) noexcept {
@@ -63,10 +67,7 @@ long send_frame(int fd, std::span<const Piece> pieces, std::size_t bytes) noexce
 }  // namespace
 
 SendState TcpChannel::try_send(std::span<const Piece> pieces) noexcept {
-  std::size_t bytes = 0;
-  for (const Piece& piece : pieces) {
-    bytes += piece.size();
-  }
+  const std::size_t bytes = bytes_of(pieces);
   check(bytes > 0 && bytes <= packet_bytes_max_,
         "a packet has between 1 and packet_bytes_max bytes");
   check(pieces.size() <= kPacketPiecesMax, "a packet has at most kPacketPiecesMax pieces");
@@ -115,6 +116,67 @@ SendState TcpChannel::send_owned(std::span<const Piece> pieces, std::size_t byte
   // whose socket will ring.
   append(pieces, bytes, static_cast<std::size_t>(std::max(sent, 0L)));
   return SendState::accepted;
+}
+
+std::size_t TcpChannel::try_send_several(std::span<const std::span<const Piece>> packets,
+                                         SendState& state) noexcept {
+  state = SendState::full;
+  if (!try_own()) {
+    is_refused_.store(true, std::memory_order_relaxed);
+    return 0;
+  }
+  state = SendState::accepted;
+  std::size_t count = 0;
+  // Sequentially consistent: as in send_owned().
+  if (state_.load(std::memory_order_seq_cst) == State::open &&
+      !is_closed_.load(std::memory_order_relaxed) &&
+      (sent_ == unsent_.size() || flush_owned() == Flush::done)) {
+    count = send_several_owned(packets);
+  }
+  while (count < packets.size()) {
+    state = send_owned(packets[count], bytes_of(packets[count]));
+    if (state != SendState::accepted) {
+      break;
+    }
+    ++count;
+  }
+  disown();
+  if (state == SendState::full) {
+    is_refused_.store(true, std::memory_order_relaxed);
+  }
+  return count;
+}
+
+/// Nothing waits. Of the packet of which the kernel took a part the rest is kept.
+std::size_t TcpChannel::send_several_owned(
+    std::span<const std::span<const Piece>> packets) noexcept {
+  std::array<std::uint32_t, kPacketsAtOnceMax> lengths;
+  std::array<iovec, kPacketsAtOnceMax + kPacketPiecesMax> vectors;
+  std::size_t vector_count = 0;
+  check(packets.size() <= lengths.size(), "as many packets at once as it takes");
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    lengths[i] = static_cast<std::uint32_t>(bytes_of(packets[i]));
+    check(lengths[i] > 0 && lengths[i] <= packet_bytes_max_,
+          "a packet has between 1 and packet_bytes_max bytes");
+    check(vector_count + 1 + packets[i].size() <= vectors.size(),
+          "packets sent at once have at most kPacketPiecesMax pieces");
+    vectors[vector_count++] = {.iov_base = &lengths[i], .iov_len = kLengthBytes};
+    for (const Piece& piece : packets[i]) {
+      vectors[vector_count++] = {.iov_base = const_cast<std::byte*>(piece.data()),
+                                 .iov_len = piece.size()};
+    }
+  }
+  long sent = send_vectors(socket_.get(), {vectors.data(), vector_count});
+  std::size_t count = 0;
+  while (sent > 0) {
+    const std::size_t whole = kLengthBytes + std::size_t{lengths[count]};
+    if (sent < static_cast<long>(whole)) {
+      append(packets[count], lengths[count], static_cast<std::size_t>(sent));
+    }
+    sent -= static_cast<long>(whole);
+    ++count;
+  }
+  return count;
 }
 
 void TcpChannel::append(std::span<const Piece> pieces, std::size_t bytes,

@@ -35,6 +35,10 @@ class TcpChannel final : public Channel {
 
   [[nodiscard]] SendState try_send(std::span<const Piece> pieces) noexcept override;
 
+  [[nodiscard]] std::size_t try_send_several(std::span<const std::span<const Piece>> packets,
+                                             SendState& state) noexcept override;
+  [[nodiscard]] bool gains_by_several() const noexcept override { return true; }
+
   [[nodiscard]] std::uint32_t node() const noexcept { return node_; }
   [[nodiscard]] State state() const noexcept { return state_.load(std::memory_order_acquire); }
 
@@ -96,6 +100,8 @@ class TcpChannel final : public Channel {
   }
   void disown() noexcept { is_owned_.store(false, std::memory_order_release); }
   [[nodiscard]] SendState send_owned(std::span<const Piece> pieces, std::size_t bytes) noexcept;
+  [[nodiscard]] std::size_t send_several_owned(
+      std::span<const std::span<const Piece>> packets) noexcept;
   void append(std::span<const Piece> pieces, std::size_t bytes, std::size_t skip) noexcept;
   Flush flush_owned() noexcept;
 

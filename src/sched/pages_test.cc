@@ -160,7 +160,8 @@ TEST(SystemPages, TellWhereAPageIsAndBringItToItsOwnNode) {
     GTEST_SKIP() << "the system refuses it here: " << asked.error().text;
   }
   EXPECT_GE(statuses[0], 0);
-  EXPECT_EQ(statuses[1], -ENOENT);
+  // Before Linux 6.12 some that are not there are told from addresses that are nobody's, some not.
+  EXPECT_TRUE(statuses[1] == -ENOENT || statuses[1] == -EFAULT) << statuses[1];
   const int node = statuses[0];
   ASSERT_TRUE(system_pages().move(std::span{pages}.first(1), node, std::span{statuses}.first(1)));
   EXPECT_EQ(statuses[0], node);

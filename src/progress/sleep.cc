@@ -144,6 +144,8 @@ bool Progress::sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>
   // The word is read when nobody else takes from the eventfd: a waker that changes it later writes
   // there later, for us. One that changed it before may have woken the sleeper before us instead.
   if (word.load(std::memory_order_seq_cst) == expected && impl.try_take()) {
+    // Against wake_for_source(): the sources may answer from what they read without any order.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     is_prepared = impl.prepare_all();
     for (Source* const source : impl.prepared) {
       deadline_ns = std::min(deadline_ns, source->next_deadline_ns());

@@ -79,8 +79,8 @@ bool Worker::wake() noexcept {
 }
 
 void TeamState::wake_idle(std::uint32_t first, std::uint32_t count) noexcept {
-  // A searcher looks everywhere once more before it sleeps; but it may not be one of the range.
-  if (count >= workers.size() && searcher_count.load(std::memory_order_relaxed) != 0) {
+  // A searcher, perhaps not of the range, looks once more before it sleeps. Order: as 4.
+  if (count >= workers.size() && searcher_count.load(std::memory_order_seq_cst) != 0) {
     return;
   }
   const auto end =

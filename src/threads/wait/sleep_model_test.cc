@@ -1,7 +1,9 @@
 // Falling asleep, all interleavings. First a worker whose thread is bound, with a waker and a thief
 // that moves threads from the inbox to the queue. Then a worker that wants to sleep in the hook
-// while another kernel thread sleeps there and may take the wake-up that was meant for it. Negative
-// controls: a last look at the inbox only; a hook that does not look at the sleeper's word.
+// while another kernel thread sleeps there and may take the wake-up that was meant for it. Then a
+// searcher, whom a waker does not wake, and who stops to search. Negative controls: a last look at
+// the inbox only; a hook that does not look at the sleeper's word; a waker whose look for searchers
+// may pass its push (what x86-64 never does after a locked instruction, and AArch64 may).
 #include <gtest/gtest.h>
 
 #include "threads/model_explorer.h"
@@ -222,6 +224,89 @@ TEST(SleepModel, WakeUpThatAnotherSleeperOfTheHookTakesIsNotLost) {
 
 TEST(SleepModel, HookThatDoesNotLookAtTheWordIsFoundToLoseAWakeUp) {
   EXPECT_FALSE(explore_hook(false));
+}
+
+// --- A searcher is not woken: it looks once more ------------------------------------------------
+
+struct Search {
+  std::uint8_t on_its_way;  // The push of the waker, in its store buffer.
+  std::uint8_t work;
+  std::uint8_t searchers;
+  std::uint8_t sleep_word;
+  std::uint8_t searcher_at;
+  std::uint8_t waker_at;
+};
+
+enum SearcherAt : std::uint8_t { kLooks, kIsCountedNoMore, kSays, kLooksOnce, kSleeps, kHasIt };
+
+bool step_searcher(Search& search) {
+  switch (search.searcher_at) {
+    case kLooks:
+    case kLooksOnce:
+      search.searcher_at = search.work != 0 ? kHasIt : search.searcher_at + 1;
+      return true;
+    case kIsCountedNoMore:
+      search.searchers = 0;
+      search.searcher_at = kSays;
+      return true;
+    case kSays:
+      search.sleep_word = 1;
+      search.searcher_at = kLooksOnce;
+      return true;
+    case kSleeps:
+      if (search.sleep_word != 0) {
+        return false;
+      }
+      search.searcher_at = kLooksOnce;
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool step_search_waker(Search& search, bool is_ordered) {
+  if (search.waker_at == 0) {
+    search.on_its_way = 1;
+    search.waker_at = 1;
+  } else if (search.waker_at == 1 && (!is_ordered || search.on_its_way == 0)) {
+    search.waker_at = search.searchers != 0 ? 3 : 2;
+  } else if (search.waker_at == 2 && search.on_its_way == 0) {
+    search.sleep_word = 0;
+    search.waker_at = 3;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool arrives(Search& search) {
+  const bool is_there = search.on_its_way != 0;
+  search.work |= search.on_its_way;
+  search.on_its_way = 0;
+  return is_there;
+}
+
+bool explore_search(bool is_ordered) {
+  Search initial{};
+  initial.searchers = 1;
+  std::size_t states = 0;
+  return holds_in_all_interleavings(
+      initial, 3,
+      [&](Search& search, int process) {
+        return process == 0
+                   ? step_searcher(search)
+                   : (process == 1 ? step_search_waker(search, is_ordered) : arrives(search));
+      },
+      [](const Search& search, bool is_final) { return is_final && search.searcher_at != kHasIt; },
+      states);
+}
+
+TEST(SleepModel, WorkForWhichASearcherIsNotWokenIsFoundByIt) {
+  EXPECT_TRUE(explore_search(true));
+}
+
+TEST(SleepModel, LookForSearchersThatPassesThePushIsFoundToLoseAWakeUp) {
+  EXPECT_FALSE(explore_search(false));
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Runs the tests of a build for AArch64 in a virtual machine, on a kernel of that processor:
 
-    tools/aarch64/vm_tests.py --kernel IMAGE --sysroot FOLDER --minutes 30 -R '^(threads|mpi)[.]'
+    tools/aarch64/vm_tests.py --sysroot FOLDER --minutes 30 -R '^(threads|mpi)[.]'
 
 The machine (qemu-system-aarch64) has no disk: its memory holds a static busybox, the libraries that
-the tests need, taken from the sysroot, and the programs of the build, at their paths. What ctest
+the tests need, taken from the sysroot (tools/aarch64/sysroot makes one), and the programs of the
+build, at their paths. What ctest
 would run is run there, as far as it is built. The tests of a GoogleTest program run in one process.
 Scripts are run if the sysroot has Python, unless they compile programs or judge the sources. At the
 end it says how many passed, were skipped and failed, by the first word of their names.
@@ -230,7 +231,8 @@ def print_summary(counts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kernel", required=True, help="an Image of Linux for AArch64")
+    parser.add_argument("--kernel", type=pathlib.Path,
+                        help="an Image of Linux for AArch64; without: boot/vmlinuz-* of the sysroot")
     parser.add_argument("--sysroot", required=True, type=pathlib.Path,
                         help="a folder with libraries of AArch64, as for the build")
     parser.add_argument("--busybox", type=pathlib.Path,
@@ -244,6 +246,7 @@ def main():
     parser.add_argument("-R", default="", metavar="REGEX", help="the tests with such names")
     parser.add_argument("-E", default="^$", metavar="REGEX", help="but not those")
     options = parser.parse_args()
+    options.kernel = options.kernel or next(options.sysroot.glob("boot/vmlinuz-*"))
     options.busybox = options.busybox or options.sysroot / "bin/busybox"
     build = options.build.resolve()
     has_python = python_of(options.sysroot) is not None

@@ -101,5 +101,65 @@ TEST(Context, CodeForAvx512LosesNothingOverASwitch) {
 
 #endif
 
+#if defined(__aarch64__)
+
+void spoil_kept() noexcept {
+  for (;;) {
+    asm volatile(
+        ".irp n, 19,20,21,22,23,24,25,26,27,28\n\t"
+        "mov x\\n, #-1\n\t"
+        ".endr\n\t"
+        ".irp n, 8,9,10,11,12,13,14,15\n\t"
+        "fmov d\\n, x19\n\t"
+        ".endr" ::
+            : "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "d8", "d9",
+              "d10", "d11", "d12", "d13", "d14", "d15");
+    (void)switch_context(other_context, main_context, nullptr);
+  }
+}
+
+TEST(Context, RegistersThatACallKeepsAreKeptOverASwitch) {
+  // d8 .. d15, x20 .. x28; x19 has its address.
+  std::array<std::uint64_t, 17> values;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = 0x0123'4567'89ab'cd00 + i;
+  }
+  const auto expected = values;
+  make_context(other_context, stack + sizeof stack, spoil_kept);
+  register auto* const words asm("x19") = values.data();
+  register SavedContext* from asm("x0") = &main_context;
+  register SavedContext* to asm("x1") = &other_context;
+  asm volatile(
+      "ldp d8, d9, [x19]\n\t"
+      "ldp d10, d11, [x19, #16]\n\t"
+      "ldp d12, d13, [x19, #32]\n\t"
+      "ldp d14, d15, [x19, #48]\n\t"
+      "ldp x20, x21, [x19, #64]\n\t"
+      "ldp x22, x23, [x19, #80]\n\t"
+      "ldp x24, x25, [x19, #96]\n\t"
+      "ldp x26, x27, [x19, #112]\n\t"
+      "ldr x28, [x19, #128]\n\t"
+      "bl sterna_context_switch\n\t"
+      "stp d8, d9, [x19]\n\t"
+      "stp d10, d11, [x19, #16]\n\t"
+      "stp d12, d13, [x19, #32]\n\t"
+      "stp d14, d15, [x19, #48]\n\t"
+      "stp x20, x21, [x19, #64]\n\t"
+      "stp x22, x23, [x19, #80]\n\t"
+      "stp x24, x25, [x19, #96]\n\t"
+      "stp x26, x27, [x19, #112]\n\t"
+      "str x28, [x19, #128]"
+      : "+r"(from), "+r"(to)
+      : "r"(words)
+      : "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
+        "x16", "x17", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30", "v0",
+        "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14",
+        "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27",
+        "v28", "v29", "v30", "v31", "cc", "memory");
+  EXPECT_EQ(values, expected);
+}
+
+#endif
+
 }  // namespace
 }  // namespace sterna::threads

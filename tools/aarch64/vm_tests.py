@@ -6,7 +6,7 @@
 The machine (qemu-system-aarch64) has no disk: its memory holds a static busybox, the libraries that
 the tests need, taken from the sysroot (tools/aarch64/sysroot makes one), and the programs of the
 build, at their paths. What ctest
-would run is run there, as far as it is built. The tests of a GoogleTest program run in one process.
+would run is run there, as far as it is built. A GoogleTest program runs a hundred tests in a process.
 Scripts are run if the sysroot has Python, unless they compile programs or judge the sources. At the
 end it says how many passed, were skipped and failed, by the first word of their names.
 """
@@ -23,6 +23,7 @@ import sys
 import tempfile
 import threading
 
+TESTS_OF_PART = 100
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 INIT = """#!/bin/busybox sh
@@ -89,7 +90,7 @@ def is_for_the_machine(script):
 def tests_of(build, wanted, has_python):
     """Those that can run there, and the names of the others."""
     text = output_of(["ctest", "--show-only=json-v1"], cwd=build)
-    found, left_out, whole = [], [], set()
+    found, left_out, parts = [], [], collections.Counter()
     for test in json.loads(text)["tests"]:
         name, command = test["name"], test.get("command", [])
         if not wanted.match(name):
@@ -106,16 +107,22 @@ def tests_of(build, wanted, has_python):
             left_out.append(name)
             continue
         properties = {one["name"]: one["value"] for one in test.get("properties", [])}
+        environment = properties.get("ENVIRONMENT", [])
+        seconds = int(properties.get("TIMEOUT", 240))
         if any(word.startswith("--gtest_filter=") for word in command):
-            name = pathlib.Path(command[0]).name
-            if name in whole:
+            name, seconds, command = pathlib.Path(command[0]).name, 900, command[:1]
+            parts[name] += 1
+            if parts[name] % TESTS_OF_PART != 1:
                 continue
-            whole.add(name)
-            command = command[:1]
-        seconds = 900 if name in whole else int(properties.get("TIMEOUT", 240))
+            environment = [*environment, f"GTEST_SHARD_INDEX={parts[name] // TESTS_OF_PART}"]
         words = ["|".join(properties.get(f"{kind}_REGULAR_EXPRESSION", []))
                  for kind in ("PASS", "FAIL", "SKIP")]
-        found.append(Test(name, seconds, *words, properties.get("ENVIRONMENT", []), command))
+        found.append(Test(name, seconds, *words, environment, command))
+    for index, test in enumerate(found):
+        if test.name in parts:
+            count = -(-parts[test.name] // TESTS_OF_PART)
+            found[index] = test._replace(
+                environment=[*test.environment, f"GTEST_TOTAL_SHARDS={count}"])
     return found, left_out
 
 

@@ -103,7 +103,8 @@ def tests_of(build, wanted, has_python):
         else:
             while command and not command[0].startswith(str(build)):  # The emulator and its options.
                 command = command[1:]
-        if not command or (script is None and not pathlib.Path(command[0]).exists()):
+        if not command or not all(pathlib.Path(word).exists() for word in command
+                                  if word.startswith(str(build))):
             left_out.append(name)
             continue
         properties = {one["name"]: one["value"] for one in test.get("properties", [])}
@@ -194,6 +195,8 @@ def fill(image, options, build, tests):
         shutil.copytree(ROOT / folder, image / (ROOT / folder).relative_to("/"),
                         ignore=shutil.ignore_patterns("__pycache__"))
     script = HARNESS
+    for command in options.command:
+        script += f"echo {shlex.quote('vm: $ ' + command)}\n(export PATH={build}/bin:$PATH; {command}) 2>&1\n"
     for test in tests:
         words = [test.name, str(test.seconds * options.slower), test.wanted, test.unwanted,
                  test.skipped, "env", *test.environment, *test.command]
@@ -250,6 +253,8 @@ def main():
     parser.add_argument("--memory", default="6G")
     parser.add_argument("--minutes", default=60, type=float, help="the machine ends then (60)")
     parser.add_argument("--slower", default=4, type=int, help="factor of the tests' time limits")
+    parser.add_argument("--command", action="append", default=[], metavar="LINE",
+                        help="runs that before the tests and shows what it says; may be repeated")
     parser.add_argument("-R", default="", metavar="REGEX", help="the tests with such names")
     parser.add_argument("-E", default="^$", metavar="REGEX", help="but not those")
     options = parser.parse_args()

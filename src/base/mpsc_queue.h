@@ -71,7 +71,8 @@ class MpscQueue {
   /// Any thread; a hint. False also while a push is under way, and while pop() has put the stub
   /// behind an element that such a push keeps invisible: then the stub is last, but not first.
   [[nodiscard]] bool looks_empty() const noexcept {
-    return last_.load(std::memory_order_acquire) == &stub_ &&
+    // Sequentially consistent, against a producer that pushes and then looks: push_node().
+    return last_.load(std::memory_order_seq_cst) == &stub_ &&
            first_.load(std::memory_order_relaxed) == &stub_;
   }
 

@@ -2,11 +2,17 @@
 // away from a thread: preemption (preempt.h) and the take-over of a worker whose kernel thread
 // sleeps in the kernel (carrier.h). Both happen only while the thread is in its program's code.
 //
-// Entry:   in_user = false, is_user = 0; (compiler barrier) read claim;  0: the worker is ours.
-// Claimer: claim = 1; membarrier(); read is_user;  1: the worker is the claimer's.
+// Entry:   in_user = false; (compiler barrier) read claim, then is_taken;  0: the worker is ours.
+// Claimer: claim = 1; takes the lock of the worker from outside, with its membarrier(); read
+// in_user
+//          of the thread that the worker runs;  true: the worker is the claimer's.
 // Forbidden: both have it. The argument is that of biased_lock.h, whose second half this is; an
 // entry that finds a claim waits until it is decided. A handler of a signal runs on the kernel
-// thread of the entry: program order is enough for in_user. tests: border_model_test.cc.
+// thread of the entry: program order is enough for it.
+//
+// Whom the worker runs, the claimer asks with the lock held that is held over every switch, and
+// while a thread lets its worker go: so that thread stays there meanwhile, and its descriptor does.
+// tests: border_model_test.cc.
 #pragma once
 
 #include <atomic>
@@ -21,10 +27,6 @@ struct LockHome;
 
 /// First member of a Worker.
 struct Border {
-  // 1: its thread is in the code of the program. Written by that thread, and 0 by the claimer. A
-  // thread that lost its worker may, in the instant of its entry, write a 0 too much: then the
-  // worker cannot be claimed before its thread crosses the border again.
-  std::atomic<std::uint8_t> is_user{0};
   // Who waits that its thread should give way to: Wish, preempt.h. Relaxed: a hint.
   std::atomic<std::uint8_t> wish{0};
   // 1: a claim is being decided. A futex.
@@ -44,36 +46,40 @@ void leave_wished(Thread& me) noexcept;
   return reinterpret_cast<Border&>(worker);  // worker.h checks that it is at its begin.
 }
 
+/// enter_runtime(), below, of who knows that the thread was not there. Returns its worker.
+[[gnu::always_inline]] inline Worker& enter_from_user(Thread& me) noexcept {
+  me.in_user.store(false, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  Worker* worker = me.worker.load(std::memory_order_relaxed);
+  // Acquire: what the claimer wrote before it decided.
+  if (border_of(*worker).claim.load(std::memory_order_acquire) != 0 ||
+      me.is_taken.load(std::memory_order_relaxed)) [[unlikely]] {
+    enter_claimed(me);
+    worker = me.worker.load(std::memory_order_relaxed);
+  }
+  return *worker;
+}
+
 /// The current user thread comes from the code of its program. False: it was in the runtime
 /// already. Afterwards its worker is its own until it leaves.
 inline bool enter_runtime(Thread& me) noexcept {
   if (!me.in_user.load(std::memory_order_relaxed)) {
     return false;
   }
-  me.in_user.store(false, std::memory_order_relaxed);
-  if (me.is_taken.load(std::memory_order_relaxed)) [[unlikely]] {
-    enter_claimed(me);
-    return true;
-  }
-  Border& border = border_of(*me.worker.load(std::memory_order_relaxed));
-  border.is_user.store(0, std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  // Acquire: what the claimer wrote before it decided.
-  if (border.claim.load(std::memory_order_acquire) != 0 ||
-      me.is_taken.load(std::memory_order_relaxed)) [[unlikely]] {
-    enter_claimed(me);
-  }
+  (void)enter_from_user(me);
   return true;
 }
 
-/// The current user thread, in the runtime, goes on to the code of its program.
-inline void leave_runtime(Thread& me) noexcept {
-  Border& border = border_of(*me.worker.load(std::memory_order_relaxed));
-  border.is_user.store(1, std::memory_order_release);  // For the claimer: all that we did here.
-  me.in_user.store(true, std::memory_order_relaxed);
-  if (border.wish.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+/// leave_runtime(), below, of who knows its worker.
+[[gnu::always_inline]] inline void leave_runtime(Thread& me, Worker& worker) noexcept {
+  me.in_user.store(true, std::memory_order_release);  // For the claimer: all that we did here.
+  if (border_of(worker).wish.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     leave_wished(me);
   }
+}
+/// The current user thread, in the runtime, goes on to the code of its program.
+inline void leave_runtime(Thread& me) noexcept {
+  leave_runtime(me, *me.worker.load(std::memory_order_relaxed));
 }
 
 /// The caller is in the runtime for its life, as far as preemption goes: for entry points that

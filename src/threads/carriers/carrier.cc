@@ -40,7 +40,8 @@ void end_turn_of(Worker& worker, Thread& thread) noexcept {
   thread.on_processor.store(0, std::memory_order_release);  // C of scheduler.cc
 }
 
-/// The worker of `me` goes to `spare`; `me` has none. The caller has the worker.
+/// The worker of `me` goes to `spare`; `me` has none. The caller has the worker, and its lock: who
+/// claims it must not take `me` for whom it runs.
 void let_go(Worker& worker, Thread& me, Carrier& spare) noexcept {
   Carrier& carrier = *worker.carrier.load(std::memory_order_relaxed);
   worker.team.bound_count.fetch_add(1, std::memory_order_relaxed);
@@ -51,6 +52,8 @@ void let_go(Worker& worker, Thread& me, Carrier& spare) noexcept {
   carrier.taken.store(&me, std::memory_order_relaxed);
   me.is_taken.store(true, std::memory_order_release);
   worker.use(spare);
+  // Release: who sees that it is not there any more sees that it was taken.
+  worker.current.store(&spare.idle, std::memory_order_release);
 }
 
 }  // namespace
@@ -258,24 +261,39 @@ void Worker::resume_bound(Carrier& here) noexcept {
   to.give(*this);
 }
 
-bool try_take_over(Worker& worker, Carrier& spare) noexcept {
+namespace {
+
+/// The thread that `worker` runs, if that is in the code of its program; else null. The caller has
+/// claimed the worker, and holds its lock from outside: so it stays, as its entry waits for us.
+Thread* find_in_user(Worker& worker) noexcept {
+  Thread* const thread = worker.current.load(std::memory_order_relaxed);
+  // Acquire: all that it did here.
+  const bool is_user = thread != nullptr && thread->in_user.load(std::memory_order_acquire);
+  return is_user ? thread : nullptr;
+}
+
+}  // namespace
+
+bool try_take_over(Worker& worker) noexcept {
   worker.border.claim.store(1, std::memory_order_seq_cst);
-  process_barrier();
-  const bool is_ours = worker.border.is_user.load(std::memory_order_acquire) != 0;
-  if (is_ours) {
-    // It stays where it is: its entry waits for us. So it has not ended either.
-    Thread& thread = *worker.current.load(std::memory_order_relaxed);
-    worker.border.is_user.store(0, std::memory_order_relaxed);
-    thread.activity.store(Activity::blocked, std::memory_order_relaxed);
-    let_go(worker, thread, spare);
+  Carrier* spare = nullptr;
+  if (worker.lock.try_lock_from_outside(kTickPauses)) {
+    Thread* const thread = find_in_user(worker);
+    spare = thread != nullptr ? take_spare(worker.team) : nullptr;
+    if (spare != nullptr) {
+      thread->activity.store(Activity::blocked, std::memory_order_relaxed);
+      let_go(worker, *thread, *spare);
+    }
+    worker.lock.unlock_from_outside();
   }
   worker.border.claim.store(0, std::memory_order_release);
   futex_wake(&worker.border.claim, 1);
-  if (is_ours) {
-    worker.team.preemptor->taken_count.fetch_add(1, std::memory_order_relaxed);
-    spare.give(worker);
+  if (spare == nullptr) {
+    return false;
   }
-  return is_ours;
+  worker.team.preemptor->taken_count.fetch_add(1, std::memory_order_relaxed);
+  spare->give(worker);
+  return true;
 }
 
 void enter_claimed(Thread& me) noexcept {
@@ -327,7 +345,9 @@ bool enter_blocking() noexcept {
     return false;
   }
   me->activity.store(Activity::blocked, std::memory_order_relaxed);
+  worker.lock.lock();
   let_go(worker, *me, *spare);
+  worker.lock.unlock();
   spare->give(worker);
   me->in_user.store(was_user, std::memory_order_relaxed);
   return true;

@@ -115,9 +115,10 @@ void ask_for_spares(TeamState& team) noexcept;
 void carry_here(Carrier& carrier) noexcept;
 
 /// Takes the worker from its thread, which is in the code of its program, and from its carrier, and
-/// gives it to `spare`, a reserved one. False: the thread was in the runtime; nothing happened. By
-/// one kernel thread of the team at a time (the ticker).
-[[nodiscard]] bool try_take_over(Worker& worker, Carrier& spare) noexcept;
+/// gives it to a spare one. False: the thread was in the runtime, or there is no spare one, or
+/// somebody else has the lock of the worker; nothing happened. By one kernel thread of the team at
+/// a time (the ticker).
+[[nodiscard]] bool try_take_over(Worker& worker) noexcept;
 
 /// The current thread, in the runtime, is ready again but has no worker; returns when it has one.
 void come_back(Thread& me) noexcept;

@@ -156,16 +156,10 @@ bool Preemptor::take_over_if_asleep(Worker& worker, Carrier& carrier, Look& look
   if (!is_blocked || !team_.options.take_over) {
     return true;
   }
-  if (worker.border.is_user.load(std::memory_order_relaxed) == 0) {
-    worker.send_on_errands();
-    return true;
-  }
-  if (Carrier* const spare = take_spare(team_); spare == nullptr) {
-    worker.send_on_errands();  // It may wait for one of those.
-  } else if (try_take_over(worker, *spare)) {
+  if (try_take_over(worker)) {
     look = {};
   } else {
-    spare->become_spare();
+    worker.send_on_errands();  // It is in the runtime, or nobody is to be had: see there.
   }
   return true;
 }

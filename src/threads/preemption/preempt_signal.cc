@@ -190,12 +190,9 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
     leave_worker(*me->worker.load(std::memory_order_relaxed), *me, way);
   }
   me->is_interrupted = false;
-  // As leave_runtime(), but for wishes: it has just begun its slice. Without a worker: an errand.
-  if (!me->is_taken.load(std::memory_order_acquire)) {
-    border_of(*me->worker.load(std::memory_order_relaxed))
-        .is_user.store(1, std::memory_order_release);
-  }
-  me->in_user.store(true, std::memory_order_relaxed);
+  // As leave_runtime(), but for wishes: it has just begun its slice. Perhaps without a worker: on
+  // an errand.
+  me->in_user.store(true, std::memory_order_release);
 }
 
 }  // namespace

@@ -225,7 +225,7 @@ void make_chain_runnable(Thread* first) noexcept {
 namespace {
 
 /// worker.lock is held.
-[[gnu::noinline]] void yield_managed(Worker& worker, Thread& me) noexcept {
+void yield_managed(Worker& worker, Thread& me) noexcept {
   Thread* next = worker.queue.pop_front();
   const bool is_closed = worker.queue.is_closed_to(me);
   if (next == nullptr && !is_closed) {
@@ -249,32 +249,28 @@ namespace {
   switch_contexts(worker, me, *next);
 }
 
-/// On behalf of both ways to ask for it: inline, as a return after a switch is predicted wrongly.
-/// Returns `me`, as switch_contexts() does. `fetches`: RunQueue::rotate().
-[[gnu::always_inline]] inline Thread& yield_here(Thread& me, bool fetches) noexcept {
-  Worker& worker = *me.worker.load(std::memory_order_relaxed);
-  worker.count_switch();
-  worker.lock.lock();
+}  // namespace
+
+[[gnu::noinline]] void yield_locked(Worker& worker, Thread& me) noexcept {
   if (!worker.inbox.looks_empty()) [[unlikely]] {
     worker.inbox.drain_to(worker.queue);
   }
-  if ((me.flags & ThreadFlag::managed) != 0) [[unlikely]] {
+  if ((me.flags & ThreadFlag::managed) != 0) {
     yield_managed(worker, me);
-    return me;
+    return;
   }
-  Thread* const next = worker.queue.rotate(me, fetches);
+  Thread* const next = worker.queue.rotate(me);
   if (next == &me) {
     if (!worker.is_disabled.load(std::memory_order_relaxed)) [[likely]] {
       worker.lock.unlock();
-      return me;
+      return;
     }
     worker.queue.push_back(me);  // From the worker's own context it goes to another one.
-    return switch_contexts(worker, me, *worker.idle);
+    switch_contexts(worker, me, *worker.idle);
+    return;
   }
-  return switch_contexts(worker, me, next != nullptr ? *next : *worker.idle);
+  switch_contexts(worker, me, next != nullptr ? *next : *worker.idle);
 }
-
-}  // namespace
 
 void yield() noexcept {
   Thread* const me = self();
@@ -282,13 +278,7 @@ void yield() noexcept {
     raw_system_call(SYS_sched_yield);
     return;
   }
-  (void)yield_here(*me, false);
-}
-
-int yield_in_user_code(Thread& me) noexcept {
-  (void)enter_runtime(me);
-  leave_runtime(yield_here(me, true));
-  return 0;
+  (void)yield_on(*me->worker.load(std::memory_order_relaxed), *me);
 }
 
 void Worker::slow_point() noexcept {

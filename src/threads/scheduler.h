@@ -63,23 +63,29 @@ void run_post(Worker& worker) noexcept;
   }
 }
 
-/// The exchange itself. Returns `from` when it goes on, if it is no idle context: found by way of
-/// its worker, so that its address takes no place on its stack, whose lines a switch among many
-/// threads has to fetch.
-[[gnu::always_inline]] inline Thread& exchange_contexts(Worker& worker, Thread& from,
-                                                        Thread& to) noexcept {
+/// The exchange itself. Returns the worker of `from` when that goes on.
+[[gnu::always_inline]] inline Worker& exchange_workers(Worker& worker, Thread& from,
+                                                       Thread& to) noexcept {
   exchange_state(worker, from, to);
   if constexpr (kSanitized) {
     sanitized_switch(from, to, false);
-    finish_switch(*from.worker.load(std::memory_order_relaxed));
-    return from;
+    Worker& present = *from.worker.load(std::memory_order_relaxed);
+    finish_switch(present);
+    return present;
   } else {
     auto& present = *static_cast<Worker*>(switch_context(from.context, to.context, &worker));
-    // Relaxed: whoever switched here has written it just now, on this kernel thread.
-    Thread& me = *present.current.load(std::memory_order_relaxed);
     finish_switch(present);
-    return me;
+    return present;
   }
+}
+
+/// The same. Returns `from` when it goes on, if it is no idle context: found by way of its worker,
+/// so that its address takes no place on its stack, whose lines a switch among many threads has to
+/// fetch.
+[[gnu::always_inline]] inline Thread& exchange_contexts(Worker& worker, Thread& from,
+                                                        Thread& to) noexcept {
+  // Relaxed: whoever switched here has written it just now, on this kernel thread.
+  return *exchange_workers(worker, from, to).current.load(std::memory_order_relaxed);
 }
 
 /// What every switch begins with: `next` will run. Returns the context to switch to.

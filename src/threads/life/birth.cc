@@ -174,10 +174,10 @@ namespace {
 }
 
 /// What is not here is as a new thread has it: of a fresh slot, and at the end of the one before.
-/// `activity`: `ready` if it starts next, else `none` until it does.
-[[gnu::always_inline]] inline void init_here(TeamState& team, Worker* here, Thread& thread,
-                                             const ThreadOptions& options, Entry entry,
-                                             void* argument, Activity activity) noexcept {
+/// `activity`: `ready` if it starts next, else `none` until it does. Returns its number.
+[[gnu::always_inline]] inline std::uint64_t init_here(TeamState& team, Worker* here, Thread& thread,
+                                                      const ThreadOptions& options, Entry entry,
+                                                      void* argument, Activity activity) noexcept {
   constexpr std::uint32_t kRare = ThreadFlag::bound | ThreadFlag::accounted | ThreadFlag::placed |
                                   ThreadFlag::adopted | ThreadFlag::own_preemption;
   const std::uint32_t former = thread.flags;
@@ -197,7 +197,8 @@ namespace {
   std::atomic_ref{thread.argument}.store(argument, std::memory_order_relaxed);
   std::atomic_ref{thread.entry}.store(entry, std::memory_order_release);
   thread.owner = options.owner;
-  thread.id.store(count_birth(team, here), std::memory_order_relaxed);
+  const std::uint64_t id = count_birth(team, here);
+  thread.id.store(id, std::memory_order_relaxed);
   if (thread.is_named.load(std::memory_order_relaxed)) [[unlikely]] {
     clear_name(thread);
   }
@@ -212,13 +213,14 @@ namespace {
   if (trace::is_on()) [[unlikely]] {
     trace_born(thread);
   }
+  return id;
 }
 
 }  // namespace
 
 void init_thread(TeamState& team, Worker* here, Thread& thread, const ThreadOptions& options,
                  Entry entry, void* argument) noexcept {
-  init_here(team, here, thread, options, entry, argument, Activity::none);
+  (void)init_here(team, here, thread, options, entry, argument, Activity::none);
 }
 
 namespace {
@@ -332,9 +334,26 @@ Result<Thread*> Team::spawn(Entry entry, void* argument) noexcept {
   return spawn_here(*state_, kUsual, entry, argument);
 }
 
-Result<Thread*> spawn_user_code(Team& team, Entry entry, void* argument) noexcept {
+Born spawn_plain(Team& team, Thread& me, Entry entry, void* argument) noexcept {
   static constexpr ThreadOptions kUsual{.is_user_code = true};
-  return spawn_here(*team.state(), kUsual, entry, argument);
+  TeamState& state = *team.state();
+  Worker* here = &enter_from_user(me);
+  Thread* thread = nullptr;
+  if (&here->team == &state) [[likely]] {
+    thread = take_kept_slot(*here, whole_stack_bytes(kUsual));
+    if (thread == nullptr) [[unlikely]] {
+      Result<Thread*> made = make_slot(state, kUsual);
+      thread = made ? made.value() : nullptr;
+      here = me.worker.load(std::memory_order_relaxed);  // It may have waited.
+    }
+  }
+  Born born;
+  if (thread != nullptr) [[likely]] {
+    born = {thread, init_here(state, here, *thread, kUsual, entry, argument, Activity::ready)};
+    start_here(state, here, *thread, kAnyWorker);
+  }
+  leave_runtime(me, *here);
+  return born;
 }
 
 Result<Thread*> Team::spawn_with_locals(const ThreadOptions& options, Entry entry,

@@ -7,6 +7,7 @@
 #include "threads/flags.h"
 #include "threads/life/life.h"
 #include "threads/scheduler.h"
+#include "threads/user_calls.h"
 #include "threads/waiter.h"
 
 namespace sterna::threads {
@@ -98,12 +99,11 @@ JoinOutcome refusal(std::uintptr_t word) noexcept {
 
 /// Inline in both: a call more between a join and its caller would be a return that the processor
 /// predicts wrongly, since the switch comes in between.
-[[gnu::always_inline]] inline JoinOutcome join_here(Thread& thread,
+[[gnu::always_inline]] inline JoinOutcome join_here(Thread* me, Thread& thread,
                                                     std::uint64_t deadline_ns) noexcept {
   if ((flags_of(thread) & ThreadFlag::detached) != 0) {
     return JoinOutcome::detached;
   }
-  Thread* const me = self();
   std::uintptr_t word = 0;
   Wake wake = Wake::signalled;
   if (me != nullptr && deadline_ns == kNever && !me->is_cancellable) [[likely]] {
@@ -135,11 +135,18 @@ JoinOutcome refusal(std::uintptr_t word) noexcept {
 }  // namespace
 
 JoinOutcome try_join_until(Thread& thread, std::uint64_t deadline_ns) noexcept {
-  return join_here(thread, deadline_ns);
+  return join_here(self(), thread, deadline_ns);
+}
+
+JoinOutcome join_in_user_code(Thread& me, Thread& thread) noexcept {
+  (void)enter_from_user(me);
+  const JoinOutcome outcome = join_here(&me, thread, kNever);
+  leave_runtime(me);
+  return outcome;
 }
 
 void join(Thread& thread) noexcept {
-  const JoinOutcome outcome = join_here(thread, kNever);
+  const JoinOutcome outcome = join_here(self(), thread, kNever);
   check(outcome == JoinOutcome::ended || outcome == JoinOutcome::cancelled,
         "a thread is joined once, and not when it is detached");
 }

@@ -58,8 +58,7 @@ class RunQueue {
   }
   /// push_back(thread), then pop_front(): whom `thread`, which runs, gives way to. Itself: nothing
   /// of its priority or a higher one waits, it stays. Null: it is held, and nothing else waits.
-  /// `fetches`: what the one after it touches first is fetched ahead.
-  Thread* rotate(Thread& thread, bool fetches = false) noexcept {
+  Thread* rotate(Thread& thread) noexcept {
     Thread* const first = normal_.head;
     if (levels_ != 0 || thread.priority.load(std::memory_order_relaxed) != kPriorityNormal)
         [[unlikely]] {
@@ -76,8 +75,27 @@ class RunQueue {
     normal_.tail->next = &thread;  // Perhaps first->next.
     normal_.tail = &thread;
     normal_.head = first->next;
-    if (fetches) {
-      fetch_ahead(*normal_.head);
+    return first;
+  }
+  /// rotate() without detours. Null: nothing else waits, or as pop_plain(), or `thread` has a
+  /// priority; nothing has happened then.
+  [[gnu::always_inline]] Thread* rotate_plain(Thread& thread, std::uint32_t unfit) noexcept {
+    Thread* const first = normal_.head;
+    if (first == nullptr || levels_ != 0 || (first->flags & unfit) != 0 ||
+        first->hold.load(std::memory_order_relaxed) != Hold::none ||
+        thread.priority.load(std::memory_order_relaxed) != kPriorityNormal) [[unlikely]] {
+      return nullptr;
+    }
+    thread.next = nullptr;
+    normal_.tail->next = &thread;  // Perhaps first->next.
+    normal_.tail = &thread;
+    Thread* const second = first->next;
+    normal_.head = second;
+    // Where many take turns, none is in the first cache when its turn comes, and its page in no
+    // first table: so the descriptor of who runs after the next two is on its way by now. Not its
+    // stack, which is in the same page: see the traps of docs/layers/threads.md.
+    if (const Thread* const third = second->next; third != nullptr) {  // To fetch 0 costs 30 ns.
+      __builtin_prefetch(third);
     }
     return first;
   }
@@ -131,13 +149,6 @@ class RunQueue {
   }
 
  private:
-  /// `thread` runs after the next one. Where many take turns, none is in the first cache when its
-  /// turn comes: so its descriptor, and the end of its stack, are on their way while the next one
-  /// runs. For who does more than to switch: see the traps of docs/layers/threads.md.
-  [[gnu::always_inline]] static void fetch_ahead(const Thread& thread) noexcept {
-    __builtin_prefetch(thread.context.stack);
-  }
-
   struct List {
     Thread* head = nullptr;
     Thread* tail = nullptr;  // Says something only while there is a head.

@@ -47,6 +47,19 @@ sterna_status refuse_join(const threads::Thread& thread, threads::JoinOutcome ou
 }  // namespace
 
 sterna_status sterna_thread_join(sterna_thread* thread) noexcept {
+  threads::Thread* const me = sterna::runtime::find_hot_caller();
+  if (me != nullptr && !capi::is_in_poll()) [[likely]] {
+    threads::Thread* const joined = capi::living_thread_of(thread);
+    if (joined != nullptr && joined != me &&
+        (threads::flags_of(*joined) & threads::ThreadFlag::placed) == 0) [[likely]] {
+      const threads::JoinOutcome outcome = threads::join_in_user_code(*me, *joined);
+      if (outcome == threads::JoinOutcome::ended) [[likely]] {
+        return STERNA_SUCCESS;
+      }
+      return outcome == threads::JoinOutcome::cancelled ? STERNA_CANCELLED
+                                                        : refuse_join(*joined, outcome);
+    }
+  }
   return sterna_thread_join_for(thread, STERNA_FOREVER);
 }
 
@@ -129,8 +142,8 @@ sterna_status sterna_thread_yield(void) noexcept {
   if (me == nullptr || capi::is_in_poll()) [[unlikely]] {
     return yield_of_others();
   }
-  static_assert(STERNA_SUCCESS == 0);
-  return static_cast<sterna_status>(threads::yield_in_user_code(*me));
+  threads::yield_in_user_code(*me);
+  return STERNA_SUCCESS;
 }
 
 sterna_status sterna_thread_sleep(uint64_t duration_ns) noexcept {

@@ -121,10 +121,23 @@ sterna_status make_on_stack(const capi::Program& program, const sterna_thread_op
   return STERNA_SUCCESS;
 }
 
-/// A thread without options of `caller` (null: no hot caller) is like all others: the settings ask
-/// for nothing else, and it belongs to no bubble.
-bool is_usual(const capi::Program& program, const threads::Thread* caller) noexcept {
-  return caller != nullptr && caller->entity == nullptr && !program.has_own_locals;
+/// A thread without options of a hot caller is like all others: the settings ask for nothing else,
+/// and it belongs to no bubble. Null: it is not so, or has to be made in another way.
+[[gnu::always_inline]] inline sterna_thread* create_plain(const capi::Program* program,
+                                                          sterna_thread_function function,
+                                                          void* argument) noexcept {
+  threads::Thread* const me = sterna::runtime::find_hot_caller();
+  if (me == nullptr || program == nullptr || me->entity != nullptr || program->has_own_locals ||
+      function == nullptr) [[unlikely]] {
+    return nullptr;
+  }
+  const threads::Born born = threads::spawn_plain(*program->team, *me, function, argument);
+  if (born.thread == nullptr) [[unlikely]] {
+    return nullptr;
+  }
+  // As handle_of(), of the number that it has had.
+  return reinterpret_cast<sterna_thread*>(reinterpret_cast<std::uintptr_t>(born.thread) |
+                                          born.id << capi::kHandleShift);
 }
 
 }  // namespace
@@ -173,10 +186,14 @@ sterna_status start_in_slot(const capi::Program& program, const sterna_thread_op
   return STERNA_SUCCESS;
 }
 
-[[gnu::noinline]] sterna_status create_by(const capi::Program& program,
-                                          const sterna_thread_options* options,
+[[gnu::noinline]] sterna_status create_by(const sterna_thread_options* options,
                                           sterna_thread_function function, void* argument,
                                           sterna_thread** thread) noexcept {
+  const HotScope scope;
+  if (capi::program() == nullptr) {
+    return capi::why_no_program();
+  }
+  const capi::Program& program = *capi::program();
   const sterna_thread_options used =
       options == nullptr ? sterna_thread_options STERNA_THREAD_OPTIONS_DEFAULT : *options;
   threads::ThreadOptions spawned;
@@ -212,21 +229,14 @@ sterna_status start_in_slot(const capi::Program& program, const sterna_thread_op
 sterna_status sterna_thread_create(const sterna_thread_options* options,
                                    sterna_thread_function function, void* argument,
                                    sterna_thread** thread) noexcept {
-  const HotScope scope;
-  const capi::Program* program = capi::program();
-  if (program == nullptr) {
-    return capi::why_no_program();
-  }
-  if (options == nullptr && is_usual(*program, scope.caller()) && function != nullptr &&
-      thread != nullptr) [[likely]] {
-    auto made = threads::spawn_user_code(*program->team, function, argument);
-    if (made) [[likely]] {
-      *thread = capi::handle_of(made.value());
+  if (options == nullptr && thread != nullptr) [[likely]] {
+    if (sterna_thread* const made = create_plain(capi::program(), function, argument);
+        made != nullptr) [[likely]] {
+      *thread = made;
       return STERNA_SUCCESS;
     }
-    return capi::refuse(capi::to_status(made.error().code), "{}", made.error().text);
   }
-  return create_by(*program, options, function, argument, thread);
+  return create_by(options, function, argument, thread);
 }
 
 sterna_status sterna_stack_create(size_t bytes, void** stack, size_t* size) noexcept {

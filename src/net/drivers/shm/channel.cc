@@ -88,6 +88,12 @@ SendState ShmChannel::try_send(std::span<const Piece> pieces) noexcept {
 inline void ShmChannel::publish(std::uint32_t ticket, std::uint32_t kind,
                                 bool& must_ring) noexcept {
   inbox_.publish(ticket, self_->local_index, kind);
+  // A hint: what has come here since the last one may be of anybody.
+  const std::uint32_t taken = self_->segment->taken.load(std::memory_order_relaxed);
+  if (taken == taken_before_) {
+    inbox_.fetch_after(ticket, kind);
+  }
+  taken_before_ = taken;
   ringer_fence(segment_->state.load(std::memory_order_relaxed));
   if (is_refused_.load(std::memory_order_relaxed)) [[unlikely]] {
     is_refused_.store(false, std::memory_order_relaxed);

@@ -21,7 +21,7 @@ struct DirectAddress {
   std::uint64_t cookie_address;  // Where in that process the cookie is...
   std::uint64_t cookie;          // ...so that a copy can prove that it reads the right process.
 };
-inline constexpr std::uint32_t kAddressVersion = 0x344d4853;  // "SHM4"
+inline constexpr std::uint32_t kAddressVersion = 0x354d4853;  // "SHM5"
 
 /// What all channels of a node share. Constant after open, but for is_closed.
 struct NodeSide {
@@ -134,7 +134,8 @@ class ShmChannel final : public Channel {
   NodeSide* const self_;
   const Peer peer_;
   const SegmentMapping segment_;
-  InboxSender inbox_;  // The sender's, as what is placed.
+  InboxSender inbox_;               // The sender's, as what is placed.
+  std::uint32_t taken_before_ = 0;  // Of our own inbox, at the last packet. The sender's.
   struct {
     std::uint32_t bytes;
     std::uint32_t ticket;       // Of a packet that fits a cell...

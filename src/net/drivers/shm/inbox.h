@@ -53,13 +53,22 @@ class InboxSender {
     } while (!segment_->tail.compare_exchange_weak(tail, tail + 1, std::memory_order_release,  // C.
                                                    std::memory_order_relaxed));
     ticket = tail;
-    fetch_for_writing(&segment_->cells[(tail + kWrittenAhead) % kCellCount]);
     return true;
+  }
+  /// By who sends packets like this one behind each other: calls the lines of a cell that comes
+  /// soon here, from the cache of the consumer, which has read it: the locked instruction of a
+  /// claim waits for all stores before it. Not for answers: the consumer looks at its next cell
+  /// already, and what it looks at would only go to and fro once more.
+  void fetch_after(std::uint32_t ticket, std::uint32_t kind) noexcept {
+    const Cell& cell = segment_->cell(ticket + kWrittenAhead);
+    for (std::uint32_t line = 0; line < lines_of(kind); ++line) {
+      fetch_for_writing(reinterpret_cast<const std::byte*>(&cell) + line * kCacheLineBytes);
+    }
   }
 
   /// Where the claimed ticket's payload goes.
   [[nodiscard]] std::byte* payload(std::uint32_t ticket) noexcept {
-    return segment_->cells[ticket % kCellCount].payload.data();
+    return segment_->cell(ticket).payload.data();
   }
 
   /// `kind` is the number of inline bytes, or kBulk.
@@ -67,13 +76,11 @@ class InboxSender {
     const std::uint64_t header =
         (ticket + 1U) | (std::uint64_t{sender} << 32) | (static_cast<std::uint64_t>(kind) << 48);
     note_sent();
-    segment_->cells[ticket % kCellCount].header.store(header, std::memory_order_release);  // A.
-    claim_->store(0, std::memory_order_release);                                           // C.
+    segment_->cell(ticket).header.store(header, std::memory_order_release);  // A.
+    claim_->store(0, std::memory_order_release);                             // C.
   }
 
  private:
-  // A cell that was used before lies in the cache of the consumer. So many tickets before its turn
-  // it is called here: the locked instruction of the next claim waits for all stores before it.
   static constexpr std::uint32_t kWrittenAhead = 4;
   [[nodiscard]] bool is_full(std::uint32_t tail) noexcept {
     // Signed: a stale `tail` may lie behind `taken`; then the exchange fails and we look again.
@@ -104,7 +111,7 @@ class InboxReceiver {
 
   /// Looks at the oldest packet; false: there is none.
   [[nodiscard]] bool peek(Head& head) const noexcept {
-    const Cell& cell = segment_->cells[taken_ % kCellCount];
+    const Cell& cell = segment_->cell(taken_);
     const std::uint64_t header = cell.header.load(std::memory_order_acquire);  // Pairs with A.
     if (static_cast<std::uint32_t>(header) != taken_ + 1) {
       return false;
@@ -114,11 +121,9 @@ class InboxReceiver {
             .kind = static_cast<std::uint32_t>(header >> 48),
             .payload = cell.payload.data()};
     // All its lines, and the first of the next one, are on their way while this one is read.
-    __builtin_prefetch(&segment_->cells[(taken_ + 1) % kCellCount]);
-    const std::uint32_t inline_bytes = head.kind <= kInlineBytesMax ? head.kind : 0;
-    for (std::uint32_t at = kCacheLineBytes; at < inline_bytes + sizeof header;
-         at += kCacheLineBytes) {
-      __builtin_prefetch(head.payload + at - sizeof header);
+    __builtin_prefetch(&segment_->cell(taken_ + 1));
+    for (std::uint32_t line = 1; line < lines_of(head.kind); ++line) {
+      __builtin_prefetch(reinterpret_cast<const std::byte*>(&cell) + line * kCacheLineBytes);
     }
     return true;
   }

@@ -30,6 +30,11 @@ inline void fetch_for_writing(const void* line) noexcept {
 inline constexpr std::uint64_t kSegmentBytes = 1U << 20;
 
 inline constexpr std::uint32_t kCellCount = 256;
+// Cells from one ticket to the next: so far apart that no prefetcher of the processor goes on with
+// the step. What it fetches ahead for a sender are lines at which the receiver looks already, and
+// each goes to and fro once more: a third of a message. Odd, so that all cells are used.
+inline constexpr std::uint32_t kCellStep = 101;
+static_assert(kCellStep % 2 == 1 && (kCellCount & (kCellCount - 1)) == 0);
 inline constexpr std::uint32_t kInlineBytesMax = 376;
 inline constexpr std::uint32_t kLocalNodesMax = 2048;  // Bits of the room-waiters map.
 inline constexpr std::uint32_t kChunkCountMax = 128;
@@ -44,6 +49,11 @@ struct alignas(2 * kCacheLineBytes) Cell {
 static_assert(sizeof(Cell) == 384 && std::atomic<std::uint64_t>::is_always_lock_free);
 
 inline constexpr std::uint32_t kBulk = 0xffff;
+
+/// Of its cell that a packet needs: `kind` is the number of inline bytes, or kBulk.
+[[nodiscard]] constexpr std::uint32_t lines_of(std::uint32_t kind) noexcept {
+  return 1 + (kind <= kInlineBytesMax ? kind + sizeof(Cell::header) - 1 : 0) / kCacheLineBytes;
+}
 
 /// The payload of a kBulk cell: where the bytes are.
 struct BulkReference {
@@ -106,6 +116,9 @@ struct Segment {
   alignas(4096) std::array<Cell, kCellCount> cells;
   // chunk_count chunks follow, each a head and chunk_bytes bytes.
 
+  [[nodiscard]] Cell& cell(std::uint32_t ticket) noexcept {
+    return cells[ticket * kCellStep % kCellCount];
+  }
   [[nodiscard]] ChunkHead& chunk(std::uint32_t index, std::uint32_t bytes) noexcept {
     return *reinterpret_cast<ChunkHead*>(reinterpret_cast<std::byte*>(this) + sizeof(Segment) +
                                          index * chunk_stride(bytes));

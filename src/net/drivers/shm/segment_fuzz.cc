@@ -201,7 +201,7 @@ class Play {
   void stranger(Steps& steps) {
     shm::Segment& ours = *segments_[0];
     const std::uint32_t ticket = ours.tail.fetch_add(1);
-    shm::Cell& cell = ours.cells[ticket % shm::kCellCount];
+    shm::Cell& cell = ours.cell(ticket);
     const shm::BulkReference reference{.chunk = static_cast<std::uint32_t>(steps.number(1)),
                                        .bytes = static_cast<std::uint32_t>(steps.number(4))};
     std::memcpy(cell.payload.data(), &reference, sizeof reference);

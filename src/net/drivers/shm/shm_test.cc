@@ -110,8 +110,7 @@ class ShmChunks : public ShmGarbage {
     const std::uint32_t ticket = theirs->tail.load();
     EXPECT_TRUE(send_patiently({&from}, from.to(to, local), std::string(500, letter)));
     shm::BulkReference reference;
-    std::memcpy(&reference, theirs->cells[ticket % shm::kCellCount].payload.data(),
-                sizeof reference);
+    std::memcpy(&reference, theirs->cell(ticket).payload.data(), sizeof reference);
     EXPECT_EQ(to.poll(), 1U);
     EXPECT_EQ(to.sink.packets.back().second, std::string(500, letter));
     return reference;

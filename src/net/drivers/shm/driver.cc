@@ -1,4 +1,4 @@
-// The traffic of the shm driver: handing over, telling room, sleeping, ends of processes.
+// The traffic of the shm driver: opening ways, telling room, sleeping, closing.
 #include "net/drivers/shm/driver.h"
 
 #include <array>
@@ -20,10 +20,8 @@
 namespace sterna::net::shm {
 namespace {
 
-constexpr std::uint32_t kAheadBytes = 1024;
 constexpr std::size_t kPopulatedMax =
-    64;                                   // Inboxes of peers: a page table of them takes time, too.
-constexpr std::uint32_t kRoomEvery = 16;  // Packets between two tellings of room.
+    64;  // Inboxes of peers: a page table of them takes time, too.
 
 }  // namespace
 
@@ -164,164 +162,6 @@ void ShmDriver::open_direct(ShmChannel& channel, const DirectAddress& address) n
   if (auto opened = channel.open_direct(address); !opened) {
     logger_.info("large messages to node {} go through shared memory: {}", channel.peer().node,
                  opened.error().text);
-  }
-}
-
-std::uint32_t ShmDriver::poll(PacketSink& sink, std::uint32_t packets_max) noexcept {
-  std::uint32_t count = 0;
-  InboxReceiver::Head head;
-  while (count < packets_max && inbox_.peek(head)) {
-    if (head.sender == familiar_.local && head.kind - 1 < kInlineBytesMax) [[likely]] {
-      sink.on_packet(familiar_.node, {head.payload, head.kind});
-    } else {
-      hand_over(sink, head);
-    }
-    inbox_.pop();
-    if (++count % kRoomEvery == 0) {
-      publish_room();
-    }
-  }
-  if (count % kRoomEvery != 0) {
-    publish_room();
-  }
-  if (--polls_until_look_ == 0) [[unlikely]] {
-    look_for_ends();
-  }
-  if (!ends_.empty()) [[unlikely]] {
-    report_ends(sink);
-  }
-  return count;
-}
-
-void ShmDriver::hand_over(PacketSink& sink, const InboxReceiver::Head& head) noexcept {
-  ShmChannel* from = nullptr;
-  if (head.sender < channels_.size() && head.sender != self_.local_index) [[likely]] {
-    from = channels_[head.sender].load(std::memory_order_acquire);  // Pairs with D.
-    if (from == nullptr) {
-      auto made = channel_to(head.sender);
-      from = made ? made.value() : nullptr;
-    }
-  }
-  if (from != nullptr && !from->is_direct_tried()) [[unlikely]] {
-    // It was opened before its peer was, or without an address. The peer has sent, so it is open.
-    const Segment& theirs = from->segment();
-    open_direct(*from, {.pid = theirs.pid.load(std::memory_order_relaxed),
-                        .version = kAddressVersion,
-                        .cookie_address = theirs.cookie_address.load(std::memory_order_relaxed),
-                        .cookie = theirs.cookie.load(std::memory_order_relaxed)});
-  }
-  if (from == nullptr) [[unlikely]] {
-    complain("a packet of an unknown node");
-    return;
-  }
-  familiar_ = {.local = head.sender, .node = from->peer().node};
-  Chunk chunk{};
-  if (const Packet packet = packet_of(*from, head, chunk); !packet.empty()) [[likely]] {
-    sink.on_packet(from->peer().node, packet);
-  } else {
-    complain("a packet of an impossible size, or outside the sender's memory");
-  }
-  end_reading(*from, chunk);
-}
-
-/// The chunk of a reference, which may come from a stranger. Its head is null if there is no such.
-ShmDriver::Chunk ShmDriver::chunk_of(ShmChannel& from, const BulkReference& reference) noexcept {
-  const std::uint32_t index = reference.chunk & ~(kOfReceiver | kComesBack);
-  const std::uint16_t peer = static_cast<std::uint16_t>(from.peer().local_index);
-  const RecentChunks::Entry entry{.chunk = static_cast<std::uint16_t>(index),
-                                  .is_theirs = (reference.chunk & kOfReceiver) == 0,
-                                  .comes_back = (reference.chunk & kComesBack) != 0};
-  if (!entry.is_theirs) {
-    // What a lost node had of ours was taken back, though it may live and send.
-    const bool is_one =
-        index < pool_.chunk_count() && reference.bytes <= pool_.chunk_bytes() && !from.is_lost();
-    return is_one ? Chunk{&pool_.head(index), idle_at_home(peer), true, entry} : Chunk{};
-  }
-  Segment& theirs = from.segment();
-  // Read once, checked, and used from here: the peer could change them in between.
-  const std::uint32_t chunk_bytes = theirs.chunk_bytes.load(std::memory_order_relaxed);
-  const std::uint32_t chunk_count = theirs.chunk_count.load(std::memory_order_relaxed);
-  const std::uint64_t room = bootstrap_.host().segment_bytes - sizeof(Segment);
-  if (chunk_count > kChunkCountMax || index >= chunk_count || reference.bytes > chunk_bytes ||
-      chunk_count * Segment::chunk_stride(chunk_bytes) > room) {
-    return {};
-  }
-  return {.head = &theirs.chunk(index, chunk_bytes),
-          .idle = idle_at(self_.local_index),
-          .may_return = chunk_bytes == pool_.chunk_bytes(),
-          .entry = entry};
-}
-
-inline void ShmDriver::end_reading(ShmChannel& from, const Chunk& chunk) noexcept {
-  if (chunk.head != nullptr) {
-    // Release: our reads of the chunk are done; who takes it acquires.
-    chunk.head->idle.store(chunk.idle, std::memory_order_release);
-    if (chunk.may_return) {
-      from.note_read(chunk.entry);
-    }
-  }
-}
-
-/// Where the bytes of a packet are, and in which chunk, if in one. Empty: the packet is none.
-Packet ShmDriver::packet_of(ShmChannel& from, const InboxReceiver::Head& head,
-                            Chunk& chunk) noexcept {
-  if (head.kind <= kInlineBytesMax) [[likely]] {
-    return {head.payload, head.kind};
-  }
-  if (head.kind != kBulk) {
-    return {};
-  }
-  BulkReference reference;
-  std::memcpy(&reference, head.payload, sizeof reference);
-  chunk = reference.bytes != 0 ? chunk_of(from, reference) : Chunk{};
-  if (chunk.head == nullptr) {
-    return {};
-  }
-  from.note_coming(chunk.entry);
-  const std::byte* bytes = Segment::bytes_of(*chunk.head);
-  // The lines lie in the cache of the sender: all are on their way while the first is waited for.
-  // Later ones are the business of the processor's own prefetcher.
-  const std::uint32_t ahead = std::min(reference.bytes, kAheadBytes);
-  for (std::uint32_t at = 0; at < ahead; at += kCacheLineBytes) {
-    __builtin_prefetch(bytes + at);
-  }
-  return {bytes, reference.bytes};
-}
-
-bool ShmDriver::sight(std::uint32_t looks, Sight& seen) noexcept {
-  InboxReceiver::Head head;
-  while (!inbox_.peek(head)) {
-    if (looks-- == 0) {
-      return false;
-    }
-    // It leaves the core to its other half, which may be the one that sends, and spares the loads
-    // that would be on their way in vain when the line changes.
-    cpu_pause();
-  }
-  ShmChannel* const from = head.sender < channels_.size()
-                               ? channels_[head.sender].load(std::memory_order_acquire)  // D.
-                               : nullptr;
-  if (from == nullptr || !from->is_direct_tried()) [[unlikely]] {
-    return false;
-  }
-  seen_.from = from;
-  seen_.chunk.head = nullptr;
-  seen = {.from_node = from->peer().node, .packet = packet_of(*from, head, seen_.chunk)};
-  return !seen.packet.empty();
-}
-
-void ShmDriver::pass_sight() noexcept {
-  end_reading(*seen_.from, seen_.chunk);
-  inbox_.pop();
-  publish_room();
-}
-
-void ShmDriver::publish_room() noexcept {
-  inbox_.publish_room();
-  ringer_fence(segment_->state.load(std::memory_order_relaxed));
-  // Acquire: pairs with C, the waiters' bits are set.
-  if (segment_->is_room_wanted.load(std::memory_order_acquire) != 0) [[unlikely]] {
-    wake_room_waiters();
   }
 }
 

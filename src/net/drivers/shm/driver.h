@@ -15,6 +15,7 @@
 #include "net/driver.h"
 #include "net/drivers/shm/bulk_pool.h"
 #include "net/drivers/shm/channel.h"
+#include "net/drivers/shm/doorbell.h"
 #include "net/drivers/shm/inbox.h"
 #include "net/drivers/shm/segment.h"
 #include "net/opening/bootstrap.h"
@@ -83,8 +84,16 @@ class ShmDriver final : public Driver {
   [[nodiscard]] Packet packet_of(ShmChannel& from, const InboxReceiver::Head& head,
                                  Chunk& chunk) noexcept;
   [[nodiscard]] Chunk chunk_of(ShmChannel& from, const BulkReference& reference) noexcept;
+  [[nodiscard]] bool sight_unfamiliar(const InboxReceiver::Head& head, Sight& seen) noexcept;
   static void end_reading(ShmChannel& from, const Chunk& chunk) noexcept;
-  void publish_room() noexcept;
+  void publish_room() noexcept {
+    inbox_.publish_room();
+    ringer_fence(segment_->state.load(std::memory_order_relaxed));
+    // Acquire: pairs with C, the waiters' bits are set.
+    if (segment_->is_room_wanted.load(std::memory_order_acquire) != 0) [[unlikely]] {
+      wake_room_waiters();
+    }
+  }
   void wake_room_waiters() noexcept;
   void watch_new_peers() noexcept;
   void look_for_ends() noexcept;

@@ -48,12 +48,21 @@ namespace {
              : enter_ireceive(function, side, comm, request);
 }
 
+// Apart from the entry point, which is quicker without its registers where there is no rank.
+[[gnu::noinline]] int send_of_rank(const void* buffer, int count, MPI_Datatype datatype, int peer,
+                                   int tag, MPI_Comm comm) noexcept {
+  return send("MPI_Send", buffer, count, datatype, peer, tag, comm);
+}
+
 }  // namespace
 
 extern "C" {
 
 int PMPI_Send(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
-  return send("MPI_Send", buf, count, datatype, dest, tag, comm);
+  if (memory::thread_slot == nullptr) {
+    return send_in_process(const_cast<void*>(buf), count, datatype, dest, tag, comm);
+  }
+  return send_of_rank(buf, count, datatype, dest, tag, comm);
 }
 
 int PMPI_Send_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
@@ -216,7 +225,10 @@ struct Received {
                              [[maybe_unused]] MPI_Datatype datatype, [[maybe_unused]] int source,
                              [[maybe_unused]] int tag, [[maybe_unused]] MPI_Comm comm,
                              [[maybe_unused]] MPI_Status* status) {
-  asm("subq $8, %rsp\n\t"  // So that the stack is aligned at the call.
+  asm("movq _ZN6sterna6memory11thread_slotE@gottpoff(%rip), %rax\n\t"
+      "cmpq $0, %fs:(%rax)\n\t"
+      "je sterna_mpi_receive_in_process\n\t"
+      "subq $8, %rsp\n\t"  // So that the stack is aligned at the call.
       ".cfi_adjust_cfa_offset 8\n\t"
       "pushq 8(%rsp)\n\t"  // Our return address.
       ".cfi_adjust_cfa_offset 8\n\t"

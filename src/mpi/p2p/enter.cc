@@ -104,8 +104,6 @@ int conclude(const Call& call, const net::Envelope& envelope, net::Fault fault, 
   return call.pass(class_of_fault(fault));
 }
 
-namespace {
-
 // Apart from the short way, which is quicker without their registers.
 [[gnu::noinline]] int enter_send_slowly(const char* function, MessageMode mode, const Side& side,
                                         MPI_Comm comm) noexcept {
@@ -158,8 +156,6 @@ namespace {
     return conclude(call, receive.envelope, receive.fault, bytes, status);
   });
 }
-
-}  // namespace
 
 int enter_send(const char* function, MessageMode mode, const Side& side, MPI_Comm comm) noexcept {
   RankState* const state = mode == MessageMode::standard ? short_way() : nullptr;

@@ -22,6 +22,11 @@ int enter_mreceive(const char* function, const Side& side, MPI_Message* message,
                    MPI_Status* status) noexcept;
 int enter_imreceive(const char* function, const Side& side, MPI_Message* message,
                     MPI_Request* request) noexcept;
+/// enter_send() and enter_receive() for who has tried the short way.
+int enter_send_slowly(const char* function, MessageMode mode, const Side& side,
+                      MPI_Comm comm) noexcept;
+int enter_receive_slowly(const char* function, const Side& side, MPI_Comm comm,
+                         MPI_Status* status) noexcept;
 int enter_exchange(const char* function, const Side& send, const Side& receive, MPI_Comm comm,
                    MPI_Status* status) noexcept;
 int enter_iexchange(const char* function, const Side& send, const Side& receive, MPI_Comm comm,

@@ -1,6 +1,7 @@
 // See short.h. A process has no slot: its calls need neither a RuntimeScope nor a safe point.
 #include "mpi/p2p/short.h"
 
+#include "mpi/p2p/enter.h"
 #include "mpi/request/status.h"
 #include "net/transport.h"
 #include "runtime/background/background.h"
@@ -105,10 +106,26 @@ class ShortTurn {
 
 // In each of them the locks of the transport are taken: not to be preempted there.
 
-bool try_send_short(RankState& state, const Side& side, MPI_Comm handle) noexcept {
+[[gnu::always_inline]] static inline bool try_send_here(RankState& state, const Side& side,
+                                                        MPI_Comm handle) noexcept {
   const threads::RuntimeEntry entry;
   const ShortTurn turn{state};
   return turn.is_ours() && send_in_turn(state, turn, side, handle);
+}
+
+bool try_send_short(RankState& state, const Side& side, MPI_Comm handle) noexcept {
+  return try_send_here(state, side, handle);
+}
+
+int send_in_process(void* buffer, int count, MPI_Datatype datatype, int peer, int tag,
+                    MPI_Comm comm) noexcept {
+  const Side side{buffer, count, datatype, peer, tag};
+  RankState* const state = short_way();
+  if (state != nullptr && try_send_here(*state, side, comm)) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  const Side usual = side;  // Has an address: the other stays in registers.
+  return enter_send_slowly("MPI_Send", MessageMode::standard, usual, comm);
 }
 
 bool try_isend_short(RankState& state, const Side& side, MPI_Comm handle,
@@ -165,8 +182,9 @@ bool is_plain_nothing(const Side& side) noexcept {
   return side.peer == MPI_PROC_NULL && side.tag >= 0 && find_run_or_nothing(side, run);
 }
 
-bool try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
-                       MPI_Status* status) noexcept {
+[[gnu::always_inline]] static inline bool try_receive_here(RankState& state, const Side& side,
+                                                           MPI_Comm handle,
+                                                           MPI_Status* status) noexcept {
   const threads::RuntimeEntry entry;
   const ShortTurn turn{state};
   if (!turn.is_ours()) {
@@ -189,6 +207,23 @@ bool try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
     set_status(*status, comm->comm->peers().index_of(found.source), found.tag, found.bytes);
   }
   return true;
+}
+
+bool try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
+                       MPI_Status* status) noexcept {
+  return try_receive_here(state, side, handle, status);
+}
+
+extern "C" int sterna_mpi_receive_in_process(void* buffer, int count, MPI_Datatype datatype,
+                                             int peer, int tag, MPI_Comm comm,
+                                             MPI_Status* status) noexcept {
+  const Side side{buffer, count, datatype, peer, tag};
+  RankState* const state = short_way();
+  if (state != nullptr && try_receive_here(*state, side, comm, status)) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  const Side usual = side;
+  return enter_receive_slowly("MPI_Recv", usual, comm, status);
 }
 
 }  // namespace sterna::mpi

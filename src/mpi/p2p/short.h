@@ -29,6 +29,14 @@ inline constinit progress::OneCaller* short_way_caller = nullptr;
 /// MPI_Send, complete. False: not here, not now.
 [[nodiscard]] bool try_send_short(RankState& state, const Side& side, MPI_Comm comm) noexcept;
 
+/// MPI_Send and MPI_Recv of who is no rank's own thread in a node, complete: the short way or the
+/// usual one. Each entry point goes on there at once, with nothing on the stack.
+[[nodiscard]] int send_in_process(void* buffer, int count, MPI_Datatype datatype, int peer, int tag,
+                                  MPI_Comm comm) noexcept;
+extern "C" [[gnu::visibility("hidden")]] int sterna_mpi_receive_in_process(
+    void* buffer, int count, MPI_Datatype datatype, int peer, int tag, MPI_Comm comm,
+    MPI_Status* status) noexcept;
+
 /// MPI_Isend of a message that is complete at once. False: not here, not now.
 [[nodiscard]] bool try_isend_short(RankState& state, const Side& side, MPI_Comm comm,
                                    MPI_Request* request) noexcept;

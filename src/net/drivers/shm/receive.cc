@@ -139,7 +139,8 @@ Packet ShmDriver::packet_of(ShmChannel& from, const InboxReceiver::Head& head,
   // The lines lie in the cache of the sender: all are on their way while the first is waited for.
   // Later ones are the business of the processor's own prefetcher.
   const std::uint32_t ahead = std::min(reference.bytes, kAheadBytes);
-  for (std::uint32_t at = 0; at < ahead; at += kCacheLineBytes) {
+  // They begin within a line, behind the head.
+  for (std::uint32_t at = 0; at < ahead + sizeof(ChunkHead); at += kCacheLineBytes) {
     __builtin_prefetch(bytes + at);
   }
   return {bytes, reference.bytes};

@@ -230,7 +230,8 @@ void TransportCore::on_packet(std::uint16_t rail, std::uint32_t from_node, Packe
 }
 
 void TransportCore::accept_packet(std::uint32_t from_node, Packet packet) noexcept {
-  if (packet.size() >= kMeasuredPacketBytes && accept_plain(packet)) {
+  if (packet.size() >= kMeasuredPacketBytes &&
+      (is_of_nodes(packet) ? accept_whole(from_node, packet) : accept_plain(packet))) {
     return;
   }
   std::span<const std::byte> rest = packet;

@@ -316,8 +316,8 @@ class TransportCore final : private Bond::Owner {
   void end_send(std::uint32_t rank, SendRequest& send, Fault fault) noexcept;
 
   // --- Frames between nodes (nodes.cc, bulk.cc) ------------------------------------------------
-  bool try_node_short(const FrameHeader& header, std::span<const std::byte> head,
-                      std::span<const std::byte> body, std::size_t offset) noexcept;
+  bool try_node_short(std::uint32_t to_node, std::uint32_t handler, std::span<const std::byte> head,
+                      std::span<const std::byte> body, bool has_words) noexcept;
   void accept_node_frame(std::uint32_t from_node, const Frame& frame) noexcept;
   void accept_node_part(std::uint32_t from_node, NodeLink& link, const Frame& frame) noexcept;
   void accept_bulk(std::uint32_t from_node, const Frame& frame) noexcept;

@@ -228,9 +228,9 @@ void Transport::register_full_handler(FullHandler handler, void* context) noexce
 }
 
 Result<> Transport::node_message(std::uint32_t to_node, std::uint32_t handler,
-                                 std::span<const std::byte> bytes,
-                                 std::span<const std::byte> rest) noexcept {
-  return core_->node_message(to_node, handler, bytes, rest);
+                                 std::span<const std::byte> head,
+                                 std::span<const std::byte> body) noexcept {
+  return core_->node_message(to_node, handler, head, body);
 }
 
 void Transport::rank_message(std::uint32_t to_rank, std::uint32_t handler,

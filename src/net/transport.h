@@ -57,10 +57,12 @@ struct TransportOptions {
 /// The cost model of a driver with these settings, as it is before anything is known of a way.
 [[nodiscard]] Result<CostModel> profile_model(const DriverEntry& entry, const Settings& settings);
 
-/// Called by poll() with a message of another node (or of this one): `bytes` is valid until it
-/// returns. May send messages and complete requests; must not block, switch or poll.
+/// Called by poll() with a message of another node (or of this one), which is valid until it
+/// returns: its head, if that came apart from its body, else all of it as body. May send messages
+/// and complete requests; must not block, switch or poll.
 using NodeHandler = void (*)(void* context, std::uint32_t from_node,
-                             std::span<const std::byte> bytes) noexcept;
+                             std::span<const std::byte> head,
+                             std::span<const std::byte> body) noexcept;
 /// Called by poll() or within rank_message(): a note for `rank`, which is on this node.
 using RankHandler = void (*)(void* context, std::uint32_t rank, std::uint32_t from_node,
                              std::span<const std::byte> bytes) noexcept;
@@ -262,12 +264,12 @@ class Transport {
   /// thread.
   [[nodiscard]] bool is_rank_lost(std::uint32_t rank) const noexcept;
 
-  /// Ordered and reliable for each pair of nodes; the bytes, and those of `rest` behind them, are
-  /// copied before it returns. To this node itself: delivered by the next poll. Fails with closed:
-  /// the node is lost.
+  /// Ordered and reliable for each pair of nodes; head and body are copied before it returns. A
+  /// head of at most 16 bytes mostly comes apart, and makes no packet longer. To this node itself:
+  /// delivered by the next poll. Fails with closed: the node is lost.
   [[nodiscard]] Result<> node_message(std::uint32_t to_node, std::uint32_t handler,
-                                      std::span<const std::byte> bytes,
-                                      std::span<const std::byte> rest = {}) noexcept;
+                                      std::span<const std::byte> head,
+                                      std::span<const std::byte> body = {}) noexcept;
 
   /// A note of at most kRankNoteBytesMax bytes to the node where `to_rank` is: it follows the rank,
   /// is held while it moves, and is not ordered with anything. Any thread, any node.

@@ -14,6 +14,10 @@
 #include "progress/completion.h"
 #include "rpc/message.h"
 
+namespace sterna::threads {
+struct Thread;
+}
+
 namespace sterna::rpc {
 
 using Bytes = std::vector<std::byte>;
@@ -24,6 +28,8 @@ inline constexpr std::uint32_t kAnyNode = ~std::uint32_t{0};
 struct PendingCall {
   /// If it is set before the start: the reply is stored here, as much as fits, and not in `reply`.
   std::span<std::byte> room = {};
+  /// If it is set before the start: no other thread waits for `done`.
+  const threads::Thread* only_waiter = nullptr;
 
   progress::Completion done;
   // What follows is valid when done.

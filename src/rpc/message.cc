@@ -140,6 +140,19 @@ bool decode(std::span<const std::byte> bytes, Message& message) noexcept {
   return decode_more(bytes.subspan(sizeof first), flags, message);
 }
 
+bool decode(std::span<const std::byte> head, std::span<const std::byte> body,
+            Message& message) noexcept {
+  if (head.empty()) {
+    return decode(body, message);
+  }
+  // Parts, which belong to places in the body, have a head that is too long for that.
+  if (!decode(head, message) || !message.body.empty() || message.part_count != 0) {
+    return false;
+  }
+  message.body = body;
+  return true;
+}
+
 Part part_of(const Message& message, std::uint32_t index) noexcept {
   wire::Reader reader{message.raw_parts.subspan(index * kPartBytes, kPartBytes)};
   Part part;

@@ -91,17 +91,17 @@ class PlainHead {
     return {id, MessageKind::request, service, 2};
   }
   static PlainHead of_reply(std::uint64_t id) noexcept { return {id, MessageKind::reply, 0, 1}; }
-  /// Of bytes that came. The body is what follows bytes(). Of neither kind: no head.
+  /// Of a head that came apart from its body. Of neither kind: bytes() is empty.
   static PlainHead of(std::span<const std::byte> bytes) noexcept {
     PlainHead head{0, MessageKind::error, 0, 0};
-    if (bytes.size() >= sizeof(std::uint64_t)) {
-      std::memcpy(head.words_.data(), bytes.data(), sizeof(std::uint64_t));
-    }
-    if (head.is_request() && bytes.size() >= sizeof head.words_) {
-      std::memcpy(head.words_.data(), bytes.data(), sizeof head.words_);
-      head.count_ = 2;
-    } else if (head.is_reply()) {
-      head.count_ = 1;
+    if (bytes.size() == sizeof head.words_) {
+      // One by one, as they were written.
+      std::memcpy(&head.words_[0], bytes.data(), sizeof(std::uint64_t));
+      std::memcpy(&head.words_[1], bytes.data() + sizeof(std::uint64_t), sizeof(std::uint64_t));
+      head.count_ = head.is_request() ? 2 : 0;
+    } else if (bytes.size() == sizeof(std::uint64_t)) {
+      std::memcpy(&head.words_[0], bytes.data(), sizeof(std::uint64_t));
+      head.count_ = head.is_reply() ? 1 : 0;
     }
     return head;
   }
@@ -127,6 +127,9 @@ class PlainHead {
 
 /// Into `message`, as it was made. False: it is none. All spans point into `bytes`.
 [[nodiscard]] bool decode(std::span<const std::byte> bytes, Message& message) noexcept;
+/// The same of a message whose head came apart from its body, or, if `head` is empty, did not.
+[[nodiscard]] bool decode(std::span<const std::byte> head, std::span<const std::byte> body,
+                          Message& message) noexcept;
 /// Of a decoded message; offsets ascend and lie in the body, bytes are bounded.
 [[nodiscard]] Part part_of(const Message& message, std::uint32_t index) noexcept;
 

@@ -20,5 +20,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
     check(std::ranges::equal(head.bytes(), input.first(bytes - message.body.size())),
           "a message is encoded in one way");
   }
+  // The same, its head and its body apart.
+  for (const std::size_t cut : {8U, 16U}) {
+    rpc::Message apart;
+    if (cut <= bytes && rpc::decode(input.first(cut), input.subspan(cut), apart)) {
+      const rpc::MessageHead head{apart};
+      check(std::ranges::equal(head.bytes(), input.first(cut)) && apart.body.size() == bytes - cut,
+            "a head that came apart is whole");
+    }
+  }
   return 0;
 }

@@ -115,7 +115,7 @@ void Rpc::reply_to_rank(const ReplyTo& to, const Result<Bytes>& result) {
   Note note;
   note.address = to.id;
   note.cookie = to.cookie;
-  note.reply = std::uint64_t{options_.transport->job().node_index} << 32 | next_number();
+  note.reply = std::uint64_t{node_} << 32 | next_number();
   note.is_error = !result.has_value();
   note.total = static_cast<std::uint32_t>(std::min(body.size(), kReplyBytesMax));
   do {
@@ -151,7 +151,7 @@ ReplyTo Rpc::expect(RankCall& call, std::uint32_t node) {
   call.received_ = 0;
   // Never 0: the lowest bit is set.
   call.cookie_ = mix64(cycles() ^ reinterpret_cast<std::uintptr_t>(&call)) | 1;
-  return {.node = options_.transport->job().node_index,
+  return {.node = node_,
           .rank = call.slot_->rank,
           .id = reinterpret_cast<std::uint64_t>(&call),
           .cookie = call.cookie_};

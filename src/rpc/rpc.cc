@@ -10,6 +10,7 @@
 #include "progress/progress.h"
 #include "rpc/handlers.h"
 #include "threads/team.h"
+#include "threads/this_thread.h"
 
 namespace sterna::rpc {
 namespace {
@@ -43,13 +44,22 @@ void store(const Message& message, PendingCall& call) {
   }
 }
 
+void complete(PendingCall& call) noexcept {
+  // Who polls for it cannot begin to wait at the same time.
+  if (call.only_waiter != nullptr && call.only_waiter == threads::self()) {
+    call.done.complete_alone();
+  } else {
+    call.done.complete();
+  }
+}
+
 }  // namespace
 
 Result<> Rpc::send_request(std::uint32_t node, std::uint64_t service,
                            std::span<const std::byte> arguments, const ReplyTo& reply_to,
                            const CallOptions& options) {
-  if (options.parts.empty() && options.wish.is_none() && reply_to.rank == kNoRank &&
-      node != options_.transport->job().node_index) [[likely]] {
+  if (options.parts.empty() && options.wish.is_none() && reply_to.rank == kNoRank && node != node_)
+      [[likely]] {
     const PlainHead head = PlainHead::of_request(reply_to.id, service);
     return options_.transport->node_message(node, kNodeHandler, head.bytes(), arguments);
   }
@@ -62,12 +72,12 @@ Result<> Rpc::send_request(std::uint32_t node, std::uint64_t service,
     std::ranges::transform(options.parts, std::back_inserter(parts), &OutPart::part);
     message.parts = parts;
     message.number = next_number();
-  } else if (node == options_.transport->job().node_index) {
+  } else if (node == node_) {
     // A service in a thread of this node needs no message.
-    const auto found = services_.find(service);
-    if (found != services_.end() && found->second.run_in == RunIn::thread) {
+    const ServiceEntry* const entry = services_.find(service);
+    if (entry != nullptr && entry->run_in == RunIn::thread) {
       message.reply_to.node = node;
-      spawn(found->second, message, node);
+      spawn(*entry, message, node);
       return Done{};
     }
   }
@@ -100,8 +110,7 @@ void Rpc::start(std::uint32_t node, std::uint64_t service, std::span<const std::
 
 Result<> Rpc::post(std::uint32_t node, std::uint64_t service, std::span<const std::byte> arguments,
                    const CallOptions& options) {
-  Result<> sent = send_request(node, service, arguments,
-                               {.node = options_.transport->job().node_index}, options);
+  Result<> sent = send_request(node, service, arguments, {.node = node_}, options);
   if (!sent) {
     fail(options.parts);
   }
@@ -110,12 +119,14 @@ Result<> Rpc::post(std::uint32_t node, std::uint64_t service, std::span<const st
 
 ReplyTo Rpc::expect(PendingCall& call, std::uint32_t node) noexcept {
   call.done.reset();
-  call.reply = Bytes{};
+  if (!call.reply || !call.reply.value().empty()) {
+    call.reply = Bytes{};
+  }
   call.reply_bytes = call.part_bytes = 0;
   call.status = 0;
   call.text.clear();
   call.to_node = node;
-  ReplyTo reply_to{.node = options_.transport->job().node_index};
+  ReplyTo reply_to{.node = node_};
   try {
     reply_to.id = calls_.add(call);
     if (reply_to.id != 0) [[likely]] {
@@ -125,7 +136,7 @@ ReplyTo Rpc::expect(PendingCall& call, std::uint32_t node) noexcept {
   } catch (const std::bad_alloc&) {
     call.reply = Errc::out_of_memory;
   }
-  call.done.complete();
+  complete(call);
   return reply_to;
 }
 
@@ -145,6 +156,7 @@ Result<Bytes> Rpc::call(std::uint32_t node, std::string_view name,
     return call_from_rank(node, name, arguments, deadline_ns);
   }
   PendingCall call;
+  call.only_waiter = threads::self();
   start(node, name, arguments, call);
   if (!wait(call, deadline_ns)) {
     withdraw(call, {Errc::timed_out, fmt::format("node {} did not answer {}", node, name)});
@@ -162,7 +174,7 @@ Result<Bytes> Rpc::call(std::uint32_t node, std::string_view name,
 void Rpc::finish(std::uint64_t id, Result<Bytes> reply) noexcept {
   if (PendingCall* const call = calls_.take(id); call != nullptr) {
     call->reply = std::move(reply);
-    call->done.complete();
+    complete(*call);
   }
 }
 
@@ -184,26 +196,25 @@ void Rpc::on_reply(const Message& message, std::uint32_t from_node) noexcept {
   } catch (const std::bad_alloc&) {
     call->reply = Errc::out_of_memory;
   }
-  call->done.complete();
+  complete(*call);
 }
 
 /// A request for a service that runs here, or a reply for a call that waits, with nothing but
 /// bytes: so are most. False: it is something else, and nothing has happened.
-bool Rpc::on_plain(std::span<const std::byte> bytes, std::uint32_t from_node) noexcept {
-  const PlainHead head = PlainHead::of(bytes);
-  const std::span<const std::byte> body = bytes.subspan(head.bytes().size());
+bool Rpc::on_plain(std::span<const std::byte> head_bytes, std::span<const std::byte> body,
+                   std::uint32_t from_node) noexcept {
+  const PlainHead head = PlainHead::of(head_bytes);
   if (head.bytes().empty()) {
     return false;
   }
   if (head.is_request()) {
-    const auto found = services_.find(head.service());
-    if (found == services_.end() || found->second.run_in != RunIn::poll) {
+    const ServiceEntry* const entry = services_.find(head.service());
+    if (entry == nullptr || entry->run_in != RunIn::poll) {
       return false;
     }
     const ReplyTo reply_to{.node = from_node, .id = head.id()};
-    Request request{.from_node = from_node, .arguments = body, .is_in_poll = true};
     try {
-      serve(found->second, request, reply_to);
+      serve_quick(*entry, body, reply_to);
     } catch (const std::bad_alloc&) {
       refuse({.reply_to = reply_to}, from_node,
              {Errc::out_of_memory, "no memory there for what was asked"});
@@ -225,7 +236,7 @@ bool Rpc::on_plain(std::span<const std::byte> bytes, std::uint32_t from_node) no
       call->reply = Errc::out_of_memory;
     }
   }
-  call->done.complete();
+  complete(*call);
   return true;
 }
 
@@ -236,15 +247,16 @@ void Rpc::lose_peer(std::uint32_t node) noexcept {
   start_waiting();  // If it was the node that has the addresses, they end with an error.
 }
 
-void Rpc::on_node_message(void* self, std::uint32_t from_node,
-                          std::span<const std::byte> bytes) noexcept {
+void Rpc::on_node_message(void* self, std::uint32_t from_node, std::span<const std::byte> head,
+                          std::span<const std::byte> body) noexcept {
   Rpc& rpc = *static_cast<Rpc*>(self);
-  if (rpc.on_plain(bytes, from_node)) [[likely]] {
+  if (rpc.on_plain(head, body, from_node)) [[likely]] {
     return;
   }
   Message message;
-  if (!decode(bytes, message)) {
-    rpc.log_.warn("node {} sent a call that cannot be read ({} bytes)", from_node, bytes.size());
+  if (!decode(head, body, message)) {
+    rpc.log_.warn("node {} sent a call that cannot be read ({} bytes)", from_node,
+                  head.size() + body.size());
     return;
   }
   message.reply_to.node = from_node;

@@ -16,11 +16,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/annotate.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "base/spin_lock.h"
@@ -28,6 +26,7 @@
 #include "progress/completion.h"
 #include "rpc/call.h"
 #include "rpc/message.h"
+#include "rpc/service_table.h"
 #include "threads/thread.h"
 
 namespace sterna::threads {
@@ -102,12 +101,6 @@ struct RpcOptions {
   net::Endpoint* endpoint = nullptr;
   std::uint32_t part_context = 0;
 };
-
-/// The number of a service on the wire.
-[[nodiscard]] constexpr std::uint64_t service_number(std::string_view name,
-                                                     std::uint64_t space = 0) noexcept {
-  return hash_text(name, space);
-}
 
 /// One a node. Calls from any thread of the node.
 class Rpc {
@@ -193,6 +186,7 @@ class Rpc {
   void lose_peer(std::uint32_t node) noexcept;
   [[nodiscard]] bool is_lost(std::uint32_t node) const noexcept { return calls_.is_lost(node); }
 
+  [[nodiscard]] std::uint32_t node_count() const noexcept { return node_count_; }
   [[nodiscard]] bool has_parts() const noexcept { return options_.endpoint != nullptr; }
   /// Long replies that are being sent, and parts that are received for nobody: the endpoint is
   /// needed while there are any.
@@ -205,8 +199,8 @@ class Rpc {
   struct Owned;  // A part whose bytes are ours: parts.cc.
   struct Unwanted;
 
-  static void on_node_message(void* self, std::uint32_t from_node,
-                              std::span<const std::byte> bytes) noexcept;
+  static void on_node_message(void* self, std::uint32_t from_node, std::span<const std::byte> head,
+                              std::span<const std::byte> body) noexcept;
   static void on_rank_note(void* self, std::uint32_t rank, std::uint32_t from_node,
                            std::span<const std::byte> bytes) noexcept;
   static void run_work(void* work);
@@ -216,12 +210,15 @@ class Rpc {
   void on_request(const Message& message, std::uint32_t from_node) noexcept;
   void find_and_serve(const Message& message, std::uint32_t from_node);
   void on_reply(const Message& message, std::uint32_t from_node) noexcept;
-  bool on_plain(std::span<const std::byte> bytes, std::uint32_t from_node) noexcept;
+  bool on_plain(std::span<const std::byte> head_bytes, std::span<const std::byte> body,
+                std::uint32_t from_node) noexcept;
 
   Result<> send_request(std::uint32_t node, std::uint64_t service,
                         std::span<const std::byte> arguments, const ReplyTo& reply_to,
                         const CallOptions& options = {});
-  void serve(const ServiceEntry& entry, Request& request, ReplyTo reply_to);
+  void serve_quick(const ServiceEntry& entry, std::span<const std::byte> arguments,
+                   ReplyTo reply_to);
+  void serve(const ServiceEntry& entry, Request& request, ReplyTo& reply_to, Answer& given);
   void spawn(const ServiceEntry& entry, const Message& message, std::uint32_t from_node);
   void start_work(std::unique_ptr<Work> work);
   void refuse(const Message& message, std::uint32_t from_node, Error why);
@@ -241,10 +238,12 @@ class Rpc {
   [[nodiscard]] std::uint32_t next_number() noexcept;
 
   const RpcOptions options_;
+  const std::uint32_t node_;  // This one.
+  const std::uint32_t node_count_;
   const Logger log_;
-  std::unordered_map<std::uint64_t, ServiceEntry> services_;  // Constant after the first poll.
+  ServiceTable<ServiceEntry> services_;  // Constant after the first poll.
   CallTable calls_;
-  Bytes spare_reply_;  // The poller's: memory for the next reply of a quick service.
+  Answer quick_answer_;  // The poller's: of the quick service that runs; its memory is used again.
   std::atomic<std::uint32_t> next_number_{0};  // Relaxed: only differs.
   // Released by who ends a part, after its last access to the endpoint.
   std::atomic<std::uint32_t> loose_parts_{0};

@@ -34,7 +34,10 @@ struct Rpc::Work {
 };
 
 Rpc::Rpc(const RpcOptions& options)
-    : options_{options}, log_{options.log == nullptr ? Logger{} : Logger{*options.log, "rpc"}} {
+    : options_{options},
+      node_{options.transport->job().node_index},
+      node_count_{options.transport->job().node_count},
+      log_{options.log == nullptr ? Logger{} : Logger{*options.log, "rpc"}} {
   options.transport->register_node_handler(kNodeHandler, on_node_message, this);
   options.transport->register_rank_handler(kRankHandler, on_rank_note, this);
 }
@@ -49,7 +52,7 @@ void Rpc::add_service(std::string_view name, RunIn run_in, Service service, void
 void Rpc::add_service(ServiceEntry entry, std::uint64_t space) {
   check(entry.run_in == RunIn::poll || options_.team != nullptr, "services in threads need a team");
   const std::uint64_t number = service_number(entry.name, space);
-  const bool is_new = services_.try_emplace(number, std::move(entry)).second;
+  const bool is_new = services_.add(number, std::move(entry));
   check(is_new, "a name is registered once, and no two names share a number");
 }
 
@@ -69,30 +72,26 @@ void Rpc::refuse(const Message& message, std::uint32_t from_node, Error why) {
 }
 
 void Rpc::find_and_serve(const Message& message, std::uint32_t from_node) {
-  const auto found = services_.find(message.service);
-  if (found == services_.end() || (message.part_count != 0 && options_.team == nullptr)) {
+  const ServiceEntry* const found = services_.find(message.service);
+  if (found == nullptr || (message.part_count != 0 && options_.team == nullptr)) {
     refuse(message, from_node,
-           {Errc::unsupported,
-            fmt::format("node {} has no such service", options_.transport->job().node_index)});
+           {Errc::unsupported, fmt::format("node {} has no such service", node_)});
     return;
   }
-  const ServiceEntry& entry = found->second;
+  const ServiceEntry& entry = *found;
   // Long pieces have to be waited for, which a poll cannot.
   if (entry.run_in == RunIn::poll && message.part_count == 0) {
-    Request request{.from_node = from_node, .arguments = message.body, .is_in_poll = true};
-    serve(entry, request, message.reply_to);
+    serve_quick(entry, message.body, message.reply_to);
   } else {
     spawn(entry, message, from_node);
   }
 }
 
-void Rpc::serve(const ServiceEntry& entry, Request& request, ReplyTo reply_to) {
-  Answer given;
+/// `given` is as new.
+inline void Rpc::serve(const ServiceEntry& entry, Request& request, ReplyTo& reply_to,
+                       Answer& given) {
   request.reply_to = &reply_to;
-  if (entry.answerer != nullptr) {
-    if (request.is_in_poll) {
-      given.reply.value().swap(spare_reply_);
-    }
+  if (entry.answerer != nullptr) [[likely]] {
     entry.answerer(entry.context, request, given);
   } else {
     given.reply = entry.service(entry.context, request);
@@ -103,10 +102,27 @@ void Rpc::serve(const ServiceEntry& entry, Request& request, ReplyTo reply_to) {
     log_.warn("{} from node {}: {}", entry.name, request.from_node,
               given.reply.has_value() ? given.text : given.reply.error().text);
   }
-  if (request.is_in_poll && given.reply.has_value() &&
-      given.reply.value().capacity() <= 2 * kReplyInlineBytes) {
-    given.reply.value().swap(spare_reply_);
-    spare_reply_.clear();
+}
+
+/// In the poll.
+void Rpc::serve_quick(const ServiceEntry& entry, std::span<const std::byte> arguments,
+                      ReplyTo reply_to) {
+  const auto has_spare_memory = [this] {
+    return quick_answer_.reply.has_value() &&
+           quick_answer_.reply.value().capacity() <= 2 * kReplyInlineBytes;
+  };
+  // Here, as the last one may have ended with an exception.
+  if (has_spare_memory()) [[likely]] {
+    quick_answer_.reply.value().clear();
+  } else {
+    quick_answer_.reply = Bytes{};
+  }
+  quick_answer_.status = 0;
+  quick_answer_.text.clear();
+  Request request{.from_node = reply_to.node, .arguments = arguments, .is_in_poll = true};
+  serve(entry, request, reply_to, quick_answer_);
+  if (!has_spare_memory()) [[unlikely]] {
+    quick_answer_.reply = Bytes{};
   }
 }
 
@@ -218,7 +234,8 @@ void Rpc::run_work(void* argument) {
     }
     request.arguments = {work->gathered.get(), work->gathered_bytes};
   }
-  rpc.serve(*work->entry, request, work->reply_to);
+  Answer given;
+  rpc.serve(*work->entry, request, work->reply_to, given);
   rpc.drop_rest(work->incoming);
 }
 

@@ -116,9 +116,12 @@ TEST_P(ShortOfSeveral, EachHasItsMessagesInOrder) {
 
 /// Messages between nodes, which go the short way too: of each thread in its order.
 struct NodeInbox {
-  static void take(void* inbox, std::uint32_t /*from_node*/,
-                   std::span<const std::byte> bytes) noexcept {
+  static void take(void* inbox, std::uint32_t /*from_node*/, std::span<const std::byte> head,
+                   std::span<const std::byte> body) noexcept {
     auto& self = *static_cast<NodeInbox*>(inbox);
+    std::vector<std::byte> all{head.begin(), head.end()};
+    all.insert(all.end(), body.begin(), body.end());
+    const std::span<const std::byte> bytes{all};
     std::array<int, 2> words{};  // Thread and round.
     std::memcpy(words.data(), bytes.data(), std::min(sizeof words, bytes.size()));
     const bool is_right =

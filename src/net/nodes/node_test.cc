@@ -16,9 +16,11 @@ namespace {
 struct Inbox {
   std::deque<std::pair<std::uint32_t, std::vector<std::byte>>> got;
 
-  static void on_message(void* context, std::uint32_t from,
-                         std::span<const std::byte> bytes) noexcept {
-    static_cast<Inbox*>(context)->got.push_back({from, {bytes.begin(), bytes.end()}});
+  static void on_message(void* context, std::uint32_t from, std::span<const std::byte> head,
+                         std::span<const std::byte> body) noexcept {
+    std::vector<std::byte> bytes{head.begin(), head.end()};
+    bytes.insert(bytes.end(), body.begin(), body.end());
+    static_cast<Inbox*>(context)->got.push_back({from, std::move(bytes)});
   }
   static void on_note(void* context, std::uint32_t rank, std::uint32_t /*from_node*/,
                       std::span<const std::byte> bytes) noexcept {

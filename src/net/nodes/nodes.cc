@@ -16,27 +16,61 @@ namespace {
 // lose their processor between number and packet.
 constexpr std::uint32_t kEarlyPartsMax = 1 << 16;
 
-static_assert(offsetof(FrameHeader, tag) == offsetof(FrameHeader, context) + 4,
-              "the second word of a message lies in two fields");
+/// The head of a short message as the handler gets it; at the sender, of up to kWordsBytes bytes.
+/// Word by word: a copy of what was just written in parts would wait for them.
+class HeadWords {
+ public:
+  explicit HeadWords(std::span<const std::byte> head) noexcept : bytes_{head.size()} {
+    if (bytes_ == kWordsBytes) [[likely]] {
+      std::memcpy(&words_[0], head.data(), 8);
+      std::memcpy(&words_[1], head.data() + 8, 8);
+    } else if (bytes_ == 8) {
+      std::memcpy(&words_[0], head.data(), 8);
+    } else {
+      copy_bytes(reinterpret_cast<std::byte*>(words_), head.data(), bytes_);
+    }
+  }
+  explicit HeadWords(const FrameHeader& header) noexcept : bytes_{header.credit} {
+    words_[0] = header.total_bytes;
+    words_[1] = header.context | std::uint64_t{static_cast<std::uint32_t>(header.tag)} << 32;
+  }
+  void store(FrameHeader& header) const noexcept {
+    header.flags = kFrameHasWords;
+    header.credit = static_cast<std::uint32_t>(bytes_);
+    header.total_bytes = words_[0];
+    header.context = static_cast<std::uint32_t>(words_[1]);
+    header.tag = static_cast<std::int32_t>(words_[1] >> 32);
+  }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return std::as_bytes(std::span{words_}).first(bytes_);
+  }
 
-void put_words(FrameHeader& header, std::span<const std::byte, kWordsBytes> words,
-               std::size_t count) noexcept {
-  header.flags |= kFrameHasWords;
-  header.credit = static_cast<std::uint32_t>(count);
-  std::memcpy(&header.total_bytes, words.data(), 8);
-  std::memcpy(reinterpret_cast<std::byte*>(&header) + offsetof(FrameHeader, context),
-              words.data() + 8, 8);
-}
+ private:
+  std::uint64_t words_[2] = {};
+  std::size_t bytes_;
+};
+static_assert(sizeof(std::uint64_t[2]) == kWordsBytes);
 
-/// The message of a frame that has words, in `memory`.
-std::span<const std::byte> with_words(
-    const FrameHeader& header, std::span<const std::byte> payload,
-    std::span<std::byte, kWordsBytes + kWordsPayloadMax> memory) noexcept {
-  std::memcpy(memory.data(), &header.total_bytes, 8);
-  std::memcpy(memory.data() + 8, &header.context, 4);
-  std::memcpy(memory.data() + 12, &header.tag, 4);
-  copy_bytes(memory.data() + kWordsBytes, payload.data(), payload.size());
-  return memory.first(header.credit + payload.size());
+struct NodeTarget {
+  std::uint32_t from;
+  std::uint32_t to;
+  std::uint32_t handler;
+};
+
+/// The header of a frame of a message of `bytes` bytes, but for its number and its payload's
+/// length.
+[[gnu::always_inline]] inline void describe(FrameHeader& header, const NodeTarget& target,
+                                            std::span<const std::byte> head, std::size_t bytes,
+                                            bool has_words) noexcept {
+  header.kind = FrameKind::node;
+  header.source = target.from;
+  header.destination = target.to;
+  header.cookie = target.handler;
+  if (has_words) [[likely]] {
+    HeadWords{head}.store(header);
+  } else {
+    header.total_bytes = bytes;
+  }
 }
 
 }  // namespace
@@ -55,37 +89,29 @@ Result<> TransportCore::node_message(std::uint32_t to_node, std::uint32_t handle
         "a message to a node names a node of the job and a handler");
   const std::size_t total_bytes = head.size() + body.size();
   check(total_bytes <= kNodeMessageBytesMax, "a message to a node is not longer than the bound");
+  const bool is_here = to_node == node_;
+  const bool has_words =
+      !head.empty() && head.size() <= kWordsBytes && body.size() <= frame_payload_max_ && !is_here;
+  // What is left for the payload, from there on.
+  std::size_t offset = has_words ? head.size() : 0;
+  if (!is_here && total_bytes - offset <= frame_payload_max_ &&
+      try_node_short(to_node, handler, head, body, has_words)) [[likely]] {
+    return Done{};
+  }
   FrameHeader header;
-  header.kind = FrameKind::node;
-  header.source = node_;
-  header.destination = to_node;
-  header.cookie = handler;
-  header.total_bytes = total_bytes;
-  if (to_node == node_) {
+  describe(header, {node_, to_node, handler}, head, total_bytes, has_words);
+  if (is_here) {
     header.payload_bytes = static_cast<std::uint32_t>(total_bytes);
     const Piece pieces[3] = {std::as_bytes(std::span{&header, 1}), head, body};
     own_messages_.push(*pool_.copy(pieces));
     wake();
     return Done{};
   }
-  // What is left for the payload, from there on.
-  std::size_t offset = 0;
-  if (total_bytes <= kWordsBytes + kWordsPayloadMax) {
-    std::array<std::byte, kWordsBytes> words{};
-    const std::size_t of_head = std::min(head.size(), kWordsBytes);
-    offset = std::min(total_bytes, kWordsBytes);
-    copy_bytes(words.data(), head.data(), of_head);
-    copy_bytes(words.data() + of_head, body.data(), offset - of_head);
-    put_words(header, words, offset);
-  }
-  if (total_bytes - offset <= frame_payload_max_ && try_node_short(header, head, body, offset))
-      [[likely]] {
-    return Done{};
-  }
   const std::uint32_t frame_count =
-      total_bytes == 0
+      total_bytes == offset
           ? 1
-          : static_cast<std::uint32_t>((total_bytes + frame_payload_max_ - 1) / frame_payload_max_);
+          : static_cast<std::uint32_t>((total_bytes - offset + frame_payload_max_ - 1) /
+                                       frame_payload_max_);
   {
     NodeLink& link = links_[to_node];
     const SpinGuard guard{link.lock};
@@ -111,11 +137,12 @@ Result<> TransportCore::node_message(std::uint32_t to_node, std::uint32_t handle
   return Done{};
 }
 
-/// One frame, made where the driver sends it from, if the way is free (see short.cc): the header,
-/// and what follows byte `offset` of the message. False: nothing happened.
-bool TransportCore::try_node_short(const FrameHeader& header, std::span<const std::byte> head,
-                                   std::span<const std::byte> body, std::size_t offset) noexcept {
-  Gate& gate = gates_[header.destination];
+/// One frame, made where the driver sends it from, if the way is free (see short.cc). False:
+/// nothing happened.
+bool TransportCore::try_node_short(std::uint32_t to_node, std::uint32_t handler,
+                                   std::span<const std::byte> head, std::span<const std::byte> body,
+                                   bool has_words) noexcept {
+  Gate& gate = gates_[to_node];
   if (!gate.is_open()) {
     return false;
   }
@@ -124,21 +151,29 @@ bool TransportCore::try_node_short(const FrameHeader& header, std::span<const st
   {
     const Gate::Turn turn{gate, kAnyRoute};
     channel = turn.idle_channel();
-    const std::size_t bytes = head.size() + body.size() - offset;
-    std::byte* place = channel != nullptr
-                           ? channel->try_place(static_cast<std::uint32_t>(kHeaderBytes + bytes))
-                           : nullptr;
+    if (channel == nullptr) {
+      return false;
+    }
+    NodeLink& link = links_[to_node];
+    // Before anything is written: to take it waits for what was, in lines that are the peer's.
+    const SpinGuard guard{link.lock};
+    const std::size_t of_head = has_words ? 0 : head.size();
+    const std::size_t bytes = of_head + body.size();
+    std::byte* place = channel->try_place(static_cast<std::uint32_t>(kHeaderBytes + bytes));
     if (place == nullptr) {
       return false;
     }
-    auto& sent = *::new (place) FrameHeader{header};
+    // The receiver looks at the line of the header all the time, and each look takes it away: so
+    // that is written last.
+    std::byte* const payload = place + kHeaderBytes;
+    if (!has_words) [[unlikely]] {
+      copy_bytes(payload, head.data(), of_head);
+    }
+    copy_bytes(payload + of_head, body.data(), body.size());
+    // Field by field where it is sent from, as in send_placed().
+    auto& sent = *::new (place) FrameHeader;
+    describe(sent, {node_, to_node, handler}, head, bytes, has_words);
     sent.payload_bytes = static_cast<std::uint32_t>(bytes);
-    place += kHeaderBytes;
-    const std::size_t of_head = head.size() - std::min(head.size(), offset);
-    copy_bytes(place, head.data() + (head.size() - of_head), of_head);
-    copy_bytes(place + of_head, body.data() + (body.size() - (bytes - of_head)), bytes - of_head);
-    NodeLink& link = links_[header.destination];
-    const SpinGuard guard{link.lock};
     sent.sequence = link.send_sequence;
     if (channel->send_placed(must_ring) != SendState::accepted) {
       return false;
@@ -162,7 +197,7 @@ std::uint32_t TransportCore::deliver_own() noexcept {
     std::memcpy(&header, packet->data(), kHeaderBytes);
     const CoreHandler& handler = handlers_[header.cookie];
     check(handler.node != nullptr, "a message to this node names a handler that is registered");
-    handler.node(handler.node_context, node_, packet->packet().subspan(kHeaderBytes));
+    handler.node(handler.node_context, node_, {}, packet->packet().subspan(kHeaderBytes));
     pool_.release(packet);
     ++count;
   }
@@ -226,8 +261,7 @@ bool TransportCore::accept_whole(std::uint32_t from_node, Packet packet) noexcep
   FrameHeader header;
   std::memcpy(&header, packet.data(), kHeaderBytes);
   const std::span<const std::byte> payload = packet.subspan(kHeaderBytes);
-  const bool has_words = header.flags == kFrameHasWords && are_words_right(header) &&
-                         payload.size() <= kWordsPayloadMax;
+  const bool has_words = header.flags == kFrameHasWords && are_words_right(header);
   if ((!has_words && (header.flags != 0 || header.total_bytes != payload.size())) ||
       header.payload_bytes != payload.size() || from_node >= limits_.node_count ||
       header.source != from_node || header.hops != 0 || header.destination != node_ ||
@@ -242,11 +276,11 @@ bool TransportCore::accept_whole(std::uint32_t from_node, Packet packet) noexcep
   }
   ++link.receive_sequence;
   if (!has_words) {
-    handler.node(handler.node_context, from_node, payload);
+    handler.node(handler.node_context, from_node, {}, payload);
     return true;
   }
-  alignas(std::max_align_t) std::array<std::byte, kWordsBytes + kWordsPayloadMax> memory;
-  handler.node(handler.node_context, from_node, with_words(header, payload, memory));
+  const HeadWords head{header};
+  handler.node(handler.node_context, from_node, head.bytes(), payload);
   return true;
 }
 
@@ -256,9 +290,9 @@ void TransportCore::accept_node_part(std::uint32_t from_node, NodeLink& link,
   ++link.receive_sequence;
   const bool is_known = header.cookie < kHandlerCount && handlers_[header.cookie].node != nullptr;
   if ((header.flags & kFrameHasWords) != 0 && is_known && link.assembly.empty()) {
-    alignas(std::max_align_t) std::array<std::byte, kWordsBytes + kWordsPayloadMax> memory;
     const CoreHandler& handler = handlers_[header.cookie];
-    handler.node(handler.node_context, from_node, with_words(header, frame.payload, memory));
+    const HeadWords head{header};
+    handler.node(handler.node_context, from_node, head.bytes(), frame.payload);
     return;
   }
   if (!is_known || (header.flags & kFrameHasWords) != 0 ||
@@ -271,7 +305,7 @@ void TransportCore::accept_node_part(std::uint32_t from_node, NodeLink& link,
   }
   const CoreHandler& handler = handlers_[header.cookie];
   if (link.assembly.empty() && header.payload_bytes == header.total_bytes) {
-    handler.node(handler.node_context, from_node, frame.payload);
+    handler.node(handler.node_context, from_node, {}, frame.payload);
     return;
   }
   link.assembly.insert(link.assembly.end(), frame.payload.begin(), frame.payload.end());
@@ -279,7 +313,7 @@ void TransportCore::accept_node_part(std::uint32_t from_node, NodeLink& link,
     // Moved out: the handler may take its time, and memory of a large message is given back.
     const std::vector<std::byte> message = std::move(link.assembly);
     link.assembly = {};
-    handler.node(handler.node_context, from_node, message);
+    handler.node(handler.node_context, from_node, {}, message);
   }
 }
 

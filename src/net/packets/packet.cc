@@ -54,7 +54,7 @@ bool is_consistent(const FrameHeader& header, const FrameLimits& limits) noexcep
       return end >= header.total_bytes;
     case FrameKind::node:
       if ((header.flags & kFrameHasWords) != 0) {
-        return header.payload_bytes <= kWordsPayloadMax && are_words_right(header);
+        return are_words_right(header);
       }
       return header.payload_bytes <= header.total_bytes &&
              (header.payload_bytes != 0 || header.total_bytes == 0);

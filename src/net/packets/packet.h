@@ -55,9 +55,8 @@ inline constexpr std::uint8_t kFrameReadable = 4;
 inline constexpr std::uint8_t kFrameWithdrawn = 8;
 // Of rendezvous: a `head` is the next frame of the pair; the payload is how long it is, 64 bits.
 inline constexpr std::uint8_t kFrameHeaded = 32;
-// Of node: the first `credit` bytes of the message, kWordsBytes of longer ones, which is whole, lie
-// in total_bytes, context and tag; the payload is the rest. A short call takes one cache line so,
-// as a short message does.
+// Of node: a whole message, whose head of `credit` bytes lies in total_bytes, context and tag; the
+// payload is its body. A call takes no more cache lines so than a message of as many bytes.
 inline constexpr std::uint8_t kFrameHasWords = 16;
 // Of rendezvous: the sender keeps the message, and what describes it: its receiver forgets it if no
 // receive fits. Of credit: cookie: how many of those have come, mod 2^32.
@@ -65,7 +64,6 @@ inline constexpr std::uint8_t kFrameHeld = 64;
 // Of rendezvous that is held: the answer to `seek`.
 inline constexpr std::uint8_t kFrameSought = 128;
 inline constexpr std::size_t kWordsBytes = 16;
-inline constexpr std::size_t kWordsPayloadMax = 112;  // Longer ones do without: they are copied.
 inline constexpr std::uint8_t kHopsMax = 64;
 
 /// Whether it is taken in the order of the numbers of its pair.
@@ -81,7 +79,8 @@ struct FrameHeader {
   std::uint32_t source = 0;
   std::uint32_t destination = 0;
   std::uint32_t sequence = 0;
-  std::uint32_t credit = 0;  // Eager bytes `source` has consumed from `destination`, mod 2^32.
+  // Eager bytes `source` has consumed from `destination`, mod 2^32; see kFrameHasWords, too.
+  std::uint32_t credit = 0;
   std::uint32_t context = 0;
   std::int32_t tag = 0;
   std::uint32_t payload_bytes = 0;
@@ -92,7 +91,7 @@ inline constexpr std::size_t kHeaderBytes = 48;
 
 /// Of a frame with kFrameHasWords.
 [[nodiscard]] inline bool are_words_right(const FrameHeader& header) noexcept {
-  return header.credit == kWordsBytes || (header.credit < kWordsBytes && header.payload_bytes == 0);
+  return header.credit != 0 && header.credit <= kWordsBytes;
 }
 static_assert(sizeof(FrameHeader) == kHeaderBytes, "the header is copied as it lies in memory");
 

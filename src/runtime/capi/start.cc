@@ -359,9 +359,15 @@ sterna_status sterna_stop(void) noexcept {
 }
 
 uint32_t sterna_node_index(void) noexcept {
+  const auto look = [] {
+    const RankContext* rank = find_current_rank();
+    return rank == nullptr ? 0 : rank->transport->job().node_index;
+  };
+  if (capi::is_in_poll()) {  // Which is in the runtime.
+    return look();
+  }
   const RuntimeScope scope;
-  const RankContext* rank = find_current_rank();
-  return rank == nullptr ? 0 : rank->transport->job().node_index;
+  return look();
 }
 
 uint32_t sterna_node_count(void) noexcept {

@@ -6,7 +6,7 @@
 #include "runtime/capi/messages/message_callback.h"
 #include "runtime/capi/messages/message_request.h"
 #include "runtime/capi/threads/handle.h"
-#include "runtime/scope.h"
+#include "runtime/hot_scope.h"
 
 namespace sterna::runtime::capi {
 namespace {
@@ -34,6 +34,7 @@ sterna_status call_and_wait(std::uint32_t node, const char* name,
   rpc::Rpc& rpc = *program()->rpc;
   rpc::PendingCall call;
   call.room = {static_cast<std::byte*>(reply), bytes_max};
+  call.only_waiter = threads::self();
   const std::uint64_t service = number_of_service(name);
   const bool is_long = arguments.size() > kRpcShortBytes;
   const bool is_copied = is_long && timeout_ns != STERNA_FOREVER;
@@ -86,7 +87,7 @@ sterna_status check_call(std::uint32_t node, const char* name, const void* argum
   if (const sterna_status bad = check_caller_of(self, call, may_wait); bad != STERNA_SUCCESS) {
     return bad;
   }
-  const std::uint32_t node_count = self->rank->transport->job().node_count;
+  const std::uint32_t node_count = self->rpc->node_count();
   if (node >= node_count || name == nullptr || (arguments == nullptr && bytes != 0)) {
     return refuse(STERNA_INVALID_ARGUMENT, "{}: node {} of {}, or a NULL", call, node, node_count);
   }
@@ -134,7 +135,7 @@ using sterna::runtime::RuntimeScope;
 sterna_status sterna_rpc_call_for(uint32_t node, const char* name, const void* arguments,
                                   size_t argument_bytes, void* reply, size_t bytes_max,
                                   size_t* bytes, uint64_t timeout_ns) noexcept {
-  const RuntimeScope scope;
+  const sterna::runtime::HotScope scope;
   if (const sterna_status bad =
           capi::check_call(node, name, arguments, argument_bytes, __func__, true);
       bad != STERNA_SUCCESS) {
@@ -149,11 +150,13 @@ sterna_status sterna_rpc_call_for(uint32_t node, const char* name, const void* a
   });
 }
 
-sterna_status sterna_rpc_post(uint32_t node, const char* name, const void* arguments,
-                              size_t argument_bytes) noexcept {
-  const RuntimeScope scope;
+namespace {
+
+/// In the runtime.
+sterna_status post(std::uint32_t node, const char* name, const void* arguments,
+                   std::size_t argument_bytes) noexcept {
   if (const sterna_status bad =
-          capi::check_call(node, name, arguments, argument_bytes, __func__, false);
+          capi::check_call(node, name, arguments, argument_bytes, "sterna_rpc_post", false);
       bad != STERNA_SUCCESS) {
     return bad;
   }
@@ -175,6 +178,17 @@ sterna_status sterna_rpc_post(uint32_t node, const char* name, const void* argum
                 : capi::refuse(capi::to_status(sent.error().code), "sterna_rpc_post: {}",
                                sent.error().text);
   });
+}
+
+}  // namespace
+
+sterna_status sterna_rpc_post(uint32_t node, const char* name, const void* arguments,
+                              size_t argument_bytes) noexcept {
+  if (capi::is_in_poll()) {  // Which is in the runtime.
+    return post(node, name, arguments, argument_bytes);
+  }
+  const sterna::runtime::HotScope scope;
+  return post(node, name, arguments, argument_bytes);
 }
 
 sterna_status sterna_rpc_start(uint32_t node, const char* name, const void* arguments,

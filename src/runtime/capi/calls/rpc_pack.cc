@@ -64,6 +64,7 @@ sterna_status call_packed(RpcPacking& packing, std::uint32_t node, void* reply,
   rpc::Rpc& rpc = *program()->rpc;
   rpc::PendingCall call;
   call.room = {static_cast<std::byte*>(reply), bytes_max};
+  call.only_waiter = threads::self();
   rpc.start(node, packing.service, packing.box->block(), call,
             {.wish = packing.wish, .parts = packing.box->parts()});
   if (!rpc.wait(call, deadline_of(packing.timeout_ns))) {

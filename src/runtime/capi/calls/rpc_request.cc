@@ -87,7 +87,7 @@ sterna_status run(const Registered& self, sterna_rpc_request& given) {
 
 void serve(void* registered, const rpc::Request& request, rpc::Answer& answer) {
   const auto& self = *static_cast<const Registered*>(registered);
-  alignas(std::max_align_t) std::array<std::byte, 256> room;
+  alignas(std::max_align_t) std::array<std::byte, 384> room;
   rpc::Bytes long_room;
   sterna_rpc_request given{.request = &request,
                            .arguments = aligned(request.arguments, room, long_room),
@@ -119,15 +119,19 @@ const void* sterna_rpc_arguments(const sterna_rpc_request* request, size_t* byte
 
 sterna_status sterna_rpc_reply(sterna_rpc_request* request, const void* data,
                                size_t bytes) noexcept {
-  const RuntimeScope scope;
   if (request == nullptr || (data == nullptr && bytes != 0)) {
     return capi::refuse_argument(__func__);
   }
   const auto* const from = static_cast<const std::byte*>(data);
-  return capi::guarded([&] {
+  const auto reply = [&] {
     request->answer->reply.value().assign(from, from + bytes);
     return STERNA_SUCCESS;
-  });
+  };
+  if (request->request->is_in_poll) {  // Which is in the runtime.
+    return capi::guarded(reply);
+  }
+  const RuntimeScope scope;
+  return capi::guarded(reply);
 }
 
 sterna_status sterna_rpc_reply_now(sterna_rpc_request* request, const void* data,

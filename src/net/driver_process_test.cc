@@ -327,7 +327,7 @@ TEST_P(DriverProcesses, WhatADeadPeerHasLentEndsBeforeItsLossIsTold) {
 TEST_P(DriverProcesses, WhatADeadPeerWasLentComesBack) {
   const bool is_there = fork_node([&](TestNode& node) {
     Channel& channel = node.to(0, peer);
-    HoldingSink sink;
+    static HoldingSink sink;  // What is being read into it is so until this process is killed.
     static_cast<void>(send_patiently({&node}, channel, "here"));
     while (shared->word.load() != 1) {
       node.driver->poll(sink, 64);

@@ -22,14 +22,16 @@ foreach(file IN ITEMS pkgconfig/sterna.pc pkgconfig/mpi.pc cmake/Sterna/SternaCo
   install(FILES ${CMAKE_BINARY_DIR}/lib/${file} DESTINATION lib/${folder})
 endforeach()
 
-set_target_properties(sterna PROPERTIES INSTALL_RPATH "\$ORIGIN/../lib")
+# With the path of the installation: CMake would pad an empty one of the build tree, to replace it
+# later, and each empty part of a path is the folder that the command is called in.
+set_target_properties(sterna PROPERTIES INSTALL_RPATH "\$ORIGIN/../lib" BUILD_WITH_INSTALL_RPATH ON)
 install(TARGETS sterna DESTINATION bin)
 foreach(name IN ITEMS mpiexec mpirun)
   install(CODE "file(CREATE_LINK sterna \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/bin/${name}\" SYMBOLIC)")
 endforeach()
 install(TARGETS sterna-node DESTINATION bin)
 foreach(library IN ITEMS sterna_shared mpi_abi)
-  set_target_properties(${library} PROPERTIES INSTALL_RPATH "\$ORIGIN")
+  set_target_properties(${library} PROPERTIES INSTALL_RPATH "\$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
   install(TARGETS ${library} DESTINATION lib)
 endforeach()
 install(DIRECTORY include/ DESTINATION include)

@@ -1,6 +1,8 @@
 // Reading frames from, and writing bytes to, descriptors that do not block.
 #include "launch/frame_stream.h"
 
+#include <array>
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -19,10 +21,11 @@ void set_non_blocking(int fd) noexcept {
 FrameReader::State FrameReader::read_from(int fd) {
   bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(used_));
   used_ = 0;
-  const std::size_t old_bytes = bytes_.size();
-  bytes_.resize(old_bytes + kReadBytes);
-  const long count = system_call([&] { return ::read(fd, bytes_.data() + old_bytes, kReadBytes); });
-  bytes_.resize(old_bytes + static_cast<std::size_t>(count > 0 ? count : 0));
+  std::array<std::byte, kReadBytes> came;  // Not in bytes_: few of many peers send so much at once.
+  const long count = system_call([&] { return ::read(fd, came.data(), came.size()); });
+  if (count > 0) {
+    bytes_.insert(bytes_.end(), came.begin(), came.begin() + count);
+  }
   if (count == -EAGAIN) {
     return State::open;
   }

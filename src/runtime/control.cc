@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <span>
 #include <utility>
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -28,6 +30,21 @@ constexpr std::size_t kFirstBytes = 4096;
 void set_close_on_exec(int fd) noexcept {
   if (fd >= 0) {
     raw_system_call(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+  }
+}
+/// One call for descriptors that follow each other, where the system can (Linux 5.11).
+void set_close_on_exec(std::span<const int> fds) noexcept {
+  while (!fds.empty()) {
+    std::size_t count = 1;
+    while (count < fds.size() && fds[count] == fds[count - 1] + 1) {
+      ++count;
+    }
+    const std::span<const int> run = fds.first(count);
+    if (count == 1 || raw_system_call(SYS_close_range, run.front(), run.back(),
+                                      CLOSE_RANGE_CLOEXEC) != 0) {
+      std::ranges::for_each(run, [](int fd) { set_close_on_exec(fd); });
+    }
+    fds = fds.subspan(count);
   }
 }
 
@@ -118,7 +135,7 @@ Result<> ControlClient::greet() {
     }
   }
   set_close_on_exec(host_.segment_fd);
-  std::for_each(host_.bell_fds.begin(), host_.bell_fds.end(), set_close_on_exec);
+  set_close_on_exec(std::span<const int>{host_.bell_fds});
   return Done{};
 }
 

@@ -53,14 +53,15 @@ Result<> ShmDriver::open() noexcept {
   if (!waiting_.is_open()) {
     return system_error("cannot make an epoll set for shared memory", last_error_number());
   }
-  for (const int bell : host.bell_fds) {
-    const long flags = system_call([&] { return ::fcntl(bell, F_GETFL); });
-    if (flags < 0 || system_call([&] { return ::fcntl(bell, F_SETFL, flags | O_NONBLOCK); }) < 0) {
-      return system_error("a bell of this host's nodes is not usable", last_error_number());
-    }
+  // The flag is the eventfd's, not the descriptor's: each node sets it for all who ring its own.
+  // All bells in all nodes would be a system call for each pair.
+  const int bell = host.bell_fds[self_.local_index];
+  const long flags = system_call([&] { return ::fcntl(bell, F_GETFL); });
+  if (flags < 0 || system_call([&] { return ::fcntl(bell, F_SETFL, flags | O_NONBLOCK); }) < 0) {
+    return system_error("the bell of this node is not usable", last_error_number());
   }
   epoll_event event{.events = EPOLLIN, .data = {.u32 = kNotANode}};
-  if (::epoll_ctl(waiting_.get(), EPOLL_CTL_ADD, host.bell_fds[self_.local_index], &event) != 0) {
+  if (::epoll_ctl(waiting_.get(), EPOLL_CTL_ADD, bell, &event) != 0) {
     return system_error("cannot wait on the bell of this node", last_error_number());
   }
   // Under Yama only a parent may write into our memory; a peer of the job is not one. Fails where

@@ -60,7 +60,8 @@ struct Million {
 
 /// The first touch of one page in each of `count` stacks of 64 KiB.
 double fault_ns(int count) {
-  const std::size_t bytes = memory::kStackSlotBytesMin * static_cast<std::size_t>(count);
+  constexpr std::size_t kStackBytes = 64 << 10;
+  const std::size_t bytes = kStackBytes * static_cast<std::size_t>(count);
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
@@ -70,7 +71,7 @@ double fault_ns(int count) {
   auto* const stacks = static_cast<volatile char*>(memory);
   const double time = ns_per(count, [&] {
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      stacks[(i + 1) * memory::kStackSlotBytesMin - 64] = 1;
+      stacks[(i + 1) * kStackBytes - 64] = 1;
     }
   });
   ::munmap(memory, bytes);

@@ -53,7 +53,7 @@ struct IsoOptions {
   std::uint32_t node_index = 0;
   std::uint32_t node_count = 1;
   std::uint32_t rank_count = 1;       // Of the job: decides the size of rank slots.
-  LeaseSource* leases = nullptr;      // Null: a node lives with the range it starts with.
+  LeaseSource* leases = nullptr;      // Null: a node lives with its first range; alone, it has all.
   bool is_rank_memory_shared = true;  // By memfd: a rank can move without a copy. Else anonymous.
 };
 

@@ -64,11 +64,13 @@ TEST(Layout, TheSizeOfRankSlotsFollowsTheirCount) {
 
 TEST(Layout, EveryAddressOfASlotFindsItsDescriptor) {
   const auto space = open_space();
-  const std::uintptr_t slot = kIsoBase + 3 * kClassAreaBytes + (std::uintptr_t{5} << 19);
-  for (const std::uintptr_t offset : {0, 1, 4096, 70'000, (1 << 19) - 1}) {
+  constexpr std::uintptr_t kBytes = 8 * 68 << 10;
+  const std::uintptr_t slot = kIsoBase + 3 * kClassAreaBytes + 5 * kBytes;
+  for (const std::uintptr_t offset : {std::uintptr_t{0}, std::uintptr_t{1}, std::uintptr_t{4096},
+                                      std::uintptr_t{70'000}, kBytes - 1}) {
     EXPECT_EQ(slot_at(slot + offset).base, slot);
-    EXPECT_EQ(slot_bytes_at(slot + offset), std::size_t{1} << 19);
-    EXPECT_EQ(descriptor_address(slot + offset), slot + (1 << 19) - 1024 - (5 + 3 * 8) * 64);
+    EXPECT_EQ(slot_bytes_at(slot + offset), kBytes);
+    EXPECT_EQ(descriptor_address(slot + offset), slot + kBytes - 1024 - (31 - (5 + 3 * 8)) * 64);
   }
   EXPECT_EQ(slot_bytes_at(kIsoBase - 1), 0u);
   EXPECT_EQ(slot_bytes_at(kIsoBase + kStackClassCount * kClassAreaBytes), 0u);
@@ -87,13 +89,18 @@ TEST(Layout, TheDescriptorOfAStackIsThatOfItsSlot) {
   for (std::uint32_t stack_class = 0; stack_class < kStackClassCount; ++stack_class) {
     const std::size_t bytes = kStackSlotBytesMin << stack_class;
     const std::uintptr_t area = kIsoBase + stack_class * kClassAreaBytes;
-    const std::uintptr_t last = kClassAreaBytes / bytes - 1;
-    for (const std::uintptr_t number :
-         {std::uintptr_t{0}, std::min<std::uintptr_t>(33, last), last}) {
+    const std::uintptr_t count = kClassAreaBytes / bytes;  // 0: too large for ThreadSanitizer's.
+    std::set<std::uintptr_t> numbers;
+    for (std::uintptr_t i = 0; i < 40; ++i) {
+      numbers.insert({i, count / 3 + i, count - 1 - i});
+    }
+    numbers.erase(numbers.lower_bound(count), numbers.end());
+    for (const std::uintptr_t number : numbers) {
       const std::uintptr_t base = area + number * bytes;
       const std::uintptr_t expected =
-          base + bytes - kDescriptorBytes - (number + 8 * (16 + stack_class)) % 32 * 64;
+          base + bytes - kDescriptorBytes - (31 - (number + 8 * stack_class) % 32) * 64;
       EXPECT_EQ(slot_at(base).number, number);
+      EXPECT_EQ(slot_at(base).base, base);
       for (const std::uintptr_t offset : {std::size_t{0}, std::size_t{70}, bytes / 2, bytes - 1}) {
         EXPECT_EQ(descriptor_address(base + offset), expected) << stack_class << " " << number;
       }
@@ -150,6 +157,29 @@ TEST(Stacks, AThreadAndWhatItSpawnsOnASmallerStackHaveOtherColours) {
   EXPECT_EQ(colours.size(), 4u);  // Apart by more than the two lines that each birth touches.
 }
 
+TEST(Stacks, AStackOfAPowerOfTwoHasRoomInASlotLittleLarger) {
+  const auto space = open_space();
+  for (const std::size_t bytes : {128u << 10, 256u << 10, 1u << 20, 8u << 20}) {
+    Result<StackSlot> slot = space->acquire_stack(bytes);
+    ASSERT_TRUE(slot);
+    EXPECT_GE(slot.value().stack_top() - slot.value().stack_low(), bytes);
+    EXPECT_EQ(slot.value().bytes, bytes / 16 * 17);
+  }
+}
+
+TEST(Stacks, ALoneNodeHasAllAddressesOfAClass) {
+  const auto space = open_space();
+  // More than a range holds, of a class of which few are mapped at once.
+  constexpr std::size_t kBytes = std::size_t{600} << 20;
+  std::set<std::uintptr_t> bases;
+  const std::size_t count = std::min<std::size_t>(20, kClassAreaBytes / (2 * kBytes));
+  for (std::size_t i = 0; i < count; ++i) {
+    Result<StackSlot> slot = space->acquire_stack(kBytes);
+    ASSERT_TRUE(slot) << slot.error().text;
+    EXPECT_TRUE(bases.insert(slot.value().base).second);
+  }
+}
+
 TEST(Stacks, TheGuardPageTraps) {
   const auto space = open_space();
   const StackSlot slot = acquire(*space);
@@ -202,7 +232,7 @@ TEST(Stacks, NodesTakeTheirRangesAndLeaseMore) {
   CounterLeases leases{2};
   const auto first = open_space({.node_index = 0, .node_count = 2, .leases = &leases});
   const auto second = open_space({.node_index = 1, .node_count = 2, .leases = &leases});
-  // Slots of 2 GiB: two to a range of 4 GiB (one, in the small space of ThreadSanitizer).
+  // Slots of 1088 MiB: three to a range of 4 GiB (one, in the small space of ThreadSanitizer).
   const std::size_t bytes = std::size_t{1} << 30;
   std::set<std::uintptr_t> bases;
   for (IsoSpace* space : {first.get(), second.get(), first.get(), first.get()}) {

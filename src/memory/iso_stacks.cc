@@ -17,14 +17,6 @@ namespace {
 constexpr std::size_t kRangeBytesMax = std::size_t{4} << 30;
 constexpr std::size_t kMapAheadBytesMax = 64 << 20;
 
-std::uintptr_t area_of(std::uint32_t stack_class) noexcept {
-  return kIsoBase + (std::uintptr_t{stack_class} << kClassAreaShift);
-}
-
-std::uint32_t class_of_slot(std::uintptr_t base) noexcept {
-  return static_cast<std::uint32_t>((base - kIsoBase) >> kClassAreaShift);
-}
-
 Result<> map_pages(std::uintptr_t base, std::size_t bytes) {
   void* wanted = reinterpret_cast<void*>(base);
   void* got = ::mmap(wanted, bytes, PROT_READ | PROT_WRITE,
@@ -77,7 +69,9 @@ bool take(std::vector<std::uintptr_t>& list, std::uintptr_t base) noexcept {
 
 std::size_t range_bytes_of(std::uint32_t stack_class, std::uint32_t node_count) noexcept {
   const std::size_t share = kClassAreaBytes / (std::bit_ceil(std::size_t{node_count}) * 4);
-  return std::max(std::min(share, kRangeBytesMax), kStackSlotBytesMin << stack_class);
+  const std::size_t slot_bytes = stack_slot_bytes(stack_class);
+  const std::size_t bytes = std::min(share, kRangeBytesMax);
+  return std::max(bytes - bytes % slot_bytes, slot_bytes);  // Whole slots.
 }
 
 // Starts a new range. Called without the lock: the source may talk to another node.
@@ -89,12 +83,16 @@ Result<> IsoSpace::lease_range(std::uint32_t stack_class) {
   own.lock.lock();
   const bool is_first = !own.took_first && range < range_count;
   own.took_first = true;
+  const bool is_alone = options_.leases == nullptr && options_.node_count == 1;
+  if (!is_first && is_alone) {
+    range = own.next_alone++;
+  }
   own.lock.unlock();
-  if (!is_first) {
+  if (!is_first && !is_alone) {
     if (options_.leases == nullptr) {
       return Error{Errc::out_of_memory,
                    fmt::format("node {}: no addresses left for stacks of {} KiB",
-                               options_.node_index, kStackSlotBytesMin << stack_class >> 10)};
+                               options_.node_index, stack_slot_bytes(stack_class) >> 10)};
     }
     Result<std::uint32_t> leased = options_.leases->lease(stack_class);
     if (!leased) {
@@ -107,11 +105,11 @@ Result<> IsoSpace::lease_range(std::uint32_t stack_class) {
     return Error{
         Errc::out_of_memory,
         fmt::format("node {}: all {} ranges of addresses for stacks of {} KiB are taken",
-                    options_.node_index, range_count, kStackSlotBytesMin << stack_class >> 10)};
+                    options_.node_index, range_count, stack_slot_bytes(stack_class) >> 10)};
   }
   const SpinGuard guard{own.lock};
   // When two threads came here at once, the rest of the earlier range is given up: addresses only.
-  own.next = area_of(stack_class) + range * bytes;
+  own.next = stack_area(stack_class) + range * bytes;
   own.end = own.next + bytes;
   ++own.lease_count;
   return Done{};
@@ -126,7 +124,7 @@ void IsoSpace::add_range(std::uint32_t stack_class, std::uint32_t range) noexcep
     own.is_exhausted = true;  // Who needs one is told so.
     return;
   }
-  own.spare = area_of(stack_class) + range * bytes;
+  own.spare = stack_area(stack_class) + range * bytes;
   own.spare_end = own.spare + bytes;
   ++own.lease_count;
 }
@@ -159,7 +157,7 @@ bool IsoSpace::ask_ahead(std::uint32_t stack_class) noexcept {
 // Of the present range, then of the spare one; nothing: another range is needed.
 void IsoSpace::take_addresses(std::uint32_t stack_class, Extent& taken) noexcept {
   StackClass& own = classes_[stack_class];
-  const std::size_t slot_bytes = kStackSlotBytesMin << stack_class;
+  const std::size_t slot_bytes = stack_slot_bytes(stack_class);
   bool is_scarce = false;
   {
     const SpinGuard guard{own.lock};
@@ -168,7 +166,7 @@ void IsoSpace::take_addresses(std::uint32_t stack_class, Extent& taken) noexcept
       own.end = own.spare_end;
       own.spare = own.spare_end = 0;
     }
-    const std::size_t wanted = std::max(own.map_ahead, slot_bytes);
+    const std::size_t wanted = std::max(own.map_ahead - own.map_ahead % slot_bytes, slot_bytes);
     own.map_ahead = std::min(2 * own.map_ahead, kMapAheadBytesMax);
     taken = {own.next, std::min(own.end - own.next, wanted)};
     own.next += taken.bytes;
@@ -211,7 +209,7 @@ Result<> IsoSpace::map_stacks(std::uint32_t stack_class, bool may_wait) {
   if (Result<> mapped = map_pages(taken.base, taken.bytes); !mapped) {
     return mapped.error();
   }
-  const std::size_t count = taken.bytes / (kStackSlotBytesMin << stack_class);
+  const std::size_t count = taken.bytes / stack_slot_bytes(stack_class);
   const SpinGuard guard{own.lock};
   own.mapped_count += count;
   own.free_count += count;
@@ -227,7 +225,7 @@ Extent IsoSpace::take_fresh(std::uint32_t stack_class) noexcept {
   if (own.fresh.empty()) {
     return {};
   }
-  const std::size_t wanted = own.guard_batch * (kStackSlotBytesMin << stack_class);
+  const std::size_t wanted = own.guard_batch * stack_slot_bytes(stack_class);
   own.guard_batch = std::min(own.guard_batch * 2, kGuardBatchMax);
   return take_from(own.fresh, wanted);
 }
@@ -240,7 +238,7 @@ std::uintptr_t IsoSpace::pop_ready(std::uint32_t stack_class) noexcept {
   if (base != 0) {
     own.free = link_of(base).next;
   } else if (!own.guarded.empty()) {
-    base = take_from(own.guarded, kStackSlotBytesMin << stack_class).base;
+    base = take_from(own.guarded, stack_slot_bytes(stack_class)).base;
   } else {
     return 0;
   }
@@ -251,7 +249,7 @@ std::uintptr_t IsoSpace::pop_ready(std::uint32_t stack_class) noexcept {
 // No slot is ready: makes some so and takes the first.
 Result<std::uintptr_t> IsoSpace::make_ready(std::uint32_t stack_class, bool may_wait) {
   StackClass& own = classes_[stack_class];
-  const std::size_t slot_bytes = kStackSlotBytesMin << stack_class;
+  const std::size_t slot_bytes = stack_slot_bytes(stack_class);
   Extent some = take_fresh(stack_class);
   while (some.bytes == 0) {
     if (Result<> mapped = map_stacks(stack_class, may_wait); !mapped) {
@@ -274,15 +272,14 @@ Result<std::uintptr_t> IsoSpace::make_ready(std::uint32_t stack_class, bool may_
 
 Result<StackSlot> IsoSpace::acquire_stack(std::size_t bytes, bool may_wait) {
   // Room for the stack, the guard and the most coloured descriptor.
-  const std::size_t slot_bytes = std::bit_ceil(std::max(
-      bytes + kPageBytes + kDescriptorBytes + kColourCount * kColourBytes, kStackSlotBytesMin));
-  const auto stack_class =
-      static_cast<std::uint32_t>(std::bit_width(slot_bytes) - 1) - kStackSlotShiftMin;
-  if (bytes > kStackSlotBytesMin << kStackClassCount || stack_class >= kStackClassCount) {
+  const std::uint32_t stack_class =
+      stack_class_for(bytes + kPageBytes + kDescriptorBytes + kColourCount * kColourBytes);
+  if (bytes > stack_slot_bytes(kStackClassCount) || stack_class >= kStackClassCount) {
     return Error{Errc::invalid_argument,
                  fmt::format("a thread's stack of {} bytes is larger than the largest, {} MiB",
-                             bytes, kStackSlotBytesMin << (kStackClassCount - 1) >> 20)};
+                             bytes, stack_slot_bytes(kStackClassCount - 1) >> 20)};
   }
+  const std::size_t slot_bytes = stack_slot_bytes(stack_class);
   if (const std::uintptr_t base = pop_ready(stack_class); base != 0) {
     return StackSlot{base, slot_bytes};
   }
@@ -297,7 +294,7 @@ void IsoSpace::release_stack(StackSlot slot) noexcept {
   check(slot.bytes != 0 && slot_at(slot.base).base == slot.base &&
             slot_at(slot.base).bytes == slot.bytes && is_stack_address(slot.base),
         "a stack slot is released as it was acquired");
-  StackClass& own = classes_[class_of_slot(slot.base)];
+  StackClass& own = classes_[stack_class_at(slot.base)];
   FreeSlot& link = link_of(slot.base);
   const SpinGuard guard{own.lock};
   link = {own.free};
@@ -310,7 +307,7 @@ void IsoSpace::depart_stack(StackSlot slot) noexcept {
         "a stack slot departs as it was acquired");
   check(::munmap(reinterpret_cast<void*>(slot.base), slot.bytes) == 0,
         "a stack slot that departs is mapped");
-  StackClass& own = classes_[class_of_slot(slot.base)];
+  StackClass& own = classes_[stack_class_at(slot.base)];
   const SpinGuard guard{own.lock};
   --own.mapped_count;
   if (!take(own.adopted, slot.base)) {
@@ -329,7 +326,7 @@ Result<StackSlot> IsoSpace::adopt_stack(std::uintptr_t base) {
   if (Result<> guarded = guard_slots({base, slot.bytes}, slot.bytes); !guarded) {
     return guarded.error();
   }
-  StackClass& own = classes_[class_of_slot(base)];
+  StackClass& own = classes_[stack_class_at(base)];
   const SpinGuard guard{own.lock};
   ++own.mapped_count;
   if (!take(own.departed, base)) {
@@ -341,7 +338,7 @@ Result<StackSlot> IsoSpace::adopt_stack(std::uintptr_t base) {
 void IsoSpace::unmap_stacks() noexcept {
   for (std::uint32_t stack_class = 0; stack_class < kStackClassCount; ++stack_class) {
     StackClass& own = classes_[stack_class];
-    const std::size_t bytes = kStackSlotBytesMin << stack_class;
+    const std::size_t bytes = stack_slot_bytes(stack_class);
     const SpinGuard guard{own.lock};  // Nobody else is left; for the checker.
     std::sort(own.departed.begin(), own.departed.end());
     for (const Extent& batch : own.batches) {

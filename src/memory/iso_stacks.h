@@ -42,6 +42,7 @@ struct IsoSpace::StackClass {
   bool is_asked STERNA_GUARDED_BY(lock) = false;      // The spare range is on its way.
   bool is_exhausted STERNA_GUARDED_BY(lock) = false;  // Node 0 has none left.
   bool took_first STERNA_GUARDED_BY(lock) = false;    // The range a node starts with is in use.
+  std::uint32_t next_alone STERNA_GUARDED_BY(lock) = 1;  // Of a node that has all ranges.
   // What the destructor unmaps: these batches, but for the slots that departed, and those that
   // arrived.
   std::vector<Extent> batches STERNA_GUARDED_BY(lock);

@@ -3,8 +3,8 @@
 //   [kIsoBase + k * kClassAreaBytes, ...)   stack slots of class k: kStackSlotBytesMin << k bytes
 //   [kRankBase, kIsoEnd)                    slot of rank r: r-th of 1 << rank_slot_shift() bytes
 //
-// A slot is aligned to its size. The top of a stack slot holds the descriptor of its thread, below
-// it the stack grows down, at the bottom is a guard page.
+// The slots of an area follow each other from its begin. The top of a stack slot holds the
+// descriptor of its thread, below it the stack grows down, at the bottom is a guard page.
 #pragma once
 
 #include <bit>
@@ -17,9 +17,14 @@
 namespace sterna::memory {
 
 inline constexpr std::size_t kPageBytes = 4096;
-inline constexpr std::uint32_t kStackSlotShiftMin = 16;
-inline constexpr std::size_t kStackSlotBytesMin = std::size_t{1} << kStackSlotShiftMin;
-inline constexpr std::uint32_t kStackClassCount = 17;  // 64 KiB to 4 GiB.
+// An odd number of pages: at distances of a power of two the pages that switches touch, and the
+// entries of their tables, fall on few sets of the processor's caches for them. The page of one of
+// 1,000 threads is found in 1 ns in the order of their slots, not in 2.4, and in any order in 4.7,
+// not in 17. This is as small as it can be for the usual stack, of 60 KiB; and from class 1 on it
+// holds stacks of a power of two, which just did not fit, with all that belongs to them, in slots
+// of powers of two.
+inline constexpr std::size_t kStackSlotBytesMin = 17 * kPageBytes;
+inline constexpr std::uint32_t kStackClassCount = 17;  // 68 KiB to 4.25 GiB.
 
 // 17 TiB, and up to 81 TiB: above the shadow of AddressSanitizer (which ends just past 16 TiB),
 // below where Linux loads position-independent executables (85 TiB, 0x5555'...). ThreadSanitizer
@@ -38,7 +43,7 @@ inline constexpr std::uint32_t kRankCountMax =
 
 /// The descriptor of a thread has this room at the top of its slot.
 inline constexpr std::size_t kDescriptorBytes = 1024;
-// Slots are aligned alike, so equal offsets fall on the same cache sets: a switch among 1,000
+// Slots begin with a page, so equal offsets fall on the same cache sets: a switch among 1,000
 // threads costs 37 ns uncoloured, 9.4 coloured. 32 colours of one line keep the descriptor and the
 // first KiB of stack in the top page.
 inline constexpr std::uint32_t kColourCount = 32;
@@ -81,22 +86,50 @@ struct SlotRange {
   return address - kIsoBase < kStackClassCount * kClassAreaBytes;
 }
 
+namespace detail {
+/// offset / kStackSlotBytesMin, by one multiplication: exact below 2^47, since the error of the
+/// factor, which is less than kStackSlotBytesMin, times the offset stays below 2^64.
+[[nodiscard]] constexpr std::uintptr_t whole_slots(std::uintptr_t offset) noexcept {
+  __extension__ using Wide = unsigned __int128;
+  constexpr std::uint64_t kFactor = ~std::uint64_t{0} / kStackSlotBytesMin + 1;
+  static_assert(kStackSlotBytesMin < 1 << 17 && kIsoEnd <= std::uintptr_t{1} << 47);
+  return static_cast<std::uintptr_t>(Wide{offset} * kFactor >> 64);
+}
+}  // namespace detail
+
+[[nodiscard]] constexpr std::size_t stack_slot_bytes(std::uint32_t stack_class) noexcept {
+  return kStackSlotBytesMin << stack_class;
+}
+/// The smallest class whose slots have so many bytes; for more than there are: kStackClassCount or
+/// above.
+[[nodiscard]] constexpr std::uint32_t stack_class_for(std::size_t slot_bytes) noexcept {
+  return static_cast<std::uint32_t>(std::bit_width((slot_bytes - 1) / kStackSlotBytesMin));
+}
+/// Where the slots of a class begin.
+[[nodiscard]] constexpr std::uintptr_t stack_area(std::uint32_t stack_class) noexcept {
+  return kIsoBase + (std::uintptr_t{stack_class} << kClassAreaShift);
+}
+/// Of an is_stack_address().
+[[nodiscard]] constexpr std::uint32_t stack_class_at(std::uintptr_t address) noexcept {
+  return static_cast<std::uint32_t>((address - kIsoBase) >> kClassAreaShift);
+}
+
 /// The slot that contains `address`, touching no memory but the shift above.
 [[nodiscard]] inline SlotRange slot_at(std::uintptr_t address) noexcept {
-  std::uint32_t shift = 0;
-  std::uintptr_t area = 0;
   if (is_stack_address(address)) {
-    const auto stack_class = static_cast<std::uint32_t>((address - kIsoBase) >> kClassAreaShift);
-    shift = kStackSlotShiftMin + stack_class;
-    area = kIsoBase + (std::uintptr_t{stack_class} << kClassAreaShift);
-  } else if (is_rank_address(address)) {
-    shift = rank_slot_shift();
-    area = kRankBase;
-  } else {
-    return {};
+    const std::uint32_t stack_class = stack_class_at(address);
+    const std::uintptr_t area = stack_area(stack_class);
+    const std::uintptr_t number = detail::whole_slots((address - area) >> stack_class);
+    const std::size_t bytes = stack_slot_bytes(stack_class);
+    return {area + number * bytes, bytes, static_cast<std::uint32_t>(number)};
   }
-  const std::uintptr_t number = (address - area) >> shift;
-  return {area + (number << shift), std::size_t{1} << shift, static_cast<std::uint32_t>(number)};
+  if (is_rank_address(address)) {
+    const std::uint32_t shift = rank_slot_shift();
+    const std::uintptr_t number = (address - kRankBase) >> shift;
+    return {kRankBase + (number << shift), std::size_t{1} << shift,
+            static_cast<std::uint32_t>(number)};
+  }
+  return {};
 }
 
 /// Bytes of the slot that contains `address`, 0: not iso.
@@ -115,33 +148,35 @@ inline constexpr std::size_t kRankHeadBytes = 512 << 10;
 [[nodiscard]] constexpr std::size_t colour_offset(std::uint32_t slot_number) noexcept {
   return (slot_number % kColourCount) * kColourBytes;
 }
-/// The same for a stack slot of 1 << `shift` bytes.
+/// The same for a stack slot. Counted down, not up: then the address is a sum.
 [[nodiscard]] constexpr std::size_t stack_colour_offset(std::uintptr_t slot_number,
-                                                        std::uintptr_t shift) noexcept {
-  return ((slot_number + kColourStep * shift) % kColourCount) * kColourBytes;
+                                                        std::uintptr_t stack_class) noexcept {
+  return (kColourCount - 1 - (slot_number + kColourStep * stack_class) % kColourCount) *
+         kColourBytes;
 }
 
 /// Where the descriptor of the slot's thread lies, given any address in the slot, e.g. a stack
 /// pointer; 0: not iso. For a rank's slot: of the rank's main thread. kDescriptorBytes long,
 /// aligned to 64; the stack starts below it.
 [[nodiscard]] inline std::uintptr_t descriptor_address(std::uintptr_t address) noexcept {
-  // This is how threads::self() begins, in every call of the runtime: for stacks, the arithmetic of
-  // slot_at() with fewer steps, where areas are so aligned that it gives the same colours.
-  constexpr bool kIsAligned =
-      kIsoBase % kClassAreaBytes == 0 &&
-      kClassAreaBytes % ((kStackSlotBytesMin << (kStackClassCount - 1)) * kColourCount) == 0;
-  if (kIsAligned && is_stack_address(address)) [[likely]] {
-    const std::uintptr_t shift = kStackSlotShiftMin + ((address - kIsoBase) >> kClassAreaShift);
-    const std::uintptr_t number = address >> shift;
-    return ((number + 1) << shift) - kDescriptorBytes - stack_colour_offset(number, shift);
+  // This is how threads::self() begins, in every call of the runtime: so stacks of the first class,
+  // which the usual ones have, are looked at on their own, without a step that is not needed.
+  if (address - kIsoBase < kClassAreaBytes) [[likely]] {
+    constexpr std::uintptr_t kOrigin = kIsoBase % kStackSlotBytesMin == 0 ? 0 : kIsoBase;
+    constexpr std::uintptr_t kBefore = (kIsoBase - kOrigin) / kStackSlotBytesMin;
+    constexpr std::uintptr_t kFirst =
+        kStackSlotBytesMin - kDescriptorBytes - (kColourCount - 1) * kColourBytes;
+    const std::uintptr_t number = detail::whole_slots(address - kOrigin);
+    const std::uintptr_t colour = (number - kBefore) % kColourCount * kColourBytes;
+    return kOrigin + number * kStackSlotBytesMin + (kFirst + colour);
   }
   const SlotRange slot = slot_at(address);
   if (slot.bytes == 0) {
     return 0;
   }
   if (is_stack_address(address)) {
-    const auto shift = static_cast<std::uintptr_t>(std::bit_width(slot.bytes) - 1);
-    return slot.base + slot.bytes - kDescriptorBytes - stack_colour_offset(slot.number, shift);
+    return slot.base + slot.bytes - kDescriptorBytes -
+           stack_colour_offset(slot.number, stack_class_at(address));
   }
   return slot.base + rank_head_offset(slot.bytes) - kDescriptorBytes - colour_offset(slot.number);
 }

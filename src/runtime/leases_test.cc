@@ -2,7 +2,6 @@
 // what is needed inside a poll must be there, or come later; who waited there would wait forever.
 #include "runtime/leases.h"
 
-#include <bit>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -14,10 +13,11 @@ namespace sterna::runtime {
 namespace {
 
 #ifdef STERNA_SANITIZED
-constexpr std::size_t kServiceSlotBytes = 2 << 20;  // The stacks of instrumented code are larger.
+constexpr std::uint32_t kServiceClass = 5;  // The stacks of instrumented code are larger.
 #else
-constexpr std::size_t kServiceSlotBytes = 256 << 10;
+constexpr std::uint32_t kServiceClass = 2;
 #endif
+constexpr std::size_t kServiceSlotBytes = memory::stack_slot_bytes(kServiceClass);
 // So many nodes that a range has one slot of the class of service threads, or two of the next.
 constexpr std::uint32_t kNodes = memory::kClassAreaBytes / 4 / kServiceSlotBytes;
 
@@ -98,10 +98,7 @@ TEST_F(Ahead, APollThatNeedsMoreThanThereIsDoesNotWait) {
 }
 
 TEST_F(Ahead, WhenAllAreTakenWhoNeedsOneIsToldInsteadOfAskingForEver) {
-  const auto stack_class =
-      static_cast<std::uint32_t>(std::bit_width(kServiceSlotBytes / memory::kStackSlotBytesMin)) -
-      1;
-  spaces[1]->add_range(stack_class, 4 * kNodes);  // The answer of a node 0 that has none left.
+  spaces[1]->add_range(kServiceClass, 8 * kNodes);  // The answer of a node 0 that has none left.
   for (int i = 0; i < 3; ++i) {
     if (auto slot = spaces[1]->acquire_stack(kServiceSlotBytes / 4 * 3, false); !slot) {
       EXPECT_EQ(slot.error().code, Errc::out_of_memory);

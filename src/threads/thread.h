@@ -27,7 +27,7 @@ struct Locals;
 
 using Entry = void (*)(void*);
 
-// The usable part of a slot of 64 KiB.
+// With all that belongs to it a slot of the first class.
 inline constexpr std::size_t kDefaultStackBytes = 60 * 1024;
 inline constexpr std::size_t kNameBytes = 32;
 inline constexpr std::uint32_t kAnyWorker = 0xffff'ffff;

@@ -59,7 +59,7 @@ class Layout:
             raise SternaError("the memory of libsterna cannot be read")
         shift = symbol("sterna_debug_rank_slot_shift")
         self.values["rank_slot_shift"] = word(shift) if shift else 0
-        if self.values.get("version") != 3:
+        if self.values.get("version") != 4:
             raise SternaError("this script knows another version of libsterna: use the one that "
                               "was installed with it")
 
@@ -71,9 +71,9 @@ class Layout:
         if 0 <= address - self.iso_base < self.class_count << self.class_area_shift:
             stack_class = (address - self.iso_base) >> self.class_area_shift
             area = self.iso_base + (stack_class << self.class_area_shift)
-            shift = self.stack_slot_shift_min + stack_class
-            number = (address - area) >> shift
-            return area + (number << shift), 1 << shift, number, None
+            size = self.stack_slot_bytes_min << stack_class
+            number = (address - area) // size
+            return area + number * size, size, number, None
         rank_shift = word(self.rank_slot_shift, 4) if self.rank_slot_shift else 0
         if rank_shift != 0 and 0 <= address - self.rank_base < self.rank_area_bytes:
             number = (address - self.rank_base) >> rank_shift
@@ -89,7 +89,8 @@ class Layout:
             return None
         base, size, number, rank = slot
         end = size if rank is None else size // 8 + self.rank_head_bytes
-        turn = number if rank is not None else number + self.colour_step * (size.bit_length() - 1)
+        stack_class = (size // self.stack_slot_bytes_min).bit_length() - 1
+        turn = number if rank is not None else number + self.colour_step * stack_class
         return base + end - self.descriptor_bytes - turn % self.colour_count * self.colour_bytes
 
 

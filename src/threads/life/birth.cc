@@ -22,15 +22,11 @@
 namespace sterna::threads {
 namespace {
 
-std::uint32_t class_of_slot(std::size_t slot_bytes) noexcept {
-  return static_cast<std::uint32_t>(std::bit_width(slot_bytes - 1)) - memory::kStackSlotShiftMin;
-}
-
 /// The smallest class whose slots hold such a stack, with guard, descriptor and colours.
 std::uint32_t class_of_stack(std::size_t stack_bytes) noexcept {
   constexpr std::size_t kOther =
       memory::kPageBytes + memory::kDescriptorBytes + memory::kColourCount * memory::kColourBytes;
-  return class_of_slot(std::max(stack_bytes + kOther, memory::kStackSlotBytesMin));
+  return memory::stack_class_for(stack_bytes + kOther);
 }
 
 /// Where its stack begins: below the descriptor, if that is not elsewhere.
@@ -88,7 +84,7 @@ std::size_t whole_stack_bytes(const ThreadOptions& options) noexcept {
   auto* const thread = new (slot.value().descriptor()) Thread;
   register_slot(team, *thread);
   thread->team = team.handle;
-  thread->stack_class = static_cast<std::uint8_t>(class_of_slot(slot.value().bytes));
+  thread->stack_class = static_cast<std::uint8_t>(memory::stack_class_for(slot.value().bytes));
   thread->stack_base = reinterpret_cast<std::byte*>(slot.value().stack_low());
   thread->stack_bytes = slot.value().stack_top() - slot.value().stack_low();
   set_seed_floor(*thread);

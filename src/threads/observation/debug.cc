@@ -34,11 +34,11 @@ constinit sterna::threads::DebugObjects sterna_debug_objects{};
 const std::uint32_t* const sterna_debug_rank_slot_shift = &memory::detail::rank_slot_shift;
 
 constinit const sterna::threads::DebugEntry sterna_debug_layout[] = {
-    {"version", 3},
+    {"version", 4},
     {"iso_base", memory::kIsoBase},
     {"class_area_shift", memory::kClassAreaShift},
     {"class_count", memory::kStackClassCount},
-    {"stack_slot_shift_min", memory::kStackSlotShiftMin},
+    {"stack_slot_bytes_min", memory::kStackSlotBytesMin},
     {"rank_base", memory::kRankBase},
     {"rank_area_bytes", memory::kRankAreaBytes},
     {"descriptor_bytes", memory::kDescriptorBytes},

@@ -90,8 +90,11 @@ class Layout:
         base, size, number, rank = slot
         end = size if rank is None else size // 8 + self.rank_head_bytes
         stack_class = (size // self.stack_slot_bytes_min).bit_length() - 1
-        turn = number if rank is not None else number + self.colour_step * stack_class
-        return base + end - self.descriptor_bytes - turn % self.colour_count * self.colour_bytes
+        colour = number % self.colour_count
+        if rank is None:   # Counted down: layout.h.
+            colour = self.colour_count - 1 - (
+                number + self.colour_step * stack_class) % self.colour_count
+        return base + end - self.descriptor_bytes - colour * self.colour_bytes
 
 
 def regions():

@@ -335,8 +335,7 @@ class TransportCore final : private Bond::Owner {
   MonotonicClock own_clock_;
   Clock& clock_;
   const Logger log_;
-  std::uint32_t frame_payload_max_ = 0;  // Constant after open_drivers, as the next.
-  std::uint32_t short_bytes_max_ = 0;    // Of messages: longer ones are cut.
+  std::uint32_t frame_payload_max_ = 0;  // Constant after open_drivers.
   // See Transport::leave_reads() and poll_in_place(). The one caller's.
   bool are_reads_left_ = false;
   bool is_in_place_ = false;

@@ -27,7 +27,6 @@ void Gate::open(std::uint32_t node, Driver& driver, Packet peer_address, const C
   node_ = node;
   rail_count_ = rail_count;
   driver_ = &driver;
-  is_in_memory_ = rail_count == 1 && driver.capabilities().has_short_way;
   peer_address_ = peer_address;
   packet_bytes_max_ = driver.packet_bytes_to(node);
   shared_ = shared;

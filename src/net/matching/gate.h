@@ -182,16 +182,9 @@ class alignas(kCacheLineBytes) Gate {
   }
   [[nodiscard]] Driver* driver() const noexcept { return driver_; }
   [[nodiscard]] std::uint32_t packet_bytes_max() const noexcept { return packet_bytes_max_; }
-  /// From so many bytes on, where packets lie in memory, one half is read while the other is
-  /// written: that saves more than a second packet costs.
-  static constexpr std::uint32_t kHalvedBytes = 12'000;
-
   /// Of a message of so many bytes that goes at once, how many go in one frame, `most` at most:
   /// over several rails it is cut for all of them (paper 004, fig. 10).
   [[nodiscard]] std::uint32_t frame_bytes(std::uint64_t bytes, std::uint32_t most) const noexcept {
-    if (is_in_memory_ && bytes >= kHalvedBytes && bytes <= most) {
-      return static_cast<std::uint32_t>((bytes + 1) / 2);
-    }
     if (rail_count_ < 2 || bytes < 2 * kCutBytes) [[likely]] {
       return most;
     }
@@ -311,7 +304,6 @@ class alignas(kCacheLineBytes) Gate {
   std::uint32_t node_ = 0;
   std::uint32_t packet_bytes_max_ = 0;
   std::uint32_t rail_count_ = 1;
-  bool is_in_memory_ = false;  // Packets are: as rail_count_, constant after open().
   Driver* driver_ = nullptr;
   Packet peer_address_;
   GateShared shared_{};

@@ -164,7 +164,7 @@ void TransportCore::receive_run(Endpoint& at, RecvRequest& request, Pattern patt
     return false;
   }
   Gate& gate = gates_[route];
-  if (bytes.size() > gate.eager_bytes() || bytes.size() > short_bytes_max_) {
+  if (bytes.size() > gate.eager_bytes() || bytes.size() > frame_payload_max_) {
     return false;
   }
   // The bell is rung without lock and gate: it is a system call, and who is woken may take the

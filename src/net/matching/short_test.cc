@@ -11,7 +11,6 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "net/matching/gate.h"
 #include "net/matching/short_pair.h"
 
 namespace sterna::net {
@@ -76,16 +75,17 @@ TEST_F(Short, AMessageTooLongForTheReceiveThatWaitsIsCut) {
   EXPECT_EQ(first[1], std::byte{0});
 }
 
-// One half is read while the other is written: that needs two packets, which is the long way.
-TEST_F(Short, WhatIsFasterInHalvesIsNotShort) {
-  std::vector<std::byte> message(Gate::kHalvedBytes);
+TEST_F(Short, WhatNeedsTwoPacketsIsNotShort) {
+  std::vector<std::byte> message(24 << 10);
   for (std::size_t i = 0; i < message.size(); ++i) {
     message[i] = static_cast<std::byte>(i % 251);
   }
   EXPECT_FALSE(pair.send_short(0, 5, message));
-  EXPECT_TRUE(pair.send_short(0, 5, std::span{message}.first(message.size() - 1)));
+  EXPECT_TRUE(pair.send_short(0, 5, std::span{message}.first(16 << 10)));
   std::vector<std::byte> got(message.size());
   EXPECT_TRUE(pair.receive_short(1, 5, got, found));
+  EXPECT_EQ(found.bytes, 16U << 10);
+  EXPECT_TRUE(std::equal(got.begin(), got.begin() + (16 << 10), message.begin()));
   for (const bool is_posted_first : {true, false}) {
     std::ranges::fill(got, std::byte{});
     SendRequest send_request;

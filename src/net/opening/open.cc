@@ -169,7 +169,6 @@ Result<> TransportCore::open_gates() {
       bond_ != nullptr || rails_.size() > 1 || wishes.has_sums || wishes.use == LinkUse::always;
   frame_payload_max_ =
       packet_bytes_max - kHeaderBytes - (may_link ? std::uint32_t{kLinkHeaderBytes} : 0);
-  short_bytes_max_ = std::min(frame_payload_max_, Gate::kHalvedBytes - 1);
   const GateShared shared{
       &pool_, options_.strategy, &waiting_gates_, &is_serial_,  on_stale,   on_bad_choice,
       this,   &clock_,           &hand_over_,     wake_sleeper, &side_work_};

@@ -260,10 +260,10 @@ class TransportCore final : private Bond::Owner {
                                   std::uint32_t& sequence, bool& is_kept) noexcept;
 
   // --- Heads of announced messages (head.cc) ---------------------------------------------------
-  std::uint32_t head_bytes_of(const Endpoint& from, const SendRequest& request,
+  std::uint32_t head_bytes_of(const Endpoint& from, const SendRequest& request, const Peer& peer,
                               Gate& gate) const noexcept;
-  static std::uint64_t expect_head(Peer* peer, const RecvRequest& request,
-                                   const Message& announced) noexcept;
+  std::size_t send_with_head(const FrameHeader& announcement, const Buffer& word,
+                             const Buffer& whole) noexcept;
   void accept_head(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame) noexcept
       STERNA_REQUIRES(entry.lock);
 

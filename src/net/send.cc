@@ -268,8 +268,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
       frame_count =
           bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + frame_bytes - 1) / frame_bytes);
     } else if (!is_kept) {
-      head_bytes = head_bytes_of(from, request, gate);
-      head_bytes = has_credit(*peer, credit_of(head_bytes), window) ? head_bytes : 0;
+      head_bytes = head_bytes_of(from, request, *peer, gate);
     }
     if (!is_kept) {
       request.head_bytes = head_bytes;
@@ -314,6 +313,12 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   const Sender sender = is_ours && request.may_be_left ? Sender::goes_on : Sender::waits;
   const std::uint32_t sequence = header.sequence;
   bool is_sent = true;
+  if (head_bytes != 0 && head_bytes == bytes) {
+    const std::size_t gone = send_with_head(header, data, whole);
+    frame_count = gone == 0 ? 1 : 0;
+    header.sequence += gone == 0 ? 0 : 1;
+    head_bytes = gone == 2 ? 0 : head_bytes;
+  }
   for (std::uint64_t offset = 0; frame_count-- != 0 && is_sent; offset += frame_bytes) {
     header.payload_bytes =
         is_eager ? static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes - offset, frame_bytes))

@@ -228,6 +228,14 @@ class alignas(kCacheLineBytes) Gate {
         was_taken ? 0 : std::min(2 * headless_.load(std::memory_order_relaxed) + 1, kHeadlessMax);
     headless_.store(next, std::memory_order_relaxed);
     headless_left_.store(next, std::memory_order_relaxed);
+    const std::uint32_t taken = heads_taken_.load(std::memory_order_relaxed);
+    heads_taken_.store(was_taken ? std::min(taken + 1, kHeadsUntilSure) : 0,
+                       std::memory_order_relaxed);
+  }
+  /// So many heads in a row were taken that the whole message may be one; not over several rails,
+  /// of which a head takes one. Any thread: a guess that may be an old one.
+  [[nodiscard]] bool takes_whole_head() const noexcept {
+    return rail_count_ == 1 && heads_taken_.load(std::memory_order_relaxed) == kHeadsUntilSure;
   }
 
   /// What has been measured on the way to or from the peer: see CostModel. Any thread.
@@ -262,6 +270,7 @@ class alignas(kCacheLineBytes) Gate {
   }
 
  private:
+  static constexpr std::uint32_t kHeadsUntilSure = 8;
   static constexpr std::uint32_t kCutBytes = 8 << 10;  // Less is not worth a packet of its own.
 
   [[nodiscard]] bool try_own() noexcept;
@@ -322,6 +331,7 @@ class alignas(kCacheLineBytes) Gate {
   std::atomic<std::uint32_t> unmeasured_{0};  // Calls of send_later(), try_send_two(); not exact.
   std::atomic<std::uint32_t> headless_{0};    // Messages without a head after one was dropped.
   std::atomic<std::uint32_t> headless_left_{0};  // Of them, still to come.
+  std::atomic<std::uint32_t> heads_taken_{0};    // In a row, up to kHeadsUntilSure.
   std::atomic<std::uint32_t> pending_count_{0};  // Written by the owner.
   MpscQueue<HeldPacket> inbox_;                  // Consumer: the owner.
   WaitingFrames pending_;  // The owner only; older than what is in inbox_, but for priorities.

@@ -1,4 +1,5 @@
 // Announced messages at their receiver: read, or cleared to be sent, or written by their sender.
+#include <algorithm>
 #include <cstring>
 
 #include "net/buffer.h"
@@ -8,6 +9,21 @@
 #include "net/peer.h"
 
 namespace sterna::net {
+namespace {
+
+/// A receive has matched this message and is pending: the byte from which its sender shall go on
+/// (transfer/head.cc).
+std::uint64_t expect_head(Peer* peer, const RecvRequest& request,
+                          const Message& announced) noexcept {
+  const std::uint64_t begin = std::min(announced.head_bytes, request.envelope.bytes);
+  if (begin == 0 || peer == nullptr || peer->receive_sequence != announced.head_sequence) {
+    return 0;
+  }
+  peer->head_receive = request.id;
+  return begin;
+}
+
+}  // namespace
 
 /// Null: it comes from a rank of this node, and counts against the window of those. Of no_room and
 /// no_memory nothing has happened.

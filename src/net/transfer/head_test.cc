@@ -14,7 +14,9 @@ namespace {
 constexpr std::size_t kBytes = 200'000;  // Announced.
 
 struct TwoNodes {
-  TwoNodes() {
+  explicit TwoNodes(const SimOptions& options = {.node_count = 2, .delay_ns_max = 1000},
+                    const Settings* settings = nullptr)
+      : cluster{options, 2, settings} {
     for (std::size_t i = 0; i < kBytes; ++i) {
       sent[i] = static_cast<std::byte>(i * 7 + i / 251);
     }
@@ -54,7 +56,7 @@ struct TwoNodes {
   RecvRequest receive;
   std::vector<std::byte> sent = std::vector<std::byte>(kBytes);
   std::vector<std::byte> got = std::vector<std::byte>(kBytes);
-  SimCluster cluster{{.node_count = 2, .delay_ns_max = 1000}, 2};
+  SimCluster cluster;
 };
 
 TEST(Heads, OfAMessageThatIsExpectedIsTakenAndNotSentAgain) {
@@ -136,6 +138,78 @@ TEST(Heads, WhoDoesNotWaitSendsOneIfNothingElseIsUnderWay) {
   nodes.cluster.settle();
   EXPECT_TRUE(nodes.got == nodes.sent);
   EXPECT_TRUE(got == nodes.sent);
+}
+
+/// Messages of one packet, which are announced all the same.
+struct Short : TwoNodes {
+  static constexpr std::size_t kShortBytes = 40'000;
+  explicit Short(const Settings& settings = announcing())
+      : TwoNodes{{.node_count = 2, .delay_ns_max = 1000, .packet_bytes_max = 64 << 10}, &settings} {
+    sent.resize(kShortBytes);
+    got.resize(kShortBytes);
+    check(cluster.nodes[0]->cost(1).head_bytes() < kShortBytes, "a head is a part of it");
+  }
+  static Settings announcing() {
+    Settings settings{transport_tunables()};
+    check(settings.set("net_eager_bytes", "4K", SettingSource::command_line, "test").has_value(),
+          "the setting exists");
+    return settings;
+  }
+
+  /// Its receive, posted before, ends before the sender has seen an answer.
+  [[nodiscard]] bool comes_unasked() {
+    std::fill(got.begin(), got.end(), std::byte{0});
+    post();
+    begin_send();
+    for (int i = 0; i < 100; ++i) {
+      cluster.nodes[1]->poll();
+      cluster.clock.advance(100);
+    }
+    const bool has_come = receive.done.done();
+    cluster.settle();
+    EXPECT_TRUE(send.done.done() && receive.done.done());
+    EXPECT_EQ(send.fault, Fault::none);
+    EXPECT_TRUE(got == sent);
+    return has_come;
+  }
+};
+
+TEST(Heads, AreWholeMessagesOnceManyWereTaken) {
+  Short nodes;
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_FALSE(nodes.comes_unasked()) << i;
+  }
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(nodes.comes_unasked()) << i;
+  }
+  EXPECT_EQ(nodes.heads_sent(), 12U);
+  EXPECT_EQ(nodes.cluster.nodes[0]->statistics().bytes_data, 12 * Short::kShortBytes);
+  nodes.exchange(false);  // Dropped, and sent again.
+  EXPECT_EQ(nodes.heads_dropped(), 1U);
+  EXPECT_EQ(nodes.cluster.nodes[0]->statistics().bytes_data, 13 * Short::kShortBytes);
+  nodes.exchange(true);  // Without a head.
+  EXPECT_EQ(nodes.heads_sent(), 13U);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_FALSE(nodes.comes_unasked()) << i;
+  }
+  EXPECT_TRUE(nodes.comes_unasked());
+}
+
+TEST(Heads, OfAWholeMessageAShortReceiveGetsAPart) {
+  Short nodes;
+  for (int i = 0; i < 8; ++i) {
+    nodes.exchange(true);
+  }
+  std::vector<std::byte> part(1001, std::byte{77});
+  nodes.post(Buffer::of(part.data(), 1000));
+  nodes.begin_send();
+  nodes.cluster.settle();
+  ASSERT_TRUE(nodes.send.done.done() && nodes.receive.done.done());
+  EXPECT_EQ(nodes.send.fault, Fault::none);
+  EXPECT_EQ(nodes.receive.fault, Fault::truncated);
+  EXPECT_TRUE(std::equal(part.begin(), part.end() - 1, nodes.sent.begin()));
+  EXPECT_EQ(part.back(), std::byte{77}) << "behind its memory";
+  EXPECT_EQ(nodes.cluster.nodes[1]->statistics().frames_malformed, 0U);
 }
 
 /// Node 0 is played by the test.

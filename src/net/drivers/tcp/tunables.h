@@ -25,10 +25,10 @@ inline constexpr Tunable kPorts{.name = "tcp_ports",
 inline constexpr Tunable kPacketBytes{
     .name = "tcp_packet_bytes",
     .kind = TunableKind::bytes,
-    .fallback = "256K",
+    .fallback = "260K",
     .minimum = 1024,
     .maximum = 1 << 20,
-    .help = "largest packet of a connection; the same in all nodes"};
+    .help = "largest packet of a connection, with its headers; the same in all nodes"};
 inline constexpr Tunable kHostPacketBytes{
     .name = "tcp_host_packet_bytes",
     .kind = TunableKind::bytes,

@@ -79,7 +79,8 @@ class TransportCore final : private Bond::Owner {
   // nodes.cc, bulk.cc
   bool accept_whole(std::uint32_t from_node, Packet packet) noexcept;
   Result<> node_message(std::uint32_t to_node, std::uint32_t handler,
-                        std::span<const std::byte> head, std::span<const std::byte> body) noexcept;
+                        std::span<const std::byte> head, std::span<const std::byte> body,
+                        std::uint64_t followed_by) noexcept;
   void rank_message(std::uint32_t to_rank, std::uint32_t handler,
                     std::span<const std::byte> bytes) noexcept;
   void expect_bulk(std::uint32_t from_node, std::span<const Extent> extents,
@@ -148,9 +149,8 @@ class TransportCore final : private Bond::Owner {
   /// What threads have left to a worker without work.
   static void send_handed(void* core) noexcept;
   /// To a node, whoever is on it. False: it is lost.
-  bool send_to_node(std::uint32_t node, const FrameHeader& header, const Buffer& payload) noexcept {
-    return send_frame(node, header, payload, 0, kAnyRoute) != Gate::SendResult::lost;
-  }
+  bool send_to_node(std::uint32_t node, const FrameHeader& header, const Buffer& payload,
+                    Sender sender = Sender::waits) noexcept;
   static void on_stale(void* core, HeldPacket* packet) noexcept;
   static void on_bad_choice(void* core, const char* rule) noexcept;
   static void wake_sleeper(void* core) noexcept { static_cast<TransportCore*>(core)->wake(); }

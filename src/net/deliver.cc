@@ -73,6 +73,11 @@ Gate::SendResult TransportCore::send_frame(std::uint32_t node, const FrameHeader
   return result;
 }
 
+bool TransportCore::send_to_node(std::uint32_t node, const FrameHeader& header,
+                                 const Buffer& payload, Sender sender) noexcept {
+  return send_frame(node, header, payload, 0, kAnyRoute, sender) != Gate::SendResult::lost;
+}
+
 void TransportCore::on_bad_choice(void* core, const char* rule) noexcept {
   auto& self = *static_cast<TransportCore*>(core);
   if (!self.is_choice_told_.exchange(true, std::memory_order_relaxed)) {

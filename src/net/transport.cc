@@ -228,9 +228,9 @@ void Transport::register_full_handler(FullHandler handler, void* context) noexce
 }
 
 Result<> Transport::node_message(std::uint32_t to_node, std::uint32_t handler,
-                                 std::span<const std::byte> head,
-                                 std::span<const std::byte> body) noexcept {
-  return core_->node_message(to_node, handler, head, body);
+                                 std::span<const std::byte> head, std::span<const std::byte> body,
+                                 std::uint64_t followed_by) noexcept {
+  return core_->node_message(to_node, handler, head, body, followed_by);
 }
 
 void Transport::rank_message(std::uint32_t to_rank, std::uint32_t handler,

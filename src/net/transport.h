@@ -266,10 +266,13 @@ class Transport {
 
   /// Ordered and reliable for each pair of nodes; head and body are copied before it returns. A
   /// head of at most 16 bytes mostly comes apart, and makes no packet longer. To this node itself:
-  /// delivered by the next poll. Fails with closed: the node is lost.
+  /// delivered by the next poll. Fails with closed: the node is lost. Else, where `followed_by` is
+  /// not 0, the caller sends a message of so many bytes to a rank of that node at once: both may go
+  /// in one packet.
   [[nodiscard]] Result<> node_message(std::uint32_t to_node, std::uint32_t handler,
                                       std::span<const std::byte> head,
-                                      std::span<const std::byte> body = {}) noexcept;
+                                      std::span<const std::byte> body = {},
+                                      std::uint64_t followed_by = 0) noexcept;
 
   /// A note of at most kRankNoteBytesMax bytes to the node where `to_rank` is: it follows the rank,
   /// is held while it moves, and is not ordered with anything. Any thread, any node.

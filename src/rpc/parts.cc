@@ -65,7 +65,8 @@ void Rpc::reply_now(const Request& request, std::span<const std::byte> bytes, Ou
     message.parts = {&out.part, 1};
     message.number = next_number();
     const MessageHead head{message};
-    if (options_.transport->node_message(to.node, kNodeHandler, head.bytes())) {
+    if (options_.transport->node_message(to.node, kNodeHandler, head.bytes(), {},
+                                         out.part.bytes)) {
       send_parts(to.node, options_.part_context + 1, message.number, {&out, 1});
       return;
     }
@@ -84,7 +85,8 @@ Result<> Rpc::send_long(std::uint32_t node, Message& message, Bytes bytes) {
   message.parts = {&part, 1};
   message.number = next_number();
   const MessageHead head{message};
-  Result<> sent = options_.transport->node_message(node, kNodeHandler, head.bytes());
+  Result<> sent =
+      options_.transport->node_message(node, kNodeHandler, head.bytes(), {}, part.bytes);
   if (sent) {
     options_.transport->send(*options_.endpoint, owned->send,
                              {.rank = node,

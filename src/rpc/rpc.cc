@@ -82,7 +82,9 @@ Result<> Rpc::send_request(std::uint32_t node, std::uint64_t service,
     }
   }
   const MessageHead head{message};
-  Result<> sent = options_.transport->node_message(node, kNodeHandler, head.bytes(), message.body);
+  Result<> sent = options_.transport->node_message(
+      node, kNodeHandler, head.bytes(), message.body,
+      options.parts.empty() ? 0 : options.parts.front().part.bytes);
   if (sent) {
     send_parts(node, options_.part_context, message.number, options.parts);
   }

@@ -8,10 +8,6 @@
 namespace sterna::net {
 namespace {
 
-// Transfers let frames that wait go first, but so often in a row only: else a stream of short
-// messages would keep a long one for ever.
-constexpr std::uint32_t kRefusedMax = 4;
-
 // Of the sends that may be left to others, one of so many is measured instead.
 constexpr std::uint32_t kSendsPerMeasure = 16;
 constexpr std::size_t kMeasuredBytesMax = 2048;
@@ -228,6 +224,9 @@ Gate::SendResult Gate::send(std::span<const Piece> frame, std::uint32_t route_ve
         lose();
       }
     }
+  } else if (send_behind(frame)) {
+    let_go();
+    return SendResult::sent;
   }
   if (is_lost()) {
     result = SendResult::lost;
@@ -237,29 +236,6 @@ Gate::SendResult Gate::send(std::span<const Piece> frame, std::uint32_t route_ve
   drain_for_others();
   let_go();
   return result;
-}
-
-std::size_t Gate::try_send(std::span<const std::span<const Piece>> frames,
-                           SendState& state) noexcept {
-  state = is_lost() ? SendState::closed : SendState::full;
-  if (is_lost() || !try_own()) {
-    return 0;
-  }
-  std::size_t count = 0;
-  const bool is_idle = pending_.first == nullptr && inbox_.looks_empty();
-  if (is_idle || ++refused_ > kRefusedMax) {
-    Channel* channel = connected();
-    state = SendState::closed;
-    if (channel != nullptr) {
-      count = channel->try_send_several(frames, state);
-    }
-    if (state == SendState::closed) {
-      lose();
-    }
-    refused_ = count != 0 ? 0 : refused_;
-  }
-  let_go();
-  return count;
 }
 
 std::uint32_t Gate::advance() noexcept {

@@ -48,6 +48,7 @@ struct GateShared {
 enum class Sender : std::uint8_t {
   waits,    // For an answer, or somebody else does: it sends at once.
   goes_on,  // With something else, and would rather have it sent by somebody idle.
+  follows,  // With another frame to the same node, at once: a short one may go with that.
 };
 
 /// A thread that sends takes the gate if it is free and nothing waits, and sends directly. Else it
@@ -80,9 +81,13 @@ class alignas(kCacheLineBytes) Gate {
   SendResult send_later(std::span<const Piece> frame, std::uint32_t route_version) noexcept;
   SendResult send(std::span<const Piece> frame, std::uint32_t route_version,
                   Sender sender) noexcept {
-    return sender == Sender::goes_on ? send_later(frame, route_version)
-                                     : send(frame, route_version);
+    return sender == Sender::waits     ? send(frame, route_version)
+           : sender == Sender::goes_on ? send_later(frame, route_version)
+                                       : send_followed(frame, route_version);
   }
+  /// A short frame, behind which the caller sends another one at once, whatever happens: where it
+  /// is each call of the channel that costs, both go in one.
+  SendResult send_followed(std::span<const Piece> frame, std::uint32_t route_version) noexcept;
 
   /// Two frames of a message that goes over several rails: where another worker is idle and the
   /// model says that it gains, they leave at once by two rails, and each worker copies and sends
@@ -283,6 +288,7 @@ class alignas(kCacheLineBytes) Gate {
   [[nodiscard]] Channel* connected() noexcept;
   void drain_for_others() noexcept;
   std::uint32_t drain() noexcept;
+  [[nodiscard]] bool send_behind(std::span<const Piece> frame) noexcept;
   [[nodiscard]] PacketLimits limits(bool is_first) const noexcept;
   [[nodiscard]] bool is_stale(std::uint32_t route_version) const noexcept {
     // Relaxed: see retire_routes().

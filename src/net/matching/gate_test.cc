@@ -52,6 +52,15 @@ class Network final : public Driver, public Channel {
     return SendState::accepted;
   }
 
+  std::size_t try_send_several(std::span<const std::span<const Piece>> packets,
+                               SendState& state) noexcept override {
+    ++several;
+    return Channel::try_send_several(packets, state);
+  }
+  bool gains_by_several() const noexcept override { return gains; }
+
+  bool gains = false;
+  int several = 0;                                 // Calls with several.
   int room = 1 << 20;                              // Packets that it takes.
   std::vector<Word> sent;                          // By the owner of the gate.
   const FunctionRef<void()>* meanwhile = nullptr;  // Once, while the first frame is sent.
@@ -81,6 +90,20 @@ struct Fixture {
     const Word word{{}, number, version};
     const Piece piece = std::as_bytes(std::span{&word, 1});
     return gate.send({&piece, 1}, version);
+  }
+
+  Gate::SendResult send_followed(std::uint32_t number) {
+    const Word word{{}, number};
+    const Piece piece = std::as_bytes(std::span{&word, 1});
+    return gate.send({&piece, 1}, kAnyRoute, Sender::follows);
+  }
+  /// The numbers that have gone, in order.
+  [[nodiscard]] std::vector<std::uint32_t> gone() const {
+    std::vector<std::uint32_t> numbers;
+    for (const Word& word : network.sent) {
+      numbers.push_back(word.number);
+    }
+    return numbers;
   }
 
   static void wake_sleeper(void* self) noexcept { ++static_cast<Fixture*>(self)->times_woken; }
@@ -196,6 +219,68 @@ TEST(GateRoutes, NothingOldIsSentBehindAMark) {
   }
   EXPECT_EQ(marks, kMarks);
   EXPECT_EQ(wrong, 0U);
+}
+
+using Numbers = std::vector<std::uint32_t>;
+
+TEST(GateFollowed, GoesWithTheNextFrameInOneCall) {
+  Fixture fixture;
+  fixture.network.gains = true;
+  EXPECT_EQ(fixture.send_followed(1), Gate::SendResult::queued);
+  EXPECT_TRUE(fixture.gone().empty());
+  EXPECT_EQ(fixture.waiting, 1U);
+  EXPECT_EQ(fixture.send(2, kAnyRoute), Gate::SendResult::sent);
+  EXPECT_EQ(fixture.gone(), (Numbers{1, 2}));
+  EXPECT_EQ(fixture.network.several, 1);
+  EXPECT_EQ(fixture.waiting, 0U);
+  EXPECT_EQ(fixture.times_woken, 0);
+  EXPECT_EQ(fixture.send(3, kAnyRoute), Gate::SendResult::sent);
+  EXPECT_EQ(fixture.network.several, 1);
+}
+
+TEST(GateFollowed, GoesAtOnceWhereCallsCostNothing) {
+  Fixture fixture;
+  EXPECT_EQ(fixture.send_followed(1), Gate::SendResult::sent);
+  EXPECT_EQ(fixture.gone(), (Numbers{1}));
+  EXPECT_EQ(fixture.waiting, 0U);
+}
+
+TEST(GateFollowed, GoesFromThePollIfNothingFollows) {
+  Fixture fixture;
+  fixture.network.gains = true;
+  EXPECT_EQ(fixture.send_followed(1), Gate::SendResult::queued);
+  EXPECT_EQ(fixture.gate.advance(), 1U);
+  EXPECT_EQ(fixture.gone(), (Numbers{1}));
+  EXPECT_EQ(fixture.waiting, 0U);
+}
+
+TEST(GateFollowed, KeepsItsOrderWhereThereIsRoomForOneOrNone) {
+  for (const int room : {0, 1}) {
+    Fixture fixture;
+    fixture.network.gains = true;
+    EXPECT_EQ(fixture.send_followed(1), Gate::SendResult::queued);
+    fixture.network.room = room;
+    EXPECT_EQ(fixture.send(2, kAnyRoute), Gate::SendResult::queued);
+    EXPECT_EQ(fixture.gone().size(), static_cast<std::size_t>(room));
+    EXPECT_EQ(fixture.waiting, 1U);
+    EXPECT_EQ(fixture.send_followed(3), Gate::SendResult::queued);
+    fixture.network.room = 10;
+    EXPECT_EQ(fixture.send(4, kAnyRoute), Gate::SendResult::queued) << "several wait";
+    EXPECT_EQ(fixture.gone(), (Numbers{1, 2, 3, 4}));
+    EXPECT_EQ(fixture.waiting, 0U);
+  }
+}
+
+TEST(GateFollowed, WaitsForNobodyBehindALostPeer) {
+  Fixture fixture;
+  fixture.network.gains = true;
+  EXPECT_EQ(fixture.send_followed(1), Gate::SendResult::queued);
+  fixture.gate.lose();
+  EXPECT_EQ(fixture.send_followed(2), Gate::SendResult::lost);
+  EXPECT_EQ(fixture.send(3, kAnyRoute), Gate::SendResult::lost);
+  (void)fixture.gate.advance();
+  EXPECT_TRUE(fixture.gone().empty());
+  EXPECT_EQ(fixture.waiting, 0U);
 }
 
 // A stream of messages, of which some always wait, does not keep a transfer.

@@ -15,6 +15,7 @@ namespace {
 // Parts that came before their turn, of one node: drivers without order make them, and threads that
 // lose their processor between number and packet.
 constexpr std::uint32_t kEarlyPartsMax = 1 << 16;
+constexpr std::size_t kFollowedBytesMax = 4096;  // Copied, to go with the next frame.
 
 /// The head of a short message as the handler gets it; at the sender, of up to kWordsBytes bytes.
 /// Word by word: a copy of what was just written in parts would wait for them.
@@ -84,7 +85,8 @@ void TransportCore::wake() noexcept {
 
 Result<> TransportCore::node_message(std::uint32_t to_node, std::uint32_t handler,
                                      std::span<const std::byte> head,
-                                     std::span<const std::byte> body) noexcept {
+                                     std::span<const std::byte> body,
+                                     std::uint64_t followed_by) noexcept {
   check(to_node < limits_.node_count && handler < kHandlerCount,
         "a message to a node names a node of the job and a handler");
   const std::size_t total_bytes = head.size() + body.size();
@@ -118,6 +120,10 @@ Result<> TransportCore::node_message(std::uint32_t to_node, std::uint32_t handle
     header.sequence = link.send_sequence;
     link.send_sequence += frame_count;
   }
+  // One that is announced has its own ways not to wait (transfer/head.cc).
+  const Gate& gate = gates_[to_node];
+  const bool is_followed = followed_by != 0 && frame_count == 1 && gate.is_open() &&
+                           followed_by <= gate.eager_bytes() && total_bytes <= kFollowedBytesMax;
   for (std::uint32_t i = 0; i < frame_count; ++i) {
     const std::size_t bytes = std::min<std::size_t>(frame_payload_max_, total_bytes - offset);
     header.payload_bytes = static_cast<std::uint32_t>(bytes);
@@ -128,7 +134,8 @@ Result<> TransportCore::node_message(std::uint32_t to_node, std::uint32_t handle
         {const_cast<std::byte*>(in_head == 0 ? nullptr : head.data() + offset), in_head},
         {const_cast<std::byte*>(bytes == in_head ? nullptr : body.data() + body_from),
          bytes - in_head}};
-    if (!send_to_node(to_node, header, {nullptr, bytes, extents, 2})) {
+    if (!send_to_node(to_node, header, {nullptr, bytes, extents, 2},
+                      is_followed ? Sender::follows : Sender::waits)) {
       return Error{Errc::closed, fmt::format("node {} is gone", to_node)};
     }
     offset += bytes;

@@ -19,6 +19,8 @@ void sterna_context_entry() noexcept;
 /// The bottom function of every context that make_context() made, which never returns: `context` is
 /// the SavedContext that was loaded.
 [[gnu::visibility("hidden")]] void sterna_context_main(void* context) noexcept;
+/// Its end, if the bottom function leaves that to another one. Never returns.
+[[gnu::visibility("hidden")]] void sterna_context_end(void* context) noexcept;
 /// Where a context would go on that has ended.
 [[noreturn, gnu::visibility("hidden")]] void sterna_context_ended() noexcept;
 }

@@ -71,6 +71,19 @@ namespace sterna::threads {
   __builtin_unreachable();
 }
 
+/// Goes on in `function`, which does not return, as if called by nobody: not a call, see above.
+[[noreturn, gnu::always_inline]] inline void jump_for_good(void (*function)(void*) noexcept,
+                                                           void* argument) noexcept {
+  asm volatile(
+      "andq $-16, %%rsp\n\t"
+      "pushq $0\n\t"
+      "jmp *%0\n\t"
+      :
+      : "r"(function), "D"(argument)
+      : "memory");
+  __builtin_unreachable();
+}
+
 /// A context that begins with `code`, as if called, at the bottom of the stack below `top` (aligned
 /// to 16). Touches the stack only when it is continued.
 inline void make_context(SavedContext& context, void* top,

@@ -45,6 +45,20 @@ class BiasedLock {
       lock_slow();
     }
   }
+  /// The same, but it does not wait for a thief. False: it is not held.
+  [[nodiscard, gnu::always_inline]] bool lock_at_once() noexcept {
+    if (is_asymmetric_) [[likely]] {
+      owner_.store(1, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+      owner_.exchange(1, std::memory_order_seq_cst);
+    }
+    if (thief_.load(std::memory_order_seq_cst) != 0) [[unlikely]] {  // B
+      unlock();  // As who meets a thief in lock() retreats.
+      return false;
+    }
+    return true;
+  }
   void unlock() noexcept { owner_.store(0, std::memory_order_release); }  // A
   /// Somebody is inside, or waits for the owner to leave. A hint, for an owner that stays long.
   [[nodiscard]] bool is_wanted() const noexcept {

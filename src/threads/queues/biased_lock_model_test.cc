@@ -1,6 +1,7 @@
 // The biased lock, all interleavings on a machine with store buffers (x86-TSO): never both inside,
 // and nobody is stuck; the thief may give up at any moment of its wait, and does not begin while
-// the owner waits for one. Negative controls: without the process barrier the model finds both
+// the owner waits for one. In every other round the owner tries lock_at_once() first. Negative
+// controls: without the process barrier the model finds both
 // inside; a thief that gives up without taking back what it announced leaves the owner stuck.
 #include <gtest/gtest.h>
 
@@ -18,9 +19,10 @@ struct State {
   std::uint8_t thief_at;
   std::uint8_t owner_rounds;  // Left to do.
   std::uint8_t thief_rounds;
+  std::uint8_t has_tried;  // lock_at_once(), in this round of the owner.
 };
 
-enum OwnerAt : std::uint8_t { kStore, kRead, kInside, kRetreat, kAwait };
+enum OwnerAt : std::uint8_t { kStore, kRead, kInside, kRetreatAtOnce, kRetreat, kAwait };
 enum ThiefAt : std::uint8_t { kLook, kAnnounce, kBarrier, kAwaitOwner, kInsideToo };
 
 enum class Rules : std::uint8_t { real, without_barrier, silent_give_up };
@@ -50,12 +52,23 @@ bool step_owner(State& state) {
       state.owner_at = kRead;
       return true;
     case kRead:
-      state.owner_at = state.thief_word == 0 ? kInside : kRetreat;
+      if (state.thief_word == 0) {
+        state.owner_at = kInside;
+      } else {
+        const bool is_at_once = state.owner_rounds % 2 != 0 && state.has_tried == 0;
+        state.owner_at = is_at_once ? kRetreatAtOnce : kRetreat;
+      }
+      state.has_tried = 1;
       state.owner_waits = state.owner_at == kRetreat ? 1 : 0;
+      return true;
+    case kRetreatAtOnce:
+      store_owner(state, 0);
+      state.owner_at = kStore;
       return true;
     case kInside:
       store_owner(state, 0);
       --state.owner_rounds;
+      state.has_tried = 0;
       state.owner_at = kStore;
       return true;
     case kRetreat:
@@ -124,7 +137,8 @@ bool explore(Rules rules, std::size_t& states) {
                       .owner_at = kStore,
                       .thief_at = kLook,
                       .owner_rounds = 3,
-                      .thief_rounds = 3};
+                      .thief_rounds = 3,
+                      .has_tried = 0};
   return holds_in_all_interleavings(
       initial, 4,
       [&](State& state, int process) {

@@ -10,7 +10,6 @@
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <map>
 #include <memory>
 #include <new>
@@ -34,6 +33,7 @@
 #include "net/rails/bond.h"
 #include "net/transfer/invitations.h"
 #include "net/transfer/job.h"
+#include "net/transfer/wait_habit.h"
 #include "net/transport.h"
 
 namespace sterna::net {
@@ -345,6 +345,7 @@ class TransportCore final : private Bond::Owner {
   Driver* looked_at_ = nullptr;         // Null: no driver has a short way. Constant once open.
   std::uint32_t looks_max_ = 256;       // For a message that has not come: some microseconds.
   std::uint32_t looks_since_poll_ = 0;  // The poller's, or the one caller's.
+  WaitHabit wait_habit_;                // The one caller's.
 
   RankTable ranks_;
   PacketPool pool_;

@@ -229,10 +229,17 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   Gate& gate = gates_[node];
   // A rank that is on its way to or from here has no gate: any threshold will do.
   const bool can_be_read = from.is_fixed && request.data.extents == nullptr && gate.is_direct();
-  const std::uint64_t eager_bytes = !gate.is_open() ? options_.local_eager_bytes
-                                    : can_be_read && !request.is_awaited
-                                        ? gate.unawaited_eager_bytes()
-                                        : gate.eager_bytes();
+  // Who does not wait computes, perhaps, and would fill no packets meanwhile. Who waits, now or by
+  // his habit at once, writes long ones himself, so that his model learns what that costs.
+  const bool is_left = can_be_read && !request.is_awaited;
+  const bool may_compute = is_left && !(is_serial_ && wait_habit_.waits_at_once());
+  std::uint64_t eager_bytes = !gate.is_open() ? options_.local_eager_bytes
+                              : is_left       ? gate.unawaited_eager_bytes()
+                                              : gate.eager_bytes();
+  if (is_left && !may_compute) {
+    // Of several that are started at once some come before their receives, to be copied once more.
+    eager_bytes = std::min<std::uint64_t>(eager_bytes, frame_payload_max_);
+  }
   const bool is_synchronous = request.mode == SendMode::synchronous;
   const std::uint32_t frame_bytes = gate.frame_bytes(bytes, frame_payload_max_);
   // Frames of one message do not overtake others: an urgent one of several is announced, whose
@@ -287,10 +294,8 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     announce_kept(from, header.cookie, to_rank);
     return;
   }
-  // Who does not wait computes, perhaps, and would fill no packets meanwhile. Who waits writes long
-  // ones himself, so that his model learns what that costs.
   const bool is_shorter_way = bytes <= kReadBytesMax && bytes >= gate.direct_from_bytes();
-  const bool is_readable = !is_eager && can_be_read && (!request.is_awaited || is_shorter_way);
+  const bool is_readable = !is_eager && can_be_read && (may_compute || is_shorter_way);
   const std::uint64_t word =
       is_readable ? reinterpret_cast<std::uint64_t>(request.data.address) : head_bytes;
   header.kind = is_eager ? FrameKind::eager : FrameKind::rendezvous;
@@ -347,6 +352,9 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     end_pending_send(from, header.cookie, target.rank, Fault::peer_lost);
   } else if (!is_eager && gate.is_direct() && from.rank == invitations_.rank()) {
     tell_announced(from, header.cookie, target.rank, sequence);
+  }
+  if (is_left && is_serial_ && bytes > frame_payload_max_) {
+    wait_habit_.started(clock_.now_ns());
   }
 }
 

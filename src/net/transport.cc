@@ -92,6 +92,10 @@ void Transport::leave_reads(bool are_left) noexcept {
   core_->leave_reads(are_left);
 }
 
+void Transport::was_away(std::uint64_t left_ns, std::uint64_t back_ns) noexcept {
+  core_->wait_habit_.was_away(left_ns, back_ns);
+}
+
 void Transport::send(Endpoint& from, SendRequest& request, const Target& target, const Buffer& data,
                      SendMode mode) noexcept {
   core_->send(from, request, target, data, mode);

@@ -166,6 +166,8 @@ class Transport {
   /// True: after its calls the program mostly computes. What comes in a call that does not wait for
   /// it is left to others then, if it can be. By who has the transport alone.
   void leave_reads(bool are_left) noexcept;
+  /// The program was away from its calls, from then to then. By who has the transport alone.
+  void was_away(std::uint64_t left_ns, std::uint64_t back_ns) noexcept;
   /// True: polls come from who progresses in the place of the program. The same.
   void poll_in_place(bool is_in_place) noexcept;
   /// Something was left. A hint, from any thread.

@@ -273,6 +273,9 @@ bool TransportCore::count_look() noexcept {
   if (!is_serial_) {
     return receive_beside(at, pattern, into, found);
   }
+  if (wait_habit_.is_open()) [[unlikely]] {
+    wait_habit_.waits(clock_.now_ns());
+  }
   if (!count_look()) {
     return false;
   }

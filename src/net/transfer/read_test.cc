@@ -20,8 +20,8 @@ std::uint32_t corrections(const Pair& pair, std::uint32_t node) {
   return count;
 }
 
-/// From rank 0 to rank 1, by a sender that does not wait.
-void pass(Pair& pair, std::size_t bytes) {
+/// From rank 0 to rank 1, by a sender that does not wait, but computes first or polls at once.
+void pass(Pair& pair, std::size_t bytes, bool computes) {
   std::vector<std::byte> sent(bytes);
   for (std::size_t i = 0; i < bytes; ++i) {
     sent[i] = static_cast<std::byte>(i * 7);
@@ -32,6 +32,9 @@ void pass(Pair& pair, std::size_t bytes) {
   RecvRequest receive_request;
   pair.receive(1, receive_request, kTag, got);
   pair.send(0, send_request, kTag, sent);
+  if (computes) {
+    pair.nodes[0]->was_away(1'000'000, 2'000'000);
+  }
   ASSERT_TRUE(
       pair.poll_until([&] { return send_request.done.done() && receive_request.done.done(); }));
   EXPECT_EQ(std::memcmp(got.data(), sent.data(), bytes), 0);
@@ -49,10 +52,26 @@ TEST_P(Reads, TheSenderLearnsWhatReadingCostTheReceiver) {
     GTEST_SKIP() << "this system does not let a process read another one's memory";
   }
   for (std::uint32_t times = 1; times <= 3; ++times) {
-    pass(pair, GetParam());
+    pass(pair, GetParam(), true);
     EXPECT_EQ(corrections(pair, 0), times) << "the sender, once a message";
     EXPECT_GE(corrections(pair, 1), times) << "the receiver, at each of its parts";
   }
+}
+
+// Meanwhile its messages go as if they were awaited, in packets or directly, as the costs say.
+TEST_P(Reads, WhoWaitsAtOnceForAWhileAndThenComputesIsReadAgain) {
+  Pair pair;
+  pair.meet();
+  if (!pair.nodes[0]->cost(1).is_direct()) {
+    GTEST_SKIP() << "this system does not let a process read another one's memory";
+  }
+  for (int i = 0; i < 50; ++i) {
+    pass(pair, GetParam(), false);
+  }
+  pass(pair, GetParam(), true);
+  const std::uint32_t before = corrections(pair, 0);
+  pass(pair, GetParam(), true);
+  EXPECT_EQ(corrections(pair, 0), before + 1) << "it computes, the receiver reads";
 }
 
 // In the poll that matches it, and in parts by later ones.

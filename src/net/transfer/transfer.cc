@@ -144,6 +144,9 @@ std::uint32_t TransportCore::advance_jobs() noexcept {
 
 /// Before those of lower priority, but for those that kOvertakenMax have overtaken.
 void TransportCore::take_in(TransferJob* job) noexcept {
+  if (!jobs_.empty()) {
+    job->is_alone = jobs_.front()->is_alone = false;  // Of two or more none is.
+  }
   std::size_t place = jobs_.size();
   while (place != 0 && jobs_[place - 1]->header.priority < job->header.priority &&
          jobs_[place - 1]->overtaken < kOvertakenMax) {
@@ -290,7 +293,8 @@ void TransportCore::end_job(TransferJob* job, Fault fault) noexcept {
   }
   const bool is_lent = job->loans != nullptr;
   job->loans.reset();  // Before their bytes are the sender's again.
-  if (fault == Fault::none && job->remote.empty() && !is_lent) {
+  if (fault == Fault::none && job->remote.empty() && !is_lent &&
+      (job->is_alone || !job->gate->is_direct())) {
     job->gate->measured_packets(job->total_bytes - job->begin, clock_.now_ns() - job->started_ns);
   }
   if (job->send != nullptr) {

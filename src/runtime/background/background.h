@@ -110,7 +110,8 @@ class Background {
   void watch_absence() noexcept;
   [[nodiscard]] bool poll_until_quiet() noexcept;
   void come_back() noexcept;
-  void learn_habit() noexcept;
+  void learn_habit(std::uint64_t back_ns) noexcept;
+  void tell_habit(std::uint64_t back_ns) noexcept;
   void keep_off_the_program() noexcept;
   [[nodiscard]] std::uint32_t away() const noexcept;  // What the flag says then.
   void run() noexcept;

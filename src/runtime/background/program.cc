@@ -200,20 +200,27 @@ bool Background::poll_until_quiet() noexcept {
 
 /// How long the program was away tells how long it will be. To ring takes time, and whom it wakes
 /// may take the processor from the program: not its habit.
-void Background::learn_habit() noexcept {
+void Background::learn_habit(std::uint64_t back_ns) noexcept {
   const bool is_short =
-      now_ns() - away_since_ns_.load(std::memory_order_relaxed) < kShortAbsenceNs ||
+      back_ns - away_since_ns_.load(std::memory_order_relaxed) < kShortAbsenceNs ||
       (rung_at_ns_ != 0 && processor_time_ns() - rung_at_ns_ < kShortAbsenceNs);
   const std::uint32_t count = is_short ? short_absences_.load(std::memory_order_relaxed) + 1 : 0;
   short_absences_.store(count, std::memory_order_relaxed);
   computes_ = count < kShortAbsences;
 }
 
+/// The runtime is the program's.
+void Background::tell_habit(std::uint64_t back_ns) noexcept {
+  options_.transport->leave_reads(computes_);
+  options_.transport->was_away(away_since_ns_.load(std::memory_order_relaxed), back_ns);
+}
+
 void Background::come_back() noexcept {
-  learn_habit();
+  const std::uint64_t back_ns = now_ns();
+  learn_habit(back_ns);
   if (is_watched_) {  // It had handed over nothing.
     is_watched_ = is_away_ = false;
-    options_.transport->leave_reads(computes_);
+    tell_habit(back_ns);
     return;
   }
   std::uint32_t pauses = 0;
@@ -235,7 +242,7 @@ void Background::come_back() noexcept {
     raw_system_call(SYS_sched_yield);
   }
   is_away_ = false;
-  options_.transport->leave_reads(computes_);
+  tell_habit(back_ns);
   is_program_waiting_.store(false, std::memory_order_relaxed);
   flag_->store(AbsenceFlag::kPresent, std::memory_order_relaxed);
   if (needs_descriptors_ && computes_) {  // Else it is away again soon.

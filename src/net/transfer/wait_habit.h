@@ -1,0 +1,51 @@
+// Whether the one caller of a process waits as soon as it has started its long messages, or
+// computes first: by what it did the last times. Only who waits at once may just as well send them
+// itself, in packets, of which the receiver reads one while it fills another: that is faster than
+// a copy by the receiver alone, which leaves the sender free to compute.
+//
+// Not thread-safe: the one caller's, or theirs who poll in its place.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace sterna::net {
+
+class WaitHabit {
+ public:
+  /// A message was started that the receiver could read while its sender computes.
+  void started(std::uint64_t now_ns) noexcept {
+    left_ns_ = now_ns;
+    back_ns_ = 0;
+    is_open_ = true;
+  }
+  /// Since then: when it left that call, and began the next one. Between the two it computes; what
+  /// the calls themselves do counts for nothing.
+  void was_away(std::uint64_t left_ns, std::uint64_t back_ns) noexcept {
+    left_ns_ = left_ns;
+    back_ns_ = back_ns;
+  }
+  /// Whether waits() would learn something.
+  [[nodiscard]] bool is_open() const noexcept { return is_open_; }
+  /// The caller waits, for whatever. Of several messages the last one counts.
+  void waits(std::uint64_t now_ns) noexcept {
+    is_open_ = false;
+    const std::uint64_t back_ns = back_ns_ != 0 ? back_ns_ : now_ns;
+    const bool is_soon = back_ns - std::min(left_ns_, back_ns) <= kSoonNs;
+    times_ = is_soon ? std::min(times_ + 1, kTimes) : 0;
+  }
+
+  [[nodiscard]] bool waits_at_once() const noexcept { return times_ == kTimes; }
+
+ private:
+  // Of computation that is lost where the habit ends, and the sender copies instead.
+  static constexpr std::uint64_t kSoonNs = 3000;
+  static constexpr std::uint32_t kTimes = 2;  // One after the other.
+
+  std::uint64_t left_ns_ = 0;
+  std::uint64_t back_ns_ = 0;  // 0: it has not left since.
+  std::uint32_t times_ = 0;
+  bool is_open_ = false;
+};
+
+}  // namespace sterna::net

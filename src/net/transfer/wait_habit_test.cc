@@ -1,0 +1,57 @@
+// Who is taken to wait at once, and when no longer.
+#include "net/transfer/wait_habit.h"
+
+#include <gtest/gtest.h>
+
+namespace sterna::net {
+namespace {
+
+void start_and_wait(WaitHabit& habit, std::uint64_t& now_ns, std::uint64_t after_ns) {
+  habit.started(now_ns);
+  now_ns += after_ns;
+  ASSERT_TRUE(habit.is_open());
+  habit.waits(now_ns);
+  EXPECT_FALSE(habit.is_open());
+}
+
+TEST(WaitHabit, NeedsTwoWaitsAtOnceInARowAndEndsWithOneLateOne) {
+  WaitHabit habit;
+  std::uint64_t now_ns = 1'000'000;
+  EXPECT_FALSE(habit.waits_at_once());
+  start_and_wait(habit, now_ns, 200);
+  EXPECT_FALSE(habit.waits_at_once());
+  start_and_wait(habit, now_ns, 200);
+  EXPECT_TRUE(habit.waits_at_once());
+  start_and_wait(habit, now_ns, 100'000);
+  EXPECT_FALSE(habit.waits_at_once());
+  start_and_wait(habit, now_ns, 200);
+  EXPECT_FALSE(habit.waits_at_once());
+}
+
+TEST(WaitHabit, OnlyWhatIsBetweenTheLastStartAndTheWaitCounts) {
+  WaitHabit habit;
+  std::uint64_t now_ns = 1'000'000;
+  for (int i = 0; i < 2; ++i) {
+    habit.started(now_ns);
+    now_ns += 100'000;  // Before another one.
+    start_and_wait(habit, now_ns, 200);
+  }
+  EXPECT_TRUE(habit.waits_at_once());
+}
+
+TEST(WaitHabit, WhatTheCallsThemselvesTakeIsNoComputation) {
+  WaitHabit habit;
+  for (std::uint64_t now_ns = 1'000'000; now_ns <= 2'000'000; now_ns += 1'000'000) {
+    habit.started(now_ns);
+    habit.was_away(now_ns + 50'000, now_ns + 50'300);
+    habit.waits(now_ns + 90'000);
+  }
+  EXPECT_TRUE(habit.waits_at_once());
+  habit.started(3'000'000);
+  habit.was_away(3'000'000, 3'100'000);
+  habit.waits(3'100'100);
+  EXPECT_FALSE(habit.waits_at_once());
+}
+
+}  // namespace
+}  // namespace sterna::net

@@ -52,8 +52,8 @@ typedef struct sterna_message_request { /* Needs sterna_message_send_init or _re
   uint64_t opaque[54];
 } sterna_message_request;
 
-/* Describes a message; what was in the memory before is forgotten (it is no request that is
- * started). Does not switch. */
+/* Describes a message; what was in the memory before is forgotten, but for a request that is
+ * started: BUSY, and it goes on. Does not switch. */
 sterna_status sterna_message_send_init(sterna_message_request* request, uint32_t rank, int32_t tag,
                                        const void* data, size_t bytes) STERNA_NOEXCEPT;
 sterna_status sterna_message_receive_init(sterna_message_request* request, uint32_t rank,

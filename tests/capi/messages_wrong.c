@@ -42,6 +42,33 @@ static void test_misuse(void) {
   EXPECT(sterna_message_test(&request, &done, NULL) == STERNA_CANCELLED && done == 1);
 }
 
+/* One that is started is not described anew: the transport has it. */
+static void test_described_while_started(void) {
+  sterna_message_request in;
+  char byte = 0;
+  EXPECT(sterna_message_receive_start(&in, from, 78, &byte, 1) == STERNA_SUCCESS);
+  EXPECT(sterna_message_receive_start(&in, from, 79, &byte, 1) == STERNA_BUSY);
+  EXPECT(detail_has("sterna_message_receive_start") && detail_has("tag 78"));
+  EXPECT(sterna_message_receive_init(&in, from, 79, &byte, 1) == STERNA_BUSY);
+  EXPECT(sterna_message_send_start(&in, to, 79, &byte, 1) == STERNA_BUSY);
+  wander();
+  EXPECT(sterna_message_send_init(&in, to, 79, &byte, 1) == STERNA_BUSY && detail_has("tag 78"));
+  EXPECT(sterna_message_send(to, 78, "x", 1) == STERNA_SUCCESS);
+  EXPECT(sterna_message_wait(&in, NULL) == STERNA_SUCCESS && byte == 'x');
+  EXPECT(sterna_message_receive_start(&in, from, 79, &byte, 1) == STERNA_SUCCESS);
+  EXPECT(sterna_message_cancel(&in) == STERNA_SUCCESS);
+  EXPECT(sterna_message_wait(&in, NULL) == STERNA_CANCELLED && !detail_has("thread"));
+}
+
+/* What calls at once fail with is told as well, not what was refused before. */
+static void test_told_at_once(void) {
+  sterna_envelope envelope;
+  char byte = 0;
+  EXPECT(sterna_message_send(to, 80, "long", 4) == STERNA_SUCCESS);
+  EXPECT(sterna_message_receive(from, 80, &byte, 1, &envelope) == STERNA_TRUNCATED);
+  EXPECT(detail_has("sterna_message_receive:") && detail_has("tag 80") && byte == 'l');
+}
+
 /* What stands there twice counts once. */
 static void test_twice(void) {
   sterna_message_request in, out;
@@ -167,6 +194,8 @@ int main(void) {
   EXPECT(sterna_start(NULL) == STERNA_SUCCESS);
   join_ring();
   test_misuse();
+  test_described_while_started();
+  test_told_at_once();
   test_twice();
   test_pieces();
   test_closed_session();

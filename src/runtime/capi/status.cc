@@ -69,7 +69,7 @@ const char* sterna_status_text(sterna_status status) noexcept {
     case STERNA_SYSTEM:
       return "the operating system or the configuration said no";
     case STERNA_CANCELLED:
-      return "the thread was cancelled";
+      return "it was cancelled";
   }
   return "not a status of this version";
 }

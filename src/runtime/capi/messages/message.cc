@@ -65,6 +65,16 @@ class Caller {
                : refuse(STERNA_DEADLOCK, "{}: a callback of a message must not wait", call_);
   }
 
+  /// How a message has ended, with a text if it failed: "from", "to".
+  [[nodiscard]] sterna_status told(sterna_status status, const char* way, std::uint32_t rank,
+                                   std::int32_t tag) const noexcept {
+    return status == STERNA_SUCCESS
+               ? status
+               : refuse(status, "{}: {} rank {} with tag {}{}: {}", call_, way,
+                        rank == STERNA_ANY_RANK ? -1 : static_cast<std::int64_t>(rank), tag,
+                        words_for(session_), sterna_status_text(status));
+  }
+
   [[nodiscard]] sterna_status send(std::uint32_t to, std::int32_t tag, const void* data,
                                    std::size_t bytes) const noexcept;
   [[nodiscard]] sterna_status receive(std::uint32_t from, std::int32_t tag, void* buffer,
@@ -84,7 +94,7 @@ class Caller {
 sterna_status Caller::send(std::uint32_t to, std::int32_t tag, const void* data,
                            std::size_t bytes) const noexcept {
   if (rank_ == nullptr) {
-    return STERNA_NOT_STARTED;
+    return refuse_not_started(call_);
   }
   const bool is_good = to < rank_->size && tag >= 0 && (data != nullptr || bytes == 0);
   sterna_status status = check(is_good, to, tag);
@@ -93,13 +103,13 @@ sterna_status Caller::send(std::uint32_t to, std::int32_t tag, const void* data,
     return status;
   }
   safe_point(*rank_);
-  return send_message(to, context(), tag, data, bytes);
+  return told(send_message(to, context(), tag, data, bytes), "to", to, tag);
 }
 
 sterna_status Caller::receive(std::uint32_t from, std::int32_t tag, void* buffer, std::size_t bytes,
                               sterna_envelope* envelope) const noexcept {
   if (rank_ == nullptr) {
-    return STERNA_NOT_STARTED;
+    return refuse_not_started(call_);
   }
   const bool is_good = is_pattern(*rank_, from, tag) && (buffer != nullptr || bytes == 0);
   sterna_status status = check(is_good, from, tag);
@@ -113,13 +123,13 @@ sterna_status Caller::receive(std::uint32_t from, std::int32_t tag, void* buffer
   if (status == STERNA_SUCCESS || status == STERNA_TRUNCATED) {
     store_envelope(found, envelope);
   }
-  return status;
+  return told(status, "from", from, tag);
 }
 
 sterna_status Caller::probe(std::uint32_t from, std::int32_t tag, int* found,
                             sterna_envelope* envelope) const noexcept {
   if (rank_ == nullptr) {
-    return STERNA_NOT_STARTED;
+    return refuse_not_started(call_);
   }
   const bool is_good = is_pattern(*rank_, from, tag) && found != nullptr;
   if (const sterna_status bad = check(is_good, from, tag); bad != STERNA_SUCCESS) {
@@ -143,7 +153,7 @@ sterna_status Caller::matched_probe(std::uint32_t from, std::int32_t tag,
                                     sterna_matched_message** message,
                                     sterna_envelope* envelope) const noexcept {
   if (rank_ == nullptr) {
-    return STERNA_NOT_STARTED;
+    return refuse_not_started(call_);
   }
   const bool is_good = is_pattern(*rank_, from, tag) && message != nullptr;
   if (const sterna_status bad = check(is_good, from, tag); bad != STERNA_SUCCESS) {
@@ -247,7 +257,7 @@ sterna_status sterna_message_receive_matched(sterna_matched_message* message, vo
   const RuntimeScope scope;
   RankContext* const self = sterna::runtime::find_current_rank();
   if (self == nullptr) {
-    return STERNA_NOT_STARTED;
+    return capi::refuse_not_started(__func__);
   }
   if (message == nullptr || (buffer == nullptr && bytes_max != 0)) {
     return capi::refuse_argument(__func__);
@@ -261,5 +271,7 @@ sterna_status sterna_message_receive_matched(sterna_matched_message* message, vo
   if (status == STERNA_SUCCESS || status == STERNA_TRUNCATED) {
     capi::store_envelope(request.envelope, envelope);
   }
-  return status;
+  return status == STERNA_SUCCESS
+             ? status
+             : capi::refuse(status, "{}: {}", __func__, sterna_status_text(status));
 }

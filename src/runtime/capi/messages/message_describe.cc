@@ -17,7 +17,7 @@ sterna_status describe(sterna_message_request* storage, const char* call, bool i
                        std::size_t bytes) noexcept {
   const RankContext* const self = find_current_rank();
   if (self == nullptr) {
-    return refuse(STERNA_NOT_STARTED, "{}: before the start of the job, or after its end", call);
+    return refuse_not_started(call);
   }
   const bool is_good = is_send ? rank < self->size && tag >= 0 : is_pattern(*self, rank, tag);
   if (storage == nullptr || !is_good || (data == nullptr && bytes != 0)) {
@@ -26,6 +26,10 @@ sterna_status describe(sterna_message_request* storage, const char* call, bool i
         "{}: request, rank {}, tag {} or data: one of them is NULL or out of range (ranks "
         "are 0 to {})",
         call, rank, tag, self->size - 1);
+  }
+  if (const MessageRequest* const started = started_in(storage); started != nullptr) {
+    return refuse(STERNA_BUSY, "{}: {} is started: it can be described anew when it has ended",
+                  call, words_for(*started));
   }
   auto* const request = new (place_of(storage)) MessageRequest{is_send};
   request->ended = on_ended;

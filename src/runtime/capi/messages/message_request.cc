@@ -71,6 +71,10 @@ bool is_named_and_lost(const RankContext& rank, std::uint32_t source) noexcept {
   return source != STERNA_ANY_RANK && rank.transport->is_rank_lost(source);
 }
 
+sterna_status refuse_not_started(const char* call) noexcept {
+  return refuse(STERNA_NOT_STARTED, "{}: before the start of the job, or after its end", call);
+}
+
 sterna_status refuse_lost(const char* call, std::uint32_t source) noexcept {
   return refuse(STERNA_CLOSED,
                 "{}: the process of rank {} has ended, and no such message of it has come", call,
@@ -152,7 +156,7 @@ void submit(RankContext& self, MessageRequest& request, net::Message* matched) n
 sterna_status start(MessageRequest& request, net::Message* matched, const char* call) noexcept {
   RankContext* const self = find_current_rank();
   if (self == nullptr) {
-    return refuse(STERNA_NOT_STARTED, "{}: before the start of the job, or after its end", call);
+    return refuse_not_started(call);
   }
   if (request.is_started) {
     return refuse(STERNA_BUSY, "{}: {} is started, and has not been waited for", call,

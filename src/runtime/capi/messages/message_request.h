@@ -8,6 +8,7 @@
 
 #include <sterna/message.h>
 
+#include "base/valgrind.h"
 #include "net/message.h"
 #include "runtime/capi/messages/message_data.h"
 #include "runtime/capi/messages/session.h"
@@ -80,6 +81,18 @@ struct MessageRequest : threads::Listener {
   auto* const request = static_cast<MessageRequest*>(place_of(storage));
   return storage != nullptr && request->made == MessageRequest::kMade ? request : nullptr;
 }
+
+/// Null, but where the memory holds a request that is started, which the transport has: describing
+/// it anew would break the lists it is in. Its address makes sure that no other memory, of an old
+/// copy say, is taken for one.
+[[nodiscard]] inline MessageRequest* started_in(sterna_message_request* storage) noexcept {
+  // What follows looks at memory in which nothing may ever have been written.
+  make_valgrind_take_as_written(storage, sizeof *storage);
+  MessageRequest* const request = request_in(storage);
+  return request != nullptr && request->storage == storage && request->is_started ? request
+                                                                                  : nullptr;
+}
+
 /// "the send to rank 3 with tag 5 in session 'solver'", for error texts.
 [[nodiscard]] std::string words_for(const MessageRequest& request);
 
@@ -97,6 +110,8 @@ bool wait_until(RankContext& rank, progress::Completion& done, std::uint64_t dea
 /// Nothing more will come from `source`, which was named and is gone: after this a last look finds
 /// what had come.
 [[nodiscard]] bool is_named_and_lost(const RankContext& rank, std::uint32_t source) noexcept;
+/// NOT_STARTED, in words.
+sterna_status refuse_not_started(const char* call) noexcept;
 /// CLOSED, in words, of a probe that found nothing then.
 sterna_status refuse_lost(const char* call, std::uint32_t source) noexcept;
 

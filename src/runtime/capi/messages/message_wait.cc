@@ -36,7 +36,7 @@ sterna_status find(sterna_message_request* storage, const char* call, RankContex
   rank = find_current_rank();
   request = request_in(storage);
   if (rank == nullptr) {
-    return refuse(STERNA_NOT_STARTED, "{}: before the start of the job, or after its end", call);
+    return refuse_not_started(call);
   }
   if (request == nullptr) {
     return refuse(STERNA_INVALID_ARGUMENT, "{}: the request is NULL, or was not initialised", call);
@@ -213,7 +213,7 @@ sterna_status sterna_message_wait_any(sterna_message_request* const* requests, s
   const RuntimeScope scope;
   RankContext* const rank = find_current_rank();
   if (rank == nullptr) {
-    return STERNA_NOT_STARTED;
+    return capi::refuse_not_started(__func__);
   }
   if ((requests == nullptr && count != 0) || index == nullptr) {
     return capi::refuse_argument(__func__);
@@ -227,7 +227,7 @@ sterna_status sterna_message_wait_all(sterna_message_request* const* requests, s
   const RuntimeScope scope;
   RankContext* const rank = find_current_rank();
   if (rank == nullptr) {
-    return STERNA_NOT_STARTED;
+    return capi::refuse_not_started(__func__);
   }
   if (requests == nullptr && count != 0) {
     return capi::refuse_argument(__func__);
@@ -256,7 +256,7 @@ sterna_status sterna_message_cancel(sterna_message_request* request) noexcept {
   RankContext* const rank = find_current_rank();
   MessageRequest* const own = capi::request_in(request);
   if (rank == nullptr) {
-    return STERNA_NOT_STARTED;
+    return capi::refuse_not_started(__func__);
   }
   if (own == nullptr) {
     return capi::refuse_argument(__func__);
@@ -278,7 +278,7 @@ sterna_status sterna_message_call_back(void) noexcept {
   const RuntimeScope scope;
   RankContext* const rank = find_current_rank();
   if (rank == nullptr) {
-    return STERNA_NOT_STARTED;
+    return capi::refuse_not_started(__func__);
   }
   capi::test_in_vain(*rank);
   return STERNA_SUCCESS;

@@ -1,6 +1,7 @@
 // How every command reads its words: help, or an error that says where help is.
 #pragma once
 
+#include <cmath>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +27,12 @@ inline std::optional<int> parse(CLI::App& app, std::span<char* const> arguments)
     print_error(app.get_name(), fmt::format("{}; see {} --help", error.what(), app.get_name()));
     return kUsageExitCode;
   }
+}
+
+/// For an option's check: a range lets "nan" pass, which is neither below nor above it.
+inline std::string why_no_number(const std::string& text) {
+  double value = 0;
+  return CLI::detail::lexical_cast(text, value) && std::isnan(value) ? text + " is no number" : "";
 }
 
 }  // namespace sterna::launch

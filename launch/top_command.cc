@@ -163,6 +163,7 @@ int top_command(std::span<char* const> arguments) {
   app.add_option("JOB", options.job, "Number of the job, as sterna ps prints it; the only one");
   app.add_option("-i,--interval", options.interval, "Seconds between two looks (1)")
       ->check(CLI::Range(0.05, 3600.0))
+      ->check(why_no_number)
       ->type_name("SECONDS");
   app.add_flag("--once", options.is_once, "Print one look, of one interval, and leave");
   app.add_flag("--json", options.as_json, "One JSON object a look, each on one line");

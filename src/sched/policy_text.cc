@@ -10,7 +10,8 @@ namespace sterna::sched {
 namespace {
 
 constexpr std::size_t kRegisteredMax = 32;
-constexpr std::uint32_t kTextNestingMax = 8;
+constexpr std::uint32_t kTextNestingMax = 8;  // Within the outermost; `split` says it, too.
+constexpr const char* kUnmatched = "do not match";
 constinit SpinLock registry_lock;
 constinit std::array<const PolicyEntry*, kRegisteredMax> registered{};  // Guard: registry_lock.
 
@@ -24,8 +25,8 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text;
 }
 
-/// Splits at the commas that stand in no inner bracket. False: brackets do not match.
-bool split(std::string_view text, std::vector<std::string_view>& words) {
+/// Splits at the commas that stand in no inner bracket. Null, or what is wrong with the brackets.
+const char* split(std::string_view text, std::vector<std::string_view>& words) {
   std::uint32_t depth = 0;
   std::size_t begin = 0;
   for (std::size_t i = 0; i <= text.size(); ++i) {
@@ -35,13 +36,19 @@ bool split(std::string_view text, std::vector<std::string_view>& words) {
     } else if (text[i] == '(') {
       ++depth;
     } else if (text[i] == ')' && depth-- == 0) {
-      return false;
+      return kUnmatched;
     }
     if (depth > kTextNestingMax) {
-      return false;
+      return "are more than 8 deep within the outermost ones: that many are the most";
     }
   }
-  return depth == 0;
+  return depth == 0 ? nullptr : kUnmatched;
+}
+
+/// For people: a text without end is not repeated to them.
+std::string beginning_of(std::string_view text) {
+  constexpr std::size_t kShown = 100;
+  return text.size() <= kShown ? std::string{text} : std::string{text.substr(0, kShown)} + "...";
 }
 
 }  // namespace
@@ -112,9 +119,10 @@ Result<std::unique_ptr<Policy>> make_from(std::string_view text) {
     inner = text.substr(bracket + 1);
     const bool is_closed = inner.ends_with(')');
     inner.remove_suffix(is_closed ? 1 : 0);
-    if (!is_closed || !split(inner, arguments)) {
+    const char* const wrong = is_closed ? split(inner, arguments) : kUnmatched;
+    if (wrong != nullptr) {
       return Error{Errc::invalid_argument,
-                   "sched: the brackets of \"" + std::string{text} + "\" do not match"};
+                   "sched: the brackets of \"" + beginning_of(text) + "\" " + wrong};
     }
   }
   if (entry->make_foreign == nullptr) {

@@ -140,6 +140,9 @@ static void look_around(void* argument) {
   EXPECT(sterna_thread_stay_at("machine:0") == STERNA_SUCCESS);
   EXPECT(sterna_thread_stay_at("moon:0") == STERNA_NOT_FOUND);
   expect_detail("moon");
+  EXPECT(sterna_thread_stay_at("machine:") == STERNA_NOT_FOUND);
+  EXPECT(sterna_thread_stay_at("machine:-0") == STERNA_NOT_FOUND);
+  EXPECT(sterna_thread_stay_at("machine:4294967296") == STERNA_NOT_FOUND); /* 0 in 32 bits. */
   EXPECT(sterna_thread_set_cancellable(0, &before) == STERNA_SUCCESS);
   EXPECT(before == 0);
   EXPECT(sterna_thread_set_cancellable(1, NULL) == STERNA_REFUSED);

@@ -96,7 +96,8 @@ class Top(InTerminal, CountingTest):
         done = self.run_job(STERNA, "top", 1, "--once")
         self.assertEqual(done.returncode, 1)
         self.assertIn("no job 1", done.stderr)
-        self.assertEqual(self.run_job(STERNA, "top", "--interval", "never").returncode, 2)
+        for interval in ("never", "nan", "-1"):
+            self.assertEqual(self.run_job(STERNA, "top", "--interval", interval).returncode, 2)
 
     # --- In a terminal ---------------------------------------------------------------------------
 

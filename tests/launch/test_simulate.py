@@ -129,6 +129,8 @@ class Simulate(LaunchTest):
             (["--policy", "flat", "--topology", ""], ["\"\" does not describe a machine"]),
             (["--policy", "flat", "--tasks", "0"], ["--tasks", "1 to 10000"]),
             (["--policy", "flat", "--quantum", "0"], ["--quantum", "0.01"]),
+            (["--policy", "flat", "--quantum", "nan"], ["--quantum", "no number"]),
+            (["--policy", "fallback(" * 99 + "flat" + ")" * 99], ["more than 8 deep"]),
             (["--policy", "flat", "--workload", "loop", "--scheme", "fair"],
              ["--scheme", "\"fair\"", "sterna info --loops"]),
             (["--policy", "flat", "--scheme", "guided"], ["--scheme", "--workload loop"]),

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/syscall.h"
+#include "launch/parse.h"
 #include "launch/run.h"
 #include "sched/simulator.h"
 #include "tools/cli/command.h"
@@ -197,7 +198,8 @@ int sched_command(std::span<char* const> arguments) {
       .add_option("--threads", options.threads, "lu-tasks: of a task; conduction: of a bubble")
       ->check(CLI::Range(1, 1024));
   simulation.add_option("--quantum", options.quantum_ms, "Time slice of a thread, in ms")
-      ->check(CLI::Range(0.01, 10'000.0));
+      ->check(CLI::Range(0.01, 10'000.0))
+      ->check(launch::why_no_number);
   simulation.add_option("--seed", options.seed, "Equal seeds give equal runs");
   simulation.add_flag("--json", options.as_json, "One object a line, times in seconds");
   app.footer(

@@ -101,9 +101,10 @@ const topology::Place* place_named(std::string_view text) noexcept {
   const std::size_t colon = text.find(':');
   const topology::Place* place = nullptr;
   std::uint32_t index = 0;
-  if (colon != std::string_view::npos &&
-      std::from_chars(text.data() + colon + 1, text.data() + text.size(), index).ptr ==
-          text.data() + text.size()) {
+  const std::string_view number =
+      colon != std::string_view::npos ? text.substr(colon + 1) : std::string_view{};
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
+  if (error == std::errc{} && end == number.data() + number.size()) {
     for (const topology::Place* one : its.topology->places()) {
       if (topology::to_string(one->kind) == text.substr(0, colon) && one->index == index) {
         place = one;

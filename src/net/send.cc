@@ -236,7 +236,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   std::uint64_t eager_bytes = !gate.is_open() ? options_.local_eager_bytes
                               : is_left       ? gate.unawaited_eager_bytes()
                                               : gate.eager_bytes();
-  if (is_left && !may_compute) {
+  if (is_left && !may_compute && wait_habit_.is_open()) {
     // Of several that are started at once some come before their receives, to be copied once more.
     eager_bytes = std::min<std::uint64_t>(eager_bytes, frame_payload_max_);
   }

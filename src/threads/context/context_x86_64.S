@@ -12,6 +12,9 @@ sterna_context_entry:
         .cfi_startproc
         .cfi_undefined %rip
         movq    %rsi, %rdi              // The context that is loaded; its %rbp is 0.
+        // With the frame of sterna_context_main a line: else a yield of two threads takes 0.6 ns more.
+        subq    $32, %rsp
+        .cfi_adjust_cfa_offset 32
         // Not a call, whose return would be predicted for ever and never come: the address of what
         // follows is put where a call would, for unwinders.
         leaq    1f(%rip), %rax

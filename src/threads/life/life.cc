@@ -108,9 +108,9 @@ namespace {
   }
 }
 
-/// The bottom frame jumps here, or has it inside: a call that never returns would spoil the
-/// prediction of a return, that of the joiner.
-[[noreturn, gnu::always_inline]] inline void end_here(Thread& me) noexcept {
+/// What an end begins with, on the stack of the thread. Straight below the bottom frame: a cleanup
+/// may lie in the frame of an entry that has returned.
+[[gnu::always_inline]] inline void end_inside(Thread& me) noexcept {
   if ((me.flags & ThreadFlag::traced) != 0) [[unlikely]] {
     trace_ended(me);
   }
@@ -120,6 +120,11 @@ namespace {
   if ((me.end_flags & EndFlag::belongings) != 0) [[unlikely]] {
     end_belongings(me);
   }
+}
+
+/// The rest of it. The bottom frame jumps here, or has it inside: a call that never returns would
+/// spoil the prediction of a return, that of the joiner.
+[[noreturn, gnu::always_inline]] inline void end_here(Thread& me) noexcept {
   STERNA_PROBE1(thread_exit, &me);
   Worker& worker = *me.worker.load(std::memory_order_relaxed);
   worker.lock.lock();
@@ -161,8 +166,7 @@ namespace {
 /// their stores.
 [[gnu::always_inline]] inline void end_to_joiner(Thread& me) noexcept {
   constexpr std::uint32_t kUnfit = kSlowSwitchFlags | ThreadFlag::placed;
-  if ((me.flags & kUnfit) != 0 || me.seeds != nullptr ||
-      (me.end_flags & (EndFlag::belongings | EndFlag::after_exit)) != 0) [[unlikely]] {
+  if ((me.flags & kUnfit) != 0 || (me.end_flags & EndFlag::after_exit) != 0) [[unlikely]] {
     return;
   }
   Worker& worker = *me.worker.load(std::memory_order_relaxed);
@@ -193,6 +197,7 @@ namespace {
 }  // namespace
 
 void end_current(Thread& me) noexcept {
+  end_inside(me);
   end_here(me);
 }
 
@@ -213,6 +218,7 @@ void sterna_context_main(void* context) noexcept {
   } else {
     me.entry(me.argument);
   }
+  end_inside(me);
 #if defined(__x86_64__)
   if constexpr (!kSanitized) {
     end_to_joiner(me);
@@ -223,7 +229,7 @@ void sterna_context_main(void* context) noexcept {
 }
 
 void sterna_context_end(void* context) noexcept {
-  sterna::threads::end_current(*static_cast<sterna::threads::Thread*>(context));
+  sterna::threads::end_here(*static_cast<sterna::threads::Thread*>(context));
 }
 
 void sterna_context_ended() noexcept {

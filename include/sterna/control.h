@@ -31,7 +31,8 @@ void sterna_thread_test_cancel(void) STERNA_NOEXCEPT;
  * kept. *before (may be NULL) is what was set. UNSUPPORTED on a kernel thread. */
 sterna_status sterna_thread_set_cancellable(int is_cancellable, int* before) STERNA_NOEXCEPT;
 
-/* Memory for one cleanup, on the stack of its thread. */
+/* Memory for one cleanup, which stays until that is popped or has run: on the stack of its thread in
+ * a function that pops it before it returns, the thread's own function too. */
 typedef struct sterna_cleanup {
   void* opaque[3];
 } sterna_cleanup;

@@ -23,8 +23,9 @@ static void note_end(void* argument) {
 
 static void work(void* argument) {
   uint32_t random = 2654435761u * (uint32_t)(1 + (size_t)argument);
-  sterna_cleanup cleanup;
-  EXPECT(sterna_thread_cleanup_push(&cleanup, note_end, NULL) == STERNA_SUCCESS);
+  static sterna_cleanup cleanups[kThreads]; /* They run after this function has returned. */
+  sterna_cleanup* const cleanup = &cleanups[(size_t)argument];
+  EXPECT(sterna_thread_cleanup_push(cleanup, note_end, NULL) == STERNA_SUCCESS);
   for (int i = 0; i < kTurns; ++i) {
     random = random * 1664525u + 1013904223u;
     if ((random >> 28) < 4) {

@@ -86,6 +86,7 @@ void CostSampler::know(std::size_t way, const WayCosts& costs, CostOrigin origin
   for (const std::uint32_t node : known.nodes) {
     if (known.is_rail) {
       bond_->know(node, static_cast<std::uint16_t>(known.driver), costs);
+      gates_[node].take_cut(bond_->cut(node));
     } else {
       gates_[node].take_costs(costs, origin);
     }

@@ -17,6 +17,7 @@
 #include "net/packets/packet_pool.h"
 #include "net/packets/priority.h"
 #include "net/packets/strategy.h"
+#include "net/rails/plan.h"
 #include "net/way_learner.h"
 #include "threads/hand_over.h"
 
@@ -190,11 +191,27 @@ class alignas(kCacheLineBytes) Gate {
   /// Of a message of so many bytes that goes at once, how many go in one frame, `most` at most:
   /// over several rails it is cut for all of them (paper 004, fig. 10).
   [[nodiscard]] std::uint32_t frame_bytes(std::uint64_t bytes, std::uint32_t most) const noexcept {
-    if (rail_count_ < 2 || bytes < 2 * kCutBytes) [[likely]] {
+    const std::uint32_t least = part_bytes_min_.load(std::memory_order_relaxed);
+    if (rail_count_ < 2 || bytes < 2 * std::uint64_t{least}) [[likely]] {
       return most;
     }
-    const auto part = static_cast<std::uint32_t>((bytes + rail_count_ - 1) / rail_count_);
-    return std::min(std::max(part, kCutBytes), most);
+    // A multiple of the parts, so that the last ones, too, end at about the same time.
+    const std::uint64_t parts = parts_.load(std::memory_order_relaxed);
+    const std::uint64_t count = parts * ((bytes + parts * most - 1) / (parts * most));
+    const auto part = static_cast<std::uint32_t>((bytes + count - 1) / count);
+    return std::min(std::max(part, least), most);
+  }
+  /// Over several rails such a message is cut into its parts once: a head would go by one of them
+  /// alone, and the rest is no more even than its parts. Longer ones have packets enough.
+  [[nodiscard]] bool is_a_part_a_rail(std::uint64_t bytes) const noexcept {
+    return rail_count_ > 1 &&
+           bytes <= std::uint64_t{parts_.load(std::memory_order_relaxed)} * packet_bytes_max_;
+  }
+  /// How messages are cut for several rails, as far as is known. Any thread.
+  void take_cut(const Cut& cut) noexcept {
+    // Relaxed: thresholds order nothing.
+    parts_.store(cut.parts, std::memory_order_relaxed);
+    part_bytes_min_.store(cut.part_bytes_min, std::memory_order_relaxed);
   }
   /// Messages of at most so many bytes go eagerly.
   [[nodiscard]] std::uint64_t eager_bytes() const noexcept {
@@ -276,7 +293,6 @@ class alignas(kCacheLineBytes) Gate {
 
  private:
   static constexpr std::uint32_t kHeadsUntilSure = 8;
-  static constexpr std::uint32_t kCutBytes = 8 << 10;  // Less is not worth a packet of its own.
 
   [[nodiscard]] bool try_own() noexcept;
   void let_go() noexcept;
@@ -325,6 +341,8 @@ class alignas(kCacheLineBytes) Gate {
 
   std::atomic<bool> is_owned_{false};
   std::atomic<bool> is_lost_{false};
+  std::atomic<std::uint32_t> parts_{1};
+  std::atomic<std::uint32_t> part_bytes_min_{Cut{}.part_bytes_min};
   std::atomic<std::uint32_t> route_version_{0};
   std::atomic<Channel*> channel_{nullptr};  // Set once, by the owner.
   std::atomic<std::uint64_t> eager_bytes_{0};

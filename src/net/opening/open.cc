@@ -134,6 +134,7 @@ bool TransportCore::open_gate(std::uint32_t node, const GateShared& shared) {
   if (bond_ != nullptr && bond_->has(node)) {
     gates_[node].open(node, *bond_, {}, CostModel{bond_->capabilities(), false, options_.cost},
                       shared, bond_->rail_count(node));
+    gates_[node].take_cut(bond_->cut(node));
     return true;
   }
   for (std::size_t i = 0; i < rails_.size(); ++i) {

@@ -74,6 +74,8 @@ class Bond final : public Driver {
                                       std::span<const Piece> pieces) noexcept;
   /// As Link::know(); the link need not be in use yet. Any thread.
   void know(std::uint32_t node, std::uint16_t index, const WayCosts& costs) noexcept;
+  /// How messages to a node are cut, by what is known. Any thread.
+  [[nodiscard]] Cut cut(std::uint32_t node) noexcept;
   /// The rails to a node, as indices of drivers.
   [[nodiscard]] std::span<const Link::RailOpening> rails(std::uint32_t node) const noexcept {
     return openings_[node];

@@ -82,6 +82,50 @@ Capabilities link_capabilities(std::span<const Capabilities> rails) noexcept {
   return all;
 }
 
+namespace {
+
+/// How long `count` equal parts of a message take, of which each goes where it ends first: in ps
+/// for each byte of the message.
+double time_of(std::span<const std::uint64_t> ps_per_byte, std::uint32_t count) {
+  std::vector<double> busy(ps_per_byte.size());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::size_t best = 0;
+    const auto end = [&](std::size_t rail) {
+      return busy[rail] + static_cast<double>(ps_per_byte[rail]) / count;
+    };
+    for (std::size_t rail = 1; rail < busy.size(); ++rail) {
+      best = end(rail) < end(best) ? rail : best;
+    }
+    busy[best] = end(best);
+  }
+  return *std::ranges::max_element(busy);
+}
+
+}  // namespace
+
+Cut plan_cut(std::span<const std::uint64_t> ps_per_byte, std::uint64_t packet_ns) {
+  constexpr std::uint32_t kPartsOfRail = 3;  // More parts cost more than they gain.
+  constexpr double kWorthIt = 0.9;           // Of the time with fewer.
+  constexpr std::uint64_t kPartBytesMin = 2048;
+  Cut cut;
+  const auto rails = static_cast<std::uint32_t>(ps_per_byte.size());
+  if (rails < 2) {
+    return cut;
+  }
+  double best = time_of(ps_per_byte, cut.parts = rails);
+  for (std::uint32_t parts = rails + 1; parts <= kPartsOfRail * rails; ++parts) {
+    if (const double time = time_of(ps_per_byte, parts); time < best * kWorthIt) {
+      best = time;
+      cut.parts = parts;
+    }
+  }
+  // A part gains the time of its bytes, and costs both ends a packet.
+  const std::uint64_t fastest = std::max<std::uint64_t>(*std::ranges::min_element(ps_per_byte), 1);
+  cut.part_bytes_min = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(2 * packet_ns * 1000 / fastest, kPartBytesMin, cut.part_bytes_min));
+  return cut;
+}
+
 std::vector<std::uint64_t> share_out(std::vector<RailView> rails, std::uint32_t packet_bytes,
                                      const Strategy& strategy, std::uint64_t bytes) {
   constexpr std::uint64_t kPartsMax = 4096;  // A question must not hold up who answers it.

@@ -56,6 +56,16 @@ struct WayPlan {
 /// header comes off, and of the rails together.
 [[nodiscard]] Capabilities link_capabilities(std::span<const Capabilities> rails) noexcept;
 
+/// How a message is cut for the rails of a link, whose packets take what Link::choose() says.
+struct Cut {
+  std::uint32_t parts = 1;              // Equal ones, or a multiple of so many.
+  std::uint32_t part_bytes_min = 8192;  // Less is not worth a packet of its own.
+  bool operator==(const Cut&) const = default;
+};
+/// For rails that take so long for a byte each, and so long for a packet: as few parts as let all
+/// of them end at about the same time.
+[[nodiscard]] Cut plan_cut(std::span<const std::uint64_t> ps_per_byte, std::uint64_t packet_ns);
+
 /// How the strategy would share so many bytes over rails that have this on their way: bytes of
 /// each. It is asked for each packet in turn, none of which has come yet; for parts of several
 /// packets where there would be more than some thousands. Less than all of them: the rest had to

@@ -37,7 +37,7 @@ std::uint32_t TransportCore::head_bytes_of(const Endpoint& from, const SendReque
   // Where something waits for the gate, the answer does not wait for much else.
   const bool is_alone = request.is_awaited || from.pending_count == 1;
   if (!is_alone || request.data.extents != nullptr || !gate.is_open() || gate.is_direct() ||
-      !gate.is_empty()) {
+      gate.is_a_part_a_rail(request.data.bytes) || !gate.is_empty()) {
     return 0;
   }
   const std::uint64_t whole = request.data.bytes;

@@ -16,6 +16,13 @@ void forget_writes(TransferJob& job, Channel& channel, bool has_fixed_rank) noex
   job.remote.clear();
 }
 
+/// Over several rails a message is cut for all of them.
+std::uint64_t frame_bytes_of(const TransferJob& job) noexcept {
+  const auto most = static_cast<std::uint32_t>(job.gate->packet_bytes_max() - kHeaderBytes);
+  return job.gate->has_several_rails() ? job.gate->frame_bytes(job.total_bytes - job.begin, most)
+                                       : most;
+}
+
 }  // namespace
 
 void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcept {
@@ -258,14 +265,18 @@ bool TransportCore::step_frames(TransferJob& job) noexcept {
     finish.kind = job.finish_kind;
     return send_to_node(job.node, finish, {}) || job.gate->is_lost();
   }
+  // Whole frames: the rest of one would be a packet of its own.
+  const std::uint64_t frame_bytes = frame_bytes_of(job);
+  const std::uint64_t chunk_bytes =
+      std::max(options_.chunk_bytes / frame_bytes * frame_bytes, frame_bytes);
   const std::uint64_t stop =
-      job.offset + std::min<std::uint64_t>(job.total_bytes - job.offset, options_.chunk_bytes);
+      job.offset + std::min<std::uint64_t>(job.total_bytes - job.offset, chunk_bytes);
   return send_frames(job, job.offset, stop) == SendState::closed || job.offset == job.total_bytes;
 }
 
 SendState TransportCore::send_frames(TransferJob& job, std::uint64_t& offset,
                                      std::uint64_t end) noexcept {
-  const std::uint64_t payload_max = job.gate->packet_bytes_max() - kHeaderBytes;
+  const std::uint64_t payload_max = frame_bytes_of(job);
   std::array<Piece, kPacketPiecesMax> pieces;
   while (offset < end) {
     std::uint64_t taken = 0;

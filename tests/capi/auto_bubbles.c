@@ -107,6 +107,8 @@ static void test_in_bubble(int has_setting) {
   EXPECT(sterna_bubble_add_thread(bubble, &options, leaves_one, NULL) == STERNA_SUCCESS);
   static char data[64 * 1024];
   EXPECT(sterna_bubble_own_memory(bubble, NULL, sizeof data) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_bubble_own_memory(bubble, data, SIZE_MAX / 4) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_bubble_own_memory(bubble, data, SIZE_MAX) == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_bubble_own_memory(bubble, data, sizeof data) == STERNA_SUCCESS);
   EXPECT(sterna_bubble_submit(bubble) == STERNA_SUCCESS);
   EXPECT(sterna_bubble_join(bubble) == STERNA_SUCCESS);

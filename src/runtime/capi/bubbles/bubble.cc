@@ -156,7 +156,11 @@ sterna_status sterna_bubble_own_memory(sterna_bubble* bubble, void* base, size_t
   if (program == nullptr) {
     return capi::why_no_program();
   }
-  if (bubble == nullptr || base == nullptr || bytes == 0) {
+  // No program has that much: a length that went below 0 would be looked at page by page.
+  constexpr std::size_t kBytesMax = std::size_t{1} << 47;
+  const auto begin = reinterpret_cast<std::uintptr_t>(base);
+  if (bubble == nullptr || base == nullptr || bytes == 0 || bytes > kBytesMax ||
+      begin + bytes < begin) {
     return capi::refuse_argument(__func__);
   }
   const sterna::Result<> owned = program->scheduler->own_memory(bubble->bubble, base, bytes);

@@ -1,6 +1,8 @@
 // Workloads of the simulator: those built in, and the language of files.
+#include <algorithm>
 #include <charconv>
 #include <sstream>
+#include <string_view>
 
 #include "sched/simulator.h"
 
@@ -98,6 +100,14 @@ Workload parallel_loop(LoopScheme scheme, std::uint32_t threads) {
 
 namespace {
 
+/// For people, whatever the file is: no bytes that a terminal obeys, and no more than a line.
+std::string readable(std::string_view line) {
+  constexpr std::size_t kMost = 60;
+  std::string text{line.substr(0, kMost)};
+  std::ranges::replace_if(text, [](char c) { return c >= 0 && (c < ' ' || c == 0x7f); }, '?');
+  return text + (line.size() > kMost ? "..." : "");
+}
+
 /// One file being read: what the next lines add to.
 class Parser {
  public:
@@ -110,7 +120,7 @@ class Parser {
       std::istringstream words{line.substr(0, line.find('#'))};
       std::string word;
       if (words >> word && !take(word, words)) {
-        return wrong(number, "\"" + line + "\" is not understood" + advice_for(word));
+        return wrong(number, "\"" + readable(line) + "\" is not understood" + advice_for(word));
       }
     }
     for (const WorkloadThread& thread : workload_.threads) {

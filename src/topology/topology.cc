@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -12,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/syscall.h"
+#include "topology/description.h"
 
 namespace sterna::topology {
 
@@ -265,27 +265,6 @@ Result<std::unique_ptr<Topology>> Topology::detect(const TopologyOptions& option
   return load(std::move(hwloc.value()), options, false);
 }
 
-namespace {
-
-/// Takes "key:N " off the front of the text. False: it is there, and wrong.
-bool take_option(std::string_view& text, std::string_view key, std::uint32_t most,
-                 std::uint32_t& value) noexcept {
-  if (!text.starts_with(key)) {
-    return true;
-  }
-  const std::string_view number = text.substr(key.size());
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (error != std::errc{} || value == 0 || value > most || end == number.data() + number.size() ||
-      *end != ' ') {
-    return false;
-  }
-  text = number.substr(static_cast<std::size_t>(end - number.data()));
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  return true;
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Topology>> Topology::synthetic(const std::string& description) {
   Result<Hwloc> hwloc = new_hwloc();
   if (!hwloc) {
@@ -301,6 +280,13 @@ Result<std::unique_ptr<Topology>> Topology::synthetic(const std::string& descrip
                              "the inside, for example \"node:2 core:4 pu:2\", before them "
                              "\"network:N\" for N such machines, then \"arity:N\" for groups of N",
                              description)};
+  }
+  const std::uint64_t processors = processors_of(machine);
+  if (processors > kSyntheticMax || processors * options.machine_count > kNetworkMax) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("\"{}\" has too many processors: {} a machine are the most, and {} of "
+                             "all machines; give a level fewer",
+                             description, kSyntheticMax, kNetworkMax)};
   }
   return load(std::move(hwloc.value()), options, true);
 }

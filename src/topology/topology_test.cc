@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "topology/description.h"
+
 namespace sterna::topology {
 namespace {
 
@@ -215,6 +217,17 @@ TEST(Topology, WrongDescriptionsAreRefused) {
     ASSERT_FALSE(made) << description;
     EXPECT_NE(made.error().text.find("for example"), std::string::npos);
   }
+}
+
+TEST(Topology, AMachineThatWouldTakeMinutesToLoadIsRefused) {
+  for (const char* description :
+       {"pu:20000", "pu:99999999999999999999", "node:100 core:100 pu:1", "network:4096 pu:33",
+        "node:64(memory=1024) core:64 pu:4"}) {
+    Result<std::unique_ptr<Topology>> made = Topology::synthetic(description);
+    ASSERT_FALSE(made) << description;
+  }
+  EXPECT_EQ(processors_of("node:4(memory=65536) core:2 pu:8"), 64U);
+  EXPECT_EQ(processors_of("2 4 2"), 16U);
 }
 
 TEST(Topology, TheRealMachineHasTheProcessorsOfThisProcess) {

@@ -145,6 +145,7 @@ class Simulate(LaunchTest):
             ("bubble\ncompute_us 5\n", ["line 2", "\"threads N\" before"]),
             ("bubble\n\n# x\nfrob 5\n", ["line 4", "\"frob 5\"", "docs/guide/policies.md"]),
             ("rounds many\n", ["line 1", "\"rounds many\""]),
+            ("x\x1b[31m" + 100 * "y", ["line 1", "\"x?[31m" + 54 * "y" + "...\""]),
             ("memory_part 2\n", ["line 1", "\"memory_part 2\""]),
             ("bubble\nthreads 2\n", ["no steps", "compute"]),
             ("bubble\n", ["no thread"]),

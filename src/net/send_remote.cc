@@ -1,0 +1,216 @@
+// Messages to another node at their sender: eager, or announced, and put into frames.
+#include <algorithm>
+#include <array>
+
+#include "net/buffer.h"
+#include "net/core.h"
+#include "net/peer.h"
+
+namespace sterna::net {
+namespace {
+
+// An eager message is cut into frames of whole payload: each must fit the pieces of a packet.
+constexpr std::uint32_t kEagerExtentsMax = kPacketPiecesMax - 2;
+// Up to here the receiver's node may read a message that its sender waits for.
+constexpr std::uint64_t kReadBytesMax = 256 << 10;
+
+struct Way {
+  bool can_be_read;  // By the receiver's node, where it lies.
+  bool is_left;      // That can be, and its sender does not wait.
+  // Who does not wait computes, perhaps, and would fill no packets meanwhile. Who waits, now or by
+  // his habit at once, writes long ones himself, so that his model learns what that costs.
+  bool may_compute;
+  std::uint64_t eager_bytes;  // Messages of at most so many go eagerly.
+};
+
+/// `habit`: of the one caller; null: there are several.
+Way way_of(const Endpoint& from, const SendRequest& request, const Gate& gate,
+           const WaitHabit* habit, std::uint64_t local_eager_bytes,
+           std::uint32_t frame_payload_max) noexcept {
+  Way way{};
+  way.can_be_read = from.is_fixed && request.data.extents == nullptr && gate.is_direct();
+  way.is_left = way.can_be_read && !request.is_awaited;
+  way.may_compute = way.is_left && (habit == nullptr || !habit->waits_at_once());
+  // A rank that is on its way to or from here has no gate: any threshold will do.
+  way.eager_bytes = !gate.is_open() ? local_eager_bytes
+                    : way.is_left   ? gate.unawaited_eager_bytes()
+                                    : gate.eager_bytes();
+  if (way.is_left && !way.may_compute && habit->is_open()) {
+    // Of several that are started at once some come before their receives, to be copied once more.
+    way.eager_bytes = std::min<std::uint64_t>(way.eager_bytes, frame_payload_max);
+  }
+  return way;
+}
+
+}  // namespace
+
+void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint32_t node) noexcept {
+  const Target& target = request.target;
+  const std::uint32_t to_rank = target.rank;
+  const std::uint64_t bytes = request.data.bytes;
+  Gate& gate = gates_[node];
+  const Way way = way_of(from, request, gate, is_serial_ ? &wait_habit_ : nullptr,
+                         options_.local_eager_bytes, frame_payload_max_);
+  const bool is_synchronous = request.mode == SendMode::synchronous;
+  const std::uint32_t frame_bytes = gate.frame_bytes(bytes, frame_payload_max_);
+  // Frames of one message do not overtake others: an urgent one of several is announced, whose
+  // bytes do, where frames wait.
+  const bool may_overtake =
+      target.priority == 0 || bytes <= frame_bytes || !gate.is_open() || gate.is_empty();
+  bool is_eager =
+      bytes <= way.eager_bytes && request.data.extent_count <= kEagerExtentsMax && may_overtake;
+  FrameHeader header;
+  std::uint32_t frame_count = 1;
+  std::uint32_t head_bytes = 0;
+  bool is_kept = false;
+  {
+    RankEntry& entry = ranks_[from.rank];
+    const threads::OwnedGuard guard{entry.lock};
+    Peer* peer = make_peer(from, target.rank);
+    const std::uint32_t window = options_.eager_window_bytes;
+    is_eager = is_eager && peer != nullptr && has_credit(*peer, credit_of(bytes), window);
+    if (peer != nullptr && (!is_eager || is_synchronous)) {
+      request.id = add_pending(from, PendingEntry::Kind::send, &request, target.rank);
+    }
+    is_kept = !is_eager && peer != nullptr && !has_credit(*peer, credit_of(0), window);
+    if (is_kept && request.id != kNoId) [[unlikely]] {
+      is_kept = keep_back(from, *peer, request);
+    }
+    if (peer == nullptr || ((!is_eager || is_synchronous) && request.id == kNoId)) {
+      request.fault = Fault::no_memory;
+      request.done.complete();
+      return;
+    }
+    header.cookie = request.id;
+    if (is_eager) {
+      frame_count =
+          bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + frame_bytes - 1) / frame_bytes);
+    } else if (!is_kept) {
+      head_bytes = head_bytes_of(from, request, *peer, gate);
+    }
+    if (!is_kept) {
+      request.head_bytes = head_bytes;
+    }
+    if (target.priority != 0 && from.rank == invitations_.rank()) {
+      invitations_.stop_sending();
+    }
+    if (!is_kept) [[likely]] {
+      peer->eager_sent += credit_of(is_eager ? bytes : head_bytes);
+      header.sequence = peer->send_sequence;
+      peer->send_sequence += frame_count + (head_bytes != 0 ? 1 : 0);
+      tell_credit(*peer, header);
+    }
+  }
+  if (is_kept) [[unlikely]] {
+    announce_kept(from, header.cookie, to_rank);
+    return;
+  }
+  const bool is_shorter_way = bytes <= kReadBytesMax && bytes >= gate.direct_from_bytes();
+  const bool is_readable = !is_eager && way.can_be_read && (way.may_compute || is_shorter_way);
+  const std::uint64_t word =
+      is_readable ? reinterpret_cast<std::uint64_t>(request.data.address) : head_bytes;
+  header.kind = is_eager ? FrameKind::eager : FrameKind::rendezvous;
+  header.flags |= is_eager && is_synchronous ? kFrameSynchronous
+                  : is_readable              ? kFrameReadable
+                  : head_bytes != 0          ? kFrameHeaded
+                                             : 0;
+  header.source = from.rank;
+  header.destination = target.rank;
+  header.context = target.context;
+  header.tag = target.tag;
+  header.priority = target.priority;
+  header.total_bytes = bytes;
+  (is_eager ? counters_.eager : counters_.rendezvous).add();
+  // The answer may complete a synchronous or announced send at any moment from here on: the
+  // request is not ours any more then.
+  const bool is_ours = is_eager && !is_synchronous;
+  const Buffer whole = request.data;
+  const Buffer data = is_eager ? whole : word != 0 ? Buffer::of(&word, sizeof word) : Buffer{};
+  const Sender sender = is_ours && request.may_be_left ? Sender::goes_on : Sender::waits;
+  const std::uint32_t sequence = header.sequence;
+  bool is_sent = true;
+  if (head_bytes != 0 && head_bytes == bytes) {
+    const std::size_t gone = send_with_head(header, data, whole);
+    frame_count = gone == 0 ? 1 : 0;
+    header.sequence += gone == 0 ? 0 : 1;
+    head_bytes = gone == 2 ? 0 : head_bytes;
+  }
+  for (std::uint64_t offset = 0; frame_count-- != 0 && is_sent; offset += frame_bytes) {
+    header.payload_bytes =
+        is_eager ? static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes - offset, frame_bytes))
+                 : static_cast<std::uint32_t>(data.bytes);
+    if (frame_count != 0 && gate.has_several_rails() &&
+        transmit_two(header, data, offset, frame_bytes, is_sent)) {
+      --frame_count;
+      offset += frame_bytes;
+    } else {
+      is_sent = transmit(header, data, offset, sender);
+    }
+    header.kind = FrameKind::eager_more;
+    ++header.sequence;
+  }
+  if (head_bytes != 0 && is_sent) {
+    counters_.heads.add();
+    header.kind = FrameKind::head;
+    header.flags &= kFrameHasCredit;
+    header.payload_bytes = head_bytes;
+    is_sent = transmit(header, whole);
+  }
+  if (is_ours) {
+    request.fault = is_sent ? Fault::none : Fault::peer_lost;
+    request.done.complete_alone();  // Nobody waits before we return.
+  } else if (!is_sent) {
+    end_pending_send(from, header.cookie, target.rank, Fault::peer_lost);
+  } else if (!is_eager && gate.is_direct() && from.rank == invitations_.rank()) {
+    tell_announced(from, header.cookie, target.rank, sequence);
+  }
+  if (way.is_left && is_serial_ && bytes > frame_payload_max_) {
+    wait_habit_.started(clock_.now_ns());
+  }
+}
+
+/// The next two frames of a message in pieces, at once by two rails; `header` is then that of the
+/// second. False: nothing has happened.
+bool TransportCore::transmit_two(FrameHeader& header, const Buffer& data, std::uint64_t offset,
+                                 std::uint32_t frame_bytes, bool& is_sent) noexcept {
+  const std::atomic<std::uint32_t>& route_of_rank = ranks_[header.destination].route;
+  const std::uint32_t route = route_of_rank.load(std::memory_order_relaxed);
+  if (route == RankEntry::kNoRoute || route == node_ || data.extents != nullptr) {
+    return false;
+  }
+  const std::uint32_t version = gates_[route].route_version();  // First: as in transmit().
+  if (route_of_rank.load(std::memory_order_relaxed) != route) {
+    return false;
+  }
+  FrameHeader second = header;
+  second.kind = FrameKind::eager_more;
+  ++second.sequence;
+  second.payload_bytes = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(data.bytes - offset - header.payload_bytes, frame_bytes));
+  const Piece pieces[2][2] = {
+      {std::as_bytes(std::span{&header, 1}), {data.address + offset, header.payload_bytes}},
+      {std::as_bytes(std::span{&second, 1}),
+       {data.address + offset + header.payload_bytes, second.payload_bytes}}};
+  Gate::TwoResults two{};
+  if (!gates_[route].try_send_two(pieces[0], pieces[1], version, two)) {
+    return false;
+  }
+  if (two.was_beside) {
+    counters_.handed.add();
+  }
+  is_sent = two.results[0] != Gate::SendResult::lost && two.results[1] != Gate::SendResult::lost;
+  header = second;
+  return true;
+}
+
+/// The message was announced: what is said of it from now on comes after that. Unless it has been
+/// answered.
+void TransportCore::tell_announced(Endpoint& from, std::uint64_t id, std::uint32_t peer,
+                                   std::uint32_t sequence) noexcept {
+  const threads::OwnedGuard guard{ranks_[from.rank].lock};
+  if (void* const request = find_pending(from, id, PendingEntry::Kind::send, peer)) {
+    invitations_.announce(*static_cast<SendRequest*>(request), sequence);
+  }
+}
+
+}  // namespace sterna::net

@@ -65,7 +65,7 @@ WayExplanation Transport::explain_way(std::uint32_t node, std::uint64_t bytes) {
   }
   if (const Link* const link = core_->bond_ != nullptr ? core_->bond_->find(node) : nullptr;
       link != nullptr) {
-    way.choice = link->explain(bytes, gate.packet_bytes_max(), way.rails);
+    way.choice = link->explain(bytes, gate.frame_bytes(bytes, gate.packet_bytes_max()), way.rails);
   }
   if (core_->bond_ != nullptr && core_->bond_->has(node)) {
     way.driver = fmt::format("link({})", fmt::join(core_->bond_->rail_names(node), "+"));

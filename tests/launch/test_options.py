@@ -219,7 +219,7 @@ class Options(LaunchTest):
             shares = {rail["driver"]: rail["bytes"] / 2**26 for rail in told["rails"]}
             self.assertAlmostEqual(shares["tcp"], 0.75, delta=0.01)
             self.assertIn("measured", told["rails"][0]["figures"])
-            self.assertIn("rail 0: 72528 ns (latency 7000", told["choice"])
+            self.assertIn("rail 0: 72536 ns (latency 7000", told["choice"])
             self.assertIn("A link (tcp+tcp@eth1", ask("net", rails, "64M").stdout)
             environment["STERNA_DRIVERS"] = rails
             environment["STERNA_NET_STRATEGY"] = "split"

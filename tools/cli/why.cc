@@ -87,6 +87,22 @@ net::RailView view_of(const net::WayDriver& driver, const Peer& peer, std::uint3
           .profile_ps_per_byte = std::max<std::uint64_t>(ps_per_byte, 1)};
 }
 
+/// How the link cuts messages, as Bond::cut() says.
+net::Cut cut_of(const std::vector<net::WayDriver>& ways, const net::WayPlan& plan,
+                const Peer& peer) {
+  std::vector<std::uint64_t> ps_per_byte;
+  std::uint64_t packet_ns = 0;
+  for (const std::uint16_t i : plan.rails) {
+    const net::Capabilities& profile = ways[i].capabilities;
+    const net::CostsEntry* const known = find_known(peer, fmt::format("link({})", ways[i].name));
+    ps_per_byte.push_back(known != nullptr ? std::max(known->costs.packet_ps_per_byte, 1U)
+                                           : 1'000'000 / std::max(profile.bandwidth_mb_per_s, 1U));
+    packet_ns = std::max<std::uint64_t>(
+        packet_ns, known != nullptr ? known->costs.packet_ns : profile.packet_ns);
+  }
+  return net::plan_cut(ps_per_byte, packet_ns);
+}
+
 /// What is known of a driver of a list without opening it.
 net::WayDriver way_driver(const net::DriverChoice& choice, const Peer& peer,
                           const Settings& settings) {
@@ -157,7 +173,8 @@ Result<json> explain_link(const std::vector<net::DriverChoice>& drivers, const P
   if (const net::CostsEntry* const known = find_known(peer, fmt::format("link({})", names))) {
     model.value().take(known->costs, net::CostOrigin::cached);
   }
-  const std::uint32_t packet_bytes = whole.profile.packet_bytes_max;
+  const std::uint32_t packet_bytes =
+      cut_of(ways, plan, peer).packet_bytes(bytes, whole.profile.packet_bytes_max);
   std::vector<net::RailView> rails;
   std::vector<std::string> figures(plan.rails.size());
   for (std::size_t i = 0; i < plan.rails.size(); ++i) {

@@ -191,15 +191,12 @@ class alignas(kCacheLineBytes) Gate {
   /// Of a message of so many bytes that goes at once, how many go in one frame, `most` at most:
   /// over several rails it is cut for all of them (paper 004, fig. 10).
   [[nodiscard]] std::uint32_t frame_bytes(std::uint64_t bytes, std::uint32_t most) const noexcept {
-    const std::uint32_t least = part_bytes_min_.load(std::memory_order_relaxed);
-    if (rail_count_ < 2 || bytes < 2 * std::uint64_t{least}) [[likely]] {
+    if (rail_count_ < 2) [[likely]] {
       return most;
     }
-    // A multiple of the parts, so that the last ones, too, end at about the same time.
-    const std::uint64_t parts = parts_.load(std::memory_order_relaxed);
-    const std::uint64_t count = parts * ((bytes + parts * most - 1) / (parts * most));
-    const auto part = static_cast<std::uint32_t>((bytes + count - 1) / count);
-    return std::min(std::max(part, least), most);
+    return Cut{.parts = parts_.load(std::memory_order_relaxed),
+               .part_bytes_min = part_bytes_min_.load(std::memory_order_relaxed)}
+        .packet_bytes(bytes, most);
   }
   /// Over several rails such a message is cut into its parts once: a head would go by one of them
   /// alone, and the rest is no more even than its parts. Longer ones have packets enough.

@@ -2,6 +2,7 @@
 // a job (`sterna info --why`) says what the job would do.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -61,6 +62,18 @@ struct Cut {
   std::uint32_t parts = 1;              // Equal ones, or a multiple of so many.
   std::uint32_t part_bytes_min = 8192;  // Less is not worth a packet of its own.
   bool operator==(const Cut&) const = default;
+
+  /// Of a message of so many bytes, how many go in one packet, which holds `most`.
+  [[nodiscard]] std::uint32_t packet_bytes(std::uint64_t bytes, std::uint32_t most) const noexcept {
+    if (parts < 2 || bytes < 2 * std::uint64_t{part_bytes_min}) {
+      return most;
+    }
+    // A multiple of the parts, so that the last ones, too, end at about the same time.
+    const std::uint64_t whole = std::uint64_t{parts} * most;
+    const std::uint64_t count = parts * ((bytes + whole - 1) / whole);
+    const auto part = static_cast<std::uint32_t>((bytes + count - 1) / count);
+    return std::min(std::max(part, part_bytes_min), most);
+  }
 };
 /// For rails that take so long for a byte each, and so long for a packet: as few parts as let all
 /// of them end at about the same time.

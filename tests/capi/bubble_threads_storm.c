@@ -23,9 +23,8 @@ static void note_end(void* argument) {
 
 static void work(void* argument) {
   uint32_t random = 2654435761u * (uint32_t)(1 + (size_t)argument);
-  static sterna_cleanup cleanups[kThreads]; /* They run after this function has returned. */
-  sterna_cleanup* const cleanup = &cleanups[(size_t)argument];
-  EXPECT(sterna_thread_cleanup_push(cleanup, note_end, NULL) == STERNA_SUCCESS);
+  sterna_cleanup cleanup;
+  EXPECT(sterna_thread_cleanup_push(&cleanup, note_end, NULL) == STERNA_SUCCESS);
   for (int i = 0; i < kTurns; ++i) {
     random = random * 1664525u + 1013904223u;
     if ((random >> 28) < 4) {
@@ -38,6 +37,7 @@ static void work(void* argument) {
     }
     sterna_thread_test_cancel();
   }
+  EXPECT(sterna_thread_cleanup_pop(1) == STERNA_SUCCESS);
 }
 
 /* Takes one handle after the other: some joins come before the start, some long after the end. */

@@ -99,9 +99,9 @@ Result<Readings> run_tbb(Result<std::string>& program, Bench& bench, std::uint32
   if (!program) {
     return program.error();
   }
+  // Its threads give themselves the priority that ours have.
   return run_command({.words = {program.value(), fmt::to_string(bench.rounds(7)),
-                                fmt::to_string(workers), fmt::to_string(number)},
-                      .is_preferred = true},
+                                fmt::to_string(workers), fmt::to_string(number)}},
                      bench.work_folder());
 }
 

@@ -15,6 +15,7 @@
 #include "memory/iso_space.h"
 #include "threads/carriers/border.h"
 #include "threads/carriers/carrier.h"
+#include "threads/carriers/kernel_thread.h"
 #include "threads/control/turn_meter.h"
 #include "threads/life/exceptions.h"
 #include "threads/preemption/preempt.h"
@@ -32,9 +33,6 @@ namespace sterna::threads {
 
 class TeamState;
 class BlockingPool;
-
-/// As sched_setaffinity takes it.
-using ProcessorMask = std::array<std::uint64_t, 8192 / 64>;
 
 /// What the next context does for the one it comes from, right after the switch, with no lock held.
 /// Must not switch.

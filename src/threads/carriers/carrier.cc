@@ -59,9 +59,13 @@ void let_go(Worker& worker, Thread& me, Carrier& spare) noexcept {
 }  // namespace
 
 Result<> start_carrier(Carrier& carrier) noexcept {
+  const Worker* const worker = carrier.worker.load(std::memory_order_relaxed);
   const int error = start_kernel_thread(
       carrier.kernel_thread,
-      {.stack_bytes = kKernelStackBytes, .main = carrier_main, .argument = &carrier});
+      {.stack_bytes = kKernelStackBytes,
+       .main = carrier_main,
+       .argument = &carrier,
+       .processors = worker != nullptr ? first_processors(*worker) : std::nullopt});
   if (error != 0) {
     carrier.kernel_thread = {};
     return system_error(

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 #include <cstdint>
 #include <ctime>
 
@@ -22,6 +23,7 @@
 
 #include "base/cpu.h"
 #include "base/result.h"
+#include "threads/carriers/kernel_thread.h"
 #include "threads/control/counters.h"
 #include "threads/life/exceptions.h"
 #include "threads/thread.h"
@@ -94,6 +96,8 @@ void bind_carrier(const Worker& worker, Carrier& carrier) noexcept;
 /// enabled workers, or, if these are not bound, those of who opened it. A new kernel thread would
 /// have those of its maker, which may be bound to one. A refusal costs speed, no more.
 void use_processors_of(const TeamState& team) noexcept;
+/// Where a new kernel thread of that worker is to run. None: anywhere.
+std::optional<ProcessorMask> first_processors(const Worker& worker) noexcept;
 
 /// Starts the kernel thread of a carrier.
 Result<> start_carrier(Carrier& carrier) noexcept;

@@ -143,6 +143,13 @@ void bind_carrier(const Worker& worker, Carrier& carrier) noexcept {
                           std::memory_order_relaxed);
 }
 
+std::optional<ProcessorMask> first_processors(const Worker& worker) noexcept {
+  if (worker.team.processors.empty()) {
+    return std::nullopt;
+  }
+  return mask_of(worker.team, [&](const Worker& one) { return &one == &worker; });
+}
+
 void use_processors_of(const TeamState& team) noexcept {
   set_processors(0, team.processors.empty() ? team.opener_processors : mask_of(team, is_enabled));
 }

@@ -1,7 +1,12 @@
 // Kernel threads of the runtime: their signals, and those of who makes them.
 #include "threads/carriers/kernel_thread.h"
 
+#include <algorithm>
+#include <bit>
 #include <csignal>
+#include <cstdint>
+
+#include <sched.h>
 
 #include <gtest/gtest.h>
 
@@ -59,6 +64,44 @@ TEST_F(KernelThreads, OrHearOnlyTheirOwnFaults) {
   pthread_sigmask(SIG_BLOCK, nullptr, &mine);
   EXPECT_EQ(sigismember(&mine, SIGUSR1), 0);
   EXPECT_EQ(sigismember(&mine, SIGUSR2), 1);
+}
+
+void* processors_main(void* processors) {
+  auto& its = *static_cast<ProcessorMask*>(processors);
+  its = {};
+  cpu_set_t* const set = reinterpret_cast<cpu_set_t*>(its.data());
+  EXPECT_EQ(::sched_getaffinity(0, sizeof its, set), 0);
+  return nullptr;
+}
+
+ProcessorMask processors_of(const std::optional<ProcessorMask>& wanted) {
+  ProcessorMask found;
+  pthread_t made{};
+  EXPECT_EQ(start_kernel_thread(made, {.stack_bytes = std::size_t{1} << 18,
+                                       .main = processors_main,
+                                       .argument = &found,
+                                       .processors = wanted}),
+            0);
+  pthread_join(made, nullptr);
+  return found;
+}
+
+TEST_F(KernelThreads, AreBoundFromTheirFirstInstructionOn) {
+  ProcessorMask mine;
+  processors_main(&mine);
+  const auto last = std::find_if(mine.rbegin(), mine.rend(), [](auto word) { return word != 0; });
+  ProcessorMask wanted{};
+  wanted[static_cast<std::size_t>(mine.rend() - last) - 1] = std::bit_floor(*last);
+  EXPECT_EQ(processors_of(wanted), wanted);
+}
+
+TEST_F(KernelThreads, HaveTheProcessorsOfTheirMakerWhereTheirsAreForbidden) {
+  ProcessorMask mine;
+  processors_main(&mine);
+  EXPECT_EQ(processors_of(std::nullopt), mine);
+  ProcessorMask beyond{};
+  beyond.back() = std::uint64_t{1} << 63;
+  EXPECT_EQ(processors_of(beyond), mine);
 }
 
 }  // namespace

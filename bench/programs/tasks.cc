@@ -56,8 +56,8 @@ long count_from_root() {
 }
 
 /// Each of its threads on a processor of its own, with real-time priority where that is allowed, as
-/// the workers it is compared with. Not before it is there: a thread that is born with that priority
-/// may wait for the processor that its maker computes on.
+/// the workers it is compared with. Not before it is there: one that is born with that priority may
+/// wait for the processor that its maker computes on.
 class Placement : public tbb::task_scheduler_observer {
  public:
   explicit Placement(tbb::task_arena& arena) : tbb::task_scheduler_observer{arena} {

@@ -100,6 +100,13 @@ void Rail::on_packet(std::uint32_t from_node, Packet packet) noexcept {
   }
 }
 
+void Rail::on_copies_refused(std::uint32_t node) noexcept {
+  // A gate that connects later asks its channel.
+  if (Gate& gate = core_.gates_[node]; gate.is_open() && gate.driver() == driver_.get()) {
+    gate.lose_direct();
+  }
+}
+
 void Rail::on_peer_lost(std::uint32_t node, std::string_view reason) noexcept {
   core_.on_rail_lost(index_, node, reason);
 }

@@ -92,6 +92,9 @@ class PacketSink {
   virtual void on_lent_end(std::uint32_t /*from_node*/, Packet /*head*/,
                            std::uint32_t /*packet_bytes*/, bool /*is_whole*/) noexcept {}
 
+  /// Found in this poll(): what Channel::are_copies_refused() says from now on.
+  virtual void on_copies_refused(std::uint32_t /*node*/) noexcept {}
+
   /// No packet comes from, or reaches, `node` over this driver any more, until it is revived. Once
   /// per node, and again after each Driver::revive, after all packets that did arrive. `reason` is
   /// a sentence part for the operator, valid during the call.
@@ -174,6 +177,10 @@ class Channel {
 
   /// True: write_remote works towards this peer (asked of the system when the channel was opened).
   [[nodiscard]] virtual bool can_write_remote() const noexcept { return false; }
+  /// True: neither write_remote nor read_remote will ever work towards this peer, though the driver
+  /// has them: the system or a setting forbids it. A driver that learns it after connect() says so
+  /// by PacketSink::on_copies_refused, too.
+  [[nodiscard]] virtual bool are_copies_refused() const noexcept { return false; }
 
   /// The caller waits for the peer's node. If its program is away (AbsenceFlag), wakes who
   /// progresses there meanwhile; whether it did. From any thread, after a seq_cst fence.

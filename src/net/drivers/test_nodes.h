@@ -33,8 +33,10 @@ struct Recorder final : PacketSink {
     losses.emplace_back(node, reason);
     packets_before_loss = packets.size();
   }
+  void on_copies_refused(std::uint32_t node) noexcept override { refusals.push_back(node); }
   std::vector<std::pair<std::uint32_t, std::string>> packets;
   std::vector<std::pair<std::uint32_t, std::string>> losses;
+  std::vector<std::uint32_t> refusals;
   std::size_t packets_before_loss = 0;
 };
 

@@ -70,6 +70,9 @@ Channel* Gate::connected() noexcept {
     lose();
     return nullptr;
   }
+  if (opened.value()->are_copies_refused()) {
+    lose_direct();
+  }
   channel_.store(opened.value(), std::memory_order_release);
   return opened.value();
 }

@@ -39,6 +39,7 @@ class Rail final : public progress::Source, public PacketSink {
                                   std::uint32_t packet_bytes) noexcept override;
   void on_lent_end(std::uint32_t from_node, Packet head, std::uint32_t packet_bytes,
                    bool is_whole) noexcept override;
+  void on_copies_refused(std::uint32_t node) noexcept override;
   void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept override;
 
  private:

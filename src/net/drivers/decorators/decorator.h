@@ -54,6 +54,7 @@ class DecoratorChannel : public Channel {
 
   SendState try_send(std::span<const Piece> pieces) noexcept final;
   bool can_write_remote() const noexcept final;
+  bool are_copies_refused() const noexcept final { return inner().are_copies_refused(); }
   Result<> write_remote(std::span<const Piece> local,
                         std::span<const RemotePiece> remote) noexcept override {
     return inner().write_remote(local, remote);
@@ -124,6 +125,7 @@ class Decorator : public Driver, protected PacketSink {
   void on_packet(std::uint32_t from_node, Packet packet) noexcept override {
     sink_->on_packet(from_node, packet);
   }
+  void on_copies_refused(std::uint32_t node) noexcept final { sink_->on_copies_refused(node); }
   void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept override {
     sink_->on_peer_lost(node, reason);
   }

@@ -56,6 +56,9 @@ class ShmChannel final : public Channel {
     return direct_pid_.load(std::memory_order_relaxed) != 0 &&
            !is_write_forbidden_.load(std::memory_order_relaxed);
   }
+  [[nodiscard]] bool are_copies_refused() const noexcept override {
+    return are_copies_refused_.load(std::memory_order_relaxed);
+  }
   Result<> write_remote(std::span<const Piece> local,
                         std::span<const RemotePiece> remote) noexcept override;
   Result<> read_remote(std::byte* into, RemotePiece from) noexcept override;
@@ -71,6 +74,7 @@ class ShmChannel final : public Channel {
   [[nodiscard]] bool is_direct_tried() const noexcept {
     return is_direct_tried_.load(std::memory_order_relaxed);
   }
+  void refuse_copies() noexcept { are_copies_refused_.store(true, std::memory_order_relaxed); }
   void note_direct_tried() noexcept { is_direct_tried_.store(true, std::memory_order_relaxed); }
 
   [[nodiscard]] const Peer& peer() const noexcept { return peer_; }
@@ -154,6 +158,7 @@ class ShmChannel final : public Channel {
   // for which no memory of the peer must be touched.
   std::atomic<bool> is_write_forbidden_{false};
   std::atomic<bool> is_direct_tried_{false};  // Relaxed: to try twice does no harm.
+  std::atomic<bool> are_copies_refused_{false};  // Relaxed: who sees it late is refused itself.
   FileDescriptor process_;                    // The poller's.
 };
 

@@ -158,9 +158,11 @@ Result<Channel*> ShmDriver::connect(std::uint32_t node, Packet peer_address) noe
 void ShmDriver::open_direct(ShmChannel& channel, const DirectAddress& address) noexcept {
   channel.note_direct_tried();
   if (!is_direct_wanted_) {
+    channel.refuse_copies();
     return;
   }
   if (auto opened = channel.open_direct(address); !opened) {
+    channel.refuse_copies();
     logger_.info("large messages to node {} go through shared memory: {}", channel.peer().node,
                  opened.error().text);
   }

@@ -66,6 +66,9 @@ void ShmDriver::hand_over(PacketSink& sink, const InboxReceiver::Head& head) noe
                         .version = kAddressVersion,
                         .cookie_address = theirs.cookie_address.load(std::memory_order_relaxed),
                         .cookie = theirs.cookie.load(std::memory_order_relaxed)});
+    if (from->are_copies_refused()) {
+      sink.on_copies_refused(from->peer().node);
+    }
   }
   if (from == nullptr) [[unlikely]] {
     complain("a packet of an unknown node");

@@ -71,6 +71,7 @@ class Simulation final : private Host {
   Result<> place_by_program(Task& task);
   void close();
   void handle(const Happening& next);
+  [[nodiscard]] SimulationProgress progress(std::uint64_t events) const noexcept;
   void stop_at(std::uint64_t end_ns);
   void dispatch(std::uint32_t worker);
   void serve_woken();

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "sched/simulation.h"
 
 namespace sterna::sched {
@@ -10,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kLookNs = 1'000'000;      // Idle workers look around that often.
 constexpr std::uint64_t kQuietLooksMax = 10'000;  // Without anything that runs: it is stuck.
-constexpr std::uint64_t kEventsMax = 50'000'000;  // A policy that never lets work end has an end.
+constexpr std::uint64_t kEventsPerReport = std::uint64_t{1} << 14;
 
 }  // namespace
 
@@ -229,6 +231,13 @@ bool Simulation::is_stuck() noexcept {
   return quiet_looks_ > kQuietLooksMax;
 }
 
+SimulationProgress Simulation::progress(std::uint64_t events) const noexcept {
+  return {.virtual_ns = now_,
+          .events = events,
+          .ended = tasks_.size() - open_tasks_,
+          .threads = tasks_.size()};
+}
+
 void Simulation::stop_at(std::uint64_t end_ns) {
   now_ = end_ns;
   for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) {
@@ -269,7 +278,11 @@ Result<SimulationResult> Simulation::run() {
   }
   happenings_.push({0, order_++, kNoPlace, 0});
   bool is_over = false;
-  for (std::uint64_t count = 0; open_tasks_ != 0 && count < kEventsMax; ++count) {
+  std::uint64_t count = 0;
+  for (; open_tasks_ != 0 && count < options_.events_max; ++count) {
+    if (count % kEventsPerReport == 0 && options_.on_progress) {
+      options_.on_progress(progress(count));
+    }
     const Happening next = happenings_.top();
     is_over = options_.end_ns != 0 && next.at_ns >= options_.end_ns;
     if (is_over) {
@@ -289,6 +302,14 @@ Result<SimulationResult> Simulation::run() {
   SimulationResult result = this->result();
   const std::vector<std::string> wrong = engine_->audit();
   close();
+  if (left != 0 && count == options_.events_max && wrong.empty()) {
+    return Error{Errc::refused,
+                 fmt::format("sched: given up after {} events, at {:.3f} s of virtual time: "
+                             "{} of {} threads had ended under policy {}; give it fewer threads, "
+                             "less work, or a longer quantum",
+                             options_.events_max, static_cast<double>(now_) * 1e-9,
+                             tasks_.size() - left, tasks_.size(), options_.policy)};
+  }
   if (left != 0) {
     return Error{Errc::refused, "sched: policy " + options_.policy + " leaves " +
                                     std::to_string(left) + " threads that never end" +

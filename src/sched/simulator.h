@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,14 @@ struct Workload {
   std::uint64_t network_ns = 100'000;  // To move to another machine, with its memory.
 };
 
+/// How far a simulation has come.
+struct SimulationProgress {
+  std::uint64_t virtual_ns = 0;
+  std::uint64_t events = 0;
+  std::size_t ended = 0;  // Of the threads.
+  std::size_t threads = 0;
+};
+
 struct SimulationOptions {
   std::string topology;  // As Topology::synthetic.
   std::string policy;
@@ -78,8 +87,11 @@ struct SimulationOptions {
   std::uint64_t quantum_ns = 10'000'000;
   std::uint64_t seed = 1;
   std::uint64_t end_ns = 0;  // Stops then, whatever is not done; 0: when all is.
+  std::uint64_t events_max = 50'000'000;  // A policy that never lets work end has an end.
   // Indices of the processors that have a worker, ascending; empty: all.
   std::vector<std::uint32_t> processors = {};
+  // Called now and then, many times a second, for whoever waits.
+  std::function<void(const SimulationProgress&)> on_progress = {};
 };
 
 struct SimulationResult {
@@ -97,7 +109,7 @@ struct SimulationResult {
 };
 
 /// INVALID_ARGUMENT: no such machine or policy, a fixed thread without its processor; REFUSED:
-/// threads remain that the policy never runs.
+/// threads remain that the policy never runs, or it was given up after so many events.
 [[nodiscard]] Result<SimulationResult> simulate(const SimulationOptions& options,
                                                 const Workload& workload);
 

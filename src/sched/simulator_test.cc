@@ -140,6 +140,26 @@ TEST(Simulator, ErrorsAreSentences) {
   EXPECT_FALSE(error("nonsense", "flat").empty());
 }
 
+TEST(Simulator, WhatIsGivenUpSaysHowFarItCame) {
+  std::vector<SimulationProgress> told;
+  const auto given_up = simulate(
+      {.topology = "pu:4",
+       .policy = "flat",
+       .events_max = 40'000,
+       .on_progress = [&](const SimulationProgress& progress) { told.push_back(progress); }},
+      lu_tasks(100, 100));
+  ASSERT_FALSE(given_up);
+  EXPECT_EQ(given_up.error().code, Errc::refused);
+  for (const char* const part :
+       {"given up after 40000 events", "of 10000 threads", "policy flat"}) {
+    EXPECT_NE(given_up.error().text.find(part), std::string::npos) << given_up.error().text;
+  }
+  ASSERT_EQ(told.size(), 3U);
+  EXPECT_EQ(told.front().events, 0U);
+  EXPECT_LT(told[1].virtual_ns, told[2].virtual_ns);
+  EXPECT_EQ(told[2].threads, 10'000U);
+}
+
 TEST(SimulatedLoop, EverySchemeDoesAllOfItAndSharesItAsItsFormulaSays) {
   std::vector<double> makespans;
   for (std::uint32_t i = 0; i < kLoopSchemeCount; ++i) {

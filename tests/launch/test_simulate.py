@@ -1,7 +1,10 @@
 """sterna sched simulate: one line a policy, for people and for scripts; what is wrong is named."""
 
 import json
+import os
 import pathlib
+import pty
+import subprocess
 import tempfile
 import unittest
 
@@ -114,6 +117,19 @@ class Simulate(LaunchTest):
         self.refused("--topology", "node:8 core:64 pu:4", "--policy", "flat",
                      naming=["--topology", "2048 processors", "1024 are the most", "fewer"])
 
+    def test_who_waits_at_a_terminal_sees_how_far_it_is(self):
+        words = [str(STERNA), "sched", "simulate", "--workload", "lu-tasks", "--tasks", "400",
+                 "--threads", "100", "--policy", "gang"]
+        ours, theirs = pty.openpty()
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=theirs, text=True) as running:
+            self.addCleanup(os.close, ours)
+            os.close(theirs)
+            seen = b""
+            while b"of virtual time" not in seen:
+                seen += os.read(ours, 1000)
+            running.kill()
+        self.assertRegex(seen.decode(), r"gang: \d+ of 40000 threads have ended, \d+\.\d+ s of virtual time")
+
     def test_what_is_wrong_is_named_with_what_to_do(self):
         for words, naming in (
             ([], ["--policy is required", "--help"]),
@@ -128,6 +144,8 @@ class Simulate(LaunchTest):
              ["\"garbage\" does not describe a machine", "for example \"node:2 core:4 pu:2\""]),
             (["--policy", "flat", "--topology", ""], ["\"\" does not describe a machine"]),
             (["--policy", "flat", "--tasks", "0"], ["--tasks", "1 to 10000"]),
+            (["--policy", "flat", "--workload", "lu-tasks", "--tasks", "1001", "--threads", "1000"],
+             ["--tasks", "1001000 threads", "1000000 are the most"]),
             (["--policy", "flat", "--quantum", "0"], ["--quantum", "0.01"]),
             (["--policy", "flat", "--quantum", "nan"], ["--quantum", "no number"]),
             (["--policy", "fallback(" * 99 + "flat" + ")" * 99], ["more than 8 deep"]),

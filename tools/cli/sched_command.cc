@@ -1,14 +1,18 @@
 // `sterna sched simulate`: what policies make of a workload on a machine that need not exist.
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/syscall.h"
 #include "launch/parse.h"
 #include "launch/run.h"
@@ -20,6 +24,7 @@ namespace {
 
 constexpr const char* kCommand = "sterna sched";
 constexpr std::uint32_t kProcessorsMax = 1024;
+constexpr std::uint64_t kThreadsMax = 1'000'000;  // Some hundred bytes each.
 
 struct SimulateOptions {
   std::string topology = "node:4 core:4 pu:1";
@@ -38,6 +43,12 @@ Result<sched::Workload> find_workload(const SimulateOptions& options, std::uint3
     return sched::conduction(processors, std::min(options.threads, processors), false);
   }
   if (options.workload == "lu-tasks") {
+    if (const std::uint64_t threads = std::uint64_t{options.tasks} * options.threads;
+        threads > kThreadsMax) {
+      return Error{Errc::invalid_argument,
+                   fmt::format("--tasks: {} tasks of {} threads are {} threads; {} are the most",
+                               options.tasks, options.threads, threads, kThreadsMax)};
+    }
     return sched::lu_tasks(options.tasks, options.threads);
   }
   set_last_error_number(0);
@@ -126,6 +137,57 @@ void print(const SimulateOptions& options, const std::string& policy, const std:
   }
 }
 
+/// For people who wait: a line on the terminal that is written over, and gone at the end.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::string policy) : policy_{std::move(policy)} {}
+  ~ProgressLine() {
+    if (is_shown_) {
+      fmt::print(stderr, "\r\x1b[K");
+    }
+  }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  [[nodiscard]] static bool is_wanted() { return ::isatty(STDERR_FILENO) != 0; }
+
+  void show(const sched::SimulationProgress& progress) {
+    const std::uint64_t now = now_ns();
+    if (now < next_ns_) {
+      return;
+    }
+    next_ns_ = now + kPeriodNs;
+    is_shown_ = true;
+    fmt::print(stderr, "\r\x1b[K{}: {} of {} threads have ended, {:.3f} s of virtual time", policy_,
+               progress.ended, progress.threads, static_cast<double>(progress.virtual_ns) * 1e-9);
+    std::fflush(stderr);
+  }
+
+ private:
+  static constexpr std::uint64_t kPeriodNs = 500'000'000;
+
+  std::string policy_;
+  std::uint64_t next_ns_ = now_ns() + kPeriodNs;  // What is over soon needs none.
+  bool is_shown_ = false;
+};
+
+Result<sched::SimulationResult> simulate_one(const SimulateOptions& options,
+                                             const std::string& policy,
+                                             const sched::Workload& workload) {
+  ProgressLine line{policy};
+  sched::SimulationOptions simulation{
+      .topology = options.topology,
+      .policy = policy,
+      .quantum_ns = static_cast<std::uint64_t>(options.quantum_ms * 1e6),
+      .seed = options.seed};
+  if (ProgressLine::is_wanted()) {
+    simulation.on_progress = [&](const sched::SimulationProgress& progress) {
+      line.show(progress);
+    };
+  }
+  return sched::simulate(simulation, workload);
+}
+
 int simulate(const SimulateOptions& options) {
   const auto fail = [](const Error& error) {
     launch::print_error(kCommand, error.text);
@@ -155,12 +217,7 @@ int simulate(const SimulateOptions& options) {
   bool is_first = true;
   for (const std::string& policy : options.policies) {
     for (const sched::Workload& workload : workloads.value()) {
-      auto result =
-          sched::simulate({.topology = options.topology,
-                           .policy = policy,
-                           .quantum_ns = static_cast<std::uint64_t>(options.quantum_ms * 1e6),
-                           .seed = options.seed},
-                          workload);
+      auto result = simulate_one(options, policy, workload);
       if (!result) {
         return fail(result.error());
       }

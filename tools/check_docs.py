@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks that files which the documents name exist, and calls and fields of the C API, and the names
-of C++ and the tests that docs/checklist.md names. Run as the ctest 'docs'."""
+of C++ and the tests that docs/checklist.md names; that examples are no longer than promised. Run as
+the ctest 'docs'."""
 
 import pathlib
 import re
@@ -9,6 +10,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Paths of this repository in running text or links: they begin with one of its folders.
 PATH = re.compile(r"(?<![\w/.~-])((?:src|launch|tools|docs|examples|tests|cmake|include)/[\w./+-]*[\w+])")
+POLICY_LINES = 30
+STRATEGY_LINES = 100
 CHECKLIST = ROOT / "docs" / "checklist.md"
 TEST = re.compile(r"^TEST(?:_P|_F)?\((\w+),\s*(\w+)\)", re.MULTILINE)
 
@@ -53,8 +56,25 @@ def missing_names():
                 yield number, name
 
 
+def long_examples():
+    """The examples of policies and strategies are as short as docs/extending says: of a policy what
+    comes before the program that tries it out, without what it includes."""
+    for path in sorted((ROOT / "examples").glob("policy_*.c")):
+        policy = path.read_text().split("\nstatic ", 1)[1].split("\nenum {", 1)[0]
+        lines = [line for line in ("static " + policy).splitlines() if line.strip()]
+        if len(lines) > POLICY_LINES:
+            yield path, len(lines), POLICY_LINES
+    for path in sorted((ROOT / "examples").glob("strategy_*.cc")):
+        lines = path.read_text().splitlines()
+        if len(lines) > STRATEGY_LINES:
+            yield path, len(lines), STRATEGY_LINES
+
+
 def main():
     count = 0
+    for path, lines, most in long_examples():
+        print(f"{path}: {lines} lines; {most} are the most")
+        count += 1
     for number, name in missing_names():
         print(f"{CHECKLIST}:{number}: there is no {name}")
         count += 1

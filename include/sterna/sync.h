@@ -111,7 +111,7 @@ sterna_status sterna_barrier_init(sterna_barrier* barrier, uint32_t count) STERN
 sterna_status sterna_barrier_init_yielding(sterna_barrier* barrier, uint32_t count) STERNA_NOEXCEPT;
 sterna_status sterna_barrier_destroy(sterna_barrier* barrier) STERNA_NOEXCEPT;
 /* The halves of sterna_barrier_wait, for work in between: each participant calls both, in turn.
- * Only finish switches. */
+ * Only finish switches. INVALID_ARGUMENT: nobody has arrived in that round. */
 sterna_status sterna_barrier_arrive(sterna_barrier* barrier, uint32_t* round,
                                     int* is_last) STERNA_NOEXCEPT;
 sterna_status sterna_barrier_finish(sterna_barrier* barrier, uint32_t round) STERNA_NOEXCEPT;

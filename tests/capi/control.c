@@ -249,6 +249,9 @@ static void test_locks(void) {
   EXPECT(sterna_barrier_destroy(&barrier) == STERNA_BUSY);
   EXPECT(sterna_barrier_add(&barrier, -1, NULL) == STERNA_SUCCESS);
   EXPECT(sterna_barrier_finish(&barrier, round) == STERNA_SUCCESS);
+  EXPECT(sterna_barrier_finish(&barrier, round + 1) == STERNA_INVALID_ARGUMENT); /* Not begun. */
+  expect_detail("nobody has arrived in round 2");
+  EXPECT(sterna_barrier_finish(&barrier, round + 7) == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_barrier_add(&barrier, -1, NULL) == STERNA_INVALID_ARGUMENT);
   expect_detail("no participant");
   EXPECT(sterna_barrier_destroy(&barrier) == STERNA_SUCCESS);

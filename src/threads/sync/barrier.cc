@@ -103,6 +103,14 @@ void Barrier::wait(Round round) noexcept {
   (void)sleep_if([&]() noexcept { return round_.load(std::memory_order_relaxed) == round.number; });
 }
 
+bool Barrier::has_begun(std::uint32_t round) noexcept {
+  const SpinGuard guard{lock_};
+  // Rounds are counted without end: those of the last half of all numbers are over.
+  const auto ahead =
+      static_cast<std::int32_t>(round - round_.load(std::memory_order_relaxed));
+  return ahead < 0 || (ahead == 0 && arrived_ != 0);
+}
+
 std::uint32_t Barrier::count() noexcept {
   const SpinGuard guard{lock_};
   return count_;

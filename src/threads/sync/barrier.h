@@ -51,6 +51,8 @@ class Barrier {
   };
   Round arrive() noexcept;
   void wait(Round round) noexcept;
+  /// Somebody has arrived in that round, in which wait() may be called.
+  [[nodiscard]] bool has_begun(std::uint32_t round) noexcept;
 
   [[nodiscard]] std::uint32_t count() noexcept;
   /// Participants come (more than 0) or leave for good; who leaves has not arrived in this round.

@@ -122,6 +122,12 @@ sterna_status sterna_barrier_finish(sterna_barrier* barrier, uint32_t round) noe
   if (capi::is_in_poll()) [[unlikely]] {
     return capi::refuse_in_poll(__func__);
   }
+  if (!barrier_in(barrier).has_begun(round)) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT,
+                        "nobody has arrived in round {} of barrier {}: sterna_barrier_arrive gives "
+                        "the number of the round",
+                        round, static_cast<const void*>(barrier));
+  }
   barrier_in(barrier).wait({.number = round, .is_last = false});
   return STERNA_SUCCESS;
 }

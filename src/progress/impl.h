@@ -30,6 +30,8 @@ struct Progress::Impl {
   std::vector<Source*> sources;      // Guard: is_polled.
   threads::SchedulingPoint point{};  // Of the last round. Guard: is_polled.
   Source* busiest = nullptr;         // The last that had something, or null. Guard: is_polled.
+  // Rounds since then after which somebody looked on. Guard: is_polled.
+  std::uint32_t rounds_in_vain = 0;
   std::atomic<std::uint64_t> last_poll_ns{0};
   // Relaxed counters; written by the poller, but for declined.
   std::atomic<std::uint64_t> polls{0};

@@ -16,8 +16,11 @@ namespace {
 
 // What a yield is taken to cost who yields: a system call, a switch, and the look afterwards.
 constexpr std::uint64_t kYieldNs = 1000;
-// After a round in vain, of who has nothing else to do: about as long as another round.
+// After a round in vain, of who has nothing else to do: about as long as another round...
 constexpr std::uint32_t kLooks = 4;
+// ...and longer where events come all the time: what comes during a round is found late.
+constexpr std::uint32_t kLooksWhereBusy = 16;
+constexpr std::uint32_t kRoundsOfBusy = 64;  // In vain, since the last event.
 
 }  // namespace
 
@@ -34,17 +37,23 @@ std::uint32_t Progress::Impl::poll_all(threads::SchedulingPoint at) noexcept {
   add_relaxed(polls, 1);
   if (count != 0) {
     add_relaxed(events, count);
+    rounds_in_vain = 0;
   }
   return count;
 }
 
 /// Where the last event came from the next one is likely to come from.
 std::uint32_t Progress::Impl::poll_if_seen(std::uint32_t looks) noexcept {
-  if (busiest == nullptr || !busiest->sight(looks)) {
+  if (busiest == nullptr) {
+    return 0;
+  }
+  const bool is_busy = ++rounds_in_vain < kRoundsOfBusy;
+  if (!busiest->sight(is_busy ? std::max(looks, kLooksWhereBusy) : looks)) {
     return 0;
   }
   const std::uint32_t count = busiest->poll();
   add_relaxed(events, count);
+  rounds_in_vain = 0;
   return count;
 }
 

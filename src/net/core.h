@@ -76,7 +76,8 @@ class TransportCore final : private Bond::Owner {
   void unexpect(std::uint32_t rank, std::uint32_t node) noexcept;
   void for_each_moved(FunctionRef<void(const RankPlace&)> visit) noexcept;
   void retire(std::uint32_t node, std::span<const RankPlace> places) noexcept;
-  // nodes.cc, bulk.cc
+  bool may_await_node(std::uint32_t node) noexcept;  // node_short.cc, nodes.cc, bulk.cc
+  bool try_await_node(const AwaitedWord& awaited, std::uint64_t& bytes) noexcept;
   bool accept_whole(std::uint32_t from_node, Packet packet) noexcept;
   Result<> node_message(std::uint32_t to_node, std::uint32_t handler,
                         std::span<const std::byte> head, std::span<const std::byte> body,
@@ -146,8 +147,7 @@ class TransportCore final : private Bond::Owner {
                               Sender sender = Sender::waits) noexcept;
   bool transmit_two(FrameHeader& header, const Buffer& data, std::uint64_t offset,
                     std::uint32_t frame_bytes, bool& is_sent) noexcept;
-  /// What threads have left to a worker without work.
-  static void send_handed(void* core) noexcept;
+  static void send_handed(void* core) noexcept;  // What threads have left to an idle worker.
   /// To a node, whoever is on it. False: it is lost.
   bool send_to_node(std::uint32_t node, const FrameHeader& header, const Buffer& payload,
                     Sender sender = Sender::waits) noexcept;
@@ -170,14 +170,13 @@ class TransportCore final : private Bond::Owner {
       STERNA_REQUIRES(entry.lock);
   void take_data(RankEntry& entry, Endpoint& at, RecvRequest& request, std::uint64_t bytes) noexcept
       STERNA_REQUIRES(entry.lock);
-  /// Sends the answers, starts the transfer of `rank`.
-  void act(std::uint32_t rank, Outcome& outcome) noexcept;
+  void act(std::uint32_t rank, Outcome& outcome) noexcept;  // Sends the answers, starts transfers.
   void fail_cleared(std::uint32_t rank, const Outcome::Answer& answer) noexcept;
   void refuse(const FrameHeader& header, const char* why) noexcept;
   void report_lost(std::uint32_t rank, Outcome::Lost why) noexcept;
 
   // --- Messages at their receiver (receive.cc) -------------------------------------------------
-  // Those without an entry in their parameters too are called under the lock of the rank.
+  // Those without an entry, too, are called under the lock of the rank.
   void accept_eager(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
                     Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void accept_more(Endpoint& at, Peer& peer, const Frame& frame, Outcome& outcome) noexcept;
@@ -224,7 +223,7 @@ class TransportCore final : private Bond::Owner {
   Message* claim_seen(Endpoint& at, Hold& hold, FrameHeader& claim) noexcept;
 
   // --- Receives that their senders write (invited.cc) -----------------------------------------
-  [[nodiscard]] bool may_be_invited(const Endpoint& at, const RecvRequest& request) noexcept;
+  bool may_be_invited(const Endpoint& at, const RecvRequest& request) noexcept;
   bool end_invitation(Endpoint& at, RecvRequest& request, const Pattern& exact,
                       std::uint32_t sequence_after) noexcept;
   void leave_to_writer(RankEntry& entry, Endpoint& at, RecvRequest& request,
@@ -270,6 +269,7 @@ class TransportCore final : private Bond::Owner {
   // --- The short way (short.cc) ----------------------------------------------------------------
   bool send_placed(Channel& by, const Endpoint& from, const Target& target,
                    std::span<const std::byte> bytes, bool& must_ring) noexcept;
+  bool is_nothing_left() noexcept;
   bool may_look(const Endpoint& at) noexcept;
   bool count_look() noexcept;
   bool sight_beside(Driver::Sight& seen) noexcept;
@@ -277,8 +277,7 @@ class TransportCore final : private Bond::Owner {
                       Envelope& found) noexcept;
   bool accept_short(const Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
                     Packet seen, Envelope& found) noexcept;
-  /// A packet from poll() that is a whole message for a receive that waits.
-  [[nodiscard]] bool accept_plain(Packet packet) noexcept;
+  bool accept_plain(Packet packet) noexcept;  // From poll(): whole, for a receive that waits.
   [[nodiscard]] Peer* find_plain_peer(const Endpoint& at, const FrameHeader& header) noexcept;
 
   // --- Transfers (transfer.cc) -----------------------------------------------------------------
@@ -318,6 +317,7 @@ class TransportCore final : private Bond::Owner {
   // --- Frames between nodes (nodes.cc, bulk.cc) ------------------------------------------------
   bool try_node_short(std::uint32_t to_node, std::uint32_t handler, std::span<const std::byte> head,
                       std::span<const std::byte> body, bool has_words) noexcept;
+  bool accept_wordless(NodeLink& link, std::uint32_t from, Packet packet) noexcept;
   void accept_node_frame(std::uint32_t from_node, const Frame& frame) noexcept;
   void accept_node_part(std::uint32_t from_node, NodeLink& link, const Frame& frame) noexcept;
   void accept_bulk(std::uint32_t from_node, const Frame& frame) noexcept;

@@ -237,6 +237,21 @@ Result<> Transport::node_message(std::uint32_t to_node, std::uint32_t handler,
   return core_->node_message(to_node, handler, head, body, followed_by);
 }
 
+bool Transport::try_node_message(std::uint32_t to_node, std::uint32_t handler,
+                                 std::span<const std::byte> head,
+                                 std::span<const std::byte> body) noexcept {
+  return body.size() <= core_->frame_payload_max_ && to_node != core_->node_ &&
+         core_->try_node_short(to_node, handler, head, body, true);
+}
+
+bool Transport::may_await_node(std::uint32_t node) noexcept {
+  return core_->may_await_node(node);
+}
+
+bool Transport::try_await_node(const AwaitedWord& awaited, std::uint64_t& bytes) noexcept {
+  return core_->try_await_node(awaited, bytes);
+}
+
 void Transport::rank_message(std::uint32_t to_rank, std::uint32_t handler,
                              std::span<const std::byte> bytes) noexcept {
   core_->rank_message(to_rank, handler, bytes);

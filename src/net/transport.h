@@ -87,6 +87,14 @@ struct BulkSend {
   std::atomic<bool> is_withdrawn{false};
 };
 
+/// A message from `node` for `handler`, whose head is the one word `word`.
+struct AwaitedWord {
+  std::uint32_t node = 0;
+  std::uint32_t handler = 0;
+  std::uint64_t word = 0;
+  std::span<std::byte> into;  // Where its body goes, as much as fits.
+};
+
 /// Where a large copy from another node arrives. Memory of the caller, until done or withdrawn.
 struct Landing {
   progress::Completion done;
@@ -275,6 +283,21 @@ class Transport {
                                       std::span<const std::byte> head,
                                       std::span<const std::byte> body = {},
                                       std::uint64_t followed_by = 0) noexcept;
+
+  /// The same to another node, with a head of 1 to 16 bytes, if it can go at once, in one packet.
+  /// False: nothing has happened.
+  [[nodiscard]] bool try_node_message(std::uint32_t to_node, std::uint32_t handler,
+                                      std::span<const std::byte> head,
+                                      std::span<const std::byte> body) noexcept;
+
+  // For who has sent a message that is answered soon, and has the poller's turn from before that
+  // (Progress::Turn) until it has asked for the answer.
+
+  /// Whether the answer may be asked for.
+  [[nodiscard]] bool may_await_node(std::uint32_t node) noexcept;
+  /// Looks for the next message for some microseconds. True: it is the one, and has been taken;
+  /// `bytes` of its body. Else nothing has happened, and poll() hands it over.
+  [[nodiscard]] bool try_await_node(const AwaitedWord& awaited, std::uint64_t& bytes) noexcept;
 
   /// A note of at most kRankNoteBytesMax bytes to the node where `to_rank` is: it follows the rank,
   /// is held while it moves, and is not ordered with anything. Any thread, any node.

@@ -8,27 +8,55 @@
 
 namespace sterna::rpc {
 
-std::uint64_t CallTable::add(PendingCall& call) {
-  const SpinGuard guard{lock_};
-  if (call.to_node < lost_.size() && lost_[call.to_node]) {
-    return 0;
-  }
+CallTable::Slot& CallTable::take_free() {
   if (first_free_ == kNone) {
     check(slots_.size() >> kIndexBits == 0, "a process has fewer calls under way than ids");
     slots_.emplace_back();
     first_free_ = static_cast<std::uint32_t>(slots_.size() - 1);
     slots_[first_free_].next_free = kNone;
   }
-  const std::uint32_t index = first_free_;
-  Slot& slot = slots_[index];
+  Slot& slot = slots_[first_free_];
   first_free_ = slot.next_free;
+  return slot;
+}
+
+std::uint64_t CallTable::add(PendingCall& call) {
+  const SpinGuard guard{lock_};
+  if (is_known_lost(call.to_node)) {
+    return 0;
+  }
+  Slot& slot = take_free();
   slot.call = &call;
-  call.id = std::uint64_t{slot.generation} << kIndexBits | index;
+  call.id = id_of(slot);
   return call.id;
 }
 
+std::uint64_t CallTable::reserve() {
+  const SpinGuard guard{lock_};
+  return id_of(take_free());
+}
+
+std::uint64_t CallTable::next(std::uint64_t id) noexcept {
+  const std::uint64_t generation = ((id >> kIndexBits) + 1) & ~std::uint32_t{0};
+  return (generation == 0 ? 1 : generation) << kIndexBits | (id & kIndexMask);
+}
+
+bool CallTable::put(std::uint64_t id, PendingCall& call) noexcept {
+  const SpinGuard guard{lock_};
+  Slot& slot = slots_[id & kIndexMask];
+  slot.generation = static_cast<std::uint32_t>(id >> kIndexBits);
+  if (is_known_lost(call.to_node)) {
+    slot.next_free = first_free_;
+    first_free_ = static_cast<std::uint32_t>(id & kIndexMask);
+    return false;
+  }
+  slot.call = &call;
+  call.id = id;
+  return true;
+}
+
 PendingCall* CallTable::take(std::uint64_t id) noexcept {
-  const std::uint64_t index = id & ((std::uint64_t{1} << kIndexBits) - 1);
+  const std::uint64_t index = id & kIndexMask;
   const SpinGuard guard{lock_};
   if (index >= slots_.size() || slots_[index].generation != id >> kIndexBits) {
     return nullptr;
@@ -38,7 +66,7 @@ PendingCall* CallTable::take(std::uint64_t id) noexcept {
   if (call == nullptr) {
     return nullptr;
   }
-  slot.generation += slot.generation == ~std::uint32_t{0} ? 2 : 1;  // Never 0.
+  slot.generation = static_cast<std::uint32_t>(next(id) >> kIndexBits);
   slot.next_free = first_free_;
   first_free_ = static_cast<std::uint32_t>(index);
   return call;
@@ -61,7 +89,7 @@ std::vector<std::uint64_t> CallTable::lose(std::uint32_t node) {
 
 bool CallTable::is_lost(std::uint32_t node) const noexcept {
   const SpinGuard guard{lock_};
-  return node < lost_.size() && lost_[node];
+  return is_known_lost(node);
 }
 
 }  // namespace sterna::rpc

@@ -65,6 +65,12 @@ class CallTable {
   /// The number, never 0, of kIdBits; the call is known until take(). `call.to_node` is set. 0:
   /// that node is lost. Throws bad_alloc.
   [[nodiscard]] std::uint64_t add(PendingCall& call);
+  /// A number that is not in use, for put(). Throws bad_alloc.
+  [[nodiscard]] std::uint64_t reserve();
+  /// The next one in its place, for whoever has it and has not put() it.
+  [[nodiscard]] static std::uint64_t next(std::uint64_t id) noexcept;
+  /// As add(), under a number that the caller has reserved. False: the node is lost.
+  [[nodiscard]] bool put(std::uint64_t id, PendingCall& call) noexcept;
   /// Null: nobody waits for that any more. The call is the caller's to complete.
   [[nodiscard]] PendingCall* take(std::uint64_t id) noexcept;
   /// From now on no call to `node` is added. The calls to it that are under way.
@@ -79,6 +85,16 @@ class CallTable {
   };
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   static constexpr int kIndexBits = kIdBits - 32;  // Below the generation.
+  static constexpr std::uint64_t kIndexMask = (std::uint64_t{1} << kIndexBits) - 1;
+
+  [[nodiscard]] Slot& take_free() STERNA_REQUIRES(lock_);
+  [[nodiscard]] bool is_known_lost(std::uint32_t node) const noexcept STERNA_REQUIRES(lock_) {
+    return node < lost_.size() && lost_[node];
+  }
+  [[nodiscard]] std::uint64_t id_of(const Slot& slot) const noexcept STERNA_REQUIRES(lock_) {
+    return std::uint64_t{slot.generation} << kIndexBits |
+           static_cast<std::uint64_t>(&slot - slots_.data());
+  }
 
   mutable SpinLock lock_;
   std::vector<Slot> slots_ STERNA_GUARDED_BY(lock_);

@@ -108,6 +108,7 @@ class PlainHead {
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
     return std::as_bytes(std::span{words_}.first(count_));
   }
+  [[nodiscard]] std::uint64_t first_word() const noexcept { return words_[0]; }
   [[nodiscard]] bool is_request() const noexcept {
     return (words_[0] & 0xff) == static_cast<std::uint64_t>(MessageKind::request);
   }

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "memory/rank_slot.h"
 #include "net/buffer.h"
 #include "progress/progress.h"
 #include "rpc/handlers.h"
+#include "threads/direct.h"
 #include "threads/team.h"
 #include "threads/this_thread.h"
 
@@ -108,6 +110,50 @@ void Rpc::start(std::uint32_t node, std::uint64_t service, std::span<const std::
     fail(options.parts);
     finish(reply_to.id, sent.error());
   }
+}
+
+/// While the caller has the poller's turn nobody else takes the reply, or learns that a node is
+/// lost: so the call is put into the table only if the reply does not come at once.
+bool Rpc::start_at_once(std::uint32_t node, std::uint64_t service,
+                        std::span<const std::byte> arguments, PendingCall& call) noexcept {
+  net::Transport& transport = *options_.transport;
+  const threads::Thread* const me = threads::self();
+  if (node == node_ || (me != nullptr && !threads::is_alone(*me))) {
+    return false;
+  }
+  const progress::Progress::Turn turn{*options_.progress};
+  if (!turn.is_taken() || !transport.may_await_node(node) ||
+      (at_once_id_ == 0 && !reserve_at_once())) {
+    return false;
+  }
+  const PlainHead head = PlainHead::of_request(at_once_id_, service);
+  if (!transport.try_node_message(node, kNodeHandler, head.bytes(), arguments)) {
+    return false;
+  }
+  call.to_node = node;
+  if (transport.try_await_node({.node = node,
+                                .handler = kNodeHandler,
+                                .word = PlainHead::of_reply(at_once_id_).first_word(),
+                                .into = call.room},
+                               call.reply_bytes)) [[likely]] {
+    at_once_id_ = CallTable::next(at_once_id_);
+    call.done.complete_alone();
+    return true;
+  }
+  if (!calls_.put(std::exchange(at_once_id_, 0), call)) {
+    call.reply = lost(node);
+    complete(call);
+  }
+  return true;
+}
+
+bool Rpc::reserve_at_once() noexcept {
+  try {
+    at_once_id_ = calls_.reserve();
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
 }
 
 Result<> Rpc::post(std::uint32_t node, std::uint64_t service, std::span<const std::byte> arguments,

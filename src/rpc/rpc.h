@@ -131,6 +131,13 @@ class Rpc {
   void start(std::uint32_t node, std::uint64_t service, std::span<const std::byte> arguments,
              PendingCall& call, const CallOptions& options = {}) noexcept;
 
+  /// As start(), and waits for some microseconds, which is as long as most quick services take:
+  /// then nothing of the call has to be noted. False: nothing has happened, start() is to be used.
+  /// `call.room` is set. For who waits next, and has nothing else to do.
+  [[nodiscard]] bool start_at_once(std::uint32_t node, std::uint64_t service,
+                                   std::span<const std::byte> arguments,
+                                   PendingCall& call) noexcept;
+
   /// Waits for it until `deadline_ns`. False: the call goes on. Switches.
   [[nodiscard]] bool wait(PendingCall& call, std::uint64_t deadline_ns = kNever) noexcept;
   /// It ends with `error` unless it has ended: done when this returns. Switches.
@@ -216,9 +223,12 @@ class Rpc {
   Result<> send_request(std::uint32_t node, std::uint64_t service,
                         std::span<const std::byte> arguments, const ReplyTo& reply_to,
                         const CallOptions& options = {});
+  bool reserve_at_once() noexcept;
   void serve_quick(const ServiceEntry& entry, std::span<const std::byte> arguments,
                    ReplyTo reply_to);
   void serve(const ServiceEntry& entry, Request& request, ReplyTo& reply_to, Answer& given);
+  bool is_plain(Answer& given) const noexcept;
+  void renew_answer() noexcept;
   void spawn(const ServiceEntry& entry, const Message& message, std::uint32_t from_node);
   void start_work(std::unique_ptr<Work> work);
   void refuse(const Message& message, std::uint32_t from_node, Error why);
@@ -243,7 +253,10 @@ class Rpc {
   const Logger log_;
   ServiceTable<ServiceEntry> services_;  // Constant after the first poll.
   CallTable calls_;
-  Answer quick_answer_;  // The poller's: of the quick service that runs; its memory is used again.
+  // The poller's, as the next two: of the quick service that runs; its memory is used again.
+  Answer quick_answer_;
+  bool is_answer_new_ = true;     // Else a service has ended by an exception.
+  std::uint64_t at_once_id_ = 0;  // Reserved for start_at_once(); 0: none.
   std::atomic<std::uint32_t> next_number_{0};  // Relaxed: only differs.
   // Released by who ends a part, after its last access to the endpoint.
   std::atomic<std::uint32_t> loose_parts_{0};

@@ -87,6 +87,12 @@ void Rpc::find_and_serve(const Message& message, std::uint32_t from_node) {
   }
 }
 
+/// It goes with the head of a reply and nothing else.
+inline bool Rpc::is_plain(Answer& given) const noexcept {
+  return given.reply && given.status == 0 && given.text.empty() &&
+         (!has_parts() || given.reply.value().size() <= kReplyInlineBytes);
+}
+
 /// `given` is as new.
 inline void Rpc::serve(const ServiceEntry& entry, Request& request, ReplyTo& reply_to,
                        Answer& given) {
@@ -97,33 +103,43 @@ inline void Rpc::serve(const ServiceEntry& entry, Request& request, ReplyTo& rep
     given.reply = entry.service(entry.context, request);
   }
   if (reply_to.id != 0) {
-    (void)answer(reply_to, std::move(given));
+    // What is most often, in few steps.
+    const bool is_sent =
+        reply_to.rank == kNoRank && is_plain(given) &&
+        options_.transport->try_node_message(reply_to.node, kNodeHandler,
+                                             PlainHead::of_reply(reply_to.id).bytes(),
+                                             given.reply.value());
+    if (!is_sent) [[unlikely]] {
+      (void)answer(reply_to, std::move(given));
+    }
   } else if (!given.reply.has_value() || !given.text.empty()) {
     log_.warn("{} from node {}: {}", entry.name, request.from_node,
               given.reply.has_value() ? given.text : given.reply.error().text);
   }
 }
 
-/// In the poll.
+/// In the poll. What is to be cleared is cleared once the reply is on its way.
 void Rpc::serve_quick(const ServiceEntry& entry, std::span<const std::byte> arguments,
                       ReplyTo reply_to) {
-  const auto has_spare_memory = [this] {
-    return quick_answer_.reply.has_value() &&
-           quick_answer_.reply.value().capacity() <= 2 * kReplyInlineBytes;
-  };
-  // Here, as the last one may have ended with an exception.
-  if (has_spare_memory()) [[likely]] {
+  if (!is_answer_new_) [[unlikely]] {
+    renew_answer();
+  }
+  is_answer_new_ = false;
+  Request request{.from_node = reply_to.node, .arguments = arguments, .is_in_poll = true};
+  serve(entry, request, reply_to, quick_answer_);
+  renew_answer();
+}
+
+inline void Rpc::renew_answer() noexcept {
+  if (quick_answer_.reply.has_value() &&
+      quick_answer_.reply.value().capacity() <= 2 * kReplyInlineBytes) [[likely]] {
     quick_answer_.reply.value().clear();
   } else {
     quick_answer_.reply = Bytes{};
   }
   quick_answer_.status = 0;
   quick_answer_.text.clear();
-  Request request{.from_node = reply_to.node, .arguments = arguments, .is_in_poll = true};
-  serve(entry, request, reply_to, quick_answer_);
-  if (!has_spare_memory()) [[unlikely]] {
-    quick_answer_.reply = Bytes{};
-  }
+  is_answer_new_ = true;
 }
 
 void Rpc::spawn(const ServiceEntry& entry, const Message& message, std::uint32_t from_node) {
@@ -260,8 +276,7 @@ Result<> Rpc::answer(const ReplyTo& to, Answer&& given) {
 }
 
 Result<> Rpc::send_answer(const ReplyTo& to, Answer& given) {
-  if (given.reply && given.status == 0 && given.text.empty() &&
-      (!has_parts() || given.reply.value().size() <= kReplyInlineBytes)) [[likely]] {
+  if (is_plain(given)) [[likely]] {
     const PlainHead head = PlainHead::of_reply(to.id);
     return options_.transport->node_message(to.node, kNodeHandler, head.bytes(),
                                             given.reply.value());

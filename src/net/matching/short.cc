@@ -250,11 +250,15 @@ void TransportCore::receive_run(Endpoint& at, RecvRequest& request, Pattern patt
   return true;
 }
 
-/// Nothing else waits that a receive or a poll would have to do first. A hint, beside others.
-bool TransportCore::may_look(const Endpoint& at) noexcept {
-  return looked_at_ != nullptr && at.message_count == 0 && !has_posted(at) && !has_inner_work() &&
-         waiting_gates_.load(std::memory_order_relaxed) == 0 &&
+/// Nothing waits that a poll would have to do first, and nobody was lost. A hint, beside others.
+bool TransportCore::is_nothing_left() noexcept {
+  return !has_inner_work() && waiting_gates_.load(std::memory_order_relaxed) == 0 &&
          !is_any_lost_.load(std::memory_order_relaxed);
+}
+
+/// The same, and nothing that a receive would have to do.
+bool TransportCore::may_look(const Endpoint& at) noexcept {
+  return looked_at_ != nullptr && at.message_count == 0 && !has_posted(at) && is_nothing_left();
 }
 
 /// By the poller, or the one caller. False: it is time for a round of all sources.

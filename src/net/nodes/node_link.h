@@ -18,6 +18,8 @@ struct NodeLink {
   std::uint32_t receive_sequence = 0;
   std::map<std::uint32_t, std::vector<std::byte>> early;  // By sequence number: few.
   std::vector<std::byte> assembly;
+  /// Nothing has come but whole messages in their turn.
+  [[nodiscard]] bool has_all() const noexcept { return early.empty() && assembly.empty(); }
 };
 
 }  // namespace sterna::net

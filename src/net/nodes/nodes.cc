@@ -1,12 +1,12 @@
 // Messages between nodes, in order, and notes to the node of a rank.
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "net/buffer.h"
 #include "net/core.h"
+#include "net/nodes/node_frame.h"
 #include "progress/progress.h"
 
 namespace sterna::net {
@@ -16,63 +16,6 @@ namespace {
 // lose their processor between number and packet.
 constexpr std::uint32_t kEarlyPartsMax = 1 << 16;
 constexpr std::size_t kFollowedBytesMax = 4096;  // Copied, to go with the next frame.
-
-/// The head of a short message as the handler gets it; at the sender, of up to kWordsBytes bytes.
-/// Word by word: a copy of what was just written in parts would wait for them.
-class HeadWords {
- public:
-  explicit HeadWords(std::span<const std::byte> head) noexcept : bytes_{head.size()} {
-    if (bytes_ == kWordsBytes) [[likely]] {
-      std::memcpy(&words_[0], head.data(), 8);
-      std::memcpy(&words_[1], head.data() + 8, 8);
-    } else if (bytes_ == 8) {
-      std::memcpy(&words_[0], head.data(), 8);
-    } else {
-      copy_bytes(reinterpret_cast<std::byte*>(words_), head.data(), bytes_);
-    }
-  }
-  explicit HeadWords(const FrameHeader& header) noexcept : bytes_{header.credit} {
-    words_[0] = header.total_bytes;
-    words_[1] = header.context | std::uint64_t{static_cast<std::uint32_t>(header.tag)} << 32;
-  }
-  void store(FrameHeader& header) const noexcept {
-    header.flags = kFrameHasWords;
-    header.credit = static_cast<std::uint32_t>(bytes_);
-    header.total_bytes = words_[0];
-    header.context = static_cast<std::uint32_t>(words_[1]);
-    header.tag = static_cast<std::int32_t>(words_[1] >> 32);
-  }
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
-    return std::as_bytes(std::span{words_}).first(bytes_);
-  }
-
- private:
-  std::uint64_t words_[2] = {};
-  std::size_t bytes_;
-};
-static_assert(sizeof(std::uint64_t[2]) == kWordsBytes);
-
-struct NodeTarget {
-  std::uint32_t from;
-  std::uint32_t to;
-  std::uint32_t handler;
-};
-
-/// The header of a frame of a message of `bytes` bytes, but for its number and its payload's
-/// length.
-[[gnu::always_inline]] inline void describe(FrameHeader& header, const NodeTarget& target,
-                                            std::span<const std::byte> head, std::size_t bytes,
-                                            bool has_words) noexcept {
-  header.kind = FrameKind::node;
-  header.source = target.from;
-  header.destination = target.to;
-  header.cookie = target.handler;
-  if (has_words) [[likely]] {
-    HeadWords{head}.store(header);
-  } else {
-    header.total_bytes = bytes;
-  }
-}
 
 }  // namespace
 
@@ -144,55 +87,6 @@ Result<> TransportCore::node_message(std::uint32_t to_node, std::uint32_t handle
   return Done{};
 }
 
-/// One frame, made where the driver sends it from, if the way is free (see short.cc). False:
-/// nothing happened.
-bool TransportCore::try_node_short(std::uint32_t to_node, std::uint32_t handler,
-                                   std::span<const std::byte> head, std::span<const std::byte> body,
-                                   bool has_words) noexcept {
-  Gate& gate = gates_[to_node];
-  if (!gate.is_open()) {
-    return false;
-  }
-  Channel* channel = nullptr;
-  bool must_ring = false;
-  {
-    const Gate::Turn turn{gate, kAnyRoute};
-    channel = turn.idle_channel();
-    if (channel == nullptr) {
-      return false;
-    }
-    NodeLink& link = links_[to_node];
-    // Before anything is written: to take it waits for what was, in lines that are the peer's.
-    const SpinGuard guard{link.lock};
-    const std::size_t of_head = has_words ? 0 : head.size();
-    const std::size_t bytes = of_head + body.size();
-    std::byte* place = channel->try_place(static_cast<std::uint32_t>(kHeaderBytes + bytes));
-    if (place == nullptr) {
-      return false;
-    }
-    // The receiver looks at the line of the header all the time, and each look takes it away: so
-    // that is written last.
-    std::byte* const payload = place + kHeaderBytes;
-    if (!has_words) [[unlikely]] {
-      copy_bytes(payload, head.data(), of_head);
-    }
-    copy_bytes(payload + of_head, body.data(), body.size());
-    // Field by field where it is sent from, as in send_placed().
-    auto& sent = *::new (place) FrameHeader;
-    describe(sent, {node_, to_node, handler}, head, bytes, has_words);
-    sent.payload_bytes = static_cast<std::uint32_t>(bytes);
-    sent.sequence = link.send_sequence;
-    if (channel->send_placed(must_ring) != SendState::accepted) {
-      return false;
-    }
-    ++link.send_sequence;
-  }
-  if (must_ring) [[unlikely]] {
-    channel->ring();
-  }
-  return true;
-}
-
 std::uint32_t TransportCore::deliver_own() noexcept {
   std::uint32_t count = 0;
   while (count < options_.poll_packets_max) {
@@ -260,35 +154,6 @@ void TransportCore::accept_node_frame(std::uint32_t from_node, const Frame& fram
     early.payload = std::span{kept}.subspan(kHeaderBytes);
     accept_node_part(from_node, link, early);
   }
-}
-
-/// A packet that is a whole message between nodes, in its turn, as nearly all are. False: it is
-/// something else, and nothing has happened.
-bool TransportCore::accept_whole(std::uint32_t from_node, Packet packet) noexcept {
-  FrameHeader header;
-  std::memcpy(&header, packet.data(), kHeaderBytes);
-  const std::span<const std::byte> payload = packet.subspan(kHeaderBytes);
-  const bool has_words = header.flags == kFrameHasWords && are_words_right(header);
-  if ((!has_words && (header.flags != 0 || header.total_bytes != payload.size())) ||
-      header.payload_bytes != payload.size() || from_node >= limits_.node_count ||
-      header.source != from_node || header.hops != 0 || header.destination != node_ ||
-      header.priority != 0 || header.cookie >= kHandlerCount) {
-    return false;
-  }
-  NodeLink& link = links_[from_node];
-  const CoreHandler& handler = handlers_[header.cookie];
-  if (header.sequence != link.receive_sequence || handler.node == nullptr || !link.early.empty() ||
-      !link.assembly.empty()) {
-    return false;
-  }
-  ++link.receive_sequence;
-  if (!has_words) {
-    handler.node(handler.node_context, from_node, {}, payload);
-    return true;
-  }
-  const HeadWords head{header};
-  handler.node(handler.node_context, from_node, head.bytes(), payload);
-  return true;
 }
 
 void TransportCore::accept_node_part(std::uint32_t from_node, NodeLink& link,

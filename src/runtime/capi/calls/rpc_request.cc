@@ -123,8 +123,13 @@ sterna_status sterna_rpc_reply(sterna_rpc_request* request, const void* data,
     return capi::refuse_argument(__func__);
   }
   const auto* const from = static_cast<const std::byte*>(data);
+  sterna::rpc::Bytes& kept = request->answer->reply.value();
+  if (request->request->is_in_poll && bytes <= kept.capacity()) [[likely]] {
+    kept.assign(from, from + bytes);  // Which does not throw then.
+    return STERNA_SUCCESS;
+  }
   const auto reply = [&] {
-    request->answer->reply.value().assign(from, from + bytes);
+    kept.assign(from, from + bytes);
     return STERNA_SUCCESS;
   };
   if (request->request->is_in_poll) {  // Which is in the runtime.

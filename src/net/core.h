@@ -315,8 +315,7 @@ class TransportCore final : private Bond::Owner {
   void end_send(std::uint32_t rank, SendRequest& send, Fault fault) noexcept;
 
   // --- Frames between nodes (nodes.cc, bulk.cc) ------------------------------------------------
-  bool try_node_short(std::uint32_t to_node, std::uint32_t handler, std::span<const std::byte> head,
-                      std::span<const std::byte> body, bool has_words) noexcept;
+  bool try_node_short(const NodeMessage& message) noexcept;
   bool accept_wordless(NodeLink& link, std::uint32_t from, Packet packet) noexcept;
   void accept_node_frame(std::uint32_t from_node, const Frame& frame) noexcept;
   void accept_node_part(std::uint32_t from_node, NodeLink& link, const Frame& frame) noexcept;

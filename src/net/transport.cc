@@ -241,7 +241,7 @@ bool Transport::try_node_message(std::uint32_t to_node, std::uint32_t handler,
                                  std::span<const std::byte> head,
                                  std::span<const std::byte> body) noexcept {
   return body.size() <= core_->frame_payload_max_ && to_node != core_->node_ &&
-         core_->try_node_short(to_node, handler, head, body, true);
+         core_->try_node_short({to_node, handler, head, body, true});
 }
 
 bool Transport::may_await_node(std::uint32_t node) noexcept {

@@ -19,7 +19,7 @@ constexpr std::uint64_t kYieldNs = 1000;
 // After a round in vain, of who has nothing else to do: about as long as another round...
 constexpr std::uint32_t kLooks = 4;
 // ...and longer where events come all the time: what comes during a round is found late.
-constexpr std::uint32_t kLooksWhereBusy = 16;
+constexpr std::uint32_t kLooksWhereBusy = 32;
 constexpr std::uint32_t kRoundsOfBusy = 64;  // In vain, since the last event.
 
 }  // namespace

@@ -30,6 +30,11 @@ Result<Bytes> fail(void*, const Request&) {
   return Error{Errc::refused, "not today"};
 }
 
+Result<Bytes> count(void* counter, const Request&) {
+  ++*static_cast<int*>(counter);
+  return Bytes{};
+}
+
 class CallsAtOnce : public testing::Test {
  protected:
   CallsAtOnce() {
@@ -39,6 +44,7 @@ class CallsAtOnce : public testing::Test {
           RpcOptions{.transport = pair.nodes[node].get(), .progress = pair.progress[node].get()}));
       rpcs.back()->add_service("echo", RunIn::poll, echo, nullptr);
       rpcs.back()->add_service("fail", RunIn::poll, fail, nullptr);
+      rpcs.back()->add_service("count", RunIn::poll, count, &served);
     }
   }
   ~CallsAtOnce() override { stop(); }
@@ -73,6 +79,7 @@ class CallsAtOnce : public testing::Test {
   }
 
   net::Pair pair;
+  int served = 0;  // By "count".
   std::vector<std::unique_ptr<Rpc>> rpcs;
   std::atomic<bool> is_over{false};
   std::thread server;
@@ -203,6 +210,24 @@ TEST_F(CallsAtOnce, AreNotOfTheOwnNodeNorOfWhoDoesNotGetTheTurn) {
   EXPECT_FALSE(rpcs[0]->start_at_once(0, service_number("echo"), {}, call));
   const progress::Progress::Turn turn{*pair.progress[0]};
   EXPECT_FALSE(rpcs[0]->start_at_once(1, service_number("echo"), {}, call));
+}
+
+TEST_F(CallsAtOnce, OneWayOnesAreServedOnceEach) {
+  connect();
+  served = 0;
+  int at_once = 0;
+  constexpr int kPosts = 300;  // More than an inbox holds.
+  for (int i = 0; i < kPosts; ++i) {
+    if (rpcs[0]->try_post(1, service_number("count"), {})) {
+      ++at_once;
+    } else {
+      ASSERT_TRUE(rpcs[0]->post(1, "count", {}).has_value());
+    }
+  }
+  EXPECT_TRUE(pair.poll_until([&] { return served == kPosts; }));
+  EXPECT_GT(at_once, 0);
+  EXPECT_LT(at_once, kPosts);
+  EXPECT_FALSE(rpcs[0]->try_post(0, service_number("count"), {}));
 }
 
 TEST(CallNumbers, ThatAreReservedAreFoundOncePutAndNeverTwice) {

@@ -147,6 +147,12 @@ bool Rpc::start_at_once(std::uint32_t node, std::uint64_t service,
   return true;
 }
 
+bool Rpc::try_post(std::uint32_t node, std::uint64_t service,
+                   std::span<const std::byte> arguments) noexcept {
+  return options_.transport->try_node_message(
+      node, kNodeHandler, PlainHead::of_request(0, service).bytes(), arguments);
+}
+
 bool Rpc::reserve_at_once() noexcept {
   try {
     at_once_id_ = calls_.reserve();
@@ -247,31 +253,12 @@ void Rpc::on_reply(const Message& message, std::uint32_t from_node) noexcept {
   complete(*call);
 }
 
-/// A request for a service that runs here, or a reply for a call that waits, with nothing but
-/// bytes: so are most. False: it is something else, and nothing has happened.
-bool Rpc::on_plain(std::span<const std::byte> head_bytes, std::span<const std::byte> body,
-                   std::uint32_t from_node) noexcept {
-  const PlainHead head = PlainHead::of(head_bytes);
-  if (head.bytes().empty()) {
-    return false;
-  }
-  if (head.is_request()) {
-    const ServiceEntry* const entry = services_.find(head.service());
-    if (entry == nullptr || entry->run_in != RunIn::poll) {
-      return false;
-    }
-    const ReplyTo reply_to{.node = from_node, .id = head.id()};
-    try {
-      serve_quick(*entry, body, reply_to);
-    } catch (const std::bad_alloc&) {
-      refuse({.reply_to = reply_to}, from_node,
-             {Errc::out_of_memory, "no memory there for what was asked"});
-    }
-    return true;
-  }
-  PendingCall* const call = calls_.take(head.id());
+/// A reply with nothing but bytes.
+void Rpc::on_plain_reply(std::uint64_t id, std::span<const std::byte> body,
+                         std::uint32_t from_node) noexcept {
+  PendingCall* const call = calls_.take(id);
   if (call == nullptr) {
-    return true;  // As in on_reply(): it comes too late.
+    return;  // As in on_reply(): it comes too late.
   }
   call->to_node = from_node;
   call->reply_bytes = body.size();
@@ -285,7 +272,6 @@ bool Rpc::on_plain(std::span<const std::byte> head_bytes, std::span<const std::b
     }
   }
   complete(*call);
-  return true;
 }
 
 void Rpc::lose_peer(std::uint32_t node) noexcept {
@@ -295,15 +281,30 @@ void Rpc::lose_peer(std::uint32_t node) noexcept {
   start_waiting();  // If it was the node that has the addresses, they end with an error.
 }
 
+/// Most are a request for a service that runs here, or a reply for a call that waits, with nothing
+/// but bytes.
 void Rpc::on_node_message(void* self, std::uint32_t from_node, std::span<const std::byte> head,
                           std::span<const std::byte> body) noexcept {
   Rpc& rpc = *static_cast<Rpc*>(self);
-  if (rpc.on_plain(head, body, from_node)) [[likely]] {
+  const PlainHead plain = PlainHead::of(head);
+  if (plain.bytes().size() == 2 * sizeof(std::uint64_t)) [[likely]] {
+    const ServiceEntry* const entry = rpc.services_.find(plain.service());
+    if (entry != nullptr && entry->run_in == RunIn::poll) [[likely]] {
+      rpc.on_plain_request(*entry, body, {.node = from_node, .id = plain.id()});
+      return;
+    }
+  } else if (!plain.bytes().empty()) {
+    rpc.on_plain_reply(plain.id(), body, from_node);
     return;
   }
+  rpc.on_any(head, body, from_node);
+}
+
+void Rpc::on_any(std::span<const std::byte> head, std::span<const std::byte> body,
+                 std::uint32_t from_node) noexcept {
   Message message;
   if (!decode(head, body, message)) {
-    rpc.log_.warn("node {} sent a call that cannot be read ({} bytes)", from_node,
+    log_.warn("node {} sent a call that cannot be read ({} bytes)", from_node,
                   head.size() + body.size());
     return;
   }
@@ -311,16 +312,16 @@ void Rpc::on_node_message(void* self, std::uint32_t from_node, std::span<const s
   const bool is_for_rank = message.reply_to.rank != kNoRank;
   const bool is_request = message.kind == MessageKind::request;
   if ((is_for_rank &&
-       (!is_request || message.reply_to.rank >= rpc.options_.transport->job().rank_count)) ||
+       (!is_request || message.reply_to.rank >= options_.transport->job().rank_count)) ||
       (message.part_count > (is_request        ? kPartsMax
-                             : rpc.has_parts() ? 1U
+                             : has_parts() ? 1U
                                                : 0U)) ||
-      (message.part_count != 0 && !rpc.has_parts())) {
-    rpc.log_.warn("node {} sent a call of nobody of this job", from_node);
+      (message.part_count != 0 && !has_parts())) {
+    log_.warn("node {} sent a call of nobody of this job", from_node);
   } else if (is_request) {
-    rpc.on_request(message, from_node);
+    on_request(message, from_node);
   } else {
-    rpc.on_reply(message, from_node);
+    on_reply(message, from_node);
   }
 }
 

@@ -167,6 +167,10 @@ class Rpc {
   Result<> post(std::uint32_t node, std::uint64_t service, std::span<const std::byte> arguments,
                 const CallOptions& options = {});
 
+  /// The same of what needs no parts, if it can go at once. False: nothing has happened.
+  [[nodiscard]] bool try_post(std::uint32_t node, std::uint64_t service,
+                              std::span<const std::byte> arguments) noexcept;
+
   // A completion is a call that nobody is asked for: whoever has its ReplyTo, on any node, ends it.
 
   /// `call` waits for a signal() of what it returns; it ends with closed if `node` is lost. Its id
@@ -193,6 +197,7 @@ class Rpc {
   void lose_peer(std::uint32_t node) noexcept;
   [[nodiscard]] bool is_lost(std::uint32_t node) const noexcept { return calls_.is_lost(node); }
 
+  [[nodiscard]] std::uint32_t node() const noexcept { return node_; }
   [[nodiscard]] std::uint32_t node_count() const noexcept { return node_count_; }
   [[nodiscard]] bool has_parts() const noexcept { return options_.endpoint != nullptr; }
   /// Long replies that are being sent, and parts that are received for nobody: the endpoint is
@@ -217,15 +222,19 @@ class Rpc {
   void on_request(const Message& message, std::uint32_t from_node) noexcept;
   void find_and_serve(const Message& message, std::uint32_t from_node);
   void on_reply(const Message& message, std::uint32_t from_node) noexcept;
-  bool on_plain(std::span<const std::byte> head_bytes, std::span<const std::byte> body,
-                std::uint32_t from_node) noexcept;
+  void on_plain_reply(std::uint64_t id, std::span<const std::byte> body,
+                      std::uint32_t from_node) noexcept;
+  void on_plain_request(const ServiceEntry& entry, std::span<const std::byte> arguments,
+                        const ReplyTo& reply_to) noexcept;
+  void on_any(std::span<const std::byte> head, std::span<const std::byte> body,
+              std::uint32_t from_node) noexcept;
 
   Result<> send_request(std::uint32_t node, std::uint64_t service,
                         std::span<const std::byte> arguments, const ReplyTo& reply_to,
                         const CallOptions& options = {});
   bool reserve_at_once() noexcept;
   void serve_quick(const ServiceEntry& entry, std::span<const std::byte> arguments,
-                   ReplyTo reply_to);
+                   const ReplyTo& reply_to);
   void serve(const ServiceEntry& entry, Request& request, ReplyTo& reply_to, Answer& given);
   bool is_plain(Answer& given) const noexcept;
   void renew_answer() noexcept;

@@ -119,15 +119,27 @@ inline void Rpc::serve(const ServiceEntry& entry, Request& request, ReplyTo& rep
 }
 
 /// In the poll. What is to be cleared is cleared once the reply is on its way.
-void Rpc::serve_quick(const ServiceEntry& entry, std::span<const std::byte> arguments,
-                      ReplyTo reply_to) {
+inline void Rpc::serve_quick(const ServiceEntry& entry, std::span<const std::byte> arguments,
+                             const ReplyTo& reply_to) {
   if (!is_answer_new_) [[unlikely]] {
     renew_answer();
   }
   is_answer_new_ = false;
   Request request{.from_node = reply_to.node, .arguments = arguments, .is_in_poll = true};
-  serve(entry, request, reply_to, quick_answer_);
+  ReplyTo to = reply_to;
+  serve(entry, request, to, quick_answer_);
   renew_answer();
+}
+
+/// A request with nothing but bytes, for a service that is quick.
+void Rpc::on_plain_request(const ServiceEntry& entry, std::span<const std::byte> arguments,
+                           const ReplyTo& reply_to) noexcept {
+  try {
+    serve_quick(entry, arguments, reply_to);
+  } catch (const std::bad_alloc&) {
+    refuse({.reply_to = reply_to}, reply_to.node,
+           {Errc::out_of_memory, "no memory there for what was asked"});
+  }
 }
 
 inline void Rpc::renew_answer() noexcept {

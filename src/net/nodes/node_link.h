@@ -4,12 +4,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "base/annotate.h"
 #include "base/spin_lock.h"
 
 namespace sterna::net {
+
+/// One that is sent: `has_words`: its head goes in the header of its one frame.
+struct NodeMessage {
+  std::uint32_t to_node;
+  std::uint32_t handler;
+  std::span<const std::byte> head;
+  std::span<const std::byte> body;
+  bool has_words;
+};
 
 struct NodeLink {
   SpinLock lock;

@@ -11,11 +11,8 @@ namespace sterna::net {
 
 /// One frame, made where the driver sends it from, if the way is free (see short.cc). False:
 /// nothing happened. Flat: what it calls is short.
-[[gnu::flatten]] bool TransportCore::try_node_short(std::uint32_t to_node, std::uint32_t handler,
-                                                    std::span<const std::byte> head,
-                                                    std::span<const std::byte> body,
-                                                    bool has_words) noexcept {
-  Gate& gate = gates_[to_node];
+[[gnu::flatten]] bool TransportCore::try_node_short(const NodeMessage& message) noexcept {
+  Gate& gate = gates_[message.to_node];
   if (!gate.is_open()) {
     return false;
   }
@@ -27,11 +24,11 @@ namespace sterna::net {
     if (channel == nullptr) {
       return false;
     }
-    NodeLink& link = links_[to_node];
+    NodeLink& link = links_[message.to_node];
     // Before anything is written: to take it waits for what was, in lines that are the peer's.
     const SpinGuard guard{link.lock};
-    const std::size_t of_head = has_words ? 0 : head.size();
-    const auto bytes = static_cast<std::uint32_t>(of_head + body.size());
+    const std::size_t of_head = message.has_words ? 0 : message.head.size();
+    const auto bytes = static_cast<std::uint32_t>(of_head + message.body.size());
     std::byte* const place = channel->try_place(static_cast<std::uint32_t>(kHeaderBytes) + bytes);
     if (place == nullptr) {
       return false;
@@ -39,14 +36,15 @@ namespace sterna::net {
     // The receiver looks at the line of the header all the time, and each look takes it away: so
     // that is written last.
     std::byte* const payload = place + kHeaderBytes;
-    copy_bytes(payload + of_head, body.data(), body.size());
-    if (has_words) [[likely]] {
-      WordsFrame{node_, to_node, link.send_sequence}.write(place, handler, HeadWords{head}, bytes);
+    copy_bytes(payload + of_head, message.body.data(), message.body.size());
+    if (message.has_words) [[likely]] {
+      WordsFrame{node_, message.to_node, link.send_sequence}.write(
+          place, message.handler, HeadWords{message.head}, bytes);
     } else {
-      copy_bytes(payload, head.data(), of_head);
+      copy_bytes(payload, message.head.data(), of_head);
       // Field by field where it is sent from, as in send_placed().
       auto& sent = *::new (place) FrameHeader;
-      describe(sent, {node_, to_node, handler}, head, bytes, false);
+      describe(sent, {node_, message.to_node, message.handler}, message.head, bytes, false);
       sent.payload_bytes = bytes;
       sent.sequence = link.send_sequence;
     }

@@ -40,7 +40,7 @@ Result<> TransportCore::node_message(std::uint32_t to_node, std::uint32_t handle
   // What is left for the payload, from there on.
   std::size_t offset = has_words ? head.size() : 0;
   if (!is_here && total_bytes - offset <= frame_payload_max_ &&
-      try_node_short(to_node, handler, head, body, has_words)) [[likely]] {
+      try_node_short({to_node, handler, head, body, has_words})) [[likely]] {
     return Done{};
   }
   FrameHeader header;

@@ -363,8 +363,9 @@ uint32_t sterna_node_index(void) noexcept {
     const RankContext* rank = find_current_rank();
     return rank == nullptr ? 0 : rank->transport->job().node_index;
   };
-  if (capi::is_in_poll()) {  // Which is in the runtime.
-    return look();
+  if (capi::is_in_poll()) {  // Which is in the runtime, of a program.
+    const capi::Program* const self = capi::program();
+    return self != nullptr ? self->rpc->node() : look();
   }
   const RuntimeScope scope;
   return look();

@@ -191,6 +191,14 @@ sterna_status post(std::uint32_t node, const char* name, const void* arguments,
 sterna_status sterna_rpc_post(uint32_t node, const char* name, const void* arguments,
                               size_t argument_bytes) noexcept {
   if (capi::is_in_poll()) {  // Which is in the runtime.
+    const capi::Program* const self = capi::program();
+    const bool is_short = self != nullptr && node < self->rpc->node_count() && name != nullptr &&
+                          (arguments != nullptr || argument_bytes == 0) &&
+                          argument_bytes <= capi::kRpcShortBytes;
+    if (is_short && self->rpc->try_post(node, capi::number_of_service(name),
+                                        capi::bytes_of(arguments, argument_bytes))) [[likely]] {
+      return STERNA_SUCCESS;
+    }
     return post(node, name, arguments, argument_bytes);
   }
   const sterna::runtime::HotScope scope;

@@ -17,6 +17,7 @@
 #include "net/drivers/shm/channel.h"
 #include "net/drivers/shm/doorbell.h"
 #include "net/drivers/shm/inbox.h"
+#include "net/drivers/shm/pace.h"
 #include "net/drivers/shm/segment.h"
 #include "net/opening/bootstrap.h"
 
@@ -118,6 +119,7 @@ class ShmDriver final : public Driver {
   FileDescriptor waiting_;       // epoll: our bell and the pidfds of the peers.
 
   InboxReceiver inbox_;  // The poller's, as all that follows but channels_.
+  Pace pace_;
   struct End {
     std::uint32_t local;
     std::uint32_t ticket;  // Packets before it are still handed over.

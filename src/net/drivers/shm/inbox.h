@@ -128,6 +128,9 @@ class InboxReceiver {
     return true;
   }
 
+  /// Calls a packet here that comes some after the next one, and has been written.
+  void fetch_ahead() const noexcept { __builtin_prefetch(&segment_->cell(taken_ + kReadAhead)); }
+
   /// Done with the packet that peek() showed. Room is told with publish_room().
   void pop() noexcept { ++taken_; }
 
@@ -168,6 +171,8 @@ class InboxReceiver {
   }
 
  private:
+  static constexpr std::uint32_t kReadAhead = 4;
+
   Segment* segment_;
   std::uint32_t taken_;  // The truth; segment_->taken follows it.
 };

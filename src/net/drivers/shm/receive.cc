@@ -28,6 +28,9 @@ std::uint32_t ShmDriver::poll(PacketSink& sink, std::uint32_t packets_max) noexc
   std::uint32_t count = 0;
   InboxReceiver::Head head;
   while (count < packets_max && inbox_.peek(head)) {
+    if (pace_.is_fast(count)) {
+      inbox_.fetch_ahead();
+    }
     if (head.sender == familiar_.local && head.kind - 1 < kInlineBytesMax) [[likely]] {
       sink.on_packet(familiar_.node, {head.payload, head.kind});
     } else {

@@ -155,29 +155,54 @@ inline constexpr std::size_t kRankHeadBytes = 512 << 10;
          kColourBytes;
 }
 
+namespace detail {
+/// descriptor_address() of an address in a slot of the first class.
+[[nodiscard, gnu::always_inline]] inline std::uintptr_t first_class_descriptor(
+    std::uintptr_t address) noexcept {
+  constexpr std::uintptr_t kOrigin = kIsoBase % kStackSlotBytesMin == 0 ? 0 : kIsoBase;
+  constexpr std::uintptr_t kBefore = (kIsoBase - kOrigin) / kStackSlotBytesMin;
+  constexpr std::uintptr_t kFirst =
+      kStackSlotBytesMin - kDescriptorBytes - (kColourCount - 1) * kColourBytes;
+  const std::uintptr_t number = whole_slots(address - kOrigin);
+  const std::uintptr_t colour = (number - kBefore) % kColourCount * kColourBytes;
+  std::uintptr_t slot_bytes = kStackSlotBytesMin;
+  asm("" : "+r"(slot_bytes));  // One multiplication: the compiler would take four steps.
+  const std::uintptr_t descriptor = kOrigin + number * slot_bytes + (kFirst + colour);
+  if (descriptor == 0) {
+    __builtin_unreachable();  // So nobody asks.
+  }
+  return descriptor;
+}
+/// The same for a larger class.
+[[nodiscard]] inline std::uintptr_t other_class_descriptor(std::uintptr_t address) noexcept {
+  const std::uint32_t stack_class = stack_class_at(address);
+  const SlotRange slot = slot_at(address);
+  return slot.base + slot.bytes - kDescriptorBytes - stack_colour_offset(slot.number, stack_class);
+}
+}  // namespace detail
+
+/// descriptor_address() of an address in a stack slot; 0: in none.
+[[nodiscard, gnu::always_inline]] inline std::uintptr_t stack_descriptor_address(
+    std::uintptr_t address) noexcept {
+  // This is how most calls of the runtime begin: so stacks of the first class, which the usual ones
+  // have, are looked at on their own, without a step that is not needed.
+  if (address - kIsoBase < kClassAreaBytes) [[likely]] {
+    return detail::first_class_descriptor(address);
+  }
+  return is_stack_address(address) ? detail::other_class_descriptor(address) : 0;
+}
+
 /// Where the descriptor of the slot's thread lies, given any address in the slot, e.g. a stack
 /// pointer; 0: not iso. For a rank's slot: of the rank's main thread. kDescriptorBytes long,
 /// aligned to 64; the stack starts below it.
 [[nodiscard]] inline std::uintptr_t descriptor_address(std::uintptr_t address) noexcept {
-  // This is how threads::self() begins, in every call of the runtime: so stacks of the first class,
-  // which the usual ones have, are looked at on their own, without a step that is not needed.
-  if (address - kIsoBase < kClassAreaBytes) [[likely]] {
-    constexpr std::uintptr_t kOrigin = kIsoBase % kStackSlotBytesMin == 0 ? 0 : kIsoBase;
-    constexpr std::uintptr_t kBefore = (kIsoBase - kOrigin) / kStackSlotBytesMin;
-    constexpr std::uintptr_t kFirst =
-        kStackSlotBytesMin - kDescriptorBytes - (kColourCount - 1) * kColourBytes;
-    const std::uintptr_t number = detail::whole_slots(address - kOrigin);
-    const std::uintptr_t colour = (number - kBefore) % kColourCount * kColourBytes;
-    return kOrigin + number * kStackSlotBytesMin + (kFirst + colour);
+  if (const std::uintptr_t found = stack_descriptor_address(address); found != 0) [[likely]] {
+    return found;
   }
-  const SlotRange slot = slot_at(address);
-  if (slot.bytes == 0) {
+  if (!is_rank_address(address)) {
     return 0;
   }
-  if (is_stack_address(address)) {
-    return slot.base + slot.bytes - kDescriptorBytes -
-           stack_colour_offset(slot.number, stack_class_at(address));
-  }
+  const SlotRange slot = slot_at(address);
   return slot.base + rank_head_offset(slot.bytes) - kDescriptorBytes - colour_offset(slot.number);
 }
 

@@ -15,9 +15,7 @@ namespace sterna::runtime {
 /// a thread pointer to change.
 [[nodiscard, gnu::always_inline]] inline threads::Thread* find_plain_thread() noexcept {
   const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  return memory::is_stack_address(frame)
-             ? reinterpret_cast<threads::Thread*>(memory::descriptor_address(frame))
-             : nullptr;
+  return reinterpret_cast<threads::Thread*>(memory::stack_descriptor_address(frame));
 }
 
 /// The *hot caller*: the calling thread, if it is a plain one and in the code of its program; else

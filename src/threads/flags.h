@@ -12,7 +12,7 @@ namespace sterna::threads {
 namespace ThreadFlag {
 /// Its program has said that it may leave its node. Set before it starts; threads/ does nothing
 /// with it.
-inline constexpr std::uint32_t migratable = 1 << 27;
+inline constexpr std::uint32_t migratable = 1 << 28;
 }  // namespace ThreadFlag
 
 /// Of a thread that may run, be preempted or resume meanwhile: what is constant while it runs.

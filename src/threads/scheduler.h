@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/probe.h"
 #include "threads/context/context.h"
+#include "threads/flags.h"
 #include "threads/sanitizer.h"
 #include "threads/this_thread.h"
 #include "threads/worker.h"
@@ -47,26 +48,45 @@ void run_post(Worker& worker) noexcept;
   }
 }
 
-/// What belongs to the kernel thread, before the switch itself. `is_last`: `from` has ended.
+// Flags of a thread that does not run, and has what belongs to the kernel thread.
+inline constexpr std::uint32_t kSavedFlags =
+    ThreadFlag::exception_saved | ThreadFlag::error_saved;
+
+/// Whether its kernel thread has something of who runs that a switch must exchange_state(): nearly
+/// never.
+[[nodiscard, gnu::always_inline]] inline bool has_state(const Worker& worker) noexcept {
+  const ExceptionGlobals& globals = *worker.exceptions;
+  // One test of all three: this is on the way of each switch.
+  return (reinterpret_cast<std::uintptr_t>(globals.caught) | globals.uncaught |
+          static_cast<unsigned>(*worker.error_number)) != 0;
+}
+/// Before the switch itself: each thread has exceptions and an errno of its own, and those of the
+/// kernel thread are those of who runs. `is_last`: `from` has ended.
 [[gnu::always_inline]] inline void exchange_state(Worker& worker, Thread& from, Thread& to,
-                                                  bool is_last = false) noexcept {
-  if (must_swap_exceptions(*worker.exceptions, to)) [[unlikely]] {
-    swap_exceptions(*worker.exceptions, from, to);
+                                                  bool is_last) noexcept {
+  ExceptionGlobals& globals = *worker.exceptions;
+  if (must_swap_exceptions(globals, to)) {
+    swap_exceptions(globals, from, to);
   }
-  if ((*worker.error_number | to.error_number) != 0) [[unlikely]] {
-    // Each thread has its own errno: that of the kernel thread belongs to who runs.
-    if (!is_last) {  // Else it stays 0, as the next thread in its slot begins.
-      from.error_number = *worker.error_number;
-    }
-    *worker.error_number = to.error_number;
+  const int mine = *worker.error_number;
+  if (mine != 0 && !is_last) {  // Else it stays 0, as the next thread in its slot begins.
+    from.error_number = mine;
+    set_flags(from, from.flags | ThreadFlag::error_saved);
+  }
+  *worker.error_number = to.error_number;
+  if ((to.flags & ThreadFlag::error_saved) != 0) {
     to.error_number = 0;
+    set_flags(to, to.flags & ~ThreadFlag::error_saved);
   }
 }
 
-/// The exchange itself. Returns the worker of `from` when that goes on.
-[[gnu::always_inline]] inline Worker& exchange_workers(Worker& worker, Thread& from,
-                                                       Thread& to) noexcept {
-  exchange_state(worker, from, to);
+/// The exchange itself; `saved`: those of the kSavedFlags that `to` may have. Returns the worker of
+/// `from` when that goes on.
+[[gnu::always_inline]] inline Worker& exchange_workers(Worker& worker, Thread& from, Thread& to,
+                                                       std::uint32_t saved) noexcept {
+  if (has_state(worker) || saved != 0) [[unlikely]] {
+    exchange_state(worker, from, to, false);
+  }
   if constexpr (kSanitized) {
     sanitized_switch(from, to, false);
     Worker& present = *from.worker.load(std::memory_order_relaxed);
@@ -85,7 +105,8 @@ void run_post(Worker& worker) noexcept;
 [[gnu::always_inline]] inline Thread& exchange_contexts(Worker& worker, Thread& from,
                                                         Thread& to) noexcept {
   // Relaxed: whoever switched here has written it just now, on this kernel thread.
-  return *exchange_workers(worker, from, to).current.load(std::memory_order_relaxed);
+  return *exchange_workers(worker, from, to, to.flags & kSavedFlags)
+              .current.load(std::memory_order_relaxed);
 }
 
 /// What every switch begins with: `next` will run. Returns the context to switch to.
@@ -110,7 +131,9 @@ void run_post(Worker& worker) noexcept;
 [[noreturn, gnu::always_inline]] inline void leave_for_good(Worker& worker, Thread& from,
                                                             Thread& next) noexcept {
   Thread& to = prepare_switch(worker, from, next);
-  exchange_state(worker, from, to, true);
+  if (has_state(worker) || (to.flags & kSavedFlags) != 0) [[unlikely]] {
+    exchange_state(worker, from, to, true);
+  }
   if constexpr (kSanitized) {
     sanitized_switch(from, to, true);
     fail("an ended thread does not run again", __FILE__, __LINE__);

@@ -54,7 +54,9 @@ Worker::Worker(TeamState& its_team, std::uint32_t its_index, bool is_asymmetric)
       team{its_team},
       index{its_index},
       countdown{its_team.options.switch_poll_interval != 0 ? its_team.options.switch_poll_interval
-                                                           : 1024} {
+                                                           : 1024},
+      next_id{its_index + std::uint64_t{1}},
+      id_step{its_team.options.worker_count + std::uint64_t{1}} {
   border.lock_home = acquire_lock_home();
 }
 
@@ -257,7 +259,7 @@ std::uint32_t Team::live_thread_count() const noexcept {
     ended += worker->ended.load(std::memory_order_acquire);
   }
   for (const auto& worker : state_->workers) {
-    born += worker->born.load(std::memory_order_relaxed);
+    born += worker->next_id.load(std::memory_order_relaxed) / worker->id_step;
   }
   born += state_->foreign_born.load(std::memory_order_relaxed);
   return static_cast<std::uint32_t>(born - std::min(born, ended));

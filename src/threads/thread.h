@@ -118,9 +118,10 @@ struct alignas(64) Thread {
   Thread* next = nullptr;
   std::atomic<Worker*> worker{nullptr};     // Where it runs or ran last: home of its wakes.
   std::atomic<std::uint64_t> wait_word{0};  // Tokens, signals and "parked"; see park.cc.
-  // ThreadFlag; constant while runnable but for exception_saved, kernel_bound, what kept.h says.
+  // ThreadFlag; constant while runnable but for what is saved, kernel_bound, what kept.h says.
   std::uint32_t flags = 0;
-  int error_number = 0;  // errno while it does not run; 0 while it runs.
+  // errno while it does not run, with ThreadFlag::error_saved; else 0.
+  int error_number = 0;
   // Relaxed, all three: readers who need more than a hint get there through a lock or an exchange.
   std::atomic<std::uint8_t> priority{kPriorityNormal};
   std::atomic<Hold> hold{Hold::none};
@@ -198,6 +199,7 @@ inline constexpr std::uint32_t detached = 32;        // Nobody joins; set before
 inline constexpr std::uint32_t cancellable = 64;     // Created so; see is_cancellable.
 // Its switches and wake-ups are recorded; set before it runs. See traced.h.
 inline constexpr std::uint32_t traced = 1 << 16;
+inline constexpr std::uint32_t error_saved = 1 << 17;  // `error_number` is not 0.
 inline constexpr std::uint32_t placed = 1 << 18;  // Has an entity: is managed, or kept. Constant.
 inline constexpr std::uint32_t kept = 1 << 19;    // In private queues, for the time being: kept.h.
 // Ready, and its registers are those of a kernel thread that waits to carry it on: carrier.h.

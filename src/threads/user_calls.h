@@ -3,8 +3,9 @@
 #pragma once
 
 #include "base/probe.h"
-#include "base/result.h"
 #include "threads/carriers/border.h"
+#include "threads/life/birth.h"
+#include "threads/life/join.h"
 #include "threads/scheduler.h"
 
 namespace sterna::threads {
@@ -15,7 +16,7 @@ void yield_locked(Worker& worker, Thread& me) noexcept;
 
 /// yield() of `me`, which calls. Returns its worker, when it goes on. Switches.
 [[gnu::always_inline]] inline Worker& yield_on(Worker& worker, Thread& me) noexcept {
-  constexpr std::uint32_t kUnfit = kSlowSwitchFlags | ThreadFlag::exception_saved;
+  constexpr std::uint32_t kUnfit = kSlowSwitchFlags | kSavedFlags;
   worker.count_switch();
   worker.lock.lock();
   Thread* const next = worker.inbox.looks_empty() && (me.flags & kSlowSwitchFlags) == 0
@@ -29,7 +30,7 @@ void yield_locked(Worker& worker, Thread& me) noexcept;
   next->worker.store(&worker, std::memory_order_relaxed);
   worker.current.store(next, std::memory_order_relaxed);
   STERNA_PROBE2(thread_switch, &me, next);
-  return exchange_workers(worker, me, *next);
+  return exchange_workers(worker, me, *next, 0);
 }
 
 /// yield() of `me`, which calls, and is in the code of its program (border.h): enters the runtime,
@@ -39,18 +40,63 @@ void yield_locked(Worker& worker, Thread& me) noexcept;
   leave_runtime(*present.current.load(std::memory_order_relaxed), present);
 }
 
-/// A new thread, and its number, which says more than its address once it has ended.
-struct Born {
-  Thread* thread = nullptr;
-  std::uint64_t id = 0;
-};
-/// A new runnable thread of `team` whose entry is code of the program, and whose options are the
-/// usual ones but for that: Team::spawn() of `me`, which calls, has no entity and is in the code of
-/// its program. Null: there is no slot, or its worker is not of the team; nothing happened.
-[[nodiscard]] Born spawn_plain(Team& team, Thread& me, Entry entry, void* argument) noexcept;
+/// The usual options of what a program starts.
+inline constexpr ThreadOptions kUsualOfProgram{.is_user_code = true};
 
-/// join() of `me`, which calls, and is in the code of its program; `thread` is another one, and may
-/// be detached, or joined by somebody, in which case that is said. Switches.
+/// A new runnable thread of `team` with kUsualOfProgram: Team::spawn() of `me`, which calls, has no
+/// entity and is in the code of its program. Afterwards it is in the runtime, until it has called
+/// try_leave_birth(). Null: it takes more than this; nothing has happened.
+[[nodiscard, gnu::always_inline]] inline Born try_spawn_in_user_code(Team& team, Thread& me,
+                                                                     Entry entry,
+                                                                     void* argument) noexcept {
+  Worker* const here = try_enter_from_user(me);
+  if (here != nullptr && here->team.handle == &team) [[likely]] {
+    if (const Born born = try_spawn_beside<kUsualOfProgram>(*here, entry, argument);
+        born.thread != nullptr) [[likely]] {
+      return born;
+    }
+  }
+  me.in_user.store(true, std::memory_order_release);
+  return {};
+}
+/// Leaves the runtime after a birth. False: leave_birth() has something to do.
+[[nodiscard, gnu::always_inline]] inline bool try_leave_birth(Thread& me) noexcept {
+  Worker& here = *me.worker.load(std::memory_order_relaxed);
+  if (has_sleeper(here)) [[unlikely]] {
+    return false;
+  }
+  me.in_user.store(true, std::memory_order_release);
+  return border_of(here).wish.load(std::memory_order_relaxed) == 0;
+}
+/// After that: wakes who may run the new thread, and leaves the runtime. Switches.
+void leave_birth(Thread& me) noexcept;
+
+/// join() of `me`, which calls, and is in the code of its program, if the thread at `address` is
+/// the next to run beside it, and its number ends in `number`; else there may be anything at
+/// `address`. False: it is not so, and nothing has happened. Switches.
+[[nodiscard, gnu::always_inline]] inline bool try_join_in_user_code(Thread& me,
+                                                                    std::uintptr_t address,
+                                                                    std::uint16_t number,
+                                                                    JoinOutcome& outcome) noexcept {
+  auto* const thread = reinterpret_cast<Thread*>(address);
+  Worker& worker = enter_from_user(me);
+  worker.count_switch();
+  worker.lock.lock();
+  if (!can_join_next(worker, me, thread) ||
+      static_cast<std::uint16_t>(thread->id.load(std::memory_order_relaxed)) != number)
+      [[unlikely]] {
+    worker.lock.unlock();
+    leave_runtime(me, worker);
+    return false;
+  }
+  const JoinEnd end = join_next(worker, me, *thread);
+  leave_runtime(end.me, end.worker);
+  outcome = end.outcome;
+  return true;
+}
+
+/// join() of any other; it may be detached, or joined by somebody, in which case that is said.
+/// Switches.
 [[nodiscard]] JoinOutcome join_in_user_code(Thread& me, Thread& thread) noexcept;
 
 }  // namespace sterna::threads

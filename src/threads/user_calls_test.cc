@@ -45,20 +45,56 @@ TEST(UserCalls, ABirthAndItsJoinCrossTheBorderBothWays) {
     Team& team;
     int children = 0;
 
+    Born bear(Thread& me) {
+      const Born born = try_spawn_in_user_code(team, me, count, this);
+      if (born.thread != nullptr) {
+        EXPECT_FALSE(me.in_user);
+        if (!try_leave_birth(me)) {
+          leave_birth(me);
+        }
+      }
+      EXPECT_TRUE(me.in_user);
+      return born;
+    }
+    /// Which way joins `born`: that of the next to run, or the other one.
+    bool joins_at_once(Thread& me, const Born& born) {
+      const auto address = reinterpret_cast<std::uintptr_t>(born.thread);
+      const auto number = static_cast<std::uint16_t>(born.id);
+      JoinOutcome outcome = JoinOutcome::timed_out;
+      // What is not there, and what was in the slot before: nothing happens.
+      const volatile std::uintptr_t nowhere[] = {0, 64};
+      EXPECT_FALSE(try_join_in_user_code(me, nowhere[0], number, outcome));
+      EXPECT_FALSE(try_join_in_user_code(me, nowhere[1], number, outcome));
+      const auto other = static_cast<std::uint16_t>(number + 1);
+      EXPECT_FALSE(try_join_in_user_code(me, address, other, outcome));
+      EXPECT_TRUE(me.in_user);
+      const int before = children;
+      const bool is_next = try_join_in_user_code(me, address, number, outcome);
+      EXPECT_EQ(children > before, is_next);
+      if (!is_next) {
+        outcome = join_in_user_code(me, *born.thread);
+      }
+      EXPECT_EQ(outcome, JoinOutcome::ended);
+      EXPECT_TRUE(me.in_user);
+      return is_next;
+    }
     void run() {
       Thread& me = *self();
       std::uint64_t former = 0;
       for (int i = 0; i < 100; ++i) {
-        const Born born = spawn_plain(team, me, count, this);
-        EXPECT_TRUE(me.in_user);
+        const Born born = bear(me);
         ASSERT_NE(born.thread, nullptr);
         EXPECT_EQ(born.id, born.thread->id);
         EXPECT_NE(born.id, former);
         former = born.id;
-        EXPECT_EQ(join_in_user_code(me, *born.thread), JoinOutcome::ended);
-        EXPECT_TRUE(me.in_user);
+        EXPECT_TRUE(joins_at_once(me, born));
       }
-      const Born born = spawn_plain(team, me, count, this);
+      const Born first = bear(me);
+      const Born second = bear(me);
+      ASSERT_TRUE(first.thread != nullptr && second.thread != nullptr);
+      EXPECT_FALSE(joins_at_once(me, second));
+      EXPECT_FALSE(joins_at_once(me, first));  // It has ended.
+      const Born born = bear(me);
       ASSERT_NE(born.thread, nullptr);
       detach(*born.thread);
       EXPECT_NE(join_in_user_code(me, *born.thread), JoinOutcome::ended);
@@ -71,18 +107,19 @@ TEST(UserCalls, ABirthAndItsJoinCrossTheBorderBothWays) {
     }
   } parent{*team};
   team.run([&] {
-    // Those that have ended leave their slots at hand.
-    Thread* const former[] = {team->spawn(
-                                      {}, [](void*) {}, nullptr)
-                                  .value(),
-                              team->spawn({}, [](void*) {}, nullptr).value()};
-    join(*former[0]);
-    join(*former[1]);
+    // Those that have ended leave their slots at hand: for the parent and two children.
+    Thread* former[3] = {};
+    for (Thread*& one : former) {
+      one = team->spawn({}, [](void*) {}, nullptr).value();
+    }
+    for (Thread* const one : former) {
+      join(*one);
+    }
     auto thread = team->spawn(
         {.is_user_code = true}, [](void* its) { static_cast<Parent*>(its)->run(); }, &parent);
     join(*thread.value());
   });
-  EXPECT_EQ(parent.children, 101);
+  EXPECT_EQ(parent.children, 103);
   EXPECT_EQ(team->live_thread_count(), 0U);
 }
 

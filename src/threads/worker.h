@@ -180,9 +180,10 @@ class alignas(kCacheLineBytes) Worker {
   std::uint32_t seed_refusals = 0;
   std::uint32_t seed_first = index + 1;
   std::uint64_t seeds_refused_at = 0;
-  // Written by this worker, read by anyone; relaxed: sums for reports. `born` numbers its threads
-  // too: count_birth().
-  std::atomic<std::uint64_t> born{0};
+  // The number of the next thread that is born here, which says how many were: count_birth().
+  // Written by this worker, read by anyone, as the next ones; relaxed: sums for reports.
+  std::atomic<std::uint64_t> next_id;
+  const std::uint64_t id_step;  // From one of them to the next: workers + 1.
   std::atomic<std::uint64_t> ended{0};
   std::atomic<std::uint64_t> busy_cycles{0};
   std::atomic<std::uint64_t> busy_begin{0};  // 0: idle.

@@ -67,6 +67,9 @@ struct Program {
   std::unique_ptr<LoneStatus> lone_status;  // With the setting visible, if there is no launcher.
 };
 
+// Owned; written by the initial kernel thread while there are no others of ours. Declared for what
+// costs next to nothing, else program().
+[[gnu::visibility("hidden")]] extern constinit Program* the_program;
 /// Null before sterna_start, after sterna_stop and in mobile ranks.
 [[nodiscard]] Program* program() noexcept;
 

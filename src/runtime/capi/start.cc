@@ -19,14 +19,15 @@
 #include "threads/this_thread.h"
 
 namespace sterna::runtime::capi {
+
+constinit Program* the_program = nullptr;
+
 namespace {
 
 constexpr char kLeave[] = "sterna.capi.leave";
 constexpr std::uint32_t kAllRounds = 1 << 30;
 constexpr std::uint64_t kLookNs = 200'000;  // Between two looks for the end of threads and nodes.
 
-// Owned; written by the initial kernel thread while there are no others of ours.
-constinit Program* the_program = nullptr;
 // A process starts once: a second start would wait for one of all other nodes. Guard: as above.
 constinit bool has_begun = false;
 

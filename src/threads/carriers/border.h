@@ -60,6 +60,19 @@ void leave_wished(Thread& me) noexcept;
   return *worker;
 }
 
+/// enter_from_user() of who neither waits for a claim nor calls anything. Null: it would have to.
+/// Then, or if it goes no further, it stores in_user again: it has been nowhere.
+[[nodiscard, gnu::always_inline]] inline Worker* try_enter_from_user(Thread& me) noexcept {
+  me.in_user.store(false, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  Worker* const worker = me.worker.load(std::memory_order_relaxed);
+  if (border_of(*worker).claim.load(std::memory_order_acquire) != 0 ||
+      me.is_taken.load(std::memory_order_relaxed)) [[unlikely]] {
+    return nullptr;
+  }
+  return worker;
+}
+
 /// The current user thread comes from the code of its program. False: it was in the runtime
 /// already. Afterwards its worker is its own until it leaves.
 inline bool enter_runtime(Thread& me) noexcept {

@@ -1,6 +1,7 @@
 // border.h, all interleavings, a step an access: a thread that crosses the border to and fro, with
 // a store buffer (x86-TSO), inside gives way and goes on with this worker or with another one, or
 // lets the worker go itself, as before a blocking call; and a claimer that takes its worker over.
+// Who finds a claim waits, or goes back to the code of its program and tries again.
 // Never have both the worker, the claimer takes no worker that the thread does not have, and
 // neither waits for ever. Negative controls: without the process barrier; an entry that does not
 // look whether it was taken after it has found no claim; a claimer that announces nothing; that
@@ -104,6 +105,16 @@ void let_go(State& s, Rules rules) {
   s.is_current = rules == Rules::late ? s.is_current : 0;
 }
 
+/// try_enter_from_user() instead: it does not wait, but goes back, and tries again.
+bool step_back(State& s) {
+  if (s.thread_at != kWait) {
+    return false;
+  }
+  store_user(s, 1);
+  s.thread_at = kUser;
+  return true;
+}
+
 /// What workers do, each under the lock of worker 0. `who`: the thread gives way there; worker 0
 /// picks it; worker 1 does; the thread lets worker 0 go, for a call that blocks.
 bool step_workers(State& s, int who, Rules rules) {
@@ -188,11 +199,12 @@ bool step_buffer(State& s) {
 bool holds(Rules rules) {
   std::size_t count = 0;
   const bool right = holds_in_all_interleavings(
-      State{}, 7,
+      State{}, 8,
       [&](State& s, int who) {
         return who == 0   ? step_thread(s, rules)
                : who == 1 ? step_claimer(s, rules)
                : who == 2 ? step_buffer(s)
+               : who == 7 ? step_back(s)
                           : step_workers(s, who - 3, rules);
       },
       [](const State& s, bool is_final) {

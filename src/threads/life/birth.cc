@@ -4,16 +4,14 @@
 // of its caller from one look; what few threads need is behind calls.
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstddef>
-#include <cstring>
 #include <new>
 
 #include "base/check.h"
 #include "base/probe.h"
 #include "threads/carriers/locals.h"
 #include "threads/control/roster.h"
-#include "threads/life/life.h"
+#include "threads/life/birth.h"
 #include "threads/observation/traced.h"
 #include "threads/scheduler.h"
 #include "threads/seeds/seed.h"
@@ -21,13 +19,6 @@
 
 namespace sterna::threads {
 namespace {
-
-/// The smallest class whose slots hold such a stack, with guard, descriptor and colours.
-std::uint32_t class_of_stack(std::size_t stack_bytes) noexcept {
-  constexpr std::size_t kOther =
-      memory::kPageBytes + memory::kDescriptorBytes + memory::kColourCount * memory::kColourBytes;
-  return memory::stack_class_for(stack_bytes + kOther);
-}
 
 /// Where its stack begins: below the descriptor, if that is not elsewhere.
 std::byte* stack_top(Thread& thread) noexcept {
@@ -69,10 +60,6 @@ namespace {
   return here.slots[stack_class].take();
 }
 
-std::size_t whole_stack_bytes(const ThreadOptions& options) noexcept {
-  return options.stack_bytes * kStackFactor + options.guard_bytes;
-}
-
 [[gnu::noinline]] Result<Thread*> make_slot(TeamState& team,
                                             const ThreadOptions& options) noexcept {
   check(team.options.iso_space != nullptr, "a team that spawns threads has an iso space");
@@ -105,51 +92,6 @@ Result<Thread*> make_thread(TeamState& team, Worker* here, const ThreadOptions& 
 
 namespace {
 
-/// The switches of ThreadOptions as flags.
-[[gnu::always_inline]] inline std::uint32_t flags_from(const ThreadOptions& options) noexcept {
-  // Eight bools side by side, nearly always as they were: one comparison instead of eight.
-  static_assert(offsetof(ThreadOptions, may_wait) - offsetof(ThreadOptions, bound) == 7);
-  constexpr ThreadOptions kUsual;
-  const auto switches_of = [](const ThreadOptions& its) noexcept {
-    std::uint64_t switches = 0;
-    std::memcpy(&switches,
-                reinterpret_cast<const std::byte*>(&its) + offsetof(ThreadOptions, bound),
-                sizeof switches);
-    return switches;
-  };
-  const std::uint32_t placed =
-      options.entity != nullptr ? ThreadFlag::managed | ThreadFlag::placed : 0;
-  if (switches_of(options) == switches_of(kUsual)) [[likely]] {
-    return placed;
-  }
-  return placed | (options.bound ? ThreadFlag::bound : 0) |
-         (options.accounted ? ThreadFlag::accounted : 0) |
-         (options.detached ? ThreadFlag::detached : 0) |
-         (options.cancellable ? ThreadFlag::cancellable : 0) |
-         (options.is_user_code ? ThreadFlag::user_code : 0) |
-         (options.preemption == Preemption::as_team ? 0 : ThreadFlag::own_preemption);
-}
-
-/// The eight bytes from `priority` on, as a thread begins: one store, since a birth is bound by
-/// how many it makes.
-[[gnu::always_inline]] inline void init_small(Thread& thread, const ThreadOptions& options,
-                                              Activity activity) noexcept {
-  using Word [[gnu::may_alias]] = std::uint64_t;
-  constexpr std::size_t kFirst = offsetof(Thread, priority);
-  static_assert(std::endian::native == std::endian::little && kFirst % sizeof(Word) == 0);
-  static_assert(offsetof(Thread, is_interrupted) - kFirst == sizeof(Word) - 1);
-  const auto at = [](std::size_t offset, auto value) noexcept {
-    return static_cast<std::uint64_t>(value) << 8 * (offset - kFirst);
-  };
-  // Relaxed: list_threads() reads some of it, as hints.
-  __atomic_store_n(reinterpret_cast<Word*>(&thread.priority),
-                   at(kFirst, options.priority) |
-                       at(offsetof(Thread, hold), options.held ? Hold::wanted : Hold::none) |
-                       at(offsetof(Thread, activity), activity) |
-                       at(offsetof(Thread, is_cancellable), options.cancellable),
-                   __ATOMIC_RELAXED);
-}
-
 /// What few threads have, or had that used the slot before.
 [[gnu::noinline]] void init_rare(Thread& thread, const ThreadOptions& options) noexcept {
   thread.end_flags = options.guard_bytes != 0 ? EndFlag::guarded : 0;
@@ -170,53 +112,37 @@ namespace {
 }
 
 /// What is not here is as a new thread has it: of a fresh slot, and at the end of the one before.
-/// `activity`: `ready` if it starts next, else `none` until it does. Returns its number.
-[[gnu::always_inline]] inline std::uint64_t init_here(TeamState& team, Worker* here, Thread& thread,
-                                                      const ThreadOptions& options, Entry entry,
-                                                      void* argument, Activity activity) noexcept {
-  constexpr std::uint32_t kRare = ThreadFlag::bound | ThreadFlag::accounted | ThreadFlag::placed |
-                                  ThreadFlag::adopted | ThreadFlag::own_preemption;
+/// `activity`: `ready` if it starts next, else `none` until it does.
+[[gnu::always_inline]] inline void init_here(TeamState& team, Worker* here, Thread& thread,
+                                             const ThreadOptions& options, Entry entry,
+                                             void* argument, Activity activity) noexcept {
   const std::uint32_t former = thread.flags;
   const std::uint32_t flags = flags_from(options) | (former & ThreadFlag::adopted);
   thread.flags = flags;
   const std::uint8_t former_end = thread.end_flags;
-  thread.wait_word.store(0, std::memory_order_relaxed);
-  thread.joiner.store(0, std::memory_order_relaxed);
   thread.preempt_off.store(0, std::memory_order_relaxed);
-  init_small(thread, options, activity);
-  if (((former | flags) & kRare) != 0 || options.guard_bytes != 0 ||
+  (void)init_usual(team, here, thread, options, stack_top(thread), entry, argument, activity);
+  if (((former | flags) & kRareFlags) != 0 || options.guard_bytes != 0 ||
       (former_end & EndFlag::guarded) != 0) [[unlikely]] {
     init_rare(thread, options);
   }
-  // In this order, for who looks at the slot by the handle of a former thread: an entry is found
-  // with its own argument, or a later one.
-  std::atomic_ref{thread.argument}.store(argument, std::memory_order_relaxed);
-  std::atomic_ref{thread.entry}.store(entry, std::memory_order_release);
-  thread.owner = options.owner;
-  const std::uint64_t id = count_birth(team, here);
-  thread.id.store(id, std::memory_order_relaxed);
   if (thread.is_named.load(std::memory_order_relaxed)) [[unlikely]] {
     clear_name(thread);
   }
   if (options.name != nullptr) {
     set_name(thread, options.name);
   }
-  if constexpr (kSanitized) {
-    sanitizer_begin(thread, false);
-  }
-  make_context(thread.context, stack_top(thread));
   STERNA_PROBE1(thread_create, &thread);
   if (trace::is_on()) [[unlikely]] {
     trace_born(thread);
   }
-  return id;
 }
 
 }  // namespace
 
 void init_thread(TeamState& team, Worker* here, Thread& thread, const ThreadOptions& options,
                  Entry entry, void* argument) noexcept {
-  (void)init_here(team, here, thread, options, entry, argument, Activity::none);
+  init_here(team, here, thread, options, entry, argument, Activity::none);
 }
 
 namespace {
@@ -238,9 +164,8 @@ Worker* home_in_range(TeamState& team, Thread& thread, Worker* home) noexcept {
   here.lock.lock();
   here.queue.push_back(thread);
   here.lock.unlock();
-  TeamState& team = here.team;
-  if (team.sleeper_count.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    team.wake_idle(0, static_cast<std::uint32_t>(team.workers.size()));
+  if (has_sleeper(here)) [[unlikely]] {
+    wake_sleeper(here);
   }
 }
 
@@ -324,32 +249,34 @@ Result<Thread*> Team::spawn(const ThreadOptions& options, Entry entry, void* arg
   return spawn_here(*state_, options, entry, argument);
 }
 
+namespace {
+// The compiler knows them: half of what a birth looks at and stores is constant.
+constexpr ThreadOptions kUsual;
+}  // namespace
+
 Result<Thread*> Team::spawn(Entry entry, void* argument) noexcept {
-  // The compiler knows them: half of what a birth looks at and stores is constant.
-  static constexpr ThreadOptions kUsual;
+  if (Worker* const here = worker_here(*state_); here != nullptr) [[likely]] {
+    if (Thread* const thread = try_spawn_beside<kUsual>(*here, entry, argument).thread;
+        thread != nullptr) [[likely]] {
+      if (has_sleeper(*here)) [[unlikely]] {
+        wake_sleeper(*here);
+      }
+      return thread;
+    }
+  }
   return spawn_here(*state_, kUsual, entry, argument);
 }
 
-Born spawn_plain(Team& team, Thread& me, Entry entry, void* argument) noexcept {
-  static constexpr ThreadOptions kUsual{.is_user_code = true};
-  TeamState& state = *team.state();
-  Worker* here = &enter_from_user(me);
-  Thread* thread = nullptr;
-  if (&here->team == &state) [[likely]] {
-    thread = take_kept_slot(*here, whole_stack_bytes(kUsual));
-    if (thread == nullptr) [[unlikely]] {
-      Result<Thread*> made = make_slot(state, kUsual);
-      thread = made ? made.value() : nullptr;
-      here = me.worker.load(std::memory_order_relaxed);  // It may have waited.
-    }
+void leave_birth(Thread& me) noexcept {
+  if (me.in_user.load(std::memory_order_relaxed)) {
+    leave_wished(me);
+    return;
   }
-  Born born;
-  if (thread != nullptr) [[likely]] {
-    born = {thread, init_here(state, here, *thread, kUsual, entry, argument, Activity::ready)};
-    start_here(state, here, *thread, kAnyWorker);
+  Worker& here = *me.worker.load(std::memory_order_relaxed);
+  if (has_sleeper(here)) {
+    wake_sleeper(here);
   }
-  leave_runtime(me, *here);
-  return born;
+  leave_runtime(me, here);
 }
 
 Result<Thread*> Team::spawn_with_locals(const ThreadOptions& options, Entry entry,

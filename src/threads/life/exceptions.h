@@ -17,12 +17,11 @@ struct ExceptionGlobals {
 /// Those of the calling kernel thread (on its own thread pointer). Never inlined.
 ExceptionGlobals* exception_globals() noexcept;
 
-/// Whether a switch between the two must exchange something: nearly never.
+/// Whether a switch to that thread must exchange something: nearly never.
 [[nodiscard]] inline bool must_swap_exceptions(const ExceptionGlobals& globals,
                                                const Thread& to) noexcept {
-  // One test of all three: this is on the way of each switch.
-  return (reinterpret_cast<std::uintptr_t>(globals.caught) | globals.uncaught |
-          (to.flags & ThreadFlag::exception_saved)) != 0;
+  return globals.caught != nullptr || globals.uncaught != 0 ||
+         (to.flags & ThreadFlag::exception_saved) != 0;
 }
 
 /// Saves the state of `from` and loads that of `to`. On the worker that switches, just before.

@@ -1,11 +1,9 @@
 // Joining and detaching. The word Thread::joiner is described in life.cc. tests:
 // join_model_test.cc.
 #include "base/check.h"
-#include "base/cpu.h"
-#include "base/probe.h"
 #include "threads/control/cancel.h"
 #include "threads/flags.h"
-#include "threads/life/life.h"
+#include "threads/life/join.h"
 #include "threads/scheduler.h"
 #include "threads/user_calls.h"
 #include "threads/waiter.h"
@@ -23,41 +21,12 @@ std::uintptr_t publish_joiner(Thread& thread, Waiter waiter) noexcept {
              : expected;
 }
 
-/// `thread`, if there is one, runs soon: what it touches first is on its way meanwhile, the two
-/// lines of its descriptor and the end of its stack. Of a crowd that is larger than the caches and
-/// joined in the order of its queue, as it mostly is, each end and join costs 80 ns so, not 190.
-[[gnu::always_inline]] inline void fetch_ahead(const Thread* thread) noexcept {
-  const auto* const descriptor = reinterpret_cast<const std::byte*>(thread);
-  if (descriptor != nullptr) {  // To fetch address 0 costs 30 ns.
-    for (int line = -5; line < 2; ++line) {
-      __builtin_prefetch(descriptor + line * static_cast<int>(kCacheLineBytes));
-    }
-  }
-}
-
 /// Waits for the end of `thread` as one who is off its worker, and neither to be cancelled nor in
-/// a hurry. 0: it has ended; else as publish_joiner().
-[[gnu::always_inline]] inline std::uintptr_t suspend_until_end(Thread& me,
+/// a hurry; with the lock of the worker, which it gives back. 0: it has ended; else as
+/// publish_joiner().
+[[gnu::always_inline]] inline std::uintptr_t suspend_until_end(Worker& worker, Thread& me,
                                                                Thread& thread) noexcept {
   const Waiter waiter = Waiter::suspended(me);
-  Worker& worker = *me.worker.load(std::memory_order_relaxed);
-  worker.count_switch();
-  worker.lock.lock();
-  // Just born, usually, and about to run. Whoever is in our queue, whose lock we hold, has not
-  // ended, so nobody else writes its word: a plain store, no locked instruction (3 ns of 23). It
-  // runs here and now; if elsewhere later, then by way of this lock, or of an inbox, after us. The
-  // one thing that is lost is that a second who joins or detaches it in this very moment is told
-  // so: that is an error of the program, in all other cases found.
-  if (worker.queue.is_next(thread) && worker.inbox.looks_empty() &&
-      thread.joiner.load(std::memory_order_relaxed) == 0) [[likely]] {
-    thread.joiner.store(waiter.bits(), std::memory_order_relaxed);
-    fetch_ahead(thread.next);
-    worker.queue.drop_next();
-    me.activity.store(Activity::blocked, std::memory_order_relaxed);
-    STERNA_PROBE1(thread_block, &me);
-    switch_contexts(worker, me, thread);
-    return 0;
-  }
   std::uintptr_t word = 0;
   const auto publish = [&]() noexcept {
     word = publish_joiner(thread, waiter);
@@ -108,7 +77,13 @@ JoinOutcome refusal(std::uintptr_t word) noexcept {
   Wake wake = Wake::signalled;
   if (me != nullptr && deadline_ns == kNever && !me->is_cancellable) [[likely]] {
     check(me != &thread, "a thread does not join itself");
-    word = suspend_until_end(*me, thread);
+    Worker& worker = *me->worker.load(std::memory_order_relaxed);
+    worker.count_switch();
+    worker.lock.lock();
+    if (can_join_next(worker, *me, &thread)) {
+      return join_next(worker, *me, thread).outcome;
+    }
+    word = suspend_until_end(worker, *me, thread);
   } else {
     check(me != &thread, "a thread does not join itself");
     KernelWaiter kernel;
@@ -133,6 +108,12 @@ JoinOutcome refusal(std::uintptr_t word) noexcept {
 }
 
 }  // namespace
+
+[[gnu::noinline]] JoinOutcome reap_rare(Worker& here, Thread& thread) noexcept {
+  const bool was_cancelled = (thread.end_flags & EndFlag::cancelled) != 0;
+  reap(&here, thread);
+  return was_cancelled ? JoinOutcome::cancelled : JoinOutcome::ended;
+}
 
 JoinOutcome try_join_until(Thread& thread, std::uint64_t deadline_ns) noexcept {
   return join_here(self(), thread, deadline_ns);

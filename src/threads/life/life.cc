@@ -160,35 +160,33 @@ namespace {
 }
 
 #if defined(__x86_64__)
-/// end_here() of one whose joiner waits on its worker, and with whom nothing is special: most. If
-/// it is not so it returns, and nothing has happened. On its way is no call that returns: so the
-/// bottom frame keeps one register for its caller, not five, and a birth and an end are bound by
-/// their stores.
-[[gnu::always_inline]] inline void end_to_joiner(Thread& me) noexcept {
+/// The end of one with nothing to do inside, whose joiner waits on its worker, and with whom
+/// nothing else is special: most. If it is not so it returns, and nothing has happened. On its way
+/// is no call that returns: so the bottom frame keeps two registers for its caller, not five.
+[[gnu::always_inline]] inline void end_to_joiner(Worker& worker, Thread& me) noexcept {
   constexpr std::uint32_t kUnfit = kSlowSwitchFlags | ThreadFlag::placed;
-  if ((me.flags & kUnfit) != 0 || (me.end_flags & EndFlag::after_exit) != 0) [[unlikely]] {
-    return;
-  }
-  Worker& worker = *me.worker.load(std::memory_order_relaxed);
-  if (!worker.lock.lock_at_once()) [[unlikely]] {
+  if ((me.flags & kUnfit) != 0 ||
+      (me.end_flags & (EndFlag::belongings | EndFlag::after_exit)) != 0 || me.seeds != nullptr ||
+      !worker.lock.lock_at_once()) [[unlikely]] {
     return;
   }
   // Acquire, and who is woken where: as in end_here().
   const std::uintptr_t bits = me.joiner.load(std::memory_order_acquire);
-  Thread* const joiner = Waiter::from_bits(bits).suspended_thread();
-  if (joiner != nullptr && joiner->worker.load(std::memory_order_relaxed) == &worker &&
-      (joiner->flags & kUnfit) == 0 && !worker.queue.has_levels() &&
-      joiner->hold.load(std::memory_order_relaxed) == Hold::none &&
-      !must_swap_exceptions(*worker.exceptions, *joiner) &&
-      (*worker.error_number | joiner->error_number) == 0) [[likely]] {
-    STERNA_PROBE1(thread_exit, &me);
-    STERNA_PROBE1(thread_wake, joiner);
-    joiner->activity.store(Activity::ready, std::memory_order_relaxed);
-    count_end(worker.team, &worker);
-    me.activity.store(Activity::none, std::memory_order_relaxed);
-    worker.current.store(joiner, std::memory_order_relaxed);
-    STERNA_PROBE2(thread_switch, &me, joiner);
-    leave_context(me.context, joiner->context, &worker);
+  if ((bits & Waiter::kSuspendedTag) != 0) [[likely]] {
+    Thread& joiner = *Waiter::from_bits(bits).suspended_thread();
+    if (joiner.worker.load(std::memory_order_relaxed) == &worker &&
+        (joiner.flags & (kUnfit | kSavedFlags)) == 0 && !worker.queue.has_levels() &&
+        joiner.hold.load(std::memory_order_relaxed) == Hold::none && !has_state(worker))
+        [[likely]] {
+      STERNA_PROBE1(thread_exit, &me);
+      STERNA_PROBE1(thread_wake, &joiner);
+      joiner.activity.store(Activity::ready, std::memory_order_relaxed);
+      count_end(worker.team, &worker);
+      me.activity.store(Activity::none, std::memory_order_relaxed);
+      worker.current.store(&joiner, std::memory_order_relaxed);
+      STERNA_PROBE2(thread_switch, &me, &joiner);
+      leave_context(me.context, joiner.context, &worker);
+    }
   }
   worker.lock.unlock();
 }
@@ -210,21 +208,24 @@ void sterna_context_main(void* context) noexcept {
   if constexpr (kSanitized) {
     sanitizer_entered(me);
   }
-  finish_switch(*me.worker.load(std::memory_order_relaxed));
-  if ((me.flags & ThreadFlag::user_code) != 0) {
-    leave_runtime(me);
+  Worker* worker = me.worker.load(std::memory_order_relaxed);
+  finish_switch(*worker);
+  if ((me.flags & ThreadFlag::user_code) != 0) [[likely]] {
+    leave_runtime(me, *worker);
     me.entry(me.argument);
-    (void)enter_runtime(me);
+    worker = &enter_from_user(me);
   } else {
     me.entry(me.argument);
+    worker = me.worker.load(std::memory_order_relaxed);
   }
-  end_inside(me);
 #if defined(__x86_64__)
   if constexpr (!kSanitized) {
-    end_to_joiner(me);
+    end_to_joiner(*worker, me);
+    end_inside(me);
     jump_for_good(sterna_context_end, &me);
   }
 #endif
+  end_inside(me);
   end_here(me);
 }
 

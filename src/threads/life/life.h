@@ -50,14 +50,14 @@ void release_slot(TeamState& team, Thread& thread) noexcept;
 /// apart by the count of workers + 1, those of threads made elsewhere fill the gap. Relaxed: a
 /// count orders nothing.
 inline std::uint64_t count_birth(TeamState& team, Worker* here) noexcept {
-  const std::uint64_t step = team.options.worker_count + std::uint64_t{1};
   if (here != nullptr) [[likely]] {
     // One writer: no read-modify-write.
-    const std::uint64_t before = here->born.load(std::memory_order_relaxed);
-    here->born.store(before + 1, std::memory_order_relaxed);
-    return before * step + here->index + 1;
+    const std::uint64_t id = here->next_id.load(std::memory_order_relaxed);
+    here->next_id.store(id + here->id_step, std::memory_order_relaxed);
+    return id;
   }
-  return (team.foreign_born.fetch_add(1, std::memory_order_relaxed) + 1) * step;
+  return (team.foreign_born.fetch_add(1, std::memory_order_relaxed) + 1) *
+         (team.options.worker_count + std::uint64_t{1});
 }
 
 [[gnu::always_inline]] inline void count_end(TeamState& team, Worker* here) noexcept {

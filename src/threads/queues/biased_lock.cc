@@ -39,9 +39,8 @@ void process_barrier() noexcept {
 }
 
 bool BiasedLock::try_lock_from_outside(std::uint32_t pauses_max) noexcept {
-  if (thief_.load(std::memory_order_relaxed) != 0 ||
-      owner_waits_.load(std::memory_order_relaxed) != 0 ||
-      thief_.exchange(1, std::memory_order_seq_cst) != 0) {
+  if (is_wanted() || owner_waits_.load(std::memory_order_relaxed) != 0 ||
+      thief_.exchange(kThief, std::memory_order_seq_cst) == kThief) {
     return false;
   }
   if (is_asymmetric_) {
@@ -60,16 +59,23 @@ bool BiasedLock::try_lock_from_outside(std::uint32_t pauses_max) noexcept {
 }
 
 void BiasedLock::lock_slow() noexcept {
+  if (!is_asymmetric_) {
+    // Plain Dekker: what lock() has stored may not be seen yet.
+    owner_.exchange(1, std::memory_order_seq_cst);
+    if (thief_.load(std::memory_order_seq_cst) != kThief) {  // B
+      return;
+    }
+  }
   // The thief goes first: it has paid, and holds the lock for a few instructions.
   owner_waits_.store(1, std::memory_order_relaxed);
   Backoff backoff;
   do {
-    owner_.store(0, std::memory_order_release);            // A
-    while (thief_.load(std::memory_order_acquire) != 0) {  // B
+    owner_.store(0, std::memory_order_release);                 // A
+    while (thief_.load(std::memory_order_acquire) == kThief) {  // B
       backoff.pause();
     }
     owner_.exchange(1, std::memory_order_seq_cst);
-  } while (thief_.load(std::memory_order_seq_cst) != 0);
+  } while (thief_.load(std::memory_order_seq_cst) == kThief);
   owner_waits_.store(0, std::memory_order_relaxed);
 }
 

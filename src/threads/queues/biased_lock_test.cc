@@ -11,8 +11,14 @@
 namespace sterna::threads {
 namespace {
 
-TEST(BiasedLock, AnOwnerThatWaitsIsTheNext) {
-  BiasedLock lock{register_process_barrier()};
+/// With the barrier, and as on a system without.
+class BiasedLockTest : public ::testing::TestWithParam<bool> {
+ protected:
+  BiasedLock lock{GetParam() && register_process_barrier()};
+};
+INSTANTIATE_TEST_SUITE_P(Barrier, BiasedLockTest, ::testing::Bool());
+
+TEST_P(BiasedLockTest, AnOwnerThatWaitsIsTheNext) {
   constexpr int kRounds = 10;
   std::atomic<int> round{0};     // The thief is inside.
   std::atomic<int> begun{0};     // The owner is about to wait.
@@ -52,8 +58,7 @@ TEST(BiasedLock, AnOwnerThatWaitsIsTheNext) {
   EXPECT_LE(overtaken, kRounds / 2);
 }
 
-TEST(BiasedLock, AThiefThatGivesUpLeavesItAsItWas) {
-  BiasedLock lock{register_process_barrier()};
+TEST_P(BiasedLockTest, AThiefThatGivesUpLeavesItAsItWas) {
   lock.lock();
   std::thread{[&] {
     EXPECT_FALSE(lock.try_lock_from_outside(0));
@@ -66,6 +71,36 @@ TEST(BiasedLock, AThiefThatGivesUpLeavesItAsItWas) {
     ASSERT_TRUE(lock.try_lock_from_outside(0));
     lock.unlock_from_outside();
   }}.join();
+}
+
+TEST_P(BiasedLockTest, OneAtATimeIsInside) {
+  std::uint64_t inside = 0;  // Guard: lock.
+  std::atomic<std::uint64_t> entries{0};
+  std::atomic<bool> is_over{false};
+  const auto steal = [&] {
+    while (!is_over) {
+      if (lock.try_lock_from_outside()) {
+        ++inside;
+        lock.unlock_from_outside();
+        ++entries;
+      }
+      std::this_thread::yield();
+    }
+  };
+  std::thread thieves[] = {std::thread{steal}, std::thread{steal}};
+  for (int i = 0; i < 20'000 || entries < 20; ++i) {
+    if (i % 2 != 0 || !lock.lock_at_once()) {
+      lock.lock();
+    }
+    ++inside;
+    lock.unlock();
+    ++entries;
+  }
+  is_over = true;
+  for (std::thread& thief : thieves) {
+    thief.join();
+  }
+  EXPECT_EQ(inside, entries);
 }
 
 }  // namespace

@@ -24,6 +24,10 @@ class RunQueue {
       push_level(thread, priority);
       return;
     }
+    push_usual(thread);
+  }
+  /// push_back() of one of normal priority.
+  void push_usual(Thread& thread) noexcept {
     normal_.append(thread);
     add(1);
   }
@@ -111,19 +115,19 @@ class RunQueue {
   /// Linear.
   [[nodiscard]] bool contains(const Thread& thread) const noexcept;
 
-  /// pop_front() would give `thread`, without a detour.
-  [[nodiscard]] bool is_next(const Thread& thread) const noexcept {
-    return normal_.head == &thread && levels_ == 0 &&
-           thread.hold.load(std::memory_order_relaxed) == Hold::none;
+  /// pop_front() would give `thread`, without a detour. What is no thread is not looked at.
+  [[nodiscard]] bool is_next(const Thread* thread) const noexcept {
+    return thread != nullptr && normal_.head == thread && levels_ == 0 &&
+           thread->hold.load(std::memory_order_relaxed) == Hold::none;
   }
   /// `thread`, if it were added now, is_next().
   [[nodiscard]] bool would_be_next(const Thread& thread) const noexcept {
     return normal_.head == nullptr && levels_ == 0 &&
            thread.hold.load(std::memory_order_relaxed) == Hold::none;
   }
-  /// Takes out who is_next().
-  void drop_next() noexcept {
-    normal_.drop_first();
+  /// Takes out `thread`, which is_next().
+  void drop_next(Thread& thread) noexcept {
+    normal_.head = thread.next;
     add(-1);
   }
   /// From now on only `passing` (null: nobody) is taken from here, and who runs gives way to

@@ -15,11 +15,9 @@
 namespace sterna::runtime::capi {
 namespace {
 
-constexpr std::uintptr_t kAddressMask = (std::uintptr_t{1} << kHandleShift) - 1;
-
 /// A descriptor, not just some address of a stack.
 bool names_descriptor(std::uintptr_t bits) noexcept {
-  const std::uintptr_t address = bits & kAddressMask;
+  const std::uintptr_t address = address_in(bits);
   return memory::is_stack_address(address) && memory::descriptor_address(address) == address;
 }
 
@@ -43,7 +41,7 @@ threads::Thread* living_thread_of(const sterna_thread* handle) noexcept {
   if (!names_descriptor(bits)) {
     return nullptr;
   }
-  auto* const thread = reinterpret_cast<threads::Thread*>(bits & kAddressMask);
+  auto* const thread = reinterpret_cast<threads::Thread*>(address_in(bits));
   const std::uint64_t number = thread->id.load(std::memory_order_relaxed);
   const bool is_gone = (number & 0xffff) != bits >> kHandleShift ||
                        thread->joiner.load(std::memory_order_acquire) == threads::Joined::reaped;

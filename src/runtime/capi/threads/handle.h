@@ -20,6 +20,10 @@ namespace sterna::runtime::capi {
 inline constexpr std::size_t kStackBytesMax = std::size_t{1} << 31;  // Of one thread.
 inline constexpr unsigned kHandleShift = 48;                         // User addresses end below it.
 
+/// Where the descriptor is that a handle names, if it is one.
+[[nodiscard]] constexpr std::uintptr_t address_in(std::uintptr_t handle) noexcept {
+  return handle & ((std::uintptr_t{1} << kHandleShift) - 1);
+}
 [[nodiscard]] inline sterna_thread* handle_of(const threads::Thread* thread) noexcept {
   if (thread == nullptr) {
     return nullptr;
@@ -57,7 +61,7 @@ sterna_status refuse(sterna_status status, fmt::format_string<Values...> format,
 /// The kernel thread that runs a quick service of rpc.h, a callback of message.h or a polling task
 /// in the poll (in_poll.h), of which there is one at a time and in which nothing may wait; 0: no
 /// thread. Relaxed: only what a caller itself has stored is what it compares with.
-inline constinit std::atomic<std::uintptr_t> poll_caller{0};
+[[gnu::visibility("hidden")]] inline constinit std::atomic<std::uintptr_t> poll_caller{0};
 
 [[nodiscard]] inline bool is_in_poll() noexcept {
   const std::uintptr_t caller = poll_caller.load(std::memory_order_relaxed);

@@ -44,9 +44,7 @@ sterna_status refuse_join(const threads::Thread& thread, threads::JoinOutcome ou
                       capi::words_for(&thread));
 }
 
-}  // namespace
-
-sterna_status sterna_thread_join(sterna_thread* thread) noexcept {
+[[gnu::noinline]] sterna_status join_of_others(sterna_thread* thread) noexcept {
   threads::Thread* const me = sterna::runtime::find_hot_caller();
   if (me != nullptr && !capi::is_in_poll()) [[likely]] {
     threads::Thread* const joined = capi::living_thread_of(thread);
@@ -61,6 +59,22 @@ sterna_status sterna_thread_join(sterna_thread* thread) noexcept {
     }
   }
   return sterna_thread_join_for(thread, STERNA_FOREVER);
+}
+
+}  // namespace
+
+// The usual join is of a thread that runs next; what it is, is asked again of any other.
+sterna_status sterna_thread_join(sterna_thread* thread) noexcept {
+  threads::Thread* const me = sterna::runtime::find_hot_caller();
+  if (me != nullptr && !capi::is_in_poll()) [[likely]] {
+    const auto handle = reinterpret_cast<std::uintptr_t>(thread);
+    const auto number = static_cast<std::uint16_t>(handle >> capi::kHandleShift);
+    threads::JoinOutcome outcome;
+    if (threads::try_join_in_user_code(*me, capi::address_in(handle), number, outcome)) [[likely]] {
+      return outcome == threads::JoinOutcome::ended ? STERNA_SUCCESS : STERNA_CANCELLED;
+    }
+  }
+  return join_of_others(thread);
 }
 
 sterna_status sterna_thread_join_for(sterna_thread* thread, uint64_t timeout_ns) noexcept {

@@ -121,25 +121,6 @@ sterna_status make_on_stack(const capi::Program& program, const sterna_thread_op
   return STERNA_SUCCESS;
 }
 
-/// A thread without options of a hot caller is like all others: the settings ask for nothing else,
-/// and it belongs to no bubble. Null: it is not so, or has to be made in another way.
-[[gnu::always_inline]] inline sterna_thread* create_plain(const capi::Program* program,
-                                                          sterna_thread_function function,
-                                                          void* argument) noexcept {
-  threads::Thread* const me = sterna::runtime::find_hot_caller();
-  if (me == nullptr || program == nullptr || me->entity != nullptr || program->has_own_locals ||
-      function == nullptr) [[unlikely]] {
-    return nullptr;
-  }
-  const threads::Born born = threads::spawn_plain(*program->team, *me, function, argument);
-  if (born.thread == nullptr) [[unlikely]] {
-    return nullptr;
-  }
-  // As handle_of(), of the number that it has had.
-  return reinterpret_cast<sterna_thread*>(reinterpret_cast<std::uintptr_t>(born.thread) |
-                                          born.id << capi::kHandleShift);
-}
-
 }  // namespace
 
 sterna_status capi::make_unstarted(const Program& program, const sterna_thread_options& options,
@@ -224,16 +205,30 @@ sterna_status start_in_slot(const capi::Program& program, const sterna_thread_op
   return status;
 }
 
+[[gnu::noinline]] sterna_status leave_create(threads::Thread* me) noexcept {
+  threads::leave_birth(*me);
+  return STERNA_SUCCESS;
+}
+
 }  // namespace
 
 sterna_status sterna_thread_create(const sterna_thread_options* options,
                                    sterna_thread_function function, void* argument,
                                    sterna_thread** thread) noexcept {
-  if (options == nullptr && thread != nullptr) [[likely]] {
-    if (sterna_thread* const made = create_plain(capi::program(), function, argument);
-        made != nullptr) [[likely]] {
-      *thread = made;
-      return STERNA_SUCCESS;
+  // A thread without options of a hot caller is like all others if the settings ask for nothing
+  // else, and the caller belongs to no bubble. All calls from here are the last thing that is done:
+  // so nothing is kept over one.
+  const capi::Program* const program = capi::the_program;
+  threads::Thread* const me = sterna::runtime::find_hot_caller();
+  if (options == nullptr && thread != nullptr && function != nullptr && program != nullptr &&
+      me != nullptr && me->entity == nullptr && !program->has_own_locals) [[likely]] {
+    const threads::Born born =
+        threads::try_spawn_in_user_code(*program->team, *me, function, argument);
+    if (born.thread != nullptr) [[likely]] {
+      // As handle_of(), of the number that it has had.
+      *thread = reinterpret_cast<sterna_thread*>(reinterpret_cast<std::uintptr_t>(born.thread) |
+                                                 born.id << capi::kHandleShift);
+      return threads::try_leave_birth(*me) ? STERNA_SUCCESS : leave_create(me);
     }
   }
   return create_by(options, function, argument, thread);

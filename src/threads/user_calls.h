@@ -72,8 +72,8 @@ inline constexpr ThreadOptions kUsualOfProgram{.is_user_code = true};
 void leave_birth(Thread& me) noexcept;
 
 /// join() of `me`, which calls, and is in the code of its program, if the thread at `address` is
-/// the next to run beside it, and its number ends in `number`; else there may be anything at
-/// `address`. False: it is not so, and nothing has happened. Switches.
+/// the next to run beside it, has no entity, and its number ends in `number`; else there may be
+/// anything at `address`. False: it is not so, and nothing has happened. Switches.
 [[nodiscard, gnu::always_inline]] inline bool try_join_in_user_code(Thread& me,
                                                                     std::uintptr_t address,
                                                                     std::uint16_t number,
@@ -82,7 +82,7 @@ void leave_birth(Thread& me) noexcept;
   Worker& worker = enter_from_user(me);
   worker.count_switch();
   worker.lock.lock();
-  if (!can_join_next(worker, me, thread) ||
+  if (!can_join_next(worker, me, thread, ThreadFlag::placed) ||
       static_cast<std::uint16_t>(thread->id.load(std::memory_order_relaxed)) != number)
       [[unlikely]] {
     worker.lock.unlock();

@@ -112,6 +112,12 @@ struct Born {
 template <const ThreadOptions& kOptions>
 [[nodiscard, gnu::always_inline]] inline Born try_spawn_beside(Worker& here, Entry entry,
                                                                void* argument) noexcept {
+  static_assert(kOptions.priority == kPriorityNormal && kOptions.worker == kAnyWorker &&
+                    kOptions.guard_bytes == 0 && kOptions.name == nullptr &&
+                    kOptions.entity == nullptr && !kOptions.held && !kOptions.bound &&
+                    !kOptions.detached && !kOptions.cancellable && !kOptions.accounted &&
+                    kOptions.preemption == Preemption::as_team,
+                "the usual options");
   static constexpr std::uint32_t kFlags = kOptions.is_user_code ? ThreadFlag::user_code : 0;
   if (trace::is_on() || !here.lock.lock_at_once()) [[unlikely]] {
     return {};

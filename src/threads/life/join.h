@@ -23,15 +23,17 @@ namespace sterna::threads {
 }
 
 /// Whether `me`, the current thread, may join_next() `thread`, which is another one, or no thread
-/// at all. With the lock of `worker`, its own, held.
+/// at all; not if it has one of the flags `refused`. With the lock of `worker`, its own, held.
 [[nodiscard, gnu::always_inline]] inline bool can_join_next(const Worker& worker, const Thread& me,
-                                                            const Thread* thread) noexcept {
-  constexpr std::uint32_t kUnfit = kSlowSwitchFlags | kSavedFlags | ThreadFlag::placed |
-                                   ThreadFlag::detached | ThreadFlag::adopted;
+                                                            const Thread* thread,
+                                                            std::uint32_t refused = 0) noexcept {
+  constexpr std::uint32_t kUnfit =
+      kSlowSwitchFlags | kSavedFlags | ThreadFlag::detached | ThreadFlag::adopted;
   // What is in the queue is a thread: nothing of any other address is looked at.
   return worker.queue.is_next(thread) && worker.inbox.looks_empty() &&
-         thread->joiner.load(std::memory_order_relaxed) == 0 && (thread->flags & kUnfit) == 0 &&
-         (me.flags & kSlowSwitchFlags) == 0 && !me.is_cancellable;
+         thread->joiner.load(std::memory_order_relaxed) == 0 &&
+         (thread->flags & (kUnfit | refused)) == 0 && (me.flags & kSlowSwitchFlags) == 0 &&
+         !me.is_cancellable;
 }
 
 /// How a join has ended, and where the joiner is now.

@@ -27,6 +27,16 @@ target_compile_options(sterna_flags INTERFACE
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${STERNA_WERROR}>>:-Werror>
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 target_link_libraries(sterna_flags INTERFACE Threads::Threads)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  # Landing pads (BTI, of -mbranch-protection=standard) are where jumps may go. A switch goes on
+  # behind a call, where there is none: what calls it must not be taken to have them everywhere.
+  include(CheckCXXSourceCompiles)
+  check_cxx_source_compiles("#ifndef __ARM_FEATURE_BTI_DEFAULT\n#error\n#endif\nint main() {}"
+                            STERNA_COMPILER_MAKES_LANDING_PADS)
+  if(STERNA_COMPILER_MAKES_LANDING_PADS)
+    target_compile_options(sterna_flags INTERFACE -mbranch-protection=pac-ret)
+  endif()
+endif()
 if(STERNA_SANITIZE)
   # A program in C may pass any number as one of our enumerations: it is checked, and refused. (No
   # compiler counts on their range without -fstrict-enums.)

@@ -5,8 +5,8 @@
 
 The machine (qemu-system-aarch64) has no disk: its memory holds a static busybox, the libraries that
 the tests need, taken from the sysroot (tools/aarch64/sysroot makes one), and the programs of the
-build, at their paths. What ctest
-would run is run there, as far as it is built. A GoogleTest program runs a hundred tests in a process.
+build, at their paths. What ctest would run is run there, as far as it is built. A GoogleTest program
+runs a hundred tests in a process. What was cut short by its time goes on with --first.
 Scripts are run if the sysroot has Python, unless they compile programs or judge the sources. At the
 end it says how many passed, were skipped and failed, by the first word of their names.
 """
@@ -90,7 +90,7 @@ def is_for_the_machine(script):
 def tests_of(build, wanted, has_python):
     """Those that can run there, and the names of the others."""
     text = output_of(["ctest", "--show-only=json-v1"], cwd=build)
-    found, left_out, parts = [], [], collections.Counter()
+    found, left_out, parts = [], [], {}
     for test in json.loads(text)["tests"]:
         name, command = test["name"], test.get("command", [])
         if not wanted.match(name):
@@ -110,20 +110,18 @@ def tests_of(build, wanted, has_python):
         properties = {one["name"]: one["value"] for one in test.get("properties", [])}
         environment = properties.get("ENVIRONMENT", [])
         seconds = int(properties.get("TIMEOUT", 240))
-        if any(word.startswith("--gtest_filter=") for word in command):
-            name, seconds, command = pathlib.Path(command[0]).name, 900, command[:1]
-            parts[name] += 1
-            if parts[name] % TESTS_OF_PART != 1:
-                continue
-            environment = [*environment, f"GTEST_SHARD_INDEX={parts[name] // TESTS_OF_PART}"]
         words = ["|".join(properties.get(f"{kind}_REGULAR_EXPRESSION", []))
                  for kind in ("PASS", "FAIL", "SKIP")]
+        filters = [word for word in command if word.startswith("--gtest_filter=")]
+        if filters:
+            name, seconds, command = pathlib.Path(command[0]).name, 900, [command[0], filters[0]]
+            part = parts.get(name)
+            if part is not None and part.command[1].count(":") + 1 < TESTS_OF_PART:
+                part.command[1] += ":" + filters[0].split("=", 1)[1]
+                continue
         found.append(Test(name, seconds, *words, environment, command))
-    for index, test in enumerate(found):
-        if test.name in parts:
-            count = -(-parts[test.name] // TESTS_OF_PART)
-            found[index] = test._replace(
-                environment=[*test.environment, f"GTEST_TOTAL_SHARDS={count}"])
+        if filters:
+            parts[name] = found[-1]
     return found, left_out
 
 
@@ -252,6 +250,8 @@ def main():
     parser.add_argument("--processors", default="2")
     parser.add_argument("--memory", default="6G")
     parser.add_argument("--minutes", default=60, type=float, help="the machine ends then (60)")
+    parser.add_argument("--first", default=1, type=int, metavar="N",
+                        help="begins with the N-th of its runs: one that was cut short says which")
     parser.add_argument("--slower", default=4, type=int, help="factor of the tests' time limits")
     parser.add_argument("--command", action="append", default=[], metavar="LINE",
                         help="runs that before the tests and shows what it says; may be repeated")
@@ -264,6 +264,7 @@ def main():
     has_python = python_of(options.sysroot) is not None
     tests, left_out = tests_of(build, re.compile(f"(?!.*(?:{options.E}))(?=.*(?:{options.R}))"),
                                has_python)
+    tests = tests[options.first - 1:]
     with tempfile.TemporaryDirectory() as folder:
         image = pathlib.Path(folder) / "image"
         fill(image, options, build, tests)
@@ -276,7 +277,8 @@ def main():
     if left_out:
         print(f"not built, or not for that machine: {len(left_out)}: {' '.join(left_out)[:2000]}")
     if not is_whole:
-        print(f"it did not come to its end: {len(tests) - len(counts)} of {len(tests)} are missing")
+        print(f"it did not come to its end: {len(tests) - len(counts)} of {len(tests)} are missing; "
+              f"go on with --first {options.first + len(counts)}")
     sys.exit(0 if is_whole and not any(count.failed for _, count in counts) else 1)
 
 

@@ -237,9 +237,8 @@ void Team::expect_soon(std::uint64_t duration_ns) noexcept {
   if (state_->spin_cycles == 0) {
     return;
   }
-  const auto duration =
-      static_cast<std::uint64_t>(static_cast<double>(duration_ns) * state_->cycles_per_ns);
-  state_->stay_awake_until.store(cycles() + duration, std::memory_order_relaxed);
+  state_->stay_awake_until.store(cycles() + state_->to_cycles(duration_ns),
+                                 std::memory_order_relaxed);
 }
 
 bool Team::can_preempt() const noexcept {

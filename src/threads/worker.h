@@ -166,7 +166,7 @@ class alignas(kCacheLineBytes) Worker {
   TurnMeter meter;  // By who has the worker.
   // When wake_for_seeds() wakes again, how long it waits from then on, and how many were stolen.
   std::uint64_t seed_wake_at = 0;
-  std::uint64_t seed_wake_cycles = 0;
+  std::uint64_t seed_wake_ns = 0;
   std::int64_t seed_wake_taken = 0;
   // How many seeds it takes from another worker at once, and when it took some last.
   std::size_t seed_batch = 1;
@@ -232,7 +232,6 @@ class alignas(kCacheLineBytes) Worker {
   bool take_seeds_of(Worker& victim) noexcept;
   bool fetch() noexcept;
   std::uint32_t steal_from(Worker& victim) noexcept;
-  [[nodiscard]] std::uint64_t to_cycles(std::uint64_t ns) const noexcept;
   void rest(Search& search) noexcept;
   void sleep(Search& search) noexcept;
   bool has_reason_to_stay(Search& search) noexcept;
@@ -292,6 +291,11 @@ class TeamState final : public TickClient {
   double ns_per_cycle = 1;
   std::uint64_t spin_cycles = 0;
   double cycles_per_ns = 1;
+
+  /// Pauses are constants in nanoseconds: counters go at anything from 20 MHz (AArch64) to 4 GHz.
+  [[nodiscard]] std::uint64_t to_cycles(std::uint64_t ns) const noexcept {
+    return static_cast<std::uint64_t>(static_cast<double>(ns) * cycles_per_ns);
+  }
 
   /// A worker looks for work, awake, or does so no longer.
   void begin_search() noexcept {

@@ -17,9 +17,7 @@ std::uint64_t measure(Thread& thread) noexcept {
   TeamState& team = *thread.team->state();
   const std::uint64_t now = cycles();
   // Relaxed: who reads an old one ends a measurement that the next look begins anew.
-  team.measured_until.store(
-      now + static_cast<std::uint64_t>(static_cast<double>(kMeasuredForNs) * team.cycles_per_ns),
-      std::memory_order_relaxed);
+  team.measured_until.store(now + team.to_cycles(kMeasuredForNs), std::memory_order_relaxed);
   // Acquire: who carried the order out made it accounted before. So the word is read first.
   const bool is_ordered = has(thread.hold.load(std::memory_order_acquire), Hold::measured);
   if ((flags_of(thread) & ThreadFlag::accounted) != 0) {

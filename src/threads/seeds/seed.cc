@@ -14,8 +14,8 @@ namespace {
 
 // How long a planter leaves sleeping workers alone after it has woken one: longer and longer while
 // nobody takes its seeds.
-constexpr std::uint64_t kWakeCyclesMin = 30'000;
-constexpr std::uint64_t kWakeCyclesMax = 3'000'000;
+constexpr std::uint64_t kWakeNsMin = 12'000;
+constexpr std::uint64_t kWakeNsMax = 1'200'000;
 
 bool must_be_thread(const ThreadOptions& options) noexcept {
   return options.name != nullptr || options.stack_bytes > kSeedStackBytes ||
@@ -241,12 +241,11 @@ void wake_for_seeds(Worker& worker) noexcept {
     return;
   }
   const std::int64_t taken = worker.seeds.taken_count();
-  worker.seed_wake_cycles =
-      taken != worker.seed_wake_taken
-          ? kWakeCyclesMin
-          : std::clamp(2 * worker.seed_wake_cycles, kWakeCyclesMin, kWakeCyclesMax);
+  worker.seed_wake_ns = taken != worker.seed_wake_taken
+                            ? kWakeNsMin
+                            : std::clamp(2 * worker.seed_wake_ns, kWakeNsMin, kWakeNsMax);
   worker.seed_wake_taken = taken;
-  worker.seed_wake_at = now + worker.seed_wake_cycles;
+  worker.seed_wake_at = now + worker.team.to_cycles(worker.seed_wake_ns);
   const Thread& me = *self();
   if ((me.flags & ThreadFlag::placed) != 0) {
     worker.team.options.dispatch->wake_beside(me, worker.seeds.count() > 1);

@@ -14,11 +14,11 @@
 namespace sterna::threads {
 namespace {
 constexpr std::size_t kBatchMax = 64;
-constexpr std::uint64_t kLoneSeedCycles = 1'000;
-constexpr std::uint64_t kQuickSeedCycles = 50'000;
+constexpr std::uint64_t kLoneSeedNs = 400;
+constexpr std::uint64_t kQuickSeedNs = 20'000;
 // After a look at seeds of which this worker may run none: not before that, the next pause.
-constexpr std::uint64_t kRefusedCyclesMin = 60'000;
-constexpr std::uint64_t kRefusedCyclesMax = 4'000'000;
+constexpr std::uint64_t kRefusedNsMin = 24'000;
+constexpr std::uint64_t kRefusedNsMax = 1'500'000;
 }  // namespace
 
 /// Where a seed waits: here, or elsewhere. A lone one is about to be joined, unless it stays.
@@ -46,7 +46,7 @@ Worker* Worker::find_seed() noexcept {
       seed_victim = &victim;
       seed_taken = taken;
       seed_since = cycles();
-    } else if (cycles() - seed_since > kLoneSeedCycles) {
+    } else if (cycles() - seed_since > team.to_cycles(kLoneSeedNs)) {
       return &victim;
     }
   }
@@ -54,7 +54,7 @@ Worker* Worker::find_seed() noexcept {
 }
 
 std::uint64_t Worker::seed_pause() const noexcept {
-  return std::min(kRefusedCyclesMin << std::min(seed_refusals - 1, 16U), kRefusedCyclesMax);
+  return team.to_cycles(std::min(kRefusedNsMin << std::min(seed_refusals - 1, 16U), kRefusedNsMax));
 }
 
 /// What it has looked at there was not for it.
@@ -68,7 +68,7 @@ void Worker::note_refusal(const Worker& victim) noexcept {
 /// was done in not much more time than a visit costs, twice as many.
 std::size_t Worker::next_seed_batch() noexcept {
   const std::uint64_t now = cycles();
-  seed_batch = now - seeds_stolen_at < kQuickSeedCycles
+  seed_batch = now - seeds_stolen_at < team.to_cycles(kQuickSeedNs)
                    ? std::min<std::size_t>(2 * seed_batch, kBatchMax)
                    : std::max<std::size_t>(seed_batch / 4, 1);
   seeds_stolen_at = now;

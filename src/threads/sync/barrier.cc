@@ -98,6 +98,8 @@ void Barrier::wait(Round round) noexcept {
          ++looks) {
       looks < kLooks ? yield() : sleep_for(kSleepNs);
     }
+    // Of the look at the lock: what is done with the memory next comes after what its holder did.
+    std::atomic_thread_fence(std::memory_order_acquire);
     return;
   }
   (void)sleep_if([&]() noexcept { return round_.load(std::memory_order_relaxed) == round.number; });

@@ -9,7 +9,7 @@ namespace sterna::threads {
 namespace {
 
 constexpr std::uint64_t kCountBits = 16;
-constexpr std::uint64_t kLeftAloneCycles = 25'000;
+constexpr std::uint64_t kLeftAloneNs = 10'000;
 constexpr std::uint64_t kCountMask = (std::uint64_t{1} << kCountBits) - 1;
 
 /// Threads by home, so that each worker is reached once.
@@ -32,9 +32,11 @@ class Homes {
     homes_[count_++] = {home, &thread};
   }
   void wake() noexcept {
-    const std::uint64_t until = cycles() + kLeftAloneCycles;
+    const std::uint64_t now = cycles();
     for (std::uint32_t i = 0; i < count_; ++i) {
-      homes_[i].worker->left_alone_until.store(until, std::memory_order_relaxed);
+      Worker& home = *homes_[i].worker;
+      home.left_alone_until.store(now + home.team.to_cycles(kLeftAloneNs),
+                                  std::memory_order_relaxed);
       make_chain_runnable(homes_[i].first);
     }
     count_ = 0;

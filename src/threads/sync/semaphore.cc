@@ -14,7 +14,7 @@ namespace {
 // For so long, a microsecond, a thread whose worker has nothing else to do looks at the word: a
 // unit that comes from another processor costs one line then. To get ready what has left its
 // processor costs two more.
-constexpr std::uint64_t kLookCycles = 3'000;
+constexpr std::uint64_t kLookNs = 1'200;
 constexpr int kLooks = 32;
 
 bool has_work_beside(const Thread& me) noexcept {
@@ -53,6 +53,7 @@ bool Semaphore::await_unit(const Thread& me) noexcept {
     return false;
   }
   const std::uint64_t begin = cycles();
+  const std::uint64_t length = me.worker.load(std::memory_order_relaxed)->team.to_cycles(kLookNs);
   do {
     for (int looks = 0; looks < kLooks; ++looks) {
       const std::uint64_t word = word_.load(std::memory_order_relaxed);
@@ -63,7 +64,7 @@ bool Semaphore::await_unit(const Thread& me) noexcept {
         return false;  // They were here before us.
       }
     }
-  } while (cycles() - begin < kLookCycles && !has_work_beside(me));
+  } while (cycles() - begin < length && !has_work_beside(me));
   return false;
 }
 

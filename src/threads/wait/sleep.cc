@@ -26,10 +26,10 @@ using SleepState::kAwake, SleepState::kInHook, SleepState::kOnFutex, SleepState:
 constexpr std::uint64_t kWatchNsMin = 1'000'000;
 constexpr std::uint64_t kWatchNsMax = 16'000'000;
 constexpr std::uint32_t kStealMax = 64;  // Bounds the time in a foreign lock.
-constexpr std::uint64_t kLoneStealCycles = 5'000;
+constexpr std::uint64_t kLoneStealNs = 2'000;
 // For a microsecond a search is not counted: an answer of another worker, which comes by then,
 // would cost both of them a line more.
-constexpr std::uint64_t kUncountedCycles = 3'000;
+constexpr std::uint64_t kUncountedNs = 1'200;
 constexpr int kLooks = 24;  // As long as a pause, but an answer is seen at once.
 constexpr std::uint64_t kPauseNsMin = 20'000;
 constexpr std::uint64_t kPauseNsMax = 2'000'000;
@@ -51,10 +51,6 @@ struct Worker::Search {
   bool was_asleep_for_all = false;
   bool is_counted = false;  // In TeamState::searcher_count.
 };
-
-std::uint64_t Worker::to_cycles(std::uint64_t ns) const noexcept {
-  return static_cast<std::uint64_t>(static_cast<double>(ns) * team.cycles_per_ns);
-}
 
 bool Worker::wake() noexcept {
   if (sleep_word.load(std::memory_order_seq_cst) == kAwake) {  // (4)
@@ -187,7 +183,7 @@ bool Worker::try_steal(Search& search, bool is_last_look) noexcept {
         search.victim_countdown = now_countdown;
         search.victim_since = cycles();
       }
-      if (!is_last_look && cycles() - search.victim_since < kLoneStealCycles) {
+      if (!is_last_look && cycles() - search.victim_since < team.to_cycles(kLoneStealNs)) {
         continue;
       }
     }
@@ -198,7 +194,7 @@ bool Worker::try_steal(Search& search, bool is_last_look) noexcept {
       return true;
     }
     // All of it is bound or kept: the victim pays for each look.
-    search.steal_after = cycles() + to_cycles(search.steal_pause_ns);
+    search.steal_after = cycles() + team.to_cycles(search.steal_pause_ns);
     search.steal_pause_ns = std::min(2 * search.steal_pause_ns, kPauseNsMax);
   }
   return false;
@@ -211,7 +207,7 @@ bool Worker::try_kept(Search& search, bool is_last_look) noexcept {
     return false;
   }
   // As in try_steal(): a lone thread is about to run there.
-  const bool takes_lone = is_last_look || now - search.begin_cycles > kLoneStealCycles;
+  const bool takes_lone = is_last_look || now - search.begin_cycles > team.to_cycles(kLoneStealNs);
   bool has_looked = false;
   for (const auto& victim : team.workers) {
     const std::uint32_t waiting = victim->queue.count() + (victim->inbox.looks_empty() ? 0 : 1);
@@ -234,7 +230,7 @@ bool Worker::try_kept(Search& search, bool is_last_look) noexcept {
     dispatch->settle(*victim);
   }
   if (thread == nullptr) {  // Its policy gives us nothing.
-    search.kept_after = now + to_cycles(search.kept_pause_ns);
+    search.kept_after = now + team.to_cycles(search.kept_pause_ns);
     search.kept_pause_ns = std::min(2 * search.kept_pause_ns, kPauseNsMax);
   }
   return thread != nullptr;
@@ -345,7 +341,7 @@ void Worker::sleep(Search& search) noexcept {
 void Worker::rest(Search& search) noexcept {
   const std::uint64_t now = cycles();
   if (!search.is_counted) {
-    if (now - search.begin_cycles < std::min(kUncountedCycles, team.spin_cycles)) {
+    if (now - search.begin_cycles < std::min(team.to_cycles(kUncountedNs), team.spin_cycles)) {
       for (int looks = 0; looks < kLooks && inbox.looks_empty(); ++looks) {
       }
       return;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kEventsMax = 32;
 // A look costs a system call: idle workers, which poll without a pause, look so often at most.
-constexpr std::uint64_t kLookCycles = 4'000;
+constexpr std::uint64_t kLookNs = 1'500;
 
 }  // namespace
 
@@ -156,11 +156,11 @@ std::uint32_t Readiness::poll() noexcept {
   if (count_.load(std::memory_order_relaxed) == 0) {
     return 0;
   }
-  const std::uint64_t now = cycles();
-  if (now - last_look_cycles_ < kLookCycles) {
+  const std::uint64_t now = now_ns();
+  if (now - last_look_ns_ < kLookNs) {
     return 0;
   }
-  last_look_cycles_ = now;
+  last_look_ns_ = now;
   return look();
 }
 

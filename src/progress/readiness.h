@@ -85,7 +85,7 @@ class Readiness final : public Source {
   // sees it at the next sleep.
   std::atomic<bool> was_used_{false};
   // Of the last look of poll(). Guard: the poller's turn.
-  std::uint64_t last_look_cycles_ = 0;
+  std::uint64_t last_look_ns_ = 0;
 };
 
 }  // namespace sterna::progress

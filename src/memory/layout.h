@@ -194,8 +194,9 @@ namespace detail {
 
 /// Where the descriptor of the slot's thread lies, given any address in the slot, e.g. a stack
 /// pointer; 0: not iso. For a rank's slot: of the rank's main thread. kDescriptorBytes long,
-/// aligned to 64; the stack starts below it.
-[[nodiscard]] inline std::uintptr_t descriptor_address(std::uintptr_t address) noexcept {
+/// aligned to 64; the stack starts below it. Inline always: threads::self() is in every wait.
+[[nodiscard, gnu::always_inline]] inline std::uintptr_t descriptor_address(
+    std::uintptr_t address) noexcept {
   if (const std::uintptr_t found = stack_descriptor_address(address); found != 0) [[likely]] {
     return found;
   }

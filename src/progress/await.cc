@@ -16,9 +16,13 @@ namespace {
 
 constexpr std::uint32_t kSpinTurns = 32;
 constexpr std::uint32_t kRoundsOfTurn = 8;
+constexpr std::uint32_t kSlowSpinTurns = 60;  // Shorter ones, with a yield between two.
+constexpr std::uint32_t kSlowRoundsOfTurn = 4;
 // Who waits longer than that lets others have the processor between two looks, if there are any:
 // on a processor of one's own that takes a quarter of a microsecond.
 constexpr std::uint64_t kAloneNs = 4'000;
+// So long nine looks last, or sixteen, only where one is calls of the system.
+constexpr std::uint64_t kSlowLooksNs = 1'200;
 
 }  // namespace
 
@@ -50,7 +54,15 @@ bool Progress::spin_until(const Completion& completion) noexcept {
   }
   // A few microseconds. With a pause messages come a fifth sooner: it leaves the core to its other
   // half, and spares the loads that would be in vain when what is waited for comes.
-  for (std::uint32_t turn = 0; turn < kSpinTurns && !completion.done(); ++turn) {
+  // Where a look is calls of the system it lasts longer, and who sends in the place of a program
+  // that computes, or another process, may need this processor meanwhile.
+  const std::uint64_t begin_ns = now_ns();
+  bool is_slow = false;
+  const auto turns_max = [&] { return is_slow ? kSlowSpinTurns : kSpinTurns; };
+  for (std::uint32_t turn = 0; turn < turns_max() && !completion.done(); ++turn) {
+    if (is_slow) {
+      raw_system_call(SYS_sched_yield);
+    }
     if (!impl_->try_take()) {
       cpu_pause();
       continue;
@@ -59,13 +71,15 @@ bool Progress::spin_until(const Completion& completion) noexcept {
     // several times as much: the answer is likely to come where the last event came from.
     std::uint32_t count = impl_->poll_all(threads::SchedulingPoint::idle);
     Source* const busiest = impl_->busiest;
-    for (std::uint32_t round = 0; busiest != nullptr && round < kRoundsOfTurn && !completion.done();
+    const std::uint32_t rounds = is_slow ? kSlowRoundsOfTurn : kRoundsOfTurn;
+    for (std::uint32_t round = 0; busiest != nullptr && round < rounds && !completion.done();
          ++round) {
       const std::uint32_t more = busiest->poll();
       more != 0 ? add_relaxed(impl_->events, more) : cpu_pause();
       count += more;
     }
     impl_->give_back_after(count);
+    is_slow = is_slow || (turn == 0 && now_ns() - begin_ns > kSlowLooksNs);
   }
   return completion.done();
 }
@@ -77,6 +91,16 @@ int Progress::descriptor() const noexcept {
 bool Progress::hear() noexcept {
   if (!impl_->try_take()) {
     return false;
+  }
+  // A ring that nobody has slept for, or that came too late for its sleeper, says nothing, and
+  // would keep the descriptor readable. Who sleeps here takes it by itself.
+  if (impl_->has_rung.load(std::memory_order_relaxed) &&
+      !impl_->has_sleeper.exchange(true, std::memory_order_seq_cst)) {
+    impl_->has_rung.store(false, std::memory_order_relaxed);
+    std::uint64_t ignored = 0;
+    raw_system_call(SYS_read, impl_->event.get(), reinterpret_cast<long>(&ignored), sizeof ignored);
+    impl_->has_sleeper.store(false, std::memory_order_seq_cst);
+    impl_->wake_aside();
   }
   bool tells_all = impl_->added.empty();
   for (Source* const source : impl_->sources) {
@@ -177,19 +201,26 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
     return wake;
   };
   bool has_come = false;  // Something else than what is waited for, in rounds without a clock.
+  std::uint32_t rounds_without_clock = 15;  // Of 16: the clock costs as much as a poll...
+  std::uint64_t begin_ns = 0;
   for (std::uint32_t round = 0;; ++round) {
     has_come = poll_once(threads::SchedulingPoint::idle, 0) != 0 || has_come;
     if (threads::try_take_signal(waiter)) {
       return leave(threads::Wake::signalled);
     }
-    if (!is_crowded && !yields && (round & 15) != 0) {
+    if (!is_crowded && !yields && (round & rounds_without_clock) != 0) {
       cpu_pause();
-      continue;  // The clock costs as much as a poll.
+      continue;
     }
     if (deadline_ns != kNever && now_ns() >= deadline_ns) {
       return leave(threads::Wake::timed_out);
     }
     const std::uint64_t now = now_here();
+    if (round == 0) {
+      begin_ns = now;
+    } else if (round == 16 && now - begin_ns > kSlowLooksNs) {
+      rounds_without_clock = 3;  // ...but of 4 where that is calls of the system.
+    }
     if (has_come) {
       patience.begin_again(now);
       has_come = false;
@@ -202,7 +233,7 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
       yields = wake_absent() || yields;
     }
     if (patience.is_left(now)) {
-      if (is_crowded || yields || patience.polled_ns(now) > kAloneNs) {
+      if (is_crowded || yields || rounds_without_clock == 3 || patience.polled_ns(now) > kAloneNs) {
         patience.yield();
       }
       continue;

@@ -62,6 +62,7 @@ struct Progress::Impl {
   std::atomic<bool> has_added{false};  // Relaxed: who adds wakes a sleeper, who looks again.
   FileDescriptor epoll;
   FileDescriptor event;
+  std::atomic<bool> has_rung{false};  // Relaxed: `event` was written to since hear() read it.
 
   bool try_take() noexcept {
     if (is_serial) {

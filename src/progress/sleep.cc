@@ -167,6 +167,7 @@ bool Progress::sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>
 void Progress::wake() noexcept {
   const std::uint64_t one = 1;
   raw_system_call(SYS_write, impl_->event.get(), reinterpret_cast<long>(&one), sizeof one);
+  impl_->has_rung.store(true, std::memory_order_relaxed);  // After: who sees it can read.
 }
 
 void Progress::wake_for_source() noexcept {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include "base/clock.h"
 #include "progress/completion.h"
@@ -154,6 +155,36 @@ TEST_F(ProgressTurns, WhoSleepsBesideASleeperWakesWhoIsAbsent) {
   never.complete();
   sleeper.join();
   progress->remove(absent);
+}
+
+/// Else who waits for the descriptor would never sleep again.
+TEST_F(ProgressTurns, WhoHearsTakesARingThatNobodySleptFor) {
+  const auto is_ringing = [&] {
+    pollfd waits{.fd = progress->descriptor(), .events = POLLIN, .revents = 0};
+    return ::poll(&waits, 1, 0) == 1;
+  };
+  progress->wake();
+  progress->wake();
+  EXPECT_TRUE(is_ringing());
+  EXPECT_TRUE(progress->hear());
+  EXPECT_FALSE(is_ringing());
+  progress->wake();
+  EXPECT_TRUE(is_ringing());
+}
+
+TEST_F(ProgressTurns, TheRingOfASleeperIsLeftToIt) {
+  const std::atomic<std::uint32_t> word{1};
+  std::atomic<bool> has_slept{false};
+  std::thread sleeper{[&] { has_slept = progress->sleep(kNever, word, 1); }};
+  while (progress->counters().sleeps == 0) {
+    std::this_thread::yield();
+  }
+  progress->wake();
+  for (int i = 0; i < 100; ++i) {
+    (void)progress->hear();
+  }
+  sleeper.join();
+  EXPECT_TRUE(has_slept);
 }
 
 }  // namespace

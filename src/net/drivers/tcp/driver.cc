@@ -21,6 +21,15 @@ constexpr std::uint32_t kLookEvery = 16;       // Polls between two looks at the
 constexpr std::size_t kActiveMax = 4;          // Silent channels that are still read every poll.
 constexpr std::uint32_t kEmptyReadsMax = 512;  // Then a silent channel leaves the active ones.
 
+/// Whether nothing has come that was not received: who has read something last has not seen the end
+/// of it, and here that mostly is it. The end of the stream is something.
+bool is_empty(const TcpChannel& channel) noexcept {
+  std::byte first;
+  return channel.reader.holds_no_packet() &&
+         raw_system_call(SYS_recvfrom, channel.socket(), reinterpret_cast<long>(&first), 1,
+                         MSG_PEEK | MSG_DONTWAIT, 0, 0) == -EAGAIN;
+}
+
 }  // namespace
 
 TcpDriver::TcpDriver(const DriverOptions& given, const Options& options, Listener listener) noexcept
@@ -286,17 +295,23 @@ bool TcpDriver::prepare_sleep() noexcept {
   return may_sleep;
 }
 
-/// What waits to be written is asked for in prepare_sleep() only.
+/// As prepare_sleep(), but for one thread that has us alone: nobody else is sending.
 bool TcpDriver::hear() noexcept {
   polls_until_look_ = 1;
   bool tells_all =
       ending_.empty() && !has_new_channel_ && request_count_.load(std::memory_order_acquire) == 0;
-  for (const TcpChannel* const channel : active_) {
+  for (TcpChannel* const channel : active_) {
+    channel->is_readable = channel->is_readable && !is_empty(*channel);
     tells_all = tells_all && !channel->is_readable;
   }
   for (const std::atomic<TcpChannel*>& place : channels_) {
-    const TcpChannel* const channel = place.load(std::memory_order_acquire);
-    tells_all = tells_all && (channel == nullptr || !channel->has_unsent());
+    TcpChannel* const channel = place.load(std::memory_order_acquire);
+    if (channel != nullptr && channel->has_unsent()) {
+      const TcpChannel::Flush flushed = channel->flush();
+      tells_all = tells_all && flushed != TcpChannel::Flush::busy &&
+                  flushed != TcpChannel::Flush::broken;
+      tells_all = !channel->take_room() && tells_all;
+    }
   }
   return tells_all;
 }

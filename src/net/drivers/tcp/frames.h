@@ -150,6 +150,12 @@ class FrameReader {
     check(bytes <= missing_bytes(), "only what is missing is passed on");
     arrived_bytes_ += bytes;
   }
+  /// next() finds nothing before more is received.
+  [[nodiscard]] bool holds_no_packet() const noexcept {
+    const std::size_t held = end_ - begin_;
+    return has_place() ? missing_bytes() != 0
+                       : held < kLengthBytes || held < kLengthBytes + begun_bytes();
+  }
   /// After `placed`: the stream goes on.
   void end_placed() noexcept { placed_bytes_ = 0; }
 

@@ -101,8 +101,6 @@ class TransportCore final : private Bond::Owner {
   [[nodiscard]] bool has_inner_work() noexcept;
   [[nodiscard]] bool has_next_step() noexcept;
   [[nodiscard]] bool has_work() noexcept;
-  void leave_reads(bool are_left) noexcept { are_reads_left_ = are_left; }
-  void poll_in_place(bool is_in_place) noexcept { is_in_place_ = is_in_place; }
   [[nodiscard]] bool has_left() const noexcept { return invitations_.has_left(); }
   /// Whether poll_inner() might do something.
   [[nodiscard]] bool may_have_inner() noexcept {
@@ -259,6 +257,7 @@ class TransportCore final : private Bond::Owner {
                                   std::uint32_t& sequence, bool& is_kept) noexcept;
 
   // --- Heads of announced messages (head.cc) ---------------------------------------------------
+  [[nodiscard]] bool is_left_whole(const Gate& gate, std::uint64_t bytes) const noexcept;
   std::uint32_t head_bytes_of(const Endpoint& from, const SendRequest& request, const Peer& peer,
                               Gate& gate) const noexcept;
   std::size_t send_with_head(const FrameHeader& announcement, const Buffer& word,
@@ -335,9 +334,10 @@ class TransportCore final : private Bond::Owner {
   Clock& clock_;
   const Logger log_;
   std::uint32_t frame_payload_max_ = 0;  // Constant after open_drivers.
-  // See Transport::leave_reads() and poll_in_place(). The one caller's.
+  // See Transport::leave_reads(), poll_in_place() and leave_copies(). The one caller's.
   bool are_reads_left_ = false;
   bool is_in_place_ = false;
+  bool are_copies_left_ = false;
   std::uint32_t polls_of_look_ = 0;     // The poller's: see write_invited().
   bool is_left_alone_ = false;          // Nobody waits for a long message that was left.
   bool is_serial_ = false;              // See Transport::serve_one_caller().

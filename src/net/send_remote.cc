@@ -51,6 +51,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   Gate& gate = gates_[node];
   const Way way = way_of(from, request, gate, is_serial_ ? &wait_habit_ : nullptr,
                          options_.local_eager_bytes, frame_payload_max_);
+  const bool request_is_awaited = request.is_awaited;  // It may end before we return.
   const bool is_synchronous = request.mode == SendMode::synchronous;
   const std::uint32_t frame_bytes = gate.frame_bytes(bytes, frame_payload_max_);
   // Frames of one message do not overtake others: an urgent one of several is announced, whose
@@ -164,7 +165,9 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   } else if (!is_eager && gate.is_direct() && from.rank == invitations_.rank()) {
     tell_announced(from, header.cookie, target.rank, sequence);
   }
-  if (way.is_left && is_serial_ && bytes > frame_payload_max_) {
+  const bool may_be_left = way.is_left ? bytes > frame_payload_max_
+                                       : !is_eager && !request_is_awaited && gate.head_bytes() != 0;
+  if (may_be_left && is_serial_) {
     wait_habit_.started(clock_.now_ns());
   }
 }

@@ -178,6 +178,11 @@ class Transport {
   void was_away(std::uint64_t left_ns, std::uint64_t back_ns) noexcept;
   /// True: polls come from who progresses in the place of the program. The same.
   void poll_in_place(bool is_in_place) noexcept;
+  /// True: polls move no parts of large messages on. The same.
+  void leave_copies(bool are_left) noexcept;
+  /// A message of so many bytes, sent now to `rank` by who does not wait for it, would be announced
+  /// alone: all of its bytes are left to who polls in the place of the program. The same.
+  [[nodiscard]] bool leaves_whole(std::uint32_t rank, std::uint64_t bytes) const noexcept;
   /// Something was left. A hint, from any thread.
   [[nodiscard]] bool has_left() const noexcept;
 

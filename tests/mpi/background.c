@@ -57,7 +57,7 @@ static int is_filled(const char* bytes, int round) {
   return 1;
 }
 
-/* `computes`: which rank. The other waits for its part as usual, then says so. */
+/* `computes`: which rank; -1: none. The other waits for its part as usual, then says so. */
 static void exchange(int sender, int computes, int round) {
   MPI_Request request;
   const int peer = !world_rank;
@@ -74,7 +74,9 @@ static void exchange(int sender, int computes, int round) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   } else {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
-    atomic_store(done, round);
+    if (computes >= 0) {
+      atomic_store(done, round);
+    }
   }
   if (world_rank != sender) {
     CHECK(is_filled(incoming, round));
@@ -154,6 +156,16 @@ static void talk_meanwhile(void) {
   }
 }
 
+/* Who has waited at once for some messages computes after the next one. */
+static void wait_and_compute(int first_round) {
+  for (int round = first_round; round < first_round + 4 * kRounds; ++round) {
+    for (int i = 0; i < 4; ++i) {
+      exchange(round & 1, -1, round);
+    }
+    exchange(round & 1, (round >> 1) & 1, round);
+  }
+}
+
 /* From then on the process has several threads that call. */
 static void* call_once(void* unused) {
   int flag = 1;
@@ -189,6 +201,7 @@ int main(int argc, char** argv) {
     }
     talk_meanwhile();
     reduce_meanwhile(4 * kRounds + 1);
+    wait_and_compute(7 * kRounds + 1);
     free(outgoing);
     free(incoming);
   }

@@ -144,6 +144,12 @@ int start_message(RankState& state, Request& request) noexcept {
     }
     request.send.done.reset();
     request.send.may_be_left = true;
+    if (bytes.buffer().bytes >= kLargeBytes) {
+      if (runtime::Background* const background = context.runtime->background()) {
+        background->expect_answer(target_of(*request.comm, a.peer, a.tag).rank,
+                                  bytes.buffer().bytes);
+      }
+    }
     context.transport->send(*context.endpoint, request.send,
                             target_of(*request.comm, a.peer, a.tag), bytes.buffer(),
                             a.mode == MessageMode::synchronous ? net::SendMode::synchronous

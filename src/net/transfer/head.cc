@@ -46,13 +46,23 @@ std::uint32_t TransportCore::head_bytes_of(const Endpoint& from, const SendReque
            has_credit(peer, credit_of(bytes), options_.eager_window_bytes);
   };
   std::uint64_t bytes = std::min<std::uint64_t>({gate.head_bytes(), whole, frame_payload_max_});
-  if (bytes == 0 || !gate.takes_head()) {
+  if (bytes == 0 || (!request.is_awaited && is_left_whole(gate, whole)) || !gate.takes_head()) {
     return 0;
   }
   if (whole <= kWholeBytesMax && gate.takes_whole_head() && has_room(whole)) {
     bytes = whole;
   }
   return has_room(bytes) ? static_cast<std::uint32_t>(bytes) : 0;
+}
+
+/// Whether who sends in the place of a program that computes shall have all of a message: by its
+/// habit the program is away for a good part of what the message takes. To send a head would keep
+/// it from its computation for as long as its copy takes.
+bool TransportCore::is_left_whole(const Gate& gate, std::uint64_t bytes) const noexcept {
+  constexpr double kPart = 0.5;
+  return is_serial_ && are_reads_left_ &&
+         static_cast<double>(wait_habit_.computes_ns()) >=
+             kPart * gate.cost().rendezvous_ns(bytes);
 }
 
 /// An announcement and the whole message as its head, in one call of the channel: over sockets it

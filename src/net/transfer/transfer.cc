@@ -16,9 +16,16 @@ void forget_writes(TransferJob& job, Channel& channel, bool has_fixed_rank) noex
   job.remote.clear();
 }
 
+constexpr std::uint32_t kAnyBytes = ~std::uint32_t{0};
+// In a frame of who sends in the place of a program that comes back sooner than all has been sent:
+// it then waits until a frame is with the network, and could as well send the next one itself while
+// its peer reads.
+constexpr std::uint32_t kInPlaceBytes = 512 << 10;
+
 /// Over several rails a message is cut for all of them.
-std::uint64_t frame_bytes_of(const TransferJob& job) noexcept {
-  const auto most = static_cast<std::uint32_t>(job.gate->packet_bytes_max() - kHeaderBytes);
+std::uint64_t frame_bytes_of(const TransferJob& job, std::uint32_t bytes_max) noexcept {
+  const auto most = std::min(
+      static_cast<std::uint32_t>(job.gate->packet_bytes_max() - kHeaderBytes), bytes_max);
   return job.gate->has_several_rails() ? job.gate->frame_bytes(job.total_bytes - job.begin, most)
                                        : most;
 }
@@ -113,7 +120,7 @@ void TransportCore::submit(TransferJob* job) noexcept {
 }
 
 std::uint32_t TransportCore::advance_jobs() noexcept {
-  if (job_count_.load(std::memory_order_relaxed) == 0) [[likely]] {
+  if (job_count_.load(std::memory_order_relaxed) == 0 || are_copies_left_) [[likely]] {
     return 0;
   }
   std::uint32_t lending = 0;
@@ -266,9 +273,11 @@ bool TransportCore::step_frames(TransferJob& job) noexcept {
     return send_to_node(job.node, finish, {}) || job.gate->is_lost();
   }
   // Whole frames: the rest of one would be a packet of its own.
-  const std::uint64_t frame_bytes = frame_bytes_of(job);
+  const bool is_cut = is_in_place_ && !is_left_whole(*job.gate, job.total_bytes);
+  const std::uint64_t frame_bytes = frame_bytes_of(job, is_cut ? kInPlaceBytes : kAnyBytes);
   const std::uint64_t chunk_bytes =
-      std::max(options_.chunk_bytes / frame_bytes * frame_bytes, frame_bytes);
+      is_cut ? frame_bytes
+             : std::max(options_.chunk_bytes / frame_bytes * frame_bytes, frame_bytes);
   const std::uint64_t stop =
       job.offset + std::min<std::uint64_t>(job.total_bytes - job.offset, chunk_bytes);
   return send_frames(job, job.offset, stop) == SendState::closed || job.offset == job.total_bytes;
@@ -276,7 +285,8 @@ bool TransportCore::step_frames(TransferJob& job) noexcept {
 
 SendState TransportCore::send_frames(TransferJob& job, std::uint64_t& offset,
                                      std::uint64_t end) noexcept {
-  const std::uint64_t payload_max = frame_bytes_of(job);
+  const bool is_cut = is_in_place_ && !is_left_whole(*job.gate, job.total_bytes);
+  const std::uint64_t payload_max = frame_bytes_of(job, is_cut ? kInPlaceBytes : kAnyBytes);
   std::array<Piece, kPacketPiecesMax> pieces;
   while (offset < end) {
     std::uint64_t taken = 0;

@@ -1,7 +1,8 @@
 // Whether the one caller of a process waits as soon as it has started its long messages, or
-// computes first: by what it did the last times. Only who waits at once may just as well send them
-// itself, in packets, of which the receiver reads one while it fills another: that is faster than
-// a copy by the receiver alone, which leaves the sender free to compute.
+// computes first, and for how long: by what it did the last times. Only who waits at once may just
+// as well send them itself, in packets, of which the receiver reads one while it fills another:
+// that is faster than a copy by the receiver alone, or by who sends in the place of its program,
+// which leave the sender free to compute.
 //
 // Not thread-safe: the one caller's, or theirs who poll in its place.
 #pragma once
@@ -31,11 +32,15 @@ class WaitHabit {
   void waits(std::uint64_t now_ns) noexcept {
     is_open_ = false;
     const std::uint64_t back_ns = back_ns_ != 0 ? back_ns_ : now_ns;
-    const bool is_soon = back_ns - std::min(left_ns_, back_ns) <= kSoonNs;
-    times_ = is_soon ? std::min(times_ + 1, kTimes) : 0;
+    const std::uint64_t away_ns = back_ns - std::min(left_ns_, back_ns);
+    times_ = away_ns <= kSoonNs ? std::min(times_ + 1, kTimes) : 0;
+    computes_ns_ = std::min(away_ns, last_ns_);
+    last_ns_ = away_ns;
   }
 
   [[nodiscard]] bool waits_at_once() const noexcept { return times_ == kTimes; }
+  /// For so long it is likely to compute before it waits; 0: not known.
+  [[nodiscard]] std::uint64_t computes_ns() const noexcept { return computes_ns_; }
 
  private:
   // Of computation that is lost where the habit ends, and the sender copies instead.
@@ -44,6 +49,8 @@ class WaitHabit {
 
   std::uint64_t left_ns_ = 0;
   std::uint64_t back_ns_ = 0;  // 0: it has not left since.
+  std::uint64_t last_ns_ = 0;      // Between its last start and its wait.
+  std::uint64_t computes_ns_ = 0;  // The shorter one of the last two.
   std::uint32_t times_ = 0;
   bool is_open_ = false;
 };

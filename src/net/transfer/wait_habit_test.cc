@@ -53,5 +53,24 @@ TEST(WaitHabit, WhatTheCallsThemselvesTakeIsNoComputation) {
   EXPECT_FALSE(habit.waits_at_once());
 }
 
+TEST(WaitHabit, ComputesForTheShorterOneOfTheLastTwo) {
+  WaitHabit habit;
+  std::uint64_t now_ns = 1'000'000;
+  const auto compute_for = [&](std::uint64_t ns) {
+    habit.started(now_ns);
+    habit.was_away(now_ns + 5'000, now_ns + 5'000 + ns);
+    now_ns += ns + 10'000;
+    habit.waits(now_ns);
+    return habit.computes_ns();
+  };
+  EXPECT_EQ(habit.computes_ns(), 0U);
+  EXPECT_EQ(compute_for(100'000), 0U);  // Once is no habit.
+  EXPECT_EQ(compute_for(80'000), 80'000U);
+  EXPECT_EQ(compute_for(90'000), 80'000U);
+  EXPECT_EQ(compute_for(90'000), 90'000U);
+  EXPECT_EQ(compute_for(200), 200U);
+  EXPECT_EQ(compute_for(90'000), 200U);
+}
+
 }  // namespace
 }  // namespace sterna::net

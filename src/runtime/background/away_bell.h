@@ -36,6 +36,10 @@ class AwayBell {
   /// From now on what arrives, or has arrived, rings once.
   void arm() noexcept;
   void disarm() noexcept;
+  /// Whether nobody has heard it since arm(). A hint to all but who orders it by other means.
+  [[nodiscard]] bool is_armed() const noexcept {
+    return is_armed_.load(std::memory_order_relaxed);
+  }
 
   /// By the thread: until it is rung for, but no longer than that. False: the time is over.
   [[nodiscard]] bool sleep(std::uint64_t ns) noexcept;

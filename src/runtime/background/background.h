@@ -69,6 +69,10 @@ class Background {
   /// From now on several threads call, for ever. After exclude().
   void share() noexcept;
 
+  /// A message of so many bytes is about to be sent to `rank`: if all of it will be left to the
+  /// thread, the answer wakes it, on the processor of who answers. The program need not then, for
+  /// which it would be several microseconds later away. Within a call.
+  void expect_answer(std::uint32_t rank, std::uint64_t bytes) noexcept;
   /// A large message was started that is not done. Within a call.
   void want() noexcept;
   /// One was received at once: that had better been left to others if the program computes now.
@@ -103,12 +107,16 @@ class Background {
 
   enum class Owner : std::uint32_t { program, nobody, background };
   enum class Looked : std::uint8_t { nothing, something, program_is_here };
+  /// What the thread does: it sleeps until it is rung for, or for a moment, or it looks by itself.
+  enum class Duty : std::uint8_t { sleeps, naps, looks };
 
   static void* thread_main(void* background) noexcept;
   void start() noexcept;
   void go_away() noexcept;
   void watch_absence() noexcept;
   [[nodiscard]] bool poll_until_quiet() noexcept;
+  [[nodiscard]] bool poll_before_leaving() noexcept;
+  [[nodiscard]] bool is_told() const noexcept;
   void come_back() noexcept;
   void learn_habit(std::uint64_t back_ns) noexcept;
   void tell_habit(std::uint64_t back_ns) noexcept;
@@ -119,6 +127,7 @@ class Background {
   [[nodiscard]] Looked look(bool is_last = false) noexcept;
   [[nodiscard]] bool is_away_for_moments() const noexcept;
   [[nodiscard]] bool stays_away() noexcept;
+  [[nodiscard]] bool is_left_to(Duty duty) const noexcept;
   [[nodiscard]] bool sleep_until_rung() noexcept;
   void nap() noexcept;
   void sleep_for_network(std::uint64_t ns) noexcept;
@@ -139,6 +148,7 @@ class Background {
   bool is_watched_ = false;  // The end of this call, or of the absence after it.
   std::uint32_t watchable_ = 0;
   bool computes_ = true;          // After its calls, by its habit.
+  std::uint64_t told_at_poll_ = 0;  // The bell was armed in this call, after so many polls; or 0.
   std::uint64_t rung_at_ns_ = 0;  // In time of its processor, as it went away; 0: it did not ring.
   bool has_thread_ = false;
   bool has_failed_ = false;
@@ -158,10 +168,11 @@ class Background {
   // Relaxed: hints. Written by the program: since when it is away, how often shortly of late.
   std::atomic<std::uint64_t> away_since_ns_{0};
   std::atomic<std::uint32_t> short_absences_{0};
-  std::atomic<bool> is_on_duty_{false};
+  std::atomic<Duty> duty_{Duty::sleeps};
   // Its thread's: something was left to do at its last look, of which nobody tells, and how long it
   // rests then.
   bool has_work_ = false;
+  std::uint32_t parts_ = 0;  // Looks in a row with something of which no event came.
   std::uint64_t awaited_absence_ns_ = 0;  // Of which it has seen that it lasts.
   std::uint64_t rest_ns_ = 0;
   std::atomic<bool> is_stopped_{false};

@@ -22,6 +22,10 @@ constexpr int kPollsMax = 4;  // Of the program, before it leaves the rest to th
 constexpr std::uint32_t kPausesBeforeYield = 1000;
 constexpr std::size_t kStackBytes = std::size_t{1} << 20;
 
+// An absence that is not worth the wake-up where the kernel wakes the thread: that takes ten
+// microseconds, and two copies by one processor as long again as by two.
+constexpr std::uint64_t kShortForKernelNs = 30'000;
+
 // Of several threads that call want(); there is one background a process.
 constinit SpinLock want_lock;
 
@@ -114,6 +118,26 @@ void Background::want() noexcept {
   }
 }
 
+void Background::expect_answer(std::uint32_t rank, std::uint64_t bytes) noexcept {
+  if (!needs_descriptors_ || !has_thread_ || flag_ != &own_flag_ ||
+      is_shared_.load(std::memory_order_relaxed) ||
+      is_left_to(duty_.load(std::memory_order_relaxed)) ||
+      !options_.transport->leaves_whole(rank, bytes)) {
+    return;
+  }
+  (void)options_.progress->hear();
+  if (poll_before_leaving() && !is_shared_.load(std::memory_order_relaxed)) {
+    bell_.arm();
+    told_at_poll_ = options_.progress->counters().polls;
+  }
+}
+
+/// Nobody has polled since the bell was armed: what has come since rings.
+bool Background::is_told() const noexcept {
+  return told_at_poll_ != 0 && bell_.is_armed() &&
+         told_at_poll_ == options_.progress->counters().polls;
+}
+
 bool Background::has_open() const noexcept {
   return options_.transport->has_open(*options_.endpoint);
 }
@@ -154,15 +178,21 @@ void Background::go_away() noexcept {
   }
   keep_off_the_program();
   // A thread on duty looks by itself, as often as it thinks right.
-  const bool is_heard = needs_descriptors_ && !is_on_duty_.load(std::memory_order_relaxed) &&
-                        options_.progress->hear();
+  const bool must_tell =
+      needs_descriptors_ && !is_left_to(duty_.load(std::memory_order_relaxed)) && !is_told();
+  if (must_tell) {
+    (void)options_.progress->hear();
+  }
   flag_->store(away(), std::memory_order_seq_cst);
   // Who falls asleep either sees it, and rings, or is seen asleep: what was left to it is read.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   // What came before a peer could see that is found now, what comes later the peer, or the kernel,
   // rings for. Copies under way are left to the thread: the call shall end, and where more such
   // calls follow, the messages they start go on side by side.
-  const bool must_look = flag_ == &own_flag_ ? options_.transport->has_work() : !poll_until_quiet();
+  bool must_look = flag_ == &own_flag_ ? options_.transport->has_work() : !poll_until_quiet();
+  if (must_tell && !must_look) {
+    must_look = !computes_ || !poll_before_leaving();  // Who comes and goes has it on duty.
+  }
   if (is_shared_.load(std::memory_order_relaxed)) {
     return;  // Since the poll, which gave way to a second thread.
   }
@@ -177,11 +207,38 @@ void Background::go_away() noexcept {
   away_since_ns_.store(now_ns(), std::memory_order_relaxed);
   rung_at_ns_ = 0;
   owner_.store(Owner::nobody, std::memory_order_seq_cst);  // A. And before the look at the duty.
-  const bool is_asleep = needs_descriptors_ && !is_on_duty_.load(std::memory_order_seq_cst);
-  if (must_look || is_asleep) {
-    must_look || !is_heard ? bell_.ring() : bell_.arm();
+  // The bell is looked at after that: who has heard it in vain has said so before it slept again.
+  const Duty duty = duty_.load(std::memory_order_seq_cst);
+  const bool is_asleep = needs_descriptors_ && !is_left_to(duty) && !is_told();
+  const bool may_nap = duty == Duty::naps && is_left_to(duty);
+  told_at_poll_ = 0;
+  if (is_asleep || (must_look && !may_nap)) {
+    must_look ? bell_.ring() : bell_.arm();
     rung_at_ns_ = processor_time_ns();
   }
+}
+
+/// Whether a thread that does this looks soon enough after a program that goes away now. A nap is
+/// for who comes and goes; who computes by its habit has it ended by what comes.
+bool Background::is_left_to(Duty duty) const noexcept {
+  return duty == Duty::looks || (duty == Duty::naps && !computes_);
+}
+
+/// To find that nothing has come costs less than to wake the thread for it, and what has come is
+/// mostly short. Copies under way are left to the thread. False: something is left to do, or comes
+/// of which the kernel would not tell.
+bool Background::poll_before_leaving() noexcept {
+  constexpr int kPolls = 3;
+  options_.transport->leave_copies(true);
+  bool is_heard = false;
+  for (int polls = 0; polls < kPolls && !is_heard; ++polls) {
+    if (options_.progress->poll() != 0) {
+      advance_work();
+    }
+    is_heard = options_.transport->has_work() || options_.progress->hear();
+  }
+  options_.transport->leave_copies(false);
+  return is_heard && !options_.transport->has_work();
 }
 
 /// False: something is left to do.
@@ -201,9 +258,9 @@ bool Background::poll_until_quiet() noexcept {
 /// How long the program was away tells how long it will be. To ring takes time, and whom it wakes
 /// may take the processor from the program: not its habit.
 void Background::learn_habit(std::uint64_t back_ns) noexcept {
-  const bool is_short =
-      back_ns - away_since_ns_.load(std::memory_order_relaxed) < kShortAbsenceNs ||
-      (rung_at_ns_ != 0 && processor_time_ns() - rung_at_ns_ < kShortAbsenceNs);
+  const std::uint64_t short_ns = needs_descriptors_ ? kShortForKernelNs : kShortAbsenceNs;
+  const bool is_short = back_ns - away_since_ns_.load(std::memory_order_relaxed) < short_ns ||
+                        (rung_at_ns_ != 0 && processor_time_ns() - rung_at_ns_ < short_ns);
   const std::uint32_t count = is_short ? short_absences_.load(std::memory_order_relaxed) + 1 : 0;
   short_absences_.store(count, std::memory_order_relaxed);
   computes_ = count < kShortAbsences;

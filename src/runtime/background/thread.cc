@@ -3,8 +3,10 @@
 #include <ctime>
 
 #include <poll.h>
+#include <sys/syscall.h>
 
 #include "base/clock.h"
+#include "base/syscall.h"
 #include "runtime/background/background.h"
 
 namespace sterna::runtime {
@@ -13,12 +15,15 @@ namespace {
 using net::AbsenceFlag;
 
 // Looks in vain before it rests: a few microseconds, as long as an answer takes that is near. Where
-// the kernel ends the rest, and a look is a call of it, one, and one after the rest has begun.
+// the kernel ends the rest, and a look is calls of it, one: a peer may need this processor.
 constexpr std::uint32_t kLooksInVain = 64;
-constexpr std::uint32_t kLooksOfNetwork = 2;
+constexpr std::uint32_t kLooksOfNetwork = 1;
+constexpr std::uint32_t kPartsMax = 64;  // Looks in a row that the network had more for.
 // While copies are under way that the network takes when it has room, which wakes nobody.
 constexpr std::uint64_t kRestMinNs = 20'000;
-constexpr std::uint64_t kNapNs = 1'000'000;  // Beside a program that comes and goes.
+// Beside a program that comes and goes: longer each time, since a look takes a peer's processor.
+constexpr std::uint64_t kNapNs = 1'000'000;
+constexpr std::uint64_t kNapMaxNs = 4'000'000;
 constexpr std::uint64_t kRestMaxNs = 10'000'000;
 // With nothing moved for so long, a program that nobody sees come back is taken to wait by itself.
 constexpr std::uint64_t kQuietNs = 2'000'000'000;
@@ -32,9 +37,9 @@ timespec time_of(std::uint64_t ns) noexcept {
 
 void Background::run() noexcept {
   while (sleep_until_rung()) {
-    is_on_duty_.store(true, std::memory_order_seq_cst);
+    duty_.store(Duty::looks, std::memory_order_seq_cst);
     const Looked last = serve();
-    is_on_duty_.store(false, std::memory_order_seq_cst);
+    duty_.store(Duty::sleeps, std::memory_order_seq_cst);
     if (!needs_descriptors_ || flag_->load(std::memory_order_seq_cst) == AbsenceFlag::kPresent) {
       continue;
     }
@@ -104,22 +109,27 @@ Background::Looked Background::look(bool is_last) noexcept {
     }
   }
   progress::Progress& progress = *options_.progress;
-  bool is_heard = true;  // Beside other callers the bell may be for one of them.
   if (!is_shared) {
     options_.transport->poll_in_place(true);
-    is_heard = !needs_descriptors_ || progress.hear();
+    if (needs_descriptors_) {
+      (void)progress.hear();
+    }
   }
   const std::uint32_t events = is_last ? progress.poll_in_turn() : progress.poll();
   if (events != 0) {
     moves_.fetch_add(1, std::memory_order_relaxed);
     advance_work();
   }
+  // Beside other callers the bell may be for one of them.
+  const bool is_heard = is_shared || !needs_descriptors_ || progress.hear();
   has_work_ = options_.transport->has_work() || !is_heard;
   if (!is_shared) {
     options_.transport->poll_in_place(false);
     owner_.store(Owner::nobody, std::memory_order_release);  // B
   }
-  return events != 0 ? Looked::something : Looked::nothing;
+  // A part of a packet is no event, but has been received, and more of it waits.
+  parts_ = events != 0 || is_heard ? 0 : parts_ + 1;
+  return events != 0 || (parts_ != 0 && parts_ < kPartsMax) ? Looked::something : Looked::nothing;
 }
 
 /// Until the program is back or, where peers ring, nothing comes any more. A program of which
@@ -137,7 +147,11 @@ Background::Looked Background::serve() noexcept {
       case Looked::something:
         in_vain = 0;
         moved_ns = now_ns();
-        rest_ns = kRestMinNs;
+        rest_ns = rest_ns_ = kRestMinNs;
+        if (needs_descriptors_ && options_.transport->has_work()) {
+          // Who takes what has been sent may wait for this processor.
+          raw_system_call(SYS_sched_yield);
+        }
         continue;
       case Looked::nothing:
         break;
@@ -167,6 +181,9 @@ Background::Looked Background::serve() noexcept {
       rest_ns = std::min(2 * rest_ns, kRestMaxNs);
       continue;
     }
+    if (flag_ == &own_flag_ && !is_shared) {
+      return Looked::nothing;  // Nobody but the kernel rings: arm() looks at what came since.
+    }
     std::uint32_t before = is_shared ? AbsenceFlag::kPresent : AbsenceFlag::kRung;
     (void)flag_->compare_exchange_strong(before, away(), std::memory_order_seq_cst);
     // Who sent before it saw that is found now.
@@ -178,9 +195,17 @@ Background::Looked Background::serve() noexcept {
   return Looked::nothing;
 }
 
+/// By who has seen the program in a call, or away for a moment.
 void Background::nap() noexcept {
-  const timespec limit = time_of(kNapNs);
-  (void)::nanosleep(&limit, nullptr);
+  duty_.store(Duty::naps, std::memory_order_seq_cst);
+  (void)bell_.sleep(0);  // What rang till now is left to the nap, or found by the next look.
+  // Who went away to compute since that look may have seen us look, and left it to us. Who is just
+  // going (A) sees that we nap, and has what comes wake us.
+  if (is_away_for_moments() || owner_.load(std::memory_order_seq_cst) != Owner::nobody) {
+    rest_ns_ = std::clamp(4 * rest_ns_, kNapNs, kNapMaxNs);
+    rest_ns_ = bell_.sleep(rest_ns_) ? kRestMinNs : rest_ns_;
+  }
+  duty_.store(Duty::looks, std::memory_order_seq_cst);
 }
 
 /// Until something arrives, or for so long.

@@ -13,6 +13,7 @@ namespace ThreadFlag {
 /// Its program has said that it may leave its node. Set before it starts; threads/ does nothing
 /// with it.
 inline constexpr std::uint32_t migratable = 1 << 28;
+static_assert(migratable > measured, "it is behind the last one of thread.h");
 }  // namespace ThreadFlag
 
 /// Of a thread that may run, be preempted or resume meanwhile: what is constant while it runs.

@@ -49,7 +49,8 @@ typedef struct sterna_policy {
   int (*idle)(sterna_view* view, sterna_place processor, void* data);
   /* tick_ns have passed (NULL), or the time slice of a bubble is over. */
   void (*tick)(sterna_view* view, sterna_entity* expired, void* data);
-  /* An entity leaves: forget it. */
+  /* An entity leaves: forget it. With it each end of a thread is an event of the policy, and not only
+   * of its bubble: NULL unless the policy remembers entities. */
   void (*leave)(sterna_view* view, sterna_entity* entity, void* data);
 
   /* Programs that were compiled before what follows was here give a smaller size_bytes. */

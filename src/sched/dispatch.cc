@@ -101,8 +101,8 @@ bool Engine::settle(std::uint32_t worker, Entity& thread) noexcept {
       break;
     }
     Entity* carrier = &thread;
-    while (carrier->planned_ == kNoPlace && carrier->holder_ != &root_) {
-      carrier = carrier->holder_;
+    while (carrier->planned_ == kNoPlace && carrier->holder() != &root_) {
+      carrier = carrier->holder();
     }
     if (!event.policy().meet(event.view, *carrier, *topology_.places()[here])) {
       break;
@@ -284,7 +284,7 @@ void Engine::charge_kept(View& view, const Bubble& bubble, std::uint64_t elapsed
 }
 
 void Engine::charge_slice(View& view, const Entity& thread, std::uint64_t elapsed_ns) noexcept {
-  for (Bubble* bubble = thread.holder_; bubble != nullptr; bubble = bubble->holder_) {
+  for (Bubble* bubble = thread.holder(); bubble != nullptr; bubble = bubble->holder()) {
     const std::uint64_t slice_ns =
         bubble->slice_ns != 0 ? bubble->slice_ns : bubble->policy_slice_ns_;
     if (slice_ns == 0) {

@@ -1,4 +1,4 @@
-// The tree: who holds what, who joins and leaves, and which policy rules.
+// What the policy hears of the program, and which policy rules.
 #include "sched/engine.h"
 
 #include <algorithm>
@@ -11,23 +11,6 @@ namespace sterna::sched {
 namespace {
 
 constexpr std::size_t kScratchBytesMin = 16 * 1024;
-constexpr std::size_t kScratchBytesPerEntity = 256;
-
-std::string name_of(const Entity& entity) {
-  const std::string kind = entity.is_bubble() ? "bubble" : "thread";
-  return entity.name != nullptr ? kind + " \"" + entity.name + "\"" : "a " + kind;
-}
-
-std::uint32_t height(const Entity& entity) noexcept {
-  std::uint32_t most = 0;
-  if (entity.is_bubble()) {
-    const auto& bubble = static_cast<const Bubble&>(entity);
-    for (const Entity* held = bubble.first(); held != nullptr; held = held->next_sibling()) {
-      most = std::max(most, 1 + height(*held));
-    }
-  }
-  return most;
-}
 
 }  // namespace
 
@@ -73,6 +56,7 @@ Engine::Engine(EngineOptions options)
       enabled_counts_{
           std::make_unique<std::atomic<std::uint32_t>[]>(options.topology->places().size())},
       queues_{std::make_unique<PlaceQueue[]>(options.topology->places().size() + 1)},
+      lock_{options.workers.size()},
       running_{std::make_unique<std::atomic<Entity*>[]>(options.workers.size())},
       running_priority_{std::make_unique<std::atomic<std::uint8_t>[]>(options.workers.size())},
       asked_{std::make_unique<std::atomic<std::uint64_t>[]>(options.workers.size())} {
@@ -97,7 +81,7 @@ Engine::Engine(EngineOptions options)
   root_.planned_ = topology_.root().id;
   root_.target_.store(topology_.root().id, std::memory_order_relaxed);
   scratch_ = std::make_unique<std::byte[]>(kScratchBytesMin);
-  scratch_bytes_ = kScratchBytesMin;
+  scratch_bytes_.store(kScratchBytesMin, std::memory_order_relaxed);
   adopt_policy(std::move(options.policy));
 }
 
@@ -115,117 +99,8 @@ void Engine::adopt_policy(std::unique_ptr<Policy> policy) noexcept {
   allow_keeping();
 }
 
-void Engine::grow_scratch(std::uint32_t entity_count) noexcept {
-  const std::size_t wanted = std::size_t{entity_count} * kScratchBytesPerEntity;
-  {
-    const SpinGuard guard{lock_};
-    if (scratch_bytes_ >= wanted) {
-      return;
-    }
-  }
-  // Outside the lock. Without memory events take theirs from the heap, when they need it.
-  std::unique_ptr<std::byte[]> larger{new (std::nothrow) std::byte[2 * wanted]};
-  if (larger != nullptr) {
-    const SpinGuard guard{lock_};
-    scratch_.swap(larger);
-    scratch_bytes_ = 2 * wanted;
-  }
-}
-
-Result<> Engine::check_insert(const Bubble& holder, const Entity& entity) const noexcept {
-  const auto refuse = [&](const std::string& rule) {
-    return Error{Errc::invalid_argument, "sched: " + name_of(entity) + " cannot be put into " +
-                                             name_of(holder) + ": " + rule};
-  };
-  if (entity.program_place != kNoPlace && entity.program_place >= topology_.places().size()) {
-    return refuse("its place " + std::to_string(entity.program_place) +
-                  " does not exist; the machine has " + std::to_string(topology_.places().size()));
-  }
-  if (entity.level != kNoLevel && entity.level >= topology_.depth_count()) {
-    return refuse("its level " + std::to_string(entity.level) + " does not exist; the deepest is " +
-                  std::to_string(topology_.depth_count() - 1));
-  }
-  if (entity.priority != kPriorityOfHolder && entity.priority >= kPriorityCount) {
-    return refuse("its priority " + std::to_string(entity.priority) + " is above " +
-                  std::to_string(kPriorityCount - 1));
-  }
-  if (entity.holder_ != nullptr || &entity == &root_) {
-    return refuse("an entity has one holder at a time");
-  }
-  std::uint32_t depth = 1;
-  for (const Bubble* outer = &holder; outer != nullptr; outer = outer->holder_) {
-    if (outer == &entity) {
-      return refuse("a bubble does not hold itself");
-    }
-    ++depth;
-  }
-  if (depth + height(entity) > kNestingMax) {
-    return refuse("bubbles are nested " + std::to_string(kNestingMax) + " deep at most");
-  }
-  return Done{};
-}
-
-void Engine::link(Bubble& holder, Entity& entity) noexcept {
-  entity.holder_ = &holder;
-  entity.previous_ = holder.last_;
-  entity.next_ = nullptr;
-  (holder.last_ == nullptr ? holder.first_ : holder.last_->next_) = &entity;
-  holder.last_ = &entity;
-  if (trace::is_on()) [[unlikely]] {
-    record_join(entity);
-  }
-}
-
-void Engine::unlink(Entity& entity) noexcept {
-  Bubble& holder = *entity.holder_;
-  (entity.previous_ == nullptr ? holder.first_ : entity.previous_->next_) = entity.next_;
-  (entity.next_ == nullptr ? holder.last_ : entity.next_->previous_) = entity.previous_;
-  entity.holder_ = nullptr;
-}
-
-/// Under lock_.
-Result<> Engine::join_tree(Bubble& holder, Entity& entity) noexcept {
-  if (Result<> allowed = check_insert(holder, entity); !allowed) {
-    return allowed;
-  }
-  link(holder, entity);
-  ++entity_count_;
-  entity.ruler_ = policy_->id();
-  entity.planned_ = kNoPlace;
-  updated(entity);
-  return Done{};
-}
-
-Result<> Engine::insert(Bubble& holder, Entity& entity) noexcept {
-  std::uint32_t count = 0;
-  {
-    const SpinGuard guard{lock_};
-    if (Result<> joined = join_tree(holder, entity); !joined) {
-      return joined;
-    }
-    count = entity_count_;
-  }
-  grow_scratch(count);
-  return Done{};
-}
-
-Result<Bubble*> Engine::insert_beside(const Entity& neighbour, Entity& entity) noexcept {
-  Bubble* holder = nullptr;
-  std::uint32_t count = 0;
-  {
-    const SpinGuard guard{lock_};
-    holder = neighbour.holder_;
-    if (Result<> joined = join_tree(*holder, entity); !joined) {
-      return joined.error();
-    }
-    count = entity_count_;
-  }
-  grow_scratch(count);
-  return holder;
-}
-
 void Engine::spill(Bubble& bubble) noexcept {
-  const SpinGuard guard{lock_};
+  const TreeGuard guard{lock_};
   const std::uint32_t ruler = top_of(bubble).ruler_;
   while (Entity* const held = bubble.first_) {
     unlink(*held);
@@ -235,31 +110,11 @@ void Engine::spill(Bubble& bubble) noexcept {
   }
 }
 
-void Engine::remove(Entity& entity) noexcept {
-  const Event event{*this};
-  check(entity.holder_ != nullptr, "an entity is removed once, after it was inserted");
-  check(!entity.is_bubble_ || static_cast<Bubble&>(entity).empty(),
-        "a bubble is empty when it leaves the tree");
-  check(!entity.is_queued(), "a thread that waits for a processor does not leave the tree");
-  View view = event.view;
-  event.policy().leave(view, entity);
-  commit();  // What leaves is in no list of a plan.
-  forget_running(entity);
-  entity.kept_.store(kNoPlace, std::memory_order_relaxed);
-  set_effective_priority(entity, kPriorityNormal);
-  allow_keeping();
-  unlink(entity);
-  --entity_count_;
-  if (trace::is_on()) [[unlikely]] {
-    record_bubble(trace::Kind::ended, entity, kNoPlace);
-  }
-}
-
 void Engine::updated(Entity& entity) noexcept {
-  if (entity.holder_ == nullptr) {
+  if (entity.holder() == nullptr) {
     return;  // Not inserted yet.
   }
-  refresh_priority(entity, entity.holder_->effective_priority());
+  refresh_priority(entity, entity.holder()->effective_priority());
   allow_keeping();
   retarget(entity);
   if (entity.is_bubble_) {
@@ -270,8 +125,8 @@ void Engine::updated(Entity& entity) noexcept {
 
 Entity& Engine::top_of(Entity& entity) const noexcept {
   Entity* top = &entity;
-  while (top->holder_ != &root_ && top->holder_ != nullptr) {
-    top = top->holder_;
+  while (top->holder() != &root_ && top->holder() != nullptr) {
+    top = top->holder();
   }
   return *top;
 }
@@ -365,7 +220,7 @@ Result<> Engine::change_policy(std::unique_ptr<Policy> policy) noexcept {
 }
 
 std::size_t Engine::policy_text(std::span<char> text) const noexcept {
-  const SpinGuard guard{lock_};
+  const TreeGuard guard{lock_};
   const std::string_view its = policy_->text();
   std::copy_n(its.begin(), std::min(its.size(), text.size()), text.begin());
   return its.size();

@@ -2,9 +2,9 @@
 // machine, and the commitment of plans. It knows no thread: whoever runs the entities is its Host
 // (scheduler.h over a team of workers, simulator.h over virtual ones).
 //
-// Locks, from the top down: the lock of the engine (the tree, the plan, the policy), then that of
-// one queue. What every thread does at every switch, a look at the queues from its processor up to
-// the root, takes the lock of the one queue where it found something only.
+// Locks, from the top down: that of all (the tree, the plan, the policy) or that of one holder, see
+// tree_lock.h; then that of one queue. What every thread does at every switch, a look at the queues
+// from its processor up to the root, takes the lock of the one queue where it found something only.
 //
 // The order of places. What the program asked for (program_place) bounds what the policy plans
 // (planned), which with the holders gives a target: the queue for the next time the thread becomes
@@ -15,17 +15,20 @@
 #include <atomic>
 #include <memory>
 #include <memory_resource>
+#include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
-#include "base/spin_lock.h"
 #include "base/trace.h"
+#include "sched/entity_info.h"
 #include "sched/host.h"
 #include "sched/place_queue.h"
 #include "sched/policy.h"
+#include "sched/tree_lock.h"
 
 namespace sterna::sched {
 
@@ -39,23 +42,6 @@ struct EngineOptions {
 
 /// What becomes of the place of an entity that changes its holder.
 enum class HolderChange : std::uint8_t { now, stays };
-
-/// One entity of a tree at a moment.
-struct EntityInfo {
-  std::uint32_t depth = 0;  // Bubbles around it.
-  bool is_bubble = false;
-  std::string name;                    // May be empty.
-  std::string place;                   // "numa 0", "aside": where it is queued next.
-  std::string state;                   // Of a thread: running, ready, waiting.
-  std::uint32_t processor = kNoPlace;  // Number of the one on which it runs or ran last.
-  std::uint8_t priority = kPriorityNormal;
-  std::uint64_t key = 0;     // Tells it from all others at two looks: the handle of a bubble, the
-                             // number of a thread.
-  std::uint64_t holder = 0;  // Key of the bubble around it; 0: none.
-  std::string last_place;    // "pu 3"; of a bubble the smallest with all of its threads; or empty.
-  Stats stats;               // Of it, and all that it holds.
-  std::uint64_t cpu_ns = 0;  // Of a thread: ThreadLook.
-};
 
 class EventNotice;
 
@@ -99,13 +85,13 @@ class Engine {
   /// As if the policy had planned it there, with all that it holds: it may plan otherwise later.
   void put(Entity& entity, std::uint32_t place) noexcept;
   [[nodiscard]] bool is_in_tree(const Entity& entity) const noexcept {
-    const SpinGuard guard{lock_};
-    return entity.holder_ != nullptr;
+    const TreeGuard guard{lock_};
+    return entity.holder() != nullptr;
   }
   /// Null: it is outermost, or in no tree.
   [[nodiscard]] Bubble* holder_of(const Entity& entity) const noexcept {
-    const SpinGuard guard{lock_};
-    return entity.holder_ == &root_ ? nullptr : entity.holder_;
+    const TreeGuard guard{lock_};
+    return entity.holder() == &root_ ? nullptr : entity.holder();
   }
 
   /// Hands it (or the outermost bubble around it) to the policy: it is placed with all it holds.
@@ -121,7 +107,7 @@ class Engine {
   Result<> change_policy(std::unique_ptr<Policy> policy) noexcept;
   /// Whether Entity::wanted_policy may be that one: see policies/choice.cc.
   [[nodiscard]] bool offers(std::string_view policy) const noexcept {
-    const SpinGuard guard{lock_};
+    const TreeGuard guard{lock_};
     return policy_->offers(policy_key(policy));
   }
   /// The text of the policy that rules, as much as fits: how long it is.
@@ -130,26 +116,24 @@ class Engine {
   /// Changes what the program says of entities, and has it hold: change() runs under the lock.
   template <typename Change>
   void update(Entity& entity, Change&& change) noexcept {
-    const SpinGuard guard{lock_};
+    const TreeGuard guard{lock_};
     change(entity);
     updated(entity);
   }
   /// The same for what policies only read when they place: nothing follows from it before that.
   template <typename Change>
   void note(Entity& entity, Change&& change) noexcept {
-    const SpinGuard guard{lock_};
+    const TreeGuard guard{lock_};
     change(entity);
   }
   /// update() of a priority (kPriorityOfHolder: as what holds it): the policy hears of it, too.
   void set_priority(Entity& entity, std::uint8_t priority) noexcept;
   [[nodiscard]] bool is_settled(const Entity& entity) const noexcept {
-    const SpinGuard guard{lock_};
-    return entity.is_settled;
+    return look_up_from(entity, [&] { return entity.is_settled; });
   }
   /// It or a bubble around it is unpreemptible.
   [[nodiscard]] bool forbids_preemption(const Entity& entity) const noexcept {
-    const SpinGuard guard{lock_};
-    return is_unpreemptible(entity);
+    return look_up_from(entity, [&] { return is_unpreemptible(entity); });
   }
   [[nodiscard]] Stats stats(const Entity& entity) const noexcept;
   /// How that attribute is synthesised from now on.
@@ -237,12 +221,37 @@ class Engine {
 
   explicit Engine(EngineOptions options);
 
-  // Structure: engine.cc.
+  // Who comes and leaves: membership.cc.
   [[nodiscard]] Result<> check_insert(const Bubble& holder, const Entity& entity) const noexcept;
   [[nodiscard]] Result<> join_tree(Bubble& holder, Entity& entity) noexcept;
-  [[nodiscard]] std::uint32_t target_beside(const Entity& neighbour) const noexcept;
+  [[nodiscard]] bool joins_quietly(const Bubble& holder, const Entity& entity) const noexcept;
+  [[nodiscard]] Result<> join_quietly(Bubble& holder, Entity& entity) noexcept;
+  template <typename Prepare>
+  [[nodiscard]] std::optional<Result<>> try_join(Bubble* holder, const Entity* neighbour,
+                                                 Entity& entity, Prepare&& prepare) noexcept;
+  [[nodiscard]] bool try_leave(Entity& entity) noexcept;
+  void check_leaves(const Entity& entity) const noexcept;
+  void forget(Entity& entity) noexcept;
   void link(Bubble& holder, Entity& entity) noexcept;
   void unlink(Entity& entity) noexcept;
+  void grow_scratch() noexcept;
+
+  /// Calls look() while nothing changes from there up to the root.
+  template <typename Look>
+  std::invoke_result_t<Look> look_up_from(const Entity& entity, Look&& look) const noexcept {
+    {
+      const Bubble* const holder = entity.holder();
+      const HolderGuard guard{lock_, holder};
+      if (guard.is_held() && entity.holder() == holder) {
+        return look();
+      }
+    }
+    const TreeGuard guard{lock_};
+    return look();
+  }
+
+  // Structure: engine.cc, siblings.cc.
+  [[nodiscard]] std::uint32_t target_beside(const Entity& neighbour) const noexcept;
   void updated(Entity& entity) noexcept;
   static void forget_policy(Bubble& bubble) noexcept;
   [[nodiscard]] std::uint32_t plan_that_stays(const Entity& entity,
@@ -273,7 +282,6 @@ class Engine {
   void forget_running(Entity& thread) noexcept;
   void preempt_less_urgent(std::uint32_t target, std::uint8_t priority) noexcept;
   void adopt_policy(std::unique_ptr<Policy> policy) noexcept;
-  void grow_scratch(std::uint32_t entity_count) noexcept;
   [[nodiscard]] bool is_enabled(std::uint32_t worker) const noexcept {
     return enabled_[worker].load(std::memory_order_relaxed);
   }
@@ -336,17 +344,16 @@ class Engine {
   std::unique_ptr<std::atomic<std::uint32_t>[]> enabled_counts_;
   std::unique_ptr<PlaceQueue[]> queues_;  // By place, then the one of kAside.
 
-  mutable SpinLock lock_;
+  mutable TreeLock lock_;
   std::unique_ptr<Policy> policy_;  // Guard of all: lock_.
   std::array<Synthesis, kAttributes> synthesis_{sum, sum, sum, sum};
   Bubble root_;
   Entity* moved_ = nullptr;  // What the present event has planned, in order.
   Entity* last_moved_ = nullptr;
   std::unique_ptr<std::byte[]> scratch_;
-  std::size_t scratch_bytes_ = 0;
+  std::atomic<std::size_t> scratch_bytes_{0};  // Written with it; relaxed: who wants more looks.
   std::pmr::memory_resource* event_memory_ = nullptr;
   EventNotice* event_notice_ = nullptr;
-  std::uint32_t entity_count_ = 0;
 
   // By worker: what it took last, and how urgent that is. Written by the worker; an entity that
   // leaves the tree, or is taken by another worker, is erased. Relaxed: for ticks and hints.

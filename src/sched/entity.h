@@ -120,7 +120,9 @@ class Entity {
   }
 
   [[nodiscard]] bool is_bubble() const noexcept { return is_bubble_; }
-  [[nodiscard]] Bubble* holder() const noexcept { return holder_; }
+  [[nodiscard]] Bubble* holder() const noexcept {
+    return holder_.load(std::memory_order_relaxed);
+  }
   /// Where the policy wants it, or kNoPlace (with its holder), kAside. Guard: lock of the engine.
   [[nodiscard]] std::uint32_t planned_place() const noexcept { return planned_; }
   /// Where that is in the end: a place or kAside. From anywhere.
@@ -141,7 +143,8 @@ class Entity {
   [[nodiscard]] std::uint8_t effective_priority() const noexcept {
     return effective_priority_.load(std::memory_order_relaxed);
   }
-  [[nodiscard]] Entity* next_sibling() const noexcept { return next_; }  // Guard: lock of engine.
+  /// Guard: lock of the engine, or of its holder.
+  [[nodiscard]] Entity* next_sibling() const noexcept { return next_; }
 
   // Who runs it: threads::Thread, or the task of a simulation. Constant once it is ready.
   std::atomic<void*> thread{nullptr};
@@ -158,24 +161,28 @@ class Entity {
 
   const bool is_bubble_ = false;
   bool is_of_filiation_ = false;  // Its memory is. Constant.
-  bool is_moved_ = false;         // In the list of the plan. Guard of all: lock of the engine.
+  bool is_moved_ = false;         // In the list of the plan. Guard of these: all of the tree.
   std::uint32_t ruler_ = 0;       // Of an outermost entity: Policy::id().
   std::uint32_t planned_ = kNoPlace;
   std::uint32_t taken_from_ = kNoPlace;  // While planned_ is kInHand.
-  Bubble* holder_ = nullptr;
-  Entity* previous_ = nullptr;
-  Entity* next_ = nullptr;
   Entity* next_moved_ = nullptr;
 
-  // Written under the lock of the engine, read by wakers: see PlaceQueue::push().
+  // Written under the lock of the holder, or of all; relaxed: who reads it without one of them asks
+  // once more under that lock. Guard of its neighbours there: the same.
+  std::atomic<Bubble*> holder_{nullptr};
+  Entity* previous_ = nullptr;
+  Entity* next_ = nullptr;
+
+  // Written under the lock of the engine, or, as it joins, of its holder; read by wakers: see
+  // PlaceQueue::push().
   std::atomic<std::uint32_t> target_{kNoPlace};
   // Relaxed: a waker that reads an old one queues it there once more.
   std::atomic<std::uint8_t> effective_priority_{kPriorityNormal};
   // Relaxed: written by the processor that takes it; others want a hint.
   std::atomic<std::uint32_t> actual_{kNoPlace};
   // Worker whose private queue a plan keeps it in, or kNoPlace: threads/queues/kept.h. Stored by
-  // whoever has the thread to himself; kNoPlace also under the lock of the engine, when it leaves
-  // the tree.
+  // whoever has the thread to himself; kNoPlace also under the lock of the engine or of its holder,
+  // when it leaves the tree.
   std::atomic<std::uint32_t> kept_{kNoPlace};
   // Queue that has it, or kNoPlace. Written under the lock of that queue.
   std::atomic<std::uint32_t> queued_at_{kNoPlace};
@@ -196,7 +203,7 @@ class Bubble : public Entity {
   std::uint64_t slice_ns = 0;
   void* handle = nullptr;  // What its maker knows it by. Constant in the tree.
 
-  // Guard: lock of the engine.
+  // Guard: lock of the engine, or of this holder.
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
   [[nodiscard]] Entity* first() const noexcept { return first_; }
 

@@ -57,7 +57,7 @@ class Engine::Event {
  private:
   Engine& engine_;
   EventNotice notice_;  // Before the guard: it ends after it.
-  const SpinGuard guard_;
+  const TreeGuard guard_;
   std::pmr::monotonic_buffer_resource memory_;  // From the heap, if the scratch is too small.
 };
 

@@ -15,11 +15,11 @@ std::uint32_t Engine::plan_that_stays(const Entity& entity, const Bubble& holder
 
 Result<> Engine::change_holder(Bubble& holder, Entity& entity, HolderChange change) noexcept {
   Event event{*this};
-  Bubble* const former = entity.holder_;
+  Bubble* const former = entity.holder();
   check(former != nullptr, "an entity changes its holder while it has one");
-  entity.holder_ = nullptr;
+  entity.holder_.store(nullptr, std::memory_order_relaxed);
   Result<> allowed = check_insert(holder, entity);
-  entity.holder_ = former;
+  entity.holder_.store(former, std::memory_order_relaxed);
   if (!allowed) {
     return allowed;
   }
@@ -62,7 +62,7 @@ void Engine::set_priority(Entity& entity, std::uint8_t priority) noexcept {
   Event event{*this};
   entity.priority = priority;
   updated(entity);
-  if (entity.holder_ != nullptr) {
+  if (entity.holder() != nullptr) {
     event.policy().adjust(event.view, entity);
   }
 }

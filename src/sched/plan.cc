@@ -60,7 +60,7 @@ std::uint32_t Engine::confined(const Entity& entity, std::uint32_t place) const 
   // From the outermost, so that the innermost decides where they contradict each other.
   const Entity* chain[kNestingMax + 1];
   std::size_t count = 0;
-  for (const Entity* one = &entity; one != nullptr && count <= kNestingMax; one = one->holder_) {
+  for (const Entity* one = &entity; one != nullptr && count <= kNestingMax; one = one->holder()) {
     if (one->program_place != kNoPlace) {
       chain[count++] = one;
     }
@@ -74,8 +74,8 @@ std::uint32_t Engine::confined(const Entity& entity, std::uint32_t place) const 
 }
 
 void Engine::retarget(Entity& entity) noexcept {
-  const std::uint32_t from_holder = entity.holder_ != nullptr
-                                        ? entity.holder_->target_.load(std::memory_order_relaxed)
+  const std::uint32_t from_holder = entity.holder() != nullptr
+                                        ? entity.holder()->target_.load(std::memory_order_relaxed)
                                         : topology_.root().id;
   apply(entity, confined(entity, entity.planned_ != kNoPlace ? entity.planned_ : from_holder));
 }
@@ -175,7 +175,7 @@ void Engine::recall_all(Entity& entity) noexcept {
 bool Engine::is_unpreemptible(const Entity& entity) const noexcept {
   const Entity* one = &entity;
   while (one != nullptr && !one->is_unpreemptible) {
-    one = one->holder_;
+    one = one->holder();
   }
   return one != nullptr;
 }

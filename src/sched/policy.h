@@ -157,8 +157,11 @@ class Policy {
   /// The program says in which of its phases it is.
   virtual void phase(View& view, std::uint32_t number) noexcept;
 
-  /// An entity leaves the tree.
+  /// An entity leaves the tree, or the root for a bubble: an outermost one, or, if wants_leave(),
+  /// any one that leaves the tree. Whoever does not want that is spared the lock of all at each end
+  /// of a thread.
   virtual void leave(View& view, Entity& entity) noexcept;
+  [[nodiscard]] virtual bool wants_leave() const noexcept { return false; }
 
   /// An entity whose wanted_policy is that key goes to a policy of its own choice.
   [[nodiscard]] virtual bool offers(std::uint32_t key) const noexcept;

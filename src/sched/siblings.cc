@@ -8,32 +8,13 @@
 
 namespace sterna::sched {
 
-/// Under lock_.
+/// Under the lock of its holder, or of all.
 std::uint32_t Engine::target_beside(const Entity& neighbour) const noexcept {
-  return confined(neighbour, neighbour.holder_->target_.load(std::memory_order_relaxed));
-}
-
-Result<> Engine::insert_like(const Entity& neighbour, Entity& entity) noexcept {
-  std::uint32_t count = 0;
-  {
-    const SpinGuard guard{lock_};
-    entity.program_place = neighbour.program_place;
-    entity.level = neighbour.level;
-    entity.priority = neighbour.priority;
-    entity.name = neighbour.name;
-    entity.makes_bubbles = neighbour.makes_bubbles;
-    if (Result<> joined = join_tree(*neighbour.holder_, entity); !joined) {
-      return joined;
-    }
-    count = entity_count_;
-  }
-  grow_scratch(count);
-  return Done{};
+  return confined(neighbour, neighbour.holder()->target_.load(std::memory_order_relaxed));
 }
 
 std::uint32_t Engine::place_beside(const Entity& neighbour) const noexcept {
-  const SpinGuard guard{lock_};
-  return target_beside(neighbour);
+  return look_up_from(neighbour, [&] { return target_beside(neighbour); });
 }
 
 Engine::Reach Engine::reach(const Entity& neighbour, std::uint32_t worker) const noexcept {
@@ -41,14 +22,15 @@ Engine::Reach Engine::reach(const Entity& neighbour, std::uint32_t worker) const
     return Reach::no;
   }
   const std::uint32_t here = routes_[worker].front();
-  const SpinGuard guard{lock_};
-  const std::uint32_t target = target_beside(neighbour);
-  if (target == kAside) {
-    return Reach::no;  // Who gives it a place again knows where.
-  }
-  return covers(target, here)                ? Reach::planned
-         : confined(neighbour, here) == here ? Reach::by_policy
-                                             : Reach::no;
+  return look_up_from(neighbour, [&] {
+    const std::uint32_t target = target_beside(neighbour);
+    if (target == kAside) {
+      return Reach::no;  // Who gives it a place again knows where.
+    }
+    return covers(target, here)                ? Reach::planned
+           : confined(neighbour, here) == here ? Reach::by_policy
+                                               : Reach::no;
+  });
 }
 
 /// An entity of our own.

@@ -76,13 +76,13 @@ Stats Engine::stats(const Entity& entity) const noexcept {
   if (memory_nodes_ > 1) {
     stats.memory.reserve(memory_nodes_);  // Not under the lock. One node alone is not looked at.
   }
-  const SpinGuard guard{lock_};
+  const TreeGuard guard{lock_};
   add_stats(entity, stats);
   return stats;
 }
 
 void Engine::set_synthesis(std::size_t index, Synthesis synthesis) noexcept {
-  const SpinGuard guard{lock_};
+  const TreeGuard guard{lock_};
   synthesis_[index] = synthesis;
 }
 
@@ -97,7 +97,7 @@ void Engine::audit_entity(Entity& entity, std::vector<std::string>& found) {
   }
   auto& bubble = static_cast<Bubble&>(entity);
   for (Entity* held = bubble.first_; held != nullptr; held = held->next_) {
-    if (held->holder_ != &bubble) {
+    if (held->holder() != &bubble) {
       found.push_back(words_for(*held) + " is in a bubble that it does not know");
     }
     audit_entity(*held, found);
@@ -156,7 +156,7 @@ void Engine::audit_queues(std::vector<std::string>& found) const {
 
 std::vector<std::string> Engine::audit() {
   std::vector<std::string> found;
-  const SpinGuard guard{lock_};
+  const TreeGuard guard{lock_};
   audit_entity(root_, found);
   audit_queues(found);
   if (lost_count() != 0) {
@@ -182,7 +182,7 @@ EntityInfo Engine::describe(const Entity& entity, std::uint32_t depth) const {
   info.name = entity.name != nullptr ? entity.name : "";
   info.place = place_name(entity.target_place());
   info.priority = entity.effective_priority();
-  const Bubble* const holder = entity.holder_ != &root_ ? entity.holder_ : nullptr;
+  const Bubble* const holder = entity.holder() != &root_ ? entity.holder() : nullptr;
   info.holder = holder != nullptr ? key_of(*holder) : 0;
   if (entity.is_bubble_) {
     info.key = key_of(static_cast<const Bubble&>(entity));
@@ -227,7 +227,7 @@ Stats Engine::list_held(const Bubble& holder, std::uint32_t depth, std::size_t c
 std::vector<EntityInfo> Engine::list(std::size_t count_max) const {
   std::vector<EntityInfo> infos;
   infos.reserve(count_max);  // Not under the lock.
-  const SpinGuard guard{lock_};
+  const TreeGuard guard{lock_};
   static_cast<void>(list_held(root_, 0, count_max, infos));
   return infos;
 }
@@ -236,8 +236,8 @@ void Engine::place_text(const Bubble& holder, std::string& text) const {
   for (const Entity* entity = holder.first_; entity != nullptr; entity = entity->next_) {
     text += text.empty() ? "" : ", ";
     const std::uint32_t target = entity->target_place();
-    const bool is_inside = entity->planned_ == kNoPlace && entity->holder_ != &root_ &&
-                           target == entity->holder_->target_place();
+    const bool is_inside = entity->planned_ == kNoPlace && entity->holder() != &root_ &&
+                           target == entity->holder()->target_place();
     text += is_inside ? "inside" : place_name(target);
     if (entity->is_bubble_) {
       place_text(static_cast<const Bubble&>(*entity), text);
@@ -247,7 +247,7 @@ void Engine::place_text(const Bubble& holder, std::string& text) const {
 
 std::string Engine::placement() const {
   std::string text;
-  const SpinGuard guard{lock_};
+  const TreeGuard guard{lock_};
   place_text(root_, text);
   return text;
 }

@@ -40,9 +40,9 @@ void Engine::record_join(const Entity& entity) const noexcept {
   if (entity.is_bubble() && entity.name != nullptr) {
     trace::name(key, entity.name);
   }
-  const bool is_outermost = entity.holder_ == nullptr || entity.holder_ == &root_;
+  const bool is_outermost = entity.holder() == nullptr || entity.holder() == &root_;
   trace::record(trace::Kind::joins, trace::kNoWorker, key,
-                is_outermost ? trace::kNobody : bubble_key(*entity.holder_));
+                is_outermost ? trace::kNobody : bubble_key(*entity.holder()));
 }
 
 void Engine::record_bubble(trace::Kind kind, const Entity& entity,
@@ -54,7 +54,7 @@ void Engine::record_bubble(trace::Kind kind, const Entity& entity,
 }
 
 void Engine::trace_join(const Entity& entity) noexcept {
-  const SpinGuard guard{lock_};
+  const TreeGuard guard{lock_};
   record_join(entity);
 }
 

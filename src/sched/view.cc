@@ -137,8 +137,8 @@ Entity* View::find_movable(const topology::Place& place,
     // a bubble whose waiting thread the program has fixed elsewhere.
     bool is_free = !thread.is_settled && policy_->owns(engine_.top_of(thread).ruler_) &&
                    may_run(thread, processor);
-    while (is_free && unit->planned_ == kNoPlace && unit->holder_ != &engine_.root_) {
-      unit = unit->holder_;
+    while (is_free && unit->planned_ == kNoPlace && unit->holder() != &engine_.root_) {
+      unit = unit->holder();
       is_free = !unit->is_settled;
     }
     if (is_free && may_run(*unit, processor)) {

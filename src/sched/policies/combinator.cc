@@ -31,6 +31,10 @@ bool Combinator::wants_meet() const noexcept {
   return std::ranges::any_of(inner_, [](const auto& one) { return one->wants_meet(); });
 }
 
+bool Combinator::wants_leave() const noexcept {
+  return std::ranges::any_of(inner_, [](const auto& one) { return one->wants_leave(); });
+}
+
 bool Combinator::wants_wake() const noexcept {
   return std::ranges::any_of(inner_, [](const auto& one) { return one->wants_wake(); });
 }

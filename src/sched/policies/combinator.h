@@ -15,6 +15,7 @@ class Combinator : public Policy {
   [[nodiscard]] Result<> prepare(const topology::Topology& topology) override;
   [[nodiscard]] bool wants_meet() const noexcept override;
   [[nodiscard]] bool wants_wake() const noexcept override;
+  [[nodiscard]] bool wants_leave() const noexcept override;
   /// One of them does.
   [[nodiscard]] bool offers(std::uint32_t key) const noexcept override;
   /// The shortest of them.

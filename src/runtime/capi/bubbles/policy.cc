@@ -99,6 +99,7 @@ class ForeignPolicy final : public sched::Policy {
       calls_.leave(to_c(view), to_c(&entity), data_);
     }
   }
+  [[nodiscard]] bool wants_leave() const noexcept override { return calls_.leave != nullptr; }
 
  private:
   [[nodiscard]] sterna_status instantiate() noexcept {

@@ -63,6 +63,16 @@ void TransportCore::serve_one_caller(bool is_one) noexcept {
   }
 }
 
+progress::Source& Rail::source(progress::Progress& progress) {
+  if (where_.places.empty()) {
+    return *this;
+  }
+  if (bound_ == nullptr) {
+    bound_ = std::make_unique<progress::BoundSource>(progress, *this, where_);
+  }
+  return *bound_;
+}
+
 std::uint32_t Rail::poll() noexcept {
   if (core_.wait_habit_.is_open() && core_.is_waited_for()) [[unlikely]] {
     core_.wait_habit_.waits(core_.clock_.now_ns());

@@ -125,9 +125,9 @@ class TransportCore final : private Bond::Owner {
   friend class DirectWay;
   friend class Rail;
   friend class InnerSource;
+  void bind_rails(const DriverOptions& given, const std::string& system);
   [[nodiscard]] Result<> exchange_addresses(Bootstrap& bootstrap);
   [[nodiscard]] Result<> open_gates();
-  [[nodiscard]] bool opens_more(std::span<const DriverChoice> drivers) const;
   void open_bond();
   [[nodiscard]] bool open_gate(std::uint32_t node, const GateShared& shared);
   void lose_node(std::uint32_t node, std::string_view reason) noexcept;
@@ -323,7 +323,6 @@ class TransportCore final : private Bond::Owner {
   std::uint32_t deliver_own() noexcept;
   void call_note(const Frame& frame) noexcept;
   void wake() noexcept;
-
   void fail_requests(RankEntry& entry, const std::vector<bool>& is_lost) noexcept;
 
   const JobMap& job_;

@@ -23,6 +23,7 @@ struct CoreOptions {
   std::uint64_t local_window_bytes;  // Messages of its own node that wait at one rank.
   std::uint32_t chunk_bytes;         // Of a large copy, between two polls.
   std::uint32_t poll_packets_max;
+  std::string poll_at;  // As the setting has it: net/opening/poll_place.h.
   const Strategy* strategy;
   std::string strategy_name;  // As the setting has it.
   CostSampling cost_sampling;

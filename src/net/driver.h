@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/tunable.h"
@@ -363,6 +364,9 @@ struct DriverEntry {
   bool is_on_request = false;  // Used only where a list of drivers names it.
   // How many rails each choice of it is, all alike; null: one.
   const Tunable* connections = nullptr;
+  // The devices that one opened with these options would use, as topology::processors_near() names
+  // them. May take as long as open(). Null: it has none.
+  std::vector<std::string> (*devices)(const DriverOptions&) noexcept = nullptr;
 };
 
 /// All drivers of this build, the preferred ones first; see net/drivers/builtin.cc to add one.

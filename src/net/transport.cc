@@ -30,7 +30,7 @@ void Transport::add_to(progress::Progress& progress) noexcept {
   Result<> added = progress.add(core_->inner_);
   for (const auto& rail : core_->rails_) {
     if (added) {
-      added = progress.add(*rail);
+      added = progress.add(rail->source(progress));
     }
   }
   if (!added) {
@@ -53,7 +53,7 @@ void Transport::remove_from(progress::Progress& progress) noexcept {
     progress.hand_over().stop();
   }
   for (const auto& rail : core_->rails_) {
-    progress.remove(*rail);
+    progress.remove(rail->source(progress));
   }
   progress.remove(core_->inner_);
 }

@@ -48,6 +48,7 @@ struct TransportOptions {
   Clock* clock = nullptr;                 // Null: the machine's.
   const Log* log = nullptr;               // Null: silent.
   const Settings* settings = nullptr;     // Null: defaults.
+  std::string system = "/sys";            // Where the system tells of devices.
 };
 
 /// The tunables of src/net itself, for the table of Settings; those of drivers are in their

@@ -1,5 +1,6 @@
 // The tunables of src/net.
 #include "net/core.h"
+#include "net/opening/poll_place.h"
 
 namespace sterna::net {
 namespace {
@@ -132,10 +133,10 @@ constexpr Tunable kOffload{
         "longer than to hand it over; the same for pieces of a message that leaves by several "
         "rails, which are then sent by two workers at once"};
 
-constexpr Tunable kTunables[] = {kEagerBytes,   kEagerWindow, kEagerTotal,  kLocalEagerBytes,
-                                 kLocalWindow,  kChunkBytes,  kPollPackets, kStrategyName,
-                                 kCostSampling, kRails,       kLinks,       kChecksums,
-                                 kReconnect,    kSilence,     kOffload};
+constexpr Tunable kTunables[] = {
+    kEagerBytes,  kEagerWindow, kEagerTotal,   kLocalEagerBytes, kLocalWindow, kChunkBytes,
+    kPollPackets, kPollAt,      kStrategyName, kCostSampling,    kRails,       kLinks,
+    kChecksums,   kReconnect,   kSilence,      kOffload};
 
 /// One message must not take the whole window.
 void bound_eager_bytes(CoreOptions& options) noexcept {
@@ -168,6 +169,7 @@ Result<CoreOptions> read_options(const Settings* settings) {
   options.local_window_bytes = number(kLocalWindow);
   options.chunk_bytes = static_cast<std::uint32_t>(number(kChunkBytes));
   options.poll_packets_max = static_cast<std::uint32_t>(number(kPollPackets));
+  options.poll_at = values.text(kPollAt);
   options.strategy = strategy.value();
   options.strategy_name = values.text(kStrategyName);
   const std::string_view sampling = values.text(kCostSampling);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sterna::topology {
@@ -54,6 +55,8 @@ class CpuSet {
   [[nodiscard]] std::vector<std::uint32_t> list() const;
   /// "0-3,8".
   [[nodiscard]] std::string text() const;
+  /// The other way, as the system's files have it; what is no such list ends it.
+  [[nodiscard]] static CpuSet read(std::string_view text);
 
   friend bool operator==(const CpuSet& a, const CpuSet& b) noexcept {
     return a.includes(b) && b.includes(a);

@@ -39,29 +39,6 @@ std::uint64_t bytes_in(std::string_view text) noexcept {
   return number << (unit == 'K' ? 10 : unit == 'M' ? 20 : unit == 'G' ? 30 : 0);
 }
 
-/// "0-3,8".
-CpuSet cpus_in(std::string_view text) {
-  CpuSet cpus;
-  while (!text.empty()) {
-    std::size_t used = 0;
-    const std::uint64_t first = number_at(text, used);
-    if (used == 0 || first > 1U << 20) {
-      break;
-    }
-    text.remove_prefix(used);
-    std::uint64_t last = first;
-    if (text.starts_with('-')) {
-      last = std::min<std::uint64_t>(number_at(text.substr(1), used), 1U << 20);
-      text.remove_prefix(1 + used);
-    }
-    for (std::uint64_t cpu = first; cpu <= last; ++cpu) {
-      cpus.add(static_cast<std::uint32_t>(cpu));
-    }
-    text.remove_prefix(text.starts_with(',') ? 1 : 0);
-  }
-  return cpus;
-}
-
 /// "Node 0 MemTotal:       24684100 kB" among the lines.
 std::uint64_t memory_in(const std::string& path) {
   std::ifstream file{path};
@@ -87,7 +64,7 @@ void add_caches(const std::string& folder, std::uint32_t cpu, std::vector<Cache>
     std::size_t used = 0;
     Cache cache{.level = static_cast<std::uint32_t>(number_at(level, used)),
                 .bytes = bytes_in(line_of(path + "size")),
-                .cpus = cpus_in(line_of(path + "shared_cpu_list"))};
+                .cpus = CpuSet::read(line_of(path + "shared_cpu_list"))};
     const bool is_known = std::ranges::any_of(
         caches, [&](const Cache& one) { return one.level == cache.level && one.cpus.has(cpu); });
     if (line_of(path + "type") != "Instruction" && !is_known && cache.bytes != 0 &&
@@ -118,7 +95,7 @@ LevelMemory LevelMemory::read(const Topology& topology, const std::string& root)
     const std::string path = fmt::format("{}/node/node{}/", root, node);
     MemoryNode one{.number = node,
                    .bytes = memory_in(path + "meminfo"),
-                   .cpus = cpus_in(line_of(path + "cpulist"))};
+                   .cpus = CpuSet::read(line_of(path + "cpulist"))};
     missing = one.bytes == 0 ? missing + 1 : 0;
     if (one.bytes != 0 && !one.cpus.empty()) {
       memory.nodes_.push_back(std::move(one));

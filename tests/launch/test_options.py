@@ -136,7 +136,7 @@ class Options(LaunchTest):
         whole = json.loads(self.run_job(STERNA, "info", "--json").stdout)
         for option, key in (("--drivers", "drivers"), ("--strategies", "strategies"),
                             ("--policies", "policies"), ("--loops", "loops"),
-                            ("--balancers", "balancers"),
+                            ("--balancers", "balancers"), ("--polling", "polling"),
                             ("--options", "settings")):
             with self.subTest(option=option):
                 done = self.run_job(STERNA, "info", option, "--json")

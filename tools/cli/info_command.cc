@@ -15,6 +15,7 @@
 #include "launch/way_report.h"
 #include "mpi/api/implemented.h"
 #include "net/driver.h"
+#include "net/opening/poll_place.h"
 #include "net/packets/strategy.h"
 #include "net/transport.h"
 #include "runtime/settings.h"
@@ -89,6 +90,25 @@ json list_functions() {
     (function.is_implemented ? implemented : unsupported).push_back(function.name);
   }
   return {{"implemented", implemented}, {"unsupported", unsupported}};
+}
+
+/// Each network that a job would open here, by itself: how many of them it needs its hosts say.
+json list_polling(const Settings& settings) {
+  const std::string_view wanted = settings.text(net::kPollAt);
+  json list = json::array();
+  auto choices = net::choose_drivers(settings.text(runtime::kDrivers));
+  if (!choices) {
+    return list;  // The settings are wrong: loading them has said so.
+  }
+  const net::PollMachine machine =
+      net::this_machine(net::wants_numa_nodes(wanted, choices.value()));
+  for (const net::DriverChoice& choice : choices.value()) {
+    const net::PollPlace place =
+        net::find_poll_place(net::poll_at(wanted, choice), choice,
+                             {.settings = &settings, .instance = choice.instance}, machine);
+    list.push_back({{"name", choice.text()}, {"summary", place.text}});
+  }
+  return list;
 }
 
 json describe_way(const net::CostModel& model) {
@@ -167,6 +187,7 @@ void print_info(const json& info) {
              info["build_type"].get<std::string>(), info["compiler"].get<std::string>(),
              info["processor"].get<std::string>());
   print_names("Networks (--drivers)", info["drivers"]);
+  print_names("Where they are polled (net_poll_at)", info["polling"]);
   print_names("Strategies of sending", info["strategies"]);
   print_names("Scheduling policies", info["policies"]);
   print_names("Schemes of parallel loops (loop.h)", info["loops"]);
@@ -197,6 +218,7 @@ struct Section {
 };
 constexpr Section kSections[] = {
     {"--drivers", "drivers", "Only the networks"},
+    {"--polling", "polling", "Only where the networks are polled (net_poll_at)"},
     {"--strategies", "strategies", "Only the strategies of sending"},
     {"--policies", "policies", "Only the scheduling policies"},
     {"--loops", "loops", "Only the schemes of parallel loops"},
@@ -214,6 +236,9 @@ json section_of(std::string_view key, const Settings& settings) {
   }
   if (key == "costs") {
     return list_costs(settings);
+  }
+  if (key == "polling") {
+    return list_polling(settings);
   }
   return key == "settings" ? list_settings(settings) : build_facts().at(std::string{key});
 }
@@ -244,6 +269,7 @@ void print_section(std::string_view key, const json& section) {
 
 int print_all(bool as_json, const Settings& settings) {
   json info = build_facts();
+  info["polling"] = list_polling(settings);
   info["settings"] = list_settings(settings);
   if (as_json) {
     fmt::print("{}\n", info.dump(1));

@@ -5,12 +5,23 @@
 
 #include "base/wire.h"
 #include "net/core.h"
+#include "net/opening/poll_place.h"
 
 namespace sterna::net {
 namespace {
 
 constexpr std::size_t kAddressBytesMax = 4096;  // Of one driver of one node.
 constexpr std::size_t kDriversMax = 16;
+
+/// Whether there may be several rails to a node that the first driver reaches.
+bool opens_more(std::span<const DriverChoice> drivers, bool are_all_rails) {
+  std::vector<std::string> names;
+  for (const DriverChoice& choice : drivers) {
+    names.emplace_back(choice.text());
+  }
+  const std::vector<bool> reach(names.size(), true);
+  return choose_rails(names, reach, are_all_rails).size() > 1;
+}
 
 }  // namespace
 
@@ -25,11 +36,12 @@ Result<> TransportCore::open_drivers(const TransportOptions& options) {
     return repeated.error();
   }
   choices_ = std::move(repeated.value());
+  const DriverOptions driver_options{.bootstrap = options.bootstrap,
+                                     .clock = options.clock,
+                                     .log = options.log,
+                                     .settings = options.settings};
   for (const DriverChoice& choice : choices_) {
-    Result<std::unique_ptr<Driver>> driver = open_driver(choice, {.bootstrap = options.bootstrap,
-                                                                  .clock = options.clock,
-                                                                  .log = options.log,
-                                                                  .settings = options.settings});
+    Result<std::unique_ptr<Driver>> driver = open_driver(choice, driver_options);
     if (!driver) {
       return driver.error();
     }
@@ -42,11 +54,12 @@ Result<> TransportCore::open_drivers(const TransportOptions& options) {
       for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
         reaches_all = reaches_all && (node == node_ || rails_[0]->driver().reaches(node, {}));
       }
-      if (reaches_all && !opens_more(choices_)) {
+      if (reaches_all && !opens_more(choices_, options_.link_wishes.are_all_rails)) {
         break;
       }
     }
   }
+  bind_rails(driver_options, options.system);
   addresses_.assign(rails_.size(), std::vector<std::vector<std::byte>>(limits_.node_count));
   if (!reaches_all) {
     if (Result<> exchanged = exchange_addresses(*options.bootstrap); !exchanged) {
@@ -54,6 +67,23 @@ Result<> TransportCore::open_drivers(const TransportOptions& options) {
     }
   }
   return open_gates();
+}
+
+/// Where each is polled, once the job has said that it is not all the same.
+void TransportCore::bind_rails(const DriverOptions& given, const std::string& system) {
+  const std::string_view wanted = options_.poll_at;
+  if (wanted == kPollAt.fallback) {
+    return;
+  }
+  PollMachine machine = this_machine(wants_numa_nodes(wanted, choices_));
+  machine.system = system;
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    DriverOptions its = given;
+    its.instance = choices_[i].instance;
+    PollPlace place = find_poll_place(poll_at(wanted, choices_[i]), choices_[i], its, machine);
+    log_.info("{} is polled {}", driver_names_[i], place.text);
+    rails_[i]->bind(std::move(place.where));
+  }
 }
 
 Result<> TransportCore::exchange_addresses(Bootstrap& bootstrap) {
@@ -83,16 +113,6 @@ Result<> TransportCore::exchange_addresses(Bootstrap& bootstrap) {
     }
   }
   return Done{};
-}
-
-/// Whether there may be several rails to a node that the first driver reaches.
-bool TransportCore::opens_more(std::span<const DriverChoice> drivers) const {
-  std::vector<std::string> names;
-  for (const DriverChoice& choice : drivers) {
-    names.emplace_back(choice.text());
-  }
-  const std::vector<bool> reach(names.size(), true);
-  return choose_rails(names, reach, options_.link_wishes.are_all_rails).size() > 1;
 }
 
 /// The links of the ways that have one: see plan_way().

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "net/driver.h"
+#include "progress/bound_source.h"
 #include "progress/source.h"
 
 namespace sterna::net {
@@ -20,6 +21,10 @@ class Rail final : public progress::Source, public PacketSink {
   Rail(TransportCore& core, std::uint16_t index, std::unique_ptr<Driver> driver) noexcept
       : core_{core}, index_{index}, driver_{std::move(driver)} {}
   [[nodiscard]] Driver& driver() noexcept { return *driver_; }
+  /// Before source(): it is polled near a place.
+  void bind(progress::PollPlaces where) { where_ = std::move(where); }
+  /// What `progress` polls: this, or what stands before it.
+  [[nodiscard]] progress::Source& source(progress::Progress& progress);
 
   std::uint32_t poll() noexcept override;
   int fd() noexcept override { return driver_->fd(); }
@@ -46,6 +51,8 @@ class Rail final : public progress::Source, public PacketSink {
   TransportCore& core_;
   const std::uint16_t index_;  // Among the drivers of the job.
   const std::unique_ptr<Driver> driver_;
+  progress::PollPlaces where_{};
+  std::unique_ptr<progress::BoundSource> bound_;  // Made by source(), where it is bound.
 };
 
 /// What waits inside the node: messages to itself, large copies, and what links have to do.

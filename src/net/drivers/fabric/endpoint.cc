@@ -85,6 +85,16 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(const EndpointOptions& options)
   return made;
 }
 
+std::string Endpoint::device(const EndpointOptions& options) {
+  const KeptSignals kept;
+  auto library = load_library();
+  if (!library) {
+    return {};
+  }
+  Endpoint asked{*library.value()};
+  return asked.choose(options) ? asked.device_name() : std::string{};
+}
+
 Endpoint::~Endpoint() {
   shut();
 }

@@ -68,6 +68,9 @@ class Endpoint {
  public:
   /// Fails with unsupported where libfabric, or a provider that does what is needed, is absent.
   [[nodiscard]] static Result<std::unique_ptr<Endpoint>> open(const EndpointOptions& options);
+  /// What it would be opened on, as topology::processors_near() names devices; empty: it would
+  /// fail, or the provider does not say.
+  [[nodiscard]] static std::string device(const EndpointOptions& options);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -138,6 +141,7 @@ class Endpoint {
   Result<> choose(const EndpointOptions& options);
   fi_info* ask(const EndpointOptions& options, std::uint64_t caps, int& error) const;
   std::string domains_of(const EndpointOptions& options) const;
+  [[nodiscard]] std::string device_name() const;
   void take(const fi_info& found, const EndpointOptions& options);
   Result<> build(const EndpointOptions& options);
   Result<> open_queue(std::size_t size);

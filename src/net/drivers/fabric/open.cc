@@ -31,17 +31,24 @@ Board board_of(const DriverOptions& given) noexcept {
                                                     : given.instance.substr(colon + 1)};
 }
 
+EndpointOptions endpoint_options(const DriverOptions& given) {
+  const Board board = board_of(given);
+  return {.provider = std::string{board.provider},
+          .domain = std::string{board.domain},
+          .may_read = parse_tunable(kRead, text_of(given, kRead)).value() != 0,
+          .message_bytes = static_cast<std::uint32_t>(number_of(given, kMessageBytes))};
+}
+
+std::vector<std::string> devices(const DriverOptions& given) noexcept {
+  const std::string device = Endpoint::device(endpoint_options(given));
+  return device.empty() ? std::vector<std::string>{} : std::vector{device};
+}
+
 Result<std::unique_ptr<Driver>> open_fabric(const DriverOptions& given) noexcept {
   const JobMap& job = given.bootstrap->job();
   const auto window = static_cast<std::uint32_t>(number_of(given, kWindow));
-  const Board board = board_of(given);
-  FabricDriver::Options options{
-      .endpoint = {.provider = std::string{board.provider},
-                   .domain = std::string{board.domain},
-                   .may_read = parse_tunable(kRead, text_of(given, kRead)).value() != 0,
-                   .message_bytes = static_cast<std::uint32_t>(number_of(given, kMessageBytes)),
-                   .completions_max = std::min(4 * window * job.node_count, 1U << 16)},
-      .window = window};
+  FabricDriver::Options options{.endpoint = endpoint_options(given), .window = window};
+  options.endpoint.completions_max = std::min(4 * window * job.node_count, 1U << 16);
   std::unique_ptr<FabricDriver> driver{new (std::nothrow) FabricDriver(given, std::move(options))};
   if (driver == nullptr) {
     return Errc::out_of_memory;
@@ -58,6 +65,9 @@ constexpr Capabilities kEntryProfile = kProfile;
 Result<std::unique_ptr<Driver>> open_fabric(const DriverOptions&) noexcept {
   return Error{Errc::unsupported, "this build was made without libfabric (libfabric-dev)"};
 }
+std::vector<std::string> devices(const DriverOptions&) noexcept {
+  return {};
+}
 constexpr Capabilities kEntryProfile{};
 
 #endif
@@ -73,6 +83,7 @@ constinit const DriverEntry kFabricDriver{
     .profile = fabric::kEntryProfile,
     .instances = "a provider of libfabric, like verbs or tcp, perhaps with a domain: verbs:mlx5_0",
     .is_on_request = true,
+    .devices = fabric::devices,
 };
 
 }  // namespace sterna::net

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "net/drivers/fabric/endpoint.h"
 
 namespace sterna::net::fabric {
@@ -127,6 +129,21 @@ Result<> Endpoint::choose(const EndpointOptions& options) {
   }
   library_.freeinfo(reading);
   return Done{};
+}
+
+/// Of what was chosen. Providers of sockets name interfaces as domains, those of boards tell where
+/// on the bus theirs is.
+std::string Endpoint::device_name() const {
+  const fid_nic* const board = info_->nic;
+  if (board != nullptr && board->bus_attr != nullptr && board->bus_attr->bus_type == FI_BUS_PCI) {
+    const fi_pci_attr& at = board->bus_attr->attr.pci;
+    return fmt::format("bus/pci/devices/{:04x}:{:02x}:{:02x}.{:x}", at.domain_id, at.bus_id,
+                       at.device_id, at.function_id);
+  }
+  const bool has_name =
+      board != nullptr && board->device_attr != nullptr && board->device_attr->name != nullptr;
+  const std::string name = has_name ? board->device_attr->name : domain_name_;
+  return (provider_.starts_with("verbs") ? "class/infiniband/" : "class/net/") + name;
 }
 
 }  // namespace sterna::net::fabric

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <optional>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -115,6 +116,30 @@ SocketAddress make_local(std::span<const std::byte> name) noexcept {
   std::memcpy(local->sun_path + 1, name.data(), name.size());
   address.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return address;
+}
+
+/// None: it is down, or has no address that means something to a peer.
+std::optional<SocketAddress> address_of(const ifaddrs& entry, std::uint16_t port) noexcept {
+  if (entry.ifa_addr == nullptr || (entry.ifa_flags & IFF_UP) == 0) {
+    return std::nullopt;
+  }
+  if (entry.ifa_addr->sa_family == AF_INET) {
+    return make_v4(reinterpret_cast<const sockaddr_in*>(entry.ifa_addr)->sin_addr, port);
+  }
+  if (entry.ifa_addr->sa_family != AF_INET6) {
+    return std::nullopt;
+  }
+  const auto* const v6 = reinterpret_cast<const sockaddr_in6*>(entry.ifa_addr);
+  if (IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr)) {
+    return std::nullopt;  // Means nothing without an interface of the peer.
+  }
+  return make_v6(v6->sin6_addr, port);
+}
+
+/// Whether `interface`, as a user writes it, stands for this one.
+bool is_meant(std::string_view interface, const ifaddrs& entry, const SocketAddress& address) {
+  return interface.empty() || interface == entry.ifa_name || interface == host_text(address) ||
+         has_prefix(address, interface);
 }
 
 }  // namespace
@@ -237,25 +262,14 @@ Result<std::vector<SocketAddress>> local_addresses(std::string_view interface,
   std::vector<SocketAddress> found;
   std::string known;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) {
+    const std::optional<SocketAddress> address = address_of(*entry, port);
+    if (!address) {
       continue;
     }
-    SocketAddress address;
-    if (entry->ifa_addr->sa_family == AF_INET) {
-      address = make_v4(reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr, port);
-    } else if (entry->ifa_addr->sa_family == AF_INET6) {
-      const auto* v6 = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr);
-      if (IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr)) {
-        continue;  // Means nothing without an interface of the peer.
-      }
-      address = make_v6(v6->sin6_addr, port);
-    } else {
-      continue;
-    }
-    known += fmt::format("{}{} {}", known.empty() ? "" : ", ", entry->ifa_name, host_text(address));
-    if (interface.empty() || interface == entry->ifa_name || interface == host_text(address) ||
-        has_prefix(address, interface)) {
-      found.push_back(address);
+    known +=
+        fmt::format("{}{} {}", known.empty() ? "" : ", ", entry->ifa_name, host_text(*address));
+    if (is_meant(interface, *entry, *address)) {
+      found.push_back(*address);
     }
   }
   ::freeifaddrs(list);
@@ -270,6 +284,23 @@ Result<std::vector<SocketAddress>> local_addresses(std::string_view interface,
   std::ranges::stable_sort(found, std::greater{}, &SocketAddress::is_loopback);
   found.resize(std::min(found.size(), kAddressesMax));
   return found;
+}
+
+std::vector<std::string> interface_names(std::string_view interface) noexcept {
+  ifaddrs* list = nullptr;
+  std::vector<std::string> names;
+  if (::getifaddrs(&list) != 0) {
+    return names;
+  }
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    const std::optional<SocketAddress> address = address_of(*entry, 0);
+    if (address && !address->is_loopback() && is_meant(interface, *entry, *address) &&
+        std::ranges::find(names, entry->ifa_name) == names.end()) {
+      names.emplace_back(entry->ifa_name);
+    }
+  }
+  ::freeifaddrs(list);
+  return names;
 }
 
 std::vector<SocketAddress> usable_addresses(const Listening& peer, std::uint64_t own_token) {

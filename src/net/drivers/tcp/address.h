@@ -53,6 +53,10 @@ inline constexpr std::size_t kSocketNameBytesMax = 64;  // Of an abstract one; t
 [[nodiscard]] Result<std::vector<SocketAddress>> local_addresses(std::string_view interface,
                                                                  std::uint16_t port) noexcept;
 
+/// The names of the interfaces that have these addresses, without the loopback one; none: there are
+/// no others, or they cannot be listed.
+[[nodiscard]] std::vector<std::string> interface_names(std::string_view interface) noexcept;
+
 /// The addresses of a peer to try from here, in this order; loopback ones in our own namespace
 /// only.
 [[nodiscard]] std::vector<SocketAddress> usable_addresses(const Listening& peer,

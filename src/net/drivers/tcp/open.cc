@@ -49,6 +49,16 @@ Result<std::unique_ptr<Driver>> open_unix_driver(const DriverOptions& given) noe
   return as_driver(open_sockets(given, true));
 }
 
+std::vector<std::string> devices(const DriverOptions& given) noexcept {
+  std::vector<std::string> found;
+  if (auto options = read_options(given); options) {
+    for (const std::string& name : interface_names(options.value().interface)) {
+      found.push_back("class/net/" + name);
+    }
+  }
+  return found;
+}
+
 }  // namespace
 }  // namespace tcp
 
@@ -60,6 +70,7 @@ constinit const DriverEntry kTcpDriver{
     .profile = tcp::kProfile,
     .instances = "the name of a network interface, an address, or a prefix like 10.0.1.0/24",
     .connections = &tcp::kConnections,
+    .devices = tcp::devices,
 };
 
 constinit const DriverEntry kUnixDriver{

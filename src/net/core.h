@@ -303,7 +303,9 @@ class TransportCore final : private Bond::Owner {
   bool step_direct(TransferJob& job, Channel& channel) noexcept;
   bool step_frames(TransferJob& job) noexcept;
   /// Up to `end`, as far as there is room; closed: the peer is gone.
-  SendState send_frames(TransferJob& job, std::uint64_t& offset, std::uint64_t end) noexcept;
+  SendState send_frames(TransferJob& job, std::uint64_t& offset, std::uint64_t end,
+                        std::uint64_t payload_max) noexcept;
+  [[nodiscard]] FrameCut cut_of(const TransferJob& job) const noexcept;
   bool begin_loans(TransferJob& job) noexcept;
   bool step_loans(TransferJob& job) noexcept;
   void lend_parts(TransferJob& job) noexcept;

@@ -48,6 +48,13 @@ class Loans {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> returned;
 };
 
+/// How the data frames of a job are cut.
+struct FrameCut {
+  std::uint64_t payload_max = 0;
+  // Sent in the place of a program that comes back soon: one at a time.
+  bool is_in_place = false;
+};
+
 /// A large copy to another node: of a message between pinned ranks, or for bulk_send.
 struct TransferJob : MpscNode {
   Gate* gate = nullptr;

@@ -93,9 +93,10 @@ bool TransportCore::step_loans(TransferJob& job) noexcept {
   if (!loans.is_over) {
     return loans.under_way == 0 && job.offset == job.total_bytes;
   }
+  const std::uint64_t most = loans.returned.empty() ? 0 : cut_of(job).payload_max;
   while (!loans.returned.empty()) {
     auto& [from, to] = loans.returned.back();
-    if (const SendState sent = send_frames(job, from, to); sent != SendState::accepted) {
+    if (const SendState sent = send_frames(job, from, to, most); sent != SendState::accepted) {
       return sent == SendState::closed;
     }
     loans.returned.pop_back();

@@ -16,19 +16,10 @@ void forget_writes(TransferJob& job, Channel& channel, bool has_fixed_rank) noex
   job.remote.clear();
 }
 
-constexpr std::uint32_t kAnyBytes = ~std::uint32_t{0};
 // In a frame of who sends in the place of a program that comes back sooner than all has been sent:
 // it then waits until a frame is with the network, and could as well send the next one itself while
 // its peer reads.
 constexpr std::uint32_t kInPlaceBytes = 512 << 10;
-
-/// Over several rails a message is cut for all of them.
-std::uint64_t frame_bytes_of(const TransferJob& job, std::uint32_t bytes_max) noexcept {
-  const auto most = std::min(
-      static_cast<std::uint32_t>(job.gate->packet_bytes_max() - kHeaderBytes), bytes_max);
-  return job.gate->has_several_rails() ? job.gate->frame_bytes(job.total_bytes - job.begin, most)
-                                       : most;
-}
 
 }  // namespace
 
@@ -273,20 +264,31 @@ bool TransportCore::step_frames(TransferJob& job) noexcept {
     return send_to_node(job.node, finish, {}) || job.gate->is_lost();
   }
   // Whole frames: the rest of one would be a packet of its own.
-  const bool is_cut = is_in_place_ && !is_left_whole(*job.gate, job.total_bytes);
-  const std::uint64_t frame_bytes = frame_bytes_of(job, is_cut ? kInPlaceBytes : kAnyBytes);
+  const FrameCut cut = cut_of(job);
   const std::uint64_t chunk_bytes =
-      is_cut ? frame_bytes
-             : std::max(options_.chunk_bytes / frame_bytes * frame_bytes, frame_bytes);
+      cut.is_in_place
+          ? cut.payload_max
+          : std::max(options_.chunk_bytes / cut.payload_max * cut.payload_max, cut.payload_max);
   const std::uint64_t stop =
       job.offset + std::min<std::uint64_t>(job.total_bytes - job.offset, chunk_bytes);
-  return send_frames(job, job.offset, stop) == SendState::closed || job.offset == job.total_bytes;
+  return send_frames(job, job.offset, stop, cut.payload_max) == SendState::closed ||
+         job.offset == job.total_bytes;
 }
 
-SendState TransportCore::send_frames(TransferJob& job, std::uint64_t& offset,
-                                     std::uint64_t end) noexcept {
-  const bool is_cut = is_in_place_ && !is_left_whole(*job.gate, job.total_bytes);
-  const std::uint64_t payload_max = frame_bytes_of(job, is_cut ? kInPlaceBytes : kAnyBytes);
+/// Over several rails a message is cut for all of them. Asks the cost model, under its lock: once
+/// for frames that are sent together.
+FrameCut TransportCore::cut_of(const TransferJob& job) const noexcept {
+  const bool is_in_place = is_in_place_ && !is_left_whole(*job.gate, job.total_bytes);
+  std::uint32_t most = job.gate->packet_bytes_max() - std::uint32_t{kHeaderBytes};
+  most = is_in_place ? std::min(most, kInPlaceBytes) : most;
+  const bool is_for_several = job.gate->has_several_rails();
+  return {.payload_max =
+              is_for_several ? job.gate->frame_bytes(job.total_bytes - job.begin, most) : most,
+          .is_in_place = is_in_place};
+}
+
+SendState TransportCore::send_frames(TransferJob& job, std::uint64_t& offset, std::uint64_t end,
+                                     std::uint64_t payload_max) noexcept {
   std::array<Piece, kPacketPiecesMax> pieces;
   while (offset < end) {
     std::uint64_t taken = 0;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -17,6 +18,7 @@ namespace sterna::net::tcp {
 namespace {
 
 constexpr std::size_t kGatherBytesMax = 1024;  // Up to here one copy and send() beat sendmsg().
+constexpr std::size_t kLongPieceBytes = 4096;  // Shorter ones may lie as they do.
 
 long send_bytes(int fd, const std::byte* bytes, std::size_t count) noexcept {
   long sent;
@@ -39,29 +41,43 @@ long send_vectors(int fd, std::span<iovec> vectors) noexcept {
   return sent;
 }
 
-long send_pieces(int fd, const std::uint32_t& length, std::span<const Piece> pieces) noexcept {
+iovec vector_of(std::span<const std::byte> bytes) noexcept {
+  return {.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
+}
+
+/// For the first long piece of packets that are sent in one call.
+std::size_t padding_of(std::span<const std::span<const Piece>> packets) noexcept {
+  std::size_t before = 0;
+  for (const std::span<const Piece>& packet : packets) {
+    before += kLengthBytes;
+    for (const Piece& piece : packet) {
+      if (piece.size() >= kLongPieceBytes) {
+        return padding_before(before, piece.data());
+      }
+      before += piece.size();
+    }
+  }
+  return 0;
+}
+
+long send_pieces(int fd, const FrameStart& start, std::span<const Piece> pieces) noexcept {
   std::array<iovec, kPacketPiecesMax + 1> vectors;
-  vectors[0] = {.iov_base = const_cast<std::uint32_t*>(&length), .iov_len = sizeof length};
+  vectors[0] = vector_of(start.bytes());
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    vectors[i + 1] = {.iov_base = const_cast<std::byte*>(pieces[i].data()),
-                      .iov_len = pieces[i].size()};
+    vectors[i + 1] = vector_of(pieces[i]);
   }
   return send_vectors(fd, {vectors.data(), pieces.size() + 1});
 }
 
-long send_frame(int fd, std::span<const Piece> pieces, std::size_t bytes) noexcept {
-  const auto length = static_cast<std::uint32_t>(bytes);
-  if (bytes > kGatherBytesMax) {
-    return send_pieces(fd, length, pieces);
-  }
+long send_gathered(int fd, const FrameStart& start, std::span<const Piece> pieces) noexcept {
   std::array<std::byte, kLengthBytes + kGatherBytesMax> frame;
-  std::memcpy(frame.data(), &length, kLengthBytes);
+  std::memcpy(frame.data(), start.bytes().data(), kLengthBytes);
   std::byte* to = frame.data() + kLengthBytes;
   for (const Piece& piece : pieces) {
     std::memcpy(to, piece.data(), piece.size());
     to += piece.size();
   }
-  return send_bytes(fd, frame.data(), kLengthBytes + bytes);
+  return send_bytes(fd, frame.data(), static_cast<std::size_t>(to - frame.data()));
 }
 
 }  // namespace
@@ -95,7 +111,8 @@ SendState TcpChannel::send_owned(std::span<const Piece> pieces, std::size_t byte
     if (!fits) {
       return SendState::full;
     }
-    append(pieces, bytes, 0);  // Sent by the poller, which sees waiting_bytes_ when it has adopted.
+    // Sent by the poller, which sees waiting_bytes_ when it has adopted.
+    append(FrameStart{static_cast<std::uint32_t>(bytes), 0}, pieces, 0);
     return SendState::accepted;
   }
   if (sent_ != unsent_.size()) {
@@ -104,9 +121,12 @@ SendState TcpChannel::send_owned(std::span<const Piece> pieces, std::size_t byte
       return SendState::full;  // When it is broken the poller finds out, after what did arrive.
     }
   }
-  const long sent = send_frame(socket_.get(), pieces, bytes);
-  const std::size_t whole = kLengthBytes + bytes;
-  if (sent == static_cast<long>(whole)) [[likely]] {
+  const bool is_short = bytes <= kGatherBytesMax;
+  const FrameStart start{static_cast<std::uint32_t>(bytes),
+                         is_short ? 0 : padding_of({&pieces, 1})};
+  const long sent = is_short ? send_gathered(socket_.get(), start, pieces)
+                             : send_pieces(socket_.get(), start, pieces);
+  if (sent == static_cast<long>(start.bytes().size() + bytes)) [[likely]] {
     return SendState::accepted;
   }
   if (sent < 0 && sent != -EAGAIN) {
@@ -114,7 +134,7 @@ SendState TcpChannel::send_owned(std::span<const Piece> pieces, std::size_t byte
   }
   // Kept even when the kernel took nothing: only a channel with bytes that wait answers `full`, and
   // whose socket will ring.
-  append(pieces, bytes, static_cast<std::size_t>(std::max(sent, 0L)));
+  append(start, pieces, static_cast<std::size_t>(std::max(sent, 0L)));
   return SendState::accepted;
 }
 
@@ -150,28 +170,29 @@ std::size_t TcpChannel::try_send_several(std::span<const std::span<const Piece>>
 /// Nothing waits. Of the packet of which the kernel took a part the rest is kept.
 std::size_t TcpChannel::send_several_owned(
     std::span<const std::span<const Piece>> packets) noexcept {
+  std::array<std::optional<FrameStart>, kPacketsAtOnceMax> starts;
   std::array<std::uint32_t, kPacketsAtOnceMax> lengths;
   std::array<iovec, kPacketsAtOnceMax + kPacketPiecesMax> vectors;
   std::size_t vector_count = 0;
-  check(packets.size() <= lengths.size(), "as many packets at once as it takes");
+  check(packets.size() <= starts.size(), "as many packets at once as it takes");
   for (std::size_t i = 0; i < packets.size(); ++i) {
     lengths[i] = static_cast<std::uint32_t>(bytes_of(packets[i]));
     check(lengths[i] > 0 && lengths[i] <= packet_bytes_max_,
           "a packet has between 1 and packet_bytes_max bytes");
     check(vector_count + 1 + packets[i].size() <= vectors.size(),
           "packets sent at once have at most kPacketPiecesMax pieces");
-    vectors[vector_count++] = {.iov_base = &lengths[i], .iov_len = kLengthBytes};
+    starts[i].emplace(lengths[i], i == 0 ? padding_of(packets) : 0);
+    vectors[vector_count++] = vector_of(starts[i]->bytes());
     for (const Piece& piece : packets[i]) {
-      vectors[vector_count++] = {.iov_base = const_cast<std::byte*>(piece.data()),
-                                 .iov_len = piece.size()};
+      vectors[vector_count++] = vector_of(piece);
     }
   }
   long sent = send_vectors(socket_.get(), {vectors.data(), vector_count});
   std::size_t count = 0;
   while (sent > 0) {
-    const std::size_t whole = kLengthBytes + std::size_t{lengths[count]};
+    const std::size_t whole = starts[count]->bytes().size() + std::size_t{lengths[count]};
     if (sent < static_cast<long>(whole)) {
-      append(packets[count], lengths[count], static_cast<std::size_t>(sent));
+      append(*starts[count], packets[count], static_cast<std::size_t>(sent));
     }
     sent -= static_cast<long>(whole);
     ++count;
@@ -179,19 +200,18 @@ std::size_t TcpChannel::send_several_owned(
   return count;
 }
 
-void TcpChannel::append(std::span<const Piece> pieces, std::size_t bytes,
+void TcpChannel::append(const FrameStart& start, std::span<const Piece> pieces,
                         std::size_t skip) noexcept {
   if (unsent_.capacity() == 0) {
-    unsent_.reserve(2 * std::size_t{packet_bytes_max_} + 2 * kLengthBytes);
+    unsent_.reserve(2 * (std::size_t{packet_bytes_max_} + kStartBytesMax));
   }
-  const auto length = static_cast<std::uint32_t>(bytes);
   const auto add = [&](std::span<const std::byte> piece) {
     const std::size_t skipped = std::min(skip, piece.size());
     skip -= skipped;
     piece = piece.subspan(skipped);
     unsent_.insert(unsent_.end(), piece.begin(), piece.end());
   };
-  add(std::as_bytes(std::span{&length, 1}));
+  add(start.bytes());
   for (const Piece& piece : pieces) {
     add(piece);
   }

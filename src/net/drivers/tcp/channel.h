@@ -102,7 +102,7 @@ class TcpChannel final : public Channel {
   [[nodiscard]] SendState send_owned(std::span<const Piece> pieces, std::size_t bytes) noexcept;
   [[nodiscard]] std::size_t send_several_owned(
       std::span<const std::span<const Piece>> packets) noexcept;
-  void append(std::span<const Piece> pieces, std::size_t bytes, std::size_t skip) noexcept;
+  void append(const FrameStart& start, std::span<const Piece> pieces, std::size_t skip) noexcept;
   Flush flush_owned() noexcept;
 
   const std::uint32_t node_;

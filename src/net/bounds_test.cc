@@ -69,6 +69,50 @@ struct Flood {
   std::vector<std::unique_ptr<SendRequest>> sends;
 };
 
+/// One after the other without a poll, to a receiver that takes each at once.
+TEST(Bounds, WhoIsToldThatThereIsNoRoomFindsByAPollThatThereIs) {
+  constexpr std::size_t kBytes = 10'000;
+  const Settings settings = settings_with("net_eager_bytes", "16K");
+  SimCluster cluster{SimCluster::Rails{},
+                     {{.node_count = 2, .packet_bytes_max = 32 << 10}},
+                     2,
+                     &settings};
+  const std::vector<std::byte> data(kBytes);
+  std::vector<std::byte> into(kBytes);
+  std::vector<std::unique_ptr<SendRequest>> sends;
+  std::vector<std::unique_ptr<RecvRequest>> receives;
+  const auto exchange = [&] {
+    RecvRequest& receive = *receives.emplace_back(std::make_unique<RecvRequest>());
+    cluster.nodes[1]->receive(*cluster.endpoints[1], receive, {0, 0, 7},
+                              Buffer::of(into.data(), kBytes));
+    SendRequest& send = *sends.emplace_back(std::make_unique<SendRequest>());
+    cluster.nodes[0]->send(*cluster.endpoints[0], send, {1, 0, 7},
+                           Buffer::of(data.data(), kBytes));
+    for (int i = 0; i < 3; ++i) {
+      cluster.clock.advance(1'000'000);
+      (void)cluster.nodes[1]->poll();
+    }
+    EXPECT_NE(send.done.done(), send.lacked_room) << "what has room has gone";
+    return !send.lacked_room;
+  };
+  std::size_t count = 0;
+  while (count < 1000 && exchange()) {
+    ++count;
+  }
+  EXPECT_EQ(count, (1U << 20) / (kBytes * 5 / 4 + 640)) << "the window of the pair";
+  EXPECT_FALSE(exchange()) << "nothing has told it of room";
+  cluster.clock.advance(1'000'000);
+  (void)cluster.nodes[0]->poll();
+  EXPECT_TRUE(exchange()) << "the receiver had told of it long ago";
+  cluster.settle();
+  for (const auto& send : sends) {
+    EXPECT_TRUE(send->done.done());
+  }
+  for (const auto& receive : receives) {
+    EXPECT_TRUE(receive->done.done());
+  }
+}
+
 /// What a rank needs for its peers, for requests and lanes of its own, and recycled messages.
 constexpr std::uint64_t kOwnBytes = 192 << 10;
 

@@ -69,7 +69,9 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     const threads::OwnedGuard guard{entry.lock};
     Peer* peer = make_peer(from, target.rank);
     const std::uint32_t window = options_.eager_window_bytes;
-    is_eager = is_eager && peer != nullptr && has_credit(*peer, credit_of(bytes), window);
+    is_eager = is_eager && peer != nullptr;
+    request.lacked_room = is_eager && !has_credit(*peer, credit_of(bytes), window);
+    is_eager = is_eager && !request.lacked_room;
     if (peer != nullptr && (!is_eager || is_synchronous)) {
       request.id = add_pending(from, PendingEntry::Kind::send, &request, target.rank);
     }

@@ -155,6 +155,11 @@ int start_message(RankState& state, Request& request) noexcept {
                             a.mode == MessageMode::synchronous ? net::SendMode::synchronous
                             : a.mode == MessageMode::ready     ? net::SendMode::ready
                                                                : net::SendMode::standard);
+    if (request.send.lacked_room) [[unlikely]] {
+      // Who starts one after the other does not poll between them. Each that is announced costs
+      // both sides two packets more.
+      (void)context.progress->poll(threads::SchedulingPoint::enter);
+    }
   } else {
     if (!bytes.for_receive(side)) {
       return MPI_ERR_NO_MEM;

@@ -324,6 +324,7 @@ std::uint32_t Gate::drain() noexcept {
 }
 
 void Gate::note_waiting() noexcept {
+  has_followed_.store(false, std::memory_order_relaxed);  // What waits still, waits for room.
   const bool is_waiting = pending_.first != nullptr;
   if (is_waiting != is_waiting_) {
     is_waiting_ = is_waiting;

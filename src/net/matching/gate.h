@@ -89,6 +89,18 @@ class alignas(kCacheLineBytes) Gate {
   /// A short frame, behind which the caller sends another one at once, whatever happens: where it
   /// is each call of the channel that costs, both go in one.
   SendResult send_followed(std::span<const Piece> frame, std::uint32_t route_version) noexcept;
+  /// Nothing waits but a frame that send_followed() has left. A hint while others send.
+  [[nodiscard]] bool holds_followed_only() const noexcept {
+    // Relaxed: as is_empty().
+    return has_followed_.load(std::memory_order_relaxed) &&
+           pending_count_.load(std::memory_order_relaxed) == 1 && inbox_.looks_empty();
+  }
+  /// Frames of one message, kFramesAtOnceMax at most, in one call of the channel, with a single one
+  /// that waits before them; only where it is each call that costs. Returns how many of them have
+  /// gone.
+  [[nodiscard]] std::size_t try_send_at_once(std::span<const std::span<const Piece>> frames,
+                                             std::uint32_t route_version) noexcept;
+  static constexpr std::size_t kFramesAtOnceMax = 2;
 
   /// Two frames of a message that goes over several rails: where another worker is idle and the
   /// model says that it gains, they leave at once by two rails, and each worker copies and sends
@@ -302,6 +314,8 @@ class alignas(kCacheLineBytes) Gate {
   void drain_for_others() noexcept;
   std::uint32_t drain() noexcept;
   [[nodiscard]] bool send_behind(std::span<const Piece> frame) noexcept;
+  [[nodiscard]] std::size_t send_with_waiting(
+      Channel& channel, std::span<const std::span<const Piece>> frames) noexcept;
   [[nodiscard]] PacketLimits limits(bool is_first) const noexcept;
   [[nodiscard]] bool is_stale(std::uint32_t route_version) const noexcept {
     // Relaxed: see retire_routes().
@@ -354,6 +368,7 @@ class alignas(kCacheLineBytes) Gate {
   std::atomic<std::uint32_t> headless_left_{0};  // Of them, still to come.
   std::atomic<std::uint32_t> heads_taken_{0};    // In a row, up to kHeadsUntilSure.
   std::atomic<std::uint32_t> pending_count_{0};  // Written by the owner.
+  std::atomic<bool> has_followed_{false};        // The same; only of what still waits.
   MpscQueue<HeldPacket> inbox_;                  // Consumer: the owner.
   WaitingFrames pending_;  // The owner only; older than what is in inbox_, but for priorities.
   std::uint32_t passed_over_ = 0;  // The owner only: see form_packet().

@@ -1,4 +1,7 @@
 // Gates: several frames in one call of the channel, where it is each call that costs.
+#include <array>
+
+#include "base/check.h"
 #include "net/matching/gate.h"
 
 namespace sterna::net {
@@ -52,9 +55,40 @@ Gate::SendResult Gate::send_followed(std::span<const Piece> frame,
   if (pending_.first != nullptr) {
     is_waiting_ = true;
     shared_.waiting_count->fetch_add(1, std::memory_order_relaxed);
+    has_followed_.store(pending_.first == pending_.last, std::memory_order_relaxed);
   }
   let_go();
   return SendResult::queued;
+}
+
+/// The one frame that waits, if there is one, and these behind it, in one call. Returns how many of
+/// these have gone.
+std::size_t Gate::send_with_waiting(Channel& channel,
+                                    std::span<const std::span<const Piece>> frames) noexcept {
+  HeldPacket* const first = pending_.first;
+  const Piece piece = first != nullptr ? first->packet() : Piece{};
+  std::array<std::span<const Piece>, kFramesAtOnceMax + 1> all;
+  std::size_t all_count = 0;
+  if (first != nullptr) {
+    all[all_count++] = {&piece, 1};
+  }
+  for (const std::span<const Piece>& frame : frames) {
+    all[all_count++] = frame;
+  }
+  SendState state;
+  const std::size_t count = channel.try_send_several({all.data(), all_count}, state);
+  if (state == SendState::closed) {
+    lose();
+  }
+  has_followed_.store(false, std::memory_order_relaxed);  // If it waits still, then for room.
+  if (first == nullptr || count == 0) {
+    return count;
+  }
+  pending_ = {};
+  shared_.pool->release(first);
+  pending_count_.fetch_sub(1, std::memory_order_relaxed);
+  note_waiting();
+  return count - 1;
 }
 
 /// One frame waits, which send_followed() has left, or for which there was no room: this one goes
@@ -62,24 +96,25 @@ Gate::SendResult Gate::send_followed(std::span<const Piece> frame,
 bool Gate::send_behind(std::span<const Piece> frame) noexcept {
   Channel* const channel = channel_.load(std::memory_order_relaxed);  // Written by owners.
   HeldPacket* const first = pending_.first;
-  if (channel == nullptr || !channel->gains_by_several() || first == nullptr ||
-      first != pending_.last || !inbox_.looks_empty() || frame.size() >= kPacketPiecesMax) {
-    return false;
+  return channel != nullptr && channel->gains_by_several() && first != nullptr &&
+         first == pending_.last && inbox_.looks_empty() && frame.size() < kPacketPiecesMax &&
+         send_with_waiting(*channel, {&frame, 1}) == 1;
+}
+
+std::size_t Gate::try_send_at_once(std::span<const std::span<const Piece>> frames,
+                                   std::uint32_t route_version) noexcept {
+  check(frames.size() <= kFramesAtOnceMax, "few frames go at once");
+  if (is_lost() || !try_own()) {
+    return 0;
   }
-  const Piece piece = first->packet();
-  const std::span<const Piece> frames[2] = {{&piece, 1}, frame};
-  SendState state;
-  const std::size_t count = channel->try_send_several(frames, state);
-  if (count != 0) {
-    pending_ = {};
-    shared_.pool->release(first);
-    pending_count_.fetch_sub(1, std::memory_order_relaxed);
-    note_waiting();
-  }
-  if (state == SendState::closed) {
-    lose();
-  }
-  return count == 2;
+  const bool is_free =
+      !is_stale(route_version) && pending_.first == pending_.last && inbox_.looks_empty();
+  Channel* const channel = is_free ? channel_.load(std::memory_order_relaxed) : nullptr;
+  const std::size_t count = channel != nullptr && channel->gains_by_several()
+                                ? send_with_waiting(*channel, frames)
+                                : 0;
+  let_go();
+  return count;
 }
 
 }  // namespace sterna::net

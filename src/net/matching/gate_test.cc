@@ -97,6 +97,14 @@ struct Fixture {
     const Piece piece = std::as_bytes(std::span{&word, 1});
     return gate.send({&piece, 1}, kAnyRoute, Sender::follows);
   }
+  /// How many of `first` and `first + 1` have gone.
+  std::size_t send_two_at_once(std::uint32_t first, std::uint32_t version = kAnyRoute) {
+    const Word words[2] = {{{}, first}, {{}, first + 1}};
+    const Piece pieces[2] = {std::as_bytes(std::span{&words[0], 1}),
+                             std::as_bytes(std::span{&words[1], 1})};
+    const std::span<const Piece> frames[2] = {{&pieces[0], 1}, {&pieces[1], 1}};
+    return gate.try_send_at_once(frames, version);
+  }
   /// The numbers that have gone, in order.
   [[nodiscard]] std::vector<std::uint32_t> gone() const {
     std::vector<std::uint32_t> numbers;
@@ -287,6 +295,53 @@ TEST(GateFollowed, WaitsForNobodyBehindALostPeer) {
   (void)fixture.gate.advance();
   EXPECT_TRUE(fixture.gone().empty());
   EXPECT_EQ(fixture.waiting, 0U);
+}
+
+TEST(GateFollowed, GoesWithTwoFramesOfAMessageInOneCall) {
+  Fixture fixture;
+  fixture.network.gains = true;
+  EXPECT_EQ(fixture.send(1, kAnyRoute), Gate::SendResult::sent);
+  EXPECT_FALSE(fixture.gate.holds_followed_only());
+  EXPECT_EQ(fixture.send_followed(2), Gate::SendResult::queued);
+  EXPECT_TRUE(fixture.gate.holds_followed_only());
+  EXPECT_EQ(fixture.send_two_at_once(3), 2U);
+  EXPECT_FALSE(fixture.gate.holds_followed_only());
+  EXPECT_EQ(fixture.waiting, 0U);
+  EXPECT_EQ(fixture.send_two_at_once(5), 2U) << "nothing waits";
+  EXPECT_EQ(fixture.network.several, 2);
+  EXPECT_EQ(fixture.gone(), (Numbers{1, 2, 3, 4, 5, 6}));
+}
+
+TEST(GateFollowed, TellsHowManyOfTwoHaveGoneBehindIt) {
+  for (const int room : {0, 1, 2}) {
+    Fixture fixture;
+    fixture.network.gains = true;
+    EXPECT_EQ(fixture.send(1, kAnyRoute), Gate::SendResult::sent);
+    EXPECT_EQ(fixture.send_followed(2), Gate::SendResult::queued);
+    fixture.network.room = room;
+    EXPECT_EQ(fixture.send_two_at_once(3), room == 2 ? 1U : 0U);
+    EXPECT_FALSE(fixture.gate.holds_followed_only()) << "what waits now waits for room";
+    EXPECT_EQ(fixture.waiting, room == 0 ? 1U : 0U);
+    fixture.network.room = 10;
+    (void)fixture.gate.advance();
+    EXPECT_EQ(fixture.gone(), room == 2 ? (Numbers{1, 2, 3}) : (Numbers{1, 2}));
+    EXPECT_EQ(fixture.waiting, 0U);
+  }
+}
+
+TEST(GateFollowed, LetsNothingPassByWhatWaitsOrAnOldRoute) {
+  Fixture fixture;
+  fixture.network.gains = true;
+  EXPECT_EQ(fixture.send(1, kAnyRoute), Gate::SendResult::sent);
+  const std::uint32_t version = fixture.gate.route_version();
+  fixture.gate.retire_routes();
+  EXPECT_EQ(fixture.send_two_at_once(2, version), 0U);
+  EXPECT_EQ(fixture.send_followed(2), Gate::SendResult::queued);
+  fixture.network.room = 0;
+  EXPECT_EQ(fixture.send(3, kAnyRoute), Gate::SendResult::queued);
+  fixture.network.room = 10;
+  EXPECT_EQ(fixture.send_two_at_once(4), 0U) << "two wait";
+  EXPECT_EQ(fixture.gone(), (Numbers{1}));
 }
 
 // A stream of messages, of which some always wait, does not keep a transfer.

@@ -63,10 +63,8 @@ Result<> TransportCore::node_message(std::uint32_t to_node, std::uint32_t handle
     header.sequence = link.send_sequence;
     link.send_sequence += frame_count;
   }
-  // One that is announced has its own ways not to wait (transfer/head.cc).
-  const Gate& gate = gates_[to_node];
-  const bool is_followed = followed_by != 0 && frame_count == 1 && gate.is_open() &&
-                           followed_by <= gate.eager_bytes() && total_bytes <= kFollowedBytesMax;
+  const bool is_followed = followed_by != 0 && frame_count == 1 && gates_[to_node].is_open() &&
+                           total_bytes <= kFollowedBytesMax;
   for (std::uint32_t i = 0; i < frame_count; ++i) {
     const std::size_t bytes = std::min<std::size_t>(frame_payload_max_, total_bytes - offset);
     header.payload_bytes = static_cast<std::uint32_t>(bytes);

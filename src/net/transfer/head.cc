@@ -37,7 +37,8 @@ std::uint32_t TransportCore::head_bytes_of(const Endpoint& from, const SendReque
   // Where something waits for the gate, the answer does not wait for much else.
   const bool is_alone = request.is_awaited || from.pending_count == 1;
   if (!is_alone || request.data.extents != nullptr || !gate.is_open() || gate.is_direct() ||
-      gate.is_a_part_a_rail(request.data.bytes) || !gate.is_empty()) {
+      gate.is_a_part_a_rail(request.data.bytes) ||
+      (!gate.is_empty() && !gate.holds_followed_only())) {
     return 0;
   }
   const std::uint64_t whole = request.data.bytes;
@@ -65,8 +66,9 @@ bool TransportCore::is_left_whole(const Gate& gate, std::uint64_t bytes) const n
              kPart * gate.cost().rendezvous_ns(bytes);
 }
 
-/// An announcement and the whole message as its head, in one call of the channel: over sockets it
-/// is each call that costs. Returns how many of the two frames have gone.
+/// An announcement and the whole message as its head, in one call of the channel, and the request
+/// that they belong to, if one waits for them: over sockets it is each call that costs. Returns how
+/// many of the two frames have gone.
 std::size_t TransportCore::send_with_head(const FrameHeader& announcement, const Buffer& word,
                                           const Buffer& whole) noexcept {
   const std::atomic<std::uint32_t>& route_of_rank = ranks_[announcement.destination].route;
@@ -76,11 +78,6 @@ std::size_t TransportCore::send_with_head(const FrameHeader& announcement, const
   }
   const std::uint32_t version = gates_[route].route_version();  // First: as in transmit().
   if (route_of_rank.load(std::memory_order_relaxed) != route) {
-    return 0;
-  }
-  Gate::Turn turn{gates_[route], version};
-  Channel* const channel = turn.idle_channel();
-  if (channel == nullptr || !channel->gains_by_several()) {
     return 0;
   }
   FrameHeader headers[2] = {announcement, announcement};
@@ -93,8 +90,7 @@ std::size_t TransportCore::send_with_head(const FrameHeader& announcement, const
       {std::as_bytes(std::span{&headers[0], 1}), {word.address, word.bytes}},
       {std::as_bytes(std::span{&headers[1], 1}), {whole.address, whole.bytes}}};
   const std::span<const Piece> frames[2] = {pieces[0], pieces[1]};
-  SendState state;  // `closed` is found by who sends the rest, or by the poller.
-  const std::size_t gone = channel->try_send_several(frames, state);
+  const std::size_t gone = gates_[route].try_send_at_once(frames, version);
   if (gone == 2) {
     counters_.heads.add();
   }

@@ -5,7 +5,8 @@
 // belong.
 //
 // For that the reader must not receive what it does not know yet: into an empty memory it takes few
-// bytes, and behind a packet that has its place only as many as tell what the next one is.
+// bytes, unless what came into it last was long and had no place, and behind a packet that has its
+// place only as many as tell what the next one is.
 #pragma once
 
 #include <algorithm>
@@ -24,10 +25,11 @@ namespace sterna::net::tcp {
 inline constexpr std::size_t kLengthBytes = 4;
 inline constexpr std::uint32_t kEndMark = 0xffffffff;
 inline constexpr std::uint32_t kPaddingMark = 0xfffe0000;
-inline constexpr std::uint32_t kPaddingBytesMax = 0xff;      // Behind a mark.
+inline constexpr std::uint32_t kPaddingBytesMax = 0xff;           // Behind a mark.
 inline constexpr std::size_t kStartBytesMax = 64 + kLengthBytes;  // Padding as we send it, length.
-inline constexpr std::size_t kFirstBytes = 20 << 10;     // Received into an empty memory at most.
-inline constexpr std::size_t kPlacedBytesMin = 8 << 10;  // Shorter packets are copied.
+inline constexpr std::size_t kFirstBytes = 20 << 10;      // Received into an empty memory at most,
+inline constexpr std::size_t kFirstBytesMax = 128 << 10;  // or up to here: see first_bytes_.
+inline constexpr std::size_t kPlacedBytesMin = 8 << 10;   // Shorter packets are copied.
 
 /// How many bytes of padding, its mark among them, go before a packet of which a long piece lies at
 /// `address` and is sent behind `before` other bytes; 0: none.
@@ -83,6 +85,7 @@ class FrameReader {
   [[nodiscard]] bool init(std::size_t packet_bytes_max) noexcept {
     begin_ = end_ = 0;
     placed_bytes_ = 0;
+    first_bytes_ = kFirstBytes;
     if (memory_ != nullptr && packet_bytes_max == packet_bytes_max_) {
       return true;
     }
@@ -96,7 +99,8 @@ class FrameReader {
   [[nodiscard]] std::span<std::byte> room() noexcept {
     if (begin_ == end_) {
       begin_ = end_ = 0;  // Small packets stay in the same few cache lines.
-      return {memory_.get(), std::min(capacity_, kFirstBytes)};
+      whole_bytes_ = 0;
+      return {memory_.get(), std::min(capacity_, first_bytes_)};
     }
     if (capacity_ - begin_ < packet_bytes_max_ + kLengthBytes) {
       std::memmove(memory_.get(), memory_.get() + begin_, end_ - begin_);
@@ -141,6 +145,8 @@ class FrameReader {
     }
     packet = {memory_.get() + begin_ + kLengthBytes, bytes};
     begin_ += kLengthBytes + bytes;
+    whole_bytes_ += kStartBytesMax + bytes;
+    first_bytes_ = std::clamp(whole_bytes_, kFirstBytes, kFirstBytesMax);
     return Next::packet;
   }
 
@@ -167,6 +173,8 @@ class FrameReader {
     arrived_bytes_ = end_ - begin_ - kLengthBytes - kPacketHeadBytes;
     std::memcpy(place.data(), from + kPacketHeadBytes, arrived_bytes_);
     begin_ = end_ = 0;
+    whole_bytes_ = 0;
+    first_bytes_ = kFirstBytes;
   }
   /// Of the packet with a place; they are not here yet.
   [[nodiscard]] std::size_t missing_bytes() const noexcept {
@@ -230,6 +238,10 @@ class FrameReader {
   std::size_t packet_bytes_max_ = 0;
   std::size_t begin_ = 0;  // Bytes [begin_, end_) are received and not handed over.
   std::size_t end_ = 0;
+  // Received into an empty memory at most: as much as the packets that came there last had
+  // together, if they had no places; one that is like them then takes a call less.
+  std::size_t first_bytes_ = kFirstBytes;
+  std::size_t whole_bytes_ = 0;  // Since the memory was empty.
   // Of the packet with a place; 0: there is none. Nothing else is in memory_ before all of it came.
   std::uint32_t placed_bytes_ = 0;
   std::size_t arrived_bytes_ = 0;  // Of those behind its head.

@@ -48,6 +48,19 @@ void Progress::sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadlin
   }
 }
 
+/// Lets others have the processor; where they always want it, the one caller goes home.
+void Progress::yield() noexcept {
+  if (!impl_->is_serial || options_.is_oversubscribed) {
+    raw_system_call(SYS_sched_yield);
+    return;
+  }
+  const std::uint64_t begin_ns = now_ns();
+  raw_system_call(SYS_sched_yield);
+  if (impl_->home.has_yielded(begin_ns, now_ns())) [[unlikely]] {
+    go_home(options_.host_index);
+  }
+}
+
 bool Progress::spin_until(const Completion& completion) noexcept {
   if (options_.is_oversubscribed) {
     return false;
@@ -61,7 +74,7 @@ bool Progress::spin_until(const Completion& completion) noexcept {
   const auto turns_max = [&] { return is_slow ? kSlowSpinTurns : kSpinTurns; };
   for (std::uint32_t turn = 0; turn < turns_max() && !completion.done(); ++turn) {
     if (is_slow) {
-      raw_system_call(SYS_sched_yield);
+      yield();
     }
     if (!impl_->try_take()) {
       cpu_pause();
@@ -154,10 +167,7 @@ class Patience {
   [[nodiscard]] std::uint64_t polled_ns(std::uint64_t now) const noexcept {
     return now - begin_ns_;
   }
-  void yield() noexcept {
-    ++yields_;
-    raw_system_call(SYS_sched_yield);
-  }
+  void count_yield() noexcept { ++yields_; }
   /// It sleeps now: how many yields that saved is not known.
   void note_sleep() noexcept { has_slept_ = true; }
   [[nodiscard]] bool has_slept() const noexcept { return has_slept_; }
@@ -234,7 +244,12 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
     }
     if (patience.is_left(now)) {
       if (is_crowded || yields || rounds_without_clock == 3 || patience.polled_ns(now) > kAloneNs) {
-        patience.yield();
+        patience.count_yield();
+        if (yields) {  // To who progresses for a peer, and is welcome here.
+          raw_system_call(SYS_sched_yield);
+        } else {
+          yield();
+        }
       }
       continue;
     }

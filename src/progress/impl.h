@@ -11,6 +11,7 @@
 #include "base/spin_budget.h"
 #include "base/spin_lock.h"
 #include "base/syscall.h"
+#include "progress/home.h"
 #include "progress/one_caller.h"
 #include "progress/progress.h"
 
@@ -51,6 +52,7 @@ struct Progress::Impl {
   // how often one yields.
   SpinBudget polling;
   SpinBudget yielding;
+  HomeWatch home;                      // The one caller's.
   std::uint64_t price_ns = 0;          // As opened.
   std::uint64_t sleep_cost_ns = 0;     // Measured, smoothed. Guard: has_sleeper.
   std::atomic<std::uint64_t> naps{0};  // Relaxed: a counter.

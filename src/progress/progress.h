@@ -28,6 +28,9 @@ struct ProgressOptions {
   // More waiting processes than processors: who waits yields between two looks, for at most as many
   // times as spin_ns has microseconds.
   bool is_oversubscribed = false;
+  // Which of the processes of its host this is: see home.h. Not there where they are more than
+  // processors.
+  std::uint32_t host_index = 0;
   // At a switch, polls only if the last poll is older than this.
   std::uint64_t switch_budget_ns = 20'000;
   // A tick polls on for so long at most while events come.
@@ -153,6 +156,7 @@ class Progress final : public threads::IdleHook {
   std::uint32_t poll_once(threads::SchedulingPoint point, std::uint32_t looks) noexcept;
   std::uint32_t poll_at_tick() noexcept;
   [[nodiscard]] bool wake_absent() noexcept;
+  void yield() noexcept;
   void sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadline_ns) noexcept;
 
   const ProgressOptions options_;

@@ -1,6 +1,7 @@
 // Opening and closing of a node: control channel, settings, log, progress, network, in this order.
 #include "runtime/runtime.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
 
@@ -82,7 +83,10 @@ Result<> Runtime::load_settings() {
 progress::ProgressOptions Runtime::progress_options() const {
   progress::ProgressOptions options;
   options.spin_ns = static_cast<std::uint64_t>(settings_.number(kSpin));
-  options.is_oversubscribed = control_->host().nodes.size() > usable_processors();
+  const std::vector<std::uint32_t>& nodes = control_->host().nodes;
+  options.is_oversubscribed = nodes.size() > usable_processors();
+  const auto self = std::ranges::find(nodes, control_->job().node_index);
+  options.host_index = static_cast<std::uint32_t>(self - nodes.begin());
   return options;
 }
 

@@ -210,6 +210,10 @@ std::uint64_t Progress::now_here() const noexcept {
   return options_.clock != nullptr ? options_.clock->now_ns() : now_ns();
 }
 
+std::uint64_t Progress::sleep_price_ns() const noexcept {
+  return impl_->polling.price();
+}
+
 SpinBudget& Progress::yields() noexcept {
   return impl_->yielding;
 }

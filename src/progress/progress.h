@@ -117,6 +117,7 @@ class Progress final : public threads::IdleHook {
   bool sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,
              std::uint32_t expected) noexcept override;
   void wake() noexcept override;
+  [[nodiscard]] std::uint64_t sleep_price_ns() const noexcept override;
   /// For sources, inside their poll(): who polls. A kernel thread that waits counts as idle.
   [[nodiscard]] threads::SchedulingPoint point() const noexcept;
   /// For sources: ends a sleep that began, or will begin, without what its prepare_sleep() would

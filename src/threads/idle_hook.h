@@ -37,6 +37,10 @@ class IdleHook {
   /// Ends the sleep that is under way, or the next one at once. From anywhere.
   virtual void wake() noexcept = 0;
 
+  /// What a sleep here and its end were lately measured to cost, both sides of what is waited for
+  /// together; 0: nothing is known of that. From anywhere.
+  [[nodiscard]] virtual std::uint64_t sleep_price_ns() const noexcept { return 0; }
+
   /// What threads leave to workers that are awake and have nothing to run. The workers count
   /// themselves; poll() takes what is there.
   [[nodiscard]] HandOver& hand_over() noexcept { return hand_over_; }

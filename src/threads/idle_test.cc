@@ -25,9 +25,11 @@ class CountingHook final : public IdleHook {
     return false;
   }
   void wake() noexcept override {}
+  std::uint64_t sleep_price_ns() const noexcept override { return price_ns; }
 
   std::atomic<int> polls{0};
   std::atomic<int> sleeps{0};
+  std::atomic<std::uint64_t> price_ns{0};
 };
 
 TEST(IdleTest, WithoutSpinningItLooksOnceBeforeEachSleep) {
@@ -45,6 +47,44 @@ TEST(IdleTest, WithoutSpinningItLooksOnceBeforeEachSleep) {
   }
   // A look that finds a thread is no sleep's.
   EXPECT_LE(hook.polls.load(), hook.sleeps.load() + 2 * kRounds + 2);
+}
+
+constexpr std::uint64_t kDearNs = std::uint64_t{1} << 40;
+
+TEST(IdleTest, WhereASleepIsDearItPollsForAsLong) {
+  if (kIsThreadSanitized) {
+    GTEST_SKIP() << "it changes what the workers that search read";
+  }
+  CountingHook hook;
+  TestTeam team{1, {.spin_ns = 1, .idle_hook = &hook}};
+  // Else a yield may last so long that it sleeps all the same.
+  team->state()->cycles_per_ns *= 1e6;
+  hook.price_ns = kDearNs;
+  team.run([] {});
+  const int sleeps = hook.sleeps;
+  const int goal = hook.polls + 10'000;
+  while (hook.polls < goal) {
+    sleep_for(100'000);
+  }
+  EXPECT_LE(hook.sleeps, sleeps + 1) << "one that had begun";
+  hook.price_ns = 0;
+  while (hook.sleeps < sleeps + 2) {
+    sleep_for(100'000);
+  }
+}
+
+TEST(IdleTest, WhoGivesWayToOthersMeanwhileSleepsAllTheSame) {
+  if (kIsThreadSanitized) {
+    GTEST_SKIP() << "it changes what the workers that search read";
+  }
+  CountingHook hook;
+  TestTeam team{1, {.spin_ns = 1, .idle_hook = &hook}};
+  team->state()->cycles_per_ns *= 1e-5;  // As if each yield gave way to somebody.
+  hook.price_ns = kDearNs;
+  const int goal = hook.sleeps + 10;
+  while (hook.sleeps < goal) {
+    team.run([] {});
+  }
 }
 
 /// Of a thread that waits for a unit with nobody beside it, while another worker computes: whether

@@ -197,6 +197,7 @@ class alignas(kCacheLineBytes) Worker {
   // consistent against its sleep, else relaxed: who sees it late runs one thread more there.
   std::atomic<bool> is_disabled{false};
   std::uint32_t declined_count = 0;        // Of the handlers on it: preempt.cc.
+  std::uint32_t early_sleeps = 0;          // So often it polls for spin_cycles only: sleep.cc.
   std::atomic<Carrier*> reserve{nullptr};  // For its next preemption. The ticker fills it.
 
   Inbox inbox;  // Any thread pushes; who holds `lock` drains.

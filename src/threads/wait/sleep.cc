@@ -14,7 +14,10 @@
 // nothing happens) to take what waits behind a thread that computes for long.
 #include <algorithm>
 
+#include <sys/syscall.h>
+
 #include "base/cpu.h"
+#include "base/syscall.h"
 #include "threads/observation/traced.h"
 #include "threads/scheduler.h"
 #include "threads/wait/futex.h"
@@ -30,6 +33,11 @@ constexpr std::uint64_t kLoneStealNs = 2'000;
 // For a microsecond a search is not counted: an answer of another worker, which comes by then,
 // would cost both of them a line more.
 constexpr std::uint64_t kUncountedNs = 1'200;
+// A yield that takes longer gave way to somebody, perhaps to the one that is waited for. Two that
+// yield to each other stay on one processor, though another one may be idle: who sleeps is woken
+// there. So the next few times it sleeps.
+constexpr std::uint64_t kAloneNs = 5'000;
+constexpr std::uint32_t kEarlySleeps = 4;
 constexpr int kLooks = 24;  // As long as a pause, but an answer is seen at once.
 constexpr std::uint64_t kPauseNsMin = 20'000;
 constexpr std::uint64_t kPauseNsMax = 2'000'000;
@@ -95,27 +103,6 @@ std::uint64_t TeamState::next_timer_ns() const noexcept {
     next = std::min(next, worker->timers.next_ns());
   }
   return next;
-}
-
-bool TeamState::wants_ticks() noexcept {
-  const std::uint32_t searchers = searcher_count.load(std::memory_order_seq_cst);  // (2) of
-  const std::uint32_t sleepers = sleeper_count.load(std::memory_order_seq_cst);    // ticker.cc
-  return (options.idle_hook != nullptr && searchers == 0 && sleepers == 0) ||
-         (polls_dispatch() && searchers + sleepers < workers.size());
-}
-
-void TeamState::tick(std::uint64_t) noexcept {
-  for (const auto& worker : workers) {
-    worker->meter.look();
-  }
-  if (polls_dispatch()) {
-    options.dispatch->poll();  // Workers that compute do not.
-  }
-  if (options.idle_hook != nullptr && options.tick_ns != 0 &&
-      searcher_count.load(std::memory_order_relaxed) == 0 &&
-      sleeper_count.load(std::memory_order_relaxed) == 0) {
-    (void)options.idle_hook->poll(SchedulingPoint::tick);
-  }
 }
 
 std::uint32_t Worker::steal_from(Worker& victim) noexcept {
@@ -349,13 +336,26 @@ void Worker::rest(Search& search) noexcept {
     team.begin_search();
     search.is_counted = true;
   }
+  const std::uint64_t spun = now - search.begin_cycles;
   // Somebody expects an answer: one of us stays up for it, the others may sleep.
-  const bool is_on_duty = now < team.stay_awake_until.load(std::memory_order_relaxed) &&
-                          team.searcher_count.load(std::memory_order_relaxed) == 1;
-  if (is_on_duty || now - search.begin_cycles < team.spin_cycles) {
+  const bool is_last = team.searcher_count.load(std::memory_order_relaxed) == 1;
+  const bool is_on_duty = is_last && now < team.stay_awake_until.load(std::memory_order_relaxed);
+  if (is_on_duty || spun < team.spin_cycles) {
     cpu_pause();
     return;
   }
+  // Nor is it worth while as long as a sleep costs more, as for kernel threads that wait
+  // (progress/await.cc).
+  if (const IdleHook* const hook = team.options.idle_hook;
+      is_last && hook != nullptr && team.spin_cycles != 0 && early_sleeps == 0 &&
+      spun < team.to_cycles(hook->sleep_price_ns())) {
+    raw_system_call(SYS_sched_yield);
+    if (cycles() - now > team.to_cycles(kAloneNs)) {
+      early_sleeps = kEarlySleeps;
+    }
+    return;
+  }
+  early_sleeps -= early_sleeps != 0 ? 1 : 0;
   sleep(search);
 }
 

@@ -1,0 +1,27 @@
+// What a tick does for the network and for policies, while workers compute.
+#include "threads/worker.h"
+
+namespace sterna::threads {
+
+bool TeamState::wants_ticks() noexcept {
+  const std::uint32_t searchers = searcher_count.load(std::memory_order_seq_cst);  // (2) of
+  const std::uint32_t sleepers = sleeper_count.load(std::memory_order_seq_cst);    // ticker.cc
+  return (options.idle_hook != nullptr && searchers == 0 && sleepers == 0) ||
+         (polls_dispatch() && searchers + sleepers < workers.size());
+}
+
+void TeamState::tick(std::uint64_t) noexcept {
+  for (const auto& worker : workers) {
+    worker->meter.look();
+  }
+  if (polls_dispatch()) {
+    options.dispatch->poll();  // Workers that compute do not.
+  }
+  if (options.idle_hook != nullptr && options.tick_ns != 0 &&
+      searcher_count.load(std::memory_order_relaxed) == 0 &&
+      sleeper_count.load(std::memory_order_relaxed) == 0) {
+    (void)options.idle_hook->poll(SchedulingPoint::tick);
+  }
+}
+
+}  // namespace sterna::threads

@@ -40,7 +40,7 @@ struct Progress::Impl {
   std::atomic<std::uint64_t> events{0};
   std::atomic<std::uint64_t> sleeps{0};
   std::atomic<std::uint64_t> ticks{0};
-  std::uint64_t polls_at_tick = ~std::uint64_t{0};  // Whoever ticks.
+  std::atomic<std::uint64_t> polls_at_tick{~std::uint64_t{0}};  // Relaxed; whoever ticks.
 
   std::vector<Source*> prepared;  // For the sleep that is under way; guard: is_polled.
 

@@ -173,11 +173,7 @@ std::uint32_t Progress::poll_once(threads::SchedulingPoint point, std::uint32_t 
 /// kernel thread, as rare and as short as it can be.
 std::uint32_t Progress::poll_at_tick() noexcept {
   Impl& impl = *impl_;
-  // Relaxed: numbers for a decision that may be wrong; who sleeps is woken by what comes.
-  const std::uint64_t polls = impl.polls.load(std::memory_order_relaxed);
-  if (polls != impl.polls_at_tick || impl.has_sleeper.load(std::memory_order_relaxed) ||
-      !impl.try_take()) {
-    impl.polls_at_tick = polls;
+  if (!needs_tick() || !impl.try_take()) {
     return 0;
   }
   if (!impl.prepared.empty()) {  // Somebody has fallen asleep just now.
@@ -201,9 +197,17 @@ std::uint32_t Progress::poll_at_tick() noexcept {
   } while (now - begin < options_.tick_budget_ns);
   impl.last_poll_ns.store(now, std::memory_order_relaxed);
   add_relaxed(impl.ticks, 1);
-  impl.polls_at_tick = impl.polls.load(std::memory_order_relaxed);
+  impl.polls_at_tick.store(impl.polls.load(std::memory_order_relaxed), std::memory_order_relaxed);
   impl.give_back_after(count);
   return count;
+}
+
+bool Progress::needs_tick() noexcept {
+  Impl& impl = *impl_;
+  // Relaxed: numbers for a decision that may be wrong; who sleeps is woken by what comes.
+  const std::uint64_t polls = impl.polls.load(std::memory_order_relaxed);
+  return impl.polls_at_tick.exchange(polls, std::memory_order_relaxed) == polls &&
+         !impl.has_sleeper.load(std::memory_order_relaxed);
 }
 
 std::uint64_t Progress::now_here() const noexcept {

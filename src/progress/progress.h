@@ -118,6 +118,8 @@ class Progress final : public threads::IdleHook {
              std::uint32_t expected) noexcept override;
   void wake() noexcept override;
   [[nodiscard]] std::uint64_t sleep_price_ns() const noexcept override;
+  /// Nobody has polled since it was asked last, or since the last tick, and nobody sleeps here.
+  [[nodiscard]] bool needs_tick() noexcept override;
   /// For sources, inside their poll(): who polls. A kernel thread that waits counts as idle.
   [[nodiscard]] threads::SchedulingPoint point() const noexcept;
   /// For sources: ends a sleep that began, or will begin, without what its prepare_sleep() would

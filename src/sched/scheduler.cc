@@ -115,9 +115,13 @@ void Scheduler::settle(threads::Worker& worker) noexcept {
 }
 
 void Scheduler::poll() noexcept {
-  if (engine_->tick_ns() != 0) {
+  if (wants_polls()) {
     engine_->poll_tick();
   }
+}
+
+bool Scheduler::wants_polls() const noexcept {
+  return engine_->tick_ns() != 0;
 }
 
 void Scheduler::priority_changed(threads::Thread& thread) noexcept {

@@ -60,6 +60,7 @@ class Scheduler final : public threads::Dispatch, private Host {
   int highest(const threads::Worker& worker) const noexcept override;
   bool use_idleness() noexcept override;
   void poll() noexcept override;
+  [[nodiscard]] bool wants_polls() const noexcept override;
   void expose(threads::Thread& thread) noexcept override;
   void settle(threads::Worker& worker) noexcept override;
   void priority_changed(threads::Thread& thread) noexcept override;

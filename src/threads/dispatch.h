@@ -31,6 +31,8 @@ class Dispatch {
 
   /// Time passes: asked now and then by workers that switch among private threads.
   virtual void poll() noexcept = 0;
+  /// Whether poll() may do something, now or later.
+  [[nodiscard]] virtual bool wants_polls() const noexcept { return true; }
 
   /// `thread`, which was kept, is yours again, because an idle worker looks for work: as ready(),
   /// but it is not kept.

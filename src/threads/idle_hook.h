@@ -26,6 +26,10 @@ class IdleHook {
   /// must not switch. Any worker may call it at the same time as others.
   virtual std::uint32_t poll(SchedulingPoint point) noexcept = 0;
 
+  /// Whether poll(tick) would do something now; counts as the tick before the next one. Takes no
+  /// lock and no memory. By one thread at a time, which may be another one than polls.
+  [[nodiscard]] virtual bool needs_tick() noexcept { return true; }
+
   /// Sleeps in the kernel until an event, wake(), or `deadline_ns` (kNever: none); true. One kernel
   /// thread at a time: false, soon, while another one sleeps here; then it sleeps elsewhere.
   /// As a futex, it does not fall asleep when `word` is not `expected`: a wake() that was meant for

@@ -31,10 +31,13 @@ void open_tickers(TeamState& state) noexcept {
   const std::uint64_t usual_ns = options.tick_ns != 0 ? options.tick_ns : kUsualTickNs;
   const std::uint64_t interval_ns =  // As often as who wants ticks most.
       options.preempt == PreemptMode::slice ? std::min(usual_ns, options.slice_ns) : usual_ns;
+  // Slices are counted in ticks.
+  const std::uint64_t early_ns = options.preempt == PreemptMode::slice ? 0 : interval_ns / 4;
   const auto open = [&](std::size_t index, TickClient& client) {
     TickClient* const clients[] = {&client};
-    state.tickers[index] =
-        std::make_unique<Ticker>(TickerOptions{.interval_ns = interval_ns, .clients = clients});
+    const bool is_led = index != 0 && state.tickers[0] != nullptr;
+    state.tickers[index] = std::make_unique<Ticker>(TickerOptions{
+        .interval_ns = is_led ? 0 : interval_ns, .early_ns = early_ns, .clients = clients});
   };
   if (options.take_over) {
     install_preemption();

@@ -282,6 +282,10 @@ class TeamState final : public TickClient {
   /// dispatch: somebody computes.
   [[nodiscard]] bool wants_ticks() noexcept override;
   void tick(std::uint64_t now_ns) noexcept override;
+  /// By the other ticker, at each of its ticks: the one that polls has its tick, too, if there is
+  /// something to do. A kernel thread that wakes costs who computes 10 us.
+  void lead_polls() noexcept;
+  [[nodiscard]] bool leaves_polls() const noexcept;
 
   TeamOptions options;  // Constant, as the next ones, after open.
   std::vector<std::uint32_t> processors;
@@ -314,15 +318,14 @@ class TeamState final : public TickClient {
 
   /// Somebody has found work.
   void kick_tickers() noexcept {
-    for (const auto& ticker : tickers) {
-      if (ticker != nullptr) {
-        ticker->kick();
-      }
+    if (Ticker* const ticker = tickers[tickers[0] != nullptr ? 0 : 1].get(); ticker != nullptr) {
+      ticker->kick();
     }
   }
 
   // One preempts, and so must wait for nobody who may be preempted; one polls, and may wait for
-  // memory. Null: the team has no use for it. Constant after open, as the next one.
+  // memory: it is led by the first, if there is that. Null: the team has no use for it. Constant
+  // after open, as the next one.
   std::array<std::unique_ptr<Ticker>, 2> tickers;
   std::unique_ptr<Preemptor> preemptor;
 

@@ -10,6 +10,13 @@ bool TeamState::wants_ticks() noexcept {
          (polls_dispatch() && searchers + sleepers < workers.size());
 }
 
+/// All workers compute, and the network is to be polled meanwhile.
+bool TeamState::leaves_polls() const noexcept {
+  return options.idle_hook != nullptr && options.tick_ns != 0 &&
+         searcher_count.load(std::memory_order_relaxed) == 0 &&
+         sleeper_count.load(std::memory_order_relaxed) == 0;
+}
+
 void TeamState::tick(std::uint64_t) noexcept {
   for (const auto& worker : workers) {
     worker->meter.look();
@@ -17,10 +24,15 @@ void TeamState::tick(std::uint64_t) noexcept {
   if (polls_dispatch()) {
     options.dispatch->poll();  // Workers that compute do not.
   }
-  if (options.idle_hook != nullptr && options.tick_ns != 0 &&
-      searcher_count.load(std::memory_order_relaxed) == 0 &&
-      sleeper_count.load(std::memory_order_relaxed) == 0) {
+  if (leaves_polls()) {
     (void)options.idle_hook->poll(SchedulingPoint::tick);
+  }
+}
+
+void TeamState::lead_polls() noexcept {
+  if (tickers[1] != nullptr && ((polls_dispatch() && options.dispatch->wants_polls()) ||
+                                (leaves_polls() && options.idle_hook->needs_tick()))) {
+    tickers[1]->lead();
   }
 }
 

@@ -89,11 +89,13 @@ void Preemptor::tick(std::uint64_t now_ns) noexcept {
   ask_for_spares(team_);
   making_ticks_ = team_.is_making.load(std::memory_order_relaxed) != 0 ? making_ticks_ + 1 : 0;
   for (std::size_t i = 0; i < looks_.size(); ++i) {
+    team_.workers[i]->meter.look();
     look_at(*team_.workers[i], looks_[i], now_ns);
   }
   if (team_.options.take_over) {
     call_back_strays();
   }
+  team_.lead_polls();
 }
 
 void Preemptor::look_at(Worker& worker, Look& look, std::uint64_t now_ns) noexcept {

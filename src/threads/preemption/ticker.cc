@@ -8,7 +8,9 @@
 
 #include <utility>
 
-#include "base/check.h"
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
 #include "base/syscall.h"
 #include "threads/carriers/kernel_thread.h"
 #include "threads/observation/crash.h"
@@ -25,9 +27,10 @@ constexpr std::size_t kStackBytes = std::size_t{1} << 20;
 }  // namespace
 
 Ticker::Ticker(const TickerOptions& options) noexcept
-    : interval_ns_{options.interval_ns}, clients_{options.clients.begin(), options.clients.end()} {
-  check(interval_ns_ != 0, "a tick lasts some time");
-}
+    : interval_ns_{options.interval_ns},
+      early_ns_{options.early_ns},
+      clients_{options.clients.begin(), options.clients.end()},
+      word_{options.interval_ns != 0 ? kTicking : kResting} {}
 
 Result<> Ticker::start() noexcept {
   const int error = start_kernel_thread(thread_, {.stack_bytes = kStackBytes,
@@ -57,15 +60,19 @@ void Ticker::finish() noexcept {
 
 void* Ticker::thread_main(void* ticker) noexcept {
   void* const signal_stack = use_signal_stack();
-  static_cast<Ticker*>(ticker)->run();
+  auto& its = *static_cast<Ticker*>(ticker);
+  its.interval_ns_ != 0 ? its.run() : its.run_led();
   drop_signal_stack(signal_stack);
   return nullptr;
 }
 
 void Ticker::run() noexcept {
+  if (early_ns_ != 0) {
+    raw_system_call(SYS_prctl, PR_SET_TIMERSLACK, static_cast<long>(early_ns_));
+  }
   std::uint32_t idle_ticks = 0;
   for (;;) {
-    const std::uint64_t end_ns = now_ns() + interval_ns_;
+    const std::uint64_t end_ns = now_ns() + interval_ns_ - early_ns_;
     do {
       futex_wait(word_, kTicking, end_ns);
       if (word_.load(std::memory_order_relaxed) == kStopped) {  // Orders nothing: see stop().
@@ -80,6 +87,21 @@ void Ticker::run() noexcept {
     } else if (++idle_ticks == kIdleTicks) {
       idle_ticks = 0;
       rest();
+    }
+  }
+}
+
+void Ticker::run_led() noexcept {
+  for (;;) {
+    futex_wait(word_, kResting, kNever);
+    std::uint32_t led = kTicking;
+    // Before the tick: who leads meanwhile gets another one. Acquire: what made it lead.
+    if (word_.compare_exchange_strong(led, kResting, std::memory_order_acquire)) {
+      for (TickClient* const client : clients_) {
+        client->tick(now_ns());
+      }
+    } else if (led == kStopped) {
+      return;
     }
   }
 }

@@ -27,7 +27,8 @@ class TickClient {
   /// sequentially consistent with the reading here.
   [[nodiscard]] virtual bool wants_ticks() noexcept = 0;
 
-  /// One tick; the next one comes an interval after it has returned. Must not switch or block.
+  /// One tick; the next one comes an interval after it has returned, or a little less. Must not
+  /// switch or block.
   virtual void tick(std::uint64_t now_ns) noexcept = 0;
 
  protected:
@@ -35,7 +36,11 @@ class TickClient {
 };
 
 struct TickerOptions {
-  std::uint64_t interval_ns = 4'000'000;  // More than 0.
+  std::uint64_t interval_ns = 4'000'000;  // 0: it is led, and ticks once after each lead().
+  // A tick may come so much before its time, less than interval_ns, with another interrupt of its
+  // processor, as that of the system's own clock: a timer interrupt of its own costs who computes
+  // there as much as the tick.
+  std::uint64_t early_ns = 0;
   std::span<TickClient* const> clients;   // They outlive the ticker.
 };
 
@@ -56,6 +61,8 @@ class Ticker {
       wake();
     }
   }
+  /// Of one that is led: a tick, soon. From a tick of another one, or from anywhere.
+  void lead() noexcept { wake(); }
 
   /// No tick begins after the one that may be under way. Does not wait. From anywhere.
   void stop() noexcept;
@@ -73,16 +80,18 @@ class Ticker {
 
   static void* thread_main(void* ticker) noexcept;
   void run() noexcept;
+  void run_led() noexcept;
   void rest() noexcept;
   [[nodiscard]] bool any_wants_ticks() noexcept;
   void wake() noexcept;
 
   const std::uint64_t interval_ns_;
+  const std::uint64_t early_ns_;
   const std::vector<TickClient*> clients_;
   pthread_t thread_{};  // Constant after start(), as the next one.
   bool has_thread_ = false;
   // A futex. Ticking to resting: by the thread itself; back: by who kicks; stopped for ever.
-  alignas(kCacheLineBytes) std::atomic<std::uint32_t> word_{kTicking};
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> word_;
 };
 
 }  // namespace sterna::threads

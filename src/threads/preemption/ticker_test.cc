@@ -91,6 +91,44 @@ TEST_P(TickerOfTeam, ThreadThatATickWakesRunsWhenAWorkerIsFree) {
   EXPECT_TRUE(is_awake);
 }
 
+/// A network that is polled often enough, or not.
+class PolledHook final : public IdleHook {
+ public:
+  std::uint32_t poll(SchedulingPoint point) noexcept override {
+    polls.fetch_add(point == SchedulingPoint::tick ? 1 : 0);
+    return 0;
+  }
+  bool needs_tick() noexcept override {
+    asked.fetch_add(1);
+    return needs.load();
+  }
+  bool sleep(std::uint64_t, const std::atomic<std::uint32_t>&, std::uint32_t) noexcept override {
+    return false;
+  }
+  void wake() noexcept override {}
+
+  std::atomic<std::uint32_t> asked{0};
+  std::atomic<std::uint32_t> polls{0};
+  std::atomic<bool> needs{false};
+};
+
+TEST(TickerOfTeamThatTakesOver, WakesTheOneThatPollsOnlyWhereItIsNeeded) {
+  PolledHook hook;
+  TestTeam team{1, {.tick_ns = kTickNs, .take_over = true, .idle_hook = &hook}};
+  if (!team->can_preempt()) {
+    GTEST_SKIP() << "the system has no membarrier";
+  }
+  auto compute = [&] {
+    while (hook.asked < 5) {
+    }
+    EXPECT_EQ(hook.polls, 0U);
+    hook.needs = true;
+    while (hook.polls < 3) {
+    }
+  };
+  join(*team.go(compute));
+}
+
 class Counter final : public TickClient {
  public:
   explicit Counter(bool wants) : wanted{wants} {}
@@ -121,16 +159,31 @@ TEST(Ticker, CallsAllClientsWhileOneWantsIt) {
   }
 }
 
+TEST(Ticker, OneThatIsLedTicksOnceEachTime) {
+  Counter client{false};
+  TickClient* const clients[] = {&client};
+  Ticker ticker{{.interval_ns = 0, .clients = clients}};
+  ASSERT_TRUE(ticker.start());
+  for (std::uint32_t led = 1; led <= 100; ++led) {
+    ticker.lead();
+    while (client.ticks < led || !ticker.is_resting()) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(client.ticks, led);
+  }
+}
+
 TEST(Ticker, StopsInEveryState) {
   Random random{3};
   for (int round = 0; round < 200; ++round) {
     Counter client{random.below(2) == 0};
     TickClient* const clients[] = {&client};
-    Ticker ticker{{.interval_ns = 1 + random.below(3000), .clients = clients}};
+    const bool is_led = random.below(3) == 0;
+    Ticker ticker{{.interval_ns = is_led ? 0 : 1 + random.below(3000), .clients = clients}};
     ASSERT_TRUE(ticker.start());
     sleep_for(random.below(200'000));
     client.wanted = !client.wanted;
-    ticker.kick();
+    is_led ? ticker.lead() : ticker.kick();
     if (random.below(2) == 0) {
       ticker.stop();
     }

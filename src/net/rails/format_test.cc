@@ -153,6 +153,51 @@ TEST(RailRate, IsNotJudgedByWhatWasNotSent) {
   EXPECT_EQ(rate.ps_per_byte(), 1000U);
 }
 
+TEST(RailRate, OfARailThatWasBetterIsTriedAgain) {
+  RailRate rate;
+  rate.begin(1000, 8000, 1000);
+  std::uint64_t now_ns = 1;
+  const auto exchange = [&](std::uint64_t bytes, std::uint64_t took_ns) {
+    const RailRate::Stamp stamp = rate.sent(bytes, now_ns);
+    EXPECT_FALSE(rate.is_to_try(now_ns)) << "something is on its way";
+    now_ns += took_ns;
+    rate.took(took_ns, bytes, now_ns);
+    rate.acked(stamp, bytes, now_ns);
+  };
+  exchange(2000, 20'000);  // 100 bytes a microsecond.
+  EXPECT_FALSE(rate.is_poor());
+  EXPECT_EQ(rate.ps_per_byte(), 10'000U);
+  now_ns += 10'000'000'000;     // What is known is old by now.
+  exchange(2000, 400'000'000);  // It got stuck.
+  EXPECT_TRUE(rate.is_poor());
+  EXPECT_EQ(rate.round_trip_ns(), 400'000'000U);
+  EXPECT_EQ(rate.least_round_trip_ns(), 16'000U) << "two measures are few";
+  EXPECT_EQ(rate.ps_per_byte(), 200'000'000U);
+  EXPECT_EQ(rate.least_ps_per_byte(), 10'000U);
+  // A packet would take 0.6 s, if that were true.
+  now_ns += 2'000'000'000 - 1;
+  EXPECT_FALSE(rate.is_to_try(now_ns));
+  now_ns += 1;
+  EXPECT_TRUE(rate.is_to_try(now_ns));
+  exchange(1000, 15'000);  // It is whole.
+  EXPECT_FALSE(rate.is_poor());
+  EXPECT_EQ(rate.round_trip_ns(), 15'000U);
+  EXPECT_NEAR(static_cast<double>(rate.ps_per_byte()), 15'000, 200) << "so much has passed";
+}
+
+TEST(RailRate, OfALongWayIsWhatManyPacketsHaveTaken) {
+  RailRate rate;
+  rate.begin(1000, 8000, 1000);
+  std::uint64_t now_ns = 1;
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(rate.is_poor(), i != 0) << "it was expected to be shorter";
+    now_ns += 50'000'000;
+    rate.took(50'000'000, 100, now_ns);
+  }
+  EXPECT_FALSE(rate.is_poor());
+  EXPECT_EQ(rate.least_round_trip_ns(), 50'000'000U);
+}
+
 TEST(Rails, AreThoseOfTheFirstNetworkOrOfAll) {
   const std::vector<std::string> names{"shm", "tcp@eth0", "tcp@eth1", "fabric"};
   using Chosen = std::vector<std::uint16_t>;

@@ -14,6 +14,9 @@ namespace sterna::net {
 namespace {
 
 constexpr std::uint64_t kFirstTryNs = 50'000'000;
+// Until a rail is measured: enough to measure it, little enough for a slow one (RFC 6928 begins
+// so).
+constexpr std::uint64_t kUnmeasuredPackets = 10;
 
 }  // namespace
 
@@ -243,6 +246,42 @@ std::string Link::explain(std::uint64_t bytes, std::uint32_t packet_bytes,
     }
   }
   return shared_.strategy->explain_rail(views, first);
+}
+
+/// Whether the rail may take a packet as far as the link is concerned: a driver says by itself when
+/// it is full, but before a rail is measured it could take more than it will ever deliver.
+bool Link::may_take(const LinkRail& rail, std::uint32_t bytes) const noexcept {
+  return rails_.size() == 1 || rail.rate.is_measured() ||
+         rail.rate.in_flight() + bytes <=
+             kUnmeasuredPackets * std::uint64_t{rail.driver->capabilities().packet_bytes_max};
+}
+
+std::size_t Link::view(std::uint32_t bytes, std::uint64_t tried,
+                       std::span<RailView, kViewedRails> views) const noexcept {
+  const std::size_t count = std::min(rails_.size(), views.size());
+  bool is_any_up = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    is_any_up = is_any_up || rails_[i].state == RailState::up;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const LinkRail& rail = rails_[i];
+    const bool is_usable =
+        rail.state == RailState::up || (!is_any_up && rail.state == RailState::suspect);
+    // Few are poor: a look at the clock for each packet would be too much.
+    const bool is_tried = rail.rate.is_poor() && rail.rate.is_to_try(shared_.clock->now_ns());
+    const std::uint64_t ps = is_tried ? rail.rate.least_ps_per_byte() : rail.rate.ps_per_byte();
+    views[i] = {.is_up = is_usable,
+                .has_room = is_usable && rail.channel != nullptr && (tried >> i & 1) == 0 &&
+                            may_take(rail, bytes),
+                .latency_ns = (is_tried ? rail.rate.least_round_trip_ns()
+                                        : rail.rate.round_trip_ns()) /
+                              2,
+                .in_flight_bytes = rail.rate.in_flight(),
+                .profile_ps_per_byte = rail.rate.profile_ps_per_byte(bytes),
+                .measured_ps_per_byte = rail.rate.is_measured() ? ps : 0,
+                .sent_bytes = rail.bytes};
+  }
+  return count;
 }
 
 }  // namespace sterna::net

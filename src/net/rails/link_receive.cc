@@ -82,7 +82,7 @@ void Link::take_acks(const LinkPacket& packet, std::uint64_t now_ns, HeldPacket*
     const std::uint64_t took_ns = now_ns - std::min(now_ns, sent.sent_ns);
     const std::uint64_t age_ns = std::uint64_t{header.echo_age_us} * 1000;
     if (sent.packet != nullptr && sent.tries == 0 && took_ns > age_ns) {
-      rails_[sent.rail].rate.took(took_ns - age_ns, now_ns);
+      rails_[sent.rail].rate.took(took_ns - age_ns, sent.packet->bytes, now_ns);
     }
   }
   for (std::uint32_t i = window_.first(); i != header.expected; ++i) {
@@ -124,7 +124,7 @@ void Link::take_one(std::uint32_t sequence, std::uint64_t now_ns, HeldPacket*& f
     // that the news echoes: take_acks() has seen these.
     const std::uint64_t took_ns = now_ns - std::min(now_ns, sent.sent_ns);
     if (rails_.size() == 1 || !rail.is_reliable || took_ns < rail.rate.round_trip_ns()) {
-      rail.rate.took(took_ns, now_ns);
+      rail.rate.took(took_ns, sent.packet->bytes, now_ns);
     }
     rail.unheard_ns = kNever;
   } else {

@@ -14,10 +14,6 @@
 namespace sterna::net {
 namespace {
 
-// Until a rail is measured: enough to measure it, little enough for a slow one (RFC 6928 begins
-// so).
-constexpr std::uint64_t kUnmeasuredPackets = 10;
-
 /// The pieces of a packet behind room for the header.
 struct Roomed {
   explicit Roomed(std::span<const Piece> of) noexcept : count{of.size() + 1} {
@@ -36,37 +32,6 @@ struct Roomed {
 };
 
 }  // namespace
-
-/// Whether the rail may take a packet as far as the link is concerned: a driver says by itself when
-/// it is full, but before a rail is measured it could take more than it will ever deliver.
-bool Link::may_take(const LinkRail& rail, std::uint32_t bytes) const noexcept {
-  return rails_.size() == 1 || rail.rate.is_measured() ||
-         rail.rate.in_flight() + bytes <=
-             kUnmeasuredPackets * std::uint64_t{rail.driver->capabilities().packet_bytes_max};
-}
-
-std::size_t Link::view(std::uint32_t bytes, std::uint64_t tried,
-                       std::span<RailView, kViewedRails> views) const noexcept {
-  const std::size_t count = std::min(rails_.size(), views.size());
-  bool is_any_up = false;
-  for (std::size_t i = 0; i < count; ++i) {
-    is_any_up = is_any_up || rails_[i].state == RailState::up;
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    const LinkRail& rail = rails_[i];
-    const bool is_usable =
-        rail.state == RailState::up || (!is_any_up && rail.state == RailState::suspect);
-    views[i] = {.is_up = is_usable,
-                .has_room = is_usable && rail.channel != nullptr && (tried >> i & 1) == 0 &&
-                            may_take(rail, bytes),
-                .latency_ns = rail.rate.round_trip_ns() / 2,
-                .in_flight_bytes = rail.rate.in_flight(),
-                .profile_ps_per_byte = rail.rate.profile_ps_per_byte(bytes),
-                .measured_ps_per_byte = rail.rate.is_measured() ? rail.rate.ps_per_byte() : 0,
-                .sent_bytes = rail.bytes};
-  }
-  return count;
-}
 
 /// The rail for a packet; kNoRail: it has to wait.
 std::uint32_t Link::choose(std::uint32_t bytes, std::uint64_t tried) noexcept {

@@ -3,74 +3,16 @@
 #include "net/rails/link.h"
 
 #include <cstring>
-#include <numeric>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "net/simulation/sim_cluster.h"
+#include "net/rails/link_pair.h"
 
 namespace sterna::net {
 namespace {
 
-/// Of so many megabytes a second.
-SimOptions wire(std::uint64_t mb_per_s, std::uint64_t delay_ns = 20'000) {
-  return {.node_count = 2,
-          .delay_ns_min = delay_ns,
-          .delay_ns_max = delay_ns,
-          .ps_per_byte = 1'000'000 / mb_per_s,
-          .packet_bytes_max = 16 << 10,
-          .channel_packets_max = 32};
-}
-
-struct Pair {
-  explicit Pair(std::vector<SimOptions> rails,
-                std::vector<std::pair<const char*, const char*>> set = {})
-      : settings{transport_tunables()} {
-    for (const auto& [name, value] : set) {
-      check(settings.set(name, value, SettingSource::command_line, "the test").has_value(),
-            "the test sets what there is");
-    }
-    cluster = std::make_unique<SimCluster>(SimCluster::Rails{}, rails, 2, &settings);
-  }
-
-  /// Both requests, begun.
-  struct Transfer {
-    explicit Transfer(Pair& pair, std::size_t bytes, std::uint32_t from = 0)
-        : sent(bytes), got(bytes) {
-      std::iota(reinterpret_cast<unsigned char*>(sent.data()),
-                reinterpret_cast<unsigned char*>(sent.data()) + bytes, 1);
-      SimCluster& cluster = *pair.cluster;
-      const std::uint32_t to = 1 - from;
-      cluster.nodes[to]->receive(*cluster.endpoints[to], receive, {from, 1, 2},
-                                 Buffer::of(got.data(), bytes));
-      cluster.nodes[from]->send(*cluster.endpoints[from], send, {to, 1, 2},
-                                Buffer::of(sent.data(), bytes));
-    }
-    [[nodiscard]] bool is_done() { return send.done.done() && receive.done.done(); }
-    [[nodiscard]] bool is_right() {
-      return is_done() && send.fault == Fault::none && receive.fault == Fault::none && sent == got;
-    }
-    std::vector<std::byte> sent;
-    std::vector<std::byte> got;
-    SendRequest send;
-    RecvRequest receive;
-  };
-
-  /// Until `transfer` is done, or `ns` have passed. Returns how long it took.
-  std::uint64_t run(Transfer& transfer, std::uint64_t ns = 60'000'000'000) {
-    const std::uint64_t start_ns = cluster->clock.now_ns();
-    while (!transfer.is_done() && cluster->clock.now_ns() - start_ns < ns) {
-      if (cluster->poll() == 0) {
-        cluster->clock.advance(1000);
-      }
-    }
-    return cluster->clock.now_ns() - start_ns;
-  }
-
-  Settings settings;
-  std::unique_ptr<SimCluster> cluster;
-};
+using Pair = LinkPair;
 
 constexpr std::size_t kBytes = 8 << 20;
 

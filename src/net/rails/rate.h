@@ -2,6 +2,10 @@
 // have come per time, of which the most of the last half second counts (less says only that there
 // was less to send), and the shortest time from a sending to the news of it. (After: Cardwell et
 // al., BBR, ACM Queue 2016, which found that these two measure a path.)
+//
+// A rail that looks bad gets no packets, and so nothing would ever show that it is better again:
+// one whose figures were once several times as good, and which is idle, is to be tried with a
+// packet, as if they were. After a time that is long for what the packet takes if they are not.
 #pragma once
 
 #include <algorithm>
@@ -23,14 +27,15 @@ class RailRate {
              std::uint64_t packet_bytes) noexcept {
     least_bytes_ = 2 * packet_bytes;
     profile_ps_per_byte_ = std::max<std::uint64_t>(ps_per_byte, 1);
-    round_trip_ns_ = 2 * latency_ns;
+    round_trip_ns_ = expected_round_trip_ns_ = 2 * latency_ns;
   }
 
   /// Sampled figures in the place of the profile: they count until packets have been measured.
   void know(std::uint64_t ps_per_byte, std::uint64_t packet_ns, std::uint64_t latency_ns) noexcept {
     profile_ps_per_byte_ = std::max<std::uint64_t>(ps_per_byte, 1);
     packet_ns_ = packet_ns;
-    round_trip_ns_ = has_round_trip_ ? round_trip_ns_ : 2 * latency_ns;
+    expected_round_trip_ns_ = 2 * latency_ns;
+    round_trip_ns_ = has_round_trip_ ? round_trip_ns_ : expected_round_trip_ns_;
   }
 
   Stamp sent(std::uint64_t bytes, std::uint64_t now_ns) noexcept {
@@ -49,30 +54,48 @@ class RailRate {
     if (now_ns <= stamp.delivered_ns || delivered_ - stamp.delivered < least_bytes_) {
       return;
     }
-    const std::uint64_t per_ms =
-        (delivered_ - stamp.delivered) * 1'000'000 / (now_ns - stamp.delivered_ns);
-    if (now_ns >= bucket_end_ns_) {
-      previous_ = now_ns < bucket_end_ns_ + kBucketNs ? current_ : 0;
-      current_ = 0;
-      bucket_end_ns_ = now_ns + kBucketNs;
-    }
-    current_ = std::max(current_, per_ms);
-    best_ = std::max(current_, previous_);
+    measured((delivered_ - stamp.delivered) * 1'000'000 / (now_ns - stamp.delivered_ns), now_ns);
+    judge(now_ns);
   }
   /// It was lost, or is sent by another rail: no measure.
   void forget(std::uint64_t bytes) noexcept { in_flight_ -= std::min(bytes, in_flight_); }
 
-  void took(std::uint64_t round_trip_ns, std::uint64_t now_ns) noexcept {
+  /// A packet of `bytes` bytes.
+  void took(std::uint64_t round_trip_ns, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+    round_trip_ns = std::max<std::uint64_t>(round_trip_ns, 1);
     if (!has_round_trip_ || round_trip_ns <= round_trip_ns_ || now_ns >= round_trip_until_ns_) {
-      round_trip_ns_ = std::max<std::uint64_t>(round_trip_ns, 1);
+      round_trip_ns_ = round_trip_ns;
       round_trip_until_ns_ = now_ns + kRoundTripNs;
       has_round_trip_ = true;
     }
+    least_round_trip_ns_ = std::min(least_round_trip_ns_, round_trip_ns);
+    ++round_trips_;
+    // All of it has passed in that time.
+    const std::uint64_t per_ms = bytes * 1'000'000 / round_trip_ns;
+    if (best_ != 0 && per_ms > best_) {
+      measured(per_ms, now_ns);
+    }
+    judge(now_ns);
   }
 
   [[nodiscard]] std::uint64_t in_flight() const noexcept { return in_flight_; }
   [[nodiscard]] std::uint64_t round_trip_ns() const noexcept { return round_trip_ns_; }
   [[nodiscard]] bool is_measured() const noexcept { return best_ != 0; }
+  /// Its figures were once several times as good.
+  [[nodiscard]] bool is_poor() const noexcept { return is_poor_; }
+  /// Of a poor one: whether the next packet is chosen for by what they were.
+  [[nodiscard]] bool is_to_try(std::uint64_t now_ns) const noexcept {
+    return in_flight_ == 0 && now_ns >= try_ns_;
+  }
+  [[nodiscard]] std::uint64_t least_round_trip_ns() const noexcept {
+    // Few long ones may all have been stuck: then what was expected counts, too.
+    const bool is_doubtful = round_trips_ < kSure && round_trip_ns_ >= kDoubtfulNs;
+    return std::min({least_round_trip_ns_, round_trip_ns_,
+                     is_doubtful ? expected_round_trip_ns_ : round_trip_ns_});
+  }
+  [[nodiscard]] std::uint64_t least_ps_per_byte() const noexcept {
+    return best_ever_ != 0 ? std::max<std::uint64_t>(1'000'000'000 / best_ever_, 1) : ps_per_byte();
+  }
   /// Of packets of so many bytes: each also costs what a small one does.
   [[nodiscard]] std::uint64_t profile_ps_per_byte(std::uint64_t packet_bytes) const noexcept {
     return profile_ps_per_byte_ + packet_ns_ * 1000 / std::max<std::uint64_t>(packet_bytes, 1);
@@ -82,6 +105,31 @@ class RailRate {
   }
 
  private:
+  /// So many bytes a millisecond.
+  void measured(std::uint64_t per_ms, std::uint64_t now_ns) noexcept {
+    if (now_ns >= bucket_end_ns_) {
+      previous_ = now_ns < bucket_end_ns_ + kBucketNs ? current_ : 0;
+      current_ = 0;
+      bucket_end_ns_ = now_ns + kBucketNs;
+    }
+    current_ = std::max(current_, per_ms);
+    best_ = std::max(current_, previous_);
+    best_ever_ = std::max(best_ever_, best_);
+  }
+  void judge(std::uint64_t now_ns) noexcept {
+    is_poor_ = round_trip_ns_ / kPoor > least_round_trip_ns() || best_ < best_ever_ / kPoor;
+    if (is_poor_) {
+      const std::uint64_t packet_ns = round_trip_ns_ + least_bytes_ / 2 * ps_per_byte() / 1000;
+      try_ns_ = now_ns + std::clamp(kTryFactor * packet_ns, kTryNsMin, kTryNsMax);
+    }
+  }
+
+  static constexpr std::uint64_t kPoor = 4;
+  static constexpr std::uint32_t kSure = 8;
+  static constexpr std::uint64_t kDoubtfulNs = 50'000'000;
+  static constexpr std::uint64_t kTryNsMin = 100'000'000;
+  static constexpr std::uint64_t kTryNsMax = 2'000'000'000;  // By then it has mostly been mended.
+  static constexpr std::uint64_t kTryFactor = 8;
   static constexpr std::uint64_t kBucketNs = 250'000'000;
   static constexpr std::uint64_t kRoundTripNs = 5'000'000'000;  // A shorter one counts so long.
 
@@ -95,9 +143,15 @@ class RailRate {
   std::uint64_t current_ = 0;   // Bytes per millisecond, the most of this bucket,
   std::uint64_t previous_ = 0;  // and of the one before.
   std::uint64_t best_ = 0;
+  std::uint64_t best_ever_ = 0;
   std::uint64_t round_trip_ns_ = 0;
+  std::uint64_t expected_round_trip_ns_ = 0;               // Before any was measured.
+  std::uint64_t least_round_trip_ns_ = ~std::uint64_t{0};  // Ever measured.
+  std::uint32_t round_trips_ = 0;
   std::uint64_t round_trip_until_ns_ = 0;
+  std::uint64_t try_ns_ = 0;
   bool has_round_trip_ = false;
+  bool is_poor_ = false;
 };
 
 }  // namespace sterna::net

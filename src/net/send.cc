@@ -40,6 +40,7 @@ void TransportCore::send(Endpoint& from, SendRequest& request, const Target& tar
   check(target.priority <= kPriorityMax, "a priority is one of a few");
   request.done.reset();
   request.fault = Fault::none;
+  request.lacked_room = false;
   if (mode == SendMode::standard && data.extents == nullptr &&
       (is_serial_ || (from.is_fixed && !request.may_be_left)) &&
       try_send_short(from, target, {data.address, data.bytes})) {

@@ -55,8 +55,11 @@ void leave_bubble(void* member) noexcept {
   auto& leaver = *static_cast<Member*>(member);
   const sterna::FairGuard guard{capi::bubbles_lock};
   mark_left(leaver, *leaver.thread);
-  if (leaver.bubble != nullptr) {
-    capi::leave(*leaver.bubble);
+  if (sterna_bubble* const bubble = leaver.bubble; bubble != nullptr) {
+    if (!leaver.is_joined_by_bubble) {  // A bubble may live for long, and many leave it.
+      bubble->left.splice(bubble->left.end(), bubble->members, leaver.self);
+    }
+    capi::leave(*bubble);
   }
 }
 
@@ -168,11 +171,14 @@ sterna_status fill_member(const capi::Program& program, const sterna_thread_opti
 }
 
 /// Out of `one` into the list of its bubble. False: that has ended, and it stays there.
-bool put_member(sterna_bubble& bubble, capi::Members& one, bool& is_running) noexcept {
+bool put_member(const sched::Engine& engine, sterna_bubble& bubble, capi::Members& one,
+                bool& is_running) noexcept {
+  capi::Members ended;  // Freed behind the lock.
   const sterna::FairGuard guard{capi::bubbles_lock};
   if (bubble.is_closed) {
     return false;
   }
+  capi::take_ended(engine, bubble.left, ended);
   bubble.members.splice(bubble.members.end(), one);
   is_running = bubble.is_submitted;
   if (is_running) {
@@ -182,6 +188,15 @@ bool put_member(sterna_bubble& bubble, capi::Members& one, bool& is_running) noe
 }
 
 }  // namespace
+
+void capi::take_ended(const sched::Engine& engine, Members& all, Members& ended) noexcept {
+  for (int i = 0; i < 2 && !all.empty(); ++i) {
+    const auto first = all.begin();
+    const bool is_over = (*first)->has_left && !engine.is_in_tree((*first)->entity);
+    Members& to = is_over ? ended : all;
+    to.splice(to.end(), all, first);
+  }
+}
 
 sterna_status capi::start_late(Program& program, sterna_bubble& bubble, Member& member) noexcept {
   sched::Engine& engine = program.scheduler->engine();
@@ -227,7 +242,7 @@ sterna_status capi::add_member(sterna_bubble& bubble, const sterna_thread_option
     threads::Thread* const thread = member.made;
     sterna_thread* const named = handle_of(thread);  // Afterwards it may have ended.
     bool is_running = false;
-    if (!put_member(bubble, one, is_running)) {
+    if (!put_member(its->scheduler->engine(), bubble, one, is_running)) {
       if (thread != nullptr) {
         (void)threads::try_detach(*thread);  // Nobody knows it: freed by its end.
         threads::end_unstarted(*thread);

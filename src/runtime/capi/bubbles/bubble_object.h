@@ -82,6 +82,8 @@ struct sterna_bubble {
   std::uint32_t first_place = sterna::sched::kNoPlace;  // Until it is submitted.
   // Guard of all below: bubbles_lock, once it runs.
   sterna::runtime::capi::Members members;
+  // Those that have left, and are not joined by the bubble: until they are out of the tree.
+  sterna::runtime::capi::Members left;
   sterna::runtime::capi::Bubbles children;
   sterna::runtime::capi::Bubbles::iterator self;  // In the list of its holder, if it has one.
   sterna_bubble* holder = nullptr;
@@ -152,6 +154,9 @@ void end_made(sterna_bubble& bubble) noexcept;
 [[nodiscard]] Member* member_of(const threads::Thread* thread) noexcept;
 /// bubbles_lock is held, as long as the member is looked into: null, too, when that has left.
 [[nodiscard]] Member* living_member_of(const threads::Thread& thread) noexcept;
+/// bubbles_lock is held. Two looks for each thread that comes, at those of `all` that came first:
+/// what has left is soon gone, and is to be freed by the caller, out of `ended`.
+void take_ended(const sched::Engine& engine, Members& all, Members& ended) noexcept;
 /// bubbles_lock is held: one more thread of its own takes part in the barrier; one leaves it.
 void enter(sterna_bubble& bubble) noexcept;
 void leave(sterna_bubble& bubble) noexcept;

@@ -57,8 +57,8 @@ Next take_last(sterna_bubble& bubble, Taken& taken) noexcept {
   while (!inner->children.empty()) {
     inner = inner->children.back().get();
   }
-  if (!inner->members.empty()) {
-    taken.member.splice(taken.member.end(), inner->members, std::prev(inner->members.end()));
+  if (capi::Members& from = inner->members.empty() ? inner->left : inner->members; !from.empty()) {
+    taken.member.splice(taken.member.end(), from, std::prev(from.end()));
     return Next::taken;
   }
   inner->is_closed = true;

@@ -33,17 +33,6 @@ capi::Members& homeless() noexcept {
   return *members;
 }
 
-/// bubbles_lock is held. Two looks for each thread that comes: what has ended is soon gone.
-void take_ended(const sched::Engine& engine, capi::Members& ended) noexcept {
-  capi::Members& all = homeless();
-  for (int i = 0; i < 2 && !all.empty(); ++i) {
-    const auto first = all.begin();
-    const bool is_over = (*first)->has_left && !engine.is_in_tree((*first)->entity);
-    capi::Members& to = is_over ? ended : all;
-    to.splice(to.end(), all, first);
-  }
-}
-
 /// The engine has its own reasons: those are in `changed`.
 constexpr capi::Verdict kRefusedVerdict{STERNA_INVALID_ARGUMENT, nullptr};
 
@@ -159,7 +148,7 @@ sterna_status move_thread(sterna_held held, sterna_bubble* holder, sterna_move m
     started = must_start ? target.member : nullptr;
     if (verdict.status == STERNA_SUCCESS && target.member != nullptr && holder == nullptr) {
       detached = std::exchange(target.member->is_joined_by_bubble, false) ? target.thread : nullptr;
-      take_ended(engine, ended);
+      capi::take_ended(engine, homeless(), ended);
     }
   }
   if (started != nullptr) {

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/trace.h"
+#include "runtime/capi/bubbles/bubble_object.h"
 #include "runtime/capi/calls/rpc.h"
 #include "runtime/capi/in_poll.h"
 #include "runtime/capi/program.h"
@@ -350,6 +351,7 @@ sterna_status sterna_stop(void) noexcept {
     }
     sterna::threads::sleep_for(capi::kLookNs);
   }
+  capi::join_forgotten(*program);
   capi::leave_all(*program, 2);
   // Long pieces of calls that have ended otherwise, on their way to those who drop them.
   while (program->rpc->loose_part_count() + capi::OutBox::waiting_count() != 0) {

@@ -142,6 +142,9 @@ void run_member(void* member);
 void run_handed_member(void* member);
 /// The bubble runs, and counts the thread already: so does this one, from now on.
 sterna_status start_late(Program& program, sterna_bubble& bubble, Member& member) noexcept;
+/// By who stops the program, all of whose threads have ended: joins the bubbles that nobody has
+/// joined.
+void join_forgotten(Program& program) noexcept;
 /// The bubble is not submitted, and goes: what was made for it has ended. May switch.
 void end_made(sterna_bubble& bubble) noexcept;
 /// The thread, of a bubble or not, is freed by the join of its bubble.

@@ -92,6 +92,24 @@ void join_all(capi::Program& program, sterna_bubble& bubble) noexcept {
   }
 }
 
+void join_and_free(capi::Program& program, sterna_bubble& bubble) noexcept {
+  join_all(program, bubble);
+  remove_bubble(program.scheduler->engine(), bubble);
+  delete &bubble;
+}
+
+/// An outermost bubble that a program has submitted, and not joined; null: there is none.
+sterna_bubble* find_unjoined(const sterna::sched::Bubble& root) noexcept {
+  for (const auto* held = root.first(); held != nullptr; held = held->next_sibling()) {
+    const auto* const bubble =
+        held->is_bubble() ? static_cast<const sterna::sched::Bubble*>(held) : nullptr;
+    if (bubble != nullptr && bubble->handle != nullptr) {
+      return static_cast<sterna_bubble*>(bubble->handle);
+    }
+  }
+  return nullptr;
+}
+
 /// The caller is a thread of it, or of a bubble in it. bubbles_lock is held.
 bool has_caller(const sterna_bubble& bubble) noexcept {
   const Member* const member = capi::member_of(sterna::threads::self());
@@ -143,6 +161,16 @@ void capi::subtract_running(sterna_bubble* bubble, std::uint32_t count) noexcept
     if (bubble->running_here == 0 && bubble->is_joined) {
       bubble->ended.release();
     }
+  }
+}
+
+void capi::join_forgotten(Program& program) noexcept {
+  while (sterna_bubble* const bubble = find_unjoined(program.scheduler->root())) {
+    {
+      const FairGuard guard{bubbles_lock};
+      bubble->is_joined = true;
+    }
+    join_and_free(program, *bubble);
   }
 }
 
@@ -342,8 +370,6 @@ sterna_status sterna_bubble_join(sterna_bubble* bubble) noexcept {
   }
   // Half a bubble could not be joined again.
   const sterna::threads::Uncancellable uncancellable{sterna::threads::self()};
-  join_all(*program, *bubble);
-  remove_bubble(program->scheduler->engine(), *bubble);
-  delete bubble;
+  join_and_free(*program, *bubble);
   return STERNA_SUCCESS;
 }

@@ -236,8 +236,8 @@ struct AbsenceFlag {
 /// the cost model (net/costs/cost.h) starts from them and corrects them by what it measures.
 struct Capabilities {
   std::uint32_t packet_bytes_max = 4096;  // At least kPacketBytesMin.
-  bool is_ordered = true;           // Packets of one channel arrive in the order sent, each once.
-  bool is_reliable = true;          // A packet accepted arrives, unchanged, or the peer is lost.
+  bool is_ordered = true;   // Packets of one channel arrive in the order sent.
+  bool is_reliable = true;  // A packet accepted arrives once, unchanged, or the peer is lost.
   bool can_revive = false;          // Driver::revive does something.
   std::uint32_t latency_ns = 1000;  // One small packet, one way.
   std::uint32_t bandwidth_mb_per_s = 1000;

@@ -149,9 +149,9 @@ class FaultDriver final : public Decorator {
   FaultDriver(std::unique_ptr<Driver> inner, const DecoratorOptions& options,
               const FaultOptions& faults) noexcept
       : Decorator{std::move(inner), options}, faults_{faults} {
-    const bool keeps_packets = faults.fault == Fault::duplicate || faults.fault == Fault::reorder;
-    capabilities_.is_reliable = capabilities_.is_reliable && keeps_packets;
-    capabilities_.is_ordered = capabilities_.is_ordered && !keeps_packets;
+    const bool keeps_order = faults.fault == Fault::drop || faults.fault == Fault::corrupt;
+    capabilities_.is_reliable = capabilities_.is_reliable && faults.fault == Fault::reorder;
+    capabilities_.is_ordered = capabilities_.is_ordered && keeps_order;
     // Direct copies are no packets: who wants to see faults shall not go around them.
     capabilities_.direct_latency_ns = capabilities_.direct_mb_per_s = 0;
   }

@@ -181,7 +181,8 @@ def fill(image, options, build, tests):
         for path in (build / folder).rglob("*"):
             if re.search("_(tests|fuzz|bench)$", path.name) and str(path) not in named:
                 continue
-            if path.is_file() and path.stat().st_mode & 0o111 and is_program(path):
+            is_wanted = path.stat().st_mode & 0o111 or path.parent.name == "wrong"  # To be refused.
+            if path.is_file() and is_wanted and is_program(path):
                 copy_program(path, image / path.relative_to("/"))
                 programs.append(path)
     if any(script_of(test.command) for test in tests):

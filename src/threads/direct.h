@@ -29,6 +29,12 @@ namespace sterna::threads {
   return worker.queue.count() == 0 && worker.inbox.looks_empty();
 }
 
+/// The caller is a user thread, whose worker has nothing else to do while it waits. A hint.
+[[nodiscard]] inline bool is_caller_alone() noexcept {
+  const Thread* const me = self();
+  return me != nullptr && is_alone(*me);
+}
+
 /// Some instructions of the current user thread under the biased lock of its worker: nobody else
 /// runs on that worker meanwhile, nor looks into its queue, and what the worker owns (owned_lock.h)
 /// may be touched. Takes no lock inside, wakes nobody but by try_wake(), does not last.

@@ -309,8 +309,52 @@ static void test_pieces(void) {
   EXPECT(sterna_message_start(&out) == STERNA_INVALID_ARGUMENT && detail_has("no address"));
 }
 
+static int is_going_on;
+
+static void goes_on(void* argument) {
+  (void)argument;
+  while (__atomic_load_n(&is_going_on, __ATOMIC_ACQUIRE)) {
+    sterna_thread_yield();
+  }
+}
+
+/* Who waits for his message has his processor for himself or not: it goes another way then. */
+static void test_awaited(int is_alone) {
+  static const size_t sizes[] = {9000, 65536, 65537, kLarge};
+  unsigned char* const sent = malloc(kLarge);
+  unsigned char* const received = malloc(kLarge);
+  sterna_thread* other = NULL;
+  EXPECT(sent != NULL && received != NULL);
+  __atomic_store_n(&is_going_on, 1, __ATOMIC_RELEASE);
+  if (!is_alone) {
+    EXPECT(sterna_thread_create(NULL, goes_on, NULL, &other) == STERNA_SUCCESS);
+  }
+  for (int round = 0; round < 20; ++round) {
+    const size_t bytes = sizes[round % 4];
+    sterna_message_request in;
+    memset(sent, (int)sterna_rank() + round, bytes);
+    memset(received, 0xee, bytes);
+    EXPECT(sterna_message_receive_start(&in, from, 3, received, kLarge) == STERNA_SUCCESS);
+    EXPECT(sterna_message_send(to, 3, sent, bytes) == STERNA_SUCCESS);
+    EXPECT(sterna_message_wait(&in, NULL) == STERNA_SUCCESS);
+    const unsigned char expected = (unsigned char)(from + (uint32_t)round);
+    for (size_t i = 0; i < bytes; i += bytes / 7) {
+      EXPECT(received[i] == expected);
+    }
+    EXPECT(received[bytes - 1] == expected);
+  }
+  __atomic_store_n(&is_going_on, 0, __ATOMIC_RELEASE);
+  if (other != NULL) {
+    EXPECT(sterna_thread_join(other) == STERNA_SUCCESS);
+  }
+  free(received);
+  free(sent);
+}
+
 static void test_on_a_thread(void* argument) {
   (void)argument;
+  test_awaited(1);
+  test_awaited(0);
   test_requests();
   test_persistent();
   test_cancelled_sends();

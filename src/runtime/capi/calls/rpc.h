@@ -45,6 +45,8 @@ class OutBox {
   /// One piece, not copied where the call does that itself.
   void set(std::span<const std::byte> bytes, bool is_copied);
   [[nodiscard]] std::span<rpc::OutPart> parts() noexcept { return {parts_.get(), part_count_}; }
+  /// Before the call starts: its caller waits until all parts are sent, and does nothing else.
+  void will_be_awaited() noexcept;
   /// All parts have been sent, or never will be.
   [[nodiscard]] bool is_sent() const noexcept;
   /// Waits for that. Switches.

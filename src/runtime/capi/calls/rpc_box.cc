@@ -7,6 +7,7 @@
 
 #include "progress/progress.h"
 #include "runtime/capi/calls/rpc.h"
+#include "threads/direct.h"
 
 namespace sterna::runtime::capi {
 
@@ -89,6 +90,13 @@ void OutBox::fill() noexcept {
 bool OutBox::has_room(std::size_t bytes) const noexcept {
   return bytes > kRpcShortBytes ? part_count_ < rpc::kPartsMax
                                 : block_.size() + bytes <= kRpcBlockBytesMax;
+}
+
+void OutBox::will_be_awaited() noexcept {
+  const bool is_alone = threads::is_caller_alone();
+  for (rpc::OutPart& part : parts()) {
+    part.send.is_awaited = is_alone;
+  }
 }
 
 bool OutBox::is_sent() const noexcept {

@@ -48,6 +48,7 @@ sterna_status call_and_wait(std::uint32_t node, const char* name,
   } else if (is_long) {
     box = std::make_unique<OutBox>();
     box->set(arguments, is_copied);
+    box->will_be_awaited();
     rpc.start(node, service, box->block(), call, {.parts = box->parts()});
   } else {
     rpc.start(node, service, arguments, call);

@@ -65,6 +65,7 @@ sterna_status call_packed(RpcPacking& packing, std::uint32_t node, void* reply,
   rpc::PendingCall call;
   call.room = {static_cast<std::byte*>(reply), bytes_max};
   call.only_waiter = threads::self();
+  packing.box->will_be_awaited();
   rpc.start(node, packing.service, packing.box->block(), call,
             {.wish = packing.wish, .parts = packing.box->parts()});
   if (!rpc.wait(call, deadline_of(packing.timeout_ns))) {
@@ -149,6 +150,7 @@ sterna_status sterna_rpc_call_packed(sterna_rpc_packing* packing, uint32_t node,
 sterna_status sterna_rpc_post_packed(sterna_rpc_packing* packing, uint32_t node) noexcept {
   const RuntimeScope scope;
   return capi::end(packing, node, {}, __func__, [&](RpcPacking& own) {
+    own.box->will_be_awaited();
     const auto sent = capi::program()->rpc->post(node, own.service, own.box->block(),
                                                  {.wish = own.wish, .parts = own.box->parts()});
     own.box->await_sent(*capi::program()->rank->progress);

@@ -9,6 +9,7 @@
 #include "runtime/capi/threads/handle.h"
 #include "runtime/safe_point.h"
 #include "runtime/scope.h"
+#include "threads/direct.h"
 
 namespace sterna::runtime::capi {
 
@@ -16,6 +17,7 @@ sterna_status send_message(std::uint32_t rank, std::uint32_t context, std::int32
                            const void* data, std::size_t bytes) noexcept {
   RankContext& self = current_rank();
   net::SendRequest request;
+  request.is_awaited = threads::is_caller_alone();
   self.transport->send(*self.endpoint, request, {.rank = rank, .context = context, .tag = tag},
                        net::Buffer::of(data, bytes));
   (void)wait_until(self, request.done, kNever);

@@ -152,6 +152,37 @@ static void exchange(int is_sender, void (*receive_all)(void)) {
   }
 }
 
+/* Windows of messages around what comes in one packet between two processes of a host, of which
+ * other receives are told than of shorter and longer ones. All receives are posted one after the
+ * other while the messages come. */
+static void exchange_windows(void) {
+  enum { kWindow = 64, kSizes = 4, kMost = 24000 };
+  static const int sizes[kSizes] = {16000, 16384, 22528, kMost};
+  char* const in = malloc(kWindow * kMost);
+  char* const out = malloc(kWindow * kMost);
+  CHECK(in != NULL && out != NULL);
+  for (int round = 0; round < 3 * kSizes; ++round) {
+    const int size = sizes[round % kSizes];
+    MPI_Request all[2 * kWindow];
+    for (int i = 0; i < kWindow; ++i) {
+      memset(out + i * kMost, world_rank + i + round, (size_t)size);
+      memset(in + i * kMost, 0xee, kMost);
+    }
+    for (int i = 0; i < kWindow; ++i) {
+      MPI_Irecv(in + i * kMost, size, MPI_CHAR, partner, 7, MPI_COMM_WORLD, &all[i]);
+      MPI_Isend(out + i * kMost, size, MPI_CHAR, partner, 7, MPI_COMM_WORLD, &all[kWindow + i]);
+    }
+    MPI_Waitall(2 * kWindow, all, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < kWindow; ++i) {
+      const char expected = (char)(partner + i + round);
+      CHECK(in[i * kMost] == expected && in[i * kMost + size / 2] == expected &&
+            in[i * kMost + size - 1] == expected);
+    }
+  }
+  free(in);
+  free(out);
+}
+
 int main(int argc, char** argv) {
   begin(&argc, &argv);
   short_count = argc > 1 ? atoi(argv[1]) : world_size > 8 ? 1000 : 10000;
@@ -167,6 +198,7 @@ int main(int argc, char** argv) {
       MPI_Barrier(MPI_COMM_WORLD);
     }
   }
+  exchange_windows();
   if (partner != world_rank) {
     world_rank % 2 == 0 ? send_and_cancel() : receive_not_cancelled();
   }

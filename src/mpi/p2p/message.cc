@@ -166,17 +166,17 @@ int start_message(RankState& state, Request& request) noexcept {
     }
     request.receive.done.reset();
     // Those of which somebody hears while the program computes.
-    request.receive.may_be_written = bytes.buffer().bytes >= kLargeBytes;
+    request.receive.may_be_written = bytes.buffer().bytes >= kLargeReceiveBytes;
     context.transport->receive(*context.endpoint, request.receive,
                                pattern_of(*request.comm, a.peer, a.tag), bytes.buffer());
   }
-  const bool is_done =
-      request.type == RequestType::send ? request.send.done.done() : request.receive.done.done();
-  if (bytes.buffer().bytes >= kLargeBytes) {
+  const bool is_send = request.type == RequestType::send;
+  const bool is_done = is_send ? request.send.done.done() : request.receive.done.done();
+  if (bytes.buffer().bytes >= (is_send ? kLargeBytes : kLargeReceiveBytes)) {
     if (runtime::Background* const background = context.runtime->background()) {
       if (!is_done) {
         background->want();
-      } else if (request.type == RequestType::receive) {
+      } else if (!is_send) {
         background->watch();
       }
     }

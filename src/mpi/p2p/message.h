@@ -14,6 +14,10 @@ namespace sterna::mpi {
 inline constexpr int kTagMax = 0x7fff'ffff;
 // Of a message that is worth the background's while; shorter ones come whole.
 inline constexpr std::uint64_t kLargeBytes = 16 << 10;
+// The same of a receive: up to here a message of this host comes in one packet (shm_chunk_bytes).
+// Who starts several would poll after each, and take in what comes for the next before that is
+// posted, to copy it twice.
+inline constexpr std::uint64_t kLargeReceiveBytes = 22 << 10;
 
 /// The arguments of one side of a message, checked. `comm` is that of the Call.
 struct Side {

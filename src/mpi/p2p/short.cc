@@ -151,7 +151,7 @@ bool try_ireceive_short(RankState& state, const Side& side, MPI_Comm handle,
   const NearComm* const comm = find_near(state, handle, turn, found);
   net::Buffer run;
   if (comm == nullptr || request == nullptr || !is_plain(*comm, side, run) ||
-      run.bytes >= kLargeBytes || is_handed_over()) {
+      run.bytes >= kLargeReceiveBytes || is_handed_over()) {
     return false;
   }
   Request* const made = create_plain_receive(state, *comm->comm);

@@ -32,8 +32,13 @@ int waiting_level(Worker& worker) noexcept {
   }
   const Dispatch* const dispatch = worker.team.options.dispatch;
   int level = dispatch != nullptr ? dispatch->highest(worker) : -1;
-  if ((worker.queue.count() != 0 || !worker.inbox.looks_empty()) &&
-      worker.lock.try_lock_from_outside(kTickPauses)) {
+  const bool has_ready = worker.queue.count() != 0;
+  if (worker.inbox.looks_empty() && !worker.queue.seems_to_have_levels()) {
+    // The usual crowd. The lock would stop the worker by an interrupt (its process_barrier()), for
+    // a hint: as much as tens of its switches, at each tick.
+    return std::max(level, has_ready ? int{kPriorityNormal} : -1);
+  }
+  if (worker.lock.try_lock_from_outside(kTickPauses)) {
     worker.inbox.drain_to(worker.queue);
     level = std::max(level, worker.queue.highest());
     worker.lock.unlock_from_outside();

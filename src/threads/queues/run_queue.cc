@@ -33,12 +33,12 @@ bool RunQueue::List::has(const Thread* thread) const noexcept {
 }
 
 void RunQueue::close(Thread* passing) noexcept {
-  levels_ |= kClosed;
+  set_levels(levels_ | kClosed);
   passing_ = passing;
 }
 
 void RunQueue::open() noexcept {
-  levels_ &= ~kClosed;
+  set_levels(levels_ & ~kClosed);
   passing_ = nullptr;
 }
 
@@ -57,7 +57,7 @@ bool RunQueue::remove(Thread& thread) noexcept {
     List& list = others_[static_cast<std::size_t>(std::countr_zero(left))];
     is_here = list.remove(thread);
     if (list.head == nullptr) {
-      levels_ &= ~(left & -left);
+      set_levels(levels_ & ~(left & -left));
     }
   }
   if (is_here) {
@@ -76,7 +76,7 @@ void RunQueue::push_front(Thread& thread) noexcept {
   }
   list.head = &thread;
   if (priority != kPriorityNormal) {
-    levels_ |= 1U << priority;
+    set_levels(levels_ | 1U << priority);
   }
   add(1);
 }
@@ -84,7 +84,7 @@ void RunQueue::push_front(Thread& thread) noexcept {
 void RunQueue::push_level(Thread& thread, std::uint8_t priority) noexcept {
   check(priority < kPriorityCount, "a priority is below kPriorityCount");
   others_[priority].append(thread);
-  levels_ |= 1U << priority;
+  set_levels(levels_ | 1U << priority);
   add(1);
 }
 
@@ -109,7 +109,7 @@ Thread* RunQueue::take_first() noexcept {
   list.drop_first();
   add(-1);
   if (priority != kPriorityNormal && list.head == nullptr) {
-    levels_ &= ~(1U << priority);
+    set_levels(levels_ & ~(1U << priority));
   }
   return first;
 }

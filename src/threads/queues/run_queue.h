@@ -147,9 +147,14 @@ class RunQueue {
   [[nodiscard]] int highest() const noexcept;
   /// Something waits that is not of normal priority, or the queue is closed.
   [[nodiscard]] bool has_levels() const noexcept { return levels_ != 0; }
-  // Relaxed: a hint orders nothing.
+  // Relaxed: a hint orders nothing, as the next one.
   [[nodiscard]] std::uint32_t count() const noexcept {
     return count_.load(std::memory_order_relaxed);
+  }
+  /// has_levels() for those without the lock.
+  [[nodiscard]] bool seems_to_have_levels() const noexcept {
+    return std::atomic_ref{const_cast<std::uint32_t&>(levels_)}.load(std::memory_order_relaxed) !=
+           0;
   }
 
  private:
@@ -180,8 +185,12 @@ class RunQueue {
 
   List normal_;
   std::atomic<std::uint32_t> count_{0};
+  void set_levels(std::uint32_t levels) noexcept {
+    std::atomic_ref{levels_}.store(levels, std::memory_order_relaxed);
+  }
+
   // Bit p: others_[p] is not empty. With kClosed beside them a queue that is closed costs an open
-  // one nothing.
+  // one nothing. Written by set_levels().
   std::uint32_t levels_ = 0;
   static constexpr std::uint32_t kClosed = 1U << 31;
   Thread* passing_ = nullptr;  // With kClosed.

@@ -11,6 +11,10 @@
 namespace sterna::threads {
 namespace {
 
+// From so many on the last one to arrive goes on last, too: a crowd keeps its order from round to
+// round, for one switch more. So each finds what those before it have done (semaphores of
+// neighbours have their units). Of fewer the switch would be too dear.
+constexpr std::uint32_t kCrowd = 64;
 constexpr int kLooks = 2000;
 constexpr std::uint64_t kSleepNs = 50'000;
 
@@ -53,25 +57,34 @@ template <typename MustWait>
   return has_waited;
 }
 
-bool Barrier::arrive_and_wait() noexcept {
+void Barrier::complete_and_go() noexcept {
+  const bool is_crowd = count_ >= kCrowd;
+  const Leaving others = complete();
+  lock_.unlock();
+  others.go();
+  if (is_crowd) {
+    yield();
+  }
+}
+
+bool Barrier::arrive_and_wait_slow() noexcept {
   if (wait_ == BarrierWait::yield) {
     const Round round = arrive();
     wait(round);
     return round.is_last;
   }
+  WaitNode node;
   Leaving others;
-  const bool has_waited = sleep_if([&]() noexcept {
-    if (++arrived_ < count_) {
-      return true;
+  bool is_last = false;
+  (void)wait_in(kernel_waiters_, lock_, node, [&]() noexcept {
+    is_last = ++arrived_ >= count_;
+    if (is_last) {
+      others = complete();
     }
-    others = complete();
-    return false;
+    return !is_last;
   });
-  if (has_waited) {
-    return false;
-  }
   others.go();
-  return true;
+  return is_last;
 }
 
 Barrier::Round Barrier::arrive() noexcept {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "threads/scheduler.h"
 #include "threads/sync/wait_list.h"
 
 namespace sterna::threads {
@@ -40,8 +41,10 @@ class Barrier {
   Barrier(const Barrier&) = delete;
   Barrier& operator=(const Barrier&) = delete;
 
-  /// True for the last to arrive of each round. Switches.
-  bool arrive_and_wait() noexcept;
+  /// True for the last to arrive of each round, which goes on first; of a crowd, last, as it came.
+  /// Inline for speed: a program that waits at two places would return from here to another one
+  /// than the processor predicts, at each switch. Switches.
+  bool arrive_and_wait() noexcept STERNA_LOCKS_UNCHECKED;
 
   /// The two halves, for work in between: arrive() gives the round, wait() returns when all have
   /// arrived in it; each participant calls both, in turn. Only wait() switches.
@@ -70,6 +73,10 @@ class Barrier {
   };
   /// Under lock_: all have come.
   Leaving complete() noexcept;
+  /// The caller is the last one, and has lock_, which this gives back: lets all go.
+  void complete_and_go() noexcept STERNA_LOCKS_UNCHECKED;
+  /// arrive_and_wait() of kernel threads, and where all yield.
+  bool arrive_and_wait_slow() noexcept;
   /// Takes lock_ and asks `must_wait()`: true: sleeps until all go. Returns the answer. Switches.
   template <typename MustWait>
   bool sleep_if(MustWait must_wait) noexcept;
@@ -82,5 +89,27 @@ class Barrier {
   SleeperRing sleepers_;                 // Guard: lock_.
   WaitList kernel_waiters_;              // Guard: lock_.
 };
+
+[[gnu::always_inline]] inline bool Barrier::arrive_and_wait() noexcept {
+  Thread* const me = self();
+  if (me == nullptr || wait_ == BarrierWait::yield) [[unlikely]] {
+    return arrive_and_wait_slow();
+  }
+  const bool has_waited = suspend(*me, [&]() STERNA_LOCKS_UNCHECKED noexcept {
+    lock_.lock();
+    if (++arrived_ >= count_) [[unlikely]] {
+      return false;
+    }
+    sleepers_.push_back(*me);
+    lock_.unlock();
+    return true;
+  });
+  if (!has_waited) [[unlikely]] {
+    // With lock_ still: so nothing of what it has to do lies on the stacks of those who wait, each
+    // of whose lines is fetched at a switch among many.
+    complete_and_go();
+  }
+  return !has_waited;
+}
 
 }  // namespace sterna::threads

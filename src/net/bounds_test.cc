@@ -21,6 +21,18 @@ Settings settings_with(const char* name, const char* value) {
   return settings;
 }
 
+TEST(Bounds, WhatTakesSeveralRailsIsEagerForLongerWhereAnnouncingItTakesLong) {
+  const SimOptions slow{.node_count = 2,
+                        .delay_ns_min = 20'000,
+                        .delay_ns_max = 20'000,
+                        .ps_per_byte = 5000,
+                        .packet_bytes_max = 256 << 10};
+  const SimCluster one{SimCluster::Rails{}, {slow}, 2};
+  const SimCluster two{SimCluster::Rails{}, {slow, slow}, 2};
+  EXPECT_EQ(one.nodes[0]->cost(1).eager_bytes(), 64U << 10);
+  EXPECT_EQ(two.nodes[0]->cost(1).eager_bytes(), 256U << 10) << "a quarter of the window";
+}
+
 TEST(Bounds, TheWindowOfAPairIsItsShareOfWhatOneRankKeeps) {
   const CoreOptions options = read_options(nullptr).value();
   EXPECT_EQ(share_window(options, 2).eager_window_bytes, 1U << 20);

@@ -42,6 +42,22 @@ Way way_of(const Endpoint& from, const SendRequest& request, const Gate& gate,
   return way;
 }
 
+/// Whether a message that its receiver could read had better be sent by who progresses in the place
+/// of its program, which by its habit computes for `away_ns`. To read it takes one processor alone
+/// all the time, and here longer than that; packets are copied twice, but by the processes
+/// themselves, which may be several times as fast as the kernel. They take turns on the processor
+/// of who waits, and when the program is back both copy at once.
+bool is_for_who_stays(const Gate& gate, std::uint64_t away_ns, std::uint64_t bytes) noexcept {
+  if (away_ns == 0 || bytes <= kReadAtOnceBytesMax || !gate.is_open() ||
+      gate.driver()->absence_flag() == nullptr) {
+    return false;
+  }
+  const CostModel cost = gate.cost();
+  const double read_ns = cost.rendezvous_ns(bytes);
+  const auto away = static_cast<double>(away_ns);
+  return read_ns > away && cost.in_place_ns(bytes, away) < read_ns;
+}
+
 }  // namespace
 
 void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint32_t node) noexcept {
@@ -49,8 +65,12 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   const std::uint32_t to_rank = target.rank;
   const std::uint64_t bytes = request.data.bytes;
   Gate& gate = gates_[node];
-  const Way way = way_of(from, request, gate, is_serial_ ? &wait_habit_ : nullptr,
-                         options_.local_eager_bytes, frame_payload_max_);
+  Way way = way_of(from, request, gate, is_serial_ ? &wait_habit_ : nullptr,
+                   options_.local_eager_bytes, frame_payload_max_);
+  if (way.may_compute && is_serial_ && are_reads_left_ &&
+      is_for_who_stays(gate, wait_habit_.computes_ns(), bytes)) {
+    way.may_compute = false;
+  }
   const bool request_is_awaited = request.is_awaited;  // It may end before we return.
   const bool is_synchronous = request.mode == SendMode::synchronous;
   const std::uint32_t frame_bytes = gate.frame_bytes(bytes, frame_payload_max_);

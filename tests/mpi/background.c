@@ -29,6 +29,12 @@ static int compute_until(int count) {
   return 1;
 }
 
+static void compute_for(double seconds) {
+  const double begin = MPI_Wtime();
+  while (MPI_Wtime() - begin < seconds) {
+  }
+}
+
 static void share_memory(void) {
   /* Both have one parent. Tests that run beside this one look for names with "sterna" in them. */
   char name[64];
@@ -166,6 +172,30 @@ static void wait_and_compute(int first_round) {
   }
 }
 
+/* Who has computed for less than a message takes, some times, computes until all of the next one has
+ * gone: what was left for when it is back must not wait for that. */
+static void compute_and_compute_longer(int first_round) {
+  for (int round = first_round; round < first_round + 2 * kRounds; ++round) {
+    const int sender = round & 1;
+    for (int i = 0; i < 3; ++i) {
+      MPI_Request request;
+      char token = 0;
+      if (world_rank == sender) {
+        fill(outgoing, round + i);
+        MPI_Isend(outgoing, kBytes, MPI_CHAR, !sender, 1, MPI_COMM_WORLD, &request);
+        compute_for(40e-6);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+      } else {
+        MPI_Recv(incoming, kBytes, MPI_CHAR, sender, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK(is_filled(incoming, round + i));
+      }
+      MPI_Sendrecv_replace(&token, 1, MPI_CHAR, !world_rank, 2, !world_rank, 2, MPI_COMM_WORLD,
+                           MPI_STATUS_IGNORE);
+    }
+    exchange(sender, sender, round);
+  }
+}
+
 /* From then on the process has several threads that call. */
 static void* call_once(void* unused) {
   int flag = 1;
@@ -202,6 +232,7 @@ int main(int argc, char** argv) {
     talk_meanwhile();
     reduce_meanwhile(4 * kRounds + 1);
     wait_and_compute(7 * kRounds + 1);
+    compute_and_compute_longer(11 * kRounds + 1);
     free(outgoing);
     free(incoming);
   }

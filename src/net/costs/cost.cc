@@ -104,6 +104,11 @@ double CostModel::packets_ns(std::uint64_t bytes) const noexcept {
   return 3 * latency_ns_.value + static_cast<double>(bytes) * packet_ps_per_byte_.value / 1000;
 }
 
+double CostModel::in_place_ns(std::uint64_t bytes, double away_ns) const noexcept {
+  const double both_ns = packets_ns(bytes);
+  return both_ns + std::min(both_ns, away_ns / 2);
+}
+
 void CostModel::decide() noexcept {
   // Two straight lines: packets begin sooner, and perhaps go slower.
   const double slower = packet_ps_per_byte_.value - direct_ps_per_byte_.value;

@@ -258,6 +258,8 @@ bool TransportCore::step_frames(TransferJob& job) noexcept {
   if (job.is_invited && !job.gate->is_empty()) {
     return false;
   }
+  // Filled and read by turns: what that takes is not what packets cost.
+  job.is_alone = job.is_alone && !is_in_place_;
   if (job.total_bytes == 0) {
     FrameHeader finish = job.header;
     finish.kind = job.finish_kind;

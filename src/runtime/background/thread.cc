@@ -169,7 +169,12 @@ Background::Looked Background::serve() noexcept {
         continue;
     }
     if (++in_vain < (needs_descriptors_ ? kLooksOfNetwork : kLooksInVain)) {
-      cpu_pause();
+      if (options_.transport->has_work()) {
+        // The peer has to make room, and may wait for this processor: nobody tells of room.
+        raw_system_call(SYS_sched_yield);
+      } else {
+        cpu_pause();
+      }
       continue;
     }
     const bool is_shared = is_shared_.load(std::memory_order_relaxed);

@@ -24,21 +24,30 @@ constexpr std::string_view kJob = "job-";
 constexpr std::string_view kProgram = "program-";
 constexpr int kWaitMs = 5000;  // For one answer; a job that is stopped gives none.
 
-}  // namespace
-
-std::optional<std::string> ask(const std::string& path, const std::string& request) {
+/// Not open: nobody can be asked there now, and what a killed job has left is removed.
+FileDescriptor connect_to(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
-    return std::nullopt;
+    return {};
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   // Or connect() waits for ever at a stopped job that others have asked before.
   FileDescriptor socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     if (last_error_number() == ECONNREFUSED) {
-      ::unlink(path.c_str());  // Its job was killed.
+      ::unlink(path.c_str());
     }
+    return {};
+  }
+  return socket;
+}
+
+}  // namespace
+
+std::optional<std::string> ask(const std::string& path, const std::string& request) {
+  const FileDescriptor socket = connect_to(path);
+  if (!socket.is_open()) {
     return std::nullopt;
   }
   if (::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) {
@@ -88,6 +97,8 @@ std::vector<std::string> job_sockets(const std::string& folder) {
 
 std::string job_socket(const std::string& folder, unsigned job) {
   const std::string program = fmt::format("{}/{}{}", folder, kProgram, job);
+  // One that was killed may have had the number of this job before, and left its socket: that goes.
+  (void)connect_to(program);
   return ::access(program.c_str(), F_OK) == 0 ? program : fmt::format("{}/{}{}", folder, kJob, job);
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -91,6 +92,25 @@ TEST(StatusServer, WithoutADescriptorAClientWaitsAndIsServedLater) {
     EXPECT_NE(answer.find("ordered"), std::string::npos);
     EXPECT_FALSE(server.is_busy());
   }
+}
+
+TEST(JobClient, AJobIsFoundBehindWhatAKilledProgramOfItsNumberHasLeft) {
+  const RuntimeFolder folder;
+  constexpr unsigned kNumber = 4711;
+  const std::string program = fmt::format("{}/program-{}", folder.path, kNumber);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  ASSERT_LT(program.size(), sizeof address.sun_path);
+  std::memcpy(address.sun_path, program.c_str(), program.size() + 1);
+  {
+    const FileDescriptor living{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    ASSERT_EQ(::bind(living.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(::listen(living.get(), 1), 0);
+    EXPECT_EQ(job_socket(folder.path, kNumber), program);
+  }
+  ASSERT_EQ(::access(program.c_str(), F_OK), 0);
+  EXPECT_EQ(job_socket(folder.path, kNumber), fmt::format("{}/job-{}", folder.path, kNumber));
+  EXPECT_NE(::access(program.c_str(), F_OK), 0) << "it misleads nobody any more";
 }
 
 TEST(StatusServer, WhoAsksWhileASocketIsBeingMadeDoesNotRemoveIt) {

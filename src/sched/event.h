@@ -32,13 +32,18 @@ class EventNotice {
 };
 
 class Engine::Event {
+  // In this order: all that is of the engine is read under its lock, the policy too.
+  Engine& engine_;
+  EventNotice notice_;  // Before the guard: it ends after it.
+  const TreeGuard guard_;
+  std::pmr::monotonic_buffer_resource memory_;  // From the heap, if the scratch is too small.
+
  public:
   explicit Event(Engine& engine) noexcept STERNA_LOCKS_UNCHECKED
-      : view{engine, *engine.policy_, engine.topology_.root()},
-        engine_{engine},
+      : engine_{engine},
         guard_{engine.lock_},
-        memory_{engine.scratch_.get(), engine.scratch_bytes_} {
-    view.policy_ = engine.policy_.get();  // It may have changed before we had the lock.
+        memory_{engine.scratch_.get(), engine.scratch_bytes_},
+        view{engine, *engine.policy_, engine.topology_.root()} {
     engine.event_memory_ = &memory_;
     engine.event_notice_ = &notice_;
   }
@@ -53,12 +58,6 @@ class Engine::Event {
   [[nodiscard]] Policy& policy() const noexcept { return *engine_.policy_; }
 
   View view;
-
- private:
-  Engine& engine_;
-  EventNotice notice_;  // Before the guard: it ends after it.
-  const TreeGuard guard_;
-  std::pmr::monotonic_buffer_resource memory_;  // From the heap, if the scratch is too small.
 };
 
 }  // namespace sterna::sched

@@ -108,28 +108,51 @@ struct Curve {
 
   bool measure(const Row& row, Bench& bench) {
     std::vector<std::vector<double>> times(std::size(kCounts));
-    const bool is_quick = bench.options().quick;
+    const int each = bench.options().quick ? 4 : kRounds;
     const bool done = on_team(
         row, bench,
         [&] {
           for (int round = bench.rounds(9); round > 0; --round) {
             // The small ones, of some tens of us, which a single interruption doubles, more often.
-            for (int again = 0; again < 5; ++again) {
-              const std::size_t end = again == 0 ? times.size() : kWithoutCacheEffect;
-              for (std::size_t i = 0; i < end; ++i) {
-                const std::uint64_t begin = now_ns();
-                times[i].push_back(
-                    barrier_ns<threads::Barrier>(kCounts[i], is_quick ? 4 : kRounds));
-                rest_since(begin);
+            for (int again = 0; again < 15; ++again) {
+              const std::uint64_t begin = now_ns();
+              for (std::size_t i = 0; i < kWithoutCacheEffect; ++i) {
+                times[i].push_back(barrier_ns<threads::Barrier>(kCounts[i], each));
               }
+              rest_since(begin);
+            }
+            for (std::size_t i = kWithoutCacheEffect; i < times.size(); ++i) {
+              const std::uint64_t begin = now_ns();
+              times[i].push_back(barrier_ns<threads::Barrier>(kCounts[i], each));
+              rest_since(begin);
             }
           }
         },
         kAsPm2);
+    if (done) {
+      compare_in_turn(times);
+    }
     for (std::size_t i = 0; done && i < times.size(); ++i) {
       ns.push_back(median(times[i]));
     }
     return done;
+  }
+
+  /// The small ones as parts of what all of them took in their turn: the clock of the machine and
+  /// what its neighbours do change from turn to turn, for all of a turn alike.
+  static void compare_in_turn(std::vector<std::vector<double>>& times) {
+    std::vector<double> turns(times.front().size());
+    for (std::size_t turn = 0; turn < turns.size(); ++turn) {
+      for (std::size_t i = 0; i < kWithoutCacheEffect; ++i) {
+        turns[turn] += times[i][turn];
+      }
+    }
+    const double usual = median(turns);
+    for (std::size_t i = 0; i < kWithoutCacheEffect; ++i) {
+      for (std::size_t turn = 0; turn < turns.size(); ++turn) {
+        times[i][turn] *= usual / turns[turn];
+      }
+    }
   }
 };
 

@@ -84,9 +84,10 @@ class Engine {
                          HolderChange change = HolderChange::now) noexcept;
   /// As if the policy had planned it there, with all that it holds: it may plan otherwise later.
   void put(Entity& entity, std::uint32_t place) noexcept;
-  [[nodiscard]] bool is_in_tree(const Entity& entity) const noexcept {
-    const TreeGuard guard{lock_};
-    return entity.holder() != nullptr;
+  /// False, of one that has been in the tree: its memory may go. Takes no lock, see
+  /// Entity::holder_.
+  [[nodiscard]] static bool is_in_tree(const Entity& entity) noexcept {
+    return entity.holder_.load(std::memory_order_acquire) != nullptr;
   }
   /// Null: it is outermost, or in no tree.
   [[nodiscard]] Bubble* holder_of(const Entity& entity) const noexcept {
@@ -125,6 +126,12 @@ class Engine {
   void note(Entity& entity, Change&& change) noexcept {
     const TreeGuard guard{lock_};
     change(entity);
+  }
+  /// Calls it with the root while nothing in the tree changes.
+  template <typename Look>
+  void look(Look&& look) const noexcept {
+    const TreeGuard guard{lock_};
+    look(root_);
   }
   /// update() of a priority (kPriorityOfHolder: as what holds it): the policy hears of it, too.
   void set_priority(Entity& entity, std::uint8_t priority) noexcept;
@@ -223,6 +230,7 @@ class Engine {
 
   // Who comes and leaves: membership.cc.
   [[nodiscard]] Result<> check_insert(const Bubble& holder, const Entity& entity) const noexcept;
+  [[nodiscard]] Result<> check_holder(const Bubble& holder, const Entity& entity) const noexcept;
   [[nodiscard]] Result<> join_tree(Bubble& holder, Entity& entity) noexcept;
   [[nodiscard]] bool joins_quietly(const Bubble& holder, const Entity& entity) const noexcept;
   [[nodiscard]] Result<> join_quietly(Bubble& holder, Entity& entity) noexcept;

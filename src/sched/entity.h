@@ -168,7 +168,10 @@ class Entity {
   Entity* next_moved_ = nullptr;
 
   // Written under the lock of the holder, or of all; relaxed: who reads it without one of them asks
-  // once more under that lock. Guard of its neighbours there: the same.
+  // once more under that lock. Null in no tree only: it goes from holder to holder by one store,
+  // and its null is the last that the engine stores in an entity that leaves. A release, so that
+  // who reads that without a lock, by an acquire, may free it (Engine::is_in_tree). Guard of its
+  // neighbours there: as of it.
   std::atomic<Bubble*> holder_{nullptr};
   Entity* previous_ = nullptr;
   Entity* next_ = nullptr;

@@ -17,6 +17,11 @@ std::string name_of(const Entity& entity) {
   return entity.name != nullptr ? kind + " \"" + entity.name + "\"" : "a " + kind;
 }
 
+Error refusal(const Bubble& holder, const Entity& entity, const std::string& rule) {
+  return Error{Errc::invalid_argument, "sched: " + name_of(entity) + " cannot be put into " +
+                                           name_of(holder) + ": " + rule};
+}
+
 std::uint32_t height(const Entity& entity) noexcept {
   std::uint32_t most = 0;
   if (entity.is_bubble()) {
@@ -47,10 +52,15 @@ void Engine::grow_scratch() noexcept {
 }
 
 Result<> Engine::check_insert(const Bubble& holder, const Entity& entity) const noexcept {
-  const auto refuse = [&](const std::string& rule) {
-    return Error{Errc::invalid_argument, "sched: " + name_of(entity) + " cannot be put into " +
-                                             name_of(holder) + ": " + rule};
-  };
+  if (entity.holder() != nullptr) {
+    return refusal(holder, entity, "an entity has one holder at a time");
+  }
+  return check_holder(holder, entity);
+}
+
+/// Whatever holds it now.
+Result<> Engine::check_holder(const Bubble& holder, const Entity& entity) const noexcept {
+  const auto refuse = [&](const std::string& rule) { return refusal(holder, entity, rule); };
   if (entity.program_place != kNoPlace && entity.program_place >= topology_.places().size()) {
     return refuse("its place " + std::to_string(entity.program_place) +
                   " does not exist; the machine has " + std::to_string(topology_.places().size()));
@@ -63,7 +73,7 @@ Result<> Engine::check_insert(const Bubble& holder, const Entity& entity) const 
     return refuse("its priority " + std::to_string(entity.priority) + " is above " +
                   std::to_string(kPriorityCount - 1));
   }
-  if (entity.holder() != nullptr || &entity == &root_) {
+  if (&entity == &root_) {
     return refuse("an entity has one holder at a time");
   }
   std::uint32_t depth = 1;
@@ -91,11 +101,11 @@ void Engine::link(Bubble& holder, Entity& entity) noexcept {
   }
 }
 
+/// Its holder is stored by what follows.
 void Engine::unlink(Entity& entity) noexcept {
   Bubble& holder = *entity.holder();
   (entity.previous_ == nullptr ? holder.first_ : entity.previous_->next_) = entity.next_;
   (entity.next_ == nullptr ? holder.last_ : entity.next_->previous_) = entity.previous_;
-  entity.holder_.store(nullptr, std::memory_order_relaxed);
   lock_.count(&holder, false);
 }
 
@@ -214,6 +224,8 @@ void Engine::forget(Entity& entity) noexcept {
   if (trace::is_on()) [[unlikely]] {
     record_bubble(trace::Kind::ended, entity, kNoPlace);
   }
+  // Last of all, as is_in_tree() says: afterwards its memory may be gone.
+  entity.holder_.store(nullptr, std::memory_order_release);
 }
 
 void Engine::remove(Entity& entity) noexcept {

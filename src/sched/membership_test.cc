@@ -84,6 +84,72 @@ TEST(Membership, APriorityIsHeededWhoeverBringsIt) {
   machine.engine->remove(thread);
 }
 
+// is_in_tree() takes no lock: an answer in the midst of a move would have its memory freed.
+TEST(MembershipStress, WhatChangesItsHolderIsInTheTreeAllTheWhile) {
+  Machine machine{"pu:2"};
+  Bubble& one = machine.bubble();
+  Bubble& other = machine.bubble();
+  Entity thread;
+  ASSERT_TRUE(machine.engine->insert(one, thread));
+  std::atomic<bool> is_over{false};
+  std::uint64_t times_out = 0;
+  std::latch start{2};
+  std::jthread looker{[&] {
+    start.arrive_and_wait();
+    while (!is_over.load()) {
+      times_out += Engine::is_in_tree(thread) ? 0 : 1;
+    }
+  }};
+  start.arrive_and_wait();
+  for (int turn = 0; turn < (threads::kSanitizedTests ? 5'000 : 50'000); ++turn) {
+    ASSERT_TRUE(machine.engine->change_holder(turn % 2 == 0 ? other : one, thread));
+    if (turn % 64 == 0) {  // A kernel that has one processor lets the other one look.
+      std::this_thread::yield();
+    }
+  }
+  is_over.store(true);
+  looker.join();
+  EXPECT_EQ(times_out, 0U);
+  machine.engine->spill(one);
+  machine.engine->spill(other);
+  EXPECT_TRUE(Engine::is_in_tree(thread));
+  machine.engine->remove(thread);
+  EXPECT_FALSE(Engine::is_in_tree(thread));
+}
+
+// What goes wrong is use of freed memory, and a race, which sanitizers see.
+TEST(MembershipStress, WhoSeesThatItHasLeftMayFreeIt) {
+  Machine machine{"pu:2"};
+  Bubble& bubble = machine.bubble();
+  std::atomic<Entity*> leaving{nullptr};
+  constexpr int kTurns = threads::kSanitizedTests ? 5'000 : 50'000;
+  std::jthread freer{[&] {
+    for (int turn = 0; turn < kTurns; ++turn) {
+      Entity* entity = nullptr;
+      while ((entity = leaving.exchange(nullptr)) == nullptr) {
+        std::this_thread::yield();
+      }
+      while (Engine::is_in_tree(*entity)) {
+      }
+      delete entity;
+    }
+  }};
+  for (int turn = 0; turn < kTurns; ++turn) {
+    auto* const entity = new Entity;
+    if (turn % 3 == 0) {  // It leaves by an event then, else under the lock of its bubble.
+      entity->priority = kPriorityRealTime;
+    }
+    ASSERT_TRUE(machine.engine->insert(bubble, *entity));
+    while (leaving.load() != nullptr) {
+      std::this_thread::yield();
+    }
+    leaving.store(entity);
+    machine.engine->remove(*entity);
+  }
+  freer.join();
+  EXPECT_TRUE(bubble.empty());
+}
+
 /// Lets threads be born in `bubble` and end, as many as `turns` says, until then a few at a time.
 void live(Engine& engine, Bubble& bubble, int turns, std::atomic<int>& strays) {
   constexpr std::size_t kAlive = 5;

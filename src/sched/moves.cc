@@ -17,10 +17,7 @@ Result<> Engine::change_holder(Bubble& holder, Entity& entity, HolderChange chan
   Event event{*this};
   Bubble* const former = entity.holder();
   check(former != nullptr, "an entity changes its holder while it has one");
-  entity.holder_.store(nullptr, std::memory_order_relaxed);
-  Result<> allowed = check_insert(holder, entity);
-  entity.holder_.store(former, std::memory_order_relaxed);
-  if (!allowed) {
+  if (Result<> allowed = check_holder(holder, entity); !allowed) {
     return allowed;
   }
   const std::uint32_t ruler = top_of(entity).ruler_;

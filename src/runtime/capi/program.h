@@ -48,6 +48,7 @@ struct Program {
   bool has_auto_bubbles = false;  // Threads that kernel threads create make bubbles: filiation.
   bool has_own_locals =
       false;  // Threads do, whatever their options say: threads/carriers/locals.h.
+  std::uint32_t bubble_joins = 0;  // Calls that are joining a bubble. Guard: bubbles_lock.
   std::unique_ptr<threads::Alarms> alarms;
   SpinLock workers_lock;        // One at a time changes which workers are enabled.
   threads::Alarm follow_alarm;  // Of the setting follow_processors.

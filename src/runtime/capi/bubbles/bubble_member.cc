@@ -171,14 +171,13 @@ sterna_status fill_member(const capi::Program& program, const sterna_thread_opti
 }
 
 /// Out of `one` into the list of its bubble. False: that has ended, and it stays there.
-bool put_member(const sched::Engine& engine, sterna_bubble& bubble, capi::Members& one,
-                bool& is_running) noexcept {
+bool put_member(sterna_bubble& bubble, capi::Members& one, bool& is_running) noexcept {
   capi::Members ended;  // Freed behind the lock.
   const sterna::FairGuard guard{capi::bubbles_lock};
   if (bubble.is_closed) {
     return false;
   }
-  capi::take_ended(engine, bubble.left, ended);
+  capi::take_ended(bubble.left, ended);
   bubble.members.splice(bubble.members.end(), one);
   is_running = bubble.is_submitted;
   if (is_running) {
@@ -189,10 +188,10 @@ bool put_member(const sched::Engine& engine, sterna_bubble& bubble, capi::Member
 
 }  // namespace
 
-void capi::take_ended(const sched::Engine& engine, Members& all, Members& ended) noexcept {
+void capi::take_ended(Members& all, Members& ended) noexcept {
   for (int i = 0; i < 2 && !all.empty(); ++i) {
     const auto first = all.begin();
-    const bool is_over = (*first)->has_left && !engine.is_in_tree((*first)->entity);
+    const bool is_over = (*first)->has_left && !sched::Engine::is_in_tree((*first)->entity);
     Members& to = is_over ? ended : all;
     to.splice(to.end(), all, first);
   }
@@ -242,7 +241,7 @@ sterna_status capi::add_member(sterna_bubble& bubble, const sterna_thread_option
     threads::Thread* const thread = member.made;
     sterna_thread* const named = handle_of(thread);  // Afterwards it may have ended.
     bool is_running = false;
-    if (!put_member(its->scheduler->engine(), bubble, one, is_running)) {
+    if (!put_member(bubble, one, is_running)) {
       if (thread != nullptr) {
         (void)threads::try_detach(*thread);  // Nobody knows it: freed by its end.
         threads::end_unstarted(*thread);

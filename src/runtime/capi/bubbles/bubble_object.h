@@ -1,5 +1,6 @@
 // What the handle of a bubble of a C program points to: bubble.cc builds it, bubble_member.cc puts
-// threads into it, bubble_run.cc runs it, held.cc moves it.
+// threads into it, bubble_run.cc runs it, bubble_join.cc ends it, held.cc
+// moves it.
 //
 // Whose is a thread of a bubble? Its bubble's, which joins it in the end, unless the program has
 // its handle from sterna_thread_create, or it is detached: then the bubble waits until its entity
@@ -142,8 +143,8 @@ void run_member(void* member);
 void run_handed_member(void* member);
 /// The bubble runs, and counts the thread already: so does this one, from now on.
 sterna_status start_late(Program& program, sterna_bubble& bubble, Member& member) noexcept;
-/// By who stops the program, all of whose threads have ended: joins the bubbles that nobody has
-/// joined.
+/// By who stops the program, all of whose threads have ended: joins the bubbles that nobody joins,
+/// and waits for those that a kernel thread is joining.
 void join_forgotten(Program& program) noexcept;
 /// The bubble is not submitted, and goes: what was made for it has ended. May switch.
 void end_made(sterna_bubble& bubble) noexcept;
@@ -159,7 +160,7 @@ void end_made(sterna_bubble& bubble) noexcept;
 [[nodiscard]] Member* living_member_of(const threads::Thread& thread) noexcept;
 /// bubbles_lock is held. Two looks for each thread that comes, at those of `all` that came first:
 /// what has left is soon gone, and is to be freed by the caller, out of `ended`.
-void take_ended(const sched::Engine& engine, Members& all, Members& ended) noexcept;
+void take_ended(Members& all, Members& ended) noexcept;
 /// bubbles_lock is held: one more thread of its own takes part in the barrier; one leaves it.
 void enter(sterna_bubble& bubble) noexcept;
 void leave(sterna_bubble& bubble) noexcept;

@@ -165,7 +165,9 @@ sterna_status sterna_held_begin_beside(sterna_held held, sterna_held neighbour) 
   std::uint32_t id = sched::kNoPlace;
   const sterna_status status =
       capi::with_held(neighbour, [&](const capi::HeldTarget& target) noexcept {
-        id = engine().is_in_tree(*target.entity) ? target.entity->target_place() : sched::kNoPlace;
+        if (sched::Engine::is_in_tree(*target.entity)) {
+          id = target.entity->target_place();
+        }
         return capi::Verdict{};
       });
   if (status != STERNA_SUCCESS) {

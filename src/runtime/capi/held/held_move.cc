@@ -147,7 +147,7 @@ sterna_status move_thread(sterna_held held, sterna_bubble* holder, sterna_move m
     }
     started = must_start ? target.member : nullptr;
     if (verdict.status == STERNA_SUCCESS && target.member != nullptr) {
-      capi::take_ended(engine, holder != nullptr ? holder->left : homeless(), ended);
+      capi::take_ended(holder != nullptr ? holder->left : homeless(), ended);
     }
     if (verdict.status == STERNA_SUCCESS && target.member != nullptr && holder == nullptr) {
       detached = std::exchange(target.member->is_joined_by_bubble, false) ? target.thread : nullptr;

@@ -47,9 +47,9 @@ typedef struct sterna_options {
 sterna_status sterna_start(const sterna_options* options) STERNA_NOEXCEPT;
 
 /* Waits until all nodes have called it and all threads of this node have ended, then ends what
- * sterna_start began; a bubble that was submitted and not joined is joined, one that a kernel thread
- * is joining is waited for. MPI, if it is open, goes on. Fails with NOT_STARTED, or UNSUPPORTED on a
- * user thread. */
+ * sterna_start began; a bubble that was submitted and not joined is joined, and kernel threads that
+ * are joining one, or a thread, are waited for. MPI, if it is open, goes on. Fails with NOT_STARTED,
+ * or UNSUPPORTED on a user thread. */
 sterna_status sterna_stop(void) STERNA_NOEXCEPT;
 
 /* Where the caller is. A node is one process of the job; a rank is one program of it, on the

@@ -85,6 +85,8 @@ class Simulation final : private Host {
   bool go_on(Task& task);
   [[nodiscard]] double take_chunk(Task& task);
   bool arrive(Task& task, Step::Kind kind);
+  /// All who wait at that barrier go on.
+  void let_go(std::uint32_t barrier);
   void pass(Task& task);
   void end(Task& task);
   void begin_turn(std::uint32_t worker, Task& task);

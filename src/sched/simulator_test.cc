@@ -189,6 +189,22 @@ TEST(SimulatedLoop, EverySchemeDoesAllOfItAndSharesItAsItsFormulaSays) {
   EXPECT_LT(of(LoopScheme::hierarchical), 1.15);
 }
 
+// Two groups share barriers, and one has no barrier among its steps.
+TEST(WorkloadFile, ThoseThatHaveEndedAreNotWaitedForAtABarrier) {
+  for (const char* const step : {"barrier", "spin"}) {
+    auto parsed = parse_workload("rounds 3\nbubble barrier 0\nthreads 2\ncompute_us 10\n" +
+                                     std::string{step} +
+                                     "\nbubble barrier 0\nthreads 2\ncompute_us 20\n",
+                                 "mixed");
+    ASSERT_TRUE(parsed) << parsed.error().text;
+    for (const char* const policy : {"flat", "burst", "spread"}) {
+      const SimulationResult result = run("pu:4", policy, parsed.value());
+      // 60 us until the second ones have ended, then two rounds of 10.
+      EXPECT_NEAR(static_cast<double>(result.makespan_ns), 80e3, 5e3) << step << ' ' << policy;
+    }
+  }
+}
+
 TEST(WorkloadFile, SaysWhatAndInWhichLine) {
   auto parsed = parse_workload(
       "rounds 3\nmemory_part 0.5\nremote_factor 2 # as measured\ncold_us 10\n"
@@ -210,6 +226,9 @@ TEST(WorkloadFile, SaysWhatAndInWhichLine) {
            {"bubble\nthreads 2", "has no steps"},
            {"bubble\nthreads 99999999", "line 2"},
            {"jitter 7", "line 1"},
+           {"rounds 0", "line 1"},
+           {"rounds 3 4", "\"rounds 3 4\" is not understood"},
+           {"bubble\nthreads 2\ncompute_us 1 2", "line 3"},
            {"", "there is no thread"}}) {
     const auto wrong = parse_workload(text, "bad");
     ASSERT_FALSE(wrong) << text;

@@ -75,12 +75,16 @@ bool Simulation::arrive(Task& task, Step::Kind kind) {
     task.is_spinning = kind == Step::Kind::spin;
     return false;
   }
+  let_go(barrier);
+  return true;
+}
+
+void Simulation::let_go(std::uint32_t barrier) {
   std::vector<Task*> all;
-  all.swap(waiting);
+  all.swap(waiting_[barrier]);
   for (Task* const other : all) {
     pass(*other);
   }
-  return true;
 }
 
 /// The barrier has opened for a task that waited there.
@@ -107,11 +111,15 @@ void Simulation::pass(Task& task) {
 }
 
 void Simulation::end(Task& task) {
-  --members_[workload_.groups[task.what->group].barrier];
+  const std::uint32_t barrier = workload_.groups[task.what->group].barrier;
+  --members_[barrier];
   --open_tasks_;
   if (!task.entity.is_queued()) {
     engine_->remove(task.entity);
   }  // Else when it comes to a processor: dispatch().
+  if (!waiting_[barrier].empty() && waiting_[barrier].size() == members_[barrier]) {
+    let_go(barrier);  // They waited for this one only.
+  }
 }
 
 void Simulation::leave(std::uint32_t worker) {

@@ -119,7 +119,8 @@ class Parser {
     for (std::uint32_t number = 1; std::getline(lines, line); ++number) {
       std::istringstream words{line.substr(0, line.find('#'))};
       std::string word;
-      if (words >> word && !take(word, words)) {
+      std::string more;
+      if (words >> word && (!take(word, words) || words >> more)) {
         return wrong(number, "\"" + readable(line) + "\" is not understood" + advice_for(word));
       }
     }
@@ -153,7 +154,7 @@ class Parser {
 
   bool take(const std::string& word, std::istringstream& words) {
     if (word == "rounds") {
-      return number(words, workload_.rounds, 1'000'000);
+      return number(words, workload_.rounds, 1'000'000) && workload_.rounds != 0;
     }
     if (word == "memory_part") {
       return real(words, workload_.memory_part, 0, 1);

@@ -1,6 +1,6 @@
-/* Bubbles that kernel threads are joining while the program is stopped, beside some that nobody
- * joins: the stop waits for the joiners and joins the others itself. The joiners are held in a
- * signal handler in the midst of their calls until all threads have long ended. */
+/* Bubbles, and a thread, that kernel threads are joining while the program is stopped, beside
+ * bubbles that nobody joins: the stop waits for the joiners and joins the others itself. The joiners
+ * are held in a signal handler in the midst of their calls until all threads have long ended. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -11,8 +11,10 @@
 #include "sterna/bubble.h"
 #include "sterna/sterna.h"
 #include "sterna/sync.h"
+#include "sterna/thread.h"
 
-enum { kJoiners = 3, kForgotten = 3, kInside = 4 };
+enum { kBubbles = 3, kForgotten = 3, kInside = 4 };
+enum { kJoiners = kBubbles + 1, kThreads = (kForgotten + kBubbles) * kInside + 1 };
 
 static sterna_semaphore go = STERNA_SEMAPHORE_INIT;
 static int ended, joining, held, may_go, is_stopped; /* Atomic. */
@@ -58,8 +60,14 @@ static void* join_bubble(void* bubble) {
   return NULL;
 }
 
+static void* join_thread(void* thread) {
+  __atomic_fetch_add(&joining, 1, __ATOMIC_RELEASE);
+  EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
+  return NULL;
+}
+
 static void* let_joiners_go(void* unused) {
-  wait_for(&ended, (kForgotten + kJoiners) * kInside);
+  wait_for(&ended, kThreads);
   usleep(100000); /* Enough for a stop that waits for threads only. */
   EXPECT(!read_of(&is_stopped));
   __atomic_store_n(&may_go, 1, __ATOMIC_RELEASE);
@@ -68,6 +76,7 @@ static void* let_joiners_go(void* unused) {
 
 int main(void) {
   pthread_t joiners[kJoiners], helper;
+  sterna_thread* thread = NULL;
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = stay;
@@ -76,9 +85,11 @@ int main(void) {
   for (int i = 0; i < kForgotten; ++i) {
     (void)submit_bubble();
   }
-  for (int i = 0; i < kJoiners; ++i) {
+  for (int i = 0; i < kBubbles; ++i) {
     EXPECT(pthread_create(&joiners[i], NULL, join_bubble, submit_bubble()) == 0);
   }
+  EXPECT(sterna_thread_create(NULL, wait_for_go, NULL, &thread) == STERNA_SUCCESS);
+  EXPECT(pthread_create(&joiners[kBubbles], NULL, join_thread, thread) == 0);
   wait_for(&joining, kJoiners);
   usleep(50000); /* Now they wait in their calls. */
   for (int i = 0; i < kJoiners; ++i) {
@@ -86,7 +97,7 @@ int main(void) {
   }
   wait_for(&held, kJoiners);
   EXPECT(pthread_create(&helper, NULL, let_joiners_go, NULL) == 0);
-  EXPECT(sterna_semaphore_release(&go, (kForgotten + kJoiners) * kInside) == STERNA_SUCCESS);
+  EXPECT(sterna_semaphore_release(&go, kThreads) == STERNA_SUCCESS);
   EXPECT(sterna_stop() == STERNA_SUCCESS);
   __atomic_store_n(&is_stopped, 1, __ATOMIC_RELEASE);
   EXPECT(pthread_join(helper, NULL) == 0);

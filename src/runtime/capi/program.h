@@ -48,7 +48,8 @@ struct Program {
   bool has_auto_bubbles = false;  // Threads that kernel threads create make bubbles: filiation.
   bool has_own_locals =
       false;  // Threads do, whatever their options say: threads/carriers/locals.h.
-  std::uint32_t bubble_joins = 0;  // Calls that are joining a bubble. Guard: bubbles_lock.
+  // Calls that are joining a bubble, and those of kernel threads that are joining a thread.
+  std::atomic<std::uint32_t> joins{0};
   std::unique_ptr<threads::Alarms> alarms;
   SpinLock workers_lock;        // One at a time changes which workers are enabled.
   threads::Alarm follow_alarm;  // Of the setting follow_processors.
@@ -73,6 +74,22 @@ struct Program {
 [[gnu::visibility("hidden")]] extern constinit Program* the_program;
 /// Null before sterna_start, after sterna_stop and in mobile ranks.
 [[nodiscard]] Program* program() noexcept;
+
+/// A join whose end sterna_stop waits for: in the end it looks at what that frees. One that begins
+/// before what it joins has ended is seen, since the stop looks for joins after it has seen that.
+class JoinScope {
+ public:
+  explicit JoinScope(Program& program) noexcept : joins_{program.joins} {
+    joins_.fetch_add(1, std::memory_order_seq_cst);
+  }
+  /// Release: who sees that there is none sees what it has done. The last look at the program.
+  ~JoinScope() { joins_.fetch_sub(1, std::memory_order_release); }
+  JoinScope(const JoinScope&) = delete;
+  JoinScope& operator=(const JoinScope&) = delete;
+
+ private:
+  std::atomic<std::uint32_t>& joins_;
+};
 
 /// Whether the caller is the code of a mobile rank.
 [[nodiscard]] bool is_mobile() noexcept;

@@ -104,7 +104,8 @@ struct Forgotten {
 /// Under both locks: what is in the tree is not freed yet, and nobody begins to join it meanwhile.
 Forgotten claim_forgotten(capi::Program& program) noexcept {
   const sterna::FairGuard guard{capi::bubbles_lock};
-  Forgotten found{.is_any_left = program.bubble_joins != 0};
+  // Acquire: what has been joined is no more than that.
+  Forgotten found{.is_any_left = program.joins.load(std::memory_order_acquire) != 0};
   program.scheduler->engine().look([&](const sterna::sched::Bubble& root) noexcept {
     for (const auto* held = root.first(); held != nullptr; held = held->next_sibling()) {
       void* const handle =
@@ -133,9 +134,8 @@ bool has_caller(const sterna_bubble& bubble) noexcept {
   return outer != nullptr;
 }
 
-/// SUCCESS: the caller may join it, nobody else does, and end_join() follows. No text: refuse()
-/// may not come here.
-sterna_status begin_join(capi::Program& program, sterna_bubble& bubble) noexcept {
+/// SUCCESS: the caller may join it, and nobody else does. No text: refuse() may not come here.
+sterna_status begin_join(sterna_bubble& bubble) noexcept {
   const sterna::FairGuard guard{capi::bubbles_lock};
   if (bubble.holder != nullptr || !bubble.is_submitted) {
     return STERNA_INVALID_ARGUMENT;
@@ -143,17 +143,7 @@ sterna_status begin_join(capi::Program& program, sterna_bubble& bubble) noexcept
   if (has_caller(bubble)) {
     return STERNA_DEADLOCK;
   }
-  if (std::exchange(bubble.is_joined, true)) {
-    return STERNA_BUSY;
-  }
-  ++program.bubble_joins;
-  return STERNA_SUCCESS;
-}
-
-/// The last that a joiner does with the program, which may be stopped then.
-void end_join(capi::Program& program) noexcept {
-  const sterna::FairGuard guard{capi::bubbles_lock};
-  --program.bubble_joins;
+  return std::exchange(bubble.is_joined, true) ? STERNA_BUSY : STERNA_SUCCESS;
 }
 
 sterna_status refuse_join(sterna_status status, const sterna_bubble* bubble) noexcept {
@@ -194,14 +184,14 @@ sterna_status sterna_bubble_join(sterna_bubble* bubble) noexcept {
   if (capi::is_in_poll()) [[unlikely]] {
     return capi::refuse_in_poll(__func__);
   }
+  const capi::JoinScope join{*program};
   const sterna_status status =
-      bubble == nullptr ? STERNA_INVALID_ARGUMENT : begin_join(*program, *bubble);
+      bubble == nullptr ? STERNA_INVALID_ARGUMENT : begin_join(*bubble);
   if (status != STERNA_SUCCESS) {
     return refuse_join(status, bubble);
   }
   // Half a bubble could not be joined again.
   const sterna::threads::Uncancellable uncancellable{sterna::threads::self()};
   join_and_free(*program, *bubble);
-  end_join(*program);
   return STERNA_SUCCESS;
 }

@@ -144,7 +144,7 @@ void run_handed_member(void* member);
 /// The bubble runs, and counts the thread already: so does this one, from now on.
 sterna_status start_late(Program& program, sterna_bubble& bubble, Member& member) noexcept;
 /// By who stops the program, all of whose threads have ended: joins the bubbles that nobody joins,
-/// and waits for those that a kernel thread is joining.
+/// and waits for kernel threads that are joining one, or a thread.
 void join_forgotten(Program& program) noexcept;
 /// The bubble is not submitted, and goes: what was made for it has ended. May switch.
 void end_made(sterna_bubble& bubble) noexcept;

@@ -1,6 +1,7 @@
 // thread.h: the C names of user threads.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include <sterna/bubble.h>
 #include <sterna/thread.h>
@@ -92,6 +93,10 @@ sterna_status sterna_thread_join_for(sterna_thread* thread, uint64_t timeout_ns)
   }
   if (is_of_bubble(*joined)) [[unlikely]] {
     return refuse_of_bubble(*joined);
+  }
+  std::optional<capi::JoinScope> join;
+  if (threads::self() == nullptr && capi::program() != nullptr) {  // A thread is waited for.
+    join.emplace(*capi::program());
   }
   const std::uint64_t deadline_ns =
       timeout_ns == STERNA_FOREVER ? sterna::kNever : capi::deadline_of(timeout_ns);

@@ -68,7 +68,7 @@ void Barrier::complete_and_go() noexcept {
 }
 
 bool Barrier::arrive_and_wait_slow() noexcept {
-  if (wait_ == BarrierWait::yield) {
+  if (kind() == BarrierWait::yield) {
     const Round round = arrive();
     wait(round);
     return round.is_last;
@@ -102,7 +102,7 @@ Barrier::Round Barrier::arrive() noexcept {
 }
 
 void Barrier::wait(Round round) noexcept {
-  if (wait_ == BarrierWait::yield) {
+  if (kind() == BarrierWait::yield) {
     const Uncancellable uncancellable{self()};  // As in the other kind, and in POSIX.
     // A. When it takes long (the others compute, or are kernel threads without a processor), the
     // processor goes to somebody else. And until the last one has given lock_ back, which it took

@@ -1,6 +1,7 @@
 // A barrier for a number of participants; the last one wakes the others in one go.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <utility>
 
@@ -11,6 +12,7 @@ namespace sterna::threads {
 
 /// What a participant does until all have come.
 enum class BarrierWait : std::uint8_t {
+  none,   // Of memory that is no barrier: all zeroes, or retired.
   sleep,  // Leaves the processor until it is woken.
   yield,  // Lets others run and looks again: less work if all participants share few workers.
 };
@@ -63,6 +65,10 @@ class Barrier {
   bool add_count(std::int32_t change) noexcept;
   /// A hint: somebody has arrived, and not all have.
   [[nodiscard]] bool is_used() noexcept;
+  /// Whether this memory is one: it was made, and not retired. For calls from programs.
+  [[nodiscard]] bool is_fit() const noexcept { return kind() != BarrierWait::none; }
+  /// Nobody uses it any more.
+  void retire() noexcept { wait_.store(BarrierWait::none, std::memory_order_relaxed); }
 
  private:
   /// Who is to go on, off the lists.
@@ -77,12 +83,14 @@ class Barrier {
   void complete_and_go() noexcept STERNA_LOCKS_UNCHECKED;
   /// arrive_and_wait() of kernel threads, and where all yield.
   bool arrive_and_wait_slow() noexcept;
+  [[nodiscard]] BarrierWait kind() const noexcept { return wait_.load(std::memory_order_relaxed); }
   /// Takes lock_ and asks `must_wait()`: true: sleeps until all go. Returns the answer. Switches.
   template <typename MustWait>
   bool sleep_if(MustWait must_wait) noexcept;
 
   SpinLock lock_;
-  const BarrierWait wait_;
+  // Constant until it is retired; relaxed: somebody may be on his way out then.
+  std::atomic<BarrierWait> wait_;
   std::uint32_t count_;                  // Guard: lock_.
   std::uint32_t arrived_ = 0;            // Guard: lock_.
   std::atomic<std::uint32_t> round_{0};  // Written under lock_.
@@ -92,7 +100,7 @@ class Barrier {
 
 [[gnu::always_inline]] inline bool Barrier::arrive_and_wait() noexcept {
   Thread* const me = self();
-  if (me == nullptr || wait_ == BarrierWait::yield) [[unlikely]] {
+  if (me == nullptr || kind() == BarrierWait::yield) [[unlikely]] {
     return arrive_and_wait_slow();
   }
   const bool has_waited = suspend(*me, [&]() STERNA_LOCKS_UNCHECKED noexcept {

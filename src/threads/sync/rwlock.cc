@@ -17,7 +17,7 @@ bool has_it(Wake wake) noexcept {
 }  // namespace
 
 bool RwLock::may_read() const noexcept {
-  return !has_writer_ && (preference_ == RwPreference::readers || writers_.empty());
+  return !has_writer_ && (prefers(RwPreference::readers) || writers_.empty());
 }
 
 WaitNode* RwLock::hand_over(bool after_writer) noexcept {
@@ -25,7 +25,7 @@ WaitNode* RwLock::hand_over(bool after_writer) noexcept {
     return nullptr;
   }
   const bool readers_first =
-      preference_ == RwPreference::readers || (preference_ == RwPreference::fair && after_writer);
+      prefers(RwPreference::readers) || (prefers(RwPreference::fair) && after_writer);
   if (!writers_.empty() && (readers_.empty() || !readers_first)) {
     has_writer_ = true;
     WaitNode* const writer = writers_.pop_front();

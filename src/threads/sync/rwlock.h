@@ -1,6 +1,7 @@
 // Many readers or one writer, user threads and kernel threads alike.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "threads/sync/wait_list.h"
@@ -12,6 +13,7 @@ enum class RwPreference : std::uint8_t {
   fair,     // In turns: waiting readers after each writer, a waiting writer before new readers.
   readers,  // New readers pass waiting writers, who may starve.
   writers,  // Writers pass waiting readers, who may starve.
+  none,     // Of one that is retired.
 };
 
 /// Not recursive. The holder may change its worker between lock and unlock. Waits are cancellation
@@ -34,14 +36,23 @@ class RwLock {
 
   /// A hint: somebody holds it or waits.
   [[nodiscard]] bool is_used() noexcept;
+  /// Whether it was not retired. For calls from programs.
+  [[nodiscard]] bool is_fit() const noexcept {
+    return preference_.load(std::memory_order_relaxed) != RwPreference::none;
+  }
+  /// Nobody uses it any more.
+  void retire() noexcept { preference_.store(RwPreference::none, std::memory_order_relaxed); }
 
  private:
+  [[nodiscard]] bool prefers(RwPreference who) const noexcept {
+    return preference_.load(std::memory_order_relaxed) == who;
+  }
   [[nodiscard]] bool may_read() const noexcept;
   /// Under lock_: hands the free lock to those who are next; returns the chain to signal.
   WaitNode* hand_over(bool after_writer) noexcept;
 
   SpinLock lock_;  // Guard of all below.
-  const RwPreference preference_;
+  std::atomic<RwPreference> preference_;  // Constant until it is retired. Relaxed.
   bool has_writer_ = false;
   std::uint32_t reader_count_ = 0;  // Who hold it.
   WaitList readers_;

@@ -38,20 +38,19 @@ class Semaphore {
   [[nodiscard]] bool try_acquire_until(std::uint64_t deadline_ns) noexcept {
     return try_acquire() || acquire_slow(deadline_ns);
   }
-  /// From anywhere, also a kernel thread outside the team. Does not switch.
+  /// From anywhere, also a kernel thread outside the team. Does not switch. To those who wait a
+  /// unit each; what is left then at once, however many.
   void release(std::uint32_t count = 1) noexcept {
-    for (; count > 0; --count) {
+    while (count > 0) {
       std::uint64_t word = word_.load(std::memory_order_relaxed);
       while ((word & kWaiters) == 0) {
         // A: releases what came before to the one that takes the unit.
-        if (word_.compare_exchange_weak(word, word + kUnit, std::memory_order_release,
+        if (word_.compare_exchange_weak(word, word + count * kUnit, std::memory_order_release,
                                         std::memory_order_relaxed)) {
-          break;
+          return;
         }
       }
-      if ((word & kWaiters) != 0 && !release_slow()) {
-        ++count;  // Nobody waits any more: once more.
-      }
+      count -= release_slow() ? 1 : 0;
     }
   }
 

@@ -221,8 +221,8 @@ bool step_give(State& state, Releaser& me, Rules rules) {
   }
   me.at = kRead;
   if (state.word == me.seen) {
-    state.word += kUnit;
-    --me.left;
+    state.word = static_cast<std::uint8_t>(state.word + me.left * kUnit);
+    me.left = 0;
   }
   return true;
 }

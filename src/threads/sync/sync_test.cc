@@ -1,5 +1,6 @@
 // Synchronisation: every primitive with user threads on 1 to 8 workers and with kernel threads at
 // once.
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -144,6 +145,28 @@ TEST_P(SyncTest, ConditionGivesUpAtTheDeadlineWithTheMutex) {
     EXPECT_FALSE(mutex.try_lock());
   };
   run_everywhere(3, 1, function);
+}
+
+// However many there are it is one step, after those who wait have theirs.
+TEST_P(SyncTest, UnitsOfASemaphoreAreReleasedAtOnce) {
+  Semaphore units;
+  std::atomic<int> ended{0};
+  auto function = [&] {
+    units.acquire();
+    ended.fetch_add(1);
+  };
+  std::thread releaser{[&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{2});
+    units.release(0);
+    EXPECT_EQ(ended.load(), 0);
+    for (int i = 0; i < 1000; ++i) {
+      units.release(UINT32_MAX);
+    }
+  }};
+  run_everywhere(3, 1, function);
+  releaser.join();
+  EXPECT_EQ(ended.load(), 4);
+  EXPECT_TRUE(units.try_acquire());
 }
 
 TEST_P(SyncTest, SemaphoreUnitsAreNeitherLostNorDoubled) {

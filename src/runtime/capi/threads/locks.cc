@@ -42,6 +42,20 @@ threads::Barrier& barrier_in(sterna_barrier* barrier) noexcept {
   return object_in<threads::Barrier>(barrier);
 }
 
+[[gnu::noinline]] sterna_status refuse_barrier(const sterna_barrier* barrier) noexcept {
+  return barrier == nullptr
+             ? capi::refuse(STERNA_INVALID_ARGUMENT, "a barrier is not NULL")
+             : capi::refuse(STERNA_INVALID_ARGUMENT,
+                            "barrier {} was destroyed, or was never initialised",
+                            static_cast<const void*>(barrier));
+}
+
+/// SUCCESS: `barrier` can be used.
+[[gnu::always_inline]] inline sterna_status check_barrier(sterna_barrier* barrier) noexcept {
+  return barrier != nullptr && barrier_in(barrier).is_fit() ? STERNA_SUCCESS
+                                                             : refuse_barrier(barrier);
+}
+
 /// A lock that knows its writer.
 struct OwnedRwLock {
   threads::RwLock lock;
@@ -51,6 +65,17 @@ struct OwnedRwLock {
 
 OwnedRwLock& rwlock_in(sterna_rwlock* lock) noexcept {
   return object_in<OwnedRwLock>(lock);
+}
+
+[[gnu::noinline]] sterna_status refuse_rwlock(const sterna_rwlock* lock) noexcept {
+  return lock == nullptr ? capi::refuse(STERNA_INVALID_ARGUMENT, "a rwlock is not NULL")
+                         : capi::refuse(STERNA_INVALID_ARGUMENT, "rwlock {} was destroyed",
+                                        static_cast<const void*>(lock));
+}
+
+/// SUCCESS: `lock` can be used.
+[[gnu::always_inline]] inline sterna_status check_rwlock(sterna_rwlock* lock) noexcept {
+  return lock != nullptr && rwlock_in(lock).lock.is_fit() ? STERNA_SUCCESS : refuse_rwlock(lock);
 }
 
 bool is_writer(const OwnedRwLock& lock) noexcept {
@@ -75,20 +100,21 @@ sterna_status sterna_barrier_init_yielding(sterna_barrier* barrier, uint32_t cou
 
 sterna_status sterna_barrier_destroy(sterna_barrier* barrier) noexcept {
   const RuntimeScope scope;
-  if (barrier == nullptr) {
-    return capi::refuse_argument(__func__);
+  if (const sterna_status status = check_barrier(barrier); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
   }
   if (barrier_in(barrier).is_used()) {
     return capi::refuse(STERNA_BUSY, "barrier {} is destroyed while participants wait at it",
                         static_cast<const void*>(barrier));
   }
+  barrier_in(barrier).retire();
   return STERNA_SUCCESS;
 }
 
 sterna_status sterna_barrier_wait(sterna_barrier* barrier, int* is_last) noexcept {
   const HotScope scope;
-  if (barrier == nullptr) {
-    return capi::refuse_argument(__func__);
+  if (const sterna_status status = check_barrier(barrier); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
   }
   if (capi::is_in_poll()) [[unlikely]] {
     return capi::refuse_in_poll(__func__);
@@ -103,8 +129,11 @@ sterna_status sterna_barrier_wait(sterna_barrier* barrier, int* is_last) noexcep
 sterna_status sterna_barrier_arrive(sterna_barrier* barrier, uint32_t* round,
                                     int* is_last) noexcept {
   const HotScope scope;
-  if (barrier == nullptr || round == nullptr) {
+  if (round == nullptr) {
     return capi::refuse_argument(__func__);
+  }
+  if (const sterna_status status = check_barrier(barrier); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
   }
   const threads::Barrier::Round arrived = barrier_in(barrier).arrive();
   *round = arrived.number;
@@ -116,8 +145,8 @@ sterna_status sterna_barrier_arrive(sterna_barrier* barrier, uint32_t* round,
 
 sterna_status sterna_barrier_finish(sterna_barrier* barrier, uint32_t round) noexcept {
   const HotScope scope;
-  if (barrier == nullptr) {
-    return capi::refuse_argument(__func__);
+  if (const sterna_status status = check_barrier(barrier); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
   }
   if (capi::is_in_poll()) [[unlikely]] {
     return capi::refuse_in_poll(__func__);
@@ -135,8 +164,8 @@ sterna_status sterna_barrier_finish(sterna_barrier* barrier, uint32_t round) noe
 sterna_status sterna_barrier_add(sterna_barrier* barrier, int32_t change,
                                  uint32_t* count) noexcept {
   const RuntimeScope scope;
-  if (barrier == nullptr) {
-    return capi::refuse_argument(__func__);
+  if (const sterna_status status = check_barrier(barrier); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
   }
   if (!barrier_in(barrier).add_count(change)) {
     return capi::refuse(STERNA_INVALID_ARGUMENT,
@@ -161,20 +190,21 @@ sterna_status sterna_rwlock_init(sterna_rwlock* lock,
 
 sterna_status sterna_rwlock_destroy(sterna_rwlock* lock) noexcept {
   const RuntimeScope scope;
-  if (lock == nullptr) {
-    return capi::refuse_argument(__func__);
+  if (const sterna_status status = check_rwlock(lock); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
   }
   if (rwlock_in(lock).lock.is_used()) {
     return capi::refuse(STERNA_BUSY, "rwlock {} is destroyed while somebody holds or awaits it",
                         static_cast<const void*>(lock));
   }
+  rwlock_in(lock).lock.retire();
   return STERNA_SUCCESS;
 }
 
 sterna_status sterna_rwlock_read(sterna_rwlock* lock, uint64_t timeout_ns) noexcept {
   const HotScope scope;
-  if (lock == nullptr) {
-    return capi::refuse_argument(__func__);
+  if (const sterna_status status = check_rwlock(lock); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
   }
   OwnedRwLock& its = rwlock_in(lock);
   if (timeout_ns == 0) {
@@ -191,8 +221,8 @@ sterna_status sterna_rwlock_read(sterna_rwlock* lock, uint64_t timeout_ns) noexc
 
 sterna_status sterna_rwlock_write(sterna_rwlock* lock, uint64_t timeout_ns) noexcept {
   const HotScope scope;
-  if (lock == nullptr) {
-    return capi::refuse_argument(__func__);
+  if (const sterna_status status = check_rwlock(lock); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
   }
   OwnedRwLock& its = rwlock_in(lock);
   if (timeout_ns == 0) {
@@ -212,8 +242,8 @@ sterna_status sterna_rwlock_write(sterna_rwlock* lock, uint64_t timeout_ns) noex
 
 sterna_status sterna_rwlock_end_read(sterna_rwlock* lock) noexcept {
   const HotScope scope;
-  if (lock == nullptr) {
-    return capi::refuse_argument(__func__);
+  if (const sterna_status status = check_rwlock(lock); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
   }
   return rwlock_in(lock).lock.unlock_shared()
              ? STERNA_SUCCESS
@@ -223,8 +253,8 @@ sterna_status sterna_rwlock_end_read(sterna_rwlock* lock) noexcept {
 
 sterna_status sterna_rwlock_end_write(sterna_rwlock* lock) noexcept {
   const HotScope scope;
-  if (lock == nullptr) {
-    return capi::refuse_argument(__func__);
+  if (const sterna_status status = check_rwlock(lock); status != STERNA_SUCCESS) [[unlikely]] {
+    return status;
   }
   OwnedRwLock& its = rwlock_in(lock);
   if (!is_writer(its)) {

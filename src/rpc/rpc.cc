@@ -3,6 +3,7 @@
 #include "rpc/rpc.h"
 
 #include <algorithm>
+#include <array>
 #include <new>
 #include <utility>
 
@@ -10,12 +11,15 @@
 #include "net/buffer.h"
 #include "progress/progress.h"
 #include "rpc/handlers.h"
+#include "rpc/poll_for.h"
 #include "threads/direct.h"
 #include "threads/team.h"
 #include "threads/this_thread.h"
 
 namespace sterna::rpc {
 namespace {
+
+constexpr std::size_t kFewParts = 4;  // Of one call; more take memory.
 
 Error lost(std::uint32_t node) {
   return {Errc::closed, fmt::format("node {} is gone", node)};
@@ -69,9 +73,15 @@ Result<> Rpc::send_request(std::uint32_t node, std::uint64_t service,
   Message message{
       .kind = MessageKind::request, .service = service, .reply_to = reply_to, .wish = options.wish};
   message.body = arguments;
-  std::vector<Part> parts;
+  std::array<Part, kFewParts> few;
+  std::vector<Part> many;
   if (!options.parts.empty()) {
-    std::ranges::transform(options.parts, std::back_inserter(parts), &OutPart::part);
+    if (options.parts.size() > few.size()) [[unlikely]] {
+      many.resize(options.parts.size());
+    }
+    const std::span<Part> parts =
+        many.empty() ? std::span{few}.first(options.parts.size()) : std::span{many};
+    std::ranges::transform(options.parts, parts.begin(), &OutPart::part);
     message.parts = parts;
     message.number = next_number();
   } else if (node == node_) {
@@ -192,6 +202,10 @@ ReplyTo Rpc::expect(PendingCall& call, std::uint32_t node) noexcept {
   }
   complete(call);
   return reply_to;
+}
+
+void Rpc::poll_for(const PendingCall& call, std::uint64_t part_bytes) noexcept {
+  rpc::poll_for(*options_.progress, call.done, part_bytes);
 }
 
 bool Rpc::wait(PendingCall& call, std::uint64_t deadline_ns) noexcept {

@@ -44,7 +44,7 @@ class RankCall;  // rank_call.h
 struct Incoming {
   std::uint32_t from_node = 0;
   std::uint32_t number = 0;
-  std::vector<Part> parts;
+  std::span<const Part> parts;
   std::size_t taken = 0;
 };
 
@@ -73,10 +73,15 @@ enum class RunIn : std::uint8_t {
   thread,  // In a new user thread; may switch, call and wait.
 };
 
-/// Makes the thread of a service, detached; does not wait: fails with timed_out where it would have
-/// to. By the poller, or a local caller.
-using Spawn = Result<> (*)(void* context, const ThreadWish& wish, threads::Entry entry,
-                           void* argument);
+/// What the thread of a service does. It stays where it is until it is called.
+struct ThreadBody {
+  threads::Entry entry;
+  void* argument;
+};
+
+/// Makes that thread, detached; does not wait: fails with timed_out where it would have to. By the
+/// poller, or a local caller.
+using Spawn = Result<> (*)(void* context, const ThreadWish& wish, ThreadBody& body);
 
 /// A service in full. Constant after the first poll.
 struct ServiceEntry {
@@ -138,6 +143,9 @@ class Rpc {
                                    std::span<const std::byte> arguments,
                                    PendingCall& call) noexcept;
 
+  /// Before wait() of a call without a deadline, whose only waiter the caller is: polls for as long
+  /// as `part_bytes` may take on their way. Does not switch.
+  void poll_for(const PendingCall& call, std::uint64_t part_bytes) noexcept;
   /// Waits for it until `deadline_ns`. False: the call goes on. Switches.
   [[nodiscard]] bool wait(PendingCall& call, std::uint64_t deadline_ns = kNever) noexcept;
   /// It ends with `error` unless it has ended: done when this returns. Switches.
@@ -207,7 +215,7 @@ class Rpc {
   }
 
  private:
-  struct Work;   // A request on its way to a thread: serve.cc.
+  struct Work;   // A request on its way to a thread: work.h.
   struct Owned;  // A part whose bytes are ours: parts.cc.
   struct Unwanted;
 

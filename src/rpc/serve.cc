@@ -1,11 +1,15 @@
 // Services: finding them, running them in the poll or in a thread, their answers.
+#include <cstddef>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "memory/rank_slot.h"
+#include "net/buffer.h"
 #include "progress/progress.h"
 #include "rpc/handlers.h"
 #include "rpc/rpc.h"
+#include "rpc/work.h"
 #include "threads/team.h"
 #include "threads/thread.h"
 
@@ -15,23 +19,40 @@ namespace {
 // Services call and wait: as much stack as a small program.
 constexpr std::size_t kServiceStackBytes = 248 << 10;
 constexpr std::uint32_t kStackKibMax = 2 << 20;
+// What malloc() has at once, from what the thread has given back.
+constexpr std::size_t kQuickBytes = 1032;
 
 }  // namespace
 
-/// A request on its way to a thread of its own.
-struct Rpc::Work {
-  Rpc* rpc;
-  const ServiceEntry* entry;
-  ThreadWish wish;
-  ReplyTo reply_to;
-  Incoming incoming;
-  Bytes arguments;
-
-  /// The arguments with the long pieces in their places; closed, out_of_memory. Switches.
-  Result<> gather();
-  std::unique_ptr<std::byte[]> gathered = nullptr;  // What gather() has made, not cleared first.
-  std::size_t gathered_bytes = 0;
-};
+std::unique_ptr<Rpc::Work> Rpc::Work::make(Rpc& rpc, const ServiceEntry& entry,
+                                           const Message& message, std::uint32_t from_node) {
+  const std::size_t parts_end = sizeof(Work) + message.part_count * sizeof(Part);
+  const std::size_t body_begin =
+      (parts_end + alignof(std::max_align_t) - 1) & ~(alignof(std::max_align_t) - 1);
+  const bool is_together = body_begin + message.body.size() <= kQuickBytes;
+  std::unique_ptr<std::byte[]> own_arguments{is_together ? nullptr
+                                                         : new std::byte[message.body.size()]};
+  auto* const memory = static_cast<std::byte*>(
+      ::operator new(is_together ? body_begin + message.body.size() : body_begin));
+  std::byte* const arguments = is_together ? memory + body_begin : own_arguments.get();
+  static_assert(sizeof(Work) % alignof(Part) == 0);
+  auto* const parts = reinterpret_cast<Part*>(memory + sizeof(Work));
+  for (std::uint32_t i = 0; i < message.part_count; ++i) {
+    new (&parts[i]) Part{part_of(message, i)};
+  }
+  net::copy_bytes(arguments, message.body.data(), message.body.size());
+  auto* const work =
+      new (memory) Work{.rpc = &rpc,
+                        .entry = &entry,
+                        .wish = message.wish,
+                        .reply_to = message.reply_to,
+                        .incoming = {from_node, message.number, {parts, message.part_count}},
+                        .arguments = {arguments, message.body.size()},
+                        .body = {run_work, nullptr},
+                        .own_arguments = std::move(own_arguments)};
+  work->body.argument = work;
+  return std::unique_ptr<Work>{work};
+}
 
 Rpc::Rpc(const RpcOptions& options)
     : options_{options},
@@ -155,16 +176,7 @@ inline void Rpc::renew_answer() noexcept {
 }
 
 void Rpc::spawn(const ServiceEntry& entry, const Message& message, std::uint32_t from_node) {
-  std::vector<Part> parts;
-  for (std::uint32_t i = 0; i < message.part_count; ++i) {
-    parts.push_back(part_of(message, i));
-  }
-  start_work(std::make_unique<Work>(Work{this,
-                                         &entry,
-                                         message.wish,
-                                         message.reply_to,
-                                         {from_node, message.number, std::move(parts)},
-                                         Bytes{message.body.begin(), message.body.end()}}));
+  start_work(Work::make(*this, entry, message, from_node));
 }
 
 void Rpc::start_work(std::unique_ptr<Work> work) {
@@ -174,7 +186,7 @@ void Rpc::start_work(std::unique_ptr<Work> work) {
       (wish.priority != kAsRegistered && wish.priority >= kPriorityCount)) {
     started = Error{Errc::invalid_argument, "no thread has such a priority or stack"};
   } else if (work->entry->spawn != nullptr) {
-    started = work->entry->spawn(work->entry->context, wish, run_work, work.get());
+    started = work->entry->spawn(work->entry->context, wish, work->body);
   } else {
     threads::ThreadOptions thread;
     thread.name = work->entry->name.c_str();

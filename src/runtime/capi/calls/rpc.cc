@@ -37,15 +37,9 @@ Registered* find_service(std::string_view name) noexcept {
 }
 
 /// What a new thread of a service does first: it is the program's code to the scheduler.
-struct Begin {
-  threads::Entry entry;
-  void* argument;
-};
-
-void begin(void* argument) {
+void begin(void* body) {
   const RuntimeScope scope;
-  const Begin what = *static_cast<Begin*>(argument);
-  delete static_cast<Begin*>(argument);
+  const rpc::ThreadBody what = *static_cast<const rpc::ThreadBody*>(body);
   what.entry(what.argument);
 }
 
@@ -57,49 +51,77 @@ Error refusal(const Registered& self, sterna_status status) {
                       text[0] == '\0' ? "" : ": ", text)};
 }
 
-Result<> spawn_service(void* registered, const rpc::ThreadWish& wish, threads::Entry entry,
-                       void* argument) {
-  auto& self = *static_cast<Registered*>(registered);
+Result<> spawn_ready(const ReadyPlan& plan, rpc::ThreadBody& body) noexcept {
+  auto made = spawn(*program(), plan.options, plan.extras, begin, &body);
+  return made ? Result<>{Done{}} : made.error();
+}
+
+/// By the plan, which is checked now: as all of them once, and those with a bubble or a name of
+/// their own each time.
+Result<> spawn_planned(Registered& self, const rpc::ThreadWish& wish, rpc::ThreadBody& body) {
   ThreadPlan plan;
+  std::uint32_t version = 0;
   {
     const SpinGuard guard{self.lock};
     plan = self.plan;
+    version = self.plan_version;
   }
   sterna_thread_options& options = plan.options;
-  options.name = plan.name[0] != '\0' ? plan.name.data() : self.name.c_str();
+  const bool has_own_name = plan.name[0] != '\0';
+  options.name = has_own_name ? plan.name.data() : self.name.c_str();
   options.place = plan.place[0] != '\0' ? plan.place.data() : nullptr;
+  if (options.stack_bytes == 0) {
+    options.stack_bytes = kServiceStackBytes;
+  }
+  const sterna_thread_options as_registered = options;
   if (wish.stack_kib != 0) {
     options.stack_bytes = std::size_t{wish.stack_kib} << 10;
-  } else if (options.stack_bytes == 0) {
-    options.stack_bytes = kServiceStackBytes;
   }
   if (wish.priority != rpc::kAsRegistered) {
     options.priority = wish.priority;
   }
-  auto what = std::make_unique<Begin>(Begin{entry, argument});
   if (options.bubble != nullptr) {
-    const sterna_status status =
-        sterna_bubble_add_thread(options.bubble, &options, begin, what.get());
-    if (status != STERNA_SUCCESS) {
-      return refusal(self, status);
-    }
-    (void)what.release();
-    return Done{};
+    const sterna_status status = sterna_bubble_add_thread(options.bubble, &options, begin, &body);
+    return status == STERNA_SUCCESS ? Result<>{Done{}} : refusal(self, status);
   }
-  threads::ThreadOptions thread;
-  if (const sterna_status status = convert(options, *program()->team, thread);
+  ReadyPlan ready{.options = {}, .extras = extras_of(options)};
+  if (const sterna_status status = convert(options, *program()->team, ready.options);
       status != STERNA_SUCCESS) {
     return refusal(self, status);
   }
-  thread.detached = true;
-  thread.is_user_code = true;
-  thread.may_wait = false;
-  auto made = spawn(*program(), thread, extras_of(options), begin, what.get());
-  if (!made) {
-    return made.error();
+  ready.options.detached = true;
+  ready.options.is_user_code = true;
+  ready.options.may_wait = false;
+  if (!has_own_name) {
+    ReadyPlan kept = ready;
+    kept.options.stack_bytes = as_registered.stack_bytes;
+    kept.options.priority = static_cast<std::uint8_t>(as_registered.priority);
+    const SpinGuard guard{self.lock};
+    if (version == self.plan_version) {
+      self.ready = kept;
+    }
   }
-  (void)what.release();
-  return Done{};
+  return spawn_ready(ready, body);
+}
+
+Result<> spawn_service(void* registered, const rpc::ThreadWish& wish, rpc::ThreadBody& body) {
+  auto& self = *static_cast<Registered*>(registered);
+  std::optional<ReadyPlan> ready;
+  {
+    const SpinGuard guard{self.lock};
+    ready = self.ready;
+  }
+  if (!ready) [[unlikely]] {
+    return spawn_planned(self, wish, body);
+  }
+  // As rpc/ has checked them.
+  if (wish.stack_kib != 0) {
+    ready->options.stack_bytes = std::size_t{wish.stack_kib} << 10;
+  }
+  if (wish.priority != rpc::kAsRegistered) {
+    ready->options.priority = wish.priority;
+  }
+  return spawn_ready(*ready, body);
 }
 
 sterna_status check_thread(const sterna_thread_options& options) noexcept {
@@ -117,6 +139,10 @@ sterna_status check_thread(const sterna_thread_options& options) noexcept {
 
 void add_services(rpc::Rpc& rpc) {
   for (const auto& one : services().list) {
+    {
+      const SpinGuard guard{one->lock};
+      one->ready.reset();  // Of the program before, which had other workers.
+    }
     rpc::ServiceEntry entry;
     entry.name = one->name;
     entry.run_in = one->kind == STERNA_RPC_QUICK ? rpc::RunIn::poll : rpc::RunIn::thread;
@@ -197,5 +223,7 @@ sterna_status sterna_rpc_set_thread(const char* name,
   }
   const sterna::SpinGuard guard{service->lock};
   service->plan = plan;
+  ++service->plan_version;
+  service->ready.reset();
   return STERNA_SUCCESS;
 }

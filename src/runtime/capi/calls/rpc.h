@@ -1,6 +1,7 @@
 // rpc.h of the program: what its parts share.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <list>
 #include <memory>
@@ -18,6 +19,8 @@ namespace sterna::runtime::capi {
 inline constexpr std::uint64_t kServiceSpace = 0x5e41'1ce5;  // Not the runtime's own names.
 inline constexpr std::size_t kRpcShortBytes = rpc::kReplyInlineBytes;  // Longer pieces go alone.
 inline constexpr std::size_t kRpcBlockBytesMax = 15 << 20;             // Of all short pieces.
+inline constexpr std::size_t kRpcFewBytes = 192;  // Of all short pieces of most calls.
+inline constexpr std::uint32_t kRpcFewParts = 2;  // Long ones of most calls.
 
 [[nodiscard]] inline std::uint64_t number_of_service(const char* name) noexcept {
   return rpc::service_number(name, kServiceSpace);
@@ -27,7 +30,7 @@ inline constexpr std::size_t kRpcBlockBytesMax = 15 << 20;             // Of all
 /// may be after the call has ended.
 class OutBox {
  public:
-  OutBox() noexcept = default;
+  OutBox() noexcept {}  // Which leaves few_bytes_ as they are.
   OutBox(const OutBox&) = delete;
   OutBox& operator=(const OutBox&) = delete;
 
@@ -40,11 +43,12 @@ class OutBox {
   [[nodiscard]] bool has_room(std::size_t bytes) const noexcept;
 
   [[nodiscard]] std::span<const std::byte> block() const noexcept {
-    return outer_.data() != nullptr ? outer_ : std::span<const std::byte>{block_};
+    return outer_.data() != nullptr ? outer_ : std::span<const std::byte>{block_, block_bytes_};
   }
   /// One piece, not copied where the call does that itself.
   void set(std::span<const std::byte> bytes, bool is_copied);
-  [[nodiscard]] std::span<rpc::OutPart> parts() noexcept { return {parts_.get(), part_count_}; }
+  [[nodiscard]] std::span<rpc::OutPart> parts() noexcept { return {parts_, part_count_}; }
+  [[nodiscard]] std::uint64_t part_bytes() const noexcept;
   /// Before the call starts: its caller waits until all parts are sent, and does nothing else.
   void will_be_awaited() noexcept;
   /// All parts have been sent, or never will be.
@@ -64,11 +68,20 @@ class OutBox {
   };
   struct Waiting;
 
+  void use_many_bytes(std::size_t bytes_more);
+  void add_to_block(const std::byte* data, std::size_t bytes);
+
   std::span<const std::byte> outer_;  // Or the block, memory of the caller.
-  rpc::Bytes block_;
-  std::unique_ptr<rpc::OutPart[]> parts_;
+  // Most calls have few pieces: a box is one allocation then.
+  std::array<std::byte, kRpcFewBytes> few_bytes_;  // Not cleared first.
+  std::array<rpc::OutPart, kRpcFewParts> few_parts_;
+  std::byte* block_ = few_bytes_.data();
+  std::size_t block_bytes_ = 0;
+  rpc::Bytes many_bytes_;  // The block, once it is longer.
+  rpc::OutPart* parts_ = few_parts_.data();
+  std::unique_ptr<rpc::OutPart[]> many_parts_;
   std::uint32_t part_count_ = 0;
-  std::uint32_t part_capacity_ = 0;
+  std::uint32_t part_capacity_ = kRpcFewParts;
   std::vector<std::unique_ptr<std::byte[]>> copies_;
   std::vector<LaterPiece> later_;
 };

@@ -43,20 +43,46 @@ void OutBox::set(std::span<const std::byte> bytes, bool is_copied) {
   }
 }
 
+/// The block is longer than what has a place here.
+void OutBox::use_many_bytes(std::size_t bytes_more) {
+  if (many_bytes_.empty()) {
+    many_bytes_.reserve(block_bytes_ + bytes_more);
+    many_bytes_.assign(block_, block_ + block_bytes_);
+  }
+}
+
+/// Behind what there is: `data`, or if it is null what fill() will write.
+void OutBox::add_to_block(const std::byte* data, std::size_t bytes) {
+  if (block_bytes_ + bytes > few_bytes_.size()) [[unlikely]] {
+    use_many_bytes(bytes);
+    if (data == nullptr) {
+      many_bytes_.resize(block_bytes_ + bytes);
+    } else {
+      many_bytes_.insert(many_bytes_.end(), data, data + bytes);
+    }
+    block_ = many_bytes_.data();
+  } else if (data != nullptr) {
+    std::memcpy(block_ + block_bytes_, data, bytes);
+  }
+  block_bytes_ += bytes;
+}
+
 void OutBox::add(const void* data, std::size_t bytes, bool is_copied) {
-  const auto* const from = static_cast<const std::byte*>(data);
   if (bytes <= kRpcShortBytes) {
-    block_.insert(block_.end(), from, from + bytes);
+    if (bytes != 0) {
+      add_to_block(static_cast<const std::byte*>(data), bytes);
+    }
     return;
   }
-  if (part_count_ == part_capacity_) {
-    const std::uint32_t capacity = std::max(1U, 4 * part_capacity_);
+  if (part_count_ == part_capacity_) [[unlikely]] {
+    const std::uint32_t capacity = 4 * part_capacity_;
     auto parts = std::make_unique<rpc::OutPart[]>(capacity);
     for (std::uint32_t i = 0; i < part_count_; ++i) {  // None is under way yet.
       parts[i].part = parts_[i].part;
       parts[i].data = parts_[i].data;
     }
-    parts_ = std::move(parts);
+    many_parts_ = std::move(parts);
+    parts_ = many_parts_.get();
     part_capacity_ = capacity;
   }
   if (is_copied) {
@@ -64,7 +90,7 @@ void OutBox::add(const void* data, std::size_t bytes, bool is_copied) {
     std::memcpy(copies_.back().get(), data, bytes);
   }
   rpc::OutPart& part = parts_[part_count_];
-  part.part = {.offset = static_cast<std::uint32_t>(block_.size()), .bytes = bytes};
+  part.part = {.offset = static_cast<std::uint32_t>(block_bytes_), .bytes = bytes};
   part.data = is_copied ? copies_.back().get() : data;
   ++part_count_;
 }
@@ -74,14 +100,14 @@ void OutBox::add_later(const void* data, std::size_t bytes) {
     add(data, bytes, false);
     return;
   }
-  later_.push_back({data, bytes, block_.size()});
-  block_.resize(block_.size() + bytes);
+  later_.push_back({data, bytes, block_bytes_});
+  add_to_block(nullptr, bytes);
 }
 
 void OutBox::fill() noexcept {
   for (const LaterPiece& piece : later_) {
     if (piece.bytes != 0) {
-      std::memcpy(block_.data() + piece.offset, piece.data, piece.bytes);
+      std::memcpy(block_ + piece.offset, piece.data, piece.bytes);
     }
   }
   later_.clear();
@@ -89,7 +115,15 @@ void OutBox::fill() noexcept {
 
 bool OutBox::has_room(std::size_t bytes) const noexcept {
   return bytes > kRpcShortBytes ? part_count_ < rpc::kPartsMax
-                                : block_.size() + bytes <= kRpcBlockBytesMax;
+                                : block_bytes_ + bytes <= kRpcBlockBytesMax;
+}
+
+std::uint64_t OutBox::part_bytes() const noexcept {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < part_count_; ++i) {
+    bytes += parts_[i].part.bytes;
+  }
+  return bytes;
 }
 
 void OutBox::will_be_awaited() noexcept {
@@ -100,7 +134,7 @@ void OutBox::will_be_awaited() noexcept {
 }
 
 bool OutBox::is_sent() const noexcept {
-  return std::ranges::all_of(std::span<const rpc::OutPart>{parts_.get(), part_count_},
+  return std::ranges::all_of(std::span<const rpc::OutPart>{parts_, part_count_},
                              [](const rpc::OutPart& part) { return part.send.done.done(); });
 }
 

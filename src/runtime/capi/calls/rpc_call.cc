@@ -53,6 +53,9 @@ sterna_status call_and_wait(std::uint32_t node, const char* name,
   } else {
     rpc.start(node, service, arguments, call);
   }
+  if (is_long && timeout_ns == STERNA_FOREVER) {
+    rpc.poll_for(call, arguments.size());
+  }
   if (!rpc.wait(call, deadline_of(timeout_ns))) {
     rpc.withdraw(call, {Errc::timed_out, fmt::format("node {} has not answered {} within {} ns",
                                                      node, name, timeout_ns)});

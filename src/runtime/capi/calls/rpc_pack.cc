@@ -5,7 +5,7 @@
 #include "runtime/capi/calls/rpc.h"
 #include "runtime/capi/messages/message_callback.h"
 #include "runtime/capi/threads/handle.h"
-#include "runtime/scope.h"
+#include "runtime/hot_scope.h"
 
 namespace sterna::runtime::capi {
 namespace {
@@ -68,6 +68,9 @@ sterna_status call_packed(RpcPacking& packing, std::uint32_t node, void* reply,
   packing.box->will_be_awaited();
   rpc.start(node, packing.service, packing.box->block(), call,
             {.wish = packing.wish, .parts = packing.box->parts()});
+  if (packing.timeout_ns == STERNA_FOREVER) {
+    rpc.poll_for(call, packing.box->part_bytes());
+  }
   if (!rpc.wait(call, deadline_of(packing.timeout_ns))) {
     rpc.withdraw(call, {Errc::timed_out, fmt::format("node {} has not answered within {} ns", node,
                                                      packing.timeout_ns)});
@@ -81,11 +84,11 @@ sterna_status call_packed(RpcPacking& packing, std::uint32_t node, void* reply,
 
 namespace capi = sterna::runtime::capi;
 using capi::RpcPacking;
-using sterna::runtime::RuntimeScope;
+using sterna::runtime::HotScope;
 
 sterna_status sterna_rpc_begin(sterna_rpc_packing* packing, const char* name,
                                const sterna_rpc_options* options) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   if (const sterna_status bad = capi::check_caller(__func__, false); bad != STERNA_SUCCESS) {
     return bad;
   }
@@ -115,7 +118,7 @@ sterna_status sterna_rpc_begin(sterna_rpc_packing* packing, const char* name,
 
 sterna_status sterna_rpc_pack(sterna_rpc_packing* packing, const void* data, size_t bytes,
                               sterna_pack_mode mode) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   RpcPacking* const own = capi::packing_in(packing);
   if (own == nullptr) {
     return capi::refuse_unbegun(packing, __func__);
@@ -141,14 +144,14 @@ sterna_status sterna_rpc_pack(sterna_rpc_packing* packing, const void* data, siz
 
 sterna_status sterna_rpc_call_packed(sterna_rpc_packing* packing, uint32_t node, void* reply,
                                      size_t bytes_max, size_t* bytes) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   return capi::end(
       packing, node, {.is_good = reply != nullptr || bytes_max == 0}, __func__,
       [&](RpcPacking& own) { return capi::call_packed(own, node, reply, bytes_max, bytes); });
 }
 
 sterna_status sterna_rpc_post_packed(sterna_rpc_packing* packing, uint32_t node) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   return capi::end(packing, node, {}, __func__, [&](RpcPacking& own) {
     own.box->will_be_awaited();
     const auto sent = capi::program()->rpc->post(node, own.service, own.box->block(),
@@ -162,7 +165,7 @@ sterna_status sterna_rpc_post_packed(sterna_rpc_packing* packing, uint32_t node)
 
 sterna_status sterna_rpc_start_packed(sterna_rpc_packing* packing, uint32_t node,
                                       sterna_rpc_call** call) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   const capi::EndOptions options{.is_good = call != nullptr, .may_wait = false};
   return capi::end(packing, node, options, __func__, [&](RpcPacking& own) {
     auto made = std::make_unique<sterna_rpc_call>();
@@ -175,7 +178,7 @@ sterna_status sterna_rpc_start_packed(sterna_rpc_packing* packing, uint32_t node
 }
 
 sterna_status sterna_rpc_cancel(sterna_rpc_packing* packing) noexcept {
-  const RuntimeScope scope;
+  const HotScope scope;
   RpcPacking* const own = capi::packing_in(packing);
   if (own == nullptr) {
     return capi::refuse_unbegun(packing, __func__);

@@ -10,13 +10,14 @@
 
 #include "net/buffer.h"
 #include "progress/progress.h"
+#include "rpc/poll_for.h"
 #include "runtime/capi/calls/rpc.h"
 #include "runtime/capi/calls/rpc_service.h"
 #include "runtime/capi/in_poll.h"
 #include "runtime/capi/messages/message_callback.h"
 #include "runtime/capi/messages/message_request.h"
 #include "runtime/capi/threads/handle.h"
-#include "runtime/scope.h"
+#include "runtime/hot_scope.h"
 
 namespace {
 
@@ -55,16 +56,32 @@ std::span<const std::byte> aligned(std::span<const std::byte> bytes, std::span<s
   return room.first(bytes.size());
 }
 
+void await_piece(sterna_rpc_request& request, std::size_t bytes,
+                 net::RecvRequest& receive) noexcept {
+  receive.done.wait(*program()->rank->progress);
+  sterna_status status = to_status(receive.fault);
+  if (status == STERNA_SUCCESS && receive.envelope.bytes != bytes) {
+    status = STERNA_SYSTEM;
+  }
+  request.fault = request.fault == STERNA_SUCCESS ? status : request.fault;
+}
+
 sterna_status await_pieces(sterna_rpc_request& request) noexcept {
   for (AwaitedPiece& piece : request.awaited) {
-    piece.receive.done.wait(*program()->rank->progress);
-    sterna_status status = to_status(piece.receive.fault);
-    if (status == STERNA_SUCCESS && piece.receive.envelope.bytes != piece.bytes) {
-      status = STERNA_SYSTEM;
-    }
-    request.fault = request.fault == STERNA_SUCCESS ? status : request.fault;
+    await_piece(request, piece.bytes, piece.receive);
   }
   request.awaited.clear();
+  return request.fault;
+}
+
+/// The next long piece, and all that were asked for before it.
+sterna_status unpack_now(sterna_rpc_request& request, rpc::Incoming& incoming,
+                         const net::Buffer& buffer) noexcept {
+  net::RecvRequest receive;
+  program()->rpc->receive_part(incoming, buffer, receive);
+  (void)await_pieces(request);
+  rpc::poll_for(*program()->rank->progress, receive.done, buffer.bytes);
+  await_piece(request, buffer.bytes, receive);
   return request.fault;
 }
 
@@ -204,7 +221,7 @@ sterna_status refuse_piece(sterna_rpc_request& request, std::size_t bytes) noexc
 
 sterna_status sterna_rpc_unpack(sterna_rpc_request* request, void* buffer, size_t bytes,
                                 sterna_unpack_mode mode) noexcept {
-  const RuntimeScope scope;
+  const sterna::runtime::HotScope scope;
   if (request == nullptr || (buffer == nullptr && bytes != 0) ||
       (mode != STERNA_UNPACK_EXPRESS && mode != STERNA_UNPACK_CHEAPER)) {
     return capi::refuse_argument(__func__);
@@ -229,11 +246,14 @@ sterna_status sterna_rpc_unpack(sterna_rpc_request* request, void* buffer, size_
   if (!is_part_next || incoming->parts[incoming->taken].bytes != bytes) {
     return refuse_piece(*request, bytes);
   }
+  if (mode == STERNA_UNPACK_EXPRESS) {
+    return capi::unpack_now(*request, *incoming, sterna::net::Buffer::of(buffer, bytes));
+  }
   return capi::guarded([&] {
     AwaitedPiece& piece = request->awaited.emplace_back();
     piece.bytes = bytes;
     capi::program()->rpc->receive_part(*incoming, sterna::net::Buffer::of(buffer, bytes),
                                        piece.receive);
-    return mode == STERNA_UNPACK_EXPRESS ? capi::await_pieces(*request) : STERNA_SUCCESS;
+    return STERNA_SUCCESS;
   });
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,7 @@
 #include "base/annotate.h"
 #include "base/spin_lock.h"
 #include "rpc/rpc.h"
+#include "runtime/capi/threads/handle.h"
 #include "threads/thread.h"
 
 namespace sterna::runtime::capi {
@@ -37,6 +39,12 @@ struct ThreadPlan {
   }
 };
 
+/// The plan of a service whose threads have its name, once it has been checked.
+struct ReadyPlan {
+  threads::ThreadOptions options;
+  ThreadExtras extras;
+};
+
 /// Constant once the program has started, but for the plan.
 struct Registered {
   std::string name;
@@ -46,6 +54,9 @@ struct Registered {
   bool unpacks = false;
   SpinLock lock;
   ThreadPlan plan STERNA_GUARDED_BY(lock);
+  std::uint32_t plan_version STERNA_GUARDED_BY(lock) = 0;
+  // What the plan has come to, as long as the program runs and the plan is the same: mostly.
+  std::optional<ReadyPlan> ready STERNA_GUARDED_BY(lock);
 };
 
 /// As rpc::Answerer; `registered` is one.

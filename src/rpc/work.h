@@ -1,0 +1,35 @@
+// A request on its way to a thread of its own. Internal to rpc/.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "rpc/rpc.h"
+
+namespace sterna::rpc {
+
+/// One allocation with its parts and its arguments behind it: made inside a poll, while a sender
+/// waits. Arguments that would make that a slow one have one of their own.
+struct Rpc::Work {
+  /// Throws bad_alloc.
+  [[nodiscard]] static std::unique_ptr<Work> make(Rpc& rpc, const ServiceEntry& entry,
+                                                  const Message& message, std::uint32_t from_node);
+  static void operator delete(void* memory) noexcept { ::operator delete(memory); }
+
+  Rpc* rpc;
+  const ServiceEntry* entry;
+  ThreadWish wish;
+  ReplyTo reply_to;
+  Incoming incoming;
+  std::span<const std::byte> arguments;  // Aligned for any type.
+  ThreadBody body;
+  std::unique_ptr<std::byte[]> own_arguments = nullptr;
+
+  /// The arguments with the long pieces in their places; closed, out_of_memory. Switches.
+  Result<> gather();
+  std::unique_ptr<std::byte[]> gathered = nullptr;  // What gather() has made, not cleared first.
+  std::size_t gathered_bytes = 0;
+};
+
+}  // namespace sterna::rpc

@@ -233,6 +233,64 @@ TEST_P(ProgressTeamTest, InterruptedWaitLeavesTheCompletionUsable) {
   join(*thread);
 }
 
+TEST_P(ProgressTeamTest, AWaitForACompletionAloneEndsWithItAndLeavesTheToken) {
+  bool has_token = false;
+  std::atomic<bool> has_ended{false};
+  auto waiter = [&] {
+    completions[0].wait(*progress);
+    has_ended.store(true);
+    EXPECT_TRUE(completions[0].done());
+    has_token = threads::park_until(now_ns());
+  };
+  threads::Thread* const thread = team->go(waiter);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  unpark(*thread);  // Ends nothing that is not interruptible.
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_FALSE(has_ended.load());
+  completions[0].complete();
+  join(*thread);
+  EXPECT_TRUE(has_token);
+}
+
+/// Who completes comes while the waiter looks, publishes itself, leaves, or has left.
+TEST_P(ProgressTeamTest, PlainWaitersAndCompletersRaceWithoutLoss) {
+  constexpr int kRounds = threads::kSanitizedTests ? 500 : 20000;
+  std::array<std::atomic<Completion*>, 3> mail{};
+  std::atomic<int> waiters_left{3};
+  const auto complete_all = [&] {
+    while (waiters_left.load() > 0) {
+      for (auto& slot : mail) {
+        if (Completion* const completion = slot.exchange(nullptr)) {
+          completion->complete();
+        }
+      }
+      threads::yield();
+    }
+  };
+  std::vector<threads::Thread*> started;
+  std::atomic<std::size_t> next{0};
+  auto waiter = [&] {
+    auto& slot = mail[next.fetch_add(1)];
+    for (int round = 0; round < kRounds; ++round) {
+      Completion completion;
+      slot.store(&completion);
+      completion.wait(*progress);
+      check(completion.done(), "nothing else ends such a wait");
+    }
+    waiters_left.fetch_sub(1);
+  };
+  for (int i = 0; i < 3; ++i) {
+    started.push_back(team->go(waiter));
+  }
+  auto user = [&] { complete_all(); };
+  started.push_back(team->go(user));
+  std::thread kernel{complete_all};
+  for (threads::Thread* const thread : started) {
+    join(*thread);
+  }
+  kernel.join();
+}
+
 TEST_P(ProgressTeamTest, WaitersTimersAndCompletersRaceWithoutLoss) {
   constexpr int kRounds = threads::kSanitizedTests ? 100 : 2000;
   std::array<std::atomic<Completion*>, 4> mail{};

@@ -33,7 +33,8 @@ Lane* walk_bucket(const Endpoint& endpoint, const Pattern& key, Look look) noexc
 [[gnu::noinline]] Lane* find_in_bucket(Endpoint& endpoint, const Pattern& key) noexcept {
   Lane* const lane = walk_bucket(endpoint, key, [] {});
   if (lane != nullptr) {
-    near_lane(endpoint) = lane;
+    near_lanes(endpoint)[1] = near_lanes(endpoint)[0];
+    near_lanes(endpoint)[0] = lane;
   }
   return lane;
 }
@@ -52,8 +53,8 @@ namespace {
 
 /// Empty lanes go to the free list; the others go into `bucket_count` new buckets.
 bool rehash(Endpoint& endpoint, std::uint32_t bucket_count) noexcept {
-  auto** buckets =
-      static_cast<Lane**>(endpoint.heap->allocate_zeroed((bucket_count + 1) * sizeof(Lane*)));
+  auto** buckets = static_cast<Lane**>(
+      endpoint.heap->allocate_zeroed((bucket_count + kNearLanes) * sizeof(Lane*)));
   if (buckets == nullptr) {
     return false;
   }

@@ -30,16 +30,23 @@ inline constexpr std::uint32_t kSmallMessageBytes = 128;  // Payload within a re
   return a.tag == b.tag && a.source == b.source && a.context == b.context;
 }
 
-/// The lane that was found last, or null: it lies behind the buckets, and goes with them. Messages
-/// of one kind follow each other.
-[[nodiscard]] inline Lane*& near_lane(const Endpoint& endpoint) noexcept {
-  return endpoint.lanes[endpoint.lane_bucket_count];
+/// The lanes that were looked for last, or null: they lie behind the buckets, and go with them.
+/// Messages of one kind follow each other, or those of two threads, each of its own kind.
+inline constexpr std::uint32_t kNearLanes = 2;
+[[nodiscard]] inline Lane** near_lanes(const Endpoint& endpoint) noexcept {
+  return endpoint.lanes + endpoint.lane_bucket_count;
 }
-/// The same if it is that of this very pattern; else null, which says nothing.
+/// One of them if it is that of this very pattern; else null, which says nothing.
 [[nodiscard, gnu::always_inline]] inline Lane* find_near_lane(const Endpoint& endpoint,
                                                               const Pattern& key) noexcept {
-  Lane* const near = endpoint.lanes != nullptr ? near_lane(endpoint) : nullptr;
-  return near != nullptr && is_same(near->key, key) ? near : nullptr;
+  Lane* const* const near = endpoint.lanes != nullptr ? near_lanes(endpoint) : nullptr;
+  if (near == nullptr || near[0] == nullptr) {
+    return nullptr;
+  }
+  if (is_same(near[0]->key, key)) [[likely]] {
+    return near[0];
+  }
+  return near[1] != nullptr && is_same(near[1]->key, key) ? near[1] : nullptr;
 }
 
 /// The receive waits, after all those posted before. False: no memory, nothing happened.

@@ -150,5 +150,29 @@ TEST_F(Matching, LanesOfTagsThatAreOverAreUsedAgain) {
   EXPECT_LE(endpoint_->lane_bucket_count, 64U);
 }
 
+/// Two kinds by turns are near; a third one takes the place of the one that was near longest.
+TEST_F(Matching, ReceivesOfTwoKindsByTurnsAreFoundWithoutASearch) {
+  const Pattern kinds[] = {{1, 0, 5}, {1, 0, 6}, {1, 0, 7}};
+  RecvRequest requests[3];
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(post_receive(*endpoint_, requests[i], kinds[i]));
+  }
+  EXPECT_EQ(find_near_lane(*endpoint_, kinds[0]), nullptr);
+  EXPECT_NE(find_lane(*endpoint_, kinds[0]), nullptr);
+  EXPECT_NE(find_lane(*endpoint_, kinds[1]), nullptr);
+  for (int turn = 0; turn < 4; ++turn) {
+    Lane* const near = find_near_lane(*endpoint_, kinds[turn % 2]);
+    ASSERT_NE(near, nullptr);
+    EXPECT_EQ(near->receives_first, &requests[turn % 2]);
+    EXPECT_EQ(find_lane(*endpoint_, kinds[turn % 2]), near);
+  }
+  EXPECT_EQ(find_near_lane(*endpoint_, kinds[2]), nullptr);
+  for (const int i : {1, 0, 2}) {
+    EXPECT_EQ(take_receive(*endpoint_, kinds[i]), &requests[i]);
+    EXPECT_EQ(take_receive(*endpoint_, kinds[i]), nullptr);
+  }
+  check_matching(*endpoint_);
+}
+
 }  // namespace
 }  // namespace sterna::net

@@ -13,7 +13,7 @@ struct MatchingSteps {
 };
 
 /// Of take_receive(endpoint, exact), which takes the same receive; nothing is taken. As if no lane
-/// had been found before (near_lane), which saves a search.
+/// had been found before (near_lanes), which saves a search.
 [[nodiscard]] MatchingSteps count_steps(const Endpoint& endpoint, const Pattern& exact) noexcept;
 
 }  // namespace sterna::net

@@ -77,13 +77,15 @@ TEST_P(TickerOfTeam, RestsWhileAWorkerHasNothingToDoAndTicksAgain) {
 
 TEST_P(TickerOfTeam, ThreadThatATickWakesRunsWhenAWorkerIsFree) {
   bool is_awake = false;
+  std::atomic<bool> is_listed{false};  // Not seen in the hook: a tick may come before we look.
   auto wait = [&] {
     hook.wakes = self();
+    is_listed = true;
     park();
     is_awake = true;
   };
   Thread* const waiting = team.go(wait);
-  while (hook.wakes == nullptr) {
+  while (!is_listed) {
     sleep_for(kTickNs);
   }
   compute_until_ticked(1);

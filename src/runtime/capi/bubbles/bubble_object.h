@@ -1,6 +1,5 @@
 // What the handle of a bubble of a C program points to: bubble.cc builds it, bubble_member.cc puts
-// threads into it, bubble_run.cc runs it, bubble_join.cc ends it, held.cc
-// moves it.
+// threads into it, bubble_run.cc runs it, bubble_join.cc ends it, held.cc moves it.
 //
 // Whose is a thread of a bubble? Its bubble's, which joins it in the end, unless the program has
 // its handle from sterna_thread_create, or it is detached: then the bubble waits until its entity

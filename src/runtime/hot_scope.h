@@ -4,7 +4,6 @@
 
 #include <new>
 
-#include "memory/layout.h"
 #include "runtime/scope.h"
 #include "threads/carriers/border.h"
 #include "threads/this_thread.h"
@@ -14,8 +13,7 @@ namespace sterna::runtime {
 /// The calling thread, if it has a stack of its own: neither a kernel thread nor a rank, which has
 /// a thread pointer to change.
 [[nodiscard, gnu::always_inline]] inline threads::Thread* find_plain_thread() noexcept {
-  const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-  return reinterpret_cast<threads::Thread*>(memory::stack_descriptor_address(frame));
+  return threads::self_if_no_rank();
 }
 
 /// The *hot caller*: the calling thread, if it is a plain one and in the code of its program; else

@@ -17,6 +17,11 @@ constinit thread_local char detail[kDetailBytes] = {};
 constinit thread_local bool is_in_runtime = false;
 }  // namespace
 
+[[gnu::noinline]] Thread* self_of_rank(void* frame) noexcept {
+  return reinterpret_cast<Thread*>(
+      memory::descriptor_address(reinterpret_cast<std::uintptr_t>(frame)));
+}
+
 // Not inlined, and opaque: a caller that switches must not keep the address of the variable.
 [[gnu::noinline]] Worker* this_worker() noexcept {
   asm volatile("" ::: "memory");

@@ -66,33 +66,8 @@ JoinOutcome refusal(std::uintptr_t word) noexcept {
   return worker_here(*thread.team->state());
 }
 
-/// Inline in both: a call more between a join and its caller would be a return that the processor
-/// predicts wrongly, since the switch comes in between.
-[[gnu::always_inline]] inline JoinOutcome join_here(Thread* me, Thread& thread,
-                                                    std::uint64_t deadline_ns) noexcept {
-  if ((flags_of(thread) & ThreadFlag::detached) != 0) {
-    return JoinOutcome::detached;
-  }
-  std::uintptr_t word = 0;
-  Wake wake = Wake::signalled;
-  if (me != nullptr && deadline_ns == kNever && !me->is_cancellable) [[likely]] {
-    check(me != &thread, "a thread does not join itself");
-    Worker& worker = *me->worker.load(std::memory_order_relaxed);
-    worker.count_switch();
-    worker.lock.lock();
-    if (can_join_next(worker, *me, &thread)) {
-      return join_next(worker, *me, thread).outcome;
-    }
-    word = suspend_until_end(worker, *me, thread);
-  } else {
-    check(me != &thread, "a thread does not join itself");
-    KernelWaiter kernel;
-    const Waiter waiter = me != nullptr ? Waiter{*me} : Waiter{kernel};
-    word = publish_joiner(thread, waiter);
-    if (word == 0) {
-      wake = await_end(thread, waiter, me != nullptr ? nullptr : &kernel, deadline_ns);
-    }
-  }
+/// What comes after the wait for the end: `word` as publish_joiner() returned it.
+JoinOutcome finish_join(Thread* me, Thread& thread, std::uintptr_t word, Wake wake) noexcept {
   if (word != 0 && word != Joined::ended) {
     return refusal(word);
   }
@@ -105,6 +80,54 @@ JoinOutcome refusal(std::uintptr_t word) noexcept {
   const bool was_cancelled = (thread.end_flags & EndFlag::cancelled) != 0;
   reap(worker_of(me, thread), thread);
   return was_cancelled ? JoinOutcome::cancelled : JoinOutcome::ended;
+}
+
+/// By one that may be woken before the end, or is no user thread.
+JoinOutcome join_with_signal(Thread* me, Thread& thread, std::uint64_t deadline_ns) noexcept {
+  KernelWaiter kernel;
+  const Waiter waiter = me != nullptr ? Waiter{*me} : Waiter{kernel};
+  const std::uintptr_t word = publish_joiner(thread, waiter);
+  Wake wake = Wake::signalled;
+  if (word == 0) {
+    wake = await_end(thread, waiter, me != nullptr ? nullptr : &kernel, deadline_ns);
+  }
+  return finish_join(me, thread, word, wake);
+}
+
+[[gnu::noinline]] JoinOutcome join_slowly(Thread* me, Thread& thread,
+                                          std::uint64_t deadline_ns) noexcept {
+  if ((flags_of(thread) & ThreadFlag::detached) != 0) {
+    return JoinOutcome::detached;
+  }
+  check(me != &thread, "a thread does not join itself");
+  return join_with_signal(me, thread, deadline_ns);
+}
+
+/// One that is not simply the next to run; with the lock of the caller's worker, which it gives
+/// back.
+[[gnu::noinline]] JoinOutcome join_locked(Worker& worker, Thread& me, Thread& thread) noexcept {
+  if (me.is_cancellable || &me == &thread || (flags_of(thread) & ThreadFlag::detached) != 0) {
+    worker.lock.unlock();
+    return join_slowly(&me, thread, kNever);
+  }
+  const std::uintptr_t word = suspend_until_end(worker, me, thread);
+  return finish_join(&me, thread, word, Wake::signalled);
+}
+
+/// Inline in all: a call more between a join and its caller would be a return that the processor
+/// predicts wrongly, since the switch comes in between. What is not usual is behind jumps.
+[[gnu::always_inline]] inline JoinOutcome join_here(Thread* me, Thread& thread,
+                                                    std::uint64_t deadline_ns) noexcept {
+  if (me == nullptr || deadline_ns != kNever) [[unlikely]] {
+    return join_slowly(me, thread, deadline_ns);
+  }
+  Worker& worker = *me->worker.load(std::memory_order_relaxed);
+  worker.count_switch();
+  worker.lock.lock();
+  if (!can_join_next(worker, *me, &thread)) [[unlikely]] {
+    return join_locked(worker, *me, thread);
+  }
+  return join_next(worker, *me, thread).outcome;
 }
 
 }  // namespace
@@ -126,10 +149,13 @@ JoinOutcome join_in_user_code(Thread& me, Thread& thread) noexcept {
   return outcome;
 }
 
-void join(Thread& thread) noexcept {
-  const JoinOutcome outcome = join_here(self(), thread, kNever);
+void check_joined(JoinOutcome outcome) noexcept {
   check(outcome == JoinOutcome::ended || outcome == JoinOutcome::cancelled,
         "a thread is joined once, and not when it is detached");
+}
+
+void join(Thread& thread) noexcept {
+  check_joined(join_here(self(), thread, kNever));
 }
 
 JoinOutcome try_detach(Thread& thread) noexcept {

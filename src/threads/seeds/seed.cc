@@ -166,6 +166,8 @@ bool start_beside_planter(TeamState& team, Thread& thread, Seed& seed) noexcept 
 
 }  // namespace
 
+[[gnu::noinline]] Thread* thread_of_frame() noexcept { return self(); }
+
 bool start_seed(TeamState& team, Thread& thread, Seed& seed) noexcept {
   if (seed.planter != nullptr) {
     return start_beside_planter(team, thread, seed);

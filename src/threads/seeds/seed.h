@@ -71,11 +71,15 @@ inline constexpr ThreadOptions kSeedThreadOptions{
 /// The thread of a seed has ended and left its stack: `argument` is the seed's.
 void finish_seed(void* seed, bool is_cancelled) noexcept;
 
+/// self(), for which the compiler calls once for all plants and joins of a function: a frame never
+/// changes its thread.
+[[nodiscard, gnu::const]] Thread* thread_of_frame() noexcept;
+
 /// `function(argument)` runs at the join, or before as a thread. It must not throw (Branch may).
 /// On a user thread. Does not fail: what cannot be a thread for lack of memory waits for the join.
 /// Does not switch.
 [[gnu::always_inline]] inline void plant(Seed& seed, Entry function, void* argument) noexcept {
-  Thread* const me = self();
+  Thread* const me = thread_of_frame();
   check(me != nullptr, "plant() is called on a user thread");
   seed.function = function;
   seed.argument = argument;
@@ -104,7 +108,7 @@ void plant(Seed& seed, const ThreadOptions& options, Entry function, void* argum
 /// instead). No cancellation point, since the seed lies in a frame of the caller: an order counts
 /// from the next one. Switches.
 [[nodiscard]] inline JoinOutcome try_join(Seed& seed) noexcept {
-  Thread* const me = self();
+  Thread* const me = thread_of_frame();
   if (me != nullptr && me->seeds == &seed &&
       reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) > me->seed_floor &&
       me->worker.load(std::memory_order_relaxed)->seeds.pop(seed)) [[likely]] {
@@ -116,7 +120,7 @@ void plant(Seed& seed, const ThreadOptions& options, Entry function, void* argum
   return join_slow(seed);
 }
 [[gnu::always_inline]] inline void join(Seed& seed) noexcept {
-  Thread* const me = self();
+  Thread* const me = thread_of_frame();
   if (me != nullptr && me->seeds == &seed &&
       reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) > me->seed_floor &&
       me->worker.load(std::memory_order_relaxed)->seeds.pop(seed)) [[likely]] {
@@ -141,9 +145,11 @@ void plant(Seed& seed, const ThreadOptions& options, Entry function, void* argum
 template <typename Function>
 class Branch {
  public:
-  explicit Branch(Function function) : function_{std::move(function)} { plant(seed_, run, this); }
+  [[gnu::always_inline]] explicit Branch(Function function) : function_{std::move(function)} {
+    plant(seed_, run, this);
+  }
   /// Joins if need be; an exception is dropped then.
-  ~Branch() {
+  [[gnu::always_inline]] ~Branch() {
     if (!is_joined_) {
       threads::join(seed_);
     }
@@ -152,7 +158,7 @@ class Branch {
   Branch& operator=(const Branch&) = delete;
 
   /// Once. Switches.
-  void join() {
+  [[gnu::always_inline]] void join() {
     is_joined_ = true;
     threads::join(seed_);
     if (error_ != nullptr) [[unlikely]] {

@@ -1,37 +1,45 @@
-// The work that both sides of thread.spawn.tbb do: Fibonacci numbers by recursion, and an
-// unbalanced tree in the manner of the "unbalanced tree search" (Olivier et al., 2006, its binomial
-// trees): each node has 8 children or none, by a hash of its path, so that nobody knows how large a
-// subtree is before it was walked.
-#pragma once
+/* The work that all sides of thread.spawn.tbb do, in C and in C++: Fibonacci numbers by recursion,
+ * and an unbalanced tree in the manner of the "unbalanced tree search" (Olivier et al., 2006, its
+ * binomial trees): each node has 8 children or none, by a hash of its path, so that nobody knows
+ * how large a subtree is before it was walked. */
+#ifndef STERNA_BENCH_TREE_H
+#define STERNA_BENCH_TREE_H
 
-#include <cstdint>
+#include <stdbool.h>
+#include <stdint.h>
 
-constexpr int kFibonacciNumber = 30;
-constexpr int kTreeRootChildren = 500;
-constexpr int kTreeChildren = 8;
-// Of 2^32: 8 children with a probability of 0.1246, just below 1/8, where trees would not end.
-constexpr std::uint32_t kTreeProbability = 535152926;
-
-struct TreeNode {
-  std::uint64_t hash;
+enum {
+  kFibonacciNumber = 30,
+  kTreeRootChildren = 500,
+  kTreeChildren = 8,
+  /* Of 2^32: 8 children with a probability of 0.1246, just below 1/8, where trees would not end. */
+  kTreeProbability = 535152926
 };
 
-inline std::uint64_t tree_mix(std::uint64_t x) {  // splitmix64.
+typedef struct TreeNode {
+  uint64_t hash;
+} TreeNode;
+
+static inline uint64_t tree_mix(uint64_t x) { /* splitmix64. */
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
 }
 
-inline TreeNode tree_root() {
-  return {tree_mix(76)};
+static inline TreeNode tree_root(void) {
+  const TreeNode root = {tree_mix(76)};
+  return root;
 }
 
-inline TreeNode tree_child(TreeNode node, int i) {
-  return {tree_mix(node.hash + static_cast<std::uint64_t>(i) + 1)};
+static inline TreeNode tree_child(TreeNode node, int i) {
+  const TreeNode child = {tree_mix(node.hash + (uint64_t)i + 1)};
+  return child;
 }
 
-/// Of all but the root.
-inline bool tree_has_children(TreeNode node) {
-  return static_cast<std::uint32_t>(node.hash >> 32) < kTreeProbability;
+/* Of all but the root. */
+static inline bool tree_has_children(TreeNode node) {
+  return (uint32_t)(node.hash >> 32) < (uint32_t)kTreeProbability;
 }
+
+#endif

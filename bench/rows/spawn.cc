@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/contest.h"
 #include "bench/process.h"
 #include "bench/programs/tree.h"
 #include "bench/rows/on_team.h"
@@ -94,39 +95,58 @@ Result<std::string> build_tbb(Bench& bench) {
   return executable;
 }
 
-Result<Readings> run_tbb(Result<std::string>& program, Bench& bench, std::uint32_t workers,
-                         int number) {
+/// Threads of oneTBB's program give themselves the priority that ours have; those of others inherit
+/// it (`is_preferred`).
+Result<Readings> run_program(Result<std::string>& program, Bench& bench, std::uint32_t workers,
+                             int number, bool is_preferred) {
   if (!program) {
     return program.error();
   }
-  // Its threads give themselves the priority that ours have.
   return run_command({.words = {program.value(), fmt::to_string(bench.rounds(7)),
-                                fmt::to_string(workers), fmt::to_string(number)}},
+                                fmt::to_string(workers), fmt::to_string(number)},
+                      .is_preferred = is_preferred},
                      bench.work_folder());
 }
 
+struct Programs {
+  Result<std::string> tbb, api;
+};
+
+/// One figure of `row`: `value` of ours against what oneTBB's program says of `name`.
+Figure compare(const Row& row, Result<Readings>& tbb, const char* name, std::string params,
+               double value, double count) {
+  Figure figure{.id = row.id,
+                .params = std::move(params),
+                .unit = "ns",
+                .value = value / count,
+                .reference = "oneTBB task_group",
+                .target = row.target};
+  if (tbb && tbb.value().contains(name)) {
+    figure.reference_value = tbb.value().at(name) / count;
+  } else {
+    figure.note = tbb ? "its program failed" : tbb.error().text;
+  }
+  return figure;
+}
+
 /// With so many workers; `aim_ns` of the recursion, 0: there is none.
-void run_workers(const Row& row, Bench& bench, Result<std::string>& program, std::uint32_t workers,
+void run_workers(const Row& row, Bench& bench, Programs& programs, std::uint32_t workers,
                  double aim_ns) {
   const int number = bench.rounds(kFibonacciNumber) == 1 ? 16 : kFibonacciNumber;
   SpawnTimes times{.number = number, .rounds = bench.rounds(7)};
   if (!run_on_team(row, bench, SpawnTimes::run, &times, {.worker_count = workers})) {
     return;
   }
-  Result<Readings> tbb = run_tbb(program, bench, workers, number);
+  Result<Readings> api = run_program(programs.api, bench, workers, number, true);
+  Result<Readings> tbb = run_program(programs.tbb, bench, workers, number, false);
   const auto add = [&](const char* name, const char* what, double value, double count) {
-    Figure figure{.id = row.id,
-                  .params = fmt::format("{}, {} worker{}", what, workers, workers == 1 ? "" : "s"),
-                  .unit = "ns",
-                  .value = value / count,
-                  .reference = "oneTBB task_group",
-                  .target = row.target};
-    if (tbb && tbb.value().contains(name)) {
-      figure.reference_value = tbb.value().at(name) / count;
-    } else {
-      figure.note = tbb ? "its program failed" : tbb.error().text;
-    }
+    const std::string params =
+        fmt::format("{}, {} worker{}", what, workers, workers == 1 ? "" : "s");
+    Figure figure = compare(row, tbb, name, params, value, count);
     bench.add(figure);
+    if (api && api.value().contains(name)) {
+      bench.add(compare(row, tbb, name, params + ", C API", api.value().at(name), count));
+    }
     return figure;
   };
   const Figure recursion = add("fib", "recursion", median(times.recursion), spawn_count(number));
@@ -140,13 +160,14 @@ void run_workers(const Row& row, Bench& bench, Result<std::string>& program, std
 
 void run_spawn_tbb(const Row& row, Bench& bench) {
   const std::uint32_t processors = std::max(std::thread::hardware_concurrency(), 1U);
-  Result<std::string> program = build_tbb(bench);
-  run_workers(row, bench, program, 1, 35);
+  Programs programs{.tbb = build_tbb(bench),
+                    .api = build_program(bench, Maker::sterna, "seeds")};
+  run_workers(row, bench, programs, 1, 35);
   if (processors >= 2) {
-    run_workers(row, bench, program, 2, 18);
+    run_workers(row, bench, programs, 2, 18);
   }
   if (processors > 2) {
-    run_workers(row, bench, program, processors, 0);
+    run_workers(row, bench, programs, processors, 0);
   }
 }
 

@@ -148,12 +148,6 @@ inline constexpr std::size_t kRankHeadBytes = 512 << 10;
 [[nodiscard]] constexpr std::size_t colour_offset(std::uint32_t slot_number) noexcept {
   return (slot_number % kColourCount) * kColourBytes;
 }
-/// The same for a stack slot. Counted down, not up: then the address is a sum.
-[[nodiscard]] constexpr std::size_t stack_colour_offset(std::uintptr_t slot_number,
-                                                        std::uintptr_t stack_class) noexcept {
-  return (kColourCount - 1 - (slot_number + kColourStep * stack_class) % kColourCount) *
-         kColourBytes;
-}
 
 namespace detail {
 /// descriptor_address() of an address in a slot of the first class.
@@ -173,11 +167,17 @@ namespace detail {
   }
   return descriptor;
 }
-/// The same for a larger class.
-[[nodiscard]] inline std::uintptr_t other_class_descriptor(std::uintptr_t address) noexcept {
-  const std::uint32_t stack_class = stack_class_at(address);
-  const SlotRange slot = slot_at(address);
-  return slot.base + slot.bytes - kDescriptorBytes - stack_colour_offset(slot.number, stack_class);
+/// The same for a larger class, some steps less than by slot_at(). The colours of stacks are
+/// counted down, not up: then the address is a sum.
+[[nodiscard]] constexpr std::uintptr_t other_class_descriptor(std::uintptr_t address) noexcept {
+  static_assert(kIsoBase % kClassAreaBytes == 0);
+  constexpr std::uintptr_t kBelowFirst = kDescriptorBytes + (kColourCount - 1) * kColourBytes;
+  const std::uintptr_t stack_class = (address - kIsoBase) >> kClassAreaShift;
+  const std::uintptr_t offset = address % kClassAreaBytes;
+  const std::uintptr_t number = whole_slots(offset >> stack_class);
+  const std::uintptr_t colour = (number + kColourStep * stack_class) % kColourCount * kColourBytes;
+  return address - offset + (((number + 1) * kStackSlotBytesMin) << stack_class) + colour -
+         kBelowFirst;
 }
 }  // namespace detail
 

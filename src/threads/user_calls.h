@@ -7,6 +7,7 @@
 #include "threads/life/birth.h"
 #include "threads/life/join.h"
 #include "threads/scheduler.h"
+#include "threads/seeds/seed.h"
 
 namespace sterna::threads {
 
@@ -98,5 +99,43 @@ void leave_birth(Thread& me) noexcept;
 /// join() of any other; it may be detached, or joined by somebody, in which case that is said.
 /// Switches.
 [[nodiscard]] JoinOutcome join_in_user_code(Thread& me, Thread& thread) noexcept;
+
+/// plant() of `me`, which calls, has no entity and is in the code of its program. Afterwards it is
+/// in the runtime, until it has called try_leave_birth(). False: it takes more than this; nothing
+/// has happened.
+[[nodiscard, gnu::always_inline]] inline bool try_plant_in_user_code(Thread& me, Seed& seed,
+                                                                     Entry function,
+                                                                     void* argument) noexcept {
+  init_seed(me, seed, function, argument);
+  Worker* const here = try_enter_from_user(me);
+  if (here == nullptr || !here->seeds.try_push(seed)) [[unlikely]] {
+    me.in_user.store(true, std::memory_order_release);
+    return false;
+  }
+  me.seeds = &seed;
+  return true;
+}
+/// After that, if try_leave_birth() says so: wakes who may run the seed, and leaves the runtime.
+/// Switches.
+void leave_planting(Thread& me) noexcept;
+
+/// The first half of a join of `seed` by `me`, which calls, is in the code of its program, and runs
+/// it afterwards. `must_give_way`: first it calls leave_wished(). False: it is not the last that it
+/// has planted, or somebody else has it, or it is deep down; nothing has happened.
+[[nodiscard, gnu::always_inline]] inline bool try_take_in_user_code(Thread& me, Seed& seed,
+                                                                    bool& must_give_way) noexcept {
+  if (!may_run_inline(me, seed)) [[unlikely]] {
+    return false;
+  }
+  Worker* const here = try_enter_from_user(me);
+  if (here == nullptr || !here->seeds.try_pop(seed)) [[unlikely]] {
+    me.in_user.store(true, std::memory_order_release);
+    return false;
+  }
+  unlink_newest(me, seed);
+  me.in_user.store(true, std::memory_order_release);
+  must_give_way = border_of(*here).wish.load(std::memory_order_relaxed) != 0;
+  return true;
+}
 
 }  // namespace sterna::threads

@@ -68,7 +68,59 @@ static void test_misuse(void* unused) {
   EXPECT(sterna_seed_join(&seed) == STERNA_INVALID_ARGUMENT);
   expect_detail("once");
   EXPECT(sterna_seed_withdraw(&seed) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_seed_join(NULL) == STERNA_INVALID_ARGUMENT);
   EXPECT(runs == 1);
+}
+
+static void note(void* place) {
+  static int turn = 0;
+  *(int*)place = __atomic_add_fetch(&turn, 1, __ATOMIC_RELAXED);
+}
+
+/* In any order, and more than a deque has room for at first. */
+static void test_order(void* unused) {
+  enum { kMany = 1000 };
+  static sterna_seed seeds[kMany];
+  static int turns[kMany];
+  long sum = 0;
+  (void)unused;
+  for (int i = 0; i < kMany; ++i) {
+    EXPECT(sterna_seed_plant(&seeds[i], note, &turns[i]) == STERNA_SUCCESS);
+  }
+  for (int i = 0; i < kMany; i += 2) {
+    EXPECT(sterna_seed_join(&seeds[i]) == STERNA_SUCCESS);
+    EXPECT(turns[i] != 0);
+  }
+  for (int i = kMany - 1; i > 0; i -= 2) {
+    EXPECT(sterna_seed_join(&seeds[i]) == STERNA_SUCCESS);
+  }
+  for (int i = 0; i < kMany; ++i) {
+    sum += turns[i];
+  }
+  EXPECT(sum == kMany * (kMany + 1L) / 2);
+}
+
+/* What a seed does is done by the code of the program: its calls switch, and it plants as well. */
+static void yield_and_sum(void* argument) {
+  EXPECT(sterna_thread_yield() == STERNA_SUCCESS);
+  add_up(argument);
+  EXPECT(sterna_thread_sleep(1000) == STERNA_SUCCESS);
+}
+
+static void test_calls(void* unused) {
+  sterna_seed seeds[8];
+  sum sums[8];
+  (void)unused;
+  for (int i = 0; i < 8; ++i) {
+    sums[i] = (sum){numbers + 512 * i, 512, 0};
+    EXPECT(sterna_seed_plant(&seeds[i], yield_and_sum, &sums[i]) == STERNA_SUCCESS);
+  }
+  long all = 0;
+  for (int i = 7; i >= 0; --i) {
+    EXPECT(sterna_seed_join(&seeds[i]) == STERNA_SUCCESS);
+    all += sums[i].result;
+  }
+  EXPECT(all == 4096L * 4095 / 2);
 }
 
 static void test_options(void* unused) {
@@ -145,6 +197,21 @@ static void run_in_bubble(sterna_thread_function function, void* argument, int t
   EXPECT(sterna_bubble_join(the_bubble) == STERNA_SUCCESS);
 }
 
+/* Two workers, one of which has nothing to do but take the seeds of the other one, and is preempted
+ * where slices are asked for. */
+static void test_thieves(void) {
+  sterna_thread* threads[3];
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 3; ++i) {
+      EXPECT(sterna_thread_create(NULL, i == 0 ? test_recursion : test_calls, NULL, &threads[i]) ==
+             STERNA_SUCCESS);
+    }
+    for (int i = 0; i < 3; ++i) {
+      EXPECT(sterna_thread_join(threads[i]) == STERNA_SUCCESS);
+    }
+  }
+}
+
 static void run_on_thread(sterna_thread_function function) {
   sterna_thread* thread = NULL;
   EXPECT(sterna_thread_create(NULL, function, NULL, &thread) == STERNA_SUCCESS);
@@ -155,8 +222,13 @@ int main(void) {
   sterna_seed seed;
   int runs = 0;
   EXPECT(sterna_seed_plant(&seed, count, &runs) == STERNA_NOT_STARTED);
-  EXPECT(sterna_start(NULL) == STERNA_SUCCESS);
+  sterna_options options = STERNA_OPTIONS_DEFAULT;
+  options.workers = 2;
+  EXPECT(sterna_start(&options) == STERNA_SUCCESS);
   run_on_thread(test_recursion);
+  run_on_thread(test_order);
+  run_on_thread(test_calls);
+  test_thieves();
   run_on_thread(test_misuse);
   run_on_thread(test_options);
   /* On a kernel thread it is a thread from the start. */

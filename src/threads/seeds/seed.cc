@@ -7,6 +7,7 @@
 #include "threads/control/cancel.h"
 #include "threads/life/life.h"
 #include "threads/preemption/preempt.h"
+#include "threads/user_calls.h"
 #include "threads/waiter.h"
 
 namespace sterna::threads {
@@ -254,6 +255,16 @@ void wake_for_seeds(Worker& worker) noexcept {
   } else {
     worker.team.wake_idle(0, static_cast<std::uint32_t>(worker.team.workers.size()));
   }
+}
+
+void leave_planting(Thread& me) noexcept {
+  if (me.in_user.load(std::memory_order_relaxed)) {
+    leave_wished(me);
+    return;
+  }
+  Worker& here = *me.worker.load(std::memory_order_relaxed);
+  wake_for_seeds(here);
+  leave_runtime(me, here);
 }
 
 JoinOutcome join_slow(Seed& seed) noexcept {

@@ -44,15 +44,17 @@ struct Seed {
   static constexpr std::uintptr_t kJoined = 5;     // Or being run inline, or withdrawn.
   static constexpr std::uintptr_t kWithheld = 7;   // In no deque: runs at its join.
 
-  Entry function = nullptr;
-  void* argument = nullptr;
+  // What has no value here is given one by plant(), for each of many: of one that was never planted
+  // nobody reads it.
+  Entry function;
+  void* argument;
   // Whoever runs it as a thread: its end, after which the seed is the joiner's alone (A); the
   // joiner: who waits (B).
   std::atomic<std::uintptr_t> state{kJoined};
-  Seed* outer = nullptr;     // Planted before, and not joined. The planter's, as the next one.
-  Thread* thread = nullptr;  // It has been one from the start: its planter or its options want it.
+  Seed* outer;     // Planted before, and not joined. The planter's, as the next one.
+  Thread* thread;  // It has been one from the start: its planter or its options want it.
   // Who planted it, if that has an entity and it lies in a deque. Constant there: a thief reads it.
-  Thread* planter = nullptr;
+  Thread* planter;
 };
 
 // The parts that are not inline.
@@ -75,18 +77,24 @@ void finish_seed(void* seed, bool is_cancelled) noexcept;
 /// changes its thread.
 [[nodiscard, gnu::const]] Thread* thread_of_frame() noexcept;
 
+/// What every seed of `me`, which calls, begins with.
+[[gnu::always_inline]] inline void init_seed(const Thread& me, Seed& seed, Entry function,
+                                             void* argument) noexcept {
+  seed.function = function;
+  seed.argument = argument;
+  seed.state.store(Seed::kPlanted, std::memory_order_relaxed);
+  seed.thread = nullptr;
+  seed.planter = nullptr;
+  seed.outer = me.seeds;
+}
+
 /// `function(argument)` runs at the join, or before as a thread. It must not throw (Branch may).
 /// On a user thread. Does not fail: what cannot be a thread for lack of memory waits for the join.
 /// Does not switch.
 [[gnu::always_inline]] inline void plant(Seed& seed, Entry function, void* argument) noexcept {
   Thread* const me = thread_of_frame();
   check(me != nullptr, "plant() is called on a user thread");
-  seed.function = function;
-  seed.argument = argument;
-  seed.state.store(Seed::kPlanted, std::memory_order_relaxed);
-  seed.thread = nullptr;
-  seed.planter = nullptr;
-  seed.outer = me->seeds;
+  init_seed(*me, seed, function, argument);
   me->seeds = &seed;
   if ((me->flags & ThreadFlag::placed) != 0) [[unlikely]] {
     plant_placed(*me, seed);
@@ -104,32 +112,36 @@ void finish_seed(void* seed, bool is_cancelled) noexcept;
 /// kSeedStackBytes) make it a thread at once; `detached`, `owner` and `entity` are not used.
 void plant(Seed& seed, const ThreadOptions& options, Entry function, void* argument) noexcept;
 
+/// Whether `me`, which calls, may run `seed` as a call: it has planted it last, and has stack
+/// enough in the frame of the caller.
+[[nodiscard, gnu::always_inline]] inline bool may_run_inline(const Thread& me,
+                                                             const Seed& seed) noexcept {
+  return me.seeds == &seed &&
+         reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) > me.seed_floor;
+}
+
+/// `seed` was taken out of the deque by `me`, which planted it: it counts as joined, and `me` runs
+/// it.
+[[gnu::always_inline]] inline void unlink_newest(Thread& me, Seed& seed) noexcept {
+  me.seeds = seed.outer;
+  seed.state.store(Seed::kJoined, std::memory_order_relaxed);
+}
+
 /// The end of the seed; nothing remains of it. For its planter, once (check; try_join says it
 /// instead). No cancellation point, since the seed lies in a frame of the caller: an order counts
 /// from the next one. Switches.
-[[nodiscard]] inline JoinOutcome try_join(Seed& seed) noexcept {
+[[nodiscard, gnu::always_inline]] inline JoinOutcome try_join(Seed& seed) noexcept {
   Thread* const me = thread_of_frame();
-  if (me != nullptr && me->seeds == &seed &&
-      reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) > me->seed_floor &&
+  if (me != nullptr && may_run_inline(*me, seed) &&
       me->worker.load(std::memory_order_relaxed)->seeds.pop(seed)) [[likely]] {
-    me->seeds = seed.outer;
-    seed.state.store(Seed::kJoined, std::memory_order_relaxed);
+    unlink_newest(*me, seed);
     seed.function(seed.argument);
     return JoinOutcome::ended;
   }
   return join_slow(seed);
 }
 [[gnu::always_inline]] inline void join(Seed& seed) noexcept {
-  Thread* const me = thread_of_frame();
-  if (me != nullptr && me->seeds == &seed &&
-      reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) > me->seed_floor &&
-      me->worker.load(std::memory_order_relaxed)->seeds.pop(seed)) [[likely]] {
-    me->seeds = seed.outer;
-    seed.state.store(Seed::kJoined, std::memory_order_relaxed);
-    seed.function(seed.argument);
-    return;
-  }
-  const JoinOutcome outcome = join_slow(seed);
+  const JoinOutcome outcome = try_join(seed);
   check(outcome == JoinOutcome::ended || outcome == JoinOutcome::cancelled,
         "a seed is joined once, by the thread that planted it");
 }

@@ -51,17 +51,40 @@ class SeedDeque {
         return false;
       }
     }
-    slots_[bottom & mask_].store(&seed, std::memory_order_relaxed);
-    bottom_.store(bottom + 1, std::memory_order_release);  // A
+    put(bottom, seed);
+    return true;
+  }
+  /// The same without a call: false if there is no room yet.
+  [[nodiscard, gnu::always_inline]] bool try_push(Seed& seed) noexcept {
+    const std::int64_t bottom = bottom_.load(std::memory_order_relaxed);
+    if (bottom >= full_at_) [[unlikely]] {
+      return false;
+    }
+    put(bottom, seed);
     return true;
   }
   /// Takes `seed` if it is the newest. False: it is not, or a thief was faster.
   [[nodiscard]] bool pop(const Seed& seed) noexcept {
     const std::int64_t newest = bottom_.load(std::memory_order_relaxed) - 1;
-    if (slot(newest) != &seed || !take(newest)) [[unlikely]] {
+    const Slot& last = slots_[newest & mask_];  // Nobody else changes the ring.
+    if (last.load(std::memory_order_relaxed) != &seed || !take(newest)) [[unlikely]] {
       return false;
     }
-    if (slot(newest) != &seed) [[unlikely]] {  // A thief has taken it from below another one.
+    if (last.load(std::memory_order_relaxed) != &seed) [[unlikely]] {
+      // A thief has taken it from below another one.
+      give_back(newest);
+      return false;
+    }
+    return true;
+  }
+  /// The same without a call: false also where a thief reaches for it, who may get less.
+  [[nodiscard, gnu::always_inline]] bool try_pop(const Seed& seed) noexcept {
+    const std::int64_t newest = bottom_.load(std::memory_order_relaxed) - 1;
+    const Slot& last = slots_[newest & mask_];
+    if (last.load(std::memory_order_relaxed) != &seed) [[unlikely]] {
+      return false;
+    }
+    if (!reach(newest) || last.load(std::memory_order_relaxed) != &seed) [[unlikely]] {
       give_back(newest);
       return false;
     }
@@ -134,18 +157,24 @@ class SeedDeque {
   }
   [[nodiscard]] bool make_room(std::int64_t bottom) noexcept;
 
-  /// The owner takes the seed at `newest`, the last one. False: a thief has it.
-  [[nodiscard]] bool take(std::int64_t newest) noexcept {
+  void put(std::int64_t bottom, Seed& seed) noexcept {
+    slots_[bottom & mask_].store(&seed, std::memory_order_relaxed);
+    bottom_.store(bottom + 1, std::memory_order_release);  // A
+  }
+  /// The owner reaches for the seed at `newest`, the last one. False: so does a thief, and one of
+  /// both has to step back.
+  [[nodiscard]] bool reach(std::int64_t newest) noexcept {
     bottom_.store(newest, std::memory_order_release);
     if (is_asymmetric_) [[likely]] {
       std::atomic_signal_fence(std::memory_order_seq_cst);
     } else {
       std::atomic_thread_fence(std::memory_order_seq_cst);
     }
-    if (top_.load(std::memory_order_acquire) <= newest) [[likely]] {  // C
-      return true;
-    }
-    return take_contended(newest);
+    return top_.load(std::memory_order_acquire) <= newest;  // C
+  }
+  /// The owner takes the seed at `newest`, the last one. False: a thief has it.
+  [[nodiscard]] bool take(std::int64_t newest) noexcept {
+    return reach(newest) || take_contended(newest);
   }
   /// The owner took what is there, and does not want it.
   void give_back(std::int64_t newest) noexcept {

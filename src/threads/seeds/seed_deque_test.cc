@@ -90,6 +90,27 @@ TEST_F(SeedDequeTest, ItsPlanterTakesOneOutWhereverItIs) {
   EXPECT_FALSE(deque_.take_out(seeds_[1]));
 }
 
+TEST_F(SeedDequeTest, WhatIsDoneWithoutACallIsTheSame) {
+  EXPECT_TRUE(deque_.try_push(seeds_[0]));
+  EXPECT_TRUE(deque_.try_push(seeds_[1]));
+  EXPECT_FALSE(deque_.try_pop(seeds_[0]));
+  EXPECT_TRUE(deque_.try_pop(seeds_[1]));
+  EXPECT_FALSE(deque_.try_pop(seeds_[1]));
+  EXPECT_EQ(steal(1, "a"), "a");
+  EXPECT_FALSE(deque_.try_pop(seeds_[0]));
+  EXPECT_EQ(deque_.count(), 0);
+}
+
+TEST_F(SeedDequeTest, WithoutACallTheRingDoesNotGrow) {
+  std::array<Seed, 257> many;
+  for (std::size_t i = 0; i < many.size(); ++i) {
+    EXPECT_EQ(deque_.try_push(many[i]), i < 256) << i;
+  }
+  EXPECT_TRUE(deque_.push(many[256]));
+  EXPECT_TRUE(deque_.try_pop(many[256]));
+  EXPECT_TRUE(deque_.try_push(many[256]));
+}
+
 TEST_F(SeedDequeTest, RingsThatGrowKeepWhatThievesLeft) {
   std::array<Seed, 600> many;
   for (Seed& seed : many) {

@@ -127,7 +127,7 @@ bool step_to_sleep(State& state, std::string_view script, const Rules& rules) {
 }
 
 /// 'p' pushes, 't' takes: lowers the bottom; looks at the top; if that is too high, raises the
-/// bottom again and looks once more with the lock.
+/// bottom again and looks once more with the lock. 'q' raises it and begins once more, as 't'.
 bool step_owner(State& state, std::string_view script, const Rules& rules) {
   if (state.script_at == script.size()) {
     return false;
@@ -149,13 +149,23 @@ bool step_owner(State& state, std::string_view script, const Rules& rules) {
     state.owner_at = state.owner_saw = 0;
     ++state.script_at;
   };
+  const bool is_quick = script[state.script_at] == 'q';
   switch (state.owner_at) {
     case 0:
+    case 4:
       if (!rules.reads_after_taking) {
         state.owner_saw = own_slot(state, state.own_bottom - 1);
       }
       set_bottom(state, state.own_bottom - 1);
-      state.owner_at = 1;
+      state.owner_at = is_quick && state.owner_at == 0 ? 5 : 1;
+      return true;
+    case 5:
+      if (state.top <= state.own_bottom) {
+        end_take(true);
+        return true;
+      }
+      set_bottom(state, state.own_bottom + 1);
+      state.owner_at = 4;
       return true;
     case 1:
       if (state.top <= state.own_bottom) {
@@ -343,8 +353,9 @@ bool explore(std::string_view script, const Rules& rules, std::size_t& states,
 }
 
 // Growing and falling depths; slots that are used again.
-constexpr std::string_view kScripts[] = {"ppttt", "ptptptt", "pppttpttt",  "pptpptpptttttt",
-                                         "pst",   "ppsttt",  "pppstptsttt"};
+constexpr std::string_view kScripts[] = {"ppttt",  "ptptptt",     "pppttpttt", "pptpptpptttttt",
+                                         "pst",    "ppsttt",      "ppqqt",     "pqpqpqt",
+                                         "pppqqpqqt", "pppstptsttt", "ppsqqt"};
 
 TEST(SeedModel, EachSeedIsTakenOnce) {
   for (const std::string_view script : kScripts) {
@@ -369,6 +380,11 @@ TEST(SeedModel, WithAPlanterThatDoesNotLookAgainTheModelFindsItWithAnothersSeed)
 TEST(SeedModel, WithoutTheBarrierOfThievesTheModelFindsASeedTakenTwice) {
   std::size_t states = 0;
   EXPECT_FALSE(explore("ppttt", {.has_barrier = false}, states));
+}
+
+TEST(SeedModel, WithoutTheBarrierOfThievesAQuickOwnerTakesOneTwice) {
+  std::size_t states = 0;
+  EXPECT_FALSE(explore("ppqqq", {.has_barrier = false}, states));
 }
 
 TEST(SeedModel, WithoutTheSecondLookTheModelFindsASeedTakenTwice) {

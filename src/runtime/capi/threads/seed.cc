@@ -7,8 +7,9 @@
 
 #include "runtime/capi/program.h"
 #include "runtime/capi/threads/handle.h"
-#include "runtime/scope.h"
+#include "runtime/hot_scope.h"
 #include "threads/carriers/border.h"
+#include "threads/user_calls.h"
 
 namespace capi = sterna::runtime::capi;
 namespace threads = sterna::threads;
@@ -65,11 +66,33 @@ bool is_of_kernel_thread(const Seed& seed) noexcept {
   return seed.outer == &seed && seed.state.load(std::memory_order_relaxed) == Seed::kPlanted;
 }
 
+[[gnu::noinline]] sterna_status plant_of_others(sterna_seed* seed, sterna_thread_function function,
+                                                void* argument) noexcept {
+  return sterna_seed_plant_with(seed, nullptr, function, argument);
+}
+
+[[gnu::noinline]] sterna_status leave_plant(threads::Thread* me) noexcept {
+  threads::leave_planting(*me);
+  return STERNA_SUCCESS;
+}
+
 }  // namespace
 
+// As in sterna_thread_create all calls are the last thing that is done, so that nothing is kept
+// over one.
 sterna_status sterna_seed_plant(sterna_seed* seed, sterna_thread_function function,
                                 void* argument) noexcept {
-  return sterna_seed_plant_with(seed, nullptr, function, argument);
+  threads::Thread* const me = sterna::runtime::find_hot_caller();
+  if (me == nullptr || me->entity != nullptr || capi::is_in_poll() ||
+      capi::the_program == nullptr || function == nullptr || seed == nullptr ||
+      me->seeds == &seed_of(seed)) [[unlikely]] {
+    return plant_of_others(seed, function, argument);
+  }
+  UserSeed& planted = make_seed(seed, function, argument);
+  if (!threads::try_plant_in_user_code(*me, planted, run_user, &planted)) [[unlikely]] {
+    return plant_of_others(seed, function, argument);
+  }
+  return threads::try_leave_birth(*me) ? STERNA_SUCCESS : leave_plant(me);
 }
 
 sterna_status sterna_seed_plant_with(sterna_seed* seed, const sterna_thread_options* options,
@@ -120,13 +143,15 @@ sterna_status sterna_seed_plant_with(sterna_seed* seed, const sterna_thread_opti
   return plant_on_kernel_thread(*program, planted, used);
 }
 
-sterna_status sterna_seed_join(sterna_seed* seed) noexcept {
+namespace {
+
+[[gnu::noinline]] sterna_status join_of_others(sterna_seed* seed) noexcept {
   const RuntimeScope scope;
   if (seed == nullptr) [[unlikely]] {
     return refuse_planter();
   }
   if (capi::is_in_poll()) [[unlikely]] {
-    return capi::refuse_in_poll(__func__);
+    return capi::refuse_in_poll("sterna_seed_join");
   }
   Seed& joined = seed_of(seed);
   threads::JoinOutcome outcome = threads::JoinOutcome::joined_already;
@@ -144,6 +169,31 @@ sterna_status sterna_seed_join(sterna_seed* seed) noexcept {
     default:
       return refuse_planter();
   }
+}
+
+sterna_status run_joined(const UserSeed& seed) noexcept {
+  seed.user_function(seed.user_argument);
+  return STERNA_SUCCESS;
+}
+
+[[gnu::noinline]] sterna_status give_way_and_run(threads::Thread& me,
+                                                 const UserSeed& seed) noexcept {
+  threads::leave_wished(me);
+  return run_joined(seed);
+}
+
+}  // namespace
+
+// Usually it is the last one that was planted, and still there: then it runs here, as the code of
+// the program that it is.
+sterna_status sterna_seed_join(sterna_seed* seed) noexcept {
+  threads::Thread* const me = sterna::runtime::find_hot_caller();
+  bool must_give_way;
+  if (me == nullptr || seed == nullptr || capi::is_in_poll() ||
+      !threads::try_take_in_user_code(*me, seed_of(seed), must_give_way)) [[unlikely]] {
+    return join_of_others(seed);
+  }
+  return must_give_way ? give_way_and_run(*me, seed_of(seed)) : run_joined(seed_of(seed));
 }
 
 sterna_status sterna_seed_withdraw(sterna_seed* seed) noexcept {

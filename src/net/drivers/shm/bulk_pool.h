@@ -1,9 +1,16 @@
 // The bulk chunks of a node: fixed pieces of its segment for packets too large for a cell.
 //
 // The owner copies a packet into a chunk and sends a reference; the receiver reads it in place. No
-// chunk is freed through a queue: a receiver that dies or lies costs chunks, never memory. One
-// receiver holds at most half of the chunks, so that a slow one does not stop the way to the
-// others.
+// chunk is freed through a queue; a receiver that dies or lies costs chunks, never memory. One
+// receiver holds at most three quarters of the chunks in use, so that a slow one does not stop the
+// way to the others.
+//
+// Which chunk is taken is a matter of caches. To write where the receiver has just read takes each
+// line away from its second-level cache, one by one, which costs three times what it costs to fill
+// lines that this cache has given up. So a stream of long packets goes through more chunks than
+// that holds, the one that was free longest first. Short ones take the one that was free last.
+// To begin with no chunk is in use, then some, and a stream adds more each time it has been through
+// them: who sends little, or to and fro, touches no more memory than it needs.
 //
 // Who has read a chunk has its lines in his cache, and writes there at once what would cost the
 // owner a transfer of every line: a line that always goes the same way takes four times as long as
@@ -21,6 +28,7 @@
 // so with acquire. Its bytes are published with the reference (A in inbox.h).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -38,12 +46,7 @@ class BulkPool {
 
   /// `segment` is the owner's; its chunk_count and chunk_bytes are these.
   BulkPool(Segment& segment, std::uint32_t chunk_count, std::uint32_t chunk_bytes) noexcept
-      : segment_{&segment}, chunk_count_{chunk_count}, chunk_bytes_{chunk_bytes} {
-    for (std::uint32_t i = 0; i < chunk_count; ++i) {
-      free_[i] = static_cast<std::uint8_t>(chunk_count - 1 - i);
-    }
-    free_count_ = chunk_count;
-  }
+      : segment_{&segment}, chunk_count_{chunk_count}, chunk_bytes_{chunk_bytes} {}
 
   [[nodiscard]] std::uint32_t chunk_bytes() const noexcept { return chunk_bytes_; }
   [[nodiscard]] std::uint32_t chunk_count() const noexcept { return chunk_count_; }
@@ -51,20 +54,22 @@ class BulkPool {
     return segment_->chunk(chunk, chunk_bytes_);
   }
 
-  /// A chunk for local node `receiver`, or kNone. Any thread.
-  [[nodiscard]] std::uint32_t try_acquire(std::uint32_t receiver) noexcept {
-    const SpinGuard guard{lock_};
-    std::uint16_t& held = held_by_[receiver];
-    if (free_count_ == 0 || held >= limit()) [[unlikely]] {
+  /// A chunk for `bytes` bytes to local node `receiver`, or kNone. Any thread.
+  [[nodiscard]] std::uint32_t try_acquire(std::uint32_t receiver, std::size_t bytes) noexcept {
+    {
+      const SpinGuard guard{lock_};
+      if (is_free_for(receiver)) [[likely]] {
+        return take_for(receiver, bytes);
+      }
       collect();
-      if (free_count_ == 0 || held >= limit()) {
-        return kNone;
+      const bool is_enough = bytes < kLongBytes && is_free_for(receiver);
+      if (is_enough || in_use_ == chunk_count_) {
+        return is_free_for(receiver) ? take_for(receiver, bytes) : kNone;
       }
     }
-    const std::uint32_t chunk = free_[--free_count_];
-    ++held;
-    holder_[chunk] = static_cast<std::uint16_t>(receiver);
-    return chunk;
+    widen();
+    const SpinGuard guard{lock_};
+    return is_free_for(receiver) ? take_for(receiver, bytes) : kNone;
   }
 
   /// Gives back a chunk of which somebody has had nothing yet: it was not sent.
@@ -76,7 +81,7 @@ class BulkPool {
   /// Takes back what a dead receiver holds. Nobody fills a chunk for it, or will.
   void reclaim(std::uint32_t receiver) noexcept {
     const SpinGuard guard{lock_};
-    for (std::uint32_t chunk = 0; chunk < chunk_count_; ++chunk) {
+    for (std::uint32_t chunk = 0; chunk < in_use_; ++chunk) {
       if (holder_[chunk] == receiver) {
         head(chunk).idle.store(0, std::memory_order_relaxed);
         free_again(chunk);
@@ -88,22 +93,57 @@ class BulkPool {
   [[nodiscard]] bool has_room(std::uint32_t receiver) noexcept {
     const SpinGuard guard{lock_};
     collect();
-    return free_count_ > 0 && held_by_[receiver] < limit();
+    return in_use_ < chunk_count_ || is_free_for(receiver);
   }
 
  private:
+  static constexpr std::size_t kLongBytes = 4 << 10;  // From here a packet is long.
+  static constexpr std::uint32_t kFirstCount = 8;     // Then four times as many, each time.
   static constexpr std::uint16_t kNobody = 0xffff;
 
-  [[nodiscard]] std::uint32_t limit() const noexcept { return (chunk_count_ + 1) / 2; }
+  [[nodiscard]] bool is_free_for(std::uint32_t receiver) const noexcept STERNA_REQUIRES(lock_) {
+    return free_count_ > 0 && held_by_[receiver] < in_use_ - std::max(in_use_ / 4, 1U);
+  }
+
+  [[nodiscard]] std::uint32_t take_for(std::uint32_t receiver, std::size_t bytes) noexcept
+      STERNA_REQUIRES(lock_) {
+    const std::uint32_t at = bytes >= kLongBytes ? first_free_++ : first_free_ + free_count_ - 1;
+    const std::uint32_t chunk = free_[at % free_.size()];
+    --free_count_;
+    ++held_by_[receiver];
+    holder_[chunk] = static_cast<std::uint16_t>(receiver);
+    return chunk;
+  }
+
+  /// More chunks, which the next long packets take. Their pages are made at once, without the lock:
+  /// one by one they would slow down the packets that come first, and the cost model with them.
+  [[gnu::noinline]] void widen() noexcept {
+    std::uint32_t begin;
+    {
+      const SpinGuard guard{lock_};
+      begin = in_use_;
+    }
+    const std::uint32_t end = std::min(std::max(4 * begin, kFirstCount), chunk_count_);
+    Segment::populate(head(begin), end - begin, chunk_bytes_);
+    const SpinGuard guard{lock_};
+    if (in_use_ != begin) {
+      return;  // Somebody else has done it.
+    }
+    for (std::uint32_t chunk = end; chunk > begin; --chunk) {
+      free_[--first_free_ % free_.size()] = static_cast<std::uint8_t>(chunk - 1);
+    }
+    free_count_ += end - begin;
+    in_use_ = end;
+  }
 
   void collect() noexcept STERNA_REQUIRES(lock_) {
     // The heads lie in other caches: all are on their way while the first is waited for.
-    for (std::uint32_t chunk = 0; chunk < chunk_count_; ++chunk) {
+    for (std::uint32_t chunk = 0; chunk < in_use_; ++chunk) {
       if (holder_[chunk] != kNobody) {
         fetch_for_writing(&head(chunk));
       }
     }
-    for (std::uint32_t chunk = 0; chunk < chunk_count_; ++chunk) {
+    for (std::uint32_t chunk = 0; chunk < in_use_; ++chunk) {
       if (holder_[chunk] != kNobody && take(head(chunk))) {
         free_again(chunk);
       }
@@ -120,7 +160,7 @@ class BulkPool {
   void free_again(std::uint32_t chunk) noexcept STERNA_REQUIRES(lock_) {
     --held_by_[holder_[chunk]];
     holder_[chunk] = kNobody;
-    free_[free_count_++] = static_cast<std::uint8_t>(chunk);
+    free_[(first_free_ + free_count_++) % free_.size()] = static_cast<std::uint8_t>(chunk);
   }
 
   static constexpr std::array<std::uint16_t, kChunkCountMax> all_free() noexcept {
@@ -133,8 +173,11 @@ class BulkPool {
   const std::uint32_t chunk_count_;
   const std::uint32_t chunk_bytes_;
   SpinLock lock_;
-  // A chunk is either in free_[0, free_count_) or has a holder.
+  // Of the chunks [0, in_use_) each either has a holder or is one of the free_count_ in free_, a
+  // ring, from first_free_ on.
+  std::uint32_t in_use_ STERNA_GUARDED_BY(lock_) = 0;
   std::array<std::uint8_t, kChunkCountMax> free_ STERNA_GUARDED_BY(lock_) = {};
+  std::uint32_t first_free_ STERNA_GUARDED_BY(lock_) = 0;
   std::uint32_t free_count_ STERNA_GUARDED_BY(lock_) = 0;
   std::array<std::uint16_t, kChunkCountMax> holder_ STERNA_GUARDED_BY(lock_) = all_free();
   std::array<std::uint16_t, kLocalNodesMax> held_by_ STERNA_GUARDED_BY(lock_) = {};

@@ -120,7 +120,7 @@ SendState ShmChannel::send_bulk(std::span<const Piece> pieces, std::size_t bytes
     return refuse_full();  // Before the copy, which would be in vain.
   }
   RecentChunks::Entry chunk;
-  const SendState state = begin_filling(chunk);
+  const SendState state = begin_filling(chunk, bytes);
   if (state != SendState::accepted) {
     return state == SendState::full ? refuse_full() : state;
   }
@@ -128,11 +128,11 @@ SendState ShmChannel::send_bulk(std::span<const Piece> pieces, std::size_t bytes
   return send_chunk(chunk, static_cast<std::uint32_t>(bytes), must_ring);
 }
 
-SendState ShmChannel::begin_filling(RecentChunks::Entry& chunk) noexcept {
+SendState ShmChannel::begin_filling(RecentChunks::Entry& chunk, std::size_t bytes) noexcept {
   is_filling_.store(true, std::memory_order_relaxed);
   ringer_fence(segment_->state.load(std::memory_order_relaxed));
   const SendState state = is_lost()            ? SendState::closed
-                          : try_acquire(chunk) ? SendState::accepted
+                          : try_acquire(chunk, bytes) ? SendState::accepted
                                                : SendState::full;
   if (state != SendState::accepted) [[unlikely]] {
     end_filling();
@@ -148,7 +148,7 @@ void ShmChannel::end_filling() noexcept {
   }
 }
 
-bool ShmChannel::try_acquire(RecentChunks::Entry& chunk) noexcept {
+bool ShmChannel::try_acquire(RecentChunks::Entry& chunk, std::size_t bytes) noexcept {
   while (recent_.pop(chunk)) {
     std::uint16_t idle =
         chunk.is_theirs ? idle_at(self_->local_index) : idle_at_home(peer_.local_index);
@@ -157,7 +157,7 @@ bool ShmChannel::try_acquire(RecentChunks::Entry& chunk) noexcept {
       return true;
     }
   }
-  const std::uint32_t own = self_->pool->try_acquire(peer_.local_index);
+  const std::uint32_t own = self_->pool->try_acquire(peer_.local_index, bytes);
   chunk = {.chunk = static_cast<std::uint16_t>(own), .is_theirs = false, .comes_back = false};
   return own != BulkPool::kNone;
 }
@@ -203,7 +203,7 @@ std::byte* ShmChannel::place_bulk(std::uint32_t bytes) noexcept {
   if (bytes > self_->pool->chunk_bytes() || !inbox_.has_room()) {
     return nullptr;
   }
-  return begin_filling(placed_.chunk) == SendState::accepted
+  return begin_filling(placed_.chunk, bytes) == SendState::accepted
              ? Segment::bytes_of(head_of(placed_.chunk))
              : nullptr;
 }

@@ -123,9 +123,10 @@ class ShmChannel final : public Channel {
   [[nodiscard]] SendState send_chunk(RecentChunks::Entry chunk, std::uint32_t bytes,
                                      bool& must_ring) noexcept;
   /// `accepted`: the sender has `chunk`, until end_filling().
-  [[nodiscard]] SendState begin_filling(RecentChunks::Entry& chunk) noexcept;
+  [[nodiscard]] SendState begin_filling(RecentChunks::Entry& chunk,
+                                        std::size_t bytes) noexcept;
   void end_filling() noexcept;
-  [[nodiscard]] bool try_acquire(RecentChunks::Entry& chunk) noexcept;
+  [[nodiscard]] bool try_acquire(RecentChunks::Entry& chunk, std::size_t bytes) noexcept;
   void release_unsent(RecentChunks::Entry chunk) noexcept;
   [[nodiscard]] ChunkHead& head_of(RecentChunks::Entry chunk) noexcept {
     const std::uint32_t bytes = self_->pool->chunk_bytes();

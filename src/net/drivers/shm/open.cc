@@ -20,7 +20,7 @@ constexpr Tunable kChunkBytes{
     .help = "largest packet between two nodes of a host"};
 constexpr Tunable kChunks{.name = "shm_chunks",
                           .kind = TunableKind::integer,
-                          .fallback = "64",
+                          .fallback = "128",
                           .minimum = 2,
                           .maximum = kChunkCountMax,
                           .help = "packets above 376 bytes that a node has under way, at most"};
@@ -55,7 +55,7 @@ Result<std::unique_ptr<Driver>> open(const DriverOptions& options) noexcept {
   chosen.is_direct_wanted = parse_tunable(kDirect, text_of(options, kDirect)).value() != 0;
   chosen.chunk_bytes = static_cast<std::uint32_t>(number_of(options, kChunkBytes));
   const std::uint64_t fitting =
-      (host.segment_bytes - sizeof(Segment)) / Segment::chunk_stride(chosen.chunk_bytes);
+      (host.segment_bytes - Segment::kChunksBegin) / Segment::chunk_stride(chosen.chunk_bytes);
   chosen.chunk_count = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(fitting, static_cast<std::uint64_t>(number_of(options, kChunks))));
   if (chosen.chunk_count < 2) {

@@ -104,7 +104,7 @@ ShmDriver::Chunk ShmDriver::chunk_of(ShmChannel& from, const BulkReference& refe
   // Read once, checked, and used from here: the peer could change them in between.
   const std::uint32_t chunk_bytes = theirs.chunk_bytes.load(std::memory_order_relaxed);
   const std::uint32_t chunk_count = theirs.chunk_count.load(std::memory_order_relaxed);
-  const std::uint64_t room = bootstrap_.host().segment_bytes - sizeof(Segment);
+  const std::uint64_t room = bootstrap_.host().segment_bytes - Segment::kChunksBegin;
   if (chunk_count > kChunkCountMax || index >= chunk_count || reference.bytes > chunk_bytes ||
       chunk_count * Segment::chunk_stride(chunk_bytes) > room) {
     return {};

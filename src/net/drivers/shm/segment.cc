@@ -5,10 +5,26 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "base/syscall.h"
 
 namespace sterna::net::shm {
+namespace {
+
+constexpr std::uintptr_t kPageBytes = 4096;  // Or a part of one: a hint.
+
+/// Before Linux 5.14: they are made when they are touched.
+void make_pages(std::uintptr_t begin, std::uint64_t bytes) noexcept {
+#ifndef MADV_POPULATE_WRITE
+  constexpr int MADV_POPULATE_WRITE = 23;
+#endif
+  const std::uintptr_t page = begin / kPageBytes * kPageBytes;
+  raw_system_call(SYS_madvise, static_cast<long>(page), static_cast<long>(begin + bytes - page),
+                  MADV_POPULATE_WRITE);
+}
+
+}  // namespace
 
 SegmentMapping::SegmentMapping(SegmentMapping&& other) noexcept
     : segment_{std::exchange(other.segment_, nullptr)}, bytes_{other.bytes_} {}
@@ -53,11 +69,11 @@ Result<SegmentMapping> SegmentMapping::map(int fd, std::uint32_t local_index,
 }
 
 void SegmentMapping::populate() const noexcept {
-#ifndef MADV_POPULATE_WRITE
-  constexpr int MADV_POPULATE_WRITE = 23;
-#endif
-  // Before Linux 5.14: they are made when they are touched.
-  (void)::madvise(segment_, sizeof(Segment), MADV_POPULATE_WRITE);
+  make_pages(reinterpret_cast<std::uintptr_t>(segment_), sizeof(Segment));
+}
+
+void Segment::populate(ChunkHead& first, std::uint32_t count, std::uint32_t bytes) noexcept {
+  make_pages(reinterpret_cast<std::uintptr_t>(&first), count * chunk_stride(bytes));
 }
 
 }  // namespace sterna::net::shm

@@ -27,7 +27,7 @@ inline void fetch_for_writing(const void* line) noexcept {
 }
 
 /// What the launcher gives each node (HostShare::segment_bytes); touched lazily.
-inline constexpr std::uint64_t kSegmentBytes = 1U << 20;
+inline constexpr std::uint64_t kSegmentBytes = 3U << 20;
 
 inline constexpr std::uint32_t kCellCount = 256;
 // Cells from one ticket to the next: so far apart that no prefetcher of the processor goes on with
@@ -89,6 +89,9 @@ inline constexpr std::uint32_t kClosed = 2;  // Set by the owner: takes no more 
 inline constexpr std::uint32_t kFence = 4;   // Somebody has no membarrier: see doorbell.h.
 
 struct Segment {
+  // From there on: chunk_count chunks, each a head and chunk_bytes bytes.
+  static const std::uint64_t kChunksBegin;
+
   // Written once by the owner when it opens; `ready` last.
   std::atomic<std::uint32_t> ready;
   std::atomic<std::uint32_t> pid;
@@ -114,18 +117,19 @@ struct Segment {
   // Receives of the owner that peers may write into.
   InvitationBoard invitations;
   alignas(4096) std::array<Cell, kCellCount> cells;
-  // chunk_count chunks follow, each a head and chunk_bytes bytes.
 
   [[nodiscard]] Cell& cell(std::uint32_t ticket) noexcept {
     return cells[ticket * kCellStep % kCellCount];
   }
   [[nodiscard]] ChunkHead& chunk(std::uint32_t index, std::uint32_t bytes) noexcept {
-    return *reinterpret_cast<ChunkHead*>(reinterpret_cast<std::byte*>(this) + sizeof(Segment) +
+    return *reinterpret_cast<ChunkHead*>(reinterpret_cast<std::byte*>(this) + kChunksBegin +
                                          index * chunk_stride(bytes));
   }
   [[nodiscard]] static std::byte* bytes_of(ChunkHead& chunk) noexcept {
     return reinterpret_cast<std::byte*>(&chunk + 1);
   }
+  /// Has the pages of `count` chunks of `bytes` bytes made now. A hint.
+  static void populate(ChunkHead& first, std::uint32_t count, std::uint32_t bytes) noexcept;
   /// From one chunk to the next.
   [[nodiscard]] static constexpr std::uint64_t chunk_stride(std::uint32_t bytes) noexcept {
     return (sizeof(ChunkHead) + std::uint64_t{bytes} + kCacheLineBytes - 1) / kCacheLineBytes *
@@ -133,6 +137,10 @@ struct Segment {
   }
 };
 static_assert(sizeof(Segment) % 4096 == 0);
+// In the middle of a page: the memory of large messages begins near the beginning of one. A
+// processor that compares only the last 12 bits of two addresses takes loads close in front of what
+// it has just stored for loads of that, and waits; that hits copies into chunks, or out of them.
+inline constexpr std::uint64_t Segment::kChunksBegin = sizeof(Segment) + 2048;
 
 /// A mapping of the segment of one local node. Maps on map(), unmaps with the object.
 class SegmentMapping {

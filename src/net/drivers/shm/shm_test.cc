@@ -168,7 +168,7 @@ TEST_F(ShmChunks, TheOwnerTakesBackWhatIsNotAnsweredIn) {
   for (int i = 0; i < 1000; ++i) {
     send(a, b, 1, static_cast<char>('a' + i % 26));
   }
-  // The last one read is there still, and no more of them than a node may hold of another.
+  // The last one read is there still, and no more of them than short packets have needed.
   std::uint32_t in_chunks_of_a = 0;
   for (int i = 0; i < 200; ++i) {
     in_chunks_of_a += (send(b, a, 0, 'z').chunk & shm::kOfReceiver) != 0 ? 1 : 0;

@@ -147,6 +147,10 @@ class Channel {
   /// peer pays for ours, when ours go in packets too. Asked now and then.
   [[nodiscard]] virtual bool is_read_as_ours() const noexcept { return true; }
 
+  /// Whether packets take now what they will take from now on: not while the driver's memory for
+  /// them is new. Asked when a long message has gone, by the poller.
+  [[nodiscard]] virtual bool is_settled() const noexcept { return true; }
+
   /// Several packets, which are there at once: as try_send() of one after the other, for less.
   /// Between 1 and kPacketsAtOnceMax, of kPacketPiecesMax pieces in all. Returns how many were
   /// accepted; `state` is what the next one got.

@@ -11,6 +11,10 @@ namespace {
 
 // Weight of a new measure in the moving mean: about the last sixteen count.
 constexpr double kNewWeight = 1.0 / 16;
+// The first ones after the profile, which is that of another machine, count for more: three that
+// agree are believed, one alone is not.
+constexpr double kFirstWeight = 1.0 / 8;
+constexpr std::uint32_t kFirstCount = 8;
 constexpr std::uint64_t kMeasuredBytesMin = 4 << 10;  // Below, the clock is what one measures.
 constexpr std::uint64_t kLongBytesMin = 64 << 10;     // From here the rate is what one measures.
 
@@ -19,9 +23,9 @@ constexpr double kCopyPsPerByte = 80;
 
 /// One preempted copy must not look like a slow network, nor a clock that stands still like a fast
 /// one.
-void correct(CostModel::Figure& figure, double measured) noexcept {
+void correct(CostModel::Figure& figure, double measured, double weight = kNewWeight) noexcept {
   const double old = figure.value;
-  figure.value += (std::clamp(measured, old / 4, old * 4) - old) * kNewWeight;
+  figure.value += (std::clamp(measured, old / 4, old * 4) - old) * weight;
   ++figure.corrections;
 }
 
@@ -158,7 +162,10 @@ void CostModel::measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept 
 
 void CostModel::measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept {
   if (bytes >= kMeasuredBytesMin) {
-    correct(packet_ps_per_byte_, static_cast<double>(ns) * 1000 / static_cast<double>(bytes));
+    const bool is_new = packet_ps_per_byte_.origin == CostOrigin::profile &&
+                        packet_ps_per_byte_.corrections < kFirstCount;
+    correct(packet_ps_per_byte_, static_cast<double>(ns) * 1000 / static_cast<double>(bytes),
+            is_new ? kFirstWeight : kNewWeight);
     decide();
   }
 }

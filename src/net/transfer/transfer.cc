@@ -318,8 +318,9 @@ void TransportCore::end_job(TransferJob* job, Fault fault) noexcept {
   }
   const bool is_lent = job->loans != nullptr;
   job->loans.reset();  // Before their bytes are the sender's again.
-  if (fault == Fault::none && job->remote.empty() && !is_lent &&
-      (job->is_alone || !job->gate->is_direct())) {
+  const Channel* const channel = job->gate->channel();
+  if (fault == Fault::none && job->remote.empty() && !is_lent && channel != nullptr &&
+      channel->is_settled() && (job->is_alone || !job->gate->is_direct())) {
     job->gate->measured_packets(job->total_bytes - job->begin, clock_.now_ns() - job->started_ns);
   }
   if (job->send != nullptr) {

@@ -30,6 +30,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -50,6 +51,10 @@ class BulkPool {
 
   [[nodiscard]] std::uint32_t chunk_bytes() const noexcept { return chunk_bytes_; }
   [[nodiscard]] std::uint32_t chunk_count() const noexcept { return chunk_count_; }
+  /// Of which senders take; relaxed: a hint.
+  [[nodiscard]] std::uint32_t in_use() const noexcept {
+    return in_use_told_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] ChunkHead& head(std::uint32_t chunk) const noexcept {
     return segment_->chunk(chunk, chunk_bytes_);
   }
@@ -134,6 +139,7 @@ class BulkPool {
     }
     free_count_ += end - begin;
     in_use_ = end;
+    in_use_told_.store(end, std::memory_order_relaxed);
   }
 
   void collect() noexcept STERNA_REQUIRES(lock_) {
@@ -176,6 +182,7 @@ class BulkPool {
   // Of the chunks [0, in_use_) each either has a holder or is one of the free_count_ in free_, a
   // ring, from first_free_ on.
   std::uint32_t in_use_ STERNA_GUARDED_BY(lock_) = 0;
+  std::atomic<std::uint32_t> in_use_told_{0};  // The same, without the lock.
   std::array<std::uint8_t, kChunkCountMax> free_ STERNA_GUARDED_BY(lock_) = {};
   std::uint32_t first_free_ STERNA_GUARDED_BY(lock_) = 0;
   std::uint32_t free_count_ STERNA_GUARDED_BY(lock_) = 0;

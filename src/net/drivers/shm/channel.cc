@@ -149,6 +149,10 @@ void ShmChannel::end_filling() noexcept {
 }
 
 bool ShmChannel::try_acquire(RecentChunks::Entry& chunk, std::size_t bytes) noexcept {
+  if (const std::uint32_t fills = fills_.load(std::memory_order_relaxed); fills < kChunkCountMax)
+      [[unlikely]] {
+    fills_.store(fills + 1, std::memory_order_relaxed);
+  }
   while (recent_.pop(chunk)) {
     std::uint16_t idle =
         chunk.is_theirs ? idle_at(self_->local_index) : idle_at_home(peer_.local_index);
@@ -158,6 +162,10 @@ bool ShmChannel::try_acquire(RecentChunks::Entry& chunk, std::size_t bytes) noex
     }
   }
   const std::uint32_t own = self_->pool->try_acquire(peer_.local_index, bytes);
+  if (const std::uint32_t in_use = self_->pool->in_use(); in_use != in_use_) [[unlikely]] {
+    in_use_ = in_use;
+    fills_.store(0, std::memory_order_relaxed);
+  }
   chunk = {.chunk = static_cast<std::uint16_t>(own), .is_theirs = false, .comes_back = false};
   return own != BulkPool::kNone;
 }

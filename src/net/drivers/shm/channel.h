@@ -64,6 +64,9 @@ class ShmChannel final : public Channel {
   Result<> read_remote(std::byte* into, RemotePiece from) noexcept override;
 
   [[nodiscard]] bool is_read_as_ours() const noexcept override { return comes_back_; }
+  [[nodiscard]] bool is_settled() const noexcept override {
+    return fills_.load(std::memory_order_relaxed) >= kChunkCountMax;
+  }
 
   bool ring_absent() noexcept override;
   [[nodiscard]] PeerIs peer_is() const noexcept override;
@@ -147,6 +150,10 @@ class ShmChannel final : public Channel {
     RecentChunks::Entry chunk;  // ...and of one that does not.
   } placed_{};
   RecentChunks recent_;
+  // Chunks filled since there were more of them: new ones are slow, and too few are, too. Written
+  // by the sender; relaxed: says only when measuring begins.
+  std::atomic<std::uint32_t> fills_{0};
+  std::uint32_t in_use_ = 0;  // In the pool then. The sender's.
   // Of the last chunk. One that goes one way says what is so because ours go another way: who
   // learned from that would never send in chunks again.
   bool comes_back_ = false;  // The poller's.

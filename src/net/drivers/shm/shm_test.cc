@@ -177,6 +177,14 @@ TEST_F(ShmChunks, TheOwnerTakesBackWhatIsNotAnsweredIn) {
   EXPECT_LE(in_chunks_of_a, shm::kChunkCountMax / 2);
 }
 
+TEST_F(ShmChunks, WhatPacketsTakeIsMeasuredOnceTheirMemoryIsKnown) {
+  EXPECT_FALSE(a.to(b, 1).is_settled());
+  for (std::uint32_t i = 0; i <= shm::kChunkCountMax; ++i) {
+    send(a, b, 1, 'q');
+  }
+  EXPECT_TRUE(a.to(b, 1).is_settled());
+}
+
 TEST_F(ShmChunks, AChunkThatCouldNotBeSentIsThereStill) {
   const shm::BulkReference question = send(a, b, 1, 'q');
   const shm::SegmentMapping to_a = segment_of(0);

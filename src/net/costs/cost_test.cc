@@ -1,0 +1,53 @@
+// How the cost model of a way leaves its profile for what messages turn out to cost.
+#include "net/costs/cost.h"
+
+#include <gtest/gtest.h>
+
+namespace sterna::net {
+namespace {
+
+constexpr std::uint64_t kBytes = 64 << 10;
+
+/// Shared memory as it is between near caches: packets 43 ps a byte, direct copies 80.
+CostModel near_caches() {
+  const Capabilities capabilities{.latency_ns = 120,
+                                  .bandwidth_mb_per_s = 30'303,
+                                  .packet_ns = 45,
+                                  .cpu_ps_per_byte = 10,
+                                  .direct_latency_ns = 1000,
+                                  .direct_mb_per_s = 12'500};
+  return CostModel{capabilities, true, {}};
+}
+
+void measure(CostModel& model, std::uint64_t ps_per_byte) {
+  model.measured_packets(kBytes, kBytes * ps_per_byte / 1000);
+}
+
+TEST(CostModelOfPackets, ThreeFirstMeasuresThatAgreeAreBelieved) {
+  CostModel model = near_caches();
+  ASSERT_EQ(model.direct_from_bytes(), CostModel::kNever);
+  for (int i = 0; i < 3; ++i) {
+    measure(model, 400);
+  }
+  EXPECT_LE(model.direct_from_bytes(), kBytes);
+}
+
+TEST(CostModelOfPackets, OneIsNot) {
+  CostModel model = near_caches();
+  measure(model, 4000);
+  EXPECT_EQ(model.direct_from_bytes(), CostModel::kNever);
+}
+
+TEST(CostModelOfPackets, LaterOnesCountForLess) {
+  CostModel model = near_caches();
+  for (int i = 0; i < 100; ++i) {
+    measure(model, 40);
+  }
+  for (int i = 0; i < 3; ++i) {
+    measure(model, 4000);
+  }
+  EXPECT_EQ(model.direct_from_bytes(), CostModel::kNever);
+}
+
+}  // namespace
+}  // namespace sterna::net

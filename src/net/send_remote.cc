@@ -11,8 +11,6 @@ namespace {
 
 // An eager message is cut into frames of whole payload: each must fit the pieces of a packet.
 constexpr std::uint32_t kEagerExtentsMax = kPacketPiecesMax - 2;
-// Up to here the receiver's node may read a message that its sender waits for.
-constexpr std::uint64_t kReadBytesMax = 256 << 10;
 
 struct Way {
   bool can_be_read;  // By the receiver's node, where it lies.
@@ -128,7 +126,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     announce_kept(from, header.cookie, to_rank);
     return;
   }
-  const bool is_shorter_way = bytes <= kReadBytesMax && bytes >= gate.direct_from_bytes();
+  const bool is_shorter_way = bytes >= gate.direct_from_bytes();
   const bool is_readable = !is_eager && way.can_be_read && (way.may_compute || is_shorter_way);
   const std::uint64_t word =
       is_readable ? reinterpret_cast<std::uint64_t>(request.data.address) : head_bytes;

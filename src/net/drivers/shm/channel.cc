@@ -90,7 +90,7 @@ inline void ShmChannel::publish(std::uint32_t ticket, std::uint32_t kind,
   inbox_.publish(ticket, self_->local_index, kind);
   // A hint: what has come here since the last one may be of anybody.
   const std::uint32_t taken = self_->segment->taken.load(std::memory_order_relaxed);
-  if (taken == taken_before_) {
+  if (taken == taken_before_ || self_->is_behind.load(std::memory_order_relaxed)) {
     inbox_.fetch_after(ticket, kind);
   }
   taken_before_ = taken;

@@ -23,12 +23,15 @@ struct DirectAddress {
 };
 inline constexpr std::uint32_t kAddressVersion = 0x354d4853;  // "SHM5"
 
-/// What all channels of a node share. Constant after open, but for is_closed.
+/// What all channels of a node share. Constant after open, but for flags.
 struct NodeSide {
   std::uint32_t local_index;
   Segment* segment;
   BulkPool* pool;
   std::atomic<bool> is_closed{false};  // Relaxed: a late sender's packet is only a little late.
+  // Relaxed, a hint: the last packet that was looked for had come before. Who sent it is ahead of
+  // us, and hardly looks for our answer already.
+  std::atomic<bool> is_behind{false};
 };
 
 /// A peer of this host, as sender, as receiver, and as a process that may end.

@@ -154,7 +154,8 @@ Packet ShmDriver::packet_of(ShmChannel& from, const InboxReceiver::Head& head,
 
 bool ShmDriver::sight(std::uint32_t looks, Sight& seen) noexcept {
   InboxReceiver::Head head;
-  for (std::uint32_t left = looks; !inbox_.peek(head); --left) {
+  std::uint32_t left = looks;
+  for (; !inbox_.peek(head); --left) {
     if (left == 0) {
       return false;
     }
@@ -162,6 +163,7 @@ bool ShmDriver::sight(std::uint32_t looks, Sight& seen) noexcept {
     // vain when the line changes. Later the core is left to its other half, who may be who sends.
     looks - left < kLooksAtOnce ? wait_for_loads() : cpu_pause();
   }
+  self_.is_behind.store(left == looks, std::memory_order_relaxed);
   if (head.sender == familiar_.local && head.kind - 1 < kInlineBytesMax) [[likely]] {
     seen_.chunk.head = nullptr;
     seen.from_node = familiar_.node;

@@ -4,8 +4,7 @@
 // Frames between ranks all take one way: transmit() looks the destination up; a rank that is here
 // gets the frame on the spot (deliver()), one that moves has it held, else it goes to a gate. What
 // a frame or a call makes necessary (answers, transfers) is gathered in an Outcome under the lock
-// of the rank, and done after it: no lock is held around a driver (but see short.cc), and no two
-// locks of ranks at once.
+// of the rank, and done after it: no lock is held around a driver (but short.cc), no two of ranks.
 #pragma once
 
 #include <array>
@@ -64,7 +63,7 @@ class TransportCore final : private Bond::Owner {
   void receive_run(Endpoint& at, RecvRequest& request, Pattern pattern, std::byte* into,
                    std::uint64_t bytes) noexcept;
   bool try_receive_short(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
-                         Envelope& found) noexcept;
+                         Envelope& found, Fault* fault) noexcept;
   // move.cc
   void install(std::uint32_t rank, Endpoint* endpoint) noexcept;
   void remove(std::uint32_t rank) noexcept;
@@ -265,7 +264,7 @@ class TransportCore final : private Bond::Owner {
   void accept_head(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame) noexcept
       STERNA_REQUIRES(entry.lock);
 
-  // --- The short way (short.cc) ----------------------------------------------------------------
+  // --- The short way (short.cc, among.cc, plain.h) ---------------------------------------------
   bool send_placed(Channel& by, const Endpoint& from, const Target& target,
                    std::span<const std::byte> bytes, bool& must_ring) noexcept;
   bool is_nothing_left() noexcept;
@@ -274,10 +273,11 @@ class TransportCore final : private Bond::Owner {
   bool sight_beside(Driver::Sight& seen) noexcept;
   bool receive_beside(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
                       Envelope& found) noexcept;
-  bool accept_short(const Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
-                    Packet seen, Envelope& found) noexcept;
+  bool receive_among(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
+                     Envelope& found, Fault& fault) noexcept;
+  Taken take_seen(RankEntry& entry, Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
+                  Packet packet, Envelope& found) noexcept STERNA_REQUIRES(entry.lock);
   bool accept_plain(Packet packet) noexcept;  // From poll(): whole, for a receive that waits.
-  [[nodiscard]] Peer* find_plain_peer(const Endpoint& at, const FrameHeader& header) noexcept;
 
   // --- Transfers (transfer.cc) -----------------------------------------------------------------
   void start_transfer(std::uint32_t rank, Outcome& outcome) noexcept;

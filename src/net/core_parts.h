@@ -9,6 +9,13 @@
 
 namespace sterna::net {
 
+/// What became of the plain message that a packet is.
+enum class Taken : std::uint8_t {
+  nothing,  // It stays, or it is none.
+  ours,
+  posted,  // It was for a receive that has been posted, which is done.
+};
+
 /// Relaxed and not exact: several threads may count at once.
 struct SharedCount {
   static constexpr std::memory_order kRelaxed = std::memory_order_relaxed;

@@ -306,6 +306,9 @@ class Driver {
   }
   /// The packet that sight() showed just now counts as handed over. Else it is poll()'s.
   virtual void pass_sight() noexcept {}
+  /// sight() comes soon, likely for a packet that is there: what it will read may be called from
+  /// where it lies. Anybody.
+  virtual void expect_sight() noexcept {}
 
   /// Readable while there is something to poll for, between prepare_sleep and end_sleep; -1: none
   /// (the driver must then be polled, without sleep). Constant after open.

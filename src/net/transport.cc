@@ -134,8 +134,8 @@ void Transport::receive_run(Endpoint& at, RecvRequest& request, Pattern pattern,
 }
 
 bool Transport::try_receive_short(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
-                                  Envelope& found) noexcept {
-  return core_->try_receive_short(at, pattern, into, found);
+                                  Envelope& found, Fault* fault) noexcept {
+  return core_->try_receive_short(at, pattern, into, found, fault);
 }
 
 void Transport::interrupt(std::uint32_t rank) noexcept {

@@ -235,9 +235,13 @@ class Transport {
   /// receive() into `bytes` bytes; it is never refused.
   void receive_run(Endpoint& at, RecvRequest& request, Pattern pattern, std::byte* into,
                    std::uint64_t bytes) noexcept;
-  /// Receives a message that comes within a few microseconds, before all others, and fits.
+  /// Receives a message that comes within a few microseconds, before all others, and fits. With a
+  /// place for a `fault` a user thread may also take those of other receives and, where that has
+  /// made their threads runnable, leave the processor to them until its own has come, which may be
+  /// late. Switches then.
   [[nodiscard]] bool try_receive_short(Endpoint& at, const Pattern& pattern,
-                                       std::span<std::byte> into, Envelope& found) noexcept;
+                                       std::span<std::byte> into, Envelope& found,
+                                       Fault* fault = nullptr) noexcept;
 
   // --- Ranks ----------------------------------------------------------------------------------
 

@@ -167,9 +167,9 @@ int enter_send(const char* function, MessageMode mode, const Side& side, MPI_Com
 int enter_receive(const char* function, const Side& side, MPI_Comm comm,
                   MPI_Status* status) noexcept {
   RankState* const state = short_way();
-  return state != nullptr && try_receive_short(*state, side, comm, status)
-             ? MPI_SUCCESS
-             : enter_receive_slowly(function, side, comm, status);
+  const int result =
+      state != nullptr ? try_receive_short(*state, side, comm, status) : kNotDirect;
+  return result != kNotDirect ? result : enter_receive_slowly(function, side, comm, status);
 }
 
 int enter_isend(const char* function, MessageMode mode, const Side& side, MPI_Comm comm,

@@ -1,7 +1,10 @@
 // See short.h. A process has no slot: its calls need neither a RuntimeScope nor a safe point.
 #include "mpi/p2p/short.h"
 
+#include "mpi/call_scope.h"
+#include "mpi/p2p/direct.h"
 #include "mpi/p2p/enter.h"
+#include "mpi/p2p/gather.h"
 #include "mpi/request/status.h"
 #include "net/transport.h"
 #include "runtime/background/background.h"
@@ -104,6 +107,18 @@ class ShortTurn {
 
 }  // namespace
 
+/// A receive that has waited beside others has ended with a fault.
+[[gnu::noinline]] static int conclude_short(RankState& state, Side side, Comm& comm,
+                                            const net::Envelope& found, net::Fault fault,
+                                            MPI_Status* status) noexcept {
+  const CallScope scope;
+  Call call{state, "MPI_Recv"};
+  call.comm = &comm;
+  Bytes bytes{state};
+  (void)bytes.for_receive(side);  // One run: takes no memory.
+  return conclude(call, found, fault, bytes, status);
+}
+
 // In each of them the locks of the transport are taken: not to be preempted there.
 
 [[gnu::always_inline]] static inline bool try_send_here(RankState& state, const Side& side,
@@ -182,35 +197,43 @@ bool is_plain_nothing(const Side& side) noexcept {
   return side.peer == MPI_PROC_NULL && side.tag >= 0 && find_run_or_nothing(side, run);
 }
 
-[[gnu::always_inline]] static inline bool try_receive_here(RankState& state, const Side& side,
-                                                           MPI_Comm handle,
-                                                           MPI_Status* status) noexcept {
+/// What the entry point returns, or kNotDirect.
+[[gnu::always_inline]] static inline int try_receive_here(RankState& state, const Side& side,
+                                                          MPI_Comm handle,
+                                                          MPI_Status* status) noexcept {
   const threads::RuntimeEntry entry;
   const ShortTurn turn{state};
   if (!turn.is_ours()) {
-    return false;
+    return kNotDirect;
   }
   NearComm near;
   const NearComm* const comm = find_near(state, handle, turn, near);
   net::Buffer run;
   if (comm == nullptr || is_handed_over() || has_schedules(state, turn) ||
       !is_plain(*comm, side, run)) {
-    return false;
+    return kNotDirect;
   }
   const runtime::RankContext& context = *state.context;
   net::Envelope found;
+  net::Fault fault = net::Fault::none;
+  // Who waits longer has to advance collectives, as in wait_done().
+  const bool may_wait = state.active_schedules == nullptr;
   if (!context.transport->try_receive_short(*context.endpoint, pattern_of(*comm, side),
-                                            {run.address, run.bytes}, found)) {
-    return false;
+                                            {run.address, run.bytes}, found,
+                                            may_wait ? &fault : nullptr)) {
+    return kNotDirect;
+  }
+  if (fault != net::Fault::none) [[unlikely]] {
+    return conclude_short(state, side, *comm->comm, found, fault, status);
   }
   if (status != MPI_STATUS_IGNORE) {
     set_status(*status, comm->comm->peers().index_of(found.source), found.tag, found.bytes);
   }
-  return true;
+  return MPI_SUCCESS;
 }
 
-bool try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
-                       MPI_Status* status) noexcept {
+int try_receive_short(RankState& state, const Side& side, MPI_Comm handle,
+                      MPI_Status* status) noexcept {
   return try_receive_here(state, side, handle, status);
 }
 
@@ -219,8 +242,10 @@ extern "C" int sterna_mpi_receive_in_process(void* buffer, int count, MPI_Dataty
                                              MPI_Status* status) noexcept {
   const Side side{buffer, count, datatype, peer, tag};
   RankState* const state = short_way();
-  if (state != nullptr && try_receive_here(*state, side, comm, status)) [[likely]] {
-    return MPI_SUCCESS;
+  const int result =
+      state != nullptr ? try_receive_here(*state, side, comm, status) : kNotDirect;
+  if (result != kNotDirect) [[likely]] {
+    return result;
   }
   const Side usual = side;
   return enter_receive_slowly("MPI_Recv", usual, comm, status);

@@ -51,8 +51,9 @@ extern "C" [[gnu::visibility("hidden")]] int sterna_mpi_receive_in_process(
 /// Whether one side of an exchange, which is right then, has nothing to do.
 [[nodiscard]] bool is_plain_nothing(const Side& side) noexcept;
 
-/// MPI_Recv, complete, if the message comes soon. False: not here, not now.
-[[nodiscard]] bool try_receive_short(RankState& state, const Side& side, MPI_Comm comm,
-                                     MPI_Status* status) noexcept;
+/// MPI_Recv: what the entry point returns, if the message comes soon or, beside other threads, at
+/// all; kNotDirect: not here, not now. Switches.
+[[nodiscard]] int try_receive_short(RankState& state, const Side& side, MPI_Comm comm,
+                                    MPI_Status* status) noexcept;
 
 }  // namespace sterna::mpi

@@ -18,12 +18,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "net/buffer.h"
-#include "net/core.h"
 #include "net/matching/expected.h"
 #include "net/matching/matching.h"
-#include "net/peer.h"
-#include "net/traced.h"
+#include "net/matching/plain.h"
 #include "progress/progress.h"
 #include "threads/direct.h"
 
@@ -31,77 +28,9 @@ namespace sterna::net {
 namespace {
 
 constexpr std::uint32_t kLooksUntilPoll = 256;  // Then comes a round of all sources.
-constexpr std::size_t kFetchedMax = 1024;
 constexpr std::uint32_t kLooksAtOnce = 32;  // Of a user thread, which others may wait for.
 
-bool has_posted(const Endpoint& at) noexcept {
-  return (at.posted_count[0] | at.posted_count[1] | at.posted_count[2] | at.posted_count[3]) != 0;
-}
-
-bool fits(const Pattern& pattern, const FrameHeader& header) noexcept {
-  return header.context == pattern.context &&
-         (header.source == pattern.source || pattern.source == kAnySource) &&
-         (header.tag == pattern.tag || pattern.tag == kAnyTag);
-}
-
-/// A whole message in one packet of `bytes` bytes, of the plain kind that send() makes.
-bool is_plain(const FrameHeader& header, std::size_t bytes) noexcept {
-  return header.kind == FrameKind::eager && header.flags == kFrameHasCredit && header.hops == 0 &&
-         header.priority <= kPriorityMax && header.tag >= 0 &&
-         header.payload_bytes == bytes - kHeaderBytes && header.payload_bytes == header.total_bytes;
-}
-
-/// To take a lock waits for all loads before it, and what comes after it waits for the lock: the
-/// lines of a packet are on their way meanwhile.
-void fetch(Packet packet) noexcept {
-  const std::size_t bytes = std::min(packet.size(), kFetchedMax);
-  for (std::size_t at = kCacheLineBytes; at < bytes; at += kCacheLineBytes) {
-    __builtin_prefetch(packet.data() + at);
-  }
-}
-
-/// As receive() begins.
-void prepare(RecvRequest& request, std::byte* into, std::uint64_t bytes) noexcept {
-  request.may_be_written = false;  // Of its last use.
-  check(request.state == RecvRequest::State::idle, "a receive request is used once at a time");
-  request.done.reset();
-  request.fault = Fault::none;
-  request.id = kNoId;
-  // Field by field: a copy of what was just written in parts would wait for them.
-  request.data.address = into;
-  request.data.bytes = bytes;
-  request.data.extents = nullptr;
-  request.data.extent_count = 0;
-}
-
-/// A message of so many bytes is taken and consumed at once.
-[[gnu::always_inline]] inline void take_plain(Peer& peer, std::uint64_t bytes,
-                                              std::uint32_t told_credit) noexcept {
-  const std::uint32_t credit = credit_of(bytes);
-  take_credit(peer, told_credit);
-  ++peer.receive_sequence;
-  peer.eager_received += credit;
-  peer.consumed += credit;
-  peer.partial_left = 0;
-}
-
 }  // namespace
-
-/// The peer of a plain message whose turn it is; null: not that, or there is more to do than to
-/// take it: it goes beyond the credit of its sender, or it is time to tell that of ours.
-[[gnu::always_inline]] inline Peer* TransportCore::find_plain_peer(
-    const Endpoint& at, const FrameHeader& header) noexcept {
-  Peer* const peer = find_peer(at, header.source);
-  if (peer == nullptr || turn_of(*peer, header.sequence) != Turn::now || peer->early != nullptr) {
-    return nullptr;
-  }
-  const std::uint32_t credit = credit_of(header.total_bytes);
-  const std::uint32_t window = options_.eager_window_bytes;
-  const bool is_more = header.total_bytes > window ||
-                       peer->eager_received + credit - peer->consumed > window ||
-                       peer->consumed + credit - peer->consumed_told >= window / 2;
-  return is_more ? nullptr : peer;
-}
 
 bool TransportCore::accept_plain(Packet packet) noexcept {
   FrameHeader header;
@@ -115,7 +44,9 @@ bool TransportCore::accept_plain(Packet packet) noexcept {
   RankEntry& entry = ranks_[header.destination];
   const threads::OwnedGuard guard{entry.lock};
   Peer* const peer =
-      entry.state == RankState::here ? find_plain_peer(*entry.endpoint, header) : nullptr;
+      entry.state == RankState::here
+          ? find_plain_peer(*entry.endpoint, header, options_.eager_window_bytes)
+          : nullptr;
   RecvRequest* const request =
       peer != nullptr
           ? take_posted(entry, *entry.endpoint, {header.source, header.context, header.tag},
@@ -124,17 +55,7 @@ bool TransportCore::accept_plain(Packet packet) noexcept {
   if (request == nullptr) {
     return false;
   }
-  take_plain(*peer, header.total_bytes, header.credit);
-  request->envelope = {header.source, header.context, header.tag, header.total_bytes};
-  request->message_bytes = request->received_bytes = header.total_bytes;
-  trace_message(trace::Kind::receives, request->envelope, header.destination);
-  if (header.total_bytes > request->data.bytes) {
-    request->envelope.bytes = request->data.bytes;
-    request->fault = Fault::truncated;
-  }
-  copy_in(request->data, 0, packet.data() + kHeaderBytes, request->envelope.bytes);
-  request->state = RecvRequest::State::idle;
-  is_serial_ ? request->done.complete_alone() : request->done.complete();
+  finish_plain(*peer, header, packet, *request, is_serial_);
   return true;
 }
 
@@ -270,9 +191,12 @@ bool TransportCore::count_look() noexcept {
 
 [[gnu::flatten]] bool TransportCore::try_receive_short(Endpoint& at, const Pattern& pattern,
                                                        std::span<std::byte> into,
-                                                       Envelope& found) noexcept {
-  if (!at.is_fixed || !may_look(at)) {
+                                                       Envelope& found, Fault* fault) noexcept {
+  if (!at.is_fixed) {
     return false;
+  }
+  if (!may_look(at)) {
+    return fault != nullptr && !is_serial_ && receive_among(at, pattern, into, found, *fault);
   }
   if (!is_serial_) {
     return receive_beside(at, pattern, into, found);
@@ -289,13 +213,14 @@ bool TransportCore::count_look() noexcept {
   if (!looked_at_->sight(looks_max_, seen)) {
     return false;
   }
-  const threads::AloneGuard guard{ranks_[at.rank].lock};
+  RankEntry& entry = ranks_[at.rank];
+  const threads::AloneGuard guard{entry.lock};
   if (ExpectedPlain::Seen plain; expected.is_it(seen.packet, into.size(), plain)) [[likely]] {
     copy_bytes(into.data(), seen.packet.data() + kHeaderBytes, plain.bytes);
     take_plain(*expected.peer, plain.bytes, plain.credit);
     found = {pattern.source, pattern.context, plain.tag, plain.bytes};
     trace_message(trace::Kind::receives, found, at.rank);
-  } else if (!accept_short(at, pattern, into, seen.packet, found)) {
+  } else if (take_seen(entry, at, pattern, into, seen.packet, found) != Taken::ours) {
     return false;
   }
   looked_at_->pass_sight();
@@ -338,39 +263,14 @@ bool TransportCore::sight_beside(Driver::Sight& seen) noexcept {
   }
   fetch(seen.packet);
   {
-    const threads::OwnedGuard guard{ranks_[at.rank].lock};
+    RankEntry& entry = ranks_[at.rank];
+    const threads::OwnedGuard guard{entry.lock};
     if (at.message_count != 0 || has_posted(at) ||
-        !accept_short(at, pattern, into, seen.packet, found)) {
+        take_seen(entry, at, pattern, into, seen.packet, found) != Taken::ours) {
       return false;
     }
   }
   looked_at_->pass_sight();
-  return true;
-}
-
-/// Under the lock of the rank.
-[[gnu::always_inline]] inline bool TransportCore::accept_short(const Endpoint& at,
-                                                               const Pattern& pattern,
-                                                               std::span<std::byte> into,
-                                                               Packet packet,
-                                                               Envelope& found) noexcept {
-  FrameHeader header;
-  if (packet.size() < kHeaderBytes) {
-    return false;
-  }
-  std::memcpy(&header, packet.data(), kHeaderBytes);
-  if (!is_plain(header, packet.size()) || header.destination != at.rank || !fits(pattern, header) ||
-      header.total_bytes > into.size()) {
-    return false;
-  }
-  Peer* const peer = find_plain_peer(at, header);
-  if (peer == nullptr) {
-    return false;
-  }
-  copy_bytes(into.data(), packet.data() + kHeaderBytes, header.total_bytes);
-  take_plain(*peer, header.total_bytes, header.credit);
-  found = {header.source, header.context, header.tag, header.total_bytes};
-  trace_message(trace::Kind::receives, found, at.rank);
   return true;
 }
 

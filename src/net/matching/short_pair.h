@@ -63,8 +63,9 @@ class Pair {
     return nodes[from]->try_send_short(*endpoints[from], {1 - from, kContext, tag}, bytes);
   }
   bool receive_short(std::uint32_t at, std::int32_t tag, std::span<std::byte> into, Envelope& found,
-                     std::uint32_t source = kAnySource) {
-    return nodes[at]->try_receive_short(*endpoints[at], {source, kContext, tag}, into, found);
+                     std::uint32_t source = kAnySource, Fault* fault = nullptr) {
+    return nodes[at]->try_receive_short(*endpoints[at], {source, kContext, tag}, into, found,
+                                        fault);
   }
   void send(std::uint32_t from, SendRequest& request, std::int32_t tag,
             std::span<const std::byte> bytes, std::uint8_t priority = 0) {

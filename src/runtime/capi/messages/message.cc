@@ -28,9 +28,11 @@ sterna_status receive_message(std::uint32_t rank, std::uint32_t context, std::in
                               void* buffer, std::size_t bytes, net::Envelope& envelope) noexcept {
   RankContext& self = current_rank();
   const net::Pattern pattern{.source = rank, .context = context, .tag = tag};
+  net::Fault fault = net::Fault::none;
   if (self.transport->try_receive_short(*self.endpoint, pattern,
-                                        {static_cast<std::byte*>(buffer), bytes}, envelope)) {
-    return STERNA_SUCCESS;
+                                        {static_cast<std::byte*>(buffer), bytes}, envelope,
+                                        &fault)) {
+    return to_status(fault);
   }
   net::RecvRequest request;
   self.transport->receive(*self.endpoint, request, pattern, net::Buffer::of(buffer, bytes));

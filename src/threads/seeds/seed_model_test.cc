@@ -159,25 +159,14 @@ bool step_owner(State& state, std::string_view script, const Rules& rules) {
       set_bottom(state, state.own_bottom - 1);
       state.owner_at = is_quick && state.owner_at == 0 ? 5 : 1;
       return true;
-    case 5:
-      if (state.top <= state.own_bottom) {
-        end_take(true);
-        return true;
-      }
-      set_bottom(state, state.own_bottom + 1);
-      state.owner_at = 4;
-      return true;
     case 1:
-      if (state.top <= state.own_bottom) {
-        end_take(true);
-        return true;
-      }
-      if (!rules.looks_again) {
+    case 5:
+      if (state.top <= state.own_bottom || (state.owner_at == 1 && !rules.looks_again)) {
         end_take(true);
         return true;
       }
       set_bottom(state, state.own_bottom + 1);
-      state.owner_at = 2;
+      state.owner_at = state.owner_at == 1 ? 2 : 4;
       return true;
     case 2:
       if (state.lock != kNobody) {
@@ -380,10 +369,6 @@ TEST(SeedModel, WithAPlanterThatDoesNotLookAgainTheModelFindsItWithAnothersSeed)
 TEST(SeedModel, WithoutTheBarrierOfThievesTheModelFindsASeedTakenTwice) {
   std::size_t states = 0;
   EXPECT_FALSE(explore("ppttt", {.has_barrier = false}, states));
-}
-
-TEST(SeedModel, WithoutTheBarrierOfThievesAQuickOwnerTakesOneTwice) {
-  std::size_t states = 0;
   EXPECT_FALSE(explore("ppqqq", {.has_barrier = false}, states));
 }
 

@@ -188,8 +188,7 @@ class TransportCore final : private Bond::Owner {
              Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& request, const Message& announced,
                      Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
-  void fail_matched(Endpoint& at, RecvRequest& request, Message& message,
-                    Outcome& outcome) noexcept;
+  void fail_matched(Endpoint& at, RecvRequest& request, Message& found, Outcome& outcome) noexcept;
   void consume(Endpoint& at, Peer& peer, std::uint64_t bytes, Outcome& outcome) noexcept;
   void start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest& request,
                         const Message& message, bool is_waited, Outcome& outcome) noexcept
@@ -275,6 +274,7 @@ class TransportCore final : private Bond::Owner {
                       Envelope& found) noexcept;
   bool receive_among(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
                      Envelope& found, Fault& fault) noexcept;
+  template <bool kBesidePosted>
   Taken take_seen(RankEntry& entry, Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
                   Packet packet, Envelope& found) noexcept STERNA_REQUIRES(entry.lock);
   bool accept_plain(Packet packet) noexcept;  // From poll(): whole, for a receive that waits.

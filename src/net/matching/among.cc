@@ -62,7 +62,7 @@ bool TransportCore::receive_among(Endpoint& at, const Pattern& pattern, std::spa
       RankEntry& entry = ranks_[at.rank];
       const threads::OwnedGuard guard{entry.lock};
       taken = has_waiting(at) ? Taken::nothing
-                              : take_seen(entry, at, pattern, into, seen.packet, found);
+                              : take_seen<true>(entry, at, pattern, into, seen.packet, found);
       if (taken == Taken::nothing) {
         return false;
       }

@@ -109,7 +109,8 @@ inline void prepare(RecvRequest& request, std::byte* into, std::uint64_t bytes) 
 }
 
 /// A receive of `pattern` that is posted after all others takes a message in place, or finds for
-/// whom it is.
+/// whom it is. `kBesidePosted` false: there are no others.
+template <bool kBesidePosted>
 [[nodiscard, gnu::always_inline]] inline Taken TransportCore::take_seen(
     RankEntry& entry, Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
     Packet packet, Envelope& found) noexcept {
@@ -125,9 +126,11 @@ inline void prepare(RecvRequest& request, std::byte* into, std::uint64_t bytes) 
   if (peer == nullptr) {
     return Taken::nothing;
   }
-  if (has_posted(at)) {
-    RecvRequest* const request = take_posted(
-        entry, at, {header.source, header.context, header.tag}, header.sequence + 1);
+  if constexpr (kBesidePosted) {
+    RecvRequest* const request =
+        has_posted(at) ? take_posted(entry, at, {header.source, header.context, header.tag},
+                                     header.sequence + 1)
+                       : nullptr;
     if (request != nullptr) {
       finish_plain(*peer, header, packet, *request, is_serial_);
       return Taken::posted;

@@ -171,14 +171,14 @@ void TransportCore::release(Endpoint& at, const Message& message, Outcome& outco
 }
 
 /// What is left of the message is its envelope.
-void TransportCore::fail_matched(Endpoint& at, RecvRequest& request, Message& message,
+void TransportCore::fail_matched(Endpoint& at, RecvRequest& request, Message& found,
                                  Outcome& outcome) noexcept {
-  request.fault = message.fault;
+  request.fault = found.fault;
   request.envelope.bytes = 0;
-  if (Peer* peer = find_peer(at, message.envelope.source); peer != nullptr) {
-    consume(at, *peer, message.envelope.bytes, outcome);
+  if (Peer* peer = find_peer(at, found.envelope.source); peer != nullptr) {
+    consume(at, *peer, found.envelope.bytes, outcome);
   }
-  free_message(at, &message);
+  free_message(at, &found);
   complete(request);
 }
 

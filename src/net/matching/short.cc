@@ -220,7 +220,7 @@ bool TransportCore::count_look() noexcept {
     take_plain(*expected.peer, plain.bytes, plain.credit);
     found = {pattern.source, pattern.context, plain.tag, plain.bytes};
     trace_message(trace::Kind::receives, found, at.rank);
-  } else if (take_seen(entry, at, pattern, into, seen.packet, found) != Taken::ours) {
+  } else if (take_seen<false>(entry, at, pattern, into, seen.packet, found) != Taken::ours) {
     return false;
   }
   looked_at_->pass_sight();
@@ -266,7 +266,7 @@ bool TransportCore::sight_beside(Driver::Sight& seen) noexcept {
     RankEntry& entry = ranks_[at.rank];
     const threads::OwnedGuard guard{entry.lock};
     if (at.message_count != 0 || has_posted(at) ||
-        take_seen(entry, at, pattern, into, seen.packet, found) != Taken::ours) {
+        take_seen<false>(entry, at, pattern, into, seen.packet, found) != Taken::ours) {
       return false;
     }
   }

@@ -252,9 +252,6 @@ Result<Thread*> Team::spawn(const ThreadOptions& options, Entry entry, void* arg
 namespace {
 // The compiler knows them: half of what a birth looks at and stores is constant.
 constexpr ThreadOptions kUsual;
-}  // namespace
-
-namespace {
 
 /// One of the usual options by `here`, the worker of the caller, if that is simple; else null.
 [[gnu::always_inline]] inline Thread* try_spawn(const TeamState& team, Worker* here, Entry entry,

@@ -149,13 +149,10 @@ JoinOutcome join_in_user_code(Thread& me, Thread& thread) noexcept {
   return outcome;
 }
 
-void check_joined(JoinOutcome outcome) noexcept {
+void join(Thread& thread) noexcept {
+  const JoinOutcome outcome = join_here(self(), thread, kNever);
   check(outcome == JoinOutcome::ended || outcome == JoinOutcome::cancelled,
         "a thread is joined once, and not when it is detached");
-}
-
-void join(Thread& thread) noexcept {
-  check_joined(join_here(self(), thread, kNever));
 }
 
 JoinOutcome try_detach(Thread& thread) noexcept {

@@ -228,12 +228,7 @@ void plant(Seed& seed, const ThreadOptions& options, Entry function, void* argum
   }
   Thread* const me = self();
   check(me != nullptr, "plant() is called on a user thread");
-  seed.function = function;
-  seed.argument = argument;
-  seed.state.store(Seed::kPlanted, std::memory_order_relaxed);
-  seed.thread = nullptr;
-  seed.planter = nullptr;
-  seed.outer = me->seeds;
+  init_seed(*me, seed, function, argument);
   me->seeds = &seed;
   plant_thread(seed, options);
 }

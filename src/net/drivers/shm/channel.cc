@@ -131,9 +131,9 @@ SendState ShmChannel::send_bulk(std::span<const Piece> pieces, std::size_t bytes
 SendState ShmChannel::begin_filling(RecentChunks::Entry& chunk, std::size_t bytes) noexcept {
   is_filling_.store(true, std::memory_order_relaxed);
   ringer_fence(segment_->state.load(std::memory_order_relaxed));
-  const SendState state = is_lost()            ? SendState::closed
+  const SendState state = is_lost()                   ? SendState::closed
                           : try_acquire(chunk, bytes) ? SendState::accepted
-                                               : SendState::full;
+                                                      : SendState::full;
   if (state != SendState::accepted) [[unlikely]] {
     end_filling();
   }

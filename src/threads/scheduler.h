@@ -81,22 +81,30 @@ inline constexpr std::uint32_t kSavedFlags =
 }
 
 /// The exchange itself; `saved`: those of the kSavedFlags that `to` may have. Returns the worker of
-/// `from` when that goes on.
+/// `from` when that goes on; `former`: see switch_context().
 [[gnu::always_inline]] inline Worker& exchange_workers(Worker& worker, Thread& from, Thread& to,
-                                                       std::uint32_t saved) noexcept {
+                                                       std::uint32_t saved,
+                                                       SavedContext*& former) noexcept {
   if (has_state(worker) || saved != 0) [[unlikely]] {
     exchange_state(worker, from, to, false);
   }
   if constexpr (kSanitized) {
     sanitized_switch(from, to, false);
+    former = nullptr;
     Worker& present = *from.worker.load(std::memory_order_relaxed);
     finish_switch(present);
     return present;
   } else {
-    auto& present = *static_cast<Worker*>(switch_context(from.context, to.context, &worker));
+    auto& present =
+        *static_cast<Worker*>(switch_context(from.context, to.context, &worker, former));
     finish_switch(present);
     return present;
   }
+}
+[[gnu::always_inline]] inline Worker& exchange_workers(Worker& worker, Thread& from, Thread& to,
+                                                       std::uint32_t saved) noexcept {
+  SavedContext* former = nullptr;
+  return exchange_workers(worker, from, to, saved, former);
 }
 
 /// The same. Returns `from` when it goes on, if it is no idle context: found by way of its worker,

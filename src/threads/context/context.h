@@ -17,8 +17,8 @@ extern "C" {
 /// Where a new context starts: calls sterna_context_main(). The bottom of every stack.
 void sterna_context_entry() noexcept;
 /// The bottom function of every context that make_context() made, which never returns: `context` is
-/// the SavedContext that was loaded.
-[[gnu::visibility("hidden")]] void sterna_context_main(void* context) noexcept;
+/// the SavedContext that was loaded; on x86-64 `starter` is the stack pointer of who loaded it.
+[[gnu::visibility("hidden")]] void sterna_context_main(void* context, void* starter) noexcept;
 /// Its end, if the bottom function leaves that to another one. Never returns.
 [[gnu::visibility("hidden")]] void sterna_context_end(void* context) noexcept;
 /// Where a context would go on that has ended.

@@ -16,6 +16,12 @@ namespace sterna::threads {
 inline void* switch_context(SavedContext& save, const SavedContext& load, void* message) noexcept {
   return sterna_context_switch(&save, &load, message);
 }
+/// The same; nobody is named.
+inline void* switch_context(SavedContext& save, const SavedContext& load, void* message,
+                            SavedContext*& former) noexcept {
+  former = nullptr;
+  return switch_context(save, load, message);
+}
 
 /// The last switch away from the stack of `ended`.
 [[noreturn]] inline void leave_context(SavedContext& ended, const SavedContext& load,

@@ -45,6 +45,35 @@ TEST(Context, AMessageGoesWithEachSwitch) {
   }
 }
 
+#if defined(__x86_64__)
+
+void leave_with_true_guess() noexcept {
+  (void)switch_context(other_context, main_context, nullptr);
+  leave_context_for(other_context, main_context, reinterpret_cast<void*>(7), main_context.stack);
+}
+void leave_with_false_guess() noexcept {
+  (void)switch_context(other_context, main_context, nullptr);
+  leave_context_for(other_context, main_context, reinterpret_cast<void*>(7), stack);
+}
+
+TEST(Context, WhoComesBackIsNamedAndAGuessOfTheStackMayBeFalse) {
+  if (kSanitized) {
+    GTEST_SKIP() << "a sanitizer must be told of a switch";
+  }
+  for (auto* const code : {leave_with_true_guess, leave_with_false_guess}) {
+    make_context(other_context, stack + sizeof stack, code);
+    SavedContext* former = nullptr;
+    EXPECT_EQ(switch_context(main_context, other_context, nullptr, former), nullptr);
+    EXPECT_EQ(former, &other_context);
+    former = nullptr;
+    EXPECT_EQ(switch_context(main_context, other_context, nullptr, former),
+              reinterpret_cast<void*>(7));
+    EXPECT_EQ(former, &other_context);
+  }
+}
+
+#endif
+
 void come_back_once() noexcept {
   (void)switch_context(other_context, main_context, nullptr);
   leave_context(other_context, main_context, nullptr);

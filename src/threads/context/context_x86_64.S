@@ -12,6 +12,7 @@ sterna_context_entry:
         .cfi_startproc
         .cfi_undefined %rip
         movq    %rsi, %rdi              // The context that is loaded; its %rbp is 0.
+        movq    %rax, %rsi              // The stack pointer of who switched here.
         // With the frame of sterna_context_main a line: else a yield of two threads takes 0.6 ns more.
         subq    $32, %rsp
         .cfi_adjust_cfa_offset 32

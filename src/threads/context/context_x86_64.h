@@ -26,9 +26,11 @@ namespace sterna::threads {
 
 /// Saves the current context and continues `load`, to which it hands `message`: in a register,
 /// because going through memory is what a switch waits for. Returns the message of whoever
-/// continues `save`. A context that begins finds the address of `load` in %rsi.
+/// continues `save`, and in `former` its own context, if it came here by this or by
+/// leave_context_for(); else there may be anything. A context that begins finds the address of
+/// `load` in %rsi, and the stack pointer of who switched there in %rax.
 [[gnu::always_inline]] inline void* switch_context(SavedContext& save, const SavedContext& load,
-                                                   void* message) noexcept {
+                                                   void* message, SavedContext*& former) noexcept {
   SavedContext* from = &save;
   const SavedContext* to = &load;
   asm volatile(
@@ -39,6 +41,7 @@ namespace sterna::threads {
       "movq %%rsp, 0(%%rdi)\n\t"
       "movq %%rbp, 8(%%rdi)\n\t"
       "movq %%rax, 16(%%rdi)\n\t"
+      "movq %%rsp, %%rax\n\t"
       "movq %%r8, %%rsp\n\t"
       "movq %%r9, %%rbp\n\t"
       "jmp *%%rcx\n\t"
@@ -49,7 +52,13 @@ namespace sterna::threads {
       : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1",
         "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
         "xmm13", "xmm14", "xmm15", "cc", "memory" STERNA_CONTEXT_CLOBBERS_AVX512);
+  former = from;
   return message;
+}
+[[gnu::always_inline]] inline void* switch_context(SavedContext& save, const SavedContext& load,
+                                                   void* message) noexcept {
+  SavedContext* former;
+  return switch_context(save, load, message, former);
 }
 
 /// The last switch away from the stack of `ended`, of which nothing is saved: a third of what a
@@ -67,6 +76,32 @@ namespace sterna::threads {
       "jmp *%%rcx\n\t"
       :
       : "S"(&load), "d"(message)
+      : "memory");
+  __builtin_unreachable();
+}
+
+/// leave_context() of who guesses where the stack pointer of `load` is. If it is `stack`, what
+/// comes next does not wait until that has come back from memory: the processor goes on with the
+/// guess.
+[[noreturn, gnu::always_inline]] inline void leave_context_for(SavedContext& ended,
+                                                               const SavedContext& load,
+                                                               void* message,
+                                                               void* stack) noexcept {
+  ended.code = reinterpret_cast<void*>(sterna_context_ended);
+  asm volatile(
+      "movq 8(%%rsi), %%r9\n\t"
+      "movq 16(%%rsi), %%rcx\n\t"
+      "cmpq 0(%%rsi), %%rax\n\t"
+      "jne 2f\n"
+      "1:\n\t"
+      "movq %%rax, %%rsp\n\t"
+      "movq %%r9, %%rbp\n\t"
+      "jmp *%%rcx\n"
+      "2:\n\t"
+      "movq 0(%%rsi), %%rax\n\t"
+      "jmp 1b\n\t"
+      :
+      : "D"(&ended), "S"(&load), "d"(message), "a"(stack)
       : "memory");
   __builtin_unreachable();
 }

@@ -16,6 +16,7 @@ namespace sterna::threads {
 [[gnu::always_inline]] inline void fetch_ahead(const Thread* thread) noexcept {
   const auto* const descriptor = reinterpret_cast<const std::byte*>(thread);
   if (descriptor != nullptr) {  // To fetch address 0 costs 30 ns.
+#pragma GCC unroll 7
     for (int line = -5; line < 2; ++line) {
       __builtin_prefetch(descriptor + line * static_cast<int>(kCacheLineBytes));
     }
@@ -30,8 +31,10 @@ namespace sterna::threads {
   constexpr std::uint32_t kUnfit =
       kSlowSwitchFlags | kSavedFlags | ThreadFlag::detached | ThreadFlag::adopted;
   // What is in the queue is a thread: nothing of any other address is looked at.
-  return worker.queue.is_next(thread) && worker.inbox.looks_empty() &&
-         thread->joiner.load(std::memory_order_relaxed) == 0 &&
+  if (!worker.queue.is_next(thread)) [[unlikely]] {
+    return false;
+  }
+  return worker.inbox.looks_empty() && thread->joiner.load(std::memory_order_relaxed) == 0 &&
          (thread->flags & (kUnfit | refused)) == 0 && (me.flags & kSlowSwitchFlags) == 0 &&
          !me.is_cancellable;
 }
@@ -45,6 +48,18 @@ struct JoinEnd {
 
 /// Gives back what an ended thread had, one with something rare to it: outcome of its join.
 JoinOutcome reap_rare(Worker& here, Thread& thread) noexcept;
+
+/// `thread`, which came from memory; if it is `guess` as well, what comes next does not wait for
+/// that memory: the processor goes on with the guess.
+[[nodiscard, gnu::always_inline]] inline Thread* guessed(Thread* thread, Thread* guess) noexcept {
+  Thread* kept = guess;
+  asm("" : "+r"(kept));  // Else the compiler would take either, as they are equal.
+  if (guess != thread) [[unlikely]] {
+    return thread;
+  }
+  asm volatile("");  // Else both would become one conditional move.
+  return kept;
+}
 
 /// Joins `thread`, which can_join_next(). Gives the lock back. Switches.
 [[nodiscard, gnu::always_inline]] inline JoinEnd join_next(Worker& worker, Thread& me,
@@ -66,8 +81,10 @@ JoinOutcome reap_rare(Worker& here, Thread& thread) noexcept;
   STERNA_PROBE2(thread_switch, &me, &thread);
   Thread* ended = &thread;
   asm volatile("" : "+m"(ended));
-  Worker& present = exchange_workers(worker, me, thread, 0);
-  Thread& joined = *ended;
+  SavedContext* former = nullptr;
+  Worker& present = exchange_workers(worker, me, thread, 0, former);
+  // Who comes back is mostly the one that has ended.
+  Thread& joined = *guessed(ended, reinterpret_cast<Thread*>(former));
   JoinOutcome outcome = JoinOutcome::ended;
   if ((joined.end_flags & (EndFlag::cancelled | EndFlag::guarded)) != 0) [[unlikely]] {
     outcome = reap_rare(present, joined);
@@ -76,7 +93,10 @@ JoinOutcome reap_rare(Worker& here, Thread& thread) noexcept;
       sanitizer_end(joined);
     }
     joined.joiner.store(Joined::reaped, std::memory_order_relaxed);
-    if (!present.slots[joined.stack_class].keep(joined)) [[unlikely]] {
+    SlotCache& slots = present.slots[joined.stack_class];
+    if (slots.lone == nullptr) [[likely]] {
+      slots.lone = &joined;
+    } else if (!slots.keep(joined)) [[unlikely]] {
       release_slot(present.team, joined);
     }
   }

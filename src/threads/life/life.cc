@@ -163,7 +163,14 @@ namespace {
 /// The end of one with nothing to do inside, whose joiner waits on its worker, and with whom
 /// nothing else is special: most. If it is not so it returns, and nothing has happened. On its way
 /// is no call that returns: so the bottom frame keeps two registers for its caller, not five.
-[[gnu::always_inline]] inline void end_to_joiner(Worker& worker, Thread& me) noexcept {
+///
+/// Of births and joins in turn each step would wait for the one before: the joiner's word gives the
+/// joiner, whose context gives its stack pointer, and its frame the thread that has ended, whose
+/// memory is that of the next one. Each of the four comes back from memory in 8 cycles at best. So
+/// the joiner goes on, if it is so, with the stack pointer of who switched to this thread
+/// (`starter`), and with the thread that switches to it (join.h): 20 ns instead of 22.
+[[gnu::always_inline]] inline void end_to_joiner(Worker& worker, Thread& me,
+                                                 void* starter) noexcept {
   constexpr std::uint32_t kUnfit = kSlowSwitchFlags | ThreadFlag::placed;
   if ((me.flags & kUnfit) != 0 ||
       (me.end_flags & (EndFlag::belongings | EndFlag::after_exit)) != 0 || me.seeds != nullptr ||
@@ -185,7 +192,7 @@ namespace {
       me.activity.store(Activity::none, std::memory_order_relaxed);
       worker.current.store(&joiner, std::memory_order_relaxed);
       STERNA_PROBE2(thread_switch, &me, &joiner);
-      leave_context(me.context, joiner.context, &worker);
+      leave_context_for(me.context, joiner.context, &worker, starter);
     }
   }
   worker.lock.unlock();
@@ -202,7 +209,7 @@ void end_current(Thread& me) noexcept {
 }  // namespace sterna::threads
 
 /// The bottom function of every thread: its context is its first field.
-void sterna_context_main(void* context) noexcept {
+void sterna_context_main(void* context, [[maybe_unused]] void* starter) noexcept {
   using namespace sterna::threads;
   Thread& me = *static_cast<Thread*>(context);
   if constexpr (kSanitized) {
@@ -220,7 +227,7 @@ void sterna_context_main(void* context) noexcept {
   }
 #if defined(__x86_64__)
   if constexpr (!kSanitized) {
-    end_to_joiner(*worker, me);
+    end_to_joiner(*worker, me, starter);
     end_inside(me);
     jump_for_good(sterna_context_end, &me);
   }

@@ -47,6 +47,46 @@ TEST_P(LifeTest, OneWithoutOptionsIsAsOneWithTheUsualOnes) {
   });
 }
 
+/// Joins `thread` `depth` frames further down, each of which has something to find again.
+[[gnu::noinline]] int join_below(int depth, Thread& thread) {
+  if (depth == 0) {
+    join(thread);
+    return 0;
+  }
+  const volatile int mine = depth;
+  const int sum = join_below(depth - 1, thread);
+  return sum + mine;
+}
+
+TEST_P(LifeTest, AJoinerGoesOnWhereItIsAndNotWhereItStartedTheThread) {
+  team.run([&] {
+    for (int depth = 0; depth < 20; ++depth) {
+      Thread* const thread = spawn_usual(team, [](void*) { yield(); }, nullptr);
+      yield();  // Starts it, on one worker, from here.
+      EXPECT_EQ(join_below(depth, *thread), depth * (depth + 1) / 2);
+    }
+  });
+}
+
+TEST_P(LifeTest, AJoinerIsGivenTheThreadItJoinsWhoeverWakesIt) {
+  team.run([&] {
+    for (int i = 0; i < 100; ++i) {
+      // The first waits in its midst until the second, which is between it and its joiner, ends.
+      Thread* const first = spawn_usual(team, [](void*) { park(); }, nullptr);
+      Thread* const second = spawn_usual(
+          team, [](void* other) { unpark(*static_cast<Thread*>(other)); }, first);
+      join(*first);
+      join(*second);
+      // Both slots are free again, and are two.
+      Thread* const third = spawn_usual(team, do_nothing, nullptr);
+      Thread* const fourth = spawn_usual(team, do_nothing, nullptr);
+      EXPECT_NE(third, fourth);
+      join(*third);
+      join(*fourth);
+    }
+  });
+}
+
 TEST_P(LifeTest, NothingOfTheLastOneInASlotIsLeftForTheNext) {
   team.run([&] {
     for (int i = 0; i < 200; ++i) {

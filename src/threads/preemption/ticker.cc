@@ -61,6 +61,9 @@ void Ticker::finish() noexcept {
 void* Ticker::thread_main(void* ticker) noexcept {
   void* const signal_stack = use_signal_stack();
   auto& its = *static_cast<Ticker*>(ticker);
+  // For who asks, with top -H, what runs beside the program's own.
+  const char* const name = its.interval_ns_ != 0 ? "sterna-tick" : "sterna-poll";
+  raw_system_call(SYS_prctl, PR_SET_NAME, reinterpret_cast<long>(name));
   its.interval_ns_ != 0 ? its.run() : its.run_led();
   drop_signal_stack(signal_stack);
   return nullptr;

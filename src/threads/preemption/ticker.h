@@ -52,7 +52,8 @@ class Ticker {
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 
-  /// Starts the kernel thread, which ticks. It takes no signal but its own faults. Once.
+  /// Starts the kernel thread, which ticks: sterna-tick, or sterna-poll if it is led. It takes no
+  /// signal but its own faults. Once.
   Result<> start() noexcept;
 
   /// A client may want ticks now. From anywhere; one load unless the ticker rests.

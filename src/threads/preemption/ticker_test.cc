@@ -175,6 +175,28 @@ TEST(Ticker, OneThatIsLedTicksOnceEachTime) {
   }
 }
 
+TEST(Ticker, ItsThreadHasAName) {
+  struct Client final : TickClient {
+    bool wants_ticks() noexcept override { return true; }
+    void tick(std::uint64_t) noexcept override {
+      char name[16] = {};
+      (void)pthread_getname_np(pthread_self(), name, sizeof name);
+      is_named = std::string_view{name} == "sterna-tick";
+      ++ticks;
+    }
+    std::atomic<bool> is_named{false};
+    std::atomic<std::uint32_t> ticks{0};
+  } client;
+  TickClient* const clients[] = {&client};
+  Ticker ticker{{.interval_ns = kTickNs, .clients = clients}};
+  ASSERT_TRUE(ticker.start());
+  while (client.ticks == 0) {
+    std::this_thread::yield();
+  }
+  ticker.finish();
+  EXPECT_TRUE(client.is_named);
+}
+
 TEST(Ticker, StopsInEveryState) {
   Random random{3};
   for (int round = 0; round < 200; ++round) {

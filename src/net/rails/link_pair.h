@@ -1,6 +1,7 @@
 // For tests: two nodes and a link between them.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -60,10 +61,20 @@ struct LinkPair {
     const std::uint64_t start_ns = cluster->clock.now_ns();
     while (!transfer.is_done() && cluster->clock.now_ns() - start_ns < ns) {
       if (cluster->poll() == 0) {
-        cluster->clock.advance(1000);
+        pass_idle(start_ns + ns);
       }
     }
     return cluster->clock.now_ns() - start_ns;
+  }
+
+  /// As if the nodes polled each microsecond: to the first at which something has come or is due,
+  /// or that is not before `end_ns`. Polls in between would find nothing.
+  void pass_idle(std::uint64_t end_ns) {
+    constexpr std::uint64_t kStepNs = 1000;
+    const std::uint64_t now_ns = cluster->clock.now_ns();
+    const std::uint64_t next_ns = std::min(end_ns, cluster->next_ns());
+    const std::uint64_t steps = next_ns > now_ns ? (next_ns - now_ns + kStepNs - 1) / kStepNs : 1;
+    cluster->clock.advance(steps * kStepNs);
   }
 
   Settings settings;

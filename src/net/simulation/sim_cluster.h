@@ -87,25 +87,31 @@ class SimCluster {
     return count;
   }
 
+  /// When the next packet comes, or a node has something to do.
+  std::uint64_t next_ns() {
+    std::uint64_t next = kNever;
+    for (const auto& wires : networks) {
+      next = std::min(next, wires->next_arrival_ns());
+    }
+    for (const auto& node : nodes) {
+      next = std::min(next, node->due_ns());
+    }
+    return next;
+  }
+
   /// Until nothing is on its way; time goes on with the packets.
   void settle() {
     for (int rounds = 0; rounds < 1'000'000; ++rounds) {
       if (poll() != 0) {
         continue;
       }
-      std::uint64_t next_ns = kNever;
-      for (const auto& wires : networks) {
-        next_ns = std::min(next_ns, wires->next_arrival_ns());
-      }
-      for (const auto& node : nodes) {
-        next_ns = std::min(next_ns, node->due_ns());
-      }
-      if (next_ns == kNever) {
+      const std::uint64_t next = next_ns();
+      if (next == kNever) {
         return;
       }
-      if (next_ns > clock.now_ns()) {
+      if (next > clock.now_ns()) {
         // Nodes poll all the time: also just before something comes.
-        clock.advance(next_ns - 1 - clock.now_ns());
+        clock.advance(next - 1 - clock.now_ns());
         (void)poll();
         clock.advance(1);
       }

@@ -144,7 +144,6 @@ class AmongTwo : public Among {
     pair.receive(1, known, 6, second_bytes, 0);
     send(0, 6, std::array<std::byte, 8>{});
     ASSERT_TRUE(pair.poll_until([&] { return known.done.done(); }));
-    before();
     auto first = [&] {
       RecvRequest request;
       pair.receive(1, request, 5, first_bytes, 0);
@@ -154,6 +153,7 @@ class AmongTwo : public Among {
       meanwhile();
     };
     auto second = [&] {
+      before();  // Not earlier: the worker polls when it has nothing to do, and when it switches.
       is_short = pair.receive_short(1, 6, second_bytes, found, 0, &fault);
       has_ended = true;
     };

@@ -42,10 +42,12 @@ enum { kPolicies = sizeof policies / sizeof *policies };
 
 static sterna_bubble* houses[kHouses]; /* They run all the time; whoever wants moves in. */
 static int born, died;                 /* Atomic. Of threads that have begun. */
+static int visitors, are_closed;       /* Atomic. Of the houses: see visit(). */
 
 struct life {
   chance random;
   int depth;
+  int is_visitor;
 };
 
 static struct life* new_life(chance* random, int depth) {
@@ -53,6 +55,7 @@ static struct life* new_life(chance* random, int depth) {
   EXPECT(life != NULL);
   life->random = *random ^ 0x9e3779b97f4a7c15u;
   life->depth = depth;
+  life->is_visitor = 0;
   (void)below(random, 2);
   return life;
 }
@@ -60,7 +63,29 @@ static struct life* new_life(chance* random, int depth) {
 static sterna_bubble* a_house(chance* random) { return houses[below(random, kHouses)]; }
 static sterna_held myself(void) { return sterna_held_thread(sterna_thread_self()); }
 
-static void end_life(void* life) {
+/* Who joins a house frees it, so its handle is used between the two only, and not once the houses
+ * are closed. */
+static void leave(struct life* life) {
+  life->is_visitor = 0;
+  __atomic_fetch_sub(&visitors, 1, __ATOMIC_SEQ_CST);
+}
+static int visit(struct life* life) {
+  __atomic_fetch_add(&visitors, 1, __ATOMIC_SEQ_CST);
+  life->is_visitor = 1;
+  if (__atomic_load_n(&are_closed, __ATOMIC_SEQ_CST) == 0) return 1;
+  leave(life);
+  return 0;
+}
+static void close_houses(void) {
+  __atomic_store_n(&are_closed, 1, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&visitors, __ATOMIC_SEQ_CST) != 0) {
+    EXPECT(sterna_thread_yield() == STERNA_SUCCESS);
+  }
+}
+
+static void end_life(void* argument) {
+  struct life* const life = argument;
+  if (life->is_visitor) leave(life); /* It was cancelled there. */
   __atomic_fetch_add(&died, 1, __ATOMIC_RELAXED);
   free(life);
 }
@@ -110,13 +135,27 @@ static void look_at(sterna_bubble* bubble) {
   (void)sterna_held_query(sterna_held_bubble(bubble), &stats);
 }
 
-static void do_something(chance* random, int depth) {
+static void do_something_in_town(struct life* life, unsigned what, sterna_move move) {
   const unsigned homeless = OR(BUSY) | OR(INVALID_ARGUMENT) | OR(UNSUPPORTED);
+  if (!visit(life)) return;
+  switch (what) {
+    case 2: ALLOW(sterna_held_move(myself(), a_house(&life->random), move), homeless); break;
+    case 6: if (life->depth < kDeepest) bear_in_a_house(&life->random, life->depth); break;
+    default: look_at(a_house(&life->random));
+  }
+  leave(life);
+}
+
+static void do_something(struct life* life) {
+  const unsigned homeless = OR(BUSY) | OR(INVALID_ARGUMENT) | OR(UNSUPPORTED);
+  chance* const random = &life->random;
+  const int depth = life->depth;
   const sterna_move move = below(random, 2) != 0 ? STERNA_MOVE_NOW : STERNA_MOVE_STAY;
-  switch (below(random, 14)) {
+  const unsigned what = below(random, 14);
+  switch (what) {
     case 0: ALLOW(sterna_thread_sleep(1000 + below(random, 50000)), OR(CANCELLED)); break;
     case 1: ALLOW(sterna_thread_park(below(random, 50000)), OR(CANCELLED) | OR(TIMED_OUT)); break;
-    case 2: ALLOW(sterna_held_move(myself(), a_house(random), move), homeless); break;
+    case 2: case 6: case 10: do_something_in_town(life, what, move); break;
     case 3: ALLOW(sterna_held_move(myself(), NULL, STERNA_MOVE_NOW), homeless); break;
     case 4:
       ALLOW(sterna_thread_set_priority(sterna_thread_self(), below(random, 2) != 0
@@ -124,11 +163,9 @@ static void do_something(chance* random, int depth) {
                                                                  : STERNA_PRIORITY_BATCH), 0);
       break;
     case 5: meet_my_bubble(depth); break;
-    case 6: if (depth < kDeepest) bear_in_a_house(random, depth); break;
     case 7: if (depth < kDeepest) bear_and_join(random, depth); break;
     case 8: sow(); break;
     case 9: ALLOW(sterna_loop_run(0, 8, NULL, one_turn, NULL), OR(CANCELLED)); break;
-    case 10: look_at(a_house(random)); break;
     case 11:
       ALLOW(sterna_thread_set_load(sterna_thread_self(), 1 + below(random, 5)), OR(UNSUPPORTED));
       break;
@@ -139,12 +176,10 @@ static void do_something(chance* random, int depth) {
 
 static void live(void* argument) {
   struct life* const life = argument;
-  chance random = life->random;
-  const int depth = life->depth;
   sterna_cleanup cleanup;
   __atomic_fetch_add(&born, 1, __ATOMIC_RELAXED);
   EXPECT(sterna_thread_cleanup_push(&cleanup, end_life, life) == STERNA_SUCCESS);
-  for (unsigned left = 1 + below(&random, 6); left != 0; --left) do_something(&random, depth);
+  for (unsigned left = 1 + below(&life->random, 6); left != 0; --left) do_something(life);
   EXPECT(sterna_thread_cleanup_pop(1) == STERNA_SUCCESS);
 }
 
@@ -291,6 +326,7 @@ int main(int argc, char** argv) {
     EXPECT(sterna_thread_create(NULL, drive, &chances[i], &drivers[i]) == STERNA_SUCCESS);
   }
   for (int i = 0; i < kDrivers; ++i) EXPECT(sterna_thread_join(drivers[i]) == STERNA_SUCCESS);
+  close_houses();
   for (int i = 0; i < kHouses && seed % 2 != 0; ++i) { /* Else sterna_stop does. */
     EXPECT(sterna_bubble_join(houses[i]) == STERNA_SUCCESS);
   }

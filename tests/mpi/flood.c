@@ -8,7 +8,12 @@
 
 #include "check.h"
 
-enum { kLongBytes = 100000, kGrowthMax = 6 << 20 };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TIMES 3 /* Of each page that is touched there is a shadow, and more around each block. */
+#else
+#define TIMES 1
+#endif
+enum { kLongBytes = 100000, kGrowthMax = TIMES * (6 << 20) };
 
 static int partner, short_count, long_count, is_bounded;
 static char bytes[kLongBytes], got[kLongBytes];

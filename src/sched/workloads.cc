@@ -104,7 +104,7 @@ namespace {
 std::string readable(std::string_view line) {
   constexpr std::size_t kMost = 60;
   std::string text{line.substr(0, kMost)};
-  std::ranges::replace_if(text, [](char c) { return c >= 0 && (c < ' ' || c == 0x7f); }, '?');
+  std::ranges::replace_if(text, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
   return text + (line.size() > kMost ? "..." : "");
 }
 

@@ -305,6 +305,7 @@ class TransportCore final : private Bond::Owner {
   /// Up to `end`, as far as there is room; closed: the peer is gone.
   SendState send_frames(TransferJob& job, std::uint64_t& offset, std::uint64_t end,
                         std::uint64_t payload_max) noexcept;
+  SendState send_measured(Gate& gate, std::span<const Piece> frame, std::uint64_t bytes) noexcept;
   [[nodiscard]] FrameCut cut_of(const TransferJob& job) const noexcept;
   bool begin_loans(TransferJob& job) noexcept;
   bool step_loans(TransferJob& job) noexcept;
@@ -372,12 +373,11 @@ class TransportCore final : private Bond::Owner {
   Invitations invitations_;          // See there.
   MpscQueue<TransferJob> new_jobs_;  // Consumer: the poller.
   std::vector<TransferJob*> jobs_;   // The poller only. By priority, but for take_in().
-  // Of jobs_ those that only wait for their peers to read; as job_count_.
-  std::atomic<std::uint32_t> lending_jobs_{0};
+  std::atomic<std::uint32_t> lending_jobs_{0};  // Those that their peers read; as job_count_.
   std::size_t urgent_jobs_ = 0;  // The poller only: of jobs_, with a priority.
   std::atomic<std::uint32_t> job_count_{0};
-  std::uint32_t packets_until_measure_ = 1;  // The poller only.
-  MpscQueue<HeldPacket> own_messages_;       // To this node itself. Consumer: the poller.
+  std::uint32_t packets_until_measure_ = 1, frames_until_measure_ = 1;  // The poller only.
+  MpscQueue<HeldPacket> own_messages_;  // To this node itself. Consumer: the poller.
   // Frames for ranks that had left. Consumer: the poller. Counted from their coming to their going.
   MpscQueue<HeldPacket> stale_frames_;
   std::atomic<std::uint64_t> stale_count_{0};

@@ -148,7 +148,8 @@ class Channel {
   [[nodiscard]] virtual bool is_read_as_ours() const noexcept { return true; }
 
   /// Whether packets take now what they will take from now on: not while the driver's memory for
-  /// them is new. Asked when a long message has gone, by the poller.
+  /// them is new, or its receiver behind for a moment. Asked by the poller after packets of long
+  /// messages.
   [[nodiscard]] virtual bool is_settled() const noexcept { return true; }
 
   /// Several packets, which are there at once: as try_send() of one after the other, for less.

@@ -110,6 +110,7 @@ struct SendRequest {
   bool is_listed = false;     // Among those that may be invited: transfer/invitations.h.
   bool is_kept = false;       // It waits here, as `held`: matching/held.h.
   bool is_withdrawn = false;  // Was kept, and is being taken back.
+  bool is_trial = false;      // Goes the way that its gate did not choose: costs/trials.h.
   // Short enough to go at once, but its receiver has not told that it has room: a poll may find
   // that it has. Read by the sender after send().
   bool lacked_room = false;

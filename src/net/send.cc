@@ -51,7 +51,7 @@ void TransportCore::send(Endpoint& from, SendRequest& request, const Target& tar
   request.target = target;
   request.data = data;
   request.id = kNoId;
-  request.is_withdrawn = false;
+  request.is_withdrawn = request.is_trial = false;
   if (!from.is_fixed) {
     count_message(from, data.bytes);
   }

@@ -65,6 +65,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   Gate& gate = gates_[node];
   Way way = way_of(from, request, gate, is_serial_ ? &wait_habit_ : nullptr,
                    options_.local_eager_bytes, frame_payload_max_);
+  const bool may_be_tried = !way.may_compute && gate.is_direct();
   if (way.may_compute && is_serial_ && are_reads_left_ &&
       is_for_who_stays(gate, wait_habit_.computes_ns(), bytes)) {
     way.may_compute = false;
@@ -126,7 +127,8 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     announce_kept(from, header.cookie, to_rank);
     return;
   }
-  const bool is_shorter_way = bytes >= gate.direct_from_bytes();
+  request.is_trial = !is_eager && may_be_tried && gate.tries_other_way(bytes);
+  const bool is_shorter_way = (bytes >= gate.direct_from_bytes()) != request.is_trial;
   const bool is_readable = !is_eager && way.can_be_read && (way.may_compute || is_shorter_way);
   const std::uint64_t word =
       is_readable ? reinterpret_cast<std::uint64_t>(request.data.address) : head_bytes;

@@ -29,6 +29,11 @@ void correct(CostModel::Figure& figure, double measured, double weight = kNewWei
   ++figure.corrections;
 }
 
+/// Of a way that is not the chosen one little is measured, by trials, so that it counts for more.
+constexpr double weight_of(bool is_rare) noexcept {
+  return is_rare ? kFirstWeight : kNewWeight;
+}
+
 constexpr double ps_per_byte_at(std::uint32_t mb_per_s) noexcept {
   return 1e6 / std::max(mb_per_s, 1U);
 }
@@ -152,10 +157,13 @@ void CostModel::decide() noexcept {
 void CostModel::measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {
   const auto size = static_cast<double>(bytes);
   const auto time = static_cast<double>(ns);
+  const double weight = weight_of(!is_copied_directly(bytes));
   if (bytes >= kLongBytesMin) {
-    correct(direct_ps_per_byte_, std::max(time - direct_latency_ns_.value, 0.0) * 1000 / size);
+    correct(direct_ps_per_byte_, std::max(time - direct_latency_ns_.value, 0.0) * 1000 / size,
+            weight);
   } else {
-    correct(direct_latency_ns_, std::max(time - size * direct_ps_per_byte_.value / 1000, 0.0));
+    correct(direct_latency_ns_, std::max(time - size * direct_ps_per_byte_.value / 1000, 0.0),
+            weight);
   }
   decide();
 }
@@ -164,10 +172,22 @@ void CostModel::measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept
   if (bytes >= kMeasuredBytesMin) {
     const bool is_new = packet_ps_per_byte_.origin == CostOrigin::profile &&
                         packet_ps_per_byte_.corrections < kFirstCount;
+    const bool is_other = is_direct_ && is_copied_directly(kLongBytesMin);
     correct(packet_ps_per_byte_, static_cast<double>(ns) * 1000 / static_cast<double>(bytes),
-            is_new ? kFirstWeight : kNewWeight);
+            weight_of(is_new || is_other));
     decide();
   }
+}
+
+CostModel::Other CostModel::other(std::uint64_t bytes) const noexcept {
+  const double direct_ns = rendezvous_ns(bytes);
+  const double in_packets_ns = packets_ns(bytes);
+  if (is_copied_directly(bytes)) {
+    return {std::max(in_packets_ns / std::max(direct_ns, 1.0) - 1, 0.0),
+            packet_ps_per_byte_.corrections};
+  }
+  return {std::max(direct_ns / std::max(in_packets_ns, 1.0) - 1, 0.0),
+          direct_latency_ns_.corrections + direct_ps_per_byte_.corrections};
 }
 
 std::uint64_t CostModel::lent_part_bytes() const noexcept {

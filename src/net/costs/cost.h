@@ -106,6 +106,16 @@ class CostModel {
   /// A piece of so many bytes did.
   void measured_piece(std::uint64_t bytes, std::uint64_t ns) noexcept;
 
+  [[nodiscard]] bool is_copied_directly(std::uint64_t bytes) const noexcept {
+    return bytes >= direct_from_bytes_;
+  }
+  /// Of the two ways of an announced message that which is not chosen.
+  struct Other {
+    double excess;           // So much longer does it take, as a part of what the chosen one does.
+    std::uint32_t measures;  // Of it, so far.
+  };
+  [[nodiscard]] Other other(std::uint64_t bytes) const noexcept;
+
   /// Direct writes turned out to be impossible.
   void lose_direct() noexcept;
 

@@ -359,4 +359,27 @@ bool Gate::is_empty() const noexcept {
   return pending_count_.load(std::memory_order_relaxed) == 0 && inbox_.looks_empty();
 }
 
+std::string Gate::explain(std::uint64_t bytes) const {
+  const SpinGuard guard{cost_lock_};
+  const bool has_two_ways = cost_->is_direct() && bytes > cost_->eager_bytes();
+  return cost_->explain(bytes) + (has_two_ways ? trials_.explain(*cost_, bytes) : "");
+}
+
+[[gnu::noinline]] bool Gate::is_trial(std::uint64_t bytes) noexcept {
+  const SpinGuard guard{cost_lock_};
+  const bool is_next = trials_.is_next(*cost_, bytes);
+  until_trial_.store(trials_.until(), std::memory_order_relaxed);
+  return is_next;
+}
+
+void Gate::publish_cost() noexcept {
+  eager_bytes_.store(cost_->eager_bytes(), std::memory_order_relaxed);
+  unawaited_eager_bytes_.store(cost_->unawaited_eager_bytes(), std::memory_order_relaxed);
+  direct_from_bytes_.store(cost_->direct_from_bytes(), std::memory_order_relaxed);
+  share_bytes_.store(cost_->share_bytes(), std::memory_order_relaxed);
+  head_bytes_.store(cost_->head_bytes(), std::memory_order_relaxed);
+  is_handed_over_.store(cost_->hands_over(), std::memory_order_relaxed);
+  beside_from_bytes_.store(cost_->beside_from_bytes(), std::memory_order_relaxed);
+}
+
 }  // namespace sterna::net

@@ -13,6 +13,7 @@
 #include "base/mpsc_queue.h"
 #include "base/spin_lock.h"
 #include "net/costs/cost.h"
+#include "net/costs/trials.h"
 #include "net/driver.h"
 #include "net/packets/packet_pool.h"
 #include "net/packets/priority.h"
@@ -237,6 +238,17 @@ class alignas(kCacheLineBytes) Gate {
     return direct_from_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
   }
 
+  /// Whether the next announced message, of so many bytes, goes the way that is not chosen: see
+  /// Trials. Any thread: two that ask at once may count as one.
+  [[nodiscard]] bool tries_other_way(std::uint64_t bytes) noexcept {
+    const std::uint64_t until = until_trial_.load(std::memory_order_relaxed);  // As eager_bytes().
+    if (until > bytes) [[likely]] {
+      until_trial_.store(until - bytes, std::memory_order_relaxed);
+      return false;
+    }
+    return is_trial(bytes);
+  }
+
   /// So many bytes of a message fit the way while its announcement is answered; 0: they are copied
   /// directly.
   [[nodiscard]] std::uint64_t head_bytes() const noexcept {
@@ -276,6 +288,14 @@ class alignas(kCacheLineBytes) Gate {
   void measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept {
     change_cost([&](CostModel& cost) { cost.measured_packets(bytes, ns); });
   }
+  /// One packet of a stream was filled in `ns`; see Trials::is_warm().
+  void measured_filling(std::uint64_t bytes, std::uint64_t ns) noexcept {
+    const SpinGuard guard{cost_lock_};
+    if (trials_.is_warm()) {
+      cost_->measured_packets(bytes, ns);
+      publish_cost();
+    }
+  }
   void measured_send(std::uint64_t ns) noexcept {
     change_cost([&](CostModel& cost) { cost.measured_send(ns); });
   }
@@ -288,10 +308,7 @@ class alignas(kCacheLineBytes) Gate {
   void take_costs(const WayCosts& costs, CostOrigin origin) noexcept {
     change_cost([&](CostModel& cost) { cost.take(costs, origin); });
   }
-  [[nodiscard]] std::string explain(std::uint64_t bytes) const {
-    const SpinGuard guard{cost_lock_};
-    return cost_->explain(bytes);
-  }
+  [[nodiscard]] std::string explain(std::uint64_t bytes) const;
   /// What packets have taught. For who owns the gate, or when nobody sends any more.
   [[nodiscard]] const WayLearner& learner() const noexcept { return learner_; }
   /// The model as it is now. Any thread; the gate is open.
@@ -303,6 +320,7 @@ class alignas(kCacheLineBytes) Gate {
  private:
   static constexpr std::uint32_t kHeadsUntilSure = 8;
 
+  [[nodiscard]] bool is_trial(std::uint64_t bytes) noexcept;
   [[nodiscard]] bool try_own() noexcept;
   void let_go() noexcept;
   void push(std::span<const Piece> frame, std::uint32_t route_version) noexcept;
@@ -326,15 +344,7 @@ class alignas(kCacheLineBytes) Gate {
   void drop_all() noexcept;
   void note_waiting() noexcept;
 
-  void publish_cost() noexcept STERNA_REQUIRES(cost_lock_) {
-    eager_bytes_.store(cost_->eager_bytes(), std::memory_order_relaxed);
-    unawaited_eager_bytes_.store(cost_->unawaited_eager_bytes(), std::memory_order_relaxed);
-    direct_from_bytes_.store(cost_->direct_from_bytes(), std::memory_order_relaxed);
-    share_bytes_.store(cost_->share_bytes(), std::memory_order_relaxed);
-    head_bytes_.store(cost_->head_bytes(), std::memory_order_relaxed);
-    is_handed_over_.store(cost_->hands_over(), std::memory_order_relaxed);
-    beside_from_bytes_.store(cost_->beside_from_bytes(), std::memory_order_relaxed);
-  }
+  void publish_cost() noexcept STERNA_REQUIRES(cost_lock_);
   template <typename Change>
   void change_cost(Change change) noexcept {
     const SpinGuard guard{cost_lock_};
@@ -359,6 +369,7 @@ class alignas(kCacheLineBytes) Gate {
   std::atomic<std::uint64_t> eager_bytes_{0};
   std::atomic<std::uint64_t> unawaited_eager_bytes_{0};
   std::atomic<std::uint64_t> direct_from_bytes_{0};
+  std::atomic<std::uint64_t> until_trial_{Trials::kBytes};
   std::atomic<std::uint32_t> share_bytes_{0};
   std::atomic<std::uint64_t> head_bytes_{0};
   std::atomic<bool> is_handed_over_{false};          // See CostModel::hands_over().
@@ -377,6 +388,7 @@ class alignas(kCacheLineBytes) Gate {
   bool is_waiting_ = false;        // The owner only: counted in waiting_count.
   mutable SpinLock cost_lock_;
   std::unique_ptr<CostModel> cost_ STERNA_GUARDED_BY(cost_lock_);
+  Trials trials_ STERNA_GUARDED_BY(cost_lock_);
 };
 
 }  // namespace sterna::net

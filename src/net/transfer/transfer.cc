@@ -58,7 +58,8 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   job->total_bytes = clear.bytes_max;
   job->is_invited = outcome.is_invited;
   // Packets wait for somebody who takes them.
-  if (outcome.is_invited || job->total_bytes >= job->gate->direct_from_bytes()) {
+  const bool is_chosen = job->total_bytes >= job->gate->direct_from_bytes();
+  if (outcome.is_invited || is_chosen != send.is_trial) {
     job->remote.assign(outcome.extents.pieces, outcome.extents.pieces + outcome.extents.count);
   }
   // Direct writes are told of by `finish`, which would not wait for a head that is still on its
@@ -300,7 +301,12 @@ SendState TransportCore::send_frames(TransferJob& job, std::uint64_t& offset, st
     header.total_bytes = offset;
     header.payload_bytes = static_cast<std::uint32_t>(taken);
     pieces[0] = std::as_bytes(std::span{&header, 1});
-    const SendState state = job.gate->try_send({pieces.data(), count + 1});
+    const std::span<const Piece> frame{pieces.data(), count + 1};
+    // One that is alone is measured as a whole: end_job().
+    const bool is_measured = !job.is_alone && !is_in_place_ && job.gate->is_direct() &&
+                             frames_until_measure_-- == 0;
+    const SendState state =
+        is_measured ? send_measured(*job.gate, frame, taken) : job.gate->try_send(frame);
     if (state != SendState::accepted) {
       return state;
     }
@@ -308,6 +314,20 @@ SendState TransportCore::send_frames(TransferJob& job, std::uint64_t& offset, st
     counters_.data_bytes.add(taken);
   }
   return SendState::accepted;
+}
+
+/// What packets cost where messages may be copied directly, too, by one of them: to fill it, while
+/// there is room. To wait for who reads them is no more a part of that than of a direct copy.
+SendState TransportCore::send_measured(Gate& gate, std::span<const Piece> frame,
+                                       std::uint64_t bytes) noexcept {
+  constexpr std::uint32_t kMeasureEvery = 8;
+  const std::uint64_t start_ns = clock_.now_ns();
+  const SendState state = gate.try_send(frame);
+  frames_until_measure_ = kMeasureEvery - 1;
+  if (state == SendState::accepted && gate.open_channel()->is_settled()) {
+    gate.measured_filling(bytes, clock_.now_ns() - start_ns);
+  }
+  return state;
 }
 
 void TransportCore::end_job(TransferJob* job, Fault fault) noexcept {
@@ -321,7 +341,7 @@ void TransportCore::end_job(TransferJob* job, Fault fault) noexcept {
   const Channel* const channel = job->gate->channel();
   if (fault == Fault::none && job->remote.empty() && !is_lent && channel != nullptr &&
       channel->is_settled() && (job->is_alone || !job->gate->is_direct())) {
-    job->gate->measured_packets(job->total_bytes - job->begin, clock_.now_ns() - job->started_ns);
+    job->gate->measured_filling(job->total_bytes - job->begin, clock_.now_ns() - job->started_ns);
   }
   if (job->send != nullptr) {
     end_send(job->header.source, *job->send, fault);

@@ -55,6 +55,11 @@ class BulkPool {
   [[nodiscard]] std::uint32_t in_use() const noexcept {
     return in_use_told_.load(std::memory_order_relaxed);
   }
+  /// Receivers are behind: of the chunks that they were sent few have come back. What is filled now
+  /// they have just read, which is slow. Relaxed: a hint.
+  [[nodiscard]] bool is_crowded() const noexcept {
+    return is_crowded_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] ChunkHead& head(std::uint32_t chunk) const noexcept {
     return segment_->chunk(chunk, chunk_bytes_);
   }
@@ -67,6 +72,7 @@ class BulkPool {
         return take_for(receiver, bytes);
       }
       collect();
+      is_crowded_.store(free_count_ < in_use_ / 2, std::memory_order_relaxed);
       const bool is_enough = bytes < kLongBytes && is_free_for(receiver);
       if (is_enough || in_use_ == chunk_count_) {
         return is_free_for(receiver) ? take_for(receiver, bytes) : kNone;
@@ -183,6 +189,7 @@ class BulkPool {
   // ring, from first_free_ on.
   std::uint32_t in_use_ STERNA_GUARDED_BY(lock_) = 0;
   std::atomic<std::uint32_t> in_use_told_{0};  // The same, without the lock.
+  std::atomic<bool> is_crowded_{false};
   std::array<std::uint8_t, kChunkCountMax> free_ STERNA_GUARDED_BY(lock_) = {};
   std::uint32_t first_free_ STERNA_GUARDED_BY(lock_) = 0;
   std::uint32_t free_count_ STERNA_GUARDED_BY(lock_) = 0;

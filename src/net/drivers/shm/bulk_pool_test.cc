@@ -79,6 +79,18 @@ TEST_F(ChunksOfAPool, OneReceiverLeavesAQuarterToTheOthers) {
   EXPECT_FALSE(pool.has_room(2));
 }
 
+TEST_F(ChunksOfAPool, AReceiverThatIsBehindIsSeenUntilItHasCaughtUp) {
+  const std::set<std::uint32_t> chunks = stream(kLong, 1000);
+  EXPECT_FALSE(pool.is_crowded());
+  fill(1);
+  EXPECT_TRUE(pool.is_crowded());
+  for (const std::uint32_t chunk : chunks) {
+    read(chunk);
+  }
+  stream(kLong, kChunkCountMax);
+  EXPECT_FALSE(pool.is_crowded());
+}
+
 TEST_F(ChunksOfAPool, EachIsOneReceiversAtATime) {
   std::set<std::uint32_t> all;
   for (std::uint32_t i = 0; i < kChunkCountMax; ++i) {

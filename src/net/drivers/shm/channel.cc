@@ -166,6 +166,9 @@ bool ShmChannel::try_acquire(RecentChunks::Entry& chunk, std::size_t bytes) noex
     in_use_ = in_use;
     fills_.store(0, std::memory_order_relaxed);
   }
+  const std::uint32_t crowded = crowded_.load(std::memory_order_relaxed);
+  crowded_.store(self_->pool->is_crowded() ? std::min(crowded + 1, kCrowdedMax) : 0,
+                 std::memory_order_relaxed);
   chunk = {.chunk = static_cast<std::uint16_t>(own), .is_theirs = false, .comes_back = false};
   return own != BulkPool::kNone;
 }

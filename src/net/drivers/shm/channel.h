@@ -68,7 +68,9 @@ class ShmChannel final : public Channel {
 
   [[nodiscard]] bool is_read_as_ours() const noexcept override { return comes_back_; }
   [[nodiscard]] bool is_settled() const noexcept override {
-    return fills_.load(std::memory_order_relaxed) >= kChunkCountMax;
+    const std::uint32_t crowded = crowded_.load(std::memory_order_relaxed);
+    return fills_.load(std::memory_order_relaxed) >= kChunkCountMax &&
+           (crowded == 0 || crowded == kCrowdedMax);
   }
 
   bool ring_absent() noexcept override;
@@ -157,6 +159,10 @@ class ShmChannel final : public Channel {
   // by the sender; relaxed: says only when measuring begins.
   std::atomic<std::uint32_t> fills_{0};
   std::uint32_t in_use_ = 0;  // In the pool then. The sender's.
+  // Chunks filled, one after the other, that the receiver had just read: it is behind, as after a
+  // long copy that it made itself. Where that goes on it is what packets cost. As fills_.
+  std::atomic<std::uint32_t> crowded_{0};
+  static constexpr std::uint32_t kCrowdedMax = 512;
   // Of the last chunk. One that goes one way says what is so because ours go another way: who
   // learned from that would never send in chunks again.
   bool comes_back_ = false;  // The poller's.

@@ -1,0 +1,114 @@
+// Which announced messages go the way that the cost model did not choose, so that it goes on to
+// learn what that one costs: the processors of a virtual machine are moved, near each other and
+// far, and what was the faster way need not be so now. The one that is chosen is measured all the
+// time; of the other nothing would be known any more.
+//
+// A trial is some messages, one behind the other, until the way has been measured some times:
+// single ones between those that go the other way would not say what a stream takes. The first
+// packets do not count: nobody has had their memory in a cache for long.
+//
+// What trials cost is bounded: between two as many bytes go the chosen way as make the time lost
+// with the last one a hundredth, by the figures as they are then. One that taught nothing (the
+// receiver was behind all the time, say) says nothing of that, and is repeated after twice as many
+// bytes each time.
+//
+// All depends on messages and figures alone. Not thread-safe: who holds the cost model asks.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "net/costs/cost.h"
+
+namespace sterna::net {
+
+class Trials {
+ public:
+  static constexpr std::uint64_t kBytes = 1 << 20;      // Of a trial, at least...
+  static constexpr std::uint64_t kBytesMax = 64 << 20;  // ...and, but for one message, at most.
+  static constexpr std::uint64_t kEvery = 64;           // At most one of so many bytes...
+  static constexpr double kLossMax = 0.01;              // ...and of the time that messages take.
+
+  /// Whether the next message, of so many bytes, goes the other way. Until as many bytes as until()
+  /// says have gone this need not be asked again.
+  [[nodiscard]] bool is_next(const CostModel& cost, std::uint64_t bytes) noexcept {
+    if (is_under_way_ && has_ended(cost, bytes)) {
+      is_under_way_ = false;
+      last_bytes_ = gone_;
+      gone_ = 0;
+    }
+    if (!is_under_way_) {
+      gone_ += std::exchange(until_, 0);
+      if (const std::uint64_t needed = bytes_between(cost, bytes); gone_ < needed) {
+        until_ = needed - gone_;
+        return false;
+      }
+      begin(cost, bytes);
+    }
+    gone_ += bytes;
+    return true;
+  }
+  [[nodiscard]] std::uint64_t until() const noexcept { return until_; }
+
+  /// A packet is going to be measured, as one of some are: whether it says what a stream takes.
+  [[nodiscard]] bool is_warm() noexcept {
+    cold_ -= cold_ == 0 ? 0 : 1;
+    return cold_ == 0;
+  }
+
+  /// So many bytes go the chosen way between two trials.
+  [[nodiscard]] std::uint64_t bytes_between(const CostModel& cost,
+                                            std::uint64_t bytes) const noexcept {
+    const CostModel::Other other = cost.other(bytes);
+    const double times = std::max(other.excess / kLossMax, static_cast<double>(kEvery));
+    const auto last = static_cast<double>(last_bytes_);
+    return static_cast<std::uint64_t>(
+        last * (has_taught(other) ? times : std::min(times, static_cast<double>(blind_))));
+  }
+
+  /// A part of a sentence.
+  [[nodiscard]] std::string explain(const CostModel& cost, std::uint64_t bytes) const {
+    const CostModel::Other other = cost.other(bytes);
+    return fmt::format(
+        "; the other way would take {:.2f} times as long by {} measures, and is tried each {} MiB",
+        1 + other.excess, other.measures, bytes_between(cost, bytes) >> 20);
+  }
+
+ private:
+  static constexpr std::uint32_t kMeasures = 16;  // Of a trial.
+  static constexpr std::uint64_t kBlindMax = 1 << 20;
+  static constexpr std::uint32_t kCold = 16;  // One packet of eight is measured (transfer.cc).
+
+  [[nodiscard]] bool has_taught(const CostModel::Other& other) const noexcept {
+    return other.measures != measures_;
+  }
+  [[nodiscard]] bool has_ended(const CostModel& cost, std::uint64_t bytes) const noexcept {
+    const bool is_chosen = cost.is_copied_directly(bytes) == is_direct_;
+    const std::uint32_t measures = cost.other(bytes).measures - measures_;
+    return is_chosen || gone_ >= kBytesMax || (gone_ >= kBytes && measures >= kMeasures);
+  }
+  void begin(const CostModel& cost, std::uint64_t bytes) noexcept {
+    const CostModel::Other other = cost.other(bytes);
+    blind_ = has_taught(other) ? kEvery : std::min(2 * blind_, kBlindMax);
+    measures_ = other.measures;
+    is_direct_ = !cost.is_copied_directly(bytes);
+    cold_ = is_direct_ ? 0 : kCold + 1;
+    is_under_way_ = true;
+    gone_ = 0;
+  }
+
+  std::uint64_t until_ = kBytes;
+  std::uint64_t gone_ = 0;             // In the trial under way, or since the last one.
+  std::uint64_t last_bytes_ = kBytes;  // In the last one.
+  std::uint32_t measures_ = 0;         // Of the other way, when the last trial began.
+  std::uint64_t blind_ = kEvery;       // As kEvery, after some that taught nothing.
+  std::uint32_t cold_ = 0;             // Measures still to be dropped.
+  bool is_under_way_ = false;
+  bool is_direct_ = false;  // It tries direct copies.
+};
+
+}  // namespace sterna::net

@@ -58,6 +58,7 @@ void leave_with_false_guess() noexcept {
 
 TEST(Context, WhoComesBackIsNamedAndAGuessOfTheStackMayBeFalse) {
   if (kSanitized) {
+    // As above; teams do not guess there either: sanitized_switch().
     GTEST_SKIP() << "a sanitizer must be told of a switch";
   }
   for (auto* const code : {leave_with_true_guess, leave_with_false_guess}) {

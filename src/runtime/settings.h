@@ -58,9 +58,9 @@ inline constexpr Tunable kTick{
     .kind = TunableKind::time,
     .fallback = "4ms",
     .maximum = 1'000'000'000,
-    .help =
-        "while all workers of a node compute and make no call, the network is polled at this "
-        "interval; 0: not then"};
+    .help = "while all workers of a node compute and make no call, the network is polled at this "
+            "interval; where the node gets part of a processor only, and nothing comes, up to 16 "
+            "times that; 0: not then"};
 inline constexpr Tunable kBackground{
     .name = "background",
     .kind = TunableKind::choice,
@@ -91,7 +91,8 @@ inline constexpr Tunable kSlice{
     .fallback = "10ms",
     .minimum = 100'000,
     .maximum = 1'000'000'000,
-    .help = "with preemption=slice: how long a thread computes while others wait"};
+    .help = "with preemption=slice: how long a thread computes while others wait; where its node "
+            "gets part of a processor only, up to 16 times that by the clock"};
 inline constexpr Tunable kCarriers{
     .name = "carriers",
     .kind = TunableKind::integer,

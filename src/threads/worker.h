@@ -18,6 +18,7 @@
 #include "threads/carriers/kernel_thread.h"
 #include "threads/control/turn_meter.h"
 #include "threads/life/exceptions.h"
+#include "threads/preemption/crowd.h"
 #include "threads/preemption/preempt.h"
 #include "threads/preemption/ticker.h"
 #include "threads/queues/biased_lock.h"
@@ -281,7 +282,11 @@ class TeamState final : public TickClient {
   /// The hook: no worker looks for work or sleeps; who does, polls or is woken by what comes. The
   /// dispatch: somebody computes.
   [[nodiscard]] bool wants_ticks() noexcept override;
-  void tick(std::uint64_t now_ns) noexcept override;
+  std::uint32_t tick(std::uint64_t now_ns) noexcept override;
+  /// At a tick of the ticker that is not led: what that returns, by the share of processors that
+  /// workers get and by whether anything comes to them. A message waits no longer for ticks than
+  /// one interval after another one was found so.
+  [[nodiscard]] std::uint32_t intervals_to_tick(std::uint64_t now_ns) noexcept;
   /// By the other ticker, at each of its ticks: the one that polls has its tick, too, if there is
   /// something to do. A kernel thread that wakes costs who computes 10 us.
   void lead_polls() noexcept;
@@ -328,6 +333,8 @@ class TeamState final : public TickClient {
   // after open, as the next one.
   std::array<std::unique_ptr<Ticker>, 2> tickers;
   std::unique_ptr<Preemptor> preemptor;
+  Crowd crowd{options.worker_count};      // Of the ticker that is not led.
+  std::atomic<bool> is_talked_to{false};  // Polls at ticks have found something since its last.
 
   SpinLock carriers_lock;
   std::vector<std::unique_ptr<Carrier>> carriers;  // Guard: carriers_lock. First those of workers.

@@ -17,16 +17,23 @@ bool TeamState::leaves_polls() const noexcept {
          sleeper_count.load(std::memory_order_relaxed) == 0;
 }
 
-void TeamState::tick(std::uint64_t) noexcept {
+std::uint32_t TeamState::tick(std::uint64_t now_ns) noexcept {
   for (const auto& worker : workers) {
     worker->meter.look();
   }
   if (polls_dispatch()) {
     options.dispatch->poll();  // Workers that compute do not.
   }
-  if (leaves_polls()) {
-    (void)options.idle_hook->poll(SchedulingPoint::tick);
+  if (leaves_polls() && options.idle_hook->poll(SchedulingPoint::tick) != 0) {
+    // Relaxed: for when the next tick comes.
+    is_talked_to.store(true, std::memory_order_relaxed);
   }
+  return preemptor == nullptr ? intervals_to_tick(now_ns) : 1;
+}
+
+std::uint32_t TeamState::intervals_to_tick(std::uint64_t now_ns) noexcept {
+  const std::uint32_t intervals = crowd.look(now_ns, *this);
+  return is_talked_to.exchange(false, std::memory_order_relaxed) ? 1 : intervals;
 }
 
 void TeamState::lead_polls() noexcept {

@@ -3,13 +3,8 @@
 #include "threads/preemption/preempt.h"
 
 #include <algorithm>
-#include <cstring>
-#include <ctime>
 
-#include <fcntl.h>
-#include <sys/syscall.h>
-
-#include "base/syscall.h"
+#include "threads/preemption/crowd.h"
 #include "threads/preemption/preempt_signal.h"
 #include "threads/scheduler.h"
 
@@ -46,38 +41,6 @@ int waiting_level(Worker& worker) noexcept {
   return level;
 }
 
-std::uint64_t processor_time(const Carrier& carrier) noexcept {
-  timespec time{};
-  (void)clock_gettime(carrier.processor_clock, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
-
-/// Whether the kernel has the carrier asleep; false, too, where /proc does not say.
-bool is_asleep(const Carrier& carrier) noexcept {
-  char path[64] = "/proc/self/task/";
-  std::size_t at = std::strlen(path);
-  char digits[16];
-  std::size_t count = 0;
-  for (int id = carrier.kernel_id.load(std::memory_order_relaxed); id != 0; id /= 10) {
-    digits[count++] = static_cast<char>('0' + id % 10);
-  }
-  while (count != 0) {
-    path[at++] = digits[--count];
-  }
-  std::memcpy(path + at, "/stat", 6);
-  const long file = raw_system_call(SYS_openat, AT_FDCWD, reinterpret_cast<long>(path), O_RDONLY);
-  if (file < 0) {
-    return false;
-  }
-  char text[128] = {};
-  const long bytes = raw_system_call(SYS_read, file, reinterpret_cast<long>(text), sizeof text - 1);
-  raw_system_call(SYS_close, file);
-  // "<id> (<name>) <state> ...": the name, 15 bytes at most, may itself hold parentheses.
-  const char* const end = bytes > 0 ? std::strrchr(text, ')') : nullptr;
-  return end != nullptr && end[1] == ' ' && (end[2] == 'S' || end[2] == 'D');
-}
-
 }  // namespace
 
 Preemptor::Preemptor(TeamState& team) noexcept
@@ -90,9 +53,10 @@ bool Preemptor::wants_ticks() noexcept {
          team_.workers.size();
 }
 
-void Preemptor::tick(std::uint64_t now_ns) noexcept {
+std::uint32_t Preemptor::tick(std::uint64_t now_ns) noexcept {
   ask_for_spares(team_);
   making_ticks_ = team_.is_making.load(std::memory_order_relaxed) != 0 ? making_ticks_ + 1 : 0;
+  is_urgent_ = making_ticks_ != 0;
   for (std::size_t i = 0; i < looks_.size(); ++i) {
     team_.workers[i]->meter.look();
     look_at(*team_.workers[i], looks_[i], now_ns);
@@ -101,6 +65,8 @@ void Preemptor::tick(std::uint64_t now_ns) noexcept {
     call_back_strays();
   }
   team_.lead_polls();
+  intervals_ = team_.intervals_to_tick(now_ns);
+  return is_urgent_ ? 1 : intervals_;
 }
 
 void Preemptor::look_at(Worker& worker, Look& look, std::uint64_t now_ns) noexcept {
@@ -125,16 +91,20 @@ void Preemptor::look_at(Worker& worker, Look& look, std::uint64_t now_ns) noexce
   const bool is_any = mode != PreemptMode::none || has_own_modes;
   const bool is_asked = asked_[worker.index].exchange(false, std::memory_order_relaxed);
   const bool is_over = (mode == PreemptMode::slice || has_own_modes) &&
-                       now_ns - look.since_ns >= team_.options.slice_ns;
+                       now_ns - look.since_ns >= team_.options.slice_ns * intervals_;
   if (is_any) {
     worker.border.wish.store(static_cast<std::uint8_t>((level + 1) | (is_asked ? Wish::asked : 0) |
                                                        (is_over ? Wish::slice_over : 0)),
                              std::memory_order_relaxed);
   }
-  if (take_over_if_asleep(worker, *carrier, look) || !is_any ||
-      (!is_over && !is_asked && level < kPriorityRealTime)) {
+  if (take_over_if_asleep(worker, *carrier, look)) {
+    is_urgent_ = true;
     return;
   }
+  if (!is_any || (!is_over && !is_asked && level < kPriorityRealTime)) {
+    return;
+  }
+  is_urgent_ = is_urgent_ || is_asked || level >= kPriorityRealTime;
   if (worker.reserve.load(std::memory_order_relaxed) == nullptr) {
     // Sequentially consistent, as in Team::stop(): either that finds it, or we find a stop.
     worker.reserve.store(take_spare(team_), std::memory_order_seq_cst);
@@ -184,6 +154,7 @@ void Preemptor::call_back_strays() noexcept {
     Carrier& carrier = *team_.carriers[i];
     if (carrier.taken.load(std::memory_order_relaxed) != nullptr && !is_asleep(carrier)) {
       send_preempt_signal(carrier);
+      is_urgent_ = true;
     }
   }
 }

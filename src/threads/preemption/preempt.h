@@ -89,7 +89,7 @@ class Preemptor final : public TickClient {
   explicit Preemptor(TeamState& team) noexcept;
 
   [[nodiscard]] bool wants_ticks() noexcept override;
-  void tick(std::uint64_t now_ns) noexcept override;
+  std::uint32_t tick(std::uint64_t now_ns) noexcept override;
 
   /// The thread that runs there should give way to what waits for that worker, at the next tick, as
   /// if its slice were over. From anywhere.
@@ -116,6 +116,10 @@ class Preemptor final : public TickClient {
 
   TeamState& team_;
   std::uint32_t making_ticks_ = 0;              // So long spares are being made (spares.cc).
+  // Somebody waits for the next tick more than for the processor. Of the tick that is under way.
+  bool is_urgent_ = false;
+  // Where processors are scarce a slice is longer, too: who computes has part of it only.
+  std::uint32_t intervals_ = 1;
   std::vector<Look> looks_;                     // By worker. The ticker's only.
   std::unique_ptr<std::atomic<bool>[]> asked_;  // The same; relaxed: a hint.
 };

@@ -6,6 +6,8 @@
 // finds it at rest. Model: ticker_model_test.cc.
 #include "threads/preemption/ticker.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <sys/prctl.h>
@@ -74,19 +76,19 @@ void Ticker::run() noexcept {
     raw_system_call(SYS_prctl, PR_SET_TIMERSLACK, static_cast<long>(early_ns_));
   }
   std::uint32_t idle_ticks = 0;
+  std::uint32_t intervals = 1;
   for (;;) {
-    const std::uint64_t end_ns = now_ns() + interval_ns_ - early_ns_;
+    const std::uint64_t end_ns = now_ns() + interval_ns_ * intervals - early_ns_;
     do {
       futex_wait(word_, kTicking, end_ns);
       if (word_.load(std::memory_order_relaxed) == kStopped) {  // Orders nothing: see stop().
         return;
       }
     } while (now_ns() < end_ns);
+    intervals = 1;
     if (any_wants_ticks()) {
       idle_ticks = 0;
-      for (TickClient* const client : clients_) {
-        client->tick(end_ns);
-      }
+      intervals = tick_all(end_ns);
     } else if (++idle_ticks == kIdleTicks) {
       idle_ticks = 0;
       rest();
@@ -100,13 +102,19 @@ void Ticker::run_led() noexcept {
     std::uint32_t led = kTicking;
     // Before the tick: who leads meanwhile gets another one. Acquire: what made it lead.
     if (word_.compare_exchange_strong(led, kResting, std::memory_order_acquire)) {
-      for (TickClient* const client : clients_) {
-        client->tick(now_ns());
-      }
+      (void)tick_all(now_ns());
     } else if (led == kStopped) {
       return;
     }
   }
+}
+
+std::uint32_t Ticker::tick_all(std::uint64_t time_ns) noexcept {
+  std::uint32_t intervals = std::numeric_limits<std::uint32_t>::max();
+  for (TickClient* const client : clients_) {
+    intervals = std::min(intervals, client->tick(time_ns));
+  }
+  return intervals;
 }
 
 void Ticker::rest() noexcept {

@@ -27,9 +27,10 @@ class TickClient {
   /// sequentially consistent with the reading here.
   [[nodiscard]] virtual bool wants_ticks() noexcept = 0;
 
-  /// One tick; the next one comes an interval after it has returned, or a little less. Must not
-  /// switch or block.
-  virtual void tick(std::uint64_t now_ns) noexcept = 0;
+  /// One tick. Returns after how many intervals, from when it has returned, or a little less, the
+  /// next one is to come, at least 1; the ticker comes for whom wants it first. Must not switch or
+  /// block.
+  virtual std::uint32_t tick(std::uint64_t now_ns) noexcept = 0;
 
  protected:
   ~TickClient() = default;
@@ -82,6 +83,7 @@ class Ticker {
   static void* thread_main(void* ticker) noexcept;
   void run() noexcept;
   void run_led() noexcept;
+  std::uint32_t tick_all(std::uint64_t time_ns) noexcept;
   void rest() noexcept;
   [[nodiscard]] bool any_wants_ticks() noexcept;
   void wake() noexcept;

@@ -135,7 +135,10 @@ class Counter final : public TickClient {
  public:
   explicit Counter(bool wants) : wanted{wants} {}
   bool wants_ticks() noexcept override { return wanted.load(); }
-  void tick(std::uint64_t) noexcept override { ticks.fetch_add(1); }
+  std::uint32_t tick(std::uint64_t) noexcept override {
+    ticks.fetch_add(1);
+    return 1;
+  }
   std::atomic<bool> wanted;
   std::atomic<std::uint32_t> ticks{0};
 };
@@ -161,6 +164,32 @@ TEST(Ticker, CallsAllClientsWhileOneWantsIt) {
   }
 }
 
+TEST(Ticker, ComesAfterAsManyIntervalsAsTheFirstOfItsClientsWants) {
+  struct Patient final : TickClient {
+    explicit Patient(std::uint32_t its_intervals) : intervals{its_intervals} {}
+    bool wants_ticks() noexcept override { return true; }
+    std::uint32_t tick(std::uint64_t) noexcept override {
+      const std::uint64_t time = now_ns();
+      is_early = is_early || (last_ns != 0 && time - last_ns < 3 * kTickNs);
+      last_ns = time;
+      ++ticks;
+      return intervals;
+    }
+    const std::uint32_t intervals;
+    std::uint64_t last_ns = 0;  // The ticker's only.
+    std::atomic<bool> is_early{false};
+    std::atomic<std::uint32_t> ticks{0};
+  } first{3};
+  Patient second{100'000'000};
+  TickClient* const clients[] = {&first, &second};
+  Ticker ticker{{.interval_ns = kTickNs, .clients = clients}};
+  ASSERT_TRUE(ticker.start());
+  while (second.ticks < 5) {
+    sleep_for(kTickNs);
+  }
+  EXPECT_FALSE(first.is_early);
+}
+
 TEST(Ticker, OneThatIsLedTicksOnceEachTime) {
   Counter client{false};
   TickClient* const clients[] = {&client};
@@ -178,11 +207,12 @@ TEST(Ticker, OneThatIsLedTicksOnceEachTime) {
 TEST(Ticker, ItsThreadHasAName) {
   struct Client final : TickClient {
     bool wants_ticks() noexcept override { return true; }
-    void tick(std::uint64_t) noexcept override {
+    std::uint32_t tick(std::uint64_t) noexcept override {
       char name[16] = {};
       (void)pthread_getname_np(pthread_self(), name, sizeof name);
       is_named = std::string_view{name} == "sterna-tick";
       ++ticks;
+      return 1;
     }
     std::atomic<bool> is_named{false};
     std::atomic<std::uint32_t> ticks{0};

@@ -1,4 +1,5 @@
 // thread.million: a million threads that all wait, against the page faults of as many stacks.
+#include <algorithm>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -22,6 +23,58 @@ double resident_bytes() {
   return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
+/// Memory that is in use until it is given to what is measured, piece by piece, outside its time.
+/// A virtual machine gives back to its host what is free, within a second or two: to get it again
+/// takes several times as long as the fault that is measured, for whoever is slower the more.
+class Feed {
+ public:
+  /// For `count` stacks of one page in memory.
+  explicit Feed(int count) {
+    bytes_ = static_cast<std::size_t>(count) * kFedBytes + (std::size_t{8} << 20);
+    void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    memory_ = memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
+  }
+  ~Feed() {
+    if (memory_ != nullptr) {
+      ::munmap(memory_, bytes_);
+    }
+  }
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+
+  /// So many stacks are about to be made.
+  void give(int count) noexcept {
+    const std::size_t wanted = static_cast<std::size_t>(count) * kFedBytes;
+    const std::size_t bytes = std::min(wanted / kPageBytes * kPageBytes, bytes_ - given_);
+    if (memory_ != nullptr && bytes != 0) {
+      (void)::madvise(memory_ + given_, bytes, MADV_DONTNEED);
+      given_ += bytes;
+    }
+  }
+
+  /// What `make(begin, end)` takes for stacks 0 to `count`, fed, ns each.
+  template <typename Make>
+  static double ns_each(int count, Make&& make) {
+    constexpr int kPiece = 8192;
+    Feed feed{count};
+    double ns = 0;
+    for (int begin = 0; begin < count; begin += kPiece) {
+      const int end = std::min(begin + kPiece, count);
+      feed.give(end - begin);
+      ns += ns_per(1, [&] { make(begin, end); });
+    }
+    return ns / count;
+  }
+
+ private:
+  static constexpr std::size_t kPageBytes = 4096;
+  static constexpr std::size_t kFedBytes = kPageBytes + kPageBytes / 8;  // With tables of pages.
+  std::size_t bytes_ = 0;
+  std::size_t given_ = 0;
+  char* memory_ = nullptr;
+};
+
 /// Of each thread.
 struct Phases {
   double create_ns = 0;  // Until all have blocked.
@@ -39,8 +92,8 @@ struct Million {
     auto& its = *static_cast<Million*>(argument);
     std::vector<threads::Thread*> all(static_cast<std::size_t>(its.count));
     const double before = resident_bytes();
-    its.each.create_ns = ns_per(its.count, [&] {
-      for (int i = 0; i < its.count; ++i) {
+    its.each.create_ns = Feed::ns_each(its.count, [&](int begin, int end) {
+      for (int i = begin; i < end; ++i) {
         all[static_cast<std::size_t>(i)] = spawn(wait, argument);
         if (i % 64 == 63) {
           threads::yield();  // They run, and block.
@@ -69,9 +122,9 @@ double fault_ns(int count) {
   }
   (void)::madvise(memory, bytes, MADV_NOHUGEPAGE);
   auto* const stacks = static_cast<volatile char*>(memory);
-  const double time = ns_per(count, [&] {
-    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      stacks[(i + 1) * kStackBytes - 64] = 1;
+  const double time = Feed::ns_each(count, [&](int begin, int end) {
+    for (int i = begin; i < end; ++i) {
+      stacks[(static_cast<std::size_t>(i) + 1) * kStackBytes - 64] = 1;
     }
   });
   ::munmap(memory, bytes);
@@ -86,8 +139,8 @@ double stack_ns(int count) {
     return 0;
   }
   bool is_whole = true;
-  const double time = ns_per(count, [&] {
-    for (int i = 0; i < count && is_whole; ++i) {
+  const double time = Feed::ns_each(count, [&](int begin, int end) {
+    for (int i = begin; i < end && is_whole; ++i) {
       Result<memory::StackSlot> slot = space.value()->acquire_stack(threads::kDefaultStackBytes);
       is_whole = slot.has_value();
       if (is_whole) {
@@ -132,9 +185,6 @@ void run_million(const Row& row, Bench& bench) {
   const int count = bench.options().quick ? 10'000 : 1'000'000;
   const int cold_count = count / 100;
   const auto measure = [&](int thread_count, std::vector<Phases>& all) {
-    // Each begins with memory that was just in use: a virtual machine may have given back what was
-    // free for a while, and getting it again takes several times as long as what is measured.
-    (void)fault_ns(thread_count);
     Million million{.count = thread_count};
     if (!run_on_team(row, bench, Million::run, &million)) {
       return false;

@@ -148,9 +148,10 @@ class Channel {
   [[nodiscard]] virtual bool is_read_as_ours() const noexcept { return true; }
 
   /// Whether packets take now what they will take from now on: not while the driver's memory for
-  /// them is new, or its receiver behind for a moment. Asked by the poller after packets of long
-  /// messages.
+  /// them is new. Asked by the poller after packets of long messages, as the next one.
   [[nodiscard]] virtual bool is_settled() const noexcept { return true; }
+  /// Whether the receiver is behind for a moment, so that this packet costs more than others.
+  [[nodiscard]] virtual bool is_receiver_behind() const noexcept { return false; }
 
   /// Several packets, which are there at once: as try_send() of one after the other, for less.
   /// Between 1 and kPacketsAtOnceMax, of kPacketPiecesMax pieces in all. Returns how many were

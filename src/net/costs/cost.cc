@@ -14,6 +14,7 @@ constexpr double kNewWeight = 1.0 / 16;
 // The first ones after the profile, which is that of another machine, count for more: three that
 // agree are believed, one alone is not.
 constexpr double kFirstWeight = 1.0 / 8;
+constexpr double kFasterWeight = 1.0 / 4;
 constexpr std::uint32_t kFirstCount = 8;
 constexpr std::uint64_t kMeasuredBytesMin = 4 << 10;  // Below, the clock is what one measures.
 constexpr std::uint64_t kLongBytesMin = 64 << 10;     // From here the rate is what one measures.
@@ -29,9 +30,10 @@ void correct(CostModel::Figure& figure, double measured, double weight = kNewWei
   ++figure.corrections;
 }
 
-/// Of a way that is not the chosen one little is measured, by trials, so that it counts for more.
-constexpr double weight_of(bool is_rare) noexcept {
-  return is_rare ? kFirstWeight : kNewWeight;
+/// Of a way that is not the chosen one little is measured, by trials, so that it counts for more;
+/// most if it was faster than was thought: nothing makes it so by chance.
+void correct_other(CostModel::Figure& figure, double measured) noexcept {
+  correct(figure, measured, measured < figure.value ? kFasterWeight : kFirstWeight);
 }
 
 constexpr double ps_per_byte_at(std::uint32_t mb_per_s) noexcept {
@@ -157,13 +159,14 @@ void CostModel::decide() noexcept {
 void CostModel::measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {
   const auto size = static_cast<double>(bytes);
   const auto time = static_cast<double>(ns);
-  const double weight = weight_of(!is_copied_directly(bytes));
+  const bool is_other = !is_copied_directly(bytes);
+  const auto learn = [&](Figure& figure, double measured) {
+    is_other ? correct_other(figure, measured) : correct(figure, measured);
+  };
   if (bytes >= kLongBytesMin) {
-    correct(direct_ps_per_byte_, std::max(time - direct_latency_ns_.value, 0.0) * 1000 / size,
-            weight);
+    learn(direct_ps_per_byte_, std::max(time - direct_latency_ns_.value, 0.0) * 1000 / size);
   } else {
-    correct(direct_latency_ns_, std::max(time - size * direct_ps_per_byte_.value / 1000, 0.0),
-            weight);
+    learn(direct_latency_ns_, std::max(time - size * direct_ps_per_byte_.value / 1000, 0.0));
   }
   decide();
 }
@@ -173,8 +176,12 @@ void CostModel::measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept
     const bool is_new = packet_ps_per_byte_.origin == CostOrigin::profile &&
                         packet_ps_per_byte_.corrections < kFirstCount;
     const bool is_other = is_direct_ && is_copied_directly(kLongBytesMin);
-    correct(packet_ps_per_byte_, static_cast<double>(ns) * 1000 / static_cast<double>(bytes),
-            weight_of(is_new || is_other));
+    const double measured = static_cast<double>(ns) * 1000 / static_cast<double>(bytes);
+    if (is_other) {
+      correct_other(packet_ps_per_byte_, measured);
+    } else {
+      correct(packet_ps_per_byte_, measured, is_new ? kFirstWeight : kNewWeight);
+    }
     decide();
   }
 }

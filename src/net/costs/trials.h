@@ -5,7 +5,8 @@
 //
 // A trial is some messages, one behind the other, until the way has been measured some times:
 // single ones between those that go the other way would not say what a stream takes. The first
-// packets do not count: nobody has had their memory in a cache for long.
+// megabytes in packets do not count: nobody has had their memory in a cache for long. It ends
+// earlier when it only finds what was known.
 //
 // What trials cost is bounded: between two as many bytes go the chosen way as make the time lost
 // with the last one a hundredth, by the figures as they are then. One that taught nothing (the
@@ -54,10 +55,12 @@ class Trials {
   }
   [[nodiscard]] std::uint64_t until() const noexcept { return until_; }
 
-  /// A packet is going to be measured, as one of some are: whether it says what a stream takes.
-  [[nodiscard]] bool is_warm() noexcept {
-    cold_ -= cold_ == 0 ? 0 : 1;
-    return cold_ == 0;
+  /// Packets of so many bytes have gone, of which some were measured: whether that says what a
+  /// stream takes.
+  [[nodiscard]] bool is_warm(std::uint64_t bytes) noexcept {
+    const bool was_cold = cold_bytes_ != 0;
+    cold_bytes_ -= std::min(bytes, cold_bytes_);
+    return !was_cold;
   }
 
   /// So many bytes go the chosen way between two trials.
@@ -79,24 +82,29 @@ class Trials {
   }
 
  private:
-  static constexpr std::uint32_t kMeasures = 16;  // Of a trial.
+  static constexpr std::uint32_t kMeasures = 16;  // Of a trial...
+  static constexpr std::uint32_t kFewMeasures = 4;  // ...that is as slow as it was taken to be.
   static constexpr std::uint64_t kBlindMax = 1 << 20;
-  static constexpr std::uint32_t kCold = 16;  // One packet of eight is measured (transfer.cc).
+  static constexpr std::uint64_t kColdBytes = 3 << 20;
 
   [[nodiscard]] bool has_taught(const CostModel::Other& other) const noexcept {
     return other.measures != measures_;
   }
   [[nodiscard]] bool has_ended(const CostModel& cost, std::uint64_t bytes) const noexcept {
     const bool is_chosen = cost.is_copied_directly(bytes) == is_direct_;
-    const std::uint32_t measures = cost.other(bytes).measures - measures_;
-    return is_chosen || gone_ >= kBytesMax || (gone_ >= kBytes && measures >= kMeasures);
+    const CostModel::Other other = cost.other(bytes);
+    const bool is_as_before = other.excess >= excess_ * 3 / 4;
+    return is_chosen || gone_ >= kBytesMax ||
+           (gone_ >= kBytes &&
+            other.measures - measures_ >= (is_as_before ? kFewMeasures : kMeasures));
   }
   void begin(const CostModel& cost, std::uint64_t bytes) noexcept {
     const CostModel::Other other = cost.other(bytes);
     blind_ = has_taught(other) ? kEvery : std::min(2 * blind_, kBlindMax);
     measures_ = other.measures;
     is_direct_ = !cost.is_copied_directly(bytes);
-    cold_ = is_direct_ ? 0 : kCold + 1;
+    excess_ = other.excess;
+    cold_bytes_ = is_direct_ ? 0 : kColdBytes;
     is_under_way_ = true;
     gone_ = 0;
   }
@@ -106,7 +114,8 @@ class Trials {
   std::uint64_t last_bytes_ = kBytes;  // In the last one.
   std::uint32_t measures_ = 0;         // Of the other way, when the last trial began.
   std::uint64_t blind_ = kEvery;       // As kEvery, after some that taught nothing.
-  std::uint32_t cold_ = 0;             // Measures still to be dropped.
+  std::uint64_t cold_bytes_ = 0;       // Measures of those are still to be dropped.
+  double excess_ = 0;                  // When the last trial began.
   bool is_under_way_ = false;
   bool is_direct_ = false;  // It tries direct copies.
 };

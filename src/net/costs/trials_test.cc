@@ -47,6 +47,7 @@ class Stream {
   [[nodiscard]] std::string explain() const { return trials_.explain(model_, bytes_); }
 
   bool can_measure_packets = true;
+  bool is_whole = false;
   std::uint64_t took_ns = 0;
   std::uint64_t best_ns = 0;  // By the faster way alone.
   std::uint64_t trials = 0;
@@ -64,12 +65,16 @@ class Stream {
     until_ = trials_.until();
     return is_trial;
   }
-  /// One of eight is measured.
+  /// One of eight is measured, or the whole.
   void send_packets(std::uint64_t ps_per_byte) {
     for (std::uint64_t sent = 0; sent < bytes_; sent += kPacketBytes) {
-      if (++packets_ % 8 == 0 && trials_.is_warm() && can_measure_packets) {
+      if (!is_whole && ++packets_ % 8 == 0 && trials_.is_warm(8 * kPacketBytes) &&
+          can_measure_packets) {
         model_.measured_packets(kPacketBytes, kPacketBytes * ps_per_byte / 1000);
       }
+    }
+    if (is_whole && trials_.is_warm(bytes_) && can_measure_packets) {
+      model_.measured_packets(bytes_, bytes_ * ps_per_byte / 1000);
     }
   }
 
@@ -112,6 +117,32 @@ TEST_P(TrialsOfSize, LoseAHundredthOfTheTimeAtMost) {
     EXPECT_TRUE(stream.trials != 0 || machine.packets == 2000) << machine.packets;
     EXPECT_LE(stream.trials, 32'768 * kMega / GetParam() / Trials::kEvery + 1) << machine.packets;
   }
+}
+
+TEST_P(TrialsOfSize, OfMessagesMeasuredAsAWholeTeachAsWell) {
+  Stream stream{GetParam()};
+  stream.is_whole = true;
+  stream.run(kFar, 1024 * kMega);
+  ASSERT_TRUE(stream.is_direct());
+  stream.run(kNear, 16'384 * kMega);
+  EXPECT_FALSE(stream.is_direct()) << stream.explain();
+}
+
+TEST_P(TrialsOfSize, EndSoonWhereTheyFindWhatWasKnown) {
+  Stream stream{GetParam()};
+  stream.is_whole = true;
+  stream.run(kFar, 1024 * kMega);
+  ASSERT_TRUE(stream.is_direct());
+  const std::uint64_t before = stream.trials;
+  while (stream.trials == before) {
+    stream.send(kFar);
+  }
+  std::uint64_t bytes = 0;
+  for (std::uint64_t last = before; stream.trials != last; bytes += GetParam()) {
+    last = stream.trials;
+    stream.send(kFar);
+  }
+  EXPECT_LE(bytes, 8 * std::max(GetParam(), kMega));
 }
 
 // What an earlier job has left may be of another place.

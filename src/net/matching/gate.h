@@ -288,10 +288,11 @@ class alignas(kCacheLineBytes) Gate {
   void measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept {
     change_cost([&](CostModel& cost) { cost.measured_packets(bytes, ns); });
   }
-  /// One packet of a stream was filled in `ns`; see Trials::is_warm().
-  void measured_filling(std::uint64_t bytes, std::uint64_t ns) noexcept {
+  /// One packet of `each` of a stream, or with 1 a whole message, was filled in `ns`; see
+  /// Trials::is_warm().
+  void measured_filling(std::uint64_t bytes, std::uint64_t ns, std::uint64_t each) noexcept {
     const SpinGuard guard{cost_lock_};
-    if (trials_.is_warm()) {
+    if (trials_.is_warm(bytes * each)) {
       cost_->measured_packets(bytes, ns);
       publish_cost();
     }

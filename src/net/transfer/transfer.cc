@@ -324,8 +324,9 @@ SendState TransportCore::send_measured(Gate& gate, std::span<const Piece> frame,
   const std::uint64_t start_ns = clock_.now_ns();
   const SendState state = gate.try_send(frame);
   frames_until_measure_ = kMeasureEvery - 1;
-  if (state == SendState::accepted && gate.open_channel()->is_settled()) {
-    gate.measured_filling(bytes, clock_.now_ns() - start_ns);
+  const Channel& channel = *gate.open_channel();
+  if (state == SendState::accepted && channel.is_settled() && !channel.is_receiver_behind()) {
+    gate.measured_filling(bytes, clock_.now_ns() - start_ns, kMeasureEvery);
   }
   return state;
 }
@@ -341,7 +342,9 @@ void TransportCore::end_job(TransferJob* job, Fault fault) noexcept {
   const Channel* const channel = job->gate->channel();
   if (fault == Fault::none && job->remote.empty() && !is_lent && channel != nullptr &&
       channel->is_settled() && (job->is_alone || !job->gate->is_direct())) {
-    job->gate->measured_filling(job->total_bytes - job->begin, clock_.now_ns() - job->started_ns);
+    // With what it waited for its receiver: nobody else was on the way.
+    job->gate->measured_filling(job->total_bytes - job->begin, clock_.now_ns() - job->started_ns,
+                                1);
   }
   if (job->send != nullptr) {
     end_send(job->header.source, *job->send, fault);

@@ -68,9 +68,11 @@ class ShmChannel final : public Channel {
 
   [[nodiscard]] bool is_read_as_ours() const noexcept override { return comes_back_; }
   [[nodiscard]] bool is_settled() const noexcept override {
+    return fills_.load(std::memory_order_relaxed) >= kChunkCountMax;
+  }
+  [[nodiscard]] bool is_receiver_behind() const noexcept override {
     const std::uint32_t crowded = crowded_.load(std::memory_order_relaxed);
-    return fills_.load(std::memory_order_relaxed) >= kChunkCountMax &&
-           (crowded == 0 || crowded == kCrowdedMax);
+    return crowded != 0 && crowded != kCrowdedMax;
   }
 
   bool ring_absent() noexcept override;

@@ -330,7 +330,11 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
   }
   const std::uint64_t offset = header.total_bytes;
   if (header.kind == FrameKind::finish) {
-    finish_receive(entry, at, request, Fault::none);
+    if (offset >= request.envelope.bytes) {
+      finish_receive(entry, at, request, Fault::none);
+    } else {  // The rest comes in data frames.
+      take_data(entry, at, request, offset);
+    }
     return;
   }
   if (header.payload_bytes > request.envelope.bytes ||

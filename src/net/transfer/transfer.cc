@@ -21,6 +21,18 @@ void forget_writes(TransferJob& job, Channel& channel, bool has_fixed_rank) noex
 // its peer reads.
 constexpr std::uint32_t kInPlaceBytes = 512 << 10;
 
+// Between two looks whether a peer whose memory is written waits by now.
+constexpr std::uint32_t kTurnedBytesMin = 128 << 10;
+
+/// What is written into the memory of a peer whose program computes costs it nothing. When it waits
+/// again it could help: the rest goes in packets, where those are the faster way.
+bool turns_to_packets(const TransferJob& job, const Channel& channel) noexcept {
+  const std::uint64_t left = job.total_bytes - job.offset;
+  return job.finish_kind == FrameKind::finish && !job.has_head && left >= kTurnedBytesMin &&
+         left < job.gate->direct_from_bytes() && channel.peer_is() == PeerIs::at_hand &&
+         (!job.is_invited || job.gate->is_empty());
+}
+
 }  // namespace
 
 void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcept {
@@ -57,6 +69,7 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   job->local = send.data;
   job->total_bytes = clear.bytes_max;
   job->is_invited = outcome.is_invited;
+  job->has_head = send.head_bytes != 0;
   // Packets wait for somebody who takes them.
   const bool is_chosen = job->total_bytes >= job->gate->direct_from_bytes();
   if (outcome.is_invited || is_chosen != send.is_trial) {
@@ -199,8 +212,22 @@ bool TransportCore::step(TransferJob& job) noexcept {
 }
 
 bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
+  if (turns_to_packets(job, channel)) {
+    FrameHeader written = job.header;  // What has been; the rest will come.
+    written.kind = job.finish_kind;
+    written.total_bytes = job.offset;
+    if (job.offset == 0 || send_to_node(job.node, written, {})) {
+      job.remote.clear();
+      job.begin = job.offset;
+      job.is_alone = false;  // What it takes is not what packets cost.
+      return false;
+    }
+  }
   const std::uint64_t bytes =
-      std::min<std::uint64_t>(job.total_bytes - job.offset, options_.chunk_bytes);
+      std::min<std::uint64_t>(job.total_bytes - job.offset,
+                              job.total_bytes < job.gate->direct_from_bytes()
+                                  ? std::min(options_.chunk_bytes, kTurnedBytesMin)
+                                  : options_.chunk_bytes);
   std::array<Piece, kPacketPiecesMax> local;
   std::array<RemotePiece, kPacketPiecesMax> remote;
   std::uint64_t local_bytes = 0;

@@ -1,0 +1,103 @@
+// Messages of which part is written into the memory of a peer that computes, and the rest goes in
+// packets, as the peer waits by now and helps.
+#include <algorithm>
+#include <vector>
+
+#include "net/transfer/invitation_pair.h"
+
+namespace sterna::net {
+namespace {
+
+// More than the memory of a node holds on its way.
+constexpr std::size_t kLongBytes = (4 << 20) + 12'345;
+
+class TurnedMessage : public InvitationPair {
+ protected:
+  void SetUp() override {
+    InvitationPair::SetUp();
+    if (IsSkipped()) {
+      return;
+    }
+    if (pair.nodes[0]->cost(1).direct_from_bytes() <= kLongBytes) {
+      GTEST_SKIP() << "packets are taken to be the slower way here";
+    }
+    for (std::size_t i = 0; i < kLongBytes; ++i) {
+      long_sent[i] = static_cast<std::byte>(i * 7 + i / 256);
+    }
+  }
+  /// The sender waits, the receiver computes; until part of the message has been written.
+  void write_part(std::span<std::byte> into) {
+    post(receive, into);
+    pair.send(0, send, kTag, long_sent);
+    while (direct_bytes() == 0) {
+      pair.poll(0);
+    }
+    ASSERT_LT(direct_bytes(), long_got.size());
+    ASSERT_FALSE(receive.done.done());
+  }
+  void come_back() { pair.nodes[1]->absence_flag()->store(AbsenceFlag::kPresent); }
+  bool ends() {
+    return pair.poll_until([&] { return receive.done.done() && send.done.done(); });
+  }
+  std::uint64_t direct_bytes() { return pair.nodes[0]->statistics().bytes_direct; }
+  std::uint64_t data_bytes() { return pair.nodes[0]->statistics().bytes_data; }
+
+  std::vector<std::byte> long_sent = std::vector<std::byte>(kLongBytes);
+  std::vector<std::byte> long_got = std::vector<std::byte>(kLongBytes);
+};
+
+TEST_F(TurnedMessage, IsWrittenAsAWholeToWhoComputes) {
+  write_part(long_got);
+  poll_sender();
+  EXPECT_EQ(direct_bytes(), kLongBytes);
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(long_got, long_sent);
+  EXPECT_EQ(data_bytes(), 0U);
+}
+
+TEST_F(TurnedMessage, GoesOnInPacketsToWhoWaits) {
+  write_part(long_got);
+  const std::uint64_t written = direct_bytes();
+  come_back();
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(long_got, long_sent);
+  EXPECT_EQ(direct_bytes(), written);
+  EXPECT_EQ(data_bytes(), kLongBytes - written);
+  EXPECT_EQ(receive.envelope.bytes, kLongBytes);
+}
+
+TEST_F(TurnedMessage, TruncatesAsEver) {
+  std::vector<std::byte> small(600'000);
+  write_part(small);
+  come_back();
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(receive.fault, Fault::truncated);
+  EXPECT_TRUE(std::equal(small.begin(), small.end(), long_sent.begin()));
+}
+
+TEST_F(TurnedMessage, EndsWithItsSender) {
+  write_part(long_got);
+  come_back();
+  for (int i = 0; i < 3; ++i) {
+    pair.poll(0);
+  }
+  pair.nodes[1]->lose_peer(0, "the test says so");
+  ASSERT_TRUE(pair.poll_until([&] { return receive.done.done(); }));
+  EXPECT_EQ(receive.fault, Fault::peer_lost);
+}
+
+TEST_F(TurnedMessage, ThatIsFollowedByAnotherOneKeepsTheOrder) {
+  write_part(long_got);
+  SendRequest next;
+  RecvRequest next_receive;
+  post(next_receive, got);
+  pair.send(0, next, kTag, sent);
+  come_back();
+  EXPECT_TRUE(ends());
+  ASSERT_TRUE(pair.poll_until([&] { return next_receive.done.done() && next.done.done(); }));
+  EXPECT_EQ(long_got, long_sent);
+  EXPECT_EQ(got, sent);
+}
+
+}  // namespace
+}  // namespace sterna::net

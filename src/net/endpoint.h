@@ -142,8 +142,8 @@ struct Endpoint {
   RecvRequest* masked_first;  // Receives with a mask, in the order of posting.
   RecvRequest* masked_last;
   bool is_indexed[4];  // Messages are linked in the lanes of this class too.
-  OpenCount message_count;
-  std::uint32_t holder_count;  // Peers that keep messages for us. Behind the count: has_waiting().
+  alignas(std::uint64_t) OpenCount message_count;
+  OpenCount holder_count;      // Peers that keep messages for us. Behind the count: has_waiting().
   Message* messages_first;     // All that wait, in order of arrival.
   Message* messages_last;
 
@@ -178,10 +178,11 @@ static_assert(std::is_trivially_copyable_v<Endpoint>, "it moves as bytes");
 /// Whether a receive finds more than posting it: messages here, or at their senders.
 [[nodiscard]] inline bool has_waiting(const Endpoint& at) noexcept {
   static_assert(offsetof(Endpoint, holder_count) ==
-                offsetof(Endpoint, message_count) + sizeof(OpenCount));
-  std::uint64_t both;
-  std::memcpy(&both, &at.message_count, sizeof both);  // One load, on the way of each message.
-  return both != 0;
+                    offsetof(Endpoint, message_count) + sizeof(OpenCount) &&
+                offsetof(Endpoint, message_count) % sizeof(std::uint64_t) == 0);
+  // One load, on the way of each message. Relaxed: without the lock it is a hint.
+  using Both [[gnu::may_alias]] = std::uint64_t;
+  return __atomic_load_n(reinterpret_cast<const Both*>(&at.message_count), __ATOMIC_RELAXED) != 0;
 }
 
 /// In `heap`, which must outlive it; null: out of memory.

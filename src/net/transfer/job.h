@@ -68,7 +68,7 @@ struct TransferJob : MpscNode {
   bool is_lending_judged = false;   // Whether it has those.
   bool is_invited = false;          // The announcement of its message may still wait for the gate.
   bool is_alone = true;             // All the time: how long it takes is what packets cost.
-  bool has_head = false;            // Its receiver may have bytes already, and count them.
+  bool may_turn = false;            // From direct writes to data frames, halfway.
   std::uint64_t total_bytes = 0;
   std::uint64_t begin = 0;  // Before it is the head.
   std::uint64_t offset = 0;

@@ -28,9 +28,8 @@ constexpr std::uint32_t kTurnedBytesMin = 128 << 10;
 /// again it could help: the rest goes in packets, where those are the faster way.
 bool turns_to_packets(const TransferJob& job, const Channel& channel) noexcept {
   const std::uint64_t left = job.total_bytes - job.offset;
-  return job.finish_kind == FrameKind::finish && !job.has_head && left >= kTurnedBytesMin &&
-         left < job.gate->direct_from_bytes() && channel.peer_is() == PeerIs::at_hand &&
-         (!job.is_invited || job.gate->is_empty());
+  return job.may_turn && left >= kTurnedBytesMin && left < job.gate->direct_from_bytes() &&
+         channel.peer_is() == PeerIs::at_hand && (!job.is_invited || job.gate->is_empty());
 }
 
 }  // namespace
@@ -69,7 +68,8 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   job->local = send.data;
   job->total_bytes = clear.bytes_max;
   job->is_invited = outcome.is_invited;
-  job->has_head = send.head_bytes != 0;
+  // Who has a head may count its bytes; and a trial of direct writes is to measure them.
+  job->may_turn = send.head_bytes == 0 && !send.is_trial;
   // Packets wait for somebody who takes them.
   const bool is_chosen = job->total_bytes >= job->gate->direct_from_bytes();
   if (outcome.is_invited || is_chosen != send.is_trial) {

@@ -85,6 +85,8 @@ class CrowdOfTeam : public testing::Test {
  protected:
   void SetUp() override {
     team.run([] {});  // The worker has its kernel thread.
+    // A kernel without CONFIG_SCHED_INFO: nothing could tell the share, and ticks come at their
+    // usual interval, as ever.
     if (!share_of(*state().workers[0]->carrier.load())) {
       GTEST_SKIP() << "the system does not tell how long a kernel thread waited for a processor";
     }

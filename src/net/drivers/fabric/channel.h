@@ -33,7 +33,7 @@ class FabricChannel final : public Channel {
   SendState try_lend(Packet head, Piece bytes, Lent& loan) noexcept override;
   void take_back(Lent& loan) noexcept override;
 
-  /// Packets on their way, or waiting.
+  /// Packets on their way, or waiting, by FabricDriver::weight_of.
   [[nodiscard]] std::uint32_t under_way() const noexcept { return accepted - taken_there; }
   /// As if there had been no connection; its buffers stay.
   void begin(std::uint64_t own_token) noexcept {
@@ -54,13 +54,14 @@ class FabricChannel final : public Channel {
   bool wants_hello = false;       // Ours is to be said.
   bool has_said_hello = false;    // Over this connection.
   bool owes_taken = false;        // The peer waits for our word.
-  bool is_refused = false;        // A sender was told `full`.
   std::uint64_t token_here = 0;   // What messages of the peer carry.
   std::uint64_t token_there = 0;  // And ours to it.
   fi_addr_t address = FI_ADDR_UNSPEC;
   std::vector<std::byte> name;    // That `address` was made of.
-  std::uint32_t accepted = 0;     // Packets of this connection, with `end`; as the next ones.
-  std::uint32_t taken_there = 0;  // The peer says so.
+  // Packets of this connection, with `end`, by their weight; as the next ones.
+  std::uint32_t accepted = 0;
+  std::uint32_t refused_weight = 0;  // Of what a sender was told `full` for.
+  std::uint32_t taken_there = 0;     // The peer says so.
   std::uint32_t taken_here = 0;
   std::uint32_t told = 0;       // Of taken_here, in the last message to the peer.
   std::vector<Buffer*> free;    // To send from.

@@ -59,6 +59,7 @@ Result<> FabricDriver::open(const DriverOptions& given) {
     return endpoint.error();
   }
   endpoint_ = std::move(endpoint.value());
+  weighed_bytes_ = std::max<std::size_t>(endpoint_->bytes_under_way_max() / options_.window, 1);
   auto control = tcp::open_sockets({.bootstrap = given.bootstrap,
                                     .clock = given.clock,
                                     .log = given.log,
@@ -106,10 +107,11 @@ SendState FabricDriver::send(FabricChannel& channel, std::span<const Piece> piec
         is_closed_.load(std::memory_order_relaxed)) {
       return SendState::closed;
     }
-    Buffer* const buffer =
-        channel.under_way() < options_.window ? queue_frame(channel, FrameKind::data) : nullptr;
+    const std::uint32_t weight = weight_of(FrameKind::data, bytes);
+    const bool has_room = channel.under_way() + weight <= options_.window;
+    Buffer* const buffer = has_room ? queue_frame(channel, FrameKind::data, bytes) : nullptr;
     if (buffer == nullptr) {
-      channel.is_refused = true;
+      channel.refused_weight = weight;
       return SendState::full;
     }
     std::byte* to = buffer->memory + kFrameBytes;
@@ -127,8 +129,9 @@ SendState FabricDriver::send(FabricChannel& channel, std::span<const Piece> piec
   return SendState::accepted;
 }
 
-/// A buffer of the channel, at the end of what waits. Null: none is free.
-Buffer* FabricDriver::queue_frame(FabricChannel& channel, FrameKind kind) noexcept {
+/// A buffer of the channel, for a packet of `bytes`, at the end of what waits. Null: none is free.
+Buffer* FabricDriver::queue_frame(FabricChannel& channel, FrameKind kind,
+                                  std::size_t bytes) noexcept {
   if (channel.free.empty()) {
     return nullptr;
   }
@@ -137,7 +140,7 @@ Buffer* FabricDriver::queue_frame(FabricChannel& channel, FrameKind kind) noexce
   buffer->bytes = kFrameBytes;
   write_frame({.kind = kind, .from_node = self_, .token = 0, .order = channel.accepted, .taken = 0},
               buffer->memory);
-  channel.accepted += kind == FrameKind::taken ? 0 : 1;
+  channel.accepted += weight_of(kind, bytes);
   channel.waiting.push_back(buffer);
   return buffer;
 }
@@ -224,7 +227,7 @@ FabricDriver::Arrival FabricDriver::on_arrival(Buffer& buffer) noexcept {
     return arrival;
   }
   channel.taken_there = frame.taken;
-  channel.taken_here += is_counted ? 1 : 0;
+  channel.taken_here += weight_of(frame.kind, packet.size());
   channel.heard_look = looks_;
   arrival.channel = &channel;
   arrival.kind = frame.kind;
@@ -355,10 +358,10 @@ bool FabricDriver::prepare_sleep() noexcept {
     clear_bell();  // Whatever rang was before what is looked at now.
     bool may_sleep = !needs_care_.load(std::memory_order_relaxed) && endpoint_->may_wait();
     for (const auto& channel : channels_) {
-      if (channel != nullptr && channel->is_refused &&
-          (channel->under_way() < options_.window ||
+      if (channel != nullptr && channel->refused_weight != 0 &&
+          (channel->under_way() + channel->refused_weight <= options_.window ||
            channel->state >= FabricChannel::State::ending)) {
-        channel->is_refused = false;
+        channel->refused_weight = 0;
         may_sleep = false;
       }
     }

@@ -6,9 +6,10 @@
 // messages to it must carry. The connection says when a peer dies, closes or is cut, too, which
 // many providers do not.
 //
-//   credit   A sender has `window` packets under way at most; each message says how many its sender
-//            has taken, and one that says nothing else goes when half of the window is owed. So
-//            there is always a buffer for what comes, and a channel is bounded with any provider.
+//   credit   A sender has `window` packets under way at most (of long ones less, where a provider
+//            cannot hold them: weight_of); each message says how many its sender has taken, and one
+//            that says nothing else goes when half of the window is owed. So there is always a
+//            buffer for what comes, and a channel is bounded with any provider.
 //   loans    Long packets may be lent: their bytes go from memory to memory (fabric/loans.h).
 //   locks    All calls into libfabric are made under lock_, by the senders as by the poller; no
 //            upcall is. See fabric/endpoint.h.
@@ -16,6 +17,7 @@
 //            epoll set. A provider without one (shm) must be polled: then fd() is -1.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -82,7 +84,17 @@ class FabricDriver final : public Driver, private PacketSink {
   };
 
   // driver.cc: messages.
-  Buffer* queue_frame(FabricChannel& channel, FrameKind kind) noexcept STERNA_REQUIRES(lock_);
+  /// How much of the window a packet of `bytes` takes: one, but where the provider cannot hold a
+  /// window of long ones, more; never more than what its receiver may leave untold.
+  [[nodiscard]] std::uint32_t weight_of(FrameKind kind, std::size_t bytes) const noexcept {
+    if (kind != FrameKind::data) {
+      return kind == FrameKind::taken ? 0 : 1;
+    }
+    return static_cast<std::uint32_t>(
+        std::min<std::size_t>(1 + bytes / weighed_bytes_, options_.window / 2));
+  }
+  Buffer* queue_frame(FabricChannel& channel, FrameKind kind, std::size_t bytes = 0) noexcept
+      STERNA_REQUIRES(lock_);
   void push(FabricChannel& channel) noexcept STERNA_REQUIRES(lock_);
   void say_taken(FabricChannel& channel) noexcept STERNA_REQUIRES(lock_);
   void on_sent(Buffer& buffer, int error) noexcept STERNA_REQUIRES(lock_);
@@ -128,6 +140,7 @@ class FabricDriver final : public Driver, private PacketSink {
   const Options options_;
   const std::uint32_t self_;
   const std::uint32_t node_count_;
+  std::size_t weighed_bytes_ = 1;  // Constant after open.
   Capabilities capabilities_;
   std::unique_ptr<Endpoint> endpoint_;  // Constant after open; called under lock_.
   std::unique_ptr<tcp::TcpDriver> control_;

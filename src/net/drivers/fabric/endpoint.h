@@ -80,6 +80,8 @@ class Endpoint {
   [[nodiscard]] std::span<const std::byte> name() const noexcept { return name_; }
   /// Messages up to so many bytes are sent without a completion.
   [[nodiscard]] std::size_t inject_bytes() const noexcept { return inject_bytes_; }
+  /// About so many bytes of messages to a peer may be under way.
+  [[nodiscard]] std::size_t bytes_under_way_max() const noexcept;
   /// Readable when there may be something to poll, while may_wait() has said so; -1: none.
   [[nodiscard]] int fd() const noexcept { return fd_; }
 

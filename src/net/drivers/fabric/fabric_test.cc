@@ -269,6 +269,39 @@ TEST_F(ByHand, APeerIsLostWhileAnotherOneSendsAllTheTime) {
   EXPECT_EQ(a.sink.losses[0].first, 2U) << a.sink.losses[0].second;
 }
 
+/// How many of the longest packets go to a peer that does not take them.
+std::uint32_t count_accepted(TestNode& a, TestNode& b) {
+  Channel& way = a.to(b, 1);
+  const std::string text(a.driver->capabilities().packet_bytes_max, 'x');
+  EXPECT_TRUE(send_patiently({&a, &b}, way, "first"));
+  EXPECT_TRUE(poll_until({&a, &b}, [&] { return !b.sink.packets.empty(); }));
+  std::uint32_t accepted = 0;
+  while (accepted <= kWindow && send_text(way, text) == SendState::accepted) {
+    ++accepted;
+  }
+  return accepted;
+}
+
+// See Endpoint::bytes_under_way_max().
+TEST(Fabric, OfLongPacketsTheProviderSocketsGetsFewAtOnce) {
+  for (const char* provider : {"tcp", "sockets"}) {
+    TestJob job{2};
+    TestNode a{choice_of(std::string{"fabric@"} + provider), job, 0};
+    TestNode b{choice_of(std::string{"fabric@"} + provider), job, 1};
+    if (!a.absent.empty()) {
+      // Says which: libfabric, or a provider of it, is not on this machine.
+      GTEST_SKIP() << a.absent;
+    }
+    const std::uint32_t accepted = count_accepted(a, b);
+    EXPECT_GE(accepted, 4U) << provider;
+    if (std::string_view{provider} == "sockets") {
+      EXPECT_LE(accepted * kMessageBytes, 128U << 10);
+    } else {
+      EXPECT_GE(accepted, kWindow / 2);
+    }
+  }
+}
+
 TEST(Fabric, SignalsStayOurs) {
   const auto actions = [] {
     std::vector<void (*)(int)> found;

@@ -35,6 +35,11 @@ Result<const Library*> load_library() noexcept {
   // We register few large buffers and keep them: a cache of registrations is of no use, and to keep
   // it right it would put itself into mmap and munmap of the process.
   ::setenv("FI_MR_CACHE_MONITOR", "disabled", 0);
+  // The provider sockets looks at heads of messages before it takes them from the kernel. Of a head
+  // that ends a full receive buffer it sees a part, for ever: the buffer cannot be freed for the
+  // rest. So it is to be larger than what the kernel keeps in one piece; Endpoint::
+  // bytes_under_way_max() does the other half.
+  ::setenv("FI_SOCKETS_MAX_BUF_SZ", "4194304", 0);
   void* const handle = ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     return Error{Errc::unsupported, std::string{"libfabric is not installed: "} + ::dlerror()};

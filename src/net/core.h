@@ -288,8 +288,8 @@ class TransportCore final : private Bond::Owner {
                                     std::uint64_t& took_ns) noexcept;
   bool step_read(TransferJob& job) noexcept;
   void end_read(const TransferJob& job, Fault fault) noexcept;
-  void finish_read(std::uint32_t rank, RecvRequest& request, std::uint64_t send_id, bool is_read,
-                   std::uint64_t took_ns) noexcept;
+  void finish_read(std::uint32_t rank, RecvRequest& request, std::uint64_t send_id,
+                   std::uint64_t read_bytes, std::uint64_t took_ns) noexcept;
   void learn_read(const FrameHeader& matched, std::uint64_t bytes) noexcept;
   void copy_local(std::uint32_t rank, std::uint32_t to_rank, SendRequest& send,
                   std::uint64_t receive_id) noexcept;

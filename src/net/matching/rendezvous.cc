@@ -104,7 +104,8 @@ void TransportCore::start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest
   clear_to_send(entry, at, request, message, outcome);
 }
 
-/// Tells the sender where its bytes go. From here to the last byte the rank stays here.
+/// Tells the sender where its bytes go; of one of which part has been read only where the rest
+/// begins, for that goes in data frames. From here to the last byte the rank stays here.
 void TransportCore::clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& request,
                                   const Message& announced, Outcome& outcome) noexcept {
   const std::uint32_t source = request.envelope.source;
@@ -124,13 +125,16 @@ void TransportCore::clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& r
   if (peer != nullptr) {
     tell_credit(*peer, answer.header);
   }
-  ClearPayload clear{.receive_id = request.id,
-                     .bytes_max = request.envelope.bytes,
-                     .begin = expect_head(peer, request, announced),
-                     .node = node_};
+  const bool has_part = request.received_bytes != 0;
+  ClearPayload clear{
+      .receive_id = request.id,
+      .bytes_max = request.envelope.bytes,
+      .begin = has_part ? request.received_bytes : expect_head(peer, request, announced),
+      .node = node_};
   RemotePiece extents[kClearExtentsMax];
-  bool is_short = true;
-  for_each_part(request.data, 0, clear.bytes_max, [&](std::byte* address, std::uint64_t bytes) {
+  bool is_short = !has_part;
+  const std::uint64_t placed_bytes = has_part ? 0 : clear.bytes_max;
+  for_each_part(request.data, 0, placed_bytes, [&](std::byte* address, std::uint64_t bytes) {
     if (clear.extent_count == kClearExtentsMax) {
       is_short = false;
       return false;

@@ -68,7 +68,8 @@ struct TransferJob : MpscNode {
   bool is_lending_judged = false;   // Whether it has those.
   bool is_invited = false;          // The announcement of its message may still wait for the gate.
   bool is_alone = true;             // All the time: how long it takes is what packets cost.
-  bool may_turn = false;            // From direct writes to data frames, halfway.
+  bool may_turn = false;            // From a direct copy to data frames, halfway.
+  bool has_turned = false;          // A read: its sender shall send the rest.
   std::uint64_t total_bytes = 0;
   std::uint64_t begin = 0;  // Before it is the head.
   std::uint64_t offset = 0;
@@ -80,5 +81,11 @@ struct TransferJob : MpscNode {
   std::uint64_t address = 0;
   std::uint64_t read_ns = 0;  // So long that took till now.
 };
+
+/// transfer.cc: whether a direct copy goes on in data frames now.
+[[nodiscard]] bool turns_to_packets(const TransferJob& job, const Channel& channel) noexcept;
+/// How much of it is copied until the next look whether it does.
+[[nodiscard]] std::uint64_t direct_step_bytes(const TransferJob& job,
+                                              std::uint32_t chunk_bytes) noexcept;
 
 }  // namespace sterna::net

@@ -4,6 +4,10 @@
 //
 // The receive belongs to nobody else meanwhile, and its rank is pinned. The sender is an ordinary
 // process, whose bytes stay where they are until it gets an answer.
+//
+// A sender that computed when the read began, and waits before it ends, could as well send: then
+// both copy at a time. So the rest goes in packets, where those are the faster way: `clear` says
+// from where.
 #include <algorithm>
 
 #include "net/core.h"
@@ -19,7 +23,7 @@ void TransportCore::read_remote(std::uint32_t rank, Outcome& outcome) noexcept {
     std::uint64_t took_ns = 0;
     const bool is_read = is_possible && read_part(gates_[route], request, outcome.read.address, 0,
                                                   bytes, took_ns) == ReadState::read;
-    finish_read(rank, request, outcome.read.send_id, is_read, took_ns);
+    finish_read(rank, request, outcome.read.send_id, is_read ? bytes : 0, took_ns);
     return;
   }
   auto* job = new TransferJob;
@@ -30,6 +34,8 @@ void TransportCore::read_remote(std::uint32_t rank, Outcome& outcome) noexcept {
   job->total_bytes = bytes;
   job->read = &request;
   job->address = outcome.read.address;
+  const Channel* const channel = job->gate->channel();
+  job->may_turn = channel != nullptr && channel->peer_is() != PeerIs::at_hand;
   submit(job);
 }
 
@@ -66,8 +72,12 @@ TransportCore::ReadState TransportCore::read_part(Gate& gate, const RecvRequest&
 
 /// True: the job has ended. A peer that is gone is told of by its driver, which ends the job.
 bool TransportCore::step_read(TransferJob& job) noexcept {
-  const std::uint64_t bytes =
-      std::min<std::uint64_t>(job.total_bytes - job.offset, options_.chunk_bytes);
+  const Channel* const channel = job.gate->channel();
+  if (channel != nullptr && turns_to_packets(job, *channel)) {
+    job.has_turned = true;
+    return true;
+  }
+  const std::uint64_t bytes = direct_step_bytes(job, options_.chunk_bytes);
   switch (read_part(*job.gate, *job.read, job.address, job.offset, bytes, job.read_ns)) {
     case ReadState::read:
       job.offset += bytes;
@@ -83,7 +93,8 @@ bool TransportCore::step_read(TransferJob& job) noexcept {
 void TransportCore::end_read(const TransferJob& job, Fault fault) noexcept {
   const std::uint32_t rank = job.header.destination;
   if (fault == Fault::none) {
-    finish_read(rank, *job.read, job.header.cookie, job.offset == job.total_bytes, job.read_ns);
+    const bool is_kept = job.has_turned || job.offset == job.total_bytes;
+    finish_read(rank, *job.read, job.header.cookie, is_kept ? job.offset : 0, job.read_ns);
     return;
   }
   RankEntry& entry = ranks_[rank];
@@ -94,9 +105,10 @@ void TransportCore::end_read(const TransferJob& job, Fault fault) noexcept {
   job.read->done.complete();
 }
 
-/// Not read: the sender's node shall send. Read: it learns how long that took, by which it chooses.
+/// Not all was read: the sender's node shall send the rest. All: it learns how long that took, by
+/// which it chooses.
 void TransportCore::finish_read(std::uint32_t rank, RecvRequest& request, std::uint64_t send_id,
-                                bool is_read, std::uint64_t took_ns) noexcept {
+                                std::uint64_t read_bytes, std::uint64_t took_ns) noexcept {
   const std::uint32_t source = request.envelope.source;
   RankEntry& entry = ranks_[rank];
   Outcome answers;
@@ -104,14 +116,15 @@ void TransportCore::finish_read(std::uint32_t rank, RecvRequest& request, std::u
     const threads::OwnedGuard guard{entry.lock};
     --entry.pins;
     Endpoint& at = *entry.endpoint;
-    if (is_read) {
-      counters_.direct_bytes.add(request.envelope.bytes);
+    counters_.direct_bytes.add(read_bytes);
+    if (read_bytes == request.envelope.bytes) {
       answer_matched(at, source, send_id, answers, took_ns);
       request.state = RecvRequest::State::idle;
       request.done.complete();
     } else {
       Message announced;
       announced.send_id = send_id;
+      request.received_bytes = read_bytes;
       clear_to_send(entry, at, request, announced, answers);
     }
   }

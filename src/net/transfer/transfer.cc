@@ -21,18 +21,24 @@ void forget_writes(TransferJob& job, Channel& channel, bool has_fixed_rank) noex
 // its peer reads.
 constexpr std::uint32_t kInPlaceBytes = 512 << 10;
 
-// Between two looks whether a peer whose memory is written waits by now.
+// Between two looks whether a peer whose memory is written or read waits by now.
 constexpr std::uint32_t kTurnedBytesMin = 128 << 10;
 
-/// What is written into the memory of a peer whose program computes costs it nothing. When it waits
-/// again it could help: the rest goes in packets, where those are the faster way.
+}  // namespace
+
+/// A copy of all bytes by one side costs a peer whose program computes nothing. When it waits again
+/// it could help: the rest goes in packets, where those are the faster way.
 bool turns_to_packets(const TransferJob& job, const Channel& channel) noexcept {
   const std::uint64_t left = job.total_bytes - job.offset;
   return job.may_turn && left >= kTurnedBytesMin && left < job.gate->direct_from_bytes() &&
          channel.peer_is() == PeerIs::at_hand && (!job.is_invited || job.gate->is_empty());
 }
 
-}  // namespace
+std::uint64_t direct_step_bytes(const TransferJob& job, std::uint32_t chunk_bytes) noexcept {
+  const bool is_looked = job.total_bytes < job.gate->direct_from_bytes();
+  return std::min<std::uint64_t>(job.total_bytes - job.offset,
+                                 is_looked ? std::min(chunk_bytes, kTurnedBytesMin) : chunk_bytes);
+}
 
 void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcept {
   SendRequest& send = *outcome.cleared;
@@ -223,11 +229,7 @@ bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
       return false;
     }
   }
-  const std::uint64_t bytes =
-      std::min<std::uint64_t>(job.total_bytes - job.offset,
-                              job.total_bytes < job.gate->direct_from_bytes()
-                                  ? std::min(options_.chunk_bytes, kTurnedBytesMin)
-                                  : options_.chunk_bytes);
+  const std::uint64_t bytes = direct_step_bytes(job, options_.chunk_bytes);
   std::array<Piece, kPacketPiecesMax> local;
   std::array<RemotePiece, kPacketPiecesMax> remote;
   std::uint64_t local_bytes = 0;

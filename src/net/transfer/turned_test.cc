@@ -1,5 +1,5 @@
-// Messages of which part is written into the memory of a peer that computes, and the rest goes in
-// packets, as the peer waits by now and helps.
+// Messages of which part is written into the memory of a peer that computes, or read from it, and
+// the rest goes in packets, as the peer waits by now and helps.
 #include <algorithm>
 #include <vector>
 
@@ -97,6 +97,95 @@ TEST_F(TurnedMessage, ThatIsFollowedByAnotherOneKeepsTheOrder) {
   ASSERT_TRUE(pair.poll_until([&] { return next_receive.done.done() && next.done.done(); }));
   EXPECT_EQ(long_got, long_sent);
   EXPECT_EQ(got, sent);
+}
+
+// The other way round: the receiver reads what its sender, who computes, has announced.
+class TurnedRead : public TurnedMessage {
+ protected:
+  void SetUp() override {
+    TurnedMessage::SetUp();
+    if (IsSkipped()) {
+      return;
+    }
+    come_back();
+    pair.nodes[0]->absence_flag()->store(AbsenceFlag::kAway);
+    send.is_awaited = false;
+  }
+  void read_part(std::span<std::byte> into) {
+    pair.receive(1, receive, kTag, into);
+    pair.send(0, send, kTag, long_sent);
+    pair.nodes[0]->was_away(1'000'000, 2'000'000);
+    for (int polls = 0; !has_read_part() && polls < kPolls; ++polls) {
+      pair.poll(1);
+    }
+    ASSERT_TRUE(has_read_part());
+    ASSERT_FALSE(receive.done.done());
+  }
+  /// Of a read only its end is counted: the costs of the way tell of its parts.
+  bool has_read_part() {
+    for (const CostModel::Row& row : pair.nodes[1]->cost(0).figures()) {
+      if (std::string_view{row.name}.starts_with("direct") && row.figure.corrections != 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+  void sender_comes_back() { pair.nodes[0]->absence_flag()->store(AbsenceFlag::kPresent); }
+  std::uint64_t read_bytes() { return pair.nodes[1]->statistics().bytes_direct; }
+};
+
+TEST_F(TurnedRead, IsReadAsAWholeFromWhoComputes) {
+  read_part(long_got);
+  for (int i = 0; i < kPolls; ++i) {
+    pair.poll(1);
+  }
+  EXPECT_TRUE(receive.done.done());
+  EXPECT_EQ(read_bytes(), kLongBytes);
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(long_got, long_sent);
+  EXPECT_EQ(data_bytes(), 0U);
+}
+
+TEST_F(TurnedRead, GoesOnInPacketsFromWhoWaits) {
+  read_part(long_got);
+  sender_comes_back();
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(long_got, long_sent);
+  EXPECT_GT(read_bytes(), 0U);
+  EXPECT_LT(read_bytes(), kLongBytes);
+  EXPECT_EQ(data_bytes(), kLongBytes - read_bytes());
+  EXPECT_EQ(direct_bytes(), 0U) << "the rest is not written, either";
+  EXPECT_EQ(receive.envelope.bytes, kLongBytes);
+}
+
+TEST_F(TurnedRead, TruncatesAsEver) {
+  std::vector<std::byte> small(1'600'000);
+  read_part(small);
+  sender_comes_back();
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(receive.fault, Fault::truncated);
+  EXPECT_TRUE(std::equal(small.begin(), small.end(), long_sent.begin()));
+}
+
+TEST_F(TurnedRead, EndsWithItsSender) {
+  read_part(long_got);
+  sender_comes_back();
+  for (int i = 0; i < 3; ++i) {
+    pair.poll(1);
+  }
+  pair.nodes[1]->lose_peer(0, "the test says so");
+  ASSERT_TRUE(pair.poll_until([&] { return receive.done.done(); }));
+  EXPECT_EQ(receive.fault, Fault::peer_lost);
+}
+
+// For trials, too, a message is read though its sender waits.
+TEST_F(TurnedRead, StaysAReadWhereItsSenderWaitedFromTheStart) {
+  sender_comes_back();
+  read_part(long_got);
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(read_bytes(), kLongBytes);
+  EXPECT_EQ(data_bytes(), 0U);
+  EXPECT_EQ(long_got, long_sent);
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ class TransportCore final : private Bond::Owner {
   void match(RankEntry& entry, Endpoint& at, RecvRequest& request, Message& message,
              Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& request, const Message& announced,
-                     Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
+                     bool is_waited, Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void fail_matched(Endpoint& at, RecvRequest& request, Message& found, Outcome& outcome) noexcept;
   void consume(Endpoint& at, Peer& peer, std::uint64_t bytes, Outcome& outcome) noexcept;
   void start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest& request,

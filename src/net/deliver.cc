@@ -321,6 +321,7 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
     ++entry.pins;
     outcome.cleared = &send;
     outcome.cleared_by = header.source;
+    outcome.is_away = (header.flags & kFrameAway) != 0;
     return;
   }
   auto& request = *static_cast<RecvRequest*>(found);

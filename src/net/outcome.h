@@ -26,6 +26,7 @@ struct Outcome {
   SendRequest* cleared = nullptr;  // This send of the rank may start; the rank is pinned for it.
   std::uint32_t cleared_by = 0;    // The receiver.
   bool is_invited = false;         // It does not look.
+  bool is_away = false;            // It says that it will not.
   ClearPayload clear;
   RemoteExtents extents;
   struct {

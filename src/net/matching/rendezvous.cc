@@ -101,13 +101,14 @@ void TransportCore::start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest
     outcome.read = {&request, message.address, message.send_id};
     return;
   }
-  clear_to_send(entry, at, request, message, outcome);
+  clear_to_send(entry, at, request, message, is_waited, outcome);
 }
 
 /// Tells the sender where its bytes go; of one of which part has been read only where the rest
 /// begins, for that goes in data frames. From here to the last byte the rank stays here.
 void TransportCore::clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& request,
-                                  const Message& announced, Outcome& outcome) noexcept {
+                                  const Message& announced, bool is_waited,
+                                  Outcome& outcome) noexcept {
   const std::uint32_t source = request.envelope.source;
   request.id = add_pending(at, PendingEntry::Kind::receive, &request, source);
   if (request.id == kNoId) {
@@ -121,6 +122,9 @@ void TransportCore::clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& r
   answer.header.source = at.rank;
   answer.header.destination = source;
   answer.header.cookie = announced.send_id;
+  const bool is_away = request.may_be_written && at.rank == invitations_.rank() && !is_waited &&
+                       are_reads_left_;
+  answer.header.flags |= is_away ? kFrameAway : 0;
   Peer* const peer = find_peer(at, source);
   if (peer != nullptr) {
     tell_credit(*peer, answer.header);

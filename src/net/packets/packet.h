@@ -63,6 +63,8 @@ inline constexpr std::uint8_t kFrameHasWords = 16;
 inline constexpr std::uint8_t kFrameHeld = 64;
 // Of rendezvous that is held: the answer to `seek`.
 inline constexpr std::uint8_t kFrameSought = 128;
+// Of clear: the program of the receiver will compute, by its habit: it takes no packets meanwhile.
+inline constexpr std::uint8_t kFrameAway = 4;
 inline constexpr std::size_t kWordsBytes = 16;
 inline constexpr std::uint8_t kHopsMax = 64;
 

@@ -125,7 +125,7 @@ void TransportCore::finish_read(std::uint32_t rank, RecvRequest& request, std::u
       Message announced;
       announced.send_id = send_id;
       request.received_bytes = read_bytes;
-      clear_to_send(entry, at, request, announced, answers);
+      clear_to_send(entry, at, request, announced, true, answers);
     }
   }
   act(rank, answers);

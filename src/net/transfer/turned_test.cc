@@ -99,6 +99,41 @@ TEST_F(TurnedMessage, ThatIsFollowedByAnotherOneKeepsTheOrder) {
   EXPECT_EQ(got, sent);
 }
 
+/// The announcement is there before the receive, so that no invitation leads to it: the answer says
+/// whether the receiver will compute.
+class AnsweredMessage : public TurnedMessage {
+ protected:
+  void announce_and_post() {
+    send.is_awaited = true;  // By who could fill packets: it tells no address.
+    pair.send(0, send, kTag, long_sent);
+    for (int i = 0; i < 3; ++i) {
+      pair.poll(0);
+      pair.poll(1);
+    }
+    post(receive, long_got);
+    pair.poll(1);  // The last thing before it computes.
+    poll_sender();
+  }
+};
+
+TEST_F(AnsweredMessage, IsWrittenToWhoWillCompute) {
+  announce_and_post();
+  EXPECT_EQ(invited(), 0U);
+  EXPECT_EQ(direct_bytes(), kLongBytes);
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(long_got, long_sent);
+  EXPECT_EQ(data_bytes(), 0U);
+}
+
+TEST_F(AnsweredMessage, GoesInPacketsToWhoComesBackAtOnce) {
+  pair.nodes[1]->leave_reads(false);
+  announce_and_post();
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(long_got, long_sent);
+  EXPECT_EQ(direct_bytes(), 0U);
+  EXPECT_EQ(data_bytes(), kLongBytes);
+}
+
 // The other way round: the receiver reads what its sender, who computes, has announced.
 class TurnedRead : public TurnedMessage {
  protected:

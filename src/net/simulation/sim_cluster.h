@@ -19,17 +19,17 @@ namespace sterna::net {
 /// Rank r starts on node r % node_count.
 class SimCluster {
  public:
+  /// One network a rail, three at most; nodes and hosts are those of the first. `heaps`: of the
+  /// ranks; else all are in `heap`. Of ranks that are fixed the last of a node is its program.
+  struct Rails {
+    explicit Rails(bool are_fixed = false) : are_ranks_fixed{are_fixed} {}
+    bool are_ranks_fixed;
+  };
   SimCluster(const SimOptions& options, std::uint32_t rank_count,
              const Settings* settings = nullptr, const Log* log = nullptr,
-             memory::Heap& heap = *memory::Heap::process())
-      : SimCluster{Rails{}, {options}, rank_count, settings, log, heap} {}
-
-  /// One network a rail, three at most; nodes and hosts are those of the first. `heaps`: of the
-  /// ranks; else all are in `heap`.
-  struct Rails {
-    explicit Rails() = default;
-  };
-  SimCluster(Rails /*tag*/, const std::vector<SimOptions>& rails, std::uint32_t rank_count,
+             memory::Heap& heap = *memory::Heap::process(), Rails how = Rails{})
+      : SimCluster{how, {options}, rank_count, settings, log, heap} {}
+  SimCluster(Rails how, const std::vector<SimOptions>& rails, std::uint32_t rank_count,
              const Settings* settings = nullptr, const Log* log = nullptr,
              memory::Heap& heap = *memory::Heap::process(),
              std::span<memory::Heap* const> heaps = {}) {
@@ -49,6 +49,7 @@ class SimCluster {
     for (std::uint32_t rank = 0; rank < rank_count; ++rank) {
       job.node_of_rank.push_back(rank % options.node_count);
       endpoints.push_back(create_endpoint(heaps.empty() ? heap : *heaps[rank], rank));
+      endpoints.back()->is_fixed = how.are_ranks_fixed;
     }
     job.host_of_node = options.hosts;
     job.host_of_node.resize(options.node_count, "here");

@@ -151,6 +151,7 @@ class History : private Stage {
     received_.push_back(std::make_unique<Received>());
     received_.back()->at = at;
     received_.back()->bytes.resize(kBytesMax + 8);
+    received_.back()->request.may_be_written = random_.chance(0.5);
     return *received_.back();
   }
   static Buffer buffer_of(Received& received) {

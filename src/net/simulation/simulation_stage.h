@@ -59,18 +59,16 @@ class Stage {
         random_{seed},
         kind_{quick_of(seed, kind_of(random_))},
         settings_{settings_of(kind_)},
-        cluster_{SimCluster::Rails{},      kind_.rails, kRanks, &settings_, nullptr,
+        is_fixed_{random_.chance(0.3) || kind_.is_quick},
+        cluster_{SimCluster::Rails{is_fixed_}, kind_.rails, kRanks, &settings_, nullptr,
                  *memory::Heap::process(), heaps_.all()} {
     // Ranks that are about to move when a node dies are an affair of migration; and a node whose
     // wires are cut is not dead.
     may_die_ = kind_.wires != Kind::Wires::failing && random_.chance(0.1);
-    is_fixed_ = random_.chance(0.3) || kind_.is_quick;
     const bool is_serial = kind_.is_quick || (is_fixed_ && random_.chance(0.5));
-    for (Endpoint* at : cluster_.endpoints) {
-      at->is_fixed = is_fixed_;
-    }
     for (const auto& node : cluster_.nodes) {
       node->serve_one_caller(is_serial);
+      node->leave_reads(is_fixed_ && random_.chance(0.5));  // Its program computes, by its habit.
     }
   }
 
@@ -260,12 +258,12 @@ class Stage {
   Random random_;
   const Kind kind_;
   const Settings settings_;
+  const bool is_fixed_;
   const RankHeaps heaps_{kRanks, std::size_t{4} << 20};
   SimCluster cluster_;
   SimMoves moves_{cluster_, random_};
   Wires wires_{cluster_, random_};
   bool may_die_ = false;
-  bool is_fixed_ = false;
   bool is_near_bound_ = false;
   bool has_kept_ = false;
   std::optional<std::uint32_t> lost_node_;

@@ -7,6 +7,7 @@
 
 #include "net/packets/packet.h"
 #include "net/simulation/sim_cluster.h"
+#include "progress/progress.h"
 
 namespace sterna::net {
 namespace {
@@ -15,8 +16,9 @@ constexpr std::size_t kBytes = 200'000;  // Announced.
 
 struct TwoNodes {
   explicit TwoNodes(const SimOptions& options = {.node_count = 2, .delay_ns_max = 1000},
-                    const Settings* settings = nullptr)
-      : cluster{options, 2, settings} {
+                    const Settings* settings = nullptr,
+                    SimCluster::Rails how = SimCluster::Rails{})
+      : cluster{options, 2, settings, nullptr, *memory::Heap::process(), how} {
     for (std::size_t i = 0; i < kBytes; ++i) {
       sent[i] = static_cast<std::byte>(i * 7 + i / 251);
     }
@@ -65,6 +67,24 @@ TEST(Heads, OfAMessageThatIsExpectedIsTakenAndNotSentAgain) {
   EXPECT_EQ(nodes.heads_sent(), 1U);
   EXPECT_EQ(nodes.heads_dropped(), 0U);
   EXPECT_EQ(nodes.cluster.nodes[0]->statistics().bytes_data, kBytes) << "each byte once";
+}
+
+// Who may write there writes the whole message. Nobody may here: it goes on behind the head.
+TEST(Heads, OfAReceiverThatWillComputeAreNotSentAgain) {
+  TwoNodes nodes{{.node_count = 2, .delay_ns_max = 1000}, nullptr, SimCluster::Rails{true}};
+  nodes.cluster.nodes[1]->leave_reads(true);
+  nodes.receive.may_be_written = true;
+  // The last poll was not one of somebody who waits.
+  const auto progress = std::move(progress::Progress::open().value());
+  nodes.cluster.nodes[1]->add_to(*progress);
+  (void)progress->poll(threads::SchedulingPoint::switching);
+  for (int i = 1; i <= 20; ++i) {
+    nodes.exchange(true);
+    EXPECT_EQ(nodes.cluster.nodes[0]->statistics().bytes_data, kBytes * i) << "each byte once";
+  }
+  EXPECT_EQ(nodes.cluster.nodes[1]->statistics().frames_malformed, 0U);
+  EXPECT_EQ(nodes.heads_sent(), 20U);
+  nodes.cluster.nodes[1]->remove_from(*progress);
 }
 
 TEST(Heads, WhereReceivesComeLateAreSentLessAndLess) {

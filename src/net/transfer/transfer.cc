@@ -78,7 +78,8 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   job->may_turn = send.head_bytes == 0 && !send.is_trial;
   // Packets wait for somebody who takes them.
   const bool is_chosen = job->total_bytes >= job->gate->direct_from_bytes();
-  if (outcome.is_invited || outcome.is_away || is_chosen != send.is_trial) {
+  const bool is_away = outcome.is_away && send.head_bytes == 0 && job->gate->is_direct();
+  if (outcome.is_invited || is_away || is_chosen != send.is_trial) {
     job->remote.assign(outcome.extents.pieces, outcome.extents.pieces + outcome.extents.count);
   }
   // Direct writes are told of by `finish`, which would not wait for a head that is still on its

@@ -77,7 +77,7 @@ constexpr Tunable kCostSampling{
         "measures of its ways when it starts to use them; cached: the same, but what an earlier "
         "job has measured on this machine (a file in ~/.cache/sterna) counts until then, and is "
         "not "
-        "measured again within ten minutes"};
+        "measured again within a minute"};
 
 constexpr Tunable kRails{
     .name = "net_rails",

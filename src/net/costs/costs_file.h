@@ -40,7 +40,7 @@ inline constexpr std::size_t kCostsFileBytesMax = 64 << 10;
 inline constexpr std::uint64_t kCostsFreshSeconds = 7 * 24 * 3600;
 /// A job begins with older ones, too, and measures them again: they may be those of a loaded
 /// machine.
-inline constexpr std::uint64_t kCostsRestSeconds = 600;
+inline constexpr std::uint64_t kCostsRestSeconds = 60;
 
 /// This boot of this machine, and this build.
 [[nodiscard]] std::string costs_machine();

@@ -309,6 +309,15 @@ void CostSampler::give_up(const char* why) noexcept {
   way_ = kNoWay;
 }
 
+/// Within a host a way does not get slower than it has been, but for who else runs there now: what
+/// that makes of round trips is no reason for longer eager messages, today or in jobs to come.
+bool CostSampler::are_of_a_busy_machine(const WayCosts& costs) const noexcept {
+  constexpr std::uint32_t kTimes = 4;
+  const Way& way = ways_[way_];
+  return way.origin == CostOrigin::cached && way.host == job_.host_of_node[job_.node_index] &&
+         costs.latency_ns / kTimes > way.costs.latency_ns;
+}
+
 /// Whoever is busy now may not be so then.
 void CostSampler::try_later(const char* why) noexcept {
   const std::size_t way = way_;
@@ -329,6 +338,10 @@ void CostSampler::conclude() noexcept {
       least_[5].ns[0], least_[6].ns[0], least_[7].ns[0]);
   if (!are_plausible(costs)) {
     give_up("its times contradict each other");
+    return;
+  }
+  if (are_of_a_busy_machine(costs)) {
+    try_later("they are those of a busy machine, an earlier job has seen much less");
     return;
   }
   know(way_, costs, CostOrigin::sampled);

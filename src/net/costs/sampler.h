@@ -135,6 +135,7 @@ class CostSampler {
   void try_later(const char* why) noexcept;
   [[nodiscard]] std::uint64_t gap_ns() const noexcept;
   void conclude() noexcept;
+  [[nodiscard]] bool are_of_a_busy_machine(const WayCosts& costs) const noexcept;
   [[nodiscard]] WayCosts sum_up() const noexcept;
   [[nodiscard]] std::uint32_t payload_bytes() const noexcept;
   [[nodiscard]] std::uint32_t packet_count() const noexcept;

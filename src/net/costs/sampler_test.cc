@@ -170,6 +170,38 @@ TEST(CostSampler, APeerThatIsBusyIsMeasuredWhenItIsNot) {
 }
 
 // Now and then a peer polls so often without a question that it no longer looks at the clock.
+/// A job that knows from one before it that messages take `cached_ns`; they take 1000 now.
+double latency_after(std::uint32_t cached_ns, std::vector<std::string> hosts) {
+  SimOptions options = fast_link();
+  options.hosts = std::move(hosts);
+  SimCluster cluster{options, 2};
+  WayCosts costs{.latency_ns = cached_ns,
+                 .packet_ns = 100,
+                 .packet_ps_per_byte = 100,
+                 .copy_ps_per_byte = 50,
+                 .direct_latency_ns = 2000,
+                 .direct_ps_per_byte = 50};
+  for (std::uint32_t node = 0; node < 2; ++node) {
+    const std::string peer = options.hosts[0] == options.hosts[1] ? "" : options.hosts[1 - node];
+    const CostsEntry entry{.driver = "sim",
+                           .host = peer,
+                           .packet_bytes_max = options.packet_bytes_max,
+                           .at_s = 1,
+                           .costs = costs};
+    cluster.nodes[node]->know_costs({&entry, 1}, 1'000'000);
+    EXPECT_EQ(origin_of(cluster.nodes[node]->cost(1 - node)), CostOrigin::cached);
+  }
+  sample(cluster);
+  return value_of(cluster.nodes[0]->cost(1), "latency_ns");
+}
+
+TEST(CostSampler, WhatIsMuchSlowerThanBeforeWithinAHostIsNotBelieved) {
+  EXPECT_EQ(latency_after(100, {"here", "here"}), 100) << "the machine is busy now";
+  EXPECT_GT(latency_after(500, {"here", "here"}), 900) << "not much slower";
+  EXPECT_LT(latency_after(50'000, {"here", "here"}), 2000) << "it was busy then";
+  EXPECT_GT(latency_after(100, {"here", "there"}), 900) << "networks do become slower";
+}
+
 TEST(CostSampler, APeerThatForgetsIsAskedAgain) {
   for (int forgets_every = 500; forgets_every < 1000; forgets_every += 30) {
     SimCluster cluster{fast_link(), 2};

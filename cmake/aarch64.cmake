@@ -26,4 +26,6 @@ find_program(STERNA_EMULATOR NAMES qemu-aarch64 qemu-aarch64-static
              DOC "runs programs of AArch64 here")
 if(STERNA_EMULATOR)
   set(CMAKE_CROSSCOMPILING_EMULATOR ${STERNA_EMULATOR} ${emulator_options})
+elseif(NOT CMAKE_HOST_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  message(FATAL_ERROR "qemu-aarch64 is missing, which lists the tests of a build; apt-get install qemu-user")
 endif()

@@ -259,6 +259,10 @@ def main():
     parser.add_argument("-R", default="", metavar="REGEX", help="the tests with such names")
     parser.add_argument("-E", default="^$", metavar="REGEX", help="but not those")
     options = parser.parse_args()
+    needed = {"qemu-system-aarch64": "qemu-system-arm", "cpio": "cpio"}
+    missing = [package for program, package in needed.items() if shutil.which(program) is None]
+    if missing:
+        parser.error(f"missing; apt-get install {' '.join(missing)}")
     options.kernel = options.kernel or next(options.sysroot.glob("boot/vmlinuz-*"))
     options.busybox = options.busybox or options.sysroot / "bin/busybox"
     build = options.build.resolve()

@@ -220,6 +220,8 @@ class alignas(kCacheLineBytes) Worker {
   bool find_work(Search& search) noexcept;
   /// While queues are closed: polls, and whether the one thread that may run is here.
   bool find_passing() noexcept;
+  /// Whether it may be in a queue: it is on no worker, as far as one sees.
+  [[nodiscard]] bool may_passing_wait() const noexcept;
   bool try_steal(Search& search, bool is_last_look) noexcept;
   bool try_kept(Search& search, bool is_last_look) noexcept;
   /// What the victim keeps and has ready goes to Dispatch; how many. Holds no lock.

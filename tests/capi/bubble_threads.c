@@ -31,11 +31,15 @@ static void run_bubble(sterna_bubble* bubble) {
 }
 
 /* Of the two that the machines of these tests have at least; a node of a job may have one. */
-static const char* a_processor(void) {
+static int is_ours(const char* place) {
   sterna_bubble* bubble = make_bubble();
-  const int is_first = sterna_held_set_place(sterna_held_bubble(bubble), "pu:0") == STERNA_SUCCESS;
+  const int is_set = sterna_held_set_place(sterna_held_bubble(bubble), place) == STERNA_SUCCESS;
   EXPECT(sterna_bubble_destroy(bubble) == STERNA_SUCCESS);
-  return is_first ? "pu:0" : "pu:1";
+  return is_set;
+}
+
+static const char* a_processor(void) {
+  return is_ours("pu:0") ? "pu:0" : "pu:1";
 }
 
 static void count_up(void* argument) {
@@ -330,7 +334,8 @@ static void test_moves(void) {
   EXPECT(sterna_bubble_destroy(second) == STERNA_SUCCESS);
 }
 
-/* In the order of an urgent and a patient one, on one processor that they share. */
+/* In the order of an urgent and a patient one, on one processor that they share. A node that has but
+ * one has both workers there: each takes one of the threads, and the system says which goes first. */
 static int order[2], order_count;
 static void note_turn(void* argument) {
   order[__atomic_fetch_add(&order_count, 1, __ATOMIC_RELAXED)] = (int)(size_t)argument;
@@ -350,7 +355,8 @@ static void test_priorities(void) {
   EXPECT(sterna_thread_join(patient) == STERNA_SUCCESS);
   EXPECT(sterna_thread_join(urgent) == STERNA_SUCCESS);
   EXPECT(sterna_bubble_join(bubble) == STERNA_SUCCESS);
-  EXPECT(order[0] == 2 && order[1] == 1);
+  EXPECT(order[0] + order[1] == 3);
+  EXPECT(order[0] == 2 || !is_ours("pu:0") || !is_ours("pu:1"));
 }
 
 int main(void) {

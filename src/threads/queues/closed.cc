@@ -9,6 +9,9 @@
 //
 // Workers without work poll and sleep as ever (sleep.cc), so the network goes on.
 #include "threads/control/control.h"
+
+#include <algorithm>
+
 #include "threads/queues/lock_of.h"
 
 namespace sterna::threads {
@@ -89,6 +92,14 @@ bool unhold_all(Team& team) noexcept {
   return true;
 }
 
+/// That it runs is seen without a look at the thread itself, which may have ended.
+bool Worker::may_passing_wait() const noexcept {
+  const Thread* const passing = team.passing.load(std::memory_order_relaxed);
+  return passing != nullptr && std::ranges::none_of(team.workers, [&](const auto& worker) {
+           return worker->current.load(std::memory_order_relaxed) == passing;
+         });
+}
+
 bool Worker::find_passing() noexcept {
   if (timers.next_ns() != kNever) {
     timers.fire(team.now_ns());
@@ -99,8 +110,10 @@ bool Worker::find_passing() noexcept {
   lock.lock();
   inbox.drain_to(queue);
   Dispatch* const dispatch = team.options.dispatch;
-  // Perhaps it waits there; what others wait, waits here as well.
-  Thread* const found = dispatch != nullptr ? dispatch->next(*this, nullptr) : nullptr;
+  // Perhaps it waits there; what others wait, waits here as well. But not for nothing: one that is
+  // taken early would run before a more urgent one that comes while all are stopped.
+  const bool may_be_there = dispatch != nullptr && may_passing_wait();
+  Thread* const found = may_be_there ? dispatch->next(*this, nullptr) : nullptr;
   if (found != nullptr) {
     queue.push_back(*found);
   }

@@ -269,7 +269,7 @@ bool Worker::has_reason_to_stay(Search& search) noexcept {
   Dispatch* const dispatch = team.options.dispatch;
   if (team.is_closed.load(std::memory_order_seq_cst)) [[unlikely]] {
     // unhold_all() opens the queues, then this, then it wakes us.
-    return dispatch != nullptr && dispatch->has_work(*this);
+    return dispatch != nullptr && may_passing_wait() && dispatch->has_work(*this);
   }
   // Our own seeds stay when there is no memory for threads. Those of others are a hint only: they
   // wait for their own worker, who sleeps no more than we do. The watcher looks now and then.

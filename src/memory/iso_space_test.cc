@@ -207,6 +207,40 @@ TEST(Stacks, GuardsThatCameByTheBatchTrap) {
   }
 }
 
+bool is_in_memory(std::uintptr_t page) {
+  unsigned char bits = 0;
+  EXPECT_EQ(::mincore(reinterpret_cast<void*>(page), kPageBytes, &bits), 0);
+  return (bits & 1) != 0;
+}
+
+TEST(Stacks, FirstPagesOfManyComeWithTheirGuardsAndNoOthers) {
+  const auto space = open_space();
+  std::vector<StackSlot> slots;
+  for (int i = 0; i < 300; ++i) {
+    slots.push_back(acquire(*space));
+  }
+  const auto top_of = [](const StackSlot& slot) { return slot.base + slot.bytes - kPageBytes; };
+  if (!is_in_memory(top_of(slots.back()))) {
+    GTEST_SKIP() << "several memory nodes, or a kernel that does not advise of many pages at once";
+  }
+  std::size_t tops = 0;
+  for (const StackSlot& slot : slots) {
+    tops += is_in_memory(top_of(slot)) ? 1 : 0;
+    for (std::uintptr_t page = slot.stack_low(); page < top_of(slot); page += kPageBytes) {
+      EXPECT_FALSE(is_in_memory(page)) << page - slot.base;
+    }
+  }
+  // But for the first slot, and for one at the end of a mapping that would be a batch on its own.
+  EXPECT_GE(tops, slots.size() - 4);
+  // What has memory before it is wanted is the rest of a batch.
+  std::size_t ahead = 0;
+  for (std::uintptr_t top = top_of(slots.back()) + slots.back().bytes; is_in_memory(top);
+       top += slots.back().bytes) {
+    ++ahead;
+  }
+  EXPECT_LT(ahead, 64u);
+}
+
 TEST(Stacks, TheSpaceUnmapsItsSlotsAndLeavesThoseThatDeparted) {
   const auto other = open_space({.node_index = 1, .node_count = 2});
   auto space = open_space({.node_index = 0, .node_count = 2});

@@ -1,6 +1,9 @@
-// Pages that trap, below stacks: one by one, and for many slots in one system call.
+// Pages of fresh stacks: those that trap, one by one and for many slots in one system call, and
+// those that are used first, for many slots only.
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <string>
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -8,28 +11,41 @@
 #include <unistd.h>
 
 #include "base/syscall.h"
+#include "base/system_file.h"
 #include "memory/iso_stacks.h"
 
 namespace sterna::memory {
 namespace {
 
+constexpr int kAdvisePopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14.
 constexpr int kAdviseGuardInstall = 102;  // MADV_GUARD_INSTALL, Linux 6.13.
 constexpr int kAdviseGuardRemove = 103;
 constexpr int kSelf = -10000;  // PIDFD_SELF: before about Linux 6.15 no descriptor, so EBADF.
 
-/// Marks the lowest pages of the first slots of `slots`, each of `slot_bytes`. How many it did.
-std::size_t guard_at_once(Extent slots, std::size_t slot_bytes) noexcept {
+/// Advises of one page in each of the first slots of `slots`, at `offset` in it. How many it did:
+/// none where there is but one, for which a call of its own is as good.
+std::size_t advise_at_once(Extent slots, std::size_t slot_bytes, std::size_t offset,
+                           int advice) noexcept {
   std::array<iovec, kGuardBatchMax> pages;
   const std::size_t count = std::min(slots.bytes / slot_bytes, pages.size());
   if (count < 2) {
     return 0;
   }
   for (std::size_t i = 0; i < count; ++i) {
-    pages[i] = {reinterpret_cast<void*>(slots.base + i * slot_bytes), kPageBytes};
+    pages[i] = {reinterpret_cast<void*>(slots.base + i * slot_bytes + offset), kPageBytes};
   }
-  const long done =
-      ::syscall(SYS_process_madvise, kSelf, pages.data(), count, kAdviseGuardInstall, 0);
+  const long done = ::syscall(SYS_process_madvise, kSelf, pages.data(), count, advice, 0);
   return done > 0 ? static_cast<std::size_t>(done) / kPageBytes : 0;
+}
+
+/// Whether it does not matter who touches a page first.
+bool has_one_memory_node() noexcept {
+  static const bool is_one = [] {
+    // As "0-1,4"; not there in a kernel that knows of one memory only.
+    const std::optional<std::string> nodes = first_line_of("/sys/devices/system/node/has_memory");
+    return !nodes || nodes->find_first_of("-,") == std::string::npos;
+  }();
+  return is_one;
 }
 
 }  // namespace
@@ -49,8 +65,17 @@ void remove_stack_guard(std::byte* low, std::size_t bytes) noexcept {
   (void)::mprotect(low, bytes, PROT_READ | PROT_WRITE);
 }
 
+void touch_slots(Extent slots, std::size_t slot_bytes) noexcept {
+  if (has_one_memory_node()) {
+    // What is not done, for want of memory or in an older kernel, is left to page faults.
+    static_cast<void>(
+        advise_at_once(slots, slot_bytes, slot_bytes - kPageBytes, kAdvisePopulateWrite));
+  }
+}
+
 Result<> guard_slots(Extent slots, std::size_t slot_bytes) {
-  for (std::size_t i = guard_at_once(slots, slot_bytes); i < slots.bytes / slot_bytes; ++i) {
+  std::size_t i = advise_at_once(slots, slot_bytes, 0, kAdviseGuardInstall);
+  for (; i < slots.bytes / slot_bytes; ++i) {
     auto* const low = reinterpret_cast<std::byte*>(slots.base + i * slot_bytes);
     if (Result<> guarded = add_stack_guard(low, kPageBytes); !guarded) {
       return guarded;

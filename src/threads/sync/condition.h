@@ -21,10 +21,14 @@ class Condition {
   // Not checked inside: it gives the mutex back on another stack, after the switch.
   bool wait_until(Mutex& mutex, std::uint64_t deadline_ns) noexcept
       STERNA_REQUIRES(mutex) STERNA_LOCKS_UNCHECKED;
+  /// wait() of `me`, which calls and is not cancellable: for who knows that from its own frame.
+  void wait_as(Thread& me, Mutex& mutex) noexcept STERNA_REQUIRES(mutex) STERNA_LOCKS_UNCHECKED;
   void signal() noexcept;
   void broadcast() noexcept;
 
  private:
+  /// Lists `node`, of `me` (null: of a kernel thread).
+  void publish(const Thread* me, WaitNode& node) noexcept;
   /// Under lock_, which all writers hold: no locked instruction, of which a wait and its signal
   /// would cost 5 ns each. Relaxed: who signals under the mutex sees it by way of the mutex.
   void add_waiters(std::int32_t by) noexcept {
@@ -38,6 +42,9 @@ class Condition {
   std::atomic<std::uint32_t> waiter_count_{0};
   SpinLock lock_;
   WaitList waiters_;  // Guard: lock_.
+  // Of the one that waits alone, and waits for nothing else: its worker, so that who wakes it needs
+  // no line of its descriptor. Null: ask that. Guard: lock_.
+  Worker* lone_home_ = nullptr;
 };
 
 }  // namespace sterna::threads

@@ -136,6 +136,57 @@ TEST_P(SyncTest, ConditionHandsItemsOver) {
   EXPECT_EQ(items, 0);
 }
 
+// Who waits alone is woken by way of its worker, which was noted when it began. Without broadcasts,
+// which would make up for a signal that went astray; beside waits that give up meanwhile.
+TEST_P(SyncTest, ConditionSignalsReachWhoWaitsAloneBesideWaitsThatEnd) {
+  Mutex mutex;
+  Condition has_item;
+  int items = 0;
+  std::atomic<int> taken{0};
+  const int wanted = kRounds;
+  auto consumer = [&] {
+    for (int i = 0; i < wanted; ++i) {
+      mutex.lock();
+      while (items == 0) {
+        if (i % 3 == 0) {
+          (void)has_item.wait_until(mutex, team->now_ns() + 10'000);
+        } else {
+          has_item.wait(mutex);
+        }
+      }
+      --items;
+      mutex.unlock();
+      taken.fetch_add(1);
+    }
+  };
+  auto producer = [&] {
+    for (int i = 0; i < wanted; ++i) {
+      mutex.lock();
+      ++items;
+      if (i % 2 == 0) {
+        has_item.signal();
+        mutex.unlock();
+      } else {
+        mutex.unlock();
+        has_item.signal();
+      }
+      if (i % 16 == 0) {
+        yield();  // So that they wait, one or all.
+      }
+    }
+  };
+  std::vector<Thread*> producers;
+  for (int i = 0; i < 3; ++i) {
+    producers.push_back(team.go(producer));
+  }
+  run_everywhere(2, 1, consumer);
+  for (Thread* const thread : producers) {
+    join(*thread);
+  }
+  EXPECT_EQ(taken.load(), 3 * wanted);
+  EXPECT_EQ(items, 0);
+}
+
 TEST_P(SyncTest, ConditionGivesUpAtTheDeadlineWithTheMutex) {
   Mutex mutex;
   Condition never;

@@ -257,10 +257,15 @@ sterna_status sterna_condition_wait(sterna_condition* condition, sterna_mutex* m
   }
   held.owner.store(0, std::memory_order_relaxed);
   auto& its = object_in<threads::Condition>(condition);
-  const threads::Thread* const me = scope.caller();
-  const bool is_signalled = me != nullptr && !me->is_cancellable
-                                ? its.wait_until(held.mutex, deadline_in(timeout_ns))
-                                : wait_as_cancellable(its, held, timeout_ns);
+  threads::Thread* const me = scope.caller();
+  bool is_signalled = true;
+  if (me == nullptr || me->is_cancellable) {
+    is_signalled = wait_as_cancellable(its, held, timeout_ns);
+  } else if (timeout_ns == STERNA_FOREVER) {
+    its.wait_as(*me, held.mutex);
+  } else {
+    is_signalled = its.wait_until(held.mutex, deadline_in(timeout_ns));
+  }
   held.owner.store(holder, std::memory_order_relaxed);
   return is_signalled ? STERNA_SUCCESS : STERNA_TIMED_OUT;
 }

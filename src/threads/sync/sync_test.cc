@@ -43,6 +43,48 @@ class SyncTest : public testing::TestWithParam<std::uint32_t> {
     }
   }
 
+  /// Items that four threads make go one by one to three and a kernel thread, which await(i) them
+  /// with `mutex` locked. tell(i, true) is called with it locked, after an item was made, and
+  /// tell(i, false) without it then.
+  template <typename Await, typename Tell>
+  void hand_over(Mutex& mutex, Await await, Tell tell) {
+    int items = 0;
+    int taken = 0;
+    auto consumer = [&] {
+      for (int i = 0; i < kRounds; ++i) {
+        const MutexGuard guard{mutex};
+        while (items == 0) {
+          await(i);
+        }
+        --items;
+        ++taken;
+      }
+    };
+    auto producer = [&] {
+      for (int i = 0; i < kRounds; ++i) {
+        {
+          const MutexGuard guard{mutex};
+          ++items;
+          tell(i, true);
+        }
+        tell(i, false);
+        if (i % 16 == 0) {
+          yield();  // So that they wait, one or all.
+        }
+      }
+    };
+    std::vector<Thread*> producers;
+    for (int i = 0; i < 4; ++i) {
+      producers.push_back(team.go(producer));
+    }
+    run_everywhere(3, 1, consumer);
+    for (Thread* const thread : producers) {
+      join(*thread);
+    }
+    EXPECT_EQ(taken, 4 * kRounds);
+    EXPECT_EQ(items, 0);
+  }
+
   TestTeam team{GetParam()};
 };
 INSTANTIATE_TEST_SUITE_P(Workers, SyncTest, testing::Values(1, 2, 4, 8));
@@ -98,42 +140,13 @@ TEST_P(SyncTest, TimedLocksAndUnlocksRaceWithoutLoss) {
 TEST_P(SyncTest, ConditionHandsItemsOver) {
   Mutex mutex;
   Condition has_item;
-  int items = 0;
-  std::atomic<int> taken{0};
-  const int wanted = kRounds;
-  auto consumer = [&] {
-    for (int i = 0; i < wanted; ++i) {
-      mutex.lock();
-      while (items == 0) {
-        has_item.wait(mutex);
-      }
-      --items;
-      mutex.unlock();
-      taken.fetch_add(1);
-    }
-  };
-  auto producer = [&] {
-    for (int i = 0; i < wanted; ++i) {
-      mutex.lock();
-      ++items;
-      mutex.unlock();
-      if (i % 2 == 0) {
-        has_item.signal();
-      } else {
-        has_item.broadcast();
-      }
-    }
-  };
-  std::vector<Thread*> producers;
-  for (int i = 0; i < 4; ++i) {
-    producers.push_back(team.go(producer));
-  }
-  run_everywhere(3, 1, consumer);
-  for (Thread* const thread : producers) {
-    join(*thread);
-  }
-  EXPECT_EQ(taken.load(), 4 * wanted);
-  EXPECT_EQ(items, 0);
+  hand_over(
+      mutex, [&](int) STERNA_LOCKS_UNCHECKED { has_item.wait(mutex); },
+      [&](int i, bool is_locked) {
+        if (!is_locked) {
+          i % 2 == 0 ? has_item.signal() : has_item.broadcast();
+        }
+      });
 }
 
 // Who waits alone is woken by way of its worker, which was noted when it began. Without broadcasts,
@@ -141,50 +154,20 @@ TEST_P(SyncTest, ConditionHandsItemsOver) {
 TEST_P(SyncTest, ConditionSignalsReachWhoWaitsAloneBesideWaitsThatEnd) {
   Mutex mutex;
   Condition has_item;
-  int items = 0;
-  std::atomic<int> taken{0};
-  const int wanted = kRounds;
-  auto consumer = [&] {
-    for (int i = 0; i < wanted; ++i) {
-      mutex.lock();
-      while (items == 0) {
+  hand_over(
+      mutex,
+      [&](int i) STERNA_LOCKS_UNCHECKED {
         if (i % 3 == 0) {
           (void)has_item.wait_until(mutex, team->now_ns() + 10'000);
         } else {
           has_item.wait(mutex);
         }
-      }
-      --items;
-      mutex.unlock();
-      taken.fetch_add(1);
-    }
-  };
-  auto producer = [&] {
-    for (int i = 0; i < wanted; ++i) {
-      mutex.lock();
-      ++items;
-      if (i % 2 == 0) {
-        has_item.signal();
-        mutex.unlock();
-      } else {
-        mutex.unlock();
-        has_item.signal();
-      }
-      if (i % 16 == 0) {
-        yield();  // So that they wait, one or all.
-      }
-    }
-  };
-  std::vector<Thread*> producers;
-  for (int i = 0; i < 3; ++i) {
-    producers.push_back(team.go(producer));
-  }
-  run_everywhere(2, 1, consumer);
-  for (Thread* const thread : producers) {
-    join(*thread);
-  }
-  EXPECT_EQ(taken.load(), 3 * wanted);
-  EXPECT_EQ(items, 0);
+      },
+      [&](int i, bool is_locked) {
+        if (is_locked == (i % 2 == 0)) {
+          has_item.signal();
+        }
+      });
 }
 
 TEST_P(SyncTest, ConditionGivesUpAtTheDeadlineWithTheMutex) {

@@ -140,7 +140,9 @@ Result<> check_shape(const RankShape& shape) {
 }
 
 IsoSpace::IsoSpace(const IsoOptions& options)
-    : options_{options}, classes_{std::make_unique<StackClass[]>(kStackClassCount)} {
+    : options_{options},
+      has_one_memory_node_{memory::has_one_memory_node()},
+      classes_{std::make_unique<StackClass[]>(kStackClassCount)} {
   ranks_.resize(options.rank_count);
 }
 

@@ -145,6 +145,9 @@ class IsoSpace {
   explicit IsoSpace(const IsoOptions& options);
 
   const IsoOptions options_;
+  // Whether it does not matter who touches a page first. Found out when the space is opened: a
+  // thread is born in a poll, too, which reads no files.
+  const bool has_one_memory_node_;
   [[nodiscard]] Result<> map_stacks(std::uint32_t stack_class, bool may_wait);
   void take_addresses(std::uint32_t stack_class, Extent& taken) noexcept;
   [[nodiscard]] Result<> get_range(std::uint32_t stack_class, bool may_wait);

@@ -236,7 +236,7 @@ bool should_touch_ahead() {
 }
 
 TEST(Stacks, FirstPagesOfManyComeWithTheirGuardsAndNoOthers) {
-  if (!should_touch_ahead()) {
+  if (!should_touch_ahead()) {  // Then pages come by faults, one by one, as before.
     GTEST_SKIP() << "several memory nodes, or a kernel that does not advise of many pages at once";
   }
   const auto space = open_space();

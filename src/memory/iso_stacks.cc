@@ -257,7 +257,9 @@ Result<std::uintptr_t> IsoSpace::make_ready(std::uint32_t stack_class, bool may_
     }
     some = take_fresh(stack_class);
   }
-  touch_slots(some, slot_bytes);  // First: it costs the guards less to find the tables of pages.
+  if (has_one_memory_node_) {
+    touch_slots(some, slot_bytes);  // First: it costs the guards less to find the tables of pages.
+  }
   const Result<> guarded = guard_slots(some, slot_bytes);
   const SpinGuard guard{own.lock};
   if (!guarded) {

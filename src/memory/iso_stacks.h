@@ -19,9 +19,11 @@ struct FreeSlot {
 inline constexpr std::uint32_t kGuardBatchMax = 64;
 
 /// Gets memory for the highest page of each of several slots, in which descriptors and first frames
-/// are: in one call it takes less than as many page faults in the midst of other code do. Not where
-/// there are several memory nodes: there the page belongs on that of its first user.
+/// are: in one call it takes less than as many page faults in the midst of other code do. Not to be
+/// called where there are several memory nodes: there a page belongs on that of its first user.
 void touch_slots(Extent slots, std::size_t slot_bytes) noexcept;
+/// Reads a file of the system.
+[[nodiscard]] bool has_one_memory_node();
 /// Makes the lowest page of each slot trap; they are mapped.
 [[nodiscard]] Result<> guard_slots(Extent slots, std::size_t slot_bytes);
 

@@ -38,16 +38,6 @@ std::size_t advise_at_once(Extent slots, std::size_t slot_bytes, std::size_t off
   return done > 0 ? static_cast<std::size_t>(done) / kPageBytes : 0;
 }
 
-/// Whether it does not matter who touches a page first.
-bool has_one_memory_node() noexcept {
-  static const bool is_one = [] {
-    // As "0-1,4"; not there in a kernel that knows of one memory only.
-    const std::optional<std::string> nodes = first_line_of("/sys/devices/system/node/has_memory");
-    return !nodes || nodes->find_first_of("-,") == std::string::npos;
-  }();
-  return is_one;
-}
-
 }  // namespace
 
 Result<> add_stack_guard(std::byte* low, std::size_t bytes) {
@@ -65,12 +55,16 @@ void remove_stack_guard(std::byte* low, std::size_t bytes) noexcept {
   (void)::mprotect(low, bytes, PROT_READ | PROT_WRITE);
 }
 
+bool has_one_memory_node() {
+  // As "0-1,4"; not there in a kernel that knows of one memory only.
+  const std::optional<std::string> nodes = first_line_of("/sys/devices/system/node/has_memory");
+  return !nodes || nodes->find_first_of("-,") == std::string::npos;
+}
+
 void touch_slots(Extent slots, std::size_t slot_bytes) noexcept {
-  if (has_one_memory_node()) {
-    // What is not done, for want of memory or in an older kernel, is left to page faults.
-    static_cast<void>(
-        advise_at_once(slots, slot_bytes, slot_bytes - kPageBytes, kAdvisePopulateWrite));
-  }
+  // What is not done, for want of memory or in an older kernel, is left to page faults.
+  static_cast<void>(
+      advise_at_once(slots, slot_bytes, slot_bytes - kPageBytes, kAdvisePopulateWrite));
 }
 
 Result<> guard_slots(Extent slots, std::size_t slot_bytes) {

@@ -14,7 +14,12 @@ constexpr std::uint32_t kSmallBytes = 16;  // Payload of a small packet.
 constexpr std::uint32_t kShortReadBytes = 4 << 10;
 constexpr std::uint32_t kLongReadBytes = 64 << 10;
 constexpr std::uint32_t kCopyBytes = 64 << 10;  // Of the second-level cache.
-constexpr std::uint32_t kWarmRounds = 6;
+constexpr std::uint32_t kWarmRounds = 8;
+constexpr std::uint32_t kLargeBytesMin = 4 << 10;  // Payload of a large packet on slow networks.
+// Messages wait behind the packets of a round: longer ones only where they are through so soon, or
+// where an answer takes several times as long anyway.
+constexpr std::uint64_t kRoundNsMax = 1'000'000;
+constexpr std::uint64_t kRoundOfAnswer = 4;
 constexpr std::uint32_t kRoundsMin = 8;     // Good ones of a phase, at least.
 constexpr std::uint32_t kPauseSteps = 256;  // After a round that says nothing, then twice as many:
 constexpr std::uint32_t kPausesMax = 6;     // the nodes have work, and shall do it.
@@ -118,6 +123,7 @@ bool CostSampler::find_way() noexcept {
       is_tried_[i] = true;
       phase_ = Phase::small_one;
       least_ = {};
+      large_bytes_ = std::min(kLargeBytesMin, large_bytes_max());
       tries_ = sent_ = spoiled_in_row_ = 0;
       peer_address_ = 0;
       if (bytes_ == nullptr) {
@@ -169,9 +175,20 @@ std::uint32_t CostSampler::packet_count() const noexcept {
 
 std::uint32_t CostSampler::payload_bytes() const noexcept {
   const bool is_small = phase_ == Phase::small_one || phase_ == Phase::small_burst;
-  return is_small ? kSmallBytes
-                  : std::min<std::uint32_t>(gates_[peer_].packet_bytes_max() - kHeaderBytes,
-                                            kBufferBytes);
+  return is_small ? kSmallBytes : large_bytes_;
+}
+
+std::uint32_t CostSampler::large_bytes_max() const noexcept {
+  return std::min<std::uint32_t>(gates_[peer_].packet_bytes_max() - kHeaderBytes, kBufferBytes);
+}
+
+/// After a round of `ns` that does not count.
+void CostSampler::lengthen(std::uint64_t ns) noexcept {
+  const std::uint64_t answer_ns = least_[static_cast<std::size_t>(Phase::small_one)].ns.front();
+  const std::uint64_t bytes_ns = ns - std::min(ns, answer_ns);
+  if (2 * bytes_ns <= std::max(kRoundNsMax, answer_ns / kRoundOfAnswer)) {
+    large_bytes_ = std::min(2 * large_bytes_, large_bytes_max());
+  }
 }
 
 /// Sends what is left of a round, or waits for its answer.
@@ -226,6 +243,9 @@ void CostSampler::end_round(std::uint64_t ns) noexcept {
   } else {
     spoiled_in_row_ = 0;
     least.add(ns);
+  }
+  if (phase_ == Phase::warm) {
+    lengthen(ns);
   }
   if (phase_ == Phase::warm ? tries_ >= kWarmRounds : least.is_settled()) {
     next_phase();
@@ -283,9 +303,7 @@ WayCosts CostSampler::sum_up() const noexcept {
     return least.count == 0 ? 0.0 : static_cast<double>(least.ns.front());
   };
   const double small_bytes = kHeaderBytes + kSmallBytes;
-  const double large_bytes =
-      kHeaderBytes +
-      std::min<std::uint32_t>(gates_[peer_].packet_bytes_max() - kHeaderBytes, kBufferBytes);
+  const double large_bytes = kHeaderBytes + large_bytes_;
   const double small_ns = (ns(Phase::small_burst) - ns(Phase::small_one)) / (kSamplePacketsMax - 1);
   const double large_ns =
       (ns(Phase::large_burst) - ns(Phase::large_pair)) / (kSamplePacketsMax - 2);

@@ -102,7 +102,7 @@ class CostSampler {
   enum class Phase : std::uint8_t {
     small_one,
     small_burst,
-    warm,  // Memory of packets is touched for the first time: not counted.
+    warm,  // Large packets find their length, and their memory is touched first: not counted.
     large_pair,
     large_burst,
     read_short,  // Each after a round of large ones.
@@ -138,6 +138,8 @@ class CostSampler {
   [[nodiscard]] bool are_of_a_busy_machine(const WayCosts& costs) const noexcept;
   [[nodiscard]] WayCosts sum_up() const noexcept;
   [[nodiscard]] std::uint32_t payload_bytes() const noexcept;
+  [[nodiscard]] std::uint32_t large_bytes_max() const noexcept;
+  void lengthen(std::uint64_t ns) noexcept;
   [[nodiscard]] std::uint32_t packet_count() const noexcept;
   void spread(std::size_t way, std::uint32_t from_node) noexcept;
   void tell_whom_messages_reach() noexcept;
@@ -177,7 +179,8 @@ class CostSampler {
   std::uint32_t peer_ = 0;
   Phase phase_ = Phase::small_one;
   std::array<Least, kPhaseCount> least_;
-  std::uint32_t tries_ = 0;  // Of this phase.
+  std::uint32_t large_bytes_ = 0;  // Payload of a large packet.
+  std::uint32_t tries_ = 0;        // Of this phase.
   std::uint64_t round_ = 0;  // Number of the last round.
   std::uint32_t sent_ = 0;   // Packets of this round.
   std::uint64_t start_ns_ = 0;

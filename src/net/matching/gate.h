@@ -207,22 +207,17 @@ class alignas(kCacheLineBytes) Gate {
     if (rail_count_ < 2) [[likely]] {
       return most;
     }
-    return Cut{.parts = parts_.load(std::memory_order_relaxed),
-               .part_bytes_min = part_bytes_min_.load(std::memory_order_relaxed)}
-        .packet_bytes(bytes, most);
+    return cut_.load().packet_bytes(bytes, most);
   }
   /// Over several rails such a message is cut into its parts once: a head would go by one of them
   /// alone, and the rest is no more even than its parts. Longer ones have packets enough.
   [[nodiscard]] bool is_a_part_a_rail(std::uint64_t bytes) const noexcept {
+    const Cut cut = cut_.load();
     return rail_count_ > 1 &&
-           bytes <= std::uint64_t{parts_.load(std::memory_order_relaxed)} * packet_bytes_max_;
+           bytes <= std::uint64_t{cut.parts} * std::min(packet_bytes_max_, cut.part_bytes_max);
   }
   /// How messages are cut for several rails, as far as is known. Any thread.
-  void take_cut(const Cut& cut) noexcept {
-    // Relaxed: thresholds order nothing.
-    parts_.store(cut.parts, std::memory_order_relaxed);
-    part_bytes_min_.store(cut.part_bytes_min, std::memory_order_relaxed);
-  }
+  void take_cut(const Cut& cut) noexcept { cut_.store(cut); }
   /// Messages of at most so many bytes go eagerly.
   [[nodiscard]] std::uint64_t eager_bytes() const noexcept {
     return eager_bytes_.load(std::memory_order_relaxed);  // A threshold orders nothing.
@@ -363,8 +358,7 @@ class alignas(kCacheLineBytes) Gate {
 
   std::atomic<bool> is_owned_{false};
   std::atomic<bool> is_lost_{false};
-  std::atomic<std::uint32_t> parts_{1};
-  std::atomic<std::uint32_t> part_bytes_min_{Cut{}.part_bytes_min};
+  SharedCut cut_;
   std::atomic<std::uint32_t> route_version_{0};
   std::atomic<Channel*> channel_{nullptr};  // Set once, by the owner.
   std::atomic<std::uint64_t> eager_bytes_{0};

@@ -330,7 +330,9 @@ TEST(Strategies, TheEarliestRailCountsWhatIsOnItsWayAndWhatWasMeasured) {
   rails[1].in_flight_bytes = 3000;
   EXPECT_EQ(earliest_rail(rails, 1000), 0U);
   rails[0].has_room = false;
-  EXPECT_EQ(earliest_rail(rails, 1000), kNoRail);  // The other would take a quarter longer.
+  EXPECT_EQ(earliest_rail(rails, 1000), kNoRail);  // The other would take half as long again.
+  rails[0].in_flight_bytes = 500;
+  EXPECT_EQ(earliest_rail(rails, 1000), kNoRail);  // A fifth.
   rails[0].in_flight_bytes = 800;
   EXPECT_EQ(earliest_rail(rails, 1000), 1U);
   rails[0].is_up = false;

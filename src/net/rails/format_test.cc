@@ -185,6 +185,35 @@ TEST(RailRate, OfARailThatWasBetterIsTriedAgain) {
   EXPECT_NEAR(static_cast<double>(rate.ps_per_byte()), 15'000, 200) << "so much has passed";
 }
 
+TEST(RailRate, BytesAreNoLatency) {
+  RailRate rate;
+  rate.begin(5000, 20'000, 1000);
+  EXPECT_EQ(rate.latency_ns(), 20'000U);
+  rate.took(100'000, 4000, 1, 4000 * 5);  // 20 us there and back, and each time 4000 bytes.
+  EXPECT_EQ(rate.round_trip_ns(), 100'000U);
+  EXPECT_EQ(rate.latency_ns(), 30'000U);
+  rate.took(90'000, 40'000, 2);
+  EXPECT_EQ(rate.latency_ns(), 90'000U / 16 / 2) << "the rate is better than was thought";
+}
+
+TEST(RailRate, ASampleIsAMeasure) {
+  RailRate rate;
+  rate.begin(5000, 1000, 1000);
+  rate.took(700'000, 100, 1);  // Held up by something else.
+  rate.know(5000, 100, 20'000);
+  EXPECT_EQ(rate.latency_ns(), 20'000U);
+  rate.took(600'000, 100, 2);
+  EXPECT_EQ(rate.latency_ns(), 20'000U);
+  rate.took(600'000, 0, 6'000'000'000);
+  EXPECT_EQ(rate.latency_ns(), 300'000U) << "what is old does not count";
+  EXPECT_TRUE(rate.is_poor()) << "but it is tried";
+  RailRate early;
+  early.begin(5000, 1000, 1000);
+  early.know(5000, 100, 20'000);
+  early.took(600'000, 100, 1);
+  EXPECT_EQ(early.latency_ns(), 20'000U);
+}
+
 TEST(RailRate, OfALongWayIsWhatManyPacketsHaveTaken) {
   RailRate rate;
   rate.begin(1000, 8000, 1000);

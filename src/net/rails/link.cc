@@ -273,9 +273,9 @@ std::size_t Link::view(std::uint32_t bytes, std::uint64_t tried,
     views[i] = {.is_up = is_usable,
                 .has_room = is_usable && rail.channel != nullptr && (tried >> i & 1) == 0 &&
                             may_take(rail, bytes),
-                .latency_ns = (is_tried ? rail.rate.least_round_trip_ns()
-                                        : rail.rate.round_trip_ns()) /
-                              2,
+                .latency_ns = is_tried ? std::min(rail.rate.least_round_trip_ns() / 2,
+                                                  rail.rate.latency_ns())
+                                       : rail.rate.latency_ns(),
                 .in_flight_bytes = rail.rate.in_flight(),
                 .profile_ps_per_byte = rail.rate.profile_ps_per_byte(bytes),
                 .measured_ps_per_byte = rail.rate.is_measured() ? ps : 0,

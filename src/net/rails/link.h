@@ -209,10 +209,11 @@ class Link final : public Channel {
   void note_due(std::uint64_t at_ns) noexcept STERNA_REQUIRES(state_lock_);
   void drop_all() noexcept STERNA_REQUIRES(state_lock_);
   // link_receive.cc
-  void take_acks(const LinkPacket& packet, std::uint64_t now_ns, HeldPacket*& freed) noexcept
-      STERNA_REQUIRES(state_lock_);
-  void take_one(std::uint32_t sequence, std::uint64_t now_ns, HeldPacket*& freed) noexcept
-      STERNA_REQUIRES(state_lock_);
+  // `news_ns`: what the bytes of the packet that brings the news have taken.
+  void take_acks(const LinkPacket& packet, std::uint64_t news_ns, std::uint64_t now_ns,
+                 HeldPacket*& freed) noexcept STERNA_REQUIRES(state_lock_);
+  void take_one(std::uint32_t sequence, std::uint64_t news_ns, std::uint64_t now_ns,
+                HeldPacket*& freed) noexcept STERNA_REQUIRES(state_lock_);
   [[nodiscard]] bool take_data(const LinkPacket& packet, std::uint64_t now_ns) noexcept
       STERNA_REQUIRES(state_lock_);
   void hear(LinkRail& rail, const LinkPacket& packet, std::uint64_t now_ns) noexcept

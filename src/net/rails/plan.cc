@@ -107,6 +107,9 @@ Cut plan_cut(std::span<const std::uint64_t> ps_per_byte, std::uint64_t packet_ns
   constexpr std::uint32_t kPartsOfRail = 3;  // More parts cost more than they gain.
   constexpr double kWorthIt = 0.9;           // Of the time with fewer.
   constexpr std::uint64_t kPartBytesMin = 2048;
+  constexpr std::uint64_t kLongBytesMin = 64 << 10;  // Of networks that nothing is known of, too.
+  constexpr std::uint64_t kLongBytesMax = std::uint64_t{1} << 30;
+  constexpr std::uint64_t kLongPackets = 128;  // Of a long part: packets are then a hundredth.
   Cut cut;
   const auto rails = static_cast<std::uint32_t>(ps_per_byte.size());
   if (rails < 2) {
@@ -123,6 +126,12 @@ Cut plan_cut(std::span<const std::uint64_t> ps_per_byte, std::uint64_t packet_ns
   const std::uint64_t fastest = std::max<std::uint64_t>(*std::ranges::min_element(ps_per_byte), 1);
   cut.part_bytes_min = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(2 * packet_ns * 1000 / fastest, kPartBytesMin, cut.part_bytes_min));
+  cut.part_bytes_max = static_cast<std::uint32_t>(
+      std::clamp(kLongPackets * packet_ns * 1000 / fastest, kLongBytesMin, kLongBytesMax));
+  if (rails == 2) {
+    const std::uint64_t slowest = *std::ranges::max_element(ps_per_byte);
+    cut.first_share = static_cast<std::uint32_t>(Cut::kWhole * slowest / (slowest + fastest));
+  }
   return cut;
 }
 

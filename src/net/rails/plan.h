@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -59,14 +60,25 @@ struct WayPlan {
 
 /// How a message is cut for the rails of a link, whose packets take what Link::choose() says.
 struct Cut {
+  static constexpr std::uint32_t kWhole = 1024;
+
   std::uint32_t parts = 1;              // Equal ones, or a multiple of so many.
   std::uint32_t part_bytes_min = 8192;  // Less is not worth a packet of its own.
+  // More gains nothing: packets cost little beside that, and the last one is handled after all.
+  std::uint32_t part_bytes_max = ~std::uint32_t{0};
+  // Two rails: of what goes in one packet of each, so many of kWhole by the quicker one. 0: more.
+  std::uint32_t first_share = 0;
   bool operator==(const Cut&) const = default;
 
   /// Of a message of so many bytes, how many go in one packet, which holds `most`.
   [[nodiscard]] std::uint32_t packet_bytes(std::uint64_t bytes, std::uint32_t most) const noexcept {
     if (parts < 2 || bytes < 2 * std::uint64_t{part_bytes_min}) {
       return most;
+    }
+    most = std::min(most, part_bytes_max);
+    if (const std::uint64_t first = (bytes * first_share + kWhole - 1) / kWhole;
+        first != 0 && first <= most) {
+      return bytes - first < part_bytes_min ? most : static_cast<std::uint32_t>(first);
     }
     // A multiple of the parts, so that the last ones, too, end at about the same time.
     const std::uint64_t whole = std::uint64_t{parts} * most;
@@ -75,6 +87,28 @@ struct Cut {
     return std::min(std::max(part, part_bytes_min), most);
   }
 };
+
+/// One that changes while others read it. Relaxed: thresholds order nothing.
+class SharedCut {
+ public:
+  void store(const Cut& cut) noexcept {
+    parts_.store(cut.parts, std::memory_order_relaxed);
+    part_bytes_min_.store(cut.part_bytes_min, std::memory_order_relaxed);
+    part_bytes_max_.store(cut.part_bytes_max, std::memory_order_relaxed);
+    first_share_.store(cut.first_share, std::memory_order_relaxed);
+  }
+  [[nodiscard]] Cut load() const noexcept {
+    return {.parts = parts_.load(std::memory_order_relaxed),
+            .part_bytes_min = part_bytes_min_.load(std::memory_order_relaxed),
+            .part_bytes_max = part_bytes_max_.load(std::memory_order_relaxed),
+            .first_share = first_share_.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  std::atomic<std::uint32_t> parts_{Cut{}.parts}, part_bytes_min_{Cut{}.part_bytes_min},
+      part_bytes_max_{Cut{}.part_bytes_max}, first_share_{Cut{}.first_share};
+};
+
 /// For rails that take so long for a byte each, and so long for a packet: as few parts as let all
 /// of them end at about the same time.
 [[nodiscard]] Cut plan_cut(std::span<const std::uint64_t> ps_per_byte, std::uint64_t packet_ns);

@@ -30,5 +30,29 @@ TEST(Cut, APartPaysForItsPacket) {
   EXPECT_EQ(least(0, 0), 2048U);
 }
 
+TEST(Cut, OfTwoRailsTheQuickerOneTakesMoreOfWhatGoesInAPacketOfEach) {
+  const Cut cut = plan_cut(std::array<std::uint64_t, 2>{10'000, 5000}, 1000);
+  const std::uint32_t first = cut.packet_bytes(9000, 1 << 20);
+  EXPECT_NEAR(first, 6000, 9000 / 1024);
+  EXPECT_LT(9000 - first, first) << "the rest is one packet";
+  EXPECT_GE(cut.packet_bytes(6000, 1 << 20), 6000U) << "the part of the slower is too short";
+  EXPECT_EQ(cut.packet_bytes(4 * 60'000, 60'000), 40'000U) << "equal parts where there are many";
+  const Cut equal = plan_cut(std::array<std::uint64_t, 2>{5000, 5000}, 1000);
+  EXPECT_EQ(equal.packet_bytes(9001, 1 << 20), 4501U);
+  EXPECT_EQ(plan_cut(std::array<std::uint64_t, 3>{5000, 5000, 5000}, 1000).first_share, 0U);
+}
+
+TEST(Cut, NoPartIsLongerThanGains) {
+  const auto most = [](std::uint64_t ps_per_byte, std::uint64_t packet_ns) {
+    const Cut cut = plan_cut(std::array<std::uint64_t, 2>{ps_per_byte, ps_per_byte}, packet_ns);
+    return cut.packet_bytes(std::uint64_t{1} << 40, ~std::uint32_t{0});
+  };
+  EXPECT_LE(most(5000, 4000), 128U * 4000 / 5) << "128 times what a packet costs";
+  EXPECT_GT(most(5000, 4000), 100'000U);
+  EXPECT_LE(most(5000, 100), 64U << 10);
+  EXPECT_GT(most(5000, 100), 60'000U) << "what a profile says of packets may be too little";
+  EXPECT_GT(most(100, 4000), 5'000'000U);
+}
+
 }  // namespace
 }  // namespace sterna::net

@@ -35,7 +35,13 @@ class RailRate {
     profile_ps_per_byte_ = std::max<std::uint64_t>(ps_per_byte, 1);
     packet_ns_ = packet_ns;
     expected_round_trip_ns_ = 2 * latency_ns;
-    round_trip_ns_ = has_round_trip_ ? round_trip_ns_ : expected_round_trip_ns_;
+    // A measure as others are: of a rail whose first packets were held up by something else.
+    if (!has_round_trip_ || expected_round_trip_ns_ < round_trip_ns_) {
+      round_trip_ns_ = expected_round_trip_ns_;
+      round_trip_bytes_ns_ = 0;
+    }
+    least_round_trip_ns_ = std::min(least_round_trip_ns_, expected_round_trip_ns_);
+    is_known_ = true;
   }
 
   Stamp sent(std::uint64_t bytes, std::uint64_t now_ns) noexcept {
@@ -60,11 +66,17 @@ class RailRate {
   /// It was lost, or is sent by another rail: no measure.
   void forget(std::uint64_t bytes) noexcept { in_flight_ -= std::min(bytes, in_flight_); }
 
-  /// A packet of `bytes` bytes.
-  void took(std::uint64_t round_trip_ns, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  /// A packet of `bytes` bytes; the bytes of what brought the news took `news_ns` of it.
+  void took(std::uint64_t round_trip_ns, std::uint64_t bytes, std::uint64_t now_ns,
+            std::uint64_t news_ns = 0) noexcept {
     round_trip_ns = std::max<std::uint64_t>(round_trip_ns, 1);
+    if (is_known_ && !has_round_trip_) {
+      has_round_trip_ = true;
+      round_trip_until_ns_ = now_ns + kRoundTripNs;
+    }
     if (!has_round_trip_ || round_trip_ns <= round_trip_ns_ || now_ns >= round_trip_until_ns_) {
       round_trip_ns_ = round_trip_ns;
+      round_trip_bytes_ns_ = bytes * ps_per_byte() / 1000 + news_ns;
       round_trip_until_ns_ = now_ns + kRoundTripNs;
       has_round_trip_ = true;
     }
@@ -80,6 +92,12 @@ class RailRate {
 
   [[nodiscard]] std::uint64_t in_flight() const noexcept { return in_flight_; }
   [[nodiscard]] std::uint64_t round_trip_ns() const noexcept { return round_trip_ns_; }
+  /// Of a packet without bytes, one way: where nothing short is sent, the shortest round trip is
+  /// mostly bytes.
+  [[nodiscard]] std::uint64_t latency_ns() const noexcept {
+    const std::uint64_t bytes_ns = std::min(round_trip_ns_, round_trip_bytes_ns_);
+    return std::max(round_trip_ns_ - bytes_ns, round_trip_ns_ / kMostBytes) / 2;
+  }
   [[nodiscard]] bool is_measured() const noexcept { return best_ != 0; }
   /// Its figures were once several times as good.
   [[nodiscard]] bool is_poor() const noexcept { return is_poor_; }
@@ -125,6 +143,7 @@ class RailRate {
   }
 
   static constexpr std::uint64_t kPoor = 4;
+  static constexpr std::uint64_t kMostBytes = 16;  // Rates are not known so well that less is left.
   static constexpr std::uint32_t kSure = 8;
   static constexpr std::uint64_t kDoubtfulNs = 50'000'000;
   static constexpr std::uint64_t kTryNsMin = 100'000'000;
@@ -145,12 +164,14 @@ class RailRate {
   std::uint64_t best_ = 0;
   std::uint64_t best_ever_ = 0;
   std::uint64_t round_trip_ns_ = 0;
+  std::uint64_t round_trip_bytes_ns_ = 0;  // Of it, what bytes have taken, as far as is known.
   std::uint64_t expected_round_trip_ns_ = 0;               // Before any was measured.
   std::uint64_t least_round_trip_ns_ = ~std::uint64_t{0};  // Ever measured.
   std::uint32_t round_trips_ = 0;
   std::uint64_t round_trip_until_ns_ = 0;
   std::uint64_t try_ns_ = 0;
   bool has_round_trip_ = false;
+  bool is_known_ = false;  // know() was called.
   bool is_poor_ = false;
 };
 

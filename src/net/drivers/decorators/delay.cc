@@ -33,12 +33,17 @@ class DelayChannel final : public DecoratorChannel {
                Clock& clock) noexcept
       : DecoratorChannel{driver, node}, options_{options}, clock_{clock} {}
 
-  /// Hands on what is due. Returns when there is something to do next; kNever: the network inside
-  /// will say, or nothing waits.
-  std::uint64_t advance() noexcept {
+  struct Advance {
+    std::uint64_t next_ns;     // When there is something to do; kNever: the network inside will
+                               // say, or nothing waits.
+    bool has_moved = false;    // Something was handed on.
+  };
+  /// Hands on what is due.
+  Advance advance() noexcept {
     const KernelGuard guard{lock_};
     const std::uint64_t now = clock_.now_ns();
     std::uint64_t next = kNever;
+    bool has_moved = false;
     while (!waiting_.empty()) {
       Waiting& first = waiting_.front();
       if (first.due_ns > now) {
@@ -56,12 +61,13 @@ class DelayChannel final : public DecoratorChannel {
         break;
       }
       waiting_.pop_front();
+      has_moved = true;
     }
     if (is_refused_) {
       const std::uint64_t room_ns = free_ns_ - std::min(free_ns_, options_.backlog_ns);
       next = std::min(next, waiting_.size() < kWaitingMax ? room_ns : next);
     }
-    return next;
+    return {.next_ns = next, .has_moved = has_moved};
   }
   /// Whether a refused sender may try again; says it once.
   [[nodiscard]] bool take_room() noexcept {
@@ -158,6 +164,19 @@ class DelayDriver final : public Decorator {
   }
   int fd() const noexcept override { return waiting_.get(); }
 
+  /// To hand a packet on takes microseconds, in which others have become due on other wires: those
+  /// come first, and what the network inside has in the next poll.
+  std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept override {
+    const bool had_moved = std::exchange(has_moved_, false);
+    if (!had_moved && !is_closed()) {
+      static_cast<void>(flush());
+      if (has_moved_) {
+        return 0;
+      }
+    }
+    return Decorator::poll(sink, packets_max);
+  }
+
   // A sender that puts a packet on the wire either does so before `is_asleep_` is set, then the
   // look at all channels that follows sees it (through the channel's lock), or calls arm() after.
   bool prepare_sleep() noexcept override {
@@ -173,7 +192,7 @@ class DelayDriver final : public Decorator {
     bool may_sleep = true;
     for_each_channel([&](DecoratorChannel& channel) {
       auto& delayed = static_cast<DelayChannel&>(channel);
-      next = std::min(next, delayed.advance());
+      next = std::min(next, delayed.advance().next_ns);
       may_sleep = !delayed.take_room() && may_sleep;
     });
     arm(next);
@@ -198,7 +217,7 @@ class DelayDriver final : public Decorator {
     bool is_empty = true;
     for_each_channel([&](DecoratorChannel& channel) {
       auto& delayed = static_cast<DelayChannel&>(channel);
-      static_cast<void>(delayed.advance());
+      has_moved_ = delayed.advance().has_moved || has_moved_;
       is_empty = delayed.is_empty() && is_empty;
     });
     return is_empty;
@@ -232,6 +251,7 @@ class DelayDriver final : public Decorator {
   MonotonicClock machine_clock_;
   Clock& clock_;
   std::vector<std::atomic<bool>> is_lost_;  // By node; by the poller.
+  bool has_moved_ = false;  // Since poll() began. Guard: the poller.
   FileDescriptor waiting_;                  // epoll: the driver inside, and the timer.
   FileDescriptor timer_;
   KernelLock timer_lock_;
@@ -252,6 +272,7 @@ SendState DelayChannel::send(std::span<const Piece> pieces) noexcept {
       return SendState::full;
     }
     std::vector<std::byte> bytes;
+    bytes.reserve(bytes_of(pieces));
     for (const Piece& piece : pieces) {
       bytes.insert(bytes.end(), piece.begin(), piece.end());
     }

@@ -114,16 +114,17 @@ template <bool kBesidePosted>
 [[nodiscard, gnu::always_inline]] inline Taken TransportCore::take_seen(
     RankEntry& entry, Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
     Packet packet, Envelope& found) noexcept {
+  // Unlikely, so that the header is copied by a few moves, not by an instruction that repeats.
   FrameHeader header;
-  if (packet.size() < kHeaderBytes) {
+  if (packet.size() < kHeaderBytes) [[unlikely]] {
     return Taken::nothing;
   }
   std::memcpy(&header, packet.data(), kHeaderBytes);
-  if (!is_plain(header, packet.size()) || header.destination != at.rank) {
+  if (!is_plain(header, packet.size()) || header.destination != at.rank) [[unlikely]] {
     return Taken::nothing;
   }
   Peer* const peer = find_plain_peer(at, header, options_.eager_window_bytes);
-  if (peer == nullptr) {
+  if (peer == nullptr) [[unlikely]] {
     return Taken::nothing;
   }
   if constexpr (kBesidePosted) {

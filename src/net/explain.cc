@@ -11,6 +11,7 @@ namespace {
 std::vector<Threshold> thresholds_of(const CostModel& cost) {
   return {{"eager_bytes", cost.eager_bytes()},
           {"unawaited_eager_bytes", cost.unawaited_eager_bytes()},
+          {"computing_eager_bytes", cost.computing_eager_bytes()},
           {"direct_from_bytes", cost.direct_from_bytes()},
           {"share_bytes", cost.share_bytes()},
           {"head_bytes", cost.head_bytes()},

@@ -133,7 +133,7 @@ void CostModel::decide() noexcept {
                            : static_cast<std::uint64_t>(2 * latency_ns_.value * 1000 /
                                                         std::max(packet_ps_per_byte_.value, 1.0));
   if (options_.eager_bytes != 0) {
-    eager_bytes_ = unawaited_eager_bytes_ = options_.eager_bytes;
+    eager_bytes_ = unawaited_eager_bytes_ = computing_eager_bytes_ = options_.eager_bytes;
     return;
   }
   // Both costs are straight lines: they cross once, or the dearer slope never catches up.
@@ -154,6 +154,10 @@ void CostModel::decide() noexcept {
                 unawaited, std::min(unawaited_most, static_cast<double>(options_.eager_bytes_min)),
                 unawaited_most))
           : eager_bytes_;
+  const double handed_over = kHandOverNs * 1000 / std::max(packet_ps_per_byte_.value, 1.0);
+  computing_eager_bytes_ = is_direct_ ? std::min(unawaited_eager_bytes_,
+                                                 static_cast<std::uint64_t>(handed_over))
+                                      : eager_bytes_;
 }
 
 void CostModel::measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {

@@ -64,6 +64,11 @@ class CostModel {
   [[nodiscard]] std::uint64_t unawaited_eager_bytes() const noexcept {
     return unawaited_eager_bytes_;
   }
+  /// The same where the sender computes meanwhile: no more than he writes in the time that it may
+  /// take him to hand a message over (paper 004 §4.2).
+  [[nodiscard]] std::uint64_t computing_eager_bytes() const noexcept {
+    return computing_eager_bytes_;
+  }
 
   /// Announced messages of at least so many bytes are copied directly, shorter ones sent in
   /// packets, of which one is filled while another is read. kNever: all in packets.
@@ -154,6 +159,7 @@ class CostModel {
   Figure piece_ps_per_byte_;  // The same of pieces of a message; of the profile at first.
   std::uint64_t eager_bytes_ = 0;
   std::uint64_t unawaited_eager_bytes_ = 0;
+  std::uint64_t computing_eager_bytes_ = 0;
   std::uint64_t direct_from_bytes_ = 0;
   std::uint32_t share_bytes_ = 0;
   std::uint64_t head_bytes_ = 0;

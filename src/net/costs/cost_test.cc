@@ -49,5 +49,20 @@ TEST(CostModelOfPackets, LaterOnesCountForLess) {
   EXPECT_EQ(model.direct_from_bytes(), CostModel::kNever);
 }
 
+TEST(CostModelOfPackets, WhoComputesWritesNoMoreThanAMicrosecond) {
+  CostModel model = near_caches();
+  const std::uint64_t bytes = model.computing_eager_bytes();  // At 33 ps a byte.
+  EXPECT_GT(bytes, 29'000U);
+  EXPECT_LT(bytes, 31'000U);
+  EXPECT_LE(bytes, model.unawaited_eager_bytes());
+  EXPECT_LE(model.unawaited_eager_bytes(), model.eager_bytes());
+  const CostModel set{{.direct_latency_ns = 1000, .direct_mb_per_s = 12'500},
+                      true,
+                      {.eager_bytes = 40'000}};
+  EXPECT_EQ(set.computing_eager_bytes(), 40'000U);
+  const CostModel packets{{.latency_ns = 120, .bandwidth_mb_per_s = 30'303}, false, {}};
+  EXPECT_EQ(packets.computing_eager_bytes(), packets.eager_bytes()) << "nobody could read it";
+}
+
 }  // namespace
 }  // namespace sterna::net

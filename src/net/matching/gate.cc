@@ -375,6 +375,7 @@ std::string Gate::explain(std::uint64_t bytes) const {
 void Gate::publish_cost() noexcept {
   eager_bytes_.store(cost_->eager_bytes(), std::memory_order_relaxed);
   unawaited_eager_bytes_.store(cost_->unawaited_eager_bytes(), std::memory_order_relaxed);
+  computing_eager_bytes_.store(cost_->computing_eager_bytes(), std::memory_order_relaxed);
   direct_from_bytes_.store(cost_->direct_from_bytes(), std::memory_order_relaxed);
   share_bytes_.store(cost_->share_bytes(), std::memory_order_relaxed);
   head_bytes_.store(cost_->head_bytes(), std::memory_order_relaxed);

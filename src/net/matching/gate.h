@@ -227,6 +227,10 @@ class alignas(kCacheLineBytes) Gate {
   [[nodiscard]] std::uint64_t unawaited_eager_bytes() const noexcept {
     return unawaited_eager_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
   }
+  /// And of those whose sender computes meanwhile.
+  [[nodiscard]] std::uint64_t computing_eager_bytes() const noexcept {
+    return computing_eager_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
+  }
 
   /// Announced messages of at least so many are copied directly, others go in packets.
   [[nodiscard]] std::uint64_t direct_from_bytes() const noexcept {
@@ -363,6 +367,7 @@ class alignas(kCacheLineBytes) Gate {
   std::atomic<Channel*> channel_{nullptr};  // Set once, by the owner.
   std::atomic<std::uint64_t> eager_bytes_{0};
   std::atomic<std::uint64_t> unawaited_eager_bytes_{0};
+  std::atomic<std::uint64_t> computing_eager_bytes_{0};
   std::atomic<std::uint64_t> direct_from_bytes_{0};
   std::atomic<std::uint64_t> until_trial_{Trials::kBytes};
   std::atomic<std::uint32_t> share_bytes_{0};

@@ -51,9 +51,9 @@ TEST(CostModelOfPackets, LaterOnesCountForLess) {
 
 TEST(CostModelOfPackets, WhoComputesWritesNoMoreThanAMicrosecond) {
   CostModel model = near_caches();
-  const std::uint64_t bytes = model.computing_eager_bytes();  // At 33 ps a byte.
-  EXPECT_GT(bytes, 29'000U);
-  EXPECT_LT(bytes, 31'000U);
+  const std::uint64_t bytes = model.computing_eager_bytes();  // At 43 ps a byte.
+  EXPECT_GT(bytes, 23'000U);
+  EXPECT_LT(bytes, 23'500U);
   EXPECT_LE(bytes, model.unawaited_eager_bytes());
   EXPECT_LE(model.unawaited_eager_bytes(), model.eager_bytes());
   const CostModel set{{.direct_latency_ns = 1000, .direct_mb_per_s = 12'500},

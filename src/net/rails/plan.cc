@@ -126,8 +126,10 @@ Cut plan_cut(std::span<const std::uint64_t> ps_per_byte, std::uint64_t packet_ns
   const std::uint64_t fastest = std::max<std::uint64_t>(*std::ranges::min_element(ps_per_byte), 1);
   cut.part_bytes_min = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(2 * packet_ns * 1000 / fastest, kPartBytesMin, cut.part_bytes_min));
-  cut.part_bytes_max = static_cast<std::uint32_t>(
-      std::clamp(kLongPackets * packet_ns * 1000 / fastest, kLongBytesMin, kLongBytesMax));
+  if (packet_ns != 0) {  // It is known.
+    cut.part_bytes_max = static_cast<std::uint32_t>(
+        std::clamp(kLongPackets * packet_ns * 1000 / fastest, kLongBytesMin, kLongBytesMax));
+  }
   if (rails == 2) {
     const std::uint64_t slowest = *std::ranges::max_element(ps_per_byte);
     cut.first_share = static_cast<std::uint32_t>(Cut::kWhole * slowest / (slowest + fastest));

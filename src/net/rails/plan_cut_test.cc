@@ -52,6 +52,7 @@ TEST(Cut, NoPartIsLongerThanGains) {
   EXPECT_LE(most(5000, 100), 64U << 10);
   EXPECT_GT(most(5000, 100), 60'000U) << "what a profile says of packets may be too little";
   EXPECT_GT(most(100, 4000), 5'000'000U);
+  EXPECT_GT(most(5000, 0), 1U << 30) << "nothing is known of packets";
 }
 
 }  // namespace

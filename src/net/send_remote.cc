@@ -84,6 +84,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   std::uint32_t frame_count = 1;
   std::uint32_t head_bytes = 0;
   bool is_kept = false;
+  bool is_shorter_way = false;
   {
     RankEntry& entry = ranks_[from.rank];
     const threads::OwnedGuard guard{entry.lock};
@@ -109,7 +110,9 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
       frame_count =
           bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + frame_bytes - 1) / frame_bytes);
     } else if (!is_kept) {
-      head_bytes = head_bytes_of(from, request, *peer, gate);
+      request.is_trial = may_be_tried && gate.tries_other_way(bytes);
+      is_shorter_way = (bytes >= gate.direct_from_bytes()) != request.is_trial;
+      head_bytes = is_shorter_way ? 0 : head_bytes_of(from, request, *peer, gate);
     }
     if (!is_kept) {
       request.head_bytes = head_bytes;
@@ -128,8 +131,6 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     announce_kept(from, header.cookie, to_rank);
     return;
   }
-  request.is_trial = !is_eager && may_be_tried && gate.tries_other_way(bytes);
-  const bool is_shorter_way = (bytes >= gate.direct_from_bytes()) != request.is_trial;
   const bool is_readable = !is_eager && way.can_be_read && (way.may_compute || is_shorter_way);
   const std::uint64_t word =
       is_readable ? reinterpret_cast<std::uint64_t>(request.data.address) : head_bytes;
@@ -188,8 +189,9 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   } else if (!is_eager && gate.is_direct() && from.rank == invitations_.rank()) {
     tell_announced(from, header.cookie, target.rank, sequence);
   }
-  const bool may_be_left = way.is_left ? bytes > frame_payload_max_
-                                       : !is_eager && !request_is_awaited && gate.head_bytes() != 0;
+  const bool is_sent_later =
+      !is_eager && !request_is_awaited && !gate.is_direct() && gate.head_bytes() != 0;
+  const bool may_be_left = way.is_left ? bytes > frame_payload_max_ : is_sent_later;
   if (may_be_left && is_serial_) {
     wait_habit_.started(clock_.now_ns());
   }

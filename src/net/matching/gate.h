@@ -248,8 +248,7 @@ class alignas(kCacheLineBytes) Gate {
     return is_trial(bytes);
   }
 
-  /// So many bytes of a message fit the way while its announcement is answered; 0: they are copied
-  /// directly.
+  /// So many bytes of a message fit the way while its announcement is answered.
   [[nodiscard]] std::uint64_t head_bytes() const noexcept {
     return head_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
   }

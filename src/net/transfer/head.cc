@@ -1,6 +1,7 @@
-// Heads of announced messages: where data frames are all there is, the sender of a message
-// lets its first bytes follow the announcement at once, as many as fit the way while the
-// answer is under way. Else both sides, and the network, would do nothing meanwhile.
+// Heads of announced messages: where a message goes in data frames, its sender lets its first
+// bytes follow the announcement at once, as many as fit the way while the answer is under way.
+// Else both sides, and the network, would do nothing meanwhile. Where it might be copied directly,
+// too, only a sender that waits does so.
 //
 // A receive that has matched when the head comes gets it, and `clear` asks for the rest. It knows
 // which when it writes `clear`: the head is the next frame of its pair, so it has been taken or has
@@ -28,7 +29,7 @@ constexpr std::uint64_t kWholeBytesMax = 256 << 10;  // Beyond, what it saves is
 
 }  // namespace
 
-/// How long the head of this message will be; 0: it goes without.
+/// How long the head of this message, which goes in data frames, will be; 0: it goes without.
 std::uint32_t TransportCore::head_bytes_of(const Endpoint& from, const SendRequest& request,
                                            const Peer& peer, Gate& gate) const noexcept {
   // The program keeps its memory as it is until send() returns, whatever the answer has done
@@ -36,8 +37,8 @@ std::uint32_t TransportCore::head_bytes_of(const Endpoint& from, const SendReque
   // before somebody has woken up to send the rest in its place, unless others of it are under way.
   // Where something waits for the gate, the answer does not wait for much else.
   const bool is_alone = request.is_awaited || from.pending_count == 1;
-  if (!is_alone || request.data.extents != nullptr || !gate.is_open() || gate.is_direct() ||
-      gate.is_a_part_a_rail(request.data.bytes) ||
+  if (!is_alone || request.data.extents != nullptr || !gate.is_open() ||
+      (gate.is_direct() && !request.is_awaited) || gate.is_a_part_a_rail(request.data.bytes) ||
       (!gate.is_empty() && !gate.holds_followed_only())) {
     return 0;
   }

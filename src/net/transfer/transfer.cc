@@ -7,13 +7,19 @@
 namespace sterna::net {
 namespace {
 
+/// All goes in data frames: the receiver counts the bytes of those, and of a head, only.
+void go_in_frames(TransferJob& job) noexcept {
+  job.remote.clear();
+  job.offset = job.begin;
+}
+
 /// The system does not let us write there, neither this message nor the next ones. If it lets us
 /// read (nothing, to ask), messages of a rank that never moves still go directly, and cost that.
 void forget_writes(TransferJob& job, Channel& channel, bool has_fixed_rank) noexcept {
   if (!has_fixed_rank || !channel.read_remote(nullptr, {0, 0})) {
     job.gate->lose_direct();
   }
-  job.remote.clear();
+  go_in_frames(job);
 }
 
 // In a frame of who sends in the place of a program that comes back sooner than all has been sent:
@@ -74,17 +80,18 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   job->local = send.data;
   job->total_bytes = clear.bytes_max;
   job->is_invited = outcome.is_invited;
-  // Who has a head may count its bytes; and a trial of direct writes is to measure them.
-  job->may_turn = send.head_bytes == 0 && !send.is_trial;
+  // Who awaits a head counts its bytes, too; and a trial of direct writes is to measure them.
+  job->may_turn = clear.begin == 0 && !send.is_trial;
   // Packets wait for somebody who takes them.
   const bool is_chosen = job->total_bytes >= job->gate->direct_from_bytes();
-  const bool is_away = outcome.is_away && send.head_bytes == 0 && job->gate->is_direct();
+  const bool is_away = outcome.is_away && job->gate->is_direct();
   if (outcome.is_invited || is_away || is_chosen != send.is_trial) {
     job->remote.assign(outcome.extents.pieces, outcome.extents.pieces + outcome.extents.count);
   }
   // Direct writes are told of by `finish`, which would not wait for a head that is still on its
   // way.
-  job->begin = job->offset = job->remote.empty() ? clear.begin : 0;
+  job->begin = clear.begin;
+  job->offset = job->remote.empty() ? job->begin : 0;
   job->send = &send;
   submit(job);
 }
@@ -264,11 +271,10 @@ bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
       }
       log_.warn("direct copy to node {} failed, using packets: {}", job.node, written.error().text);
       if (channel.can_write_remote()) {
-        job.remote.clear();  // This time; the next message tries again.
+        go_in_frames(job);  // This time; the next message tries again.
       } else {
         forget_writes(job, channel, invitations_.rank() != Invitations::kNoRank);
       }
-      job.offset = 0;  // The receiver counts the bytes of data frames only: no direct ones.
       return false;
     }
     job.gate->measured_direct(remote_bytes, clock_.now_ns() - start_ns);

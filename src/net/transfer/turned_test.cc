@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "net/transfer/invitation_pair.h"
+#include "progress/progress.h"
 
 namespace sterna::net {
 namespace {
@@ -132,6 +133,53 @@ TEST_F(AnsweredMessage, GoesInPacketsToWhoComesBackAtOnce) {
   EXPECT_EQ(long_got, long_sent);
   EXPECT_EQ(direct_bytes(), 0U);
   EXPECT_EQ(data_bytes(), kLongBytes);
+}
+
+// What goes in packets because those are faster has a head, though it could be written.
+TEST_F(AnsweredMessage, HasAHeadThatIsNotSentAgain) {
+  come_back();
+  pair.nodes[1]->leave_reads(false);
+  pair.receive(1, receive, kTag, long_got);
+  send.is_awaited = true;
+  pair.send(0, send, kTag, long_sent);
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(long_got, long_sent);
+  EXPECT_EQ(pair.nodes[0]->statistics().heads_sent, 1U);
+  EXPECT_EQ(pair.nodes[1]->statistics().heads_dropped, 0U);
+  EXPECT_EQ(data_bytes(), kLongBytes);
+  EXPECT_EQ(direct_bytes(), 0U);
+}
+
+// The answer says that the receiver will compute: it gets all of the message, also what it has.
+TEST_F(AnsweredMessage, IsWrittenBehindItsHead) {
+  const auto progress = std::move(progress::Progress::open().value());
+  pair.nodes[1]->add_to(*progress);
+  post(receive, long_got);
+  send.is_awaited = true;
+  pair.send(0, send, kTag, long_sent);
+  // The last thing before it computes, and not of somebody who waits.
+  (void)progress->poll(threads::SchedulingPoint::switching);
+  poll_sender();
+  pair.nodes[1]->remove_from(*progress);
+  EXPECT_EQ(invited(), 0U);
+  EXPECT_EQ(pair.nodes[0]->statistics().heads_sent, 1U);
+  EXPECT_EQ(direct_bytes(), kLongBytes);
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(long_got, long_sent);
+  EXPECT_EQ(receive.fault, Fault::none);
+  EXPECT_LT(data_bytes(), kLongBytes / 100) << "its head";
+  EXPECT_EQ(pair.nodes[1]->statistics().frames_malformed, 0U);
+}
+
+// Who computes is not kept from it by a copy.
+TEST_F(AnsweredMessage, HasNoHeadWhoseSenderComputes) {
+  come_back();
+  pair.receive(1, receive, kTag, long_got);
+  send.is_awaited = false;
+  pair.send(0, send, kTag, long_sent);
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(long_got, long_sent);
+  EXPECT_EQ(pair.nodes[0]->statistics().heads_sent, 0U);
 }
 
 // The other way round: the receiver reads what its sender, who computes, has announced.

@@ -77,6 +77,7 @@ std::uint32_t Rail::poll() noexcept {
   if (core_.wait_habit_.is_open() && core_.is_waited_for()) [[unlikely]] {
     core_.wait_habit_.waits(core_.clock_.now_ns());
   }
+  begin_poll();
   const std::uint32_t count = driver_->poll(*this, core_.options_.poll_packets_max);
   // Answers to what came, and copies it has cleared, go at once rather than with the next round.
   return core_.may_have_inner() ? count + core_.poll_inner() : count;

@@ -101,8 +101,21 @@ class PacketSink {
   /// a sentence part for the operator, valid during the call.
   virtual void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept = 0;
 
+  /// The poll() under way had better end, with what is here left to the next one: whom a packet has
+  /// made runnable wants what follows it. Any thread, mostly that of the poll() inside on_packet().
+  void end_poll() noexcept { is_enough_.store(true, std::memory_order_relaxed); }
+  /// A poll() that has handed over a packet may ask: it goes on to no other one then.
+  [[nodiscard]] bool is_enough() const noexcept {
+    return is_enough_.load(std::memory_order_relaxed);
+  }
+
  protected:
+  PacketSink() noexcept = default;
   ~PacketSink() = default;
+  void begin_poll() noexcept { is_enough_.store(false, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> is_enough_{false};  // A hint, which orders nothing.
 };
 
 enum class SendState : std::uint8_t {

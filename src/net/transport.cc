@@ -215,6 +215,12 @@ Result<> Transport::node_message(std::uint32_t to_node, std::uint32_t handler,
   return core_->node_message(to_node, handler, head, body, followed_by);
 }
 
+void Transport::end_polls() noexcept {
+  for (const std::unique_ptr<Rail>& rail : core_->rails_) {
+    rail->end_poll();
+  }
+}
+
 bool Transport::try_node_message(std::uint32_t to_node, std::uint32_t handler,
                                  std::span<const std::byte> head,
                                  std::span<const std::byte> body) noexcept {

@@ -294,6 +294,10 @@ class Transport {
                                       std::span<const std::byte> body = {},
                                       std::uint64_t followed_by = 0) noexcept;
 
+  /// For a handler that has made a thread runnable, which wants what comes next: other packets had
+  /// better wait until it has run.
+  void end_polls() noexcept;
+
   /// The same to another node, with a head of 1 to 16 bytes, if it can go at once, in one packet.
   /// False: nothing has happened.
   [[nodiscard]] bool try_node_message(std::uint32_t to_node, std::uint32_t handler,

@@ -200,6 +200,9 @@ void Rpc::start_work(std::unique_ptr<Work> work) {
     }
   }
   if (started) {
+    if (!work->incoming.parts.empty()) {
+      options_.transport->end_polls();  // What it awaits before it comes is copied once.
+    }
     (void)work.release();  // The thread's now.
   } else if (started.error().code == Errc::timed_out) {
     const SpinGuard guard{waiting_lock_};

@@ -89,6 +89,31 @@ TEST_P(NodeMessages, OfEachShortLengthArriveHoweverTheyAreCut) {
   }
 }
 
+TEST_P(NodeMessages, WhoseHandlerHasEnoughLeaveTheOthersToTheNextPoll) {
+  struct Ending {
+    Transport* transport;
+    std::uint32_t count = 0;
+  };
+  SimCluster cluster{{.node_count = 2, .is_ordered = GetParam()}, 2};
+  Ending ending{cluster.nodes[1].get()};
+  const auto on_message = [](void* context, std::uint32_t, std::span<const std::byte>,
+                             std::span<const std::byte>) noexcept {
+    auto& own = *static_cast<Ending*>(context);
+    ++own.count;
+    own.transport->end_polls();
+  };
+  cluster.nodes[1]->register_node_handler(2, on_message, &ending);
+  const std::byte word[8] = {};
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(cluster.nodes[0]->node_message(1, 2, word).has_value());
+    (void)cluster.nodes[0]->poll();
+  }
+  for (std::uint32_t i = 1; i <= 3; ++i) {
+    (void)cluster.nodes[1]->poll();
+    EXPECT_EQ(ending.count, i);
+  }
+}
+
 TEST_P(NodeMessages, NotesFollowARankThatMoves) {
   SimCluster cluster{{.node_count = 3, .delay_ns_max = 3000, .is_ordered = GetParam()}, 3};
   Inbox inbox[3];

@@ -56,6 +56,7 @@ std::uint32_t Decorator::poll(PacketSink& sink, std::uint32_t packets_max) noexc
     inner_->close();
   }
   sink_ = &sink;
+  begin_poll();
   return inner_->poll(*this, packets_max);
 }
 

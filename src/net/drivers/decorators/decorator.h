@@ -126,6 +126,9 @@ class Decorator : public Driver, protected PacketSink {
  protected:
   void on_packet(std::uint32_t from_node, Packet packet) noexcept override {
     sink_->on_packet(from_node, packet);
+    if (sink_->is_enough()) {
+      end_poll();
+    }
   }
   void on_copies_refused(std::uint32_t node) noexcept final { sink_->on_copies_refused(node); }
   void on_peer_lost(std::uint32_t node, std::string_view reason) noexcept override {

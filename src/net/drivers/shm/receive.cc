@@ -40,6 +40,9 @@ std::uint32_t ShmDriver::poll(PacketSink& sink, std::uint32_t packets_max) noexc
     if (++count % kRoomEvery == 0) {
       publish_room();
     }
+    if (sink.is_enough()) [[unlikely]] {
+      break;
+    }
   }
   if (count % kRoomEvery != 0) {
     publish_room();

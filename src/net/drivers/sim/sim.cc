@@ -259,7 +259,7 @@ class SimDriver final : public Driver {
 
   std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept override {
     std::uint32_t count = end_placed(sink);
-    while (count < packets_max) {
+    while (count < packets_max && !sink.is_enough()) {
       SimNetwork::InFlight packet;
       {
         const SpinGuard guard{network_.lock_};

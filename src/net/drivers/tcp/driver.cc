@@ -143,7 +143,7 @@ std::uint32_t TcpDriver::poll(PacketSink& sink, std::uint32_t packets_max) noexc
   }
   std::uint32_t count = 0;
   bool is_silent = false;
-  for (std::size_t i = 0; i < active_.size() && count < packets_max; ++i) {
+  for (std::size_t i = 0; i < active_.size() && count < packets_max && !sink.is_enough(); ++i) {
     count += read(*active_[i], sink, packets_max - count);
     is_silent = is_silent || active_[i]->empty_reads > 0;
   }
@@ -165,7 +165,7 @@ std::uint32_t TcpDriver::read(TcpChannel& channel, PacketSink& sink,
     switch (channel.reader.next(packet)) {
       case FrameReader::Next::packet:
         sink.on_packet(channel.node(), packet);
-        if (++count == packets_max) {
+        if (++count == packets_max || sink.is_enough()) {
           channel.is_readable = true;  // The rest is here already.
           return count;
         }
@@ -184,8 +184,8 @@ std::uint32_t TcpDriver::read(TcpChannel& channel, PacketSink& sink,
       case FrameReader::Next::more:
         break;
     }
-    if (!may_receive) {
-      break;
+    if (!may_receive || count != 0) {
+      break;  // Who waits for what a poll before this one has left waits no longer.
     }
     may_receive = false;  // Once a poll: other channels wait, too.
     receive(channel, sink);

@@ -28,7 +28,8 @@ bool Transport::leaves_whole(std::uint32_t rank, std::uint64_t bytes) const noex
     return false;
   }
   const Gate& gate = core_->gates_[route];
-  return bytes > gate.eager_bytes() && gate.head_bytes() != 0 && core_->is_left_whole(gate, bytes);
+  return bytes > gate.eager_bytes() && gate.head_bytes() != 0 && !gate.is_direct() &&
+         core_->is_left_whole(gate, bytes);
 }
 
 bool Transport::has_left() const noexcept {

@@ -129,7 +129,7 @@ void CostModel::decide() noexcept {
   // Both in nanoseconds: a packet of its own, against the wait of those in front for its bytes.
   share_bytes_ = static_cast<std::uint32_t>(
       std::min(packet_ns_.value * 1000 / std::max(packet_ps_per_byte_.value, 1.0), kShareBytesMax));
-  // Processors copy there, for which a part of a packet is no quicker than two of it.
+  // A packet, as a rule, where processors copy: a shorter one would be one more of the message.
   head_bytes_ = is_direct_ ? options_.eager_bytes_max
                            : static_cast<std::uint64_t>(2 * latency_ns_.value * 1000 /
                                                         std::max(packet_ps_per_byte_.value, 1.0));

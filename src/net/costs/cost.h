@@ -82,7 +82,8 @@ class CostModel {
   /// in front of one wait for its bytes, which takes less than a packet of its own.
   [[nodiscard]] std::uint32_t share_bytes() const noexcept { return share_bytes_; }
 
-  /// Of an announced message so many bytes are on their way by the time that its answer is back.
+  /// Of an announced message so many bytes are on their way by the time that its answer is back;
+  /// where it might be copied directly, as much as a packet holds.
   [[nodiscard]] std::uint64_t head_bytes() const noexcept { return head_bytes_; }
 
   /// To send a message takes the sender longer than to leave it to another core: who does not wait

@@ -115,6 +115,15 @@ class AnsweredMessage : public TurnedMessage {
     pair.poll(1);  // The last thing before it computes.
     poll_sender();
   }
+  /// The receive is there first, and its program waits.
+  void exchange_in_time(bool is_awaited) {
+    come_back();
+    pair.receive(1, receive, kTag, long_got);
+    send.is_awaited = is_awaited;
+    pair.send(0, send, kTag, long_sent);
+    EXPECT_TRUE(ends());
+    EXPECT_EQ(long_got, long_sent);
+  }
 };
 
 TEST_F(AnsweredMessage, IsWrittenToWhoWillCompute) {
@@ -137,13 +146,8 @@ TEST_F(AnsweredMessage, GoesInPacketsToWhoComesBackAtOnce) {
 
 // What goes in packets because those are faster has a head, though it could be written.
 TEST_F(AnsweredMessage, HasAHeadThatIsNotSentAgain) {
-  come_back();
   pair.nodes[1]->leave_reads(false);
-  pair.receive(1, receive, kTag, long_got);
-  send.is_awaited = true;
-  pair.send(0, send, kTag, long_sent);
-  EXPECT_TRUE(ends());
-  EXPECT_EQ(long_got, long_sent);
+  exchange_in_time(true);
   EXPECT_EQ(pair.nodes[0]->statistics().heads_sent, 1U);
   EXPECT_EQ(pair.nodes[1]->statistics().heads_dropped, 0U);
   EXPECT_EQ(data_bytes(), kLongBytes);
@@ -173,12 +177,7 @@ TEST_F(AnsweredMessage, IsWrittenBehindItsHead) {
 
 // Who computes is not kept from it by a copy.
 TEST_F(AnsweredMessage, HasNoHeadWhoseSenderComputes) {
-  come_back();
-  pair.receive(1, receive, kTag, long_got);
-  send.is_awaited = false;
-  pair.send(0, send, kTag, long_sent);
-  EXPECT_TRUE(ends());
-  EXPECT_EQ(long_got, long_sent);
+  exchange_in_time(false);
   EXPECT_EQ(pair.nodes[0]->statistics().heads_sent, 0U);
 }
 

@@ -181,6 +181,8 @@ void Rpc::spawn(const ServiceEntry& entry, const Message& message, std::uint32_t
 
 void Rpc::start_work(std::unique_ptr<Work> work) {
   const ThreadWish& wish = work->wish;
+  // Now: once its thread is made, that may have run already, and have freed it.
+  const bool has_long_pieces = !work->incoming.parts.empty();
   Result<> started = Done{};
   if (wish.stack_kib > kStackKibMax ||
       (wish.priority != kAsRegistered && wish.priority >= kPriorityCount)) {
@@ -200,7 +202,7 @@ void Rpc::start_work(std::unique_ptr<Work> work) {
     }
   }
   if (started) {
-    if (!work->incoming.parts.empty()) {
+    if (has_long_pieces) {
       options_.transport->end_polls();  // What it awaits before it comes is copied once.
     }
     (void)work.release();  // The thread's now.

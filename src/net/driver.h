@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/tunable.h"
 
@@ -333,6 +334,8 @@ class Driver {
   /// lost, or a channel that has answered `full` has room again. False: there is something to poll
   /// for already, do not sleep (end_sleep is not called then).
   [[nodiscard]] virtual bool prepare_sleep() noexcept = 0;
+  /// After prepare_sleep(): when to poll again although nothing rang; kNever: that need not be.
+  [[nodiscard]] virtual std::uint64_t next_deadline_ns() noexcept { return kNever; }
   /// Takes back prepare_sleep and clears the bell.
   virtual void end_sleep() noexcept = 0;
   /// progress::Source::hear(). A driver with a flag (absence_flag) may leave to that what it would

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <thread>
 
+#include "base/clock.h"
 #include "net/drivers/contract.h"
 
 namespace sterna::net {
@@ -77,6 +78,18 @@ struct Exchange {
   std::atomic<int> finished{0};
 };
 
+/// As a poller does: until the bell rings, or the driver wants to be polled. False: neither came.
+bool rest(TestNode& node) {
+  const std::uint64_t deadline_ns = node.driver->next_deadline_ns();
+  if (deadline_ns == kNever) {
+    return is_readable(node.driver->fd(), kPatienceMs);
+  }
+  const std::uint64_t now = now_ns();
+  const std::uint64_t left_ns = deadline_ns > now ? deadline_ns - now : 0;
+  static_cast<void>(is_readable(node.driver->fd(), static_cast<int>(left_ns / 1'000'000) + 1));
+  return left_ns < std::uint64_t{kPatienceMs} * 1'000'000;
+}
+
 /// Sends `count` packets, answers to `count`, sleeps whenever the driver allows; a lost wake-up
 /// shows as a sleep that lasts too long.
 void exchange_asleep(TestNode& node, Channel& channel, int count, Exchange& exchange) {
@@ -84,7 +97,7 @@ void exchange_asleep(TestNode& node, Channel& channel, int count, Exchange& exch
     static_cast<void>(send_patiently({&node}, channel, std::to_string(i)));
     while (node.sink.packets.size() <= static_cast<std::size_t>(i)) {
       if (node.poll() == 0 && node.driver->prepare_sleep()) {
-        if (!is_readable(node.driver->fd(), kPatienceMs)) {
+        if (!rest(node)) {
           exchange.late.fetch_add(1);
           exchange.finished.fetch_add(2);
           return;
@@ -111,6 +124,23 @@ TEST_P(DriverContract, NoWakeUpIsLost) {
   exchange_asleep(a, there, count, exchange);
   other.join();
   EXPECT_EQ(exchange.late.load(), 0);
+}
+
+TEST_P(DriverContract, WhereNothingComesOneSleepsOnInTheEnd) {
+  if (!can_sleep()) {
+    return;
+  }
+  join();
+  bool lasts = false;
+  for (int i = 0; i < 20 && !lasts; ++i) {
+    ASSERT_TRUE(sleep(b));
+    lasts = b.driver->next_deadline_ns() == kNever;
+    if (!lasts) {
+      EXPECT_TRUE(rest(b));
+    }
+    b.driver->end_sleep();
+  }
+  EXPECT_TRUE(lasts);
 }
 
 }  // namespace

@@ -125,17 +125,20 @@ TEST_P(DriverContract, PollHandsAboutWhatIsAsked) {
 }
 
 TEST_P(DriverContract, PacketsOfManySendersKeepTheirOrder) {
-  TestNode c{choice_of(GetParam()), job, 2};
+  TestJob own_job{3};
+  TestNode x{choice_of(GetParam()), own_job, 0};
+  TestNode y{choice_of(GetParam()), own_job, 1};
+  TestNode z{choice_of(GetParam()), own_job, 2};
   const int count = count_of(2000);
   for (int i = 0; i < count; ++i) {
     const std::string text = std::to_string(i) + std::string(i % 300, '.');
-    ASSERT_TRUE(send_patiently({&a, &b, &c}, a.to(c, 2), text));
-    ASSERT_TRUE(send_patiently({&a, &b, &c}, b.to(c, 2), text));
+    ASSERT_TRUE(send_patiently({&x, &y, &z}, x.to(z, 2), text));
+    ASSERT_TRUE(send_patiently({&x, &y, &z}, y.to(z, 2), text));
   }
   ASSERT_TRUE(poll_until(
-      {&a, &b, &c}, [&] { return c.sink.packets.size() == static_cast<std::size_t>(2 * count); }));
+      {&x, &y, &z}, [&] { return z.sink.packets.size() == static_cast<std::size_t>(2 * count); }));
   int next[2] = {0, 0};
-  for (const auto& [from, text] : c.sink.packets) {
+  for (const auto& [from, text] : z.sink.packets) {
     ASSERT_LT(from, 2U);
     ASSERT_EQ(std::stoi(text), next[from]++);
   }

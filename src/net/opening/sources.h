@@ -32,6 +32,7 @@ class Rail final : public progress::Source, public PacketSink {
   void end_sleep() noexcept override;
   bool hear() noexcept override { return driver_->hear(); }
   std::uint64_t rung_ns() noexcept override { return driver_->rung_ns(); }
+  std::uint64_t next_deadline_ns() noexcept override { return driver_->next_deadline_ns(); }
   bool sight(std::uint32_t looks) noexcept override;
   bool wake_absent() noexcept override;
 

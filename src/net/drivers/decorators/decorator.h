@@ -110,6 +110,7 @@ class Decorator : public Driver, protected PacketSink {
   std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept override;
   int fd() const noexcept override { return inner_->fd(); }
   bool prepare_sleep() noexcept override;
+  std::uint64_t next_deadline_ns() noexcept override { return inner_->next_deadline_ns(); }
   void end_sleep() noexcept override { inner_->end_sleep(); }
   void lose_peer(std::uint32_t node) noexcept override { inner_->lose_peer(node); }
   void close() noexcept final;

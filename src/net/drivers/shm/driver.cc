@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "base/cpu.h"
 #include "base/processors.h"
 #include "net/drivers/shm/doorbell.h"
 #include "net/opening/auth.h"
@@ -197,8 +199,15 @@ bool ShmDriver::prepare_sleep() noexcept {
     }
   };
   for_each_refused([](ShmChannel& channel) { channel.want_room(); });
-  sleeper_fence(has_membarrier_);
   InboxReceiver::Head head;
+  if (has_membarrier_ && doze_.begin(now_ns(), inbox_.place())) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    while (!inbox_.peek(head) && !doze_.is_settled(now_ns())) {
+      cpu_pause();
+    }
+  } else {
+    sleeper_fence(has_membarrier_);
+  }
   bool may_sleep = !inbox_.peek(head) && ends_.empty();
   for_each_refused([&](ShmChannel& channel) { may_sleep = !channel.take_room() && may_sleep; });
   if (!may_sleep) {

@@ -62,6 +62,7 @@ class ShmDriver final : public Driver {
   }
   int fd() const noexcept override { return waiting_.get(); }
   bool prepare_sleep() noexcept override;
+  std::uint64_t next_deadline_ns() noexcept override { return doze_.end_ns(); }
   void end_sleep() noexcept override;
   bool hear() noexcept override;
   void lose_peer(std::uint32_t node) noexcept override;
@@ -124,6 +125,7 @@ class ShmDriver final : public Driver {
 
   InboxReceiver inbox_;  // The poller's, as all that follows but channels_.
   Pace pace_;
+  Doze doze_;
   struct End {
     std::uint32_t local;
     std::uint32_t ticket;  // Packets before it are still handed over.

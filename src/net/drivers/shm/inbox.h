@@ -131,6 +131,9 @@ class InboxReceiver {
   /// Calls a packet here that comes some after the next one, and has been written.
   void fetch_ahead() const noexcept { __builtin_prefetch(&segment_->cell(taken_ + kReadAhead)); }
 
+  /// The ticket that comes next.
+  [[nodiscard]] std::uint32_t place() const noexcept { return taken_; }
+
   /// Done with the packet that peek() showed. Room is told with publish_room().
   void pop() noexcept { ++taken_; }
 

@@ -4,6 +4,7 @@
 
 #include "net/buffer.h"
 #include "net/core.h"
+#include "net/packets/eager_cut.h"
 #include "net/peer.h"
 
 namespace sterna::net {
@@ -74,6 +75,9 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   const bool request_is_awaited = request.is_awaited;  // It may end before we return.
   const bool is_synchronous = request.mode == SendMode::synchronous;
   const std::uint32_t frame_bytes = gate.frame_bytes(bytes, frame_payload_max_);
+  // Whose answer is awaited has its id where the number of frames would stand.
+  const EagerCut cut{bytes, frame_bytes,
+                     gate.is_direct() && !gate.has_several_rails() && !is_synchronous};
   // Frames of one message do not overtake others: an urgent one of several is announced, whose
   // bytes do, where frames wait.
   const bool may_overtake =
@@ -107,8 +111,8 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     }
     header.cookie = request.id;
     if (is_eager) {
-      frame_count =
-          bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes + frame_bytes - 1) / frame_bytes);
+      frame_count = cut.frame_count();
+      header.cookie = cut.grows() ? frame_count : request.id;
     } else if (!is_kept) {
       request.is_trial = may_be_tried && gate.tries_other_way(bytes);
       is_shorter_way = (bytes >= gate.direct_from_bytes()) != request.is_trial;
@@ -160,10 +164,8 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     header.sequence += gone == 0 ? 0 : 1;
     head_bytes = gone == 2 ? 0 : head_bytes;
   }
-  for (std::uint64_t offset = 0; frame_count-- != 0 && is_sent; offset += frame_bytes) {
-    header.payload_bytes =
-        is_eager ? static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes - offset, frame_bytes))
-                 : static_cast<std::uint32_t>(data.bytes);
+  for (std::uint64_t offset = 0; frame_count-- != 0 && is_sent; offset += header.payload_bytes) {
+    header.payload_bytes = is_eager ? cut.bytes_at(offset) : static_cast<std::uint32_t>(data.bytes);
     if (frame_count != 0 && gate.has_several_rails() &&
         transmit_two(header, data, offset, frame_bytes, is_sent)) {
       --frame_count;

@@ -21,6 +21,9 @@ void store(RecvRequest& request, std::span<const std::byte> part) noexcept {
 
 /// How many carry the message of which this is the first.
 std::uint32_t frames_of(const FrameHeader& header) noexcept {
+  if ((header.flags & kFrameSynchronous) == 0 && header.cookie != 0) {
+    return static_cast<std::uint32_t>(header.cookie);
+  }
   const std::uint64_t each = std::max<std::uint32_t>(header.payload_bytes, 1);
   const std::uint64_t count = (header.total_bytes + each - 1) / each;
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(count, 1));

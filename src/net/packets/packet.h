@@ -13,7 +13,9 @@ namespace sterna::net {
 
 enum class FrameKind : std::uint8_t {
   // Between ranks (source and destination are ranks). Those up to `claim` carry a sequence number.
-  eager = 1,   // A message, or its first part. Payload: its bytes.
+  // A message, or its first part. Payload: its bytes. cookie, unless it is synchronous: of how many
+  // frames it is; 0: of as many as there are if this one is the longest.
+  eager = 1,
   eager_more,  // The next part of the message before.
   head,        // Behind its announcement, unasked: the first bytes of the message. See head.cc.
   rendezvous,  // A message is ready to be sent; cookie: the send's id.

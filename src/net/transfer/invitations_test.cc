@@ -157,10 +157,11 @@ TEST_F(Invitation, BothSidesAtOnce) {
 // The next receive is told of once a short message, of one or of several packets, has taken the one
 // before it.
 TEST_F(Invitation, TheNextReceiveAfterAShortMessageIsToldOf) {
-  for (const std::size_t bytes : {std::size_t{8}, std::size_t{14'000}}) {
+  for (const std::size_t bytes : {8, 14'000, 24'000, 60'000}) {
     const std::uint64_t before = invited();
     RecvRequest first;
     SendRequest brief;
+    brief.is_awaited = true;  // It goes eagerly.
     std::vector<std::byte> other(kBytes);
     post(first, other);
     post(receive, got);

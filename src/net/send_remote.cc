@@ -112,7 +112,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     header.cookie = request.id;
     if (is_eager) {
       frame_count = cut.frame_count();
-      header.cookie = cut.grows() ? frame_count : request.id;
+      header.cookie = cut.begins_short() ? frame_count : request.id;
     } else if (!is_kept) {
       request.is_trial = may_be_tried && gate.tries_other_way(bytes);
       is_shorter_way = (bytes >= gate.direct_from_bytes()) != request.is_trial;

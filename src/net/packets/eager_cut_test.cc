@@ -8,8 +8,8 @@
 namespace sterna::net {
 namespace {
 
-std::vector<std::uint32_t> frames(std::uint64_t bytes, std::uint32_t most, bool grows) {
-  const EagerCut cut{bytes, most, grows};
+std::vector<std::uint32_t> frames(std::uint64_t bytes, std::uint32_t most, bool begins_short) {
+  const EagerCut cut{bytes, most, begins_short};
   std::vector<std::uint32_t> all;
   std::uint64_t offset = 0;
   do {
@@ -29,17 +29,23 @@ TEST(EagerCut, IsIntoFramesAsLongAsTheyMayBe) {
   EXPECT_EQ(frames(2001, 1000, false), (Frames{1000, 1000, 1}));
 }
 
-TEST(EagerCut, BeginsWithShortOnesWhereThatIsQuicker) {
+TEST(EagerCut, BeginsWithAShortOneWhereThatIsQuicker) {
   constexpr std::uint32_t kMost = 22 << 10;
   EXPECT_EQ(frames(kMost, kMost, true), Frames{kMost});
-  EXPECT_EQ(frames(kMost + 1, kMost, true), (Frames{8 << 10, (14 << 10) + 1}));
-  EXPECT_EQ(frames(30 << 10, kMost, true), (Frames{8 << 10, 22 << 10}));
-  EXPECT_EQ(frames(32 << 10, kMost, true), (Frames{8 << 10, 14 << 10, 10 << 10}));
-  EXPECT_EQ(frames(64 << 10, kMost, true), (Frames{8 << 10, 14 << 10, 21 << 10, 21 << 10}));
+  EXPECT_EQ(frames(kMost + 1, kMost, true), (Frames{12 << 10, (10 << 10) + 1}));
+  EXPECT_EQ(frames(34 << 10, kMost, true), (Frames{12 << 10, 22 << 10}));
+  EXPECT_EQ(frames(64 << 10, kMost, true), (Frames{12 << 10, 22 << 10, 22 << 10, 8 << 10}));
+}
+
+TEST(EagerCut, SaysWhetherFramesAreLongerThanTheFirst) {
+  EXPECT_TRUE((EagerCut{64 << 10, 22 << 10, true}.begins_short()));
+  EXPECT_FALSE((EagerCut{22 << 10, 22 << 10, true}.begins_short()));
+  EXPECT_FALSE((EagerCut{64 << 10, 12 << 10, true}.begins_short()));
+  EXPECT_FALSE((EagerCut{64 << 10, 22 << 10, false}.begins_short()));
 }
 
 TEST(EagerCut, CoversAnyMessageByFramesThatFit) {
-  for (const std::uint32_t most : {1U, 100U, 8U << 10, (8U << 10) + 1, 16U << 10, 22'480U}) {
+  for (const std::uint32_t most : {1U, 100U, 12U << 10, (12U << 10) + 1, 16U << 10, 22'480U}) {
     for (std::uint64_t bytes = 0; bytes < std::min(10 * most, 200'000U); bytes += 1 + most / 7) {
       for (const std::uint32_t frame : frames(bytes, most, true)) {
         ASSERT_LE(frame, most);

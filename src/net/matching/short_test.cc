@@ -76,7 +76,7 @@ TEST_F(Short, AMessageTooLongForTheReceiveThatWaitsIsCut) {
 }
 
 TEST_F(Short, WhatNeedsTwoPacketsIsNotShort) {
-  std::vector<std::byte> message(24 << 10);
+  std::vector<std::byte> message(40 << 10);
   for (std::size_t i = 0; i < message.size(); ++i) {
     message[i] = static_cast<std::byte>(i % 251);
   }

@@ -14,7 +14,7 @@ namespace {
 constexpr Tunable kChunkBytes{
     .name = "shm_chunk_bytes",
     .kind = TunableKind::bytes,
-    .fallback = "22K",  // 64 KB in three packets, so that two copies go at once; 16 KB in one.
+    .fallback = "34K",  // 32 KB in one packet, which takes the short way; longer ones: eager_cut.h.
     .minimum = 1024,
     .maximum = 1 << 18,
     .help = "largest packet between two nodes of a host"};

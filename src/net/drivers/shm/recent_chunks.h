@@ -50,7 +50,7 @@ class RecentChunks {
 
  private:
   static constexpr std::uint16_t kTheirs = 0x8000;
-  static constexpr std::uint32_t kCount = 64;  // 1.4 MB: as much as stays in caches.
+  static constexpr std::uint32_t kCount = 64;  // About as much as stays in caches.
   static constexpr std::uint32_t kOfMessage = 16;  // Taken for those of one; more may be stale.
 
   void gather(std::uint32_t pushed) noexcept {

@@ -27,7 +27,7 @@ inline void fetch_for_writing(const void* line) noexcept {
 }
 
 /// What the launcher gives each node (HostShare::segment_bytes); touched lazily.
-inline constexpr std::uint64_t kSegmentBytes = 3U << 20;
+inline constexpr std::uint64_t kSegmentBytes = 5U << 20;
 
 inline constexpr std::uint32_t kCellCount = 256;
 // Cells from one ticket to the next: so far apart that no prefetcher of the processor goes on with

@@ -15,7 +15,7 @@ namespace {
 
 // `rep movsb` writes whole lines without having read them, in whichever cache they were: on an EPYC
 // messages of 64 KB to 1 MB take 12 to 20 % less by it between near processors, between far ones 20
-// to 40 %. Shorter copies are done before it has begun.
+// to 35 %. Shorter copies are done before it has begun.
 constexpr std::size_t kStringBytes = (8 << 10) + 1;
 
 /// The processor says that it does it well (ERMS).
@@ -31,7 +31,7 @@ bool can_copy_strings() noexcept {
 const bool are_strings_copied = !threads::kSanitized && can_copy_strings();
 
 /// Within a page the target lies less than a line behind its source: it takes half as long again
-/// then as loops of vectors, and on some processors far more.
+/// then as loops of vectors.
 bool is_just_behind(const std::byte* to, const std::byte* from) noexcept {
   const std::uintptr_t distance =
       reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from);

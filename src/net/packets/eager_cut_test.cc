@@ -33,7 +33,8 @@ TEST(EagerCut, BeginsWithAShortOneWhereThatIsQuicker) {
   constexpr std::uint32_t kMost = 34 << 10;
   EXPECT_EQ(frames(kMost, kMost, true), Frames{kMost});
   EXPECT_EQ(frames(kMost + 1, kMost, true), (Frames{12 << 10, (22 << 10) + 1}));
-  EXPECT_EQ(frames(64 << 10, kMost, true), (Frames{12 << 10, 34 << 10, 18 << 10}));
+  EXPECT_EQ(frames(64 << 10, kMost, true), (Frames{12 << 10, 26 << 10, 26 << 10}));
+  EXPECT_EQ(frames(40 << 10, 16 << 10, true), (Frames{12 << 10, 16 << 10, 12 << 10}));
 }
 
 TEST(EagerCut, SaysWhetherFramesAreLongerThanTheFirst) {

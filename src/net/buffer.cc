@@ -43,7 +43,7 @@ bool is_just_behind(const std::byte* to, const std::byte* from) noexcept {
 
 // From 2 or more KB on, as the processor may be, memcpy of glibc is `rep movsb` as well, wherever
 // the target lies. Short copies are loops of vectors.
-void copy_in_pieces(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+void copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
 #if defined(__x86_64__)
   if (bytes >= kStringBytes && are_strings_copied && !is_just_behind(to, from)) {
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");

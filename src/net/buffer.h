@@ -11,8 +11,8 @@
 
 namespace sterna::net {
 
-/// memcpy, piece by piece: see buffer.cc.
-void copy_in_pieces(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+/// memcpy, of many bytes.
+void copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
 
 /// memcpy, in line where the bytes are few: a call would cost more than the copy.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
@@ -24,7 +24,7 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) 
     std::memcpy(to + bytes - sizeof last, &last, sizeof last);
   };
   if (bytes > 64) {
-    copy_in_pieces(to, from, bytes);
+    copy_long(to, from, bytes);
   } else if (bytes >= 32) {
     both_ends(std::array<std::byte, 32>{});
   } else if (bytes >= 16) {
@@ -78,7 +78,7 @@ inline void copy_in(const Buffer& to, std::uint64_t offset, const std::byte* fro
 inline void copy_out(const Buffer& from, std::uint64_t offset, std::byte* to,
                      std::uint64_t bytes) noexcept {
   for_each_part(from, offset, bytes, [&](std::byte* address, std::uint64_t part) {
-    copy_in_pieces(to, address, part);
+    copy_long(to, address, part);
     to += part;
     return true;
   });

@@ -21,7 +21,7 @@ class Copies : public testing::Test {
   }
   void expect_copied(std::size_t bytes, std::size_t to_offset, std::size_t from_offset) {
     std::ranges::fill(to, std::byte{0xee});
-    copy_in_pieces(to.data() + to_offset, from.data() + from_offset, bytes);
+    copy_long(to.data() + to_offset, from.data() + from_offset, bytes);
     const auto begin = to.begin() + static_cast<std::ptrdiff_t>(to_offset);
     const auto end = begin + static_cast<std::ptrdiff_t>(bytes);
     EXPECT_TRUE(

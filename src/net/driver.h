@@ -269,8 +269,8 @@ struct Capabilities {
 };
 inline constexpr std::uint32_t kPacketBytesMin = 256;
 
-/// One opened network of one node. poll, prepare_sleep, end_sleep, close and is_drained are called
-/// by one thread at a time; connect and the channels' sends may run at the same time as they.
+/// One opened network of one node. poll, those of sleeping, close and is_drained are called by one
+/// thread at a time; connect and the channels' sends may run at the same time as they.
 class Driver {
  public:
   virtual ~Driver() = default;

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/processors.h"
 #include "net/drivers/contract.h"
 
 namespace sterna::net {
@@ -111,19 +112,34 @@ void exchange_asleep(TestNode& node, Channel& channel, int count, Exchange& exch
   }
 }
 
+/// Both sleep between any two packets. How many slept too long.
+int count_late(TestNode& one, TestNode& other, Channel& there, Channel& back, int count) {
+  Exchange exchange;
+  std::thread beside{[&] { exchange_asleep(other, back, count, exchange); }};
+  exchange_asleep(one, there, count, exchange);
+  beside.join();
+  return exchange.late.load();
+}
+
 TEST_P(DriverContract, NoWakeUpIsLost) {
   if (!can_sleep()) {
     return;
   }
   join();
-  Exchange exchange;
-  const int count = count_of(3000);
-  Channel& there = a_to_b();
-  Channel& back = b_to_a();
-  std::thread other{[&] { exchange_asleep(b, back, count, exchange); }};
-  exchange_asleep(a, there, count, exchange);
-  other.join();
-  EXPECT_EQ(exchange.late.load(), 0);
+  EXPECT_EQ(count_late(a, b, a_to_b(), b_to_a(), count_of(3000)), 0);
+}
+
+// There a driver may leave fences to who rings.
+TEST_P(DriverContract, NoWakeUpIsLostWhereNodesOutnumberProcessors) {
+  if (!can_sleep()) {
+    return;
+  }
+  TestJob crowd{usable_processors() + 1};
+  TestNode x{choice_of(GetParam()), crowd, 0};
+  TestNode y{choice_of(GetParam()), crowd, 1};
+  Channel& there = x.to(y, 1);
+  Channel& back = y.to(x, 0);
+  EXPECT_EQ(count_late(x, y, there, back, count_of(3000)), 0);
 }
 
 TEST_P(DriverContract, WhereNothingComesOneSleepsOnInTheEnd) {

@@ -11,10 +11,10 @@
 // Where the system forbids membarrier, the flag kFence of the segment asks the ringers for theirs.
 //
 // But membarrier interrupts peers that compute, each for 5 us in a virtual machine, and most sleeps
-// are short. So a sleep goes without it and has an end (Doze): a packet whose ringer passed its own
-// store lies until then at most. Stores are on their way for less than a microsecond, and so long
-// the sleeper looks on once its flag is set: no such packet was seen in a million sleeps. When
-// nothing came until the end, the sleep that follows has the fence, and lasts.
+// are short. So a sleep goes without it and has an end (Doze): a packet (or room) whose ringer
+// passed its own store lies until then at most. Stores are on their way for less than a
+// microsecond, and so long the sleeper looks on once its flag is set: no such packet was seen in a
+// million sleeps. Who has slept until the end, and had nothing, has the fence next, and sleeps on.
 #pragma once
 
 #include <atomic>
@@ -37,15 +37,18 @@ class Doze {
   static constexpr std::uint64_t kLimitNs = 1'000'000;
   static constexpr std::uint64_t kSettledNs = 1'000;
 
-  /// A sleep begins, with the inbox at `place`. False: the last one was such a sleep, nothing came
-  /// until its end, and this one must have the fence.
+  /// A sleep begins, with the inbox at `place`. False: the last one lasted until its end, nothing
+  /// has come since, and this one must have the fence.
   [[nodiscard]] bool begin(std::uint64_t now, std::uint32_t place) noexcept {
-    const bool is_over = now >= end_ns_ && place == place_;
+    const bool is_deep = was_whole_ && place == place_;
+    was_whole_ = false;
     begin_ns_ = now;
-    end_ns_ = is_over ? kNever : now + kLimitNs;
+    end_ns_ = is_deep ? kNever : now + kLimitNs;
     place_ = place;
-    return !is_over;
+    return !is_deep;
   }
+  /// It is over: by itself, by a ring, or because it was only asked whether it could be (a tick).
+  void end(std::uint64_t now) noexcept { was_whole_ = now >= end_ns_; }
   /// Whether what the others had on their way when it began can be seen.
   [[nodiscard]] bool is_settled(std::uint64_t now) const noexcept {
     return now - begin_ns_ >= kSettledNs;
@@ -57,6 +60,7 @@ class Doze {
   std::uint64_t begin_ns_ = 0;
   std::uint64_t end_ns_ = kNever;
   std::uint32_t place_ = 0;
+  bool was_whole_ = false;
 };
 
 /// The ringer's fence; `state` is a value of the sleeper's Segment::state.

@@ -177,11 +177,24 @@ TEST(ShmDoze, TheSleepBehindOneInWhichNothingCameHasTheFence) {
   EXPECT_EQ(doze.end_ns(), 1000 + kLimit);
   EXPECT_FALSE(doze.is_settled(1000));
   EXPECT_TRUE(doze.is_settled(1000 + Doze::kSettledNs));
+  doze.end(1500);
   EXPECT_TRUE(doze.begin(2000, 7)) << "woken by something else: it has an end again";
+  doze.end(2000 + kLimit);
   EXPECT_TRUE(doze.begin(3000 + kLimit, 8)) << "something came";
+  doze.end(3000 + 2 * kLimit);
   EXPECT_FALSE(doze.begin(3000 + 2 * kLimit, 8));
   EXPECT_EQ(doze.end_ns(), kNever);
-  EXPECT_TRUE(doze.begin(4000 + 3 * kLimit, 8)) << "the one with the fence is over";
+  doze.end(3000 + 9 * kLimit);
+  EXPECT_TRUE(doze.begin(3000 + 9 * kLimit, 8)) << "the one with the fence is over";
+}
+
+// A tick of a program that computes looks as if it would sleep, and does not.
+TEST(ShmDoze, WhatIsNotSleptIsNoSleep) {
+  Doze doze;
+  for (std::uint64_t now = 1000; now < 20 * Doze::kLimitNs; now += 3 * Doze::kLimitNs) {
+    EXPECT_TRUE(doze.begin(now, 7));
+    doze.end(now + 100);
+  }
 }
 
 }  // namespace

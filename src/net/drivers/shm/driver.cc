@@ -224,6 +224,7 @@ bool ShmDriver::hear() noexcept {
 
 void ShmDriver::end_sleep() noexcept {
   segment_->state.fetch_and(~kAsleep, std::memory_order_relaxed);
+  doze_.end(now_ns());
   (void)hear();
 }
 

@@ -88,6 +88,17 @@ TEST(Layout, EveryAddressOfASlotFindsItsDescriptor) {
   EXPECT_EQ(descriptor_address(rank7), descriptor_address(rank7 + slot_bytes_at(rank7) - 1));
 }
 
+TEST(Layout, NoAddressOfTheIsoSpaceIsFarFromIt) {
+  EXPECT_TRUE(is_near_iso(kIsoBase));
+  EXPECT_TRUE(is_near_iso(stack_area(kStackClassCount - 1) + kClassAreaBytes - 1));
+  EXPECT_TRUE(is_near_iso(kRankBase));
+  EXPECT_TRUE(is_near_iso(kIsoEnd - 1));
+  EXPECT_FALSE(is_near_iso(kIsoBase - 1));
+  EXPECT_FALSE(is_near_iso(kIsoEnd));
+  int local = 0;
+  EXPECT_FALSE(is_near_iso(reinterpret_cast<std::uintptr_t>(&local)));
+}
+
 TEST(Layout, TheDescriptorOfAStackIsThatOfItsSlot) {
   const auto space = open_space();
   for (std::uint32_t stack_class = 0; stack_class < kStackClassCount; ++stack_class) {

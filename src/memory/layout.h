@@ -82,6 +82,10 @@ struct SlotRange {
 [[nodiscard]] inline bool is_rank_address(std::uintptr_t address) noexcept {
   return address - kRankBase < kRankAreaBytes && rank_slot_shift() != 0;
 }
+/// Of any address in the iso space, and of some others that lie between its areas.
+[[nodiscard]] constexpr bool is_near_iso(std::uintptr_t address) noexcept {
+  return address - kIsoBase < kIsoEnd - kIsoBase;
+}
 [[nodiscard]] constexpr bool is_stack_address(std::uintptr_t address) noexcept {
   return address - kIsoBase < kStackClassCount * kClassAreaBytes;
 }

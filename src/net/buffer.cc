@@ -31,7 +31,7 @@ bool can_copy_strings() noexcept {
 const bool are_strings_copied = !threads::kSanitized && can_copy_strings();
 
 /// Within a page the target lies less than a line behind its source: it takes half as long again
-/// then as loops of vectors.
+/// then as loops of vectors, on Zen 3 thirty times as long (3 GB/s).
 bool is_just_behind(const std::byte* to, const std::byte* from) noexcept {
   const std::uintptr_t distance =
       reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from);
@@ -42,7 +42,8 @@ bool is_just_behind(const std::byte* to, const std::byte* from) noexcept {
 #endif
 
 // From 2 or more KB on, as the processor may be, memcpy of glibc is `rep movsb` as well, wherever
-// the target lies. Short copies are loops of vectors.
+// the target lies: nothing here that may be so long is left to it. Short copies are loops of
+// vectors.
 void copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
 #if defined(__x86_64__)
   if (bytes >= kStringBytes && are_strings_copied && !is_just_behind(to, from)) {

@@ -15,8 +15,9 @@ namespace sterna::net {
 void copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
 
 /// memcpy, in line where the bytes are few: a call would cost more than the copy.
-inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-  const auto both_ends = [&](auto part) {
+[[gnu::always_inline]] inline void copy_bytes(std::byte* to, const std::byte* from,
+                                              std::size_t bytes) noexcept {
+  const auto both_ends = [&](auto part) __attribute__((always_inline)) {
     decltype(part) last;
     std::memcpy(&part, from, sizeof part);
     std::memcpy(&last, from + bytes - sizeof last, sizeof last);

@@ -1,19 +1,10 @@
 // The life of a node's transport, and its polls.
 #include "net/core.h"
 
-#include <cstddef>
-
 namespace sterna::net {
 namespace {
 
-constexpr std::size_t kMeasuredPacketBytes = 4 << 10;
 constexpr std::uint32_t kMeasureEvery = 16;
-
-/// It begins with a message between nodes.
-bool is_of_nodes(Packet packet) noexcept {
-  return packet.size() >= kHeaderBytes &&
-         packet[offsetof(FrameHeader, kind)] == static_cast<std::byte>(FrameKind::node);
-}
 
 }  // namespace
 
@@ -73,6 +64,13 @@ progress::Source& Rail::source(progress::Progress& progress) {
   return *bound_;
 }
 
+inline bool TransportCore::may_have_inner() noexcept {
+  return job_count_.load(std::memory_order_relaxed) != 0 || !own_messages_.looks_empty() ||
+         !stale_frames_.looks_empty() || waiting_gates_.load(std::memory_order_relaxed) != 0 ||
+         is_closing_.load(std::memory_order_relaxed) || sampler_.is_active() ||
+         bond_ != nullptr || invitations_.has_waiting() || invitations_.has_left();
+}
+
 std::uint32_t Rail::poll() noexcept {
   if (core_.wait_habit_.is_open() && core_.is_waited_for()) [[unlikely]] {
     core_.wait_habit_.waits(core_.clock_.now_ns());
@@ -99,16 +97,6 @@ bool Rail::prepare_sleep() noexcept {
 void Rail::end_sleep() noexcept {
   driver_->end_sleep();
   core_.sampler_.note_sleep();
-}
-
-void Rail::on_packet(std::uint32_t from_node, Packet packet) noexcept {
-  // Most packets of a job are this; the others are taken apart, and some of them measured.
-  const bool is_short = packet.size() < kMeasuredPacketBytes && core_.bond_ == nullptr;
-  const bool is_taken = is_short && (is_of_nodes(packet) ? core_.accept_whole(from_node, packet)
-                                                         : core_.accept_plain(packet));
-  if (!is_taken) {
-    core_.on_packet(index_, from_node, packet);
-  }
 }
 
 void Rail::on_copies_refused(std::uint32_t node) noexcept {

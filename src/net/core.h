@@ -102,12 +102,7 @@ class TransportCore final : private Bond::Owner {
   [[nodiscard]] bool has_work() noexcept;
   [[nodiscard]] bool has_left() const noexcept { return invitations_.has_left(); }
   /// Whether poll_inner() might do something.
-  [[nodiscard]] bool may_have_inner() noexcept {
-    return job_count_.load(std::memory_order_relaxed) != 0 || !own_messages_.looks_empty() ||
-           !stale_frames_.looks_empty() || waiting_gates_.load(std::memory_order_relaxed) != 0 ||
-           is_closing_.load(std::memory_order_relaxed) || sampler_.is_active() ||
-           bond_ != nullptr || invitations_.has_waiting() || invitations_.has_left();
-  }
+  [[nodiscard]] bool may_have_inner() noexcept;
   [[nodiscard]] bool is_quiet() noexcept;
   [[nodiscard]] bool is_drained() noexcept;
   void on_packet(std::uint16_t rail, std::uint32_t from_node, Packet packet) noexcept;
@@ -224,7 +219,9 @@ class TransportCore final : private Bond::Owner {
                       std::uint32_t sequence_after) noexcept;
   void leave_to_writer(RankEntry& entry, Endpoint& at, RecvRequest& request,
                        const Pattern& exact) noexcept STERNA_REQUIRES(entry.lock);
-  RecvRequest* take_posted(RankEntry& entry, Endpoint& at, const Pattern& exact,
+  RecvRequest* take_written(RankEntry& entry, Endpoint& at, RecvRequest& request, Pattern exact,
+                            std::uint32_t sequence_after) noexcept STERNA_REQUIRES(entry.lock);
+  RecvRequest* take_posted(RankEntry& entry, Endpoint& at, Pattern exact,
                            std::uint32_t sequence_after) noexcept STERNA_REQUIRES(entry.lock);
   [[nodiscard]] bool is_waited_for() const noexcept;
   [[nodiscard]] Channel* channel_to(std::uint32_t rank) noexcept;
@@ -278,6 +275,8 @@ class TransportCore final : private Bond::Owner {
   Taken take_seen(RankEntry& entry, Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
                   Packet packet, Envelope& found) noexcept STERNA_REQUIRES(entry.lock);
   bool accept_plain(Packet packet) noexcept;  // From poll(): whole, for a receive that waits.
+  template <bool kSerial>
+  bool accept_plain_here(Packet packet) noexcept;
 
   // --- Transfers (transfer.cc) -----------------------------------------------------------------
   void start_transfer(std::uint32_t rank, Outcome& outcome) noexcept;

@@ -9,6 +9,9 @@
 
 namespace sterna::net {
 
+/// From so many bytes on a packet may be measured: how long it takes to be taken.
+inline constexpr std::size_t kMeasuredPacketBytes = 4 << 10;
+
 /// What became of the plain message that a packet is.
 enum class Taken : std::uint8_t {
   nothing,  // It stays, or it is none.

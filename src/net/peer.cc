@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "memory/heap.h"
+#include "net/buffer.h"
 
 namespace sterna::net {
 namespace {
@@ -105,7 +106,7 @@ Kept keep_early(Endpoint& endpoint, Peer& peer, const Frame& frame) noexcept {
   auto* to = reinterpret_cast<std::byte*>(early + 1);
   std::memcpy(to, &frame.header, kHeaderBytes);
   if (!frame.payload.empty()) {
-    std::memcpy(to + kHeaderBytes, frame.payload.data(), frame.payload.size());
+    copy_long(to + kHeaderBytes, frame.payload.data(), frame.payload.size());
   }
   if (early->next == nullptr) {
     peer.early_last = early;

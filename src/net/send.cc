@@ -4,6 +4,7 @@
 #include "net/core.h"
 #include "net/matching/held.h"
 #include "net/matching/matching.h"
+#include "net/matching/posted.h"
 #include "net/peer.h"
 #include "net/traced.h"
 

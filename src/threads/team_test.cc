@@ -25,12 +25,20 @@ TEST_P(TeamTest, ThreadRunsOnceAndIsJoined) {
 
 TEST_P(TeamTest, SelfIsTheThreadOnItsStackAndNullOutside) {
   EXPECT_EQ(self(), nullptr);
+  EXPECT_EQ(self_if_any(), nullptr);
   EXPECT_EQ(this_worker(), nullptr);
   Thread* inside = nullptr;
-  auto function = [&] { inside = self(); };
-  Thread* const thread = team.go(function, {.name = "a name"});
-  join(*thread);
-  EXPECT_EQ(inside, thread);
+  Thread* any = nullptr;
+  auto function = [&] {
+    inside = self();
+    any = self_if_any();
+  };
+  for (const std::size_t stack_bytes : {kDefaultStackBytes, std::size_t{1} << 20}) {
+    Thread* const thread = team.go(function, {.name = "a name", .stack_bytes = stack_bytes});
+    join(*thread);
+    EXPECT_EQ(inside, thread);
+    EXPECT_EQ(any, thread);
+  }
 }
 
 TEST_P(TeamTest, NamesAreCopiedCutAndInvented) {

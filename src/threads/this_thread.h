@@ -26,6 +26,12 @@ namespace sterna::threads {
   return self_of_rank(__builtin_frame_address(0));
 }
 
+/// The same for callers who are mostly no user thread: those pay for one comparison.
+[[nodiscard, gnu::always_inline]] inline Thread* self_if_any() noexcept {
+  const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  return memory::is_near_iso(frame) ? self() : nullptr;
+}
+
 /// The worker of the current user thread or kernel thread; null on a foreign kernel thread. After a
 /// switch ask again.
 [[nodiscard]] Worker* this_worker() noexcept;

@@ -31,23 +31,6 @@ namespace {
   return enter_receive(function, {buffer, count, datatype, peer, tag}, comm, status);
 }
 
-// The others: the short way, or the usual one.
-[[gnu::always_inline]] inline int start_send(const char* function, const Side& side, MPI_Comm comm,
-                                             MPI_Request* request) noexcept {
-  RankState* const state = short_way();
-  return state != nullptr && try_isend_short(*state, side, comm, request)
-             ? MPI_SUCCESS
-             : enter_isend(function, MessageMode::standard, side, comm, request);
-}
-
-[[gnu::always_inline]] inline int start_receive(const char* function, const Side& side,
-                                                MPI_Comm comm, MPI_Request* request) noexcept {
-  RankState* const state = short_way();
-  return state != nullptr && try_ireceive_short(*state, side, comm, request)
-             ? MPI_SUCCESS
-             : enter_ireceive(function, side, comm, request);
-}
-
 // Apart from the entry point, which is quicker without its registers where there is no rank.
 [[gnu::noinline]] int send_of_rank(const void* buffer, int count, MPI_Datatype datatype, int peer,
                                    int tag, MPI_Comm comm) noexcept {
@@ -72,14 +55,12 @@ int PMPI_Send_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int des
 
 int PMPI_Isend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                MPI_Request* request) {
-  return start_send("MPI_Isend", {const_cast<void*>(buf), count, datatype, dest, tag}, comm,
-                    request);
+  return isend_in_process(const_cast<void*>(buf), count, datatype, dest, tag, comm, request);
 }
 
 int PMPI_Isend_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
                  MPI_Comm comm, MPI_Request* request) {
-  return start_send("MPI_Isend_c", {const_cast<void*>(buf), count, datatype, dest, tag}, comm,
-                    request);
+  return isend_c_in_process(const_cast<void*>(buf), count, datatype, dest, tag, comm, request);
 }
 
 int PMPI_Send_init(const void* buf, int count, MPI_Datatype datatype, int dest, int tag,
@@ -264,12 +245,12 @@ int PMPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, i
 
 int PMPI_Irecv(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                MPI_Request* request) {
-  return start_receive("MPI_Irecv", {buf, count, datatype, source, tag}, comm, request);
+  return ireceive_in_process(buf, count, datatype, source, tag, comm, request);
 }
 
 int PMPI_Irecv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
                  MPI_Comm comm, MPI_Request* request) {
-  return start_receive("MPI_Irecv_c", {buf, count, datatype, source, tag}, comm, request);
+  return ireceive_c_in_process(buf, count, datatype, source, tag, comm, request);
 }
 
 int PMPI_Recv_init(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,

@@ -57,18 +57,23 @@ class ShortTurn {
          find_datatype(side.datatype) != nullptr;
 }
 
+/// Room for what is found beside others: most calls write nothing there.
+union NearCommRoom {
+  NearCommRoom() noexcept {}
+  NearComm comm;
+};
+
 /// The communicator, as it is known or found now; null: none. In a turn of the caller's, who beside
 /// others does not know what they named last.
 [[nodiscard, gnu::always_inline]] inline const NearComm* find_near(RankState& state,
                                                                    MPI_Comm handle,
                                                                    const ShortTurn& turn,
-                                                                   NearComm& found) noexcept {
+                                                                   NearCommRoom& room) noexcept {
   if (turn.is_alone()) [[likely]] {
     return state.near.handle == handle || come_near(state, handle) ? &state.near : nullptr;
   }
   Comm* const comm = find_comm(state, handle);
-  found = comm != nullptr ? near_of(handle, *comm) : NearComm{};
-  return comm != nullptr ? &found : nullptr;
+  return comm != nullptr ? ::new (&room.comm) NearComm{near_of(handle, *comm)} : nullptr;
 }
 [[nodiscard, gnu::always_inline]] inline net::Pattern pattern_of(const NearComm& comm,
                                                                  const Side& side) noexcept {
@@ -91,8 +96,8 @@ class ShortTurn {
 [[nodiscard, gnu::always_inline]] inline bool send_in_turn(RankState& state, const ShortTurn& turn,
                                                            const Side& side,
                                                            MPI_Comm handle) noexcept {
-  NearComm found;
-  const NearComm* const comm = find_near(state, handle, turn, found);
+  NearCommRoom room;
+  const NearComm* const comm = find_near(state, handle, turn, room);
   net::Buffer run;
   if (comm == nullptr || static_cast<std::uint32_t>(side.peer) >= comm->size || side.tag < 0 ||
       !find_run_or_nothing(side, run) || is_handed_over()) {
@@ -123,7 +128,7 @@ class ShortTurn {
 
 [[gnu::always_inline]] static inline bool try_send_here(RankState& state, const Side& side,
                                                         MPI_Comm handle) noexcept {
-  const threads::RuntimeEntry entry;
+  const threads::RuntimeEntry entry{threads::self_if_any()};
   const ShortTurn turn{state};
   return turn.is_ours() && send_in_turn(state, turn, side, handle);
 }
@@ -143,9 +148,10 @@ int send_in_process(void* buffer, int count, MPI_Datatype datatype, int peer, in
   return enter_send_slowly("MPI_Send", MessageMode::standard, usual, comm);
 }
 
-bool try_isend_short(RankState& state, const Side& side, MPI_Comm handle,
-                     MPI_Request* request) noexcept {
-  const threads::RuntimeEntry entry;
+[[gnu::always_inline]] static inline bool try_isend_here(RankState& state, const Side& side,
+                                                         MPI_Comm handle,
+                                                         MPI_Request* request) noexcept {
+  const threads::RuntimeEntry entry{threads::self_if_any()};
   const ShortTurn turn{state};
   Request* const sent = request != nullptr && turn.is_ours() ? sent_request(state) : nullptr;
   if (sent == nullptr || !send_in_turn(state, turn, side, handle)) {
@@ -155,15 +161,36 @@ bool try_isend_short(RankState& state, const Side& side, MPI_Comm handle,
   return true;
 }
 
-bool try_ireceive_short(RankState& state, const Side& side, MPI_Comm handle,
-                        MPI_Request* request) noexcept {
-  const threads::RuntimeEntry entry;
+[[gnu::always_inline]] static inline int isend_or_enter(const char* function, const Side& side,
+                                                        MPI_Comm comm,
+                                                        MPI_Request* request) noexcept {
+  RankState* const state = short_way();
+  if (state != nullptr && try_isend_here(*state, side, comm, request)) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  const Side usual = side;
+  return enter_isend(function, MessageMode::standard, usual, comm, request);
+}
+
+int isend_in_process(void* buffer, int count, MPI_Datatype datatype, int peer, int tag,
+                     MPI_Comm comm, MPI_Request* request) noexcept {
+  return isend_or_enter("MPI_Isend", {buffer, count, datatype, peer, tag}, comm, request);
+}
+int isend_c_in_process(void* buffer, MPI_Count count, MPI_Datatype datatype, int peer, int tag,
+                       MPI_Comm comm, MPI_Request* request) noexcept {
+  return isend_or_enter("MPI_Isend_c", {buffer, count, datatype, peer, tag}, comm, request);
+}
+
+[[gnu::always_inline]] static inline bool try_ireceive_here(RankState& state, const Side& side,
+                                                            MPI_Comm handle,
+                                                            MPI_Request* request) noexcept {
+  const threads::RuntimeEntry entry{threads::self_if_any()};
   const ShortTurn turn{state};
   if (!turn.is_ours()) {
     return false;
   }
-  NearComm found;
-  const NearComm* const comm = find_near(state, handle, turn, found);
+  NearCommRoom room;
+  const NearComm* const comm = find_near(state, handle, turn, room);
   net::Buffer run;
   if (comm == nullptr || request == nullptr || !is_plain(*comm, side, run) ||
       run.bytes >= kLargeReceiveBytes || is_handed_over()) {
@@ -173,11 +200,31 @@ bool try_ireceive_short(RankState& state, const Side& side, MPI_Comm handle,
   if (made == nullptr) {
     return false;
   }
+  *request = handle_of(made);
   const runtime::RankContext& context = *state.context;
   context.transport->receive_run(*context.endpoint, made->receive, pattern_of(*comm, side),
                                  run.address, run.bytes);
-  *request = handle_of(made);
   return true;
+}
+
+[[gnu::always_inline]] static inline int ireceive_or_enter(const char* function, const Side& side,
+                                                           MPI_Comm comm,
+                                                           MPI_Request* request) noexcept {
+  RankState* const state = short_way();
+  if (state != nullptr && try_ireceive_here(*state, side, comm, request)) [[likely]] {
+    return MPI_SUCCESS;
+  }
+  const Side usual = side;
+  return enter_ireceive(function, usual, comm, request);
+}
+
+int ireceive_in_process(void* buffer, int count, MPI_Datatype datatype, int peer, int tag,
+                        MPI_Comm comm, MPI_Request* request) noexcept {
+  return ireceive_or_enter("MPI_Irecv", {buffer, count, datatype, peer, tag}, comm, request);
+}
+int ireceive_c_in_process(void* buffer, MPI_Count count, MPI_Datatype datatype, int peer, int tag,
+                          MPI_Comm comm, MPI_Request* request) noexcept {
+  return ireceive_or_enter("MPI_Irecv_c", {buffer, count, datatype, peer, tag}, comm, request);
 }
 
 bool is_plain_receive(RankState& state, const Side& side, MPI_Comm handle) noexcept {
@@ -185,8 +232,8 @@ bool is_plain_receive(RankState& state, const Side& side, MPI_Comm handle) noexc
   if (!turn.is_ours()) {
     return false;
   }
-  NearComm found;
-  const NearComm* const comm = find_near(state, handle, turn, found);
+  NearCommRoom room;
+  const NearComm* const comm = find_near(state, handle, turn, room);
   net::Buffer run;
   return comm != nullptr && !is_handed_over() && !has_schedules(state, turn) &&
          is_plain(*comm, side, run);
@@ -201,13 +248,13 @@ bool is_plain_nothing(const Side& side) noexcept {
 [[gnu::always_inline]] static inline int try_receive_here(RankState& state, const Side& side,
                                                           MPI_Comm handle,
                                                           MPI_Status* status) noexcept {
-  const threads::RuntimeEntry entry;
+  const threads::RuntimeEntry entry{threads::self_if_any()};
   const ShortTurn turn{state};
   if (!turn.is_ours()) {
     return kNotDirect;
   }
-  NearComm near;
-  const NearComm* const comm = find_near(state, handle, turn, near);
+  NearCommRoom room;
+  const NearComm* const comm = find_near(state, handle, turn, room);
   net::Buffer run;
   if (comm == nullptr || is_handed_over() || has_schedules(state, turn) ||
       !is_plain(*comm, side, run)) {

@@ -37,13 +37,17 @@ extern "C" [[gnu::visibility("hidden")]] int sterna_mpi_receive_in_process(
     void* buffer, int count, MPI_Datatype datatype, int peer, int tag, MPI_Comm comm,
     MPI_Status* status) noexcept;
 
-/// MPI_Isend of a message that is complete at once. False: not here, not now.
-[[nodiscard]] bool try_isend_short(RankState& state, const Side& side, MPI_Comm comm,
-                                   MPI_Request* request) noexcept;
-
-/// MPI_Irecv of few bytes. False: not here, not now.
-[[nodiscard]] bool try_ireceive_short(RankState& state, const Side& side, MPI_Comm comm,
-                                      MPI_Request* request) noexcept;
+/// MPI_Isend and MPI_Irecv of the same, in the same way: a message that is complete at once, a
+/// receive of few bytes, or what is usual.
+[[nodiscard]] int isend_in_process(void* buffer, int count, MPI_Datatype datatype, int peer,
+                                   int tag, MPI_Comm comm, MPI_Request* request) noexcept;
+[[nodiscard]] int isend_c_in_process(void* buffer, MPI_Count count, MPI_Datatype datatype, int peer,
+                                     int tag, MPI_Comm comm, MPI_Request* request) noexcept;
+[[nodiscard]] int ireceive_in_process(void* buffer, int count, MPI_Datatype datatype, int peer,
+                                      int tag, MPI_Comm comm, MPI_Request* request) noexcept;
+[[nodiscard]] int ireceive_c_in_process(void* buffer, MPI_Count count, MPI_Datatype datatype,
+                                        int peer, int tag, MPI_Comm comm,
+                                        MPI_Request* request) noexcept;
 
 /// Whether a receive with these arguments, which are right then, may go the short way.
 [[nodiscard]] bool is_plain_receive(RankState& state, const Side& side, MPI_Comm comm) noexcept;

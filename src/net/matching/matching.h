@@ -108,7 +108,8 @@ inline void park_receive(Endpoint& endpoint, RecvRequest& request,
   Lane* const lane = is_first_class ? find_near_lane(endpoint, exact) : nullptr;
   RecvRequest* const first = lane != nullptr ? lane->receives_first : nullptr;
   if (first == nullptr) [[unlikely]] {
-    return take_receive_before(endpoint, exact, ~std::uint64_t{0});
+    const Pattern usual = exact;  // Has an address: the other stays in registers.
+    return take_receive_before(endpoint, usual, ~std::uint64_t{0});
   }
   lane->receives_first = first->next;
   (first->next != nullptr ? first->next->previous : lane->receives_last) = nullptr;

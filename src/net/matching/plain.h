@@ -8,6 +8,7 @@
 
 #include "net/buffer.h"
 #include "net/core.h"
+#include "net/matching/posted.h"
 #include "net/peer.h"
 #include "net/traced.h"
 
@@ -93,7 +94,11 @@ inline void prepare(RecvRequest& request, std::byte* into, std::uint64_t bytes) 
     request.envelope.bytes = request.data.bytes;
     request.fault = Fault::truncated;
   }
-  copy_in(request.data, 0, packet.data() + kHeaderBytes, request.envelope.bytes);
+  if (request.data.extents == nullptr) [[likely]] {
+    copy_bytes(request.data.address, packet.data() + kHeaderBytes, request.envelope.bytes);
+  } else {
+    copy_in(request.data, 0, packet.data() + kHeaderBytes, request.envelope.bytes);
+  }
   request.state = RecvRequest::State::idle;
   if (is_serial) {
     request.done.complete_alone();

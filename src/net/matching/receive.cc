@@ -3,6 +3,7 @@
 #include "net/core.h"
 #include "net/matching/held.h"
 #include "net/matching/matching.h"
+#include "net/matching/posted.h"
 #include "net/matching/receiving.h"
 #include "net/peer.h"
 
@@ -235,7 +236,7 @@ void TransportCore::accept_eager(RankEntry& entry, Endpoint& at, Peer& peer, con
   message->send_id = header.cookie;
   message->arrived_bytes = header.payload_bytes;
   if (header.payload_bytes != 0 && has_room) {
-    std::memcpy(message->payload, frame.payload.data(), header.payload_bytes);
+    copy_long(message->payload, frame.payload.data(), header.payload_bytes);
   }
   if (!add_message(at, *message)) {
     free_message(at, message);
@@ -256,8 +257,8 @@ void TransportCore::accept_more(Endpoint& at, Peer& peer, const Frame& frame,
   peer.partial_left -= frame.payload.size();
   RecvRequest* request = peer.partial_receive;
   if (Message* message = peer.partial_message; message != nullptr) {
-    std::memcpy(message->payload + message->arrived_bytes, frame.payload.data(),
-                frame.payload.size());
+    copy_long(message->payload + message->arrived_bytes, frame.payload.data(),
+              frame.payload.size());
     message->arrived_bytes += frame.payload.size();
     if (peer.partial_left != 0) {
       return;

@@ -17,6 +17,7 @@
 // same lock, without what it does with the others.
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "net/matching/expected.h"
 #include "net/matching/matching.h"
@@ -32,31 +33,54 @@ constexpr std::uint32_t kLooksAtOnce = 32;  // Of a user thread, which others ma
 
 }  // namespace
 
-bool TransportCore::accept_plain(Packet packet) noexcept {
+/// `kSerial`: one thread calls.
+template <bool kSerial>
+[[gnu::always_inline]] inline bool TransportCore::accept_plain_here(Packet packet) noexcept {
+  using Guard = std::conditional_t<kSerial, threads::AloneGuard, threads::OwnedGuard>;
+  // Unlikely, as in take_seen().
   FrameHeader header;
-  if (packet.size() < kHeaderBytes) {
+  if (packet.size() < kHeaderBytes) [[unlikely]] {
     return false;
   }
   std::memcpy(&header, packet.data(), kHeaderBytes);
-  if (!is_plain(header, packet.size()) || header.destination >= limits_.rank_count) {
+  if (!is_plain(header, packet.size()) || header.destination >= limits_.rank_count) [[unlikely]] {
     return false;
   }
   RankEntry& entry = ranks_[header.destination];
-  const threads::OwnedGuard guard{entry.lock};
-  Peer* const peer =
-      entry.state == RankState::here
-          ? find_plain_peer(*entry.endpoint, header, options_.eager_window_bytes)
-          : nullptr;
-  RecvRequest* const request =
-      peer != nullptr
-          ? take_posted(entry, *entry.endpoint, {header.source, header.context, header.tag},
-                        header.sequence + 1)
-          : nullptr;
-  if (request == nullptr) {
+  const Guard guard{entry.lock};
+  if (entry.state != RankState::here) [[unlikely]] {
     return false;
   }
-  finish_plain(*peer, header, packet, *request, is_serial_);
+  Endpoint& at = *entry.endpoint;
+  Peer* const peer = find_plain_peer(at, header, options_.eager_window_bytes);
+  if (peer == nullptr) [[unlikely]] {
+    return false;
+  }
+  RecvRequest* const request = take_posted(
+      entry, at, {header.source, header.context, header.tag}, header.sequence + 1);
+  if (request == nullptr) [[unlikely]] {
+    return false;
+  }
+  finish_plain(*peer, header, packet, *request, kSerial);
   return true;
+}
+
+bool TransportCore::accept_plain(Packet packet) noexcept {
+  return is_serial_ ? accept_plain_here<true>(packet) : accept_plain_here<false>(packet);
+}
+
+void Rail::on_packet(std::uint32_t from_node, Packet packet) noexcept {
+  // Most packets of a job are this; the others are taken apart, and some of them measured.
+  if (packet.size() < kMeasuredPacketBytes && core_.bond_ == nullptr) [[likely]] {
+    if (core_.is_serial_ ? core_.accept_plain_here<true>(packet) : core_.accept_plain(packet))
+        [[likely]] {
+      return;
+    }
+    if (is_of_nodes(packet) && core_.accept_whole(from_node, packet)) {
+      return;
+    }
+  }
+  core_.on_packet(index_, from_node, packet);
 }
 
 void TransportCore::receive_run(Endpoint& at, RecvRequest& request, Pattern pattern,

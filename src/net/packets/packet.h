@@ -93,6 +93,12 @@ struct FrameHeader {
 };
 inline constexpr std::size_t kHeaderBytes = 48;
 
+/// The packet begins with a message between nodes.
+[[nodiscard]] inline bool is_of_nodes(Packet packet) noexcept {
+  return packet.size() >= kHeaderBytes &&
+         packet[offsetof(FrameHeader, kind)] == static_cast<std::byte>(FrameKind::node);
+}
+
 /// Of a frame with kFrameHasWords.
 [[nodiscard]] inline bool are_words_right(const FrameHeader& header) noexcept {
   return header.credit != 0 && header.credit <= kWordsBytes;

@@ -2,10 +2,10 @@
 #include "net/packets/packet_pool.h"
 
 #include <cstdlib>
-#include <cstring>
 #include <new>
 
 #include "base/check.h"
+#include "net/buffer.h"
 
 namespace sterna::net {
 
@@ -55,7 +55,7 @@ void PacketPool::fill(HeldPacket& packet, std::span<const Piece> pieces) noexcep
   std::byte* to = packet.data();
   for (const Piece& piece : pieces) {
     if (!piece.empty()) {
-      std::memcpy(to, piece.data(), piece.size());
+      copy_long(to, piece.data(), piece.size());
       to += piece.size();
     }
   }

@@ -73,15 +73,13 @@ bool TransportCore::end_invitation(Endpoint& at, RecvRequest& request, const Pat
   return is_ours;
 }
 
-/// For a message that its sender does not write by itself.
-RecvRequest* TransportCore::take_posted(RankEntry& entry, Endpoint& at, const Pattern& exact,
-                                        std::uint32_t sequence_after) noexcept {
-  RecvRequest* const request = take_receive(at, exact);
-  if (request == nullptr || !request->may_be_written ||
-      end_invitation(at, *request, exact, sequence_after)) [[likely]] {
-    return request;
+/// The rest of take_posted(), for a receive that a sender may have been told of.
+RecvRequest* TransportCore::take_written(RankEntry& entry, Endpoint& at, RecvRequest& request,
+                                         Pattern exact, std::uint32_t sequence_after) noexcept {
+  if (end_invitation(at, request, exact, sequence_after)) [[likely]] {
+    return &request;
   }
-  leave_to_writer(entry, at, *request, exact);
+  leave_to_writer(entry, at, request, exact);
   return nullptr;
 }
 

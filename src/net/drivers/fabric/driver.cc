@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "base/check.h"
+#include "net/buffer.h"
 
 namespace sterna::net::fabric {
 namespace {
@@ -116,7 +117,7 @@ SendState FabricDriver::send(FabricChannel& channel, std::span<const Piece> piec
     }
     std::byte* to = buffer->memory + kFrameBytes;
     for (const Piece& piece : pieces) {
-      std::memcpy(to, piece.data(), piece.size());
+      copy_long(to, piece.data(), piece.size());
       to += piece.size();
     }
     buffer->bytes = static_cast<std::uint32_t>(kFrameBytes + bytes);

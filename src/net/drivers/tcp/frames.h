@@ -18,6 +18,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "net/buffer.h"
 #include "net/driver.h"
 
 namespace sterna::net::tcp {
@@ -171,7 +172,7 @@ class FrameReader {
     std::memcpy(head_, from, kPacketHeadBytes);
     placed_bytes_ = begun_bytes();
     arrived_bytes_ = end_ - begin_ - kLengthBytes - kPacketHeadBytes;
-    std::memcpy(place.data(), from + kPacketHeadBytes, arrived_bytes_);
+    copy_long(place.data(), from + kPacketHeadBytes, arrived_bytes_);
     begin_ = end_ = 0;
     whole_bytes_ = 0;
     first_bytes_ = kFirstBytes;

@@ -27,7 +27,7 @@ inline constexpr std::size_t kLengthBytes = 4;
 inline constexpr std::uint32_t kEndMark = 0xffffffff;
 inline constexpr std::uint32_t kPaddingMark = 0xfffe0000;
 inline constexpr std::uint32_t kPaddingBytesMax = 0xff;           // Behind a mark.
-inline constexpr std::size_t kStartBytesMax = 64 + kLengthBytes;  // Padding as we send it, length.
+inline constexpr std::size_t kStartBytesMax = 127 + kLengthBytes;  // Padding as we send it, length.
 inline constexpr std::size_t kFirstBytes = 20 << 10;      // Received into an empty memory at most,
 inline constexpr std::size_t kFirstBytesMax = 128 << 10;  // or up to here: see first_bytes_.
 inline constexpr std::size_t kPlacedBytesMin = 8 << 10;   // Shorter packets are copied.
@@ -35,16 +35,20 @@ inline constexpr std::size_t kPlacedBytesMin = 8 << 10;   // Shorter packets are
 /// How many bytes of padding, its mark among them, go before a packet of which a long piece lies at
 /// `address` and is sent behind `before` other bytes; 0: none.
 ///
-/// The kernel copies with `rep movsb`, which may take twice as long where its target lies 1 to 63
-/// bytes behind its source by the last 12 bits of their addresses: each load then looks as if it
-/// hung on a store just before it. What is sent while nothing is under way begins on a page; so
-/// memory of malloc's, 16 bytes behind the beginning of one, lies badly under a packet's header.
+/// The kernel copies with `rep movsb`, which may take twice as long, on Zen 3 ten times, where its
+/// target lies 1 to 63 bytes behind its source by the last 12 bits of their addresses: each load
+/// then looks as if it hung on a store just before it. What is sent while nothing is under way
+/// begins on a page; so memory of malloc's, 16 bytes behind the beginning of one, lies badly under
+/// a packet's header. And who receives copies the other way, mostly to memory that lies like ours.
 [[nodiscard]] inline std::size_t padding_before(std::size_t before,
                                                 const std::byte* address) noexcept {
   constexpr std::size_t kNear = 64;
   constexpr std::size_t kPage = 4096;
   const std::size_t distance = (before - reinterpret_cast<std::uintptr_t>(address)) % kPage;
-  return distance != 0 && distance < kNear ? std::max(kNear - distance, kLengthBytes) : 0;
+  if (distance == 0 || (distance >= kNear && distance <= kPage - kNear)) {
+    return 0;
+  }
+  return std::max((kNear - distance) % kPage, kLengthBytes);
 }
 
 /// What goes before the bytes of a packet.
@@ -92,7 +96,9 @@ class FrameReader {
     }
     packet_bytes_max_ = packet_bytes_max;
     capacity_ = 2 * (packet_bytes_max + kLengthBytes);
-    memory_.reset(new (std::nothrow) std::byte[capacity_]);  // Not touched before it is needed.
+    // Not touched before it is needed. On a page, as what comes when nothing was under way: see
+    // padding_before().
+    memory_.reset(static_cast<std::byte*>(::operator new(capacity_, kPage, std::nothrow)));
     return memory_ != nullptr;
   }
 
@@ -234,7 +240,12 @@ class FrameReader {
            held >= kLengthBytes + begun_bytes();
   }
 
-  std::unique_ptr<std::byte[]> memory_;
+  static constexpr std::align_val_t kPage{4096};
+  struct Delete {
+    void operator()(std::byte* memory) const noexcept { ::operator delete(memory, kPage); }
+  };
+
+  std::unique_ptr<std::byte[], Delete> memory_;
   std::size_t capacity_ = 0;
   std::size_t packet_bytes_max_ = 0;
   std::size_t begin_ = 0;  // Bytes [begin_, end_) are received and not handed over.

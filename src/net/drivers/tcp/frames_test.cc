@@ -115,18 +115,29 @@ TEST(Frames, PaddingThatHasNotComeWholeIsNoPacket) {
   }
 }
 
+/// As the kernel's memory does: padding_before().
+TEST(Frames, MemoryToReceiveIntoBeginsOnAPage) {
+  FrameReader reader;
+  for (const std::size_t packet_bytes_max : {100U, 70'000U}) {
+    ASSERT_TRUE(reader.init(packet_bytes_max));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(reader.room().data()) % 4096, 0U);
+  }
+}
+
 TEST(Frames, OnlyWhatWouldLieBadlyIsPaddedAndThenLiesWell) {
   for (const std::size_t before : {4U, 52U, 112U, 5000U}) {
     for (std::uintptr_t address = 0x7000'0000; address < 0x7000'1000; ++address) {
       const std::size_t padding =
           padding_before(before, reinterpret_cast<const std::byte*>(address));
       const auto distance = [&](std::size_t moved) { return (before + moved - address) % 4096; };
-      const bool was_bad = distance(0) > 0 && distance(0) < 64;
+      const bool was_bad =
+          distance(0) != 0 && (distance(0) < 64 || distance(0) > 4096 - 64);
       ASSERT_EQ(padding != 0, was_bad);
       if (padding != 0) {
         ASSERT_GE(padding, kLengthBytes);
         ASSERT_LE(padding + kLengthBytes, kStartBytesMax);
         ASSERT_GE(distance(padding), 64U);
+        ASSERT_LE(distance(padding), 4096U - 64);
       }
     }
   }

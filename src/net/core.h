@@ -110,8 +110,8 @@ class TransportCore final : private Bond::Owner {
   // placed.cc, lost.cc
   std::span<std::byte> place(std::uint32_t from_node, Packet head, std::uint32_t bytes) noexcept;
   void on_placed(std::uint32_t from_node, Packet head, std::uint32_t bytes) noexcept;
-  std::span<std::byte> hold_place(std::uint32_t node, Packet head, std::uint32_t bytes) noexcept;
-  void end_held(Packet head, std::uint32_t bytes, bool is_whole) noexcept;
+  std::span<std::byte> hold_place(LentParts::Way by, Packet head, std::uint32_t bytes) noexcept;
+  void end_held(std::uint32_t from_node, Packet head, std::uint32_t bytes, bool is_whole) noexcept;
   void on_rail_lost(std::uint16_t rail, std::uint32_t node, std::string_view reason) noexcept;
 
  private:
@@ -309,6 +309,7 @@ class TransportCore final : private Bond::Owner {
   bool begin_loans(TransferJob& job) noexcept;
   bool step_loans(TransferJob& job) noexcept;
   void lend_parts(TransferJob& job) noexcept;
+  SendState send_returned(TransferJob& job) noexcept;
   [[nodiscard]] RecvRequest* find_placeable(RankEntry& entry, const FrameHeader& header,
                                             std::span<std::byte>& place) noexcept
       STERNA_REQUIRES(entry.lock);

@@ -19,6 +19,7 @@ struct CoreOptions {
   CostModel::Options cost;
   std::uint32_t eager_window_bytes;  // Not yet consumed, of one pair of ranks on different nodes.
   std::uint64_t eager_total_bytes;   // The same, of all pairs of one receiver.
+  std::uint64_t lent_bytes;          // From here on messages are lent; 0: by the cost model.
   std::uint32_t local_eager_bytes;   // Larger messages within a node wait at their sender.
   std::uint64_t local_window_bytes;  // Messages of its own node that wait at one rank.
   std::uint32_t chunk_bytes;         // Of a large copy, between two polls.

@@ -294,8 +294,11 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
   void* found = find_pending(at, header.cookie,
                              is_for_send ? PendingEntry::Kind::send : PendingEntry::Kind::receive,
                              header.source);
+  const bool comes_again = header.kind == FrameKind::data && (header.flags & kFrameAgain) != 0;
   if (found == nullptr) {
-    refuse(header, "no request waits for it");
+    if (!comes_again) {  // Else its receive had all of it already.
+      refuse(header, "no request waits for it");
+    }
     return;
   }
   if (is_for_send) {
@@ -344,7 +347,11 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
     return;
   }
   copy_in(request.data, offset, frame.payload.data(), header.payload_bytes);
-  take_data(entry, at, request, header.payload_bytes);
+  take_data(entry, at, request,
+            comes_again && bond_ != nullptr
+                ? bond_->lent_parts().come_again({at.rank, request.id}, offset,
+                                                 header.payload_bytes)
+                : header.payload_bytes);
 }
 
 /// So many bytes of a cleared message have come to their place.

@@ -377,6 +377,8 @@ TransportStatistics Transport::statistics() const noexcept {
           .bytes_data = counters.data_bytes.read(),
           .heads_sent = counters.heads.read(),
           .heads_dropped = counters.dropped_heads.read(),
+          .lent_bytes_twice =
+              core_->bond_ != nullptr ? core_->bond_->lent_parts().twice_bytes() : 0,
           .frames_handed = counters.handed.read(),
           .messages_invited = counters.invited.read()};
 }

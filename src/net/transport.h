@@ -109,6 +109,7 @@ struct TransportStatistics {
   std::uint64_t frames_forwarded = 0, frames_malformed = 0, frames_dropped = 0, frames_held = 0;
   std::uint64_t bytes_direct = 0, bytes_data = 0;
   std::uint64_t heads_sent = 0, heads_dropped = 0;  // Dropped: by this receiver.
+  std::uint64_t lent_bytes_twice = 0;  // Of lent parts, that came in frames, too: a rail was lost.
   std::uint64_t frames_handed = 0;     // Sent by a worker without work for a thread that computes.
   std::uint64_t messages_invited = 0;  // Written by their sender while the receiver computed.
 };

@@ -29,6 +29,14 @@ constexpr Tunable kEagerTotal{
     .help =
         "the same of messages of all others together: in a job of many ranks the window of a pair "
         "is its share of this"};
+constexpr Tunable kLentBytes{
+    .name = "net_lent_bytes",
+    .kind = TunableKind::bytes,
+    .fallback = "0",
+    .maximum = 1 << 30,
+    .help =
+        "announced messages of so many bytes or more go from memory to memory without a copy where "
+        "the network can do that; 0: from where on the cost model says that it is faster"};
 constexpr Tunable kLocalEagerBytes{
     .name = "net_local_eager_bytes",
     .kind = TunableKind::bytes,
@@ -134,9 +142,9 @@ constexpr Tunable kOffload{
         "rails, which are then sent by two workers at once"};
 
 constexpr Tunable kTunables[] = {
-    kEagerBytes,  kEagerWindow, kEagerTotal,   kLocalEagerBytes, kLocalWindow, kChunkBytes,
-    kPollPackets, kPollAt,      kStrategyName, kCostSampling,    kRails,       kLinks,
-    kChecksums,   kReconnect,   kSilence,      kOffload};
+    kEagerBytes, kEagerWindow, kEagerTotal, kLentBytes,    kLocalEagerBytes, kLocalWindow,
+    kChunkBytes, kPollPackets, kPollAt,     kStrategyName, kCostSampling,    kRails,
+    kLinks,      kChecksums,   kReconnect,  kSilence,      kOffload};
 
 /// One message must not take the whole window.
 void bound_eager_bytes(CoreOptions& options) noexcept {
@@ -165,6 +173,7 @@ Result<CoreOptions> read_options(const Settings* settings) {
   CoreOptions options{};
   options.eager_window_bytes = static_cast<std::uint32_t>(number(kEagerWindow));
   options.eager_total_bytes = number(kEagerTotal);
+  options.lent_bytes = number(kLentBytes);
   options.local_eager_bytes = static_cast<std::uint32_t>(number(kLocalEagerBytes));
   options.local_window_bytes = number(kLocalWindow);
   options.chunk_bytes = static_cast<std::uint32_t>(number(kChunkBytes));

@@ -229,7 +229,8 @@ TEST_P(LentPackets, OneOfAClosedPeerComesBack) {
 constexpr auto kName = [](const auto& entry) { return test_name_of(entry.param); };
 INSTANTIATE_TEST_SUITE_P(Drivers, LentPackets, testing::ValuesIn(drivers_to_test()), kName);
 INSTANTIATE_TEST_SUITE_P(Decorators, LentPackets,
-                         testing::Values("count(fabric@tcp)", "trace(shm)", "drop(tcp,rate=0)"),
+                         testing::Values("sim", "count(fabric@tcp)", "trace(shm)",
+                                         "drop(tcp,rate=0)"),
                          kName);
 
 }  // namespace

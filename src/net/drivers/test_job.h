@@ -22,6 +22,7 @@ class TestJob {
   explicit TestJob(std::uint32_t node_count, std::uint64_t segment_bytes = shm::kSegmentBytes)
       : sim_network_{{.node_count = node_count,
                       .clock = &clock_,
+                      .lent_bytes_max = 8 << 20,
                       .packet_bytes_max = 16 << 10,
                       .channel_packets_max = 256}} {
     host_.segment_fd = ::memfd_create("sterna-test", MFD_CLOEXEC);

@@ -162,6 +162,9 @@ void TransportCore::finish_receive(RankEntry& entry, Endpoint& at, RecvRequest& 
     return;  // end_held() comes back here.
   }
   request.is_to_end = false;
+  if (bond_ != nullptr) {
+    bond_->lent_parts().forget({at.rank, request.id});
+  }
   remove_pending(at, request.id);
   if (request.may_be_written) {
     invitations_.end(request);

@@ -67,6 +67,8 @@ inline constexpr std::uint8_t kFrameHeld = 64;
 inline constexpr std::uint8_t kFrameSought = 128;
 // Of clear: the program of the receiver will compute, by its habit: it takes no packets meanwhile.
 inline constexpr std::uint8_t kFrameAway = 4;
+// Of data: the bytes were lent, and may have come, or still come, that way, too.
+inline constexpr std::uint8_t kFrameAgain = 1;
 inline constexpr std::size_t kWordsBytes = 16;
 inline constexpr std::uint8_t kHopsMax = 64;
 

@@ -126,11 +126,22 @@ void Bond::lose_rail(std::uint16_t index, std::uint32_t node, std::string_view r
 }
 
 std::uint64_t Bond::due_ns() const noexcept {
-  std::uint64_t due_ns = closing_since_ns_ != kNever && !may_close_ ? 0 : kNever;
+  const bool is_due = (closing_since_ns_ != kNever && !may_close_) || lent_parts_.has_given_up();
+  std::uint64_t due_ns = is_due ? 0 : kNever;
   for (const std::uint32_t node : known_) {
     due_ns = std::min(due_ns, find(node)->due_ns());
   }
   return due_ns;
+}
+
+void Bond::give_up_ways() noexcept {
+  for (const LentParts::Way& way : lent_parts_.take_given_up()) {
+    for (const Link::RailOpening& rail : openings_[way.node]) {
+      if (rail.index == way.rail) {
+        rail.driver->abandon(way.node, "its peer has sent again what it had lent by it");
+      }
+    }
+  }
 }
 
 std::uint32_t Bond::step(bool is_closing) noexcept {
@@ -141,6 +152,9 @@ std::uint32_t Bond::step(bool is_closing) noexcept {
         known_.push_back(node);
       }
     }
+  }
+  if (lent_parts_.has_given_up()) [[unlikely]] {
+    give_up_ways();
   }
   const std::uint64_t now_ns = shared_.clock->now_ns();
   if (is_closing && closing_since_ns_ == kNever) {

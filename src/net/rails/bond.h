@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/spin_lock.h"
+#include "net/rails/lent_parts.h"
 #include "net/rails/link.h"
 #include "net/rails/plan.h"
 
@@ -40,6 +41,7 @@ class Bond final : public Driver {
   }
   [[nodiscard]] std::vector<std::string_view> rail_names(std::uint32_t node) const;
   [[nodiscard]] const LinkShared& shared() const noexcept { return shared_; }
+  [[nodiscard]] LentParts& lent_parts() noexcept { return lent_parts_; }
 
   // --- As the gates see it ---------------------------------------------------------------------
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
@@ -88,10 +90,12 @@ class Bond final : public Driver {
 
  private:
   Link& link(std::uint32_t node) noexcept;
+  void give_up_ways() noexcept;
 
   LinkShared shared_;
   Owner& owner_;
   Capabilities capabilities_;
+  LentParts lent_parts_;
   std::vector<std::vector<Link::RailOpening>> openings_;  // By node. Constant after add().
   // By node; made by whoever needs it first, under make_lock_; released by the store.
   std::unique_ptr<std::atomic<Link*>[]> links_;

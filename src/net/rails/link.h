@@ -86,6 +86,12 @@ class Link final : public Channel {
   [[nodiscard]] Two try_send_two(std::span<const Piece> first, std::span<const Piece> second,
                                  SideWork& side, threads::HandOver& hand_over) noexcept;
 
+  // --- Any thread: link_lend.cc ----------------------------------------------------------------
+  [[nodiscard]] std::uint32_t lent_bytes_max() const noexcept override;
+  [[nodiscard]] SendState try_lend(Packet head, Piece bytes, Lent& lent) noexcept override;
+  void take_back(Lent& lent) noexcept override;
+  [[nodiscard]] bool is_stuck(const Lent& lent) noexcept override;
+
   // --- The poller ------------------------------------------------------------------------------
   /// A packet came by rail `index`. What is to go up: not empty, valid as long as `packet`.
   [[nodiscard]] Packet take(std::uint16_t index, Packet packet) noexcept;
@@ -146,9 +152,11 @@ class Link final : public Channel {
     bool is_asked = false;
     std::uint64_t packets = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t lent_end_ns = 0;  // When all that was lent by it may be there.
   };
   static const char* to_string(RailState state) noexcept;
   static constexpr std::size_t kViewedRails = 64;
+  static constexpr std::uint64_t kStuckNs = 1'000'000'000;  // See is_stuck().
   static constexpr std::uint64_t kEndNs = 200'000'000;  // From a refusal to the end of a rail.
   // A sending is lost if the third one after it by the same rail, which keeps their order, has come
   // (about the threshold of RFC 9002, 6.1.1).
@@ -208,6 +216,9 @@ class Link final : public Channel {
   void open_rails() noexcept STERNA_REQUIRES(send_lock_);
   void note_due(std::uint64_t at_ns) noexcept STERNA_REQUIRES(state_lock_);
   void drop_all() noexcept STERNA_REQUIRES(state_lock_);
+  struct Lender;
+  /// The rails that are up, and how much each lends; how many.
+  [[nodiscard]] std::size_t find_lenders(std::span<Lender, kViewedRails> lenders) const noexcept;
   // link_receive.cc
   // `news_ns`: what the bytes of the packet that brings the news have taken.
   void take_acks(const LinkPacket& packet, std::uint64_t news_ns, std::uint64_t now_ns,
@@ -260,6 +271,7 @@ class Link final : public Channel {
   std::uint64_t echo_ns_ STERNA_GUARDED_BY(state_lock_) = 0;
   std::uint32_t echo_rail_ STERNA_GUARDED_BY(state_lock_) = 0;           // Index in rails_.
   std::uint64_t lost_since_ns_ STERNA_GUARDED_BY(state_lock_) = kNever;  // Without any rail.
+  std::uint64_t lent_look_ns_ STERNA_GUARDED_BY(state_lock_) = 0;  // Before it some may be stuck.
   bool is_lost_ STERNA_GUARDED_BY(state_lock_) = false;
   bool is_ended_ STERNA_GUARDED_BY(state_lock_) = false;  // The peer has closed all rails.
   bool is_closing_ STERNA_GUARDED_BY(state_lock_) = false;

@@ -351,6 +351,9 @@ void Link::plan(std::uint64_t now_ns) noexcept {
   if (lost_since_ns_ != kNever) {
     at_ns = std::min(at_ns, lost_since_ns_ + shared_.options.reconnect_ns);
   }
+  if (now_ns < lent_look_ns_) {  // Who has lent something looks in the same poll.
+    at_ns = std::min(at_ns, now_ns + kStuckNs);
+  }
   note_due(at_ns);
 }
 

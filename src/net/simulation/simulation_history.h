@@ -96,6 +96,9 @@ class History : private Stage {
     if (lost_node_ != node) {
       (void)cluster_.nodes[node]->poll();
     }
+    if (kind_.is_lending && kind_.wires == Kind::Wires::failing && random_.chance(0.5)) {
+      wires_.cut_behind_reads();
+    }
   }
 
   bool receives() { return !kind_.is_flood || random_.chance(0.3); }

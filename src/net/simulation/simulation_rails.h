@@ -25,6 +25,7 @@ struct Kind {
   } wires;
   bool is_short;          // Messages of a few bytes.
   bool is_flood;          // Much is sent before it is received.
+  bool is_lending = false;  // Long messages are lent in parts, by some of the rails.
   bool is_quick = false;  // Ranks that never move receive what comes before anything else does.
   std::uint32_t window;   // Of a pair,
   std::uint32_t local;    // and within a node; bytes.
@@ -90,6 +91,19 @@ inline Kind quick_of(std::uint64_t seed, Kind kind) {
   return kind;
 }
 
+/// Every third history lends, if no rail of it loses packets. Not drawn, so that all others stay
+/// what they are.
+inline Kind lending_of(std::uint64_t seed, Kind kind) {
+  kind.is_lending = seed / 8 % 3 == 1 && kind.wires != Kind::Wires::lossy && !kind.is_quick;
+  kind.is_short = kind.is_short && !kind.is_lending;
+  for (std::size_t i = 0; i < kind.rails.size() && kind.is_lending; ++i) {
+    SimOptions& rail = kind.rails[i];
+    rail.lent_bytes_max = i == 0 || seed / 24 % 4 != 0 ? 2048 << (seed / 96 % 4) : 0;
+    rail.has_direct = false;
+  }
+  return kind;
+}
+
 /// Windows so small that they are met. Changed bytes are noticed; a rail that is silent for want of
 /// events is not given up.
 inline Settings settings_of(const Kind& kind) {
@@ -103,6 +117,9 @@ inline Settings settings_of(const Kind& kind) {
   set("net_silence", "3600s");
   if (kind.wires == Kind::Wires::failing) {
     set("net_reconnect", "3600s");
+  }
+  if (kind.is_lending) {
+    set("net_lent_bytes", "1000");
   }
   if (kind.wires == Kind::Wires::lossy) {
     set("net_checksums", "on");
@@ -134,6 +151,17 @@ class Wires {
       wire.is_cut ? network.sever(wire.one, wire.other) : network.stall(wire.one, wire.other, true);
       broken_.push_back(wire);
       ++count_;
+    }
+  }
+  /// Cuts wires on which the news is that a lent part has been read: its sender cannot know.
+  void cut_behind_reads() {
+    for (std::uint32_t rail = 0; rail < cluster_.networks.size(); ++rail) {
+      Wire wire{.rail = rail, .one = 0, .other = 0, .is_cut = true};
+      if (cluster_.networks[rail]->has_news_of_read(wire.one, wire.other) && may_break(wire)) {
+        cluster_.networks[rail]->sever(wire.one, wire.other);
+        broken_.push_back(wire);
+        ++count_;
+      }
     }
   }
   void finish() {

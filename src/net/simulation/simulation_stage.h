@@ -57,7 +57,7 @@ class Stage {
   Stage(std::uint64_t seed, Tally& tally)
       : tally_{tally},
         random_{seed},
-        kind_{quick_of(seed, kind_of(random_))},
+        kind_{lending_of(seed, quick_of(seed, kind_of(random_)))},
         settings_{settings_of(kind_)},
         is_fixed_{random_.chance(0.3) || kind_.is_quick},
         cluster_{SimCluster::Rails{is_fixed_}, kind_.rails, kRanks, &settings_, nullptr,
@@ -243,7 +243,11 @@ class Stage {
     tally_.moves += static_cast<std::uint64_t>(moves_.begun_count());
     tally_.lost_nodes += lost_node_ ? 1 : 0;
     tally_.broken_wires += wires_.count();
+    for (const auto& wires : cluster_.networks) {
+      tally_.lent += wires->lent_count();
+    }
     for (const auto& node : cluster_.nodes) {
+      tally_.lent_twice += node->statistics().lent_bytes_twice;
       for (std::uint32_t other = 0; other < cluster_.nodes.size(); ++other) {
         for (const RailReport& rail : node->rails(other)) {
           tally_.sent_again += rail.sent_again;

@@ -21,13 +21,18 @@ inline constexpr std::uint64_t kReadAtOnceBytesMax = 256 << 10;
 /// A message that is lent in parts (Channel::try_lend): one is registered while others fly.
 class Loans {
  public:
-  static constexpr std::size_t kPartsMax = 4;
+  static constexpr std::size_t kPartsMax = 8;   // Under way over several rails:
+  static constexpr std::size_t kPartsOfOne = 4;  // so that a slow one gets its share; over one.
   struct Part {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
     Lent lent;
   };
-  Loans(Channel& by, std::uint32_t bytes) noexcept : channel{by}, part_bytes{bytes} {}
+  Loans(Channel& by, std::uint32_t bytes, std::uint32_t at_end, bool has_several_rails) noexcept
+      : channel{by},
+        part_bytes{bytes},
+        end_bytes{at_end},
+        part_count{has_several_rails ? kPartsMax : kPartsOfOne} {}
   /// Those under way are taken back.
   ~Loans() {
     for (Part& part : parts) {
@@ -41,6 +46,8 @@ class Loans {
 
   Channel& channel;
   const std::uint32_t part_bytes;
+  const std::uint32_t end_bytes;  // Less than so many are lent with the part before them.
+  const std::size_t part_count;  // Of them those that are used.
   std::array<Part, kPartsMax> parts;
   std::uint32_t under_way = 0;
   bool is_over = false;  // One came back: that one and the rest go in data frames.

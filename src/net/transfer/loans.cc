@@ -1,7 +1,9 @@
 // Announced messages that are lent in parts to a driver which moves their bytes from where they are
 // to where they belong (Channel::try_lend), both ranks pinned. One part is registered while others
 // fly. What comes back, because the receiver has no place for it in one piece or the network could
-// not, goes in data frames: their receive counts bytes, whatever way they came.
+// not, goes in data frames: their receive counts bytes, whatever way they came. Where one of
+// several rails was lost, they may have come already: their frames say so, and the receiver counts
+// them once (rails/lent_parts.h).
 #include <algorithm>
 
 #include "net/core.h"
@@ -11,8 +13,8 @@ namespace sterna::net {
 namespace {
 
 // Ends of long messages are not worth a registration and an answer each; from which length on
-// messages are is the cost model's to say.
-constexpr std::uint64_t kLentBytesMin = 64 << 10;
+// messages are is the cost model's to say, or a setting's.
+constexpr std::uint64_t kEndBytes = 64 << 10;
 
 }  // namespace
 
@@ -29,21 +31,25 @@ bool TransportCore::begin_loans(TransferJob& job) noexcept {
   }
   job.is_lending_judged = true;
   const std::uint64_t most = channel->lent_bytes_max();
-  if (most < 2 * kLentBytesMin) {
+  const std::uint64_t set = options_.lent_bytes;
+  const std::uint64_t end = set != 0 ? std::min(set, kEndBytes) : kEndBytes;
+  if (most < 2 * end) {
     return false;
   }
   const CostModel cost = job.gate->cost();
-  if (left < lent_from_bytes(cost)) {
+  if (left < (set != 0 ? set : lent_from_bytes(cost))) {
     return false;
   }
-  const std::uint64_t part = std::min(cost.lent_part_bytes(), most - kLentBytesMin);
-  job.loans = std::make_unique<Loans>(*channel, static_cast<std::uint32_t>(part));
+  const std::uint64_t part = std::min(cost.lent_part_bytes(), most - end);
+  job.loans = std::make_unique<Loans>(*channel, static_cast<std::uint32_t>(part),
+                                      static_cast<std::uint32_t>(end),
+                                      job.gate->has_several_rails());
   return true;
 }
 
 void TransportCore::lend_parts(TransferJob& job) noexcept {
   Loans& loans = *job.loans;
-  for (Loans::Part& part : loans.parts) {
+  for (Loans::Part& part : std::span{loans.parts}.first(loans.part_count)) {
     if (job.offset == job.total_bytes || loans.is_over) {
       return;
     }
@@ -52,7 +58,7 @@ void TransportCore::lend_parts(TransferJob& job) noexcept {
     }
     const std::uint64_t left = job.total_bytes - job.offset;
     part.offset = job.offset;
-    part.bytes = left < loans.part_bytes + kLentBytesMin ? left : loans.part_bytes;
+    part.bytes = left < loans.part_bytes + loans.end_bytes ? left : loans.part_bytes;
     FrameHeader header = job.header;
     header.total_bytes = part.offset;
     header.payload_bytes = static_cast<std::uint32_t>(part.bytes);
@@ -71,12 +77,33 @@ void TransportCore::lend_parts(TransferJob& job) noexcept {
   }
 }
 
+/// In frames, as far as there is room; closed: the peer is gone.
+SendState TransportCore::send_returned(TransferJob& job) noexcept {
+  Loans& loans = *job.loans;
+  const std::uint64_t most = loans.returned.empty() ? 0 : cut_of(job).payload_max;
+  SendState sent = SendState::accepted;
+  job.header.flags |= kFrameAgain;
+  while (!loans.returned.empty() && sent == SendState::accepted) {
+    auto& [from, to] = loans.returned.back();
+    sent = send_frames(job, from, to, most);
+    if (sent == SendState::accepted) {
+      loans.returned.pop_back();
+    }
+  }
+  job.header.flags &= static_cast<std::uint8_t>(~kFrameAgain);
+  return sent;
+}
+
 /// True: it has ended.
 bool TransportCore::step_loans(TransferJob& job) noexcept {
   Loans& loans = *job.loans;
   for (Loans::Part& part : loans.parts) {
     // Acquire: pairs with the driver, which has closed its registration.
-    const Lent::State state = part.lent.state.load(std::memory_order_acquire);
+    Lent::State state = part.lent.state.load(std::memory_order_acquire);
+    if (state == Lent::State::under_way && loans.channel.is_stuck(part.lent)) {
+      loans.channel.take_back(part.lent);
+      state = Lent::State::returned;
+    }
     if (state != Lent::State::taken && state != Lent::State::returned) {
       continue;
     }
@@ -93,13 +120,8 @@ bool TransportCore::step_loans(TransferJob& job) noexcept {
   if (!loans.is_over) {
     return loans.under_way == 0 && job.offset == job.total_bytes;
   }
-  const std::uint64_t most = loans.returned.empty() ? 0 : cut_of(job).payload_max;
-  while (!loans.returned.empty()) {
-    auto& [from, to] = loans.returned.back();
-    if (const SendState sent = send_frames(job, from, to, most); sent != SendState::accepted) {
-      return sent == SendState::closed;
-    }
-    loans.returned.pop_back();
+  if (const SendState sent = send_returned(job); sent != SendState::accepted) {
+    return sent == SendState::closed;
   }
   const bool is_all_sent = job.offset == job.total_bytes || step_frames(job);
   return is_all_sent && (loans.under_way == 0 || job.gate->is_lost());

@@ -103,18 +103,18 @@ void TransportCore::on_placed(std::uint32_t from_node, Packet head,
 
 std::span<std::byte> Rail::hold_place(std::uint32_t from_node, Packet head,
                                       std::uint32_t packet_bytes) noexcept {
-  return core_.hold_place(from_node, head, packet_bytes);
+  return core_.hold_place({index_, from_node}, head, packet_bytes);
 }
 
-void Rail::on_lent_end(std::uint32_t /*from_node*/, Packet head, std::uint32_t packet_bytes,
+void Rail::on_lent_end(std::uint32_t from_node, Packet head, std::uint32_t packet_bytes,
                        bool is_whole) noexcept {
-  core_.end_held(head, packet_bytes, is_whole);
+  core_.end_held(from_node, head, packet_bytes, is_whole);
 }
 
-std::span<std::byte> TransportCore::hold_place(std::uint32_t from_node, Packet head,
+std::span<std::byte> TransportCore::hold_place(LentParts::Way by, Packet head,
                                                std::uint32_t packet_bytes) noexcept {
   FrameHeader header;
-  if (from_node >= limits_.node_count || gates_[from_node].is_lost() ||
+  if (by.node >= limits_.node_count || gates_[by.node].is_lost() ||
       !decode_head(head, packet_bytes, limits_, header) || header.kind != FrameKind::data) {
     return {};
   }
@@ -126,11 +126,18 @@ std::span<std::byte> TransportCore::hold_place(std::uint32_t from_node, Packet h
   if (request == nullptr || request->is_to_end || request->held_parts == kHeldMax) {
     return {};
   }
+  // By a link it may also come in frames: see there.
+  if (bond_ != nullptr && bond_->has(by.node) &&
+      !bond_->lent_parts().hold({header.destination, request->id}, by, header.total_bytes,
+                                header.payload_bytes)) {
+    return {};
+  }
   ++request->held_parts;
   return found;
 }
 
-void TransportCore::end_held(Packet head, std::uint32_t packet_bytes, bool is_whole) noexcept {
+void TransportCore::end_held(std::uint32_t from_node, Packet head, std::uint32_t packet_bytes,
+                             bool is_whole) noexcept {
   FrameHeader header;
   check(decode_head(head, packet_bytes, limits_, header), "the head of a held place stays");
   RankEntry& entry = ranks_[header.destination];
@@ -139,9 +146,13 @@ void TransportCore::end_held(Packet head, std::uint32_t packet_bytes, bool is_wh
   RecvRequest* const request = find_data_receive(*entry.endpoint, header);
   check(request != nullptr && request->held_parts != 0, "a receive with a held place stays");
   --request->held_parts;
-  if (is_whole) {
-    take_data(entry, *entry.endpoint, *request, header.payload_bytes);
-  } else if (request->is_to_end) {
+  const std::uint64_t came = is_whole ? header.payload_bytes : 0;
+  request->received_bytes +=
+      bond_ != nullptr && bond_->has(from_node)
+          ? bond_->lent_parts().end({header.destination, request->id}, header.total_bytes,
+                                    header.payload_bytes, is_whole)
+          : came;
+  if (request->is_to_end || request->received_bytes >= request->envelope.bytes) {
     finish_receive(entry, *entry.endpoint, *request, Fault::none);
   }
 }

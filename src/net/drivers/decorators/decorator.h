@@ -113,6 +113,9 @@ class Decorator : public Driver, protected PacketSink {
   std::uint64_t next_deadline_ns() noexcept override { return inner_->next_deadline_ns(); }
   void end_sleep() noexcept override { inner_->end_sleep(); }
   void lose_peer(std::uint32_t node) noexcept override { inner_->lose_peer(node); }
+  void abandon(std::uint32_t node, std::string_view reason) noexcept override {
+    inner_->abandon(node, reason);
+  }
   void close() noexcept final;
   bool is_drained() const noexcept final { return is_inner_closed_ && inner_->is_drained(); }
   std::string figures() const override;

@@ -62,6 +62,7 @@ class FabricDriver final : public Driver, private PacketSink {
   bool prepare_sleep() noexcept override;
   void end_sleep() noexcept override;
   void lose_peer(std::uint32_t node) noexcept override { control_->lose_peer(node); }
+  void abandon(std::uint32_t node, std::string_view reason) noexcept override;
   std::string figures() const override;
   void close() noexcept override;
   bool is_drained() const noexcept override { return is_shut_; }

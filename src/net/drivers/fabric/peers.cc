@@ -228,6 +228,15 @@ void FabricDriver::care(PacketSink& sink) noexcept {
   }
 }
 
+void FabricDriver::abandon(std::uint32_t node, std::string_view reason) noexcept {
+  const KernelGuard guard{lock_};
+  FabricChannel* const channel = channels_[node].get();
+  if (channel != nullptr && channel->state < State::ending && channel->broken.empty()) {
+    channel->broken = reason;
+    needs_care_.store(true, std::memory_order_relaxed);
+  }
+}
+
 void FabricDriver::care_for(FabricChannel& channel) noexcept {
   if (channel.wants_hello) {
     say_hello(channel);

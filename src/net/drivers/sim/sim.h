@@ -36,6 +36,7 @@ struct SimOptions {
   std::uint64_t direct_ps_per_byte = 125;
   ManualClock* direct_clock = nullptr;
   bool has_short_way = false;  // Channel::try_place and Driver::sight do something.
+  std::uint32_t lent_bytes_max = 0;  // Of Channel::try_lend; 0: it lends nothing.
   std::uint32_t packet_bytes_max = 1024;
   std::uint32_t channel_packets_max = 64;  // On their way, of one channel; more: full.
   // Of a thousand packets so many vanish, come twice, or with one byte changed. Then the driver
@@ -72,6 +73,11 @@ class SimNetwork {
   [[nodiscard]] std::uint64_t packet_count() const noexcept { return packet_count_; }
   /// Of the packets, those whose bytes went straight to their place (PacketSink::place).
   [[nodiscard]] std::uint64_t placed_count() const noexcept { return placed_count_; }
+  /// Of the packets that were lent, those whose bytes were read.
+  [[nodiscard]] std::uint64_t lent_count() const noexcept { return lent_count_; }
+  /// Whether the news that a lent packet was read is on its way, between `one` and `other`, the
+  /// smaller one first.
+  [[nodiscard]] bool has_news_of_read(std::uint32_t& one, std::uint32_t& other);
   /// When the next packet for anybody arrives; kNever: none is on its way.
   [[nodiscard]] std::uint64_t next_arrival_ns();
 
@@ -79,8 +85,28 @@ class SimNetwork {
   friend class SimDriver;
   friend class SimChannel;
   struct InFlight {
+    enum class Kind : std::uint8_t {
+      packet,
+      lost,      // `from` is.
+      offer,     // It lends what `bytes` is the head of.
+      read,      // What it has lent has been read into `place`, or not.
+      taken,     // What it was lent, it has;
+      returned,  // or not.
+    };
     std::uint32_t from;
-    std::vector<std::byte> bytes;  // Empty: `from` is lost.
+    Kind kind = Kind::packet;
+    std::vector<std::byte> bytes = {};
+    std::uint64_t loan = 0;
+    std::uint64_t loan_bytes = 0;
+    std::span<std::byte> place = {};
+    enum class Read : std::uint8_t { open, done, failed } read = Read::open;
+  };
+  /// A packet that is lent, until its sender knows what has become of it.
+  struct Loan {
+    std::uint32_t from;
+    std::uint32_t to;
+    Piece bytes;
+    Lent* lent;
   };
   struct Node {
     std::multimap<std::uint64_t, InFlight> arriving;  // By time.
@@ -88,13 +114,27 @@ class SimNetwork {
     std::vector<std::uint64_t> free_ns;               // and when the wire is free for the next.
     std::vector<std::uint32_t> in_flight;             // By sender.
     std::vector<bool> is_stalled;                     // By sender; then what comes waits here.
-    std::vector<std::vector<std::vector<std::byte>>> stalled;
+    std::vector<std::vector<InFlight>> stalled;
     std::vector<bool> is_severed;  // By sender.
     bool is_lost = false;
     bool is_closed = false;
   };
-  void arrive(std::uint32_t from, std::uint32_t to, std::vector<std::byte> bytes)
-      STERNA_REQUIRES(lock_);
+  /// `bytes`: what the wire is busy with.
+  void arrive(std::uint32_t to, InFlight what, std::uint64_t bytes) STERNA_REQUIRES(lock_);
+  [[nodiscard]] bool has_way(std::uint32_t from, std::uint32_t to) const STERNA_REQUIRES(lock_);
+  /// What has come for the node by now. False: nothing.
+  [[nodiscard]] bool take(std::uint32_t node, InFlight& found);
+  // sim_loans.cc
+  [[nodiscard]] SendState lend(std::uint32_t from, std::uint32_t to, Packet head, Piece bytes,
+                               Lent& lent);
+  void take_back(Lent& lent);
+  void begin_read(std::uint32_t node, InFlight offer, std::span<std::byte> place);
+  /// Whether all bytes are there.
+  [[nodiscard]] bool end_read(const InFlight& read);
+  void answer(std::uint32_t node, const InFlight& about, InFlight::Kind what);
+  void end_loan(std::uint64_t loan, Lent::State state);
+  void return_loans(std::uint32_t from, std::uint32_t to) STERNA_REQUIRES(lock_);
+  void break_reads(std::uint32_t from, std::uint32_t to) STERNA_REQUIRES(lock_);
   void sever_one(std::uint32_t from, std::uint32_t to) STERNA_REQUIRES(lock_);
   [[nodiscard]] bool is_severed(std::uint32_t from, std::uint32_t to);
   [[nodiscard]] bool happens(std::uint32_t per_mille) STERNA_REQUIRES(lock_);
@@ -107,6 +147,9 @@ class SimNetwork {
   SpinLock lock_;
   Random random_ STERNA_GUARDED_BY(lock_);
   std::vector<Node> nodes_ STERNA_GUARDED_BY(lock_);
+  std::map<std::uint64_t, Loan> loans_ STERNA_GUARDED_BY(lock_);
+  std::uint64_t next_loan_ STERNA_GUARDED_BY(lock_) = 1;
+  std::uint64_t lent_count_ = 0;
   std::uint64_t packet_count_ = 0;
   std::atomic<std::uint64_t> placed_count_{0};  // Relaxed: for tests that look at it afterwards.
 };

@@ -83,7 +83,7 @@ class TcpDriver final : public Driver {
   }
   /// The connection to `node` is of no use: it is closed, and on_peer_lost is called, here at the
   /// next poll, there as for one that broke. Nothing happens where none stands.
-  void abandon(std::uint32_t node, std::string_view reason) noexcept;
+  void abandon(std::uint32_t node, std::string_view reason) noexcept override;
 
  private:
   /// Our attempts to reach one node.

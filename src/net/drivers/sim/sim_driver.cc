@@ -1,159 +1,11 @@
-// The simulated network and its driver.
-#include "net/drivers/sim/sim.h"
-
+// The driver of the simulated network.
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
+#include "net/drivers/sim/sim.h"
 
 namespace sterna::net {
-
-SimNetwork::SimNetwork(const SimOptions& options)
-    : options_{options}, random_{options.seed}, nodes_(options.node_count) {
-  check(options.clock != nullptr, "a simulated network is given its clock");
-  for (Node& node : nodes_) {
-    node.last_ns.assign(options.node_count, 0);
-    node.free_ns.assign(options.node_count, 0);
-    node.in_flight.assign(options.node_count, 0);
-    node.is_stalled.assign(options.node_count, false);
-    node.stalled.resize(options.node_count);
-    node.is_severed.assign(options.node_count, false);
-  }
-}
-
-bool SimNetwork::happens(std::uint32_t per_mille) {
-  return per_mille != 0 && random_.below(1000) < per_mille;
-}
-
-/// One packet as the wire treats it.
-void SimNetwork::put(std::uint32_t from, std::uint32_t to, std::vector<std::byte> bytes) {
-  if (happens(options_.lost_per_mille)) {
-    return;
-  }
-  if (happens(options_.twice_per_mille)) {
-    arrive(from, to, bytes);
-  }
-  if (happens(options_.corrupt_per_mille)) {
-    bytes[random_.below(bytes.size())] ^= static_cast<std::byte>(1 + random_.below(255));
-  }
-  arrive(from, to, std::move(bytes));
-}
-
-void SimNetwork::arrive(std::uint32_t from, std::uint32_t to, std::vector<std::byte> bytes) {
-  Node& node = nodes_[to];
-  if (node.is_stalled[from]) {
-    node.stalled[from].push_back(std::move(bytes));
-    ++node.in_flight[from];
-    return;
-  }
-  std::uint64_t& free_ns = node.free_ns[from];
-  free_ns = std::max(free_ns, options_.clock->now_ns()) + options_.packet_ns +
-            bytes.size() * options_.ps_per_byte / 1000;
-  std::uint64_t time = free_ns + options_.delay_ns_min;
-  if (options_.delay_ns_max > options_.delay_ns_min) {
-    time += random_.below(options_.delay_ns_max - options_.delay_ns_min);
-  }
-  if (options_.is_ordered || bytes.empty()) {
-    time = std::max(time, node.last_ns[from]);
-  }
-  node.last_ns[from] = std::max(time, node.last_ns[from]);
-  ++node.in_flight[from];
-  ++packet_count_;
-  node.arriving.emplace(time, InFlight{from, std::move(bytes)});
-}
-
-SendState SimNetwork::send(std::uint32_t from, std::uint32_t to, std::span<const Piece> pieces) {
-  std::vector<std::byte> bytes;
-  for (const Piece& piece : pieces) {
-    bytes.insert(bytes.end(), piece.begin(), piece.end());
-  }
-  check(!bytes.empty() && bytes.size() <= options_.packet_bytes_max &&
-            pieces.size() <= kPacketPiecesMax,
-        "a packet is of between 1 and packet_bytes_max bytes, in kPacketPiecesMax pieces at most");
-  const SpinGuard guard{lock_};
-  const auto is_gone = [](const Node& node) { return node.is_lost || node.is_closed; };
-  if (is_gone(nodes_[from]) || is_gone(nodes_[to]) || nodes_[to].is_severed[from]) {
-    return SendState::closed;
-  }
-  if (nodes_[to].in_flight[from] >= options_.channel_packets_max) {
-    return SendState::full;
-  }
-  put(from, to, std::move(bytes));
-  return SendState::accepted;
-}
-
-void SimNetwork::lose(std::uint32_t node) {
-  const SpinGuard guard{lock_};
-  if (std::exchange(nodes_[node].is_lost, true)) {
-    return;  // All have been told.
-  }
-  for (std::uint32_t to = 0; to < nodes_.size(); ++to) {
-    if (to != node) {
-      arrive(node, to, {});
-    }
-  }
-}
-
-void SimNetwork::stall(std::uint32_t one, std::uint32_t other, bool is_stalled) {
-  const SpinGuard guard{lock_};
-  for (const auto& [from, to] : {std::pair{one, other}, std::pair{other, one}}) {
-    nodes_[to].is_stalled[from] = is_stalled;
-    if (!is_stalled) {
-      const auto waiting = std::exchange(nodes_[to].stalled[from], {});
-      nodes_[to].in_flight[from] -= static_cast<std::uint32_t>(waiting.size());
-      for (const std::vector<std::byte>& bytes : waiting) {
-        arrive(from, to, bytes);
-      }
-    }
-  }
-}
-
-void SimNetwork::sever_one(std::uint32_t from, std::uint32_t to) {
-  Node& node = nodes_[to];
-  node.is_severed[from] = true;
-  node.stalled[from].clear();
-  std::erase_if(node.arriving, [&](const auto& entry) { return entry.second.from == from; });
-  node.in_flight[from] = 0;
-  node.is_stalled[from] = false;
-  arrive(from, to, {});
-}
-
-void SimNetwork::sever(std::uint32_t one, std::uint32_t other) {
-  const SpinGuard guard{lock_};
-  sever_one(one, other);
-  sever_one(other, one);
-}
-
-void SimNetwork::mend(std::uint32_t one, std::uint32_t other) {
-  const SpinGuard guard{lock_};
-  nodes_[other].is_severed[one] = nodes_[one].is_severed[other] = false;
-}
-
-bool SimNetwork::is_severed(std::uint32_t from, std::uint32_t to) {
-  const SpinGuard guard{lock_};
-  return nodes_[to].is_severed[from] || nodes_[to].is_lost || nodes_[to].is_closed;
-}
-
-void SimNetwork::close(std::uint32_t node) {
-  const SpinGuard guard{lock_};
-  nodes_[node].is_closed = true;
-}
-
-void SimNetwork::inject(std::uint32_t from, std::uint32_t to, Packet packet) {
-  const SpinGuard guard{lock_};
-  arrive(from, to, {packet.begin(), packet.end()});
-}
-
-std::uint64_t SimNetwork::next_arrival_ns() {
-  const SpinGuard guard{lock_};
-  std::uint64_t next = kNever;
-  for (const Node& node : nodes_) {
-    if (!node.arriving.empty()) {
-      next = std::min(next, node.arriving.begin()->first);
-    }
-  }
-  return next;
-}
 
 class SimChannel final : public Channel {
  public:
@@ -175,6 +27,14 @@ class SimChannel final : public Channel {
     const Piece piece{placed_};
     return network_.send(from_, to_, {&piece, 1});
   }
+  std::uint32_t lent_bytes_max() const noexcept override {
+    return network_.options().lent_bytes_max;
+  }
+  SendState try_lend(Packet head, Piece bytes, Lent& lent) noexcept override {
+    return lent_bytes_max() != 0 ? network_.lend(from_, to_, head, bytes, lent)
+                                 : SendState::closed;
+  }
+  void take_back(Lent& lent) noexcept override { network_.take_back(lent); }
   bool can_write_remote() const noexcept override { return network_.options().has_direct; }
   Result<> write_remote(std::span<const Piece> local,
                         std::span<const RemotePiece> remote) noexcept override {
@@ -261,25 +121,24 @@ class SimDriver final : public Driver {
     std::uint32_t count = end_placed(sink);
     while (count < packets_max && !sink.is_enough()) {
       SimNetwork::InFlight packet;
-      {
-        const SpinGuard guard{network_.lock_};
-        SimNetwork::Node& node = network_.nodes_[node_];
-        if (node.arriving.empty() ||
-            node.arriving.begin()->first > network_.options_.clock->now_ns()) {
+      if (!network_.take(node_, packet)) {
+        break;
+      }
+      switch (packet.kind) {
+        case SimNetwork::InFlight::Kind::packet:
+          if (begin_placed(sink, packet)) {
+            return count + 1;
+          }
+          sink.on_packet(packet.from, packet.bytes);
           break;
-        }
-        packet = std::move(node.arriving.begin()->second);
-        node.arriving.erase(node.arriving.begin());
-        --node.in_flight[packet.from];
+        case SimNetwork::InFlight::Kind::lost:
+          sink.on_peer_lost(packet.from, "it was lost in the simulation");
+          continue;
+        default:
+          take_loan(sink, std::move(packet));
+          break;
       }
-      if (packet.bytes.empty()) {
-        sink.on_peer_lost(packet.from, "it was lost in the simulation");
-      } else if (begin_placed(sink, packet)) {
-        return count + 1;
-      } else {
-        sink.on_packet(packet.from, packet.bytes);
-        ++count;
-      }
+      ++count;
     }
     return count;
   }
@@ -291,7 +150,7 @@ class SimDriver final : public Driver {
     const SpinGuard guard{network_.lock_};
     const SimNetwork::Node& node = network_.nodes_[node_];
     if (node.arriving.empty() || node.arriving.begin()->first > network_.options_.clock->now_ns() ||
-        node.arriving.begin()->second.bytes.empty()) {
+        node.arriving.begin()->second.kind != SimNetwork::InFlight::Kind::packet) {
       return false;
     }
     const SimNetwork::InFlight& first = node.arriving.begin()->second;
@@ -309,10 +168,39 @@ class SimDriver final : public Driver {
   bool prepare_sleep() noexcept override { return false; }
   void end_sleep() noexcept override {}
   void lose_peer(std::uint32_t node) noexcept override { network_.lose(node); }
+  void abandon(std::uint32_t node, std::string_view /*reason*/) noexcept override {
+    if (!network_.is_severed(node_, node)) {
+      network_.sever(node_, node);
+      network_.mend(node_, node);
+    }
+  }
   void close() noexcept override { network_.close(node_); }
   bool is_drained() const noexcept override { return true; }
 
  private:
+  /// News of what is lent.
+  void take_loan(PacketSink& sink, SimNetwork::InFlight news) noexcept {
+    using Kind = SimNetwork::InFlight::Kind;
+    const auto packet_bytes = static_cast<std::uint32_t>(kPacketHeadBytes + news.loan_bytes);
+    if (news.kind == Kind::offer) {
+      const std::span<std::byte> place = sink.hold_place(news.from, news.bytes, packet_bytes);
+      if (place.empty()) {
+        network_.answer(node_, news, Kind::returned);
+      } else {
+        network_.begin_read(node_, std::move(news), place);
+      }
+      return;
+    }
+    if (news.kind == Kind::read) {
+      const bool is_whole = network_.end_read(news);
+      sink.on_lent_end(news.from, news.bytes, packet_bytes, is_whole);
+      network_.answer(node_, news, is_whole ? Kind::taken : Kind::returned);
+      return;
+    }
+    network_.end_loan(news.loan,
+                      news.kind == Kind::taken ? Lent::State::taken : Lent::State::returned);
+  }
+
   /// Every second packet that may have a place gets it: its first half in this poll, the rest in
   /// the next.
   bool begin_placed(PacketSink& sink, SimNetwork::InFlight& packet) noexcept {

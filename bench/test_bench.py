@@ -2,10 +2,14 @@
 """Checks what `sterna bench` prints, never how fast anything is."""
 
 import json
+import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "runner"))
+from runner import main  # noqa: E402  (tests/runner/runner.py)
 
 STERNA = sys.argv.pop(1)
 KEYS = {"id", "params", "value", "unit", "reference", "reference_value", "ratio", "target", "pass"}
@@ -101,4 +105,4 @@ class Bench(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "launch"))
-from harness import SECONDS, LaunchTest, STERNA, run, wait_until  # noqa: E402,F401  (launch/harness.py)
+from harness import SECONDS, LaunchTest, STERNA, main, run, wait_until  # noqa: E402,F401  (launch/harness.py)
 
 CLUSTER = pathlib.Path(os.environ["STERNA_CLUSTER_PROGRAMS"])
 MPI = pathlib.Path(os.environ["STERNA_MPI_PROGRAMS"])

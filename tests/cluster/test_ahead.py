@@ -5,9 +5,8 @@ import os
 import pathlib
 import signal
 import time
-import unittest
 
-from moving import CLUSTER, SECONDS, MoveTest, wait_until
+from moving import CLUSTER, SECONDS, MoveTest, main, wait_until
 
 
 def memories(pid):
@@ -168,4 +167,4 @@ class Outlived(MoveTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -8,7 +8,7 @@ import stat
 import subprocess
 import unittest
 
-from moving import CLUSTER, MPI, STERNA, MoveTest
+from moving import CLUSTER, MPI, STERNA, MoveTest, main
 
 BIN = pathlib.Path(os.environ["STERNA_BIN"])
 SANDBOX = pathlib.Path(os.environ["STERNA_NO_PERSONALITY"])
@@ -138,4 +138,4 @@ class Containers(MoveTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

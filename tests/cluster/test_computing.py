@@ -2,9 +2,8 @@
 
 import os
 import pathlib
-import unittest
 
-from moving import CLUSTER, SECONDS, MoveTest, wait_until
+from moving import CLUSTER, SECONDS, MoveTest, main, wait_until
 
 WAYS = {
     "shared memory": [],
@@ -43,4 +42,4 @@ class Computing(MoveTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -4,9 +4,8 @@ to write, and for one of the two processes."""
 import os
 import pathlib
 import re
-import unittest
 
-from moving import MPI, SECONDS, STERNA, MoveTest
+from moving import MPI, SECONDS, STERNA, MoveTest, main
 
 NO_COPIES = pathlib.Path(os.environ["STERNA_NO_COPIES"])
 LENGTHS = MPI / "mpi_test_lengths"
@@ -63,4 +62,4 @@ class NoCopies(MoveTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

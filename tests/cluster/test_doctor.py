@@ -3,9 +3,8 @@
 import json
 import os
 import signal
-import unittest
 
-from moving import STERNA, CountingTest, wait_until
+from moving import STERNA, CountingTest, main, wait_until
 
 
 class Doctor(CountingTest):
@@ -58,4 +57,4 @@ class Doctor(CountingTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

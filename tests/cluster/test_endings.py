@@ -2,9 +2,8 @@
 
 import os
 import signal
-import unittest
 
-from moving import CLUSTER, SECONDS, MoveTest, wait_until
+from moving import CLUSTER, SECONDS, MoveTest, main, wait_until
 
 LONG = 10_000_000  # Milliseconds: longer than any machine takes to make the moves. The test ends the job.
 
@@ -81,4 +80,4 @@ class Growth(MoveTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

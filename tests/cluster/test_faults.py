@@ -4,9 +4,8 @@ soon and says which rank was lost with which node."""
 import os
 import pathlib
 import signal
-import unittest
 
-from moving import CLUSTER, SECONDS, MoveTest, wait_until
+from moving import CLUSTER, SECONDS, MoveTest, main, wait_until
 
 # Of a rank that is ordered to move: the destination is prepared, and takes it without an offer.
 STAYS = ("destination:preparing", "destination:prepared")
@@ -204,4 +203,4 @@ class Faults(MoveTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
-from moving import CLUSTER, SECONDS, STERNA, LaunchTest, wait_until
+from moving import CLUSTER, SECONDS, STERNA, LaunchTest, main, wait_until
 
 
 class LosingTest(LaunchTest):
@@ -81,4 +81,4 @@ class LosingWithoutAudit(LosingTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

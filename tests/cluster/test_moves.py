@@ -4,9 +4,8 @@ import collections
 import os
 import pathlib
 import tempfile
-import unittest
 
-from moving import CLUSTER, MPI, SECONDS, STERNA, MoveTest, wait_until
+from moving import CLUSTER, MPI, SECONDS, STERNA, MoveTest, main, wait_until
 
 WAYS = {
     "two nodes": ["--nodes", 2],
@@ -137,4 +136,4 @@ class Orders(MoveTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

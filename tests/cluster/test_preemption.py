@@ -1,9 +1,8 @@
 """More ranks than workers, and who has a worker computes, or sleeps in the kernel."""
 
 import os
-import unittest
 
-from moving import CLUSTER, MoveTest
+from moving import CLUSTER, MoveTest, main
 
 MORE = 2 * (os.cpu_count() or 1) + 1  # Ranks of a node: more than it has workers.
 SLICE = ["--set", "preemption=slice", "--set", "slice=1ms"]
@@ -38,4 +37,4 @@ class Preemption(MoveTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -1,9 +1,8 @@
 """The same bits wherever ranks are: reductions of communicators of all sizes in processes, on one node, on
 several, and while the ranks move."""
 
-import unittest
 
-from moving import CLUSTER, MoveTest
+from moving import CLUSTER, MoveTest, main
 
 RANKS = 19  # Eight and more for each of two nodes: crowded; no power of two.
 WAYS = {
@@ -31,4 +30,4 @@ class Sums(MoveTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -14,9 +14,8 @@ import subprocess
 import tempfile
 import termios
 import time
-import unittest
 
-from moving import CLUSTER, SECONDS, STERNA, CountingTest, LaunchTest, wait_until
+from moving import CLUSTER, SECONDS, STERNA, CountingTest, LaunchTest, main, wait_until
 
 LEAVES = b"\x1b[?1049l"
 
@@ -338,4 +337,4 @@ class LoneProgram(LaunchTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

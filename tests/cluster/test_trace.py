@@ -3,9 +3,8 @@
 import json
 import os
 import pathlib
-import unittest
 
-from moving import CLUSTER, SECONDS, STERNA, MoveTest, wait_until
+from moving import CLUSTER, SECONDS, STERNA, MoveTest, main, wait_until
 
 
 class Trace(MoveTest):
@@ -131,4 +130,4 @@ class Trace(MoveTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

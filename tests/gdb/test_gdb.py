@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "launch"))
-from harness import SECONDS, STERNA, LaunchTest, wait_until  # noqa: E402
+from harness import SECONDS, STERNA, LaunchTest, main, wait_until  # noqa: E402
 
 SCRIPT = os.environ["STERNA_GDB_SCRIPT"]
 PARKED = os.environ["STERNA_PARKED"]
@@ -171,4 +171,4 @@ if __name__ == "__main__":
     if reason is not None:
         print("skipped:", reason)
         sys.exit(77)
-    unittest.main(verbosity=2)
+    main()

@@ -5,9 +5,13 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "runner"))
+from runner import main  # noqa: E402,F401  (runner/runner.py)
 
 GRID = pathlib.Path(__file__).resolve().parents[2] / "tools" / "grid" / "grid"
 BIN = pathlib.Path(os.environ["STERNA_BIN"])

@@ -5,9 +5,8 @@ Within what time is tested with a driven clock, in launch/job_ending_test.cc.
 
 import signal
 import sys
-import unittest
 
-from harness import MPIEXEC, PROBE, SECONDS, STERNA, LaunchTest, processes_with
+from harness import MPIEXEC, PROBE, SECONDS, STERNA, LaunchTest, main, processes_with
 
 
 class Endings(LaunchTest):
@@ -127,4 +126,4 @@ class Endings(LaunchTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

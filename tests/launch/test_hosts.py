@@ -7,9 +7,8 @@ import signal
 import stat
 import tempfile
 import time
-import unittest
 
-from harness import GRID, PROBE, SECONDS, STERNA, GridTest, LaunchTest, run, start
+from harness import GRID, PROBE, SECONDS, STERNA, GridTest, LaunchTest, main, run, start
 
 COMPUTES = os.environ["STERNA_COMPUTES"]  # tests/mpi/background.c
 
@@ -244,4 +243,4 @@ class Namespaces(GridTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -9,7 +9,7 @@ import pathlib
 import signal
 import unittest
 
-from harness import PROBE, SECONDS, STERNA, LaunchTest
+from harness import PROBE, SECONDS, STERNA, LaunchTest, main
 
 MPI_PROGRAM = os.environ["STERNA_LOST_MPI"]
 C_PROGRAM = os.environ["STERNA_LOST_CAPI"]
@@ -80,4 +80,4 @@ class Losses(LaunchTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

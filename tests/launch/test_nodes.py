@@ -5,9 +5,8 @@ import pathlib
 import signal
 import subprocess
 import tempfile
-import unittest
 
-from harness import BIN, SECONDS, STERNA, LaunchTest
+from harness import BIN, SECONDS, STERNA, LaunchTest, main
 
 PROGRAM = r"""
 #include <mpi.h>
@@ -87,4 +86,4 @@ class Nodes(LaunchTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

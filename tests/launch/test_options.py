@@ -4,9 +4,8 @@ import json
 import pathlib
 import tempfile
 import time
-import unittest
 
-from harness import MPIEXEC, PROBE, STERNA, LaunchTest
+from harness import MPIEXEC, PROBE, STERNA, LaunchTest, main
 
 
 class Options(LaunchTest):
@@ -312,4 +311,4 @@ class Options(LaunchTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -9,9 +9,8 @@ import signal
 import struct
 import subprocess
 import termios
-import unittest
 
-from harness import MPIEXEC, PROBE, SECONDS, STERNA, LaunchTest, wait_until
+from harness import MPIEXEC, PROBE, SECONDS, STERNA, LaunchTest, main, wait_until
 
 
 class Output(LaunchTest):
@@ -106,4 +105,4 @@ class Output(LaunchTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -6,9 +6,8 @@ import pathlib
 import signal
 import socket
 import tempfile
-import unittest
 
-from harness import PROBE, SECONDS, STERNA, LaunchTest, wait_until
+from harness import PROBE, SECONDS, STERNA, LaunchTest, main, wait_until
 
 
 class Ps(LaunchTest):
@@ -116,4 +115,4 @@ class Report(LaunchTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -3,9 +3,8 @@
 import os
 import signal
 import time
-import unittest
 
-from harness import GRID, SECONDS, STERNA, GridTest, run, start, wait_until
+from harness import GRID, SECONDS, STERNA, GridTest, main, run, start, wait_until
 
 TOPOLOGY = """site A hosts=1
 site B hosts=1
@@ -163,4 +162,4 @@ class TwoNetworks(GridTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -6,9 +6,8 @@ import pathlib
 import pty
 import subprocess
 import tempfile
-import unittest
 
-from harness import STERNA, LaunchTest
+from harness import STERNA, LaunchTest, main
 
 MACHINE = "node:4 core:4 pu:1"
 FILE = """# Two groups, one of them heavy.
@@ -185,4 +184,4 @@ class Simulate(LaunchTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BIN, SECONDS, STERNA, LaunchTest, processes_with, wait_until
+from harness import BIN, SECONDS, STERNA, LaunchTest, main, processes_with, wait_until
 
 PROGRAM = r"""
 #include <mpi.h>
@@ -113,4 +113,4 @@ class Surroundings(LaunchTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

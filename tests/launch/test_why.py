@@ -7,9 +7,8 @@ import signal
 import socket
 import subprocess
 import tempfile
-import unittest
 
-from harness import BIN, PROBE, SECONDS, STERNA, LaunchTest, wait_until
+from harness import BIN, PROBE, SECONDS, STERNA, LaunchTest, main, wait_until
 
 PROGRAM = r"""
 #include <mpi.h>
@@ -174,4 +173,4 @@ class Why(LaunchTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -3,9 +3,8 @@
 import pathlib
 import subprocess
 import tempfile
-import unittest
 
-from harness import BIN, MPIEXEC, STERNA, LaunchTest
+from harness import BIN, MPIEXEC, STERNA, LaunchTest, main
 
 PROGRAM = r"""
 #include <mpi.h>
@@ -66,4 +65,4 @@ class WrongUse(LaunchTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -1,8 +1,13 @@
 """A rank that overflows its stack is named, with the size of the stack and the option for it."""
 
 import os
+import pathlib
 import subprocess
+import sys
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "runner"))
+from runner import main  # noqa: E402  (runner/runner.py)
 
 STERNA = os.path.join(os.environ["STERNA_BIN"], "sterna")
 PROGRAM = os.environ["STERNA_OVERFLOW"]
@@ -30,4 +35,4 @@ class Overflow(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

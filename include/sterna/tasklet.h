@@ -101,8 +101,8 @@ sterna_status sterna_poll_task_set_priority(sterna_poll_task* task,
  * already; OUT_OF_MEMORY. */
 sterna_status sterna_poll_task_add(sterna_poll_task* task) STERNA_NOEXCEPT;
 /* No call begins after this, and none is under way unless it calls this itself: its memory may go.
- * sterna_stop removes those that are left. NOT_FOUND: it is not in (it was called once). Switches.
- */
+ * sterna_stop removes those that are left. NOT_FOUND: it is not in (it was called once, or has
+ * removed itself); all the same a call that is under way has ended then. Switches. */
 sterna_status sterna_poll_task_remove(sterna_poll_task* task) STERNA_NOEXCEPT;
 
 /* *is_in is 1 while it is to be called: one that is called once is out when its call begins. Any

@@ -197,6 +197,47 @@ static void test_waiting_inside(void) {
   EXPECT(sterna_poll_task_is_in(&task, &is_in) == STERNA_SUCCESS && is_in == 0 && count == 1);
 }
 
+static sterna_poll_task lingerer;
+static int steps; /* Atomic. 1: it is inside; 2: somebody is about to wait for it; 3: it ends. */
+
+static uint32_t poll_and_linger(void* removes_itself) {
+  if (removes_itself != NULL) {
+    EXPECT(sterna_poll_task_remove(&lingerer) == STERNA_SUCCESS);
+  }
+  __atomic_store_n(&steps, 1, __ATOMIC_RELEASE);
+  while (__atomic_load_n(&steps, __ATOMIC_ACQUIRE) != 2) {
+  }
+  usleep(20000);
+  __atomic_store_n(&steps, 3, __ATOMIC_RELEASE);
+  return 0;
+}
+
+static void* poll_until_inside(void* argument) {
+  while (__atomic_load_n(&steps, __ATOMIC_ACQUIRE) == 0) {
+    EXPECT(sterna_poll_now(NULL) == STERNA_SUCCESS);
+  }
+  return argument;
+}
+
+/* Who removes a task that is out of its own accord waits for its end all the same. */
+static void test_end_of_call(void) {
+  for (int removes_itself = 0; removes_itself < 2; ++removes_itself) {
+    pthread_t poller;
+    __atomic_store_n(&steps, 0, __ATOMIC_RELAXED);
+    EXPECT(sterna_poll_task_init(&lingerer, poll_and_linger, removes_itself ? &steps : NULL,
+                                 STERNA_POLL_FORCED, removes_itself) == STERNA_SUCCESS);
+    EXPECT(sterna_poll_task_add(&lingerer) == STERNA_SUCCESS);
+    EXPECT(pthread_create(&poller, NULL, poll_until_inside, NULL) == 0);
+    while (__atomic_load_n(&steps, __ATOMIC_ACQUIRE) != 1) {
+      usleep(100);
+    }
+    __atomic_store_n(&steps, 2, __ATOMIC_RELEASE);
+    EXPECT(sterna_poll_task_remove(&lingerer) == STERNA_NOT_FOUND);
+    EXPECT(__atomic_load_n(&steps, __ATOMIC_ACQUIRE) == 3);
+    EXPECT(pthread_join(poller, NULL) == 0);
+  }
+}
+
 static uint32_t poll_and_leave_work(void* argument) {
   (void)argument;
   if (__atomic_fetch_add(&polls, 1, __ATOMIC_RELAXED) == 0) {
@@ -288,6 +329,7 @@ int main(void) {
   test_storm();
   test_refusals();
   test_polling();
+  test_end_of_call();
   test_tick();
   EXPECT(sterna_stop() == STERNA_SUCCESS);
   puts("No Errors");

@@ -43,7 +43,7 @@ std::span<const Row> rows() {
           run_bandwidth_tcp},
       Row{"mpi.threads.16", "latency with 16 threads that receive against one", 1.3,
           run_threads_16},
-      Row{"mpi.threads.rate", "messages a second of 2 threads against those of one", 1.1,
+      Row{"mpi.threads.rate", "messages a second of 2 to 8 threads against those of one", 1.1,
           run_threads_rate},
       Row{"mpi.multiple", "MPI_THREAD_MULTIPLE against MPI_THREAD_SINGLE", 1.1, run_multiple},
       Row{"mpi.overlap.sender", "a sender that computes against the longer of the two alone", 1.1,

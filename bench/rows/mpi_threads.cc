@@ -1,9 +1,13 @@
 // mpi.threads.16, mpi.multiple, paper.004.f4, .f5, .f7: threads that communicate, and what it costs
 // to be ready for them. bench/programs/receivers.c, latency.c, stream.c.
 #include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "base/processors.h"
 #include "bench/contest.h"
 
 namespace sterna::bench {
@@ -67,17 +71,30 @@ void run_threads_16(const Row& row, Bench& bench) {
 
 /// Threads of one process send to threads of another, each pair for itself: how many messages all
 /// of them bring over in a second. Where both processes have a processor for each thread this
-/// should grow with the threads; where they have not, at least nothing is lost.
+/// should grow with the threads; where they have not, at least nothing is lost: that is asked of
+/// two threads only, more have a line where there are processors for both processes.
 void run_threads_rate(const Row& row, Bench& bench) {
+  std::vector<int> counts{1, 2};
+  for (const int count : {4, 8}) {
+    if (usable_processors() >= 2 * static_cast<std::uint32_t>(count)) {
+      counts.push_back(count);
+    }
+  }
   for (const char* const kind : {"user", "kernel"}) {
-    const Standing ours = receivers(bench, fmt::format("{}-rate", kind).c_str(), {1, 2});
-    bench.add(compare_with(row, ours,
-                           {.reading = "rate.2",
-                            .params = fmt::format("2 {} threads, 8 B", kind),
-                            .unit = "M/s",
-                            .is_information = kind == std::string_view{"kernel"},
-                            .more_is_better = true},
-                           "one thread", reading_of(ours, "rate.1")));
+    const Standing ours = receivers(bench, fmt::format("{}-rate", kind).c_str(), counts);
+    for (const int count : counts) {
+      if (count == 1) {  // What the others are compared with.
+        continue;
+      }
+      const std::string reading = fmt::format("rate.{}", count);
+      bench.add(compare_with(row, ours,
+                             {.reading = reading,
+                              .params = fmt::format("{} {} threads, 8 B", count, kind),
+                              .unit = "M/s",
+                              .is_information = kind == std::string_view{"kernel"},
+                              .more_is_better = true},
+                             "one thread", reading_of(ours, "rate.1")));
+    }
   }
 }
 

@@ -21,6 +21,7 @@ extern "C" {
 
 #define STERNA_ANY_RANK UINT32_MAX
 #define STERNA_ANY_TAG (-1) /* Tags are not negative. */
+#define STERNA_WHOLE_TAG UINT32_MAX /* For a mask: all bits of the tag are compared. */
 
 typedef struct sterna_envelope {
   uint32_t source;
@@ -43,6 +44,19 @@ sterna_status sterna_message_receive(uint32_t rank, int32_t tag, void* buffer, s
  * gone. */
 sterna_status sterna_message_probe(uint32_t rank, int32_t tag, int* found,
                                    sterna_envelope* envelope) STERNA_NOEXCEPT;
+
+/* Waits until a message that fits has come, which stays. Of the tag only the bits of `mask` are
+ * compared; of several that fit, from one rank or others, it is the one that came first.
+ * `timeout_ns` of 0: looks only, and in vain lets others run; STERNA_FOREVER. No arrival wakes who
+ * waits so: it looks again, first at once, then after sleeps that become longer, to 1.6 ms; meanwhile
+ * its processor is for others and the network goes on. A receive that waits is quicker. Switches.
+ * Fails with TIMED_OUT: none has come; CLOSED: none has come, and the rank that was named is gone,
+ * or, of STERNA_ANY_RANK, a rank has gone since the call began; INVALID_ARGUMENT: also
+ * STERNA_ANY_TAG with a mask other than STERNA_WHOLE_TAG; NOT_STARTED; DEADLOCK: in a callback, but
+ * to look only. */
+sterna_status sterna_message_probe_for(uint32_t rank, int32_t tag, uint32_t mask,
+                                       uint64_t timeout_ns,
+                                       sterna_envelope* envelope) STERNA_NOEXCEPT;
 
 /* A request: one message out or in, described, then started, as often as wanted, each time after
  * the last one has ended. Memory of the program, never copied, that stays where it is while it is
@@ -191,6 +205,11 @@ typedef struct sterna_matched_message sterna_matched_message;
 sterna_status sterna_message_matched_probe(uint32_t rank, int32_t tag,
                                            sterna_matched_message** message,
                                            sterna_envelope* envelope) STERNA_NOEXCEPT;
+/* As sterna_message_probe_for, and takes it out. */
+sterna_status sterna_message_matched_probe_for(uint32_t rank, int32_t tag, uint32_t mask,
+                                               uint64_t timeout_ns,
+                                               sterna_matched_message** message,
+                                               sterna_envelope* envelope) STERNA_NOEXCEPT;
 /* Receives it; each is received once, also one that nobody wants: into 0 bytes. The request form
  * is a receive as described by sterna_message_receive_init, whose rank and tag do not count. */
 sterna_status sterna_message_receive_matched(sterna_matched_message* message, void* buffer,

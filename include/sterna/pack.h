@@ -64,6 +64,12 @@ sterna_status sterna_pack_cancel(sterna_packing* packing) STERNA_NOEXCEPT;
  * and the rank that was named is gone. */
 sterna_status sterna_unpack_probe(sterna_session* session, uint32_t rank, int32_t tag, int* found,
                                   sterna_envelope* envelope) STERNA_NOEXCEPT;
+/* As sterna_message_probe_for: waits until the beginning of a message that fits has come, of whose
+ * tag only the bits of `mask` count. sterna_unpack_begin then takes it by the source and the tag of
+ * the envelope, if nobody else has. */
+sterna_status sterna_unpack_probe_for(sterna_session* session, uint32_t rank, int32_t tag,
+                                      uint32_t mask, uint64_t timeout_ns,
+                                      sterna_envelope* envelope) STERNA_NOEXCEPT;
 /* Waits for a message that fits (also of STERNA_ANY_RANK, STERNA_ANY_TAG); `envelope` as above.
  * Switches. Fails with CLOSED, OUT_OF_MEMORY. */
 sterna_status sterna_unpack_begin(sterna_unpacking* unpacking, sterna_session* session,

@@ -41,6 +41,13 @@ sterna_status sterna_session_probe(sterna_session* session, uint32_t rank, int32
 sterna_status sterna_session_matched_probe(sterna_session* session, uint32_t rank, int32_t tag,
                                            sterna_matched_message** message,
                                            sterna_envelope* envelope) STERNA_NOEXCEPT;
+sterna_status sterna_session_probe_for(sterna_session* session, uint32_t rank, int32_t tag,
+                                       uint32_t mask, uint64_t timeout_ns,
+                                       sterna_envelope* envelope) STERNA_NOEXCEPT;
+sterna_status sterna_session_matched_probe_for(sterna_session* session, uint32_t rank, int32_t tag,
+                                               uint32_t mask, uint64_t timeout_ns,
+                                               sterna_matched_message** message,
+                                               sterna_envelope* envelope) STERNA_NOEXCEPT;
 
 /* The request is one of this session; NULL: of that without a name, as at first. BUSY: it is
  * started.

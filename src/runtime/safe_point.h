@@ -27,4 +27,13 @@ inline void safe_point(RankContext& rank) noexcept {
 /// that a rank that tests in a loop starves nobody. May switch; may move the rank.
 void tested_in_vain(RankContext& rank) noexcept;
 
+/// Sleeps until then (monotonic clock), or, a mobile rank, until somebody wants something of it;
+/// the network advances. Switches; may move the rank.
+void nap_until(RankContext& rank, std::uint64_t deadline_ns) noexcept;
+
+/// Between two looks at something that no completion announces, for who looks until it comes, at
+/// most until `deadline_ns`. `round` counts the looks from 0: first as tested_in_vain, then sleeps,
+/// the longer the more of that was in vain, 1.6 ms at most. Switches; may move the rank.
+void wait_between_looks(RankContext& rank, std::uint32_t round, std::uint64_t deadline_ns) noexcept;
+
 }  // namespace sterna::runtime

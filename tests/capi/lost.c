@@ -6,6 +6,7 @@
 
 #include "expect.h"
 #include "sterna/completion.h"
+#include "sterna/control.h"
 #include "sterna/job_barrier.h"
 #include "sterna/message.h"
 #include "sterna/pack.h"
@@ -59,6 +60,55 @@ static void start_requests(void) {
   EXPECT(sterna_message_start(&masked) == STERNA_SUCCESS);
   EXPECT(sterna_message_start(&queued) == STERNA_SUCCESS);
   EXPECT(sterna_message_start(&called) == STERNA_SUCCESS);
+}
+
+/* Threads that wait by probes, of that node and of any. */
+enum { kProbers = 4 };
+static sterna_thread* probers[kProbers];
+
+static void wait_by_probe(void* argument) {
+  const size_t which = (size_t)argument;
+  sterna_matched_message* message = NULL;
+  sterna_status status = STERNA_SUCCESS;
+  if (which == 0) {
+    status = sterna_message_probe_for(1, 5, STERNA_WHOLE_TAG, STERNA_FOREVER, NULL);
+  } else if (which == 1) {
+    status = sterna_message_matched_probe_for(1, 5, 0xf, STERNA_FOREVER, &message, NULL);
+  } else if (which == 2) {
+    status = sterna_message_probe_for(STERNA_ANY_RANK, 6, 0xf, STERNA_FOREVER, NULL);
+  } else {
+    status = sterna_unpack_probe_for(NULL, 1, STERNA_ANY_TAG, STERNA_WHOLE_TAG, STERNA_FOREVER,
+                                     NULL);
+  }
+  EXPECT(status == STERNA_CLOSED && message == NULL);
+}
+
+/* They are inside of the wait when this returns. */
+static void start_probers(void) {
+  for (size_t i = 0; i < kProbers; ++i) {
+    EXPECT(sterna_thread_create(NULL, wait_by_probe, (void*)i, &probers[i]) == STERNA_SUCCESS);
+  }
+  for (size_t asleep = 0; asleep != kProbers;) {
+    sterna_thread_info infos[32];
+    size_t count = 0;
+    EXPECT(sterna_thread_list(infos, 32, &count) == STERNA_SUCCESS && count <= 32);
+    asleep = 0;
+    for (size_t i = 0; i < count; ++i) {
+      for (size_t j = 0; j < kProbers; ++j) {
+        asleep += infos[i].thread == probers[j] && infos[i].state == STERNA_THREAD_BLOCKED;
+      }
+    }
+  }
+}
+
+static void see_probers_end(void) {
+  for (size_t i = 0; i < kProbers; ++i) {
+    EXPECT(sterna_thread_join(probers[i]) == STERNA_SUCCESS);
+  }
+  EXPECT(sterna_message_probe_for(1, 5, STERNA_WHOLE_TAG, STERNA_FOREVER, NULL) == STERNA_CLOSED);
+  EXPECT(sterna_message_probe_for(1, 5, STERNA_WHOLE_TAG, 0, NULL) == STERNA_CLOSED);
+  EXPECT(sterna_message_probe_for(STERNA_ANY_RANK, 6, STERNA_WHOLE_TAG, 1000000, NULL) ==
+         STERNA_TIMED_OUT); /* The loss was before. */
 }
 
 static void see_them_end(void) {
@@ -141,11 +191,13 @@ int main(int argc, char** argv) {
     /* Not before all have started: who still waits there hears of the loss in another way. */
     EXPECT(sterna_message_receive(2, 1, &byte, 1, NULL) == STERNA_SUCCESS);
     start_requests();
+    start_probers();
     start_calls();
     call_who_dies();
     EXPECT(sterna_rpc_post(1, "hang", NULL, 0) == STERNA_CLOSED);
     EXPECT(sterna_message_receive(1, 0, &byte, 1, NULL) == STERNA_CLOSED);
     see_them_end();
+    see_probers_end();
     see_calls_end();
     puts("rank 0 heard of it");
     fflush(stdout);

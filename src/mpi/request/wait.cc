@@ -137,12 +137,7 @@ void wait_a_little(RankState& state, std::uint32_t round) noexcept {
     runtime::tested_in_vain(*state.context);
     return;
   }
-  progress::Completion never;
-  threads::WaitOptions options;
-  options.is_interruptible = state.context->slot != nullptr;
-  options.deadline_ns = now_ns() + kNapNs;
-  (void)never.wait_for(*state.context->progress, options);
-  runtime::safe_point(*state.context);
+  runtime::nap_until(*state.context, now_ns() + kNapNs);
 }
 
 void poll_once(RankState& state) noexcept {

@@ -1,4 +1,4 @@
-// message.h and session.h: messages at once, probes; over the transport, in contexts of the C API.
+// message.h and session.h: messages at once; over the transport, in contexts of the C API.
 #include <sterna/message.h>
 
 #include "net/endpoint.h"
@@ -83,11 +83,6 @@ class Caller {
                                    std::size_t bytes) const noexcept;
   [[nodiscard]] sterna_status receive(std::uint32_t from, std::int32_t tag, void* buffer,
                                       std::size_t bytes, sterna_envelope* envelope) const noexcept;
-  [[nodiscard]] sterna_status probe(std::uint32_t from, std::int32_t tag, int* found,
-                                    sterna_envelope* envelope) const noexcept;
-  [[nodiscard]] sterna_status matched_probe(std::uint32_t from, std::int32_t tag,
-                                            sterna_matched_message** message,
-                                            sterna_envelope* envelope) const noexcept;
 
  private:
   const char* call_;
@@ -130,53 +125,6 @@ sterna_status Caller::receive(std::uint32_t from, std::int32_t tag, void* buffer
   return told(status, "from", from, tag);
 }
 
-sterna_status Caller::probe(std::uint32_t from, std::int32_t tag, int* found,
-                            sterna_envelope* envelope) const noexcept {
-  if (rank_ == nullptr) {
-    return refuse_not_started(call_);
-  }
-  const bool is_good = is_pattern(*rank_, from, tag) && found != nullptr;
-  if (const sterna_status bad = check(is_good, from, tag); bad != STERNA_SUCCESS) {
-    return bad;
-  }
-  const bool is_lost = is_named_and_lost(*rank_, from);
-  net::Envelope seen;
-  *found =
-      rank_->transport->probe(*rank_->endpoint, net::Pattern{from, context(), tag}, seen) ? 1 : 0;
-  if (*found != 0) {
-    store_envelope(seen, envelope);
-  } else if (is_lost) {
-    return refuse_lost(call_, from);
-  } else {
-    test_in_vain(*rank_);
-  }
-  return STERNA_SUCCESS;
-}
-
-sterna_status Caller::matched_probe(std::uint32_t from, std::int32_t tag,
-                                    sterna_matched_message** message,
-                                    sterna_envelope* envelope) const noexcept {
-  if (rank_ == nullptr) {
-    return refuse_not_started(call_);
-  }
-  const bool is_good = is_pattern(*rank_, from, tag) && message != nullptr;
-  if (const sterna_status bad = check(is_good, from, tag); bad != STERNA_SUCCESS) {
-    return bad;
-  }
-  const bool is_lost = is_named_and_lost(*rank_, from);
-  net::Envelope seen;
-  *message = reinterpret_cast<sterna_matched_message*>(
-      rank_->transport->matched_probe(*rank_->endpoint, net::Pattern{from, context(), tag}, seen));
-  if (*message != nullptr) {
-    store_envelope(seen, envelope);
-  } else if (is_lost) {
-    return refuse_lost(call_, from);
-  } else {
-    test_in_vain(*rank_);
-  }
-  return STERNA_SUCCESS;
-}
-
 /// use(caller), if the session is open.
 template <typename Use>
 sterna_status in_session(sterna_session* storage, const char* call, Use use) noexcept {
@@ -209,19 +157,6 @@ sterna_status sterna_message_receive(uint32_t rank, int32_t tag, void* buffer, s
   return Caller{__func__, nullptr}.receive(rank, tag, buffer, bytes_max, envelope);
 }
 
-sterna_status sterna_message_probe(uint32_t rank, int32_t tag, int* found,
-                                   sterna_envelope* envelope) noexcept {
-  const RuntimeScope scope;
-  return Caller{__func__, nullptr}.probe(rank, tag, found, envelope);
-}
-
-sterna_status sterna_message_matched_probe(uint32_t rank, int32_t tag,
-                                           sterna_matched_message** message,
-                                           sterna_envelope* envelope) noexcept {
-  const RuntimeScope scope;
-  return Caller{__func__, nullptr}.matched_probe(rank, tag, message, envelope);
-}
-
 sterna_status sterna_session_send(sterna_session* session, uint32_t rank, int32_t tag,
                                   const void* data, size_t bytes) noexcept {
   const RuntimeScope scope;
@@ -236,23 +171,6 @@ sterna_status sterna_session_receive(sterna_session* session, uint32_t rank, int
   const RuntimeScope scope;
   return capi::in_session(session, __func__, [&](const Caller& caller) noexcept {
     return caller.receive(rank, tag, buffer, bytes_max, envelope);
-  });
-}
-
-sterna_status sterna_session_probe(sterna_session* session, uint32_t rank, int32_t tag, int* found,
-                                   sterna_envelope* envelope) noexcept {
-  const RuntimeScope scope;
-  return capi::in_session(session, __func__, [&](const Caller& caller) noexcept {
-    return caller.probe(rank, tag, found, envelope);
-  });
-}
-
-sterna_status sterna_session_matched_probe(sterna_session* session, uint32_t rank, int32_t tag,
-                                           sterna_matched_message** message,
-                                           sterna_envelope* envelope) noexcept {
-  const RuntimeScope scope;
-  return capi::in_session(session, __func__, [&](const Caller& caller) noexcept {
-    return caller.matched_probe(rank, tag, message, envelope);
   });
 }
 

@@ -7,6 +7,7 @@
 #include "net/endpoint.h"
 #include "net/transport.h"
 #include "runtime/capi/messages/message_callback.h"
+#include "runtime/capi/messages/message_probe.h"
 #include "runtime/capi/messages/message_request.h"
 #include "runtime/capi/messages/pack.h"
 #include "runtime/capi/program.h"
@@ -199,7 +200,8 @@ sterna_status check_source(sterna_session* session, std::uint32_t rank, std::int
   if (!is_good || !is_pattern(*self, rank, tag) ||
       (session != nullptr && session_in(session) == nullptr)) {
     return refuse(STERNA_INVALID_ARGUMENT,
-                  "{}: a pointer is NULL, rank {} or tag {} out of range, or the session not open",
+                  "{}: a pointer is NULL, rank {} or tag {} out of range, STERNA_ANY_TAG with a "
+                  "mask, or the session not open",
                   call, rank, tag);
   }
   return STERNA_SUCCESS;
@@ -227,21 +229,44 @@ sterna_status sterna_unpack_probe(sterna_session* session, uint32_t rank, int32_
       bad != STERNA_SUCCESS) {
     return bad;
   }
-  RankContext& self = *find_current_rank();
-  const std::uint32_t context =
-      capi::context_of(capi::session_in(session), capi::ContextUse::pack_heads);
-  const bool is_lost = capi::is_named_and_lost(self, rank);
+  const capi::Sought sought{
+      .call = __func__,
+      .source = rank,
+      .context = capi::context_of(capi::session_in(session), capi::ContextUse::pack_heads),
+      .tag = tag};
   sterna::net::Envelope seen;
-  *found =
-      self.transport->probe(*self.endpoint, sterna::net::Pattern{rank, context, tag}, seen) ? 1 : 0;
-  if (*found != 0) {
+  bool is_there = false;
+  const sterna_status status =
+      capi::look(*find_current_rank(), sought, nullptr, is_there, seen);
+  *found = is_there ? 1 : 0;
+  if (is_there) {
     capi::tell_source(seen.source, seen.tag, envelope);
-  } else if (is_lost) {
-    return capi::refuse_lost(__func__, rank);
-  } else {
-    capi::test_in_vain(self);
   }
-  return STERNA_SUCCESS;
+  return status;
+}
+
+sterna_status sterna_unpack_probe_for(sterna_session* session, uint32_t rank, int32_t tag,
+                                      uint32_t mask, uint64_t timeout_ns,
+                                      sterna_envelope* envelope) noexcept {
+  const RuntimeScope scope;
+  if (const sterna_status bad =
+          capi::check_source(session, rank, tag, capi::is_mask_for(tag, mask), __func__);
+      bad != STERNA_SUCCESS) {
+    return bad;
+  }
+  const capi::Sought sought{
+      .call = __func__,
+      .source = rank,
+      .context = capi::context_of(capi::session_in(session), capi::ContextUse::pack_heads),
+      .tag = tag,
+      .mask = mask};
+  sterna::net::Envelope seen;
+  const sterna_status status =
+      capi::look_for(*find_current_rank(), sought, timeout_ns, nullptr, seen);
+  if (status == STERNA_SUCCESS) {
+    capi::tell_source(seen.source, seen.tag, envelope);
+  }
+  return status;
 }
 
 sterna_status sterna_unpack_begin(sterna_unpacking* unpacking, sterna_session* session,

@@ -2,8 +2,12 @@
  *
  * begin, pack as often as wanted, end; on the other side begin, unpack the same pieces with the
  * same modes in the same order, end. Messages do not describe themselves: that both sides agree is
- * the program's affair; where they do not, calls fail and say so, nothing hangs and nothing is left
- * behind. Each piece says what its memory may do meanwhile. After the packs of Madeleine (paper 002
+ * the program's affair. Where they do not, nothing hangs and nothing is left behind, and calls fail
+ * where more is unpacked than was packed, less, or a long piece (above 512 bytes, or 4096 of
+ * EXPRESS) with another length. Nobody hears of short pieces that are cut otherwise, as an int and a
+ * double against a double and an int, nor of modes that are exchanged: the bytes are others. With
+ * the setting pack_checks of the sender each piece carries its length and its modes, and another
+ * one is REFUSED and not taken; sterna_error_detail says which, and both. Each piece says what its memory may do meanwhile. After the packs of Madeleine (paper 002
  * §1.3, mad_modes.h). They never mix with other messages, and keep the order of their senders.
  * From any thread of a rank, of which one at a time uses a packing or an unpacking; a mobile rank
  * may be moved inside calls that switch, and anywhere between them. NULL where there is something
@@ -76,7 +80,7 @@ sterna_status sterna_unpack_begin(sterna_unpacking* unpacking, sterna_session* s
                                   uint32_t rank, int32_t tag,
                                   sterna_envelope* envelope) STERNA_NOEXCEPT;
 /* The next piece. Of EXPRESS ones, and where the message is long, it switches. Fails with REFUSED
- * (there was no begin, or the message has no such piece), CLOSED, OUT_OF_MEMORY, TRUNCATED (the
+ * (there was no begin, or the message has no such piece, as far as that is seen: above), CLOSED, OUT_OF_MEMORY, TRUNCATED (the
  * piece is longer). */
 sterna_status sterna_unpack(sterna_unpacking* unpacking, void* buffer, size_t bytes,
                             sterna_pack_mode other, sterna_unpack_mode mode) STERNA_NOEXCEPT;

@@ -77,6 +77,7 @@ Result<> Runtime::load_settings() {
       return set;
     }
   }
+  checks_packs_ = settings_.flag(kPackChecks);
   return Done{};
 }
 

@@ -50,6 +50,8 @@ class Runtime final : private ControlEvents {
 
   [[nodiscard]] ControlClient& control() noexcept { return *control_; }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+  /// The setting pack_checks.
+  [[nodiscard]] bool checks_packs() const noexcept { return checks_packs_; }
   [[nodiscard]] const Log& log() const noexcept { return *log_; }
   [[nodiscard]] progress::Progress& progress() noexcept { return *progress_; }
   [[nodiscard]] net::Transport& transport() noexcept { return *transport_; }
@@ -115,6 +117,7 @@ class Runtime final : private ControlEvents {
   std::unique_ptr<ControlClient> control_;
   ControlEvents* const events_;
   Settings settings_;  // Constant after open, as all that follows.
+  bool checks_packs_ = false;
   std::unique_ptr<Log> log_;
   std::unique_ptr<progress::OneCaller> one_caller_;
   progress::OneCaller::Share shared_ = nullptr;  // What the user of one_caller_ adds to share().

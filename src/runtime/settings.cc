@@ -20,7 +20,8 @@ constexpr std::array kRuntimeTunables{
     kCarriers,   kBalance,     kBalanceInterval,  kFault,          kMoveTimeout,
     kShuffle,    kShuffleSeed, kRankMemory,       kDirectMessages, kAutoBubbles,
     kOwnLocals,  kQueueArity,  kFollowProcessors, kAudit,          kVisible,
-    kPolicy,     kWorkerFirst, kWorkerStride,     kTrace,          kTraceBytes};
+    kPolicy,     kWorkerFirst, kWorkerStride,     kTrace,          kTraceBytes,
+    kPackChecks};
 
 std::vector<std::span<const Tunable>> gather() {
   std::vector<std::span<const Tunable>> tables{kRuntimeTunables, net::transport_tunables()};

@@ -245,6 +245,15 @@ inline constexpr Tunable kDirectMessages{
         "short messages between mobile ranks of one worker stay on the rank's own thread pointer: "
         "a third of the latency"};
 
+inline constexpr Tunable kPackChecks{
+    .name = "pack_checks",
+    .kind = TunableKind::flag,
+    .fallback = "off",
+    .help =
+        "messages in pieces (pack.h) that this node packs carry the length and the modes of each "
+        "piece, 8 bytes more: who unpacks another piece is refused, with a text that says both; "
+        "nodes may differ"};
+
 inline constexpr Tunable kTrace{
     .name = "trace",
     .kind = TunableKind::text,

@@ -1,8 +1,9 @@
 /* Packing and unpacking: every mode means what it says, with short and long pieces; mistakes are
- * told. As one rank, several, and mobile ranks that move meanwhile. */
+ * told. As one rank, several, and mobile ranks that move meanwhile; with the setting pack_checks and
+ * without, and, with a file as argument, in a job where one node has it and the others have not. */
 #include "sterna/pack.h"
 
-#include "ring.h"
+#include "pack_checks.h"
 #include "sterna/thread.h"
 
 enum { kLong = 300000 };
@@ -186,6 +187,14 @@ static void test_mistakes(void) {
     EXPECT(read == 7);
     if (round == 0) { /* Less is unpacked. */
       EXPECT(sterna_unpack_end(&unpacking) == STERNA_TRUNCATED);
+    } else if (round < 3 && gets_checked) { /* Another piece, twice: it is still there. */
+      EXPECT(sterna_unpack(&unpacking, got, kLong / 2, STERNA_PACK_CHEAPER,
+                           STERNA_UNPACK_CHEAPER) == STERNA_REFUSED);
+      EXPECT(sterna_unpack(&unpacking, got, kLong, STERNA_PACK_CHEAPER, STERNA_UNPACK_EXPRESS) ==
+             STERNA_REFUSED);
+      EXPECT(round == 1 || sterna_unpack(&unpacking, got, kLong, STERNA_PACK_CHEAPER,
+                                         STERNA_UNPACK_CHEAPER) == STERNA_SUCCESS);
+      EXPECT(sterna_unpack_end(&unpacking) == STERNA_SUCCESS); /* It was told. */
     } else if (round == 1) { /* A shorter piece, then one too many. */
       EXPECT(sterna_unpack(&unpacking, got, kLong / 2, STERNA_PACK_CHEAPER,
                            STERNA_UNPACK_EXPRESS) == STERNA_TRUNCATED);
@@ -257,10 +266,14 @@ static void test_all(void* argument) {
   test_mistakes();
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   sterna_thread* thread = NULL;
+  if (argc > 1) {
+    choose_who_checks(argv[1]);
+  }
   EXPECT(sterna_start(NULL) == STERNA_SUCCESS);
   join_ring();
+  learn_of_checks();
   test_all(NULL);
   if (sterna_worker_count() != 0) {
     EXPECT(sterna_thread_create(NULL, test_all, NULL, &thread) == STERNA_SUCCESS);

@@ -11,8 +11,10 @@
 #include "net/transport.h"
 #include "runtime/capi/messages/message_callback.h"
 #include "runtime/capi/messages/message_request.h"
+#include "runtime/capi/messages/piece_head.h"
 #include "runtime/capi/program.h"
 #include "runtime/capi/threads/handle.h"
+#include "runtime/runtime.h"
 #include "runtime/safe_point.h"
 #include "runtime/scope.h"
 
@@ -41,7 +43,8 @@ struct Packing {
   static constexpr std::uint32_t kMade = 0x9ac4'ed01;
 
   std::uint32_t made = kMade;
-  bool has_ended = false;  // The parts are being sent.
+  bool has_ended = false;   // The parts are being sent.
+  bool is_checked = false;  // Pieces have heads: the setting pack_checks.
   std::uint32_t rank = 0;
   std::int32_t tag = 0;
   MessageSession* session = nullptr;
@@ -92,43 +95,71 @@ void free_all(RankContext& rank, Packing& packing) noexcept {
   packing.made = 0;
 }
 
-/// False: no memory, nothing happened but that a block may be there.
-bool add_short(RankContext& rank, Packing& packing, const void* data, std::size_t bytes,
-               sterna_pack_mode mode) noexcept {
+/// The bytes that a piece takes of a block besides its own.
+std::size_t head_bytes(const Packing& packing) noexcept {
+  return packing.is_checked ? kPieceHeadBytes : 0;
+}
+
+/// Room in the block for so much more, if need be a new block. Null: no memory.
+std::byte* room_in_block(RankContext& rank, Packing& packing, std::size_t bytes) noexcept {
   if (packing.block->bytes + bytes > kPackBlockBytes) {
     PackedPart* const block = add_part(rank, packing, kPackBlockBytes);
     if (block == nullptr) {
-      return false;
+      return nullptr;
     }
     packing.block = block;
   }
-  std::byte* const place = room_of(*packing.block) + packing.block->bytes;
-  if (mode == STERNA_PACK_LATER && bytes != 0) {
+  return room_of(*packing.block) + packing.block->bytes;
+}
+
+/// The piece is there: its head, if it has one, and `bytes` more of the block are used.
+void count_in_block(Packing& packing, std::byte* place, const PieceHead& head,
+                    std::size_t bytes) noexcept {
+  if (packing.is_checked) {
+    encode(head, place);
+  }
+  packing.block->bytes += head_bytes(packing) + bytes;
+}
+
+/// False: no memory, nothing happened but that a block may be there.
+bool add_short(RankContext& rank, Packing& packing, const void* data,
+               const PieceHead& piece) noexcept {
+  const std::size_t bytes = piece.bytes;
+  std::byte* const place = room_in_block(rank, packing, head_bytes(packing) + bytes);
+  if (place == nullptr) {
+    return false;
+  }
+  std::byte* const to = place + head_bytes(packing);
+  if (piece.mode == STERNA_PACK_LATER && bytes != 0) {
     void* const memory = rank.heap->allocate(sizeof(LaterPiece));
     if (memory == nullptr) {
       return false;
     }
-    packing.later = ::new (memory) LaterPiece{packing.later, data, bytes, place};
+    packing.later = ::new (memory) LaterPiece{packing.later, data, bytes, to};
   } else if (bytes != 0) {
-    std::memcpy(place, data, bytes);
+    std::memcpy(to, data, bytes);
   }
-  packing.block->bytes += bytes;
+  count_in_block(packing, place, piece, bytes);
   return true;
 }
 
-bool add_long(RankContext& rank, Packing& packing, const void* data, std::size_t bytes,
-              sterna_pack_mode mode) noexcept {
-  const bool is_copied = mode == STERNA_PACK_SAFER;
-  PackedPart* const part = add_part(rank, packing, is_copied ? bytes : 0);
+bool add_long(RankContext& rank, Packing& packing, const void* data,
+              const PieceHead& piece) noexcept {
+  // First, as a block that begins with the head of the piece comes before the piece.
+  std::byte* const place = room_in_block(rank, packing, head_bytes(packing));
+  const bool is_copied = piece.mode == STERNA_PACK_SAFER;
+  PackedPart* const part =
+      place != nullptr ? add_part(rank, packing, is_copied ? piece.bytes : 0) : nullptr;
   if (part == nullptr) {
     return false;
   }
-  part->bytes = bytes;
+  part->bytes = piece.bytes;
   if (is_copied) {
-    std::memcpy(room_of(*part), data, bytes);
+    std::memcpy(room_of(*part), data, piece.bytes);
   } else {
     part->data = data;
   }
+  count_in_block(packing, place, piece, 0);
   return true;
 }
 
@@ -144,7 +175,8 @@ void send_all(RankContext& rank, Packing& packing) noexcept {
   for (const LaterPiece* piece = packing.later; piece != nullptr; piece = piece->next) {
     std::memcpy(piece->place, piece->data, piece->bytes);
   }
-  const PackHeader header{.number = next_number(rank), .parts = packing.parts};
+  const PackHeader header{.number = next_number(rank),
+                          .parts = packing.parts | (packing.is_checked ? kPackChecked : 0)};
   std::memcpy(room_of(*packing.first), &header, sizeof header);
   packing.has_ended = true;
   for (PackedPart* part = packing.first; part != nullptr; part = part->next) {
@@ -218,6 +250,7 @@ sterna_status sterna_pack_begin(sterna_packing* packing, sterna_session* session
   auto* const made = new (packing) Packing;
   made->rank = rank;
   made->tag = tag;
+  made->is_checked = self->runtime->checks_packs();
   made->block = capi::add_part(*self, *made, capi::kPackBlockBytes);
   if (made->block == nullptr) {
     made->made = 0;
@@ -235,15 +268,18 @@ sterna_status sterna_pack(sterna_packing* packing, const void* data, size_t byte
                           sterna_pack_mode mode, sterna_unpack_mode other) noexcept {
   const RuntimeScope scope;
   return capi::with(packing, __func__, [&](RankContext& rank, Packing& own) noexcept {
-    if ((data == nullptr && bytes != 0) || !capi::are_pack_modes(mode, other)) {
-      return capi::refuse(STERNA_INVALID_ARGUMENT, "sterna_pack: NULL, or no modes of pieces");
+    if ((data == nullptr && bytes != 0) || !capi::are_pack_modes(mode, other) ||
+        bytes > capi::kMessageBytesMax) {
+      return capi::refuse(STERNA_INVALID_ARGUMENT,
+                          "sterna_pack: NULL, no modes of pieces, or more bytes than there can be");
     }
     if (own.has_ended) {
       return capi::refuse_ended(own, "sterna_pack");
     }
+    const capi::PieceHead piece{.bytes = bytes, .mode = mode, .other = other};
     const bool is_added = capi::is_short_piece(bytes, other)
-                              ? capi::add_short(rank, own, data, bytes, mode)
-                              : capi::add_long(rank, own, data, bytes, mode);
+                              ? capi::add_short(rank, own, data, piece)
+                              : capi::add_long(rank, own, data, piece);
     return is_added ? STERNA_SUCCESS : STERNA_OUT_OF_MEMORY;
   });
 }

@@ -10,6 +10,7 @@
 #include "runtime/capi/messages/message_probe.h"
 #include "runtime/capi/messages/message_request.h"
 #include "runtime/capi/messages/pack.h"
+#include "runtime/capi/messages/piece_head.h"
 #include "runtime/capi/program.h"
 #include "runtime/capi/threads/handle.h"
 #include "runtime/safe_point.h"
@@ -34,6 +35,7 @@ struct Unpacking {
   std::int32_t tag = 0;
   PackHeader header;
   std::uint32_t parts_left = 0;  // That were not asked for.
+  std::uint32_t pieces = 0;      // That were taken, where they have heads.
   MessageSession* session = nullptr;
   std::byte* block = nullptr;  // kPackBlockBytes of the rank's heap.
   std::size_t block_bytes = 0;
@@ -41,6 +43,9 @@ struct Unpacking {
   AwaitedPart* first = nullptr;
   AwaitedPart* last = nullptr;
   sterna_status fault = STERNA_SUCCESS;  // The first that a call has returned.
+
+  /// Pieces have heads: the sender has the setting pack_checks.
+  [[nodiscard]] bool is_checked() const noexcept { return (header.parts & kPackChecked) != 0; }
 };
 static_assert(sizeof(Unpacking) <= sizeof(sterna_unpacking));
 
@@ -86,6 +91,36 @@ sterna_status next_block(RankContext& rank, Unpacking& unpacking) noexcept {
   return status == STERNA_SUCCESS ? status : fail(unpacking, status, sterna_status_text(status));
 }
 
+/// Of a message whose pieces have heads: the next piece is the `wanted` one, and its head is taken.
+/// Else nothing is.
+sterna_status take_head(RankContext& rank, Unpacking& unpacking, const PieceHead& wanted) noexcept {
+  while (unpacking.position == unpacking.block_bytes) {
+    if (const sterna_status bad = next_block(rank, unpacking); bad != STERNA_SUCCESS) {
+      return bad;
+    }
+  }
+  PieceHead packed;
+  if (!decode({unpacking.block, unpacking.block_bytes}, unpacking.position, packed)) {
+    return fail(unpacking, STERNA_SYSTEM, "what came is no message in pieces");
+  }
+  if (packed != wanted) {
+    const std::string why = fmt::format("piece {} was packed as {}, and is unpacked as {}",
+                                        unpacking.pieces + 1, words_for(packed), words_for(wanted));
+    return fail(unpacking, STERNA_REFUSED, why.c_str());
+  }
+  unpacking.position += kPieceHeadBytes;
+  ++unpacking.pieces;
+  return STERNA_SUCCESS;
+}
+
+/// The piece could not be taken.
+void give_back_head(Unpacking& unpacking) noexcept {
+  if (unpacking.is_checked()) {
+    unpacking.position -= kPieceHeadBytes;
+    --unpacking.pieces;
+  }
+}
+
 sterna_status take_short(RankContext& rank, Unpacking& unpacking, void* buffer,
                          std::size_t bytes) noexcept {
   // The sender's rule: what does not fit begins a new block.
@@ -113,6 +148,7 @@ sterna_status take_long(RankContext& rank, Unpacking& unpacking, void* buffer, s
   }
   void* const memory = rank.heap->allocate(sizeof(AwaitedPart));
   if (memory == nullptr) {
+    give_back_head(unpacking);
     return fail(unpacking, STERNA_OUT_OF_MEMORY, "no memory to wait for a piece");
   }
   --unpacking.parts_left;
@@ -183,7 +219,7 @@ sterna_status receive_head(RankContext& rank, Unpacking& unpacking) noexcept {
   std::memcpy(&unpacking.header, unpacking.block, sizeof(PackHeader));
   unpacking.source = request.envelope.source;
   unpacking.tag = request.envelope.tag;
-  unpacking.parts_left = unpacking.header.parts;
+  unpacking.parts_left = unpacking.header.parts & ~kPackChecked;
   unpacking.block_bytes = request.envelope.bytes;
   unpacking.position = sizeof(PackHeader);
   // A number is a tag: what another program may have sent must not break that rule here.
@@ -322,6 +358,13 @@ sterna_status sterna_unpack(sterna_unpacking* unpacking, void* buffer, size_t by
   }
   if (capi::is_in_callback(*self)) {
     return capi::refuse(STERNA_DEADLOCK, "{}: a callback of a message must not wait", __func__);
+  }
+  if (own->is_checked()) {
+    const sterna_status bad =
+        capi::take_head(*self, *own, {.bytes = bytes, .mode = other, .other = mode});
+    if (bad != STERNA_SUCCESS) {
+      return bad;
+    }
   }
   return capi::is_short_piece(bytes, mode) ? capi::take_short(*self, *own, buffer, bytes)
                                            : capi::take_long(*self, *own, buffer, bytes, mode);

@@ -1,7 +1,8 @@
 /* A barrier of all ranks of the job, or of threads of all of them.
  *
- * Each rank has an object of its own with the same number; those with different numbers do not see
- * each other, and may be waited at side by side. With several threads a rank these meet first, then
+ * Each rank has an object of its own with the same number; those with different numbers, or of
+ * different sessions, do not see each other, and may be waited at side by side. A library's are of
+ * a session of the library, or their numbers may be those of somebody else. With several threads a rank these meet first, then
  * one of them meets the other ranks, then all go on. After pm2_barrier and pm2_thread_barrier of
  * PM2 (pm2_sync.h; "A multithreaded runtime environment...", 1998, 1.4). MPI programs have
  * MPI_Barrier; both may be used in one program.
@@ -13,7 +14,7 @@
 
 #include <stdint.h>
 
-#include "sterna/status.h"
+#include "sterna/session.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,6 +30,11 @@ typedef struct sterna_job_barrier { /* Needs sterna_job_barrier_init. Stays wher
  * NOT_STARTED. */
 sterna_status sterna_job_barrier_init(sterna_job_barrier* barrier, uint32_t threads,
                                       int32_t number) STERNA_NOEXCEPT;
+/* The barrier is one of this session, where numbers are the session's own; NULL: of that without a
+ * name, as at first. The same on all ranks, before anybody waits at it. The session may be closed
+ * afterwards. Any thread; does not switch. INVALID_ARGUMENT: no barrier, or the session is not open. */
+sterna_status sterna_job_barrier_set_session(sterna_job_barrier* barrier,
+                                             sterna_session* session) STERNA_NOEXCEPT;
 /* BUSY: threads wait at it. */
 sterna_status sterna_job_barrier_destroy(sterna_job_barrier* barrier) STERNA_NOEXCEPT;
 

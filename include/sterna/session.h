@@ -2,7 +2,18 @@
  *
  * A session has a name and, by it, tags and orders of its own: a message is received in the session
  * in which it was sent, and nowhere else. All calls of message.h belong to a session without a
- * name. After the sessions of NewMadeleine (nm_session_interface.h), where they are named, too.
+ * name.
+ *
+ * Sessions separate messages (this header, sterna_message_set_session), messages in pieces (pack.h)
+ * and the numbers of barriers (sterna_job_barrier_set_session). One for the whole job are the names
+ * of services (rpc.h) and of sessions themselves, the network with its priorities, and the settings;
+ * one for a process those of semaphores (sterna_semaphore_open). sterna_message_call_back makes the
+ * calls of all sessions. Completions have no names: who has the token of one has it. So a library
+ * puts its own name and a dot before every name that it gives, "solver.residual", and sends nothing
+ * outside of its sessions; the program has names without a dot, the session without a name, and the
+ * barriers without a session.
+ *
+ * After the sessions of NewMadeleine (nm_session_interface.h), where they are named, too.
  */
 #ifndef STERNA_SESSION_H
 #define STERNA_SESSION_H

@@ -3,10 +3,13 @@
 #include "sterna/job_barrier.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "expect.h"
+#include "sterna/message.h"
+#include "sterna/session.h"
 #include "sterna/sterna.h"
 #include "sterna/thread.h"
 
@@ -59,12 +62,62 @@ static void test_refusals(void) {
   EXPECT(sterna_job_barrier_destroy(NULL) == STERNA_INVALID_ARGUMENT);
 }
 
+/* Two barriers with one number, one of them in a session: who comes to one is not taken for having
+ * come to the other. Ranks come in different orders, a thread to each. */
+static sterna_job_barrier of_session, of_none;
+static int come; /* Atomic. */
+
+static void wait_at(void* argument) {
+  EXPECT(sterna_job_barrier_wait(argument, NULL) == STERNA_SUCCESS);
+  __atomic_fetch_add(&come, 1, __ATOMIC_RELEASE);
+}
+
+static void test_session(void) {
+  sterna_session session;
+  sterna_job_barrier unmade = {{0}};
+  sterna_thread* thread = NULL;
+  memset(&session, 0, sizeof session);
+  EXPECT(sterna_job_barrier_init(&of_session, 1, 5) == STERNA_SUCCESS);
+  EXPECT(sterna_job_barrier_init(&of_none, 1, 5) == STERNA_SUCCESS);
+  EXPECT(sterna_job_barrier_set_session(&of_session, &session) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_session_open(&session, "test.barriers") == STERNA_SUCCESS);
+  EXPECT(sterna_job_barrier_set_session(&unmade, &session) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_job_barrier_set_session(&of_session, &session) == STERNA_SUCCESS);
+  EXPECT(sterna_session_close(&session) == STERNA_SUCCESS);
+  for (int round = 0; round < kRounds; ++round) {
+    come = 0;
+    if (sterna_rank_count() != 1) {
+      /* Rank 0 waits at one; the others have only come to the other one. */
+      if (sterna_rank() == 0) {
+        EXPECT(sterna_thread_create(NULL, wait_at, &of_none, &thread) == STERNA_SUCCESS);
+        EXPECT(sterna_job_barrier_wait(&of_session, NULL) == STERNA_SUCCESS);
+        EXPECT(__atomic_load_n(&come, __ATOMIC_ACQUIRE) == 0);
+        EXPECT(sterna_message_send(1, 9, NULL, 0) == STERNA_SUCCESS);
+        EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
+      } else {
+        EXPECT(sterna_job_barrier_wait(&of_session, NULL) == STERNA_SUCCESS);
+        if (sterna_rank() == 1) {
+          EXPECT(sterna_message_receive(0, 9, NULL, 0, NULL) == STERNA_SUCCESS);
+        }
+        wait_at(&of_none);
+      }
+    } else {
+      wait_at(&of_session);
+      wait_at(&of_none);
+    }
+  }
+  EXPECT(sterna_job_barrier_set_session(&of_session, NULL) == STERNA_SUCCESS);
+  EXPECT(sterna_job_barrier_destroy(&of_session) == STERNA_SUCCESS);
+  EXPECT(sterna_job_barrier_destroy(&of_none) == STERNA_SUCCESS);
+}
+
 int main(int argc, char** argv) {
   sterna_job_barrier early;
   EXPECT(argc > 1);
   EXPECT(sterna_job_barrier_init(&early, 1, 0) == STERNA_NOT_STARTED);
   EXPECT(sterna_start(NULL) == STERNA_SUCCESS);
   test_refusals();
+  test_session();
   sterna_job_barrier other; /* Another number, at the same time. */
   EXPECT(sterna_job_barrier_init(&barrier, 1, 7) == STERNA_SUCCESS);
   EXPECT(sterna_job_barrier_init(&other, 1, 8) == STERNA_SUCCESS);

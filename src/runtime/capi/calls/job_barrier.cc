@@ -7,6 +7,7 @@
 #include <sterna/sync.h>
 
 #include "runtime/capi/messages/message_callback.h"
+#include "runtime/capi/messages/session.h"
 #include "runtime/capi/program.h"
 #include "runtime/capi/threads/handle.h"
 #include "runtime/scope.h"
@@ -43,6 +44,7 @@ struct JobBarrier {
 
   std::uint32_t state = 0;  // kMade: it is.
   std::int32_t number = 0;
+  std::uint32_t context = kJobBarrierContext;  // Of its session, whose number stays when it closes.
   sterna_barrier threads{};
   // Of the last round: written by the one that meets the other ranks, while the others wait for it.
   sterna_status result = STERNA_SUCCESS;
@@ -88,6 +90,22 @@ sterna_status sterna_job_barrier_init(sterna_job_barrier* barrier, uint32_t thre
   return status;
 }
 
+sterna_status sterna_job_barrier_set_session(sterna_job_barrier* barrier,
+                                             sterna_session* session) noexcept {
+  const RuntimeScope scope;
+  capi::JobBarrier* const its = capi::barrier_in(barrier);
+  if (its == nullptr) {
+    return capi::refuse_unmade(__func__);
+  }
+  const capi::MessageSession* const own = capi::session_in(session);
+  if (session != nullptr && own == nullptr) {
+    return capi::refuse(STERNA_INVALID_ARGUMENT, "{}: the session is not open", __func__);
+  }
+  its->context = own == nullptr ? capi::kJobBarrierContext
+                                : capi::context_of(own, capi::ContextUse::job_barriers);
+  return STERNA_SUCCESS;
+}
+
 sterna_status sterna_job_barrier_destroy(sterna_job_barrier* barrier) noexcept {
   const RuntimeScope scope;
   capi::JobBarrier* const its = capi::barrier_in(barrier);
@@ -118,7 +136,7 @@ sterna_status sterna_job_barrier_wait(sterna_job_barrier* barrier, int* is_last)
     return status;
   }
   if (is_one != 0) {
-    its->result = capi::meet_all(*rank, capi::kJobBarrierContext, its->number);
+    its->result = capi::meet_all(*rank, its->context, its->number);
   }
   status = sterna_barrier_wait(&its->threads, nullptr);
   if (status == STERNA_SUCCESS) {

@@ -14,7 +14,8 @@ namespace sterna::runtime::capi {
 /// What a context of a session is for.
 enum class ContextUse : std::uint32_t {
   messages = 0,
-  pack_heads = 2,  // 1 is that of the start.
+  job_barriers = 1,  // Without a session they have another: 1 is that of the start there.
+  pack_heads = 2,
   pack_parts = 3,
 };
 

@@ -272,8 +272,8 @@ class Driver {
   [[nodiscard]] virtual int fd() const noexcept = 0;
 
   /// Tells the peers to ring: from now on fd() becomes readable when a packet arrives, a peer is
-  /// lost, or a channel that has answered `full` has room again. False: there is something to poll
-  /// for already, do not sleep (end_sleep is not called then).
+  /// lost, or a channel that has answered `full` has room again; or the deadline is soon. False:
+  /// there is something to poll for already, do not sleep (end_sleep is not called then).
   [[nodiscard]] virtual bool prepare_sleep() noexcept = 0;
   /// After prepare_sleep(): when to poll again although nothing rang; kNever: that need not be.
   [[nodiscard]] virtual std::uint64_t next_deadline_ns() noexcept { return kNever; }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "net/drivers/test_nodes.h"
 
 namespace sterna::net {
@@ -40,6 +41,15 @@ class DriverContract : public testing::TestWithParam<std::string> {
     }
     EXPECT_FALSE(a.driver->prepare_sleep());
     return false;
+  }
+  /// Nothing rings for a packet where the network cannot: the sleeper looks again at its deadline.
+  bool rings() const { return GetParam().find("fabric@shm") == std::string::npos; }
+  /// Whether a sleep of `node`, which has begun, is over by now: something rang, or the deadline.
+  bool is_over(TestNode& node, int timeout_ms) {
+    if (!rings() && node.driver->next_deadline_ns() <= now_ns()) {
+      return true;
+    }
+    return is_readable(node.driver->fd(), rings() ? timeout_ms : 0);
   }
   /// A packet leaves when its time has come and its sender polls.
   bool waits_for_a_poll() const { return GetParam().find("delay") != std::string::npos; }

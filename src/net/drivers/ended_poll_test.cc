@@ -69,7 +69,7 @@ TEST_P(EndedPoll, LetsNobodySleepOverTheRest) {
       sink.poll(*b.driver);
       continue;
     }
-    ASSERT_TRUE(poll_until({&a}, [&] { return is_readable(b.driver->fd(), 1); }))
+    ASSERT_TRUE(poll_until({&a}, [&] { return is_over(b, 1); }))
         << sink.packets.size() << " have come";
     b.driver->end_sleep();
     sink.poll(*b.driver);

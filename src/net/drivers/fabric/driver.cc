@@ -1,14 +1,9 @@
-// The messages of the driver fabric: sending, receiving, sleeping.
+// The messages of the driver fabric: sending and receiving.
 #include "net/drivers/fabric/driver.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-
-#include <poll.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/syscall.h>
 
 #include "base/check.h"
 #include "net/buffer.h"
@@ -17,11 +12,6 @@ namespace sterna::net::fabric {
 namespace {
 
 constexpr std::uint32_t kControlEvery = 64;  // Polls between two looks at the connections.
-
-bool is_readable(int fd) noexcept {
-  pollfd asked{.fd = fd, .events = POLLIN, .revents = 0};
-  return system_call([&] { return ::poll(&asked, 1, 0); }) > 0;
-}
 
 }  // namespace
 
@@ -72,31 +62,7 @@ Result<> FabricDriver::open(const DriverOptions& given) {
   control_ = std::move(control.value());
   const Packet own = control_->address();
   address_ = encode(Address{endpoint_->provider(), {own.begin(), own.end()}});
-  if (endpoint_->fd() < 0) {
-    return Done{};
-  }
-  waiting_ = FileDescriptor{::epoll_create1(EPOLL_CLOEXEC)};
-  wake_ = FileDescriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  for (const int fd : {endpoint_->fd(), control_->fd(), wake_.get()}) {
-    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
-    if (!waiting_.is_open() || fd < 0 ||
-        ::epoll_ctl(waiting_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
-      return system_error("cannot wait for messages", last_error_number());
-    }
-  }
-  return Done{};
-}
-
-void FabricDriver::ring() noexcept {
-  if (wake_.is_open()) {
-    const std::uint64_t one = 1;
-    raw_system_call(SYS_write, wake_.get(), reinterpret_cast<long>(&one), sizeof one);
-  }
-}
-
-void FabricDriver::clear_bell() noexcept {
-  std::uint64_t rings;
-  raw_system_call(SYS_read, wake_.get(), reinterpret_cast<long>(&rings), sizeof rings);
+  return open_bell();
 }
 
 SendState FabricDriver::send(FabricChannel& channel, std::span<const Piece> pieces,
@@ -122,6 +88,7 @@ SendState FabricDriver::send(FabricChannel& channel, std::span<const Piece> piec
     }
     buffer->bytes = static_cast<std::uint32_t>(kFrameBytes + bytes);
     push(channel);
+    naps_.shorten();
     is_asleep = is_asleep_;
   }
   if (is_asleep) {
@@ -290,6 +257,9 @@ std::uint32_t FabricDriver::poll_endpoint(PacketSink& sink, std::uint32_t packet
     const std::size_t asked = std::min<std::size_t>(completions.size(), packets_max);
     const std::uint32_t count = endpoint_->poll(std::span{completions}.first(asked));
     count_look(count, asked);
+    if (count != 0) {
+      naps_.shorten();
+    }
     for (const Endpoint::Completion& done : std::span{completions}.first(count)) {
       if (done.read != nullptr) {
         end_read(static_cast<Borrowed&>(*done.read), done.error == 0);
@@ -348,48 +318,6 @@ std::uint32_t FabricDriver::poll(PacketSink& sink, std::uint32_t packets_max) no
     care(sink);
   }
   return count;
-}
-
-bool FabricDriver::prepare_sleep() noexcept {
-  if (!waiting_.is_open() || is_shut_) {
-    return false;
-  }
-  {
-    const KernelGuard guard{lock_};
-    clear_bell();  // Whatever rang was before what is looked at now.
-    bool may_sleep = !needs_care_.load(std::memory_order_relaxed) && endpoint_->may_wait();
-    for (const auto& channel : channels_) {
-      if (channel != nullptr && channel->refused_weight != 0 &&
-          (channel->under_way() + channel->refused_weight <= options_.window ||
-           channel->state >= FabricChannel::State::ending)) {
-        channel->refused_weight = 0;
-        may_sleep = false;
-      }
-    }
-    // A sender from now on rings; one before was seen by may_wait(), under the same lock.
-    is_asleep_ = may_sleep;
-    if (!may_sleep) {
-      return false;
-    }
-  }
-  // It was looked at some polls ago.
-  if (!is_readable(control_->fd()) && control_->prepare_sleep()) {
-    return true;
-  }
-  polls_until_control_ = 1;
-  const KernelGuard guard{lock_};
-  is_asleep_ = false;
-  return false;
-}
-
-void FabricDriver::end_sleep() noexcept {
-  {
-    const KernelGuard guard{lock_};
-    is_asleep_ = false;
-  }
-  clear_bell();
-  control_->end_sleep();
-  polls_until_control_ = 1;
 }
 
 }  // namespace sterna::net::fabric

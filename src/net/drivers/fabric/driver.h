@@ -14,7 +14,8 @@
 //   locks    All calls into libfabric are made under lock_, by the senders as by the poller; no
 //            upcall is. See fabric/endpoint.h.
 //   sleep    The completion queue's descriptor, the connections' and a bell of our own, in one
-//            epoll set. A provider without one (shm) must be polled: then fd() is -1.
+//            epoll set. A provider without one (shm, efa) wakes nobody: then sleeps are naps
+//            (fabric/naps.h).
 #pragma once
 
 #include <algorithm>
@@ -30,6 +31,7 @@
 #include "base/syscall.h"
 #include "net/drivers/fabric/channel.h"
 #include "net/drivers/fabric/endpoint.h"
+#include "net/drivers/fabric/naps.h"
 #include "net/drivers/tcp/driver.h"
 #include "net/opening/bootstrap.h"
 
@@ -60,6 +62,7 @@ class FabricDriver final : public Driver, private PacketSink {
   std::uint32_t poll(PacketSink& sink, std::uint32_t packets_max) noexcept override;
   int fd() const noexcept override { return waiting_.get(); }
   bool prepare_sleep() noexcept override;
+  std::uint64_t next_deadline_ns() noexcept override;
   void end_sleep() noexcept override;
   void lose_peer(std::uint32_t node) noexcept override { control_->lose_peer(node); }
   void abandon(std::uint32_t node, std::string_view reason) noexcept override;
@@ -104,8 +107,13 @@ class FabricDriver final : public Driver, private PacketSink {
   void post_receives() noexcept STERNA_REQUIRES(lock_);
   void count_look(std::uint32_t read, std::size_t asked) noexcept STERNA_REQUIRES(lock_);
   std::uint32_t poll_endpoint(PacketSink& sink, std::uint32_t packets_max) noexcept;
+
+  // sleep.cc
+  Result<> open_bell();
   void ring() noexcept;
   void clear_bell() noexcept;
+  [[nodiscard]] bool does_provider_wake() const noexcept { return endpoint_->fd() >= 0; }
+  [[nodiscard]] bool is_pressed() const noexcept STERNA_REQUIRES(lock_);
 
   // loans.cc: lent packets.
   void on_returned(FabricChannel& channel, Packet packet) noexcept STERNA_REQUIRES(lock_);
@@ -157,6 +165,7 @@ class FabricDriver final : public Driver, private PacketSink {
   std::vector<std::unique_ptr<Borrowed>> borrowed_ STERNA_GUARDED_BY(lock_);
   bool has_ended_reads_ = false;  // The poller's.
   bool is_asleep_ STERNA_GUARDED_BY(lock_) = false;
+  Naps naps_ STERNA_GUARDED_BY(lock_);
   std::atomic<bool> is_closed_{false};   // Relaxed: a late close is a little late.
   std::atomic<bool> needs_care_{false};  // Set under lock_: care() has something to do.
 

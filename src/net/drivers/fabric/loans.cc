@@ -73,6 +73,7 @@ SendState FabricDriver::lend(FabricChannel& channel, Packet head, Piece bytes,
     channel.lent.push_back({&lent, loan.id, region.value()});
     ++lent_;
     push(channel);
+    naps_.shorten();
     is_asleep = is_asleep_;
   }
   if (is_asleep) {

@@ -1,5 +1,8 @@
 // Runs a fuzz target as a plain test: every file of a corpus folder, then a fixed number of random
-// mutations of them, from a seed that is printed and can be given back.
+// mutations of them, from a seed that is printed and can be given back; or for a time, from one
+// seed after the other.
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -20,8 +23,13 @@ std::vector<Input> read_corpus(const char* folder) {
   if (!std::filesystem::exists(folder)) {
     return inputs;
   }
+  std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator{folder}) {
-    std::ifstream file{entry.path(), std::ios::binary};
+    paths.push_back(entry.path());
+  }
+  std::ranges::sort(paths);  // A folder has no order, and a seed is to mean the same everywhere.
+  for (const auto& path : paths) {
+    std::ifstream file{path, std::ios::binary};
     inputs.emplace_back(std::istreambuf_iterator<char>{file}, std::istreambuf_iterator<char>{});
   }
   return inputs;
@@ -47,22 +55,40 @@ Input mutate(Input input, std::mt19937_64& random) {
   return input;
 }
 
+/// Of one seed; that is printed first: who fails says nothing any more.
+void run_mutations(const std::vector<Input>& corpus, std::uint64_t seed, std::uint64_t count) {
+  std::printf("seed %llu, %llu mutations\n", static_cast<unsigned long long>(seed),
+              static_cast<unsigned long long>(count));
+  std::fflush(stdout);
+  std::mt19937_64 random{seed};
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Input input = mutate(corpus[random() % corpus.size()], random);
+    LLVMFuzzerTestOneInput(input.data(), input.size());
+  }
+}
+
+/// A number that the environment gives, or an argument.
+std::uint64_t number_of(const char* text, std::uint64_t otherwise) {
+  return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 0) : otherwise;
+}
+
 }  // namespace
 
-// Arguments: corpus folder, then optionally the seed and the number of mutations.
+// Arguments: corpus folder, then optionally the seed and the number of mutations. The seed may also
+// be STERNA_FUZZ_SEED; with STERNA_FUZZ_SECONDS=N the next seeds follow for so long (./dev soak). A
+// failure is that of the last seed printed.
 int main(int argc, char** argv) {
-  const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 0) : 20261121;
-  const std::uint64_t rounds = argc > 3 ? std::strtoull(argv[3], nullptr, 0) : 20000;
-  std::printf("seed %llu, %llu mutations\n", static_cast<unsigned long long>(seed),
-              static_cast<unsigned long long>(rounds));
-  std::mt19937_64 random{seed};
+  const char* const given = argc > 2 ? argv[2] : std::getenv("STERNA_FUZZ_SEED");
+  std::uint64_t seed = number_of(given, 20261121);
+  const std::uint64_t count = number_of(argc > 3 ? argv[3] : nullptr, 20000);
+  const std::chrono::seconds limit{number_of(std::getenv("STERNA_FUZZ_SECONDS"), 0)};
   const std::vector<Input> corpus = read_corpus(argc > 1 ? argv[1] : "");
   for (const Input& input : corpus) {
     LLVMFuzzerTestOneInput(input.data(), input.size());
   }
-  for (std::uint64_t i = 0; i < rounds; ++i) {
-    const Input input = mutate(corpus[random() % corpus.size()], random);
-    LLVMFuzzerTestOneInput(input.data(), input.size());
-  }
+  const auto end = std::chrono::steady_clock::now() + limit;
+  do {
+    run_mutations(corpus, seed++, count);
+  } while (std::chrono::steady_clock::now() < end);
   return 0;
 }

@@ -35,6 +35,9 @@ struct MachineFacts {
   std::optional<std::uint64_t> map_count_max;
   std::optional<int> overcommit;
   std::string folder_error;  // Of the folder of running jobs; empty: it can be used.
+  std::vector<std::string> boards;      // net::fabric::boards()
+  std::vector<std::string> interfaces;  // Of the kernel: eth0, lo.
+  std::string drivers;                  // The setting, as it holds for a job started from here.
   std::vector<HostFact> hosts;
 };
 

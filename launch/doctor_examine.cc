@@ -4,9 +4,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/membarrier.h>
 #include <sched.h>
@@ -21,9 +23,12 @@
 #include "base/result.h"
 #include "base/syscall.h"
 #include "base/system_file.h"
+#include "base/tunable.h"
 #include "launch/doctor.h"
 #include "launch/remote_crew.h"
 #include "launch/status_server.h"
+#include "net/drivers/fabric/boards.h"
+#include "runtime/settings.h"
 
 namespace sterna::launch {
 namespace {
@@ -175,6 +180,63 @@ HostFact ask_host(const std::string& name, const std::string& shell) {
   return fact;
 }
 
+/// By a child: providers of libfabric print, keep threads, and fail in ways of their own.
+std::vector<std::string> boards_by_child() {
+  constexpr unsigned kSecondsMax = 20;
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return {};
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)::alarm(kSecondsMax);
+    const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+      (void)::dup2(nowhere, fd);
+    }
+    std::string text;
+    for (const std::string& board : net::fabric::boards()) {
+      text += board + "\n";
+    }
+    const bool is_told = ::write(ends[1], text.data(), text.size()) ==  // A pipe holds 64 KiB.
+                         static_cast<ssize_t>(text.size());
+    ::_exit(is_told ? 0 : 1);
+  }
+  (void)::close(ends[1]);
+  std::string text;
+  std::array<char, 4096> part{};
+  for (ssize_t bytes; child > 0 && (bytes = ::read(ends[0], part.data(), part.size())) > 0;) {
+    text.append(part.data(), static_cast<std::size_t>(bytes));
+  }
+  (void)::close(ends[0]);
+  if (child > 0) {
+    (void)::waitpid(child, nullptr, 0);
+  }
+  std::vector<std::string> boards;
+  std::istringstream lines{text};
+  for (std::string line; std::getline(lines, line);) {
+    boards.push_back(line);
+  }
+  return boards;
+}
+
+std::vector<std::string> names_in(const char* folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator{folder, error}) {
+    names.push_back(entry.path().filename());
+  }
+  return names;
+}
+
+/// As a job that is started from here would have it; what is wrong with the settings it would say.
+std::string setting_of_drivers() {
+  Settings settings{runtime::all_tunables()};
+  (void)settings.load(environ);
+  return std::string{settings.text(runtime::kDrivers)};
+}
+
 }  // namespace
 
 std::optional<double> smallest_quota(const std::string& root, const std::string& groups) {
@@ -226,6 +288,9 @@ MachineFacts examine(const std::vector<std::string>& hosts, const std::string& s
   } else if (::access(folder.value().c_str(), W_OK | X_OK) != 0) {
     facts.folder_error = system_error("cannot write to " + folder.value(), errno).text;
   }
+  facts.boards = boards_by_child();
+  facts.interfaces = names_in("/sys/class/net");
+  facts.drivers = setting_of_drivers();
   for (const std::string& host : hosts) {
     facts.hosts.push_back(ask_host(host, shell));
   }

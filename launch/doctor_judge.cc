@@ -1,9 +1,11 @@
 // What the facts about a machine mean for Sterna.
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "launch/doctor.h"
+#include "net/drivers/choice.h"
 
 namespace sterna::launch {
 namespace {
@@ -118,6 +120,42 @@ void judge_processors(const MachineFacts& facts, Findings& findings) {
   }
 }
 
+bool names_fabric(const std::string& drivers) {
+  auto chosen = net::choose_drivers(drivers);
+  return chosen && std::ranges::any_of(chosen.value(), [](const net::DriverChoice& choice) {
+           return choice.entry->name == "fabric";
+         });
+}
+
+/// Boards that only libfabric knows: an interface of the kernel the driver tcp uses as well, and
+/// inside a host shared memory is better.
+void judge_networks(const MachineFacts& facts, Findings& findings) {
+  std::string known;
+  std::string first;
+  for (const std::string& board : facts.boards) {
+    const std::string domain = board.substr(board.find(':') + 1);
+    if (board.starts_with("shm:") ||
+        std::ranges::find(facts.interfaces, domain) != facts.interfaces.end()) {
+      continue;
+    }
+    first = first.empty() ? board : first;
+    known += (known.empty() ? "" : ", ") + board;
+  }
+  if (known.empty()) {
+    return;
+  }
+  if (names_fabric(facts.drivers)) {
+    findings.add(Verdict::good, "networks",
+                 fmt::format("libfabric has {}; the setting drivers is {}", known, facts.drivers));
+  } else {
+    findings.add(Verdict::notable, "networks",
+                 fmt::format("libfabric has {}, which no job uses unless it names the driver "
+                             "fabric: sterna run --drivers shm,fabric@{}, or "
+                             "STERNA_DRIVERS=shm,fabric@{}",
+                             known, first, first));
+  }
+}
+
 void judge_hosts(const MachineFacts& facts, const std::string& version, Findings& findings) {
   for (const HostFact& host : facts.hosts) {
     const std::string about = "host " + host.name;
@@ -144,6 +182,7 @@ std::vector<Finding> judge(const MachineFacts& facts, const std::string& version
   judge_processors(facts, findings);
   judge_memory(facts, findings);
   judge_permissions(facts, findings);
+  judge_networks(facts, findings);
   judge_hosts(facts, version, findings);
   return std::move(findings.all);
 }

@@ -129,12 +129,40 @@ TEST(Doctor, HostsAnswerWithThisVersion) {
   EXPECT_EQ(about(facts, "host d"), Verdict::bad);
 }
 
+TEST(Doctor, SaysHowToAskForANetworkThatOnlyLibfabricKnows) {
+  MachineFacts facts = good();
+  facts.interfaces = {"eth0", "lo"};
+  facts.boards = {"tcp:eth0", "tcp:lo", "shm:shm", "sockets:eth0"};
+  std::string text;
+  about(facts, "networks", &text);
+  EXPECT_EQ(text, "") << "what tcp and shm do as well is not worth a word";
+  facts.boards = {"verbs:mlx5_0", "verbs:mlx5_1", "tcp:eth0", "efa:rdmap0s6-rdm"};
+  for (const char* drivers : {"", "shm,tcp", "delay(tcp)"}) {
+    facts.drivers = drivers;
+    EXPECT_EQ(about(facts, "networks", &text), Verdict::notable) << drivers;
+    for (const char* part : {"verbs:mlx5_0, verbs:mlx5_1, efa:rdmap0s6-rdm,",
+                             "--drivers shm,fabric@verbs:mlx5_0", "STERNA_DRIVERS="}) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+    EXPECT_EQ(text.find("eth0"), std::string::npos) << text;
+  }
+  for (const char* drivers : {"fabric", "shm,count(fabric@verbs:mlx5_0)"}) {
+    facts.drivers = drivers;
+    EXPECT_EQ(about(facts, "networks", &text), Verdict::good) << drivers;
+    EXPECT_NE(text.find(drivers), std::string::npos) << text;
+  }
+}
+
 TEST(Doctor, ReadsThisMachine) {
   const MachineFacts facts = examine({"nowhere"}, "false");
   EXPECT_GE(facts.online, facts.allowed);
   EXPECT_GE(facts.allowed, 1U);
   ASSERT_EQ(facts.hosts.size(), 1U);
   EXPECT_FALSE(facts.hosts[0].error.empty());
+  for (const std::string& board : facts.boards) {  // None where there is no libfabric.
+    EXPECT_NE(board.find(':'), std::string::npos) << board;
+  }
+  EXPECT_NE(std::ranges::find(facts.interfaces, "lo"), facts.interfaces.end());
 }
 
 }  // namespace

@@ -95,6 +95,27 @@ std::string Endpoint::device(const EndpointOptions& options) {
   return asked.choose(options) ? asked.device_name() : std::string{};
 }
 
+std::vector<std::string> Endpoint::boards() {
+  const KeptSignals kept;
+  std::vector<std::string> names;
+  if (auto library = load_library()) {
+    const Endpoint asked{*library.value()};
+    int error = 0;
+    fi_info* const list = asked.ask({}, FI_MSG, error);
+    for (const fi_info* info = list; info != nullptr; info = info->next) {
+      const std::string_view provider = info->fabric_attr->prov_name;
+      // What libfabric puts around it ("verbs;ofi_rxm") need not be named.
+      std::string name = std::string{provider.substr(0, provider.find(';'))} + ":" +
+                         info->domain_attr->name;
+      if (std::ranges::find(names, name) == names.end()) {
+        names.push_back(std::move(name));
+      }
+    }
+    library.value()->freeinfo(list);
+  }
+  return names;
+}
+
 Endpoint::~Endpoint() {
   shut();
 }

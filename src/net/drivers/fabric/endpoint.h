@@ -71,6 +71,8 @@ class Endpoint {
   /// What it would be opened on, as topology::processors_near() names devices; empty: it would
   /// fail, or the provider does not say.
   [[nodiscard]] static std::string device(const EndpointOptions& options);
+  /// See boards(), fabric/boards.h.
+  [[nodiscard]] static std::vector<std::string> boards();
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;

@@ -1,7 +1,9 @@
 // What an endpoint takes from whom: its peer is played by hand here. And what it leaves as it was.
+#include <algorithm>
 #include <array>
 #include <csignal>
 
+#include "net/drivers/fabric/boards.h"
 #include "net/drivers/fabric/driver.h"
 #include "net/drivers/test_nodes.h"
 
@@ -347,6 +349,17 @@ TEST(Fabric, ADomainThatIsAbsentIsAnsweredWithThoseThatAreThere) {
   EXPECT_EQ(opened.error().code, Errc::unsupported);
   for (const char* part : {"fabric@tcp:moon0", "provider tcp on moon0", "the domains", "lo"}) {
     EXPECT_NE(opened.error().text.find(part), std::string::npos) << opened.error().text;
+  }
+}
+
+TEST(Fabric, BoardsAreNamedSoThatTheDriverOpensOnThem) {
+  const std::vector<std::string> found = boards();
+  TestJob job{2};
+  const TestNode node{choice_of("fabric@tcp:lo"), job, 0};
+  EXPECT_EQ(std::ranges::find(found, "tcp:lo") != found.end(), node.absent.empty()) << node.absent;
+  for (const std::string& board : found) {
+    EXPECT_TRUE(choose_drivers("fabric@" + board).has_value()) << board;
+    EXPECT_EQ(std::ranges::count(found, board), 1) << board;
   }
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "net/drivers/builtin.h"
+#include "net/drivers/fabric/boards.h"
 #include "net/drivers/fabric/tunables.h"
 #include "net/drivers/settings_of.h"
 #include "net/opening/bootstrap.h"
@@ -60,6 +61,10 @@ Result<std::unique_ptr<Driver>> open_fabric(const DriverOptions& given) noexcept
 }
 constexpr Capabilities kEntryProfile = kProfile;
 
+std::vector<std::string> find_boards() {
+  return Endpoint::boards();
+}
+
 #else
 
 Result<std::unique_ptr<Driver>> open_fabric(const DriverOptions&) noexcept {
@@ -68,11 +73,19 @@ Result<std::unique_ptr<Driver>> open_fabric(const DriverOptions&) noexcept {
 std::vector<std::string> devices(const DriverOptions&) noexcept {
   return {};
 }
+std::vector<std::string> find_boards() {
+  return {};
+}
 constexpr Capabilities kEntryProfile{};
 
 #endif
 
 }  // namespace
+
+std::vector<std::string> boards() {
+  return find_boards();
+}
+
 }  // namespace fabric
 
 constinit const DriverEntry kFabricDriver{

@@ -18,7 +18,7 @@ NOTE = "<!-- Written by tools/docs_reference.py from `sterna info --json`: chang
 
 # Key in the output -> title, how it is chosen, the table in src, the page of docs/extending.
 TABLES = {
-    "drivers": ("Network drivers", "`--drivers A,B`, setting `drivers`: the preferred one first; empty: all",
+    "drivers": ("Network drivers", "`--drivers A,B`, setting `drivers`: the preferred one first; empty: all but those on request",
                 "src/net/drivers/builtin.cc", "driver"),
     "strategies": ("Strategies of sending", "setting `net_strategy`",
                    "src/net/strategies/builtin.cc", "strategy"),
@@ -52,8 +52,21 @@ def page_of_table(key, entries):
     title, chosen, table, extending = TABLES[key]
     lines = [f"# {title}\n", NOTE, f"Chosen by {chosen}. The table is `{table}`; "
              f"[how to add one](../extending/{extending}.md).\n", "| name | what it does |", "|---|---|"]
-    lines += [f"| {name_in(key, entry['name'])} | {cell(entry['summary'])} |" for entry in entries]
+    lines += [row_of(key, entry) for entry in entries]
     return "\n".join(lines) + "\n"
+
+
+def row_of(key, entry):
+    request = "; on request" if entry.get("on_request") else ""
+    return f"| {name_in(key, entry['name'])}{request} | {cell(entry['summary'])} |"
+
+
+def page_of_drivers(drivers, decorators):
+    """And what can be put around them."""
+    lines = ["\n## Around a driver\n", "As `--drivers 'drop(tcp)'`: [their values, and what they keep](../drivers/decorators.md).\n",
+             "| name | what it does |", "|---|---|"]
+    lines += [row_of("decorators", entry) for entry in decorators]
+    return page_of_table("drivers", drivers) + "\n".join(lines) + "\n"
 
 
 def page_of_settings(settings):
@@ -84,6 +97,7 @@ def page_of_functions(functions):
 def make_pages(sterna):
     info = ask(sterna)
     pages = {f"{key}.md": page_of_table(key, info[key]) for key in TABLES}
+    pages["drivers.md"] = page_of_drivers(info["drivers"], info["decorators"])
     pages["settings.md"] = page_of_settings(info["settings"])
     pages["mpi.md"] = page_of_functions(ask(sterna, "--mpi"))
     return pages

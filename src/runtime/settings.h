@@ -23,7 +23,8 @@ inline constexpr Tunable kDrivers{
     .fallback = "",
     .help =
         "networks to use, the preferred one first (for example: shm,tcp); one of several networks "
-        "of a driver as tcp@eth0, a network that loses packets as drop(tcp); empty: all there are",
+        "of a driver as tcp@eth0, a network that loses packets as drop(tcp); empty: all but those "
+        "on request (sterna info --drivers)",
     .verify = net::verify_drivers};
 inline constexpr Tunable kLog{
     .name = "log",

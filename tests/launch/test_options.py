@@ -133,7 +133,8 @@ class Options(LaunchTest):
 
     def test_parts_of_what_there_is_are_listed_from_the_tables(self):
         whole = json.loads(self.run_job(STERNA, "info", "--json").stdout)
-        for option, key in (("--drivers", "drivers"), ("--strategies", "strategies"),
+        for option, key in (("--drivers", "drivers"), ("--decorators", "decorators"),
+                            ("--strategies", "strategies"),
                             ("--policies", "policies"), ("--loops", "loops"),
                             ("--balancers", "balancers"), ("--polling", "polling"),
                             ("--options", "settings")):
@@ -152,6 +153,23 @@ class Options(LaunchTest):
         self.assertIn("MPI_Send", json.loads(done.stdout)["implemented"])
         both = json.loads(self.run_job(STERNA, "info", "--drivers", "--policies", "--json").stdout)
         self.assertEqual(both, {key: whole[key] for key in ("drivers", "policies")})
+
+    def test_what_an_empty_list_of_drivers_leaves_out_is_on_request(self):
+        info = json.loads(self.run_job(STERNA, "info", "--json").stdout)
+        self.assertEqual({driver["name"] for driver in info["drivers"] if driver["on_request"]},
+                         {"unix", "fabric", "replay"})
+        # Where each is polled is asked of those that a job would open: the others are not among them.
+        self.assertEqual({row["name"] for row in info["polling"]},
+                         {driver["name"] for driver in info["drivers"] if not driver["on_request"]})
+        for line in self.run_job(STERNA, "info", "--drivers").stdout.splitlines():
+            is_marked = line.split()[0] in ("unix", "fabric", "replay")
+            self.assertEqual(line.endswith("(on request)"), is_marked, line)
+        decorators = self.run_job(STERNA, "info", "--decorators").stdout
+        for name in ("count", "delay", "drop", "record", "trace"):
+            self.assertRegex(decorators, rf"(?m)^{name} ")
+        text = self.run_job(STERNA, "info").stdout
+        self.assertRegex(text, r"(?m)^  unix .*\(on request\)$")
+        self.assertRegex(text, r"(?m)^  record ")
 
     def test_costs_are_those_of_the_profiles_and_of_this_machine_as_it_is_now(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -15,6 +15,7 @@
 #include "launch/way_report.h"
 #include "mpi/api/implemented.h"
 #include "net/driver.h"
+#include "net/drivers/choice.h"
 #include "net/opening/poll_place.h"
 #include "net/packets/strategy.h"
 #include "net/transport.h"
@@ -34,6 +35,16 @@ json names_of(const Entries& entries) {
   json list = json::array();
   for (const auto* entry : entries) {
     list.push_back({{"name", entry->name}, {"summary", entry->summary}});
+  }
+  return list;
+}
+
+/// An empty list of drivers leaves out what is to be named.
+json list_drivers() {
+  json list = names_of(net::builtin_drivers());
+  std::size_t i = 0;
+  for (const net::DriverEntry* const driver : net::builtin_drivers()) {
+    list[i++]["on_request"] = driver->is_on_request;
   }
   return list;
 }
@@ -62,7 +73,8 @@ json build_facts() {
 #else
           {"processor", "other"},
 #endif
-          {"drivers", names_of(net::builtin_drivers())},
+          {"drivers", list_drivers()},
+          {"decorators", names_of(net::builtin_decorators())},
           {"strategies", names_of(net::builtin_strategies())},
           {"policies", names_of(sched::builtin_policies())},
           {"loops", list_loops()},
@@ -174,11 +186,16 @@ void print_costs(const json& costs) {
   fmt::print("{}: {}\n", costs["file"].get<std::string>(), costs["state"].get<std::string>());
 }
 
+void print_name(const char* before, const json& entry) {
+  fmt::print("{}{:<12} {}{}\n", before, entry["name"].get<std::string>(),
+             entry["summary"].get<std::string>(),
+             entry.value("on_request", false) ? " (on request)" : "");
+}
+
 void print_names(const char* title, const json& list) {
   fmt::print("\n{}\n", title);
   for (const json& entry : list) {
-    fmt::print("  {:<12} {}\n", entry["name"].get<std::string>(),
-               entry["summary"].get<std::string>());
+    print_name("  ", entry);
   }
 }
 
@@ -186,7 +203,8 @@ void print_info(const json& info) {
   fmt::print("Sterna {} ({}, {}, {})\n", info["version"].get<std::string>(),
              info["build_type"].get<std::string>(), info["compiler"].get<std::string>(),
              info["processor"].get<std::string>());
-  print_names("Networks (--drivers)", info["drivers"]);
+  print_names("Networks (--drivers; on request: only those that it names)", info["drivers"]);
+  print_names("What can be put around a network, as drop(tcp)", info["decorators"]);
   print_names("Where they are polled (net_poll_at)", info["polling"]);
   print_names("Strategies of sending", info["strategies"]);
   print_names("Scheduling policies", info["policies"]);
@@ -217,7 +235,8 @@ struct Section {
   const char* help;
 };
 constexpr Section kSections[] = {
-    {"--drivers", "drivers", "Only the networks"},
+    {"--drivers", "drivers", "Only the networks, and which are used on request only"},
+    {"--decorators", "decorators", "Only what can be put around a network, as drop(tcp)"},
     {"--polling", "polling", "Only where the networks are polled (net_poll_at)"},
     {"--strategies", "strategies", "Only the strategies of sending"},
     {"--policies", "policies", "Only the scheduling policies"},
@@ -261,8 +280,7 @@ void print_section(std::string_view key, const json& section) {
                      ? "empty"
                      : "now " + entry["value"].get<std::string>());
     } else {
-      fmt::print("{:<12} {}\n", entry["name"].get<std::string>(),
-                 entry["summary"].get<std::string>());
+      print_name("", entry);
     }
   }
 }

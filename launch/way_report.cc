@@ -27,6 +27,9 @@ json describe_link(const net::WayExplanation& way) {
   if (!way.choice.empty()) {
     link["choice"] = way.choice;
   }
+  if (!way.copies.empty()) {
+    link["copies"] = way.copies;
+  }
   return link;
 }
 
@@ -66,6 +69,9 @@ std::string link_text(const json& link) {
                          : fmt::format("A link: {}\n", link.value("choice", ""));
   for (const json& rail : link["rails"]) {
     text += rail_text(rail);
+  }
+  if (const std::string copies = link.value("copies", ""); !copies.empty()) {
+    text += fmt::format("  {}\n", copies);
   }
   return text;
 }

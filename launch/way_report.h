@@ -12,7 +12,7 @@ namespace sterna::launch {
 
 /// Keys: peer_node, bytes, is_here, is_lost, protocol; and but for a peer on the same node: driver,
 /// strategy, forming, thresholds (name: bytes, or null: never), costs (list), link (is_link,
-/// choice, rails).
+/// choice, copies, rails).
 [[nodiscard]] nlohmann::json describe_way(const net::WayExplanation& way);
 
 /// The same for a reader; what it does not find there it leaves out.

@@ -22,6 +22,19 @@
 
 namespace sterna::net {
 
+/// What a frame that waits is.
+enum class Traffic : std::uint8_t {
+  message,       // Of a rank to a rank: all of it, or its first part.
+  more,          // The next part of the one before.
+  announcement,  // Of a long message, which stays where it is until its receiver answers.
+  data,          // Bytes of such a message.
+  answer,        // About messages: that a receive is ready, has ended, has room; short.
+  rpc,           // A call of rpc.h or its result, of users' services and of Sterna's own.
+  bulk,          // The memory of a rank that moves.
+  control,       // What nodes tell each other: where ranks are, what the way costs; short.
+};
+inline constexpr unsigned kTrafficCount = 8;
+
 /// A message that waits, or a part or an announcement of one.
 struct WaitingFrame {
   std::uint32_t bytes = 0;    // In the packet.
@@ -30,6 +43,13 @@ struct WaitingFrame {
   // The same for frames between the same two ranks. Those of one flow may pass each other, but who
   // does waits at its receiver, in a copy.
   std::uint64_t flow = 0;
+  // Of message, more, announcement and data; else 0. `context`: the same for messages of one
+  // session (sterna/session.h), or of one use of one communicator, in this job; the number says
+  // nothing else.
+  std::uint32_t context = 0;
+  std::int32_t tag = 0;
+  std::uint64_t message_bytes = 0;  // Of the whole message; 0: not known (data), or none.
+  Traffic traffic = Traffic::message;
 };
 
 /// A packet that would teach what packets on this way cost (Strategy::learns).
@@ -124,7 +144,7 @@ class Strategy {
 };
 
 /// What a library of a strategy exports.
-inline constexpr std::uint32_t kStrategyAbi = 3;
+inline constexpr std::uint32_t kStrategyAbi = 4;
 struct StrategyPlugin {
   std::uint32_t abi = kStrategyAbi;
   const char* name = nullptr;

@@ -19,7 +19,6 @@ struct CoreOptions {
   CostModel::Options cost;
   std::uint32_t eager_window_bytes;  // Not yet consumed, of one pair of ranks on different nodes.
   std::uint64_t eager_total_bytes;   // The same, of all pairs of one receiver.
-  std::uint64_t lent_bytes;          // From here on messages are lent; 0: by the cost model.
   std::uint32_t local_eager_bytes;   // Larger messages within a node wait at their sender.
   std::uint64_t local_window_bytes;  // Messages of its own node that wait at one rank.
   std::uint32_t chunk_bytes;         // Of a large copy, between two polls.
@@ -35,5 +34,9 @@ struct CoreOptions {
 [[nodiscard]] Result<CoreOptions> read_options(const Settings* settings);
 /// As they are in a job of so many ranks: the window of a pair is its share of eager_total_bytes.
 [[nodiscard]] CoreOptions share_window(CoreOptions options, std::uint32_t rank_count) noexcept;
+
+/// Of a link of so many rails.
+[[nodiscard]] CostModel::Options link_cost(const CoreOptions& options,
+                                           std::size_t rail_count) noexcept;
 
 }  // namespace sterna::net

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/tunable.h"
+#include "net/capabilities.h"
 #include "net/packet_sink.h"
 
 namespace sterna {
@@ -193,23 +194,6 @@ struct AbsenceFlag {
   enum : std::uint32_t { kPresent, kAway, kRung, kAwayByBell };
 };
 
-/// What the core asks instead of a driver's name. Constant after open. The figures are a profile:
-/// the cost model (net/costs/cost.h) starts from them and corrects them by what it measures.
-struct Capabilities {
-  std::uint32_t packet_bytes_max = 4096;  // At least kPacketBytesMin.
-  bool is_ordered = true;   // Packets of one channel arrive in the order sent.
-  bool is_reliable = true;  // A packet accepted arrives once, unchanged, or the peer is lost.
-  bool can_revive = false;          // Driver::revive does something.
-  std::uint32_t latency_ns = 1000;  // One small packet, one way.
-  std::uint32_t bandwidth_mb_per_s = 1000;
-  std::uint32_t packet_ns = 1000;       // One more packet behind others, however small.
-  std::uint32_t cpu_ps_per_byte = 100;  // Of the processor, both sides together.
-  std::uint32_t direct_latency_ns = 0;  // A write_remote of few bytes; 0: there is none.
-  std::uint32_t direct_mb_per_s = 0;
-  bool has_short_way = false;  // Channel::try_place and Driver::sight do something.
-};
-inline constexpr std::uint32_t kPacketBytesMin = 256;
-
 /// One opened network of one node. poll, those of sleeping, close and is_drained are called by one
 /// thread at a time; connect and the channels' sends may run at the same time as they.
 class Driver {
@@ -323,6 +307,12 @@ struct DriverOptions {
   std::string_view instance{};         // What followed '@'; empty: the one for all networks.
 };
 
+/// What is known of a driver without opening it.
+struct ProbedDriver {
+  Capabilities capabilities;
+  std::string absent{};  // Why open() would fail on this host, as far as is known; empty: it won't.
+};
+
 /// Enough to list a driver without opening it.
 struct DriverEntry {
   std::string_view name;              // As written in --drivers and STERNA_DRIVERS.
@@ -338,6 +328,9 @@ struct DriverEntry {
   // The devices that one opened with these options would use, as topology::processors_near() names
   // them. May take as long as open(). Null: it has none.
   std::vector<std::string> (*devices)(const DriverOptions&) noexcept = nullptr;
+  // One opened with these options, whose bootstrap may be null. May take as long as open(). Null:
+  // its profile says it.
+  ProbedDriver (*probe)(const DriverOptions&) noexcept = nullptr;
 };
 
 /// All drivers of this build, the preferred ones first; see net/drivers/builtin.cc to add one.

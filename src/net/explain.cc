@@ -3,12 +3,11 @@
 #include <fmt/ranges.h>
 
 #include "net/core.h"
-#include "net/transfer/lending.h"
 
 namespace sterna::net {
 namespace {
 
-std::vector<Threshold> thresholds_of(const CostModel& cost) {
+std::vector<Threshold> thresholds_of(const CostModel& cost, std::uint64_t lent_from_bytes) {
   return {{"eager_bytes", cost.eager_bytes()},
           {"unawaited_eager_bytes", cost.unawaited_eager_bytes()},
           {"computing_eager_bytes", cost.computing_eager_bytes()},
@@ -16,7 +15,7 @@ std::vector<Threshold> thresholds_of(const CostModel& cost) {
           {"share_bytes", cost.share_bytes()},
           {"head_bytes", cost.head_bytes()},
           {"beside_from_bytes", cost.beside_from_bytes()},
-          {"lent_from_bytes", lent_from_bytes(cost)}};
+          {"lent_from_bytes", lent_from_bytes}};
 }
 
 std::vector<LearntCost> costs_of(const CostModel& cost) {
@@ -56,7 +55,7 @@ WayExplanation Transport::explain_way(std::uint32_t node, std::uint64_t bytes) {
   const CostModel cost = gate.cost();
   way.is_lost = gate.is_lost();
   way.strategy = core_->options_.strategy_name;
-  way.thresholds = thresholds_of(cost);
+  way.thresholds = thresholds_of(cost, gate.lent_from_bytes());
   way.costs = costs_of(cost);
   way.forming = core_->options_.strategy->explain({gate.packet_bytes_max(), cost.share_bytes()});
   for (std::size_t i = 0; i < core_->rails_.size(); ++i) {
@@ -69,6 +68,11 @@ WayExplanation Transport::explain_way(std::uint32_t node, std::uint64_t bytes) {
     way.choice = link->explain(bytes, gate.frame_bytes(bytes, gate.packet_bytes_max()), way.rails);
   }
   if (core_->bond_ != nullptr && core_->bond_->has(node)) {
+    std::vector<WayDriver> rails;
+    for (const Link::RailOpening& rail : core_->bond_->rails(node)) {
+      rails.push_back({std::string{rail.name}, rail.driver->capabilities(), true});
+    }
+    way.copies = tell_link_copies(rails, gate.lent_from_bytes() != CostModel::kNever);
     way.driver = fmt::format("link({})", fmt::join(core_->bond_->rail_names(node), "+"));
   }
   return way;

@@ -43,6 +43,7 @@ struct WayExplanation {
   std::string protocol;  // The sums of the cost model; in words.
   std::string forming;   // What the strategy does with what waits.
   std::string choice;    // By which rail the first packet goes; without a link empty.
+  std::string copies;    // Whether its packets are copied (tell_link_copies); the same.
   std::vector<Threshold> thresholds;
   std::vector<LearntCost> costs;
   std::vector<RailShare> rails;  // Of a link.

@@ -55,8 +55,10 @@ struct TransportOptions {
 /// entries.
 [[nodiscard]] std::span<const Tunable> transport_tunables() noexcept;
 
-/// The cost model of a driver with these settings, as it is before anything is known of a way.
-[[nodiscard]] Result<CostModel> profile_model(const DriverEntry& entry, const Settings& settings);
+/// The cost model of such a way with these settings, as it is before anything is known of it: of
+/// one driver, or of a link of so many rails (link_capabilities()).
+[[nodiscard]] Result<CostModel> profile_model(const Capabilities& way, const Settings& settings,
+                                              std::size_t link_rails = 0);
 
 /// Called by poll() with a message of another node (or of this one), which is valid until it
 /// returns: its head, if that came apart from its body, else all of it as body. May send messages

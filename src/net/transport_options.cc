@@ -146,9 +146,11 @@ constexpr Tunable kTunables[] = {
     kChunkBytes, kPollPackets, kPollAt,     kStrategyName, kCostSampling,    kRails,
     kLinks,      kChecksums,   kReconnect,  kSilence,      kOffload};
 
+constexpr std::uint32_t kMessagesOfWindow = 4;  // Eager ones that it has room for, at least.
+
 /// One message must not take the whole window.
 void bound_eager_bytes(CoreOptions& options) noexcept {
-  const std::uint64_t most = options.eager_window_bytes / 4;
+  const std::uint64_t most = options.eager_window_bytes / kMessagesOfWindow;
   options.cost.eager_bytes_max = std::min<std::uint64_t>(64 << 10, most);
   options.cost.eager_bytes = std::min(options.cost.eager_bytes, most);
 }
@@ -173,7 +175,7 @@ Result<CoreOptions> read_options(const Settings* settings) {
   CoreOptions options{};
   options.eager_window_bytes = static_cast<std::uint32_t>(number(kEagerWindow));
   options.eager_total_bytes = number(kEagerTotal);
-  options.lent_bytes = number(kLentBytes);
+  options.cost.lent_bytes = number(kLentBytes);
   options.local_eager_bytes = static_cast<std::uint32_t>(number(kLocalEagerBytes));
   options.local_window_bytes = number(kLocalWindow);
   options.chunk_bytes = static_cast<std::uint32_t>(number(kChunkBytes));
@@ -215,12 +217,26 @@ Result<LinkWishes> read_link_wishes(const Settings& settings) {
   return options.value().link_wishes;
 }
 
-Result<CostModel> profile_model(const DriverEntry& entry, const Settings& settings) {
+CostModel::Options link_cost(const CoreOptions& options, std::size_t rail_count) noexcept {
+  // What is cut once for several rails has no head, which hides the way of an announcement and its
+  // answer elsewhere (head.cc): there it is the cost model alone that ends eager messages.
+  CostModel::Options cost = options.cost;
+  if (rail_count > 1) {
+    const std::uint64_t share = options.eager_window_bytes / kMessagesOfWindow;
+    cost.eager_bytes_max = std::max(cost.eager_bytes_max, share);
+  }
+  return cost;
+}
+
+Result<CostModel> profile_model(const Capabilities& way, const Settings& settings,
+                                std::size_t link_rails) {
   Result<CoreOptions> options = read_options(&settings);
   if (!options) {
     return options.error();
   }
-  return CostModel{entry.profile, entry.profile.direct_mb_per_s != 0, options.value().cost};
+  return link_rails != 0
+             ? CostModel{way, false, link_cost(options.value(), link_rails)}
+             : CostModel{way, way.direct_mb_per_s != 0, options.value().cost};
 }
 
 }  // namespace sterna::net

@@ -86,6 +86,8 @@ class Why(LaunchTest):
         self.assertEqual([rail["state"] for rail in rails], ["up", "up"])
         self.assertIn("measured lately", [rail["figures"] for rail in rails])
         self.assertTrue(way["link"]["choice"])
+        is_lent = way["thresholds"]["lent_from_bytes"] is not None
+        self.assertEqual("no zero copy" in way["link"]["copies"], not is_lent)
         text = self.why(job, 1, "4M").stdout
         for word in ("4194304 bytes from rank 0", "split", "thresholds: ", "latency_ns", "A link: ", "on their way"):
             self.assertIn(word, text)
@@ -101,6 +103,31 @@ class Why(LaunchTest):
         own = self.told(job, 0, 64, "--from", 0)  # unless it is asked for.
         self.assertTrue(own["is_here"])
         self.assertIn("within a node", own["protocol"])
+
+    def test_whether_messages_are_lent_is_told_of_the_way_as_it_is(self):
+        absent = json.loads(self.run_job(STERNA, "info", "--why", "net", "fabric@tcp", "1K", "--json").stdout)
+        if absent["link"]["absent"]:
+            self.skipTest(absent["link"]["absent"][0])
+        way = self.told(self.begin("-n", 2, "--drivers", "fabric@tcp"), 1, "4M")
+        self.assertIn("4194304 bytes: rendezvous, lent", way["protocol"])
+        self.assertGreater(way["thresholds"]["lent_from_bytes"], 0)
+        self.assertNotIn("copies", way["link"])
+        job = self.begin("-n", 2, "--drivers", "fabric@tcp", "--set", "fabric_read=off")
+        way = self.told(job, 1, "4M")
+        self.assertNotIn("lent", way["protocol"])
+        self.assertIsNone(way["thresholds"]["lent_from_bytes"])
+
+    def test_a_link_tells_what_becomes_of_zero_copy(self):
+        absent = json.loads(self.run_job(STERNA, "info", "--why", "net", "fabric@tcp", "1K", "--json").stdout)
+        if absent["link"]["absent"]:
+            self.skipTest(absent["link"]["absent"][0])
+        job = self.begin("-n", 2, "--drivers", "fabric@tcp", "--set", "net_links=on")
+        way = self.told(job, 1, "4M")
+        is_lent = way["thresholds"]["lent_from_bytes"] is not None
+        self.assertEqual("rendezvous, lent" in way["protocol"], is_lent)
+        copies = way["link"]["copies"]
+        self.assertEqual(copies.endswith("would be lent, with no copy, by fabric@tcp"), not is_lent)
+        self.assertIn(copies, self.why(job, 1, "4M").stdout)
 
     def test_a_threshold_that_is_set_is_the_one_that_is_told(self):
         job = self.begin("-n", 2, "--drivers", "shm", "--set", "net_eager_bytes=3000")

@@ -148,7 +148,7 @@ json list_costs(const Settings& settings) {
   json list = json::array();
   Result<std::vector<net::CostsEntry>> known = net::read_costs(path, machine, now_s);
   for (const net::DriverEntry* const driver : net::builtin_drivers()) {
-    Result<net::CostModel> profile = net::profile_model(*driver, settings);
+    Result<net::CostModel> profile = net::profile_model(driver->profile, settings);
     if (!profile) {
       continue;  // The settings are wrong: loading them has said so.
     }

@@ -1,19 +1,18 @@
-// The answer to `sterna info --why`: the cost model of each way to the peer, the strategy's reason,
-// and the link that a job would make of its drivers, with how its rails would share the bytes.
+// The answer to `sterna info --why`: each way that is asked about, with its cost model and the
+// strategy's reason, and what a job would make of its drivers.
 #include "tools/cli/why.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
 #include "net/costs/costs_file.h"
 #include "net/driver.h"
-#include "net/drivers/choice.h"
-#include "net/packets/strategy.h"
-#include "net/rails/plan.h"
 #include "net/transport.h"
 #include "runtime/settings.h"
+#include "tools/cli/why_plan.h"
 
 namespace sterna::cli {
 namespace {
@@ -21,174 +20,31 @@ namespace {
 using nlohmann::json;
 
 struct Way {
+  net::DriverChoice choice;
   std::string driver;
-  std::string to;    // A host, or "any": nothing was measured.
-  std::string from;  // Where the figures come from.
-  net::CostModel model;
-  std::uint32_t packet_bytes_max;
+  std::string to;                         // A host, or "any": nothing was measured.
+  std::optional<net::CostsEntry> known{};  // As it was measured.
 };
 
-std::string age_of(std::uint64_t seconds) {
-  return seconds < 120 ? fmt::format("measured {} s ago", seconds)
-                       : fmt::format("measured {} min ago", seconds / 60);
-}
-
-Result<std::vector<Way>> known_ways(const Settings& settings) {
+std::vector<Way> known_ways() {
   const std::uint64_t now_s = now_ns() / 1'000'000'000;
   Result<std::vector<net::CostsEntry>> known =
       net::read_costs(net::costs_path(), net::costs_machine(), now_s);
   std::vector<Way> ways;
   for (const net::DriverEntry* const driver : net::builtin_drivers()) {
-    Result<net::CostModel> profile = net::profile_model(*driver, settings);
-    if (!profile) {
-      return profile.error();
-    }
-    ways.push_back({std::string{driver->name}, "any", "profile of the driver", profile.value(),
-                    driver->profile.packet_bytes_max});
+    ways.push_back({{.entry = driver}, std::string{driver->name}, "any"});
     if (!known) {
       continue;
     }
     for (const net::CostsEntry& entry : known.value()) {
-      if (entry.driver.substr(0, entry.driver.find('@')) == driver->name) {
-        net::CostModel model = profile.value();
-        model.take(entry.costs, net::CostOrigin::cached);
-        ways.push_back({entry.driver, entry.host.empty() ? "this host" : entry.host,
-                        age_of(now_s - entry.at_s), model, entry.packet_bytes_max});
+      Result<std::vector<net::DriverChoice>> choice = net::choose_drivers(entry.driver);
+      if (choice && choice.value().size() == 1 && choice.value().front().entry == driver) {
+        ways.push_back({choice.value().front(), entry.driver,
+                        entry.host.empty() ? "this host" : entry.host, entry});
       }
     }
   }
   return ways;
-}
-
-/// Who is asked about.
-struct Peer {
-  bool is_here = false;  // On this host, as far as the question says.
-  std::uint64_t now_s = 0;
-  std::vector<net::CostsEntry> known;  // Of ways to it.
-};
-
-const net::CostsEntry* find_known(const Peer& peer, const std::string& way) {
-  const auto found = std::ranges::find(peer.known, way, &net::CostsEntry::driver);
-  return found != peer.known.end() ? &*found : nullptr;
-}
-
-/// A rail as a link begins with it (Link::choose): sampled by an earlier job, each packet then
-/// costs what a small one does, too; or as its driver's profile says.
-net::RailView view_of(const net::WayDriver& driver, const Peer& peer, std::uint32_t packet_bytes,
-                      std::string& figures) {
-  const net::CostsEntry* const known = find_known(peer, fmt::format("link({})", driver.name));
-  figures = known != nullptr ? age_of(peer.now_s - known->at_s) : "profile of the driver";
-  const std::uint64_t ps_per_byte =
-      known != nullptr
-          ? known->costs.packet_ps_per_byte + known->costs.packet_ns * 1000ULL / packet_bytes
-          : 1'000'000 / std::max(driver.capabilities.bandwidth_mb_per_s, 1U);
-  return {.has_room = true,
-          .latency_ns = known != nullptr ? known->costs.latency_ns : driver.capabilities.latency_ns,
-          .profile_ps_per_byte = std::max<std::uint64_t>(ps_per_byte, 1)};
-}
-
-/// How the link cuts messages, as Bond::cut() says.
-net::Cut cut_of(const std::vector<net::WayDriver>& ways, const net::WayPlan& plan,
-                const Peer& peer) {
-  std::vector<std::uint64_t> ps_per_byte;
-  std::uint64_t packet_ns = 0;
-  for (const std::uint16_t i : plan.rails) {
-    const net::Capabilities& profile = ways[i].capabilities;
-    const net::CostsEntry* const known = find_known(peer, fmt::format("link({})", ways[i].name));
-    ps_per_byte.push_back(known != nullptr ? std::max(known->costs.packet_ps_per_byte, 1U)
-                                           : 1'000'000 / std::max(profile.bandwidth_mb_per_s, 1U));
-    packet_ns = std::max<std::uint64_t>(
-        packet_ns, known != nullptr ? known->costs.packet_ns : profile.packet_ns);
-  }
-  return net::plan_cut(ps_per_byte, packet_ns);
-}
-
-/// What is known of a driver of a list without opening it.
-net::WayDriver way_driver(const net::DriverChoice& choice, const Peer& peer,
-                          const Settings& settings) {
-  net::WayDriver driver{std::string{choice.text()}, choice.entry->profile, true};
-  for (const Tunable& tunable : choice.entry->tunables) {
-    if (tunable.name == fmt::format("{}_packet_bytes", choice.entry->name)) {
-      driver.capabilities.packet_bytes_max = static_cast<std::uint32_t>(settings.number(tunable));
-    }
-  }
-  const bool is_of_one_host =
-      driver.capabilities.direct_mb_per_s != 0 || choice.entry->name == "unix";
-  driver.reaches = peer.is_here || !is_of_one_host;
-  for (const net::DriverChoice::Around& around : choice.around) {
-    const std::string_view name = around.entry->name;
-    const bool loses = name == "drop" || name == "corrupt" || name == "cut";
-    driver.capabilities.is_reliable = driver.capabilities.is_reliable && !loses;
-    if (name != "trace" && name != "count") {  // All the others want to see each byte.
-      driver.capabilities.direct_latency_ns = driver.capabilities.direct_mb_per_s = 0;
-    }
-  }
-  return driver;
-}
-
-json shares_of(const std::vector<net::RailView>& rails, std::uint32_t packet_bytes,
-               const net::Strategy& strategy, std::uint64_t bytes) {
-  const std::vector<std::uint64_t> parts = net::share_out(rails, packet_bytes, strategy, bytes);
-  json shares = json::array();
-  for (std::size_t i = 0; i < rails.size(); ++i) {
-    const net::RailView& rail = rails[i];
-    shares.push_back(
-        {{"bytes", parts[i]},
-         {"latency_ns", rail.latency_ns},
-         {"ps_per_byte", rail.ps_per_byte()},
-         {"ns", parts[i] == 0 ? 0 : rail.latency_ns + parts[i] * rail.ps_per_byte() / 1000}});
-  }
-  return shares;
-}
-
-/// What a job with these drivers would make of its way to the peer: a link of some rails, or none.
-Result<json> explain_link(const std::vector<net::DriverChoice>& drivers, const Peer& peer,
-                          const net::Strategy& strategy, std::uint64_t bytes,
-                          const Settings& settings) {
-  Result<net::LinkWishes> wishes = net::read_link_wishes(settings);
-  if (!wishes) {
-    return wishes.error();
-  }
-  std::vector<net::WayDriver> ways;
-  std::string names;
-  for (const net::DriverChoice& driver : drivers) {
-    ways.push_back(way_driver(driver, peer, settings));
-    names += (names.empty() ? "" : "+") + ways.back().name;
-  }
-  const net::WayPlan plan = net::plan_way(ways, wishes.value());
-  json link = {{"drivers", names}, {"is_link", plan.is_link}, {"why", plan.why}};
-  if (!plan.is_link) {
-    return link;
-  }
-  std::vector<net::Capabilities> each;
-  for (const std::uint16_t i : plan.rails) {
-    each.push_back(ways[i].capabilities);
-  }
-  net::DriverEntry whole = *drivers[plan.rails.front()].entry;
-  whole.profile = net::link_capabilities(each);
-  Result<net::CostModel> model = net::profile_model(whole, settings);
-  if (!model) {
-    return model.error();
-  }
-  if (const net::CostsEntry* const known = find_known(peer, fmt::format("link({})", names))) {
-    model.value().take(known->costs, net::CostOrigin::cached);
-  }
-  const std::uint32_t packet_bytes =
-      cut_of(ways, plan, peer).packet_bytes(bytes, whole.profile.packet_bytes_max);
-  std::vector<net::RailView> rails;
-  std::vector<std::string> figures(plan.rails.size());
-  for (std::size_t i = 0; i < plan.rails.size(); ++i) {
-    rails.push_back(view_of(ways[plan.rails[i]], peer, packet_bytes, figures[i]));
-  }
-  link["protocol"] = model.value().explain(bytes);
-  link["choice"] = strategy.explain_rail(
-      rails, static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, packet_bytes)));
-  link["rails"] = shares_of(rails, packet_bytes, strategy, bytes);
-  for (std::size_t i = 0; i < plan.rails.size(); ++i) {
-    link["rails"][i]["driver"] = ways[plan.rails[i]].name;
-    link["rails"][i]["figures"] = figures[i];
-  }
-  return link;
 }
 
 /// Those that the question names, else those of the setting; as often as a job opens them.
@@ -242,6 +98,38 @@ Result<Peer> find_peer(const std::string& asked, const std::vector<Way>& ways) {
   return peer;
 }
 
+/// What is known of a way without opening its driver. One that merely might be used is not even
+/// looked for: libraries that it needs stay where they are.
+net::WayDriver driver_of(const Way& way, const WhyQuestion& question) {
+  if (way.to != "any") {
+    return know_driver(way.choice, question).way;
+  }
+  return {way.driver, way.choice.entry->profile, true};
+}
+
+/// That which the plan uses, and the others that are asked about.
+Result<json> explain_ways(const std::vector<Way>& all, const std::string& asked,
+                          const json& used, const WhyQuestion& question) {
+  json ways = json::array();
+  if (!used.is_null()) {
+    ways.push_back(used);
+  }
+  for (const Way& way : all) {
+    const bool is_used =
+        !used.is_null() && used["driver"] == way.driver && used["to"] == way.to;
+    if (!is_asked(way, asked) || is_used) {
+      continue;
+    }
+    Result<json> described = describe_way(driver_of(way, question),
+                                          way.known ? &*way.known : nullptr, question);
+    if (!described) {
+      return described;
+    }
+    ways.push_back(std::move(described.value()));
+  }
+  return ways;
+}
+
 }  // namespace
 
 Result<std::uint64_t> read_size(const std::string& text) {
@@ -262,12 +150,9 @@ Result<json> explain_way(const std::vector<std::string>& question, const Setting
   if (!bytes) {
     return bytes.error();
   }
-  Result<std::vector<Way>> all = known_ways(settings);
-  if (!all) {
-    return all.error();
-  }
+  const std::vector<Way> all = known_ways();
   const std::string& asked = question[1];
-  Result<Peer> peer = find_peer(asked, all.value());
+  Result<Peer> peer = find_peer(asked, all);
   if (!peer) {
     return peer.error();
   }
@@ -278,29 +163,24 @@ Result<json> explain_way(const std::vector<std::string>& question, const Setting
   if (!strategy) {
     return strategy.error();
   }
-  json answer = {{"peer", asked}, {"bytes", bytes.value()}, {"strategy", name}};
-  answer["ways"] = json::array();
-  for (const Way& way : all.value()) {
-    if (is_asked(way, asked)) {
-      answer["ways"].push_back({{"driver", way.driver},
-                                {"to", way.to},
-                                {"figures", way.from},
-                                {"protocol", way.model.explain(bytes.value())},
-                                {"forming", strategy.value()->explain(
-                                                {way.packet_bytes_max, way.model.share_bytes()})}});
-    }
-  }
   Result<std::vector<net::DriverChoice>> drivers = drivers_of(asked, settings);
   if (!drivers) {
     return drivers.error();
   }
-  Result<json> link =
-      explain_link(drivers.value(), peer.value(), *strategy.value(), bytes.value(), settings);
-  if (!link) {
-    return link.error();
+  const WhyQuestion why{peer.value(), *strategy.value(), bytes.value(), settings};
+  Result<Plan> plan = explain_plan(drivers.value(), why);
+  if (!plan) {
+    return plan.error();
   }
-  answer["link"] = link.value();
-  return answer;
+  Result<json> ways = explain_ways(all, asked, plan.value().way, why);
+  if (!ways) {
+    return ways.error();
+  }
+  return json{{"peer", asked},
+              {"bytes", bytes.value()},
+              {"strategy", name},
+              {"ways", std::move(ways.value())},
+              {"link", std::move(plan.value().link)}};
 }
 
 void print_why(const json& why) {
@@ -312,17 +192,22 @@ void print_why(const json& why) {
                text(way, "figures"), text(way, "protocol"), text(way, "forming"));
   }
   const json& link = why["link"];
-  if (!link["is_link"].get<bool>()) {
-    fmt::print("\nNo link ({}: {})\n", text(link, "drivers"), text(link, "why"));
-    return;
+  if (link["is_link"].get<bool>()) {
+    fmt::print("\nA link ({}: {})\n  {}\n  {}\n  {}\n  {}\n", text(link, "drivers"),
+               text(link, "why"), text(link, "protocol"), text(link, "forming"),
+               text(link, "choice"), text(link, "copies"));
+    for (const json& rail : link["rails"]) {
+      fmt::print("  {:<16} {:>12} bytes, done after {} ns ({} ns and {} ps/byte, {})\n",
+                 text(rail, "driver"), rail["bytes"].get<std::uint64_t>(),
+                 rail["ns"].get<std::uint64_t>(), rail["latency_ns"].get<std::uint64_t>(),
+                 rail["ps_per_byte"].get<std::uint64_t>(), text(rail, "figures"));
+    }
+  } else {
+    fmt::print("\nNo link ({}: {}){}\n", text(link, "drivers"), text(link, "why"),
+               link.contains("rail") ? ": a job takes " + text(link, "rail") : "");
   }
-  fmt::print("\nA link ({}: {})\n  {}\n  {}\n", text(link, "drivers"), text(link, "why"),
-             text(link, "protocol"), text(link, "choice"));
-  for (const json& rail : link["rails"]) {
-    fmt::print("  {:<16} {:>12} bytes, done after {} ns ({} ns and {} ps/byte, {})\n",
-               text(rail, "driver"), rail["bytes"].get<std::uint64_t>(),
-               rail["ns"].get<std::uint64_t>(), rail["latency_ns"].get<std::uint64_t>(),
-               rail["ps_per_byte"].get<std::uint64_t>(), text(rail, "figures"));
+  for (const json& absent : link["absent"]) {
+    fmt::print("  not on this host: {}\n", absent.get<std::string>());
   }
 }
 

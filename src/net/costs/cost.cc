@@ -235,13 +235,28 @@ void CostModel::lose_direct() noexcept {
   decide();
 }
 
-std::string CostModel::explain(std::uint64_t bytes) const {
+std::string CostModel::explain_lending(bool is_lent, std::uint64_t from_bytes) const {
+  const std::uint64_t from = std::max(from_bytes, eager_bytes_ + 1);
+  return is_lent ? fmt::format(
+                       "; lent, which is zero copy: the network moves the bytes from memory to "
+                       "memory, from {} bytes on (but what goes with the announcement), where two "
+                       "copies of each would cost more than two more turns do",
+                       from)
+                 : fmt::format("; lent (zero copy) from {} bytes on", from);
+}
+
+std::string CostModel::explain(std::uint64_t bytes, std::uint64_t lent_from_bytes) const {
   const bool is_eager = bytes <= eager_bytes_;
+  const bool is_lent = !is_eager && bytes >= lent_from_bytes;
   const bool goes_direct = bytes >= direct_from_bytes_;
   return fmt::format(
       "{} bytes: {} (eager {:.0f} ns: latency {:.0f} ns, {:.0f} ps/byte; rendezvous {:.0f} ns: {} "
-      "at {:.0f} ps/byte); eager up to {} bytes{}{}",
-      bytes, is_eager ? "eager" : "rendezvous", eager_ns(bytes), latency_ns_.value,
+      "at {:.0f} ps/byte); eager up to {} bytes{}{}{}",
+      bytes,
+      is_eager  ? "eager"
+      : is_lent ? "rendezvous, lent"
+                : "rendezvous",
+      eager_ns(bytes), latency_ns_.value,
       packet_ps_per_byte_.value + copy_ps_per_byte_.value / 2,
       goes_direct ? rendezvous_ns(bytes) : packets_ns(bytes),
       goes_direct ? "written directly" : "packets",
@@ -251,7 +266,8 @@ std::string CostModel::explain(std::uint64_t bytes) const {
           ? ""
           : fmt::format("; {:.0f} ns of the sender's, left to an idle worker "
                         "if he does not wait for it",
-                        send_ns_.value));
+                        send_ns_.value),
+      lent_from_bytes == kNever ? "" : explain_lending(is_lent, lent_from_bytes));
 }
 
 std::array<CostModel::Row, 8> CostModel::figures() const noexcept {

@@ -42,6 +42,7 @@ class CostModel {
     std::uint64_t eager_bytes = 0;      // Forces the threshold; 0: the model decides.
     std::uint64_t eager_bytes_min = 0;  // Smaller ones are eager in any case.
     std::uint64_t eager_bytes_max = 64 << 10;
+    std::uint64_t lent_bytes = 0;    // From here on messages are lent; 0: the model decides.
     bool always_hands_over = false;  // Else the model decides.
   };
 
@@ -99,6 +100,7 @@ class CostModel {
   /// Of a message that is lent so many bytes are one part, of which some are under way: to announce
   /// one and to hear of its end takes a fraction of the time that its bytes take.
   [[nodiscard]] std::uint64_t lent_part_bytes() const noexcept;
+  [[nodiscard]] std::uint64_t lent_bytes_set() const noexcept { return options_.lent_bytes; }
 
   /// Takes over what was measured apart from messages.
   void take(const WayCosts& costs, CostOrigin origin) noexcept;
@@ -125,8 +127,10 @@ class CostModel {
   /// Direct writes turned out to be impossible.
   void lose_direct() noexcept;
 
-  /// The sums behind the choice for `bytes`, one line.
-  [[nodiscard]] std::string explain(std::uint64_t bytes) const;
+  /// The sums behind the choice for `bytes`, one line. Announced messages of at least
+  /// `lent_from_bytes` are lent (lending.h); kNever: this way lends none.
+  [[nodiscard]] std::string explain(std::uint64_t bytes,
+                                    std::uint64_t lent_from_bytes = kNever) const;
 
   /// One figure and where it comes from.
   struct Figure {
@@ -147,6 +151,7 @@ class CostModel {
  private:
   void decide() noexcept;
   [[nodiscard]] double packets_ns(std::uint64_t bytes) const noexcept;
+  [[nodiscard]] std::string explain_lending(bool is_lent, std::uint64_t from_bytes) const;
 
   Options options_;
   bool is_direct_;

@@ -64,5 +64,22 @@ TEST(CostModelOfPackets, WhoComputesWritesNoMoreThanAMicrosecond) {
   EXPECT_EQ(packets.computing_eager_bytes(), packets.eager_bytes()) << "nobody could read it";
 }
 
+TEST(CostModelExplains, WhetherAMessageIsLentAndFromWhereOnOthersAre) {
+  const CostModel model{{.latency_ns = 8000, .bandwidth_mb_per_s = 2000}, false, {}};
+  const auto has = [&](std::uint64_t bytes, std::uint64_t from, std::string_view what) {
+    return model.explain(bytes, from).find(what) != std::string::npos;
+  };
+  EXPECT_TRUE(has(200'000, 100'000, "200000 bytes: rendezvous, lent ("));
+  EXPECT_TRUE(has(200'000, 100'000, "zero copy"));
+  EXPECT_TRUE(has(99'999, 100'000, "99999 bytes: rendezvous ("));
+  EXPECT_TRUE(has(99'999, 100'000, "; lent (zero copy) from 100000 bytes on"));
+  EXPECT_TRUE(has(100, 100'000, "lent (zero copy) from 100000 bytes on"));
+  EXPECT_FALSE(has(200'000, CostModel::kNever, "lent"));
+  // What is sent at once is lent by nobody.
+  const std::uint64_t eager = model.eager_bytes();
+  EXPECT_FALSE(has(eager, 1000, "rendezvous, lent"));
+  EXPECT_TRUE(has(eager, 1000, "from " + std::to_string(eager + 1) + " bytes on"));
+}
+
 }  // namespace
 }  // namespace sterna::net

@@ -176,6 +176,30 @@ Result<> verify_drivers(std::string_view list) {
   return chosen ? Result<>{Done{}} : Result<>{chosen.error()};
 }
 
+void change_capabilities(const DecoratorEntry& entry, Capabilities& capabilities,
+                         const DecoratorOptions& options) noexcept {
+  capabilities.has_short_way = capabilities.can_lend = false;
+  if (entry.change != nullptr) {
+    entry.change(capabilities, options);
+  }
+}
+
+ProbedDriver probe_driver(const DriverChoice& choice, const DriverOptions& options) noexcept {
+  DriverOptions own = options;
+  own.instance = choice.instance;
+  ProbedDriver probed = choice.entry->probe != nullptr
+                            ? choice.entry->probe(own)
+                            : ProbedDriver{.capabilities = choice.entry->profile};
+  for (const DriverChoice::Around& around : choice.around) {
+    change_capabilities(*around.entry, probed.capabilities,
+                        {around.entry, own, around.parameters, around.name});
+  }
+  if (!probed.absent.empty()) {
+    probed.absent = std::string{choice.text()} + ": " + probed.absent;
+  }
+  return probed;
+}
+
 Result<std::unique_ptr<Driver>> open_driver(const DriverChoice& choice,
                                             const DriverOptions& options) noexcept {
   DriverOptions own = options;
@@ -183,7 +207,8 @@ Result<std::unique_ptr<Driver>> open_driver(const DriverChoice& choice,
   Result<std::unique_ptr<Driver>> driver = choice.entry->open(own);
   for (const DriverChoice::Around& around : choice.around) {
     if (driver) {
-      driver = around.entry->wrap(std::move(driver.value()), {own, around.parameters, around.name});
+      driver = around.entry->wrap(std::move(driver.value()),
+                                  {around.entry, own, around.parameters, around.name});
     }
   }
   if (!driver) {

@@ -24,7 +24,10 @@ namespace sterna::net {
 /// A parameter as written: name and value.
 using Parameter = std::pair<std::string, std::string>;
 
+struct DecoratorEntry;
+
 struct DecoratorOptions {
+  const DecoratorEntry* entry;
   const DriverOptions& driver;            // What the driver inside was opened with.
   std::span<const Parameter> parameters;  // Checked against the entry's tunables.
   std::string_view name;                  // Of the whole: "drop(tcp)". Lives as long as the driver.
@@ -37,7 +40,13 @@ struct DecoratorEntry {
   std::span<const Tunable> tunables;  // Each name begins with that of the decorator and '_'.
   Result<std::unique_ptr<Driver>> (*wrap)(std::unique_ptr<Driver> inner,
                                           const DecoratorOptions& options) noexcept;
+  // What the driver inside is capable of becomes this. Null: no more than around any driver.
+  void (*change)(Capabilities& capabilities, const DecoratorOptions& options) noexcept = nullptr;
 };
+
+/// As `entry.change` has it, and what no decorator hands on.
+void change_capabilities(const DecoratorEntry& entry, Capabilities& capabilities,
+                         const DecoratorOptions& options) noexcept;
 
 /// All decorators of this build; see net/drivers/builtin.cc.
 [[nodiscard]] std::span<const DecoratorEntry* const> builtin_decorators() noexcept;
@@ -70,6 +79,10 @@ struct DriverChoice {
 
 /// Why a text is no value of the setting `drivers`.
 [[nodiscard]] Result<> verify_drivers(std::string_view list);
+
+/// What is known of one without opening it; what is absent begins with its name.
+[[nodiscard]] ProbedDriver probe_driver(const DriverChoice& choice,
+                                        const DriverOptions& options) noexcept;
 
 /// Opens one. `choice` outlives the driver. Errors begin with its name.
 [[nodiscard]] Result<std::unique_ptr<Driver>> open_driver(const DriverChoice& choice,

@@ -98,6 +98,7 @@ class LentPackets : public DriverContract {
   bool lends() {
     join();
     if (a_to_b().lent_bytes_max() != 0) {
+      EXPECT_TRUE(a.driver->capabilities().can_lend) << "who explains a way asks this";
       return true;
     }
     const std::string head = head_of('p', 0);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "net/packets/forming.h"
 #include "net/rails/link.h"
+#include "net/transfer/lending.h"
 
 namespace sterna::net {
 namespace {
@@ -359,10 +360,20 @@ bool Gate::is_empty() const noexcept {
   return pending_count_.load(std::memory_order_relaxed) == 0 && inbox_.looks_empty();
 }
 
+std::uint64_t Gate::lent_from_bytes() const noexcept {
+  // A channel knows whether its peer reads; before there is one, the driver whether it could.
+  const Channel* const channel = open_channel();
+  const CostModel model = cost();
+  const bool is_lent = channel != nullptr ? is_lent_to(model, channel->lent_bytes_max())
+                                          : driver_->capabilities().can_lend;
+  return is_lent ? net::lent_from_bytes(model) : CostModel::kNever;
+}
+
 std::string Gate::explain(std::uint64_t bytes) const {
+  const std::uint64_t lent_from = lent_from_bytes();
   const SpinGuard guard{cost_lock_};
   const bool has_two_ways = cost_->is_direct() && bytes > cost_->eager_bytes();
-  return cost_->explain(bytes) + (has_two_ways ? trials_.explain(*cost_, bytes) : "");
+  return cost_->explain(bytes, lent_from) + (has_two_ways ? trials_.explain(*cost_, bytes) : "");
 }
 
 [[gnu::noinline]] bool Gate::is_trial(std::uint64_t bytes) noexcept {

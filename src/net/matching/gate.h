@@ -308,6 +308,8 @@ class alignas(kCacheLineBytes) Gate {
     change_cost([&](CostModel& cost) { cost.take(costs, origin); });
   }
   [[nodiscard]] std::string explain(std::uint64_t bytes) const;
+  /// From which length on announced messages are lent; CostModel::kNever: not over this way.
+  [[nodiscard]] std::uint64_t lent_from_bytes() const noexcept;
   /// What packets have taught. For who owns the gate, or when nobody sends any more.
   [[nodiscard]] const WayLearner& learner() const noexcept { return learner_; }
   /// The model as it is now. Any thread; the gate is open.

@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::size_t kAddressBytesMax = 4096;  // Of one driver of one node.
 constexpr std::size_t kDriversMax = 16;
-constexpr std::uint32_t kMessagesOfWindow = 4;  // Eager ones that it has room for, at least.
 
 /// Whether there may be several rails to a node that the first driver reaches.
 bool opens_more(std::span<const DriverChoice> drivers, bool are_all_rails) {
@@ -153,13 +152,7 @@ void TransportCore::open_bond() {
 /// Over its link, else by the first driver that reaches it. False: none does.
 bool TransportCore::open_gate(std::uint32_t node, const GateShared& shared) {
   if (bond_ != nullptr && bond_->has(node)) {
-    // What is cut once for several rails has no head, which hides the way of an announcement and
-    // its answer elsewhere (head.cc): there it is the cost model alone that ends eager messages.
-    CostModel::Options cost = options_.cost;
-    if (bond_->rail_count(node) > 1) {
-      const std::uint64_t share = options_.eager_window_bytes / kMessagesOfWindow;
-      cost.eager_bytes_max = std::max(cost.eager_bytes_max, share);
-    }
+    const CostModel::Options cost = link_cost(options_, bond_->rail_count(node));
     gates_[node].open(node, *bond_, {}, CostModel{bond_->capabilities(), false, cost}, shared,
                       bond_->rail_count(node));
     gates_[node].take_cut(bond_->cut(node));

@@ -2,6 +2,8 @@
 #include "net/packets/forming.h"
 
 #include <cstring>
+#include <new>
+#include <type_traits>
 
 #include "net/packets/packet.h"
 
@@ -21,23 +23,81 @@ bool may_be_passed(const FrameHeader& header) noexcept {
          header.kind == FrameKind::bulk;
 }
 
-struct Choice {
-  std::array<WaitingFrame, kPacketPiecesMax> waiting;
+Traffic traffic_of(FrameKind kind) noexcept {
+  switch (kind) {
+    case FrameKind::eager:
+      return Traffic::message;
+    case FrameKind::eager_more:
+      return Traffic::more;
+    case FrameKind::rendezvous:
+      return Traffic::announcement;
+    case FrameKind::head:
+    case FrameKind::data:
+      return Traffic::data;
+    case FrameKind::seek:
+    case FrameKind::nothing:
+    case FrameKind::claim:
+    case FrameKind::clear:
+    case FrameKind::finish:
+    case FrameKind::matched:
+    case FrameKind::credit:
+      return Traffic::answer;
+    case FrameKind::rank_note:
+    case FrameKind::node:
+      return Traffic::rpc;
+    case FrameKind::bulk:
+    case FrameKind::bulk_finish:
+      return Traffic::bulk;
+    case FrameKind::moved:
+    case FrameKind::sample:
+    case FrameKind::sample_answer:
+    case FrameKind::sample_result:
+      break;
+  }
+  return Traffic::control;
+}
+
+/// As a strategy sees it.
+WaitingFrame view_of(const HeldPacket& packet, const FrameHeader& header, bool may_pass) noexcept {
+  const Traffic traffic = traffic_of(header.kind);
+  const bool is_of_message = traffic <= Traffic::data;
+  return {.bytes = packet.bytes,
+          .priority = header.priority,
+          .may_pass = may_pass && is_in_turn(header.kind),
+          .flow = std::uint64_t{header.source} << 32 | header.destination,
+          .context = is_of_message ? header.context : 0,
+          .tag = is_of_message ? header.tag : 0,
+          // Of data frames the field says where they go.
+          .message_bytes =
+              is_of_message && header.kind != FrameKind::data ? header.total_bytes : 0,
+          .traffic = traffic};
+}
+
+/// Only the first `count` of each are there: to clear all would take longer than to look.
+class Choice {
+ public:
+  void add(HeldPacket& packet, const WaitingFrame& frame) noexcept {
+    new (frames_ + count * sizeof frame) WaitingFrame{frame};
+    packets[count++] = &packet;
+  }
+  [[nodiscard]] std::span<const WaitingFrame> waiting() const noexcept {
+    return {std::launder(reinterpret_cast<const WaitingFrame*>(frames_)), count};
+  }
+
   std::array<HeldPacket*, kPacketPiecesMax> packets;
   std::uint32_t count = 0;
+
+ private:
+  alignas(WaitingFrame) std::byte frames_[kPacketPiecesMax * sizeof(WaitingFrame)];
 };
+static_assert(std::is_trivially_destructible_v<WaitingFrame>);
 
 void look(const WaitingFrames& frames, Choice& choice) noexcept {
   bool may_pass = true;
   for (HeldPacket* packet = frames.first; packet != nullptr && choice.count < kPacketPiecesMax;
        packet = packet->next) {
     const FrameHeader header = header_of(*packet);
-    choice.waiting[choice.count] = {
-        .bytes = packet->bytes,
-        .priority = header.priority,
-        .may_pass = may_pass && is_in_turn(header.kind),
-        .flow = std::uint64_t{header.source} << 32 | header.destination};
-    choice.packets[choice.count++] = packet;
+    choice.add(*packet, view_of(*packet, header, may_pass));
     may_pass = may_pass && may_be_passed(header);
   }
 }
@@ -50,10 +110,10 @@ const char* rule_broken(const Choice& choice, const PacketLimits& limits,
     if (chosen[i] >= choice.count || (i != 0 && chosen[i] <= chosen[i - 1])) {
       return "places ascend, and are of frames that wait";
     }
-    if (chosen[i] != i && !choice.waiting[chosen[i]].may_pass) {
+    if (chosen[i] != i && !choice.waiting()[chosen[i]].may_pass) {
       return "it passes frames that it may not pass";
     }
-    bytes += choice.waiting[chosen[i]].bytes;
+    bytes += choice.waiting()[chosen[i]].bytes;
   }
   return bytes > limits.packet_bytes_max ? "its frames fit one packet" : nullptr;
 }
@@ -73,7 +133,7 @@ void form_packet(const WaitingFrames& frames, const Strategy& strategy, const Pa
   Choice choice;
   look(frames, choice);
   std::array<std::uint8_t, kPacketPiecesMax> chosen;
-  const std::uint32_t count = strategy.form({choice.waiting.data(), choice.count}, limits, chosen);
+  const std::uint32_t count = strategy.form(choice.waiting(), limits, chosen);
   formed.broken_rule = count == 0 || count > choice.count
                            ? "it chooses one frame at least"
                            : rule_broken(choice, limits, {chosen.data(), count});

@@ -43,6 +43,8 @@ void Bond::add(std::uint32_t node, std::span<const Link::RailOpening> rails) {
   capabilities_.cpu_ps_per_byte = way.cpu_ps_per_byte;
   capabilities_.bandwidth_mb_per_s =
       std::max(capabilities_.bandwidth_mb_per_s, way.bandwidth_mb_per_s);
+  capabilities_.can_lend =
+      capabilities_.can_lend || (way.can_lend && !shared_.options.has_sums);
 }
 
 Link& Bond::link(std::uint32_t node) noexcept {

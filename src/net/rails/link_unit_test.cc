@@ -11,6 +11,7 @@
 #include "base/function_ref.h"
 #include "base/log.h"
 #include "net/rails/link.h"
+#include "net/rails/plan.h"
 
 namespace sterna::net {
 namespace {
@@ -43,12 +44,14 @@ class Wire final : public Driver, public Channel {
     return state;
   }
 
+  std::uint32_t lent_bytes_max() const noexcept override { return 1U << 30; }
+
   SendState state = SendState::accepted;
   std::vector<std::vector<std::byte>> taken;
   const FunctionRef<void()>* meanwhile = nullptr;  // Once, while a packet is sent.
 
  private:
-  Capabilities capabilities_;
+  Capabilities capabilities_{.can_lend = true};
 };
 
 struct End {
@@ -160,6 +163,20 @@ struct Idle {
   std::atomic<bool> is_over{false};
   std::thread thread;
 };
+
+TEST(LinkEnd, LendsIfItIsSaidToOverRailsThatDo) {
+  End end{2};
+  const Capabilities each[2] = {end.wires[0].capabilities(), end.wires[1].capabilities()};
+  ASSERT_TRUE(each[0].can_lend);
+  const bool does_lend = end.link->lent_bytes_max() != 0;
+  EXPECT_EQ(link_capabilities(each).can_lend, does_lend);
+  const WayDriver rails[2] = {{"one", each[0], true}, {"two", {.direct_mb_per_s = 9}, true}};
+  EXPECT_EQ(tell_link_copies(rails, true).find("zero copy of messages that are lent"), 0U);
+  EXPECT_EQ(tell_link_copies(rails, false),
+            "no zero copy: packets of messages are copied, and kept until they are known to have "
+            "come; without a link long ones would be lent, with no copy, by one; without a link "
+            "long ones would be copied directly, once, by two");
+}
 
 TEST(LinkEnd, AnAcknowledgementThatFoundNoRoomGoesLater) {
   End end;

@@ -71,6 +71,7 @@ Capabilities link_capabilities(std::span<const Capabilities> rails) noexcept {
   all.is_ordered = false;
   all.latency_ns = ~std::uint32_t{0};
   all.bandwidth_mb_per_s = 0;
+  std::uint64_t lending = 0;
   for (const Capabilities& rail : rails) {
     all.packet_bytes_max = std::min(
         all.packet_bytes_max, rail.packet_bytes_max - static_cast<std::uint32_t>(kLinkHeaderBytes));
@@ -78,8 +79,38 @@ Capabilities link_capabilities(std::span<const Capabilities> rails) noexcept {
     all.packet_ns = std::min(all.packet_ns, rail.packet_ns);
     all.cpu_ps_per_byte = rail.cpu_ps_per_byte;
     all.bandwidth_mb_per_s += rail.bandwidth_mb_per_s;
+    lending += rail.can_lend ? rail.bandwidth_mb_per_s : 0;
   }
+  all.can_lend = lending != 0 && 2 * lending >= all.bandwidth_mb_per_s;  // As lent_bytes_max().
   return all;
+}
+
+std::string tell_link_copies(std::span<const WayDriver> rails, bool does_lend) {
+  const auto names_of = [&](auto is_so) {
+    std::string names;
+    for (const WayDriver& rail : rails) {
+      if (is_so(rail.capabilities)) {
+        names += (names.empty() ? "" : ", ") + rail.name;
+      }
+    }
+    return names;
+  };
+  if (does_lend) {
+    return "zero copy of messages that are lent; other packets are copied, and kept until they are "
+           "known to have come";
+  }
+  std::string text =
+      "no zero copy: packets of messages are copied, and kept until they are known to have come";
+  if (const std::string lend = names_of([](const Capabilities& its) { return its.can_lend; });
+      !lend.empty()) {
+    text += "; without a link long ones would be lent, with no copy, by " + lend;
+  }
+  if (const std::string direct =
+          names_of([](const Capabilities& its) { return its.direct_mb_per_s != 0; });
+      !direct.empty()) {
+    text += "; without a link long ones would be copied directly, once, by " + direct;
+  }
+  return text;
 }
 
 namespace {

@@ -58,6 +58,10 @@ struct WayPlan {
 /// header comes off, and of the rails together.
 [[nodiscard]] Capabilities link_capabilities(std::span<const Capabilities> rails) noexcept;
 
+/// Whether long messages over a link are copied, and which of its rails would spare that if it were
+/// alone: one sentence. `does_lend`: the link itself lends them (Channel::try_lend).
+[[nodiscard]] std::string tell_link_copies(std::span<const WayDriver> rails, bool does_lend);
+
 /// How a message is cut for the rails of a link, whose packets take what Link::choose() says.
 struct Cut {
   static constexpr std::uint32_t kWhole = 1024;

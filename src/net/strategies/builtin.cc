@@ -46,11 +46,17 @@ Result<const Strategy*> load(const std::string& path) {
         Errc::invalid_argument,
         fmt::format("{} is no network strategy: it does not say STERNA_STRATEGY(...)", path)};
   }
-  if (plugin->abi != kStrategyAbi || plugin->strategy == nullptr) {
+  if (plugin->abi != kStrategyAbi) {
     return Error{Errc::invalid_argument,
                  fmt::format("the network strategy {} was built for version {} of "
                              "sterna/strategy.hpp, this is version {}: build it again",
                              path, plugin->abi, kStrategyAbi)};
+  }
+  if (plugin->strategy == nullptr) {
+    return Error{Errc::invalid_argument,
+                 fmt::format("the network strategy {} has no object: STERNA_STRATEGY(...) gives it "
+                             "one",
+                             path)};
   }
   return plugin->strategy;
 }

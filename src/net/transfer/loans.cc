@@ -5,18 +5,12 @@
 // several rails was lost, they may have come already: their frames say so, and the receiver counts
 // them once (rails/lent_parts.h).
 #include <algorithm>
+#include <span>
 
 #include "net/core.h"
 #include "net/transfer/lending.h"
 
 namespace sterna::net {
-namespace {
-
-// Ends of long messages are not worth a registration and an answer each; from which length on
-// messages are is the cost model's to say, or a setting's.
-constexpr std::uint64_t kEndBytes = 64 << 10;
-
-}  // namespace
 
 /// Whether it is lent; asked until that is known.
 bool TransportCore::begin_loans(TransferJob& job) noexcept {
@@ -31,15 +25,11 @@ bool TransportCore::begin_loans(TransferJob& job) noexcept {
   }
   job.is_lending_judged = true;
   const std::uint64_t most = channel->lent_bytes_max();
-  const std::uint64_t set = options_.lent_bytes;
-  const std::uint64_t end = set != 0 ? std::min(set, kEndBytes) : kEndBytes;
-  if (most < 2 * end) {
-    return false;
-  }
   const CostModel cost = job.gate->cost();
-  if (left < (set != 0 ? set : lent_from_bytes(cost))) {
+  if (!is_lent_to(cost, most) || left < lent_from_bytes(cost)) {
     return false;
   }
+  const std::uint64_t end = lent_part_bytes_min(cost);
   const std::uint64_t part = std::min(cost.lent_part_bytes(), most - end);
   job.loans = std::make_unique<Loans>(*channel, static_cast<std::uint32_t>(part),
                                       static_cast<std::uint32_t>(end),

@@ -76,6 +76,8 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   job->header.destination = to_rank;
   job->header.cookie = clear.receive_id;
   job->header.priority = send.target.priority;
+  job->header.context = send.target.context;  // For strategies: no receiver reads these two.
+  job->header.tag = send.target.tag;
   job->finish_kind = FrameKind::finish;
   job->local = send.data;
   job->total_bytes = clear.bytes_max;

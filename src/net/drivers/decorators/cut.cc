@@ -75,11 +75,7 @@ class CutDriver final : public Decorator {
         cut_{cut},
         links_{options.driver.bootstrap->links()},
         clock_{options.driver.clock != nullptr ? *options.driver.clock : machine_clock_},
-        is_inner_lost_(options.driver.bootstrap->job().node_count) {
-    capabilities_.is_reliable = false;  // Of what was on a link that was cut nobody knows.
-    capabilities_.can_revive = true;
-    capabilities_.direct_latency_ns = capabilities_.direct_mb_per_s = 0;
-  }
+        is_inner_lost_(options.driver.bootstrap->job().node_count) {}
 
   Result<Channel*> revive(std::uint32_t node) noexcept override {
     auto* const channel = static_cast<CutChannel*>(channel_to(node));
@@ -223,6 +219,12 @@ constexpr Tunable kTells{.name = "cut_tells",
                          .help = "a node is told of a cut; off: packets vanish meanwhile"};
 constexpr std::array kTunables{kAfter, kTimes, kFor, kPatience, kTells};
 
+void change(Capabilities& capabilities, const DecoratorOptions& /*options*/) noexcept {
+  capabilities.is_reliable = false;  // Of what was on a link that was cut nobody knows.
+  capabilities.can_revive = true;
+  capabilities.direct_latency_ns = capabilities.direct_mb_per_s = 0;
+}
+
 Result<std::unique_ptr<Driver>> wrap(std::unique_ptr<Driver> inner,
                                      const DecoratorOptions& options) noexcept {
   return try_make<Driver, CutDriver>(std::move(inner), options,
@@ -240,6 +242,7 @@ constinit const DecoratorEntry kCutDecorator{
     .name = "cut",
     .summary = "cuts links for a while, after so many packets",
     .tunables = decorators::kTunables,
-    .wrap = decorators::wrap};
+    .wrap = decorators::wrap,
+    .change = decorators::change};
 
 }  // namespace sterna::net

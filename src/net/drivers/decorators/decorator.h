@@ -96,7 +96,7 @@ class Decorator : public Driver, protected PacketSink {
         capabilities_{inner_->capabilities()},
         self_{options.driver.bootstrap->job().node_index},
         channels_(options.driver.bootstrap->job().node_count) {
-    capabilities_.has_short_way = false;
+    change_capabilities(*options.entry, capabilities_, options);
   }
   ~Decorator() override;
 

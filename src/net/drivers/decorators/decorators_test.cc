@@ -250,6 +250,29 @@ TEST(Delay, PacketsTakeTheirTimeAndTheWireIsBounded) {
   EXPECT_GE(accepted, 2);
 }
 
+TEST(Choice, WhatIsKnownOfADriverWithoutOpeningItIsWhatItCan) {
+  TestJob job{2};
+  for (const std::string text :
+       {"tcp", "unix", "shm", "count(tcp)", "trace(shm)", "delay(tcp,latency=2ms,bandwidth=1M)",
+        "delay(shm)", "drop(shm)", "corrupt(tcp)", "duplicate(tcp)", "reorder(tcp)", "cut(tcp)",
+        "record(shm)", "drop(delay(tcp))", "fabric@tcp", "count(fabric@tcp)"}) {
+    const DriverChoice choice = choice_of(text);
+    const ProbedDriver probed = probe_driver(choice, {});
+    TestNode node{choice, job, 0};
+    EXPECT_EQ(probed.absent.empty(), node.absent.empty()) << probed.absent << node.absent;
+    if (node.absent.empty()) {
+      EXPECT_EQ(probed.capabilities, node.driver->capabilities()) << text;
+    }
+  }
+}
+
+TEST(Choice, WhatThisHostHasNotGotIsKnownWithoutOpeningIt) {
+  const ProbedDriver probed = probe_driver(choice_of("delay(tcp@none-such)"), {});
+  EXPECT_EQ(probed.absent.find("delay(tcp@none-such): no interface that is up has the name"), 0U)
+      << probed.absent;
+  EXPECT_EQ(probed.capabilities, probe_driver(choice_of("delay(tcp)"), {}).capabilities);
+}
+
 TEST(Choice, WhatIsWrongWithAListIsSaid) {
   const std::pair<const char*, const char*> wrong[] = {
       {"pigeon", "shm"},

@@ -117,15 +117,6 @@ class DelayDriver final : public Decorator {
         delay_{delay},
         clock_{options.driver.clock != nullptr ? *options.driver.clock : machine_clock_},
         is_lost_(options.driver.bootstrap->job().node_count) {
-    // Direct copies would go around the wire.
-    capabilities_.direct_latency_ns = capabilities_.direct_mb_per_s = 0;
-    capabilities_.latency_ns +=
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(delay.latency_ns, 1'000'000'000));
-    if (delay.ps_per_byte != 0) {
-      capabilities_.bandwidth_mb_per_s = std::min(
-          capabilities_.bandwidth_mb_per_s,
-          static_cast<std::uint32_t>(std::max<std::uint64_t>(1'000'000 / delay.ps_per_byte, 1)));
-    }
     delay_.backlog_ns =
         2 * std::uint64_t{capabilities_.packet_bytes_max} * delay.ps_per_byte / 1000;
   }
@@ -296,13 +287,30 @@ constexpr Tunable kBandwidth{.name = "delay_bandwidth",
                              .help = "bytes a second of a delayed network, one way; 0: no bound"};
 constexpr std::array kTunables{kLatency, kBandwidth};
 
-Result<std::unique_ptr<Driver>> wrap(std::unique_ptr<Driver> inner,
-                                     const DecoratorOptions& options) noexcept {
+DelayOptions read_delay(const DecoratorOptions& options) noexcept {
   const std::uint64_t bandwidth = number_of(options, kBandwidth);
-  const DelayOptions delay{
+  return {
       .latency_ns = number_of(options, kLatency),
       .ps_per_byte = bandwidth == 0 ? 0 : std::max<std::uint64_t>(1'000'000'000'000 / bandwidth, 1),
       .backlog_ns = 0};
+}
+
+void change(Capabilities& capabilities, const DecoratorOptions& options) noexcept {
+  const DelayOptions delay = read_delay(options);
+  // Direct copies would go around the wire.
+  capabilities.direct_latency_ns = capabilities.direct_mb_per_s = 0;
+  capabilities.latency_ns +=
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(delay.latency_ns, 1'000'000'000));
+  if (delay.ps_per_byte != 0) {
+    capabilities.bandwidth_mb_per_s = std::min(
+        capabilities.bandwidth_mb_per_s,
+        static_cast<std::uint32_t>(std::max<std::uint64_t>(1'000'000 / delay.ps_per_byte, 1)));
+  }
+}
+
+Result<std::unique_ptr<Driver>> wrap(std::unique_ptr<Driver> inner,
+                                     const DecoratorOptions& options) noexcept {
+  const DelayOptions delay = read_delay(options);
   std::unique_ptr<DelayDriver> driver{new (std::nothrow)
                                           DelayDriver(std::move(inner), options, delay)};
   if (driver == nullptr) {
@@ -321,6 +329,7 @@ constinit const DecoratorEntry kDelayDecorator{
     .name = "delay",
     .summary = "a slower network: latency and bandwidth as set",
     .tunables = decorators::kTunables,
-    .wrap = decorators::wrap};
+    .wrap = decorators::wrap,
+    .change = decorators::change};
 
 }  // namespace sterna::net

@@ -148,13 +148,7 @@ class FaultDriver final : public Decorator {
  public:
   FaultDriver(std::unique_ptr<Driver> inner, const DecoratorOptions& options,
               const FaultOptions& faults) noexcept
-      : Decorator{std::move(inner), options}, faults_{faults} {
-    const bool keeps_order = faults.fault == Fault::drop || faults.fault == Fault::corrupt;
-    capabilities_.is_reliable = capabilities_.is_reliable && faults.fault == Fault::reorder;
-    capabilities_.is_ordered = capabilities_.is_ordered && keeps_order;
-    // Direct copies are no packets: who wants to see faults shall not go around them.
-    capabilities_.direct_latency_ns = capabilities_.direct_mb_per_s = 0;
-  }
+      : Decorator{std::move(inner), options}, faults_{faults} {}
 
   bool prepare_sleep() noexcept override {
     release_all(true);
@@ -228,6 +222,15 @@ constexpr std::array kReorderTunables{
     rate_of("reorder_rate", "of a million packets so many are overtaken by the next one"),
     seed_named("reorder_seed")};
 
+template <Fault kFault>
+void change(Capabilities& capabilities, const DecoratorOptions& /*options*/) noexcept {
+  constexpr bool kKeepsOrder = kFault == Fault::drop || kFault == Fault::corrupt;
+  capabilities.is_reliable = capabilities.is_reliable && kFault == Fault::reorder;
+  capabilities.is_ordered = capabilities.is_ordered && kKeepsOrder;
+  // Direct copies are no packets: who wants to see faults shall not go around them.
+  capabilities.direct_latency_ns = capabilities.direct_mb_per_s = 0;
+}
+
 template <Fault kFault, const auto& kTunables>
 Result<std::unique_ptr<Driver>> wrap(std::unique_ptr<Driver> inner,
                                      const DecoratorOptions& options) noexcept {
@@ -244,21 +247,25 @@ constinit const DecoratorEntry kDropDecorator{
     .name = "drop",
     .summary = "loses packets, by chance from a seed",
     .tunables = decorators::kDropTunables,
-    .wrap = decorators::wrap<decorators::Fault::drop, decorators::kDropTunables>};
+    .wrap = decorators::wrap<decorators::Fault::drop, decorators::kDropTunables>,
+    .change = decorators::change<decorators::Fault::drop>};
 constinit const DecoratorEntry kCorruptDecorator{
     .name = "corrupt",
     .summary = "damages packets, by chance from a seed",
     .tunables = decorators::kCorruptTunables,
-    .wrap = decorators::wrap<decorators::Fault::corrupt, decorators::kCorruptTunables>};
+    .wrap = decorators::wrap<decorators::Fault::corrupt, decorators::kCorruptTunables>,
+    .change = decorators::change<decorators::Fault::corrupt>};
 constinit const DecoratorEntry kDuplicateDecorator{
     .name = "duplicate",
     .summary = "brings packets twice, by chance from a seed",
     .tunables = decorators::kDuplicateTunables,
-    .wrap = decorators::wrap<decorators::Fault::duplicate, decorators::kDuplicateTunables>};
+    .wrap = decorators::wrap<decorators::Fault::duplicate, decorators::kDuplicateTunables>,
+    .change = decorators::change<decorators::Fault::duplicate>};
 constinit const DecoratorEntry kReorderDecorator{
     .name = "reorder",
     .summary = "lets packets overtake each other, by chance from a seed",
     .tunables = decorators::kReorderTunables,
-    .wrap = decorators::wrap<decorators::Fault::reorder, decorators::kReorderTunables>};
+    .wrap = decorators::wrap<decorators::Fault::reorder, decorators::kReorderTunables>,
+    .change = decorators::change<decorators::Fault::reorder>};
 
 }  // namespace sterna::net

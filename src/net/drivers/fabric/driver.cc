@@ -27,10 +27,8 @@ FabricDriver::FabricDriver(const DriverOptions& given, Options options) noexcept
     : options_{std::move(options)},
       self_{given.bootstrap->job().node_index},
       node_count_{given.bootstrap->job().node_count},
-      capabilities_{kProfile},
-      channels_(node_count_) {
-  capabilities_.packet_bytes_max = options_.endpoint.message_bytes - kFrameBytes;
-}
+      capabilities_{capabilities_of(options_.endpoint, false)},
+      channels_(node_count_) {}
 
 FabricDriver::~FabricDriver() {
   if (endpoint_ != nullptr) {
@@ -50,6 +48,7 @@ Result<> FabricDriver::open(const DriverOptions& given) {
     return endpoint.error();
   }
   endpoint_ = std::move(endpoint.value());
+  capabilities_ = capabilities_of(options_.endpoint, endpoint_->can_read());
   weighed_bytes_ = std::max<std::size_t>(endpoint_->bytes_under_way_max() / options_.window, 1);
   auto control = tcp::open_sockets({.bootstrap = given.bootstrap,
                                     .clock = given.clock,

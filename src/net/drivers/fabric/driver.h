@@ -41,7 +41,16 @@ inline constexpr Capabilities kProfile{.can_revive = true,
                                        .latency_ns = 8'000,
                                        .bandwidth_mb_per_s = 2'000,
                                        .packet_ns = 900,
-                                       .cpu_ps_per_byte = 400};
+                                       .cpu_ps_per_byte = 400,
+                                       .can_lend = true};
+/// With such an endpoint, that can read from peers or not.
+[[nodiscard]] constexpr Capabilities capabilities_of(const EndpointOptions& options,
+                                                     bool can_read) noexcept {
+  Capabilities its = kProfile;
+  its.packet_bytes_max = options.message_bytes - static_cast<std::uint32_t>(kFrameBytes);
+  its.can_lend = can_read;
+  return its;
+}
 
 class FabricDriver final : public Driver, private PacketSink {
  public:

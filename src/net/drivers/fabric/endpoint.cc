@@ -116,6 +116,19 @@ std::vector<std::string> Endpoint::boards() {
   return names;
 }
 
+Result<bool> Endpoint::probe(const EndpointOptions& options) {
+  const KeptSignals kept;
+  auto library = load_library();
+  if (!library) {
+    return library.error();
+  }
+  Endpoint asked{*library.value()};
+  if (Result<> chosen = asked.choose(options); !chosen) {
+    return chosen.error();
+  }
+  return asked.can_read_;
+}
+
 Endpoint::~Endpoint() {
   shut();
 }

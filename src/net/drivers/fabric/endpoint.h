@@ -73,6 +73,8 @@ class Endpoint {
   [[nodiscard]] static std::string device(const EndpointOptions& options);
   /// See boards(), fabric/boards.h.
   [[nodiscard]] static std::vector<std::string> boards();
+  /// Whether one could read from peers (can_read), without opening it. Fails as open() does.
+  [[nodiscard]] static Result<bool> probe(const EndpointOptions& options);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;

@@ -45,6 +45,13 @@ std::vector<std::string> devices(const DriverOptions& given) noexcept {
   return device.empty() ? std::vector<std::string>{} : std::vector{device};
 }
 
+ProbedDriver probe(const DriverOptions& given) noexcept {
+  const EndpointOptions options = endpoint_options(given);
+  Result<bool> can_read = Endpoint::probe(options);
+  return can_read ? ProbedDriver{capabilities_of(options, can_read.value())}
+                  : ProbedDriver{capabilities_of(options, options.may_read), can_read.error().text};
+}
+
 Result<std::unique_ptr<Driver>> open_fabric(const DriverOptions& given) noexcept {
   const JobMap& job = given.bootstrap->job();
   const auto window = static_cast<std::uint32_t>(number_of(given, kWindow));
@@ -67,8 +74,14 @@ std::vector<std::string> find_boards() {
 
 #else
 
+Error no_headers() {
+  return {Errc::unsupported, "this build was made without libfabric (libfabric-dev)"};
+}
 Result<std::unique_ptr<Driver>> open_fabric(const DriverOptions&) noexcept {
-  return Error{Errc::unsupported, "this build was made without libfabric (libfabric-dev)"};
+  return no_headers();
+}
+ProbedDriver probe(const DriverOptions&) noexcept {
+  return {Capabilities{}, no_headers().text};
 }
 std::vector<std::string> devices(const DriverOptions&) noexcept {
   return {};
@@ -97,6 +110,7 @@ constinit const DriverEntry kFabricDriver{
     .instances = "a provider of libfabric, like verbs or tcp, perhaps with a domain: verbs:mlx5_0",
     .is_on_request = true,
     .devices = fabric::devices,
+    .probe = fabric::probe,
 };
 
 }  // namespace sterna::net

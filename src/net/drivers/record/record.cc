@@ -84,10 +84,7 @@ class RecordChannel final : public DecoratorChannel {
 class RecordDriver final : public Decorator {
  public:
   RecordDriver(std::unique_ptr<Driver> inner, const DecoratorOptions& options) noexcept
-      : Decorator{std::move(inner), options} {
-    // Bytes that are copied directly are in no packet.
-    capabilities_.direct_latency_ns = capabilities_.direct_mb_per_s = 0;
-  }
+      : Decorator{std::move(inner), options} {}
   Result<> open(const std::string& path, std::uint32_t node_count) {
     return tape_.open(path, {.node = self_,
                              .node_count = node_count,
@@ -129,6 +126,11 @@ constexpr Tunable kFile{.name = "record_file",
                         .help = "where packets are recorded: this name, a dot and the node"};
 constexpr std::array kTunables{kFile};
 
+void change(Capabilities& capabilities, const DecoratorOptions& /*options*/) noexcept {
+  // Bytes that are copied directly are in no packet.
+  capabilities.direct_latency_ns = capabilities.direct_mb_per_s = 0;
+}
+
 Result<std::unique_ptr<Driver>> wrap(std::unique_ptr<Driver> inner,
                                      const DecoratorOptions& options) noexcept {
   const JobMap& job = options.driver.bootstrap->job();
@@ -151,6 +153,7 @@ constinit const DecoratorEntry kRecordDecorator{
     .name = "record",
     .summary = "writes all packets into a file of each node, for driver replay",
     .tunables = record::kTunables,
-    .wrap = record::wrap};
+    .wrap = record::wrap,
+    .change = record::change};
 
 }  // namespace sterna::net

@@ -30,6 +30,12 @@ constexpr Tunable kDirect{.name = "shm_direct",
                           .help = "copy large messages straight into the other process"};
 constexpr std::array kTunables{kChunkBytes, kChunks, kDirect};
 
+ProbedDriver probe(const DriverOptions& options) noexcept {
+  Capabilities capabilities = kProfile;
+  capabilities.packet_bytes_max = static_cast<std::uint32_t>(number_of(options, kChunkBytes));
+  return {.capabilities = capabilities};
+}
+
 Result<std::unique_ptr<Driver>> open(const DriverOptions& options) noexcept {
   const HostShare& host = options.bootstrap->host();
   const std::uint32_t node = options.bootstrap->job().node_index;
@@ -82,6 +88,7 @@ constinit const DriverEntry kShmDriver{
     .tunables = shm::kTunables,
     .open = shm::open,
     .profile = shm::kProfile,
+    .probe = shm::probe,
 };
 
 }  // namespace sterna::net

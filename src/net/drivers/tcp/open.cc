@@ -3,6 +3,7 @@
 #include <new>
 
 #include "net/drivers/builtin.h"
+#include "net/drivers/settings_of.h"
 #include "net/drivers/tcp/driver.h"
 #include "net/drivers/tcp/tunables.h"
 
@@ -49,6 +50,24 @@ Result<std::unique_ptr<Driver>> open_unix_driver(const DriverOptions& given) noe
   return as_driver(open_sockets(given, true));
 }
 
+ProbedDriver probe_sockets(const DriverOptions& given, Capabilities profile) noexcept {
+  profile.packet_bytes_max = static_cast<std::uint32_t>(number_of(given, kPacketBytes));
+  auto options = read_options(given);
+  return {profile, options ? std::string{} : options.error().text};
+}
+ProbedDriver probe(const DriverOptions& given) noexcept {
+  ProbedDriver probed = probe_sockets(given, kProfile);
+  auto options = read_options(given);
+  if (options && !options.value().interface.empty()) {
+    const auto found = local_addresses(options.value().interface, 0);
+    probed.absent = found ? std::string{} : found.error().text;
+  }
+  return probed;
+}
+ProbedDriver probe_unix(const DriverOptions& given) noexcept {
+  return probe_sockets(given, kUnixProfile);
+}
+
 std::vector<std::string> devices(const DriverOptions& given) noexcept {
   std::vector<std::string> found;
   if (auto options = read_options(given); options) {
@@ -71,6 +90,7 @@ constinit const DriverEntry kTcpDriver{
     .instances = "the name of a network interface, an address, or a prefix like 10.0.1.0/24",
     .connections = &tcp::kConnections,
     .devices = tcp::devices,
+    .probe = tcp::probe,
 };
 
 constinit const DriverEntry kUnixDriver{
@@ -80,6 +100,7 @@ constinit const DriverEntry kUnixDriver{
     .open = tcp::open_unix_driver,
     .profile = tcp::kUnixProfile,
     .is_on_request = true,
+    .probe = tcp::probe_unix,
 };
 
 }  // namespace sterna::net

@@ -27,10 +27,12 @@ enum class Traffic : std::uint8_t {
   message,       // Of a rank to a rank: all of it, or its first part.
   more,          // The next part of the one before.
   announcement,  // Of a long message, which stays where it is until its receiver answers.
-  data,          // Bytes of such a message.
+  head,          // The first bytes of such a message, sent behind its announcement unasked.
   answer,        // About messages: that a receive is ready, has ended, has room; short.
   rpc,           // A call of rpc.h or its result, of users' services and of Sterna's own.
-  bulk,          // The memory of a rank that moves.
+  // What is left of long messages, and the memory of ranks that move: it does not wait among frames
+  // as a rule, but goes a packet at a time while none waits, or has been refused some times.
+  bulk,
   control,       // What nodes tell each other: where ranks are, what the way costs; short.
 };
 inline constexpr unsigned kTrafficCount = 8;
@@ -43,12 +45,12 @@ struct WaitingFrame {
   // The same for frames between the same two ranks. Those of one flow may pass each other, but who
   // does waits at its receiver, in a copy.
   std::uint64_t flow = 0;
-  // Of message, more, announcement and data; else 0. `context`: the same for messages of one
+  // Of message, more, announcement and head; else 0. `context`: the same for messages of one
   // session (sterna/session.h), or of one use of one communicator, in this job; the number says
   // nothing else.
   std::uint32_t context = 0;
   std::int32_t tag = 0;
-  std::uint64_t message_bytes = 0;  // Of the whole message; 0: not known (data), or none.
+  std::uint64_t message_bytes = 0;  // Of the whole message.
   Traffic traffic = Traffic::message;
 };
 

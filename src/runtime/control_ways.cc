@@ -53,6 +53,7 @@ constexpr auto kWayAnswer = [](auto& field, auto& answer) {
   field.text(way.protocol, kSentenceBytesMax);
   field.text(way.forming, kSentenceBytesMax);
   field.text(way.choice, kSentenceBytesMax);
+  field.text(way.copies, kSentenceBytesMax);
   field.list(way.thresholds, kThresholdBytesMin, kThreshold);
   field.list(way.costs, kCostBytesMin, kLearntCost);
   field.list(way.rails, kShareBytesMin, kRailShare);

@@ -3,9 +3,8 @@
 import json
 import re
 import tempfile
-import unittest
 
-from harness import STERNA, LaunchTest
+from harness import STERNA, LaunchTest, main
 
 
 class WhyPlan(LaunchTest):
@@ -97,4 +96,4 @@ class WhyPlan(LaunchTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -114,6 +114,7 @@ class alignas(kCacheLineBytes) Gate {
   [[nodiscard]] bool try_send_two(std::span<const Piece> first, std::span<const Piece> second,
                                   std::uint32_t route_version, TwoResults& two) noexcept;
   [[nodiscard]] bool has_several_rails() const noexcept { return rail_count_ > 1; }
+  [[nodiscard]] std::uint32_t rail_count() const noexcept { return rail_count_; }
 
   /// Counts how often all ranks have left the peer. Any thread.
   [[nodiscard]] std::uint32_t route_version() const noexcept {

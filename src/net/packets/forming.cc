@@ -32,8 +32,7 @@ Traffic traffic_of(FrameKind kind) noexcept {
     case FrameKind::rendezvous:
       return Traffic::announcement;
     case FrameKind::head:
-    case FrameKind::data:
-      return Traffic::data;
+      return Traffic::head;
     case FrameKind::seek:
     case FrameKind::nothing:
     case FrameKind::claim:
@@ -45,6 +44,7 @@ Traffic traffic_of(FrameKind kind) noexcept {
     case FrameKind::rank_note:
     case FrameKind::node:
       return Traffic::rpc;
+    case FrameKind::data:
     case FrameKind::bulk:
     case FrameKind::bulk_finish:
       return Traffic::bulk;
@@ -60,16 +60,14 @@ Traffic traffic_of(FrameKind kind) noexcept {
 /// As a strategy sees it.
 WaitingFrame view_of(const HeldPacket& packet, const FrameHeader& header, bool may_pass) noexcept {
   const Traffic traffic = traffic_of(header.kind);
-  const bool is_of_message = traffic <= Traffic::data;
+  const bool is_of_message = traffic <= Traffic::head;
   return {.bytes = packet.bytes,
           .priority = header.priority,
           .may_pass = may_pass && is_in_turn(header.kind),
           .flow = std::uint64_t{header.source} << 32 | header.destination,
           .context = is_of_message ? header.context : 0,
           .tag = is_of_message ? header.tag : 0,
-          // Of data frames the field says where they go.
-          .message_bytes =
-              is_of_message && header.kind != FrameKind::data ? header.total_bytes : 0,
+          .message_bytes = is_of_message ? header.total_bytes : 0,
           .traffic = traffic};
 }
 

@@ -24,13 +24,13 @@ class Seeing final : public Strategy {
 TEST(Strategies, SeeWhatWaitsByItsKindAndByTagAndContextWhereItIsOfAMessage) {
   const std::pair<FrameKind, Traffic> kinds[] = {{FrameKind::eager, Traffic::message},
                                                  {FrameKind::eager_more, Traffic::more},
-                                                 {FrameKind::head, Traffic::data},
+                                                 {FrameKind::head, Traffic::head},
                                                  {FrameKind::rendezvous, Traffic::announcement},
                                                  {FrameKind::seek, Traffic::answer},
                                                  {FrameKind::nothing, Traffic::answer},
                                                  {FrameKind::claim, Traffic::answer},
                                                  {FrameKind::clear, Traffic::answer},
-                                                 {FrameKind::data, Traffic::data},
+                                                 {FrameKind::data, Traffic::bulk},
                                                  {FrameKind::finish, Traffic::answer},
                                                  {FrameKind::matched, Traffic::answer},
                                                  {FrameKind::credit, Traffic::answer},
@@ -54,12 +54,10 @@ TEST(Strategies, SeeWhatWaitsByItsKindAndByTagAndContextWhereItIsOfAMessage) {
     const WaitingFrame& frame = strategy.seen[i];
     EXPECT_EQ(frame.traffic, kinds[i].second) << i;
     EXPECT_LT(static_cast<unsigned>(frame.traffic), kTrafficCount);
-    const bool is_of_message = frame.traffic <= Traffic::data;
+    const bool is_of_message = frame.traffic <= Traffic::head;
     EXPECT_EQ(frame.tag, is_of_message ? static_cast<std::int32_t>(i) : 0) << i;
     EXPECT_EQ(frame.context, is_of_message ? 7U : 0U) << i;
-    EXPECT_EQ(frame.message_bytes,
-              is_of_message && kinds[i].first != FrameKind::data ? 100U : 0U)
-        << i;
+    EXPECT_EQ(frame.message_bytes, is_of_message ? 100U : 0U) << i;
   }
 }
 

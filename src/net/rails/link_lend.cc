@@ -12,6 +12,9 @@ namespace {
 
 // One that takes so long, and so many times as long as it should, is stuck.
 constexpr std::uint64_t kStuckTimes = 16;
+// Rates are those sampled, or of the profile, of long packets: what packets between messages have
+// taken says of a rail that has few of them only how few they were.
+constexpr std::uint64_t kRateBytes = 256 << 10;
 
 }  // namespace
 
@@ -34,7 +37,7 @@ std::size_t Link::find_lenders(std::span<Lender, kViewedRails> lenders) const no
       if (!is_over() && rail.state == RailState::up && rail.channel != nullptr) {
         lenders[count++] = {.channel = rail.channel,
                             .at = i,
-                            .ps_per_byte = rail.rate.ps_per_byte(),
+                            .ps_per_byte = rail.rate.profile_ps_per_byte(kRateBytes),
                             .end_ns = std::max(rail.lent_end_ns, now_ns) + rail.rate.latency_ns(),
                             .most = 0};
       }

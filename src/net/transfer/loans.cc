@@ -30,7 +30,11 @@ bool TransportCore::begin_loans(TransferJob& job) noexcept {
     return false;
   }
   const std::uint64_t end = lent_part_bytes_min(cost);
-  const std::uint64_t part = std::min(cost.lent_part_bytes(), most - end);
+  std::uint64_t part = std::min(cost.lent_part_bytes(), most - end);
+  if (job.gate->has_several_rails()) {  // Each gets its share of one message.
+    part = std::clamp(left / (2 * std::uint64_t{job.gate->rail_count()}), std::min(2 * end, part),
+                      part);
+  }
   job.loans = std::make_unique<Loans>(*channel, static_cast<std::uint32_t>(part),
                                       static_cast<std::uint32_t>(end),
                                       job.gate->has_several_rails());

@@ -82,6 +82,7 @@ class SimDriver final : public Driver {
     capabilities_.is_ordered = options.is_ordered;
     capabilities_.can_revive = true;
     capabilities_.has_short_way = options.has_short_way;
+    capabilities_.can_lend = options.lent_bytes_max != 0;
     capabilities_.is_reliable =
         options.hides_faults ||
         options.lost_per_mille + options.twice_per_mille + options.corrupt_per_mille == 0;

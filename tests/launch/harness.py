@@ -58,6 +58,17 @@ def wait_until(condition, seconds=60.0):
     return bool(condition())
 
 
+def build_program(cls, text):
+    """For a class of tests, an MPI program: `folder`, which lasts as long as they, and `program` in it."""
+    folder = tempfile.TemporaryDirectory()
+    cls.addClassCleanup(folder.cleanup)
+    cls.folder = pathlib.Path(folder.name)
+    cls.program = cls.folder / "program"
+    source = cls.program.with_suffix(".c")
+    source.write_text(text)
+    subprocess.run([BIN / "mpicc", source, "-o", cls.program], check=True)
+
+
 @unittest.skipUnless(os.getuid() == 0, "network namespaces need root")
 class GridTest(unittest.TestCase):
     """An MPI program (PROGRAM), and hosts in network namespaces to run it on, by tools/grid."""
@@ -66,13 +77,7 @@ class GridTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
-        cls.program = cls.folder / "program"
-        source = cls.program.with_suffix(".c")
-        source.write_text(cls.PROGRAM)
-        subprocess.run([BIN / "mpicc", source, "-o", cls.program], check=True)
+        build_program(cls, cls.PROGRAM)
 
     @classmethod
     def grid_up(cls, prefix, topology):

@@ -5,9 +5,8 @@ import os
 import pathlib
 import re
 import subprocess
-import tempfile
 
-from harness import BIN, SECONDS, STERNA, LaunchTest, main
+from harness import BIN, SECONDS, STERNA, LaunchTest, build_program, main
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
 ABI = int(re.search(r"kStrategyAbi = (\d+);",
@@ -86,13 +85,7 @@ struct { unsigned abi; const char *name, *summary; const void *strategy; } stern
 class Strategies(LaunchTest):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
-        cls.program = cls.folder / "program"
-        source = cls.folder / "program.c"
-        source.write_text(PROGRAM)
-        subprocess.run([BIN / "mpicc", source, "-o", cls.program], check=True)
+        build_program(cls, PROGRAM)
         cls.counting = cls.library("counting.cc", COUNTING)
         example = SOURCES / "examples" / "strategy_shortest.cc"
         cls.shortest = cls.library("shortest.cc", example.read_text())

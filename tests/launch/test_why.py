@@ -5,10 +5,8 @@ import os
 import pathlib
 import signal
 import socket
-import subprocess
-import tempfile
 
-from harness import BIN, PROBE, SECONDS, STERNA, LaunchTest, main, wait_until
+from harness import BIN, PROBE, SECONDS, STERNA, LaunchTest, build_program, main, wait_until
 
 PROGRAM = r"""
 #include <mpi.h>
@@ -36,13 +34,7 @@ int main(int argc, char **argv) {
 class Why(LaunchTest):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
-        cls.program = cls.folder / "program"
-        source = cls.program.with_suffix(".c")
-        source.write_text(PROGRAM)
-        subprocess.run([BIN / "mpicc", source, "-o", cls.program], check=True)
+        build_program(cls, PROGRAM)
 
     def setUp(self):
         super().setUp()

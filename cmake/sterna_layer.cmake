@@ -1,11 +1,13 @@
 # sterna_layer(<name> NEEDS <layers...> LIBRARIES <targets...> SOURCES <generated files...>
-# EXCLUDE <regex>): a folder of src/ is a layer, a static library sterna_<name> (for tests and tools)
+# EXCLUDE <regex> APART <regex>): a folder of src/ is a layer, a static library sterna_<name> (for tests and tools)
 # and its objects sterna_<name>_objects (for the shared libraries). Its sources are all *.cc and *.S
 # of the folder but those that EXCLUDE matches and the ones named for a kind:
 #   x_test.cc   GoogleTest, gathered in one program <name>_tests (label unit, test names <name>.*)
 #   x_fuzz.cc   one LLVMFuzzerTestOneInput; built with a driver that replays tests/corpus/<x>
 #   x_bench.cc  program <layer>_<x>_bench that measures, with Google Benchmark where it is installed;
 #               built when it is asked for
+# With CMAKE_UNITY_BUILD (./dev sanitize, which builds from nothing each time) the compiler gets the
+# files of a folder as one, but those that APART matches: others there have names that they have, too.
 #
 # Warnings are errors where Sterna is developed and tested (presets dev, asan, tsan, clang; .ci/run),
 # not for who installs it: a compiler of tomorrow warns of more.
@@ -73,10 +75,21 @@ endfunction()
 
 include(cmake/precompile.cmake)
 
+function(sterna_join_folders target sources apart)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  foreach(source IN LISTS sources)
+    if(NOT apart OR NOT source MATCHES "${apart}")
+      get_filename_component(folder ${source} DIRECTORY)
+      string(MAKE_C_IDENTIFIER "in_${folder}" group)
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+    endif()
+  endforeach()
+endfunction()
+
 set(STERNA_TEST_SECONDS 240)  # Bounds what hangs, on a busy machine of one processor too.
 
 function(sterna_layer layer)
-  cmake_parse_arguments(ARG "" "" "NEEDS;LIBRARIES;SOURCES;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "NEEDS;LIBRARIES;SOURCES;EXCLUDE;APART" ${ARGN})
   # Relative, so that EXCLUDE never matches a folder that the checkout itself lies in.
   file(GLOB_RECURSE all RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS
        ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*.S)
@@ -88,6 +101,7 @@ function(sterna_layer layer)
   list(TRANSFORM ARG_NEEDS PREPEND sterna_)
   if(sources)
     add_library(sterna_${layer}_objects OBJECT ${sources})
+    sterna_join_folders(sterna_${layer}_objects "${sources}" "${ARG_APART}")
     target_link_libraries(sterna_${layer}_objects PRIVATE sterna_flags ${ARG_LIBRARIES})
     add_library(sterna_${layer} STATIC $<TARGET_OBJECTS:sterna_${layer}_objects>)
     target_link_libraries(sterna_${layer} PUBLIC sterna_flags ${ARG_NEEDS} ${ARG_LIBRARIES})
@@ -99,6 +113,7 @@ function(sterna_layer layer)
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   if(tests)
     add_executable(${layer}_tests ${tests})
+    set_target_properties(${layer}_tests PROPERTIES UNITY_BUILD OFF)
     target_link_libraries(${layer}_tests PRIVATE sterna_${layer})
     sterna_test_program(${layer}_tests)
     gtest_discover_tests(${layer}_tests TEST_PREFIX ${layer}. NO_PRETTY_VALUES

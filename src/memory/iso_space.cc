@@ -27,7 +27,6 @@ struct IsoSpace::RankMemory {
 namespace {
 
 constexpr std::size_t kFirstHeapBytes = 1 << 20;  // Mapped at first; heaps grow by themselves.
-constexpr int kAdvisePopulateWrite = 23;          // MADV_POPULATE_WRITE, Linux 5.14.
 // The top of the stack, the header and the start of the thread-local block are used at once: one
 // system call instead of a page fault each.
 constexpr std::size_t kPopulateBytes = 2 * kPageBytes;

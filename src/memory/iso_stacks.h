@@ -29,6 +29,7 @@ void touch_slots(Extent slots, std::size_t slot_bytes) noexcept;
 
 /// One mapping serves many slots: so many bytes, then twice as many each time.
 inline constexpr std::size_t kMapAheadBytesMin = 4 << 20;
+inline constexpr int kAdvisePopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14.
 
 struct IsoSpace::StackClass {
   SpinLock lock;

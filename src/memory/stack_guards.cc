@@ -17,7 +17,6 @@
 namespace sterna::memory {
 namespace {
 
-constexpr int kAdvisePopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14.
 constexpr int kAdviseGuardInstall = 102;  // MADV_GUARD_INSTALL, Linux 6.13.
 constexpr int kAdviseGuardRemove = 103;
 constexpr int kSelf = -10000;  // PIDFD_SELF: before about Linux 6.15 no descriptor, so EBADF.

@@ -20,7 +20,7 @@ namespace {
 
 using threads::Wake;
 
-constexpr std::uint32_t kSpinTurns = 12;  // A few microseconds.
+constexpr std::uint32_t kFirstTurns = 12;  // A few microseconds.
 
 /// One wait of the caller, user thread or kernel thread.
 class Waiting {
@@ -80,7 +80,7 @@ bool spins_until_done(const Completion& completion, Progress& progress, const th
   if (progress.options().is_oversubscribed) {
     return yields_until_done(completion, progress, me, deadline_ns);
   }
-  for (std::uint32_t turn = 0; turn < kSpinTurns && !completion.done() && threads::is_alone(me);
+  for (std::uint32_t turn = 0; turn < kFirstTurns && !completion.done() && threads::is_alone(me);
        ++turn) {
     (void)progress.poll_and_look();
   }

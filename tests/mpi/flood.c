@@ -196,15 +196,17 @@ int main(int argc, char** argv) {
   requests = malloc(sizeof(MPI_Request) * (size_t)(short_count + long_count));
   partner = (world_rank ^ 1) < world_size ? world_rank ^ 1 : world_rank;
   void (*const ways[])(void) = {receive_reverse, receive_in_order, receive_posted};
-  for (int i = 0; i < 6; ++i) {
+  /* That memory is bounded is seen in one direction of each way, which takes long enough. */
+  const int times = is_bounded ? 1 : 2;
+  for (int i = 0; i < 3 * times; ++i) {
     const int is_sender = partner == world_rank || (world_rank ^ i) % 2 == 0;
-    exchange(is_sender, ways[i / 2]);
+    exchange(is_sender, ways[i / times]);
     if (partner == world_rank) {
       MPI_Barrier(MPI_COMM_WORLD);
     }
   }
   exchange_windows();
-  if (partner != world_rank) {
+  if (partner != world_rank && !is_bounded) {
     world_rank % 2 == 0 ? send_and_cancel() : receive_not_cancelled();
   }
   free(requests);

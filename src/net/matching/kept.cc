@@ -15,12 +15,6 @@ std::uint32_t mask_of(const Pattern&) noexcept {
 std::uint32_t mask_of(const MaskedPattern& pattern) noexcept {
   return pattern.mask;
 }
-const Pattern& plain(const Pattern& pattern) noexcept {
-  return pattern;
-}
-const Pattern& plain(const MaskedPattern& pattern) noexcept {
-  return pattern.pattern;
-}
 
 void begin(FrameHeader& header, FrameKind kind, const Endpoint& from, Peer& to) noexcept {
   header.kind = kind;

@@ -47,13 +47,6 @@ bool post(Endpoint& at, RecvRequest& request, const MaskedPattern& pattern) noex
   return true;
 }
 
-const Pattern& plain(const Pattern& pattern) noexcept {
-  return pattern;
-}
-const Pattern& plain(const MaskedPattern& pattern) noexcept {
-  return pattern.pattern;
-}
-
 }  // namespace
 
 /// The receive takes a message that waits; if there is none, it is posted.

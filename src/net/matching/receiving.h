@@ -6,6 +6,14 @@
 
 namespace sterna::net {
 
+/// Of a receive or a probe, whether it asks with a mask or without.
+inline const Pattern& plain(const Pattern& pattern) noexcept {
+  return pattern;
+}
+inline const Pattern& plain(const MaskedPattern& pattern) noexcept {
+  return pattern.pattern;
+}
+
 inline void start_receive(const Endpoint& at, RecvRequest& request,
                           const Envelope& envelope) noexcept {
   trace_message(trace::Kind::receives, envelope, at.rank);

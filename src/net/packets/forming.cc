@@ -1,7 +1,6 @@
 // Packets formed by strategies.
 #include "net/packets/forming.h"
 
-#include <cstring>
 #include <new>
 #include <type_traits>
 
@@ -9,12 +8,6 @@
 
 namespace sterna::net {
 namespace {
-
-FrameHeader header_of(HeldPacket& packet) noexcept {
-  FrameHeader header;
-  std::memcpy(&header, packet.data(), kHeaderBytes);
-  return header;
-}
 
 /// Between ranks, and with a number that restores its place, or none that matters: others may go
 /// first. Frames between nodes and answers keep their places: moves count on it.

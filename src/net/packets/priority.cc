@@ -11,12 +11,6 @@
 namespace sterna::net {
 namespace {
 
-FrameHeader header_of(const HeldPacket& packet) noexcept {
-  FrameHeader header;
-  std::memcpy(&header, const_cast<HeldPacket&>(packet).data(), kHeaderBytes);
-  return header;
-}
-
 void renumber(HeldPacket& packet, std::uint32_t sequence) noexcept {
   std::memcpy(packet.data() + offsetof(FrameHeader, sequence), &sequence, sizeof sequence);
 }

@@ -1,9 +1,18 @@
 // Priorities: which frames overtake others that wait for the same node.
 #pragma once
 
+#include <cstring>
+
+#include "net/packets/packet.h"
 #include "net/packets/packet_pool.h"
 
 namespace sterna::net {
+
+[[nodiscard]] inline FrameHeader header_of(const HeldPacket& packet) noexcept {
+  FrameHeader header;
+  std::memcpy(&header, const_cast<HeldPacket&>(packet).data(), kHeaderBytes);
+  return header;
+}
 
 /// Frames that wait for a gate, in the order in which they go.
 struct WaitingFrames {

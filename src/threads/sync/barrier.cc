@@ -15,7 +15,7 @@ namespace {
 // round, for one switch more. So each finds what those before it have done (semaphores of
 // neighbours have their units). Of fewer the switch would be too dear.
 constexpr std::uint32_t kCrowd = 64;
-constexpr int kLooks = 2000;
+constexpr int kYieldsMax = 2000;
 constexpr std::uint64_t kSleepNs = 50'000;
 
 }  // namespace
@@ -109,7 +109,7 @@ void Barrier::wait(Round round) noexcept {
     // before it changed the round: the barrier may be dropped when we return.
     for (int looks = 0; round_.load(std::memory_order_acquire) == round.number || lock_.is_locked();
          ++looks) {
-      looks < kLooks ? yield() : sleep_for(kSleepNs);
+      looks < kYieldsMax ? yield() : sleep_for(kSleepNs);
     }
     // Of the look at the lock: what is done with the memory next comes after what its holder did.
     std::atomic_thread_fence(std::memory_order_acquire);

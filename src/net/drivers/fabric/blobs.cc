@@ -11,7 +11,6 @@ namespace {
 constexpr std::uint32_t kAddressMagic = 0x31424146;  // "FAB1"
 constexpr std::uint32_t kHelloMagic = 0x32484146;    // "FAH2"
 constexpr std::size_t kProviderBytesMax = 128;
-constexpr std::size_t kNameBytesMax = 512;
 constexpr std::size_t kControlBytesMax = 1024;
 
 }  // namespace

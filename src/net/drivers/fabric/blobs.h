@@ -28,6 +28,7 @@ struct Address {
 /// Fails with malformed.
 [[nodiscard]] Result<Address> decode_address(Packet bytes) noexcept;
 
+inline constexpr std::size_t kNameBytesMax = 512;  // Of an endpoint.
 struct Hello {
   std::uint64_t token = 0;
   std::uint32_t window = 0;         // Packets that it takes ahead.

@@ -17,12 +17,11 @@
 
 #include "base/check.h"
 #include "base/system_file.h"
+#include "net/drivers/fabric/blobs.h"
 #include "net/drivers/fabric/objects.h"
 
 namespace sterna::net::fabric {
 namespace {
-
-constexpr std::size_t kNameBytesMax = 512;
 
 /// What is done at signals is ours again afterwards: providers take some for themselves, to clean
 /// up (shm) or to write files about a crash (psm2, as soon as the library is loaded). But a fault

@@ -83,6 +83,24 @@ TEST(WayLearner, APauseIsNoMeasure) {
   EXPECT_LT(way.learner.packet_ns(), 5000U);
 }
 
+TEST(WayLearner, HasNewsWhereLongPacketsAreToldApart) {
+  Way way{.packet_ns = 5000, .ns_per_byte = 2};
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    way.send(1 + i % 3, 8000);
+    way.send(1, 2000);
+  }
+  EXPECT_NEAR(static_cast<double>(way.learner.take_news()), 2000, 20);
+  EXPECT_EQ(way.learner.take_news(), 0U) << "nothing was seen since";
+  Way alike{.packet_ns = 5000, .ns_per_byte = 2};
+  Way short_ones{.packet_ns = 5000, .ns_per_byte = 2};
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    alike.send(1, 8000);
+    short_ones.send(1 + i % 3, 100);
+  }
+  EXPECT_EQ(alike.learner.take_news(), 0U);
+  EXPECT_EQ(short_ones.learner.take_news(), 0U);
+}
+
 constexpr int kBurst = 24;
 constexpr int kBursts = 150;
 constexpr int kLearning = 30;  // Bursts before what counts.

@@ -321,6 +321,8 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
     invitations_.forget(send);
     let_go(at, send);
     send.id = kNoId;
+    gates_[outcome.clear.node].end_turn(
+        at.rank, header.cookie, (header.flags & kFramePosted) != 0 && header.hops == 0);
     ++entry.pins;
     outcome.cleared = &send;
     outcome.cleared_by = header.source;
@@ -352,15 +354,6 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
                 ? bond_->lent_parts().come_again({at.rank, request.id}, offset,
                                                  header.payload_bytes)
                 : header.payload_bytes);
-}
-
-/// So many bytes of a cleared message have come to their place.
-void TransportCore::take_data(RankEntry& entry, Endpoint& at, RecvRequest& request,
-                              std::uint64_t bytes) noexcept {
-  request.received_bytes += bytes;
-  if (request.received_bytes >= request.envelope.bytes) {
-    finish_receive(entry, at, request, Fault::none);
-  }
 }
 
 void TransportCore::act(std::uint32_t rank, Outcome& outcome) noexcept {

@@ -158,6 +158,10 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   const Sender sender = is_ours && request.may_be_left ? Sender::goes_on : Sender::waits;
   const std::uint32_t sequence = header.sequence;
   bool is_sent = true;
+  // Relaxed: a hint. Behind the bytes of others its answer would be long in coming.
+  if (!is_eager && job_count_.load(std::memory_order_relaxed) == 0) {
+    gate.begin_turn(from.rank, header.cookie, head_bytes);
+  }
   if (head_bytes != 0 && head_bytes == bytes) {
     const std::size_t gone = send_with_head(header, data, whole);
     frame_count = gone == 0 ? 1 : 0;
@@ -182,6 +186,9 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     header.flags &= kFrameHasCredit;
     header.payload_bytes = head_bytes;
     is_sent = transmit(header, whole);
+  }
+  if (!is_eager && !gate.is_empty()) {
+    gate.end_turn(from.rank, header.cookie, false);  // It may wait for room.
   }
   if (is_ours) {
     request.fault = is_sent ? Fault::none : Fault::peer_lost;

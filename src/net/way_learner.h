@@ -17,6 +17,18 @@ class WayLearner {
   [[nodiscard]] std::uint64_t packet_ns() const noexcept { return packet_ns_; }
   [[nodiscard]] std::uint64_t ps_per_byte() const noexcept { return ps_per_byte_; }
 
+  /// What a byte of a long packet takes, as ps_per_byte(), each kNewsEvery observations, where that
+  /// can be told from what each packet takes; else 0.
+  [[nodiscard]] std::uint64_t take_news() noexcept {
+    const bool is_told_apart = is_clear_ && packet_ > 0 && byte_ > kByteMin;
+    const bool are_long = bytes_bytes_ >= kLongBytes * packets_bytes_;
+    if (observed_ < kNewsEvery || !is_told_apart || !are_long) {
+      return 0;
+    }
+    observed_ = 0;
+    return ps_per_byte_;
+  }
+
   /// What kind of packet would teach something now. Packets that are all alike say what they take
   /// together, not what of it is each packet's and what each byte's.
   [[nodiscard]] Trial next_trial() const noexcept {
@@ -57,6 +69,7 @@ class WayLearner {
   static constexpr double kClear = 0.02;
 
   void observe(double packets, double bytes, double ns) noexcept {
+    ++observed_;
     if (ps_per_byte_ != 0) {  // One preempted packet must not look like a slow network.
       const double expected = packets * packet_ + bytes * byte_;
       ns = std::min(ns, 4 * expected);
@@ -85,6 +98,9 @@ class WayLearner {
     ps_per_byte_ = static_cast<std::uint64_t>(byte_ * 1000);
   }
   static constexpr double kByteMin = 0.001;
+  static constexpr std::uint32_t kNewsEvery = 32;
+  // In the mean: what a byte takes is little of what shorter packets do, and lost in their noise.
+  static constexpr double kLongBytes = 4 << 10;
 
   // Weighted sums of products, each over what was observed.
   double packets_packets_ = 0;
@@ -101,6 +117,7 @@ class WayLearner {
   std::uint64_t before_bytes_ = 0;  // Of the last packets that left.
   std::uint32_t before_packets_ = 0;
   std::uint64_t packet_count_ = 0;
+  std::uint32_t observed_ = 0;  // Since the last news.
   std::uint64_t trial_at_ = 0;
   bool was_waiting_ = false;
   bool is_clear_ = false;

@@ -19,6 +19,17 @@ constexpr std::uint32_t kFirstCount = 8;
 constexpr std::uint64_t kMeasuredBytesMin = 4 << 10;  // Below, the clock is what one measures.
 constexpr std::uint64_t kLongBytesMin = 64 << 10;     // From here the rate is what one measures.
 
+// A turn takes longer than the network does where its answer lay behind others, or the peer was
+// busy. So slow ones count only where that many in a row were slow, and then the least of them.
+constexpr std::uint32_t kSlowTurns = 4;
+// A head keeps its sender from the answer for as long as it takes to send: of a turn at most...
+constexpr double kHeadPartMax = 0.25;
+// Where even the least of them is far beyond what was taken over it is the peer that is slow, all
+// the time: a head for that long would be absurd. A profile is that of another network, and may be
+// further off than what was sampled here.
+constexpr double kLatencyTimesMax = 8;
+constexpr double kLatencyTimesMaxOfProfile = 64;
+
 // Memory that was just received is copied from the cache; used until something is measured.
 constexpr double kCopyPsPerByte = 80;
 
@@ -34,6 +45,11 @@ void correct(CostModel::Figure& figure, double measured, double weight = kNewWei
 /// most if it was faster than was thought: nothing makes it so by chance.
 void correct_other(CostModel::Figure& figure, double measured) noexcept {
   correct(figure, measured, measured < figure.value ? kFasterWeight : kFirstWeight);
+}
+
+/// Little more than the profile is known.
+bool is_new(const CostModel::Figure& figure) noexcept {
+  return figure.origin == CostOrigin::profile && figure.corrections < kFirstCount;
 }
 
 constexpr double ps_per_byte_at(std::uint32_t mb_per_s) noexcept {
@@ -70,6 +86,7 @@ CostModel::CostModel(const Capabilities& capabilities, bool is_direct,
     : options_{options},
       is_direct_{is_direct},
       latency_ns_{.value = static_cast<double>(capabilities.latency_ns)},
+      latency_ns_at_first_{latency_ns_.value},
       packet_ns_{.value = static_cast<double>(capabilities.packet_ns)},
       packet_ps_per_byte_{.value = ps_per_byte_at(capabilities.bandwidth_mb_per_s) +
                                    capabilities.cpu_ps_per_byte},
@@ -87,6 +104,10 @@ void CostModel::take(const WayCosts& costs, CostOrigin origin) noexcept {
     }
   };
   set(latency_ns_, costs.latency_ns);
+  if (costs.latency_ns != 0) {
+    latency_ns_at_first_ = latency_ns_.value;
+    slow_turns_ = 0;
+  }
   set(packet_ns_, costs.packet_ns);
   set(packet_ps_per_byte_, costs.packet_ps_per_byte);
   set(copy_ps_per_byte_, costs.copy_ps_per_byte);
@@ -177,18 +198,62 @@ void CostModel::measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept 
 }
 
 void CostModel::measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept {
-  if (bytes >= kMeasuredBytesMin) {
-    const bool is_new = packet_ps_per_byte_.origin == CostOrigin::profile &&
-                        packet_ps_per_byte_.corrections < kFirstCount;
+  // A network that is simulated takes packets at once, and what they cost passes afterwards.
+  const bool is_timed = is_direct_ || ns != 0;
+  if (bytes >= kMeasuredBytesMin && is_timed) {
     const bool is_other = is_direct_ && is_copied_directly(kLongBytesMin);
     const double measured = static_cast<double>(ns) * 1000 / static_cast<double>(bytes);
     if (is_other) {
       correct_other(packet_ps_per_byte_, measured);
     } else {
-      correct(packet_ps_per_byte_, measured, is_new ? kFirstWeight : kNewWeight);
+      correct(packet_ps_per_byte_, measured,
+              is_new(packet_ps_per_byte_) ? kFirstWeight : kNewWeight);
     }
     decide();
   }
+}
+
+void CostModel::measured_turn(std::uint64_t ns, std::uint64_t head_bytes) noexcept {
+  if (is_direct_ || ns == 0) {  // A clock that stands still says nothing.
+    return;
+  }
+  const double measured = static_cast<double>(ns) / 2;
+  if (measured < latency_ns_.value) {
+    slow_turns_ = 0;
+    correct(latency_ns_, measured, kFasterWeight);
+    decide();
+    return;
+  }
+  const double head_ns = static_cast<double>(head_bytes) * packet_ps_per_byte_.value / 1000;
+  if (head_ns > kHeadPartMax * static_cast<double>(ns)) {
+    return;
+  }
+  least_ns_ = slow_turns_ == 0 ? measured : std::min(least_ns_, measured);
+  if (++slow_turns_ == kSlowTurns) {
+    slow_turns_ = 0;
+    const double times = latency_ns_.origin == CostOrigin::profile ? kLatencyTimesMaxOfProfile
+                                                                   : kLatencyTimesMax;
+    correct(latency_ns_, std::min(least_ns_, times * latency_ns_at_first_), kFirstWeight);
+    decide();
+  }
+}
+
+void CostModel::measured_copy(std::uint64_t bytes, std::uint64_t ns) noexcept {
+  if (is_direct_ || bytes < kMeasuredBytesMin || ns == 0) {
+    return;
+  }
+  correct(copy_ps_per_byte_, static_cast<double>(ns) * 1000 / static_cast<double>(bytes),
+          is_new(copy_ps_per_byte_) ? kFirstWeight : kNewWeight);
+  decide();
+}
+
+void CostModel::measured_rate(std::uint64_t ps_per_byte) noexcept {
+  if (is_direct_) {
+    return;
+  }
+  correct(packet_ps_per_byte_, static_cast<double>(ps_per_byte),
+          is_new(packet_ps_per_byte_) ? kFirstWeight : kNewWeight);
+  decide();
 }
 
 CostModel::Other CostModel::other(std::uint64_t bytes) const noexcept {

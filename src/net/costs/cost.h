@@ -109,6 +109,13 @@ class CostModel {
   /// mean.
   void measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept;
   void measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept;
+  /// Of ways that are not copied directly, else nothing. From the announcement of a message to its
+  /// answer, which was given at once, it took `ns`; a head of so many bytes went behind it.
+  void measured_turn(std::uint64_t ns, std::uint64_t head_bytes = 0) noexcept;
+  /// A message that had come before its receive was copied once more in `ns`.
+  void measured_copy(std::uint64_t bytes, std::uint64_t ns) noexcept;
+  /// By packets that left while others waited, a byte takes so long.
+  void measured_rate(std::uint64_t ps_per_byte) noexcept;
   /// One short packet took its sender `ns`.
   void measured_send(std::uint64_t ns) noexcept;
   /// A piece of so many bytes did.
@@ -156,6 +163,9 @@ class CostModel {
   Options options_;
   bool is_direct_;
   Figure latency_ns_;
+  double latency_ns_at_first_ = 0;  // As it was taken over, without corrections.
+  double least_ns_ = 0;             // Of the last slow turns in a row, their half: measured_turn().
+  std::uint32_t slow_turns_ = 0;
   Figure packet_ns_;
   Figure packet_ps_per_byte_;  // On the wire and of the processor.
   Figure copy_ps_per_byte_;    // An early message is copied once more.

@@ -1,7 +1,11 @@
 // How the cost model of a way leaves its profile for what messages turn out to cost.
 #include "net/costs/cost.h"
 
+#include <string_view>
+
 #include <gtest/gtest.h>
+
+#include "net/transfer/lending.h"
 
 namespace sterna::net {
 namespace {
@@ -62,6 +66,132 @@ TEST(CostModelOfPackets, WhoComputesWritesNoMoreThanAMicrosecond) {
   EXPECT_EQ(set.computing_eager_bytes(), 40'000U);
   const CostModel packets{{.latency_ns = 120, .bandwidth_mb_per_s = 30'303}, false, {}};
   EXPECT_EQ(packets.computing_eager_bytes(), packets.eager_bytes()) << "nobody could read it";
+}
+
+/// A network that is far from its profile; nothing is copied directly over it.
+CostModel network(std::uint32_t latency_ns = 400) {
+  return CostModel{{.latency_ns = latency_ns, .bandwidth_mb_per_s = 10'000}, false, {}};
+}
+
+double figure(const CostModel& model, std::string_view name) {
+  for (const CostModel::Row& row : model.figures()) {
+    if (row.name == name) {
+      return row.figure.value;
+    }
+  }
+  return -1;
+}
+
+void turns(CostModel& model, int count, std::uint64_t ns, std::uint64_t head_bytes = 0) {
+  for (int i = 0; i < count; ++i) {
+    model.measured_turn(ns, head_bytes);
+  }
+}
+
+TEST(CostModelOfTurns, ManySlowOnesMoveTheLatencyAndWhatFollowsFromIt) {
+  CostModel model = network();
+  const std::uint64_t eager = model.eager_bytes();
+  const std::uint64_t head = model.head_bytes();
+  turns(model, 200, 2400);
+  EXPECT_NEAR(figure(model, "latency_ns"), 1200, 120);
+  EXPECT_GT(model.eager_bytes(), 2 * eager);
+  EXPECT_GT(model.head_bytes(), 2 * head);
+  EXPECT_NE(model.describe().find("latency_ns 1199"), std::string::npos) << model.describe();
+  EXPECT_NE(model.describe().find("corrected 50 times"), std::string::npos) << model.describe();
+}
+
+TEST(CostModelOfTurns, SomeSlowOnesAmongOthersMoveNothing) {
+  CostModel model = network();
+  turns(model, 16, 800);
+  const std::uint64_t eager = model.eager_bytes();
+  for (int i = 0; i < 100; ++i) {
+    turns(model, 1, 10'000'000);  // It was preempted.
+    turns(model, 3, 800);
+  }
+  EXPECT_EQ(model.eager_bytes(), eager);
+  EXPECT_EQ(figure(model, "latency_ns"), 400);
+}
+
+TEST(CostModelOfTurns, FasterOnesCountMore) {
+  CostModel slow = network();
+  turns(slow, 8, 1600);
+  CostModel fast = network();
+  turns(fast, 8, 400);
+  const double rise = figure(slow, "latency_ns") / 400;
+  const double fall = 400 / figure(fast, "latency_ns");
+  EXPECT_GT(rise, 1);
+  EXPECT_GT(fall - 1, 2 * (rise - 1));
+  turns(slow, 6, 800);
+  EXPECT_LT(figure(slow, "latency_ns"), 430) << "six are enough";
+  CostModel one = network();
+  turns(one, 1, 1);
+  EXPECT_GT(figure(one, "latency_ns"), 300) << "but a single one does not make it";
+}
+
+TEST(CostModelOfTurns, APeerThatAlwaysComputesMakesNoHeadAbsurd) {
+  CostModel model = network();
+  model.take({.latency_ns = 500, .packet_ps_per_byte = 100}, CostOrigin::sampled);
+  const std::uint64_t head = model.head_bytes();
+  turns(model, 1000, 20'000'000);
+  EXPECT_LE(figure(model, "latency_ns"), 4000);
+  EXPECT_LE(model.head_bytes(), 8 * head);
+  turns(model, 16, 1000);
+  EXPECT_LE(figure(model, "latency_ns"), 600) << "and it is soon forgotten";
+}
+
+TEST(CostModelOfTurns, WhoWasBusyWithAHeadHasNotWaitedForTheNetwork) {
+  CostModel model = network();
+  turns(model, 100, 2000, 10'000);  // A hundred picoseconds a byte, at least: half of it.
+  EXPECT_EQ(figure(model, "latency_ns"), 400);
+  turns(model, 100, 2000, 1000);
+  EXPECT_GT(figure(model, "latency_ns"), 700);
+  turns(model, 100, 1000, 10'000);  // Not longer than that, whatever it did.
+  EXPECT_LT(figure(model, "latency_ns"), 520);
+}
+
+TEST(CostModelOfTurns, NeitherAClockThatStandsStillNorADirectWayTeachesAnything) {
+  CostModel model = network();
+  turns(model, 100, 0);
+  model.measured_copy(1 << 20, 0);
+  EXPECT_EQ(figure(model, "latency_ns"), 400);
+  CostModel direct = near_caches();
+  const std::string before = direct.describe();
+  turns(direct, 100, 10'000);
+  direct.measured_copy(1 << 20, 1 << 20);
+  direct.measured_rate(5000);
+  EXPECT_EQ(direct.describe(), before);
+}
+
+TEST(CostModelOfCopies, DearOnesLowerTheThresholdAndAreLentEarlier) {
+  CostModel model = network(1000);
+  const std::uint64_t eager = model.eager_bytes();
+  const std::uint64_t lent = lent_from_bytes(model);
+  for (int i = 0; i < 60; ++i) {
+    model.measured_copy(16 << 10, 16 << 10);  // 1000 ps a byte.
+  }
+  EXPECT_GT(figure(model, "copy_ps_per_byte"), 800);
+  EXPECT_LT(model.eager_bytes(), eager / 2);
+  EXPECT_LT(lent_from_bytes(model), lent);
+  model.measured_copy(1000, 1'000'000);  // Too short to say anything.
+  EXPECT_LT(figure(model, "copy_ps_per_byte"), 1001);
+}
+
+TEST(CostModelOfCopies, OneIsNotBelieved) {
+  CostModel model = network(1000);
+  const std::uint64_t eager = model.eager_bytes();
+  model.measured_copy(16 << 10, 10'000'000);
+  EXPECT_GT(model.eager_bytes(), eager * 2 / 3);
+}
+
+TEST(CostModelOfRates, PacketsThatLeaveMoveWhatAByteTakes) {
+  CostModel model = network();
+  const double before = figure(model, "packet_ps_per_byte");
+  model.measured_rate(1'000'000);
+  EXPECT_LT(figure(model, "packet_ps_per_byte"), 1.4 * before) << "one is not believed";
+  for (int i = 0; i < 100; ++i) {
+    model.measured_rate(500);
+  }
+  EXPECT_NEAR(figure(model, "packet_ps_per_byte"), 500, 10);
 }
 
 TEST(CostModelExplains, WhetherAMessageIsLentAndFromWhereOnOthersAre) {

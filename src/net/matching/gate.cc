@@ -319,6 +319,9 @@ std::uint32_t Gate::drain() noexcept {
   if (learns) [[unlikely]] {
     learner_.left(packet_count, frame_count, bytes, pending_.first != nullptr,
                   shared_.clock->now_ns());
+    if (const std::uint64_t rate = is_direct() ? 0 : learner_.take_news(); rate != 0) {
+      change_cost([&](CostModel& cost) { cost.measured_rate(rate); });
+    }
   }
   note_waiting();
   return packet_count;

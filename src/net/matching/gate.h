@@ -14,37 +14,16 @@
 #include "base/spin_lock.h"
 #include "net/costs/cost.h"
 #include "net/costs/trials.h"
+#include "net/costs/round_trip.h"
 #include "net/driver.h"
+#include "net/matching/gate_shared.h"
 #include "net/packets/packet_pool.h"
 #include "net/packets/priority.h"
 #include "net/packets/strategy.h"
 #include "net/rails/plan.h"
 #include "net/way_learner.h"
-#include "threads/hand_over.h"
 
 namespace sterna::net {
-
-class SideWork;
-
-/// What the gates of one node share.
-struct GateShared {
-  PacketPool* pool;
-  const Strategy* strategy;
-  std::atomic<std::uint32_t>* waiting_count;  // Gates whose frames wait for room.
-  const bool* is_serial;                      // See Transport::serve_one_caller().
-  // Takes over a frame that waited for a gate while the route it was given became old.
-  void (*on_stale)(void* core, HeldPacket* packet) noexcept;
-  // The strategy broke a rule of its interface.
-  void (*on_bad_choice)(void* core, const char* rule) noexcept;
-  void* core;
-  Clock* clock = nullptr;  // For strategies that learn.
-  // Of the workers that progress this node; null where there are none, or none may send for others.
-  const std::atomic<threads::HandOver*>* hand_over = nullptr;
-  // Frames begin to wait for room, or some that others had left here have gone: who sleeps for the
-  // network has to wait for room too, or to wake who is to answer them.
-  void (*wake_sleeper)(void* core) noexcept = nullptr;
-  SideWork* side_work = nullptr;  // For hand_over, of pieces: see try_send_two().
-};
 
 /// What a thread that sends a frame does next.
 enum class Sender : std::uint8_t {
@@ -302,6 +281,19 @@ class alignas(kCacheLineBytes) Gate {
   void measured_piece(std::uint64_t bytes, std::uint64_t ns) noexcept {
     change_cost([&](CostModel& cost) { cost.measured_piece(bytes, ns); });
   }
+  void measured_copy(std::uint64_t bytes, std::uint64_t ns) noexcept {
+    change_cost([&](CostModel& cost) { cost.measured_copy(bytes, ns); });
+  }
+  /// On a way that is not copied directly, else nothing: `rank` is about to announce its send `id`,
+  /// and its answer has come, or it will be no measure of the way's latency. Any thread.
+  void begin_turn(std::uint32_t rank, std::uint64_t id, std::uint32_t head_bytes) noexcept;
+  void end_turn(std::uint32_t rank, std::uint64_t id, bool is_measure) noexcept;
+  /// A message that might have a head goes without, so that its turn says what a turn takes.
+  [[nodiscard]] bool is_turn_to_be_measured() noexcept {
+    return !is_direct() && headed_.is_next();
+  }
+  /// A message from there is copied once more: that shall be told to measured_copy(). Any thread.
+  [[nodiscard]] bool is_copy_to_be_measured() noexcept;
   void lose_direct() noexcept {
     change_cost([](CostModel& cost) { cost.lose_direct(); });
   }
@@ -391,6 +383,9 @@ class alignas(kCacheLineBytes) Gate {
   mutable SpinLock cost_lock_;
   std::unique_ptr<CostModel> cost_ STERNA_GUARDED_BY(cost_lock_);
   Trials trials_ STERNA_GUARDED_BY(cost_lock_);
+  RoundTrip round_trip_ STERNA_GUARDED_BY(cost_lock_);
+  OneOf headed_{32};
+  OneOf copies_{16};
 };
 
 }  // namespace sterna::net

@@ -20,6 +20,25 @@ void store(RecvRequest& request, std::span<const std::byte> part) noexcept {
   request.received_bytes += part.size();
 }
 
+/// A whole message that came before its receive. Now and then what that takes is measured, for the
+/// way to where its sender is now.
+void store_early(RecvRequest& request, const Message& message, RankTable& ranks, Gate* gates,
+                 Clock& clock) noexcept {
+  const std::span<const std::byte> all{message.payload, message.envelope.bytes};
+  std::uint32_t route = RankEntry::kNoRoute;
+  if (all.size() >= kMeasuredPacketBytes) {
+    route = ranks[message.envelope.source].route.load(std::memory_order_relaxed);  // Any will do.
+  }
+  if (route == RankEntry::kNoRoute || !gates[route].is_copy_to_be_measured()) [[likely]] {
+    store(request, all);
+    return;
+  }
+  const std::uint64_t start_ns = clock.now_ns();
+  store(request, all);
+  gates[route].measured_copy(std::min<std::uint64_t>(all.size(), request.envelope.bytes),
+                             clock.now_ns() - start_ns);
+}
+
 /// How many carry the message of which this is the first.
 std::uint32_t frames_of(const FrameHeader& header) noexcept {
   if ((header.flags & kFrameSynchronous) == 0 && header.cookie != 0) {
@@ -149,7 +168,7 @@ void TransportCore::match(RankEntry& entry, Endpoint& at, RecvRequest& request, 
     message.receiver = &request;
     return;
   }
-  store(request, {message.payload, message.envelope.bytes});
+  store_early(request, message, ranks_, gates_.get(), clock_);
   release(at, message, outcome);
   free_message(at, &message);
   complete(request);
@@ -261,7 +280,7 @@ void TransportCore::accept_more(Endpoint& at, Peer& peer, const Frame& frame,
     if (request == nullptr) {
       return;  // It waits, whole, as any other.
     }
-    store(*request, {message->payload, message->envelope.bytes});
+    store_early(*request, *message, ranks_, gates_.get(), clock_);
     free_message(at, message);
   } else if (request != nullptr) {
     store(*request, frame.payload);

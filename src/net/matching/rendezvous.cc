@@ -63,7 +63,13 @@ TransportCore::Announced TransportCore::accept_rendezvous(RankEntry& entry, Endp
       ++entry.pins;  // Until `finish`: its sender writes it.
       return Announced::taken;
     }
+    const std::uint32_t before = outcome.answer_count;
     start_rendezvous(entry, at, *request, announced, is_waited_for(), outcome);
+    const bool is_free = job_count_.load(std::memory_order_relaxed) == 0;  // A hint.
+    if (outcome.answer_count != before && header.hops == 0 && is_free) {
+      FrameHeader& answer = outcome.answers[before].header;
+      answer.flags |= answer.kind == FrameKind::clear ? kFramePosted : 0;
+    }
     return Announced::taken;
   }
   if (peer == nullptr && at.local_bytes + credit > options_.local_window_bytes) {
@@ -151,6 +157,15 @@ void TransportCore::clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& r
   answer.header.payload_bytes = static_cast<std::uint32_t>(sizeof clear + extents_bytes);
   std::memcpy(answer.payload.data(), &clear, sizeof clear);
   std::memcpy(answer.payload.data() + sizeof clear, extents, extents_bytes);
+}
+
+/// So many bytes of a cleared message have come to their place.
+void TransportCore::take_data(RankEntry& entry, Endpoint& at, RecvRequest& request,
+                              std::uint64_t bytes) noexcept {
+  request.received_bytes += bytes;
+  if (request.received_bytes >= request.envelope.bytes) {
+    finish_receive(entry, at, request, Fault::none);
+  }
 }
 
 /// All bytes of a cleared message are there, or no more will come.

@@ -67,6 +67,9 @@ inline constexpr std::uint8_t kFrameHeld = 64;
 inline constexpr std::uint8_t kFrameSought = 128;
 // Of clear: the program of the receiver will compute, by its habit: it takes no packets meanwhile.
 inline constexpr std::uint8_t kFrameAway = 4;
+// Of clear: its receive had been posted when the announcement came, over no other node, and the
+// answer waits for no long message: what has passed meanwhile the sender may take for a round trip.
+inline constexpr std::uint8_t kFramePosted = 1;
 // Of data: the bytes were lent, and may have come, or still come, that way, too.
 inline constexpr std::uint8_t kFrameAgain = 1;
 inline constexpr std::size_t kWordsBytes = 16;

@@ -30,6 +30,7 @@ struct SimOptions {
   std::uint64_t packet_ns = 0;
   std::uint64_t ps_per_byte = 0;
   std::uint32_t profile_mb_per_s = 0;  // What its driver says of it; 0: the truth.
+  std::uint32_t profile_latency_ns = 0;  // The same.
   bool has_direct = false;  // write_remote and read_remote copy within the process, and if they
   bool is_direct_timed = false;  // take time, turn `direct_clock` on by as much.
   std::uint64_t direct_latency_ns = 500;

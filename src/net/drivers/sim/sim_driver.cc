@@ -93,7 +93,9 @@ class SimDriver final : public Driver {
           static_cast<std::uint32_t>(std::max<std::uint64_t>(1'000'000 / options.ps_per_byte, 1));
     }
     capabilities_.latency_ns =
-        static_cast<std::uint32_t>((options.delay_ns_min + options.delay_ns_max) / 2);
+        options.profile_latency_ns != 0
+            ? options.profile_latency_ns
+            : static_cast<std::uint32_t>((options.delay_ns_min + options.delay_ns_max) / 2);
     capabilities_.direct_latency_ns = options.has_direct ? 500 : 0;
     capabilities_.direct_mb_per_s = options.has_direct ? 8000 : 0;
   }

@@ -101,8 +101,12 @@ sterna_status sterna_rpc_call_for(uint32_t node, const char* name, const void* a
                                   size_t argument_bytes, void* reply, size_t bytes_max,
                                   size_t* bytes, uint64_t timeout_ns) STERNA_NOEXCEPT;
 
-/* Without a reply: what the service returns is dropped. The arguments are copied. Does not switch.
- * Fails with CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY, NOT_STARTED. */
+/* Without a reply: what the service returns is dropped. The arguments are copied. Switches while
+ * more than 1 MiB of what this node has posted to that one before has not begun there: each post
+ * counts with its bytes and 512 more, until its quick service has run or the thread of its service
+ * has begun, or it was refused. A service that posts has begun, so nodes may flood each other.
+ * Inside quick services, callbacks of messages and polling tasks it goes at once, and counts. Fails
+ * with CLOSED (also if the node dies meanwhile), INVALID_ARGUMENT, OUT_OF_MEMORY, NOT_STARTED. */
 sterna_status sterna_rpc_post(uint32_t node, const char* name, const void* arguments,
                               size_t argument_bytes) STERNA_NOEXCEPT;
 
@@ -185,7 +189,8 @@ sterna_status sterna_rpc_multicast_start(const uint32_t* nodes, uint32_t count, 
 sterna_status sterna_rpc_multicast_wait(sterna_rpc_group* group, void* replies, size_t bytes_each,
                                         sterna_rpc_result* results,
                                         uint64_t timeout_ns) STERNA_NOEXCEPT;
-/* Without replies, as sterna_rpc_post: to all that are there; CLOSED: some are not. */
+/* Without replies, as sterna_rpc_post, which is when it switches, one node after the other: to all
+ * that are there; CLOSED: some are not. */
 sterna_status sterna_rpc_multicast_post(const uint32_t* nodes, uint32_t count, const char* name,
                                         const void* arguments,
                                         size_t argument_bytes) STERNA_NOEXCEPT;

@@ -57,6 +57,8 @@ struct CallOptions {
   ThreadWish wish = {};
   /// In the order in which they were packed. For nodes that are ranks (RpcOptions::endpoint) only.
   std::span<OutPart> parts = {};
+  /// Of post(): while the node has not begun enough of what was posted before. Switches then.
+  bool may_wait = false;
 };
 
 /// Calls by number. Any thread.

@@ -38,6 +38,9 @@ bool is_sensible(const Message& message, std::uint8_t flags) noexcept {
     last_offset = part.offset;
   }
   const bool is_request = message.kind == MessageKind::request;
+  if (message.kind == MessageKind::begun) {
+    return flags == 0 && message.body.empty();
+  }
   return message.kind >= MessageKind::request && message.kind <= MessageKind::error &&
          ((flags & kOfRank) == 0 || message.reply_to.rank != kNoRank) &&
          ((flags & kHasWish) == 0 || message.wish.priority != kAsRegistered ||
@@ -146,7 +149,8 @@ bool decode(std::span<const std::byte> head, std::span<const std::byte> body,
     return decode(body, message);
   }
   // Parts, which belong to places in the body, have a head that is too long for that.
-  if (!decode(head, message) || !message.body.empty() || message.part_count != 0) {
+  if (!decode(head, message) || !message.body.empty() || message.part_count != 0 ||
+      (message.kind == MessageKind::begun && !body.empty())) {
     return false;
   }
   message.body = body;

@@ -22,7 +22,12 @@ inline constexpr std::uint8_t kAsRegistered = 0xff;
 // more, and saves two copies. The same holds for pieces of arguments.
 inline constexpr std::size_t kReplyInlineBytes = 8192;
 
-enum class MessageKind : std::uint8_t { request = 1, reply = 2, error = 3 };
+enum class MessageKind : std::uint8_t {
+  request = 1,
+  reply = 2,
+  error = 3,
+  begun = 4,  // How much has begun of what was posted: the total, in the place of an id.
+};
 
 // The other bits of the first word of a message, whose lowest byte says what it is.
 inline constexpr int kIdBits = 56;
@@ -31,7 +36,7 @@ inline constexpr int kIdBits = 56;
 struct ReplyTo {
   std::uint32_t node = 0;        // Not on the wire: who sent the request.
   std::uint32_t rank = kNoRank;  // kNoRank: the node.
-  std::uint64_t id = 0;          // 0: nobody. Of kIdBits.
+  std::uint64_t id = 0;          // 0: nobody. Of kIdBits. Of `begun`: the total.
   std::uint64_t cookie = 0;      // Of a rank's call: proves that the address is still that call.
 };
 
@@ -91,7 +96,11 @@ class PlainHead {
     return {id, MessageKind::request, service, 2};
   }
   static PlainHead of_reply(std::uint64_t id) noexcept { return {id, MessageKind::reply, 0, 1}; }
-  /// Of a head that came apart from its body. Of neither kind: bytes() is empty.
+  /// Of the total kIdBits are sent.
+  static PlainHead of_begun(std::uint64_t total) noexcept {
+    return {total, MessageKind::begun, 0, 1};
+  }
+  /// Of a head that came apart from its body. Neither request nor reply: bytes() is empty.
   static PlainHead of(std::span<const std::byte> bytes) noexcept {
     PlainHead head{0, MessageKind::error, 0, 0};
     if (bytes.size() == sizeof head.words_) {

@@ -34,6 +34,17 @@ void fail(std::span<OutPart> parts) noexcept {
   }
 }
 
+/// A post that was counted, and is not sent if there is no memory for it.
+struct Unsent {
+  PostWindow& window;
+  std::uint64_t units;
+  ~Unsent() {
+    if (units != 0) [[unlikely]] {
+      window.give_back(units);
+    }
+  }
+};
+
 void store(const Message& message, PendingCall& call) {
   call.status = message.status;
   call.text = message.text;
@@ -157,10 +168,18 @@ bool Rpc::start_at_once(std::uint32_t node, std::uint64_t service,
   return true;
 }
 
+/// It is counted first: its acknowledgement could come before this returns.
 bool Rpc::try_post(std::uint32_t node, std::uint64_t service,
                    std::span<const std::byte> arguments) noexcept {
-  return options_.transport->try_node_message(
-      node, kNodeHandler, PlainHead::of_request(0, service).bytes(), arguments);
+  PostWindow& window = peers_[node].to;
+  const std::uint64_t units = units_of_post(arguments.size());
+  (void)window.take(units);
+  if (options_.transport->try_node_message(
+          node, kNodeHandler, PlainHead::of_request(0, service).bytes(), arguments)) [[likely]] {
+    return true;
+  }
+  window.give_back(units);
+  return false;
 }
 
 bool Rpc::reserve_at_once() noexcept {
@@ -174,11 +193,32 @@ bool Rpc::reserve_at_once() noexcept {
 
 Result<> Rpc::post(std::uint32_t node, std::uint64_t service, std::span<const std::byte> arguments,
                    const CallOptions& options) {
+  PostWindow& window = peers_[node].to;
+  std::uint64_t part_bytes = 0;
+  for (const OutPart& part : options.parts) {
+    part_bytes += part.part.bytes;
+  }
+  const std::uint64_t units = units_of_post(arguments.size(), part_bytes);
+  const std::uint64_t place = window.take(units);
+  if (options.may_wait && !window.is_open(place) && !window.wait(place, *options_.progress))
+      [[unlikely]] {
+    fail(options.parts);
+    return lost(node);
+  }
+  Unsent unsent{window, units};
   Result<> sent = send_request(node, service, arguments, {.node = node_}, options);
+  unsent.units = 0;
   if (!sent) {
     fail(options.parts);
   }
   return sent;
+}
+
+/// A node says how much has begun of what was posted to it.
+void Rpc::on_begun(std::uint32_t from_node, std::uint64_t total) noexcept {
+  if (!peers_[from_node].to.acknowledge(total)) {
+    log_.warn("node {} says that more calls have begun than were posted to it", from_node);
+  }
 }
 
 ReplyTo Rpc::expect(PendingCall& call, std::uint32_t node) noexcept {
@@ -292,6 +332,7 @@ void Rpc::lose_peer(std::uint32_t node) noexcept {
   for (const std::uint64_t id : calls_.lose(node)) {
     finish(id, lost(node));
   }
+  peers_[node].to.lose();
   start_waiting();  // If it was the node that has the addresses, they end with an error.
 }
 
@@ -334,6 +375,8 @@ void Rpc::on_any(std::span<const std::byte> head, std::span<const std::byte> bod
     log_.warn("node {} sent a call of nobody of this job", from_node);
   } else if (is_request) {
     on_request(message, from_node);
+  } else if (message.kind == MessageKind::begun) {
+    on_begun(from_node, message.reply_to.id);
   } else {
     on_reply(message, from_node);
   }

@@ -26,6 +26,7 @@
 #include "progress/completion.h"
 #include "rpc/call.h"
 #include "rpc/message.h"
+#include "rpc/post_window.h"
 #include "rpc/service_table.h"
 #include "threads/thread.h"
 
@@ -168,7 +169,8 @@ class Rpc {
   /// nothing has come.
   [[nodiscard]] Result<Bytes> take(RankCall& call);
 
-  /// Asks for no reply. Fails with closed.
+  /// Asks for no reply. Fails with closed. Goes at once, however much was posted before, but for
+  /// `options.may_wait`.
   Result<> post(std::uint32_t node, std::string_view name, std::span<const std::byte> arguments) {
     return post(node, service_number(name), arguments);
   }
@@ -178,6 +180,12 @@ class Rpc {
   /// The same of what needs no parts, if it can go at once. False: nothing has happened.
   [[nodiscard]] bool try_post(std::uint32_t node, std::uint64_t service,
                               std::span<const std::byte> arguments) noexcept;
+
+  /// What was posted to `node` and has not begun there, as far as it has said: in units of
+  /// post_window.h.
+  [[nodiscard]] std::uint64_t outstanding_posts(std::uint32_t node) const noexcept {
+    return peers_[node].to.outstanding();
+  }
 
   // A completion is a call that nobody is asked for: whoever has its ReplyTo, on any node, ends it.
 
@@ -249,6 +257,10 @@ class Rpc {
   void spawn(const ServiceEntry& entry, const Message& message, std::uint32_t from_node);
   void start_work(std::unique_ptr<Work> work);
   void refuse(const Message& message, std::uint32_t from_node, Error why);
+  void on_begun(std::uint32_t from_node, std::uint64_t total) noexcept;
+  void note_begun_in_poll(const ReplyTo& from, std::uint64_t units) noexcept;
+  void note_begun(const Work& work) noexcept;
+  void tell_begun(std::uint32_t node, std::uint64_t total) noexcept;
   Result<> answer(const ReplyTo& to, Answer&& answer);
   Result<> send_answer(const ReplyTo& to, Answer& answer);
   void reply_to_rank(const ReplyTo& to, const Result<Bytes>& result);
@@ -270,6 +282,7 @@ class Rpc {
   const Logger log_;
   ServiceTable<ServiceEntry> services_;  // Constant after the first poll.
   CallTable calls_;
+  const std::unique_ptr<PostPeer[]> peers_;  // By node.
   // The poller's, as the next two: of the quick service that runs; its memory is used again.
   Answer quick_answer_;
   bool is_answer_new_ = true;     // Else a service has ended by an exception.

@@ -58,7 +58,8 @@ Rpc::Rpc(const RpcOptions& options)
     : options_{options},
       node_{options.transport->job().node_index},
       node_count_{options.transport->job().node_count},
-      log_{options.log == nullptr ? Logger{} : Logger{*options.log, "rpc"}} {
+      log_{options.log == nullptr ? Logger{} : Logger{*options.log, "rpc"}},
+      peers_{std::make_unique<PostPeer[]>(node_count_)} {
   options.transport->register_node_handler(kNodeHandler, on_node_message, this);
   options.transport->register_rank_handler(kRankHandler, on_rank_note, this);
 }
@@ -89,7 +90,43 @@ void Rpc::refuse(const Message& message, std::uint32_t from_node, Error why) {
   for (std::uint32_t i = 0; i < message.part_count; ++i) {
     drop_part(from_node, message.number, false);
   }
+  std::uint64_t part_bytes = 0;
+  for (std::uint32_t i = 0; i < message.part_count; ++i) {
+    part_bytes += part_of(message, i).bytes;
+  }
+  note_begun_in_poll(message.reply_to, units_of_post(message.body.size(), part_bytes));
   (void)answer(message.reply_to, {.reply = std::move(why)});
+}
+
+/// A request has been served or refused: if nobody is answered, its sender may post as much again.
+inline void Rpc::note_begun_in_poll(const ReplyTo& from, std::uint64_t units) noexcept {
+  if (from.id == 0) {
+    tell_begun(from.node, peers_[from.node].from.add_in_poll(units));
+  }
+}
+
+/// The thread of a request runs, or never will. Before it waits for anything: see post_window.h.
+void Rpc::note_begun(const Work& work) noexcept {
+  if (work.reply_to.id == 0) {
+    std::uint64_t part_bytes = 0;
+    for (const Part& part : work.incoming.parts) {
+      part_bytes += part.bytes;
+    }
+    const std::uint32_t node = work.incoming.from_node;
+    tell_begun(node, peers_[node].from.add(units_of_post(work.arguments.size(), part_bytes)));
+  }
+}
+
+/// 0: not now.
+inline void Rpc::tell_begun(std::uint32_t node, std::uint64_t total) noexcept {
+  if (total == 0) [[likely]] {
+    return;
+  }
+  if (node == node_) {
+    on_begun(node, total);
+  } else {  // A node that is gone posts no more.
+    (void)options_.transport->node_message(node, kNodeHandler, PlainHead::of_begun(total).bytes());
+  }
 }
 
 void Rpc::find_and_serve(const Message& message, std::uint32_t from_node) {
@@ -150,6 +187,7 @@ inline void Rpc::serve_quick(const ServiceEntry& entry, std::span<const std::byt
   ReplyTo to = reply_to;
   serve(entry, request, to, quick_answer_);
   renew_answer();
+  note_begun_in_poll(reply_to, units_of_post(arguments.size()));
 }
 
 /// A request with nothing but bytes, for a service that is quick.
@@ -158,7 +196,7 @@ void Rpc::on_plain_request(const ServiceEntry& entry, std::span<const std::byte>
   try {
     serve_quick(entry, arguments, reply_to);
   } catch (const std::bad_alloc&) {
-    refuse({.reply_to = reply_to}, reply_to.node,
+    refuse({.reply_to = reply_to, .body = arguments}, reply_to.node,
            {Errc::out_of_memory, "no memory there for what was asked"});
   }
 }
@@ -210,6 +248,7 @@ void Rpc::start_work(std::unique_ptr<Work> work) {
     const SpinGuard guard{waiting_lock_};
     waiting_.push_back(std::move(work));  // start_waiting() comes with the addresses.
   } else {
+    note_begun(*work);
     drop_rest(work->incoming);
     (void)answer(work->reply_to, {.reply = started.error()});
   }
@@ -268,6 +307,7 @@ Result<> Rpc::Work::gather() {
 void Rpc::run_work(void* argument) {
   const std::unique_ptr<Work> work{static_cast<Work*>(argument)};
   Rpc& rpc = *work->rpc;
+  rpc.note_begun(*work);
   Request request{.from_node = work->incoming.from_node, .arguments = work->arguments};
   if (work->entry->takes_parts) {
     request.incoming = &work->incoming;

@@ -39,7 +39,7 @@ static inline int is_filled(const unsigned char* data, size_t bytes, unsigned se
   return 1;
 }
 
-static sterna_status echo(void* context, sterna_rpc_request* request) {
+static inline sterna_status echo(void* context, sterna_rpc_request* request) {
   size_t bytes = 0;
   const void* const arguments = sterna_rpc_arguments(request, &bytes);
   (void)context;

@@ -164,7 +164,7 @@ namespace {
 
 /// In the runtime.
 sterna_status post(std::uint32_t node, const char* name, const void* arguments,
-                   std::size_t argument_bytes) noexcept {
+                   std::size_t argument_bytes, bool may_wait) noexcept {
   if (const sterna_status bad =
           capi::check_call(node, name, arguments, argument_bytes, "sterna_rpc_post", false);
       bad != STERNA_SUCCESS) {
@@ -173,7 +173,7 @@ sterna_status post(std::uint32_t node, const char* name, const void* arguments,
   return capi::guarded([&] {
     const auto given = capi::bytes_of(arguments, argument_bytes);
     std::unique_ptr<capi::OutBox> box;
-    sterna::rpc::CallOptions options;
+    sterna::rpc::CallOptions options{.may_wait = may_wait};
     if (argument_bytes > capi::kRpcShortBytes) {
       box = std::make_unique<capi::OutBox>();
       box->set(given, true);
@@ -203,10 +203,10 @@ sterna_status sterna_rpc_post(uint32_t node, const char* name, const void* argum
                                         capi::bytes_of(arguments, argument_bytes))) [[likely]] {
       return STERNA_SUCCESS;
     }
-    return post(node, name, arguments, argument_bytes);
+    return post(node, name, arguments, argument_bytes, false);
   }
   const sterna::runtime::HotScope scope;
-  return post(node, name, arguments, argument_bytes);
+  return post(node, name, arguments, argument_bytes, true);
 }
 
 sterna_status sterna_rpc_start(uint32_t node, const char* name, const void* arguments,

@@ -154,8 +154,9 @@ sterna_status sterna_rpc_post_packed(sterna_rpc_packing* packing, uint32_t node)
   const HotScope scope;
   return capi::end(packing, node, {}, __func__, [&](RpcPacking& own) {
     own.box->will_be_awaited();
-    const auto sent = capi::program()->rpc->post(node, own.service, own.box->block(),
-                                                 {.wish = own.wish, .parts = own.box->parts()});
+    const auto sent = capi::program()->rpc->post(
+        node, own.service, own.box->block(),
+        {.wish = own.wish, .parts = own.box->parts(), .may_wait = true});
     own.box->await_sent(*capi::program()->rank->progress);
     return sent ? STERNA_SUCCESS
                 : capi::refuse(capi::to_status(sent.error().code), "sterna_rpc_post_packed: {}",

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../resident.h"
 #include "rpc.h"
 #include "sterna/control.h"
 #include "sterna/job_barrier.h"
@@ -46,18 +47,6 @@ static void wait_for(const uint32_t* counter, uint32_t count) {
     sterna_thread_sleep(100000);
   }
   EXPECT(__atomic_load_n(counter, __ATOMIC_RELAXED) == count);
-}
-
-static long resident_bytes(void) {
-  long pages = 0, resident = 0;
-  FILE* file = fopen("/proc/self/statm", "r");
-  if (file == NULL || fscanf(file, "%ld %ld", &pages, &resident) != 2) {
-    resident = 0;
-  }
-  if (file != NULL) {
-    fclose(file);
-  }
-  return resident * sysconf(_SC_PAGESIZE);
 }
 
 /* --- Services in threads that post further ---------------------------------------------------- */

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <unistd.h>
 
+#include "../resident.h"
 #include "check.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -18,18 +19,6 @@ enum { kLongBytes = 100000, kGrowthMax = TIMES * (6 << 20) };
 static int partner, short_count, long_count, is_bounded;
 static char bytes[kLongBytes], got[kLongBytes];
 static MPI_Request* requests;
-
-static long resident_bytes(void) {
-  long pages = 0, resident = 0;
-  FILE* file = fopen("/proc/self/statm", "r");
-  if (file == NULL || fscanf(file, "%ld %ld", &pages, &resident) != 2) {
-    resident = 0;
-  }
-  if (file != NULL) {
-    fclose(file);
-  }
-  return resident * sysconf(_SC_PAGESIZE);
-}
 
 static int length_of(int tag) {
   return tag < short_count ? 1 : kLongBytes;

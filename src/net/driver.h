@@ -70,6 +70,15 @@ enum class PeerIs : std::uint8_t {
   away,     // It computes, perhaps while somebody progresses in its place.
 };
 
+/// What a link knew of a rail when that was lent a packet: rails/lent_pace.h.
+struct LentStamp {
+  std::uint64_t bytes = 0;
+  std::uint64_t ended_bytes = 0;
+  std::uint64_t from_ns = 0;
+  bool was_idle = false;     // Nothing else was lent by the rail.
+  bool is_of_burst = false;  // Nothing has ended since the rail was idle.
+};
+
 /// A packet that its sender has lent (Channel::try_lend): what has become of it. Stays where it is
 /// while it is under way.
 struct Lent {
@@ -81,8 +90,11 @@ struct Lent {
   };
   std::atomic<State> state{State::none};  // By Driver::poll: releases the bytes to their owner.
   std::uint64_t id = 0;                   // The driver's.
-  std::uint64_t stuck_ns = 0;             // The link's, of several rails: from when on it is late,
-  std::uint32_t rail = 0;                 // and by which one it went.
+  // The link's, of several rails: from when on it is late, by which one it went, and what was known
+  // of that.
+  std::uint64_t stuck_ns = 0;
+  std::uint32_t rail = 0;
+  LentStamp stamp = {};
 };
 
 /// The way to one peer node. One sender and the poller of the driver may use it at the same time;
@@ -176,6 +188,9 @@ class Channel {
   /// Of one under way: the bytes and `lent` are the caller's again, nothing of them is told to
   /// anybody any more. For who gives up the peer.
   virtual void take_back(Lent& /*lent*/) noexcept {}
+  /// One has ended, or was taken back, which is seen now; `is_whole`: the peer has its bytes. For
+  /// ways that learn from it.
+  virtual void note_end(const Lent& /*lent*/, bool /*is_whole*/) noexcept {}
   /// Of one under way: its way has fallen silent, and there is another one. Its owner had better
   /// take it back and send it again.
   [[nodiscard]] virtual bool is_stuck(const Lent& /*lent*/) noexcept { return false; }

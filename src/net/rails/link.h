@@ -30,6 +30,7 @@
 #include "net/packets/packet_pool.h"
 #include "net/packets/strategy.h"
 #include "net/rails/format.h"
+#include "net/rails/lent_pace.h"
 #include "net/rails/rate.h"
 #include "net/rails/side_work.h"
 #include "net/rails/window.h"
@@ -90,6 +91,7 @@ class Link final : public Channel {
   [[nodiscard]] std::uint32_t lent_bytes_max() const noexcept override;
   [[nodiscard]] SendState try_lend(Packet head, Piece bytes, Lent& lent) noexcept override;
   void take_back(Lent& lent) noexcept override;
+  void note_end(const Lent& lent, bool is_whole) noexcept override;
   [[nodiscard]] bool is_stuck(const Lent& lent) noexcept override;
 
   // --- The poller ------------------------------------------------------------------------------
@@ -152,7 +154,7 @@ class Link final : public Channel {
     bool is_asked = false;
     std::uint64_t packets = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t lent_end_ns = 0;  // When all that was lent by it may be there.
+    LentPace lent;
   };
   static const char* to_string(RailState state) noexcept;
   static constexpr std::size_t kViewedRails = 64;

@@ -12,8 +12,8 @@ namespace {
 
 // One that takes so long, and so many times as long as it should, is stuck.
 constexpr std::uint64_t kStuckTimes = 16;
-// Rates are those sampled, or of the profile, of long packets: what packets between messages have
-// taken says of a rail that has few of them only how few they were.
+// Until loans have ended rates are those sampled, or of the profile, of long packets: what packets
+// between messages have taken says of a rail that has few of them only how few they were.
 constexpr std::uint64_t kRateBytes = 256 << 10;
 
 }  // namespace
@@ -22,9 +22,10 @@ constexpr std::uint64_t kRateBytes = 256 << 10;
 struct Link::Lender {
   Channel* channel;
   std::uint32_t at;
-  std::uint64_t ps_per_byte;
-  std::uint64_t end_ns;  // Of what it is lent already.
-  std::uint64_t most;    // That it takes; 0: it lends nothing.
+  std::uint64_t profile_ps_per_byte;
+  std::uint64_t ps_per_byte;  // Of loans, as far as they are known.
+  std::uint64_t end_ns;       // Of what it is lent already, and the way of more.
+  std::uint64_t most;         // That it takes; 0: it lends nothing.
 };
 
 std::size_t Link::find_lenders(std::span<Lender, kViewedRails> lenders) const noexcept {
@@ -35,10 +36,14 @@ std::size_t Link::find_lenders(std::span<Lender, kViewedRails> lenders) const no
     for (std::uint32_t i = 0; i < rails_.size() && i < lenders.size(); ++i) {
       const LinkRail& rail = rails_[i];
       if (!is_over() && rail.state == RailState::up && rail.channel != nullptr) {
+        const std::uint64_t profile = rail.rate.profile_ps_per_byte(kRateBytes);
+        const std::uint64_t ps_per_byte = rail.lent.ps_per_byte(profile);
+        const std::uint64_t busy_ns = rail.lent.bytes_under_way() * ps_per_byte / 1000;
         lenders[count++] = {.channel = rail.channel,
                             .at = i,
-                            .ps_per_byte = rail.rate.profile_ps_per_byte(kRateBytes),
-                            .end_ns = std::max(rail.lent_end_ns, now_ns) + rail.rate.latency_ns(),
+                            .profile_ps_per_byte = profile,
+                            .ps_per_byte = ps_per_byte,
+                            .end_ns = now_ns + busy_ns + rail.rate.latency_ns(),
                             .most = 0};
       }
     }
@@ -61,7 +66,8 @@ std::uint32_t Link::lent_bytes_max() const noexcept {
   double lending = 0;
   double others = 0;
   for (const Lender& lender : std::span{lenders}.first(count)) {
-    const double rate = 1 / static_cast<double>(std::max<std::uint64_t>(lender.ps_per_byte, 1));
+    const double rate =
+        1 / static_cast<double>(std::max<std::uint64_t>(lender.profile_ps_per_byte, 1));
     (lender.most != 0 ? lending : others) += rate;
     most = std::max(most, lender.most);
   }
@@ -90,8 +96,13 @@ SendState Link::try_lend(Packet head, Piece bytes, Lent& lent) noexcept {
     const SendState state = lender.channel->try_lend(head, bytes, lent);
     if (state == SendState::accepted) {
       const SpinGuard guard{state_lock_};
+      for (const Lender& other : lenders) {
+        if (other.at != lender.at) {
+          rails_[other.at].lent.pass_over();
+        }
+      }
       LinkRail& rail = rails_[lender.at];
-      rail.lent_end_ns = end_ns - std::min(end_ns, rail.rate.latency_ns());
+      lent.stamp = rail.lent.begin(bytes.size(), now_ns);
       rail.bytes += bytes.size();
       lent_look_ns_ = std::max(lent_look_ns_, lent.stuck_ns);
       note_due(now_ns + kStuckNs);
@@ -100,6 +111,12 @@ SendState Link::try_lend(Packet head, Piece bytes, Lent& lent) noexcept {
     result = state == SendState::full ? state : result;
   }
   return result;
+}
+
+void Link::note_end(const Lent& lent, bool is_whole) noexcept {
+  const SpinGuard guard{state_lock_};
+  LinkRail& rail = rails_[lent.rail];
+  rail.lent.end(lent.stamp, is_whole, rail.rate.round_trip_ns(), shared_.clock->now_ns());
 }
 
 void Link::take_back(Lent& lent) noexcept {

@@ -102,6 +102,7 @@ bool TransportCore::step_loans(TransferJob& job) noexcept {
       continue;
     }
     --loans.under_way;
+    loans.channel.note_end(part.lent, state == Lent::State::taken);
     part.lent.state.store(Lent::State::none, std::memory_order_relaxed);
     if (state == Lent::State::taken) {
       counters_.direct_bytes.add(part.bytes);

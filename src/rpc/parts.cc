@@ -61,7 +61,7 @@ void Rpc::reply_now(const Request& request, std::span<const std::byte> bytes, Ou
   out.data = bytes.data();
   out.send.done.reset();
   out.send.fault = net::Fault::none;
-  out.send.is_awaited = threads::is_caller_alone();
+  out.send.is_awaited = threads::is_thread_alone();
   Message message{.kind = MessageKind::reply, .reply_to = {.id = to.id}};
   if (to.id != 0 && is_part) {
     message.parts = {&out.part, 1};
@@ -83,7 +83,7 @@ void Rpc::reply_now(const Request& request, std::span<const std::byte> bytes, Ou
 Result<> Rpc::send_long(std::uint32_t node, Message& message, Bytes bytes) {
   auto owned = std::make_unique<Owned>(*this);  // Before the head promises it.
   owned->bytes = std::move(bytes);
-  owned->send.is_awaited = threads::is_caller_alone();  // A service that has replied is at its end.
+  owned->send.is_awaited = threads::is_thread_alone();  // A service that has replied is at its end.
   const Part part{.bytes = owned->bytes.size()};
   message.parts = {&part, 1};
   message.number = next_number();

@@ -30,9 +30,16 @@ namespace sterna::threads {
 }
 
 /// The caller is a user thread, whose worker has nothing else to do while it waits. A hint.
-[[nodiscard]] inline bool is_caller_alone() noexcept {
+[[nodiscard]] inline bool is_thread_alone() noexcept {
   const Thread* const me = self();
   return me != nullptr && is_alone(*me);
+}
+
+/// The same, or the caller is a kernel thread, whose processor has nothing else to do either. For
+/// who waits next: not inside a poll, which may be of one that computes.
+[[nodiscard]] inline bool is_caller_alone() noexcept {
+  const Thread* const me = self();
+  return me == nullptr || is_alone(*me);
 }
 
 /// Some instructions of the current user thread under the biased lock of its worker: nobody else

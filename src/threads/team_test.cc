@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "threads/direct.h"
 #include "threads/team_fixture.h"
 
 namespace sterna::threads {
@@ -39,6 +40,23 @@ TEST_P(TeamTest, SelfIsTheThreadOnItsStackAndNullOutside) {
     EXPECT_EQ(inside, thread);
     EXPECT_EQ(any, thread);
   }
+}
+
+TEST(Alone, IsWhoeverHasNoOtherThreadBesideItAndAnyKernelThread) {
+  const TestTeam team{1};
+  EXPECT_TRUE(is_caller_alone());
+  EXPECT_FALSE(is_thread_alone());
+  bool is_alone_at_first = false;
+  bool is_alone_later = true;
+  team.run([&] {
+    is_alone_at_first = is_caller_alone() && is_thread_alone();
+    auto nothing = [] {};
+    Thread* const other = team.go(nothing);
+    is_alone_later = is_caller_alone() || is_thread_alone();
+    join(*other);
+  });
+  EXPECT_TRUE(is_alone_at_first);
+  EXPECT_FALSE(is_alone_later) << "another thread waits for the worker";
 }
 
 TEST_P(TeamTest, NamesAreCopiedCutAndInvented) {

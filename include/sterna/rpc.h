@@ -31,7 +31,8 @@ typedef sterna_status (*sterna_rpc_service)(void* context, sterna_rpc_request* r
 typedef enum sterna_rpc_kind {
   /* Inside the poll that found the request, in the order of one caller's requests: must not switch
    * or wait, so what does is refused with DEADLOCK there (EDEADLK: calls of io.h that would block).
-   * With long pieces, which have to be waited for, it runs in a thread all the same. */
+   * With long pieces (above 8 KiB), which come by themselves, it runs when they have come, whatever
+   * came between: in a poll, or, where they have to be waited for, in a thread. */
   STERNA_RPC_QUICK = 0,
   STERNA_RPC_THREAD = 1 /* In a user thread of its own, of 248 KiB of stack: may do everything. */
 } sterna_rpc_kind;

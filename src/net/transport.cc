@@ -228,6 +228,10 @@ bool Transport::try_node_message(std::uint32_t to_node, std::uint32_t handler,
          core_->try_node_short({to_node, handler, head, body, true});
 }
 
+bool Transport::may_copy_directly(std::uint32_t node) const noexcept {
+  return core_->gates_[node].is_direct();
+}
+
 bool Transport::may_await_node(std::uint32_t node) noexcept {
   return core_->may_await_node(node);
 }

@@ -307,6 +307,9 @@ class Transport {
                                       std::span<const std::byte> head,
                                       std::span<const std::byte> body) noexcept;
 
+  /// Long messages of that node may be copied from its memory to this one's, not in packets.
+  [[nodiscard]] bool may_copy_directly(std::uint32_t node) const noexcept;
+
   // For who has sent a message that is answered soon, and has the poller's turn from before that
   // (Progress::Turn) until it has asked for the answer.
 

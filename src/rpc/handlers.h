@@ -7,5 +7,6 @@ namespace sterna::rpc {
 
 inline constexpr std::uint32_t kNodeHandler = 0;
 inline constexpr std::uint32_t kRankHandler = 0;
+inline constexpr std::uint32_t kGatheredHandler = 1;  // Of nodes; to the own one only.
 
 }  // namespace sterna::rpc

@@ -27,6 +27,11 @@ Result<Bytes> give_long(void*, const Request&) {
   return filled(kLong);
 }
 
+Result<Bytes> echo(void*, const Request& request) {
+  EXPECT_TRUE(request.is_in_poll);
+  return Bytes{request.arguments.begin(), request.arguments.end()};
+}
+
 class Parts : public testing::Test {
  protected:
   Parts() {
@@ -35,6 +40,7 @@ class Parts : public testing::Test {
                                                       .endpoint = cluster.endpoints[node],
                                                       .part_context = 77}));
       rpcs.back()->add_service("give long", RunIn::poll, give_long, nullptr);
+      rpcs.back()->add_service("echo", RunIn::poll, echo, nullptr);
     }
   }
   /// Nothing waits for anything any more.
@@ -87,6 +93,103 @@ TEST_F(Parts, OfARequestAreDroppedWhereThereIsNoService) {
   EXPECT_EQ(call.reply.error().code, Errc::unsupported);
   EXPECT_TRUE(part.send.done.done());
   expect_rest();
+}
+
+/// Long pieces after so many bytes of the short ones each, in their order.
+struct Pieces {
+  explicit Pieces(const std::vector<std::pair<std::size_t, std::size_t>>& offsets_and_bytes)
+      : parts{offsets_and_bytes.size()} {
+    const auto add = [this](std::span<const std::byte> bytes) {
+      all.insert(all.end(), bytes.begin(), bytes.end());
+    };
+    const std::span shorts{short_ones};
+    std::size_t place = 0;
+    long_ones.reserve(parts.size());
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const auto [offset, bytes] = offsets_and_bytes[i];
+      add(shorts.subspan(place, offset - place));
+      add(long_ones.emplace_back(filled(bytes)));
+      place = offset;
+      parts[i].part.offset = static_cast<std::uint32_t>(offset);
+      parts[i].part.bytes = bytes;
+      parts[i].data = long_ones.back().data();
+    }
+    add(shorts.subspan(place));
+  }
+  [[nodiscard]] bool are_sent() const {
+    return std::ranges::all_of(parts, [](const OutPart& part) { return part.send.done.done(); });
+  }
+  Bytes short_ones = filled(9);
+  std::vector<Bytes> long_ones;
+  std::vector<OutPart> parts;
+  Bytes all;  // As its service sees them.
+};
+
+TEST_F(Parts, ForAQuickServiceArePutTogetherByThePoll) {
+  for (const auto& which : std::vector<std::vector<std::pair<std::size_t, std::size_t>>>{
+           {{0, 10'000}}, {{9, 10'000}}, {{2, kLong}, {2, 9'000}, {9, 30'000}}}) {
+    Pieces pieces{which};
+    PendingCall call;
+    rpcs[0]->start(1, service_number("echo"), pieces.short_ones, call, {.parts = pieces.parts});
+    cluster.settle();
+    ASSERT_TRUE(call.done.done());
+    ASSERT_EQ(call.part_bytes, pieces.all.size());
+    Bytes room(pieces.all.size());
+    net::RecvRequest receive;
+    rpcs[0]->receive_reply(call, room, receive);
+    cluster.settle();
+    ASSERT_TRUE(receive.done.done());
+    EXPECT_EQ(room, pieces.all);
+    EXPECT_TRUE(pieces.are_sent());
+    expect_rest();
+  }
+}
+
+TEST_F(Parts, OfSeveralCallsForAQuickServiceAreNotMistaken) {
+  constexpr std::size_t kCalls = 20;
+  std::vector<std::unique_ptr<Pieces>> pieces;
+  std::vector<PendingCall> calls(kCalls);
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    pieces.push_back(std::make_unique<Pieces>(
+        std::vector<std::pair<std::size_t, std::size_t>>{{i % 9, 9'000 + i}, {9, 12'000 - i}}));
+    rpcs[i % 2]->start(2, service_number("echo"), pieces[i]->short_ones, calls[i],
+                       {.parts = pieces[i]->parts});
+  }
+  cluster.settle();
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    ASSERT_TRUE(calls[i].done.done());
+    Bytes room(pieces[i]->all.size());
+    ASSERT_EQ(calls[i].part_bytes, room.size());
+    net::RecvRequest receive;
+    rpcs[i % 2]->receive_reply(calls[i], room, receive);
+    cluster.settle();
+    ASSERT_TRUE(receive.done.done());
+    EXPECT_EQ(room, pieces[i]->all);
+  }
+  expect_rest();
+}
+
+TEST_F(Parts, WhoseCallerIsLostBeforeTheyComeAreGivenUp) {
+  Pieces pieces{{{0, kLong}, {9, kLong}}};
+  PendingCall call;
+  rpcs[0]->start(1, service_number("echo"), pieces.short_ones, call, {.parts = pieces.parts});
+  // Its request comes, and what it promised does not.
+  for (int i = 0; i < 1000 && rpcs[1]->loose_part_count() == 0; ++i) {
+    cluster.clock.advance(100);
+    (void)cluster.poll();
+  }
+  ASSERT_EQ(rpcs[1]->loose_part_count(), 1U);
+  cluster.nodes[1]->lose_peer(0, "killed");
+  for (int i = 0; i < 100 && rpcs[1]->loose_part_count() != 0; ++i) {
+    cluster.clock.advance(100);
+    (void)cluster.nodes[1]->poll();
+  }
+  EXPECT_EQ(rpcs[1]->loose_part_count(), 0U);
+  EXPECT_EQ(cluster.endpoints[1]->message_count, 0U);
+  cluster.nodes[0]->lose_peer(1, "killed");
+  rpcs[0]->lose_peer(1);
+  cluster.settle();
+  EXPECT_TRUE(call.done.done());
 }
 
 TEST_F(Parts, ToALostNodeAreTheCallersAgain) {

@@ -70,7 +70,8 @@ struct Answer {
 using Answerer = void (*)(void* context, const Request& request, Answer& answer);
 
 enum class RunIn : std::uint8_t {
-  poll,    // Quick: inside the poll; must not switch, block or wait.
+  poll,    // Quick: inside the poll; must not switch, block or wait. Where long pieces have to be
+           // waited for (Rpc::is_gathered) it has a thread.
   thread,  // In a new user thread; may switch, call and wait.
 };
 
@@ -223,7 +224,8 @@ class Rpc {
   }
 
  private:
-  struct Work;   // A request on its way to a thread: work.h.
+  struct Work;   // A request on its way to its service: work.h.
+  struct Gathering;  // One whose long pieces come first: gather.cc.
   struct Owned;  // A part whose bytes are ours: parts.cc.
   struct Unwanted;
 
@@ -231,11 +233,15 @@ class Rpc {
                               std::span<const std::byte> body) noexcept;
   static void on_rank_note(void* self, std::uint32_t rank, std::uint32_t from_node,
                            std::span<const std::byte> bytes) noexcept;
+  static void on_gathered(void* self, std::uint32_t from_node, std::span<const std::byte> head,
+                          std::span<const std::byte> body) noexcept;
   static void run_work(void* work);
 
   static bool may_hold_call(memory::RankSlot& slot, std::uintptr_t address) noexcept;
 
   void on_request(const Message& message, std::uint32_t from_node) noexcept;
+  bool is_gathered(const ServiceEntry& entry, const Message& message,
+                   std::uint32_t from_node) const noexcept;
   void find_and_serve(const Message& message, std::uint32_t from_node);
   void on_reply(const Message& message, std::uint32_t from_node) noexcept;
   void on_plain_reply(std::uint64_t id, std::span<const std::byte> body,
@@ -256,6 +262,7 @@ class Rpc {
   void renew_answer() noexcept;
   void spawn(const ServiceEntry& entry, const Message& message, std::uint32_t from_node);
   void start_work(std::unique_ptr<Work> work);
+  bool gather_in_poll(std::unique_ptr<Work> work);
   void refuse(const Message& message, std::uint32_t from_node, Error why);
   void on_begun(std::uint32_t from_node, std::uint64_t total) noexcept;
   void note_begun_in_poll(const ReplyTo& from, std::uint64_t units) noexcept;

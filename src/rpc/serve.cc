@@ -21,6 +21,19 @@ constexpr std::size_t kServiceStackBytes = 248 << 10;
 constexpr std::uint32_t kStackKibMax = 2 << 20;
 // What malloc() has at once, from what the thread has given back.
 constexpr std::size_t kQuickBytes = 1032;
+constexpr std::uint64_t kGatheredBytesMax = 64 << 10;
+
+Error no_memory() {
+  return {Errc::out_of_memory, "no memory there for what was asked"};
+}
+
+std::uint64_t bytes_of_parts(const Message& message) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < message.part_count; ++i) {
+    bytes += part_of(message, i).bytes;
+  }
+  return bytes;
+}
 
 }  // namespace
 
@@ -61,6 +74,7 @@ Rpc::Rpc(const RpcOptions& options)
       log_{options.log == nullptr ? Logger{} : Logger{*options.log, "rpc"}},
       peers_{std::make_unique<PostPeer[]>(node_count_)} {
   options.transport->register_node_handler(kNodeHandler, on_node_message, this);
+  options.transport->register_node_handler(kGatheredHandler, on_gathered, this);
   options.transport->register_rank_handler(kRankHandler, on_rank_note, this);
 }
 
@@ -82,7 +96,7 @@ void Rpc::on_request(const Message& message, std::uint32_t from_node) noexcept {
   try {
     find_and_serve(message, from_node);
   } catch (const std::bad_alloc&) {
-    refuse(message, from_node, {Errc::out_of_memory, "no memory there for what was asked"});
+    refuse(message, from_node, no_memory());
   }
 }
 
@@ -90,11 +104,8 @@ void Rpc::refuse(const Message& message, std::uint32_t from_node, Error why) {
   for (std::uint32_t i = 0; i < message.part_count; ++i) {
     drop_part(from_node, message.number, false);
   }
-  std::uint64_t part_bytes = 0;
-  for (std::uint32_t i = 0; i < message.part_count; ++i) {
-    part_bytes += part_of(message, i).bytes;
-  }
-  note_begun_in_poll(message.reply_to, units_of_post(message.body.size(), part_bytes));
+  note_begun_in_poll(message.reply_to,
+                     units_of_post(message.body.size(), bytes_of_parts(message)));
   (void)answer(message.reply_to, {.reply = std::move(why)});
 }
 
@@ -129,17 +140,31 @@ inline void Rpc::tell_begun(std::uint32_t node, std::uint64_t total) noexcept {
   }
 }
 
+/// Whether the long pieces for a quick service are put together by the poll. Not where a service
+/// takes them itself, and waits; nor where they are copied directly or are longer: there a thread
+/// that waits for them keeps its processor awake, and is worth its price.
+bool Rpc::is_gathered(const ServiceEntry& entry, const Message& message,
+                      std::uint32_t from_node) const noexcept {
+  return entry.run_in == RunIn::poll && !entry.takes_parts && from_node != node_ &&
+         bytes_of_parts(message) <= kGatheredBytesMax &&
+         !options_.transport->may_copy_directly(from_node);
+}
+
 void Rpc::find_and_serve(const Message& message, std::uint32_t from_node) {
   const ServiceEntry* const found = services_.find(message.service);
-  if (found == nullptr || (message.part_count != 0 && options_.team == nullptr)) {
+  if (found == nullptr || (message.part_count != 0 && options_.team == nullptr &&
+                           !is_gathered(*found, message, from_node))) {
     refuse(message, from_node,
            {Errc::unsupported, fmt::format("node {} has no such service", node_)});
     return;
   }
   const ServiceEntry& entry = *found;
-  // Long pieces have to be waited for, which a poll cannot.
   if (entry.run_in == RunIn::poll && message.part_count == 0) {
     serve_quick(entry, message.body, message.reply_to);
+  } else if (is_gathered(entry, message, from_node)) {
+    if (!gather_in_poll(Work::make(*this, entry, message, from_node))) {
+      refuse(message, from_node, no_memory());
+    }
   } else {
     spawn(entry, message, from_node);
   }
@@ -197,7 +222,7 @@ void Rpc::on_plain_request(const ServiceEntry& entry, std::span<const std::byte>
     serve_quick(entry, arguments, reply_to);
   } catch (const std::bad_alloc&) {
     refuse({.reply_to = reply_to, .body = arguments}, reply_to.node,
-           {Errc::out_of_memory, "no memory there for what was asked"});
+           no_memory());
   }
 }
 
@@ -263,45 +288,6 @@ void Rpc::start_waiting() noexcept {
   for (std::unique_ptr<Work>& work : waiting) {
     start_work(std::move(work));  // In their order; those that must wait on are queued again.
   }
-}
-
-Result<> Rpc::Work::gather() {
-  std::uint64_t bytes = arguments.size();
-  for (const Part& part : incoming.parts) {
-    bytes += part.bytes;
-  }
-  gathered.reset(new (std::nothrow) std::byte[bytes]);
-  if (gathered == nullptr) {
-    return Error{Errc::out_of_memory, fmt::format("no memory for arguments of {} bytes", bytes)};
-  }
-  gathered_bytes = bytes;
-  std::vector<net::RecvRequest> receives(incoming.parts.size());
-  std::byte* to = gathered.get();
-  std::size_t copied = 0;
-  const auto copy_until = [&](std::size_t end) {
-    if (end != copied) {
-      std::memcpy(to, arguments.data() + copied, end - copied);
-    }
-    to += end - copied;
-    copied = end;
-  };
-  for (std::size_t i = 0; i < receives.size(); ++i) {
-    const Part& part = incoming.parts[i];
-    copy_until(part.offset);
-    rpc->receive_part(incoming, net::Buffer::of(to, part.bytes), receives[i]);
-    to += part.bytes;
-  }
-  copy_until(arguments.size());
-  Result<> result = Done{};
-  for (std::size_t i = 0; i < receives.size(); ++i) {
-    net::RecvRequest& receive = receives[i];
-    receive.done.wait(*rpc->options_.progress);
-    if (receive.fault != net::Fault::none || receive.envelope.bytes != incoming.parts[i].bytes) {
-      result = Error{Errc::closed, fmt::format("a part of the arguments from node {}: {}",
-                                               incoming.from_node, to_string(receive.fault))};
-    }
-  }
-  return result;
 }
 
 void Rpc::run_work(void* argument) {

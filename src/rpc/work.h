@@ -28,7 +28,15 @@ struct Rpc::Work {
 
   /// The arguments with the long pieces in their places; closed, out_of_memory. Switches.
   Result<> gather();
-  std::unique_ptr<std::byte[]> gathered = nullptr;  // What gather() has made, not cleared first.
+  /// Memory for all of them; null: there is none.
+  [[nodiscard]] std::byte* make_room() noexcept;
+  [[nodiscard]] Error no_room() const;
+  /// Calls `receive(index, buffer)` for each long piece, and copies what lies between them.
+  template <typename Receive>
+  void place(Receive&& receive);
+  /// A piece that was received: closed, if it is not what the request has promised.
+  [[nodiscard]] Result<> check_part(std::size_t index, const net::RecvRequest& receive) const;
+  std::unique_ptr<std::byte[]> gathered = nullptr;  // What make_room() has made, not cleared first.
   std::size_t gathered_bytes = 0;
 };
 

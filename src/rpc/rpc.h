@@ -70,8 +70,8 @@ struct Answer {
 using Answerer = void (*)(void* context, const Request& request, Answer& answer);
 
 enum class RunIn : std::uint8_t {
-  poll,    // Quick: inside the poll; must not switch, block or wait. Where long pieces have to be
-           // waited for (Rpc::is_gathered) it has a thread.
+  poll,    // Quick: inside the poll; must not switch, block or wait. Where its long pieces are not
+           // gathered by the poll (gather.cc) it has a thread.
   thread,  // In a new user thread; may switch, call and wait.
 };
 
@@ -224,9 +224,9 @@ class Rpc {
   }
 
  private:
-  struct Work;   // A request on its way to its service: work.h.
+  struct Work;       // A request on its way to its service: work.h.
   struct Gathering;  // One whose long pieces come first: gather.cc.
-  struct Owned;  // A part whose bytes are ours: parts.cc.
+  struct Owned;      // A part whose bytes are ours: parts.cc.
   struct Unwanted;
 
   static void on_node_message(void* self, std::uint32_t from_node, std::span<const std::byte> head,

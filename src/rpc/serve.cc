@@ -21,6 +21,7 @@ constexpr std::size_t kServiceStackBytes = 248 << 10;
 constexpr std::uint32_t kStackKibMax = 2 << 20;
 // What malloc() has at once, from what the thread has given back.
 constexpr std::size_t kQuickBytes = 1032;
+// Longer pieces are worth a thread.
 constexpr std::uint64_t kGatheredBytesMax = 64 << 10;
 
 Error no_memory() {
@@ -221,8 +222,7 @@ void Rpc::on_plain_request(const ServiceEntry& entry, std::span<const std::byte>
   try {
     serve_quick(entry, arguments, reply_to);
   } catch (const std::bad_alloc&) {
-    refuse({.reply_to = reply_to, .body = arguments}, reply_to.node,
-           no_memory());
+    refuse({.reply_to = reply_to, .body = arguments}, reply_to.node, no_memory());
   }
 }
 

@@ -48,18 +48,68 @@ void Progress::sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadlin
   }
 }
 
-/// Lets others have the processor; where they always want it, the one caller goes home.
+/// Lets others have the processor; where they always want it, the caller goes home, or, as one of
+/// several, where it is not.
 void Progress::yield() noexcept {
-  if (!impl_->is_serial || options_.is_oversubscribed) {
+  if (options_.is_oversubscribed) {
     raw_system_call(SYS_sched_yield);
     return;
   }
+  Impl& impl = *impl_;
   const std::uint64_t begin_ns = now_ns();
   raw_system_call(SYS_sched_yield);
-  if (impl_->home.has_yielded(begin_ns, now_ns())) [[unlikely]] {
-    go_home(options_.host_index);
+  const std::uint64_t end_ns = now_ns();
+  if (impl.is_serial) {
+    if (impl.home.has_yielded(begin_ns, end_ns)) [[unlikely]] {
+      go_home(options_.host_index);
+    }
+    return;
+  }
+  bool goes = false;
+  {
+    const SpinGuard guard{impl.beside_lock};
+    goes = impl.beside.has_yielded(begin_ns, end_ns);
+  }
+  if (goes) [[unlikely]] {
+    go_elsewhere();
   }
 }
+
+void Progress::call_worker() noexcept {
+  if (const std::atomic<std::uint32_t>* const word = impl_->standby.call(); word != nullptr) {
+    threads::futex_wake(word, 1);
+  }
+}
+
+namespace {
+
+/// Of one wait: counted among those that look, from begin() on.
+class Looking {
+ public:
+  explicit Looking(Standby& standby) noexcept : standby_{standby} {}
+  ~Looking() { cease(); }
+  Looking(const Looking&) = delete;
+  Looking& operator=(const Looking&) = delete;
+
+  void begin() noexcept {
+    if (!is_counted_) {
+      is_counted_ = true;
+      standby_.begin_to_look();
+    }
+  }
+  void cease() noexcept {
+    if (is_counted_) {
+      is_counted_ = false;
+      standby_.cease_to_look();
+    }
+  }
+
+ private:
+  Standby& standby_;
+  bool is_counted_ = false;
+};
+
+}  // namespace
 
 bool Progress::spin_until(const Completion& completion) noexcept {
   if (options_.is_oversubscribed) {
@@ -71,9 +121,11 @@ bool Progress::spin_until(const Completion& completion) noexcept {
   // that computes, or another process, may need this processor meanwhile.
   const std::uint64_t begin_ns = now_ns();
   bool is_slow = false;
+  Looking looking{impl_->standby};
   const auto turns_max = [&] { return is_slow ? kSlowSpinTurns : kSpinTurns; };
   for (std::uint32_t turn = 0; turn < turns_max() && !completion.done(); ++turn) {
     if (is_slow) {
+      looking.begin();
       yield();
     }
     if (!impl_->try_take()) {
@@ -194,7 +246,9 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
                                      std::uint64_t deadline_ns) noexcept {
   const bool is_crowded = options_.is_oversubscribed;
   Patience patience{is_crowded ? impl_->yielding : impl_->polling, is_crowded};
+  Looking looking{impl_->standby};
   bool was_beside = false;
+  bool slept_long = false;
   bool yields = false;
   const auto leave = [&](threads::Wake wake) {
     if (patience.has_begun()) {  // Else it was over at the first look: that costs no clock.
@@ -207,6 +261,9 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
     // since.
     if (was_beside && !impl_->has_sleeper.load()) {
       impl_->wake_aside();
+    }
+    if (slept_long) {
+      call_worker();
     }
     return wake;
   };
@@ -228,7 +285,10 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
     const std::uint64_t now = now_here();
     if (round == 0) {
       begin_ns = now;
-    } else if (round == 16 && now - begin_ns > kSlowLooksNs) {
+    } else {
+      looking.begin();
+    }
+    if (round == 16 && now - begin_ns > kSlowLooksNs) {
       rounds_without_clock = 3;  // ...but of 4 where that is calls of the system.
     }
     if (has_come) {
@@ -255,9 +315,13 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
     }
     if (threads::try_enter_sleep(waiter, threads::KernelWaiter::kInHook)) {
       patience.note_sleep();
-      const bool has_slept = sleep(deadline_ns, waiter.word, threads::KernelWaiter::kInHook);
+      looking.begin();
+      const bool has_slept =
+          sleep_here(deadline_ns, waiter.word, threads::KernelWaiter::kInHook, false);
       threads::leave_sleep(waiter);
-      if (!has_slept) {
+      if (has_slept) {
+        slept_long = slept_long || now_here() - now > Standby::kLongNs;
+      } else {
         sleep_beside(waiter, deadline_ns);
         was_beside = true;
       }

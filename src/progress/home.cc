@@ -59,10 +59,25 @@ int home_in(const cpu_set_t& allowed, std::uint32_t index) noexcept {
   return processor;
 }
 
+namespace {
+
+/// The caller may run there again afterwards: `allowed`.
+void move_to(const cpu_set_t& processors, const cpu_set_t& allowed) noexcept {
+  if (::sched_setaffinity(0, sizeof processors, &processors) == 0) {
+    (void)::sched_setaffinity(0, sizeof allowed, &allowed);
+  }
+}
+
+/// False: bound to one, or more processors than fit the set.
+bool may_move(cpu_set_t& allowed) noexcept {
+  return ::sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 1;
+}
+
+}  // namespace
+
 void go_home(std::uint32_t index) noexcept {
   cpu_set_t allowed;
-  // More processors than fit the set: then it stays where it is.
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) {
+  if (!may_move(allowed)) {
     return;
   }
   const int home = home_in(allowed, index);
@@ -72,9 +87,18 @@ void go_home(std::uint32_t index) noexcept {
   cpu_set_t only;
   CPU_ZERO(&only);
   CPU_SET(home, &only);
-  if (::sched_setaffinity(0, sizeof only, &only) == 0) {
-    (void)::sched_setaffinity(0, sizeof allowed, &allowed);
+  move_to(only, allowed);
+}
+
+void go_elsewhere() noexcept {
+  cpu_set_t allowed;
+  const int here = ::sched_getcpu();
+  if (here < 0 || !may_move(allowed) || !is_a_processor_idle()) {
+    return;
   }
+  cpu_set_t others = allowed;
+  CPU_CLR(here, &others);
+  move_to(others, allowed);
 }
 
 }  // namespace sterna::progress

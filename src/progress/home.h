@@ -17,35 +17,49 @@
 
 namespace sterna::progress {
 
-/// Of the one caller of a process, who counts what its yields take.
+/// Of those that wait in a process, who count what their yields take.
 class HomeWatch {
  public:
-  /// Whether to go home now. Alone on a processor a yield takes a quarter of a microsecond.
+  struct Rule {
+    std::uint32_t in_a_row;  // So many long yields: it goes, ...
+    std::uint64_t pause_ns;  // ...then not so soon again: doubled as long as it does not help.
+    std::uint32_t helped;    // It has, when so many short ones followed in a row.
+  };
+  // Home may be where others compute.
+  static constexpr Rule kOfOneCaller{.in_a_row = 4, .pause_ns = 1'000'000, .helped = 1};
+  // Beside workers, who wake now and then where a caller polls, and serve what it waits for.
+  static constexpr Rule kOfSeveral{.in_a_row = 32, .pause_ns = 32'000'000, .helped = 256};
+
+  explicit HomeWatch(const Rule& rule = kOfOneCaller) noexcept : rule_{rule} {}
+
+  /// Whether to go now. Alone on a processor a yield takes a quarter of a microsecond.
   [[nodiscard]] bool has_yielded(std::uint64_t begin_ns, std::uint64_t end_ns) noexcept {
     if (end_ns - begin_ns < kSharedNs) [[likely]] {
-      in_a_row_ = 0;
-      pause_ns_ = kPauseNs;  // If it went home, that has helped.
+      long_ = 0;
+      if (++short_ >= rule_.helped) {
+        pause_ns_ = rule_.pause_ns;
+      }
       return false;
     }
-    if (++in_a_row_ < kInARow || end_ns < next_ns_) {
+    short_ = 0;
+    if (++long_ < rule_.in_a_row || end_ns < next_ns_) {
       return false;
     }
-    in_a_row_ = 0;
+    long_ = 0;
     next_ns_ = end_ns + pause_ns_;
     pause_ns_ = std::min(2 * pause_ns_, kPauseNsMax);
     return true;
   }
 
   static constexpr std::uint64_t kSharedNs = 2'000;
-  static constexpr std::uint32_t kInARow = 4;
-  // Between two times, doubled as long as it does not help: home may be where others compute.
-  static constexpr std::uint64_t kPauseNs = 1'000'000;
   static constexpr std::uint64_t kPauseNsMax = 1'000'000'000;
 
  private:
-  std::uint32_t in_a_row_ = 0;
+  const Rule rule_;
+  std::uint32_t long_ = 0;  // In a row, as the next one.
+  std::uint32_t short_ = 0;
   std::uint64_t next_ns_ = 0;
-  std::uint64_t pause_ns_ = kPauseNs;
+  std::uint64_t pause_ns_ = rule_.pause_ns;
 };
 
 /// Of the processors of `allowed`, that of the process `index` of its host; -1: there is none.
@@ -57,5 +71,7 @@ class HomeWatch {
 /// The calling kernel thread goes there, and may run where it could before. At home already, or
 /// bound to one processor, or if more threads run than there are processors, it stays.
 void go_home(std::uint32_t index) noexcept;
+/// The same to any other processor than this one, whoever runs where.
+void go_elsewhere() noexcept;
 
 }  // namespace sterna::progress

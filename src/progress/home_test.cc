@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint64_t kShort = HomeWatch::kSharedNs - 1;
 constexpr std::uint64_t kLong = HomeWatch::kSharedNs;
+constexpr HomeWatch::Rule kRule = HomeWatch::kOfOneCaller;
 
 struct Yields {
   /// How often it went home.
@@ -22,7 +23,7 @@ struct Yields {
     }
     return times;
   }
-  HomeWatch watch;
+  HomeWatch watch{kRule};
   std::uint64_t now_ns = 5'000'000'000;
 };
 
@@ -34,23 +35,23 @@ TEST(Home, WhoHasItsProcessorAloneStays) {
 TEST(Home, AFewLongYieldsAreNotEnoughAndAShortOneBeginsAnew) {
   Yields yields;
   for (int i = 0; i < 100; ++i) {
-    EXPECT_EQ(yields.of(HomeWatch::kInARow - 1, kLong), 0);
+    EXPECT_EQ(yields.of(kRule.in_a_row - 1, kLong), 0);
     EXPECT_EQ(yields.of(1, kShort), 0);
   }
-  EXPECT_EQ(yields.of(HomeWatch::kInARow, kLong), 1);
+  EXPECT_EQ(yields.of(kRule.in_a_row, kLong), 1);
 }
 
 TEST(Home, WhoSharesAtHomeGoesThereLessAndLessOften) {
   Yields yields;
-  EXPECT_EQ(yields.of(HomeWatch::kInARow, kLong), 1);
-  std::uint64_t pause_ns = HomeWatch::kPauseNs;
+  EXPECT_EQ(yields.of(kRule.in_a_row, kLong), 1);
+  std::uint64_t pause_ns = kRule.pause_ns;
   for (int i = 0; i < 14; ++i) {
     const std::uint64_t begin_ns = yields.now_ns;
     while (yields.of(1, kLong) == 0) {
     }
     const std::uint64_t took_ns = yields.now_ns - begin_ns;
     EXPECT_GE(took_ns, pause_ns);
-    EXPECT_LE(took_ns, pause_ns + HomeWatch::kInARow * kLong);
+    EXPECT_LE(took_ns, pause_ns + kRule.in_a_row * kLong);
     pause_ns = std::min(2 * pause_ns, HomeWatch::kPauseNsMax);
   }
   EXPECT_EQ(pause_ns, HomeWatch::kPauseNsMax);
@@ -59,10 +60,29 @@ TEST(Home, WhoSharesAtHomeGoesThereLessAndLessOften) {
 TEST(Home, WhoWasAloneThereGoesAgainAsSoon) {
   Yields yields;
   for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(yields.of(HomeWatch::kInARow, kLong), 1);
-    EXPECT_EQ(yields.of(HomeWatch::kPauseNs / kShort, kShort), 0);
+    EXPECT_EQ(yields.of(kRule.in_a_row, kLong), 1);
+    EXPECT_EQ(yields.of(kRule.pause_ns / kShort, kShort), 0);
     yields.now_ns += kShort;
   }
+}
+
+TEST(Home, WhoIsOneOfSeveralGoesAsSoonAgainOnlyIfThatHasHelped) {
+  constexpr HomeWatch::Rule kOf = HomeWatch::kOfSeveral;
+  Yields yields{.watch = HomeWatch{kOf}};
+  const auto goes_after_ns = [&] {
+    const std::uint64_t begin_ns = yields.now_ns;
+    while (yields.of(1, kLong) == 0) {
+    }
+    return yields.now_ns - begin_ns;
+  };
+  EXPECT_EQ(yields.of(kOf.in_a_row, kLong), 1);
+  EXPECT_EQ(yields.of(kOf.helped - 1, kShort), 0);  // Here and there a short one is none.
+  EXPECT_GE(goes_after_ns(), kOf.pause_ns - kOf.helped * kShort);
+  EXPECT_GE(goes_after_ns(), 2 * kOf.pause_ns);
+  EXPECT_EQ(yields.of(kOf.helped, kShort), 0);
+  yields.now_ns += 4 * kOf.pause_ns;
+  EXPECT_EQ(yields.of(kOf.in_a_row, kLong), 1);
+  EXPECT_LT(goes_after_ns(), kOf.pause_ns + kOf.in_a_row * kLong);
 }
 
 TEST(Home, IsAnotherProcessorForEachProcessOfAHost) {
@@ -96,6 +116,7 @@ TEST(Home, WhoHasGoneThereMayRunWhereItCouldBefore) {
   ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
   for (std::uint32_t index = 0; index < 3; ++index) {
     go_home(index);
+    go_elsewhere();
     cpu_set_t after;
     ASSERT_EQ(::sched_getaffinity(0, sizeof after, &after), 0);
     EXPECT_TRUE(CPU_EQUAL(&before, &after));

@@ -14,6 +14,7 @@
 #include "progress/home.h"
 #include "progress/one_caller.h"
 #include "progress/progress.h"
+#include "progress/standby.h"
 
 namespace sterna::progress {
 
@@ -48,11 +49,15 @@ struct Progress::Impl {
   // list: the sleeper wakes one of them when it gets up, so that somebody sleeps for the network
   // again.
   alignas(kCacheLineBytes) std::atomic<bool> has_sleeper{false};
+  Standby standby;  // The watcher's, with has_sleeper or not; and what it lets callers do.
   // Of waits that were not over after a few microseconds: for how many nanoseconds one polls, and
   // how often one yields.
   SpinBudget polling;
   SpinBudget yielding;
   HomeWatch home;                      // The one caller's.
+  // Of several callers. Guard: beside_lock.
+  HomeWatch beside{HomeWatch::kOfSeveral};
+  SpinLock beside_lock;
   std::uint64_t price_ns = 0;          // As opened.
   std::uint64_t sleep_cost_ns = 0;     // Measured, smoothed. Guard: has_sleeper.
   std::atomic<std::uint64_t> naps{0};  // Relaxed: a counter.
@@ -116,8 +121,8 @@ struct Progress::Impl {
   void wake_aside() noexcept;
   void learn_price(std::uint64_t cost_ns) noexcept;
   void wake_absent_beside(const std::atomic<std::uint32_t>& word, std::uint32_t expected) noexcept;
-  void sleep_prepared(std::uint64_t deadline_ns, std::uint64_t begin_ns) noexcept;
-  void sleep_in_epoll(std::uint64_t deadline_ns, std::uint64_t now) noexcept;
+  void sleep_prepared(std::uint64_t deadline_ns, std::uint64_t begin_ns, bool is_worker) noexcept;
+  [[nodiscard]] bool sleep_in_epoll(std::uint64_t deadline_ns, std::uint64_t now) noexcept;
 };
 
 }  // namespace sterna::progress

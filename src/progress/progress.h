@@ -116,6 +116,11 @@ class Progress final : public threads::IdleHook {
   /// kernel thread sleeps here.
   bool sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,
              std::uint32_t expected) noexcept override;
+  [[nodiscard]] std::uint64_t absence_ns(const std::atomic<std::uint32_t>& word) noexcept override;
+  void note_work() noexcept override;
+  /// By a kernel thread that goes on without a wait while something is to be done soon: a worker
+  /// that stays away, since such threads used to wait, comes back. A load if none does.
+  void call_worker() noexcept;
   void wake() noexcept override;
   [[nodiscard]] std::uint64_t sleep_price_ns() const noexcept override;
   /// Nobody has polled since it was asked last, or since the last tick, and nobody sleeps here.
@@ -160,6 +165,8 @@ class Progress final : public threads::IdleHook {
   std::uint32_t poll_at_tick() noexcept;
   [[nodiscard]] bool wake_absent() noexcept;
   void yield() noexcept;
+  bool sleep_here(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,
+                  std::uint32_t expected, bool is_worker) noexcept;
   void sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadline_ns) noexcept;
 
   const ProgressOptions options_;

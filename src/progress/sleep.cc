@@ -43,7 +43,8 @@ void Progress::Impl::end_all() noexcept {
   prepared.clear();
 }
 
-void Progress::Impl::sleep_in_epoll(std::uint64_t deadline_ns, std::uint64_t now) noexcept {
+/// Whether a source has ended it.
+bool Progress::Impl::sleep_in_epoll(std::uint64_t deadline_ns, std::uint64_t now) noexcept {
   timespec timeout{};
   if (deadline_ns != kNever) {
     const std::uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
@@ -63,12 +64,16 @@ void Progress::Impl::sleep_in_epoll(std::uint64_t deadline_ns, std::uint64_t now
     count = raw_system_call(SYS_epoll_pwait, epoll.get(), reinterpret_cast<long>(arrived), 8,
                             timeout_ms, 0, 0);
   }
+  bool has_come = false;
   for (long i = 0; i < count; ++i) {
     if (arrived[i].data.fd == event.get()) {
       std::uint64_t ignored = 0;
       raw_system_call(SYS_read, event.get(), reinterpret_cast<long>(&ignored), sizeof ignored);
+    } else {
+      has_come = true;
     }
   }
+  return has_come;
 }
 
 void Progress::Impl::wake_aside() noexcept {
@@ -112,13 +117,18 @@ void Progress::Impl::wake_absent_beside(const std::atomic<std::uint32_t>& word,
 }
 
 /// By the sleeper, whose sources are prepared.
-void Progress::Impl::sleep_prepared(std::uint64_t deadline_ns, std::uint64_t begin_ns) noexcept {
+void Progress::Impl::sleep_prepared(std::uint64_t deadline_ns, std::uint64_t begin_ns,
+                                    bool is_worker) noexcept {
   sleeps.fetch_add(1, std::memory_order_relaxed);
   const std::uint64_t asleep_ns = now_ns();
+  const std::uint64_t events_before = events.load(std::memory_order_relaxed);
+  bool has_come = false;
   {
     const OneCaller::Away away{caller};
-    sleep_in_epoll(deadline_ns, asleep_ns);
+    has_come = sleep_in_epoll(deadline_ns, asleep_ns);
   }
+  const bool is_taken = standby.is_looked_after() ||
+                        events.load(std::memory_order_relaxed) != events_before;
   take();
   std::uint64_t rung_ns = 0;
   for (Source* const source : prepared) {
@@ -130,13 +140,32 @@ void Progress::Impl::sleep_prepared(std::uint64_t deadline_ns, std::uint64_t beg
   if (rung_ns >= asleep_ns && rung_ns <= end_ns) {
     learn_price(asleep_ns - begin_ns + end_ns - rung_ns);
   }
+  if (is_worker && has_come) {
+    is_taken ? standby.was_woken_in_vain(end_ns) : standby.was_needed();
+  }
+}
+
+std::uint64_t Progress::absence_ns(const std::atomic<std::uint32_t>& word) noexcept {
+  return impl_->standby.absence_ns(word, now_ns());
+}
+
+void Progress::note_work() noexcept {
+  impl_->standby.note_work();
 }
 
 bool Progress::sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,
                      std::uint32_t expected) noexcept {
+  return sleep_here(deadline_ns, word, expected, true);
+}
+
+bool Progress::sleep_here(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,
+                          std::uint32_t expected, bool is_worker) noexcept {
   Impl& impl = *impl_;
   if (impl.has_sleeper.exchange(true, std::memory_order_seq_cst)) {
     impl.wake_absent_beside(word, expected);
+    if (is_worker) {
+      impl.standby.found_a_sleeper(now_ns(), impl.sleeps.load(std::memory_order_relaxed));
+    }
     return false;
   }
   bool is_prepared = false;
@@ -156,7 +185,7 @@ bool Progress::sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>
     impl.give_back();
   }
   if (is_prepared) {
-    impl.sleep_prepared(deadline_ns, begin_ns);
+    impl.sleep_prepared(deadline_ns, begin_ns, is_worker);
   }
   // Sequentially consistent, against one that saw a sleeper, joins `aside` and looks again.
   impl.has_sleeper.store(false, std::memory_order_seq_cst);

@@ -43,8 +43,15 @@ class NotedHook final : public threads::IdleHook {
     inside.fetch_sub(1);
     return has_slept;
   }
+  std::uint64_t absence_ns(const std::atomic<std::uint32_t>& word) noexcept override {
+    const std::uint64_t absence_ns = progress_.absence_ns(word);
+    absences.fetch_add(absence_ns != 0 ? 1 : 0);
+    return absence_ns;
+  }
+  void note_work() noexcept override { progress_.note_work(); }
   void wake() noexcept override { progress_.wake(); }
 
+  std::atomic<std::uint32_t> absences{0};
   std::array<std::atomic<std::uint32_t>, kWorkers + 1> sleeps{};
   std::atomic<std::uint32_t> inside{0};
 
@@ -133,6 +140,40 @@ TEST(Watcher, IsTheFirstWorkerWithoutWorkWhileTheOthersCompute) {
     is_over.store(true);
     join(*started[1]);
     join(*started[2]);
+  }
+  progress.remove(source);
+}
+
+TEST(Watcher, StaysAwayWhileAKernelThreadWaitsAndComesBack) {
+  auto opened = Progress::open({});
+  ASSERT_TRUE(opened);
+  Progress& progress = *opened.value();
+  NotedHook hook{progress};
+  EventSource source{hook};
+  ASSERT_TRUE(progress.add(source));
+  {
+    const threads::TestTeam team{1, {.spin_ns = 0, .idle_hook = &hook}};
+    const auto await_it = [&] {
+      source.has_come.wait(progress);
+      source.has_come.reset();
+    };
+    // It sleeps for the network, and what comes wakes it, too, until it has learnt.
+    while (hook.absences.load() == 0) {
+      std::thread sender{[&] {
+        threads::sleep_for(2'000'000);
+        source.send();
+      }};
+      await_it();
+      sender.join();
+    }
+    // Nobody waits: it is found by the worker, sooner or later.
+    do {
+      source.send();
+      while (!source.has_come.done()) {
+        std::this_thread::yield();
+      }
+      source.has_come.reset();
+    } while (source.finder.load() != 0);
   }
   progress.remove(source);
 }

@@ -5,11 +5,17 @@
 #include <utility>
 
 #include "net/endpoint.h"
+#include "progress/progress.h"
 #include "rpc/handlers.h"
 #include "rpc/rpc.h"
 #include "threads/direct.h"
 
 namespace sterna::rpc {
+namespace {
+
+constexpr std::uint64_t kLongBytes = 64 << 10;
+
+}  // namespace
 
 /// A reply that is sent from here and then forgotten.
 struct Rpc::Owned : threads::Listener {
@@ -41,11 +47,17 @@ std::uint32_t Rpc::next_number() noexcept {
 
 void Rpc::send_parts(std::uint32_t node, std::uint32_t context, std::uint32_t number,
                      std::span<OutPart> parts) noexcept {
+  bool is_left_open = false;
   for (OutPart& part : parts) {
     options_.transport->send(
         *options_.endpoint, part.send,
         {.rank = node, .context = context, .tag = static_cast<std::int32_t>(number)},
         net::Buffer::of(part.data, part.part.bytes));
+    is_left_open = is_left_open || (!part.send.is_awaited && part.part.bytes >= kLongBytes &&
+                                    !part.send.done.done());
+  }
+  if (is_left_open && options_.progress != nullptr) {
+    options_.progress->call_worker();  // The caller may compute now.
   }
 }
 

@@ -100,7 +100,7 @@ struct ServiceEntry {
 
 struct RpcOptions {
   net::Transport* transport = nullptr;  // All outlive the Rpc.
-  progress::Progress* progress = nullptr;
+  progress::Progress* progress = nullptr;  // Null: no call waits.
   threads::Team* team = nullptr;  // Null: services that need a thread are refused.
   const Log* log = nullptr;
   /// Where every node is the rank of its number and stays it: that rank's. There may be long pieces

@@ -38,6 +38,16 @@ class IdleHook {
   virtual bool sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,
                      std::uint32_t expected) noexcept = 0;
 
+  /// By a worker that would sleep here: for how long it had better be elsewhere, asleep on `word`,
+  /// since others attend to what it would wake for; it may be woken there earlier, to ask again.
+  /// 0: it may come.
+  [[nodiscard]] virtual std::uint64_t absence_ns(const std::atomic<std::uint32_t>& word) noexcept {
+    (void)word;
+    return 0;
+  }
+  /// A worker that slept here, or was away for absence_ns(), has found work.
+  virtual void note_work() noexcept {}
+
   /// Ends the sleep that is under way, or the next one at once. From anywhere.
   virtual void wake() noexcept = 0;
 

@@ -238,6 +238,7 @@ class alignas(kCacheLineBytes) Worker {
   std::uint32_t steal_from(Worker& victim) noexcept;
   void rest(Search& search) noexcept;
   void sleep(Search& search) noexcept;
+  void sleep_for_network(std::uint64_t deadline_ns, std::uint64_t watch_ns) noexcept;
   bool has_reason_to_stay(Search& search) noexcept;
 };
 

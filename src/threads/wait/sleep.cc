@@ -299,16 +299,10 @@ void Worker::sleep(Search& search) noexcept {
       }
       search.watch_ns = std::min(2 * search.watch_ns, kWatchNsMax);
     }
-    if (state == kInHook && hook->sleep(deadline_ns, sleep_word, kInHook)) {
-      // An event came, or wake(), or the deadline.
-    } else if (state == kInHook) {
-      // A kernel thread that is no worker sleeps there: look again soon, it may go away.
-      std::uint32_t expected = kInHook;
-      if (sleep_word.compare_exchange_strong(expected, kOnFutex, std::memory_order_seq_cst)) {
-        futex_wait(sleep_word, kOnFutex, std::min(deadline_ns, team.now_ns() + search.watch_ns));
-      }
-    } else {
+    if (state == kOnFutex) {
       futex_wait(sleep_word, state, deadline_ns);
+    } else {
+      sleep_for_network(deadline_ns, search.watch_ns);
     }
     trace_event(trace::Kind::awakes, trace::kNobody);
   }
@@ -372,6 +366,9 @@ void Worker::look_for_work() noexcept {
   if (search.is_counted) {
     team.end_search();  // (3) of ticker.cc
     team.kick_tickers();
+  }
+  if (search.was_asleep_for_all && team.options.idle_hook != nullptr) {
+    team.options.idle_hook->note_work();
   }
   // Who slept for all has work now: one of the others takes over the network and the watch.
   // Who found one of several threads in the shared queues was, as a searcher, a reason to wake

@@ -128,6 +128,8 @@ void on_ended(threads::Listener& listener) noexcept {
 
 namespace {
 
+constexpr std::size_t kLongBytes = 64 << 10;
+
 void submit(RankContext& self, MessageRequest& request, net::Message* matched) noexcept {
   net::Transport& transport = *self.transport;
   const std::uint32_t context = context_of(request.session, ContextUse::messages);
@@ -148,6 +150,10 @@ void submit(RankContext& self, MessageRequest& request, net::Message* matched) n
                       buffer);
   } else {
     transport.receive(*self.endpoint, request.receive, pattern, buffer);
+  }
+  // The caller may compute now, and the message needs somebody who answers its peer.
+  if (buffer.bytes >= kLongBytes && !request.done().done()) {
+    self.progress->call_worker();
   }
 }
 

@@ -1,0 +1,38 @@
+// How the worker that watches the network sleeps: in the hook, or elsewhere while others attend to
+// it.
+#include <algorithm>
+
+#include "threads/scheduler.h"
+#include "threads/wait/futex.h"
+
+namespace sterna::threads {
+
+using SleepState::kInHook, SleepState::kOnFutex;
+
+/// sleep_word is kInHook. Elsewhere while kernel threads that are no workers look, or sleep there.
+void Worker::sleep_for_network(std::uint64_t deadline_ns, std::uint64_t watch_ns) noexcept {
+  IdleHook& hook = *team.options.idle_hook;
+  std::uint64_t absence_ns = hook.absence_ns(sleep_word);
+  if (absence_ns == 0) {
+    const bool has_slept = hook.sleep(deadline_ns, sleep_word, kInHook);
+    absence_ns = hook.absence_ns(sleep_word);
+    if (absence_ns == 0) {
+      if (has_slept) {
+        return;  // An event came, or wake(), or the deadline.
+      }
+      absence_ns = watch_ns;  // Who sleeps there may go away.
+    }
+  }
+  std::uint32_t expected = kInHook;
+  if (!sleep_word.compare_exchange_strong(expected, kOnFutex, std::memory_order_seq_cst)) {
+    return;
+  }
+  std::uint64_t now = team.now_ns();
+  do {
+    futex_wait(sleep_word, kOnFutex, std::min(deadline_ns, now + absence_ns));
+    now = team.now_ns();
+  } while (sleep_word.load(std::memory_order_relaxed) == kOnFutex && now < deadline_ns &&
+           (absence_ns = hook.absence_ns(sleep_word)) != 0);
+}
+
+}  // namespace sterna::threads

@@ -87,7 +87,11 @@ namespace {
 class Looking {
  public:
   explicit Looking(Standby& standby) noexcept : standby_{standby} {}
-  ~Looking() { cease(); }
+  ~Looking() {
+    if (is_counted_) {
+      standby_.cease_to_look();
+    }
+  }
   Looking(const Looking&) = delete;
   Looking& operator=(const Looking&) = delete;
 
@@ -95,12 +99,6 @@ class Looking {
     if (!is_counted_) {
       is_counted_ = true;
       standby_.begin_to_look();
-    }
-  }
-  void cease() noexcept {
-    if (is_counted_) {
-      is_counted_ = false;
-      standby_.cease_to_look();
     }
   }
 

@@ -91,91 +91,84 @@ class EventSource final : public Source {
   const int event_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 };
 
-TEST(Watcher, IsTheFirstWorkerWithoutWorkWhileTheOthersCompute) {
-  auto opened = Progress::open({});
-  ASSERT_TRUE(opened);
-  Progress& progress = *opened.value();
+class Watcher : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(progress.add(source)); }
+  void TearDown() override { progress.remove(source); }
+
+  const std::unique_ptr<Progress> opened{std::move(Progress::open({}).value())};
+  Progress& progress = *opened;
   NotedHook hook{progress};
   EventSource source{hook};
-  ASSERT_TRUE(progress.add(source));
-  {
-    const threads::TestTeam team{kWorkers, {.spin_ns = 0, .idle_hook = &hook}};
-    std::atomic<bool> polls{false};
-    std::atomic<bool> is_over{false};
-    std::atomic<std::uint32_t> computing{0};
-    auto compute = [&] {  // Nor does it poll, until it is told to.
-      computing.fetch_add(1);
-      while (!is_over.load()) {
-        if (polls.load()) {
-          (void)progress.poll();
-        }
+};
+
+TEST_F(Watcher, IsTheFirstWorkerWithoutWorkWhileTheOthersCompute) {
+  const threads::TestTeam team{kWorkers, {.spin_ns = 0, .idle_hook = &hook}};
+  std::atomic<bool> polls{false};
+  std::atomic<bool> is_over{false};
+  std::atomic<std::uint32_t> computing{0};
+  auto compute = [&] {  // Nor does it poll, until it is told to.
+    computing.fetch_add(1);
+    while (!is_over.load()) {
+      if (polls.load()) {
+        (void)progress.poll();
       }
-    };
-    auto wait = [&] { source.has_come.wait(progress); };
-    std::array<threads::Thread*, kWorkers> started{};
-    for (std::uint32_t i = 1; i < kWorkers; ++i) {
-      started[i] = team.go(compute, {.worker = i, .bound = true});
     }
-    while (computing.load() != kWorkers - 1) {
-      std::this_thread::yield();
-    }
-    const std::uint32_t of_others = hook.sleeps[1].load() + hook.sleeps[2].load();
-    started[0] = team.go(wait, {.worker = 0, .bound = true});
-
-    // With two of three at work the third sleeps for the network; what comes wakes it.
-    const std::uint32_t before = hook.sleeps[0].load();
-    while (hook.sleeps[0].load() == before || hook.inside.load() == 0) {
-      std::this_thread::yield();
-    }
-    source.send();
-    join(*started[0]);
-    EXPECT_EQ(source.finder.load(), 0U);
-
-    // And while it sleeps again the others poll as they like.
-    polls.store(true);
-    while (!source.is_polled_beside.load()) {
-      std::this_thread::yield();
-    }
-    EXPECT_EQ(hook.sleeps[1].load() + hook.sleeps[2].load(), of_others) << "who has work";
-    is_over.store(true);
-    join(*started[1]);
-    join(*started[2]);
+  };
+  auto wait = [&] { source.has_come.wait(progress); };
+  std::array<threads::Thread*, kWorkers> started{};
+  for (std::uint32_t i = 1; i < kWorkers; ++i) {
+    started[i] = team.go(compute, {.worker = i, .bound = true});
   }
-  progress.remove(source);
+  while (computing.load() != kWorkers - 1) {
+    std::this_thread::yield();
+  }
+  const std::uint32_t of_others = hook.sleeps[1].load() + hook.sleeps[2].load();
+  started[0] = team.go(wait, {.worker = 0, .bound = true});
+
+  // With two of three at work the third sleeps for the network; what comes wakes it.
+  const std::uint32_t before = hook.sleeps[0].load();
+  while (hook.sleeps[0].load() == before || hook.inside.load() == 0) {
+    std::this_thread::yield();
+  }
+  source.send();
+  join(*started[0]);
+  EXPECT_EQ(source.finder.load(), 0U);
+
+  // And while it sleeps again the others poll as they like.
+  polls.store(true);
+  while (!source.is_polled_beside.load()) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(hook.sleeps[1].load() + hook.sleeps[2].load(), of_others) << "who has work";
+  is_over.store(true);
+  join(*started[1]);
+  join(*started[2]);
 }
 
-TEST(Watcher, StaysAwayWhileAKernelThreadWaitsAndComesBack) {
-  auto opened = Progress::open({});
-  ASSERT_TRUE(opened);
-  Progress& progress = *opened.value();
-  NotedHook hook{progress};
-  EventSource source{hook};
-  ASSERT_TRUE(progress.add(source));
-  {
-    const threads::TestTeam team{1, {.spin_ns = 0, .idle_hook = &hook}};
-    const auto await_it = [&] {
-      source.has_come.wait(progress);
-      source.has_come.reset();
-    };
-    // It sleeps for the network, and what comes wakes it, too, until it has learnt.
-    while (hook.absences.load() == 0) {
-      std::thread sender{[&] {
-        threads::sleep_for(2'000'000);
-        source.send();
-      }};
-      await_it();
-      sender.join();
-    }
-    // Nobody waits: it is found by the worker, sooner or later.
-    do {
+TEST_F(Watcher, StaysAwayWhileAKernelThreadWaitsAndComesBack) {
+  const threads::TestTeam team{1, {.spin_ns = 0, .idle_hook = &hook}};
+  const auto await_it = [&] {
+    source.has_come.wait(progress);
+    source.has_come.reset();
+  };
+  // It sleeps for the network, and what comes wakes it, too, until it has learnt.
+  while (hook.absences.load() == 0) {
+    std::thread sender{[&] {
+      threads::sleep_for(2'000'000);
       source.send();
-      while (!source.has_come.done()) {
-        std::this_thread::yield();
-      }
-      source.has_come.reset();
-    } while (source.finder.load() != 0);
+    }};
+    await_it();
+    sender.join();
   }
-  progress.remove(source);
+  // Nobody waits: it is found by the worker, sooner or later.
+  do {
+    source.send();
+    while (!source.has_come.done()) {
+      std::this_thread::yield();
+    }
+    source.has_come.reset();
+  } while (source.finder.load() != 0);
 }
 
 }  // namespace

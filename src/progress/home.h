@@ -71,7 +71,7 @@ class HomeWatch {
 /// The calling kernel thread goes there, and may run where it could before. At home already, or
 /// bound to one processor, or if more threads run than there are processors, it stays.
 void go_home(std::uint32_t index) noexcept;
-/// The same to any other processor than this one, whoever runs where.
+/// The same, but to any other processor than this one, which may be taken, too.
 void go_elsewhere() noexcept;
 
 }  // namespace sterna::progress

@@ -49,7 +49,7 @@ struct Progress::Impl {
   // list: the sleeper wakes one of them when it gets up, so that somebody sleeps for the network
   // again.
   alignas(kCacheLineBytes) std::atomic<bool> has_sleeper{false};
-  Standby standby;  // The watcher's, with has_sleeper or not; and what it lets callers do.
+  Standby standby;  // Whether the worker that watches sleeps there at all.
   // Of waits that were not over after a few microseconds: for how many nanoseconds one polls, and
   // how often one yields.
   SpinBudget polling;

@@ -43,7 +43,11 @@ Measured measure(Bench& bench, const char* driver, std::span<const int> sizes,
     measured.trouble = program.error().text;
     return measured;
   }
-  std::vector<std::string> arguments{bench.options().quick ? "2" : "31"};
+  std::string names;
+  for (const Kind& kind : kinds) {
+    names += fmt::format("{},{},", kind.message, kind.call);
+  }
+  std::vector<std::string> arguments{bench.options().quick ? "2" : "31", names};
   for (const int size : sizes) {
     arguments.push_back(std::to_string(size));
   }

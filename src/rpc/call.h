@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/annotate.h"
 #include "base/result.h"
 #include "base/spin_lock.h"
 #include "net/message.h"
 #include "progress/completion.h"
+#include "rpc/bytes.h"
 #include "rpc/message.h"
 
 namespace sterna::threads {
@@ -19,8 +19,6 @@ struct Thread;
 }
 
 namespace sterna::rpc {
-
-using Bytes = std::vector<std::byte>;
 
 inline constexpr std::uint32_t kAnyNode = ~std::uint32_t{0};
 

@@ -59,7 +59,7 @@ void Rpc::Work::place(Receive&& receive) {
   std::size_t copied = 0;
   const auto copy_until = [&](std::size_t end) {
     if (end != copied) {
-      std::memcpy(to, arguments.data() + copied, end - copied);
+      net::copy_bytes(to, arguments.data() + copied, end - copied);
     }
     to += end - copied;
     copied = end;

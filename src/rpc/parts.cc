@@ -66,7 +66,7 @@ void Rpc::reply_now(const Request& request, std::span<const std::byte> bytes, Ou
       has_parts() && request.reply_to->rank == kNoRank && bytes.size() > kReplyInlineBytes;
   Answer copied;
   if (!is_part) {
-    copied.reply = Bytes{bytes.begin(), bytes.end()};  // If this throws, nothing was replied.
+    copied.reply = copy_of(bytes);  // If this throws, nothing was replied.
   }
   const ReplyTo to = std::exchange(*request.reply_to, ReplyTo{});
   out.part.bytes = bytes.size();

@@ -57,7 +57,7 @@ void store(const Message& message, PendingCall& call) {
     net::copy_bytes(call.room.data(), message.body.data(),
                     std::min(message.body.size(), call.room.size()));
   } else {
-    call.reply = Bytes{message.body.begin(), message.body.end()};
+    call.reply = copy_of(message.body);
   }
 }
 
@@ -320,7 +320,7 @@ void Rpc::on_plain_reply(std::uint64_t id, std::span<const std::byte> body,
     net::copy_bytes(call->room.data(), body.data(), std::min(body.size(), call->room.size()));
   } else {
     try {
-      call->reply = Bytes{body.begin(), body.end()};
+      call->reply = copy_of(body);
     } catch (const std::bad_alloc&) {
       call->reply = Errc::out_of_memory;
     }

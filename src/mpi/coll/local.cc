@@ -12,6 +12,7 @@
 #include "mpi/op/op.h"
 #include "mpi/p2p/message.h"
 #include "mpi/request/wait.h"
+#include "net/buffer.h"
 #include "runtime/runtime.h"
 #include "threads/sync/meeting.h"
 #include "threads/this_thread.h"
@@ -147,7 +148,7 @@ void reduce_tree(const Reduction& r, std::byte* values, std::uint64_t bytes,
       std::byte* const lower = values + i * bytes;
       std::byte* const upper = values + (i + distance) * bytes;
       reduce(r.op, r.type, lower, upper, r.count);
-      std::memcpy(lower, upper, bytes);
+      net::copy_bytes(lower, upper, bytes);
     }
   }
 }
@@ -157,7 +158,8 @@ std::byte* gather_values(LocalMeeting& meeting, std::uint64_t bytes) noexcept {
   const std::size_t size = meeting.places.size();
   meeting.values.resize(bytes * size);
   for (std::size_t i = 0; i < size; ++i) {
-    std::memcpy(meeting.values.data() + i * bytes, meeting.places[i].from, bytes);
+    net::copy_bytes(meeting.values.data() + i * bytes,
+                    static_cast<const std::byte*>(meeting.places[i].from), bytes);
   }
   return meeting.values.data();
 }
@@ -231,7 +233,8 @@ int meet_for_allreduce(const Call& call, const Reduction& r) noexcept {
     std::byte* const values = gather_values(meeting, mine.bytes);
     const std::size_t result = reduce_doubling(r, values, mine.bytes, meeting.places.size());
     for (const Place& place : meeting.places) {
-      std::memcpy(place.into, values + result * mine.bytes, mine.bytes);
+      net::copy_bytes(static_cast<std::byte*>(place.into), values + result * mine.bytes,
+                      mine.bytes);
     }
     return MPI_SUCCESS;
   });
@@ -248,7 +251,8 @@ int meet_for_reduce(const Call& call, const Reduction& r, int root) noexcept {
   return meet(call, mine, [&](LocalMeeting& meeting) {
     std::byte* const values = gather_values(meeting, mine.bytes);
     reduce_tree(r, values, mine.bytes, meeting.places.size());
-    std::memcpy(meeting.places[static_cast<std::size_t>(root)].into, values, mine.bytes);
+    net::copy_bytes(static_cast<std::byte*>(meeting.places[static_cast<std::size_t>(root)].into),
+                    values, mine.bytes);
     return MPI_SUCCESS;
   });
 }
@@ -273,7 +277,8 @@ int meet_for_bcast(const Call& call, const Data& data, int root) noexcept {
     const Place& source = meeting.places[static_cast<std::size_t>(root)];
     for (const Place& place : meeting.places) {
       if (&place != &source) {
-        std::memcpy(place.into, source.into, mine.bytes);
+        net::copy_bytes(static_cast<std::byte*>(place.into),
+                        static_cast<const std::byte*>(source.into), mine.bytes);
       }
     }
     return MPI_SUCCESS;

@@ -3,6 +3,7 @@
 
 #include "mpi/datatype/datatype.h"
 #include "mpi/datatype/walk.h"
+#include "net/buffer.h"
 
 namespace sterna::mpi {
 namespace {
@@ -29,7 +30,7 @@ class Packer {
   explicit Packer(std::byte* stream) noexcept : stream_{stream} {}
 
   bool block(const std::byte* address, std::uint64_t bytes, Basic /*basic*/) noexcept {
-    std::memcpy(stream_, address, bytes);
+    net::copy_bytes(stream_, address, bytes);
     stream_ += bytes;
     return true;
   }
@@ -68,7 +69,7 @@ class Packer {
     }
     std::byte* to = stream;
     for (; count != 0; --count, at += loop.stride, to += bytes) {
-      std::memcpy(to, at, bytes);
+      net::copy_bytes(to, at, bytes);
     }
     return true;
   }
@@ -82,7 +83,7 @@ class Unpacker {
   explicit Unpacker(const std::byte* stream) noexcept : stream_{stream} {}
 
   bool block(std::byte* address, std::uint64_t bytes, Basic /*basic*/) noexcept {
-    std::memcpy(address, stream_, bytes);
+    net::copy_bytes(address, stream_, bytes);
     stream_ += bytes;
     return true;
   }
@@ -121,7 +122,7 @@ class Unpacker {
     }
     const std::byte* from = stream;
     for (; count != 0; --count, at += loop.stride, from += bytes) {
-      std::memcpy(at, from, bytes);
+      net::copy_bytes(at, from, bytes);
     }
     return true;
   }

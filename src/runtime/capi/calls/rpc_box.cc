@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "net/buffer.h"
 #include "progress/progress.h"
 #include "runtime/capi/calls/rpc.h"
 #include "threads/direct.h"
@@ -47,7 +48,7 @@ void OutBox::set(std::span<const std::byte> bytes, bool is_copied) {
 void OutBox::use_many_bytes(std::size_t bytes_more) {
   if (many_bytes_.empty()) {
     many_bytes_.reserve(block_bytes_ + bytes_more);
-    many_bytes_.assign(block_, block_ + block_bytes_);
+    rpc::assign(many_bytes_, {block_, block_bytes_});
   }
 }
 
@@ -58,11 +59,11 @@ void OutBox::add_to_block(const std::byte* data, std::size_t bytes) {
     if (data == nullptr) {
       many_bytes_.resize(block_bytes_ + bytes);
     } else {
-      many_bytes_.insert(many_bytes_.end(), data, data + bytes);
+      rpc::append(many_bytes_, {data, bytes});
     }
     block_ = many_bytes_.data();
   } else if (data != nullptr) {
-    std::memcpy(block_ + block_bytes_, data, bytes);
+    net::copy_bytes(block_ + block_bytes_, data, bytes);
   }
   block_bytes_ += bytes;
 }
@@ -87,7 +88,7 @@ void OutBox::add(const void* data, std::size_t bytes, bool is_copied) {
   }
   if (is_copied) {
     copies_.emplace_back(new std::byte[bytes]);
-    std::memcpy(copies_.back().get(), data, bytes);
+    net::copy_long(copies_.back().get(), static_cast<const std::byte*>(data), bytes);
   }
   rpc::OutPart& part = parts_[part_count_];
   part.part = {.offset = static_cast<std::uint32_t>(block_bytes_), .bytes = bytes};
@@ -107,7 +108,8 @@ void OutBox::add_later(const void* data, std::size_t bytes) {
 void OutBox::fill() noexcept {
   for (const LaterPiece& piece : later_) {
     if (piece.bytes != 0) {
-      std::memcpy(block_ + piece.offset, piece.data, piece.bytes);
+      const auto* const data = static_cast<const std::byte*>(piece.data);
+      net::copy_bytes(block_ + piece.offset, data, piece.bytes);
     }
   }
   later_.clear();

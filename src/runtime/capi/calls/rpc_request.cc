@@ -49,7 +49,7 @@ std::span<const std::byte> aligned(std::span<const std::byte> bytes, std::span<s
     return bytes;
   }
   if (bytes.size() > room.size()) {
-    long_room.assign(bytes.begin(), bytes.end());
+    rpc::assign(long_room, bytes);
     return long_room;
   }
   net::copy_bytes(room.data(), bytes.data(), bytes.size());
@@ -142,11 +142,11 @@ sterna_status sterna_rpc_reply(sterna_rpc_request* request, const void* data,
   const auto* const from = static_cast<const std::byte*>(data);
   sterna::rpc::Bytes& kept = request->answer->reply.value();
   if (request->request->is_in_poll && bytes <= kept.capacity()) [[likely]] {
-    kept.assign(from, from + bytes);  // Which does not throw then.
+    sterna::rpc::assign(kept, {from, bytes});  // Which does not throw then.
     return STERNA_SUCCESS;
   }
   const auto reply = [&] {
-    kept.assign(from, from + bytes);
+    sterna::rpc::assign(kept, {from, bytes});
     return STERNA_SUCCESS;
   };
   if (request->request->is_in_poll) {  // Which is in the runtime.
@@ -238,7 +238,8 @@ sterna_status sterna_rpc_unpack(sterna_rpc_request* request, void* buffer, size_
       return refuse_piece(*request, bytes);
     }
     if (bytes != 0) {
-      std::memcpy(buffer, request->arguments.data() + request->position, bytes);
+      sterna::net::copy_bytes(static_cast<std::byte*>(buffer),
+                              request->arguments.data() + request->position, bytes);
       request->position += bytes;
     }
     return STERNA_SUCCESS;

@@ -97,7 +97,7 @@ bool copy_pieces(const MessageData& data, const Sum& sum, std::byte* to) noexcep
   std::uint64_t left = sum.bytes;
   const Sum again = visit_runs(data, [&](const std::byte* address, std::uint64_t run) {
     const std::uint64_t part = std::min(run, left);
-    std::memcpy(to, address, part);
+    net::copy_bytes(to, address, part);
     to += part;
     left -= part;
     return part == run;
@@ -168,7 +168,7 @@ void close_bytes(const MessageData& data, std::uint64_t stored, memory::Heap& he
     const auto* from = static_cast<const std::byte*>(bytes.held);
     visit_runs(data, [&](std::byte* address, std::uint64_t run) {
       const std::uint64_t part = std::min(run, stored);
-      std::memcpy(address, from, part);
+      net::copy_bytes(address, from, part);
       from += part;
       stored -= part;
       return stored != 0;

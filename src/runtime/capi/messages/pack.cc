@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "net/buffer.h"
 #include "net/endpoint.h"
 #include "net/transport.h"
 #include "runtime/capi/messages/message_callback.h"
@@ -137,7 +138,7 @@ bool add_short(RankContext& rank, Packing& packing, const void* data,
     }
     packing.later = ::new (memory) LaterPiece{packing.later, data, bytes, to};
   } else if (bytes != 0) {
-    std::memcpy(to, data, bytes);
+    net::copy_bytes(to, static_cast<const std::byte*>(data), bytes);
   }
   count_in_block(packing, place, piece, bytes);
   return true;
@@ -155,7 +156,7 @@ bool add_long(RankContext& rank, Packing& packing, const void* data,
   }
   part->bytes = piece.bytes;
   if (is_copied) {
-    std::memcpy(room_of(*part), data, piece.bytes);
+    net::copy_bytes(room_of(*part), static_cast<const std::byte*>(data), piece.bytes);
   } else {
     part->data = data;
   }
@@ -173,7 +174,7 @@ std::uint32_t next_number(const RankContext& rank) noexcept {
 
 void send_all(RankContext& rank, Packing& packing) noexcept {
   for (const LaterPiece* piece = packing.later; piece != nullptr; piece = piece->next) {
-    std::memcpy(piece->place, piece->data, piece->bytes);
+    net::copy_bytes(piece->place, static_cast<const std::byte*>(piece->data), piece->bytes);
   }
   const PackHeader header{.number = next_number(rank),
                           .parts = packing.parts | (packing.is_checked ? kPackChecked : 0)};

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "net/buffer.h"
 #include "net/endpoint.h"
 #include "net/transport.h"
 #include "runtime/capi/messages/message_callback.h"
@@ -134,7 +135,7 @@ sterna_status take_short(RankContext& rank, Unpacking& unpacking, void* buffer,
                 "the piece is longer than what was packed, or its modes are others");
   }
   if (bytes != 0) {
-    std::memcpy(buffer, unpacking.block + unpacking.position, bytes);
+    net::copy_bytes(static_cast<std::byte*>(buffer), unpacking.block + unpacking.position, bytes);
     unpacking.position += bytes;
   }
   return STERNA_SUCCESS;

@@ -1,0 +1,31 @@
+// Copies of bytes, in pieces.
+#include "rpc/bytes.h"
+
+#include <algorithm>
+
+namespace sterna::rpc {
+
+void append(Bytes& to, std::span<const std::byte> from) {
+  constexpr std::size_t kPieceBytes = 1984;  // Of which memcpy is loops of vectors.
+  if (from.size() > kPieceBytes) {
+    to.reserve(std::max(to.size() + from.size(), 2 * to.size()));
+  }
+  while (!from.empty()) {
+    const auto piece = from.first(std::min(from.size(), kPieceBytes));
+    to.insert(to.end(), piece.data(), piece.data() + piece.size());
+    from = from.subspan(piece.size());
+  }
+}
+
+void assign(Bytes& to, std::span<const std::byte> from) {
+  to.clear();
+  append(to, from);
+}
+
+Bytes copy_of(std::span<const std::byte> from) {
+  Bytes copy;
+  append(copy, from);
+  return copy;
+}
+
+}  // namespace sterna::rpc

@@ -74,13 +74,14 @@ std::uint64_t number_of(const char* text, std::uint64_t otherwise) {
 
 }  // namespace
 
-// Arguments: corpus folder, then optionally the seed and the number of mutations. The seed may also
-// be STERNA_FUZZ_SEED; with STERNA_FUZZ_SECONDS=N the next seeds follow for so long (./dev soak). A
-// failure is that of the last seed printed.
+// Arguments: corpus folder, then optionally the seed and the number of mutations, which may also be
+// STERNA_FUZZ_SEED and STERNA_FUZZ_MUTATIONS; with STERNA_FUZZ_SECONDS=N the next seeds follow for
+// so long (./dev soak). A failure is that of the last seed printed.
 int main(int argc, char** argv) {
   const char* const given = argc > 2 ? argv[2] : std::getenv("STERNA_FUZZ_SEED");
   std::uint64_t seed = number_of(given, 20261121);
-  const std::uint64_t count = number_of(argc > 3 ? argv[3] : nullptr, 20000);
+  const std::uint64_t count =
+      number_of(argc > 3 ? argv[3] : std::getenv("STERNA_FUZZ_MUTATIONS"), 20000);
   const std::chrono::seconds limit{number_of(std::getenv("STERNA_FUZZ_SECONDS"), 0)};
   const std::vector<Input> corpus = read_corpus(argc > 1 ? argv[1] : "");
   for (const Input& input : corpus) {

@@ -57,9 +57,9 @@ class Moves(MoveTest):
         self.in_all_ways([MPI / "mpi_test_messages"], 20)
 
     def test_the_order_of_messages_is_kept(self):
-        # Pairs, which move two thousand times and more; at each place, not at each fifth, it took as long
+        # Pairs, which move a thousand times and more; at each place, not at each tenth, it took as long
         # as all other tests here together.
-        self.in_all_ways([MPI / "mpi_test_order"], 500, "--set", "shuffle=5", ranks=4)
+        self.in_all_ways([MPI / "mpi_test_order"], 500, "--set", "shuffle=10", ranks=4)
 
     def test_all_ways_to_send_and_to_receive(self):
         self.in_all_ways([MPI / "mpi_test_mixed", 300], 100)

@@ -1,22 +1,28 @@
 /* A bulk-synchronous program: each rank computes for so many microseconds, then all meet (allreduce
  * of 8 bytes), again and again. Prints "bsp MICROSECONDS" a step, "perfect": the same steps without
- * meeting, whose ranks share the processors just so; medians over batches that take turns.
+ * meeting, whose ranks share the processors just so, and "yielding": those with one sched_yield() a
+ * step, which is all that the system takes of who lets another process have the processor; medians
+ * over batches that take turns.
  *
  * usage: bsp BATCHES STEPS MICROSECONDS
  */
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "work.h"
 
-static double run(int steps, long turns, int meets) {
+enum ending { kNothing, kYield, kMeeting }; /* Of a step. */
+
+static double run(int steps, long turns, enum ending ending) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double begin = MPI_Wtime();
   for (int step = 0; step < steps; ++step) {
     double mine = 1.0, sum = 0.0;
     work(turns);
-    if (meets) MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    if (ending == kYield) sched_yield();
+    if (ending == kMeeting) MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   }
   const double end = MPI_Wtime();
   /* From the first that begins to the last that ends: the same clock everywhere, on one host. */
@@ -41,13 +47,18 @@ int main(int argc, char** argv) {
   const long turns = (long)(atof(argv[3]) * per_us);
   double* with = malloc(sizeof(double) * batches);
   double* without = malloc(sizeof(double) * batches);
-  if (with == NULL || without == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
-  (void)run(2, turns, 1);
+  double* yielding = malloc(sizeof(double) * batches);
+  if (with == NULL || without == NULL || yielding == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  (void)run(2, turns, kMeeting);
   for (int batch = 0; batch < batches; ++batch) {
-    without[batch] = run(steps, turns, 0);
-    with[batch] = run(steps, turns, 1);
+    without[batch] = run(steps, turns, kNothing);
+    yielding[batch] = run(steps, turns, kYield);
+    with[batch] = run(steps, turns, kMeeting);
   }
-  if (rank == 0) printf("bsp %.3f\nperfect %.3f\n", median(with, batches), median(without, batches));
+  if (rank == 0) {
+    printf("bsp %.3f\nperfect %.3f\n", median(with, batches), median(without, batches));
+    printf("yielding %.3f\n", median(yielding, batches));
+  }
   fflush(stdout);
   MPI_Finalize();
   return 0;

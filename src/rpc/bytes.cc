@@ -18,6 +18,10 @@ void append(Bytes& to, std::span<const std::byte> from) {
 }
 
 void assign(Bytes& to, std::span<const std::byte> from) {
+  if (from.size() > to.capacity()) {
+    to = copy_of(from);
+    return;
+  }
   to.clear();
   append(to, from);
 }

@@ -50,7 +50,7 @@ void copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
     return;
   }
-  std::size_t piece_bytes = 2048 - kCacheLineBytes;
+  std::size_t piece_bytes = kLoopBytes;
   asm("" : "+r"(piece_bytes));  // If the compiler knows how many, it is `rep movsq`.
   for (; bytes > piece_bytes; bytes -= piece_bytes) {
     std::memcpy(to, from, piece_bytes);

@@ -11,6 +11,9 @@
 
 namespace sterna::net {
 
+/// Up to so many memcpy is loops of vectors everywhere: see buffer.cc.
+inline constexpr std::size_t kLoopBytes = 1984;
+
 /// memcpy, of many bytes.
 void copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
 

@@ -3,15 +3,16 @@
 
 #include <algorithm>
 
+#include "net/buffer.h"
+
 namespace sterna::rpc {
 
 void append(Bytes& to, std::span<const std::byte> from) {
-  constexpr std::size_t kPieceBytes = 1984;  // Of which memcpy is loops of vectors.
-  if (from.size() > kPieceBytes) {
+  if (from.size() > net::kLoopBytes) {
     to.reserve(std::max(to.size() + from.size(), 2 * to.size()));
   }
   while (!from.empty()) {
-    const auto piece = from.first(std::min(from.size(), kPieceBytes));
+    const auto piece = from.first(std::min(from.size(), net::kLoopBytes));
     to.insert(to.end(), piece.data(), piece.data() + piece.size());
     from = from.subspan(piece.size());
   }

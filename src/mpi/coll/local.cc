@@ -1,7 +1,6 @@
 // See local.h.
 #include "mpi/coll/local.h"
 
-#include <cstring>
 #include <memory>
 #include <new>
 #include <vector>

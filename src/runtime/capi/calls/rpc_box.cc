@@ -1,7 +1,6 @@
 // The arguments of a call on their way: short pieces in one block, long ones each where it lies.
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <new>
 #include <utility>
 

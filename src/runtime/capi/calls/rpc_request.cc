@@ -1,7 +1,6 @@
 // rpc.h: what a service does inside: its arguments, their pieces, its reply.
 #include <array>
 #include <cstddef>
-#include <cstring>
 #include <exception>
 #include <list>
 #include <optional>

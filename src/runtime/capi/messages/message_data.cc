@@ -2,7 +2,6 @@
 #include "runtime/capi/messages/message_data.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "net/buffer.h"

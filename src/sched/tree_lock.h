@@ -26,6 +26,7 @@
 #include <memory>
 
 #include "base/annotate.h"
+#include "base/backoff.h"
 #include "base/cpu.h"
 
 namespace sterna::sched {
@@ -40,14 +41,15 @@ class STERNA_LOCK_TYPE TreeLock {
   TreeLock& operator=(const TreeLock&) = delete;
 
   void lock_all() noexcept STERNA_ACQUIRES() {
+    Backoff backoff;
     while (all_.exchange(true, std::memory_order_seq_cst)) {  // (3)
       while (all_.load(std::memory_order_relaxed)) {
-        cpu_pause();
+        backoff.pause();
       }
     }
     for (std::size_t i = 0; i < std::size_t{1} << bits_; ++i) {
       while (holders_[i].is_taken.load(std::memory_order_seq_cst)) {  // (4)
-        cpu_pause();
+        backoff.pause();
       }
     }
   }
@@ -57,9 +59,10 @@ class STERNA_LOCK_TYPE TreeLock {
   /// is not looked at: it may be gone.
   [[nodiscard]] bool try_lock_holder(const void* holder) noexcept STERNA_LOCKS_UNCHECKED {
     std::atomic<bool>& is_taken = of(holder).is_taken;
+    Backoff backoff;
     while (is_taken.exchange(true, std::memory_order_seq_cst)) {  // (1)
       while (is_taken.load(std::memory_order_relaxed)) {
-        cpu_pause();
+        backoff.pause();
       }
     }
     if (!all_.load(std::memory_order_seq_cst)) {  // (2)

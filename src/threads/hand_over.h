@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/backoff.h"
 #include "base/cpu.h"
 
 namespace sterna::threads {
@@ -30,8 +31,9 @@ class HandOver {
   /// When it returns nobody is inside the work, or will be.
   void stop() noexcept {
     work_.store(nullptr, std::memory_order_seq_cst);
+    Backoff backoff;
     while (takers_.load(std::memory_order_seq_cst) != 0) {
-      cpu_pause();
+      backoff.pause();
     }
   }
 

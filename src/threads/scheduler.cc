@@ -6,6 +6,7 @@
 
 #include <sys/syscall.h>
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "base/probe.h"
 #include "base/syscall.h"
@@ -30,8 +31,9 @@ void ready_managed(Thread& thread, void* worker) noexcept {
 
 /// Until the former processor of a managed thread has saved its registers.
 void wait_until_saved(const Thread& thread) noexcept {
+  Backoff backoff;
   while (thread.on_processor.load(std::memory_order_acquire) != 0) {  // C
-    cpu_pause();
+    backoff.pause();
   }
 }
 

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstring>
 
-#include "base/cpu.h"
+#include "base/backoff.h"
 #include "net/rails/link.h"
 
 namespace sterna::net {
@@ -307,8 +307,9 @@ bool Link::send_halves(Half& first, Half& second, SideWork& side,
   send_half(&first);
   const bool was_beside = is_offered && !side.take_back(task);
   if (was_beside) {
+    Backoff backoff;
     while (!SideWork::is_done(task)) {
-      cpu_pause();
+      backoff.pause();
     }
   } else {
     send_half(&second);

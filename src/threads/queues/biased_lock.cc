@@ -4,30 +4,11 @@
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "base/syscall.h"
 
 namespace sterna::threads {
-namespace {
-
-constexpr std::uint32_t kSpinsBeforeYield = 1000;
-
-/// Waits a little; gives the processor away when it takes long: the other side may be preempted.
-class Backoff {
- public:
-  void pause() noexcept {
-    if (++spins_ < kSpinsBeforeYield) {
-      cpu_pause();
-    } else {
-      raw_system_call(SYS_sched_yield);
-    }
-  }
-
- private:
-  std::uint32_t spins_ = 0;
-};
-
-}  // namespace
 
 bool register_process_barrier() noexcept {
   return raw_system_call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0) == 0;

@@ -1,7 +1,7 @@
 // The section of any worker's queue, from anywhere. Internal to threads/.
 #pragma once
 
-#include "base/cpu.h"
+#include "base/backoff.h"
 #include "threads/scheduler.h"
 
 namespace sterna::threads {
@@ -15,8 +15,9 @@ void with_lock_of(Worker& worker, Section&& section) noexcept {
     worker.lock.unlock();
     return;
   }
+  Backoff backoff;
   while (!worker.lock.try_lock_from_outside()) {
-    cpu_pause();
+    backoff.pause();
   }
   section();
   worker.lock.unlock_from_outside();

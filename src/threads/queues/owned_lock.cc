@@ -1,6 +1,7 @@
 // How a lock is taken from its owner.
 #include "threads/queues/owned_lock.h"
 
+#include "base/backoff.h"
 #include "threads/scheduler.h"
 
 namespace sterna::threads {
@@ -10,8 +11,9 @@ void OwnedLock::take_from_owner() noexcept {
   if (owner == current_worker()) {
     return;
   }
+  Backoff backoff;
   while (!owner->lock.try_lock_from_outside()) {
-    cpu_pause();  // Another thief; the owner itself is waited for inside.
+    backoff.pause();  // Another thief; the owner itself is waited for inside.
   }
   const std::uint16_t uses = count_.load(std::memory_order_relaxed);
   disown();

@@ -4,14 +4,11 @@
 #include <algorithm>
 #include <new>
 
-#include <sys/syscall.h>
-
+#include "base/backoff.h"
 #include "base/check.h"
-#include "base/syscall.h"
 
 namespace sterna::threads {
 namespace {
-constexpr int kSpinsBeforeYield = 1000;
 }  // namespace
 
 SeedDeque::SeedDeque(bool is_asymmetric) noexcept : is_asymmetric_{is_asymmetric} {}
@@ -24,12 +21,9 @@ SeedDeque::~SeedDeque() {
 
 void SeedDeque::lock() noexcept {
   // A thief holds it for some us; longer if the system has taken its processor.
-  for (int spins = 0; !try_lock(); ++spins) {
-    if (spins < kSpinsBeforeYield) {
-      cpu_pause();
-    } else {
-      raw_system_call(SYS_sched_yield);
-    }
+  Backoff backoff;
+  while (!try_lock()) {
+    backoff.pause();
   }
 }
 

@@ -5,6 +5,7 @@
 // waits at the front, and the next unlock hands the mutex over to it: nobody starves.
 #include "threads/sync/mutex.h"
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "threads/scheduler.h"
 
@@ -48,8 +49,9 @@ void Mutex::take_bias(std::uint32_t word) noexcept {
   if (is_here) {
     home->lock.lock();
   } else {
+    Backoff backoff;
     while (!home->lock.try_lock_from_outside()) {
-      cpu_pause();  // Somebody else takes a bias away there.
+      backoff.pause();  // Somebody else takes a bias away there.
     }
   }
   const std::uint32_t present = word_.load(std::memory_order_relaxed);

@@ -1,7 +1,7 @@
 // bubble.h, the half that runs them: submitting, the barrier. bubble_join.cc has their end.
 #include <atomic>
 
-#include "base/cpu.h"
+#include "base/backoff.h"
 #include "runtime/capi/bubbles/bubble_object.h"
 #include "runtime/capi/threads/handle.h"
 #include "runtime/scope.h"
@@ -187,10 +187,11 @@ sterna_status sterna_bubble_barrier(sterna_bubble* bubble, int* is_last) noexcep
   Member* const me = capi::member_of(sterna::threads::self());
   std::uint8_t stance = Member::free;
   // Somebody who moves us needs some instructions more.
+  sterna::Backoff backoff;
   while (me != nullptr &&
          !me->stance.compare_exchange_weak(stance, Member::at_barrier, std::memory_order_acquire)) {
     stance = Member::free;
-    sterna::cpu_pause();
+    backoff.pause();
   }
   const bool is_ours = bubble != nullptr && me != nullptr && me->bubble == bubble;
   const bool was_last = is_ours && bubble->barrier.arrive_and_wait();

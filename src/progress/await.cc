@@ -21,6 +21,9 @@ constexpr std::uint32_t kSlowRoundsOfTurn = 4;
 // Who waits longer than that lets others have the processor between two looks, if there are any:
 // on a processor of one's own that takes a quarter of a microsecond.
 constexpr std::uint64_t kAloneNs = 4'000;
+// So often also while something comes all the time, or is left to do, so that nobody may sleep: who
+// does it may need this processor, and under a real-time policy nobody takes it from us.
+constexpr std::uint64_t kTurnNs = 100'000;
 // So long nine looks last, or sixteen, only where one is calls of the system.
 constexpr std::uint64_t kSlowLooksNs = 1'200;
 
@@ -268,6 +271,7 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
   bool has_come = false;  // Something else than what is waited for, in rounds without a clock.
   std::uint32_t rounds_without_clock = 15;  // Of 16: the clock costs as much as a poll...
   std::uint64_t begin_ns = 0;
+  std::uint64_t turn_ns = 0;  // Since the last yield.
   for (std::uint32_t round = 0;; ++round) {
     has_come = poll_once(threads::SchedulingPoint::idle, 0) != 0 || has_come;
     if (threads::try_take_signal(waiter)) {
@@ -282,7 +286,7 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
     }
     const std::uint64_t now = now_here();
     if (round == 0) {
-      begin_ns = now;
+      begin_ns = turn_ns = now;
     } else {
       looking.begin();
     }
@@ -301,7 +305,9 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
       yields = wake_absent() || yields;
     }
     if (patience.is_left(now)) {
-      if (is_crowded || yields || rounds_without_clock == 3 || patience.polled_ns(now) > kAloneNs) {
+      if (is_crowded || yields || rounds_without_clock == 3 ||
+          patience.polled_ns(now) > kAloneNs || now - turn_ns > kTurnNs) {
+        turn_ns = now;
         patience.count_yield();
         if (yields) {  // To who progresses for a peer, and is welcome here.
           raw_system_call(SYS_sched_yield);
@@ -318,7 +324,14 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
           sleep_here(deadline_ns, waiter.word, threads::KernelWaiter::kInHook, false);
       threads::leave_sleep(waiter);
       if (has_slept) {
-        slept_long = slept_long || now_here() - now > Standby::kLongNs;
+        const std::uint64_t end_ns = now_here();
+        slept_long = slept_long || end_ns - now > Standby::kLongNs;
+        if (end_ns - turn_ns > kTurnNs) {
+          if (end_ns - now < kTurnNs) {  // It was not let.
+            yield();
+          }
+          turn_ns = end_ns;
+        }
       } else {
         sleep_beside(waiter, deadline_ns);
         was_beside = true;

@@ -6,6 +6,7 @@
 #include "net/core.h"
 #include "net/packets/eager_cut.h"
 #include "net/peer.h"
+#include "progress/progress.h"
 
 namespace sterna::net {
 namespace {
@@ -22,20 +23,19 @@ struct Way {
   std::uint64_t eager_bytes;  // Messages of at most so many go eagerly.
 };
 
-/// `habit`: of the one caller; null: there are several.
 Way way_of(const Endpoint& from, const SendRequest& request, const Gate& gate,
-           const WaitHabit* habit, std::uint64_t local_eager_bytes,
+           const progress::WaitHabits::Habit& habit, std::uint64_t local_eager_bytes,
            std::uint32_t frame_payload_max) noexcept {
   Way way{};
   way.can_be_read = from.is_fixed && request.data.extents == nullptr && gate.is_direct();
   way.is_left = way.can_be_read && !request.is_awaited;
-  way.may_compute = way.is_left && (habit == nullptr || !habit->waits_at_once());
+  way.may_compute = way.is_left && !habit.waits_at_once;
   // A rank that is on its way to or from here has no gate: any threshold will do.
   way.eager_bytes = !gate.is_open()   ? local_eager_bytes
                     : way.may_compute ? gate.computing_eager_bytes()
                     : way.is_left     ? gate.unawaited_eager_bytes()
                                       : gate.eager_bytes();
-  if (way.is_left && !way.may_compute && habit->is_open()) {
+  if (way.is_left && !way.may_compute && habit.is_open) {
     // Of several that are started at once some come before their receives, to be copied once more.
     way.eager_bytes = std::min<std::uint64_t>(way.eager_bytes, frame_payload_max);
   }
@@ -65,8 +65,14 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   const std::uint32_t to_rank = target.rank;
   const std::uint64_t bytes = request.data.bytes;
   Gate& gate = gates_[node];
-  Way way = way_of(from, request, gate, is_serial_ ? &wait_habit_ : nullptr,
-                   options_.local_eager_bytes, frame_payload_max_);
+  progress::Progress* const progress = progress_.load(std::memory_order_acquire);
+  progress::WaitHabits::Habit habit;
+  if (is_serial_) {
+    habit = {wait_habit_.waits_at_once(), wait_habit_.is_open()};
+  } else if (progress != nullptr) {
+    habit = progress->habit_of_caller();
+  }
+  Way way = way_of(from, request, gate, habit, options_.local_eager_bytes, frame_payload_max_);
   const bool may_be_tried = !way.may_compute && gate.is_direct();
   if (way.may_compute && is_serial_ && are_reads_left_ &&
       is_for_who_stays(gate, wait_habit_.computes_ns(), bytes)) {
@@ -203,6 +209,8 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   const bool may_be_left = way.is_left ? bytes > frame_payload_max_ : is_sent_later;
   if (may_be_left && is_serial_) {
     wait_habit_.started(clock_.now_ns());
+  } else if (may_be_left && way.is_left && progress != nullptr) {
+    progress->has_started();
   }
 }
 

@@ -107,8 +107,11 @@ bool Completion::withdraw(threads::Waiter waiter) noexcept {
 Wake Completion::wait_for(Progress& progress, const threads::WaitOptions& options) noexcept {
   // With others to run here the network can wait until every n-th switch, which polls it.
   const threads::Thread* const me = threads::self();
-  if (!done() && (me == nullptr || !threads::is_another_ready(*me))) {
-    (void)progress.poll(threads::SchedulingPoint::enter);
+  if (!done()) {
+    progress.waits(me == nullptr || threads::is_alone(*me));
+    if (me == nullptr || !threads::is_another_ready(*me)) {
+      (void)progress.poll(threads::SchedulingPoint::enter);
+    }
   }
   if (done() || (me != nullptr && spins_until_done(*this, progress, *me, options.deadline_ns))) {
     return Wake::signalled;
@@ -149,6 +152,7 @@ std::size_t Completion::wait_any(Progress& progress, std::span<Completion* const
     return i;
   };
   if (first_done() == completions.size()) {
+    progress.waits(threads::is_caller_alone());
     (void)progress.poll(threads::SchedulingPoint::enter);
   }
   if (const std::size_t done = first_done(); done != completions.size()) {

@@ -50,6 +50,7 @@ struct Progress::Impl {
   // again.
   alignas(kCacheLineBytes) std::atomic<bool> has_sleeper{false};
   Standby standby;  // Whether the worker that watches sleeps there at all.
+  WaitHabits habits;
   // Of waits that were not over after a few microseconds: for how many nanoseconds one polls, and
   // how often one yields.
   SpinBudget polling;

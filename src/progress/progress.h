@@ -15,6 +15,7 @@
 #include "base/spin_lock.h"
 #include "base/syscall.h"
 #include "progress/source.h"
+#include "progress/wait_habits.h"
 #include "threads/idle_hook.h"
 #include "threads/waiter.h"
 
@@ -121,6 +122,21 @@ class Progress final : public threads::IdleHook {
   /// By a kernel thread that goes on without a wait while something is to be done soon: a worker
   /// that stays away, since such threads used to wait, comes back. A load if none does.
   void call_worker() noexcept;
+
+  /// Of the caller, user thread or kernel thread, where several call.
+  [[nodiscard]] WaitHabits::Habit habit_of_caller() const noexcept;
+  /// It has started something that gets on better if it waits now.
+  void has_started() noexcept;
+  /// The same, and somebody must get on with it if it does not: call_worker(), unless it waits at
+  /// once by its habit.
+  void has_left_open() noexcept;
+  /// It begins to wait: of a user thread, whether its worker has nothing else to run. A load while
+  /// nobody has started anything.
+  void waits(bool is_alone) noexcept {
+    if (has_habits_.load(std::memory_order_relaxed)) [[unlikely]] {
+      learn_wait(is_alone);
+    }
+  }
   void wake() noexcept override;
   [[nodiscard]] std::uint64_t sleep_price_ns() const noexcept override;
   /// Nobody has polled since it was asked last, or since the last tick, and nobody sleeps here.
@@ -164,12 +180,14 @@ class Progress final : public threads::IdleHook {
   std::uint32_t poll_once(threads::SchedulingPoint point, std::uint32_t looks) noexcept;
   std::uint32_t poll_at_tick() noexcept;
   [[nodiscard]] bool wake_absent() noexcept;
+  void learn_wait(bool is_alone) noexcept;
   void yield() noexcept;
   bool sleep_here(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,
                   std::uint32_t expected, bool is_worker) noexcept;
   void sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadline_ns) noexcept;
 
   const ProgressOptions options_;
+  std::atomic<bool> has_habits_{false};  // Relaxed; stays set.
   std::unique_ptr<Impl> impl_;
 };
 

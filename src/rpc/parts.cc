@@ -57,7 +57,7 @@ void Rpc::send_parts(std::uint32_t node, std::uint32_t context, std::uint32_t nu
                                     !part.send.done.done());
   }
   if (is_left_open && options_.progress != nullptr) {
-    options_.progress->call_worker();  // The caller may compute now.
+    options_.progress->has_left_open();  // The caller may compute now.
   }
 }
 

@@ -20,8 +20,9 @@ std::uint32_t corrections(const Pair& pair, std::uint32_t node) {
   return count;
 }
 
-/// From rank 0 to rank 1, by a sender that does not wait, but computes first or polls at once.
-void pass(Pair& pair, std::size_t bytes, bool computes) {
+/// From rank 0 to rank 1, by a sender that does not wait, but computes first or polls at once; as
+/// one of several callers it waits at once, and leaves its processor to others if not `is_alone`.
+void pass(Pair& pair, std::size_t bytes, bool computes, bool is_alone = true) {
   std::vector<std::byte> sent(bytes);
   for (std::size_t i = 0; i < bytes; ++i) {
     sent[i] = static_cast<std::byte>(i * 7);
@@ -34,6 +35,8 @@ void pass(Pair& pair, std::size_t bytes, bool computes) {
   pair.send(0, send_request, kTag, sent);
   if (computes) {
     pair.nodes[0]->was_away(1'000'000, 2'000'000);
+  } else if (pair.progress[0] != nullptr) {
+    pair.progress[0]->waits(is_alone);
   }
   ASSERT_TRUE(
       pair.poll_until([&] { return send_request.done.done() && receive_request.done.done(); }));
@@ -72,6 +75,32 @@ TEST_P(Reads, WhoWaitsAtOnceForAWhileAndThenComputesIsReadAgain) {
   const std::uint32_t before = corrections(pair, 0);
   pass(pair, GetParam(), true);
   EXPECT_EQ(corrections(pair, 0), before + 1) << "it computes, the receiver reads";
+}
+
+// Where several call each has a habit of its own (progress/wait_habits.h).
+TEST_P(Reads, OfSeveralCallersWhoWaitsAtOnceSendsAsIfAwaited) {
+  Pair pair;
+  pair.meet();
+  if (!pair.nodes[0]->cost(1).is_direct()) {
+    GTEST_SKIP() << "this system does not let a process read another one's memory";
+  }
+  pair.share();
+  const auto is_read = [&](bool is_alone) {
+    const std::uint64_t before = pair.nodes[1]->statistics().bytes_direct;
+    pass(pair, GetParam(), false, is_alone);
+    return pair.nodes[1]->statistics().bytes_direct != before;
+  };
+  EXPECT_TRUE(is_read(true)) << "not known to wait";
+  (void)is_read(true);
+  constexpr int kTimes = 20;  // Some of them may try the other way.
+  int reads = 0;
+  const bool is_longer = GetParam() < pair.nodes[0]->cost(1).direct_from_bytes();
+  for (int i = 0; i < kTimes; ++i) {
+    reads += is_read(true) ? 1 : 0;
+  }
+  EXPECT_TRUE(reads < kTimes || !is_longer);
+  (void)is_read(false);
+  EXPECT_TRUE(is_read(false)) << "it leaves its processor to others";
 }
 
 // In the poll that matches it, and in parts by later ones.

@@ -153,7 +153,7 @@ void submit(RankContext& self, MessageRequest& request, net::Message* matched) n
   }
   // The caller may compute now, and the message needs somebody who answers its peer.
   if (buffer.bytes >= kLongBytes && !request.done().done()) {
-    self.progress->call_worker();
+    self.progress->has_left_open();
   }
 }
 

@@ -68,7 +68,8 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   progress::Progress* const progress = progress_.load(std::memory_order_acquire);
   progress::WaitHabits::Habit habit;
   if (is_serial_) {
-    habit = {wait_habit_.waits_at_once(), wait_habit_.is_open()};
+    habit.waits_at_once = wait_habit_.waits_at_once();
+    habit.is_open = wait_habit_.is_open();
   } else if (progress != nullptr) {
     habit = progress->habit_of_caller();
   }

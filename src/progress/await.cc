@@ -320,17 +320,18 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
     if (threads::try_enter_sleep(waiter, threads::KernelWaiter::kInHook)) {
       patience.note_sleep();
       looking.begin();
+      const std::uint64_t sleeps = impl_->sleeps.load(std::memory_order_relaxed);
       const bool has_slept =
           sleep_here(deadline_ns, waiter.word, threads::KernelWaiter::kInHook, false);
       threads::leave_sleep(waiter);
       if (has_slept) {
         const std::uint64_t end_ns = now_here();
         slept_long = slept_long || end_ns - now > Standby::kLongNs;
-        if (end_ns - turn_ns > kTurnNs) {
-          if (end_ns - now < kTurnNs) {  // It was not let.
-            yield();
-          }
+        if (impl_->sleeps.load(std::memory_order_relaxed) != sleeps) {
           turn_ns = end_ns;
+        } else if (end_ns - turn_ns > kTurnNs) {  // Nobody may sleep now.
+          turn_ns = end_ns;
+          yield();
         }
       } else {
         sleep_beside(waiter, deadline_ns);

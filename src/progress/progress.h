@@ -124,11 +124,13 @@ class Progress final : public threads::IdleHook {
   void call_worker() noexcept;
 
   /// Of the caller, user thread or kernel thread, where several call.
-  [[nodiscard]] WaitHabits::Habit habit_of_caller() const noexcept;
+  [[nodiscard]] WaitHabits::Habit habit_of_caller() const noexcept {
+    return has_habits_.load(std::memory_order_relaxed) ? find_habit() : WaitHabits::Habit{};
+  }
   /// It has started something that gets on better if it waits now.
   void has_started() noexcept;
-  /// The same, and somebody must get on with it if it does not: call_worker(), unless it waits at
-  /// once by its habit.
+  /// The same, and somebody must get on with it if it does not: call_worker(), unless it has long
+  /// been its habit to wait at once. Where that ends, the worker comes back by itself.
   void has_left_open() noexcept;
   /// It begins to wait: of a user thread, whether its worker has nothing else to run. A load while
   /// nobody has started anything.
@@ -180,6 +182,7 @@ class Progress final : public threads::IdleHook {
   std::uint32_t poll_once(threads::SchedulingPoint point, std::uint32_t looks) noexcept;
   std::uint32_t poll_at_tick() noexcept;
   [[nodiscard]] bool wake_absent() noexcept;
+  [[nodiscard]] WaitHabits::Habit find_habit() const noexcept;
   void learn_wait(bool is_alone) noexcept;
   void yield() noexcept;
   bool sleep_here(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,

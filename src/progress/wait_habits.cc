@@ -17,7 +17,7 @@ std::uintptr_t caller_id() noexcept {
 
 }  // namespace
 
-WaitHabits::Habit Progress::habit_of_caller() const noexcept {
+WaitHabits::Habit Progress::find_habit() const noexcept {
   return impl_->habits.of(caller_id());
 }
 
@@ -27,9 +27,9 @@ void Progress::has_started() noexcept {
 }
 
 void Progress::has_left_open() noexcept {
-  const bool waits_at_once = habit_of_caller().waits_at_once;
+  const bool is_steady = habit_of_caller().is_steady;
   has_started();
-  if (!waits_at_once) {
+  if (!is_steady) {
     call_worker();
   }
 }

@@ -7,6 +7,7 @@
 // learn nonsense at worst.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -20,13 +21,17 @@ class WaitHabits {
  public:
   struct Habit {
     bool waits_at_once = false;
+    bool is_steady = false;  // And has done so many times in a row.
     bool is_open = false;  // It has started something, and not waited since.
   };
 
   /// Of the caller with this number, any but 0, or its identity.
   [[nodiscard]] Habit of(std::uintptr_t caller) const noexcept {
     const Word word = place(caller).load(std::memory_order_relaxed);
-    return word.tag == tag_of(caller) ? Habit{word.times == kTimes, word.is_open} : Habit{};
+    if (word.tag != tag_of(caller)) {
+      return {};
+    }
+    return {word.times >= kTimes, word.times == kTimesSteady, word.is_open};
   }
   /// It has started something that it may wait for, or not.
   void started(std::uintptr_t caller, std::uint64_t now_ns) noexcept {
@@ -46,7 +51,7 @@ class WaitHabits {
       return;
     }
     const bool is_soon = static_cast<std::uint32_t>(now_ns) - word.left_ns <= kSoonNs && is_alone;
-    word.times = !is_soon ? std::uint8_t{0} : word.times < kTimes ? word.times + 1 : kTimes;
+    word.times = is_soon ? std::min<std::uint8_t>(word.times + 1, kTimesSteady) : 0;
     word.is_open = false;
     its.store(word, std::memory_order_relaxed);
   }
@@ -62,6 +67,7 @@ class WaitHabits {
   // Of computation that is lost where the habit ends.
   static constexpr std::uint32_t kSoonNs = 3000;
   static constexpr std::uint8_t kTimes = 2;
+  static constexpr std::uint8_t kTimesSteady = 16;
   static constexpr std::size_t kWords = 256;
 
   static std::uint16_t tag_of(std::uintptr_t caller) noexcept {

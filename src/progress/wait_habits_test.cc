@@ -44,6 +44,19 @@ TEST_F(WaitHabitsTest, NeedTwoWaitsAtOnceInARowAndEndWithOneLateOne) {
   EXPECT_FALSE(waits_at_once());
 }
 
+TEST_F(WaitHabitsTest, AreSteadyAfterSixteen) {
+  for (int i = 0; i < 15; ++i) {
+    start_and_wait(200);
+    EXPECT_FALSE(habits.of(kMe).is_steady);
+  }
+  start_and_wait(200);
+  EXPECT_TRUE(habits.of(kMe).is_steady);
+  start_and_wait(200);
+  EXPECT_TRUE(habits.of(kMe).is_steady);
+  start_and_wait(100'000);
+  EXPECT_FALSE(habits.of(kMe).is_steady);
+}
+
 TEST_F(WaitHabitsTest, WhoLeavesItsProcessorToOthersLeavesWhatItStartedToThem) {
   start_and_wait(200);
   start_and_wait(200);

@@ -19,10 +19,14 @@ namespace sterna::progress {
 
 class WaitHabits {
  public:
+  // Of computation that is lost where the habit ends.
+  static constexpr std::uint32_t kSoonNs = 3000;
+  static constexpr std::uint8_t kTimes = 2;  // One after the other.
+
   struct Habit {
     bool waits_at_once = false;
     bool is_steady = false;  // And has done so many times in a row.
-    bool is_open = false;  // It has started something, and not waited since.
+    bool is_open = false;    // It has started something, and not waited since.
   };
 
   /// Of the caller with this number, any but 0, or its identity.
@@ -64,9 +68,6 @@ class WaitHabits {
     bool is_open;
   };
   static_assert(std::atomic<Word>::is_always_lock_free);
-  // Of computation that is lost where the habit ends.
-  static constexpr std::uint32_t kSoonNs = 3000;
-  static constexpr std::uint8_t kTimes = 2;
   static constexpr std::uint8_t kTimesSteady = 16;
   static constexpr std::size_t kWords = 256;
 

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "progress/wait_habits.h"
+
 namespace sterna::net {
 
 class WaitHabit {
@@ -43,9 +45,9 @@ class WaitHabit {
   [[nodiscard]] std::uint64_t computes_ns() const noexcept { return computes_ns_; }
 
  private:
-  // Of computation that is lost where the habit ends, and the sender copies instead.
-  static constexpr std::uint64_t kSoonNs = 3000;
-  static constexpr std::uint32_t kTimes = 2;  // One after the other.
+  // As of each of several callers.
+  static constexpr std::uint64_t kSoonNs = progress::WaitHabits::kSoonNs;
+  static constexpr std::uint32_t kTimes = progress::WaitHabits::kTimes;
 
   std::uint64_t left_ns_ = 0;
   std::uint64_t back_ns_ = 0;  // 0: it has not left since.

@@ -3,9 +3,10 @@
  * "thread.BYTES US" (a service in a thread), all one way; and "message_one.BYTES US",
  * "call_one.BYTES US": there and an empty answer back, into memory that waits for it. Medians of
  * many short batches. What is measured in turn is named: after long echoes what goes one way takes
- * up to three times as long for some milliseconds, be it messages or calls.
+ * up to three times as long for some milliseconds, be it messages or calls. By a thread; with -m by
+ * main(), and then main() of the other node waits for it.
  *
- * usage: rpc BATCHES KIND[,KIND...] BYTES...
+ * usage: rpc [-m] BATCHES KIND[,KIND...] BYTES...
  */
 #include "sterna/rpc.h"
 
@@ -201,12 +202,20 @@ static void run(void* argument) {
   free(times);
 }
 
+static void run_in_thread(void) {
+  sterna_thread* thread = NULL;
+  check(sterna_thread_create(NULL, run, NULL, &thread), "thread");
+  check(sterna_thread_join(thread), "join");
+}
+
 int main(int argc, char** argv) {
   int bytes_max = 1;
-  sterna_thread* thread = NULL;
+  const int is_main = argc > 1 && strcmp(argv[1], "-m") == 0;
+  argc -= is_main;
+  argv += is_main;
   batches = argc > 1 ? atoi(argv[1]) : 0;
   if (argc < 4 || batches < 1 || !choose(argv[2])) {
-    fprintf(stderr, "usage: rpc BATCHES KIND[,KIND...] BYTES...\n");
+    fprintf(stderr, "usage: rpc [-m] BATCHES KIND[,KIND...] BYTES...\n");
     return 2;
   }
   sizes = argv + 3;
@@ -230,12 +239,15 @@ int main(int argc, char** argv) {
   check(sterna_rpc_register("ball", STERNA_RPC_QUICK, ball, NULL), "ball");
   check(sterna_rpc_register_with("take", &taking, take, NULL), "take");
   check(sterna_start(NULL), "start");
-  if (sterna_node_count() != 2) {
-    fprintf(stderr, "rpc: two nodes\n");
+  if (sterna_node_count() != 2 || (is_main && measured[kPost])) {
+    fprintf(stderr, "rpc: two nodes, and posts to and fro by a thread\n");
     return 2;
   }
-  check(sterna_thread_create(NULL, run, NULL, &thread), "thread");
-  check(sterna_thread_join(thread), "join");
+  if (is_main) {
+    run(NULL);
+  } else {
+    run_in_thread();
+  }
   check(sterna_stop(), "stop");
   return 0;
 }

@@ -20,10 +20,12 @@ struct Kind {
   const char* message;
   std::string_view what;
   bool is_judged = true;
+  bool is_of_main = false;  // It calls, and that of the other node waits.
 };
 constexpr Kind kCall{"call", "message", "a quick call"};
 constexpr Kind kPost{"post", "message", "one-way calls"};
 constexpr Kind kThread{"thread", "message", "a call of a thread", false};
+constexpr Kind kMains{"thread", "message", "a call by main() of a thread", false, true};
 constexpr Kind kOne{"call_one", "message_one", "a call"};
 
 struct Measured {
@@ -48,6 +50,9 @@ Measured measure(Bench& bench, const char* driver, std::span<const int> sizes,
     names += fmt::format("{},{},", kind.message, kind.call);
   }
   std::vector<std::string> arguments{bench.options().quick ? "2" : "31", names};
+  if (kinds.front().is_of_main) {
+    arguments.insert(arguments.begin(), "-m");
+  }
   for (const int size : sizes) {
     arguments.push_back(std::to_string(size));
   }
@@ -103,7 +108,11 @@ void run_rpc_latency(const Row& row, Bench& bench) {
   static constexpr int kSizes[] = {1, 8, 64, 512, 4096};
   static constexpr Kind kKinds[] = {kCall, kPost, kThread};
   run(row, bench, "shm", kSizes, kKinds);
-  run(row, bench, "tcp", std::span{kSizes}.subspan(1, 1), std::span{kKinds}.first(2));
+  const std::span<const int> word = std::span{kSizes}.subspan(1, 1);
+  run(row, bench, "tcp", word, std::span{kKinds}.first(2));
+  for (const char* const driver : {"shm", "tcp"}) {
+    run(row, bench, driver, word, {&kMains, 1});
+  }
 }
 
 void run_rpc_bandwidth(const Row& row, Bench& bench) {

@@ -51,31 +51,60 @@ void Progress::sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadlin
   }
 }
 
-/// Lets others have the processor; where they always want it, the caller goes home, or, as one of
-/// several, where it is not.
+/// Until it is signalled, or its pause is over.
+void Progress::Impl::sleep_in_retreat(threads::KernelWaiter& waiter, std::uint64_t deadline_ns,
+                                      Retreat::Wait& wait) noexcept {
+  using enum Retreat::Meanwhile;
+  const std::uint64_t polls_before = polls.load(std::memory_order_relaxed);
+  const std::uint64_t events_before = events.load(std::memory_order_relaxed);
+  if (threads::try_enter_sleep(waiter, threads::KernelWaiter::kOnFutex)) {
+    const OneCaller::Away away{caller};
+    threads::futex_wait(waiter.word, threads::KernelWaiter::kOnFutex,
+                        std::min(deadline_ns, now_ns() + wait.pause_ns()));
+  }
+  threads::leave_sleep(waiter);
+  const bool was_looked = polls.load(std::memory_order_relaxed) != polls_before ||
+                          has_sleeper.load(std::memory_order_relaxed);
+  const bool has_come = events.load(std::memory_order_relaxed) != events_before;
+  wait.is_back(!was_looked ? nobody_looked : has_come ? somebody_looked : nothing_came);
+}
+
+/// Lets others have the processor; where they always want it, the one caller goes home.
 void Progress::yield() noexcept {
   if (options_.is_oversubscribed) {
     raw_system_call(SYS_sched_yield);
     return;
   }
   Impl& impl = *impl_;
+  if (!impl.is_serial) {
+    impl.yield_and_part(impl.beside);
+    return;
+  }
+  const std::uint64_t begin_ns = now_ns();
+  raw_system_call(SYS_sched_yield);
+  if (impl.home.has_yielded(begin_ns, now_ns())) [[unlikely]] {
+    go_home(options_.host_index);
+  }
+}
+
+/// The same of one of several, or of a worker: where others always want its processor, it goes
+/// elsewhere.
+void Progress::Impl::yield_and_part(HomeWatch& watch) noexcept {
   const std::uint64_t begin_ns = now_ns();
   raw_system_call(SYS_sched_yield);
   const std::uint64_t end_ns = now_ns();
-  if (impl.is_serial) {
-    if (impl.home.has_yielded(begin_ns, end_ns)) [[unlikely]] {
-      go_home(options_.host_index);
-    }
-    return;
-  }
   bool goes = false;
   {
-    const SpinGuard guard{impl.beside_lock};
-    goes = impl.beside.has_yielded(begin_ns, end_ns);
+    const SpinGuard guard{beside_lock};
+    goes = watch.has_yielded(begin_ns, end_ns);
   }
   if (goes) [[unlikely]] {
     go_elsewhere();
   }
+}
+
+void Progress::yield_worker() noexcept {
+  impl_->yield_and_part(impl_->workers);
 }
 
 void Progress::call_worker() noexcept {
@@ -86,15 +115,11 @@ void Progress::call_worker() noexcept {
 
 namespace {
 
-/// Of one wait: counted among those that look, from begin() on.
+/// Of one wait: counted among those that look, from begin() on, until end().
 class Looking {
  public:
   explicit Looking(Standby& standby) noexcept : standby_{standby} {}
-  ~Looking() {
-    if (is_counted_) {
-      standby_.cease_to_look();
-    }
-  }
+  ~Looking() { end(); }
   Looking(const Looking&) = delete;
   Looking& operator=(const Looking&) = delete;
 
@@ -102,6 +127,12 @@ class Looking {
     if (!is_counted_) {
       is_counted_ = true;
       standby_.begin_to_look();
+    }
+  }
+  void end() noexcept {
+    if (is_counted_) {
+      is_counted_ = false;
+      standby_.cease_to_look();
     }
   }
 
@@ -248,6 +279,7 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
   const bool is_crowded = options_.is_oversubscribed;
   Patience patience{is_crowded ? impl_->yielding : impl_->polling, is_crowded};
   Looking looking{impl_->standby};
+  Retreat::Wait retreat{impl_->retreat};
   bool was_beside = false;
   bool slept_long = false;
   bool yields = false;
@@ -283,6 +315,16 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
     }
     if (deadline_ns != kNever && now_ns() >= deadline_ns) {
       return leave(threads::Wake::timed_out);
+    }
+    while (retreat.is_due()) {
+      looking.end();
+      impl_->sleep_in_retreat(waiter, deadline_ns, retreat);
+      if (threads::try_take_signal(waiter)) {
+        return leave(threads::Wake::signalled);
+      }
+      if (deadline_ns != kNever && now_ns() >= deadline_ns) {
+        return leave(threads::Wake::timed_out);
+      }
     }
     const std::uint64_t now = now_here();
     if (round == 0) {

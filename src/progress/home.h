@@ -30,6 +30,9 @@ class HomeWatch {
   // Beside workers, who wake now and then where a caller polls, and serve what it waits for.
   static constexpr Rule kOfSeveral{.in_a_row = 32, .pause_ns = 32'000'000, .helped = 256};
 
+  // Who sleeps after one yield, as processors that are shared are left.
+  static constexpr Rule kOfWorkers{.in_a_row = 2, .pause_ns = 4'000'000, .helped = 256};
+
   explicit HomeWatch(const Rule& rule = kOfOneCaller) noexcept : rule_{rule} {}
 
   /// Whether to go now. Alone on a processor a yield takes a quarter of a microsecond.

@@ -14,6 +14,7 @@
 #include "progress/home.h"
 #include "progress/one_caller.h"
 #include "progress/progress.h"
+#include "progress/retreat.h"
 #include "progress/standby.h"
 
 namespace sterna::progress {
@@ -50,14 +51,16 @@ struct Progress::Impl {
   // again.
   alignas(kCacheLineBytes) std::atomic<bool> has_sleeper{false};
   Standby standby;  // Whether the worker that watches sleeps there at all.
+  Retreat retreat;  // Whether callers look where workers do.
   WaitHabits habits;
   // Of waits that were not over after a few microseconds: for how many nanoseconds one polls, and
   // how often one yields.
   SpinBudget polling;
   SpinBudget yielding;
   HomeWatch home;                      // The one caller's.
-  // Of several callers. Guard: beside_lock.
+  // Of several callers, and of workers. Guard: beside_lock.
   HomeWatch beside{HomeWatch::kOfSeveral};
+  HomeWatch workers{HomeWatch::kOfWorkers};
   SpinLock beside_lock;
   std::uint64_t price_ns = 0;          // As opened.
   std::uint64_t sleep_cost_ns = 0;     // Measured, smoothed. Guard: has_sleeper.
@@ -120,6 +123,9 @@ struct Progress::Impl {
   bool prepare_all() noexcept;
   void end_all() noexcept;
   void wake_aside() noexcept;
+  void sleep_in_retreat(threads::KernelWaiter& waiter, std::uint64_t deadline_ns,
+                        Retreat::Wait& wait) noexcept;
+  void yield_and_part(HomeWatch& watch) noexcept;
   void learn_price(std::uint64_t cost_ns) noexcept;
   void wake_absent_beside(const std::atomic<std::uint32_t>& word, std::uint32_t expected) noexcept;
   void sleep_prepared(std::uint64_t deadline_ns, std::uint64_t begin_ns, bool is_worker) noexcept;

@@ -119,6 +119,7 @@ class Progress final : public threads::IdleHook {
              std::uint32_t expected) noexcept override;
   [[nodiscard]] std::uint64_t absence_ns(const std::atomic<std::uint32_t>& word) noexcept override;
   void note_work() noexcept override;
+  void yield_worker() noexcept override;
   /// By a kernel thread that goes on without a wait while something is to be done soon: a worker
   /// that stays away, since such threads used to wait, comes back. A load if none does.
   void call_worker() noexcept;
@@ -132,6 +133,9 @@ class Progress final : public threads::IdleHook {
   /// The same, and somebody must get on with it if it does not: call_worker(), unless it has long
   /// been its habit to wait at once. Where that ends, the worker comes back by itself.
   void has_left_open() noexcept;
+
+  /// What came has become a thread of the workers. See retreat.h.
+  void gave_work() noexcept;
   /// It begins to wait: of a user thread, whether its worker has nothing else to run. A load while
   /// nobody has started anything.
   void waits(bool is_alone) noexcept {

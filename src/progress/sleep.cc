@@ -151,6 +151,11 @@ std::uint64_t Progress::absence_ns(const std::atomic<std::uint32_t>& word) noexc
 
 void Progress::note_work() noexcept {
   impl_->standby.note_work();
+  impl_->retreat.note_work();
+}
+
+void Progress::gave_work() noexcept {
+  impl_->retreat.note_work();
 }
 
 bool Progress::sleep(std::uint64_t deadline_ns, const std::atomic<std::uint32_t>& word,

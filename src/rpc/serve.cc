@@ -268,6 +268,9 @@ void Rpc::start_work(std::unique_ptr<Work> work) {
     if (has_long_pieces) {
       options_.transport->end_polls();  // What it awaits before it comes is copied once.
     }
+    if (options_.progress != nullptr) {
+      options_.progress->gave_work();
+    }
     (void)work.release();  // The thread's now.
   } else if (started.error().code == Errc::timed_out) {
     const SpinGuard guard{waiting_lock_};

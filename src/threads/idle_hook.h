@@ -5,6 +5,9 @@
 #include <atomic>
 #include <cstdint>
 
+#include <sys/syscall.h>
+
+#include "base/syscall.h"
 #include "threads/hand_over.h"
 
 namespace sterna::threads {
@@ -47,6 +50,9 @@ class IdleHook {
   }
   /// A worker that slept here, or was away for absence_ns(), has found work.
   virtual void note_work() noexcept {}
+
+  /// By a worker that may sleep soon: lets others have its processor.
+  virtual void yield_worker() noexcept { raw_system_call(SYS_sched_yield); }
 
   /// Ends the sleep that is under way, or the next one at once. From anywhere.
   virtual void wake() noexcept = 0;

@@ -25,10 +25,12 @@ class CountingHook final : public IdleHook {
     return false;
   }
   void wake() noexcept override {}
+  void yield_worker() noexcept override { ++yields; }
   std::uint64_t sleep_price_ns() const noexcept override { return price_ns; }
 
   std::atomic<int> polls{0};
   std::atomic<int> sleeps{0};
+  std::atomic<int> yields{0};
   std::atomic<std::uint64_t> price_ns{0};
 };
 
@@ -47,6 +49,25 @@ TEST(IdleTest, WithoutSpinningItLooksOnceBeforeEachSleep) {
   }
   // A look that finds a thread is no sleep's.
   EXPECT_LE(hook.polls.load(), hook.sleeps.load() + 2 * kRounds + 2);
+}
+
+TEST(IdleTest, BeforeEachSleepItYieldsOnce) {
+  constexpr int kRounds = 50;
+  CountingHook hook;
+  {
+    TestTeam team{1, {.spin_ns = 1, .idle_hook = &hook}};
+    team->state()->cycles_per_ns *= 1e6;  // No yield lasts long enough to change that.
+    const int yields = hook.yields;
+    const int sleeps = hook.sleeps;
+    for (int round = 0; round < kRounds; ++round) {
+      const int before = hook.sleeps.load();
+      team.run([] {});
+      while (hook.sleeps.load() == before) {
+        sleep_for(100'000);
+      }
+    }
+    EXPECT_GE(hook.yields - yields, hook.sleeps - sleeps - 1) << "one may have begun before";
+  }
 }
 
 constexpr std::uint64_t kDearNs = std::uint64_t{1} << 40;

@@ -198,7 +198,7 @@ class alignas(kCacheLineBytes) Worker {
   // consistent against its sleep, else relaxed: who sees it late runs one thread more there.
   std::atomic<bool> is_disabled{false};
   std::uint32_t declined_count = 0;        // Of the handlers on it: preempt.cc.
-  std::uint32_t early_sleeps = 0;          // So often it polls for spin_cycles only: sleep.cc.
+  std::uint32_t early_sleeps = 0;          // So often it does not poll for long: network.cc.
   std::atomic<Carrier*> reserve{nullptr};  // For its next preemption. The ticker fills it.
 
   Inbox inbox;  // Any thread pushes; who holds `lock` drains.
@@ -238,6 +238,8 @@ class alignas(kCacheLineBytes) Worker {
   std::uint32_t steal_from(Worker& victim) noexcept;
   void rest(Search& search) noexcept;
   void sleep(Search& search) noexcept;
+  static constexpr std::uint32_t kEarlySleeps = 4;  // Before more of them it does not yield.
+  void yield_before_sleep(IdleHook& hook) noexcept;
   void sleep_for_network(std::uint64_t deadline_ns, std::uint64_t watch_ns) noexcept;
   bool has_reason_to_stay(Search& search) noexcept;
 };

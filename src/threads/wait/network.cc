@@ -9,6 +9,29 @@ namespace sterna::threads {
 
 using SleepState::kInHook, SleepState::kOnFutex;
 
+namespace {
+
+constexpr std::uint64_t kAloneNs = 5'000;
+constexpr std::uint64_t kComputesNs = 200'000;
+constexpr std::uint32_t kUnyieldingSleeps = 32;
+
+}  // namespace
+
+/// A yield that takes longer gave way to somebody, perhaps to the one that is waited for. Two that
+/// yield to each other stay on one processor, though another one may be idle: who sleeps is woken
+/// there. So the next few times it sleeps early. Whoever has the processor for as long as a slice
+/// computes: there who sleeps gets it at once when something comes, and who yields does not.
+void Worker::yield_before_sleep(IdleHook& hook) noexcept {
+  const std::uint64_t begin = cycles();
+  hook.yield_worker();
+  const std::uint64_t took = cycles() - begin;
+  if (took > team.to_cycles(kComputesNs)) {
+    early_sleeps = kEarlySleeps + kUnyieldingSleeps;
+  } else if (took > team.to_cycles(kAloneNs)) {
+    early_sleeps = kEarlySleeps;
+  }
+}
+
 /// sleep_word is kInHook. Elsewhere while kernel threads that are no workers look, or sleep there.
 void Worker::sleep_for_network(std::uint64_t deadline_ns, std::uint64_t watch_ns) noexcept {
   IdleHook& hook = *team.options.idle_hook;

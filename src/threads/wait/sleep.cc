@@ -33,11 +33,7 @@ constexpr std::uint64_t kLoneStealNs = 2'000;
 // For a microsecond a search is not counted: an answer of another worker, which comes by then,
 // would cost both of them a line more.
 constexpr std::uint64_t kUncountedNs = 1'200;
-// A yield that takes longer gave way to somebody, perhaps to the one that is waited for. Two that
-// yield to each other stay on one processor, though another one may be idle: who sleeps is woken
-// there. So the next few times it sleeps.
-constexpr std::uint64_t kAloneNs = 5'000;
-constexpr std::uint32_t kEarlySleeps = 4;
+constexpr std::uint64_t kEarlyShare = 8;  // Of spin_cycles: so long it polls before early sleeps.
 constexpr int kLooks = 24;  // As long as a pause, but an answer is seen at once.
 constexpr std::uint64_t kPauseNsMin = 20'000;
 constexpr std::uint64_t kPauseNsMax = 2'000'000;
@@ -57,6 +53,7 @@ struct Worker::Search {
   std::uint64_t kept_after = 0;
   std::uint64_t kept_pause_ns = kPauseNsMin;
   bool was_asleep_for_all = false;
+  bool has_yielded = false;  // Since the last sleep.
   bool is_counted = false;  // In TeamState::searcher_count.
 };
 
@@ -334,22 +331,23 @@ void Worker::rest(Search& search) noexcept {
   // Somebody expects an answer: one of us stays up for it, the others may sleep.
   const bool is_last = team.searcher_count.load(std::memory_order_relaxed) == 1;
   const bool is_on_duty = is_last && now < team.stay_awake_until.load(std::memory_order_relaxed);
-  if (is_on_duty || spun < team.spin_cycles) {
+  const bool is_shared = early_sleeps != 0;
+  if (is_on_duty || spun < (is_shared ? team.spin_cycles / kEarlyShare : team.spin_cycles)) {
     cpu_pause();
     return;
   }
   // Nor is it worth while as long as a sleep costs more, as for kernel threads that wait
-  // (progress/await.cc).
-  if (const IdleHook* const hook = team.options.idle_hook;
-      is_last && hook != nullptr && team.spin_cycles != 0 && early_sleeps == 0 &&
-      spun < team.to_cycles(hook->sleep_price_ns())) {
-    raw_system_call(SYS_sched_yield);
-    if (cycles() - now > team.to_cycles(kAloneNs)) {
-      early_sleeps = kEarlySleeps;
-    }
+  // (progress/await.cc). Before a sleep it yields once at least: so it finds out whether who is
+  // served shares its processor, and takes what that sends then without a sleep.
+  if (IdleHook* const hook = team.options.idle_hook;
+      is_last && hook != nullptr && team.spin_cycles != 0 && early_sleeps <= kEarlySleeps &&
+      (!search.has_yielded || (!is_shared && spun < team.to_cycles(hook->sleep_price_ns())))) {
+    search.has_yielded = true;
+    yield_before_sleep(*hook);
     return;
   }
-  early_sleeps -= early_sleeps != 0 ? 1 : 0;
+  early_sleeps -= is_shared ? 1 : 0;
+  search.has_yielded = false;
   sleep(search);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 namespace sterna::rpc {
 namespace {
@@ -80,21 +81,34 @@ bool decode_more(std::span<const std::byte> bytes, std::uint8_t flags, Message& 
 
 }  // namespace
 
-MessageHead::MessageHead(const Message& message) noexcept {
+MessageHead::MessageHead(const Message& message) {
   check(message.reply_to.id >> kIdBits == 0, "an id leaves room for what the message is");
   const std::uint8_t flags = flags_of(message);
   const std::uint64_t first =
       message.reply_to.id << kFlagBits | static_cast<std::uint8_t>(message.kind) | flags;
   const std::uint64_t words[2] = {first, message.service};
   bytes_ = message.kind == MessageKind::request ? sizeof words : sizeof first;
-  std::memcpy(memory_.data(), words, sizeof words);
+  std::memcpy(short_.data(), words, sizeof words);
   if (flags != 0) [[unlikely]] {
     add_more(message, flags);
   }
 }
 
-void MessageHead::add_more(const Message& message, std::uint8_t flags) noexcept {
-  wire::Writer writer{std::span{memory_}.subspan(bytes_)};
+void MessageHead::add_more(const Message& message, std::uint8_t flags) {
+  std::string_view text = message.text.substr(0, kErrorTextBytesMax);
+  std::span<std::byte> memory{short_};
+  const std::size_t part_bytes = message.parts.size() * kPartBytes;
+  if (const std::size_t most = kFixedBytes + text.size() + part_bytes; most > memory.size())
+      [[unlikely]] {
+    long_.reset(part_bytes == 0 ? new (std::nothrow) std::byte[most] : new std::byte[most]);
+    if (long_ != nullptr) {
+      memory = {long_.get(), most};
+      std::memcpy(memory.data(), short_.data(), bytes_);
+    } else {
+      text = text.substr(0, memory.size() - kFixedBytes);
+    }
+  }
+  wire::Writer writer{memory.subspan(bytes_)};
   if ((flags & kOfRank) != 0) {
     writer.u32(message.reply_to.rank);
     writer.u64(message.reply_to.cookie);
@@ -105,7 +119,7 @@ void MessageHead::add_more(const Message& message, std::uint8_t flags) noexcept 
   }
   if ((flags & kHasStatus) != 0) {
     writer.u32(message.status);
-    writer.text(message.text.substr(0, kErrorTextBytesMax));
+    writer.text(text);
   }
   if ((flags & kHasParts) != 0) {
     writer.u32(message.number);

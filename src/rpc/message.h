@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -73,18 +74,25 @@ struct Message {
 
 /// Everything but the body, which follows it. Of a request without more to say it has 16 bytes: the
 /// arguments lie where they are aligned for any type, if the packet does, and need no copy.
+///
+/// On the stack of who sends: as short as most are, so that what is called next finds its part of
+/// the stack in the cache.
 class MessageHead {
  public:
-  explicit MessageHead(const Message& message) noexcept;
+  /// Throws std::bad_alloc, of a message of many parts. A long text without memory is cut.
+  explicit MessageHead(const Message& message);
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
-    return std::span{memory_}.first(bytes_);
+    return {long_ != nullptr ? long_.get() : short_.data(), bytes_};
   }
 
  private:
-  void add_more(const Message& message, std::uint8_t flags) noexcept;
+  void add_more(const Message& message, std::uint8_t flags);
 
   static constexpr std::size_t kPartBytes = 12;
-  std::array<std::byte, 64 + kErrorTextBytesMax + kPartsMax * kPartBytes> memory_;
+  static constexpr std::size_t kFixedBytes = 64;  // At most, but for text and parts.
+  static constexpr std::size_t kShortBytes = 192;
+  std::array<std::byte, kShortBytes> short_;
+  std::unique_ptr<std::byte[]> long_;
   std::size_t bytes_;
 };
 

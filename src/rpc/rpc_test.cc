@@ -73,6 +73,34 @@ TEST(PlainHeads, AreThoseOfMessagesWithNothingMoreToSay) {
   }
 }
 
+TEST(MessageHeads, OfManyPartsAndLongTextsComeBackWhole) {
+  for (const std::uint32_t count : {1U, 9U, 12U, kPartsMax}) {
+    std::vector<Part> parts(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      parts[i] = {.offset = 0, .bytes = 9000 + i};
+    }
+    const Message sent{
+        .service = 77, .reply_to = {.id = 5}, .wish = {.priority = 3}, .number = 4, .parts = parts};
+    const MessageHead head{sent};
+    Message message;
+    ASSERT_TRUE(decode(head.bytes(), message)) << count;
+    EXPECT_EQ(message.service, 77U);
+    EXPECT_EQ(message.number, 4U);
+    ASSERT_EQ(message.part_count, count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      EXPECT_EQ(part_of(message, i).bytes, 9000 + i);
+    }
+  }
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{128}, kErrorTextBytesMax}) {
+    const std::string text(bytes, 't');
+    const MessageHead head{
+        {.kind = MessageKind::reply, .reply_to = {.id = 6}, .status = 1, .text = text}};
+    Message message;
+    ASSERT_TRUE(decode(head.bytes(), message)) << bytes;
+    EXPECT_EQ(message.text, text);
+  }
+}
+
 TEST_F(Calls, BringTheReplyOfTheService) {
   PendingCall other;
   PendingCall itself;

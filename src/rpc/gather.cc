@@ -139,13 +139,14 @@ void Rpc::on_gathered(void* self, std::uint32_t from_node, std::span<const std::
   const std::unique_ptr<Gathering> gathering{found};
   const Work& work = *gathering->work;
   const std::span<const std::byte> all{work.gathered.get(), work.gathered_bytes};
+  const std::size_t part_bytes = all.size() - work.arguments.size();
   for (std::size_t i = 0; i < gathering->pieces.size(); ++i) {
     if (Result<> came = work.check_part(i, gathering->pieces[i].receive); !came) {
-      rpc.refuse({.reply_to = work.reply_to, .body = all}, work.reply_to.node, came.error());
+      rpc.refuse(work.reply_to, units_of_post(work.arguments.size(), part_bytes), came.error());
       return;
     }
   }
-  rpc.on_plain_request(*work.entry, all, work.reply_to);
+  rpc.on_plain_request(*work.entry, all, work.reply_to, part_bytes);
 }
 
 }  // namespace sterna::rpc

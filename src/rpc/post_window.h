@@ -8,11 +8,13 @@
 //
 // Why nodes that flood each other never wait for each other for ever: a post counts as begun before
 // its service can wait for anything, so no service that waits to post keeps back what another one
-// waits for. Quick services and the runtime's own posts never wait, so the poll, where
-// acknowledgements arrive and threads are made, never does. A thread that waits leaves its worker
-// to others, so every thread that was made begins. Posts take their places in one order: all before
-// the first that waits are on their way or done, they all begin, and what a receiver has not told
-// of them (less than kPostStep + kPostPending) is less than the window: the first that waits goes.
+// waits for. Long pieces that its service does not take itself have come by then: who brings them
+// are two pollers, who wait for no service. Quick services and the runtime's own posts never wait,
+// so the poll, where acknowledgements arrive and threads are made, never does. A thread that waits
+// leaves its worker to others, so every thread that was made begins. Posts take their places in one
+// order: all before the first that waits are on their way or done, they all begin, and what a
+// receiver has not told of them (less than kPostStep + kPostPending) is less than the window: the
+// first that waits goes.
 #pragma once
 
 #include <atomic>
@@ -31,14 +33,17 @@ class Progress;
 
 namespace sterna::rpc {
 
-inline constexpr std::uint64_t kPostWindow = 1 << 20;          // Units: bytes and kPostUnits each.
+inline constexpr std::uint64_t kPostWindow = 1 << 20;  // Units: bytes and kPostUnits each.
 inline constexpr std::uint64_t kPostUnits = 512;               // Of a post, beside its bytes.
 inline constexpr std::uint64_t kPostStep = kPostWindow / 4;    // A receiver tells so often.
 inline constexpr std::uint64_t kPostPending = kPostStep / 16;  // Quick posts: counted together.
 
+/// Long pieces count for more: as many as fit the window go at once, as messages for which nobody
+/// waits yet, of which a window (net_eager_window, 1 MiB) takes five quarters, and which may be
+/// told of late.
 [[nodiscard]] constexpr std::uint64_t units_of_post(std::uint64_t body_bytes,
                                                     std::uint64_t part_bytes = 0) noexcept {
-  return body_bytes + part_bytes + kPostUnits;
+  return body_bytes + part_bytes * 5 / 2 + kPostUnits;
 }
 
 /// What was posted to one node, by its sender. Any thread.

@@ -247,7 +247,7 @@ class Rpc {
   void on_plain_reply(std::uint64_t id, std::span<const std::byte> body,
                       std::uint32_t from_node) noexcept;
   void on_plain_request(const ServiceEntry& entry, std::span<const std::byte> arguments,
-                        const ReplyTo& reply_to) noexcept;
+                        const ReplyTo& reply_to, std::uint64_t part_bytes = 0) noexcept;
   void on_any(std::span<const std::byte> head, std::span<const std::byte> body,
               std::uint32_t from_node) noexcept;
 
@@ -256,7 +256,7 @@ class Rpc {
                         const CallOptions& options = {});
   bool reserve_at_once() noexcept;
   void serve_quick(const ServiceEntry& entry, std::span<const std::byte> arguments,
-                   const ReplyTo& reply_to);
+                   const ReplyTo& reply_to, std::uint64_t units);
   void serve(const ServiceEntry& entry, Request& request, ReplyTo& reply_to, Answer& given);
   bool is_plain(Answer& given) const noexcept;
   void renew_answer() noexcept;
@@ -264,6 +264,7 @@ class Rpc {
   void start_work(std::unique_ptr<Work> work);
   bool gather_in_poll(std::unique_ptr<Work> work);
   void refuse(const Message& message, std::uint32_t from_node, Error why);
+  void refuse(const ReplyTo& to, std::uint64_t units, Error why);
   void on_begun(std::uint32_t from_node, std::uint64_t total) noexcept;
   void note_begun_in_poll(const ReplyTo& from, std::uint64_t units) noexcept;
   void note_begun(const Work& work) noexcept;

@@ -105,9 +105,13 @@ void Rpc::refuse(const Message& message, std::uint32_t from_node, Error why) {
   for (std::uint32_t i = 0; i < message.part_count; ++i) {
     drop_part(from_node, message.number, false);
   }
-  note_begun_in_poll(message.reply_to,
-                     units_of_post(message.body.size(), bytes_of_parts(message)));
-  (void)answer(message.reply_to, {.reply = std::move(why)});
+  refuse(message.reply_to, units_of_post(message.body.size(), bytes_of_parts(message)),
+         std::move(why));
+}
+
+void Rpc::refuse(const ReplyTo& to, std::uint64_t units, Error why) {
+  note_begun_in_poll(to, units);
+  (void)answer(to, {.reply = std::move(why)});
 }
 
 /// A request has been served or refused: if nobody is answered, its sender may post as much again.
@@ -117,7 +121,8 @@ inline void Rpc::note_begun_in_poll(const ReplyTo& from, std::uint64_t units) no
   }
 }
 
-/// The thread of a request runs, or never will. Before it waits for anything: see post_window.h.
+/// The thread of a request runs, or never will; it has the long pieces of its arguments, if it does
+/// not take them itself. Before its service waits for anything: see post_window.h.
 void Rpc::note_begun(const Work& work) noexcept {
   if (work.reply_to.id == 0) {
     std::uint64_t part_bytes = 0;
@@ -161,7 +166,7 @@ void Rpc::find_and_serve(const Message& message, std::uint32_t from_node) {
   }
   const ServiceEntry& entry = *found;
   if (entry.run_in == RunIn::poll && message.part_count == 0) {
-    serve_quick(entry, message.body, message.reply_to);
+    serve_quick(entry, message.body, message.reply_to, units_of_post(message.body.size()));
   } else if (is_gathered(entry, message, from_node)) {
     if (!gather_in_poll(Work::make(*this, entry, message, from_node))) {
       refuse(message, from_node, no_memory());
@@ -204,7 +209,7 @@ inline void Rpc::serve(const ServiceEntry& entry, Request& request, ReplyTo& rep
 
 /// In the poll. What is to be cleared is cleared once the reply is on its way.
 inline void Rpc::serve_quick(const ServiceEntry& entry, std::span<const std::byte> arguments,
-                             const ReplyTo& reply_to) {
+                             const ReplyTo& reply_to, std::uint64_t units) {
   if (!is_answer_new_) [[unlikely]] {
     renew_answer();
   }
@@ -213,16 +218,17 @@ inline void Rpc::serve_quick(const ServiceEntry& entry, std::span<const std::byt
   ReplyTo to = reply_to;
   serve(entry, request, to, quick_answer_);
   renew_answer();
-  note_begun_in_poll(reply_to, units_of_post(arguments.size()));
+  note_begun_in_poll(reply_to, units);
 }
 
-/// A request with nothing but bytes, for a service that is quick.
+/// A request whose bytes are here, for a service that is quick; `part_bytes` of them came alone.
 void Rpc::on_plain_request(const ServiceEntry& entry, std::span<const std::byte> arguments,
-                           const ReplyTo& reply_to) noexcept {
+                           const ReplyTo& reply_to, std::uint64_t part_bytes) noexcept {
+  const std::uint64_t units = units_of_post(arguments.size() - part_bytes, part_bytes);
   try {
-    serve_quick(entry, arguments, reply_to);
+    serve_quick(entry, arguments, reply_to, units);
   } catch (const std::bad_alloc&) {
-    refuse({.reply_to = reply_to, .body = arguments}, reply_to.node, no_memory());
+    refuse(reply_to, units, no_memory());
   }
 }
 
@@ -296,12 +302,14 @@ void Rpc::start_waiting() noexcept {
 void Rpc::run_work(void* argument) {
   const std::unique_ptr<Work> work{static_cast<Work*>(argument)};
   Rpc& rpc = *work->rpc;
-  rpc.note_begun(*work);
   Request request{.from_node = work->incoming.from_node, .arguments = work->arguments};
+  const bool is_gathered = !work->entry->takes_parts && !work->incoming.parts.empty();
+  const Result<> gathered = is_gathered ? work->gather() : Done{};
+  rpc.note_begun(*work);
   if (work->entry->takes_parts) {
     request.incoming = &work->incoming;
-  } else if (!work->incoming.parts.empty()) {
-    if (Result<> gathered = work->gather(); !gathered) {
+  } else if (is_gathered) {
+    if (!gathered) {
       rpc.drop_rest(work->incoming);
       (void)rpc.answer(work->reply_to, {.reply = gathered.error()});
       return;

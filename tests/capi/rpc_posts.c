@@ -29,6 +29,7 @@ enum {
   kHops = 8,
   kBurst = 1000,  /* Some four windows, of kBytes each. */
   kPosts = 60000, /* 240 MB. */
+  kLongPosts = 6000, /* 120 MB. */
   kWarm = 2000,
   kGrowthMax = TIMES * (12 << 20),
   kThreadsMax = 400, /* A window has no more than 233 posts of kBytes. */
@@ -145,6 +146,17 @@ static sterna_status take(void* context, sterna_rpc_request* request) {
   return STERNA_SUCCESS;
 }
 
+/* Those that wait for their arguments, too, are not more than a window has. */
+static sterna_status take_long(void* context, sterna_rpc_request* request) {
+  size_t bytes = 0, count = 0;
+  const void* const arguments = sterna_rpc_arguments(request, &bytes);
+  (void)context;
+  EXPECT(bytes == kLongBytes && memcmp(arguments, payload, kLongBytes) == 0);
+  EXPECT(sterna_thread_list(NULL, 0, &count) == STERNA_SUCCESS && count < kThreadsMax);
+  add(&taken, 1);
+  return STERNA_SUCCESS;
+}
+
 static sterna_status tell_taken(void* context, sterna_rpc_request* request) {
   (void)context;
   const uint32_t count = add(&taken, 0);
@@ -164,9 +176,9 @@ static sterna_status compute(void* context, sterna_rpc_request* request) {
   return STERNA_SUCCESS;
 }
 
-static void post_many(const char* service, uint32_t count, long before) {
+static void post_many(const char* service, size_t bytes, uint32_t count, long before) {
   for (uint32_t i = 0; i < count; ++i) {
-    EXPECT(sterna_rpc_post(next_node(), service, payload, kBytes) == STERNA_SUCCESS);
+    EXPECT(sterna_rpc_post(next_node(), service, payload, bytes) == STERNA_SUCCESS);
     if (before != 0 && i % 500 == 0 && resident_bytes() - before >= kGrowthMax) {
       fprintf(stderr, "not true: %ld bytes more after %u posts\n", resident_bytes() - before, i);
       exit(1);
@@ -187,9 +199,9 @@ static void await_taken(uint32_t count) {
 /* Of a kernel thread and of a user thread. */
 static void post_to_slow(void* argument) {
   (void)argument;
-  post_many("take slowly", kWarm, 0);
+  post_many("take slowly", kBytes, kWarm, 0);
   await_taken(kWarm);
-  post_many("take slowly", kPosts, resident_bytes());
+  post_many("take slowly", kBytes, kPosts, resident_bytes());
   await_taken(kWarm + kPosts);
 }
 
@@ -199,15 +211,30 @@ static void post_to_busy(void* argument) {
     EXPECT(sterna_rpc_post(next_node(), "compute", NULL, 0) == STERNA_SUCCESS);
   }
   /* Where all is one process, its threads and their stacks are here. */
-  post_many("take", kPosts / 10,
+  post_many("take", kBytes, kPosts / 10,
             sterna_node_count() > 1 && !IS_CHECKED ? resident_bytes() : 0);
   await_taken(kWarm + kPosts + kPosts / 10);
 }
 
+/* Arguments that go alone: copied here until they are on their way. */
+static void post_long(void* argument) {
+  uint32_t* const sum = argument;
+  const char* const services[] = {"take long", "take long quickly"};
+  for (int i = 0; i < 2; ++i) {
+    post_many(services[i], kLongBytes, kLongPosts, IS_CHECKED ? 0 : resident_bytes());
+    *sum += kLongPosts;
+    await_taken(*sum);
+  }
+}
+
 static void test_bounds(void) {
+  uint32_t sum = kWarm + kPosts + kPosts / 10;
   sterna_thread* thread = NULL;
   post_to_slow(NULL);
   EXPECT(sterna_thread_create(NULL, post_to_busy, NULL, &thread) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
+  post_long(&sum);
+  EXPECT(sterna_thread_create(NULL, post_long, &sum, &thread) == STERNA_SUCCESS);
   EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
 }
 
@@ -288,6 +315,8 @@ int main(int argc, char** argv) {
   register_as("burst", STERNA_RPC_QUICK, 0, burst);
   register_as("take slowly", STERNA_RPC_QUICK, 0, take_slowly);
   register_as("take", STERNA_RPC_THREAD, 0, take);
+  register_as("take long", STERNA_RPC_THREAD, 0, take_long);
+  register_as("take long quickly", STERNA_RPC_QUICK, 0, take_long);
   register_as("tell taken", STERNA_RPC_QUICK, 0, tell_taken);
   register_as("compute", STERNA_RPC_THREAD, 0, compute);
   register_as("say held", STERNA_RPC_QUICK, 0, say_held);

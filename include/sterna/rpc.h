@@ -106,9 +106,10 @@ sterna_status sterna_rpc_call_for(uint32_t node, const char* name, const void* a
  * more than 1 MiB of what this node has posted to that one before has not begun there: each post
  * counts with its bytes and 512 more, above 8 KiB with two and a half times its bytes, until its
  * quick service has run or the thread of its service has begun (with its arguments, unless the
- * service unpacks them), or it was refused. A service that posts has begun, so nodes may flood each other.
- * Inside quick services, callbacks of messages and polling tasks it goes at once, and counts. Fails
- * with CLOSED (also if the node dies meanwhile), INVALID_ARGUMENT, OUT_OF_MEMORY, NOT_STARTED. */
+ * service unpacks them), or it was refused. A service that posts has begun, so nodes may flood
+ * each other. Inside quick services, callbacks of messages and polling tasks it goes at once, and
+ * counts. Fails with CLOSED (also if the node dies meanwhile), INVALID_ARGUMENT, OUT_OF_MEMORY,
+ * NOT_STARTED. */
 sterna_status sterna_rpc_post(uint32_t node, const char* name, const void* arguments,
                               size_t argument_bytes) STERNA_NOEXCEPT;
 

@@ -3,13 +3,16 @@
 #include "progress/retreat.h"
 
 #include <atomic>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
-#include "base/clock.h"
 #include "progress/completion.h"
 #include "progress/progress.h"
 
@@ -74,8 +77,8 @@ TEST(Retreat, ComesLaterEachTimeThatNobodyHasLooked) {
   EXPECT_TRUE(next.is_due()) << "as soon as at first";
 }
 
-/// Never lets anybody sleep for the network; knows who looks. To others than `waiter` something
-/// comes each time.
+/// Never lets anybody sleep for the network: who waits runs, or yields, all the time, unless it has
+/// retreated. Knows who looks. To others than `waiter` something comes each time.
 class WatchedSource final : public Source {
  public:
   std::uint32_t poll() noexcept override {
@@ -97,6 +100,7 @@ class RetreatOfAWait : public testing::Test {
     ASSERT_TRUE(progress->add(source));
     waiter = std::thread{[this] {
       source.waiter = std::this_thread::get_id();
+      task = ::gettid();
       completion.wait(*progress);
     }};
     while (source.looks == 0) {
@@ -108,33 +112,34 @@ class RetreatOfAWait : public testing::Test {
     waiter.join();
     progress->remove(source);
   }
-  /// We look, as a worker that finds work each time; until the waiter has not looked for a while.
-  void look_until_it_has_gone() {
-    std::uint64_t looks = source.looks;
-    for (std::uint64_t since_ns = now_ns(); now_ns() - since_ns < kGoneNs;) {
+  [[nodiscard]] bool is_asleep() const {
+    std::ifstream file{"/proc/self/task/" + std::to_string(task) + "/stat"};
+    std::string text;
+    std::getline(file, text);
+    const std::size_t name_end = text.rfind(')');  // "7 (name) S": proc_pid_stat(5).
+    return name_end != std::string::npos && text.compare(name_end, 3, ") S") == 0;
+  }
+  /// We look, as a worker that finds work each time; until the waiter does not.
+  void look_until_it_sleeps() {
+    while (!is_asleep()) {
       progress->gave_work();
       (void)progress->poll(threads::SchedulingPoint::idle);
-      if (const std::uint64_t now = source.looks; now != looks) {
-        looks = now;
-        since_ns = now_ns();
-      }
-      std::this_thread::yield();
     }
   }
 
-  static constexpr std::uint64_t kGoneNs = 20'000'000;  // It would have the processor meanwhile.
   std::unique_ptr<Progress> progress = std::move(Progress::open().value());
   WatchedSource source;
   Completion completion;
+  std::atomic<pid_t> task{0};
   std::thread waiter;
 };
 
-TEST_F(RetreatOfAWait, LastsAsLongAsSomebodyLooksAndEndsWithWhatIsWaitedFor) {
-  look_until_it_has_gone();
+TEST_F(RetreatOfAWait, BeginsWhereWorkersFindWorkAndEndsWithWhatIsWaitedFor) {
+  look_until_it_sleeps();
 }
 
 TEST_F(RetreatOfAWait, EndsWhenNobodyLooksAnyMore) {
-  look_until_it_has_gone();
+  look_until_it_sleeps();
   const std::uint64_t looks = source.looks;
   while (source.looks == looks) {  // Else for ever, until the limit of the test.
     std::this_thread::yield();

@@ -146,7 +146,7 @@ void Rpc::on_gathered(void* self, std::uint32_t from_node, std::span<const std::
       return;
     }
   }
-  rpc.on_plain_request(*work.entry, all, work.reply_to, part_bytes);
+  rpc.on_gathered_request(*work.entry, all, work.reply_to, part_bytes);
 }
 
 }  // namespace sterna::rpc

@@ -247,7 +247,9 @@ class Rpc {
   void on_plain_reply(std::uint64_t id, std::span<const std::byte> body,
                       std::uint32_t from_node) noexcept;
   void on_plain_request(const ServiceEntry& entry, std::span<const std::byte> arguments,
-                        const ReplyTo& reply_to, std::uint64_t part_bytes = 0) noexcept;
+                        const ReplyTo& reply_to) noexcept;
+  void on_gathered_request(const ServiceEntry& entry, std::span<const std::byte> arguments,
+                           const ReplyTo& reply_to, std::uint64_t part_bytes) noexcept;
   void on_any(std::span<const std::byte> head, std::span<const std::byte> body,
               std::uint32_t from_node) noexcept;
 
@@ -256,7 +258,7 @@ class Rpc {
                         const CallOptions& options = {});
   bool reserve_at_once() noexcept;
   void serve_quick(const ServiceEntry& entry, std::span<const std::byte> arguments,
-                   const ReplyTo& reply_to, std::uint64_t units);
+                   const ReplyTo& reply_to, std::uint64_t part_bytes = 0);
   void serve(const ServiceEntry& entry, Request& request, ReplyTo& reply_to, Answer& given);
   bool is_plain(Answer& given) const noexcept;
   void renew_answer() noexcept;

@@ -166,7 +166,7 @@ void Rpc::find_and_serve(const Message& message, std::uint32_t from_node) {
   }
   const ServiceEntry& entry = *found;
   if (entry.run_in == RunIn::poll && message.part_count == 0) {
-    serve_quick(entry, message.body, message.reply_to, units_of_post(message.body.size()));
+    serve_quick(entry, message.body, message.reply_to);
   } else if (is_gathered(entry, message, from_node)) {
     if (!gather_in_poll(Work::make(*this, entry, message, from_node))) {
       refuse(message, from_node, no_memory());
@@ -209,7 +209,7 @@ inline void Rpc::serve(const ServiceEntry& entry, Request& request, ReplyTo& rep
 
 /// In the poll. What is to be cleared is cleared once the reply is on its way.
 inline void Rpc::serve_quick(const ServiceEntry& entry, std::span<const std::byte> arguments,
-                             const ReplyTo& reply_to, std::uint64_t units) {
+                             const ReplyTo& reply_to, std::uint64_t part_bytes) {
   if (!is_answer_new_) [[unlikely]] {
     renew_answer();
   }
@@ -218,17 +218,26 @@ inline void Rpc::serve_quick(const ServiceEntry& entry, std::span<const std::byt
   ReplyTo to = reply_to;
   serve(entry, request, to, quick_answer_);
   renew_answer();
-  note_begun_in_poll(reply_to, units);
+  note_begun_in_poll(reply_to, units_of_post(arguments.size() - part_bytes, part_bytes));
 }
 
-/// A request whose bytes are here, for a service that is quick; `part_bytes` of them came alone.
+/// A request with nothing but bytes, for a service that is quick.
 void Rpc::on_plain_request(const ServiceEntry& entry, std::span<const std::byte> arguments,
-                           const ReplyTo& reply_to, std::uint64_t part_bytes) noexcept {
-  const std::uint64_t units = units_of_post(arguments.size() - part_bytes, part_bytes);
+                           const ReplyTo& reply_to) noexcept {
   try {
-    serve_quick(entry, arguments, reply_to, units);
+    serve_quick(entry, arguments, reply_to);
   } catch (const std::bad_alloc&) {
-    refuse(reply_to, units, no_memory());
+    refuse(reply_to, units_of_post(arguments.size()), no_memory());
+  }
+}
+
+/// The same where `part_bytes` of them came alone.
+void Rpc::on_gathered_request(const ServiceEntry& entry, std::span<const std::byte> arguments,
+                              const ReplyTo& reply_to, std::uint64_t part_bytes) noexcept {
+  try {
+    serve_quick(entry, arguments, reply_to, part_bytes);
+  } catch (const std::bad_alloc&) {
+    refuse(reply_to, units_of_post(arguments.size() - part_bytes, part_bytes), no_memory());
   }
 }
 

@@ -51,8 +51,8 @@ void Progress::sleep_beside(threads::KernelWaiter& waiter, std::uint64_t deadlin
   }
 }
 
-/// Until it is signalled, or its pause is over.
-void Progress::Impl::sleep_in_retreat(threads::KernelWaiter& waiter, std::uint64_t deadline_ns,
+/// Until it is signalled (true), or its pause is over.
+bool Progress::Impl::sleep_in_retreat(threads::KernelWaiter& waiter, std::uint64_t deadline_ns,
                                       Retreat::Wait& wait) noexcept {
   using enum Retreat::Meanwhile;
   const std::uint64_t polls_before = polls.load(std::memory_order_relaxed);
@@ -63,10 +63,14 @@ void Progress::Impl::sleep_in_retreat(threads::KernelWaiter& waiter, std::uint64
                         std::min(deadline_ns, now_ns() + wait.pause_ns()));
   }
   threads::leave_sleep(waiter);
+  if (threads::try_take_signal(waiter)) {
+    return true;  // Of who completes it, with or without a look, nothing is learnt.
+  }
   const bool was_looked = polls.load(std::memory_order_relaxed) != polls_before ||
                           has_sleeper.load(std::memory_order_relaxed);
   const bool has_come = events.load(std::memory_order_relaxed) != events_before;
   wait.is_back(!was_looked ? nobody_looked : has_come ? somebody_looked : nothing_came);
+  return false;
 }
 
 /// Lets others have the processor; where they always want it, the one caller goes home.
@@ -318,8 +322,7 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
     }
     while (retreat.is_due()) {
       looking.end();
-      impl_->sleep_in_retreat(waiter, deadline_ns, retreat);
-      if (threads::try_take_signal(waiter)) {
+      if (impl_->sleep_in_retreat(waiter, deadline_ns, retreat)) {
         return leave(threads::Wake::signalled);
       }
       if (deadline_ns != kNever && now_ns() >= deadline_ns) {

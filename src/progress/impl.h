@@ -123,7 +123,7 @@ struct Progress::Impl {
   bool prepare_all() noexcept;
   void end_all() noexcept;
   void wake_aside() noexcept;
-  void sleep_in_retreat(threads::KernelWaiter& waiter, std::uint64_t deadline_ns,
+  bool sleep_in_retreat(threads::KernelWaiter& waiter, std::uint64_t deadline_ns,
                         Retreat::Wait& wait) noexcept;
   void yield_and_part(HomeWatch& watch) noexcept;
   void learn_price(std::uint64_t cost_ns) noexcept;

@@ -47,7 +47,7 @@ class Retreat {
     }
     /// For how long at most.
     [[nodiscard]] std::uint64_t pause_ns() const noexcept { return pause_ns_; }
-    /// It is back, unless what it waits for has come.
+    /// It is back, and what it waits for has not come.
     void is_back(Meanwhile meanwhile) noexcept {
       if (meanwhile == Meanwhile::somebody_looked) {
         pause_ns_ = std::min(2 * pause_ns_, kPauseNsMax);

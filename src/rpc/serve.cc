@@ -312,12 +312,12 @@ void Rpc::run_work(void* argument) {
   const std::unique_ptr<Work> work{static_cast<Work*>(argument)};
   Rpc& rpc = *work->rpc;
   Request request{.from_node = work->incoming.from_node, .arguments = work->arguments};
-  const bool is_gathered = !work->entry->takes_parts && !work->incoming.parts.empty();
-  const Result<> gathered = is_gathered ? work->gather() : Done{};
+  const bool gathers = !work->entry->takes_parts && !work->incoming.parts.empty();
+  const Result<> gathered = gathers ? work->gather() : Done{};
   rpc.note_begun(*work);
   if (work->entry->takes_parts) {
     request.incoming = &work->incoming;
-  } else if (is_gathered) {
+  } else if (gathers) {
     if (!gathered) {
       rpc.drop_rest(work->incoming);
       (void)rpc.answer(work->reply_to, {.reply = gathered.error()});

@@ -94,7 +94,7 @@ class TransportCore final : private Bond::Owner {
   [[nodiscard]] bool rings_absent() const noexcept;
   [[nodiscard]] bool has_open(const Endpoint& endpoint) const noexcept;
   /// Wakes who progresses, at nodes that `driver` reaches, in the place of a program that computes.
-  bool wake_absent(Driver& driver) noexcept;
+  bool wake_absent(Driver& driver, bool is_long) noexcept;
   std::uint32_t poll() noexcept;
   std::uint32_t poll_inner() noexcept;
   [[nodiscard]] bool has_inner_work() noexcept;

@@ -155,8 +155,9 @@ class Channel {
   [[nodiscard]] virtual bool are_copies_refused() const noexcept { return false; }
 
   /// The caller waits for the peer's node. If its program is away (AbsenceFlag), wakes who
-  /// progresses there meanwhile; whether it did. From any thread, after a seq_cst fence.
-  virtual bool ring_absent() noexcept { return false; }
+  /// progresses there meanwhile; whether it did. One that is away for a moment only if `is_long`:
+  /// so has the caller waited. From any thread, after a seq_cst fence.
+  virtual bool ring_absent(bool /*is_long*/) noexcept { return false; }
   /// What its program does, for who may act in its place. A hint.
   [[nodiscard]] virtual PeerIs peer_is() const noexcept { return PeerIs::unknown; }
 
@@ -205,8 +206,9 @@ class Channel {
 /// What a node says of its program in memory that its peers see: whether it is worth while to wake
 /// who progresses in the program's place (runtime/background/). Between processes. Who finds kAway
 /// makes it kRung, and wakes by it as a futex; kAwayByBell: by what wakes the node from its sleep.
+/// kAwayForMoment: as kAway, but by its habit the program is back before anybody has woken.
 struct AbsenceFlag {
-  enum : std::uint32_t { kPresent, kAway, kRung, kAwayByBell };
+  enum : std::uint32_t { kPresent, kAway, kRung, kAwayByBell, kAwayForMoment };
 };
 
 /// One opened network of one node. poll, those of sleeping, close and is_drained are called by one

@@ -26,6 +26,8 @@ constexpr std::uint64_t kAloneNs = 4'000;
 constexpr std::uint64_t kTurnNs = 100'000;
 // So long nine looks last, or sixteen, only where one is calls of the system.
 constexpr std::uint64_t kSlowLooksNs = 1'200;
+// Who comes and goes is not away for longer between two of its calls.
+constexpr std::uint64_t kMomentNs = 15'000;
 
 }  // namespace
 
@@ -211,19 +213,19 @@ bool Progress::hear() noexcept {
   return tells_all;
 }
 
-bool Progress::Impl::wake_absent() noexcept {
+bool Progress::Impl::wake_absent(bool is_long) noexcept {
   bool has_woken = false;
   for (Source* const source : sources) {
-    has_woken = source->wake_absent() || has_woken;
+    has_woken = source->wake_absent(is_long) || has_woken;
   }
   return has_woken;
 }
 
-bool Progress::wake_absent() noexcept {
+bool Progress::wake_absent(bool is_long) noexcept {
   if (!impl_->try_take()) {
     return false;
   }
-  const bool has_woken = impl_->wake_absent();
+  const bool has_woken = impl_->wake_absent(is_long);
   impl_->give_back();
   return has_woken;
 }
@@ -347,7 +349,7 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
     // Whoever progresses in the place of a program that computes may need this processor. Asked
     // less and less often.
     if (!is_crowded && round != 0 && (round & (round - 1)) == 0) {
-      yields = wake_absent() || yields;
+      yields = wake_absent(now - begin_ns > kMomentNs) || yields;
     }
     if (patience.is_left(now)) {
       if (is_crowded || yields || rounds_without_clock == 3 ||

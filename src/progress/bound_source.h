@@ -49,7 +49,7 @@ class BoundSource final : public Source {
   void end_sleep() noexcept override;
   bool hear() noexcept override;
   std::uint64_t rung_ns() noexcept override { return inner_.rung_ns(); }
-  bool wake_absent() noexcept override { return inner_.wake_absent(); }
+  bool wake_absent(bool is_long) noexcept override { return inner_.wake_absent(is_long); }
   std::uint64_t next_deadline_ns() noexcept override { return inner_.next_deadline_ns(); }
 
  private:

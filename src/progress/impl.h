@@ -102,7 +102,7 @@ struct Progress::Impl {
   /// before it takes the turn, and wakes the absent within it.
   void give_back_after(std::uint64_t something) noexcept {
     if (something != 0 && has_sleeper.load(std::memory_order_relaxed)) [[unlikely]] {
-      (void)wake_absent();
+      (void)wake_absent(true);
     }
     give_back();
   }
@@ -119,7 +119,7 @@ struct Progress::Impl {
   std::uint32_t poll_all(threads::SchedulingPoint at) noexcept;
   std::uint32_t poll_if_seen(std::uint32_t looks) noexcept;
   /// By the poller, outside of a round.
-  bool wake_absent() noexcept;
+  bool wake_absent(bool is_long) noexcept;
   bool prepare_all() noexcept;
   void end_all() noexcept;
   void wake_aside() noexcept;

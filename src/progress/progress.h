@@ -185,7 +185,7 @@ class Progress final : public threads::IdleHook {
   [[nodiscard]] std::uint64_t now_here() const noexcept;
   std::uint32_t poll_once(threads::SchedulingPoint point, std::uint32_t looks) noexcept;
   std::uint32_t poll_at_tick() noexcept;
-  [[nodiscard]] bool wake_absent() noexcept;
+  [[nodiscard]] bool wake_absent(bool is_long) noexcept;
   [[nodiscard]] WaitHabits::Habit find_habit() const noexcept;
   void learn_wait(bool is_alone) noexcept;
   void yield() noexcept;

@@ -108,7 +108,7 @@ void Progress::Impl::wake_absent_beside(const std::atomic<std::uint32_t>& word,
                                         std::uint32_t expected) noexcept {
   while (word.load(std::memory_order_seq_cst) == expected) {
     if (try_take()) {
-      (void)wake_absent();
+      (void)wake_absent(true);
       give_back();
       return;
     }
@@ -185,7 +185,7 @@ bool Progress::sleep_here(std::uint64_t deadline_ns, const std::atomic<std::uint
       deadline_ns = std::min(deadline_ns, source->next_deadline_ns());
     }
     if (is_prepared) {
-      (void)impl.wake_absent();  // Later it asks nobody, but see give_back_after().
+      (void)impl.wake_absent(true);  // Later it asks nobody, but see give_back_after().
     }
     impl.give_back();
   }

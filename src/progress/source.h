@@ -40,8 +40,9 @@ class Source {
   virtual bool sight(std::uint32_t /*looks*/) noexcept { return false; }
 
   /// The poller waits for an answer that does not come at once: who could give it may be asleep.
-  /// Whether somebody was woken.
-  virtual bool wake_absent() noexcept { return false; }
+  /// Whether somebody was woken. `is_long`: the poller has waited for longer than who only comes
+  /// and goes stays away, or will ask no more.
+  virtual bool wake_absent(bool /*is_long*/) noexcept { return false; }
 
   /// When poll() must run again although nothing arrives (retransmission, simulated delay). Asked
   /// before a sleep.

@@ -24,7 +24,7 @@ class ProgressTurns : public testing::Test {
 class AbsentSource final : public Source {
  public:
   std::uint32_t poll() noexcept override { return 0; }
-  bool wake_absent() noexcept override {
+  bool wake_absent(bool /*is_long*/) noexcept override {
     if (!completion.done()) {
       completion.complete();
     }
@@ -103,7 +103,7 @@ TEST_F(ProgressTurns, WhoLooksLastWaitsForTheTurn) {
 class AnsweredSource final : public Source {
  public:
   std::uint32_t poll() noexcept override { return has_event.exchange(false) ? 1 : 0; }
-  bool wake_absent() noexcept override {
+  bool wake_absent(bool /*is_long*/) noexcept override {
     if (std::this_thread::get_id() == test_thread) {
       ++times_woken;
     }

@@ -30,7 +30,7 @@ bool TransportCore::has_open(const Endpoint& endpoint) const noexcept {
          waiting_gates_.load(std::memory_order_relaxed) != 0;
 }
 
-bool TransportCore::wake_absent(Driver& driver) noexcept {
+bool TransportCore::wake_absent(Driver& driver, bool is_long) noexcept {
   bool has_woken = false;
   if (driver.absence_flag() == nullptr) {
     return false;
@@ -43,14 +43,14 @@ bool TransportCore::wake_absent(Driver& driver) noexcept {
       continue;
     }
     if (Channel* const channel = gate.open_channel(); channel != nullptr) {
-      has_woken = channel->ring_absent() || has_woken;
+      has_woken = channel->ring_absent(is_long) || has_woken;
     }
   }
   return has_woken;
 }
 
-bool Rail::wake_absent() noexcept {
-  return core_.wake_absent(*driver_);
+bool Rail::wake_absent(bool is_long) noexcept {
+  return core_.wake_absent(*driver_, is_long);
 }
 
 }  // namespace sterna::net

@@ -34,7 +34,7 @@ class Rail final : public progress::Source, public PacketSink {
   std::uint64_t rung_ns() noexcept override { return driver_->rung_ns(); }
   std::uint64_t next_deadline_ns() noexcept override { return driver_->next_deadline_ns(); }
   bool sight(std::uint32_t looks) noexcept override;
-  bool wake_absent() noexcept override;
+  bool wake_absent(bool is_long) noexcept override;
 
   void on_packet(std::uint32_t from_node, Packet packet) noexcept override;
   std::span<std::byte> place(std::uint32_t from_node, Packet head,

@@ -32,6 +32,11 @@ bool Transport::leaves_whole(std::uint32_t rank, std::uint64_t bytes) const noex
          core_->is_left_whole(gate, bytes);
 }
 
+bool Transport::is_about_to_wait() const noexcept {
+  const WaitHabit& habit = core_->wait_habit_;
+  return habit.is_open() && habit.waits_at_once();
+}
+
 bool Transport::has_left() const noexcept {
   return core_->has_left();
 }

@@ -121,7 +121,8 @@ class Background {
   void learn_habit(std::uint64_t back_ns) noexcept;
   void tell_habit(std::uint64_t back_ns) noexcept;
   void keep_off_the_program() noexcept;
-  [[nodiscard]] std::uint32_t away() const noexcept;  // What the flag says then.
+  /// What the flag says then.
+  [[nodiscard]] std::uint32_t away(bool is_for_moment) const noexcept;
   void run() noexcept;
   Looked serve() noexcept;
   [[nodiscard]] Looked look(bool is_last = false) noexcept;

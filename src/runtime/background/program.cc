@@ -63,8 +63,10 @@ Background::~Background() {
   flag_->store(AbsenceFlag::kPresent, std::memory_order_relaxed);
 }
 
-std::uint32_t Background::away() const noexcept {
-  return needs_descriptors_ ? AbsenceFlag::kAwayByBell : AbsenceFlag::kAway;
+std::uint32_t Background::away(bool is_for_moment) const noexcept {
+  return needs_descriptors_ ? AbsenceFlag::kAwayByBell
+         : is_for_moment    ? AbsenceFlag::kAwayForMoment
+                            : AbsenceFlag::kAway;
 }
 
 void Background::start() noexcept {
@@ -183,7 +185,7 @@ void Background::go_away() noexcept {
   if (must_tell) {
     (void)options_.progress->hear();
   }
-  flag_->store(away(), std::memory_order_seq_cst);
+  flag_->store(away(!computes_), std::memory_order_seq_cst);
   // Who falls asleep either sees it, and rings, or is seen asleep: what was left to it is read.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   // What came before a peer could see that is found now, what comes later the peer, or the kernel,
@@ -210,7 +212,10 @@ void Background::go_away() noexcept {
   // The bell is looked at after that: who has heard it in vain has said so before it slept again.
   const Duty duty = duty_.load(std::memory_order_seq_cst);
   const bool is_asleep = needs_descriptors_ && !is_left_to(duty) && !is_told();
-  const bool may_nap = duty == Duty::naps && is_left_to(duty);
+  // Who waits at once moves them itself. To wake the thread would take longer than it is away, and
+  // for its processor a peer that copies at the same time.
+  const bool may_nap = (duty == Duty::naps && is_left_to(duty)) ||
+                       (!needs_descriptors_ && options_.transport->is_about_to_wait());
   told_at_poll_ = 0;
   if (is_asleep || (must_look && !may_nap)) {
     must_look ? bell_.ring() : bell_.arm();

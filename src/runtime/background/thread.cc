@@ -196,7 +196,7 @@ Background::Looked Background::serve() noexcept {
       return Looked::nothing;  // Nobody but the kernel rings: arm() looks at what came since.
     }
     std::uint32_t before = is_shared ? AbsenceFlag::kPresent : AbsenceFlag::kRung;
-    (void)flag_->compare_exchange_strong(before, away(), std::memory_order_seq_cst);
+    (void)flag_->compare_exchange_strong(before, away(false), std::memory_order_seq_cst);
     // Who sent before it saw that is found now.
     if (const Looked last = look(true); last != Looked::something) {
       return last;

@@ -66,7 +66,7 @@ class DecoratorChannel : public Channel {
   bool is_read_as_ours() const noexcept override { return inner().is_read_as_ours(); }
   bool is_settled() const noexcept override { return inner().is_settled(); }
   bool is_receiver_behind() const noexcept override { return inner().is_receiver_behind(); }
-  bool ring_absent() noexcept override { return inner().ring_absent(); }
+  bool ring_absent(bool is_long) noexcept override { return inner().ring_absent(is_long); }
   PeerIs peer_is() const noexcept override { return inner().peer_is(); }
   InvitationBoard* invitations() noexcept override { return inner().invitations(); }
 

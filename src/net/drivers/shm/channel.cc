@@ -347,10 +347,12 @@ Result<> ShmChannel::read_remote(std::byte* into, RemotePiece from) noexcept {
   return Done{};
 }
 
-bool ShmChannel::ring_absent() noexcept {
+bool ShmChannel::ring_absent(bool is_long) noexcept {
   std::atomic<std::uint32_t>& flag = segment_->absence;
   std::uint32_t away = flag.load(std::memory_order_relaxed);
-  if ((away != AbsenceFlag::kAway && away != AbsenceFlag::kAwayByBell) ||
+  const bool is_to_wake = away == AbsenceFlag::kAway || away == AbsenceFlag::kAwayByBell ||
+                          (is_long && away == AbsenceFlag::kAwayForMoment);
+  if (!is_to_wake ||
       !flag.compare_exchange_strong(away, AbsenceFlag::kRung, std::memory_order_acq_rel)) {
     return false;
   }

@@ -75,7 +75,7 @@ class ShmChannel final : public Channel {
     return crowded != 0 && crowded != kCrowdedMax;
   }
 
-  bool ring_absent() noexcept override;
+  bool ring_absent(bool is_long) noexcept override;
   [[nodiscard]] PeerIs peer_is() const noexcept override;
   [[nodiscard]] InvitationBoard* invitations() noexcept override { return &segment_->invitations; }
 

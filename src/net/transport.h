@@ -180,6 +180,8 @@ class Transport {
   void leave_reads(bool are_left) noexcept;
   /// The program was away from its calls, from then to then. By who has the transport alone.
   void was_away(std::uint64_t left_ns, std::uint64_t back_ns) noexcept;
+  /// Nothing of what the program has started is open any more. The same.
+  void has_nothing_open() noexcept;
   /// Something long was started, and by its habit the program waits for that at once. The same.
   [[nodiscard]] bool is_about_to_wait() const noexcept;
   /// True: polls come from who progresses in the place of the program. The same.

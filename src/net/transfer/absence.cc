@@ -32,6 +32,10 @@ bool Transport::leaves_whole(std::uint32_t rank, std::uint64_t bytes) const noex
          core_->is_left_whole(gate, bytes);
 }
 
+void Transport::has_nothing_open() noexcept {
+  core_->wait_habit_.ended();
+}
+
 bool Transport::is_about_to_wait() const noexcept {
   const WaitHabit& habit = core_->wait_habit_;
   return habit.is_open() && habit.waits_at_once();

@@ -28,6 +28,8 @@ class WaitHabit {
     left_ns_ = left_ns;
     back_ns_ = back_ns;
   }
+  /// What was started has ended before the program left the call: it waits for nothing.
+  void ended() noexcept { is_open_ = false; }
   /// Whether waits() would learn something.
   [[nodiscard]] bool is_open() const noexcept { return is_open_; }
   /// The caller waits, for whatever. Of several messages the last one counts.

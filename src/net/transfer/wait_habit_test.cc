@@ -53,6 +53,17 @@ TEST(WaitHabit, WhatTheCallsThemselvesTakeIsNoComputation) {
   EXPECT_FALSE(habit.waits_at_once());
 }
 
+TEST(WaitHabit, WhatEndsWithinItsCallTeachesNothing) {
+  WaitHabit habit;
+  std::uint64_t now_ns = 1'000'000;
+  start_and_wait(habit, now_ns, 200);
+  start_and_wait(habit, now_ns, 200);
+  habit.started(now_ns);
+  habit.ended();
+  EXPECT_FALSE(habit.is_open()) << "the next wait, however late, is for something else";
+  EXPECT_TRUE(habit.waits_at_once());
+}
+
 TEST(WaitHabit, ComputesForTheShorterOneOfTheLastTwo) {
   WaitHabit habit;
   std::uint64_t now_ns = 1'000'000;

@@ -175,6 +175,7 @@ void Background::go_away() noexcept {
   advance_work();
   if (!has_thread_ || !has_open()) {
     is_wanted_.store(false, std::memory_order_relaxed);
+    options_.transport->has_nothing_open();
     watch_absence();
     return;
   }
@@ -200,6 +201,7 @@ void Background::go_away() noexcept {
   }
   if (!has_open()) {
     flag_->store(AbsenceFlag::kPresent, std::memory_order_relaxed);
+    options_.transport->has_nothing_open();
     watch();
     watch_absence();
     return;

@@ -59,6 +59,8 @@ void run_latency_shm(const Row& row, Bench& bench);
 void run_latency_tcp(const Row& row, Bench& bench);
 void run_bandwidth_shm(const Row& row, Bench& bench);
 void run_copy_shm(const Row& row, Bench& bench);
+void run_exchange_shm(const Row& row, Bench& bench);
+void run_exchange_tcp(const Row& row, Bench& bench);
 void run_rate_shm(const Row& row, Bench& bench);
 void run_bandwidth_tcp(const Row& row, Bench& bench);
 void run_threads_16(const Row& row, Bench& bench);

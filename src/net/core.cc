@@ -191,7 +191,7 @@ bool TransportCore::has_next_step() noexcept {
 }
 
 bool TransportCore::has_work() noexcept {
-  return has_inner_work() || (is_left_alone_ && has_left());
+  return has_inner_work() || (is_left_alone_ && invitations_.has_left());
 }
 
 bool TransportCore::is_quiet() noexcept {

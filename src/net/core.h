@@ -100,7 +100,6 @@ class TransportCore final : private Bond::Owner {
   [[nodiscard]] bool has_inner_work() noexcept;
   [[nodiscard]] bool has_next_step() noexcept;
   [[nodiscard]] bool has_work() noexcept;
-  [[nodiscard]] bool has_left() const noexcept { return invitations_.has_left(); }
   /// Whether poll_inner() might do something.
   [[nodiscard]] bool may_have_inner() noexcept;
   [[nodiscard]] bool is_quiet() noexcept;
@@ -115,6 +114,7 @@ class TransportCore final : private Bond::Owner {
   void on_rail_lost(std::uint16_t rail, std::uint32_t node, std::string_view reason) noexcept;
 
  private:
+  friend class Absence;
   friend class Transport;
   friend class DirectWay;
   friend class Rail;

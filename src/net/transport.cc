@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "net/core.h"
+#include "net/transfer/absence.h"
 #include "progress/progress.h"
 
 namespace sterna::net {
@@ -66,12 +67,8 @@ void Transport::serve_one_caller(bool is_one) noexcept {
   core_->serve_one_caller(is_one);
 }
 
-bool Transport::has_open(const Endpoint& endpoint) const noexcept {
-  return core_->has_open(endpoint);
-}
-
-bool Transport::has_work() const noexcept {
-  return core_->has_work();
+Absence Transport::absence() const noexcept {
+  return Absence{*core_};
 }
 
 void Transport::send(Endpoint& from, SendRequest& request, const Target& target, const Buffer& data,

@@ -38,6 +38,7 @@ class Progress;
 
 namespace sterna::net {
 
+class Absence;
 class Gate;
 class DirectWay;
 class TransportCore;
@@ -164,35 +165,8 @@ class Transport {
   /// thread that takes turns with all others, outside of poll().
   void serve_one_caller(bool is_one) noexcept;
 
-  // For who progresses while the program of a process computes (runtime/background/background.h).
-
-  /// Driver::absence_flag() of a driver that has one; else null.
-  [[nodiscard]] std::atomic<std::uint32_t>* absence_flag() const noexcept;
-  /// Whether all peers see it.
-  [[nodiscard]] bool rings_absent() const noexcept;
-  /// A message from or to the rank is under way or expected. Who calls has the transport alone, or
-  /// takes the answer for a hint.
-  [[nodiscard]] bool has_open(const Endpoint& endpoint) const noexcept;
-  /// The next poll copies parts of large messages, or answers: it may take some microseconds.
-  [[nodiscard]] bool has_work() const noexcept;
-  /// True: after its calls the program mostly computes. What comes in a call that does not wait for
-  /// it is left to others then, if it can be. By who has the transport alone.
-  void leave_reads(bool are_left) noexcept;
-  /// The program was away from its calls, from then to then. By who has the transport alone.
-  void was_away(std::uint64_t left_ns, std::uint64_t back_ns) noexcept;
-  /// Nothing of what the program has started is open any more. The same.
-  void has_nothing_open() noexcept;
-  /// Something long was started, and by its habit the program waits for that at once. The same.
-  [[nodiscard]] bool is_about_to_wait() const noexcept;
-  /// True: polls come from who progresses in the place of the program. The same.
-  void poll_in_place(bool is_in_place) noexcept;
-  /// True: polls move no parts of large messages on. The same.
-  void leave_copies(bool are_left) noexcept;
-  /// A message of so many bytes, sent now to `rank` by who does not wait for it, would be announced
-  /// alone: all of its bytes are left to who polls in the place of the program. The same.
-  [[nodiscard]] bool leaves_whole(std::uint32_t rank, std::uint64_t bytes) const noexcept;
-  /// Something was left. A hint, from any thread.
-  [[nodiscard]] bool has_left() const noexcept;
+  /// For who progresses while the program of a process computes (runtime/background/background.h).
+  [[nodiscard]] Absence absence() const noexcept;
 
   // --- Messages between ranks -----------------------------------------------------------------
   // The Endpoint is that of a rank which is here. A request is not in use when it is given.

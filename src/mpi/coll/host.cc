@@ -14,6 +14,7 @@
 #include "mpi/op/op.h"
 #include "mpi/request/wait.h"
 #include "net/nodes/host_board.h"
+#include "net/transfer/absence.h"
 #include "net/transport.h"
 #include "runtime/runtime.h"
 #include "threads/this_thread.h"
@@ -148,7 +149,7 @@ bool meets_on_host(const RankState& state, const Comm& comm) noexcept {
   // All processes are members: if one is lost, it is one of them. Without the shm driver nobody
   // listens to bells.
   return comm.size == runtime.job().node_count && comm.size <= Gathering::kMembersMax &&
-         runtime.transport().absence_flag() != nullptr &&
+         runtime.transport().absence().flag() != nullptr &&
          find_board(runtime.control().host()) != nullptr &&
          Gathering::find(*find_board(runtime.control().host()), comm.context) != nullptr;
 }

@@ -23,6 +23,7 @@
 #include "net/simulation/sim_moves.h"
 #include "net/simulation/simulation_rails.h"
 #include "net/simulation/simulation_tally.h"
+#include "net/transfer/absence.h"
 
 namespace sterna::net::simulation {
 
@@ -68,7 +69,8 @@ class Stage {
     const bool is_serial = kind_.is_quick || (is_fixed_ && random_.chance(0.5));
     for (const auto& node : cluster_.nodes) {
       node->serve_one_caller(is_serial);
-      node->leave_reads(is_fixed_ && random_.chance(0.5));  // Its program computes, by its habit.
+      // Its program computes, by its habit.
+      node->absence().leave_reads(is_fixed_ && random_.chance(0.5));
     }
   }
 

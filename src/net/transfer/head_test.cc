@@ -7,6 +7,7 @@
 
 #include "net/packets/packet.h"
 #include "net/simulation/sim_cluster.h"
+#include "net/transfer/absence.h"
 #include "progress/progress.h"
 
 namespace sterna::net {
@@ -72,7 +73,7 @@ TEST(Heads, OfAMessageThatIsExpectedIsTakenAndNotSentAgain) {
 // Who may write there writes the whole message. Nobody may here: it goes on behind the head.
 TEST(Heads, OfAReceiverThatWillComputeAreNotSentAgain) {
   TwoNodes nodes{{.node_count = 2, .delay_ns_max = 1000}, nullptr, SimCluster::Rails{true}};
-  nodes.cluster.nodes[1]->leave_reads(true);
+  nodes.cluster.nodes[1]->absence().leave_reads(true);
   nodes.receive.may_be_written = true;
   // The last poll was not one of somebody who waits.
   const auto progress = std::move(progress::Progress::open().value());

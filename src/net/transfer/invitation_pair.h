@@ -9,6 +9,7 @@
 
 #include "net/driver.h"
 #include "net/matching/short_pair.h"
+#include "net/transfer/absence.h"
 
 namespace sterna::net {
 
@@ -24,8 +25,8 @@ class InvitationPair : public testing::Test {
     if (!pair.nodes[0]->cost(1).is_direct()) {
       GTEST_SKIP() << "this system does not let a process write another one's memory";
     }
-    pair.nodes[1]->leave_reads(true);
-    pair.nodes[1]->absence_flag()->store(AbsenceFlag::kAway);
+    pair.nodes[1]->absence().leave_reads(true);
+    pair.nodes[1]->absence().flag()->store(AbsenceFlag::kAway);
     for (std::size_t i = 0; i < kBytes; ++i) {
       sent[i] = static_cast<std::byte>(i * 7 + 1);
     }

@@ -21,17 +21,17 @@ class LeftMessage : public InvitationPair {
     InvitationPair::SetUp();
     if (!IsSkipped()) {
       pair.use_progress();
-      pair.nodes[1]->absence_flag()->store(AbsenceFlag::kPresent);
+      pair.nodes[1]->absence().flag()->store(AbsenceFlag::kPresent);
     }
   }
   void leave(std::span<std::byte> into) {
     pair.send(0, send, kTag, sent);
     pair.poll_as(SchedulingPoint::enter, 1, 4);
     post(receive, into);
-    ASSERT_TRUE(pair.nodes[1]->has_left());
+    ASSERT_TRUE(pair.nodes[1]->absence().has_left());
     ASSERT_FALSE(receive.done.done());
   }
-  void go_away() { pair.nodes[1]->absence_flag()->store(AbsenceFlag::kAway); }
+  void go_away() { pair.nodes[1]->absence().flag()->store(AbsenceFlag::kAway); }
   bool ends() {
     return pair.poll_until([&] { return receive.done.done() && send.done.done(); });
   }
@@ -63,8 +63,8 @@ TEST_F(LeftMessage, IsWrittenByASenderThatWaits) {
   EXPECT_EQ(invited(), 1U);
   EXPECT_TRUE(ends());
   EXPECT_EQ(got, sent);
-  EXPECT_FALSE(pair.nodes[1]->has_left());
-  EXPECT_FALSE(pair.nodes[1]->has_work());
+  EXPECT_FALSE(pair.nodes[1]->absence().has_left());
+  EXPECT_FALSE(pair.nodes[1]->absence().has_work());
 }
 
 TEST_F(LeftMessage, IsWrittenByASenderThatAsksAgainAndAgain) {
@@ -105,7 +105,7 @@ TEST_F(LeftMessage, IsNotLeftByWhoWaits) {
   post(receive, got);
   pair.send(0, send, kTag, sent);
   pair.poll_as(SchedulingPoint::idle, 1, 4);
-  EXPECT_FALSE(pair.nodes[1]->has_left());
+  EXPECT_FALSE(pair.nodes[1]->absence().has_left());
   EXPECT_TRUE(receive.done.done());
 }
 
@@ -125,7 +125,7 @@ TEST_F(LeftMessage, EndsWithItsSender) {
   pair.nodes[1]->lose_peer(0, "the test says so");
   ASSERT_TRUE(pair.poll_until([&] { return receive.done.done(); }));
   EXPECT_EQ(receive.fault, Fault::peer_lost);
-  EXPECT_FALSE(pair.nodes[1]->has_left());
+  EXPECT_FALSE(pair.nodes[1]->absence().has_left());
 }
 
 }  // namespace

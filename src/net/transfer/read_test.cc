@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "net/matching/short_pair.h"
+#include "net/transfer/absence.h"
 
 namespace sterna::net {
 namespace {
@@ -34,7 +35,7 @@ void pass(Pair& pair, std::size_t bytes, bool computes, bool is_alone = true) {
   pair.receive(1, receive_request, kTag, got);
   pair.send(0, send_request, kTag, sent);
   if (computes) {
-    pair.nodes[0]->was_away(1'000'000, 2'000'000);
+    pair.nodes[0]->absence().was_away(1'000'000, 2'000'000);
   } else if (pair.progress[0] != nullptr) {
     pair.progress[0]->waits(is_alone);
   }

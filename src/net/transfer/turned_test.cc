@@ -36,7 +36,7 @@ class TurnedMessage : public InvitationPair {
     ASSERT_LT(direct_bytes(), long_got.size());
     ASSERT_FALSE(receive.done.done());
   }
-  void come_back() { pair.nodes[1]->absence_flag()->store(AbsenceFlag::kPresent); }
+  void come_back() { pair.nodes[1]->absence().flag()->store(AbsenceFlag::kPresent); }
   bool ends() {
     return pair.poll_until([&] { return receive.done.done() && send.done.done(); });
   }
@@ -136,7 +136,7 @@ TEST_F(AnsweredMessage, IsWrittenToWhoWillCompute) {
 }
 
 TEST_F(AnsweredMessage, GoesInPacketsToWhoComesBackAtOnce) {
-  pair.nodes[1]->leave_reads(false);
+  pair.nodes[1]->absence().leave_reads(false);
   announce_and_post();
   EXPECT_TRUE(ends());
   EXPECT_EQ(long_got, long_sent);
@@ -146,7 +146,7 @@ TEST_F(AnsweredMessage, GoesInPacketsToWhoComesBackAtOnce) {
 
 // What goes in packets because those are faster has a head, though it could be written.
 TEST_F(AnsweredMessage, HasAHeadThatIsNotSentAgain) {
-  pair.nodes[1]->leave_reads(false);
+  pair.nodes[1]->absence().leave_reads(false);
   exchange_in_time(true);
   EXPECT_EQ(pair.nodes[0]->statistics().heads_sent, 1U);
   EXPECT_EQ(pair.nodes[1]->statistics().heads_dropped, 0U);
@@ -190,13 +190,13 @@ class TurnedRead : public TurnedMessage {
       return;
     }
     come_back();
-    pair.nodes[0]->absence_flag()->store(AbsenceFlag::kAway);
+    pair.nodes[0]->absence().flag()->store(AbsenceFlag::kAway);
     send.is_awaited = false;
   }
   void read_part(std::span<std::byte> into) {
     pair.receive(1, receive, kTag, into);
     pair.send(0, send, kTag, long_sent);
-    pair.nodes[0]->was_away(1'000'000, 2'000'000);
+    pair.nodes[0]->absence().was_away(1'000'000, 2'000'000);
     for (int polls = 0; !has_read_part() && polls < kPolls; ++polls) {
       pair.poll(1);
     }
@@ -212,7 +212,7 @@ class TurnedRead : public TurnedMessage {
     }
     return false;
   }
-  void sender_comes_back() { pair.nodes[0]->absence_flag()->store(AbsenceFlag::kPresent); }
+  void sender_comes_back() { pair.nodes[0]->absence().flag()->store(AbsenceFlag::kPresent); }
   std::uint64_t read_bytes() { return pair.nodes[1]->statistics().bytes_direct; }
 };
 

@@ -26,6 +26,7 @@
 
 #include "base/cpu.h"
 #include "net/endpoint.h"
+#include "net/transfer/absence.h"
 #include "net/transport.h"
 #include "progress/progress.h"
 #include "runtime/background/away_bell.h"

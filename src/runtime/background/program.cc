@@ -43,12 +43,12 @@ constinit std::atomic<Background*> process_background{nullptr};
 
 Background::Background(const Options& options) noexcept
     : options_{options},
-      flag_{options.transport->absence_flag() != nullptr ? options.transport->absence_flag()
+      flag_{options.transport->absence().flag() != nullptr ? options.transport->absence().flag()
                                                          : &own_flag_},
-      needs_descriptors_{!options.transport->rings_absent()},
+      needs_descriptors_{!options.transport->absence().is_seen_by_all()},
       bell_{*flag_, needs_descriptors_ ? options.progress->descriptor() : -1},
       is_shared_{options.is_shared} {
-  options_.transport->leave_reads(!options.is_shared);
+  options_.transport->absence().leave_reads(!options.is_shared);
 }
 
 Background::~Background() {
@@ -95,7 +95,7 @@ void Background::exclude() noexcept {
 }
 
 void Background::share() noexcept {
-  options_.transport->leave_reads(false);
+  options_.transport->absence().leave_reads(false);
   // Release: who polls from now on without being the owner sees that locks are taken.
   is_shared_.store(true, std::memory_order_release);
   if (has_thread_ && has_open()) {
@@ -124,7 +124,7 @@ void Background::expect_answer(std::uint32_t rank, std::uint64_t bytes) noexcept
   if (!needs_descriptors_ || !has_thread_ || flag_ != &own_flag_ ||
       is_shared_.load(std::memory_order_relaxed) ||
       is_left_to(duty_.load(std::memory_order_relaxed)) ||
-      !options_.transport->leaves_whole(rank, bytes)) {
+      !options_.transport->absence().leaves_whole(rank, bytes)) {
     return;
   }
   (void)options_.progress->hear();
@@ -141,7 +141,7 @@ bool Background::is_told() const noexcept {
 }
 
 bool Background::has_open() const noexcept {
-  return options_.transport->has_open(*options_.endpoint);
+  return options_.transport->absence().has_open(*options_.endpoint);
 }
 
 void Background::serve_also(Work work) noexcept {
@@ -175,7 +175,7 @@ void Background::go_away() noexcept {
   advance_work();
   if (!has_thread_ || !has_open()) {
     is_wanted_.store(false, std::memory_order_relaxed);
-    options_.transport->has_nothing_open();
+    options_.transport->absence().has_nothing_open();
     watch_absence();
     return;
   }
@@ -192,7 +192,8 @@ void Background::go_away() noexcept {
   // What came before a peer could see that is found now, what comes later the peer, or the kernel,
   // rings for. Copies under way are left to the thread: the call shall end, and where more such
   // calls follow, the messages they start go on side by side.
-  bool must_look = flag_ == &own_flag_ ? options_.transport->has_work() : !poll_until_quiet();
+  bool must_look =
+      flag_ == &own_flag_ ? options_.transport->absence().has_work() : !poll_until_quiet();
   if (must_tell && !must_look) {
     must_look = !computes_ || !poll_before_leaving();  // Who comes and goes has it on duty.
   }
@@ -201,7 +202,7 @@ void Background::go_away() noexcept {
   }
   if (!has_open()) {
     flag_->store(AbsenceFlag::kPresent, std::memory_order_relaxed);
-    options_.transport->has_nothing_open();
+    options_.transport->absence().has_nothing_open();
     watch();
     watch_absence();
     return;
@@ -217,7 +218,7 @@ void Background::go_away() noexcept {
   // Who waits at once moves them itself. To wake the thread would take longer than it is away, and
   // for its processor a peer that copies at the same time.
   const bool may_nap = (duty == Duty::naps && is_left_to(duty)) ||
-                       (!needs_descriptors_ && options_.transport->is_about_to_wait());
+                       (!needs_descriptors_ && options_.transport->absence().is_about_to_wait());
   told_at_poll_ = 0;
   if (is_asleep || (must_look && !may_nap)) {
     must_look ? bell_.ring() : bell_.arm();
@@ -236,22 +237,22 @@ bool Background::is_left_to(Duty duty) const noexcept {
 /// of which the kernel would not tell.
 bool Background::poll_before_leaving() noexcept {
   constexpr int kPolls = 3;
-  options_.transport->leave_copies(true);
+  options_.transport->absence().leave_copies(true);
   bool is_heard = false;
   for (int polls = 0; polls < kPolls && !is_heard; ++polls) {
     if (options_.progress->poll() != 0) {
       advance_work();
     }
-    is_heard = options_.transport->has_work() || options_.progress->hear();
+    is_heard = options_.transport->absence().has_work() || options_.progress->hear();
   }
-  options_.transport->leave_copies(false);
-  return is_heard && !options_.transport->has_work();
+  options_.transport->absence().leave_copies(false);
+  return is_heard && !options_.transport->absence().has_work();
 }
 
 /// False: something is left to do.
 bool Background::poll_until_quiet() noexcept {
   for (int polls = 0; polls < kPollsMax; ++polls) {
-    if (options_.transport->has_work()) {
+    if (options_.transport->absence().has_work()) {
       return false;
     }
     if (options_.progress->poll() == 0) {
@@ -275,8 +276,8 @@ void Background::learn_habit(std::uint64_t back_ns) noexcept {
 
 /// The runtime is the program's.
 void Background::tell_habit(std::uint64_t back_ns) noexcept {
-  options_.transport->leave_reads(computes_);
-  options_.transport->was_away(away_since_ns_.load(std::memory_order_relaxed), back_ns);
+  options_.transport->absence().leave_reads(computes_);
+  options_.transport->absence().was_away(away_since_ns_.load(std::memory_order_relaxed), back_ns);
 }
 
 void Background::come_back() noexcept {

@@ -78,7 +78,7 @@ bool Background::is_away_for_moments() const noexcept {
 /// runtime then makes the next call wait, and moves what is copied from its cache to ours. Where
 /// that has been so lately, it is given the time to come back.
 bool Background::stays_away() noexcept {
-  if (!is_away_for_moments() && !options_.transport->has_left()) {
+  if (!is_away_for_moments() && !options_.transport->absence().has_left()) {
     return true;
   }
   const std::uint64_t since_ns = away_since_ns_.load(std::memory_order_relaxed);
@@ -114,7 +114,7 @@ Background::Looked Background::look(bool is_last) noexcept {
   }
   progress::Progress& progress = *options_.progress;
   if (!is_shared) {
-    options_.transport->poll_in_place(true);
+    options_.transport->absence().poll_in_place(true);
     if (needs_descriptors_) {
       (void)progress.hear();
     }
@@ -126,9 +126,9 @@ Background::Looked Background::look(bool is_last) noexcept {
   }
   // Beside other callers the bell may be for one of them.
   const bool is_heard = is_shared || !needs_descriptors_ || progress.hear();
-  has_work_ = options_.transport->has_work() || !is_heard;
+  has_work_ = options_.transport->absence().has_work() || !is_heard;
   if (!is_shared) {
-    options_.transport->poll_in_place(false);
+    options_.transport->absence().poll_in_place(false);
     owner_.store(Owner::nobody, std::memory_order_release);  // B
   }
   // A part of a packet is no event, but has been received, and more of it waits.
@@ -154,7 +154,7 @@ Background::Looked Background::serve() noexcept {
         moved_ns = now_ns();
         rest_ns = rest_ns_ = kRestMinNs;
         if ((needs_descriptors_ || ++looks % kLooksInARow == 0) &&
-            options_.transport->has_work()) {
+            options_.transport->absence().has_work()) {
           // Who takes what has been sent may wait for this processor.
           raw_system_call(SYS_sched_yield);
         }
@@ -175,7 +175,7 @@ Background::Looked Background::serve() noexcept {
         continue;
     }
     if (++in_vain < (needs_descriptors_ ? kLooksOfNetwork : kLooksInVain)) {
-      if (options_.transport->has_work()) {
+      if (options_.transport->absence().has_work()) {
         // The peer has to make room, and may wait for this processor: nobody tells of room.
         raw_system_call(SYS_sched_yield);
       } else {

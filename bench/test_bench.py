@@ -20,7 +20,8 @@ IDS = ["thread.yield", "thread.create", "thread.yield.fiber", "thread.create.fib
        "thread.spawn.tbb", "thread.handover", "thread.million", "mpi.latency.node",
        "mpi.latency.shm", "mpi.latency.tcp", "mpi.bandwidth.shm", "mpi.copy.shm",
        "mpi.rate.shm",
-       "mpi.bandwidth.tcp", "mpi.threads.16", "mpi.threads.rate", "mpi.multiple", "mpi.overlap.sender",
+       "mpi.bandwidth.tcp", "mpi.exchange.shm", "mpi.exchange.tcp", "mpi.threads.16",
+       "mpi.threads.rate", "mpi.multiple", "mpi.overlap.sender",
        "mpi.overlap.receiver", "mpi.bsp", "mpi.oversubscribed", "mpi.start", "rpc.latency",
        "rpc.bandwidth", "net.multirail", "net.layers", "migrate.bandwidth",
        "balance.gain", "bubble.overhead", "bubble.spawn", "loop.uneven", "gang.fairness", "conduction",
@@ -34,7 +35,8 @@ IDS = ["thread.yield", "thread.create", "thread.yield.fiber", "thread.create.fib
        "paper.004.f8", "paper.004.f9", "paper.004.f10"]
 # Against other implementations; the other rows of mpi are against something of our own.
 WITH_PEERS = {"mpi.latency.node", "mpi.latency.shm", "mpi.latency.tcp", "mpi.bandwidth.shm",
-              "mpi.rate.shm", "mpi.bandwidth.tcp", "mpi.oversubscribed", "mpi.start"}
+              "mpi.rate.shm", "mpi.bandwidth.tcp", "mpi.exchange.shm", "mpi.exchange.tcp",
+              "mpi.oversubscribed", "mpi.start"}
 
 
 def bench(*arguments):

@@ -336,15 +336,14 @@ class TransportCore final : private Bond::Owner {
   Clock& clock_;
   const Logger log_;
   std::uint32_t frame_payload_max_ = 0;  // Constant after open_drivers.
-  // See Transport::leave_reads(), poll_in_place() and leave_copies(). The one caller's.
-  bool are_reads_left_ = false;
-  bool is_in_place_ = false;
-  bool are_copies_left_ = false;
+  // See Absence::leave_reads(), poll_in_place() and leave_copies(). The one caller's.
+  bool are_reads_left_ = false, is_in_place_ = false, are_copies_left_ = false;
   std::uint32_t polls_of_look_ = 0;     // The poller's: see write_invited().
   bool is_left_alone_ = false;          // Nobody waits for a long message that was left.
   bool is_serial_ = false;              // See Transport::serve_one_caller().
   Driver* looked_at_ = nullptr;         // Null: no driver has a short way. Constant once open.
   std::uint32_t looks_max_ = 256;       // For a message that has not come: some microseconds.
+  const bool* has_company_ = nullptr;   // Of the one caller: then one look. Null: it has none.
   std::uint32_t looks_since_poll_ = 0;  // The poller's, or the one caller's.
   WaitHabit wait_habit_;                // The one caller's.
 

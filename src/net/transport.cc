@@ -46,10 +46,12 @@ void Transport::add_to(progress::Progress& progress) noexcept {
   if (progress.options().is_oversubscribed) {
     core_->looks_max_ = 0;  // One look: the processor is for who will send.
   }
+  core_->has_company_ = &progress.has_company();
 }
 
 void Transport::remove_from(progress::Progress& progress) noexcept {
   core_->progress_.store(nullptr, std::memory_order_release);
+  core_->has_company_ = nullptr;
   if (core_->hand_over_.exchange(nullptr, std::memory_order_acq_rel) != nullptr) {
     progress.hand_over().stop();
   }

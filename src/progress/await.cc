@@ -75,6 +75,10 @@ bool Progress::Impl::sleep_in_retreat(threads::KernelWaiter& waiter, std::uint64
   return false;
 }
 
+const bool& Progress::has_company() const noexcept {
+  return impl_->company.is_here();
+}
+
 /// Lets others have the processor; where they always want it, the one caller goes home.
 void Progress::yield() noexcept {
   if (options_.is_oversubscribed) {
@@ -88,7 +92,9 @@ void Progress::yield() noexcept {
   }
   const std::uint64_t begin_ns = now_ns();
   raw_system_call(SYS_sched_yield);
-  if (impl.home.has_yielded(begin_ns, now_ns())) [[unlikely]] {
+  const std::uint64_t end_ns = now_ns();
+  impl.company.has_yielded(end_ns - begin_ns);
+  if (impl.home.has_yielded(begin_ns, end_ns)) [[unlikely]] {
     go_home(options_.host_index);
   }
 }
@@ -150,7 +156,7 @@ class Looking {
 }  // namespace
 
 bool Progress::spin_until(const Completion& completion) noexcept {
-  if (options_.is_oversubscribed) {
+  if (options_.is_oversubscribed || impl_->has_company()) {
     return false;
   }
   // A few microseconds. With a pause messages come a fifth sooner: it leaves the core to its other
@@ -315,7 +321,8 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
     if (threads::try_take_signal(waiter)) {
       return leave(threads::Wake::signalled);
     }
-    if (!is_crowded && !yields && (round & rounds_without_clock) != 0) {
+    const bool has_company = impl_->has_company();
+    if (!is_crowded && !yields && !has_company && (round & rounds_without_clock) != 0) {
       cpu_pause();
       continue;
     }
@@ -352,7 +359,7 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
       yields = wake_absent(now - begin_ns > kMomentNs) || yields;
     }
     if (patience.is_left(now)) {
-      if (is_crowded || yields || rounds_without_clock == 3 ||
+      if (is_crowded || yields || has_company || rounds_without_clock == 3 ||
           patience.polled_ns(now) > kAloneNs || now - turn_ns > kTurnNs) {
         turn_ns = now;
         patience.count_yield();

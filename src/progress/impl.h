@@ -11,6 +11,7 @@
 #include "base/spin_budget.h"
 #include "base/spin_lock.h"
 #include "base/syscall.h"
+#include "progress/company.h"
 #include "progress/home.h"
 #include "progress/one_caller.h"
 #include "progress/progress.h"
@@ -57,7 +58,8 @@ struct Progress::Impl {
   // how often one yields.
   SpinBudget polling;
   SpinBudget yielding;
-  HomeWatch home;                      // The one caller's.
+  HomeWatch home;                      // The one caller's, as the next one.
+  Company company;
   // Of several callers, and of workers. Guard: beside_lock.
   HomeWatch beside{HomeWatch::kOfSeveral};
   HomeWatch workers{HomeWatch::kOfWorkers};
@@ -74,6 +76,9 @@ struct Progress::Impl {
   FileDescriptor epoll;
   FileDescriptor event;
   std::atomic<bool> has_rung{false};  // Relaxed: `event` was written to since hear() read it.
+
+  /// Of a caller's wait: whom it waits for is on this processor.
+  [[nodiscard]] bool has_company() const noexcept { return is_serial && company.is_here(); }
 
   bool try_take() noexcept {
     if (is_serial) {

@@ -234,7 +234,8 @@ bool TransportCore::count_look() noexcept {
   // Before the message has come, as much as can be: what comes after is its latency.
   const ExpectedPlain expected{at, pattern, options_.eager_window_bytes};
   Driver::Sight seen;
-  if (!looked_at_->sight(looks_max_, seen)) {
+  const bool has_company = has_company_ != nullptr && *has_company_;
+  if (!looked_at_->sight(has_company ? 0 : looks_max_, seen)) {
     return false;
   }
   RankEntry& entry = ranks_[at.rank];

@@ -156,7 +156,7 @@ class Looking {
 }  // namespace
 
 bool Progress::spin_until(const Completion& completion) noexcept {
-  if (options_.is_oversubscribed || impl_->has_company()) {
+  if (options_.is_oversubscribed) {
     return false;
   }
   // A few microseconds. With a pause messages come a fifth sooner: it leaves the core to its other
@@ -166,12 +166,14 @@ bool Progress::spin_until(const Completion& completion) noexcept {
   const std::uint64_t begin_ns = now_ns();
   bool is_slow = false;
   Looking looking{impl_->standby};
-  const auto turns_max = [&] { return is_slow ? kSlowSpinTurns : kSpinTurns; };
+  bool yields = false;
+  const auto turns_max = [&] { return yields ? kSlowSpinTurns : kSpinTurns; };
   for (std::uint32_t turn = 0; turn < turns_max() && !completion.done(); ++turn) {
-    if (is_slow) {
+    if (yields) {
       looking.begin();
       yield();
     }
+    const bool has_company = impl_->has_company();
     if (!impl_->try_take()) {
       cpu_pause();
       continue;
@@ -180,7 +182,7 @@ bool Progress::spin_until(const Completion& completion) noexcept {
     // several times as much: the answer is likely to come where the last event came from.
     std::uint32_t count = impl_->poll_all(threads::SchedulingPoint::idle);
     Source* const busiest = impl_->busiest;
-    const std::uint32_t rounds = is_slow ? kSlowRoundsOfTurn : kRoundsOfTurn;
+    const std::uint32_t rounds = has_company ? 0 : is_slow ? kSlowRoundsOfTurn : kRoundsOfTurn;
     for (std::uint32_t round = 0; busiest != nullptr && round < rounds && !completion.done();
          ++round) {
       const std::uint32_t more = busiest->poll();
@@ -188,7 +190,8 @@ bool Progress::spin_until(const Completion& completion) noexcept {
       count += more;
     }
     impl_->give_back_after(count);
-    is_slow = is_slow || (turn == 0 && now_ns() - begin_ns > kSlowLooksNs);
+    is_slow = is_slow || (turn == 0 && !has_company && now_ns() - begin_ns > kSlowLooksNs);
+    yields = is_slow || has_company;
   }
   return completion.done();
 }

@@ -75,7 +75,7 @@ static long sleeps_of_thread(void) {
   return sleeps;
 }
 
-/* Where others want the processors, too, who waits at once may seem to compute: some are woken. */
+/* Beside others who want the processors, who waits at once may seem to compute: a few wake it. */
 static void check_quiet(int way) {
   enum { kExchanges = 600 };
   for (int i = 0; i < 20; ++i) {
@@ -86,11 +86,8 @@ static void check_quiet(int way) {
     exchange(way, kBytesMax);
   }
   const long sleeps = sleeps_of_thread() - before;
-  if (getenv("STERNA_TEST_TELLS") != NULL) {
-    printf("rank %d, way %d: the thread has slept %ld times\n", world_rank, way, sleeps);
-  }
   CHECK(before != -1 || way == 1);
-  CHECK(sleeps < kExchanges / 2);
+  CHECK(sleeps < kExchanges / 8); /* 110 to 220 while each call woke it, now 0 to 20. */
 }
 
 int main(int argc, char** argv) {

@@ -45,8 +45,7 @@ void Absence::has_nothing_open() noexcept {
 }
 
 bool Absence::is_about_to_wait() const noexcept {
-  const WaitHabit& habit = core_.wait_habit_;
-  return habit.is_open() && habit.waits_at_once();
+  return core_.wait_habit_.is_about_to_wait();
 }
 
 bool Absence::has_left() const noexcept {

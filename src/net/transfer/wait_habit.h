@@ -20,7 +20,7 @@ class WaitHabit {
   void started(std::uint64_t now_ns) noexcept {
     left_ns_ = now_ns;
     back_ns_ = 0;
-    is_open_ = true;
+    is_open_ = has_started_ = true;
   }
   /// Since then: when it left that call, and began the next one. Between the two it computes; what
   /// the calls themselves do counts for nothing.
@@ -29,7 +29,9 @@ class WaitHabit {
     back_ns_ = back_ns;
   }
   /// What was started has ended before the program left the call: it waits for nothing.
-  void ended() noexcept { is_open_ = false; }
+  void ended() noexcept { is_open_ = has_started_ = false; }
+  /// Something was started, may be open still, and is about to be waited for, or is already.
+  [[nodiscard]] bool is_about_to_wait() const noexcept { return has_started_ && waits_at_once(); }
   /// Whether waits() would learn something.
   [[nodiscard]] bool is_open() const noexcept { return is_open_; }
   /// The caller waits, for whatever. Of several messages the last one counts.
@@ -57,6 +59,7 @@ class WaitHabit {
   std::uint64_t computes_ns_ = 0;  // The shorter one of the last two.
   std::uint32_t times_ = 0;
   bool is_open_ = false;
+  bool has_started_ = false;
 };
 
 }  // namespace sterna::net

@@ -53,6 +53,19 @@ TEST(WaitHabit, WhatTheCallsThemselvesTakeIsNoComputation) {
   EXPECT_FALSE(habit.waits_at_once());
 }
 
+TEST(WaitHabit, WhoWaitsForOneOfTwoIsAboutToWaitForTheOther) {
+  WaitHabit habit;
+  std::uint64_t now_ns = 1'000'000;
+  start_and_wait(habit, now_ns, 200);
+  EXPECT_FALSE(habit.is_about_to_wait()) << "that is no habit yet";
+  start_and_wait(habit, now_ns, 200);
+  EXPECT_TRUE(habit.is_about_to_wait()) << "for what came first, and now for what it had started";
+  habit.ended();
+  EXPECT_FALSE(habit.is_about_to_wait());
+  habit.started(now_ns);
+  EXPECT_TRUE(habit.is_about_to_wait());
+}
+
 TEST(WaitHabit, WhatEndsWithinItsCallTeachesNothing) {
   WaitHabit habit;
   std::uint64_t now_ns = 1'000'000;

@@ -30,12 +30,10 @@ Way way_of(const Endpoint& from, const SendRequest& request, const Gate& gate,
   way.can_be_read = from.is_fixed && request.data.extents == nullptr && gate.is_direct();
   way.is_left = way.can_be_read && !request.is_awaited;
   way.may_compute = way.is_left && !habit.waits_at_once;
-  // The first one of who waits at once is as good as awaited: most are alone.
-  const bool is_unawaited = way.is_left && (way.may_compute || habit.is_open);
   // A rank that is on its way to or from here has no gate: any threshold will do.
   way.eager_bytes = !gate.is_open()   ? local_eager_bytes
                     : way.may_compute ? gate.computing_eager_bytes()
-                    : is_unawaited    ? gate.unawaited_eager_bytes()
+                    : way.is_left     ? gate.unawaited_eager_bytes()
                                       : gate.eager_bytes();
   if (way.is_left && !way.may_compute && habit.is_open) {
     // Of several that are started at once some come before their receives, to be copied once more.

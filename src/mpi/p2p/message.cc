@@ -176,8 +176,8 @@ int start_message(RankState& state, Request& request) noexcept {
     if (runtime::Background* const background = context.runtime->background()) {
       if (!is_done) {
         background->want();
-      } else if (!is_send) {
-        background->watch();
+      } else {
+        is_send ? background->watch_sent() : background->watch();
       }
     }
   }

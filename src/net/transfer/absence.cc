@@ -20,11 +20,11 @@ bool Absence::has_work() const noexcept {
   return core_.has_work();
 }
 
-void Absence::poll_in_place(bool is_in_place) noexcept {
+void Absence::poll_in_place(bool is_in_place) const noexcept {
   core_.is_in_place_ = is_in_place;
 }
 
-void Absence::leave_copies(bool are_left) noexcept {
+void Absence::leave_copies(bool are_left) const noexcept {
   core_.are_copies_left_ = are_left;
 }
 
@@ -40,8 +40,12 @@ bool Absence::leaves_whole(std::uint32_t rank, std::uint64_t bytes) const noexce
          core_.is_left_whole(gate, bytes);
 }
 
-void Absence::has_nothing_open() noexcept {
+void Absence::has_nothing_open() const noexcept {
   core_.wait_habit_.ended();
+}
+
+bool Absence::is_watched() const noexcept {
+  return core_.wait_habit_.is_open();
 }
 
 bool Absence::is_about_to_wait() const noexcept {
@@ -52,11 +56,11 @@ bool Absence::has_left() const noexcept {
   return core_.invitations_.has_left();
 }
 
-void Absence::leave_reads(bool are_left) noexcept {
+void Absence::leave_reads(bool are_left) const noexcept {
   core_.are_reads_left_ = are_left;
 }
 
-void Absence::was_away(std::uint64_t left_ns, std::uint64_t back_ns) noexcept {
+void Absence::was_away(std::uint64_t left_ns, std::uint64_t back_ns) const noexcept {
   core_.wait_habit_.was_away(left_ns, back_ns);
 }
 

@@ -26,17 +26,19 @@ class Absence {
   [[nodiscard]] bool has_work() const noexcept;
   /// True: after its calls the program mostly computes. What comes in a call that does not wait for
   /// it is left to others then, if it can be. By who has the transport alone.
-  void leave_reads(bool are_left) noexcept;
+  void leave_reads(bool are_left) const noexcept;
   /// The program was away from its calls, from then to then. The same.
-  void was_away(std::uint64_t left_ns, std::uint64_t back_ns) noexcept;
+  void was_away(std::uint64_t left_ns, std::uint64_t back_ns) const noexcept;
   /// Nothing that the program has started is open any more. The same.
-  void has_nothing_open() noexcept;
+  void has_nothing_open() const noexcept;
+  /// It has started something long, and not waited since: was_away() would tell something. The same.
+  [[nodiscard]] bool is_watched() const noexcept;
   /// Something long is, and by its habit the program waits for it at once. The same.
   [[nodiscard]] bool is_about_to_wait() const noexcept;
   /// True: polls come from who progresses in the place of the program. The same.
-  void poll_in_place(bool is_in_place) noexcept;
+  void poll_in_place(bool is_in_place) const noexcept;
   /// True: polls move no parts of large messages on. The same.
-  void leave_copies(bool are_left) noexcept;
+  void leave_copies(bool are_left) const noexcept;
   /// A message of so many bytes, sent now to `rank` by who does not wait for it, would be announced
   /// alone: all of its bytes are left to who polls in the place of the program. The same.
   [[nodiscard]] bool leaves_whole(std::uint32_t rank, std::uint64_t bytes) const noexcept;

@@ -28,8 +28,8 @@ class WaitHabit {
     left_ns_ = left_ns;
     back_ns_ = back_ns;
   }
-  /// What was started has ended before the program left the call: it waits for nothing.
-  void ended() noexcept { is_open_ = has_started_ = false; }
+  /// Nothing that was started is open any more.
+  void ended() noexcept { has_started_ = false; }
   /// Something was started, may be open still, and is about to be waited for, or is already.
   [[nodiscard]] bool is_about_to_wait() const noexcept { return has_started_ && waits_at_once(); }
   /// Whether waits() would learn something.

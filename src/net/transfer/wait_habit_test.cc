@@ -66,15 +66,17 @@ TEST(WaitHabit, WhoWaitsForOneOfTwoIsAboutToWaitForTheOther) {
   EXPECT_TRUE(habit.is_about_to_wait());
 }
 
-TEST(WaitHabit, WhatEndsWithinItsCallTeachesNothing) {
+TEST(WaitHabit, WhatEndsWithinItsCallTellsOfComputationAsWell) {
   WaitHabit habit;
   std::uint64_t now_ns = 1'000'000;
   start_and_wait(habit, now_ns, 200);
   start_and_wait(habit, now_ns, 200);
   habit.started(now_ns);
   habit.ended();
-  EXPECT_FALSE(habit.is_open()) << "the next wait, however late, is for something else";
-  EXPECT_TRUE(habit.waits_at_once());
+  EXPECT_TRUE(habit.is_open());
+  habit.was_away(now_ns + 10'000, now_ns + 110'000);
+  habit.waits(now_ns + 120'000);
+  EXPECT_FALSE(habit.waits_at_once());
 }
 
 TEST(WaitHabit, ComputesForTheShorterOneOfTheLastTwo) {

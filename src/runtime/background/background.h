@@ -85,6 +85,9 @@ class Background {
     }
   }
 
+  /// One was sent at once. Within a call.
+  void watch_sent() noexcept;
+
   /// What goes on between messages, as operations of several rounds: called in the place of the
   /// program after each poll that moved something, never by two at a time, and never while the
   /// program is in a call unless several threads call.
@@ -114,7 +117,7 @@ class Background {
   static void* thread_main(void* background) noexcept;
   void start() noexcept;
   void go_away() noexcept;
-  void watch_absence() noexcept;
+  void has_nothing_open() noexcept;
   [[nodiscard]] bool poll_until_quiet() noexcept;
   [[nodiscard]] bool poll_before_leaving() noexcept;
   [[nodiscard]] bool is_told() const noexcept;

@@ -162,9 +162,20 @@ void Background::advance_work() noexcept {
   is_work_taken_.store(false, std::memory_order_release);
 }
 
-/// Nothing is handed over.
-void Background::watch_absence() noexcept {
-  if (is_watched_) {
+void Background::watch_sent() noexcept {
+  if (!is_shared_.load(std::memory_order_relaxed) &&
+      options_.transport->absence().is_watched()) {
+    is_wanted_.store(true, std::memory_order_relaxed);
+  }
+}
+
+/// Nothing is handed over, and perhaps the end of this absence looked at: what the calls themselves
+/// take, as copies, is no computation.
+void Background::has_nothing_open() noexcept {
+  const net::Absence absence = options_.transport->absence();
+  absence.has_nothing_open();
+  if (is_watched_ || absence.is_watched()) {
+    is_watched_ = true;
     is_away_ = true;
     away_since_ns_.store(now_ns(), std::memory_order_relaxed);
     rung_at_ns_ = 0;
@@ -175,8 +186,7 @@ void Background::go_away() noexcept {
   advance_work();
   if (!has_thread_ || !has_open()) {
     is_wanted_.store(false, std::memory_order_relaxed);
-    options_.transport->absence().has_nothing_open();
-    watch_absence();
+    has_nothing_open();
     return;
   }
   keep_off_the_program();
@@ -202,9 +212,8 @@ void Background::go_away() noexcept {
   }
   if (!has_open()) {
     flag_->store(AbsenceFlag::kPresent, std::memory_order_relaxed);
-    options_.transport->absence().has_nothing_open();
     watch();
-    watch_absence();
+    has_nothing_open();
     return;
   }
   is_watched_ = false;

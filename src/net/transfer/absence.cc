@@ -44,7 +44,7 @@ void Absence::has_nothing_open() const noexcept {
   core_.wait_habit_.ended();
 }
 
-bool Absence::is_watched() const noexcept {
+bool Absence::tells_by_absence() const noexcept {
   return core_.wait_habit_.is_open();
 }
 

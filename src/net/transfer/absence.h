@@ -31,8 +31,8 @@ class Absence {
   void was_away(std::uint64_t left_ns, std::uint64_t back_ns) const noexcept;
   /// Nothing that the program has started is open any more. The same.
   void has_nothing_open() const noexcept;
-  /// It has started something long, and not waited since: was_away() would tell something. The same.
-  [[nodiscard]] bool is_watched() const noexcept;
+  /// It has started something long, and not waited since: was_away() tells something. The same.
+  [[nodiscard]] bool tells_by_absence() const noexcept;
   /// Something long is, and by its habit the program waits for it at once. The same.
   [[nodiscard]] bool is_about_to_wait() const noexcept;
   /// True: polls come from who progresses in the place of the program. The same.

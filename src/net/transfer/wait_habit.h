@@ -22,11 +22,14 @@ class WaitHabit {
     back_ns_ = 0;
     is_open_ = has_started_ = true;
   }
-  /// Since then: when it left that call, and began the next one. Between the two it computes; what
-  /// the calls themselves do counts for nothing.
+  /// Since then: when it left that call, or a later one that did not wait, and began the next one.
+  /// Between the two it computes, and the longest of such times counts; what the calls themselves do
+  /// counts for nothing.
   void was_away(std::uint64_t left_ns, std::uint64_t back_ns) noexcept {
-    left_ns_ = left_ns;
-    back_ns_ = back_ns;
+    if (back_ns_ == 0 || back_ns - left_ns > back_ns_ - left_ns_) {
+      left_ns_ = left_ns;
+      back_ns_ = back_ns;
+    }
   }
   /// Nothing that was started is open any more.
   void ended() noexcept { has_started_ = false; }

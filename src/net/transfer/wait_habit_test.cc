@@ -75,6 +75,7 @@ TEST(WaitHabit, WhatEndsWithinItsCallTellsOfComputationAsWell) {
   habit.ended();
   EXPECT_TRUE(habit.is_open());
   habit.was_away(now_ns + 10'000, now_ns + 110'000);
+  habit.was_away(now_ns + 110'200, now_ns + 110'300);  // After a wait for what had ended.
   habit.waits(now_ns + 120'000);
   EXPECT_FALSE(habit.waits_at_once());
 }

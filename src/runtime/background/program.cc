@@ -164,7 +164,7 @@ void Background::advance_work() noexcept {
 
 void Background::watch_sent() noexcept {
   if (!is_shared_.load(std::memory_order_relaxed) &&
-      options_.transport->absence().is_watched()) {
+      options_.transport->absence().tells_by_absence()) {
     is_wanted_.store(true, std::memory_order_relaxed);
   }
 }
@@ -174,7 +174,7 @@ void Background::watch_sent() noexcept {
 void Background::has_nothing_open() noexcept {
   const net::Absence absence = options_.transport->absence();
   absence.has_nothing_open();
-  if (is_watched_ || absence.is_watched()) {
+  if (is_watched_ || absence.tells_by_absence()) {
     is_watched_ = true;
     is_away_ = true;
     away_since_ns_.store(now_ns(), std::memory_order_relaxed);

@@ -1,7 +1,7 @@
 // Whether who waits has the process that it waits for on its own processor, as far as its yields
 // tell: to look on, then, only delays the answer. Where no processor is idle both stay there: a
-// third process computes on another one (home.h). A message took 25 us each way to which the looks
-// before each yield came, and takes 2.
+// third process computes on another one (home.h). A message of 8 B took 25 us then, most of it the
+// looks before each yield, and takes 3.
 //
 // One who computes on this processor is no company: it keeps the processor for a slice, a
 // millisecond and more, and the answer may well come from elsewhere before that.

@@ -134,8 +134,8 @@ class Progress final : public threads::IdleHook {
   /// been its habit to wait at once. Where that ends, the worker comes back by itself.
   void has_left_open() noexcept;
 
-  /// Whom the one caller of a process waits for is on its processor: see company.h. Lives as long as
-  /// this. For that caller only.
+  /// Whom the one caller of a process waits for is on its processor: see company.h. Lives as long
+  /// as this. For that caller only.
   [[nodiscard]] const bool& has_company() const noexcept;
   /// What came has become a thread of the workers. See retreat.h.
   void gave_work() noexcept;

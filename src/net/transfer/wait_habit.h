@@ -23,8 +23,8 @@ class WaitHabit {
     is_open_ = has_started_ = true;
   }
   /// Since then: when it left that call, or a later one that did not wait, and began the next one.
-  /// Between the two it computes, and the longest of such times counts; what the calls themselves do
-  /// counts for nothing.
+  /// Between the two it computes, and the longest of such times counts; what the calls themselves
+  /// do counts for nothing.
   void was_away(std::uint64_t left_ns, std::uint64_t back_ns) noexcept {
     if (back_ns_ == 0 || back_ns - left_ns > back_ns_ - left_ns_) {
       left_ns_ = left_ns;

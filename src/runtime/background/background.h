@@ -133,6 +133,8 @@ class Background {
   [[nodiscard]] bool is_away_for_moments() const noexcept;
   [[nodiscard]] bool stays_away() noexcept;
   [[nodiscard]] bool is_left_to(Duty duty) const noexcept;
+  [[nodiscard]] bool keeps_work_to_itself() noexcept;
+  [[nodiscard]] bool is_work_kept() noexcept;
   [[nodiscard]] bool sleep_until_rung() noexcept;
   void nap() noexcept;
   void sleep_for_network(std::uint64_t ns) noexcept;
@@ -174,6 +176,11 @@ class Background {
   std::atomic<std::uint64_t> away_since_ns_{0};
   std::atomic<std::uint32_t> short_absences_{0};
   std::atomic<Duty> duty_{Duty::sleeps};
+  // Sequentially consistent: see C in keeps_work_to_itself(). Set by the program, cleared by the
+  // thread: something was left to do of which that was not told. And the thread's: it sleeps for
+  // some milliseconds only.
+  std::atomic<bool> has_kept_work_{false};
+  std::atomic<bool> is_napping_{false};
   // Its thread's: something was left to do at its last look, of which nobody tells, and how long it
   // rests then.
   bool has_work_ = false;

@@ -224,10 +224,8 @@ void Background::go_away() noexcept {
   // The bell is looked at after that: who has heard it in vain has said so before it slept again.
   const Duty duty = duty_.load(std::memory_order_seq_cst);
   const bool is_asleep = needs_descriptors_ && !is_left_to(duty) && !is_told();
-  // Who waits at once moves them itself. To wake the thread would take longer than it is away, and
-  // for its processor a peer that copies at the same time.
-  const bool may_nap = (duty == Duty::naps && is_left_to(duty)) ||
-                       (!needs_descriptors_ && options_.transport->absence().is_about_to_wait());
+  const bool may_nap =
+      (duty == Duty::naps && is_left_to(duty)) || (must_look && keeps_work_to_itself());
   told_at_poll_ = 0;
   if (is_asleep || (must_look && !may_nap)) {
     must_look ? bell_.ring() : bell_.arm();
@@ -239,6 +237,19 @@ void Background::go_away() noexcept {
 /// for who comes and goes; who computes by its habit has it ended by what comes.
 bool Background::is_left_to(Duty duty) const noexcept {
   return duty == Duty::looks || (duty == Duty::naps && !computes_);
+}
+
+/// Who waits at once moves its messages itself: to wake the thread would take longer than it is
+/// away, and for the thread the processor of a peer that copies at the same time. Where it computes
+/// after all, a peer that waits rings, or the thread looks after its nap. False: it sleeps for good.
+bool Background::keeps_work_to_itself() noexcept {
+  if (needs_descriptors_ || !options_.transport->absence().is_about_to_wait()) {
+    return false;
+  }
+  // C: before the look at the nap. Who ends that one says so, and looks here then: in the one order
+  // of the four either it finds the work, or we find that it naps no more.
+  has_kept_work_.store(true, std::memory_order_seq_cst);
+  return is_napping_.load(std::memory_order_seq_cst);
 }
 
 /// To find that nothing has come costs less than to wake the thread for it, and what has come is

@@ -57,11 +57,28 @@ void Background::run() noexcept {
   }
 }
 
+/// After a sleep: the program has left something undone since the last one. Then the next one will
+/// be short, too.
+bool Background::is_work_kept() noexcept {
+  bool is_kept = has_kept_work_.exchange(false, std::memory_order_seq_cst);
+  if (!is_kept && is_napping_.load(std::memory_order_relaxed)) {
+    is_napping_.store(false, std::memory_order_seq_cst);
+    is_kept = has_kept_work_.exchange(false, std::memory_order_seq_cst);
+  }
+  if (is_kept) {
+    is_napping_.store(true, std::memory_order_seq_cst);
+  }
+  return is_kept;
+}
+
 /// False: it is to end.
 bool Background::sleep_until_rung() noexcept {
   while (!is_stopped_.load(std::memory_order_seq_cst)) {
-    const bool is_rung = bell_.sleep(has_work_ ? rest_ns_ : AwayBell::kForever);
-    if (is_rung || has_work_) {
+    const bool naps = is_napping_.load(std::memory_order_relaxed);
+    const bool is_rung =
+        bell_.sleep(has_work_ ? rest_ns_ : naps ? kNapMaxNs : AwayBell::kForever);
+    const bool is_kept = is_work_kept();
+    if (is_rung || has_work_ || is_kept) {
       rest_ns_ = is_rung ? kRestMinNs : std::min(2 * rest_ns_, kRestMaxNs);
       return true;
     }

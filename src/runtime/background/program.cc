@@ -241,7 +241,7 @@ bool Background::is_left_to(Duty duty) const noexcept {
 
 /// Who waits at once moves its messages itself: to wake the thread would take longer than it is
 /// away, and for the thread the processor of a peer that copies at the same time. Where it computes
-/// after all, a peer that waits rings, or the thread looks after its nap. False: it sleeps for good.
+/// after all, a peer that waits rings, or the thread looks after its nap. False: that is none.
 bool Background::keeps_work_to_itself() noexcept {
   if (needs_descriptors_ || !options_.transport->absence().is_about_to_wait()) {
     return false;

@@ -26,8 +26,6 @@ constexpr std::uint64_t kAloneNs = 4'000;
 constexpr std::uint64_t kTurnNs = 100'000;
 // So long nine looks last, or sixteen, only where one is calls of the system.
 constexpr std::uint64_t kSlowLooksNs = 1'200;
-// Who comes and goes is not away for longer between two of its calls.
-constexpr std::uint64_t kMomentNs = 15'000;
 
 }  // namespace
 
@@ -315,7 +313,7 @@ threads::Wake Progress::await_signal(threads::KernelWaiter& waiter,
     // Whoever progresses in the place of a program that computes may need this processor. Asked
     // less and less often.
     if (!is_crowded && round != 0 && (round & (round - 1)) == 0) {
-      yields = wake_absent(now - begin_ns > kMomentNs) || yields;
+      yields = wake_absent(now - begin_ns > kMomentOfAbsenceNs) || yields;
     }
     if (patience.is_left(now)) {
       if (is_crowded || yields || has_company || rounds_without_clock == 3 ||

@@ -8,6 +8,9 @@
 
 namespace sterna::progress {
 
+/// A program that comes and goes is not away for longer between two of its calls.
+inline constexpr std::uint64_t kMomentOfAbsenceNs = 15'000;
+
 /// Upcalls of Progress. All but fd() come from one poller at a time (whichever thread that is: a
 /// worker, a user thread at a switch, a kernel thread that waits), without locks of Progress that a
 /// source could need. They must not switch or block; they may complete Completions and unpark

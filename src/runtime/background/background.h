@@ -105,7 +105,7 @@ class Background {
 
  private:
   static constexpr std::uint32_t kWatchedOne = 4;  // Of so many.
-  static constexpr std::uint64_t kShortAbsenceNs = 15'000;
+  static constexpr std::uint64_t kShortAbsenceNs = progress::kMomentOfAbsenceNs;
   static constexpr std::uint32_t kShortAbsences =
       2;  // One after the other: more are likely to come.
 

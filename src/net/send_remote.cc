@@ -44,18 +44,18 @@ Way way_of(const Endpoint& from, const SendRequest& request, const Gate& gate,
 
 /// Whether a message that its receiver could read had better be sent by who progresses in the place
 /// of its program, which by its habit computes for `away_ns`. To read it takes one processor alone
-/// all the time, and here longer than that; packets are copied twice, but by the processes
-/// themselves, which may be several times as fast as the kernel. They take turns on the processor
-/// of who waits, and when the program is back both copy at once.
+/// until the program is back, and here longer than that; packets are copied twice, but by the
+/// processes themselves, which may be several times as fast as the kernel. They take turns on the
+/// processor of who waits, once who sends is awake.
 bool is_for_who_stays(const Gate& gate, std::uint64_t away_ns, std::uint64_t bytes) noexcept {
   if (away_ns == 0 || bytes <= kReadAtOnceBytesMax || !gate.is_open() ||
       gate.driver()->absence_flag() == nullptr) {
     return false;
   }
   const CostModel cost = gate.cost();
-  const double read_ns = cost.rendezvous_ns(bytes);
   const auto away = static_cast<double>(away_ns);
-  return read_ns > away && cost.in_place_ns(bytes, away) < read_ns;
+  return cost.rendezvous_ns(bytes) > away &&
+         cost.in_place_ns(bytes, away) < cost.read_beside_ns(bytes, away);
 }
 
 }  // namespace

@@ -53,9 +53,12 @@ class CostModel {
   /// Announced, answered, then copied directly where that is possible, else sent in packets.
   [[nodiscard]] double rendezvous_ns(std::uint64_t bytes) const noexcept;
 
-  /// In packets that are filled and read by turns on one processor for `away_ns`, at half the pace,
-  /// and then both at once.
+  // A message whose sender computes for `away_ns` first.
+  /// In packets that somebody fills in its place, by turns with who reads them on one processor, at
+  /// half the pace, once he has been woken for it; and then both at once.
   [[nodiscard]] double in_place_ns(std::uint64_t bytes, double away_ns) const noexcept;
+  /// Read by the receiver, and the rest in packets when the sender is back, where those are faster.
+  [[nodiscard]] double read_beside_ns(std::uint64_t bytes, double away_ns) const noexcept;
 
   /// Messages of at most so many bytes are eager. Constant between calls of measured_*.
   [[nodiscard]] std::uint64_t eager_bytes() const noexcept { return eager_bytes_; }

@@ -21,6 +21,7 @@
 #include "net/packets/priority.h"
 #include "net/packets/strategy.h"
 #include "net/rails/plan.h"
+#include "net/transfer/stay_habit.h"
 #include "net/way_learner.h"
 
 namespace sterna::net {
@@ -259,6 +260,9 @@ class alignas(kCacheLineBytes) Gate {
     return rail_count_ == 1 && heads_taken_.load(std::memory_order_relaxed) == kHeadsUntilSure;
   }
 
+  /// Of the peer's program. The owner only.
+  [[nodiscard]] StayHabit& stay_habit() noexcept { return stay_habit_; }
+
   /// What has been measured on the way to or from the peer: see CostModel. Any thread.
   void measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {
     change_cost([&](CostModel& cost) { cost.measured_direct(bytes, ns); });
@@ -376,6 +380,7 @@ class alignas(kCacheLineBytes) Gate {
   std::atomic<bool> has_followed_{false};        // The same; only of what still waits.
   MpscQueue<HeldPacket> inbox_;                  // Consumer: the owner.
   WaitingFrames pending_;  // The owner only; older than what is in inbox_, but for priorities.
+  StayHabit stay_habit_;           // The owner only.
   std::uint32_t passed_over_ = 0;  // The owner only: see form_packet().
   WayLearner learner_;             // The owner only.
   std::uint32_t refused_ = 0;      // The owner only: try_send() for what waits, in a row.

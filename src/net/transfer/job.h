@@ -89,10 +89,13 @@ struct TransferJob : MpscNode {
   std::uint64_t read_ns = 0;  // So long that took till now.
 };
 
-/// transfer.cc: whether a direct copy goes on in data frames now.
-[[nodiscard]] bool turns_to_packets(const TransferJob& job, const Channel& channel) noexcept;
+/// turn.cc: whether a direct copy goes on in data frames now.
+[[nodiscard]] bool turns_to_packets(const TransferJob& job, const Channel& channel,
+                                    std::uint64_t now_ns) noexcept;
 /// How much of it is copied until the next look whether it does.
-[[nodiscard]] std::uint64_t direct_step_bytes(const TransferJob& job,
-                                              std::uint32_t chunk_bytes) noexcept;
+[[nodiscard]] std::uint64_t direct_step_bytes(const TransferJob& job, std::uint32_t chunk_bytes,
+                                              std::uint64_t now_ns) noexcept;
+/// All has been copied directly.
+void direct_ended(const TransferJob& job, const Channel& channel, std::uint64_t now_ns) noexcept;
 
 }  // namespace sterna::net

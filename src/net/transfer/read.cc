@@ -73,15 +73,20 @@ TransportCore::ReadState TransportCore::read_part(Gate& gate, const RecvRequest&
 /// True: the job has ended. A peer that is gone is told of by its driver, which ends the job.
 bool TransportCore::step_read(TransferJob& job) noexcept {
   const Channel* const channel = job.gate->channel();
-  if (channel != nullptr && turns_to_packets(job, *channel)) {
+  const std::uint64_t now_ns = clock_.now_ns();
+  if (channel != nullptr && turns_to_packets(job, *channel, now_ns)) {
     job.has_turned = true;
     return true;
   }
-  const std::uint64_t bytes = direct_step_bytes(job, options_.chunk_bytes);
+  const std::uint64_t bytes = direct_step_bytes(job, options_.chunk_bytes, now_ns);
   switch (read_part(*job.gate, *job.read, job.address, job.offset, bytes, job.read_ns)) {
     case ReadState::read:
       job.offset += bytes;
-      return job.offset == job.total_bytes;
+      if (job.offset != job.total_bytes) {
+        return false;
+      }
+      direct_ended(job, *channel, clock_.now_ns());
+      return true;
     case ReadState::lost:
       return false;
     case ReadState::impossible:

@@ -27,24 +27,7 @@ void forget_writes(TransferJob& job, Channel& channel, bool has_fixed_rank) noex
 // its peer reads.
 constexpr std::uint32_t kInPlaceBytes = 512 << 10;
 
-// Between two looks whether a peer whose memory is written or read waits by now.
-constexpr std::uint32_t kTurnedBytesMin = 128 << 10;
-
 }  // namespace
-
-/// A copy of all bytes by one side costs a peer whose program computes nothing. When it waits again
-/// it could help: the rest goes in packets, where those are the faster way.
-bool turns_to_packets(const TransferJob& job, const Channel& channel) noexcept {
-  const std::uint64_t left = job.total_bytes - job.offset;
-  return job.may_turn && left >= kTurnedBytesMin && left < job.gate->direct_from_bytes() &&
-         channel.peer_is() == PeerIs::at_hand && (!job.is_invited || job.gate->is_empty());
-}
-
-std::uint64_t direct_step_bytes(const TransferJob& job, std::uint32_t chunk_bytes) noexcept {
-  const bool is_looked = job.total_bytes < job.gate->direct_from_bytes();
-  return std::min<std::uint64_t>(job.total_bytes - job.offset,
-                                 is_looked ? std::min(chunk_bytes, kTurnedBytesMin) : chunk_bytes);
-}
 
 void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcept {
   SendRequest& send = *outcome.cleared;
@@ -228,7 +211,8 @@ bool TransportCore::step(TransferJob& job) noexcept {
 }
 
 bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
-  if (turns_to_packets(job, channel)) {
+  const std::uint64_t now_ns = clock_.now_ns();
+  if (turns_to_packets(job, channel, now_ns)) {
     FrameHeader written = job.header;  // What has been; the rest will come.
     written.kind = job.finish_kind;
     written.total_bytes = job.offset;
@@ -239,7 +223,7 @@ bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
       return false;
     }
   }
-  const std::uint64_t bytes = direct_step_bytes(job, options_.chunk_bytes);
+  const std::uint64_t bytes = direct_step_bytes(job, options_.chunk_bytes, now_ns);
   std::array<Piece, kPacketPiecesMax> local;
   std::array<RemotePiece, kPacketPiecesMax> remote;
   std::uint64_t local_bytes = 0;
@@ -264,7 +248,6 @@ bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
     local_count = pieces_of(job.local, job.offset, remote_bytes, local, local_bytes);
   }
   if (remote_bytes != 0) {
-    const std::uint64_t start_ns = clock_.now_ns();
     if (Result<> written =
             channel.write_remote({local.data(), local_count}, {remote.data(), remote_count});
         !written) {
@@ -279,9 +262,13 @@ bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
       }
       return false;
     }
-    job.gate->measured_direct(remote_bytes, clock_.now_ns() - start_ns);
+    const std::uint64_t end_ns = clock_.now_ns();
+    job.gate->measured_direct(remote_bytes, end_ns - now_ns);
     counters_.direct_bytes.add(remote_bytes);
     job.offset += remote_bytes;
+    if (job.offset == job.total_bytes) {
+      direct_ended(job, channel, end_ns);
+    }
   }
   if (job.offset < job.total_bytes) {
     return false;

@@ -56,6 +56,28 @@ TEST_F(TurnedMessage, IsWrittenAsAWholeToWhoComputes) {
   EXPECT_EQ(data_bytes(), 0U);
 }
 
+// Each part is a call of the kernel.
+TEST_F(TurnedMessage, IsWrittenInFewerPartsWhereThePeerHasStayedAwayTwice) {
+  const auto parts_of_one = [&] {
+    post(receive, long_got);
+    pair.send(0, send, kTag, long_sent);
+    int parts = 0;
+    for (int polls = 0; !send.done.done() && polls < kPolls; ++polls) {
+      const std::uint64_t before = direct_bytes();
+      pair.poll(0);
+      parts += direct_bytes() != before ? 1 : 0;
+    }
+    EXPECT_TRUE(ends());
+    return parts;
+  };
+  const int at_first = parts_of_one();
+  EXPECT_EQ(parts_of_one(), at_first);
+  constexpr int kMegabytes = kLongBytes >> 20;
+  EXPECT_LE(parts_of_one(), kMegabytes + 3) << "of up to net_chunk_bytes";
+  EXPECT_GT(at_first, 4 * kMegabytes);
+  EXPECT_EQ(long_got, long_sent);
+}
+
 TEST_F(TurnedMessage, GoesOnInPacketsToWhoWaits) {
   write_part(long_got);
   const std::uint64_t written = direct_bytes();

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <set>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -43,7 +44,7 @@ class ChunksOfAPool : public testing::Test {
   TestJob job{1};
   SegmentMapping segment =
       std::move(SegmentMapping::map(job.node(0).host().segment_fd, 0, kSegmentBytes).value());
-  BulkPool pool{*segment, kChunkCountMax, kChunkBytes};
+  BulkPool pool{*segment, kChunkCountMax, kChunkBytes, kChunkCountMax};
 };
 
 TEST_F(ChunksOfAPool, FitTheSegment) {
@@ -104,10 +105,81 @@ TEST_F(ChunksOfAPool, EachIsOneReceiversAtATime) {
 }
 
 TEST_F(ChunksOfAPool, OfTwoOneReceiverHasOne) {
-  BulkPool small{*segment, 2, kChunkBytes};
+  BulkPool small{*segment, 2, kChunkBytes, kChunkCountMax};
   EXPECT_NE(small.try_acquire(1, kLong), BulkPool::kNone);
   EXPECT_EQ(small.try_acquire(1, kLong), BulkPool::kNone);
   EXPECT_NE(small.try_acquire(2, kLong), BulkPool::kNone);
+}
+
+/// Where a second-level cache holds less.
+class ChunksOfAStream : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kStreamed = 32;
+  static constexpr std::uint32_t kShare = kStreamed / 4 * 3;
+
+  /// Different chunks of `count` packets, each read before the next is sent.
+  std::set<std::uint32_t> stream(int count) {
+    std::set<std::uint32_t> chunks;
+    for (int i = 0; i < count; ++i) {
+      const std::uint32_t chunk = pool.try_acquire(1, kLong);
+      chunks.insert(chunk);
+      pool.head(chunk).idle.store(idle_at(1));
+    }
+    return chunks;
+  }
+  std::vector<std::uint32_t> fill(std::uint32_t receiver, std::size_t bytes) {
+    std::vector<std::uint32_t> chunks;
+    for (std::uint32_t chunk = pool.try_acquire(receiver, bytes); chunk != BulkPool::kNone;
+         chunk = pool.try_acquire(receiver, bytes)) {
+      chunks.push_back(chunk);
+    }
+    return chunks;
+  }
+  void read(const std::vector<std::uint32_t>& chunks, std::uint32_t receiver) {
+    for (const std::uint32_t chunk : chunks) {
+      pool.head(chunk).idle.store(idle_at(receiver));
+    }
+  }
+
+  TestJob job{1};
+  SegmentMapping segment =
+      std::move(SegmentMapping::map(job.node(0).host().segment_fd, 0, kSegmentBytes).value());
+  BulkPool pool{*segment, kChunkCountMax, kChunkBytes, kStreamed};
+};
+
+TEST_F(ChunksOfAStream, AreThoseOfTheCacheAndNoMore) {
+  stream(1000);
+  EXPECT_EQ(stream(1000).size(), kStreamed);
+  EXPECT_EQ(pool.in_use(), kStreamed);
+}
+
+TEST_F(ChunksOfAStream, TakeTheSenderNoFurtherAheadThanTheirShare) {
+  EXPECT_EQ(fill(1, kLong).size(), kShare);
+  EXPECT_FALSE(pool.has_room(1));
+  EXPECT_EQ(fill(2, kLong).size(), kShare) << "each has one";
+  EXPECT_GT(fill(1, kShort).size(), kStreamed) << "who has many short ones takes the others";
+}
+
+TEST_F(ChunksOfAStream, AreTheSameBehindManyShortPackets) {
+  const std::vector<std::uint32_t> many = fill(1, kShort);
+  EXPECT_EQ(many.size(), kChunkCountMax / 4 * 3);
+  read(many, 1);
+  stream(1000);
+  const std::set<std::uint32_t> chunks = stream(1000);
+  EXPECT_EQ(chunks.size(), kStreamed);
+  EXPECT_LT(*chunks.rbegin(), kStreamed);
+}
+
+TEST_F(ChunksOfAStream, AreEachOneReceiversAtATime) {
+  std::set<std::uint32_t> all;
+  for (std::uint32_t receiver = 1; receiver <= kChunkCountMax / kShare + 1; ++receiver) {
+    for (const std::uint32_t chunk : fill(receiver, kLong)) {
+      EXPECT_TRUE(all.insert(chunk).second);
+    }
+  }
+  EXPECT_EQ(all.size(), kChunkCountMax);
+  pool.reclaim(1);
+  EXPECT_EQ(fill(1, kLong).size(), kShare);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ ShmDriver::ShmDriver(const DriverOptions& given, const Options& options,
       logger_{given.log != nullptr ? Logger{*given.log, "shm"} : Logger{}},
       is_direct_wanted_{options.is_direct_wanted},
       segment_{std::move(mapping)},
-      pool_{*segment_, options.chunk_count, options.chunk_bytes},
+      pool_{*segment_, options.chunk_count, options.chunk_bytes, options.stream_count},
       inbox_{*segment_},
       channels_(bootstrap_.host().nodes.size()) {
   self_.local_index = options.local_index;

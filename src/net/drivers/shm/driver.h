@@ -39,6 +39,7 @@ struct Options {
   std::uint32_t local_index;
   std::uint32_t chunk_count;
   std::uint32_t chunk_bytes;
+  std::uint32_t stream_count;  // Of the chunks a stream to one node goes through so many.
   bool is_direct_wanted;
 };
 

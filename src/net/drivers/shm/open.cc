@@ -3,6 +3,8 @@
 #include <array>
 #include <new>
 
+#include <unistd.h>
+
 #include "net/drivers/builtin.h"
 #include "net/drivers/settings_of.h"
 #include "net/drivers/shm/driver.h"
@@ -29,6 +31,17 @@ constexpr Tunable kDirect{.name = "shm_direct",
                           .fallback = "on",
                           .help = "copy large messages straight into the other process"};
 constexpr std::array kTunables{kChunkBytes, kChunks, kDirect};
+
+/// Twice as many as the second-level cache of a processor holds (docs/drivers/shm.md).
+std::uint32_t stream_count_for(std::uint32_t chunk_bytes) noexcept {
+  constexpr std::uint64_t kBytesIfUnknown = 2 << 20;
+  constexpr std::uint64_t kCountMin = 16;  // Less would only make the sender wait.
+  const long known = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+  const std::uint64_t bytes = known > 0 ? static_cast<std::uint64_t>(known) : kBytesIfUnknown;
+  const std::uint64_t stride = Segment::chunk_stride(chunk_bytes);
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>((2 * bytes + stride - 1) / stride, kCountMin, kChunkCountMax));
+}
 
 ProbedDriver probe(const DriverOptions& options) noexcept {
   Capabilities capabilities = kProfile;
@@ -64,6 +77,7 @@ Result<std::unique_ptr<Driver>> open(const DriverOptions& options) noexcept {
       (host.segment_bytes - Segment::kChunksBegin) / Segment::chunk_stride(chosen.chunk_bytes);
   chosen.chunk_count = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(fitting, static_cast<std::uint64_t>(number_of(options, kChunks))));
+  chosen.stream_count = stream_count_for(chosen.chunk_bytes);
   if (chosen.chunk_count < 2) {
     return Error{Errc::invalid_argument, "shm_chunk_bytes is too large for the memory of a node (" +
                                              std::to_string(host.segment_bytes) + " bytes)"};

@@ -49,7 +49,11 @@ std::byte* Rpc::Work::make_room() noexcept {
   for (const Part& part : incoming.parts) {
     gathered_bytes += part.bytes;
   }
-  gathered.reset(new (std::nothrow) std::byte[gathered_bytes]);
+  try {
+    gathered = rpc->blocks_.take(gathered_bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
   return gathered.get();
 }
 

@@ -44,8 +44,10 @@ std::unique_ptr<Rpc::Work> Rpc::Work::make(Rpc& rpc, const ServiceEntry& entry,
   const std::size_t body_begin =
       (parts_end + alignof(std::max_align_t) - 1) & ~(alignof(std::max_align_t) - 1);
   const bool is_together = body_begin + message.body.size() <= kQuickBytes;
-  std::unique_ptr<std::byte[]> own_arguments{is_together ? nullptr
-                                                         : new std::byte[message.body.size()]};
+  ArgumentBlocks::Block own_arguments;
+  if (!is_together) {
+    own_arguments = rpc.blocks_.take(message.body.size());
+  }
   auto* const memory = static_cast<std::byte*>(
       ::operator new(is_together ? body_begin + message.body.size() : body_begin));
   std::byte* const arguments = is_together ? memory + body_begin : own_arguments.get();

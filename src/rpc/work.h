@@ -24,7 +24,7 @@ struct Rpc::Work {
   Incoming incoming;
   std::span<const std::byte> arguments;  // Aligned for any type.
   ThreadBody body;
-  std::unique_ptr<std::byte[]> own_arguments = nullptr;
+  ArgumentBlocks::Block own_arguments = nullptr;
 
   /// The arguments with the long pieces in their places; closed, out_of_memory. Switches.
   Result<> gather();
@@ -36,7 +36,7 @@ struct Rpc::Work {
   void place(Receive&& receive);
   /// A piece that was received: closed, if it is not what the request has promised.
   [[nodiscard]] Result<> check_part(std::size_t index, const net::RecvRequest& receive) const;
-  std::unique_ptr<std::byte[]> gathered = nullptr;  // What make_room() has made, not cleared first.
+  ArgumentBlocks::Block gathered = nullptr;  // What make_room() has made, not cleared first.
   std::size_t gathered_bytes = 0;
 };
 

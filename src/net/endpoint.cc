@@ -2,6 +2,7 @@
 #include "net/endpoint.h"
 
 #include "memory/heap.h"
+#include "memory/kept_blocks.h"
 #include "net/matching/matching.h"
 #include "net/peer.h"
 
@@ -12,6 +13,8 @@ Endpoint* create_endpoint(memory::Heap& heap, std::uint32_t rank) noexcept {
   if (endpoint != nullptr) {
     endpoint->rank = rank;
     endpoint->heap = &heap;
+    endpoint->blocks =
+        &heap == memory::Heap::process() ? &memory::KeptBlocks::of_process() : nullptr;
   }
   return endpoint;
 }

@@ -17,6 +17,7 @@
 
 namespace sterna::memory {
 class Heap;
+class KeptBlocks;
 }
 
 namespace sterna::net {
@@ -129,6 +130,7 @@ struct Endpoint {
   std::uint32_t rank;
   std::uint32_t epoch;  // How often the rank has moved.
   memory::Heap* heap;   // The rank's system heap.
+  memory::KeptBlocks* blocks;  // Of messages, where that heap is malloc(); else null.
   bool is_fixed;        // The rank never moves: others may read its messages where they are.
   std::uint64_t next_order;
 

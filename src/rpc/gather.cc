@@ -49,11 +49,7 @@ std::byte* Rpc::Work::make_room() noexcept {
   for (const Part& part : incoming.parts) {
     gathered_bytes += part.bytes;
   }
-  try {
-    gathered = rpc->blocks_.take(gathered_bytes);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
+  gathered = memory::KeptBlocks::of_process().make(gathered_bytes);
   return gathered.get();
 }
 
@@ -107,8 +103,12 @@ Result<> Rpc::Work::gather() {
   return result;
 }
 
-/// By the poller. False, or bad_alloc: there is no memory, and nothing was received.
+/// By the poller. False, or bad_alloc: there is no memory, and nothing was received. `its` may be
+/// null for that.
 bool Rpc::gather_in_poll(std::unique_ptr<Work> its) {
+  if (its == nullptr) {
+    return false;
+  }
   auto gathering = std::make_unique<Gathering>(std::move(its));
   Work& work = *gathering->work;
   if (work.make_room() == nullptr) {

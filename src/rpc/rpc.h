@@ -24,7 +24,6 @@
 #include "base/spin_lock.h"
 #include "net/transport.h"
 #include "progress/completion.h"
-#include "rpc/argument_blocks.h"
 #include "rpc/call.h"
 #include "rpc/message.h"
 #include "rpc/post_window.h"
@@ -301,7 +300,6 @@ class Rpc {
   std::atomic<std::uint32_t> next_number_{0};  // Relaxed: only differs.
   // Released by who ends a part, after its last access to the endpoint.
   std::atomic<std::uint32_t> loose_parts_{0};
-  ArgumentBlocks blocks_;
   SpinLock waiting_lock_;
   // Requests for which no stack could be had without waiting: the poll cannot wait.
   std::vector<std::unique_ptr<Work>> waiting_ STERNA_GUARDED_BY(waiting_lock_);

@@ -44,9 +44,12 @@ std::unique_ptr<Rpc::Work> Rpc::Work::make(Rpc& rpc, const ServiceEntry& entry,
   const std::size_t body_begin =
       (parts_end + alignof(std::max_align_t) - 1) & ~(alignof(std::max_align_t) - 1);
   const bool is_together = body_begin + message.body.size() <= kQuickBytes;
-  ArgumentBlocks::Block own_arguments;
+  memory::KeptBlocks::Block own_arguments;
   if (!is_together) {
-    own_arguments = rpc.blocks_.take(message.body.size());
+    own_arguments = memory::KeptBlocks::of_process().make(message.body.size());
+    if (own_arguments == nullptr) {
+      return nullptr;
+    }
   }
   auto* const memory = static_cast<std::byte*>(
       ::operator new(is_together ? body_begin + message.body.size() : body_begin));
@@ -256,7 +259,12 @@ inline void Rpc::renew_answer() noexcept {
 }
 
 void Rpc::spawn(const ServiceEntry& entry, const Message& message, std::uint32_t from_node) {
-  start_work(Work::make(*this, entry, message, from_node));
+  std::unique_ptr<Work> work = Work::make(*this, entry, message, from_node);
+  if (work == nullptr) {
+    refuse(message, from_node, no_memory());
+    return;
+  }
+  start_work(std::move(work));
 }
 
 void Rpc::start_work(std::unique_ptr<Work> work) {

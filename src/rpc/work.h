@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "memory/kept_blocks.h"
 #include "rpc/rpc.h"
 
 namespace sterna::rpc {
@@ -12,7 +13,7 @@ namespace sterna::rpc {
 /// One allocation with its parts and its arguments behind it: made inside a poll, while a sender
 /// waits. Arguments that would make that a slow one have one of their own.
 struct Rpc::Work {
-  /// Throws bad_alloc.
+  /// Null, or bad_alloc: there is no memory.
   [[nodiscard]] static std::unique_ptr<Work> make(Rpc& rpc, const ServiceEntry& entry,
                                                   const Message& message, std::uint32_t from_node);
   static void operator delete(void* memory) noexcept { ::operator delete(memory); }
@@ -24,7 +25,7 @@ struct Rpc::Work {
   Incoming incoming;
   std::span<const std::byte> arguments;  // Aligned for any type.
   ThreadBody body;
-  ArgumentBlocks::Block own_arguments = nullptr;
+  memory::KeptBlocks::Block own_arguments = nullptr;
 
   /// The arguments with the long pieces in their places; closed, out_of_memory. Switches.
   Result<> gather();
@@ -36,7 +37,7 @@ struct Rpc::Work {
   void place(Receive&& receive);
   /// A piece that was received: closed, if it is not what the request has promised.
   [[nodiscard]] Result<> check_part(std::size_t index, const net::RecvRequest& receive) const;
-  ArgumentBlocks::Block gathered = nullptr;  // What make_room() has made, not cleared first.
+  memory::KeptBlocks::Block gathered = nullptr;  // What make_room() has made, not cleared first.
   std::size_t gathered_bytes = 0;
 };
 

@@ -264,43 +264,6 @@ Message* find_message(Endpoint& endpoint, const Pattern& pattern) noexcept {
   return lane != nullptr ? lane->messages_first : nullptr;
 }
 
-Message* create_message(Endpoint& endpoint, std::uint64_t payload_bytes) noexcept {
-  const bool is_small = payload_bytes <= kSmallMessageBytes;
-  void* memory = nullptr;
-  if (is_small && endpoint.free_messages != nullptr) {
-    memory = endpoint.free_messages;
-    endpoint.free_messages = endpoint.free_messages->all_next;
-    --endpoint.free_message_count;
-  } else {
-    memory =
-        endpoint.heap->allocate(sizeof(Message) + (is_small ? kSmallMessageBytes : payload_bytes));
-  }
-  if (memory == nullptr) {
-    return nullptr;
-  }
-  auto* message = ::new (memory) Message;
-  message->is_small = is_small;
-  message->payload = payload_bytes != 0 ? reinterpret_cast<std::byte*>(message + 1) : nullptr;
-  message->held_bytes = payload_bytes;
-  endpoint.unexpected_bytes += payload_bytes;
-  if (endpoint.unexpected_bytes > endpoint.unexpected_bytes_peak) {
-    endpoint.unexpected_bytes_peak = endpoint.unexpected_bytes;
-  }
-  return message;
-}
-
-void free_message(Endpoint& endpoint, Message* message) noexcept {
-  constexpr std::uint32_t kFreeCountMax = 256;
-  endpoint.unexpected_bytes -= message->held_bytes;
-  if (message->is_small && endpoint.free_message_count < kFreeCountMax) {
-    message->all_next = endpoint.free_messages;
-    endpoint.free_messages = message;
-    ++endpoint.free_message_count;
-    return;
-  }
-  endpoint.heap->deallocate(message);
-}
-
 bool add_message(Endpoint& endpoint, Message& message) noexcept {
   for (std::uint32_t i = 0; i < kPatternClasses; ++i) {
     if ((i == 0 || endpoint.is_indexed[i]) && !link(endpoint, message, i)) {
@@ -336,13 +299,9 @@ void clear_matching(Endpoint& endpoint) noexcept {
   while (endpoint.messages_first != nullptr) {
     Message* message = endpoint.messages_first;
     remove_message(endpoint, *message);
-    endpoint.heap->deallocate(message);
+    free_message(endpoint, message);
   }
-  while (endpoint.free_messages != nullptr) {
-    Message* message = endpoint.free_messages;
-    endpoint.free_messages = message->all_next;
-    endpoint.heap->deallocate(message);
-  }
+  forget_free_messages(endpoint);
   for (std::uint32_t i = 0; i < endpoint.lane_bucket_count; ++i) {
     while (endpoint.lanes[i] != nullptr) {
       Lane* lane = endpoint.lanes[i];

@@ -129,6 +129,8 @@ inline void park_receive(Endpoint& endpoint, RecvRequest& request,
 [[nodiscard]] Message* create_message(Endpoint& endpoint, std::uint64_t payload_bytes) noexcept;
 /// It is in no list.
 void free_message(Endpoint& endpoint, Message* message) noexcept;
+/// The end of those that lie ready to be used again.
+void forget_free_messages(Endpoint& endpoint) noexcept;
 
 /// The message waits, after all those that came before. False: no memory, nothing happened.
 [[nodiscard]] bool add_message(Endpoint& endpoint, Message& message) noexcept;

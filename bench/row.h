@@ -61,6 +61,7 @@ void run_bandwidth_shm(const Row& row, Bench& bench);
 void run_copy_shm(const Row& row, Bench& bench);
 void run_exchange_shm(const Row& row, Bench& bench);
 void run_exchange_tcp(const Row& row, Bench& bench);
+void run_unmatched_shm(const Row& row, Bench& bench);
 void run_rate_shm(const Row& row, Bench& bench);
 void run_bandwidth_tcp(const Row& row, Bench& bench);
 void run_threads_16(const Row& row, Bench& bench);

@@ -183,6 +183,37 @@ TEST(Bounds, AReceiveGetsWhatWaitsBehindAFullWindow) {
   flood.expect_all_done();
 }
 
+/// Where messages are kept nothing that comes is what it waits for: it asks.
+TEST(Bounds, AProbeThatWaitsIsToldThatMessagesAreKept) {
+  const Settings settings = settings_with("net_eager_window", "4K");
+  Flood flood{settings};
+  constexpr std::int32_t kCount = 1000;
+  Transport& node = *flood.cluster.nodes[0];
+  Endpoint& at = *flood.cluster.endpoints[0];
+  const Pattern last{1, 0, kCount - 1};
+  Envelope found;
+  MessageWatch watch;
+  ASSERT_FALSE(node.probe(at, last, found, &watch));
+  EXPECT_FALSE(watch.must_look_again);
+  for (std::int32_t i = 0; i < kCount; ++i) {
+    flood.send(1, i, 1);
+  }
+  flood.cluster.settle();
+  EXPECT_TRUE(watch.done.done());
+  MessageWatch again;
+  bool is_found = false;
+  for (int looks = 0; looks < 10 && !(is_found = node.probe(at, last, found, &again)); ++looks) {
+    ASSERT_TRUE(again.must_look_again);
+    node.end_watch(at, again);
+    flood.cluster.settle();
+  }
+  EXPECT_TRUE(is_found);
+  for (std::int32_t i = kCount; i-- != 0;) {
+    ASSERT_NO_FATAL_FAILURE(flood.receive({1, 0, i}, {1, 0, i, 1}));
+  }
+  flood.expect_all_done();
+}
+
 /// A peer that ends takes what is kept for it along, and what will be.
 TEST(Bounds, WhatIsKeptForADeadPeerEndsWithAnError) {
   const Settings settings = settings_with("net_eager_window", "4K");

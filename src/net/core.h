@@ -54,7 +54,8 @@ class TransportCore final : private Bond::Owner {
                        const Buffer& data) noexcept;
   // probe.cc, cancel.cc
   template <typename Wanted>
-  bool look_for(Endpoint& at, const Wanted& wanted, Message** taken, Envelope& found) noexcept;
+  bool look_for(Endpoint& at, const Wanted& wanted, Message** taken, Envelope& found,
+                MessageWatch* watch) noexcept;
   bool cancel_receive(Endpoint& at, RecvRequest& request) noexcept;
   bool cancel_send(Endpoint& from, SendRequest& request) noexcept;
   // direct.cc, short.cc

@@ -133,6 +133,7 @@ struct Endpoint {
   memory::KeptBlocks* blocks;  // Of messages, where that heap is malloc(); else null.
   bool is_fixed;        // The rank never moves: others may read its messages where they are.
   std::uint64_t next_order;
+  MessageWatch* watches;  // Of probes that wait.
 
   // A receive that its rank waits for, posted after all others, in no lane (direct.cc); or null.
   RecvRequest* parked;

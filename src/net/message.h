@@ -37,6 +37,20 @@ struct MaskedPattern {
   std::uint32_t mask;
 };
 
+/// Of a probe that found nothing and waits: `done` once it had better look again, since a message
+/// that fits has come, or senders keep messages now, or a node is lost. One use each; its memory
+/// may move with the rank.
+/// Guard: the lock of the rank, but for `done`.
+struct MessageWatch {
+  progress::Completion done;
+  Pattern pattern{};
+  std::uint32_t mask = ~std::uint32_t{0};
+  // Messages are kept at their senders: what those answer completes nothing.
+  bool must_look_again = false;
+  bool is_listed = false;  // Of the rank's Endpoint; it is completed then, or taken back.
+  MessageWatch* next = nullptr;
+};
+
 /// Where a message goes.
 struct Target {
   std::uint32_t rank;

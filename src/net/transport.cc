@@ -88,25 +88,33 @@ void Transport::receive(Endpoint& at, RecvRequest& request, const MaskedPattern&
   core_->receive(at, request, pattern, data);
 }
 
-bool Transport::probe(Endpoint& at, const MaskedPattern& pattern, Envelope& found) noexcept {
-  return core_->look_for(at, pattern, nullptr, found);
+bool Transport::probe(Endpoint& at, const MaskedPattern& pattern, Envelope& found,
+                      MessageWatch* watch) noexcept {
+  return core_->look_for(at, pattern, nullptr, found, watch);
 }
 
-Message* Transport::matched_probe(Endpoint& at, const MaskedPattern& pattern,
-                                  Envelope& found) noexcept {
+Message* Transport::matched_probe(Endpoint& at, const MaskedPattern& pattern, Envelope& found,
+                                  MessageWatch* watch) noexcept {
   Message* taken = nullptr;
-  (void)core_->look_for(at, pattern, &taken, found);
+  (void)core_->look_for(at, pattern, &taken, found, watch);
   return taken;
 }
 
-bool Transport::probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept {
-  return core_->look_for(at, pattern, nullptr, found);
+bool Transport::probe(Endpoint& at, const Pattern& pattern, Envelope& found,
+                      MessageWatch* watch) noexcept {
+  return core_->look_for(at, pattern, nullptr, found, watch);
 }
 
-Message* Transport::matched_probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept {
+Message* Transport::matched_probe(Endpoint& at, const Pattern& pattern, Envelope& found,
+                                  MessageWatch* watch) noexcept {
   Message* taken = nullptr;
-  (void)core_->look_for(at, pattern, &taken, found);
+  (void)core_->look_for(at, pattern, &taken, found, watch);
   return taken;
+}
+
+void Transport::end_watch(Endpoint& at, MessageWatch& watch) noexcept {
+  const threads::OwnedGuard guard{core_->ranks_[at.rank].lock};
+  unlist_watch(at, watch);
 }
 
 void Transport::receive_matched(Endpoint& at, RecvRequest& request, Message& message,

@@ -180,15 +180,20 @@ class Transport {
   void receive(Endpoint& at, RecvRequest& request, const MaskedPattern& pattern,
                const Buffer& data) noexcept;
 
-  /// Whether a message that fits has come; it stays.
-  [[nodiscard]] bool probe(Endpoint& at, const Pattern& pattern, Envelope& found) noexcept;
-  [[nodiscard]] bool probe(Endpoint& at, const MaskedPattern& pattern, Envelope& found) noexcept;
+  /// Whether a message that fits has come; it stays. False, and a `watch`, which is not in use: see
+  /// there. Losses that were told of before are not told of again: look at them, then wait.
+  [[nodiscard]] bool probe(Endpoint& at, const Pattern& pattern, Envelope& found,
+                           MessageWatch* watch = nullptr) noexcept;
+  [[nodiscard]] bool probe(Endpoint& at, const MaskedPattern& pattern, Envelope& found,
+                           MessageWatch* watch = nullptr) noexcept;
 
   /// As probe, and takes the message out: only receive_matched gets it. Null: none.
-  [[nodiscard]] Message* matched_probe(Endpoint& at, const Pattern& pattern,
-                                       Envelope& found) noexcept;
-  [[nodiscard]] Message* matched_probe(Endpoint& at, const MaskedPattern& pattern,
-                                       Envelope& found) noexcept;
+  [[nodiscard]] Message* matched_probe(Endpoint& at, const Pattern& pattern, Envelope& found,
+                                       MessageWatch* watch = nullptr) noexcept;
+  [[nodiscard]] Message* matched_probe(Endpoint& at, const MaskedPattern& pattern, Envelope& found,
+                                       MessageWatch* watch = nullptr) noexcept;
+  /// Whoever does not wait any more takes it back: it is not in use then.
+  void end_watch(Endpoint& at, MessageWatch& watch) noexcept;
   void receive_matched(Endpoint& at, RecvRequest& request, Message& message,
                        const Buffer& data) noexcept;
 

@@ -73,13 +73,37 @@ struct Probe {
       pattern = pattern_of(*call.comm, source, tag);
     }
   }
-  [[nodiscard]] bool look() noexcept {
+  [[nodiscard]] bool look(net::MessageWatch* watch = nullptr) noexcept {
     runtime::RankContext& context = *call.state.context;
-    return context.transport->probe(*context.endpoint, pattern, found);
+    return context.transport->probe(*context.endpoint, pattern, found, watch);
   }
-  [[nodiscard]] net::Message* take() noexcept {
+  [[nodiscard]] net::Message* take(net::MessageWatch* watch = nullptr) noexcept {
     runtime::RankContext& context = *call.state.context;
-    return context.transport->matched_probe(*context.endpoint, pattern, found);
+    return context.transport->matched_probe(*context.endpoint, pattern, found, watch);
+  }
+  /// Calls `look(watch)` until that is true. False: no such message will come.
+  template <typename Look>
+  [[nodiscard]] bool wait(Look look) noexcept {
+    for (std::uint32_t round = 0;; ++round) {
+      net::MessageWatch watch;
+      if (look(&watch)) {
+        return true;
+      }
+      const bool ends = is_in_vain();  // Of losses since then the watch is told.
+      if (!ends && !watch.must_look_again) {
+        wait_done(call.state, watch.done);
+        continue;
+      }
+      end_watch(watch);
+      if (ends) {
+        return look(nullptr);
+      }
+      wait_a_little(call.state, round);
+    }
+  }
+  void end_watch(net::MessageWatch& watch) noexcept {
+    runtime::RankContext& context = *call.state.context;
+    context.transport->end_watch(*context.endpoint, watch);
   }
   /// No such message will come: its sender is lost, or, of one from anybody, may be among those
   /// that were lost since it was asked for, as with receives. After it a last look finds what had
@@ -225,14 +249,8 @@ int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
     give_null(status);
     return probe.error;
   }
-  for (std::uint32_t round = 0; !probe.look(); ++round) {
-    if (probe.is_in_vain()) [[unlikely]] {
-      if (probe.look()) {
-        break;
-      }
-      return probe.fail_lost();
-    }
-    wait_a_little(probe.call.state, round);
+  if (!probe.wait([&](net::MessageWatch* watch) { return probe.look(watch); })) [[unlikely]] {
+    return probe.fail_lost();
   }
   probe.fill(status);
   return MPI_SUCCESS;
@@ -266,18 +284,12 @@ int PMPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_St
     give_null(status);
     return probe.error;
   }
-  net::Message* found = probe.take();
-  for (std::uint32_t round = 0; found == nullptr; ++round) {
-    const bool is_in_vain = probe.is_in_vain();
-    if (!is_in_vain) {
-      wait_a_little(probe.call.state, round);
-    }
-    found = probe.take();
-    if (is_in_vain && found == nullptr) [[unlikely]] {
-      return probe.fail_lost();
-    }
-  }
-  return probe.give(*found, message, status);
+  net::Message* found = nullptr;
+  const bool has_come = probe.wait([&](net::MessageWatch* watch) {
+    found = probe.take(watch);
+    return found != nullptr;
+  });
+  return has_come ? probe.give(*found, message, status) : probe.fail_lost();
 }
 
 int PMPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,

@@ -25,7 +25,7 @@ inline void wait_done(RankState& state, progress::Completion& done) noexcept {
 /// the rank.
 void wait_for_one(RankState& state, const MPI_Request* handles, int count) noexcept;
 
-/// Between two looks at something that no completion announces (probes): lets others run and the
+/// Between two looks at something that no completion announces: lets others run and the
 /// network advance; after many rounds sleeps a little. Switches; may move the rank.
 void wait_a_little(RankState& state, std::uint32_t round) noexcept;
 

@@ -258,6 +258,7 @@ void become_holder(Endpoint& at, Peer& peer) noexcept {
     hold.next_holder = at.holders;
     at.holders = &peer;
     ++at.holder_count;
+    tell_watches(at, nullptr);
   }
 }
 

@@ -280,6 +280,9 @@ bool add_message(Endpoint& endpoint, Message& message) noexcept {
       &message;
   endpoint.messages_last = &message;
   ++endpoint.message_count;
+  if (endpoint.watches != nullptr) [[unlikely]] {
+    tell_watches(endpoint, &message.envelope);
+  }
   return true;
 }
 

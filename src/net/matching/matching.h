@@ -125,6 +125,13 @@ inline void park_receive(Endpoint& endpoint, RecvRequest& request,
 /// The same; by a walk over all that wait.
 [[nodiscard]] Message* find_message(Endpoint& endpoint, const MaskedPattern& pattern) noexcept;
 
+/// The probe found nothing; it is told of the next message that fits.
+void list_watch(Endpoint& endpoint, MessageWatch& watch, const MaskedPattern& wanted) noexcept;
+/// It need not be told, and may have been.
+void unlist_watch(Endpoint& endpoint, MessageWatch& watch) noexcept;
+/// Whoever waits for such a message looks again; null: all of them.
+void tell_watches(Endpoint& endpoint, const Envelope* come) noexcept;
+
 /// A message with room for `payload_bytes` of payload, in no list; null: no memory.
 [[nodiscard]] Message* create_message(Endpoint& endpoint, std::uint64_t payload_bytes) noexcept;
 /// It is in no list.

@@ -4,12 +4,22 @@
 #include "net/matching/matching.h"
 
 namespace sterna::net {
+namespace {
+
+const MaskedPattern& masked(const MaskedPattern& wanted) noexcept {
+  return wanted;
+}
+MaskedPattern masked(const Pattern& wanted) noexcept {
+  return {wanted, kWholeTag};
+}
+
+}  // namespace
 
 /// Whether one that fits has come, or is known to be kept by its sender. `taken`, if it is asked
-/// for: the message, which only receive_matched() gets.
+/// for: the message, which only receive_matched() gets. `watch`, if there is none: is told of one.
 template <typename Wanted>
-bool TransportCore::look_for(Endpoint& at, const Wanted& wanted, Message** taken,
-                             Envelope& found) noexcept {
+bool TransportCore::look_for(Endpoint& at, const Wanted& wanted, Message** taken, Envelope& found,
+                             MessageWatch* watch) noexcept {
   RankEntry& entry = ranks_[at.rank];
   FrameHeader claim;
   bool is_found = false;
@@ -32,6 +42,9 @@ bool TransportCore::look_for(Endpoint& at, const Wanted& wanted, Message** taken
     if (taken != nullptr) {
       *taken = message;
     }
+    if (!is_found && watch != nullptr) {
+      list_watch(at, *watch, masked(wanted));
+    }
   }
   if (is_claimed) {
     (void)transmit(claim, Buffer{});
@@ -41,8 +54,9 @@ bool TransportCore::look_for(Endpoint& at, const Wanted& wanted, Message** taken
   }
   return is_found;
 }
-template bool TransportCore::look_for(Endpoint&, const Pattern&, Message**, Envelope&) noexcept;
-template bool TransportCore::look_for(Endpoint&, const MaskedPattern&, Message**,
-                                      Envelope&) noexcept;
+template bool TransportCore::look_for(Endpoint&, const Pattern&, Message**, Envelope&,
+                                      MessageWatch*) noexcept;
+template bool TransportCore::look_for(Endpoint&, const MaskedPattern&, Message**, Envelope&,
+                                      MessageWatch*) noexcept;
 
 }  // namespace sterna::net

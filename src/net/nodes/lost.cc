@@ -134,6 +134,14 @@ void TransportCore::lose_node(std::uint32_t node, std::string_view reason) noexc
   if (is_rank_lost) {
     loss_count_.fetch_add(1, std::memory_order_release);
   }
+  // Who begins to watch after that sees the loss: the lock orders the two.
+  for (std::uint32_t rank = 0; rank < limits_.rank_count && is_rank_lost; ++rank) {
+    RankEntry& entry = ranks_[rank];
+    const threads::OwnedGuard guard{entry.lock};
+    if (entry.state == RankState::here) {
+      tell_watches(*entry.endpoint, nullptr);
+    }
+  }
   (void)gates_[node].advance();  // Drops what waits.
   if (lost_handler_ != nullptr) {
     lost_handler_(lost_context_, node, reason);

@@ -16,14 +16,14 @@
 namespace sterna::runtime::capi {
 namespace {
 
-bool is_there(RankContext& rank, const Sought& sought, net::Message** taken,
-              net::Envelope& found) noexcept {
+bool is_there(RankContext& rank, const Sought& sought, net::Message** taken, net::Envelope& found,
+              net::MessageWatch* watch = nullptr) noexcept {
   net::Transport& transport = *rank.transport;
   const auto fits = [&](const auto& wanted) noexcept {
     if (taken == nullptr) {
-      return transport.probe(*rank.endpoint, wanted, found);
+      return transport.probe(*rank.endpoint, wanted, found, watch);
     }
-    *taken = transport.matched_probe(*rank.endpoint, wanted, found);
+    *taken = transport.matched_probe(*rank.endpoint, wanted, found, watch);
     return *taken != nullptr;
   };
   const net::Pattern pattern{sought.source, sought.context, sought.tag};
@@ -72,9 +72,21 @@ sterna_status look_for(RankContext& rank, const Sought& sought, std::uint64_t ti
                                     sought.call);
   }
   for (std::uint32_t round = 0;; round += round < UINT32_MAX ? 1 : 0) {
-    const bool is_lost = is_in_vain(rank, sought, losses);
     const bool is_late = round != 0 && deadline_ns != kNever && now_ns() >= deadline_ns;
-    if (is_there(rank, sought, taken, found)) {
+    net::MessageWatch watch;
+    if (is_there(rank, sought, taken, found, &watch)) {
+      return STERNA_SUCCESS;
+    }
+    const bool is_lost = is_in_vain(rank, sought, losses);  // Of losses since then it is told.
+    const bool waits = !is_lost && !is_late && !watch.must_look_again;
+    if (waits && wait_until(rank, watch.done, deadline_ns)) {
+      continue;
+    }
+    rank.transport->end_watch(*rank.endpoint, watch);
+    if (waits) {
+      continue;  // Late, but for a last look.
+    }
+    if (is_lost && is_there(rank, sought, taken, found)) {
       return STERNA_SUCCESS;
     }
     if (is_lost && sought.source != STERNA_ANY_RANK) {

@@ -3,9 +3,10 @@
 //
 // It is taken only where the long way would do the same: to send, the gate is free and the credit
 // there; to receive, no message waits and no other receive is posted, and the next packet of the
-// driver is the whole next message of its sender and fits. Order, credit and counters are kept in
-// the same places. Everything else is refused before anything has happened: send() and receive() do
-// it, and poll() hands over the packet that was only looked at.
+// driver is the whole next message of its sender and fits; or what is received waits as a whole
+// already. Order, credit and counters are kept in the same places. Everything else is refused
+// before anything has happened: send() and receive() do it, and poll() hands over the packet that
+// was only looked at.
 //
 // Where one thread calls (Transport::serve_one_caller) the lock of the rank excludes nobody. It is
 // taken because it finds out who breaks that rule, and across calls of the driver because those
@@ -30,6 +31,35 @@ namespace {
 
 constexpr std::uint32_t kLooksUntilPoll = 256;  // Then comes a round of all sources.
 constexpr std::uint32_t kLooksAtOnce = 32;  // Of a user thread, which others may wait for.
+
+/// A message that is here already, by a receive that names its sender and tag, if there is nothing
+/// to do but to copy it: it is whole, nobody awaits an answer, and less than `untold_max` of its
+/// window has become free since its sender heard of that. As match() would, under the same lock.
+[[gnu::noinline]] bool take_waiting(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
+                                    std::uint32_t untold_max, Envelope& found) noexcept {
+  if (at.message_count == 0 || at.holder_count != 0 || class_of(pattern) != 0) {
+    return false;
+  }
+  Message* const message = find_message(at, pattern);
+  if (message == nullptr || message->is_rendezvous || message->is_synchronous ||
+      message->is_local || message->is_claimed || message->fault != Fault::none) {
+    return false;
+  }
+  const std::uint64_t bytes = message->envelope.bytes;  // Longer ones are measured.
+  Peer* const peer = find_peer(at, pattern.source);
+  if (bytes > into.size() || bytes >= kMeasuredPacketBytes || message->arrived_bytes < bytes ||
+      peer == nullptr ||
+      peer->consumed + credit_of(bytes) - peer->consumed_told >= untold_max) {
+    return false;
+  }
+  remove_message(at, *message);
+  copy_bytes(into.data(), message->payload, bytes);
+  peer->consumed += credit_of(bytes);
+  found = message->envelope;
+  trace_message(trace::Kind::receives, found, at.rank);
+  free_message(at, message);
+  return true;
+}
 
 }  // namespace
 
@@ -220,7 +250,11 @@ bool TransportCore::count_look() noexcept {
     return false;
   }
   if (!may_look(at)) {
-    return fault != nullptr && !is_serial_ && receive_among(at, pattern, into, found, *fault);
+    if (is_serial_) {
+      const threads::AloneGuard guard{ranks_[at.rank].lock};
+      return take_waiting(at, pattern, into, options_.eager_window_bytes / 2, found);
+    }
+    return fault != nullptr && receive_among(at, pattern, into, found, *fault);
   }
   if (!is_serial_) {
     return receive_beside(at, pattern, into, found);

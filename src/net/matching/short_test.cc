@@ -63,6 +63,63 @@ TEST_F(Short, ReceivesThatWaitAndMessagesThatWaitComeFirst) {
   EXPECT_FALSE(pair.receive_short(1, 5, in, found)) << "the one in the queue is older";
 }
 
+TEST_F(Short, AMessageThatWaitsIsTakenByWhoNamesIt) {
+  const std::array<std::byte, 64> second{std::byte{3}};
+  ASSERT_TRUE(pair.send_short(0, 5, out));
+  pair.poll();
+  ASSERT_TRUE(pair.send_short(0, 5, second));
+  EXPECT_FALSE(pair.receive_short(1, 6, in, found, 0)) << "another tag";
+  EXPECT_FALSE(pair.receive_short(1, 5, std::span{in}.first(63), found, 0)) << "too long";
+  ASSERT_TRUE(pair.receive_short(1, 5, in, found, 0));
+  EXPECT_EQ(in, out);
+  EXPECT_EQ(found.bytes, out.size());
+  EXPECT_EQ(pair.endpoints[1]->unexpected_bytes, 0U);
+  ASSERT_TRUE(pair.receive_short(1, 5, in, found, 0));
+  EXPECT_EQ(in, second);
+}
+
+TEST_F(Short, AMessageThatWaitsAndWhoseSenderIsToBeToldIsForTheLongWay) {
+  std::vector<std::byte> much(300'000);
+  SendRequest synchronous;
+  pair.nodes[0]->send(*pair.endpoints[0], synchronous, {1, 3, 5},
+                      Buffer::of(out.data(), out.size()), SendMode::synchronous);
+  SendRequest announced;
+  pair.send(0, announced, 6, much);
+  pair.poll();
+  ASSERT_EQ(pair.endpoints[1]->message_count, 2U);
+  EXPECT_FALSE(pair.receive_short(1, 5, in, found, 0));
+  EXPECT_FALSE(pair.receive_short(1, 6, much, found, 0));
+  RecvRequest first;
+  RecvRequest second;
+  pair.receive(1, first, 5, in);
+  pair.receive(1, second, 6, much);
+  EXPECT_TRUE(pair.poll_until([&] {
+    return first.done.done() && second.done.done() && synchronous.done.done() &&
+           announced.done.done();
+  }));
+}
+
+/// A window's worth: its sender hears of the room, by the long way.
+TEST_F(Short, MessagesThatWaitGiveTheirRoomBack) {
+  constexpr int kCount = 5000;  // Of 704 bytes of the window of 1 MB.
+  int short_ones = 0;
+  for (int i = 0; i < kCount; ++i) {
+    SendRequest send;
+    pair.send(0, send, 5, out);
+    pair.poll();
+    ASSERT_TRUE(send.done.done()) << i;
+    const bool is_short = pair.receive_short(1, 5, in, found, 0);
+    short_ones += is_short ? 1 : 0;
+    if (!is_short) {
+      RecvRequest receive;
+      pair.receive(1, receive, 5, in, 0);
+      ASSERT_TRUE(pair.poll_until([&] { return receive.done.done(); }));
+    }
+  }
+  EXPECT_GT(short_ones, kCount * 9 / 10);
+  EXPECT_LT(short_ones, kCount);
+}
+
 TEST_F(Short, AMessageTooLongForTheReceiveThatWaitsIsCut) {
   RecvRequest waiting;
   std::array<std::byte, 64> first{};

@@ -10,6 +10,11 @@ namespace {
 // Between two looks whether a peer whose memory is written or read waits by now; at least.
 constexpr std::uint32_t kTurnedBytesMin = 128 << 10;
 
+/// Else it goes directly to its end, whoever comes back.
+bool is_looked_at(const TransferJob& job) noexcept {
+  return job.may_turn && job.total_bytes < job.gate->direct_from_bytes();
+}
+
 }  // namespace
 
 /// A copy of all bytes by one side costs a peer whose program computes nothing. When it waits again
@@ -30,7 +35,7 @@ bool turns_to_packets(const TransferJob& job, const Channel& channel,
 std::uint64_t direct_step_bytes(const TransferJob& job, std::uint32_t chunk_bytes,
                                 std::uint64_t now_ns) noexcept {
   const std::uint64_t left = job.total_bytes - job.offset;
-  if (!job.may_turn || job.total_bytes >= job.gate->direct_from_bytes()) {
+  if (!is_looked_at(job)) {
     return std::min<std::uint64_t>(left, chunk_bytes);
   }
   const std::uint64_t part =
@@ -40,7 +45,7 @@ std::uint64_t direct_step_bytes(const TransferJob& job, std::uint32_t chunk_byte
 }
 
 void direct_ended(const TransferJob& job, const Channel& channel, std::uint64_t now_ns) noexcept {
-  if (job.may_turn) {
+  if (is_looked_at(job)) {
     job.gate->stay_habit().stayed(channel.peer_is() == PeerIs::at_hand ? now_ns - job.started_ns
                                                                        : StayHabit::kForever);
   }

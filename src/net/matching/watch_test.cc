@@ -1,10 +1,12 @@
 // Probes that wait: which messages they are told of, and what else ends their wait.
 #include <array>
 #include <cstddef>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "net/matching/short_pair.h"
 
 namespace sterna::net {
@@ -129,6 +131,49 @@ TEST_F(Watches, AreToldOfALossOnce) {
   EXPECT_FALSE(looks({0, kContext, kTag}, named));
   EXPECT_FALSE(named.done.done());
   pair.nodes[1]->end_watch(*pair.endpoints[1], named);
+}
+
+// One that gives up in between takes its watch back while it is being told.
+TEST(WatchesOfThreads, AreToldByWhoeverPolls) {
+  constexpr int kCount = 1000;
+  Pair pair;
+  pair.meet();
+  pair.share();
+  std::thread sender{[&] {
+    const std::array<std::byte, 300> bytes{};
+    for (int i = 0; i < kCount; ++i) {
+      SendRequest send;
+      pair.send(0, send, i, bytes);
+      send.done.wait(*pair.progress[0]);
+    }
+    std::array<std::byte, 1> end{};  // Until then it polls for what waits for room.
+    RecvRequest receive;
+    pair.receive(0, receive, kCount, end);
+    receive.done.wait(*pair.progress[0]);
+  }};
+  std::array<std::byte, 300> got{};
+  int times_late = 0;
+  for (int i = 0; i < kCount; ++i) {
+    Envelope found;
+    MessageWatch watch;
+    while (!pair.nodes[1]->probe(*pair.endpoints[1], Pattern{0, kContext, i}, found, &watch)) {
+      const threads::WaitOptions briefly{.deadline_ns = i % 2 == 0 ? now_ns() + 1000 : kNever};
+      if (watch.done.wait_for(*pair.progress[1], briefly) == threads::Wake::timed_out) {
+        pair.nodes[1]->end_watch(*pair.endpoints[1], watch);
+        ++times_late;
+      }
+    }
+    EXPECT_EQ(found.bytes, got.size());
+    RecvRequest receive;
+    pair.receive(1, receive, i, got);
+    receive.done.wait(*pair.progress[1]);
+  }
+  SendRequest end;
+  pair.send(1, end, kCount, std::span{got}.first(1));
+  end.done.wait(*pair.progress[1]);
+  sender.join();
+  EXPECT_EQ(pair.endpoints[1]->watches, nullptr);
+  RecordProperty("times_late", times_late);
 }
 
 }  // namespace

@@ -4,14 +4,6 @@
 namespace sterna::net {
 namespace {
 
-bool fits(const MaskedPattern& masked, const Pattern& exact) noexcept {
-  const Pattern& wanted = masked.pattern;
-  return wanted.context == exact.context &&
-         (wanted.source == kAnySource || wanted.source == exact.source) &&
-         ((static_cast<std::uint32_t>(wanted.tag) ^ static_cast<std::uint32_t>(exact.tag)) &
-          masked.mask) == 0;
-}
-
 MaskedPattern masked_pattern_of(const RecvRequest& posted) noexcept {
   const Envelope& kept = posted.envelope;
   return {{kept.source, kept.context, kept.tag}, static_cast<std::uint32_t>(posted.message_bytes)};

@@ -125,6 +125,15 @@ inline void park_receive(Endpoint& endpoint, RecvRequest& request,
 /// The same; by a walk over all that wait.
 [[nodiscard]] Message* find_message(Endpoint& endpoint, const MaskedPattern& pattern) noexcept;
 
+/// Of a mask without bits any tag fits.
+[[nodiscard]] inline bool fits(const MaskedPattern& masked, const Pattern& exact) noexcept {
+  const Pattern& wanted = masked.pattern;
+  return wanted.context == exact.context &&
+         (wanted.source == kAnySource || wanted.source == exact.source) &&
+         ((static_cast<std::uint32_t>(wanted.tag) ^ static_cast<std::uint32_t>(exact.tag)) &
+          masked.mask) == 0;
+}
+
 /// The probe found nothing; it is told of the next message that fits.
 void list_watch(Endpoint& endpoint, MessageWatch& watch, const MaskedPattern& wanted) noexcept;
 /// It need not be told, and may have been.

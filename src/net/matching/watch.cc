@@ -2,23 +2,11 @@
 #include "net/matching/matching.h"
 
 namespace sterna::net {
-namespace {
-
-bool is_wanted(const MessageWatch& watch, const Envelope& come) noexcept {
-  const Pattern& wanted = watch.pattern;
-  return wanted.context == come.context &&
-         (wanted.source == kAnySource || wanted.source == come.source) &&
-         (wanted.tag == kAnyTag ||
-          ((static_cast<std::uint32_t>(wanted.tag) ^ static_cast<std::uint32_t>(come.tag)) &
-           watch.mask) == 0);
-}
-
-}  // namespace
 
 void list_watch(Endpoint& endpoint, MessageWatch& watch, const MaskedPattern& wanted) noexcept {
   watch.done.reset();
   watch.pattern = wanted.pattern;
-  watch.mask = wanted.mask;
+  watch.mask = wanted.pattern.tag == kAnyTag ? 0 : wanted.mask;
   watch.must_look_again = endpoint.holder_count != 0;
   watch.is_listed = true;
   watch.next = endpoint.watches;
@@ -40,7 +28,8 @@ void unlist_watch(Endpoint& endpoint, MessageWatch& watch) noexcept {
 void tell_watches(Endpoint& endpoint, const Envelope* come) noexcept {
   MessageWatch** place = &endpoint.watches;
   while (MessageWatch* const watch = *place) {
-    if (come != nullptr && !is_wanted(*watch, *come)) {
+    if (come != nullptr &&
+        !fits({watch->pattern, watch->mask}, {come->source, come->context, come->tag})) {
       place = &watch->next;
       continue;
     }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "net/matching/matching.h"
 #include "net/matching/short_pair.h"
 
 namespace sterna::net {
@@ -131,6 +132,27 @@ TEST_F(Watches, AreToldOfALossOnce) {
   EXPECT_FALSE(looks({0, kContext, kTag}, named));
   EXPECT_FALSE(named.done.done());
   pair.nodes[1]->end_watch(*pair.endpoints[1], named);
+}
+
+// Where its rank comes to the loss it waits for may have been told of before.
+TEST_F(Watches, LookAgainWhereTheirRankArrives) {
+  TestJob job{1};
+  const DriverChoice drivers[] = {{.entry = &kShmDriver}};
+  auto node = std::move(Transport::open({.bootstrap = &job.node(0), .drivers = drivers}).value());
+  Endpoint* const endpoint = create_endpoint(*memory::Heap::process(), 0);
+  MessageWatch watch;
+  list_watch(*endpoint, watch, {{0, kContext, kTag}, watch.mask});
+  node->install(0, endpoint);
+  EXPECT_TRUE(watch.done.done());
+  EXPECT_EQ(endpoint->watches, nullptr);
+  MessageWatch stays;
+  list_watch(*endpoint, stays, {{0, kContext, kTag}, stays.mask});
+  ASSERT_TRUE(node->begin_leave(0));
+  EXPECT_FALSE(stays.done.done());
+  node->cancel_leave(0);
+  EXPECT_TRUE(stays.done.done()) << "or where it does not leave after all";
+  node.reset();
+  destroy_endpoint(endpoint);
 }
 
 // One that gives up in between takes its watch back while it is being told.

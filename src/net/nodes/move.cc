@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "net/core.h"
+#include "net/matching/matching.h"
 
 namespace sterna::net {
 namespace {
@@ -38,6 +39,8 @@ void TransportCore::install(std::uint32_t rank, Endpoint* endpoint) noexcept {
     if (endpoint->is_fixed) {
       invitations_.set_rank(rank);
     }
+    // Its probes look again: this node may have heard of a loss before, or of one meanwhile.
+    tell_watches(*endpoint, nullptr);
     held = take_held(entry);
   }
   // Others may be delivered before these: sequence numbers put them right.
@@ -106,6 +109,7 @@ void TransportCore::cancel_leave(std::uint32_t rank) noexcept {
     const threads::OwnedGuard guard{entry.lock};
     check(entry.state == RankState::leaving, "a move is cancelled after it was begun");
     entry.state = RankState::here;
+    tell_watches(*entry.endpoint, nullptr);  // Of losses meanwhile nobody has told it.
     held = take_held(entry);
   }
   deliver_held(held);

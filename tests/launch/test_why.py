@@ -84,6 +84,14 @@ class Why(LaunchTest):
         for word in ("4194304 bytes from rank 0", "split", "thresholds: ", "latency_ns", "A link: ", "on their way"):
             self.assertIn(word, text)
 
+    def test_another_network_is_a_rail_beside_one_that_needs_no_addresses(self):
+        job = self.begin("-n", 2, "--drivers", "delay(shm,bandwidth=800M),delay(unix,bandwidth=800M)",
+                         "--set", "net_rails=any")
+        rails = self.told(job, 1, "4M")["link"]["rails"]
+        self.assertEqual([rail["driver"] for rail in rails], ["delay(shm)", "delay(unix)"])
+        self.assertEqual([rail["state"] for rail in rails], ["up", "up"])
+        self.assertGreater(min(rail["bytes"] for rail in rails), 0, rails)
+
     def test_what_messages_have_taught_is_told(self):
         job = self.begin("-n", 3, "--drivers", "tcp", "--set", "net_cost_sampling=off")
         learnt = {cost["name"]: cost for cost in self.told(job, 1, 64)["costs"]}

@@ -36,17 +36,21 @@ net::RailView view_of(const net::WayDriver& driver, const Peer& peer, std::uint3
 /// How the link cuts messages, as Bond::cut() says.
 net::Cut cut_of(const std::vector<net::WayDriver>& ways, const net::WayPlan& plan,
                 const Peer& peer) {
-  std::vector<std::uint64_t> ps_per_byte;
-  std::uint64_t packet_ns = 0;
+  std::vector<net::RailCosts> rails;
   for (const std::uint16_t i : plan.rails) {
     const net::Capabilities& profile = ways[i].capabilities;
     const net::CostsEntry* const known = find_known(peer, fmt::format("link({})", ways[i].name));
-    ps_per_byte.push_back(known != nullptr ? std::max(known->costs.packet_ps_per_byte, 1U)
-                                           : 1'000'000 / std::max(profile.bandwidth_mb_per_s, 1U));
-    packet_ns = std::max<std::uint64_t>(
-        packet_ns, known != nullptr ? known->costs.packet_ns : profile.packet_ns);
+    net::RailCosts costs{.ps_per_byte = 1'000'000 / std::max(profile.bandwidth_mb_per_s, 1U),
+                         .packet_ns = profile.packet_ns,
+                         .latency_ns = profile.latency_ns};
+    if (known != nullptr) {
+      costs = {.ps_per_byte = std::max(known->costs.packet_ps_per_byte, 1U),
+               .packet_ns = known->costs.packet_ns,
+               .latency_ns = known->costs.latency_ns};
+    }
+    rails.push_back(costs);
   }
-  return net::plan_cut(ps_per_byte, packet_ns);
+  return net::plan_cut(rails);
 }
 
 json shares_of(const std::vector<net::RailView>& rails, std::uint32_t packet_bytes,
@@ -119,7 +123,7 @@ KnownDriver know_driver(const net::DriverChoice& choice, const WhyQuestion& ques
   net::ProbedDriver probed = net::probe_driver(choice, {.settings = &question.settings});
   const net::Capabilities& profile = choice.entry->profile;
   const bool is_of_one_host = profile.direct_mb_per_s != 0 || choice.entry->name == "unix";
-  return {.way = {.name = std::string{choice.text()},
+  return {.way = {.name = std::string{choice.full_text()},
                   .capabilities = probed.capabilities,
                   .reaches = question.peer.is_here || !is_of_one_host},
           .absent = std::move(probed.absent)};

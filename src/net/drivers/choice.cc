@@ -109,10 +109,15 @@ Result<> read_choice(std::string_view text, DriverChoice& choice, std::size_t de
     return read;
   }
   DriverChoice::Around around{.entry = entry};
+  const std::string parameters = inside.empty() ? "" : "," + std::string{inside};
   while (!inside.empty()) {
     if (Result<> read = read_parameter(take_part(inside), around); !read) {
       return read;
     }
+  }
+  if (!parameters.empty() || !choice.full_name.empty()) {
+    choice.full_name =
+        std::string{name} + "(" + std::string{choice.full_text()} + parameters + ")";
   }
   choice.name = std::string{name} + "(" + choice.name + ")";
   around.name = choice.name;
@@ -160,7 +165,9 @@ Result<std::vector<DriverChoice>> repeat_by_connections(std::span<const DriverCh
     for (std::int64_t i = 1; i <= count; ++i) {
       DriverChoice& one = repeated.emplace_back(choice);
       if (i > 1) {
-        one.name = std::string{choice.text()} + "*" + std::to_string(i);
+        const std::string suffix = "*" + std::to_string(i);
+        one.name = std::string{choice.text()} + suffix;
+        one.full_name += one.full_name.empty() ? "" : suffix;
       }
     }
   }

@@ -62,9 +62,14 @@ struct DriverChoice {
   std::string name{};            // As written without parameters: "drop(tcp@eth0)"; empty: entry's.
   std::string instance{};        // What follows '@'.
   std::vector<Around> around{};  // The innermost first.
+  std::string full_name{};       // With parameters; empty: there are none.
 
   [[nodiscard]] std::string_view text() const noexcept {
     return name.empty() ? entry->name : std::string_view{name};
+  }
+  /// What it costs is kept under this name: parameters make another network of it.
+  [[nodiscard]] std::string_view full_text() const noexcept {
+    return full_name.empty() ? text() : std::string_view{full_name};
   }
 };
 

@@ -303,5 +303,22 @@ TEST(Drivers, AreRepeatedAsOftenAsTheyHaveConnections) {
   EXPECT_NE(names_with("8").front().find("17, of at most 16"), std::string::npos);
 }
 
+TEST(Drivers, WithOtherParametersAreOtherNetworks) {
+  const std::vector<DriverChoice> chosen =
+      choose_drivers(
+          "shm,drop(delay(tcp@lo,latency=1ms,bandwidth=1M)),delay(tcp),delay(unix,latency=2us)")
+          .value();
+  std::vector<std::string> names;
+  for (const DriverChoice& choice : chosen) {
+    names.emplace_back(choice.full_text());
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"shm", "drop(delay(tcp@lo,latency=1ms,bandwidth=1M))",
+                                             "delay(tcp)", "delay(unix,latency=2us)"}));
+  EXPECT_EQ(chosen[1].text(), "drop(delay(tcp@lo))");
+  for (const std::string& name : names) {
+    EXPECT_EQ(choose_drivers(name).value().front().full_text(), name);
+  }
+}
+
 }  // namespace
 }  // namespace sterna::net

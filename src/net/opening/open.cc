@@ -30,7 +30,7 @@ Result<> TransportCore::open_drivers(const TransportOptions& options) {
   if (limits_.node_count == 1) {
     return Done{};
   }
-  bool reaches_all = false;
+  bool reach_all = true;  // Each driver all nodes, without their addresses.
   auto repeated = repeat_by_connections(options.drivers, options.settings);
   if (!repeated) {
     return repeated.error();
@@ -48,20 +48,18 @@ Result<> TransportCore::open_drivers(const TransportOptions& options) {
     rails_.push_back(std::make_unique<Rail>(*this, static_cast<std::uint16_t>(rails_.size()),
                                             std::move(driver.value())));
     driver_names_.emplace_back(choice.text());
-    if (rails_.size() == 1) {
-      // All nodes see the same answer: either all exchange addresses, or none does.
-      reaches_all = true;
-      for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
-        reaches_all = reaches_all && (node == node_ || rails_[0]->driver().reaches(node, {}));
-      }
-      if (reaches_all && !opens_more(choices_, options_.link_wishes.are_all_rails)) {
-        break;
-      }
+    // All nodes see the same answer: either all exchange addresses, or none does.
+    for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
+      reach_all = reach_all && (node == node_ || rails_.back()->driver().reaches(node, {}));
+    }
+    if (rails_.size() == 1 && reach_all &&
+        !opens_more(choices_, options_.link_wishes.are_all_rails)) {
+      break;
     }
   }
   bind_rails(driver_options, options.system);
   addresses_.assign(rails_.size(), std::vector<std::vector<std::byte>>(limits_.node_count));
-  if (!reaches_all) {
+  if (!reach_all) {
     if (Result<> exchanged = exchange_addresses(*options.bootstrap); !exchanged) {
       return exchanged;
     }
@@ -203,13 +201,14 @@ Result<> TransportCore::open_gates() {
     }
   }
   std::vector<Driver*> drivers;
-  std::vector<std::string> names = driver_names_;
-  for (const auto& rail : rails_) {
-    drivers.push_back(&rail->driver());
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    drivers.push_back(&rails_[i]->driver());
+    names.emplace_back(choices_[i].full_text());
   }
   if (bond_ != nullptr) {
     drivers.push_back(bond_.get());
-    names.push_back(fmt::format("link({})", fmt::join(driver_names_, "+")));
+    names.push_back(fmt::format("link({})", fmt::join(names, "+")));
   }
   sampler_.open(std::move(drivers), std::move(names), bond_.get());
   return Done{};

@@ -88,20 +88,21 @@ void Bond::know(std::uint32_t node, std::uint16_t index, const WayCosts& costs) 
 }
 
 Cut Bond::cut(std::uint32_t node) noexcept {
-  std::vector<std::uint64_t> ps_per_byte;
-  std::uint64_t packet_ns = 0;
+  std::vector<RailCosts> rails;
   const SpinGuard guard{make_lock_};
   for (const Link::RailOpening& rail : openings_[node]) {
     const Capabilities& profile = rail.driver->capabilities();
-    WayCosts costs{.packet_ns = profile.packet_ns,
+    WayCosts costs{.latency_ns = profile.latency_ns,
+                   .packet_ns = profile.packet_ns,
                    .packet_ps_per_byte = 1'000'000 / std::max(profile.bandwidth_mb_per_s, 1U)};
     for (const Known& known : known_costs_[node]) {
       costs = known.rail == rail.index ? known.costs : costs;
     }
-    ps_per_byte.push_back(std::max(costs.packet_ps_per_byte, 1U));
-    packet_ns = std::max<std::uint64_t>(packet_ns, costs.packet_ns);
+    rails.push_back({.ps_per_byte = std::max(costs.packet_ps_per_byte, 1U),
+                     .packet_ns = costs.packet_ns,
+                     .latency_ns = costs.latency_ns});
   }
-  return plan_cut(ps_per_byte, packet_ns);
+  return plan_cut(rails);
 }
 
 Result<Channel*> Bond::connect(std::uint32_t node, Packet /*peer_address*/) noexcept {

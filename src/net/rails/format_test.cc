@@ -130,16 +130,83 @@ TEST(RailRate, IsWhatComesBackPerTimeWhileTheRailIsFull) {
   // 100 bytes a microsecond, ten packets on their way.
   std::vector<RailRate::Stamp> stamps;
   std::uint64_t now_ns = 1;
+  std::vector<std::uint64_t> sent_ns;
+  const auto send = [&] {
+    stamps.push_back(rate.sent(1000, now_ns));
+    sent_ns.push_back(now_ns);
+  };
   for (int i = 0; i < 10; ++i) {
-    stamps.push_back(rate.sent(1000, now_ns));
+    send();
   }
-  for (int i = 0; i < 1000; ++i) {
+  now_ns += 2000;  // The way there and back.
+  for (std::size_t i = 0; i < 1000; ++i) {
     now_ns += 10'000;
-    rate.acked(stamps[static_cast<std::size_t>(i)], 1000, now_ns);
-    stamps.push_back(rate.sent(1000, now_ns));
+    rate.acked(stamps[i], 1000, sent_ns[i], now_ns);
+    send();
   }
   EXPECT_NEAR(static_cast<double>(rate.ps_per_byte()), 10'000, 100);
   EXPECT_EQ(rate.in_flight(), 10'000U);
+}
+
+TEST(RailRate, LateNewsMakesNoneFaster) {
+  RailRate rate;
+  rate.begin(1000, 1000, 1000);
+  // One packet comes every 10 us. Of the first the news is 35 us late; then another one is sent.
+  std::vector<RailRate::Stamp> stamps;
+  for (int i = 0; i < 5; ++i) {
+    stamps.push_back(rate.sent(1000, 1));
+  }
+  rate.acked(stamps[0], 1000, 1, 45'000);
+  const RailRate::Stamp last = rate.sent(1000, 46'000);
+  for (std::size_t i = 1; i < 5; ++i) {
+    rate.acked(stamps[i], 1000, 1, 51'000);
+  }
+  rate.acked(last, 1000, 46'000, 61'000);
+  EXPECT_NEAR(static_cast<double>(rate.ps_per_byte()), 10'000, 1000);
+}
+
+TEST(RailRate, TheWayOfTheFirstPacketIsNoTimeOfItsBytes) {
+  RailRate rate;
+  rate.begin(10'000, 20'000, 1000);
+  for (const std::uint64_t begin_ns : {1ULL, 1'000'000ULL}) {
+    std::vector<RailRate::Stamp> stamps;
+    for (int i = 0; i < 4; ++i) {
+      stamps.push_back(rate.sent(1000, begin_ns));
+    }
+    // They come together with the first packet of the answer, which takes 15 us, 5 us after the
+    // last has come.
+    for (const RailRate::Stamp& stamp : stamps) {
+      rate.acked(stamp, 1000, begin_ns, begin_ns + 40'000 + 40'000 + 20'000, 20'000);
+    }
+  }
+  EXPECT_EQ(rate.ps_per_byte(), 10'000U);
+}
+
+TEST(RailRate, IsTheSampledOneUnlessMessagesShowAnother) {
+  RailRate rate;
+  rate.begin(1000, 1000, 1000);
+  rate.know(10'000, 0, 1000);
+  std::uint64_t now_ns = 1;
+  const auto burst = [&](std::uint64_t ps_per_byte) {
+    std::array<RailRate::Stamp, 4> stamps;
+    for (RailRate::Stamp& stamp : stamps) {
+      stamp = rate.sent(1000, now_ns);
+    }
+    const std::uint64_t sent_ns = now_ns;
+    now_ns += 2000 + 4 * ps_per_byte;
+    for (const RailRate::Stamp& stamp : stamps) {
+      rate.acked(stamp, 1000, sent_ns, now_ns);
+    }
+    now_ns += 1'000'000'000;  // What was before is old.
+  };
+  burst(8500);
+  EXPECT_EQ(rate.ps_per_byte(), 10'000U);
+  burst(12'000);
+  EXPECT_EQ(rate.ps_per_byte(), 10'000U);
+  burst(15'000);
+  EXPECT_NEAR(static_cast<double>(rate.ps_per_byte()), 15'000, 10);
+  burst(5000);
+  EXPECT_NEAR(static_cast<double>(rate.ps_per_byte()), 5000, 10);
 }
 
 TEST(RailRate, IsNotJudgedByWhatWasNotSent) {
@@ -147,7 +214,7 @@ TEST(RailRate, IsNotJudgedByWhatWasNotSent) {
   rate.begin(1000, 1000, 1000);
   for (std::uint64_t now_ns = 1; now_ns < 100'000'000; now_ns += 1'000'000) {
     const RailRate::Stamp stamp = rate.sent(80, now_ns);
-    rate.acked(stamp, 80, now_ns + 500'000);
+    rate.acked(stamp, 80, now_ns, now_ns + 500'000);
   }
   EXPECT_FALSE(rate.is_measured());
   EXPECT_EQ(rate.ps_per_byte(), 1000U);
@@ -162,15 +229,15 @@ TEST(RailRate, OfARailThatWasBetterIsTriedAgain) {
     EXPECT_FALSE(rate.is_to_try(now_ns)) << "something is on its way";
     now_ns += took_ns;
     rate.took(took_ns, bytes, now_ns);
-    rate.acked(stamp, bytes, now_ns);
+    rate.acked(stamp, bytes, now_ns - took_ns, now_ns);
   };
-  exchange(2000, 20'000);  // 100 bytes a microsecond.
+  exchange(2000, 36'000);  // 100 bytes a microsecond, and the way there and back.
   EXPECT_FALSE(rate.is_poor());
   EXPECT_EQ(rate.ps_per_byte(), 10'000U);
   now_ns += 10'000'000'000;     // What is known is old by now.
-  exchange(2000, 400'000'000);  // It got stuck.
+  exchange(2000, 400'016'000);  // It got stuck.
   EXPECT_TRUE(rate.is_poor());
-  EXPECT_EQ(rate.round_trip_ns(), 400'000'000U);
+  EXPECT_EQ(rate.round_trip_ns(), 400'016'000U);
   EXPECT_EQ(rate.least_round_trip_ns(), 16'000U) << "two measures are few";
   EXPECT_EQ(rate.ps_per_byte(), 200'000'000U);
   EXPECT_EQ(rate.least_ps_per_byte(), 10'000U);

@@ -28,6 +28,10 @@ const char* Link::to_string(RailState state) noexcept {
 Link::Link(std::uint32_t node, std::span<const RailOpening> rails, const LinkShared& shared)
     : node_{node}, shared_{shared} {
   for (const RailOpening& opening : rails) {
+    full_bytes_ = std::min<std::uint64_t>(full_bytes_,
+                                          opening.driver->capabilities().packet_bytes_max);
+  }
+  for (const RailOpening& opening : rails) {
     const Capabilities& capabilities = opening.driver->capabilities();
     LinkRail& rail = rails_.emplace_back();
     rail.driver = opening.driver;
@@ -37,9 +41,8 @@ Link::Link(std::uint32_t node, std::span<const RailOpening> rails, const LinkSha
     rail.is_reliable = capabilities.is_reliable;
     rail.is_ordered = capabilities.is_ordered;
     rail.may_miss = !rail.is_reliable || shared.options.has_sums;
-    full_bytes_ = std::min<std::uint64_t>(full_bytes_, capabilities.packet_bytes_max);
     const std::uint64_t rate = std::max<std::uint64_t>(capabilities.bandwidth_mb_per_s, 1);
-    rail.rate.begin(1'000'000 / rate, capabilities.latency_ns, capabilities.packet_bytes_max);
+    rail.rate.begin(1'000'000 / rate, capabilities.latency_ns, full_bytes_);
   }
 }
 

@@ -222,11 +222,16 @@ class Link final : public Channel {
   /// The rails that are up, and how much each lends; how many.
   [[nodiscard]] std::size_t find_lenders(std::span<Lender, kViewedRails> lenders) const noexcept;
   // link_receive.cc
-  // `news_ns`: what the bytes of the packet that brings the news have taken.
-  void take_acks(const LinkPacket& packet, std::uint64_t news_ns, std::uint64_t now_ns,
-                 HeldPacket*& freed) noexcept STERNA_REQUIRES(state_lock_);
-  void take_one(std::uint32_t sequence, std::uint64_t news_ns, std::uint64_t now_ns,
-                HeldPacket*& freed) noexcept STERNA_REQUIRES(state_lock_);
+  /// What a packet says of those that have come.
+  struct News {
+    std::uint64_t now_ns;
+    std::uint64_t bytes_ns;  // What the bytes of that packet have taken,
+    std::uint64_t age_ns;    // and since when its sender had known all of it.
+  };
+  void take_acks(const LinkPacket& packet, const News& news, HeldPacket*& freed) noexcept
+      STERNA_REQUIRES(state_lock_);
+  void take_one(std::uint32_t sequence, const News& news, HeldPacket*& freed) noexcept
+      STERNA_REQUIRES(state_lock_);
   [[nodiscard]] bool take_data(const LinkPacket& packet, std::uint64_t now_ns) noexcept
       STERNA_REQUIRES(state_lock_);
   void hear(LinkRail& rail, const LinkPacket& packet, std::uint64_t now_ns) noexcept

@@ -38,7 +38,11 @@ Packet Link::take(std::uint16_t index, Packet bytes) noexcept {
     }
     hear(*rail, packet, now_ns);
     if ((packet.header.flags & kLinkHasExpected) != 0) {
-      take_acks(packet, bytes.size() * rail->rate.ps_per_byte() / 1000, now_ns, freed);
+      take_acks(packet,
+                {.now_ns = now_ns,
+                 .bytes_ns = bytes.size() * rail->rate.ps_per_byte() / 1000,
+                 .age_ns = std::uint64_t{packet.header.echo_age_us} * 1000},
+                freed);
     }
     if (packet.header.kind == LinkKind::data) {
       // Also of one that came twice: the first news of it may have gone by a rail that is silent.
@@ -72,29 +76,28 @@ void Link::hear(LinkRail& rail, const LinkPacket& packet, std::uint64_t now_ns) 
   }
 }
 
-void Link::take_acks(const LinkPacket& packet, std::uint64_t news_ns, std::uint64_t now_ns,
-                     HeldPacket*& freed) noexcept {
+void Link::take_acks(const LinkPacket& packet, const News& news, HeldPacket*& freed) noexcept {
   const LinkHeader& header = packet.header;
   if (header.expected - window_.first() > window_.count()) {
     return;  // Old news, or of packets that were never sent.
   }
   if (window_.holds(header.echo)) {
     const Sent& sent = window_[header.echo];
-    const std::uint64_t took_ns = now_ns - std::min(now_ns, sent.sent_ns);
-    const std::uint64_t age_ns = std::uint64_t{header.echo_age_us} * 1000;
-    if (sent.packet != nullptr && sent.tries == 0 && took_ns > age_ns) {
-      rails_[sent.rail].rate.took(took_ns - age_ns, sent.packet->bytes, now_ns, news_ns);
+    const std::uint64_t took_ns = news.now_ns - std::min(news.now_ns, sent.sent_ns);
+    if (sent.packet != nullptr && sent.tries == 0 && took_ns > news.age_ns) {
+      rails_[sent.rail].rate.took(took_ns - news.age_ns, sent.packet->bytes, news.now_ns,
+                                  news.bytes_ns);
     }
   }
   for (std::uint32_t i = window_.first(); i != header.expected; ++i) {
-    take_one(i, news_ns, now_ns, freed);
+    take_one(i, news, freed);
   }
   for (std::uint32_t word = 0; word < packet.arrived_words; ++word) {
     for (std::uint64_t bits = packet.arrived[word]; bits != 0; bits &= bits - 1) {
       const std::uint32_t sequence =
           header.expected + 1 + word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
       if (window_.holds(sequence)) {
-        take_one(sequence, news_ns, now_ns, freed);
+        take_one(sequence, news, freed);
       }
     }
   }
@@ -104,14 +107,13 @@ void Link::take_acks(const LinkPacket& packet, std::uint64_t news_ns, std::uint6
     const LinkRail& rail = rails_[oldest.rail];
     if (rail.may_miss && rail.is_ordered && oldest.order + kOvertaken <= rail.newest_order) {
       may_miss_ = true;
-      note_due(now_ns);
+      note_due(news.now_ns);
     }
   }
 }
 
 /// The packet of this number has come.
-void Link::take_one(std::uint32_t sequence, std::uint64_t news_ns, std::uint64_t now_ns,
-                    HeldPacket*& freed) noexcept {
+void Link::take_one(std::uint32_t sequence, const News& news, HeldPacket*& freed) noexcept {
   Sent& sent = window_[sequence];
   if (sent.packet == nullptr) {
     return;
@@ -121,12 +123,13 @@ void Link::take_one(std::uint32_t sequence, std::uint64_t news_ns, std::uint64_t
   if (sent.must_go) {
     --again_count_;
   } else if (sent.tries == 0) {
-    rail.rate.acked(sent.stamp, sent.packet->bytes, now_ns);
+    rail.rate.acked(sent.stamp, sent.packet->bytes, sent.sent_ns, news.now_ns,
+                    news.age_ns + news.bytes_ns);
     // With the pause of the news, which would make a rail look slow whose packets are not those
     // that the news echoes: take_acks() has seen these.
-    const std::uint64_t took_ns = now_ns - std::min(now_ns, sent.sent_ns);
+    const std::uint64_t took_ns = news.now_ns - std::min(news.now_ns, sent.sent_ns);
     if (rails_.size() == 1 || !rail.is_reliable || took_ns < rail.rate.round_trip_ns()) {
-      rail.rate.took(took_ns, sent.packet->bytes, now_ns, news_ns);
+      rail.rate.took(took_ns, sent.packet->bytes, news.now_ns, news.bytes_ns);
     }
     rail.unheard_ns = kNever;
   } else {

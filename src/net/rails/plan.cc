@@ -117,12 +117,12 @@ namespace {
 
 /// How long `count` equal parts of a message take, of which each goes where it ends first: in ps
 /// for each byte of the message.
-double time_of(std::span<const std::uint64_t> ps_per_byte, std::uint32_t count) {
-  std::vector<double> busy(ps_per_byte.size());
+double time_of(std::span<const RailCosts> rails, std::uint32_t count) {
+  std::vector<double> busy(rails.size());
   for (std::uint32_t i = 0; i < count; ++i) {
     std::size_t best = 0;
     const auto end = [&](std::size_t rail) {
-      return busy[rail] + static_cast<double>(ps_per_byte[rail]) / count;
+      return busy[rail] + static_cast<double>(rails[rail].ps_per_byte) / count;
     };
     for (std::size_t rail = 1; rail < busy.size(); ++rail) {
       best = end(rail) < end(best) ? rail : best;
@@ -132,9 +132,24 @@ double time_of(std::span<const std::uint64_t> ps_per_byte, std::uint32_t count) 
   return *std::ranges::max_element(busy);
 }
 
+/// Of two rails: by the one that takes the larger part of a message, so that both parts arrive
+/// together. For messages of about kShareBytes; what is longer has more packets soon.
+std::uint32_t larger_share(const RailCosts& one, const RailCosts& other) {
+  constexpr double kShareBytes = 16 << 10;
+  const auto before_bytes_ps = [](const RailCosts& rail) {
+    return 1000.0 * static_cast<double>(rail.latency_ns + rail.packet_ns);
+  };
+  const auto ones = static_cast<double>(std::max<std::uint64_t>(one.ps_per_byte, 1));
+  const auto others = static_cast<double>(std::max<std::uint64_t>(other.ps_per_byte, 1));
+  const double share =
+      (kShareBytes * others + before_bytes_ps(other) - before_bytes_ps(one)) /
+      (kShareBytes * (ones + others));
+  return static_cast<std::uint32_t>(Cut::kWhole * std::min(std::max(share, 1 - share), 1.0));
+}
+
 }  // namespace
 
-Cut plan_cut(std::span<const std::uint64_t> ps_per_byte, std::uint64_t packet_ns) {
+Cut plan_cut(std::span<const RailCosts> rails) {
   constexpr std::uint32_t kPartsOfRail = 3;  // More parts cost more than they gain.
   constexpr double kWorthIt = 0.9;           // Of the time with fewer.
   constexpr std::uint64_t kPartBytesMin = 2048;
@@ -142,28 +157,29 @@ Cut plan_cut(std::span<const std::uint64_t> ps_per_byte, std::uint64_t packet_ns
   constexpr std::uint64_t kLongBytesMax = std::uint64_t{1} << 30;
   constexpr std::uint64_t kLongPackets = 128;  // Of a long part: packets are then a hundredth.
   Cut cut;
-  const auto rails = static_cast<std::uint32_t>(ps_per_byte.size());
-  if (rails < 2) {
+  const auto count = static_cast<std::uint32_t>(rails.size());
+  if (count < 2) {
     return cut;
   }
-  double best = time_of(ps_per_byte, cut.parts = rails);
-  for (std::uint32_t parts = rails + 1; parts <= kPartsOfRail * rails; ++parts) {
-    if (const double time = time_of(ps_per_byte, parts); time < best * kWorthIt) {
+  double best = time_of(rails, cut.parts = count);
+  for (std::uint32_t parts = count + 1; parts <= kPartsOfRail * count; ++parts) {
+    if (const double time = time_of(rails, parts); time < best * kWorthIt) {
       best = time;
       cut.parts = parts;
     }
   }
   // A part gains the time of its bytes, and costs both ends a packet.
-  const std::uint64_t fastest = std::max<std::uint64_t>(*std::ranges::min_element(ps_per_byte), 1);
+  const std::uint64_t fastest =
+      std::max<std::uint64_t>(std::ranges::min(rails, {}, &RailCosts::ps_per_byte).ps_per_byte, 1);
+  const std::uint64_t packet_ns = std::ranges::max(rails, {}, &RailCosts::packet_ns).packet_ns;
   cut.part_bytes_min = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(2 * packet_ns * 1000 / fastest, kPartBytesMin, cut.part_bytes_min));
   if (packet_ns != 0) {  // It is known.
     cut.part_bytes_max = static_cast<std::uint32_t>(
         std::clamp(kLongPackets * packet_ns * 1000 / fastest, kLongBytesMin, kLongBytesMax));
   }
-  if (rails == 2) {
-    const std::uint64_t slowest = *std::ranges::max_element(ps_per_byte);
-    cut.first_share = static_cast<std::uint32_t>(Cut::kWhole * slowest / (slowest + fastest));
+  if (count == 2) {
+    cut.first_share = larger_share(rails[0], rails[1]);
   }
   return cut;
 }

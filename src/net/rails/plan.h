@@ -70,7 +70,8 @@ struct Cut {
   std::uint32_t part_bytes_min = 8192;  // Less is not worth a packet of its own.
   // More gains nothing: packets cost little beside that, and the last one is handled after all.
   std::uint32_t part_bytes_max = ~std::uint32_t{0};
-  // Two rails: of what goes in one packet of each, so many of kWhole by the quicker one. 0: more.
+  // Two rails: of what goes in one packet of each, so many of kWhole by the one that takes more,
+  // which is where that arrives first. 0: they are more.
   std::uint32_t first_share = 0;
   bool operator==(const Cut&) const = default;
 
@@ -113,9 +114,13 @@ class SharedCut {
       part_bytes_max_{Cut{}.part_bytes_max}, first_share_{Cut{}.first_share};
 };
 
-/// For rails that take so long for a byte each, and so long for a packet: as few parts as let all
-/// of them end at about the same time.
-[[nodiscard]] Cut plan_cut(std::span<const std::uint64_t> ps_per_byte, std::uint64_t packet_ns);
+struct RailCosts {
+  std::uint64_t ps_per_byte = 0;  // Of a packet.
+  std::uint64_t packet_ns = 0;    // Of each packet beside its bytes.
+  std::uint64_t latency_ns = 0;
+};
+/// For such rails: as few parts as let all of them end at about the same time.
+[[nodiscard]] Cut plan_cut(std::span<const RailCosts> rails);
 
 /// How the strategy would share so many bytes over rails that have this on their way: bytes of
 /// each. It is asked for each packet in turn, none of which has come yet; for parts of several

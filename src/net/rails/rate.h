@@ -1,7 +1,9 @@
 // How fast a rail delivers and how long it takes, learnt from what comes back: the bytes known to
 // have come per time, of which the most of the last half second counts (less says only that there
 // was less to send), and the shortest time from a sending to the news of it. (After: Cardwell et
-// al., BBR, ACM Queue 2016, which found that these two measure a path.)
+// al., BBR, ACM Queue 2016, which found that these two measure a path.) News may be late: of what
+// came before, so that what came since seems to have come at once. Nothing comes faster than it was
+// sent, which is why that time counts where it is the longer.
 //
 // A rail that looks bad gets no packets, and so nothing would ever show that it is better again:
 // one whose figures were once several times as good, and which is idle, is to be tried with a
@@ -19,6 +21,7 @@ class RailRate {
   struct Stamp {
     std::uint64_t delivered = 0;
     std::uint64_t delivered_ns = 0;
+    std::uint64_t delivered_sent_ns = 0;  // When that had been sent; the same: the rail was idle.
   };
 
   /// Begins with a profile. Less than two packets of `packet_bytes` between a sending and its news
@@ -46,21 +49,30 @@ class RailRate {
 
   Stamp sent(std::uint64_t bytes, std::uint64_t now_ns) noexcept {
     if (in_flight_ == 0) {
-      delivered_ns_ = now_ns;
+      delivered_ns_ = delivered_sent_ns_ = now_ns;
     }
     in_flight_ += bytes;
-    return {delivered_, delivered_ns_};
+    return {delivered_, delivered_ns_, delivered_sent_ns_};
   }
 
-  /// A packet of `bytes` bytes has come; a measure if it was sent once only.
-  void acked(const Stamp& stamp, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+  /// A packet of `bytes` bytes has come that was sent at `sent_ns`, once only (else there is no
+  /// measure). The news was held up for `late_ns`, as far as is known.
+  void acked(const Stamp& stamp, std::uint64_t bytes, std::uint64_t sent_ns, std::uint64_t now_ns,
+             std::uint64_t late_ns = 0) noexcept {
     forget(bytes);
     delivered_ += bytes;
-    delivered_ns_ = now_ns;
-    if (now_ns <= stamp.delivered_ns || delivered_ - stamp.delivered < least_bytes_) {
+    delivered_ns_ = std::max(delivered_ns_, now_ns - std::min(now_ns, late_ns));
+    delivered_sent_ns_ = sent_ns;
+    if (delivered_ns_ <= stamp.delivered_ns || delivered_ - stamp.delivered < least_bytes_) {
       return;
     }
-    measured((delivered_ - stamp.delivered) * 1'000'000 / (now_ns - stamp.delivered_ns), now_ns);
+    const std::uint64_t sending_ns = sent_ns - std::min(sent_ns, stamp.delivered_sent_ns);
+    const std::uint64_t took_ns = std::max(delivered_ns_ - stamp.delivered_ns, sending_ns);
+    // Behind an idle rail's first packet its way there and back is in that time.
+    const bool was_idle = stamp.delivered_ns == stamp.delivered_sent_ns;
+    const std::uint64_t way_ns = std::min(expected_round_trip_ns_, round_trip_ns_);
+    const std::uint64_t passing_ns = took_ns - (was_idle ? std::min(way_ns, took_ns / 2) : 0);
+    measured((delivered_ - stamp.delivered) * 1'000'000 / passing_ns, now_ns);
     judge(now_ns);
   }
   /// It was lost, or is sent by another rail: no measure.
@@ -118,8 +130,13 @@ class RailRate {
   [[nodiscard]] std::uint64_t profile_ps_per_byte(std::uint64_t packet_bytes) const noexcept {
     return profile_ps_per_byte_ + packet_ns_ * 1000 / std::max<std::uint64_t>(packet_bytes, 1);
   }
+  /// What was sampled is more exact than what messages show: that counts where it is another rate.
   [[nodiscard]] std::uint64_t ps_per_byte() const noexcept {
-    return best_ != 0 ? std::max<std::uint64_t>(1'000'000'000 / best_, 1) : profile_ps_per_byte_;
+    const std::uint64_t shown =
+        best_ != 0 ? std::max<std::uint64_t>(1'000'000'000 / best_, 1) : profile_ps_per_byte_;
+    const std::uint64_t off = std::max(shown, profile_ps_per_byte_) -
+                              std::min(shown, profile_ps_per_byte_);
+    return is_known_ && off <= profile_ps_per_byte_ / kSamePart ? profile_ps_per_byte_ : shown;
   }
 
  private:
@@ -143,6 +160,7 @@ class RailRate {
   }
 
   static constexpr std::uint64_t kPoor = 4;
+  static constexpr std::uint64_t kSamePart = 4;  // Of a sampled rate: less is no other one.
   static constexpr std::uint64_t kMostBytes = 16;  // Rates are not known so well that less is left.
   static constexpr std::uint32_t kSure = 8;
   static constexpr std::uint64_t kDoubtfulNs = 50'000'000;
@@ -158,6 +176,7 @@ class RailRate {
   std::uint64_t in_flight_ = 0;
   std::uint64_t delivered_ = 0;
   std::uint64_t delivered_ns_ = 0;
+  std::uint64_t delivered_sent_ns_ = 0;
   std::uint64_t bucket_end_ns_ = 0;
   std::uint64_t current_ = 0;   // Bytes per millisecond, the most of this bucket,
   std::uint64_t previous_ = 0;  // and of the one before.

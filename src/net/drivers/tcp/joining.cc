@@ -32,10 +32,14 @@ bool Joining::finish_connect(Step& step) noexcept {
 bool Joining::send_reply() noexcept {
   // The first bytes of a connection always fit in its buffer; anything else is a failure.
   const auto bytes = handshake_.reply();
-  return bytes.empty() ||
-         system_call([&] {
-           return ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-         }) == static_cast<long>(bytes.size());
+  if (bytes.empty()) {
+    return true;
+  }
+  const long count = system_call([&] {
+    return ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  });
+  has_left_ = count == -EPIPE || count == -ECONNRESET;
+  return count == static_cast<long>(bytes.size());
 }
 
 Joining::Step Joining::advance() noexcept {

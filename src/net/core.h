@@ -65,6 +65,7 @@ class TransportCore final : private Bond::Owner {
                    std::uint64_t bytes) noexcept;
   bool try_receive_short(Endpoint& at, const Pattern& pattern, std::span<std::byte> into,
                          Envelope& found, Fault* fault) noexcept;
+  bool may_find_more() noexcept;
   // move.cc
   void install(std::uint32_t rank, Endpoint* endpoint) noexcept;
   void remove(std::uint32_t rank) noexcept;
@@ -380,8 +381,7 @@ class TransportCore final : private Bond::Owner {
   MpscQueue<HeldPacket> own_messages_;  // To this node itself. Consumer: the poller.
   // Frames for ranks that had left. Consumer: the poller. Counted from their coming to their going.
   MpscQueue<HeldPacket> stale_frames_;
-  std::atomic<std::uint64_t> stale_count_{0};
-  std::atomic<std::uint64_t> stale_sent_{0};  // By the poller.
+  std::atomic<std::uint64_t> stale_count_{0}, stale_sent_{0};  // The second by the poller.
 
   SpinLock landings_lock_;
   std::map<std::uint64_t, LandingState> landings_ STERNA_GUARDED_BY(landings_lock_);

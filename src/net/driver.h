@@ -258,7 +258,7 @@ class Driver {
     Packet packet;
   };
   /// The short way, optional, for the poller: looks, up to `looks` times more than once, without
-  /// more, for the next packet. False: none has come, or it is for poll() alone.
+  /// more, for the next packet. False: none has come. One that is for poll() alone is shown empty.
   [[nodiscard]] virtual bool sight(std::uint32_t /*looks*/, Sight& /*seen*/) noexcept {
     return false;
   }

@@ -24,17 +24,12 @@ namespace sterna::net {
 
 /// A message that no receive has matched yet, or one taken by a matched probe.
 struct Message {
+  // Most of what a short message needs lies in the first two lines.
   Envelope envelope;
-  std::uint64_t order = 0;       // Of arrival.
-  std::uint64_t send_id = 0;     // Rendezvous and synchronous: in the pending table of the source.
   std::byte* payload = nullptr;  // Eager: `envelope.bytes` bytes. Null: rendezvous, or empty.
   std::uint64_t held_bytes = 0;  // Room behind this, for the payload.
   std::uint64_t arrived_bytes = 0;
   RecvRequest* receiver = nullptr;  // Matched before its last part arrived.
-  std::uint32_t sequence = 0;       // Rendezvous: of its announcement.
-  std::uint64_t address = 0;        // Rendezvous of a message that may be read there; else 0.
-  std::uint64_t head_bytes = 0;     // Rendezvous: of its head, the frame `head_sequence`; 0: none.
-  std::uint32_t head_sequence = 0;
   bool is_rendezvous = false;
   bool is_synchronous = false;
   bool is_local = false;    // Sent within the node: no credit goes back.
@@ -50,6 +45,12 @@ struct Message {
     Message* previous = nullptr;
     Lane* lane = nullptr;
   } links[4];
+  std::uint64_t order = 0;       // Of arrival.
+  std::uint64_t send_id = 0;     // Rendezvous and synchronous: in the pending table of the source.
+  std::uint64_t address = 0;     // Rendezvous of a message that may be read there; else 0.
+  std::uint64_t head_bytes = 0;  // Rendezvous: of its head, the frame `head_sequence`; 0: none.
+  std::uint32_t head_sequence = 0;
+  std::uint32_t sequence = 0;  // Rendezvous: of its announcement.
 };
 
 /// All that waits for one (context, source, tag), where source and tag may be "any": a queue of

@@ -144,6 +144,9 @@ bool Transport::try_receive_short(Endpoint& at, const Pattern& pattern, std::spa
                                   Envelope& found, Fault* fault) noexcept {
   return core_->try_receive_short(at, pattern, into, found, fault);
 }
+bool Transport::may_find_more() noexcept {
+  return core_->may_find_more();
+}
 
 void Transport::interrupt(std::uint32_t rank) noexcept {
   core_->interrupt(rank);

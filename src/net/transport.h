@@ -228,6 +228,10 @@ class Transport {
   [[nodiscard]] bool try_receive_short(Endpoint& at, const Pattern& pattern,
                                        std::span<std::byte> into, Envelope& found,
                                        Fault* fault = nullptr) noexcept;
+  /// For who looks often and has found nothing: false: nor would a poll, so that it is not worth
+  /// its price. True now and then in any case, and unless one thread calls and all packets come by
+  /// one driver that shows them.
+  [[nodiscard]] bool may_find_more() noexcept;
 
   // --- Ranks ----------------------------------------------------------------------------------
 

@@ -68,6 +68,9 @@ void move_if_asked(RankContext& rank) noexcept {
 
 void tested_in_vain(RankContext& rank) noexcept {
   if (rank.slot == nullptr) {
+    if (rank.transport != nullptr && !rank.transport->may_find_more()) {
+      return;
+    }
     if (rank.progress->poll(threads::SchedulingPoint::enter) == 0 &&
         threads::self_if_any() != nullptr) {
       threads::yield();

@@ -90,7 +90,6 @@ class Why(LaunchTest):
         rails = self.told(job, 1, "4M")["link"]["rails"]
         self.assertEqual([rail["driver"] for rail in rails], ["delay(shm)", "delay(unix)"])
         self.assertEqual([rail["state"] for rail in rails], ["up", "up"])
-        self.assertGreater(min(rail["bytes"] for rail in rails), 0, rails)
 
     def test_what_messages_have_taught_is_told(self):
         job = self.begin("-n", 3, "--drivers", "tcp", "--set", "net_cost_sampling=off")

@@ -75,8 +75,8 @@ static long sleeps_of_thread(void) {
   return sleeps;
 }
 
-/* Beside others who want the processors, who waits at once may seem to compute: a few wake it. */
-static void check_quiet(int way) {
+/* Whether it sleeps as long as messages are exchanged. */
+static int is_quiet(int way) {
   enum { kExchanges = 600 };
   for (int i = 0; i < 20; ++i) {
     exchange(way, kBytesMax);
@@ -89,7 +89,18 @@ static void check_quiet(int way) {
   const long sleeps = sleeps_of_thread() - before;
   CHECK(before != -1 || way == 1);
   /* In 90 ms 110 to 220 times while each call woke it. Each look is two sleeps. */
-  CHECK((double)sleeps < kExchanges / 10 + (MPI_Wtime() - begin) * 500);
+  return (double)sleeps < kExchanges / 10 + (MPI_Wtime() - begin) * 500;
+}
+
+/* Beside others who want the processors, who waits at once may seem to compute, and wakes it, for a
+ * while; while each call woke it, all times were like that. */
+static void check_quiet(int way) {
+  enum { kTimes = 6 };
+  int is_any_quiet = 0;
+  for (int i = 0; i < kTimes; ++i) {
+    is_any_quiet |= is_quiet(way);
+  }
+  CHECK(is_any_quiet);
 }
 
 int main(int argc, char** argv) {
@@ -98,14 +109,14 @@ int main(int argc, char** argv) {
   out = malloc(kBytesMax);
   in = malloc(kBytesMax);
   peer = world_rank ^ 1;
-  const int is_quiet = argc > 1 && strcmp(argv[1], "quiet") == 0;
+  const int must_be_quiet = argc > 1 && strcmp(argv[1], "quiet") == 0;
   for (int way = 0; way < kWays && peer < world_size; ++way) {
     for (int size = 0; size < (int)(sizeof kSizes / sizeof kSizes[0]); ++size) {
       for (int round = 0; round < 6; ++round) {
         check_exchange(way, kSizes[size], round);
       }
     }
-    if (is_quiet) {
+    if (must_be_quiet) {
       check_quiet(way);
     }
   }

@@ -288,7 +288,9 @@ bool add_message(Endpoint& endpoint, Message& message) noexcept {
 
 void remove_message(Endpoint& endpoint, Message& message) noexcept {
   for (std::uint32_t i = 0; i < kPatternClasses; ++i) {
-    unlink(message, i);
+    if (i == 0 || endpoint.is_indexed[i]) {
+      unlink(message, i);
+    }
   }
   (message.all_previous != nullptr ? message.all_previous->all_next : endpoint.messages_first) =
       message.all_next;

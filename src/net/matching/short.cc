@@ -61,6 +61,28 @@ constexpr std::uint32_t kLooksAtOnce = 32;  // Of a user thread, which others ma
   return true;
 }
 
+/// A plain message that no receive waits for waits itself, as accept_eager() would have it. False:
+/// nothing has happened.
+[[gnu::noinline]] bool keep_plain(Endpoint& at, Peer& peer, const FrameHeader& header,
+                                  Packet packet) noexcept {
+  Message* const message =
+      peer.partial_left == 0 ? create_message(at, header.total_bytes) : nullptr;
+  if (message == nullptr) {
+    return false;
+  }
+  message->envelope = {header.source, header.context, header.tag, header.total_bytes};
+  message->arrived_bytes = header.total_bytes;
+  copy_bytes(message->payload, packet.data() + kHeaderBytes, header.total_bytes);
+  if (!add_message(at, *message)) {
+    free_message(at, message);
+    return false;
+  }
+  take_credit(peer, header.credit);
+  ++peer.receive_sequence;
+  peer.eager_received += credit_of(header.total_bytes);
+  return true;
+}
+
 }  // namespace
 
 /// `kSerial`: one thread calls.
@@ -89,7 +111,7 @@ template <bool kSerial>
   RecvRequest* const request = take_posted(
       entry, at, {header.source, header.context, header.tag}, header.sequence + 1);
   if (request == nullptr) [[unlikely]] {
-    return false;
+    return keep_plain(at, *peer, header, packet);
   }
   finish_plain(*peer, header, packet, *request, kSerial);
   return true;
@@ -241,6 +263,12 @@ bool TransportCore::count_look() noexcept {
   const bool is_time = looks_since_poll_ == kLooksUntilPoll || sampler_.is_watching();
   looks_since_poll_ = is_time ? 0 : looks_since_poll_ + 1;
   return looks_since_poll_ != 0;
+}
+
+bool TransportCore::may_find_more() noexcept {
+  Driver::Sight seen;
+  return !is_serial_ || looked_at_ == nullptr || rails_.size() != 1 || !is_nothing_left() ||
+         !count_look() || looked_at_->sight(0, seen);
 }
 
 [[gnu::flatten]] bool TransportCore::try_receive_short(Endpoint& at, const Pattern& pattern,

@@ -181,13 +181,14 @@ bool ShmDriver::sight_unfamiliar(const InboxReceiver::Head& head, Sight& seen) n
                                ? channels_[head.sender].load(std::memory_order_acquire)  // D.
                                : nullptr;
   if (from == nullptr || !from->is_direct_tried()) [[unlikely]] {
-    return false;
+    seen = {};
+    return true;
   }
   familiar_ = {.local = head.sender, .node = from->peer().node};
   seen_.from = from;
   seen_.chunk.head = nullptr;
   seen = {.from_node = from->peer().node, .packet = packet_of(*from, head, seen_.chunk)};
-  return !seen.packet.empty();
+  return true;
 }
 
 void ShmDriver::pass_sight() noexcept {

@@ -147,17 +147,23 @@ class SimDriver final : public Driver {
   }
 
   bool sight(std::uint32_t /*looks*/, Sight& seen) noexcept override {
-    if (!capabilities_.has_short_way || !begun_.bytes.empty()) {
+    if (!capabilities_.has_short_way) {
       return false;
+    }
+    seen = {};
+    if (!begun_.bytes.empty()) {
+      return true;
     }
     const SpinGuard guard{network_.lock_};
     const SimNetwork::Node& node = network_.nodes_[node_];
-    if (node.arriving.empty() || node.arriving.begin()->first > network_.options_.clock->now_ns() ||
-        node.arriving.begin()->second.kind != SimNetwork::InFlight::Kind::packet) {
+    if (node.arriving.empty() ||
+        node.arriving.begin()->first > network_.options_.clock->now_ns()) {
       return false;
     }
     const SimNetwork::InFlight& first = node.arriving.begin()->second;
-    seen = {first.from, first.bytes};
+    if (first.kind == SimNetwork::InFlight::Kind::packet) {
+      seen = {first.from, first.bytes};
+    }
     return true;
   }
   void pass_sight() noexcept override {

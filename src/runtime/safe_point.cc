@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "progress/completion.h"
 #include "progress/progress.h"
@@ -20,6 +21,8 @@ constexpr std::uint32_t kEagerLooks = 64;
 constexpr std::uint64_t kNapNs = 50'000;
 constexpr std::uint32_t kNapsEach = 8;  // Of one length; then it doubles, so often at most.
 constexpr std::uint32_t kNapDoublingsMax = 5;
+// Between two polls of who tests in vain: about two microseconds where cycles are those of x86.
+constexpr std::uint64_t kCyclesOfLooks = 5000;
 }  // namespace
 
 void set_mover(MoveRank move) noexcept {
@@ -68,9 +71,15 @@ void move_if_asked(RankContext& rank) noexcept {
 
 void tested_in_vain(RankContext& rank) noexcept {
   if (rank.slot == nullptr) {
-    if (rank.transport != nullptr && !rank.transport->may_find_more()) {
+    // Who tests all the time need not poll each time. Who does so now and then has to: the launcher
+    // is heard after so many rounds, whatever time they take.
+    static thread_local constinit std::uint64_t polled_cycles = 0;
+    const std::uint64_t now = cycles();
+    if (now - polled_cycles < kCyclesOfLooks && rank.transport != nullptr &&
+        !rank.transport->may_find_more()) {
       return;
     }
+    polled_cycles = now;
     if (rank.progress->poll(threads::SchedulingPoint::enter) == 0 &&
         threads::self_if_any() != nullptr) {
       threads::yield();

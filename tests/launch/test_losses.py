@@ -9,16 +9,50 @@ import pathlib
 import signal
 import unittest
 
-from harness import PROBE, SECONDS, STERNA, LaunchTest, main
+from harness import PROBE, SECONDS, STERNA, LaunchTest, build_program, main
 
 MPI_PROGRAM = os.environ["STERNA_LOST_MPI"]
 C_PROGRAM = os.environ["STERNA_LOST_CAPI"]
 GOES_ON = ("--on-loss", "go_on")
+# Looks each 10 ms for a message of a rank that is dead: polls are few, and are to hear of it.
+LOOKS = r"""
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+enum { kLooks = 300 };
+int main(int argc, char **argv) {
+  int rank, flag = 0, error = MPI_SUCCESS, looks = 0;
+  char byte = 0;
+  const int by_probe = strcmp(argv[1], "probe") == 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Sendrecv(&byte, 1, MPI_CHAR, 1 - rank, 0, &byte, 1, MPI_CHAR, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank == 1) raise(SIGKILL);
+  if (!by_probe) MPI_Irecv(&byte, 1, MPI_CHAR, 1, 1, MPI_COMM_WORLD, &request);
+  for (; looks < kLooks && error == MPI_SUCCESS; ++looks) {
+    for (double begin = MPI_Wtime(); MPI_Wtime() - begin < 0.01;) {}
+    error = by_probe ? MPI_Iprobe(1, 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE)
+                     : MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+  }
+  if (looks == kLooks) printf("not true: it hears of the loss\n");
+  printf("rank %d goes on\n", rank);
+  fflush(stdout);
+  MPI_Finalize();
+}
+"""
 
 
 class Losses(LaunchTest):
-    def lose(self, program, count, survivors, *flags):
-        done = self.run_job(STERNA, "run", "--timeout", SECONDS, "-n", count, *GOES_ON, *flags, program, "goes on")
+    @classmethod
+    def setUpClass(cls):
+        build_program(cls, LOOKS)
+
+    def lose(self, program, count, survivors, *flags, argument="goes on"):
+        done = self.run_job(STERNA, "run", "--timeout", SECONDS, "-n", count, *GOES_ON, *flags, program, argument)
         text = done.stdout + done.stderr
         self.assertNotIn("not true", text)
         self.assertIn("was ended by signal 9 (Killed)", done.stderr)
@@ -42,6 +76,12 @@ class Losses(LaunchTest):
     def test_processes_over_tcp_go_on(self):
         self.lose(MPI_PROGRAM, 3, self.others(0, 2), "--drivers", "tcp")
         self.lose(MPI_PROGRAM, 9, self.others(0, *range(2, 9)), "--drivers", "tcp")
+
+    def test_who_looks_now_and_then_hears_of_it(self):
+        for argument in ("test", "probe"):
+            for driver in ("shm", "tcp"):
+                with self.subTest(argument, driver=driver):
+                    self.lose(self.program, 2, self.others(0), "--drivers", driver, argument=argument)
 
     def test_calls_and_messages_of_a_dead_node_end(self):
         self.lose(C_PROGRAM, 3, ["rank 0 heard of it"])

@@ -13,8 +13,8 @@ class ControlSource final : public progress::Source {
   ControlSource(ControlClient& control, ControlEvents& events) noexcept
       : control_{control}, events_{events} {}
 
-  /// The launcher speaks rarely and a read is a system call, and the clock costs as much as a round:
-  /// looks at every kRounds-th round whether it is time, and at every one that follows a sleep.
+  /// The launcher speaks rarely and a read is a system call, and the clock costs as much as a
+  /// round: looks at every kRounds-th round if it is time, and at every one that follows a sleep.
   std::uint32_t poll() noexcept override {
     if (--rounds_left_ != 0) {
       return 0;
@@ -35,8 +35,8 @@ class ControlSource final : public progress::Source {
   }
 
  private:
-  // Of programs that poll now and then, as by MPI_Test, too: who waits for a rank that is lost is to
-  // hear of it soon.
+  // Of programs that poll now and then, as by MPI_Test, too: who waits for a rank that is lost is
+  // to hear of it soon.
   static constexpr std::uint32_t kRounds = 32;
   static constexpr std::uint64_t kPauseNs = 100'000;
 

@@ -40,6 +40,7 @@ struct RankContext {
   std::uint32_t shuffle_every = 0;   // For tests: moves at every n-th safe point (safe_point.h).
   std::uint32_t shuffle_left = 0;    // Safe points until then.
   std::uint64_t shuffle_state = 0;   // Of its random numbers.
+  std::atomic<std::uint64_t> polled_cycles{0};  // Of tests in vain in process mode: the last poll.
   // Messages of the C API that have ended and whose callbacks are still to be called, the last one
   // first (capi/message_callback.h). Any thread pushes; who calls them takes all.
   std::atomic<threads::Listener*> ended_messages{nullptr};

@@ -73,13 +73,13 @@ void tested_in_vain(RankContext& rank) noexcept {
   if (rank.slot == nullptr) {
     // Who tests all the time need not poll each time. Who does so now and then has to: the launcher
     // is heard after so many rounds, whatever time they take.
-    static thread_local constinit std::uint64_t polled_cycles = 0;
     const std::uint64_t now = cycles();
-    if (now - polled_cycles < kCyclesOfLooks && rank.transport != nullptr &&
-        !rank.transport->may_find_more()) {
+    // Relaxed: a time for a decision that may be wrong.
+    if (now - rank.polled_cycles.load(std::memory_order_relaxed) < kCyclesOfLooks &&
+        rank.transport != nullptr && !rank.transport->may_find_more()) {
       return;
     }
-    polled_cycles = now;
+    rank.polled_cycles.store(now, std::memory_order_relaxed);
     if (rank.progress->poll(threads::SchedulingPoint::enter) == 0 &&
         threads::self_if_any() != nullptr) {
       threads::yield();

@@ -227,7 +227,12 @@ class Play {
   }
   void look() {
     Driver::Sight seen;
-    if (me_.driver->sight(4, seen)) {
+    if (!me_.driver->sight(4, seen)) {
+      return;
+    }
+    if (seen.packet.empty()) {  // It is for poll() alone.
+      me_.poll(1);
+    } else {
       me_.sink.on_packet(seen.from_node, seen.packet);
       me_.driver->pass_sight();
     }

@@ -315,13 +315,8 @@ static void exchange(const struct way* way, int rank, int bytes, int count) {
 
 int main(int argc, char** argv) {
   int rank = 0;
-  init_for_bench(&argc, &argv);
+  const int batches = init_for_batches(&argc, &argv, "sockets");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const int batches = argc > 1 ? atoi(argv[1]) : 0;
-  if (argc < 3 || batches < 1) {
-    fprintf(stderr, "usage: sockets BATCHES BYTES...\n");
-    MPI_Abort(MPI_COMM_WORLD, 2);
-  }
   buffer = take_memory(largest(argv + 2, argc - 2));
   double* times = take_memory(sizeof(double) * (size_t)batches);
   join(rank);

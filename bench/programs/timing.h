@@ -4,6 +4,7 @@
 #define STERNA_BENCH_TIMING_H
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef MPI_VERSION
@@ -15,6 +16,18 @@ static inline void init_for_bench(int* argc, char*** argv) {
   if (level < wanted) {
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
+}
+
+/* The same for a program whose arguments are BATCHES BYTES...: how many batches; the job ends where
+ * that is not what they are. */
+static inline int init_for_batches(int* argc, char*** argv, const char* name) {
+  init_for_bench(argc, argv);
+  const int batches = *argc > 1 ? atoi((*argv)[1]) : 0;
+  if (*argc < 3 || batches < 1) {
+    fprintf(stderr, "usage: %s BATCHES BYTES...\n", name);
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  return batches;
 }
 
 /* Written, and to be freed; the job ends where there is none. */

@@ -27,12 +27,15 @@ bool stands[2] = true;                /* The connection. Drivers take packets of
 bool tell_sender[2], tell_receiver[2];       /* PacketSink::on_peer_lost is due. */
 byte breaks = 0, silences = 0;
 
-bool s_up[2] = true, s_suspect[2];    /* LinkRail::state of the sender */
+/* LinkRail::state of the sender; `reviving` is `suspect` here, of a connection that stands. */
+bool s_up[2] = true, s_suspect[2];
 byte first = 0, next = 0;             /* SendWindow */
 bool came[PACKETS + 2], must_go[PACKETS + 2];             /* Sent::packet == nullptr, Sent::must_go; two more, never used */
 byte by[PACKETS + 2];                           /* Sent::rail */
 
-bool r_up[2] = true;                  /* LinkRail::state of the receiver */
+/* LinkRail::state of the receiver, to which a rail in doubt counts as up: alone it is used as well, and
+ * beside another one an acknowledgement takes that, which is the case of no room. */
+bool r_up[2] = true;
 byte expected = 0, echo_rail = 0;     /* ReceiveWindow, Link::echo_rail_ */
 bool arrived[PACKETS + 2], owes = false, has_come = false;
 byte delivered[PACKETS + 2];
@@ -97,12 +100,13 @@ inline sender_of_rail(r) {
        silences++; s_up[r] = false; s_suspect[r] = true; mark_missing(r) }
   /* hear(): it has answered a probe. */
   :: d_step { s_suspect[r] && stands[r] && !tell_sender[r] -> s_suspect[r] = false; s_up[r] = true }
-  /* connect_again(): the connection stands again, after both drivers have told of the loss. */
+  /* connect_again(): the connection stands again, after both drivers have told of the loss. It is up
+   * once it has answered. */
   :: d_step { !s_up[r] && !s_suspect[r] && stands[r] && !tell_sender[r] ->
 #ifndef FORGETS_OLD_CONNECTION
        mark_missing(r);
 #endif
-       s_up[r] = true }
+       s_suspect[r] = true }
   fi
 }
 
@@ -168,10 +172,11 @@ end:
 
 inline fate_of_rail(r) {
   if
-  :: d_step { breaks < BREAKS && stands[r] && s_up[r] && r_up[r] ->
+  :: d_step { breaks < BREAKS && stands[r] && (s_up[r] || s_suspect[r]) && r_up[r] ->
        breaks++; stands[r] = false; tell_sender[r] = true; tell_receiver[r] = true }
   /* Each side's driver tells of a loss before packets of the next connection come. */
-  :: d_step { !stands[r] && !tell_sender[r] && !tell_receiver[r] && !s_up[r] && !r_up[r] -> stands[r] = true }
+  :: d_step { !stands[r] && !tell_sender[r] && !tell_receiver[r] && !s_up[r] && !s_suspect[r] && !r_up[r] ->
+       stands[r] = true }
   fi
 }
 

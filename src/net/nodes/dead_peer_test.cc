@@ -18,6 +18,7 @@ struct Death {
   const char* name;
   News news;
   bool has_links;
+  std::uint64_t revive_patience_ns = 0;  // See SimOptions.
 };
 
 /// Ranks 0 and 2 on node 0, which lives; 1 and 3 on node 1.
@@ -36,6 +37,7 @@ class DeadPeer : public testing::TestWithParam<Death> {
     slow.ps_per_byte = 1'000'000;  // A packet takes a millisecond.
     slow.delay_ns_max = slow.delay_ns_min = 1000;
     slow.channel_packets_max = 4;
+    slow.revive_patience_ns = GetParam().revive_patience_ns;
     cluster_ = std::make_unique<SimCluster>(slow, 4, &settings_);
     node().register_lost_handler(
         [](void* self, std::uint32_t, std::string_view) noexcept {
@@ -179,7 +181,11 @@ INSTANTIATE_TEST_SUITE_P(Ways, DeadPeer,
                          testing::Values(Death{"network", News::network, false},
                                          Death{"launcher", News::launcher, false},
                                          Death{"launcher_of_a_link", News::launcher, true},
-                                         Death{"link", News::reconnect, true}),
+                                         Death{"link", News::reconnect, true},
+                                         Death{"link_that_is_patient", News::reconnect, true,
+                                               20'000'000'000},
+                                         Death{"link_that_is_lost_again", News::reconnect, true,
+                                               300'000'000}),
                          [](const auto& death) { return death.param.name; });
 
 }  // namespace

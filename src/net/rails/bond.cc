@@ -117,7 +117,7 @@ void Bond::lose_peer(std::uint32_t node) noexcept {
   for (const Link::RailOpening& rail : openings_[node]) {
     rail.driver->lose_peer(node);
   }
-  link(node).lose();
+  link(node).lose_peer();
 }
 
 Packet Bond::take(std::uint16_t index, std::uint32_t from_node, Packet packet) noexcept {

@@ -21,7 +21,7 @@ constexpr std::uint64_t kUnmeasuredPackets = 10;
 }  // namespace
 
 const char* Link::to_string(RailState state) noexcept {
-  constexpr const char* kNames[] = {"unopened", "up", "silent", "down", "ended"};
+  constexpr const char* kNames[] = {"unopened", "up", "silent", "connecting", "down", "ended"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
@@ -80,7 +80,7 @@ void Link::open_rails() noexcept {
     }
     {
       const SpinGuard guard{state_lock_};
-      if (rail.state != RailState::unopened) {
+      if (rail.state != RailState::unopened || gone_ns_ != kNever) {
         continue;
       }
     }
@@ -100,12 +100,17 @@ void Link::open_rails() noexcept {
   }
 }
 
-/// A silent rail is one while its driver would tell of a loss.
+/// A silent rail is one while its driver would tell of a loss. One that connects anew is none: that
+/// takes it longer than `reconnect_ns`, perhaps, and is begun again and again.
 bool Link::has_way() const noexcept {
   return std::ranges::any_of(rails_, [](const LinkRail& rail) {
     return rail.state == RailState::up || rail.state == RailState::unopened ||
            (rail.state == RailState::suspect && rail.is_reliable);
   });
+}
+
+std::ptrdiff_t Link::up_count() const noexcept {
+  return std::ranges::count(rails_, RailState::up, &LinkRail::state);
 }
 
 bool Link::have_all_ended() const noexcept {
@@ -114,47 +119,71 @@ bool Link::have_all_ended() const noexcept {
 }
 
 /// A driver refuses packets when the peer has closed it, in order, and also when the connection is
-/// lost; in that case it says so soon (lose_rail), and the link may live on.
+/// lost; in that case it says so later (lose_rail), and the link may live on. See try_again().
 void Link::note_closed(LinkRail& rail) noexcept {
   if (rail.state != RailState::down && rail.state != RailState::ended) {
     rail.state = RailState::ended;
     rail.ended_ns = shared_.clock->now_ns();
-    note_due(rail.ended_ns + kEndNs);
+    rail.try_ns = rail.ended_ns + kEndNs;
+    note_due(rail.try_ns);
   }
 }
 
 /// Nothing will go any more: the peer has ended in order.
-bool Link::ends_now(std::uint64_t now_ns) noexcept {
-  is_ended_ = is_ended_ || (have_all_ended() && std::ranges::all_of(rails_, [&](const auto& rail) {
-                              return now_ns >= rail.ended_ns + kEndNs;
+bool Link::ends_now() noexcept {
+  is_ended_ = is_ended_ || (have_all_ended() && std::ranges::all_of(rails_, [](const auto& rail) {
+                              return rail.try_ns == kNever;
                             }));
   return is_ended_;
 }
 
-/// Earlier than planned. Relaxed: the poller reads it in each round; who makes something due while
-/// nothing was wakes it, see try_send().
+/// Whether a rail may have something from a peer that has ended: it will tell of the end.
+bool Link::may_have_more() const noexcept {
+  return std::ranges::any_of(rails_, [](const LinkRail& rail) {
+    return rail.is_reliable &&
+           (rail.state == RailState::up || rail.state == RailState::suspect ||
+            rail.state == RailState::unopened ||
+            (rail.state == RailState::ended && rail.try_ns != kNever));
+  });
+}
+
+/// Earlier than planned. Relaxed: the poller reads it in each round; a sender, whose word is
+/// note_due_of_sender(), wakes it if it may sleep for longer.
 void Link::note_due(std::uint64_t at_ns) noexcept {
   if (at_ns < due_ns_.load(std::memory_order_relaxed)) {
     due_ns_.store(at_ns, std::memory_order_relaxed);
   }
 }
 
-void Link::lose_rail(std::uint16_t index, std::string_view reason) noexcept {
-  const std::uint64_t now_ns = shared_.clock->now_ns();
-  const SpinGuard guard{state_lock_};
-  LinkRail* const rail = find_rail(index);
-  if (rail == nullptr || is_lost_) {
-    return;
+void Link::note_due_of_sender(std::uint64_t at_ns) noexcept {
+  if (at_ns < due_ns_.load(std::memory_order_relaxed)) {
+    due_ns_.store(at_ns, std::memory_order_relaxed);
+    is_sooner_.store(true, std::memory_order_relaxed);
   }
-  rail->state = RailState::down;
-  rail->pause_ns = kFirstTryNs;
-  rail->try_ns = now_ns;
+}
+
+void Link::lose_rail(std::uint16_t index, std::string_view reason) noexcept {
+  const SpinGuard guard{state_lock_};
+  if (LinkRail* const rail = find_rail(index); rail != nullptr && !is_lost_) {
+    drop_rail(*rail, reason, shared_.clock->now_ns());
+  }
+}
+
+void Link::drop_rail(LinkRail& rail, std::string_view reason, std::uint64_t now_ns) noexcept {
+  const bool was_reviving = rail.state == RailState::reviving;
+  rail.state = RailState::down;
+  rail.pause_ns = was_reviving ? std::min(2 * rail.pause_ns, kPauseMaxNs) : kFirstTryNs;
+  rail.try_ns = was_reviving ? now_ns + rail.pause_ns : now_ns;
   may_miss_ = true;
   owe_again(now_ns);  // The last acknowledgement may have been on it.
   note_due(now_ns);
-  if (has_way()) {
+  if (gone_ns_ != kNever) {
+    rail.try_ns = kNever;  // step() sees whether it was the last one.
+  } else if (was_reviving) {
+    shared_.log->info("rail {} to node {} is still down: {}", rail.name, node_, reason);
+  } else if (has_way()) {
     shared_.log->warn("rail {} to node {} is down: {}; its packets take the other rails",
-                      rail->name, node_, reason);
+                      rail.name, node_, reason);
   } else if (lost_since_ns_ == kNever) {
     lost_since_ns_ = now_ns;
     why_ = reason;
@@ -175,6 +204,21 @@ void Link::lose() noexcept {
   }
   drop_all();
   note_due(0);
+}
+
+void Link::lose_peer() noexcept {
+  const SpinGuard guard{state_lock_};
+  if (why_.empty()) {
+    why_ = "its process has ended";
+  }
+  gone_ns_ = shared_.clock->now_ns();
+  for (LinkRail& rail : rails_) {
+    if (rail.state == RailState::reviving || rail.state == RailState::down) {
+      rail.state = RailState::down;
+      rail.try_ns = kNever;
+    }
+  }
+  note_due(0);  // The rest is step()'s.
 }
 
 bool Link::is_lost(std::string& why) const noexcept {
@@ -262,14 +306,10 @@ bool Link::may_take(const LinkRail& rail, std::uint32_t bytes) const noexcept {
 std::size_t Link::view(std::uint32_t bytes, std::uint64_t tried,
                        std::span<RailView, kViewedRails> views) const noexcept {
   const std::size_t count = std::min(rails_.size(), views.size());
-  bool is_any_up = false;
-  for (std::size_t i = 0; i < count; ++i) {
-    is_any_up = is_any_up || rails_[i].state == RailState::up;
-  }
+  const bool has_up = up_count() != 0;
   for (std::size_t i = 0; i < count; ++i) {
     const LinkRail& rail = rails_[i];
-    const bool is_usable =
-        rail.state == RailState::up || (!is_any_up && rail.state == RailState::suspect);
+    const bool is_usable = rail.state == RailState::up || (!has_up && is_in_doubt(rail));
     // Few are poor: a look at the clock for each packet would be too much.
     const bool is_tried = rail.rate.is_poor() && rail.rate.is_to_try(shared_.clock->now_ns());
     const std::uint64_t ps = is_tried ? rail.rate.least_ps_per_byte() : rail.rate.ps_per_byte();

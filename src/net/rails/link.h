@@ -107,8 +107,11 @@ class Link final : public Channel {
   [[nodiscard]] SendState try_send_by(std::uint16_t index, std::span<const Piece> pieces) noexcept;
   /// The rail broke.
   void lose_rail(std::uint16_t index, std::string_view reason) noexcept;
-  /// The peer's process has ended: what is kept is dropped, nothing is tried again.
+  /// What is kept is dropped, nothing is tried again.
   void lose() noexcept;
+  /// The peer's process has ended: as lose(), but behind what has come from it, of whose end each
+  /// rail tells.
+  void lose_peer() noexcept;
   /// Once true, the node counts as lost; `why` says why.
   [[nodiscard]] bool is_lost(std::string& why) const noexcept;
   /// From now on everything that came is acknowledged at once.
@@ -126,7 +129,8 @@ class Link final : public Channel {
   void know(std::uint16_t index, const WayCosts& costs) noexcept;
 
  private:
-  enum class RailState : std::uint8_t { unopened, up, suspect, down, ended };
+  /// `reviving`: its driver connects anew, and the peer has not answered yet.
+  enum class RailState : std::uint8_t { unopened, up, suspect, reviving, down, ended };
   struct LinkRail {
     Driver* driver = nullptr;
     Packet peer_address;
@@ -143,13 +147,15 @@ class Link final : public Channel {
         0;  // The next after the newest sending that is known to have come.
     // The first sending since something came by it, or of what went by it; kNever: there was none.
     std::uint64_t unheard_ns = kNever;
-    std::uint64_t try_ns = kNever;  // When to ask (suspect) or to connect (down).
+    // When to ask (suspect, reviving), to connect (down), or to see whether it has closed (ended).
+    std::uint64_t try_ns = kNever;
     std::uint64_t ask_ns = 0;       // When one that is up, and may lose packets, may be asked.
     std::uint64_t pause_ns = 0;     // Between two such tries.
     std::uint64_t suspect_ns = 0;   // Since when it is silent.
     bool is_told = false;           // The log has it.
     std::uint64_t ended_ns = 0;     // Since when its driver refuses packets.
-    std::uint32_t probe = 0;        // The last question's number.
+    std::uint32_t probe = 0;        // The last question's number,
+    std::uint32_t old_probe = 0;    // and of the last one before it came into doubt.
     std::uint32_t asked = 0;        // The peer's question; is_asked: to be answered.
     bool is_asked = false;
     std::uint64_t packets = 0;
@@ -160,6 +166,9 @@ class Link final : public Channel {
   static constexpr std::size_t kViewedRails = 64;
   static constexpr std::uint64_t kStuckNs = 1'000'000'000;  // See is_stuck().
   static constexpr std::uint64_t kEndNs = 200'000'000;  // From a refusal to the end of a rail.
+  static constexpr std::uint64_t kPauseMaxNs = 2'000'000'000;  // Between two tries to connect.
+  // What has come from a process that has ended is taken within it.
+  static constexpr std::uint64_t kGoneNs = 1'000'000'000;
   // A sending is lost if the third one after it by the same rail, which keeps their order, has come
   // (about the threshold of RFC 9002, 6.1.1).
   static constexpr std::uint64_t kOvertaken = 3;
@@ -174,7 +183,7 @@ class Link final : public Channel {
   // In the place of the only rail that a packet may take: the strategy chooses.
   static constexpr std::uint32_t kAnyRail = ~std::uint32_t{0} - 1;
   [[nodiscard]] SendState send_one(std::span<const Piece> pieces, std::uint32_t bytes,
-                                   std::uint32_t only, bool& was_idle) noexcept
+                                   std::uint32_t only) noexcept
       STERNA_REQUIRES(send_lock_);
   [[nodiscard]] bool takes_now(std::uint32_t bytes, std::uint32_t packets,
                                std::uint32_t only) noexcept STERNA_REQUIRES(state_lock_);
@@ -193,9 +202,10 @@ class Link final : public Channel {
   [[nodiscard]] bool assign_two(Half& first, Half& second) noexcept STERNA_REQUIRES(state_lock_);
   [[nodiscard]] bool send_halves(Half& first, Half& second, SideWork& side,
                                  threads::HandOver& hand_over) noexcept STERNA_REQUIRES(send_lock_);
-  /// Something is due while nothing was.
-  void wake_if(bool is_due) noexcept {
-    if (is_due) {
+  /// Something is due before the poller wants to look, who may sleep until then. Of a sender.
+  void wake_if_sooner() noexcept {
+    if (is_sooner_.load(std::memory_order_relaxed)) {  // Its own word, or that of its helper.
+      is_sooner_.store(false, std::memory_order_relaxed);
       shared_.wake(shared_.core);
     }
   }
@@ -209,14 +219,24 @@ class Link final : public Channel {
                                     std::uint32_t only = kAnyRail) noexcept
       STERNA_REQUIRES(send_lock_);
   [[nodiscard]] bool has_way() const noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] std::ptrdiff_t up_count() const noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] static bool is_in_doubt(const LinkRail& rail) noexcept {
+    return rail.state == RailState::suspect || rail.state == RailState::reviving;
+  }
+  void doubt(LinkRail& rail, RailState state, std::uint64_t now_ns) noexcept
+      STERNA_REQUIRES(state_lock_);
+  void drop_rail(LinkRail& rail, std::string_view reason, std::uint64_t now_ns) noexcept
+      STERNA_REQUIRES(state_lock_);
   [[nodiscard]] bool is_over() const noexcept STERNA_REQUIRES(state_lock_) {
     return is_lost_ || is_ended_;
   }
   [[nodiscard]] bool have_all_ended() const noexcept STERNA_REQUIRES(state_lock_);
   void note_closed(LinkRail& rail) noexcept STERNA_REQUIRES(state_lock_);
-  [[nodiscard]] bool ends_now(std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] bool ends_now() noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] bool may_have_more() const noexcept STERNA_REQUIRES(state_lock_);
   void open_rails() noexcept STERNA_REQUIRES(send_lock_);
   void note_due(std::uint64_t at_ns) noexcept STERNA_REQUIRES(state_lock_);
+  void note_due_of_sender(std::uint64_t at_ns) noexcept STERNA_REQUIRES(state_lock_);
   void drop_all() noexcept STERNA_REQUIRES(state_lock_);
   struct Lender;
   /// The rails that are up, and how much each lends; how many.
@@ -251,6 +271,8 @@ class Link final : public Channel {
   std::uint32_t acknowledge(std::uint64_t now_ns) noexcept STERNA_REQUIRES(send_lock_);
   std::uint32_t ask_and_answer(std::uint64_t now_ns) noexcept STERNA_REQUIRES(send_lock_);
   std::uint32_t connect_again(std::uint64_t now_ns) noexcept STERNA_REQUIRES(send_lock_);
+  [[nodiscard]] bool try_again(LinkRail& rail, Result<Channel*>& revived,
+                               std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
   [[nodiscard]] bool send_note(std::uint32_t rail, LinkKind kind, std::uint32_t sequence,
                                std::span<const std::byte> payload) noexcept
       STERNA_REQUIRES(send_lock_);
@@ -262,6 +284,8 @@ class Link final : public Channel {
       ~std::uint64_t{0};         // Of a full packet of the smallest rail. Constant.
   std::vector<LinkRail> rails_;  // Constant in number; see LinkRail for the guards.
   std::atomic<std::uint64_t> due_ns_{kNever};
+  // A sender has made something due before that, which the poller does not know yet.
+  std::atomic<bool> is_sooner_{false};
 
   SpinLock send_lock_;
   mutable SpinLock state_lock_;
@@ -279,6 +303,7 @@ class Link final : public Channel {
   std::uint32_t echo_rail_ STERNA_GUARDED_BY(state_lock_) = 0;           // Index in rails_.
   std::uint64_t lost_since_ns_ STERNA_GUARDED_BY(state_lock_) = kNever;  // Without any rail.
   std::uint64_t lent_look_ns_ STERNA_GUARDED_BY(state_lock_) = 0;  // Before it some may be stuck.
+  std::uint64_t gone_ns_ STERNA_GUARDED_BY(state_lock_) = kNever;  // See kGoneNs.
   bool is_lost_ STERNA_GUARDED_BY(state_lock_) = false;
   bool is_ended_ STERNA_GUARDED_BY(state_lock_) = false;  // The peer has closed all rails.
   bool is_closing_ STERNA_GUARDED_BY(state_lock_) = false;

@@ -66,12 +66,16 @@ void Link::hear(LinkRail& rail, const LinkPacket& packet, std::uint64_t now_ns) 
     rail.asked = packet.header.sequence;
     note_due(now_ns);
   }
-  const bool is_answered =
-      packet.header.kind == LinkKind::answer && packet.header.sequence == rail.probe;
-  if (rail.state == RailState::suspect && is_answered) {
+  // Of a question that was asked since then. The numbers go round.
+  const bool is_answered = packet.header.kind == LinkKind::answer &&
+                           packet.header.sequence - rail.old_probe - 1 <
+                               rail.probe - rail.old_probe;
+  if (is_in_doubt(rail) && is_answered) {
     rail.state = RailState::up;
     rail.try_ns = kNever;
     lost_since_ns_ = kNever;
+    may_miss_ = true;  // What others have that are in doubt takes this one.
+    note_due(now_ns);
     shared_.log->info("rail {} to node {} works again", rail.name, node_);
   }
 }

@@ -135,7 +135,7 @@ SendState Link::pass(std::uint32_t at, std::uint32_t sequence, HeldPacket& packe
     Sent* const sent = window_.holds(sequence) ? &window_[sequence] : nullptr;
     if (sent != nullptr && sent->packet == &packet) {
       sent->is_busy = false;
-      note_due(sent->sent_ns + patience_ns(rail, 0));
+      note_due_of_sender(sent->sent_ns + patience_ns(rail, 0));
     } else {  // It came meanwhile, or everything was dropped.
       shared_.pool->release(&packet);
     }
@@ -187,7 +187,7 @@ SendState Link::take_back_or_keep(std::uint32_t sequence, HeldPacket& packet) no
       window_[sequence].is_busy = false;
       window_[sequence].must_go = true;
       ++again_count_;
-      note_due(shared_.clock->now_ns());
+      note_due_of_sender(shared_.clock->now_ns());
       return SendState::accepted;
     }
     window_.take_back();
@@ -196,8 +196,8 @@ SendState Link::take_back_or_keep(std::uint32_t sequence, HeldPacket& packet) no
   return is_over() ? SendState::closed : SendState::full;
 }
 
-SendState Link::send_one(std::span<const Piece> pieces, std::uint32_t bytes, std::uint32_t only,
-                         bool& was_idle) noexcept {
+SendState Link::send_one(std::span<const Piece> pieces, std::uint32_t bytes,
+                         std::uint32_t only) noexcept {
   {
     const SpinGuard guard{state_lock_};
     if (is_over()) {
@@ -212,7 +212,6 @@ SendState Link::send_one(std::span<const Piece> pieces, std::uint32_t bytes, std
   std::uint32_t sequence = 0;
   {
     const SpinGuard guard{state_lock_};
-    was_idle = was_idle || due_ns_.load(std::memory_order_relaxed) == kNever;
     sequence = push(*packet);
   }
   return send_kept(sequence, *packet, only) == SendState::accepted
@@ -222,20 +221,18 @@ SendState Link::send_one(std::span<const Piece> pieces, std::uint32_t bytes, std
 
 SendState Link::try_send(std::span<const Piece> pieces) noexcept {
   const Roomed roomed{pieces};
-  bool was_idle = false;
   SendState state;
   {
     const SpinGuard send{send_lock_};
-    state = send_one(roomed.all(), roomed.bytes, kAnyRail, was_idle);
+    state = send_one(roomed.all(), roomed.bytes, kAnyRail);
   }
-  wake_if(was_idle && state == SendState::accepted);
+  wake_if_sooner();
   return state;
 }
 
 /// `closed` also says that the rail does not work just now.
 SendState Link::try_send_by(std::uint16_t index, std::span<const Piece> pieces) noexcept {
   const Roomed roomed{pieces};
-  bool was_idle = false;
   SendState state = SendState::closed;
   {
     const SpinGuard send{send_lock_};
@@ -247,10 +244,10 @@ SendState Link::try_send_by(std::uint16_t index, std::span<const Piece> pieces) 
       at = is_up ? static_cast<std::uint32_t>(rail - rails_.data()) : kNoRail;
     }
     if (at != kNoRail) {
-      state = send_one(roomed.all(), roomed.bytes, at, was_idle);
+      state = send_one(roomed.all(), roomed.bytes, at);
     }
   }
-  wake_if(was_idle && state == SendState::accepted);
+  wake_if_sooner();
   return state;
 }
 
@@ -331,7 +328,6 @@ Link::Two Link::try_send_two(std::span<const Piece> first, std::span<const Piece
                              SideWork& side, threads::HandOver& hand_over) noexcept {
   const Roomed roomed[2] = {Roomed{first}, Roomed{second}};
   Two two{{SendState::full, SendState::full}, false};
-  bool was_idle = false;
   {
     const SpinGuard send{send_lock_};
     Half halves[2] = {
@@ -340,7 +336,6 @@ Link::Two Link::try_send_two(std::span<const Piece> first, std::span<const Piece
     bool are_two = false;
     {
       const SpinGuard guard{state_lock_};
-      was_idle = due_ns_.load(std::memory_order_relaxed) == kNever;
       are_two = assign_two(halves[0], halves[1]);
     }
     if (are_two) {
@@ -350,14 +345,13 @@ Link::Two Link::try_send_two(std::span<const Piece> first, std::span<const Piece
     } else {
       shared_.pool->release(halves[0].packet);
       shared_.pool->release(halves[1].packet);
-      two.states[0] = send_one(roomed[0].all(), roomed[0].bytes, kAnyRail, was_idle);
+      two.states[0] = send_one(roomed[0].all(), roomed[0].bytes, kAnyRail);
       two.states[1] = two.states[0] == SendState::accepted
-                          ? send_one(roomed[1].all(), roomed[1].bytes, kAnyRail, was_idle)
+                          ? send_one(roomed[1].all(), roomed[1].bytes, kAnyRail)
                           : two.states[0];
     }
   }
-  wake_if(was_idle &&
-          (two.states[0] == SendState::accepted || two.states[1] == SendState::accepted));
+  wake_if_sooner();
   return two;
 }
 

@@ -14,7 +14,6 @@ constexpr std::uint64_t kTellNs = 3'000'000'000;  // A silence that the log has 
 constexpr std::uint64_t kLossNs = 3'000'000;  // Of one that does lose them; and two round trips.
 constexpr std::uint32_t kDoublingsMax = 8;
 constexpr std::uint64_t kAskNs = 100'000'000;
-constexpr std::uint64_t kPauseMaxNs = 2'000'000'000;
 constexpr std::uint64_t kNoRoomNs = 1'000'000;
 constexpr std::uint32_t kAgainAtOnce = 64;  // Sent in one step.
 
@@ -33,7 +32,7 @@ std::uint64_t Link::patience_ns(const LinkRail& rail, std::uint32_t tries) const
 
 /// When the rail is to be asked whether it is alive.
 std::uint64_t Link::asks_at(const LinkRail& rail) const noexcept {
-  if (rail.state == RailState::suspect) {
+  if (is_in_doubt(rail)) {
     return rail.try_ns;
   }
   return rail.state == RailState::up && !rail.is_reliable && rail.unheard_ns != kNever
@@ -46,15 +45,22 @@ std::uint32_t Link::step(std::uint64_t now_ns) noexcept {
   {
     const SpinGuard guard{state_lock_};
     due_ns_.store(kNever, std::memory_order_relaxed);
-    if (is_over() || ends_now(now_ns)) {
+    if (is_over()) {
       drop_all();
       return 0;
     }
+    // With what has come from a process that has ended: its end is behind it.
+    is_lost_ = gone_ns_ != kNever && (!may_have_more() || now_ns - gone_ns_ >= kGoneNs);
   }
   open_rails();
   std::uint32_t count = connect_again(now_ns);
   {
     const SpinGuard guard{state_lock_};
+    if (is_over() || ends_now()) {
+      drop_all();
+      note_due(now_ns);  // What waits for it may end in parts.
+      return count;
+    }
     find_silent(now_ns);
     if (may_miss_ || now_ns >= miss_ns_) {
       find_missing(now_ns);
@@ -84,9 +90,7 @@ void Link::mark_missing(const LinkRail& rail) noexcept {
 
 /// Marks what has to be sent again: by a rail that is gone, that was overtaken or has been silent.
 void Link::find_missing(std::uint64_t now_ns) noexcept {
-  const bool has_other = std::ranges::count_if(rails_, [](const LinkRail& rail) {
-                           return rail.state == RailState::up;
-                         }) > 1;
+  const bool has_other = up_count() > 1;
   for (std::uint32_t i = window_.first(); i != window_.next(); ++i) {
     Sent& sent = window_[i];
     if (sent.packet == nullptr || sent.must_go || sent.is_busy) {
@@ -95,7 +99,7 @@ void Link::find_missing(std::uint64_t now_ns) noexcept {
     LinkRail& rail = rails_[sent.rail];
     const bool is_late = now_ns - std::min(now_ns, sent.sent_ns) >= patience_ns(rail, sent.tries);
     bool is_missing = rail.state == RailState::down || rail.state == RailState::ended ||
-                      rail.state == RailState::suspect;
+                      is_in_doubt(rail);
     const bool may_be_silent = rail.is_reliable && has_other;
     if (!is_missing && rail.may_miss) {
       is_missing = (is_late && !may_be_silent) ||
@@ -140,10 +144,17 @@ void Link::find_silent(std::uint64_t now_ns) noexcept {
   }
 }
 
-void Link::suspect(LinkRail& rail, std::uint64_t now_ns) noexcept {
-  rail.state = RailState::suspect;
+/// From now on it is asked. Answers to what it was asked before count for nothing; each later one
+/// counts, since a way there and back may take longer than the time between two questions.
+void Link::doubt(LinkRail& rail, RailState state, std::uint64_t now_ns) noexcept {
+  rail.state = state;
   rail.try_ns = rail.suspect_ns = now_ns;
-  rail.is_told = false;
+  rail.old_probe = rail.probe;
+  rail.is_told = state == RailState::reviving;  // That it is down was told.
+}
+
+void Link::suspect(LinkRail& rail, std::uint64_t now_ns) noexcept {
+  doubt(rail, RailState::suspect, now_ns);
   owe_again(now_ns);
   shared_.log->info("rail {} to node {} is silent; its packets take the other rails", rail.name,
                     node_);
@@ -237,12 +248,13 @@ std::uint32_t Link::acknowledge(std::uint64_t now_ns) noexcept {
   }
   const std::span<const std::byte> map = std::as_bytes(std::span{words.data(), word_count});
   for (std::uint32_t i = 0; i < rail_count; ++i) {
-    bool is_up = false;
+    bool is_way = false;
     {
       const SpinGuard guard{state_lock_};
-      is_up = rails_[order[i]].state == RailState::up;
+      const LinkRail& rail = rails_[order[i]];
+      is_way = rail.state == RailState::up || (is_in_doubt(rail) && up_count() == 0);
     }
-    if (is_up && send_note(order[i], LinkKind::ack, 0, map)) {
+    if (is_way && send_note(order[i], LinkKind::ack, 0, map)) {
       const SpinGuard guard{state_lock_};
       ++statistics_.acks;
       return 1;
@@ -278,7 +290,7 @@ std::uint32_t Link::ask_and_answer(std::uint64_t now_ns) noexcept {
               "rail {} to node {} has been silent for {} s; the others carry its packets",
               rail.name, node_, kTellNs / 1'000'000'000);
         }
-        rail.try_ns = rail.state == RailState::suspect ? rail.ask_ns : rail.try_ns;
+        rail.try_ns = is_in_doubt(rail) ? rail.ask_ns : rail.try_ns;
       }
     }
     count += must_answer && send_note(i, LinkKind::answer, asked, {}) ? 1 : 0;
@@ -287,33 +299,20 @@ std::uint32_t Link::ask_and_answer(std::uint64_t now_ns) noexcept {
   return count;
 }
 
-/// Rails that broke, in pauses that grow.
+/// Rails that broke, in pauses that grow; and whether those that refuse packets have closed.
 std::uint32_t Link::connect_again(std::uint64_t now_ns) noexcept {
   std::uint32_t count = 0;
   for (LinkRail& rail : rails_) {
     {
       const SpinGuard guard{state_lock_};
-      if (rail.state != RailState::down || now_ns < rail.try_ns) {
+      if ((rail.state != RailState::down && rail.state != RailState::ended) ||
+          now_ns < rail.try_ns) {
         continue;
       }
     }
     Result<Channel*> revived = rail.driver->revive(node_);
     const SpinGuard guard{state_lock_};
-    if (revived) {
-      mark_missing(rail);  // What the old connection had is gone with it.
-      rail.channel = revived.value();
-      rail.state = RailState::up;
-      rail.try_ns = kNever;
-      rail.unheard_ns = kNever;
-      lost_since_ns_ = kNever;
-      ++count;
-      shared_.log->info("rail {} to node {} is up again", rail.name, node_);
-    } else if (revived.error().code == Errc::unsupported) {
-      rail.try_ns = kNever;
-    } else {
-      rail.pause_ns = std::min(2 * rail.pause_ns, kPauseMaxNs);
-      rail.try_ns = now_ns + rail.pause_ns;
-    }
+    count += try_again(rail, revived, now_ns) ? 1 : 0;
   }
   const SpinGuard guard{state_lock_};
   const bool may_come =
@@ -326,6 +325,33 @@ std::uint32_t Link::connect_again(std::uint64_t now_ns) noexcept {
   return count;
 }
 
+/// True: its driver connects anew. A driver may take packets for a peer that does not answer, and
+/// tell of it much later: only an answer shows that the rail is up.
+bool Link::try_again(LinkRail& rail, Result<Channel*>& revived,
+                     std::uint64_t now_ns) noexcept {
+  const Errc why = revived ? Errc{} : revived.error().code;
+  if (rail.state == RailState::ended) {
+    if (why == Errc::closed || why == Errc::unsupported) {
+      rail.try_ns = kNever;  // The peer has closed it in good order.
+    } else if (now_ns - rail.ended_ns < std::max(shared_.options.reconnect_ns, kGoneNs)) {
+      rail.try_ns = now_ns + kEndNs;  // It is lost, which its driver is about to tell.
+    } else {
+      drop_rail(rail, "it takes no packets", now_ns);
+    }
+    return false;
+  }
+  if (revived) {
+    mark_missing(rail);  // What the old connection had is gone with it.
+    rail.channel = revived.value();
+    rail.unheard_ns = kNever;
+    doubt(rail, RailState::reviving, now_ns);
+    return true;
+  }
+  rail.pause_ns = std::min(2 * rail.pause_ns, kPauseMaxNs);
+  rail.try_ns = why == Errc::unsupported ? kNever : now_ns + rail.pause_ns;
+  return false;
+}
+
 /// When the next step is due. Nothing is missed by a later one: what comes and goes says when it
 /// wants one.
 void Link::plan(std::uint64_t now_ns) noexcept {
@@ -336,25 +362,31 @@ void Link::plan(std::uint64_t now_ns) noexcept {
   }
   for (const LinkRail& rail : rails_) {
     at_ns = std::min({at_ns, rail.is_asked ? now_ns : rail.try_ns, asks_at(rail)});
-    if (have_all_ended()) {
-      at_ns = std::min(at_ns, rail.ended_ns + kEndNs);
-    }
   }
   for (std::uint32_t i = window_.first(); i != window_.next(); ++i) {
     const Sent& sent = window_[i];
     if (sent.packet != nullptr && !sent.must_go) {
-      miss_ns_ = sent.sent_ns + patience_ns(rails_[sent.rail], sent.tries);
-      at_ns = std::min(at_ns, miss_ns_);
+      const LinkRail& rail = rails_[sent.rail];
+      // One that is late on the only rail that is up is waited for, if that loses none. Should
+      // another one come up, hear() says so.
+      if (rail.state != RailState::up || rail.may_miss || up_count() > 1) {
+        miss_ns_ = sent.sent_ns + patience_ns(rail, sent.tries);
+        at_ns = std::min(at_ns, miss_ns_);
+      }
       break;  // The others went later, but for what went again: that is looked at then.
     }
   }
   if (lost_since_ns_ != kNever) {
     at_ns = std::min(at_ns, lost_since_ns_ + shared_.options.reconnect_ns);
   }
+  if (gone_ns_ != kNever) {
+    at_ns = std::min(at_ns, gone_ns_ + kGoneNs);
+  }
   if (now_ns < lent_look_ns_) {  // Who has lent something looks in the same poll.
     at_ns = std::min(at_ns, now_ns + kStuckNs);
   }
   note_due(at_ns);
+  is_sooner_.store(false, std::memory_order_relaxed);
 }
 
 }  // namespace sterna::net

@@ -46,6 +46,8 @@ struct SimOptions {
   std::uint32_t twice_per_mille = 0;
   std::uint32_t corrupt_per_mille = 0;
   bool hides_faults = false;         // It says that it loses none.
+  // Not 0: a wire that is cut can be revived, takes no packets, and after so long is lost again.
+  std::uint64_t revive_patience_ns = 0;
   std::vector<std::string> hosts{};  // Of the nodes of a SimCluster; empty: all on one.
 };
 
@@ -64,7 +66,7 @@ class SimNetwork {
   /// cable that was pulled, before anybody has noticed.
   void stall(std::uint32_t one, std::uint32_t other, bool is_stalled);
   /// The connection of two nodes breaks: what is on its way is gone, both see a loss. Until mend()
-  /// it cannot be revived.
+  /// it cannot be revived; but see SimOptions::revive_patience_ns.
   void sever(std::uint32_t one, std::uint32_t other);
   void mend(std::uint32_t one, std::uint32_t other);
   /// Puts bytes on the wire as if `from` had sent them.
@@ -116,7 +118,8 @@ class SimNetwork {
     std::vector<std::uint32_t> in_flight;             // By sender.
     std::vector<bool> is_stalled;                     // By sender; then what comes waits here.
     std::vector<std::vector<InFlight>> stalled;
-    std::vector<bool> is_severed;  // By sender.
+    std::vector<bool> is_severed;  // By sender;
+    std::vector<bool> is_awaited;  // and this node has revived it all the same.
     bool is_lost = false;
     bool is_closed = false;
   };
@@ -137,7 +140,10 @@ class SimNetwork {
   void return_loans(std::uint32_t from, std::uint32_t to) STERNA_REQUIRES(lock_);
   void break_reads(std::uint32_t from, std::uint32_t to) STERNA_REQUIRES(lock_);
   void sever_one(std::uint32_t from, std::uint32_t to) STERNA_REQUIRES(lock_);
+  /// True: the wire is whole, or its driver believes so.
+  [[nodiscard]] bool revive(std::uint32_t from, std::uint32_t to);
   [[nodiscard]] bool is_severed(std::uint32_t from, std::uint32_t to);
+  [[nodiscard]] bool is_closed(std::uint32_t node);
   [[nodiscard]] bool happens(std::uint32_t per_mille) STERNA_REQUIRES(lock_);
   [[nodiscard]] SendState send(std::uint32_t from, std::uint32_t to, std::span<const Piece> pieces);
   void put(std::uint32_t from, std::uint32_t to, std::vector<std::byte> bytes)

@@ -114,7 +114,10 @@ class SimDriver final : public Driver {
   }
 
   Result<Channel*> revive(std::uint32_t node) noexcept override {
-    if (network_.is_severed(node_, node)) {
+    if (network_.is_closed(node)) {
+      return Errc::closed;
+    }
+    if (!network_.revive(node_, node)) {
       return Error{Errc::unreachable, "sim: the wire is cut"};
     }
     return connect(node, {});

@@ -18,6 +18,7 @@ SimNetwork::SimNetwork(const SimOptions& options)
     node.is_stalled.assign(options.node_count, false);
     node.stalled.resize(options.node_count);
     node.is_severed.assign(options.node_count, false);
+    node.is_awaited.assign(options.node_count, false);
   }
 }
 
@@ -71,6 +72,9 @@ bool SimNetwork::take(std::uint32_t node, InFlight& found) {
     return false;
   }
   found = std::move(at.arriving.begin()->second);
+  if (found.kind == InFlight::Kind::lost) {
+    at.is_awaited[found.from] = false;
+  }
   at.arriving.erase(at.arriving.begin());
   --at.in_flight[found.from];
   if (found.kind == InFlight::Kind::lost) {
@@ -93,6 +97,9 @@ SendState SimNetwork::send(std::uint32_t from, std::uint32_t to, std::span<const
             pieces.size() <= kPacketPiecesMax,
         "a packet is of between 1 and packet_bytes_max bytes, in kPacketPiecesMax pieces at most");
   const SpinGuard guard{lock_};
+  if (nodes_[from].is_awaited[to]) {
+    return SendState::full;
+  }
   if (!has_way(from, to)) {
     return SendState::closed;
   }
@@ -154,11 +161,44 @@ void SimNetwork::sever(std::uint32_t one, std::uint32_t other) {
 void SimNetwork::mend(std::uint32_t one, std::uint32_t other) {
   const SpinGuard guard{lock_};
   nodes_[other].is_severed[one] = nodes_[one].is_severed[other] = false;
+  for (const auto& [at, from] : {std::pair{one, other}, std::pair{other, one}}) {
+    Node& node = nodes_[at];
+    if (node.is_awaited[from]) {  // It is not lost again.
+      node.is_awaited[from] = false;
+      node.in_flight[from] -= static_cast<std::uint32_t>(
+          std::erase_if(node.arriving, [from = from](const auto& entry) {
+            return entry.second.from == from && entry.second.kind == InFlight::Kind::lost;
+          }));
+    }
+  }
+}
+
+bool SimNetwork::revive(std::uint32_t from, std::uint32_t to) {
+  if (!is_severed(from, to)) {
+    return true;
+  }
+  const SpinGuard guard{lock_};
+  Node& node = nodes_[from];
+  if (options_.revive_patience_ns == 0) {
+    return false;
+  }
+  if (!node.is_awaited[to]) {
+    node.is_awaited[to] = true;
+    ++node.in_flight[to];
+    node.arriving.emplace(options_.clock->now_ns() + options_.revive_patience_ns,
+                          InFlight{.from = to, .kind = InFlight::Kind::lost});
+  }
+  return true;
 }
 
 bool SimNetwork::is_severed(std::uint32_t from, std::uint32_t to) {
   const SpinGuard guard{lock_};
   return nodes_[to].is_severed[from] || nodes_[to].is_lost || nodes_[to].is_closed;
+}
+
+bool SimNetwork::is_closed(std::uint32_t node) {
+  const SpinGuard guard{lock_};
+  return nodes_[node].is_closed;
 }
 
 void SimNetwork::close(std::uint32_t node) {

@@ -277,9 +277,7 @@ void wait_for(RankState& state, Request& request) noexcept {
 
 int read_status(RankState& state, Request& request, MPI_Status* status) noexcept {
   if (!request.is_active) {
-    MPI_Status empty{};
-    set_empty(empty);
-    copy_status(empty, status);
+    give_empty(status);
     return MPI_SUCCESS;
   }
   if (request.type == RequestType::receive) {
@@ -294,14 +292,34 @@ int read_status(RankState& state, Request& request, MPI_Status* status) noexcept
                  envelope.bytes);
     }
     copy_status(known, status);
-    return MPI_SUCCESS;
+    return class_of_fault(request.receive.fault);
   }
   const int error = settle(state, request);
   copy_status(request.status, status);
   return error;
 }
 
-int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status) noexcept {
+void Failure::note(const Request& request, int its_error) noexcept {
+  if (error != MPI_SUCCESS) {
+    return;
+  }
+  error = its_error;
+  comm = request.comm;
+  if (comm != nullptr) {
+    comm->retain();
+  }
+}
+
+int Failure::report(const Call& call) noexcept {
+  const int result = Call{call.state, call.function, comm}.fail_plain(error);
+  if (comm != nullptr) {
+    release_comm(call.state, comm);
+  }
+  return result;
+}
+
+int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status,
+                   Failure* failure) noexcept {
   Request& request = *find_request(*handle);
   if (try_finish_plain(state, request, status)) {
     *handle = MPI_REQUEST_NULL;
@@ -318,14 +336,17 @@ int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status) no
   int error = settle(state, request);
   copy_status(request.status, status);
   request.is_active = false;
-  if (request.is_persistent && !request.is_freed) {
-    request.is_cancelled = false;
-    return error;
-  }
   if (request.type == RequestType::generalized && request.generalized.free != nullptr) {
     runtime::UserScope user;
     const int result = request.generalized.free(request.generalized.extra_state);
     error = error == MPI_SUCCESS ? result : error;
+  }
+  if (error != MPI_SUCCESS && failure != nullptr) [[unlikely]] {
+    failure->note(request, error);
+  }
+  if (request.is_persistent && !request.is_freed) {
+    request.is_cancelled = false;
+    return error;
   }
   destroy_request(state, &request);
   *handle = MPI_REQUEST_NULL;

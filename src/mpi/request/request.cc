@@ -38,24 +38,37 @@ void sweep_orphans(RankState& state) noexcept {
   }
 }
 
-void finish_receive(RankState& state, Request& request) noexcept {
-  const net::Envelope& envelope = request.receive.envelope;
-  if (request.receive.fault == net::Fault::cancelled) {
-    request.is_cancelled = true;
-    set_empty(request.status);
-    set_status_cancelled(request.status, true);
+bool has_message(net::Fault fault) noexcept {
+  return fault == net::Fault::none || fault == net::Fault::truncated;
+}
+
+/// What is known of the message. Where none came the envelope may still be that of the request's
+/// last use: the status is empty then.
+void tell_received(const Request& request, MPI_Status& status) noexcept {
+  const net::RecvRequest& receive = request.receive;
+  if (!has_message(receive.fault)) [[unlikely]] {
+    set_empty(status);
+    set_status_cancelled(status, receive.fault == net::Fault::cancelled);
     return;
   }
-  const int source = request.comm->peers().index_of(envelope.source);
-  set_status(request.status, source, envelope.tag, envelope.bytes);
-  if (request.packed != nullptr) {
+  const net::Envelope& envelope = receive.envelope;
+  set_status(status, request.comm->peers().index_of(envelope.source), envelope.tag, envelope.bytes);
+}
+
+void finish_receive(RankState& state, Request& request) noexcept {
+  tell_received(request, request.status);
+  request.is_cancelled = request.receive.fault == net::Fault::cancelled;
+  if (request.packed == nullptr) {
+    return;
+  }
+  if (has_message(request.receive.fault)) [[likely]] {
     const MessageArguments& a = request.arguments;
     (void)unpack(TypedBuffer::of(a.buffer, a.count, *find_datatype(a.datatype)), 0,
-                 {request.packed, envelope.bytes});
-    if (!request.is_persistent) {
-      state.deallocate(request.packed);
-      request.packed = nullptr;
-    }
+                 {request.packed, request.receive.envelope.bytes});
+  }
+  if (!request.is_persistent) {
+    state.deallocate(request.packed);
+    request.packed = nullptr;
   }
 }
 
@@ -283,14 +296,7 @@ int read_status(RankState& state, Request& request, MPI_Status* status) noexcept
   if (request.type == RequestType::receive) {
     // The bytes are unpacked by finish_request only; the envelope is known now.
     MPI_Status known{};
-    const net::Envelope& envelope = request.receive.envelope;
-    if (request.receive.fault == net::Fault::cancelled) {
-      set_empty(known);
-      set_status_cancelled(known, true);
-    } else {
-      set_status(known, request.comm->peers().index_of(envelope.source), envelope.tag,
-                 envelope.bytes);
-    }
+    tell_received(request, known);
     copy_status(known, status);
     return class_of_fault(request.receive.fault);
   }

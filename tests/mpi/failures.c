@@ -1,6 +1,6 @@
 /* How calls that complete several requests, or none, tell what has failed: which handler is called,
- * with which code, and what the statuses say. MPI_COMM_SELF keeps its
- * handler: none of it is an error of nothing. */
+ * with which code, and what the statuses say. And which functions of generalized requests are called
+ * by which call. MPI_COMM_SELF keeps its handler: none of it is an error of nothing. */
 #include "check.h"
 
 enum { kUntouched = 4711, kRequests = 4 };
@@ -188,11 +188,82 @@ static void test_untouched(void) {
   }
 }
 
+static int queried, freed, outcome_of_functions;
+
+static int query(void* extra, MPI_Status* status) {
+  (void)extra;
+  MPI_Status_set_elements(status, MPI_INT, 1);
+  MPI_Status_set_cancelled(status, 0);
+  ++queried;
+  return MPI_SUCCESS;
+}
+static int release(void* extra) {
+  CHECK(extra == &freed);
+  ++freed;
+  return outcome_of_functions;
+}
+static int cancel(void* extra, int is_complete) {
+  (void)extra, (void)is_complete;
+  return MPI_SUCCESS;
+}
+
+/* Who gives it up does not ask: the later of the two calls frees it, and no other call does. */
+static void test_generalized(void) {
+  MPI_Request request, copy;
+  freed = queried = 0;
+  MPI_Grequest_start(query, release, cancel, &freed, &request);
+  copy = request;
+  MPI_Request_free(&request);
+  CHECK(request == MPI_REQUEST_NULL && freed == 0);
+  MPI_Irecv(&into[0], 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_SELF, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(freed == 0);
+  CHECK(MPI_Grequest_complete(copy) == MPI_SUCCESS && freed == 1 && queried == 0);
+  MPI_Grequest_start(query, release, cancel, &freed, &request);
+  MPI_Grequest_complete(request);
+  CHECK(freed == 1);
+  CHECK(MPI_Request_free(&request) == MPI_SUCCESS && freed == 2 && queried == 0);
+  /* Two at once, in the other order. */
+  MPI_Request two[2], copies[2];
+  for (int i = 0; i < 2; ++i) {
+    MPI_Grequest_start(query, release, cancel, &freed, &two[i]);
+    copies[i] = two[i];
+    MPI_Request_free(&two[i]);
+  }
+  MPI_Grequest_complete(copies[0]);
+  CHECK(freed == 3);
+  MPI_Grequest_complete(copies[1]);
+  CHECK(freed == 4 && queried == 0);
+}
+
+/* An error of a function of the program is that of the call, and goes through a handler. */
+static void test_generalized_errors(void) {
+  MPI_Request request, copy;
+  MPI_Errhandler handler;
+  MPI_Comm_create_errhandler(on_first, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+  MPI_Errhandler_free(&handler);
+  calls_of[0] = freed = 0;
+  outcome_of_functions = MPI_ERR_OTHER;
+  MPI_Grequest_start(query, release, cancel, &freed, &request);
+  copy = request;
+  MPI_Request_free(&request);
+  FAILS(MPI_ERR_OTHER, MPI_Grequest_complete(copy));
+  CHECK(freed == 1 && calls_of[0] == 1);
+  MPI_Grequest_start(query, release, cancel, &freed, &request);
+  MPI_Grequest_complete(request);
+  FAILS(MPI_ERR_OTHER, MPI_Request_free(&request));
+  CHECK(freed == 2 && calls_of[0] == 2);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
 int main(int argc, char** argv) {
   begin(&argc, &argv);
   test_all();
   test_some();
   test_asked();
   test_untouched();
+  test_generalized();
+  test_generalized_errors();
   return end();
 }

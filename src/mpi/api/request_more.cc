@@ -185,8 +185,7 @@ int PMPI_Request_free(MPI_Request* request) {
     return error;
   }
   *request = MPI_REQUEST_NULL;
-  abandon_request(call.state, *found);
-  return MPI_SUCCESS;
+  return call.pass(abandon_request(call.state, *found));
 }
 
 int PMPI_Cancel(MPI_Request* request) {
@@ -238,8 +237,7 @@ int PMPI_Grequest_complete(MPI_Request request) {
   if (found->type != RequestType::generalized || found->ended.done()) {
     return call.fail(MPI_ERR_REQUEST, "the request is not a generalized one under way");
   }
-  found->ended.complete();
-  return MPI_SUCCESS;
+  return call.pass(complete_generalized(call.state, *found));
 }
 
 int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {

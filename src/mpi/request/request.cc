@@ -13,31 +13,6 @@
 namespace sterna::mpi {
 namespace {
 
-void sweep_orphans(RankState& state) noexcept {
-  Request* done = nullptr;
-  {
-    StateGuard guard{state};
-    Request** link = &state.orphans;
-    while (*link != nullptr) {
-      Request* request = *link;
-      progress::Completion* completion = completion_of(*request);
-      if (completion != nullptr && !completion->done()) {
-        link = &request->next;
-        continue;
-      }
-      *link = request->next;
-      request->next = done;
-      done = request;
-    }
-  }
-  while (done != nullptr) {
-    Request* next = done->next;
-    MPI_Request handle = handle_of(done);
-    (void)finish_request(state, &handle, MPI_STATUS_IGNORE);
-    done = next;
-  }
-}
-
 bool has_message(net::Fault fault) noexcept {
   return fault == net::Fault::none || fault == net::Fault::truncated;
 }
@@ -106,9 +81,12 @@ int settle(RankState& state, Request& request) noexcept {
       request.error = request.schedule->error;
       break;
     case RequestType::generalized: {
-      runtime::UserScope user;
       const Generalized& g = request.generalized;
-      request.error = g.query == nullptr ? MPI_SUCCESS : g.query(g.extra_state, &request.status);
+      request.error = MPI_SUCCESS;
+      if (g.query != nullptr && !request.is_freed) {  // Of one that is freed nobody asks.
+        runtime::UserScope user;
+        request.error = g.query(g.extra_state, &request.status);
+      }
       break;
     }
     case RequestType::pair:
@@ -357,33 +335,6 @@ int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status,
   destroy_request(state, &request);
   *handle = MPI_REQUEST_NULL;
   return error;
-}
-
-void abandon_request(RankState& state, Request& request) noexcept {
-  if (request.is_shared) {
-    return;
-  }
-  if (!request.is_active) {
-    destroy_request(state, &request);
-    return;
-  }
-  request.is_freed = true;
-  if (is_done(state, request)) {
-    MPI_Request handle = handle_of(&request);
-    (void)finish_request(state, &handle, MPI_STATUS_IGNORE);
-    return;
-  }
-  StateGuard guard{state};
-  request.next = state.orphans;
-  state.orphans = &request;
-}
-
-void drain_orphans(RankState& state) noexcept {
-  sweep_orphans(state);
-  for (std::uint32_t round = 0; state.orphans != nullptr; ++round) {
-    wait_a_little(state, round);
-    sweep_orphans(state);
-  }
 }
 
 }  // namespace sterna::mpi

@@ -193,8 +193,14 @@ void advance_schedules(RankState& state) noexcept;
 /// switch; may move the rank.
 void test_in_vain(RankState& state) noexcept;
 
-/// The program gives up the handle: the request ends itself when it is done. May switch.
-void abandon_request(RankState& state, Request& request) noexcept;
+/// The program gives up the handle: the request ends itself when it is done; a generalized one by
+/// the call that completes it. Result: the error of a generalized one that ends now. May switch.
+int abandon_request(RankState& state, Request& request) noexcept;
+/// What a generalized request is for has ended. Result: its error, if the program has freed it, and
+/// so it ends now. May switch.
+int complete_generalized(RankState& state, Request& request) noexcept;
+/// Ends those requests that were given up and are done by now. May switch.
+void sweep_orphans(RankState& state) noexcept;
 /// Waits for what MPI_Request_free left under way. Switches.
 void drain_orphans(RankState& state) noexcept;
 

@@ -188,7 +188,35 @@ static void test_untouched(void) {
   }
 }
 
-static int queried, freed, outcome_of_functions;
+/* What does not start is told to the handler of its communicator, and can be started again. */
+static void test_start(void) {
+  static char buffer[100 + MPI_BSEND_OVERHEAD];
+  MPI_Comm comm = comm_with(on_first);
+  int from = 3, size = 0;
+  void* detached = NULL;
+  MPI_Request send, receive;
+  calls_of[0] = 0;
+  MPI_Bsend_init(&from, 1, MPI_INT, 0, 1, comm, &send);
+  MPI_Recv_init(&into[0], 1, MPI_INT, 0, 1, comm, &receive);
+  FAILS(MPI_ERR_BUFFER, MPI_Start(&send)); /* There is none. */
+  CHECK(calls_of[0] == 1);
+  FAILS(MPI_ERR_REQUEST, MPI_Cancel(&send)); /* It is not active. */
+  CHECK(calls_of[0] == 2);
+  MPI_Buffer_attach(buffer, sizeof buffer);
+  CHECK(MPI_Start(&send) == MPI_SUCCESS && MPI_Start(&receive) == MPI_SUCCESS);
+  FAILS(MPI_ERR_REQUEST, MPI_Start(&receive));
+  FAILS(MPI_ERR_REQUEST, MPI_Startall(1, &receive));
+  CHECK(calls_of[0] == 4);
+  MPI_Wait(&receive, MPI_STATUS_IGNORE);
+  MPI_Wait(&send, MPI_STATUS_IGNORE);
+  CHECK(into[0] == 3);
+  MPI_Request_free(&send);
+  MPI_Request_free(&receive);
+  MPI_Buffer_detach(&detached, &size);
+  MPI_Comm_free(&comm);
+}
+
+static int queried, freed, cancelled, outcome_of_functions;
 
 static int query(void* extra, MPI_Status* status) {
   (void)extra;
@@ -204,7 +232,8 @@ static int release(void* extra) {
 }
 static int cancel(void* extra, int is_complete) {
   (void)extra, (void)is_complete;
-  return MPI_SUCCESS;
+  ++cancelled;
+  return outcome_of_functions;
 }
 
 /* Who gives it up does not ask: the later of the two calls frees it, and no other call does. */
@@ -243,17 +272,19 @@ static void test_generalized_errors(void) {
   MPI_Comm_create_errhandler(on_first, &handler);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
   MPI_Errhandler_free(&handler);
-  calls_of[0] = freed = 0;
+  calls_of[0] = freed = cancelled = 0;
   outcome_of_functions = MPI_ERR_OTHER;
   MPI_Grequest_start(query, release, cancel, &freed, &request);
+  FAILS(MPI_ERR_OTHER, MPI_Cancel(&request));
+  CHECK(cancelled == 1 && calls_of[0] == 1);
   copy = request;
   MPI_Request_free(&request);
   FAILS(MPI_ERR_OTHER, MPI_Grequest_complete(copy));
-  CHECK(freed == 1 && calls_of[0] == 1);
+  CHECK(freed == 1 && calls_of[0] == 2);
   MPI_Grequest_start(query, release, cancel, &freed, &request);
   MPI_Grequest_complete(request);
   FAILS(MPI_ERR_OTHER, MPI_Request_free(&request));
-  CHECK(freed == 2 && calls_of[0] == 2);
+  CHECK(freed == 2 && calls_of[0] == 3);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 }
 
@@ -263,6 +294,7 @@ int main(int argc, char** argv) {
   test_some();
   test_asked();
   test_untouched();
+  test_start();
   test_generalized();
   test_generalized_errors();
   return end();

@@ -26,7 +26,9 @@ int check_request(const Call& call, const MPI_Request* handle, Request** request
                                               : "the request is not one (or was freed)");
 }
 
-int start_persistent(const Call& call, Request& request) noexcept {
+/// What fails is reported through the communicator of the request.
+int start_persistent(const Call& caller, Request& request) noexcept {
+  const Call call{caller.state, caller.function, request.comm};
   if (!request.is_persistent || request.is_active) {
     return call.fail(MPI_ERR_REQUEST, request.is_active ? "the request is active already"
                                                         : "the request is not persistent");
@@ -43,14 +45,16 @@ int start_persistent(const Call& call, Request& request) noexcept {
   }
   if (request.arguments.mode == MessageMode::buffered) {
     const MessageArguments& a = request.arguments;
-    const Call on_comm{call.state, call.function, request.comm};
     request.send.done.reset();
     request.send.fault = net::Fault::none;
-    const int error = send_buffered(on_comm, {a.buffer, a.count, a.datatype, a.peer, a.tag});
+    const int error = send_buffered(call, {a.buffer, a.count, a.datatype, a.peer, a.tag});
     request.send.done.complete();
+    request.is_active = error == MPI_SUCCESS;
     return error;
   }
-  return call.pass(start_message(call.state, request));
+  const int error = start_message(call.state, request);
+  request.is_active = error == MPI_SUCCESS;
+  return call.pass(error);
 }
 
 /// What a probe looks for.
@@ -192,9 +196,11 @@ int PMPI_Cancel(MPI_Request* request) {
   const CallScope scope;
   Call call{state_of_caller("MPI_Cancel"), "MPI_Cancel"};
   Request* found = nullptr;
-  if (const int error = check_request(call, request, &found)) {
+  int error = check_request(call, request, &found);
+  if (error != MPI_SUCCESS) {
     return error;
   }
+  call.comm = found->comm;
   if (!found->is_active) {
     return call.fail(MPI_ERR_REQUEST, "the request is not active");
   }
@@ -206,9 +212,9 @@ int PMPI_Cancel(MPI_Request* request) {
     (void)context.transport->cancel_send(*context.endpoint, found->send);
   } else if (found->type == RequestType::generalized && found->generalized.cancel != nullptr) {
     runtime::UserScope user;
-    return found->generalized.cancel(found->generalized.extra_state, found->ended.done() ? 1 : 0);
+    error = found->generalized.cancel(found->generalized.extra_state, found->ended.done() ? 1 : 0);
   }
-  return MPI_SUCCESS;
+  return call.pass(error);
 }
 
 int PMPI_Grequest_start(MPI_Grequest_query_function* query_fn, MPI_Grequest_free_function* free_fn,

@@ -63,12 +63,12 @@ struct Probe {
   net::Pattern pattern{};
   net::Envelope found{};
   int error = MPI_SUCCESS;
-  std::uint32_t loss_count;  // Before the first look.
+  std::uint32_t loss_count = 0;  // Before the first look, of the node where that is.
 
   Probe(const char* function, int source, int tag, MPI_Comm comm) noexcept
-      : call{state_of_caller(function), function},
-        loss_count{call.state.context->transport->loss_count()} {
-    runtime::safe_point(*call.state.context);
+      : call{state_of_caller(function), function} {
+    runtime::safe_point(*call.state.context);  // May move the rank.
+    loss_count = call.state.context->transport->loss_count();
     error = check_comm(call, comm);
     if (error == MPI_SUCCESS) {
       error = check_pattern(call, source, tag);
@@ -111,10 +111,10 @@ struct Probe {
   }
   /// No such message will come: its sender is lost, or, of one from anybody, may be among those
   /// that were lost since it was asked for, as with receives. After it a last look finds what had
-  /// come.
+  /// come. Another node may have heard of fewer losses than one where the rank was before.
   [[nodiscard]] bool is_in_vain() const noexcept {
     const net::Transport& transport = *call.state.context->transport;
-    return pattern.source == net::kAnySource ? transport.loss_count() != loss_count
+    return pattern.source == net::kAnySource ? transport.loss_count() > loss_count
                                              : transport.is_rank_lost(pattern.source);
   }
   int fail_lost() noexcept {

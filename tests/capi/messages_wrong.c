@@ -147,6 +147,7 @@ static void test_closed_session(void) {
 }
 
 static sterna_unpacking unpacking;
+static sterna_matched_message* matched;
 static int has_called; /* Atomic. */
 
 /* All that waits is refused where nobody could poll meanwhile. */
@@ -162,6 +163,8 @@ static void wait_in_vain(void* argument, sterna_message_request* request, sterna
   EXPECT(sterna_unpack(&unpacking, bytes, sizeof bytes, STERNA_PACK_CHEAPER,
                        STERNA_UNPACK_EXPRESS) == STERNA_DEADLOCK);
   EXPECT(sterna_unpack_end(&unpacking) == STERNA_DEADLOCK);
+  EXPECT(sterna_message_receive_matched(matched, bytes, 4, NULL) == STERNA_DEADLOCK &&
+         detail_has("callback"));
   __atomic_store_n(&has_called, 1, __ATOMIC_RELEASE);
 }
 
@@ -174,6 +177,9 @@ static void test_waits_in_callbacks(void) {
          STERNA_SUCCESS);
   EXPECT(sterna_pack_start_end(&packing) == STERNA_SUCCESS);
   EXPECT(sterna_unpack_begin(&unpacking, NULL, from, 4, NULL) == STERNA_SUCCESS);
+  EXPECT(sterna_message_send(to, 6, "four", 4) == STERNA_SUCCESS);
+  EXPECT(sterna_message_matched_probe_for(from, 6, STERNA_WHOLE_TAG, STERNA_FOREVER, &matched,
+                                          NULL) == STERNA_SUCCESS);
   EXPECT(sterna_message_receive_init(&request, from, 5, NULL, 0) == STERNA_SUCCESS);
   EXPECT(sterna_message_set_callback(&request, wait_in_vain, NULL) == STERNA_SUCCESS);
   EXPECT(sterna_message_start(&request) == STERNA_SUCCESS);
@@ -185,6 +191,9 @@ static void test_waits_in_callbacks(void) {
          STERNA_SUCCESS);
   EXPECT(sterna_unpack_end(&unpacking) == STERNA_SUCCESS);
   EXPECT(sterna_pack_end(&packing) == STERNA_SUCCESS);
+  /* The message that was refused is still the program's. */
+  EXPECT(sterna_message_receive_matched(matched, got, 4, NULL) == STERNA_SUCCESS);
+  EXPECT(memcmp(got, "four", 4) == 0);
 }
 
 int main(void) {

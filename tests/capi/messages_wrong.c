@@ -133,11 +133,13 @@ static void test_pieces(void) {
 
 /* A request of a session that is closed. */
 static void test_closed_session(void) {
-  sterna_session session;
+  sterna_session session, unopened;
   sterna_message_request out;
+  memset(&unopened, 0, sizeof unopened);
   EXPECT(sterna_session_open(&session, "wrong") == STERNA_SUCCESS);
   EXPECT(sterna_message_send_init(&out, to, 3, NULL, 0) == STERNA_SUCCESS);
   EXPECT(sterna_message_set_session(&out, &session) == STERNA_SUCCESS);
+  EXPECT(sterna_message_set_session(&out, &unopened) == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_session_close(&session) == STERNA_SUCCESS);
   EXPECT(sterna_message_start(&out) == STERNA_INVALID_ARGUMENT && detail_has("closed"));
   EXPECT(sterna_message_set_session(&out, NULL) == STERNA_SUCCESS);

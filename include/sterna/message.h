@@ -47,9 +47,10 @@ sterna_status sterna_message_probe(uint32_t rank, int32_t tag, int* found,
 
 /* Waits until a message that fits has come, which stays. Of the tag only the bits of `mask` are
  * compared; of several that fit, from one rank or others, it is the one that came first.
- * `timeout_ns` of 0: looks only, and in vain lets others run; STERNA_FOREVER. No arrival wakes who
- * waits so: it looks again, first at once, then after sleeps that become longer, to 1.6 ms; meanwhile
- * its processor is for others and the network goes on. A receive that waits is quicker. Switches.
+ * `timeout_ns` of 0: looks only, and in vain lets others run; STERNA_FOREVER. The message that comes
+ * wakes who waits so, as it does a receive. Only while senders keep messages for this rank, for
+ * which it had no room, it looks again, first at once, then after sleeps that become longer, to
+ * 1.6 ms; meanwhile its processor is for others and the network goes on. Switches.
  * Fails with TIMED_OUT: none has come; CLOSED: none has come, and the rank that was named is gone,
  * or, of STERNA_ANY_RANK, a rank has gone since the call began; INVALID_ARGUMENT: also
  * STERNA_ANY_TAG with a mask other than STERNA_WHOLE_TAG; NOT_STARTED; DEADLOCK: in a callback, but

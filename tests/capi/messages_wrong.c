@@ -133,11 +133,13 @@ static void test_pieces(void) {
 
 /* A request of a session that is closed. */
 static void test_closed_session(void) {
-  sterna_session session;
+  sterna_session session, unopened;
   sterna_message_request out;
+  memset(&unopened, 0, sizeof unopened);
   EXPECT(sterna_session_open(&session, "wrong") == STERNA_SUCCESS);
   EXPECT(sterna_message_send_init(&out, to, 3, NULL, 0) == STERNA_SUCCESS);
   EXPECT(sterna_message_set_session(&out, &session) == STERNA_SUCCESS);
+  EXPECT(sterna_message_set_session(&out, &unopened) == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_session_close(&session) == STERNA_SUCCESS);
   EXPECT(sterna_message_start(&out) == STERNA_INVALID_ARGUMENT && detail_has("closed"));
   EXPECT(sterna_message_set_session(&out, NULL) == STERNA_SUCCESS);
@@ -147,6 +149,7 @@ static void test_closed_session(void) {
 }
 
 static sterna_unpacking unpacking;
+static sterna_matched_message* matched;
 static int has_called; /* Atomic. */
 
 /* All that waits is refused where nobody could poll meanwhile. */
@@ -162,6 +165,8 @@ static void wait_in_vain(void* argument, sterna_message_request* request, sterna
   EXPECT(sterna_unpack(&unpacking, bytes, sizeof bytes, STERNA_PACK_CHEAPER,
                        STERNA_UNPACK_EXPRESS) == STERNA_DEADLOCK);
   EXPECT(sterna_unpack_end(&unpacking) == STERNA_DEADLOCK);
+  EXPECT(sterna_message_receive_matched(matched, bytes, 4, NULL) == STERNA_DEADLOCK &&
+         detail_has("callback"));
   __atomic_store_n(&has_called, 1, __ATOMIC_RELEASE);
 }
 
@@ -174,6 +179,9 @@ static void test_waits_in_callbacks(void) {
          STERNA_SUCCESS);
   EXPECT(sterna_pack_start_end(&packing) == STERNA_SUCCESS);
   EXPECT(sterna_unpack_begin(&unpacking, NULL, from, 4, NULL) == STERNA_SUCCESS);
+  EXPECT(sterna_message_send(to, 6, "four", 4) == STERNA_SUCCESS);
+  EXPECT(sterna_message_matched_probe_for(from, 6, STERNA_WHOLE_TAG, STERNA_FOREVER, &matched,
+                                          NULL) == STERNA_SUCCESS);
   EXPECT(sterna_message_receive_init(&request, from, 5, NULL, 0) == STERNA_SUCCESS);
   EXPECT(sterna_message_set_callback(&request, wait_in_vain, NULL) == STERNA_SUCCESS);
   EXPECT(sterna_message_start(&request) == STERNA_SUCCESS);
@@ -185,6 +193,9 @@ static void test_waits_in_callbacks(void) {
          STERNA_SUCCESS);
   EXPECT(sterna_unpack_end(&unpacking) == STERNA_SUCCESS);
   EXPECT(sterna_pack_end(&packing) == STERNA_SUCCESS);
+  /* The message that was refused is still the program's. */
+  EXPECT(sterna_message_receive_matched(matched, got, 4, NULL) == STERNA_SUCCESS);
+  EXPECT(memcmp(got, "four", 4) == 0);
 }
 
 int main(void) {

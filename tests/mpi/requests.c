@@ -158,7 +158,6 @@ static void test_truncated(void) {
   MPI_Status s[3];
   int class = MPI_SUCCESS;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   MPI_Irecv(&y[0], 1, MPI_INT, left, 6, MPI_COMM_WORLD, &q[0]);
   MPI_Irecv(&y[2], 1, MPI_INT, left, 7, MPI_COMM_WORLD, &q[1]);
   MPI_Isend(x, 2, MPI_INT, right, 6, MPI_COMM_WORLD, &q[2]);

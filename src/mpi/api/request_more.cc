@@ -26,7 +26,9 @@ int check_request(const Call& call, const MPI_Request* handle, Request** request
                                               : "the request is not one (or was freed)");
 }
 
-int start_persistent(const Call& call, Request& request) noexcept {
+/// What fails is reported through the communicator of the request.
+int start_persistent(const Call& caller, Request& request) noexcept {
+  const Call call{caller.state, caller.function, request.comm};
   if (!request.is_persistent || request.is_active) {
     return call.fail(MPI_ERR_REQUEST, request.is_active ? "the request is active already"
                                                         : "the request is not persistent");
@@ -43,14 +45,16 @@ int start_persistent(const Call& call, Request& request) noexcept {
   }
   if (request.arguments.mode == MessageMode::buffered) {
     const MessageArguments& a = request.arguments;
-    const Call on_comm{call.state, call.function, request.comm};
     request.send.done.reset();
     request.send.fault = net::Fault::none;
-    const int error = send_buffered(on_comm, {a.buffer, a.count, a.datatype, a.peer, a.tag});
+    const int error = send_buffered(call, {a.buffer, a.count, a.datatype, a.peer, a.tag});
     request.send.done.complete();
+    request.is_active = error == MPI_SUCCESS;
     return error;
   }
-  return call.pass(start_message(call.state, request));
+  const int error = start_message(call.state, request);
+  request.is_active = error == MPI_SUCCESS;
+  return call.pass(error);
 }
 
 /// What a probe looks for.
@@ -59,12 +63,12 @@ struct Probe {
   net::Pattern pattern{};
   net::Envelope found{};
   int error = MPI_SUCCESS;
-  std::uint32_t loss_count;  // Before the first look.
+  std::uint32_t loss_count = 0;  // Before the first look, of the node where that is.
 
   Probe(const char* function, int source, int tag, MPI_Comm comm) noexcept
-      : call{state_of_caller(function), function},
-        loss_count{call.state.context->transport->loss_count()} {
-    runtime::safe_point(*call.state.context);
+      : call{state_of_caller(function), function} {
+    runtime::safe_point(*call.state.context);  // May move the rank.
+    loss_count = call.state.context->transport->loss_count();
     error = check_comm(call, comm);
     if (error == MPI_SUCCESS) {
       error = check_pattern(call, source, tag);
@@ -107,10 +111,10 @@ struct Probe {
   }
   /// No such message will come: its sender is lost, or, of one from anybody, may be among those
   /// that were lost since it was asked for, as with receives. After it a last look finds what had
-  /// come.
+  /// come. Another node may have heard of fewer losses than one where the rank was before.
   [[nodiscard]] bool is_in_vain() const noexcept {
     const net::Transport& transport = *call.state.context->transport;
-    return pattern.source == net::kAnySource ? transport.loss_count() != loss_count
+    return pattern.source == net::kAnySource ? transport.loss_count() > loss_count
                                              : transport.is_rank_lost(pattern.source);
   }
   int fail_lost() noexcept {
@@ -185,17 +189,18 @@ int PMPI_Request_free(MPI_Request* request) {
     return error;
   }
   *request = MPI_REQUEST_NULL;
-  abandon_request(call.state, *found);
-  return MPI_SUCCESS;
+  return call.pass(abandon_request(call.state, *found));
 }
 
 int PMPI_Cancel(MPI_Request* request) {
   const CallScope scope;
   Call call{state_of_caller("MPI_Cancel"), "MPI_Cancel"};
   Request* found = nullptr;
-  if (const int error = check_request(call, request, &found)) {
+  int error = check_request(call, request, &found);
+  if (error != MPI_SUCCESS) {
     return error;
   }
+  call.comm = found->comm;
   if (!found->is_active) {
     return call.fail(MPI_ERR_REQUEST, "the request is not active");
   }
@@ -207,9 +212,9 @@ int PMPI_Cancel(MPI_Request* request) {
     (void)context.transport->cancel_send(*context.endpoint, found->send);
   } else if (found->type == RequestType::generalized && found->generalized.cancel != nullptr) {
     runtime::UserScope user;
-    return found->generalized.cancel(found->generalized.extra_state, found->ended.done() ? 1 : 0);
+    error = found->generalized.cancel(found->generalized.extra_state, found->ended.done() ? 1 : 0);
   }
-  return MPI_SUCCESS;
+  return call.pass(error);
 }
 
 int PMPI_Grequest_start(MPI_Grequest_query_function* query_fn, MPI_Grequest_free_function* free_fn,
@@ -238,8 +243,7 @@ int PMPI_Grequest_complete(MPI_Request request) {
   if (found->type != RequestType::generalized || found->ended.done()) {
     return call.fail(MPI_ERR_REQUEST, "the request is not a generalized one under way");
   }
-  found->ended.complete();
-  return MPI_SUCCESS;
+  return call.pass(complete_generalized(call.state, *found));
 }
 
 int PMPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {

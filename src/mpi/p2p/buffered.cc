@@ -25,7 +25,8 @@ void sweep(RankState& state, BufferPool& pool) noexcept {
   BufferedMessage** link = &pool.first;
   while (*link != nullptr) {
     BufferedMessage* message = *link;
-    if (!message->send.done.done()) {
+    // Acquires what the sender has read: only then others write there.
+    if (message->is_sending.load(std::memory_order_acquire) || !message->send.done.done()) {
       link = &message->next;
       continue;
     }
@@ -38,7 +39,7 @@ void sweep(RankState& state, BufferPool& pool) noexcept {
 
 BufferedMessage* insert(BufferPool& pool, BufferedMessage** link, void* place,
                         std::uint64_t bytes) noexcept {
-  auto* message = ::new (place) BufferedMessage{*link, bytes, ++pool.sent, {}};
+  auto* message = ::new (place) BufferedMessage{*link, bytes, ++pool.sent, {}, true};
   *link = message;
   return message;
 }
@@ -162,6 +163,7 @@ int send_buffered(const Call& call, const Side& side) noexcept {
   message->send.may_be_left = true;
   context.transport->send(*context.endpoint, message->send,
                           target_of(*call.comm, side.peer, side.tag), net::Buffer::of(data, bytes));
+  message->is_sending.store(false, std::memory_order_release);  // From here on it may be gone.
   return MPI_SUCCESS;
 }
 

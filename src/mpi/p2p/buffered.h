@@ -1,6 +1,7 @@
 // Buffered sends: the buffers a program attaches, and the messages that wait in them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include <mpi.h>
@@ -17,6 +18,9 @@ struct BufferedMessage {
   std::uint64_t bytes;   // Of the whole block.
   std::uint64_t number;  // Of the pool, from 1.
   net::SendRequest send;
+  // Who sends it is inside Transport::send(), which may still read the bytes when another thread
+  // has heard that all have come. Cleared (release) after that.
+  std::atomic<bool> is_sending;
 };
 
 /// One attached buffer. Guard: RankState::lock, but not during the transport's work.

@@ -13,49 +13,37 @@
 namespace sterna::mpi {
 namespace {
 
-void sweep_orphans(RankState& state) noexcept {
-  Request* done = nullptr;
-  {
-    StateGuard guard{state};
-    Request** link = &state.orphans;
-    while (*link != nullptr) {
-      Request* request = *link;
-      progress::Completion* completion = completion_of(*request);
-      if (completion != nullptr && !completion->done()) {
-        link = &request->next;
-        continue;
-      }
-      *link = request->next;
-      request->next = done;
-      done = request;
-    }
+bool has_message(net::Fault fault) noexcept {
+  return fault == net::Fault::none || fault == net::Fault::truncated;
+}
+
+/// What is known of the message. Where none came the envelope may still be that of the request's
+/// last use: the status is empty then.
+void tell_received(const Request& request, MPI_Status& status) noexcept {
+  const net::RecvRequest& receive = request.receive;
+  if (!has_message(receive.fault)) [[unlikely]] {
+    set_empty(status);
+    set_status_cancelled(status, receive.fault == net::Fault::cancelled);
+    return;
   }
-  while (done != nullptr) {
-    Request* next = done->next;
-    MPI_Request handle = handle_of(done);
-    (void)finish_request(state, &handle, MPI_STATUS_IGNORE);
-    done = next;
-  }
+  const net::Envelope& envelope = receive.envelope;
+  set_status(status, request.comm->peers().index_of(envelope.source), envelope.tag, envelope.bytes);
 }
 
 void finish_receive(RankState& state, Request& request) noexcept {
-  const net::Envelope& envelope = request.receive.envelope;
-  if (request.receive.fault == net::Fault::cancelled) {
-    request.is_cancelled = true;
-    set_empty(request.status);
-    set_status_cancelled(request.status, true);
+  tell_received(request, request.status);
+  request.is_cancelled = request.receive.fault == net::Fault::cancelled;
+  if (request.packed == nullptr) {
     return;
   }
-  const int source = request.comm->peers().index_of(envelope.source);
-  set_status(request.status, source, envelope.tag, envelope.bytes);
-  if (request.packed != nullptr) {
+  if (has_message(request.receive.fault)) [[likely]] {
     const MessageArguments& a = request.arguments;
     (void)unpack(TypedBuffer::of(a.buffer, a.count, *find_datatype(a.datatype)), 0,
-                 {request.packed, envelope.bytes});
-    if (!request.is_persistent) {
-      state.deallocate(request.packed);
-      request.packed = nullptr;
-    }
+                 {request.packed, request.receive.envelope.bytes});
+  }
+  if (!request.is_persistent) {
+    state.deallocate(request.packed);
+    request.packed = nullptr;
   }
 }
 
@@ -93,9 +81,12 @@ int settle(RankState& state, Request& request) noexcept {
       request.error = request.schedule->error;
       break;
     case RequestType::generalized: {
-      runtime::UserScope user;
       const Generalized& g = request.generalized;
-      request.error = g.query == nullptr ? MPI_SUCCESS : g.query(g.extra_state, &request.status);
+      request.error = MPI_SUCCESS;
+      if (g.query != nullptr && !request.is_freed) {  // Of one that is freed nobody asks.
+        runtime::UserScope user;
+        request.error = g.query(g.extra_state, &request.status);
+      }
       break;
     }
     case RequestType::pair:
@@ -277,31 +268,42 @@ void wait_for(RankState& state, Request& request) noexcept {
 
 int read_status(RankState& state, Request& request, MPI_Status* status) noexcept {
   if (!request.is_active) {
-    MPI_Status empty{};
-    set_empty(empty);
-    copy_status(empty, status);
+    give_empty(status);
     return MPI_SUCCESS;
   }
   if (request.type == RequestType::receive) {
     // The bytes are unpacked by finish_request only; the envelope is known now.
     MPI_Status known{};
-    const net::Envelope& envelope = request.receive.envelope;
-    if (request.receive.fault == net::Fault::cancelled) {
-      set_empty(known);
-      set_status_cancelled(known, true);
-    } else {
-      set_status(known, request.comm->peers().index_of(envelope.source), envelope.tag,
-                 envelope.bytes);
-    }
+    tell_received(request, known);
     copy_status(known, status);
-    return MPI_SUCCESS;
+    return class_of_fault(request.receive.fault);
   }
   const int error = settle(state, request);
   copy_status(request.status, status);
   return error;
 }
 
-int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status) noexcept {
+void Failure::note(const Request& request, int its_error) noexcept {
+  if (error != MPI_SUCCESS) {
+    return;
+  }
+  error = its_error;
+  comm = request.comm;
+  if (comm != nullptr) {
+    comm->retain();
+  }
+}
+
+int Failure::report(const Call& call) noexcept {
+  const int result = Call{call.state, call.function, comm}.fail_plain(error);
+  if (comm != nullptr) {
+    release_comm(call.state, comm);
+  }
+  return result;
+}
+
+int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status,
+                   Failure* failure) noexcept {
   Request& request = *find_request(*handle);
   if (try_finish_plain(state, request, status)) {
     *handle = MPI_REQUEST_NULL;
@@ -318,45 +320,21 @@ int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status) no
   int error = settle(state, request);
   copy_status(request.status, status);
   request.is_active = false;
-  if (request.is_persistent && !request.is_freed) {
-    request.is_cancelled = false;
-    return error;
-  }
   if (request.type == RequestType::generalized && request.generalized.free != nullptr) {
     runtime::UserScope user;
     const int result = request.generalized.free(request.generalized.extra_state);
     error = error == MPI_SUCCESS ? result : error;
   }
+  if (error != MPI_SUCCESS && failure != nullptr) [[unlikely]] {
+    failure->note(request, error);
+  }
+  if (request.is_persistent && !request.is_freed) {
+    request.is_cancelled = false;
+    return error;
+  }
   destroy_request(state, &request);
   *handle = MPI_REQUEST_NULL;
   return error;
-}
-
-void abandon_request(RankState& state, Request& request) noexcept {
-  if (request.is_shared) {
-    return;
-  }
-  if (!request.is_active) {
-    destroy_request(state, &request);
-    return;
-  }
-  request.is_freed = true;
-  if (is_done(state, request)) {
-    MPI_Request handle = handle_of(&request);
-    (void)finish_request(state, &handle, MPI_STATUS_IGNORE);
-    return;
-  }
-  StateGuard guard{state};
-  request.next = state.orphans;
-  state.orphans = &request;
-}
-
-void drain_orphans(RankState& state) noexcept {
-  sweep_orphans(state);
-  for (std::uint32_t round = 0; state.orphans != nullptr; ++round) {
-    wait_a_little(state, round);
-    sweep_orphans(state);
-  }
 }
 
 }  // namespace sterna::mpi

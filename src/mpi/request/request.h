@@ -130,6 +130,18 @@ void end_plain_beside(RankState& state, Request& request) noexcept;
   state.free_requests = &request;
   return true;
 }
+/// The first of the operations that a call completes and that failed: whose handler is called, with
+/// which code. The request may be gone by then.
+struct Failure {
+  int error = MPI_SUCCESS;  // Of none that failed: MPI_SUCCESS.
+  Comm* comm = nullptr;     // One reference; null: it has none.
+
+  /// Only the first one is kept.
+  [[gnu::cold]] void note(const Request& request, int its_error) noexcept;
+  /// Calls the handler of its communicator; returns what that leaves of the code.
+  [[gnu::cold]] int report(const Call& call) noexcept;
+};
+
 /// The request of all sends that were done when they returned: any number of handles point to it,
 /// and it stays. Null: no memory.
 [[nodiscard]] Request* sent_request_slowly(RankState& state) noexcept;
@@ -168,9 +180,10 @@ void destroy_request(RankState& state, Request* request) noexcept;
 void wait_for(RankState& state, Request& request) noexcept;
 /// After is_done: unpacks, fills the status (may be MPI_STATUS_IGNORE), returns the error class of
 /// the operation, makes the request inactive or destroys it and sets the handle to
-/// MPI_REQUEST_NULL.
-int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status) noexcept;
-/// The status of a request that is done, without an effect on it.
+/// MPI_REQUEST_NULL. `failure`, if any, notes an error.
+int finish_request(RankState& state, MPI_Request* handle, MPI_Status* status,
+                   Failure* failure = nullptr) noexcept;
+/// The status of a request that is done, and the error class, without an effect on it.
 int read_status(RankState& state, Request& request, MPI_Status* status) noexcept;
 
 /// Advances the non-blocking collectives of the rank.
@@ -180,8 +193,14 @@ void advance_schedules(RankState& state) noexcept;
 /// switch; may move the rank.
 void test_in_vain(RankState& state) noexcept;
 
-/// The program gives up the handle: the request ends itself when it is done. May switch.
-void abandon_request(RankState& state, Request& request) noexcept;
+/// The program gives up the handle: the request ends itself when it is done; a generalized one by
+/// the call that completes it. Result: the error of a generalized one that ends now. May switch.
+int abandon_request(RankState& state, Request& request) noexcept;
+/// What a generalized request is for has ended. Result: its error, if the program has freed it, and
+/// so it ends now. May switch.
+int complete_generalized(RankState& state, Request& request) noexcept;
+/// Ends those requests that were given up and are done by now. May switch.
+void sweep_orphans(RankState& state) noexcept;
 /// Waits for what MPI_Request_free left under way. Switches.
 void drain_orphans(RankState& state) noexcept;
 

@@ -37,6 +37,14 @@ inline void set_status(MPI_Status& status, int source, int tag, std::uint64_t by
 inline void set_empty(MPI_Status& status) noexcept {
   set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0);
 }
+/// The same for a handle without an operation, where MPI_ERROR is part of it; may be
+/// MPI_STATUS_IGNORE.
+inline void give_empty(MPI_Status* status) noexcept {
+  if (status != MPI_STATUS_IGNORE) {
+    set_empty(*status);
+    status->MPI_ERROR = MPI_SUCCESS;
+  }
+}
 /// Of an operation with MPI_PROC_NULL.
 inline void set_proc_null(MPI_Status& status) noexcept {
   set_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);

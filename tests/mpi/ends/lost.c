@@ -5,6 +5,7 @@
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static int class_of(int error) {
@@ -57,11 +58,66 @@ static void meet_the_living(int rank, int size) {
   MPI_Group_free(&all);
 }
 
+enum { kRows = 50 };
+static int grid[kRows][2];
+
+/* Of a column of the grid, whose bytes are unpacked. The request and its memory have served a
+ * message that came. */
+static MPI_Request receive_column(int rank) {
+  int column[kRows];
+  MPI_Datatype type;
+  MPI_Request send, request;
+  MPI_Type_vector(kRows, 1, 2, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  for (int i = 0; i < kRows; ++i) {
+    column[i] = 1000 + i;
+  }
+  MPI_Irecv(grid, 1, type, rank, 5, MPI_COMM_WORLD, &request);
+  MPI_Isend(column, kRows, MPI_INT, rank, 5, MPI_COMM_WORLD, &send);
+  MPI_Wait(&send, MPI_STATUS_IGNORE);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  for (int i = 0; i < kRows; ++i) {
+    if (grid[i][0] != 1000 + i || grid[i][1] != 0) {
+      fprintf(stderr, "not true: row %d of what came is %d, %d\n", i, grid[i][0], grid[i][1]);
+    }
+    grid[i][0] = 0;
+  }
+  MPI_Irecv(grid, 1, type, 1, 5, MPI_COMM_WORLD, &request);
+  MPI_Type_free(&type);
+  return request;
+}
+
+/* A receive to which nothing came tells of no message. */
+static void expect_empty(const char* what, const MPI_Status* status) {
+  int count = -1;
+  MPI_Get_count(status, MPI_BYTE, &count);
+  if (status->MPI_SOURCE != MPI_ANY_SOURCE || status->MPI_TAG != MPI_ANY_TAG || count != 0) {
+    fprintf(stderr, "not true: %s that failed tells of %d bytes of rank %d with tag %d\n", what,
+            count, status->MPI_SOURCE, status->MPI_TAG);
+  }
+}
+
+static void expect_no_message(MPI_Request column) {
+  MPI_Status status = {.MPI_SOURCE = 0};
+  int number = -1;
+  expect_loss("the receive of a column", MPI_Wait(&column, &status));
+  expect_empty("the receive of a column", &status);
+  for (int i = 0; i < kRows; ++i) {
+    if (grid[i][0] != 0 || grid[i][1] != 0) {
+      fprintf(stderr, "not true: nothing came, and row %d is %d, %d\n", i, grid[i][0], grid[i][1]);
+    }
+  }
+  memset(&status, 0, sizeof status);
+  expect_loss("a receive", MPI_Recv(&number, 1, MPI_INT, 1, 7, MPI_COMM_WORLD, &status));
+  expect_empty("a receive", &status);
+}
+
 /* What was begun before the death (`early`), and what begins after it, short and long. */
-static void go_on(int rank, int size, MPI_Request early) {
+static void go_on(int rank, int size, MPI_Request early, MPI_Request column) {
   static char large[1 << 20];
   int number = rank, from = -1;
   MPI_Message message;
+  expect_no_message(column);
   expect_loss("an early receive", MPI_Wait(&early, MPI_STATUS_IGNORE));
   expect_loss("a receive", MPI_Recv(&from, 1, MPI_INT, 1, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
   expect_loss("a long send", MPI_Ssend(large, sizeof large, MPI_CHAR, 1, 7, MPI_COMM_WORLD));
@@ -86,7 +142,7 @@ static void go_on(int rank, int size, MPI_Request early) {
 
 int main(int argc, char** argv) {
   int rank = 0, size = 0, never = 0;
-  MPI_Request early;
+  MPI_Request early, column;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -99,6 +155,7 @@ int main(int argc, char** argv) {
     }
   }
   MPI_Irecv(&never, 1, MPI_INT, 1, 6, MPI_COMM_WORLD, &early);
+  column = receive_column(rank);
   if (rank == 1) {
     raise(SIGKILL);
   }
@@ -106,7 +163,7 @@ int main(int argc, char** argv) {
     expect_loss("a barrier", MPI_Barrier(MPI_COMM_WORLD));
   }
   if (argc > 1) {
-    go_on(rank, size, early);
+    go_on(rank, size, early, column);
     return 0;
   }
   for (;;) {

@@ -184,6 +184,9 @@ sterna_status sterna_message_receive_matched(sterna_matched_message* message, vo
   if (message == nullptr || (buffer == nullptr && bytes_max != 0)) {
     return capi::refuse_argument(__func__);
   }
+  if (capi::is_in_callback(*self)) {  // The message stays the caller's.
+    return capi::refuse(STERNA_DEADLOCK, "{}: a callback of a message must not wait", __func__);
+  }
   sterna::net::RecvRequest request;
   self->transport->receive_matched(*self->endpoint, request,
                                    *reinterpret_cast<sterna::net::Message*>(message),

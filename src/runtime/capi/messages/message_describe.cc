@@ -207,11 +207,13 @@ sterna_status sterna_message_set_session(sterna_message_request* request,
                                          sterna_session* session) noexcept {
   const RuntimeScope scope;
   return change(request, __func__, [&](MessageRequest& own) noexcept {
-    own.session = capi::session_in(session);
-    return session != nullptr && own.session == nullptr
-               ? capi::refuse(STERNA_INVALID_ARGUMENT,
-                              "sterna_message_set_session: the session is not open")
-               : STERNA_SUCCESS;
+    const capi::MessageSession* const opened = capi::session_in(session);
+    if (session != nullptr && opened == nullptr) {
+      return capi::refuse(STERNA_INVALID_ARGUMENT,
+                          "sterna_message_set_session: the session is not open");
+    }
+    own.session = opened;
+    return STERNA_SUCCESS;
   });
 }
 

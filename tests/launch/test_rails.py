@@ -119,6 +119,21 @@ class TwoNetworks(GridTest):
                     self.grid("restore", "w1")
                 self.assert_right(code, output, options[1])
 
+    def test_a_node_without_any_network_is_lost_in_time(self):
+        """Though its driver would go on to connect anew, and take packets for it meanwhile."""
+        def cut():
+            self.assertEqual(self.grid("cut", "w1").returncode, 0)
+
+        settings = ("net_links=on", "net_reconnect=2s", "tcp_silence_timeout=2s")
+        try:
+            code, output = self.run_and(cut, "-n", 2, "--drivers", "tcp@eth1",
+                                        *(word for setting in settings for word in ("--set", setting)))
+        finally:
+            self.grid("restore", "w1")
+        self.assertNotEqual(code, 0, output)
+        self.assertIn("trying again for 2 s", output)
+        self.assertRegex(output, "node [01] is lost", output)
+
     def test_a_network_that_was_cut_is_used_again_when_it_is_restored(self):
         def cut_and_restore():
             self.assertEqual(self.grid("cut", "w1").returncode, 0)

@@ -102,7 +102,8 @@ class ShmChannel final : public Channel {
   [[nodiscard]] bool is_refused() const noexcept {
     return is_refused_.load(std::memory_order_relaxed);
   }
-  /// Asks the peer to ring when there is room; a fence and take_room() must follow.
+  /// Asks the peer to ring when it has made room, in its inbox or of the chunks that it holds; a
+  /// fence and take_room() must follow, of who was refused.
   void want_room() noexcept;
   /// Whether a refused sender may try again; says it once.
   [[nodiscard]] bool take_room() noexcept;

@@ -190,15 +190,19 @@ bool ShmDriver::prepare_sleep() noexcept {
   watch_new_peers();
   segment_->rung_ns.store(0, std::memory_order_relaxed);
   segment_->state.fetch_or(kAsleep, std::memory_order_relaxed);
-  const auto for_each_refused = [&](auto what) {
+  const auto for_each_channel = [&](auto what) {
     for (std::atomic<ShmChannel*>& place : channels_) {
-      ShmChannel* channel = place.load(std::memory_order_acquire);
-      if (channel != nullptr && channel->is_refused()) {
+      if (ShmChannel* channel = place.load(std::memory_order_acquire); channel != nullptr) {
         what(*channel);
       }
     }
   };
-  for_each_refused([](ShmChannel& channel) { channel.want_room(); });
+  bool has_refused = false;
+  for_each_channel([&](ShmChannel& channel) { has_refused = has_refused || channel.is_refused(); });
+  if (has_refused) {
+    // All of them: the chunks are one pool, and who gives one back need not be who lacks it.
+    for_each_channel([](ShmChannel& channel) { channel.want_room(); });
+  }
   InboxReceiver::Head head;
   if (has_membarrier_ && doze_.begin(now_ns(), inbox_.place())) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -209,7 +213,9 @@ bool ShmDriver::prepare_sleep() noexcept {
     sleeper_fence(has_membarrier_);
   }
   bool may_sleep = !inbox_.peek(head) && ends_.empty();
-  for_each_refused([&](ShmChannel& channel) { may_sleep = !channel.take_room() && may_sleep; });
+  for_each_channel([&](ShmChannel& channel) {
+    may_sleep = !(channel.is_refused() && channel.take_room()) && may_sleep;
+  });
   if (!may_sleep) {
     segment_->state.fetch_and(~kAsleep, std::memory_order_relaxed);
   }

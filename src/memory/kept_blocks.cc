@@ -72,6 +72,14 @@ void KeptBlocks::deallocate(void* block, std::size_t bytes) noexcept {
   std::free(block);
 }
 
+KeptBlocks::Block KeptBlocks::make_or_throw(std::size_t bytes) {
+  Block block = make(bytes);
+  if (block == nullptr) [[unlikely]] {
+    (void)std::allocator<std::byte>{}.allocate(~std::size_t{0});
+  }
+  return block;
+}
+
 std::size_t KeptBlocks::kept_bytes() noexcept {
   const SpinGuard guard{lock_};
   return kept_bytes_;

@@ -23,7 +23,8 @@ TEST(KeptBlocks, AreUsedAgainForWhatFits) {
 }
 
 TEST(KeptBlocks, EachSizeHoldsWhatItIsForAndWastesAQuarterAtMost) {
-  for (std::size_t bytes = KeptBlocks::kBytesMin + 1; bytes <= KeptBlocks::kBytesMax; ++bytes) {
+  for (std::size_t bytes = KeptBlocks::kBytesMin + 1; bytes <= KeptBlocks::kBytesMax;
+       bytes += bytes < (80 << 10) ? 1 : 63) {
     KeptBlocks blocks;
     blocks.deallocate(std::malloc(KeptBlocks::kBytesMax), bytes);
     ASSERT_GE(blocks.kept_bytes(), bytes);
@@ -36,7 +37,7 @@ TEST(KeptBlocks, AreAsLongAsIsAskedForAndAligned) {
   for (const std::size_t bytes :
        {std::size_t{1}, KeptBlocks::kBytesMin, KeptBlocks::kBytesMin + 1, std::size_t{1280},
         std::size_t{1281}, KeptBlocks::kBytesMax, KeptBlocks::kBytesMax + 1,
-        std::size_t{1'000'000}}) {
+        std::size_t{4'000'000}}) {
     for (int times = 0; times < 2; ++times) {
       const KeptBlocks::Block block = blocks.make(bytes);
       ASSERT_NE(block, nullptr);
@@ -53,6 +54,14 @@ TEST(KeptBlocks, ShortAndLongOnesAreMallocs) {
   EXPECT_EQ(blocks.kept_bytes(), 0U);
   blocks.deallocate(nullptr, 5000);
   EXPECT_EQ(blocks.kept_bytes(), 0U);
+}
+
+TEST(KeptBlocks, SayThatThereIsNoMemory) {
+  constexpr std::size_t kTooMuch = ~std::size_t{0} >> 2;
+  KeptBlocks blocks;
+  EXPECT_EQ(blocks.make(kTooMuch), nullptr);
+  EXPECT_THROW((void)blocks.make_or_throw(kTooMuch), std::bad_alloc);
+  EXPECT_NE(blocks.make_or_throw(100'000), nullptr);
 }
 
 TEST(KeptBlocks, AreNoMoreThanTheirBound) {

@@ -11,6 +11,7 @@
 
 #include <sterna/rpc.h>
 
+#include "memory/kept_blocks.h"
 #include "rpc/rpc.h"
 #include "runtime/capi/program.h"
 
@@ -82,7 +83,7 @@ class OutBox {
   std::unique_ptr<rpc::OutPart[]> many_parts_;
   std::uint32_t part_count_ = 0;
   std::uint32_t part_capacity_ = kRpcFewParts;
-  std::vector<std::unique_ptr<std::byte[]>> copies_;
+  std::vector<memory::KeptBlocks::Block> copies_;
   std::vector<LaterPiece> later_;
 };
 

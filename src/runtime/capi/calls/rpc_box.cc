@@ -86,7 +86,7 @@ void OutBox::add(const void* data, std::size_t bytes, bool is_copied) {
     part_capacity_ = capacity;
   }
   if (is_copied) {
-    copies_.emplace_back(new std::byte[bytes]);
+    copies_.push_back(memory::KeptBlocks::of_process().make_or_throw(bytes));
     net::copy_long(copies_.back().get(), static_cast<const std::byte*>(data), bytes);
   }
   rpc::OutPart& part = parts_[part_count_];

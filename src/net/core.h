@@ -11,7 +11,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <new>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -152,6 +151,7 @@ class TransportCore final : private Bond::Owner {
   void hold(RankEntry& entry, std::uint32_t from_node, const Frame& frame) noexcept
       STERNA_REQUIRES(entry.lock);
   void deliver_held(HeldPacket* first) noexcept;
+  void deliver_early(std::uint32_t rank) noexcept;  // What a move has interrupted: move.cc.
   void forward(std::uint32_t from_node, const Frame& frame, std::uint32_t to_node,
                std::uint32_t epoch) noexcept;
   void accept(RankEntry& entry, Endpoint& at, const Frame& frame, Outcome& outcome) noexcept

@@ -176,6 +176,7 @@ struct Endpoint {
   std::uint64_t local_bytes;       // Of messages that wait and came from ranks of the same node.
   std::uint64_t unexpected_bytes;  // Payload held, of all.
   std::uint64_t unexpected_bytes_peak;
+  std::uint32_t early_count;  // Of all peers: frames that wait for those before them.
 };
 static_assert(std::is_trivially_copyable_v<Endpoint>, "it moves as bytes");
 

@@ -7,6 +7,7 @@
 
 #include "net/core.h"
 #include "net/matching/matching.h"
+#include "net/peer.h"
 
 namespace sterna::net {
 namespace {
@@ -18,6 +19,26 @@ HeldPacket* take_held(RankEntry& entry) noexcept STERNA_REQUIRES(entry.lock) {
 }
 
 }  // namespace
+
+/// Frames whose turn it is: whoever took the one before them, and sent its answers, found that the
+/// rank had begun to leave, and nobody else looks at them before one of their pair comes.
+void TransportCore::deliver_early(std::uint32_t rank) noexcept {
+  RankEntry& entry = ranks_[rank];
+  for (;;) {
+    Outcome outcome;
+    {
+      const threads::OwnedGuard guard{entry.lock};
+      Peer* const peer = entry.state == RankState::here ? find_early(*entry.endpoint) : nullptr;
+      if (peer == nullptr) {
+        return;
+      }
+      EarlyFrame* const early = next_early(*peer);
+      accept_in_turn(entry, *entry.endpoint, *peer, frame_of(*early), outcome);
+      free_early(*entry.endpoint, early);
+    }
+    act(rank, outcome);
+  }
+}
 
 void TransportCore::install(std::uint32_t rank, Endpoint* endpoint) noexcept {
   check(rank < limits_.rank_count && endpoint->rank == rank,
@@ -43,6 +64,7 @@ void TransportCore::install(std::uint32_t rank, Endpoint* endpoint) noexcept {
     tell_watches(*endpoint, nullptr);
     held = take_held(entry);
   }
+  deliver_early(rank);
   // Others may be delivered before these: sequence numbers put them right.
   deliver_held(held);
   advance_kept(rank);
@@ -112,6 +134,7 @@ void TransportCore::cancel_leave(std::uint32_t rank) noexcept {
     tell_watches(*entry.endpoint, nullptr);  // Of losses meanwhile nobody has told it.
     held = take_held(entry);
   }
+  deliver_early(rank);
   deliver_held(held);
   advance_kept(rank);
 }

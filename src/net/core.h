@@ -101,8 +101,7 @@ class TransportCore final : private Bond::Owner {
   [[nodiscard]] bool has_inner_work() noexcept;
   [[nodiscard]] bool has_next_step() noexcept;
   [[nodiscard]] bool has_work() noexcept;
-  /// Whether poll_inner() might do something.
-  [[nodiscard]] bool may_have_inner() noexcept;
+  [[nodiscard]] bool may_have_inner() noexcept;  // poll_inner() might do something.
   [[nodiscard]] bool is_quiet() noexcept;
   [[nodiscard]] bool is_drained() noexcept;
   void on_packet(std::uint16_t rail, std::uint32_t from_node, Packet packet) noexcept;
@@ -169,8 +168,7 @@ class TransportCore final : private Bond::Owner {
   void refuse(const FrameHeader& header, const char* why) noexcept;
   void report_lost(std::uint32_t rank, Outcome::Lost why) noexcept;
 
-  // --- Messages at their receiver (receive.cc) -------------------------------------------------
-  // Those without an entry, too, are called under the lock of the rank.
+  // --- Messages at their receiver (receive.cc); all of them under the lock of the rank ---------
   void accept_eager(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
                     Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void accept_more(Endpoint& at, Peer& peer, const Frame& frame, Outcome& outcome) noexcept;
@@ -328,7 +326,9 @@ class TransportCore final : private Bond::Owner {
   std::uint32_t deliver_own() noexcept;
   void call_note(const Frame& frame) noexcept;
   void wake() noexcept;
-  void fail_requests(RankEntry& entry, const std::vector<bool>& is_lost) noexcept;
+  void fail_requests(RankEntry& entry, const std::vector<bool>& is_lost) noexcept;  // lost.cc
+  void lose_ranks(const std::vector<bool>& is_lost) noexcept;
+  void see_losses(std::uint32_t rank) noexcept;
 
   const JobMap& job_;
   const std::uint32_t node_;

@@ -60,13 +60,14 @@ void TransportCore::install(std::uint32_t rank, Endpoint* endpoint) noexcept {
     if (endpoint->is_fixed) {
       invitations_.set_rank(rank);
     }
-    // Its probes look again: this node may have heard of a loss before, or of one meanwhile.
+    // Its probes look again; of losses, after what has come before them, see_losses() tells them.
     tell_watches(*endpoint, nullptr);
     held = take_held(entry);
   }
   deliver_early(rank);
   // Others may be delivered before these: sequence numbers put them right.
   deliver_held(held);
+  see_losses(rank);
   advance_kept(rank);
 }
 
@@ -131,11 +132,12 @@ void TransportCore::cancel_leave(std::uint32_t rank) noexcept {
     const threads::OwnedGuard guard{entry.lock};
     check(entry.state == RankState::leaving, "a move is cancelled after it was begun");
     entry.state = RankState::here;
-    tell_watches(*entry.endpoint, nullptr);  // Of losses meanwhile nobody has told it.
+    tell_watches(*entry.endpoint, nullptr);  // As in install().
     held = take_held(entry);
   }
   deliver_early(rank);
   deliver_held(held);
+  see_losses(rank);
   advance_kept(rank);
 }
 

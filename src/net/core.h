@@ -89,8 +89,7 @@ class TransportCore final : private Bond::Owner {
   bool withdraw_bulk(Landing& landing) noexcept;
   void bulk_send(std::uint32_t to_node, std::uint64_t landing_id, std::span<const Extent> local,
                  std::span<const RemotePiece> remote, BulkSend& request) noexcept;
-  // core.cc
-  void serve_one_caller(bool is_one) noexcept;
+  void serve_one_caller(bool is_one) noexcept;  // core.cc
   [[nodiscard]] std::atomic<std::uint32_t>* absence_flag() const noexcept;
   [[nodiscard]] bool rings_absent() const noexcept;
   [[nodiscard]] bool has_open(const Endpoint& endpoint) const noexcept;
@@ -329,6 +328,7 @@ class TransportCore final : private Bond::Owner {
   void fail_requests(RankEntry& entry, const std::vector<bool>& is_lost) noexcept;  // lost.cc
   void lose_ranks(const std::vector<bool>& is_lost) noexcept;
   void see_losses(std::uint32_t rank) noexcept;
+  void see_place(std::uint32_t rank) noexcept;
 
   const JobMap& job_;
   const std::uint32_t node_;

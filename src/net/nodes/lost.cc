@@ -202,6 +202,25 @@ void TransportCore::see_losses(std::uint32_t rank) noexcept {
   }
 }
 
+/// The rank is elsewhere than was known here: on a node that is lost, perhaps, of whose ranks it
+/// was none when that was heard of. After the place was written: who loses the node from then on
+/// finds the rank there.
+void TransportCore::see_place(std::uint32_t rank) noexcept {
+  if (!is_any_lost_.load(std::memory_order_seq_cst)) [[likely]] {
+    return;
+  }
+  {
+    RankEntry& entry = ranks_[rank];
+    const threads::OwnedGuard guard{entry.lock};
+    if (entry.state != RankState::elsewhere || !gates_[entry.node].is_lost()) {
+      return;
+    }
+  }
+  std::vector<bool> is_lost(limits_.rank_count);
+  is_lost[rank] = true;
+  lose_ranks(is_lost);
+}
+
 void TransportCore::fail_requests(RankEntry& entry, const std::vector<bool>& is_lost) noexcept {
   const threads::OwnedGuard guard{entry.lock};
   if (entry.state != RankState::here) {

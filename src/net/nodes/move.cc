@@ -123,6 +123,7 @@ void TransportCore::commit_leave(std::uint32_t rank, std::uint32_t to_node) noex
     held = take_held(entry);
   }
   deliver_held(held);
+  see_place(rank);
 }
 
 void TransportCore::cancel_leave(std::uint32_t rank) noexcept {
@@ -152,8 +153,9 @@ void TransportCore::expect(std::uint32_t rank) noexcept {
 
 void TransportCore::learn(std::uint32_t rank, std::uint32_t node, std::uint32_t move) noexcept {
   check(rank < limits_.rank_count && node < limits_.node_count, "a rank is placed on a node");
-  if (node != node_) {  // What comes here is known here first.
-    ranks_.learn(rank, node, move);
+  // What comes here is known here first.
+  if (node != node_ && ranks_.learn(rank, node, move)) {
+    see_place(rank);
   }
 }
 
@@ -178,8 +180,9 @@ void TransportCore::retire(std::uint32_t node, std::span<const RankPlace> places
   for (const RankPlace& place : places) {
     check(place.rank < limits_.rank_count && place.node < limits_.node_count,
           "a rank is placed on a node");
-    if (place.node != node && place.node != node_) {
-      ranks_.retire(place.rank, node, place.node, place.move);
+    if (place.node != node && place.node != node_ &&
+        ranks_.retire(place.rank, node, place.node, place.move)) {
+      see_place(place.rank);
     }
   }
   gates_[node].retire_routes();
@@ -198,6 +201,7 @@ void TransportCore::unexpect(std::uint32_t rank, std::uint32_t node) noexcept {
     held = take_held(entry);
   }
   deliver_held(held);
+  see_place(rank);
 }
 
 }  // namespace sterna::net

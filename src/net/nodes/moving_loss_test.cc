@@ -147,5 +147,93 @@ TEST_F(MovingLosses, OfWhichTheNewNodeHearsLaterEndNothingThatWasPostedAfterThem
   EXPECT_FALSE(any.done.done());
 }
 
+/// Rank 1 has moved to node 2, and node 0 does not know it: there rank 0 waits for it.
+class LossesBeforeNews : public MovingLosses {
+ protected:
+  void move(std::uint32_t rank, std::uint32_t to) {
+    const std::uint32_t from = cluster.place[rank];
+    ASSERT_TRUE(cluster.nodes[from]->begin_leave(rank));
+    cluster.nodes[to]->expect(rank);
+    cluster.nodes[from]->commit_leave(rank, to);
+    cluster.nodes[to]->install(rank, cluster.endpoints[rank]);
+    cluster.place[rank] = to;
+  }
+  void wait_for(std::uint32_t rank) {
+    receive(0, named, rank);
+    receive(0, any, kAnySource);
+    ASSERT_FALSE(cluster.nodes[0]->probe(*cluster.endpoints[0], Pattern{rank, kContext + 1, kTag},
+                                         found, &watch));
+  }
+  void expect_lost(std::uint32_t rank) {
+    EXPECT_TRUE(named.done.done());
+    EXPECT_EQ(named.fault, Fault::peer_lost);
+    EXPECT_TRUE(any.done.done()) << "it may have been the sender";
+    EXPECT_TRUE(watch.done.done());
+    EXPECT_TRUE(cluster.nodes[0]->is_rank_lost(rank));
+    EXPECT_EQ(Transport::loss_count(*cluster.endpoints[0]), 1U);
+  }
+  /// Of node 2, where no rank is by what node 0 knows.
+  void lose_two_as_an_empty_node() {
+    move(2, 1);
+    cluster.nodes[0]->learn(2, 1, 1);
+    lose(2);
+    ASSERT_FALSE(named.done.done());
+    ASSERT_FALSE(watch.done.done());
+  }
+
+  MessageWatch watch;
+  Envelope found;
+};
+
+TEST_F(LossesBeforeNews, EndWithTheNewsOfTheLauncher) {
+  move(1, 2);
+  wait_for(1);
+  lose_two_as_an_empty_node();
+  cluster.nodes[0]->learn(1, 2, 1);
+  expect_lost(1);
+  cluster.nodes[0]->learn(1, 2, 1);
+  EXPECT_EQ(Transport::loss_count(*cluster.endpoints[0]), 1U) << "no news";
+}
+
+TEST_F(LossesBeforeNews, EndWithTheNewsOfANodeThatHadTheRank) {
+  move(1, 2);
+  wait_for(1);
+  lose_two_as_an_empty_node();
+  const RankPlace place{.rank = 1, .node = 2, .move = 1};
+  cluster.nodes[0]->retire(1, std::span{&place, 1});
+  expect_lost(1);
+}
+
+TEST_F(LossesBeforeNews, EndWithTheAnswerOfWhoShouldForward) {
+  move(1, 2);
+  wait_for(1);
+  lose_two_as_an_empty_node();
+  send(0, announced, 1, long_bytes);
+  cluster.settle();
+  EXPECT_TRUE(announced.done.done());
+  EXPECT_EQ(announced.fault, Fault::peer_lost);
+  expect_lost(1);
+}
+
+TEST_F(LossesBeforeNews, EndWhereTheRankHasLeftForTheNode) {
+  wait_for(1);
+  // Rank 1 comes to node 0, and leaves for node 2, which is lost meanwhile.
+  move(1, 0);
+  lose_two_as_an_empty_node();
+  ASSERT_TRUE(cluster.nodes[0]->begin_leave(1));
+  cluster.nodes[0]->commit_leave(1, 2);
+  expect_lost(1);
+}
+
+TEST_F(LossesBeforeNews, EndWhereTheRankDoesNotComeFromTheNode) {
+  move(1, 2);
+  wait_for(1);
+  // It is to come from node 2, not from node 1, as node 0 has it.
+  cluster.nodes[0]->expect(1);
+  lose_two_as_an_empty_node();
+  cluster.nodes[0]->unexpect(1, 2);
+  expect_lost(1);
+}
+
 }  // namespace
 }  // namespace sterna::net

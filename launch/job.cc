@@ -150,7 +150,9 @@ void Job::tell_places(std::uint32_t but_node) {
   tell_places_at_ns_ = 0;
   for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     const RankRecord& record = ranks_[rank];
-    if (record.moves != 0 && !record.is_ended) {
+    // Who waits for a rank that was lost with its node must know that it was there.
+    const bool is_lost = nodes_[record.node].state == NodeRecord::State::ended;
+    if (record.moves != 0 && (is_lost || !record.is_ended)) {
       broadcast(runtime::encode(runtime::RankMove{rank, record.node, record.moves}), but_node);
     }
   }

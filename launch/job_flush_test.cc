@@ -1,5 +1,5 @@
 // Nodes that all ranks have left: told to hand over what is left of them, and no loss only after
-// they have said so.
+// they have said so. And where ranks were that are lost with their node.
 #include "launch/played_job.h"
 
 namespace sterna::launch {
@@ -110,6 +110,49 @@ TEST(JobFlush, WhatANodeSaysOfDeparturesThatNeverWereBreaksTheProtocol) {
   Moved job;
   job.flushed(2, 7);
   EXPECT_FALSE(job.goes_on());
+}
+
+/// Rank 2, on node 2 at first, has moved to node 1 in a job that goes on after a loss.
+struct MovedAndLost : Stage {
+  MovedAndLost()
+      : Stage{runtime::JobMode::node, Temper::obedient, Temper::obedient, true, 0, true,
+              OnLoss::go_on} {}
+  void move() { say(2, runtime::encode(runtime::RankMove{2, 1, 1})); }
+  void kill(std::uint32_t node) {
+    crews[1]->end(node, {.signal = SIGKILL});
+    turn(clock.now_ns());
+  }
+  /// Where node 0 was told that rank 2 is; none: it was not told.
+  [[nodiscard]] std::optional<std::uint64_t> told_place() const {
+    const auto told = crews[0]->sent(FrameKind::moved);
+    if (told.size() != 1) {
+      return std::nullopt;
+    }
+    const runtime::RankMove move =
+        runtime::decode_moved(std::span{told[0].second}.subspan(runtime::kFrameHeaderBytes))
+            .value();
+    EXPECT_EQ(move.rank, 2U);
+    return move.node;
+  }
+};
+
+TEST(JobLoss, WhoWaitsForARankIsToldThatItWasOnTheNodeThatIsLost) {
+  MovedAndLost job;
+  job.move();
+  job.kill(1);
+  EXPECT_FALSE(job.job->is_ending());
+  EXPECT_EQ(job.told_place(), 1U);
+  EXPECT_EQ(job.crews[0]->sent(FrameKind::peer_lost).size(), 1U);
+}
+
+TEST(JobLoss, TheSameWhereTheNewsOfTheMoveComeLater) {
+  MovedAndLost job;
+  job.kill(1);
+  job.move();
+  EXPECT_FALSE(job.job->is_ending());
+  job.clock.advance(kSecond);
+  job.turn(job.clock.now_ns());
+  EXPECT_EQ(job.told_place(), 1U);
 }
 
 }  // namespace

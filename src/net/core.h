@@ -11,7 +11,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <new>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -90,8 +89,7 @@ class TransportCore final : private Bond::Owner {
   bool withdraw_bulk(Landing& landing) noexcept;
   void bulk_send(std::uint32_t to_node, std::uint64_t landing_id, std::span<const Extent> local,
                  std::span<const RemotePiece> remote, BulkSend& request) noexcept;
-  // core.cc
-  void serve_one_caller(bool is_one) noexcept;
+  void serve_one_caller(bool is_one) noexcept;  // core.cc
   [[nodiscard]] std::atomic<std::uint32_t>* absence_flag() const noexcept;
   [[nodiscard]] bool rings_absent() const noexcept;
   [[nodiscard]] bool has_open(const Endpoint& endpoint) const noexcept;
@@ -102,8 +100,7 @@ class TransportCore final : private Bond::Owner {
   [[nodiscard]] bool has_inner_work() noexcept;
   [[nodiscard]] bool has_next_step() noexcept;
   [[nodiscard]] bool has_work() noexcept;
-  /// Whether poll_inner() might do something.
-  [[nodiscard]] bool may_have_inner() noexcept;
+  [[nodiscard]] bool may_have_inner() noexcept;  // poll_inner() might do something.
   [[nodiscard]] bool is_quiet() noexcept;
   [[nodiscard]] bool is_drained() noexcept;
   void on_packet(std::uint16_t rail, std::uint32_t from_node, Packet packet) noexcept;
@@ -152,6 +149,7 @@ class TransportCore final : private Bond::Owner {
   void hold(RankEntry& entry, std::uint32_t from_node, const Frame& frame) noexcept
       STERNA_REQUIRES(entry.lock);
   void deliver_held(HeldPacket* first) noexcept;
+  void deliver_early(std::uint32_t rank) noexcept;  // What a move has interrupted: move.cc.
   void forward(std::uint32_t from_node, const Frame& frame, std::uint32_t to_node,
                std::uint32_t epoch) noexcept;
   void accept(RankEntry& entry, Endpoint& at, const Frame& frame, Outcome& outcome) noexcept
@@ -169,8 +167,7 @@ class TransportCore final : private Bond::Owner {
   void refuse(const FrameHeader& header, const char* why) noexcept;
   void report_lost(std::uint32_t rank, Outcome::Lost why) noexcept;
 
-  // --- Messages at their receiver (receive.cc) -------------------------------------------------
-  // Those without an entry, too, are called under the lock of the rank.
+  // --- Messages at their receiver (receive.cc); all of them under the lock of the rank ---------
   void accept_eager(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
                     Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void accept_more(Endpoint& at, Peer& peer, const Frame& frame, Outcome& outcome) noexcept;
@@ -328,7 +325,10 @@ class TransportCore final : private Bond::Owner {
   std::uint32_t deliver_own() noexcept;
   void call_note(const Frame& frame) noexcept;
   void wake() noexcept;
-  void fail_requests(RankEntry& entry, const std::vector<bool>& is_lost) noexcept;
+  void fail_requests(RankEntry& entry, const std::vector<bool>& is_lost) noexcept;  // lost.cc
+  void lose_ranks(const std::vector<bool>& is_lost) noexcept;
+  void see_losses(std::uint32_t rank) noexcept;
+  void see_place(std::uint32_t rank) noexcept;
 
   const JobMap& job_;
   const std::uint32_t node_;

@@ -166,7 +166,8 @@ void TransportCore::deliver(std::uint32_t from_node, const Frame& frame) noexcep
   }
   act(header.destination, outcome);
   while (outcome.has_early) {
-    // One at a time, with its answers: frames that came out of order are rare.
+    // One at a time, with its answers: frames that came out of order are rare. Nothing keeps the
+    // rank here meanwhile: if it leaves, deliver_early() goes on where it is installed.
     outcome.has_early = false;
     {
       const threads::OwnedGuard guard{entry.lock};

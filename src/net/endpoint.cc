@@ -26,6 +26,7 @@ void destroy_endpoint(Endpoint* endpoint) noexcept {
   destroy_endpoint(endpoint->kept);
   clear_peers(*endpoint);
   clear_matching(*endpoint);
+  endpoint->heap->deallocate(endpoint->lost_ranks);
   endpoint->heap->deallocate(endpoint);
 }
 

@@ -176,6 +176,11 @@ struct Endpoint {
   std::uint64_t local_bytes;       // Of messages that wait and came from ranks of the same node.
   std::uint64_t unexpected_bytes;  // Payload held, of all.
   std::uint64_t unexpected_bytes_peak;
+  std::uint32_t early_count;  // Of all peers: frames that wait for those before them.
+  // Losses that ended its requests, wherever it was: each ends those from anybody that were posted
+  // before, not those that were posted by somebody who knew. So they go along.
+  OpenCount loss_count;       // Read without the lock by who probes.
+  std::uint64_t* lost_ranks;  // Of them, a bit a rank of the job; null: none, or no memory.
 };
 static_assert(std::is_trivially_copyable_v<Endpoint>, "it moves as bytes");
 

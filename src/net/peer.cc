@@ -113,7 +113,19 @@ Kept keep_early(Endpoint& endpoint, Peer& peer, const Frame& frame) noexcept {
   }
   *place = early;
   ++peer.early_count;
+  ++endpoint.early_count;
   return Kept::kept;
+}
+
+Peer* find_early(const Endpoint& endpoint) noexcept {
+  for (std::uint32_t i = 0; endpoint.early_count != 0 && i < endpoint.peer_bucket_count; ++i) {
+    for (Peer* peer = endpoint.peers[i]; peer != nullptr; peer = peer->next_in_bucket) {
+      if (peer->early != nullptr && peer->early->sequence == peer->receive_sequence) {
+        return peer;
+      }
+    }
+  }
+  return nullptr;
 }
 
 EarlyFrame* next_early(Peer& peer) noexcept {
@@ -130,6 +142,7 @@ EarlyFrame* next_early(Peer& peer) noexcept {
 }
 
 void free_early(Endpoint& endpoint, EarlyFrame* early) noexcept {
+  --endpoint.early_count;
   endpoint.heap->deallocate(early);
 }
 

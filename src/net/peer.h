@@ -83,6 +83,8 @@ enum class Kept : std::uint8_t {
 };
 /// Keeps a copy of the frame until its turn.
 [[nodiscard]] Kept keep_early(Endpoint& endpoint, Peer& peer, const Frame& frame) noexcept;
+/// A peer with a kept frame whose turn it is; null: there is none.
+[[nodiscard]] Peer* find_early(const Endpoint& endpoint) noexcept;
 /// The kept frame whose turn it is, taken off the list; null: none. The caller frees it.
 [[nodiscard]] EarlyFrame* next_early(Peer& peer) noexcept;
 void free_early(Endpoint& endpoint, EarlyFrame* early) noexcept;

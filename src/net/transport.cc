@@ -199,14 +199,14 @@ void Transport::register_rank_handler(std::uint32_t id, RankHandler handler,
 bool Transport::has_lost_nodes() const noexcept {
   return core_->is_any_lost_.load(std::memory_order_seq_cst);
 }
-
-std::uint32_t Transport::loss_count() const noexcept {
-  return core_->loss_count_.load(std::memory_order_acquire);
+std::uint32_t Transport::loss_count(const Endpoint& endpoint) noexcept {
+  return endpoint.loss_count;
 }
 
 bool Transport::is_rank_lost(std::uint32_t rank) const noexcept {
   // After the count nothing more is delivered from there (lose_node()).
-  return loss_count() != 0 && core_->gates_[core_->ranks_.node_of(rank)].is_lost();
+  return core_->loss_count_.load(std::memory_order_acquire) != 0 &&
+         core_->gates_[core_->ranks_.node_of(rank)].is_lost();
 }
 
 void Transport::register_lost_handler(LostHandler handler, void* context) noexcept {

@@ -267,9 +267,10 @@ class Transport {
   void register_full_handler(FullHandler handler, void* context) noexcept;
   /// Whether any node was lost so far. By any thread.
   [[nodiscard]] bool has_lost_nodes() const noexcept;
-  /// How many nodes with ranks were lost so far. Who waits for anybody notes it before the wait: a
-  /// change ends the wait, as it ends receives from anybody. By any thread.
-  [[nodiscard]] std::uint32_t loss_count() const noexcept;
+  /// How many losses of other ranks the rank was told of so far, here or where it was before. Who
+  /// waits for anybody notes it before the wait: a change ends the wait, as it ends receives from
+  /// anybody. By any thread.
+  [[nodiscard]] static std::uint32_t loss_count(const Endpoint& endpoint) noexcept;
   /// The node of `rank` is lost, and all that came from there before has been delivered. By any
   /// thread.
   [[nodiscard]] bool is_rank_lost(std::uint32_t rank) const noexcept;

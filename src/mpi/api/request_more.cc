@@ -63,18 +63,18 @@ struct Probe {
   net::Pattern pattern{};
   net::Envelope found{};
   int error = MPI_SUCCESS;
-  std::uint32_t loss_count = 0;  // Before the first look, of the node where that is.
+  std::uint32_t loss_count = 0;  // Before the first look.
 
   Probe(const char* function, int source, int tag, MPI_Comm comm) noexcept
       : call{state_of_caller(function), function} {
-    runtime::safe_point(*call.state.context);  // May move the rank.
-    loss_count = call.state.context->transport->loss_count();
+    runtime::safe_point(*call.state.context);
     error = check_comm(call, comm);
     if (error == MPI_SUCCESS) {
       error = check_pattern(call, source, tag);
     }
     if (error == MPI_SUCCESS && source != MPI_PROC_NULL) {
       pattern = pattern_of(*call.comm, source, tag);
+      loss_count = net::Transport::loss_count(*call.state.context->endpoint);
     }
   }
   [[nodiscard]] bool look(net::MessageWatch* watch = nullptr) noexcept {
@@ -111,11 +111,12 @@ struct Probe {
   }
   /// No such message will come: its sender is lost, or, of one from anybody, may be among those
   /// that were lost since it was asked for, as with receives. After it a last look finds what had
-  /// come. Another node may have heard of fewer losses than one where the rank was before.
+  /// come.
   [[nodiscard]] bool is_in_vain() const noexcept {
-    const net::Transport& transport = *call.state.context->transport;
-    return pattern.source == net::kAnySource ? transport.loss_count() > loss_count
-                                             : transport.is_rank_lost(pattern.source);
+    const runtime::RankContext& context = *call.state.context;
+    return pattern.source == net::kAnySource
+               ? net::Transport::loss_count(*context.endpoint) != loss_count
+               : context.transport->is_rank_lost(pattern.source);
   }
   int fail_lost() noexcept {
     return call.fail(MPI_ERR_PROC_ABORTED,

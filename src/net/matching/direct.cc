@@ -25,14 +25,15 @@ RecvRequest* DirectWay::take_posted(Endpoint& to, Pattern exact) noexcept {
   return take_receive(to, exact);
 }
 
-/// The message waits at its receiver. False: no recycled memory for it.
+/// The message waits at its receiver. False: no recycled memory for it, or a probe waits that is to
+/// be woken, which a section must not do: the usual way tells it.
 bool DirectWay::store(Endpoint& to, Envelope envelope, const std::byte* data) noexcept {
   const CoreOptions& options = core_.options_;
   if (envelope.bytes > kSmallMessageBytes || to.free_messages == nullptr ||
       envelope.bytes > options.local_eager_bytes ||
       to.local_bytes + credit_of(envelope.bytes) > options.local_window_bytes ||
       find_lane(to, {envelope.source, envelope.context, envelope.tag}) == nullptr ||
-      to.is_indexed[1] || to.is_indexed[2] || to.is_indexed[3]) {
+      to.is_indexed[1] || to.is_indexed[2] || to.is_indexed[3] || to.watches != nullptr) {
     return false;
   }
   Message* message = create_message(to, envelope.bytes);

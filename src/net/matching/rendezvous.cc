@@ -197,9 +197,11 @@ void TransportCore::fail_cleared(std::uint32_t rank, const Outcome::Answer& answ
   std::memcpy(&clear, answer.payload.data(), sizeof clear);
   RankEntry& entry = ranks_[rank];
   const threads::OwnedGuard guard{entry.lock};
-  // lose_node() may have found it first.
-  void* found = find_pending(*entry.endpoint, clear.receive_id, PendingEntry::Kind::receive,
-                             answer.header.destination);
+  // lose_node() may have found it first: then nothing has kept the rank here since.
+  void* found = entry.state == RankState::here
+                    ? find_pending(*entry.endpoint, clear.receive_id,
+                                   PendingEntry::Kind::receive, answer.header.destination)
+                    : nullptr;
   if (found != nullptr) {
     finish_receive(entry, *entry.endpoint, *static_cast<RecvRequest*>(found), Fault::peer_lost);
   }

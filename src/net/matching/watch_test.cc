@@ -128,7 +128,7 @@ TEST_F(Watches, AreToldOfALossOnce) {
   pair.nodes[1]->lose_peer(0, "the test says so");
   ASSERT_TRUE(pair.poll_until([&] { return named.done.done() && any.done.done(); }));
   EXPECT_TRUE(pair.nodes[1]->is_rank_lost(0)) << "told once that can be seen";
-  EXPECT_EQ(pair.nodes[1]->loss_count(), 1U);
+  EXPECT_EQ(pair.nodes[1]->loss_count(*pair.endpoints[1]), 1U);
   EXPECT_FALSE(looks({0, kContext, kTag}, named));
   EXPECT_FALSE(named.done.done());
   pair.nodes[1]->end_watch(*pair.endpoints[1], named);

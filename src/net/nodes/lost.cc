@@ -1,6 +1,7 @@
 // A node is lost: everything that waits for it, or for ranks on it, ends with peer_lost.
 #include <fmt/format.h>
 
+#include "memory/heap.h"
 #include "net/core.h"
 #include "net/matching/held.h"
 #include "net/matching/matching.h"
@@ -15,39 +16,71 @@ void fail(RecvRequest& request) noexcept {
   request.done.complete();
 }
 
-/// Receives that only a lost rank could serve; and those from any rank, because their sender may be
-/// among the lost and nobody can know (as MPI_ERR_PROC_FAILED_PENDING of the fault-tolerance
-/// proposal, but final).
-void fail_posted(Endpoint& at, const std::vector<bool>& is_lost,
-                 Invitations& invitations) noexcept {
-  if (RecvRequest* const parked = at.parked; parked != nullptr) {
-    const std::uint32_t source = at.parked_pattern.source;
-    if (source == kAnySource || is_lost[source]) {
-      at.parked = nullptr;
-      fail(*parked);
+/// Ranks that are lost, as a rank is told of them.
+struct Losses {
+  const std::vector<bool>& are_lost;
+  bool is_news;  // It did not know of all of them.
+
+  /// Whether a receive from this source ends: one that only a lost rank could serve; or one from
+  /// any rank, because its sender may be among the lost and nobody can know (as
+  /// MPI_ERR_PROC_FAILED_PENDING of the fault-tolerance proposal, but final).
+  [[nodiscard]] bool end(std::uint32_t source) const noexcept {
+    return source == kAnySource ? is_news : are_lost[source];
+  }
+};
+
+/// Notes what the rank is told of. True: not all of it was known to it, here or where it was
+/// before.
+bool note_losses(Endpoint& at, const std::vector<bool>& are_lost) noexcept {
+  constexpr std::size_t kBits = 64;
+  bool is_news = false;
+  for (std::size_t rank = 0; rank < are_lost.size(); ++rank) {
+    if (!are_lost[rank]) {
+      continue;
     }
+    if (at.lost_ranks == nullptr) {
+      at.lost_ranks = static_cast<std::uint64_t*>(at.heap->allocate_zeroed(
+          (are_lost.size() + kBits - 1) / kBits * sizeof(std::uint64_t)));
+    }
+    const std::uint64_t bit = std::uint64_t{1} << rank % kBits;
+    if (at.lost_ranks == nullptr) {
+      is_news = true;  // For all that can be known.
+    } else if ((at.lost_ranks[rank / kBits] & bit) == 0) {
+      at.lost_ranks[rank / kBits] |= bit;
+      is_news = true;
+    }
+  }
+  if (is_news) {
+    ++at.loss_count;
+  }
+  return is_news;
+}
+
+/// Of receives that are posted those that the losses end.
+void fail_posted(Endpoint& at, const Losses& losses, Invitations& invitations) noexcept {
+  if (RecvRequest* const parked = at.parked;
+      parked != nullptr && losses.end(at.parked_pattern.source)) {
+    at.parked = nullptr;
+    fail(*parked);
   }
   for (std::uint32_t i = 0; i < at.lane_bucket_count; ++i) {
     for (Lane* lane = at.lanes[i]; lane != nullptr; lane = lane->next_in_bucket) {
-      if (lane->key.source == kAnySource || is_lost[lane->key.source]) {
-        while (lane->receives_first != nullptr) {
-          RecvRequest& request = *lane->receives_first;
-          unpost_receive(at, request);
-          invitations.drop(at, request);
-          fail(request);
-        }
+      while (lane->receives_first != nullptr && losses.end(lane->key.source)) {
+        RecvRequest& request = *lane->receives_first;
+        unpost_receive(at, request);
+        invitations.drop(at, request);
+        fail(request);
       }
     }
   }
 }
 
 /// The same of receives with a mask, whose envelopes are their patterns.
-void fail_masked(Endpoint& at, const std::vector<bool>& is_lost) noexcept {
+void fail_masked(Endpoint& at, const Losses& losses) noexcept {
   RecvRequest* next = nullptr;
   for (RecvRequest* request = at.masked_first; request != nullptr; request = next) {
     next = request->next;
-    const std::uint32_t source = request->envelope.source;
-    if (source == kAnySource || is_lost[source]) {
+    if (losses.end(request->envelope.source)) {
       unpost_receive(at, *request);
       fail(*request);
     }
@@ -127,25 +160,65 @@ void TransportCore::lose_node(std::uint32_t node, std::string_view reason) noexc
     is_lost[rank] = ranks_.node_of(rank) == node;
     is_rank_lost = is_rank_lost || is_lost[rank];
   }
-  // Of a node that all ranks have left nobody waits for anything.
-  for (std::uint32_t rank = 0; rank < limits_.rank_count && is_rank_lost; ++rank) {
+  if (is_rank_lost) {  // Of a node that all ranks have left nobody waits for anything.
+    lose_ranks(is_lost);
+  }
+  (void)gates_[node].advance();  // Drops what waits.
+  if (lost_handler_ != nullptr) {
+    lost_handler_(lost_context_, node, reason);
+  }
+}
+
+void TransportCore::lose_ranks(const std::vector<bool>& is_lost) noexcept {
+  for (std::uint32_t rank = 0; rank < limits_.rank_count; ++rank) {
     fail_requests(ranks_[rank], is_lost);
   }
-  if (is_rank_lost) {
-    loss_count_.fetch_add(1, std::memory_order_release);
-  }
+  loss_count_.fetch_add(1, std::memory_order_release);
   // Who begins to watch after that sees the loss: the lock orders the two.
-  for (std::uint32_t rank = 0; rank < limits_.rank_count && is_rank_lost; ++rank) {
+  for (std::uint32_t rank = 0; rank < limits_.rank_count; ++rank) {
     RankEntry& entry = ranks_[rank];
     const threads::OwnedGuard guard{entry.lock};
     if (entry.state == RankState::here) {
       tell_watches(*entry.endpoint, nullptr);
     }
   }
-  (void)gates_[node].advance();  // Drops what waits.
-  if (lost_handler_ != nullptr) {
-    lost_handler_(lost_context_, node, reason);
+}
+
+/// The rank has come, or stays after all: its requests were left out of losses that this node has
+/// heard of before, or meanwhile. After it is here: who loses a node from then on finds it.
+void TransportCore::see_losses(std::uint32_t rank) noexcept {
+  if (!is_any_lost_.load(std::memory_order_seq_cst)) [[likely]] {
+    return;
   }
+  std::vector<bool> is_lost(limits_.rank_count);
+  for (std::uint32_t other = 0; other < limits_.rank_count; ++other) {
+    is_lost[other] = gates_[ranks_.node_of(other)].is_lost();
+  }
+  RankEntry& entry = ranks_[rank];
+  fail_requests(entry, is_lost);
+  const threads::OwnedGuard guard{entry.lock};
+  if (entry.state == RankState::here) {
+    tell_watches(*entry.endpoint, nullptr);
+  }
+}
+
+/// The rank is elsewhere than was known here: on a node that is lost, perhaps, of whose ranks it
+/// was none when that was heard of. After the place was written: who loses the node from then on
+/// finds the rank there.
+void TransportCore::see_place(std::uint32_t rank) noexcept {
+  if (!is_any_lost_.load(std::memory_order_seq_cst)) [[likely]] {
+    return;
+  }
+  {
+    RankEntry& entry = ranks_[rank];
+    const threads::OwnedGuard guard{entry.lock};
+    if (entry.state != RankState::elsewhere || !gates_[entry.node].is_lost()) {
+      return;
+    }
+  }
+  std::vector<bool> is_lost(limits_.rank_count);
+  is_lost[rank] = true;
+  lose_ranks(is_lost);
 }
 
 void TransportCore::fail_requests(RankEntry& entry, const std::vector<bool>& is_lost) noexcept {
@@ -154,8 +227,9 @@ void TransportCore::fail_requests(RankEntry& entry, const std::vector<bool>& is_
     return;
   }
   Endpoint& at = *entry.endpoint;
-  fail_posted(at, is_lost, invitations_);
-  fail_masked(at, is_lost);
+  const Losses losses{is_lost, note_losses(at, is_lost)};
+  fail_posted(at, losses, invitations_);
+  fail_masked(at, losses);
   fail_partial(at, is_lost);
   end_holders(at, is_lost);
   for (std::uint32_t i = 0; i < at.pending_capacity; ++i) {

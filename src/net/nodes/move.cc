@@ -7,6 +7,7 @@
 
 #include "net/core.h"
 #include "net/matching/matching.h"
+#include "net/peer.h"
 
 namespace sterna::net {
 namespace {
@@ -18,6 +19,26 @@ HeldPacket* take_held(RankEntry& entry) noexcept STERNA_REQUIRES(entry.lock) {
 }
 
 }  // namespace
+
+/// Frames whose turn it is: whoever took the one before them, and sent its answers, found that the
+/// rank had begun to leave, and nobody else looks at them before one of their pair comes.
+void TransportCore::deliver_early(std::uint32_t rank) noexcept {
+  RankEntry& entry = ranks_[rank];
+  for (;;) {
+    Outcome outcome;
+    {
+      const threads::OwnedGuard guard{entry.lock};
+      Peer* const peer = entry.state == RankState::here ? find_early(*entry.endpoint) : nullptr;
+      if (peer == nullptr) {
+        return;
+      }
+      EarlyFrame* const early = next_early(*peer);
+      accept_in_turn(entry, *entry.endpoint, *peer, frame_of(*early), outcome);
+      free_early(*entry.endpoint, early);
+    }
+    act(rank, outcome);
+  }
+}
 
 void TransportCore::install(std::uint32_t rank, Endpoint* endpoint) noexcept {
   check(rank < limits_.rank_count && endpoint->rank == rank,
@@ -39,12 +60,14 @@ void TransportCore::install(std::uint32_t rank, Endpoint* endpoint) noexcept {
     if (endpoint->is_fixed) {
       invitations_.set_rank(rank);
     }
-    // Its probes look again: this node may have heard of a loss before, or of one meanwhile.
+    // Its probes look again; of losses, after what has come before them, see_losses() tells them.
     tell_watches(*endpoint, nullptr);
     held = take_held(entry);
   }
+  deliver_early(rank);
   // Others may be delivered before these: sequence numbers put them right.
   deliver_held(held);
+  see_losses(rank);
   advance_kept(rank);
 }
 
@@ -100,6 +123,7 @@ void TransportCore::commit_leave(std::uint32_t rank, std::uint32_t to_node) noex
     held = take_held(entry);
   }
   deliver_held(held);
+  see_place(rank);
 }
 
 void TransportCore::cancel_leave(std::uint32_t rank) noexcept {
@@ -109,10 +133,12 @@ void TransportCore::cancel_leave(std::uint32_t rank) noexcept {
     const threads::OwnedGuard guard{entry.lock};
     check(entry.state == RankState::leaving, "a move is cancelled after it was begun");
     entry.state = RankState::here;
-    tell_watches(*entry.endpoint, nullptr);  // Of losses meanwhile nobody has told it.
+    tell_watches(*entry.endpoint, nullptr);  // As in install().
     held = take_held(entry);
   }
+  deliver_early(rank);
   deliver_held(held);
+  see_losses(rank);
   advance_kept(rank);
 }
 
@@ -127,8 +153,9 @@ void TransportCore::expect(std::uint32_t rank) noexcept {
 
 void TransportCore::learn(std::uint32_t rank, std::uint32_t node, std::uint32_t move) noexcept {
   check(rank < limits_.rank_count && node < limits_.node_count, "a rank is placed on a node");
-  if (node != node_) {  // What comes here is known here first.
-    ranks_.learn(rank, node, move);
+  // What comes here is known here first.
+  if (node != node_ && ranks_.learn(rank, node, move)) {
+    see_place(rank);
   }
 }
 
@@ -153,8 +180,9 @@ void TransportCore::retire(std::uint32_t node, std::span<const RankPlace> places
   for (const RankPlace& place : places) {
     check(place.rank < limits_.rank_count && place.node < limits_.node_count,
           "a rank is placed on a node");
-    if (place.node != node && place.node != node_) {
-      ranks_.retire(place.rank, node, place.node, place.move);
+    if (place.node != node && place.node != node_ &&
+        ranks_.retire(place.rank, node, place.node, place.move)) {
+      see_place(place.rank);
     }
   }
   gates_[node].retire_routes();
@@ -173,6 +201,7 @@ void TransportCore::unexpect(std::uint32_t rank, std::uint32_t node) noexcept {
     held = take_held(entry);
   }
   deliver_held(held);
+  see_place(rank);
 }
 
 }  // namespace sterna::net

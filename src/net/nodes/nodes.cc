@@ -111,7 +111,7 @@ void TransportCore::accept_node_frame(std::uint32_t from_node, const Frame& fram
   }
   switch (header.kind) {
     case FrameKind::moved:
-      ranks_.learn(static_cast<std::uint32_t>(header.cookie), header.context, header.sequence);
+      learn(static_cast<std::uint32_t>(header.cookie), header.context, header.sequence);
       return;
     case FrameKind::bulk:
     case FrameKind::bulk_finish:

@@ -25,26 +25,31 @@ std::uint32_t RankTable::node_of(std::uint32_t rank) noexcept {
   return entry.node;
 }
 
-void RankTable::learn(std::uint32_t rank, std::uint32_t node, std::uint32_t epoch) noexcept {
+bool RankTable::learn(std::uint32_t rank, std::uint32_t node, std::uint32_t epoch) noexcept {
   RankEntry& entry = entries_[rank];
   const threads::OwnedGuard guard{entry.lock};
   // Epochs wrap after 2^32 moves; the difference says which is later.
-  if (entry.state == RankState::elsewhere && static_cast<std::int32_t>(epoch - entry.epoch) > 0) {
-    entry.node = node;
-    entry.epoch = epoch;
-    entry.tell_route();
+  if (entry.state != RankState::elsewhere || static_cast<std::int32_t>(epoch - entry.epoch) <= 0) {
+    return false;
   }
+  const bool is_elsewhere = entry.node != node;
+  entry.node = node;
+  entry.epoch = epoch;
+  entry.tell_route();
+  return is_elsewhere;
 }
 
-void RankTable::retire(std::uint32_t rank, std::uint32_t from_node, std::uint32_t node,
+bool RankTable::retire(std::uint32_t rank, std::uint32_t from_node, std::uint32_t node,
                        std::uint32_t epoch) noexcept {
-  learn(rank, node, epoch);
+  const bool is_learnt = learn(rank, node, epoch);
   RankEntry& entry = entries_[rank];
   const threads::OwnedGuard guard{entry.lock};
-  if (entry.state == RankState::elsewhere && entry.node == from_node) {
-    entry.node = node;
-    entry.tell_route();
+  if (entry.state != RankState::elsewhere || entry.node != from_node) {
+    return is_learnt;
   }
+  entry.node = node;
+  entry.tell_route();
+  return true;
 }
 
 }  // namespace sterna::net

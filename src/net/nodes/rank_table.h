@@ -64,12 +64,13 @@ class RankTable {
   [[nodiscard]] std::uint32_t node_of(std::uint32_t rank) noexcept;
 
   /// Later news than ours are taken over, others ignored; never against what we see ourselves.
-  void learn(std::uint32_t rank, std::uint32_t node, std::uint32_t epoch) noexcept;
+  /// True: the rank is on another node than we thought.
+  [[nodiscard]] bool learn(std::uint32_t rank, std::uint32_t node, std::uint32_t epoch) noexcept;
 
   /// `from_node` says that the rank is not there, but went to `node`: we believe that even if we
-  /// have later news of its having been there. Who had it forwards.
-  void retire(std::uint32_t rank, std::uint32_t from_node, std::uint32_t node,
-              std::uint32_t epoch) noexcept;
+  /// have later news of its having been there. Who had it forwards. True: as with learn().
+  [[nodiscard]] bool retire(std::uint32_t rank, std::uint32_t from_node, std::uint32_t node,
+                            std::uint32_t epoch) noexcept;
 
  private:
   const std::uint32_t rank_count_;

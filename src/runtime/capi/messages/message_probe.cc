@@ -33,9 +33,8 @@ bool is_there(RankContext& rank, const Sought& sought, net::Message** taken, net
 
 /// No such message will come: its sender is lost, or, of one from anybody, may be among those that
 /// were lost since it was asked for, as with receives. After it a last look finds what had come.
-/// Another node may have heard of fewer losses than one where the rank was before.
 bool is_in_vain(const RankContext& rank, const Sought& sought, std::uint32_t losses) noexcept {
-  return sought.source == STERNA_ANY_RANK ? rank.transport->loss_count() > losses
+  return sought.source == STERNA_ANY_RANK ? net::Transport::loss_count(*rank.endpoint) != losses
                                           : is_named_and_lost(rank, sought.source);
 }
 
@@ -61,7 +60,7 @@ sterna_status look(RankContext& rank, const Sought& sought, net::Message** taken
 
 sterna_status look_for(RankContext& rank, const Sought& sought, std::uint64_t timeout_ns,
                        net::Message** taken, net::Envelope& found) noexcept {
-  const std::uint32_t losses = rank.transport->loss_count();
+  const std::uint32_t losses = net::Transport::loss_count(*rank.endpoint);
   const std::uint64_t deadline_ns = timeout_ns == 0 ? 0 : deadline_of(timeout_ns);
   if (is_there(rank, sought, taken, found)) {
     return STERNA_SUCCESS;

@@ -104,6 +104,17 @@ inline Kind lending_of(std::uint64_t seed, Kind kind) {
   return kind;
 }
 
+/// In every second history of failing wires a driver believes for a while in a way that it has
+/// opened anew and that is still cut. Not drawn, as above.
+inline Kind patient_of(std::uint64_t seed, Kind kind) {
+  for (SimOptions& rail : kind.rails) {
+    if (kind.wires == Kind::Wires::failing && seed / 8 % 2 == 0) {
+      rail.revive_patience_ns = 1'000'000ULL << (seed / 16 % 12);
+    }
+  }
+  return kind;
+}
+
 /// Windows so small that they are met. Changed bytes are noticed; a rail that is silent for want of
 /// events is not given up.
 inline Settings settings_of(const Kind& kind) {

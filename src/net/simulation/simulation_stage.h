@@ -58,7 +58,7 @@ class Stage {
   Stage(std::uint64_t seed, Tally& tally)
       : tally_{tally},
         random_{seed},
-        kind_{lending_of(seed, quick_of(seed, kind_of(random_)))},
+        kind_{patient_of(seed, lending_of(seed, quick_of(seed, kind_of(random_))))},
         settings_{settings_of(kind_)},
         is_fixed_{random_.chance(0.3) || kind_.is_quick},
         cluster_{SimCluster::Rails{is_fixed_}, kind_.rails, kRanks, &settings_, nullptr,

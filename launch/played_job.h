@@ -123,8 +123,9 @@ struct Sink {
   FileDescriptor reader;
 };
 
-inline JobPlan plan_of(runtime::JobMode mode) {
+inline JobPlan plan_of(runtime::JobMode mode, OnLoss on_loss = OnLoss::end) {
   JobPlan plan;
+  plan.options.on_loss = on_loss;
   plan.job.mode = mode;
   plan.job.map.node_count = kNodes;
   plan.job.map.rank_count = kNodes;
@@ -141,9 +142,10 @@ inline JobPlan plan_of(runtime::JobMode mode) {
 
 struct Stage {
   explicit Stage(runtime::JobMode mode, Temper here, Temper there, bool is_read = true,
-                 std::uint64_t timeout_ns = 0, bool are_initialized = true)
+                 std::uint64_t timeout_ns = 0, bool are_initialized = true,
+                 OnLoss on_loss = OnLoss::end)
       : sink{is_read}, opened{Loop::open()} {
-    JobPlan plan = plan_of(mode);
+    JobPlan plan = plan_of(mode, on_loss);
     plan.options.timeout_ns = timeout_ns;
     output.emplace(opened.value(), LineOutput::Options{.fds = {sink.fd.get(), sink.fd.get()}});
     job.emplace(opened.value(), *output, std::move(plan), clock);

@@ -1,11 +1,14 @@
 """Jobs over several machines: with a stand-in for ssh on this one, and over network namespaces."""
 
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import signal
 import stat
 import tempfile
+import termios
 import time
 
 from harness import GRID, PROBE, SECONDS, STERNA, GridTest, LaunchTest, main, run, start
@@ -76,6 +79,17 @@ class StandIn(LaunchTest):
         text = "".join(f"line {i}\n" for i in range(5000))
         done = self.job("a,b", "init", "read", "finalize", input=text)
         self.assertEqual((done.returncode, done.stdout), (0, text))
+
+    def test_the_end_of_what_is_typed_is_seen_beside_another_host(self):
+        main, sub = pty.openpty()
+        self.addCleanup(os.close, main)
+        job = self.start_job(STERNA, "run", "--timeout", SECONDS, "-n", 2, "--hosts", "localhost,b", "cat",
+                             stdin=sub, start_new_session=True,
+                             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(sub)
+        os.write(main, b"typed\n\x04")  # A line, and the end of the input.
+        output, errors = job.communicate(timeout=2 * SECONDS)
+        self.assertEqual((job.returncode, output, errors), (0, "typed\n", ""))
 
     def test_an_unreachable_host_is_named(self):
         done = self.job("a,gone", "init", "finalize")

@@ -14,13 +14,22 @@
 namespace sterna::launch {
 namespace {
 
-constexpr int kSignals[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+bool is_ignored(int signal) noexcept {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
 
 sigset_t handled_signals() noexcept {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int signal : kSignals) {
-    ::sigaddset(&set, signal);
+  ::sigaddset(&set, SIGCHLD);
+  ::sigaddset(&set, SIGTERM);
+  // What who started us has ignored (nohup, a script for what it starts in the background) stays
+  // so, for the ranks, too. Blocked it would come all the same.
+  for (const int signal : {SIGINT, SIGHUP, SIGQUIT}) {
+    if (!is_ignored(signal)) {
+      ::sigaddset(&set, signal);
+    }
   }
   return set;
 }

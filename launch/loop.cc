@@ -42,6 +42,8 @@ std::uint64_t to_ns(const timeval& time) noexcept {
 }  // namespace
 
 Result<Loop> Loop::open() {
+  // Ignored by who started us, it would tell no ends; ranks get the default, too.
+  static_cast<void>(std::signal(SIGCHLD, SIG_DFL));
   const sigset_t set = handled_signals();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   for (const int failed_write : {SIGPIPE, SIGXFSZ}) {  // The write says it, too.

@@ -107,6 +107,13 @@ class Endings(LaunchTest):
         output, errors = job.communicate("it goes on\n", timeout=SECONDS)
         self.assertEqual((job.returncode, output, errors), (0, "it goes on\n", ""))
 
+    def test_ends_are_heard_of_where_sigchld_was_ignored(self):
+        done = self.run_job(STERNA, "run", "--timeout", SECONDS, "-n", 1, "grep", "SigIgn",
+                            "/proc/self/status", preexec_fn=lambda: ignore(signal.SIGCHLD))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        ignored = int(done.stdout.split()[1], 16)
+        self.assertEqual(ignored >> (signal.SIGCHLD - 1) & 1, 0, "ranks hear of their children")
+
     def test_nothing_survives_a_killed_launcher(self):
         self.end_by(signal.SIGKILL, -signal.SIGKILL)
 

@@ -34,6 +34,7 @@ class Agent final : private CrewEvents, private SignalHandler, private Descripto
     while (!is_done_) {
       if (crew_) {
         crew_->let_output_flow(sender_.bytes() < kWaitingBytesMax);
+        tell_taken();
         if (!said_over_ && crew_->is_over()) {
           said_over_ = true;
           tell(encode_relay(RelayKind::over, 0, ""));
@@ -82,6 +83,7 @@ class Agent final : private CrewEvents, private SignalHandler, private Descripto
         crew_->signal(reader.i32());
         return reader.finished();
       case RelayKind::input:
+        input_given_ += relay.bytes.size();
         crew_->give_input(relay.bytes);
         return true;
       default:
@@ -101,6 +103,15 @@ class Agent final : private CrewEvents, private SignalHandler, private Descripto
       tell(encode_relay(RelayKind::failed, 0, started.error().text));
     }
     return true;
+  }
+
+  /// The launcher gives on only so much: what rank 0 does not read waits there, not here.
+  void tell_taken() {
+    if (const std::uint64_t taken = input_given_ - crew_->input_bytes_waiting();
+        taken != input_taken_) {
+      input_taken_ = taken;
+      tell(encode_relay(RelayKind::taken, 0, encode_taken(taken)));
+    }
   }
 
   void tell(const Frame& frame) {
@@ -158,6 +169,8 @@ class Agent final : private CrewEvents, private SignalHandler, private Descripto
   std::optional<LocalCrew> crew_;
   FrameReader reader_;
   ByteSender sender_;
+  std::uint64_t input_given_ = 0;  // Bytes.
+  std::uint64_t input_taken_ = 0;  // Of them: as the launcher was told.
   bool said_over_ = false;
   bool is_done_ = false;
 };

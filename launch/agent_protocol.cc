@@ -56,7 +56,7 @@ Result<Relay> decode_relay(std::span<const std::byte> body) {
   Relay relay;
   relay.node = reader.u32();
   if (!reader.ok() || kind < static_cast<std::uint8_t>(RelayKind::order) ||
-      kind > static_cast<std::uint8_t>(RelayKind::failed) || relay.node >= runtime::kNodeCountMax) {
+      kind > static_cast<std::uint8_t>(RelayKind::taken) || relay.node >= runtime::kNodeCountMax) {
     return malformed("relay");
   }
   relay.kind = static_cast<RelayKind>(kind);
@@ -127,6 +127,22 @@ Result<ProcessEnd> decode_end(std::span<const std::byte> bytes) {
     return malformed("ended");
   }
   return end;
+}
+
+std::vector<std::byte> encode_taken(std::uint64_t input_bytes) {
+  std::vector<std::byte> bytes;
+  wire::Writer writer{bytes, sizeof input_bytes};
+  writer.u64(input_bytes);
+  return bytes;
+}
+
+Result<std::uint64_t> decode_taken(std::span<const std::byte> bytes) {
+  wire::Reader reader{bytes};
+  const std::uint64_t input_bytes = reader.u64();
+  if (!reader.finished()) {
+    return malformed("taken");
+  }
+  return input_bytes;
 }
 
 }  // namespace sterna::launch

@@ -22,7 +22,8 @@ enum class RelayKind : std::uint8_t {
   start_failed,  // Agent: a sentence.
   ended,         // Agent: i32 exit code, i32 signal, u64 cpu_ns.
   over,          // Agent: all processes have ended, all has been told.
-  failed,        // Agent: it cannot do its work; a sentence.
+  failed,        // Agent: it cannot do its work; a sentence. Of this number in all versions.
+  taken,         // Agent: u64, bytes of the input so far that wait with it no more.
 };
 
 struct Relay {
@@ -41,5 +42,7 @@ struct Relay {
 [[nodiscard]] Result<CrewOrder> decode_order(std::span<const std::byte> bytes);
 [[nodiscard]] std::vector<std::byte> encode_end(const ProcessEnd& end);
 [[nodiscard]] Result<ProcessEnd> decode_end(std::span<const std::byte> bytes);
+[[nodiscard]] std::vector<std::byte> encode_taken(std::uint64_t input_bytes);
+[[nodiscard]] Result<std::uint64_t> decode_taken(std::span<const std::byte> bytes);
 
 }  // namespace sterna::launch

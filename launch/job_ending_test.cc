@@ -131,6 +131,33 @@ TEST(JobEnding, NodesThatDoNotEndAfterTheirRanksAreEndedAndTheJobIsAGoodOne) {
   EXPECT_NE(stage.sink.text().find("all ranks have ended, but not their nodes"), std::string::npos);
 }
 
+// Nothing else happens any more in such a job that could tell the nodes to end.
+TEST(JobEnding, ARankThatIsLostOnItsWayMayBeTheLastOne) {
+  Stage stage{runtime::JobMode::node, Temper::obedient, Temper::obedient, true, 0, true,
+              OnLoss::go_on};
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    stage.say(rank, runtime::encode_index(FrameKind::finalized, rank));
+    stage.say(rank, runtime::encode(runtime::RankEnd{rank, 0}));
+  }
+  stage.clock.advance(kSecond);
+  stage.turn(stage.clock.now_ns());
+  stage.say(1, runtime::encode_index(FrameKind::flushed, 1));
+  stage.crews[1]->end(1, {.signal = SIGKILL});
+  EXPECT_TRUE(stage.crews[0]->sent(FrameKind::stop).empty());
+  stage.say(2, runtime::encode(runtime::RankMove{2, 1, 1}));
+  EXPECT_FALSE(stage.job->is_ending());
+  EXPECT_EQ(stage.crews[0]->sent(FrameKind::stop).size(), 1U);
+  EXPECT_EQ(stage.crews[1]->sent(FrameKind::stop).size(), 1U);
+  stage.crews[0]->end(0, {});
+  stage.crews[1]->end(2, {});
+  stage.turn(stage.clock.now_ns());
+  stage.turn(stage.clock.now_ns());  // Now all has been printed.
+  EXPECT_TRUE(stage.job->is_over());
+  EXPECT_EQ(stage.job->exit_code(), 128 + SIGKILL);
+  EXPECT_NE(stage.sink.text().find("rank 2 was lost: it was moving to node 1"), std::string::npos)
+      << stage.sink.text();
+}
+
 TEST(JobEnding, ASlowReaderGetsAllOfAGoodJobsOutput) {
   Stage stage{runtime::JobMode::process, Temper::obedient, Temper::obedient, false};
   stage.job->warn("the last line");

@@ -194,6 +194,7 @@ void Job::take_move(std::uint32_t node, const runtime::RankMove& move) {
     lose(exit_code,
          fmt::format("rank {} was lost: it was moving to node {}, whose process has ended",
                      move.rank, move.node));
+    stop_if_all_have_ended();
   }
 }
 

@@ -300,6 +300,9 @@ void LocalCrew::signal(int number) {
 }
 
 void LocalCrew::give_input(std::span<const std::byte> bytes) {
+  if (is_input_refused_) {
+    return;
+  }
   if (bytes.empty()) {
     input_ends_ = true;
   }
@@ -312,6 +315,7 @@ void LocalCrew::write_input() {
     return;
   }
   const bool has_reader = input_.write_to(input_writer_.get());
+  is_input_refused_ = !has_reader;
   if (!has_reader || (input_ends_ && input_.is_empty())) {
     loop_.unwatch(input_writer_.get());
     input_writer_ = FileDescriptor{};

@@ -70,6 +70,7 @@ class LocalCrew final : public Crew, private DescriptorHandler, private ChildHan
   std::unordered_map<int, std::size_t> index_of_fd_;
   FileDescriptor input_writer_;
   ByteSender input_;
+  bool is_input_refused_ = false;  // The process has closed it, or ended: the rest is dropped.
   bool input_ends_ = false;
   bool output_flows_ = true;
 };

@@ -14,13 +14,22 @@
 namespace sterna::launch {
 namespace {
 
-constexpr int kSignals[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+bool is_ignored(int signal) noexcept {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
 
 sigset_t handled_signals() noexcept {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int signal : kSignals) {
-    ::sigaddset(&set, signal);
+  ::sigaddset(&set, SIGCHLD);
+  ::sigaddset(&set, SIGTERM);
+  // What who started us has ignored (nohup, a script for what it starts in the background) stays
+  // so, for the ranks, too. Blocked it would come all the same.
+  for (const int signal : {SIGINT, SIGHUP, SIGQUIT}) {
+    if (!is_ignored(signal)) {
+      ::sigaddset(&set, signal);
+    }
   }
   return set;
 }
@@ -33,6 +42,8 @@ std::uint64_t to_ns(const timeval& time) noexcept {
 }  // namespace
 
 Result<Loop> Loop::open() {
+  // Ignored by who started us, it would tell no ends; ranks get the default, too.
+  static_cast<void>(std::signal(SIGCHLD, SIG_DFL));
   const sigset_t set = handled_signals();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   for (const int failed_write : {SIGPIPE, SIGXFSZ}) {  // The write says it, too.

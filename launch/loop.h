@@ -50,8 +50,8 @@ class SignalHandler {
 
 class Loop {
  public:
-  /// Blocks SIGCHLD, SIGINT, SIGTERM, SIGHUP and SIGQUIT and receives them from now on; ignores
-  /// SIGPIPE and SIGXFSZ.
+  /// Blocks SIGCHLD, SIGTERM and those of SIGINT, SIGHUP and SIGQUIT that are not ignored, and
+  /// receives them from now on; ignores SIGPIPE and SIGXFSZ.
   [[nodiscard]] static Result<Loop> open();
 
   /// From now on `handler` hears of `events`; replaces what was said before about `fd`.

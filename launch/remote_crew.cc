@@ -122,6 +122,7 @@ void RemoteCrew::signal(int number) {
 }
 
 void RemoteCrew::give_input(std::span<const std::byte> bytes) {
+  input_given_ += bytes.size();
   tell(encode_relay(RelayKind::input, 0, bytes));
 }
 
@@ -158,7 +159,8 @@ void RemoteCrew::on_ready(int fd, short /*events*/) {
 }
 
 bool RemoteCrew::handle(const Relay& relay) {
-  const bool is_of_node = relay.kind != RelayKind::over && relay.kind != RelayKind::failed;
+  const bool is_of_node = relay.kind != RelayKind::over && relay.kind != RelayKind::failed &&
+                          relay.kind != RelayKind::taken;
   if (is_of_node && !running_.contains(relay.node) && relay.kind != RelayKind::output) {
     return false;
   }
@@ -196,6 +198,14 @@ bool RemoteCrew::handle(const Relay& relay) {
       }
       running_.erase(relay.node);
       events_.on_process_end(relay.node, end.value());
+      return true;
+    }
+    case RelayKind::taken: {
+      Result<std::uint64_t> taken = decode_taken(relay.bytes);
+      if (!taken || taken.value() < input_taken_ || taken.value() > input_given_) {
+        return false;
+      }
+      input_taken_ = taken.value();
       return true;
     }
     case RelayKind::over:

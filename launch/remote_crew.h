@@ -27,7 +27,7 @@ class RemoteCrew final : public Crew, private DescriptorHandler, private ChildHa
   void signal(int number) override;
   void give_input(std::span<const std::byte> bytes) override;
   [[nodiscard]] std::size_t input_bytes_waiting() const noexcept override {
-    return sender_.bytes();
+    return input_given_ - input_taken_;
   }
   void let_output_flow(bool flows) override;
   [[nodiscard]] bool is_over() const noexcept override { return is_over_ || pid_ < 0; }
@@ -53,6 +53,8 @@ class RemoteCrew final : public Crew, private DescriptorHandler, private ChildHa
   FileDescriptor from_agent_;
   FrameReader reader_;
   ByteSender sender_;
+  std::size_t input_given_ = 0;  // Bytes, to the agent.
+  std::size_t input_taken_ = 0;  // Of them, as it says.
   std::unordered_set<std::uint32_t> running_;  // Nodes whose end has not been told.
   bool is_over_ = false;
   bool is_closing_ = false;

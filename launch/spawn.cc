@@ -4,8 +4,10 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <string_view>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -141,6 +143,26 @@ Error cannot_run(const SpawnOptions& options, const Failure& failure, bool is_th
   return error;
 }
 
+/// In a forked child: `fd` becomes its 0, and it has nothing else of ours.
+void keep_only(int fd) noexcept {
+  ::dup2(fd, 0);
+  const int nothing = ::open("/dev/null", O_RDWR);
+  ::dup2(nothing, 1);
+  ::dup2(nothing, 2);
+  if (::close_range(3, ~0U, 0) == 0) {
+    return;
+  }
+  if (DIR* const folder = ::opendir("/proc/self/fd"); folder != nullptr) {  // Before Linux 5.9.
+    while (const dirent* const entry = ::readdir(folder)) {
+      const int open = std::atoi(entry->d_name);
+      if (open > 2 && open != ::dirfd(folder)) {
+        ::close(open);
+      }
+    }
+    ::closedir(folder);
+  }
+}
+
 }  // namespace
 
 Result<pid_t> spawn(const SpawnOptions& options) {
@@ -185,16 +207,14 @@ Result<Guardian> Guardian::start() {
     return fork_error("cannot start the guardian", last_error_number());
   }
   if (pid == 0) {
-    // The handled signals are blocked (Loop), and it must hold no output of ours open.
+    // The handled signals are blocked (Loop). It must hold nothing of ours open: whoever reads a
+    // pipe of ours, an agent or a rank, waits for its end.
     ::setpgid(0, 0);
     ::prctl(PR_SET_NAME, "sterna-guard");
-    const int nothing = ::open("/dev/null", O_RDWR);
-    for (int fd = 0; fd <= 2; ++fd) {
-      ::dup2(nothing, fd);
-    }
     ::close(writer.get());
+    keep_only(reader.get());
     char byte = 0;
-    static_cast<void>(system_call([&] { return ::read(reader.get(), &byte, 1); }));
+    static_cast<void>(system_call([&] { return ::read(0, &byte, 1); }));
     ::kill(0, SIGKILL);
     ::_exit(0);
   }

@@ -67,8 +67,12 @@ void Migrator::move_self(memory::RankSlot& slot, std::uint32_t to_node) noexcept
     Refusal refusal = why_not(slot, to_node, detail);
     if (refusal == Refusal::none) {
       if (Result<> left = options_.transport->begin_leave(slot.rank); !left) {
-        // Short-lived: the rank tries again at its next safe point.
-        slot.move_request.store(static_cast<std::int32_t>(to_node), std::memory_order_release);
+        // Short-lived: the rank tries again at its next safe point, unless somebody has asked for
+        // something else meanwhile. Release: who reads the order again finds what led to it.
+        std::int32_t nobody = -1;
+        slot.move_request.compare_exchange_strong(nobody, static_cast<std::int32_t>(to_node),
+                                                  std::memory_order_release,
+                                                  std::memory_order_relaxed);
         return;
       }
     }

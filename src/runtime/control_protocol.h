@@ -26,7 +26,7 @@
 
 namespace sterna::runtime {
 
-inline constexpr std::uint32_t kControlVersion = 10;
+inline constexpr std::uint32_t kControlVersion = 11;
 inline constexpr char kControlVariable[] = "STERNA_CONTROL_FD";  // Its value: the number of the fd.
 inline constexpr std::size_t kFrameHeaderBytes = 8;
 inline constexpr std::size_t kFrameBodyBytesMax = std::size_t{64} << 20;

@@ -20,6 +20,11 @@ STERNA = str(BIN / "sterna")
 MPIEXEC = str(BIN / "mpiexec")
 
 
+# What starts us in the background has them ignored (a shell's script), and then so have our jobs.
+for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, signal.SIG_DFL)
+
 # Limits of time only bound what hangs: whatever a busy machine of one processor does takes less.
 SECONDS = 120
 

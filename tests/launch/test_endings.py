@@ -4,9 +4,15 @@ Within what time is tested with a driven clock, in launch/job_ending_test.cc.
 """
 
 import signal
+import subprocess
 import sys
 
 from harness import MPIEXEC, PROBE, SECONDS, STERNA, LaunchTest, main, processes_with
+
+
+def ignore(*numbers):
+    for number in numbers:
+        signal.signal(number, signal.SIG_IGN)
 
 
 class Endings(LaunchTest):
@@ -90,6 +96,23 @@ class Endings(LaunchTest):
 
     def test_sigterm_ends_the_job_and_what_it_started(self):
         self.end_by(signal.SIGTERM, 143)
+
+    def test_what_was_ignored_at_its_start_ends_no_job(self):
+        numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+        job = self.start_job(STERNA, "run", "-n", 1, PROBE, "init", "read", "finalize",
+                             stdin=subprocess.PIPE, preexec_fn=lambda: ignore(*numbers))
+        self.wait_for_ranks(1)
+        for number in numbers:
+            job.send_signal(number)
+        output, errors = job.communicate("it goes on\n", timeout=SECONDS)
+        self.assertEqual((job.returncode, output, errors), (0, "it goes on\n", ""))
+
+    def test_ends_are_heard_of_where_sigchld_was_ignored(self):
+        done = self.run_job(STERNA, "run", "--timeout", SECONDS, "-n", 1, "grep", "SigIgn",
+                            "/proc/self/status", preexec_fn=lambda: ignore(signal.SIGCHLD))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        ignored = int(done.stdout.split()[1], 16)
+        self.assertEqual(ignored >> (signal.SIGCHLD - 1) & 1, 0, "ranks hear of their children")
 
     def test_nothing_survives_a_killed_launcher(self):
         self.end_by(signal.SIGKILL, -signal.SIGKILL)

@@ -1,11 +1,16 @@
 """Jobs over several machines: with a stand-in for ssh on this one, and over network namespaces."""
 
+import fcntl
 import json
 import os
 import pathlib
+import pty
+import select
 import signal
 import stat
+import subprocess
 import tempfile
+import termios
 import time
 
 from harness import GRID, PROBE, SECONDS, STERNA, GridTest, LaunchTest, main, run, start
@@ -76,6 +81,52 @@ class StandIn(LaunchTest):
         text = "".join(f"line {i}\n" for i in range(5000))
         done = self.job("a,b", "init", "read", "finalize", input=text)
         self.assertEqual((done.returncode, done.stdout), (0, text))
+
+    def give(self, job, most, seconds):
+        """The bytes of its input that the job takes, up to `most`, until it takes none for so long."""
+        os.set_blocking(job.stdin.fileno(), False)
+        given = 0
+        while given < most and select.select([], [job.stdin], [], seconds)[1]:
+            given += os.write(job.stdin.fileno(), b"x" * min(1 << 16, most - given))
+        return given
+
+    def start_reader(self, begin, end):
+        """A rank elsewhere that does `end` with its input when the file `go` is there."""
+        self.go = pathlib.Path(self.folder.name) / "go"
+        job = self.start_job(STERNA, "run", "--hosts", "a", "-n", 1, "sh", "-c",
+                             f"{begin}; echo begins; until [ -e {self.go} ]; do sleep 0.1; done; {end}",
+                             stdin=subprocess.PIPE)
+        self.assertEqual(job.stdout.readline(), "begins\n")
+        return job
+
+    def test_input_that_a_rank_elsewhere_does_not_read_waits_where_it_comes_from(self):
+        most = 64 << 20
+        job = self.start_reader(":", "wc -c")
+        given = self.give(job, most, seconds=2)
+        self.assertLess(given, most, "all of it waits in memory")
+        self.go.touch()
+        more = 8 << 20
+        output, errors = job.communicate("x" * more, timeout=SECONDS)
+        self.assertEqual((job.returncode, int(output), errors), (0, given + more, ""))
+
+    def test_input_that_a_rank_elsewhere_does_not_want_is_dropped(self):
+        most = 8 << 20
+        job = self.start_reader("exec <&-", ":")
+        self.assertEqual(self.give(job, most, seconds=SECONDS), most)
+        self.go.touch()
+        _, errors = job.communicate(timeout=SECONDS)
+        self.assertEqual((job.returncode, errors), (0, ""))
+
+    def test_the_end_of_what_is_typed_is_seen_beside_another_host(self):
+        main, sub = pty.openpty()
+        self.addCleanup(os.close, main)
+        job = self.start_job(STERNA, "run", "--timeout", SECONDS, "-n", 2, "--hosts", "localhost,b", "cat",
+                             stdin=sub, start_new_session=True,
+                             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(sub)
+        os.write(main, b"typed\n\x04")  # A line, and the end of the input.
+        output, errors = job.communicate(timeout=2 * SECONDS)
+        self.assertEqual((job.returncode, output, errors), (0, "typed\n", ""))
 
     def test_an_unreachable_host_is_named(self):
         done = self.job("a,gone", "init", "finalize")

@@ -1,4 +1,6 @@
 /* Groups, communicators, intercommunicators, attributes, info, Cartesian topologies. */
+#include <unistd.h>
+
 #include "check.h"
 
 static int copies, deletions;
@@ -205,6 +207,25 @@ static void test_inter_create(MPI_Comm inter) {
   MPI_Group_free(&own);
 }
 
+/* Splitting it while another collective of it is under way, which some have not begun. */
+static void test_inter_split_beside(MPI_Comm inter) {
+  MPI_Comm fresh, part; /* Whose collectives have the first numbers. */
+  MPI_Request q;
+  int remote, size;
+  MPI_Comm_dup(inter, &fresh);
+  if (world_rank >= 2) {
+    usleep(30000); /* So that the others are there: what is true does not depend on it. */
+  }
+  MPI_Ibarrier(fresh, &q);
+  MPI_Comm_split(fresh, 0, world_rank, &part);
+  MPI_Wait(&q, MPI_STATUS_IGNORE);
+  MPI_Comm_remote_size(inter, &remote);
+  MPI_Comm_remote_size(part, &size);
+  CHECK(size == remote);
+  MPI_Comm_free(&part);
+  MPI_Comm_free(&fresh);
+}
+
 static void test_inter(void) {
   if (world_size < 2) {
     return;
@@ -235,6 +256,7 @@ static void test_inter(void) {
   test_inter_split(inter, side);
   test_inter_split_type(inter, side);
   test_inter_create(inter);
+  test_inter_split_beside(inter);
   MPI_Comm_free(&inter);
   MPI_Comm_free(&half);
 }

@@ -181,6 +181,29 @@ static void test_wide_elements(void) {
   MPI_Type_free(&late_member);
 }
 
+/* Buffers in which nothing comes, or which do not count, may be null. */
+static void test_no_buffer(void) {
+  int* counts = calloc(world_size, sizeof(int));
+  MPI_Request q;
+  fill(2);
+  counts[0] = 2;
+  memset(into, 0, 2 * sizeof(int));
+  MPI_Reduce_scatter(from, world_rank == 0 ? into : NULL, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (world_rank == 0) same(2, sum, __LINE__);
+  memset(into, 0, 2 * sizeof(int));
+  MPI_Ireduce_scatter(from, world_rank == 0 ? into : NULL, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &q);
+  MPI_Wait(&q, MPI_STATUS_IGNORE);
+  if (world_rank == 0) same(2, sum, __LINE__);
+  memset(into, 0, 2 * sizeof(int));
+  MPI_Exscan(from, world_rank == 0 ? NULL : into, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  for (int i = 0; i < 2; ++i) {
+    int s = 0;
+    for (int r = 0; r < world_rank; ++r) s += value(r, i);
+    CHECK(world_rank == 0 || into[i] == s);
+  }
+  free(counts);
+}
+
 static void test_moves(int n) {
   MPI_Request q;
   int* all = malloc(sizeof(int) * (n * world_size + 1));
@@ -270,6 +293,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < 5; ++i) test_moves(sizes[i]);
   test_order();
   test_wide_elements();
+  test_no_buffer();
   test_persistent();
   for (int i = 0; i < 50; ++i) MPI_Barrier(MPI_COMM_WORLD);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -277,6 +301,7 @@ int main(int argc, char** argv) {
   FAILS(MPI_ERR_ROOT, MPI_Bcast(from, 1, MPI_INT, world_size, MPI_COMM_WORLD));
   FAILS(MPI_ERR_OP, MPI_Allreduce(from, into, 1, MPI_INT, MPI_OP_NULL, MPI_COMM_WORLD));
   FAILS(MPI_ERR_COMM, MPI_Barrier(MPI_COMM_NULL));
+  FAILS(MPI_ERR_BUFFER, MPI_Scan(from, NULL, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
   FAILS(MPI_ERR_COUNT, MPI_Bcast(from, -1, MPI_INT, 0, MPI_COMM_WORLD));
   return end();
 }

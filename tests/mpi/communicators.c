@@ -305,6 +305,39 @@ static void test_info(void) {
   MPI_Info_free(&other);
 }
 
+/* Hints are of the communicator that they were given to. */
+static void test_hints(void) {
+  const char* const key = "mpi_assert_no_any_tag";
+  MPI_Info info, found;
+  MPI_Comm hinted, others[4];
+  MPI_Request q[2];
+  int flag, length;
+  char text[64];
+  MPI_Info_create(&info);
+  MPI_Info_set(info, key, "true");
+  MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &hinted);
+  MPI_Comm_dup(hinted, &others[0]);
+  MPI_Comm_dup_with_info(hinted, MPI_INFO_NULL, &others[1]);
+  MPI_Comm_idup(hinted, &others[2], &q[0]);
+  MPI_Comm_idup_with_info(hinted, MPI_INFO_NULL, &others[3], &q[1]);
+  MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < 4; ++i) {
+    MPI_Comm_get_info(others[i], &found);
+    length = sizeof text;
+    MPI_Info_get_string(found, key, &length, text, &flag);
+    CHECK(!flag);
+    MPI_Info_free(&found);
+    MPI_Comm_free(&others[i]);
+  }
+  MPI_Comm_get_info(hinted, &found);
+  length = sizeof text;
+  MPI_Info_get_string(found, key, &length, text, &flag);
+  CHECK(flag && strcmp(text, "true") == 0);
+  MPI_Info_free(&found);
+  MPI_Info_free(&info);
+  MPI_Comm_free(&hinted);
+}
+
 static int handled;
 static void handler(MPI_Comm* c, int* code, ...) {
   (void)c;
@@ -346,6 +379,7 @@ int main(int argc, char** argv) {
   test_inter();
   test_cartesian();
   test_info();
+  test_hints();
   test_errors();
   return end();
 }

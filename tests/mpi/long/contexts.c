@@ -40,6 +40,7 @@ static void test_none_left(MPI_Comm half, MPI_Comm inter) {
   MPI_Comm made = MPI_COMM_NULL, merged = MPI_COMM_NULL;
   int sum = 0, one = 1;
   FAILS(MPI_ERR_OTHER, MPI_Comm_dup(MPI_COMM_WORLD, &made));
+  FAILS(MPI_ERR_OTHER, MPI_Comm_dup(inter, &made));
   /* Rank 0 leads one side: both groups hear of it. */
   FAILS(MPI_ERR_OTHER, MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - world_rank % 2, 5, &made));
   CHECK(made == MPI_COMM_NULL);

@@ -13,7 +13,7 @@ CLUSTER = pathlib.Path(os.environ["STERNA_CLUSTER_PROGRAMS"])
 MPI = pathlib.Path(os.environ["STERNA_MPI_PROGRAMS"])
 PROGRAMS = [[CLUSTER / "cluster_streams", "20"], [CLUSTER / "cluster_state"],
             [MPI / "mpi_test_messages"], [MPI / "mpi_test_collectives"],
-            [MPI / "mpi_test_communicators"]]
+            [MPI / "mpi_test_communicators"], [MPI / "mpi_test_inter"]]
 
 
 def command(seed):

@@ -66,6 +66,7 @@ class Moves(MoveTest):
 
     def test_communicators_of_the_standard(self):
         self.in_all_ways([MPI / "mpi_test_communicators"], 5)
+        self.in_all_ways([MPI / "mpi_test_inter"], 5)
 
     def test_graphs_of_the_standard(self):
         self.in_all_ways([MPI / "mpi_test_graphs"], 5)

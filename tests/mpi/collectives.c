@@ -1,4 +1,6 @@
 /* All collectives, blocking and not, many sizes, roots, in place; results are computed beside. */
+#include <stddef.h>
+
 #include "check.h"
 
 #define MAX 70000
@@ -114,6 +116,94 @@ static void test_order(void) {
   MPI_Type_free(&pair);
 }
 
+/* An operator that copies whole elements of its own, of a type that has their first member only. Bytes
+ * of the heap beside the temporaries would be overwritten, which the heap or the next call notice. */
+typedef struct {
+  double value;
+  char rest[1000];
+} Wide;
+typedef struct {
+  char rest[1000];
+  double value;
+} Late;
+static void larger_wide(void* in, void* inout, int* n, MPI_Datatype* t) {
+  (void)t;
+  for (int i = 0; i < *n; ++i)
+    if (((Wide*)in)[i].value > ((Wide*)inout)[i].value) ((Wide*)inout)[i] = ((Wide*)in)[i];
+}
+static void larger_late(void* in, void* inout, int* n, MPI_Datatype* t) {
+  (void)t;
+  for (int i = 0; i < *n; ++i)
+    if (((Late*)in)[i].value > ((Late*)inout)[i].value) ((Late*)inout)[i] = ((Late*)in)[i];
+}
+
+static void test_wide_elements(void) {
+  enum { kKept = 20 };
+  MPI_Op wide_op, late_op;
+  MPI_Datatype wide_type, late_type, late_member;
+  const MPI_Aint place = offsetof(Late, value);
+  const int one = 1;
+  static Wide wide[2], wide_result[2];
+  static Late late[2], late_result[2];
+  MPI_Type_create_resized(MPI_DOUBLE, 0, sizeof(Wide), &wide_type);
+  MPI_Type_create_hindexed(1, &one, &place, MPI_DOUBLE, &late_member);
+  MPI_Type_create_resized(late_member, 0, sizeof(Late), &late_type);
+  MPI_Type_commit(&wide_type);
+  MPI_Type_commit(&late_type);
+  MPI_Op_create(larger_wide, 1, &wide_op);
+  MPI_Op_create(larger_late, 1, &late_op);
+  for (int round = 0; round < 200; ++round) {
+    unsigned char* kept[kKept];
+    for (int i = 0; i < kKept; ++i) kept[i] = memset(malloc(60 + 16 * i), i, 60 + 16 * i);
+    for (int i = 0; i < 2; ++i) {
+      wide[i].value = late[i].value = (world_rank * 7 + round + i) % 11;
+      memset(wide[i].rest, 0x5a, sizeof wide[i].rest);
+      memset(late[i].rest, 0x5a, sizeof late[i].rest);
+    }
+    double best[2] = {0, 0};
+    for (int r = 0; r < world_size; ++r)
+      for (int i = 0; i < 2; ++i)
+        if ((r * 7 + round + i) % 11 > best[i]) best[i] = (r * 7 + round + i) % 11;
+    MPI_Allreduce(wide, wide_result, 2, wide_type, wide_op, MPI_COMM_WORLD);
+    MPI_Allreduce(late, late_result, 2, late_type, late_op, MPI_COMM_WORLD);
+    for (int i = 0; i < 2; ++i) CHECK(wide_result[i].value == best[i] && late_result[i].value == best[i]);
+    MPI_Reduce(wide, wide_result, 2, wide_type, wide_op, round % world_size, MPI_COMM_WORLD);
+    MPI_Scan(late, late_result, 2, late_type, late_op, MPI_COMM_WORLD);
+    for (int i = 0; i < kKept; ++i) {
+      CHECK(kept[i][0] == i && kept[i][59 + 16 * i] == i);
+      free(kept[i]);
+    }
+  }
+  MPI_Op_free(&wide_op);
+  MPI_Op_free(&late_op);
+  MPI_Type_free(&wide_type);
+  MPI_Type_free(&late_type);
+  MPI_Type_free(&late_member);
+}
+
+/* Buffers in which nothing comes, or which do not count, may be null. */
+static void test_no_buffer(void) {
+  int* counts = calloc(world_size, sizeof(int));
+  MPI_Request q;
+  fill(2);
+  counts[0] = 2;
+  memset(into, 0, 2 * sizeof(int));
+  MPI_Reduce_scatter(from, world_rank == 0 ? into : NULL, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (world_rank == 0) same(2, sum, __LINE__);
+  memset(into, 0, 2 * sizeof(int));
+  MPI_Ireduce_scatter(from, world_rank == 0 ? into : NULL, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &q);
+  MPI_Wait(&q, MPI_STATUS_IGNORE);
+  if (world_rank == 0) same(2, sum, __LINE__);
+  memset(into, 0, 2 * sizeof(int));
+  MPI_Exscan(from, world_rank == 0 ? NULL : into, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  for (int i = 0; i < 2; ++i) {
+    int s = 0;
+    for (int r = 0; r < world_rank; ++r) s += value(r, i);
+    CHECK(world_rank == 0 || into[i] == s);
+  }
+  free(counts);
+}
+
 static void test_moves(int n) {
   MPI_Request q;
   int* all = malloc(sizeof(int) * (n * world_size + 1));
@@ -202,6 +292,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 6; ++i) test_reductions(sizes[i]);
   for (int i = 1; i < 5; ++i) test_moves(sizes[i]);
   test_order();
+  test_wide_elements();
+  test_no_buffer();
   test_persistent();
   for (int i = 0; i < 50; ++i) MPI_Barrier(MPI_COMM_WORLD);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -209,6 +301,7 @@ int main(int argc, char** argv) {
   FAILS(MPI_ERR_ROOT, MPI_Bcast(from, 1, MPI_INT, world_size, MPI_COMM_WORLD));
   FAILS(MPI_ERR_OP, MPI_Allreduce(from, into, 1, MPI_INT, MPI_OP_NULL, MPI_COMM_WORLD));
   FAILS(MPI_ERR_COMM, MPI_Barrier(MPI_COMM_NULL));
+  FAILS(MPI_ERR_BUFFER, MPI_Scan(from, NULL, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
   FAILS(MPI_ERR_COUNT, MPI_Bcast(from, -1, MPI_INT, 0, MPI_COMM_WORLD));
   return end();
 }

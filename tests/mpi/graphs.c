@@ -153,6 +153,24 @@ static void distributed(void) {
   MPI_Comm_free(&graph);
 }
 
+/* One edge: who sends nothing, or gets nothing, has no buffer for it. */
+static void one_edge(void) {
+  const int has_edge = world_size > 1;
+  int source = 0, target = 1, number = 77, got = -1;
+  MPI_Comm graph;
+  MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, has_edge && world_rank == 1, &source,
+                                 MPI_UNWEIGHTED, has_edge && world_rank == 0, &target,
+                                 MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
+  const int* const out = has_edge && world_rank == 0 ? &number : NULL;
+  int* const in = has_edge && world_rank == 1 ? &got : NULL;
+  MPI_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, graph);
+  CHECK(in == NULL || got == 77);
+  got = -1;
+  MPI_Neighbor_allgather(out, 1, MPI_INT, in, 1, MPI_INT, graph);
+  CHECK(in == NULL || got == 77);
+  MPI_Comm_free(&graph);
+}
+
 static void wrong_arguments(void) {
   int ends[2] = {1, 0}, edges[2] = {0, 0}, outside = world_size, zero = 0, one = 1, bad = -1;
   MPI_Comm graph;
@@ -179,6 +197,7 @@ int main(int argc, char** argv) {
   whole_graph();
   adjacent();
   distributed();
+  one_edge();
   wrong_arguments();
   return end();
 }

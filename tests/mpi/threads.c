@@ -107,6 +107,40 @@ static void* run(void* argument) {
   return NULL;
 }
 
+/* A collective that one thread starts is advanced by another that waits for something else, though
+ * it began to wait first, and nobody waits for the collective itself. */
+static MPI_Request started;
+
+static void* start_late(void* unused) {
+  usleep(20000); /* So that the main thread waits: what is true does not depend on it. */
+  MPI_Ibarrier(comms[1], &started);
+  return unused;
+}
+
+static void start_beside(int meets) {
+  int token = world_rank;
+  pthread_t starter;
+  if (world_rank == 0) {
+    pthread_create(&starter, NULL, start_late, NULL);
+  } else {
+    usleep(world_rank % 2 ? 0 : 40000);
+    MPI_Ibarrier(comms[1], &started);
+    MPI_Wait(&started, MPI_STATUS_IGNORE);
+  }
+  if (meets) {
+    MPI_Barrier(comms[0]);
+  } else if (world_rank == 1) {
+    MPI_Send(&token, 1, MPI_INT, 0, 9, comms[0]);
+  } else if (world_rank == 0 && world_size > 1) {
+    MPI_Recv(&token, 1, MPI_INT, 1, 9, comms[0], MPI_STATUS_IGNORE);
+    CHECK(token == 1);
+  }
+  if (world_rank == 0) {
+    pthread_join(starter, NULL);
+    MPI_Wait(&started, MPI_STATUS_IGNORE);
+  }
+}
+
 int main(int argc, char** argv) {
   pthread_t threads[kThreads];
   int provided = 0;
@@ -118,6 +152,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < kThreads; ++i) {
     MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
   }
+  start_beside(0);
+  start_beside(1);
   for (int i = 1; i < kThreads; ++i) {
     pthread_create(&threads[i], NULL, run, (void*)(intptr_t)i);
   }

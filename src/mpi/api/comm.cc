@@ -43,8 +43,8 @@ int duplicate(const char* name, MPI_Comm comm, const Info* info, Form form, MPI_
   }
   runtime::safe_point(*call.state.context);
   Comm* made = nullptr;
-  const int error =
-      duplicate_comm(call, {name, form, request}, info != nullptr ? info : call.comm->info, &made);
+  // Hints of the old one are not passed on: MPI-5.0 §7.4.2.
+  const int error = duplicate_comm(call, {name, form, request}, info, &made);
   return error != MPI_SUCCESS ? error : call.give(made, newcomm);
 }
 

@@ -67,6 +67,38 @@ struct Contents {
   MPI_Datatype* types;
 };
 
+/// Counts as predefined: the program cannot free it.
+bool is_kind(const Datatype& type) noexcept {
+  const int combiner = type.recipe.combiner;
+  return combiner == MPI_COMBINER_F90_INTEGER || combiner == MPI_COMBINER_F90_REAL ||
+         combiner == MPI_COMBINER_F90_COMPLEX;
+}
+
+/// Derived types as new ones, which the program frees: the old ones keep their attributes.
+int give_types(const Call& call, const Recipe& recipe, std::uint32_t count,
+               MPI_Datatype* types) noexcept {
+  auto& heap = call.state.heap();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Datatype& type = *find_datatype(recipe.types[i]);
+    types[i] = recipe.types[i];
+    if (type.is_predefined || is_kind(type)) {
+      continue;
+    }
+    Datatype* made = nullptr;
+    if (const int error = copy_datatype(heap, type, made)) {
+      while (i-- > 0) {
+        const Datatype& given = *find_datatype(types[i]);
+        if (!given.is_predefined && !is_kind(given)) {
+          release_datatype(heap, types[i]);
+        }
+      }
+      return call.pass(error);
+    }
+    types[i] = reinterpret_cast<MPI_Datatype>(made);
+  }
+  return MPI_SUCCESS;
+}
+
 int get_contents(const Call& call, const Datatype& type, const Contents& into) noexcept {
   const Recipe& recipe = type.recipe;
   const Envelope envelope = envelope_of(recipe);
@@ -93,11 +125,7 @@ int get_contents(const Call& call, const Datatype& type, const Contents& into) n
         break;
     }
   }
-  for (std::uint32_t i = 0; i < envelope.type_count; ++i) {
-    retain_datatype(recipe.types[i]);
-    into.types[i] = recipe.types[i];
-  }
-  return MPI_SUCCESS;
+  return give_types(call, recipe, envelope.type_count, into.types);
 }
 
 }  // namespace
@@ -113,9 +141,7 @@ int PMPI_Type_commit(MPI_Datatype* datatype) {
 
 int PMPI_Type_free(MPI_Datatype* datatype) {
   return enter_type("MPI_Type_free", *datatype, [&](const Call& call, const Datatype& type) {
-    const int kind = type.recipe.combiner;
-    if (type.is_predefined || kind == MPI_COMBINER_F90_INTEGER || kind == MPI_COMBINER_F90_REAL ||
-        kind == MPI_COMBINER_F90_COMPLEX) {
+    if (type.is_predefined || is_kind(type)) {
       return call.fail(MPI_ERR_TYPE, "a predefined datatype cannot be freed");
     }
     auto* own = reinterpret_cast<Datatype*>(*datatype);

@@ -89,7 +89,9 @@ int select_ranges(const char* function, MPI_Group handle, int count, int ranges[
     if (stride == 0) {
       return call.fail(MPI_ERR_ARG, "the stride of range %d is 0", i);
     }
-    for (int rank = first; stride > 0 ? rank <= last : rank >= last; rank += stride) {
+    // The first one after the range need not be an int.
+    for (std::int64_t next = first; stride > 0 ? next <= last : next >= last; next += stride) {
+      const int rank = static_cast<int>(next);
       if (!selection.add(rank)) {
         return call.fail(MPI_ERR_RANK, "rank %d of range %d is not in the group of %u, or twice",
                          rank, i, group->size);

@@ -1,4 +1,6 @@
 // Cartesian topologies, and what kind a communicator has.
+#include <cstdint>
+
 #include <mpi.h>
 
 #include "mpi/call_scope.h"
@@ -43,6 +45,17 @@ int check_grid(const Call& call, int ndims, const int* dims, int* size) noexcept
   }
   *size = static_cast<int>(product);
   return MPI_SUCCESS;
+}
+
+/// The rank so far away in a direction, which may be more than an int; `place` is overwritten.
+int rank_beside(const Topology& t, int direction, std::int64_t displacement, int* place) noexcept {
+  const int size = t.dimensions[direction];
+  const std::int64_t there = t.coordinates[direction] + displacement;
+  if (t.periods[direction] == 0 && (there < 0 || there >= size)) {
+    return MPI_PROC_NULL;
+  }
+  place[direction] = static_cast<int>((there % size + size) % size);
+  return rank_of(t, place);
 }
 
 }  // namespace
@@ -186,10 +199,8 @@ int PMPI_Cart_shift(MPI_Comm comm, int direction, int disp, int* rank_source, in
   if (place == nullptr) {
     return call.fail_plain(MPI_ERR_NO_MEM);
   }
-  place[direction] = t.coordinates[direction] + disp;
-  *rank_dest = rank_of(t, place);
-  place[direction] = t.coordinates[direction] - disp;
-  *rank_source = rank_of(t, place);
+  *rank_dest = rank_beside(t, direction, disp, place);
+  *rank_source = rank_beside(t, direction, -std::int64_t{disp}, place);
   call.state.deallocate(place);
   return MPI_SUCCESS;
 }

@@ -93,6 +93,10 @@ constexpr Algorithm<void (*)(Builder&, std::byte*, std::uint64_t, int) noexcept>
 
 }  // namespace
 
+void build_bcast_tree(Builder& b, std::byte* data, std::uint64_t bytes, int root) noexcept {
+  build_binomial(b, data, bytes, root);
+}
+
 void build_bcast_bytes(Builder& b, std::byte* data, std::uint64_t bytes, int root) noexcept {
   if (b.size() > 1 && bytes > 0) {
     cheapest(kAlgorithms, b.size(), static_cast<double>(bytes)).build(b, data, bytes, root);

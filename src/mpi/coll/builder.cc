@@ -1,4 +1,5 @@
 // Building schedules.
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -265,11 +266,18 @@ std::byte* Builder::temporary_of(MPI_Count count, MPI_Datatype type) noexcept {
   if (count == 0) {
     return temporary(1);
   }
-  // Instances lie at 0, extent, 2 * extent ...; a negative extent grows downwards.
+  // Instances lie at 0, extent, 2 * extent ...; a negative extent grows downwards. An operator of
+  // the program may copy whole elements of its own, with the gaps that the type has at its ends.
   const MPI_Aint reach = (count - 1) * t.extent;
-  const MPI_Aint low = t.true_lb + (reach < 0 ? reach : 0);
-  const MPI_Aint bytes = t.true_extent + (reach < 0 ? -reach : reach);
-  std::byte* base = temporary(static_cast<std::uint64_t>(bytes));
+  MPI_Aint low = t.true_lb;
+  MPI_Aint high = t.true_lb + t.true_extent;
+  if (t.extent > 0) {
+    low = std::min(low, t.lb);
+    high = std::max(high, t.lb + t.extent);
+  }
+  low += reach < 0 ? reach : 0;
+  high += reach > 0 ? reach : 0;
+  std::byte* base = temporary(static_cast<std::uint64_t>(high - low));
   return base == nullptr ? nullptr : base - low;
 }
 

@@ -123,6 +123,8 @@ void build_inter_reduce_scatter(Builder& b, const Reduction& r, const Parts& cou
 
 // Parts that others are made of; all on `bytes` bytes that need no datatype.
 void build_bcast_bytes(Builder& b, std::byte* data, std::uint64_t bytes, int root) noexcept;
+/// The same by the binomial tree: who tells whom depends on ranks only, not on `bytes`.
+void build_bcast_tree(Builder& b, std::byte* data, std::uint64_t bytes, int root) noexcept;
 /// Block i is `bytes_of_block(context, i)` bytes; all lie adjacent in `data`, where the own one is.
 struct Blocks {
   std::byte* data = nullptr;

@@ -37,8 +37,8 @@ int check_parts(const Call& call, const Parts& parts, int count) noexcept {
   if (parts.is_in_place()) {
     return call.fail(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed here");
   }
-  if (parts.is_equal) {
-    return check_data(call, parts.buffer, parts.same_count, parts.type);
+  if (parts.is_equal) {  // Without parts the buffer does not count.
+    return check_data(call, count == 0 ? &parts : parts.buffer, parts.same_count, parts.type);
   }
   if (count > 0 && (parts.counts.values == nullptr || parts.displacements.values == nullptr)) {
     return call.fail(MPI_ERR_ARG, "the array of counts or of displacements is null");
@@ -252,7 +252,9 @@ int enter_neighbor_allgather(const Entry& entry, const Data& from, const Parts& 
       return error;
     }
     const int count = source_count(*call.comm);
-    if (const int error = check(call, from)) {
+    const bool is_sent = target_count(*call.comm) > 0;  // Else its buffer does not count.
+    if (const int error =
+            check_data(call, is_sent ? from.buffer : &from, from.count, from.type)) {
       return error;
     }
     if (const int error = check_parts(call, into, count)) {

@@ -23,8 +23,11 @@ int check_op(const Call& call, const Reduction& r) noexcept {
 
 namespace {
 
-int check_sum(const Call& call, const Reduction& r) noexcept {
-  if (const int error = check_data(call, r.into, r.count, r.type)) {
+/// `result_count`: how many elements this rank gets. Of none the receive buffer does not count,
+/// unless it is where the values are.
+int check_sum(const Call& call, const Reduction& r, MPI_Count result_count) noexcept {
+  const MPI_Count into_count = r.is_in_place() ? r.count : result_count;
+  if (const int error = check_data(call, r.into, into_count, r.type)) {
     return error;
   }
   if (!r.is_in_place() || call.comm->is_inter()) {
@@ -50,12 +53,13 @@ struct Meetings {
 
 template <typename Build>
 int enter_sum(const Entry& entry, const Reduction& r, MPI_Comm comm, bool may_be_inter, Build build,
-              const Meetings& meetings = {}) noexcept {
+              const Meetings& meetings = {}, bool has_first_result = true) noexcept {
   return enter_collective(entry, comm, [&](const Call& call) -> int {
     if (call.comm->is_inter() && !may_be_inter) {
       return call.fail(MPI_ERR_COMM, "not defined on an intercommunicator");
     }
-    if (const int error = check_sum(call, r)) {
+    const bool has_result = has_first_result || call.comm->rank != 0;
+    if (const int error = check_sum(call, r, has_result ? r.count : 0)) {
       return error;
     }
     if (meetings.here != nullptr && entry.form == Form::blocking && is_short(*call.comm, r)) {
@@ -120,7 +124,7 @@ int enter_scan(const Entry& entry, const Reduction& r, MPI_Comm comm) noexcept {
 }
 
 int enter_exscan(const Entry& entry, const Reduction& r, MPI_Comm comm) noexcept {
-  return enter_sum(entry, r, comm, false, build_exscan);
+  return enter_sum(entry, r, comm, false, build_exscan, {}, false);
 }
 
 int enter_reduce_scatter(const Entry& entry, const Reduction& r, const Counts& counts,
@@ -136,7 +140,7 @@ int enter_reduce_scatter(const Entry& entry, const Reduction& r, const Counts& c
       }
       whole.count += count;
     }
-    if (const int error = check_sum(call, whole)) {
+    if (const int error = check_sum(call, whole, counts[call.comm->rank])) {
       return error;
     }
     const Parts parts{r.into, counts, counts, r.type};
@@ -149,7 +153,7 @@ int enter_reduce_scatter(const Entry& entry, const Reduction& r, const Counts& c
 
 int enter_reduce_scatter_block(const Entry& entry, const Reduction& r, MPI_Comm comm) noexcept {
   return enter_collective(entry, comm, [&](const Call& call) -> int {
-    if (const int error = check_sum(call, r)) {
+    if (const int error = check_sum(call, r, r.count)) {
       return error;
     }
     Reduction whole = r;

@@ -111,8 +111,10 @@ int meet(const Call& call, const Place& mine, Work&& work) noexcept {
   place.into = mine.into;
   place.bytes = mine.bytes;
   place.done.reset();
-  // A wait must advance what else the rank has under way, and a kernel thread cannot sleep there.
-  const bool sleeps = state.active_schedules == nullptr && threads::self() != nullptr;
+  // A wait must advance what else the rank has under way, or another of its threads may start
+  // meanwhile, and a kernel thread cannot sleep there.
+  const bool sleeps = state.active_schedules == nullptr &&
+                      state.thread_level != MPI_THREAD_MULTIPLE && threads::self() != nullptr;
   threads::Seat* const others =
       sleeps ? meeting.meeting.arrive(place.seat) : meeting.meeting.arrive_awake(place.seat);
   if (others == nullptr) {

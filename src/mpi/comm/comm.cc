@@ -60,6 +60,10 @@ void release_comm(RankState& state, Comm* comm) noexcept {
     (void)come_near(state, MPI_COMM_WORLD);
   }
   leave_meeting(*comm);
+  // Nobody else knows its number, and of its own calls none is under way: they have references.
+  if (comm->size == 1 && !comm->is_inter() && !comm->is_predefined) {
+    return_context(state, comm->context);
+  }
   release_group(state, comm->group);
   release_group(state, comm->remote);
   release_comm(state, comm->local);

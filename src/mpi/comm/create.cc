@@ -14,22 +14,25 @@ namespace {
 struct Agreement {
   std::uint32_t context = 0;  // Of the communicator, or of an intercommunicator.
   std::uint32_t local = 0;    // Of an intercommunicator's local one.
+  std::uint32_t other = 0;    // Of the other side's.
   Comm* made = nullptr;       // Of this rank.
 };
 
 int adopt_contexts(RankState&, void* argument) {
   const auto& agreement = *static_cast<Agreement*>(argument);
-  if (agreement.context == 0) {
+  const bool is_inter = agreement.made->local != nullptr;
+  if (agreement.context == 0 || (is_inter && (agreement.local == 0 || agreement.other == 0))) {
     return MPI_ERR_OTHER;
   }
   agreement.made->context = agreement.context;
-  if (agreement.made->local != nullptr) {
+  if (is_inter) {
     agreement.made->local->context = agreement.local;
   }
   return MPI_SUCCESS;
 }
 
-// Rank 0 reserves and tells. Of an intercommunicator: that of the lower group tells the other one.
+// Rank 0 reserves and tells. Of an intercommunicator: that of the lower group tells the other one,
+// which says what it has itself: who has no number left fails on both sides.
 void build_agreement(Builder& b, Comm& old, Agreement& agreement) noexcept {
   RankState& state = b.state();
   constexpr std::size_t kBytes = sizeof(std::uint32_t);
@@ -45,14 +48,17 @@ void build_agreement(Builder& b, Comm& old, Agreement& agreement) noexcept {
     agreement.local = reserve_context(state);
     if (old.is_low_group) {
       agreement.context = reserve_context(state);
-      b.send_bytes(numbers, kBytes, 0);
+      b.receive_bytes(&agreement.other, kBytes, 0);
+      b.send_bytes(&agreement.context, kBytes, 0);
     } else {
-      b.receive_bytes(numbers, kBytes, 0);
+      agreement.other = agreement.local;  // The lower group has a local one if it has a context.
+      b.receive_bytes(&agreement.context, kBytes, 0);
+      b.send_bytes(&agreement.local, kBytes, 0);
     }
     b.fence();
   }
   b.use(*old.local);
-  build_bcast_bytes(b, numbers, 2 * kBytes, 0);
+  build_bcast_bytes(b, numbers, 3 * kBytes, 0);
   b.use(old);
 }
 

@@ -45,19 +45,17 @@ Group* group_of(RankState& state, const Side& side) noexcept {
   return group;
 }
 
-/// Both sides tell the other one, and their own members, what they want.
+/// Both sides tell the other one, and their own members, what they want: one collective, so that a
+/// tag is taken once, and who fails says so to all.
 int tell_choices(Call& call, const Choice& mine, Side& own, Side& remote) noexcept {
   constexpr auto kBytes = static_cast<MPI_Count>(sizeof(Choice));
-  Call local_call = call;
-  local_call.comm = call.comm->local;
-  own.choices[call.comm->rank] = mine;
-  if (const int error = run_collective(local_call, {call.function}, [&](Builder& b) {
-        build_allgather(b, {MPI_IN_PLACE, 0, MPI_BYTE},
-                        Parts::equal({own.choices, kBytes, MPI_BYTE}));
-      })) {
-    return error;
-  }
+  Comm& inter = *call.comm;
+  own.choices[inter.rank] = mine;
   return run_collective(call, {call.function}, [&](Builder& b) {
+    b.use(*inter.local);
+    build_allgather(b, {MPI_IN_PLACE, 0, MPI_BYTE}, Parts::equal({own.choices, kBytes, MPI_BYTE}));
+    b.use(inter);
+    b.fence();
     build_allgather(b, Data::of(&mine, kBytes, MPI_BYTE),
                     Parts::equal({remote.choices, kBytes, MPI_BYTE}));
   });

@@ -217,6 +217,20 @@ int create_datatype(memory::Heap& heap, const RecipeView& recipe, Datatype*& mad
   return MPI_SUCCESS;
 }
 
+int copy_datatype(memory::Heap& heap, const Datatype& type, Datatype*& made) noexcept {
+  const Recipe& recipe = type.recipe;
+  const int error = create_datatype(heap,
+                                    {recipe.combiner,
+                                     recipe.is_large,
+                                     {recipe.values, recipe.value_count},
+                                     {recipe.types, recipe.type_count}},
+                                    made);
+  if (error == MPI_SUCCESS) {
+    made->is_committed = type.is_committed;
+  }
+  return error;
+}
+
 void release_datatype(memory::Heap& heap, MPI_Datatype handle) noexcept {
   // A chain of types that each held the last reference of the next may be long: no recursion over
   // the first child; other children are rarely derived and never deep at once.

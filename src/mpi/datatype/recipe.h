@@ -26,6 +26,11 @@ struct RecipeView {
 [[nodiscard]] int create_datatype(memory::Heap& heap, const RecipeView& recipe,
                                   Datatype*& made) noexcept;
 
+/// An object of its own that is made in the same way as `type`, a derived one, and committed if
+/// that is; no attributes, no name. An error class.
+[[nodiscard]] int copy_datatype(memory::Heap& heap, const Datatype& type,
+                                Datatype*& made) noexcept;
+
 /// How many of its arguments are integers, addresses, large counts and types: of predefined types,
 /// none. As MPI_Type_get_envelope_c.
 struct Envelope {

@@ -95,6 +95,10 @@ void wait_done_slowly(RankState& state, progress::Completion& done) noexcept {
     if (state.active_schedules == nullptr) [[likely]] {
       threads::WaitOptions options;
       options.is_interruptible = state.context->slot != nullptr;
+      // Another thread may start a collective meanwhile, and leave it to this one to advance it.
+      if (state.thread_level == MPI_THREAD_MULTIPLE) {
+        options.deadline_ns = now_ns() + kRecheckNs;
+      }
       (void)done.wait_for(*state.context->progress, options);
       runtime::safe_point(*state.context);
       continue;

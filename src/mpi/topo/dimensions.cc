@@ -8,7 +8,7 @@ namespace sterna::mpi {
 namespace {
 
 constexpr std::size_t kDimensionsMax = 31;  // All further sizes are 1: 2^31 has no more factors.
-constexpr std::size_t kDivisorsMax = 1536;  // The most that an int has.
+constexpr std::size_t kDivisorsMax = 1600;  // The most that an int has: 2095133040.
 
 /// size^count >= value?
 bool reaches(int size, std::size_t count, int value) noexcept {

@@ -53,9 +53,34 @@ static void meet_the_living(int rank, int size) {
     fprintf(stderr, "not true: the living have the sum %g\n", sum);
   }
   expect_success("a barrier", MPI_Barrier(comm));
+  MPI_Comm beside = MPI_COMM_NULL; /* Their leader alone talks to the dead one. */
+  expect_loss("a meeting of two groups",
+              MPI_Intercomm_create(comm, 0, MPI_COMM_WORLD, 1, 4, &beside));
+  if (beside != MPI_COMM_NULL) {
+    fprintf(stderr, "not true: there is an intercommunicator with the dead\n");
+  }
+  expect_success("a barrier", MPI_Barrier(comm));
   MPI_Comm_free(&comm);
   MPI_Group_free(&group);
   MPI_Group_free(&all);
+}
+
+/* Between those of odd and of even ranks. */
+static MPI_Comm meet_in_halves(int rank) {
+  MPI_Comm half, inter;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 4, &inter);
+  MPI_Comm_free(&half);
+  return inter;
+}
+
+static void expect_no_part(MPI_Comm inter, int rank) {
+  MPI_Comm part = MPI_COMM_NULL;
+  expect_loss("a split", MPI_Comm_split(inter, 0, rank, &part));
+  if (part != MPI_COMM_NULL) {
+    fprintf(stderr, "not true: there is a part with the dead\n");
+  }
+  MPI_Comm_free(&inter);
 }
 
 enum { kRows = 50 };
@@ -113,7 +138,7 @@ static void expect_no_message(MPI_Request column) {
 }
 
 /* What was begun before the death (`early`), and what begins after it, short and long. */
-static void go_on(int rank, int size, MPI_Request early, MPI_Request column) {
+static void go_on(int rank, int size, MPI_Request early, MPI_Request column, MPI_Comm halves) {
   static char large[1 << 20];
   int number = rank, from = -1;
   MPI_Message message;
@@ -135,6 +160,7 @@ static void go_on(int rank, int size, MPI_Request early, MPI_Request column) {
   expect_loss("a broadcast", MPI_Bcast(large, sizeof large, MPI_CHAR, 1, MPI_COMM_WORLD));
   expect_loss("a collection",
               MPI_Alltoall(large, 8, MPI_CHAR, large + 4096, 8, MPI_CHAR, MPI_COMM_WORLD));
+  expect_no_part(halves, rank);
   meet_the_living(rank, size);
   printf("rank %d goes on\n", rank);
   MPI_Finalize();
@@ -143,10 +169,14 @@ static void go_on(int rank, int size, MPI_Request early, MPI_Request column) {
 int main(int argc, char** argv) {
   int rank = 0, size = 0, never = 0;
   MPI_Request early, column;
+  MPI_Comm halves = MPI_COMM_NULL;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (argc > 1) {
+    halves = meet_in_halves(rank);
+  }
   for (int round = 0; round < 20; ++round) { /* The last may already be without the dead. */
     double mine = rank, sum = 0;
     const int error = MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
@@ -163,7 +193,7 @@ int main(int argc, char** argv) {
     expect_loss("a barrier", MPI_Barrier(MPI_COMM_WORLD));
   }
   if (argc > 1) {
-    go_on(rank, size, early, column);
+    go_on(rank, size, early, column, halves);
     return 0;
   }
   for (;;) {

@@ -1,6 +1,8 @@
 // Waiting for completions, with the rank's collectives advancing meanwhile.
 #include "mpi/request/wait.h"
 
+#include <algorithm>
+
 #include "mpi/coll/schedule.h"
 #include "mpi/errors/error.h"
 #include "mpi/request/request.h"
@@ -12,6 +14,7 @@ namespace {
 
 constexpr std::size_t kWatchedMax = 64;  // More are looked at every kRecheckNs.
 constexpr std::uint64_t kRecheckNs = 200'000;
+constexpr std::uint64_t kRecheckMaxNs = 25'600'000;
 constexpr std::uint32_t kEagerRounds = 64;  // Of wait_a_little before it sleeps.
 constexpr std::uint64_t kNapNs = 50'000;
 
@@ -91,13 +94,16 @@ void sleep_on(RankState& state, Watched& watched) noexcept {
 
 void wait_done_slowly(RankState& state, progress::Completion& done) noexcept {
   runtime::safe_point(*state.context);
+  std::uint64_t recheck_ns = kRecheckNs;
   while (!done.done()) {
     if (state.active_schedules == nullptr) [[likely]] {
       threads::WaitOptions options;
       options.is_interruptible = state.context->slot != nullptr;
-      // Another thread may start a collective meanwhile, and leave it to this one to advance it.
+      // Another thread may start a collective meanwhile, and leave it to this one to advance it:
+      // seldom, so that who waits for long looks less and less often.
       if (state.thread_level == MPI_THREAD_MULTIPLE) {
-        options.deadline_ns = now_ns() + kRecheckNs;
+        options.deadline_ns = now_ns() + recheck_ns;
+        recheck_ns = std::min(2 * recheck_ns, kRecheckMaxNs);
       }
       (void)done.wait_for(*state.context->progress, options);
       runtime::safe_point(*state.context);

@@ -35,6 +35,7 @@
 #include "net/driver.h"
 #include "net/drivers/tcp/channel.h"
 #include "net/drivers/tcp/joining.h"
+#include "net/drivers/tcp/silence.h"
 #include "net/drivers/tcp/sockets.h"
 #include "net/opening/bootstrap.h"
 
@@ -113,6 +114,9 @@ class TcpDriver final : public Driver {
   [[nodiscard]] bool watch(int fd, std::uint32_t events, std::uint64_t mark,
                            int operation) noexcept;
 
+  /// silence.cc: at its tick, ends channels of whose other end nothing is heard.
+  void look_for_silence() noexcept;
+
   // receive.cc: what the socket of a channel has.
   /// Receives once. `is_readable` says whether there may be more.
   void receive(TcpChannel& channel, PacketSink& sink) noexcept;
@@ -155,6 +159,7 @@ class TcpDriver final : public Driver {
   FileDescriptor waiting_;  // epoll
   FileDescriptor wake_;     // eventfd: requests_ has something.
   FileDescriptor timer_;
+  SilenceTimer silence_;
 
   SpinLock lock_;
   std::vector<Request> requests_ STERNA_GUARDED_BY(lock_);

@@ -273,7 +273,8 @@ void TcpDriver::decide(std::size_t slot) noexcept {
   }
   switch (joining.decide(is_wanted)) {
     case Joining::Step::pledged:
-      tune(joining.socket(), options_);  // An end of which nothing is heard is found by the system.
+      // An end of which nothing is heard is found by the system.
+      tune_joining(joining.socket(), options_);
       break;
     case Joining::Step::failed:
       fail(slot, std::string{joining.reason()});

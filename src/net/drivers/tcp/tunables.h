@@ -74,8 +74,9 @@ inline constexpr Tunable kSilence{.name = "tcp_silence_timeout",
                                   .minimum = 1'000'000'000,
                                   .maximum = 86'400'000'000'000,
                                   .help =
-                                      "a connection whose other end acknowledges nothing for "
-                                      "so long is lost; an idle one is asked, too"};
+                                      "a connection whose other end's system answers nothing "
+                                      "for so long is lost, whatever the process there does; "
+                                      "an idle one is asked, too"};
 inline constexpr std::array kTunables{kInterface,   kPorts,       kPacketBytes, kHostPacketBytes,
                                       kBufferBytes, kConnections, kStrangers,   kHandshake,
                                       kConnect,     kSilence};

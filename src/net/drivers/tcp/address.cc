@@ -155,6 +155,10 @@ bool SocketAddress::is_loopback() const noexcept {
   return (host >> 24) == 127;
 }
 
+bool SocketAddress::operator==(const SocketAddress& other) const noexcept {
+  return bytes == other.bytes && std::memcmp(get(), other.get(), bytes) == 0;
+}
+
 std::string SocketAddress::text() const {
   if (storage.ss_family == AF_UNIX) {
     const auto name = socket_name(*this);

@@ -27,6 +27,7 @@ struct SocketAddress {
   }
   [[nodiscard]] sockaddr* get() noexcept { return reinterpret_cast<sockaddr*>(&storage); }
   [[nodiscard]] bool is_loopback() const noexcept;
+  [[nodiscard]] bool operator==(const SocketAddress& other) const noexcept;
   /// "10.0.0.1:4711", "[::1]:4711", "unix 0a3f1"; for messages.
   [[nodiscard]] std::string text() const;
 };

@@ -126,6 +126,7 @@ SendState TcpChannel::send_owned(std::span<const Piece> pieces, std::size_t byte
                          is_short ? 0 : padding_of({&pieces, 1})};
   const long sent = is_short ? send_gathered(socket_.get(), start, pieces)
                              : send_pieces(socket_.get(), start, pieces);
+  mind();
   if (sent == static_cast<long>(start.bytes().size() + bytes)) [[likely]] {
     return SendState::accepted;
   }
@@ -188,6 +189,7 @@ std::size_t TcpChannel::send_several_owned(
     }
   }
   long sent = send_vectors(socket_.get(), {vectors.data(), vector_count});
+  mind();
   std::size_t count = 0;
   while (sent > 0) {
     const std::size_t whole = starts[count]->bytes().size() + std::size_t{lengths[count]};
@@ -224,12 +226,18 @@ TcpChannel::Flush TcpChannel::flush_owned() noexcept {
     if (sent < 0) {
       return sent == -EAGAIN ? Flush::waiting : Flush::broken;
     }
+    mind();
     sent_ += static_cast<std::size_t>(sent);
     waiting_bytes_.store(unsent_.size() - sent_, std::memory_order_relaxed);
   }
   unsent_.clear();
   sent_ = 0;
   return Flush::done;
+}
+
+void TcpChannel::begin_to_mind() noexcept {
+  is_minded_.store(true, std::memory_order_relaxed);
+  silence_timer_->begin();  // M.
 }
 
 TcpChannel::Flush TcpChannel::flush() noexcept {
@@ -252,6 +260,7 @@ bool TcpChannel::adopt(FileDescriptor socket, std::uint64_t connection) noexcept
   socket_ = std::move(socket);
   connection_ = connection;
   is_place_lost = false;
+  silence = {};
   state_.store(State::open, std::memory_order_release);
   return true;
 }

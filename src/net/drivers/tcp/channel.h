@@ -12,6 +12,7 @@
 #include "net/driver.h"
 #include "net/drivers/tcp/address.h"
 #include "net/drivers/tcp/frames.h"
+#include "net/drivers/tcp/silence.h"
 
 namespace sterna::net::tcp {
 
@@ -30,8 +31,13 @@ class TcpChannel final : public Channel {
     broken,   // The connection is; reading will say so.
   };
 
-  TcpChannel(std::uint32_t node, std::uint32_t packet_bytes_max) noexcept
-      : node_{node}, packet_bytes_max_{packet_bytes_max} {}
+  /// Without a timer nobody minds how long its connection is silent.
+  TcpChannel(std::uint32_t node, std::uint32_t packet_bytes_max,
+             SilenceTimer* silence_timer) noexcept
+      : node_{node},
+        packet_bytes_max_{packet_bytes_max},
+        silence_timer_{silence_timer},
+        is_minded_{silence_timer == nullptr} {}
 
   [[nodiscard]] SendState try_send(std::span<const Piece> pieces) noexcept override;
 
@@ -87,7 +93,19 @@ class TcpChannel final : public Channel {
 
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
 
+  /// After something was sent: the next tick looks whether it was acknowledged.
+  void mind() noexcept {
+    if (!is_minded_.load(std::memory_order_relaxed)) [[unlikely]] {
+      begin_to_mind();
+    }
+  }
+  /// At a tick: from here on what is sent makes another one.
+  [[nodiscard]] bool take_minded() noexcept {
+    return is_minded_.exchange(false, std::memory_order_relaxed);
+  }
+
   FrameReader reader;
+  Silence silence;
   bool is_active = false;    // In the driver's list of channels that every poll asks.
   bool is_readable = false;  // Not yet read until "nothing more".
   bool has_ended_well = false;
@@ -104,9 +122,11 @@ class TcpChannel final : public Channel {
       std::span<const std::span<const Piece>> packets) noexcept;
   void append(const FrameStart& start, std::span<const Piece> pieces, std::size_t skip) noexcept;
   Flush flush_owned() noexcept;
+  void begin_to_mind() noexcept;
 
   const std::uint32_t node_;
   const std::uint32_t packet_bytes_max_;
+  SilenceTimer* const silence_timer_;
   // Forward only, but for revive(). `open` is stored with release after socket_ is set.
   std::atomic<State> state_{State::idle};
   // Who has it may write to socket_ and use unsent_. Not a lock: nobody waits for it, a sender
@@ -114,6 +134,7 @@ class TcpChannel final : public Channel {
   std::atomic<bool> is_owned_{false};
   std::atomic<bool> is_refused_{false};  // Relaxed: a hint for prepare_sleep.
   std::atomic<bool> is_closed_{false};   // Relaxed: checked again under ownership by queue_end.
+  std::atomic<bool> is_minded_;          // Relaxed: see silence.h.
   bool has_queued_end_ = false;          // The poller's.
   FileDescriptor socket_;                // Set by adopt(), closed by finish(), which owns.
   std::vector<std::byte> unsent_;        // Under is_owned_; bytes [sent_, size) wait.

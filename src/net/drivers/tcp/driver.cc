@@ -60,6 +60,8 @@ Result<> TcpDriver::open() noexcept {
   wake_ = FileDescriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   timer_ = FileDescriptor{::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)};
   if (!waiting_.is_open() || !wake_.is_open() || !timer_.is_open() ||
+      !silence_.open(options_.silence_ns) ||
+      !watch(silence_.fd(), EPOLLIN, mark_of(Mark::silence), EPOLL_CTL_ADD) ||
       !watch(wake_.get(), EPOLLIN, mark_of(Mark::wake), EPOLL_CTL_ADD) ||
       !watch(timer_.get(), EPOLLIN, mark_of(Mark::timer), EPOLL_CTL_ADD) ||
       !watch(listener_.get(), EPOLLIN, mark_of(Mark::listener), EPOLL_CTL_ADD)) {
@@ -92,7 +94,8 @@ TcpChannel* TcpDriver::channel_to(std::uint32_t node) noexcept {
   if (TcpChannel* known = place.load(std::memory_order_acquire); known != nullptr) {
     return known;
   }
-  std::unique_ptr<TcpChannel> made{new (std::nothrow) TcpChannel(node, packet_bytes_to(node))};
+  std::unique_ptr<TcpChannel> made{new (std::nothrow) TcpChannel(
+      node, packet_bytes_to(node), options_.is_unix ? nullptr : &silence_)};
   TcpChannel* known = nullptr;
   if (made == nullptr ||
       !place.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) {  // D.
@@ -241,6 +244,9 @@ void TcpDriver::look() noexcept {
         break;
       case Mark::timer:
         on_timer();
+        break;
+      case Mark::silence:
+        look_for_silence();
         break;
       case Mark::wake: {
         std::uint64_t rings;

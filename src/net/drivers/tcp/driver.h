@@ -2,7 +2,9 @@
 //
 // A connection is made on first use by whoever sends first. When both begin at once, the attempt of
 // the node with the lower index stays and the other is declined. Attempts time out, at any step and
-// on either side; that both ends nevertheless have one connection, or none, follows from this:
+// on either side, but for one whose hello is with the other host (dialling.cc); of several there,
+// over several addresses, each counts. That both ends nevertheless have one connection, or none,
+// follows from this:
 //
 // (1) Who connects has the connection from the verdict on; before, it may give up at any time.
 // (2) Who has sent the verdict "admitted" has made a pledge. It keeps it until the confirmation
@@ -35,6 +37,7 @@
 #include "net/driver.h"
 #include "net/drivers/tcp/channel.h"
 #include "net/drivers/tcp/joining.h"
+#include "net/drivers/tcp/silence.h"
 #include "net/drivers/tcp/sockets.h"
 #include "net/opening/bootstrap.h"
 
@@ -89,8 +92,8 @@ class TcpDriver final : public Driver {
   /// Our attempts to reach one node.
   struct Dial {
     std::vector<SocketAddress> addresses;
-    std::size_t next = 0;
-    std::uint64_t deadline_ns = 0;    // Of all attempts together.
+    std::size_t next = 0;             // Whose turn it is.
+    std::uint64_t deadline_ns = 0;    // Of all attempts together, unless one is patient.
     std::uint64_t retry_ns = kNever;  // When to begin the next one; kNever: one is under way.
     std::string failures;             // Of the last round over all addresses.
   };
@@ -113,6 +116,9 @@ class TcpDriver final : public Driver {
   [[nodiscard]] bool watch(int fd, std::uint32_t events, std::uint64_t mark,
                            int operation) noexcept;
 
+  /// silence.cc: at its tick, ends channels of whose other end nothing is heard.
+  void look_for_silence() noexcept;
+
   // receive.cc: what the socket of a channel has.
   /// Receives once. `is_readable` says whether there may be more.
   void receive(TcpChannel& channel, PacketSink& sink) noexcept;
@@ -123,7 +129,6 @@ class TcpDriver final : public Driver {
   bool take_result(TcpChannel& channel, long got) noexcept;
 
   // membership.cc: who gets in.
-  void take_requests() noexcept;
   void accept_all() noexcept;
   void make_place() noexcept;
   void advance(std::size_t slot) noexcept;
@@ -131,16 +136,29 @@ class TcpDriver final : public Driver {
   void admit(std::size_t slot) noexcept;
   void drop(std::size_t slot) noexcept;
   void fail(std::size_t slot, std::string_view reason) noexcept;
-  void begin_attempt(std::uint32_t node) noexcept;
-  void attempt_failed(std::uint32_t node, std::string_view reason) noexcept;
-  void give_up(std::uint32_t node) noexcept;
-  void drop_attempts(std::uint32_t node) noexcept;
   void on_timer() noexcept;
-  void set_timer() noexcept;
   std::size_t add_joining(std::unique_ptr<Joining> joining) noexcept;
-  [[nodiscard]] bool has_attempt(std::uint32_t node) const noexcept;
   [[nodiscard]] bool has_pledged(std::uint32_t node) const noexcept;
   void tell_stranger(const SocketAddress& address, std::string_view reason) noexcept;
+
+  // dialling.cc: whom we call.
+  void take_requests() noexcept;
+  void begin_attempt(std::uint32_t node) noexcept;
+  void attempt_failed(std::size_t slot, std::string_view reason) noexcept;
+  /// One that has no slot any more, of the address whose turn it was.
+  void attempt_failed(std::uint32_t node, const SocketAddress& address,
+                      std::string_view reason) noexcept;
+  void attempt_declined(std::size_t slot) noexcept;
+  /// The time of an attempt is over. Whether it waits on nevertheless: its host has our hello.
+  [[nodiscard]] bool becomes_patient(std::size_t slot) noexcept;
+  void give_up(std::uint32_t node) noexcept;
+  void drop_attempts(std::uint32_t node) noexcept;
+  enum class Attempts : std::uint8_t { all, in_time, patient };
+  [[nodiscard]] bool has_attempt(std::uint32_t node, Attempts which) const noexcept;
+  /// To the next address at which no attempt waits.
+  void pass_turn(std::uint32_t node) noexcept;
+  void look_at_dials(std::uint64_t now) noexcept;
+  void set_timer() noexcept;
 
   Bootstrap& bootstrap_;
   MonotonicClock machine_clock_;
@@ -155,6 +173,7 @@ class TcpDriver final : public Driver {
   FileDescriptor waiting_;  // epoll
   FileDescriptor wake_;     // eventfd: requests_ has something.
   FileDescriptor timer_;
+  SilenceTimer silence_;
 
   SpinLock lock_;
   std::vector<Request> requests_ STERNA_GUARDED_BY(lock_);
@@ -175,6 +194,7 @@ class TcpDriver final : public Driver {
   std::uint32_t joining_count_ = 0;
   std::uint32_t polls_until_look_ = 1;
   bool is_timer_set_ = false;
+  std::uint64_t ticked_ns_ = 0;  // When the timer was last looked at, or set.
   bool is_listener_paused_ = false;
   bool has_new_channel_ = false;  // Since the last look: its socket rings for what is known.
   std::uint64_t strangers_told_ns_ = 0;

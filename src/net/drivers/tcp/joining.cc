@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -40,6 +41,16 @@ bool Joining::send_reply() noexcept {
   });
   has_left_ = count == -EPIPE || count == -ECONNRESET;
   return count == static_cast<long>(bytes.size());
+}
+
+bool Joining::has_reached_host() const noexcept {
+  if (is_connecting_) {
+    return false;
+  }
+  tcp_info info{};
+  socklen_t bytes = sizeof info;
+  return ::getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 ||  // Unix.
+         info.tcpi_unacked == 0;
 }
 
 Joining::Step Joining::advance() noexcept {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/clock.h"
 #include "base/syscall.h"
 #include "net/drivers/tcp/address.h"
 #include "net/opening/auth.h"
@@ -57,6 +58,11 @@ class Joining {
   [[nodiscard]] bool has_left() const noexcept { return has_left_; }
   [[nodiscard]] const SocketAddress& address() const noexcept { return address_; }
   [[nodiscard]] std::uint64_t deadline_ns() const noexcept { return deadline_ns_; }
+  /// Connected, and the other side's system has taken what we sent.
+  [[nodiscard]] bool has_reached_host() const noexcept;
+  /// From now on without a deadline. Only ours, never one that came.
+  void wait_for_ever() noexcept { deadline_ns_ = kNever; }
+  [[nodiscard]] bool is_patient() const noexcept { return deadline_ns_ == kNever; }
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
   [[nodiscard]] FileDescriptor take_socket() noexcept { return std::move(socket_); }
 
@@ -69,7 +75,7 @@ class Joining {
   FileDescriptor socket_;
   Handshake handshake_;
   SocketAddress address_;
-  const std::uint64_t deadline_ns_;
+  std::uint64_t deadline_ns_;
   bool is_connecting_ = true;
   bool is_incoming_ = false;
   bool has_left_ = false;

@@ -5,7 +5,7 @@
 
 namespace sterna::net::tcp {
 
-enum class Mark : std::uint32_t { listener, wake, timer, channel, joining };
+enum class Mark : std::uint32_t { listener, wake, timer, silence, channel, joining };
 
 [[nodiscard]] constexpr std::uint64_t mark_of(Mark kind, std::uint64_t index = 0) noexcept {
   return (std::uint64_t{static_cast<std::uint32_t>(kind)} << 32) | index;

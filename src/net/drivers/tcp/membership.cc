@@ -1,12 +1,10 @@
-// Who gets in: dialling, accepting, the two sides' proofs, and what to do with strangers.
+// Who gets in: accepting, the two sides' proofs, and what to do with strangers.
 #include <algorithm>
 #include <cerrno>
-#include <new>
 #include <utility>
 
 #include <sys/epoll.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 
 #include "base/check.h"
 #include "net/drivers/tcp/driver.h"
@@ -15,137 +13,10 @@
 namespace sterna::net::tcp {
 namespace {
 
-constexpr std::uint64_t kTickNs = 50'000'000;          // Between two looks at deadlines.
-constexpr std::uint64_t kRetryNs = 100'000'000;        // Between two rounds over the addresses.
 constexpr std::uint64_t kTellEveryNs = 1'000'000'000;  // Between two lines about strangers.
 constexpr int kAcceptsMax = 64;                        // A look accepts no more.
 
 }  // namespace
-
-Result<Channel*> TcpDriver::revive(std::uint32_t node) noexcept {
-  check(node < node_count_ && node != self_, "a channel goes to another node of the job");
-  Request request{.node = node, .addresses = {}};
-  {
-    const SpinGuard guard{lock_};
-    request.addresses = known_[node];
-  }
-  TcpChannel* channel = known_channel(node);
-  if (channel == nullptr || request.addresses.empty()) {
-    return Error{Errc::unreachable, "node " + std::to_string(node) + " was never connected to"};
-  }
-  if (is_closed_.load(std::memory_order_relaxed) || channel->has_ended_well) {
-    return Errc::closed;
-  }
-  if (channel->state() != TcpChannel::State::ended) {
-    return static_cast<Channel*>(channel);  // It is not lost, or the loss was not yet told.
-  }
-  while (!channel->revive()) {
-    // A sender is looking at the state this moment, and finds it ended.
-  }
-  ask(std::move(request));
-  return static_cast<Channel*>(channel);
-}
-
-void TcpDriver::take_requests() noexcept {
-  std::vector<Request> requests;
-  {
-    const SpinGuard guard{lock_};
-    requests.swap(requests_);
-  }
-  request_count_.fetch_sub(static_cast<std::uint32_t>(requests.size()), std::memory_order_relaxed);
-  for (Request& request : requests) {
-    const TcpChannel* channel = known_channel(request.node);
-    if (channel->state() != TcpChannel::State::idle || dials_[request.node] != nullptr) {
-      continue;  // The peer was faster.
-    }
-    auto dial = std::make_unique<Dial>();
-    dial->addresses = std::move(request.addresses);
-    dial->deadline_ns = clock_.now_ns() + options_.connect_ns;
-    dials_[request.node] = std::move(dial);
-    ++dial_count_;
-    begin_attempt(request.node);
-  }
-  set_timer();
-}
-
-void TcpDriver::begin_attempt(std::uint32_t node) noexcept {
-  Dial& dial = *dials_[node];
-  if (self_ < node && has_pledged(node)) {
-    dial.retry_ns = clock_.now_ns();  // (4): when the pledge has come to nothing.
-    return;
-  }
-  dial.retry_ns = kNever;
-  const SocketAddress& address = dial.addresses[dial.next];
-  auto socket = start_connect(options_, address);
-  if (!socket) {
-    attempt_failed(node, socket.error().text);
-    return;
-  }
-  const int fd = socket.value().get();
-  const Handshake handshake = Handshake::initiate(
-      bootstrap_.job().secret, {.self = self_, .peer = node, .node_count = node_count_},
-      random_nonce(), known_channel(node)->connection());
-  const std::uint64_t deadline = clock_.now_ns() + options_.handshake_ns;
-  const std::size_t slot = add_joining(
-      std::make_unique<Joining>(std::move(socket.value()), handshake, address, deadline));
-  if (!watch(fd, EPOLLOUT, mark_of(Mark::joining, slot), EPOLL_CTL_ADD)) {
-    drop(slot);
-    attempt_failed(node, "its socket cannot be watched");
-  }
-}
-
-void TcpDriver::attempt_failed(std::uint32_t node, std::string_view reason) noexcept {
-  Dial& dial = *dials_[node];
-  if (dial.next == 0) {
-    dial.failures.clear();
-  }
-  dial.failures += (dial.failures.empty() ? "" : "; ") + dial.addresses[dial.next].text() + ": ";
-  dial.failures += reason;
-  dial.next = (dial.next + 1) % dial.addresses.size();
-  const std::uint64_t now = clock_.now_ns();
-  // The next address at the next tick, a new round somewhat later.
-  dial.retry_ns = dial.next == 0 ? now + kRetryNs : now;
-  set_timer();
-}
-
-void TcpDriver::drop_attempts(std::uint32_t node) noexcept {
-  for (std::size_t slot = 0; slot < joinings_.size(); ++slot) {
-    if (joinings_[slot] != nullptr && joinings_[slot]->peer() == node &&
-        (!joinings_[slot]->is_incoming() || joinings_[slot]->is_pledged())) {
-      drop(slot);
-    }
-  }
-}
-
-void TcpDriver::lose_peer(std::uint32_t node) noexcept {
-  if (node >= node_count_) {
-    return;
-  }
-  // A connection that stands, or is just being taken, shows the end itself, behind what was sent;
-  // nobody else answers. Without one nobody but us will ever say it to who waits for the peer.
-  take_requests();
-  for (std::size_t slot = 0; slot < joinings_.size(); ++slot) {
-    if (joinings_[slot] != nullptr) {
-      advance(slot);
-    }
-  }
-  if (dials_[node] != nullptr) {
-    dials_[node]->failures = "its process has ended";
-    give_up(node);
-  } else if (TcpChannel* const channel = channel_to(node);
-             channel != nullptr && channel->state() == TcpChannel::State::idle) {
-    end(*channel, "its process has ended");
-  }
-}
-
-void TcpDriver::give_up(std::uint32_t node) noexcept {
-  const std::string failures = std::exchange(dials_[node]->failures, {});
-  drop_attempts(node);
-  dials_[node].reset();
-  --dial_count_;
-  end(*known_channel(node),
-      "it cannot be reached (" + (failures.empty() ? "no answer in time" : failures) + ")");
-}
 
 std::size_t TcpDriver::add_joining(std::unique_ptr<Joining> joining) noexcept {
   ++joining_count_;
@@ -162,10 +33,6 @@ std::size_t TcpDriver::add_joining(std::unique_ptr<Joining> joining) noexcept {
 void TcpDriver::drop(std::size_t slot) noexcept {
   joinings_[slot].reset();  // Closing its socket takes it out of the epoll set.
   --joining_count_;
-}
-
-bool TcpDriver::has_attempt(std::uint32_t node) const noexcept {
-  return dials_[node] != nullptr && dials_[node]->retry_ns == kNever;
 }
 
 bool TcpDriver::has_pledged(std::uint32_t node) const noexcept {
@@ -235,6 +102,7 @@ void TcpDriver::advance(std::size_t slot) noexcept {
       if (was_connecting && !joining.is_connecting()) {
         static_cast<void>(watch(joining.socket(), EPOLLIN | EPOLLRDHUP,
                                 mark_of(Mark::joining, slot), EPOLL_CTL_MOD));
+        tune_joining(joining.socket(), options_);  // Its host may go while it waits for ever.
       }
       break;
     case Joining::Step::proven:
@@ -245,15 +113,9 @@ void TcpDriver::advance(std::size_t slot) noexcept {
     case Joining::Step::admitted:
       admit(slot);
       break;
-    case Joining::Step::declined: {
-      // The peer keeps its own attempt, which will reach us; should it fail, we try again. Or the
-      // peer did not know that the connection before was lost: soon it does.
-      const std::uint32_t node = joining.peer();
-      const bool is_again = known_channel(node)->connection() != 0;
-      drop(slot);
-      dials_[node]->retry_ns = clock_.now_ns() + (is_again ? 1 : 5) * kRetryNs;
+    case Joining::Step::declined:
+      attempt_declined(slot);
       break;
-    }
     case Joining::Step::failed:
       fail(slot, std::string{joining.reason()});
       break;
@@ -266,14 +128,15 @@ void TcpDriver::decide(std::size_t slot) noexcept {
   TcpChannel* channel = channel_to(node);
   const bool is_wanted = channel != nullptr && !is_closed_.load(std::memory_order_relaxed) &&
                          channel->state() == TcpChannel::State::idle &&
-                         !(has_attempt(node) && self_ < node) && !has_pledged(node);
+                         !(has_attempt(node, Attempts::all) && self_ < node) && !has_pledged(node);
   if (channel != nullptr && channel->state() == TcpChannel::State::open &&
       channel->connection() == joining.lost_connection()) {
     end(*channel, "its end of the connection was lost, and it connects anew");
   }
   switch (joining.decide(is_wanted)) {
     case Joining::Step::pledged:
-      tune(joining.socket(), options_);  // An end of which nothing is heard is found by the system.
+      // An end of which nothing is heard is found by the system.
+      tune_joining(joining.socket(), options_);
       break;
     case Joining::Step::failed:
       fail(slot, std::string{joining.reason()});
@@ -317,7 +180,6 @@ void TcpDriver::admit(std::size_t slot) noexcept {
 void TcpDriver::fail(std::size_t slot, std::string_view reason) noexcept {
   const bool is_incoming = joinings_[slot]->is_incoming();
   const bool was_pledged = joinings_[slot]->is_pledged();  // (2): it had given up.
-  const std::uint32_t node = joinings_[slot]->peer();
   if (is_incoming) {
     const bool is_perhaps_peer = joinings_[slot]->has_left() &&
                                  (dial_count_ > 0 || clock_.now_ns() - admitted_ns_ < kTellEveryNs);
@@ -332,8 +194,7 @@ void TcpDriver::fail(std::size_t slot, std::string_view reason) noexcept {
     drop(slot);
     return;
   }
-  drop(slot);
-  attempt_failed(node, reason);
+  attempt_failed(slot, reason);
 }
 
 void TcpDriver::tell_stranger(const SocketAddress& address, std::string_view reason) noexcept {
@@ -345,17 +206,6 @@ void TcpDriver::tell_stranger(const SocketAddress& address, std::string_view rea
   strangers_told_ns_ = now;
   logger_.warn("closed a connection from {}: {} ({} more like it since the last such line)",
                address.text(), reason, std::exchange(strangers_untold_, 0));
-}
-
-void TcpDriver::set_timer() noexcept {
-  const bool is_wanted = dial_count_ > 0 || joining_count_ > 0 || is_listener_paused_;
-  if (is_wanted == is_timer_set_) {
-    return;
-  }
-  is_timer_set_ = is_wanted;
-  const timespec tick{.tv_sec = 0, .tv_nsec = is_wanted ? static_cast<long>(kTickNs) : 0};
-  const itimerspec setting{.it_interval = tick, .it_value = tick};
-  check(::timerfd_settime(timer_.get(), 0, &setting, nullptr) == 0, "a timer can be set");
 }
 
 void TcpDriver::on_timer() noexcept {
@@ -370,21 +220,12 @@ void TcpDriver::on_timer() noexcept {
       advance(slot);  // What has come meanwhile counts: it may be we who were late.
     }
     if (joinings_[slot] != nullptr && joinings_[slot]->deadline_ns() <= now &&
-        !joinings_[slot]->is_pledged()) {
+        !joinings_[slot]->is_pledged() && !becomes_patient(slot)) {
       fail(slot, joinings_[slot]->is_connecting() ? "it does not answer"
                                                   : "it did not prove itself in time");
     }
   }
-  for (std::uint32_t node = 0; node < node_count_; ++node) {
-    if (dials_[node] == nullptr) {
-      continue;
-    }
-    if (dials_[node]->deadline_ns <= now && !has_pledged(node)) {
-      give_up(node);
-    } else if (dials_[node]->retry_ns <= now) {
-      begin_attempt(node);
-    }
-  }
+  look_at_dials(now);
   set_timer();
 }
 

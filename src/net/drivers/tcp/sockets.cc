@@ -14,6 +14,8 @@
 namespace sterna::net::tcp {
 namespace {
 
+constexpr int kRetransmitMaxMs = 44;  // TCP_RTO_MAX_MS of Linux 6.15, unknown to older headers.
+
 void set_option(int socket, int level, int name, int value) noexcept {
   // Best effort: without the option the connection is slower, not wrong.
   ::setsockopt(socket, level, name, &value, sizeof value);
@@ -246,14 +248,26 @@ void tune(int socket, const Options& options) noexcept {
     static constexpr std::string_view kWithoutClock = "reno";
     ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kWithoutClock.data(), kWithoutClock.size());
   }
-  // The kernel probes in whole seconds, and gives up when TCP_USER_TIMEOUT has passed.
-  const auto silence_s = static_cast<int>(options.silence_ns / 1'000'000'000);
-  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT,
-             static_cast<int>(options.silence_ns / 1'000'000));
+  // What is sent again, or asked again, is so in time to have an answer within silence_ns.
+  const int silence_ms = static_cast<int>(options.silence_ns / 1'000'000);
+  set_option(socket, IPPROTO_TCP, kRetransmitMaxMs, std::clamp(silence_ms / 3, 1'000, 120'000));
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 0);
+  // The kernel asks an idle end in whole seconds, and gives up after the last question's pause.
+  const int silence_s = silence_ms / 1'000;
+  const int idle_s = std::max(silence_s / 3, 1);
+  const int pause_s = std::max(silence_s / 9, 1);
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, std::max(silence_s / 3, 1));
-  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, std::max(silence_s / 9, 1));
-  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 6);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, pause_s);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, std::max((silence_s - idle_s) / pause_s, 1));
+}
+
+void tune_joining(int socket, const Options& options) noexcept {
+  tune(socket, options);
+  if (!options.is_unix) {
+    set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT,
+               static_cast<int>(options.silence_ns / 1'000'000));
+  }
 }
 
 }  // namespace sterna::net::tcp

@@ -44,8 +44,12 @@ struct Listener {
 /// place is told by `error` (EAGAIN: none waits).
 [[nodiscard]] FileDescriptor accept_one(int listener, SocketAddress& address, int& error) noexcept;
 
-/// For a connection of the job: no delay, an end within silence_ns when the peer's host has gone,
-/// and no pacing where both ends are on this host.
+/// For a connection of the job: no delay, no pacing where both ends are on this host, and an end
+/// within silence_ns when the peer's host goes while nothing is under way (else: silence.h).
 void tune(int socket, const Options& options) noexcept;
+
+/// For one that is to become it, until it is tuned: the system also ends it when bytes are not
+/// acknowledged for silence_ns. They are too few to shut a window.
+void tune_joining(int socket, const Options& options) noexcept;
 
 }  // namespace sterna::net::tcp

@@ -62,20 +62,25 @@ inline constexpr Tunable kHandshake{.name = "tcp_handshake_timeout",
                                     .kind = TunableKind::time,
                                     .fallback = "5s",
                                     .minimum = 1'000'000,
-                                    .help = "time for a new connection to prove the job's secret"};
+                                    .help =
+                                        "time for a new connection to prove the job's secret; ours "
+                                        "waits on where the other host has taken its first bytes"};
 inline constexpr Tunable kConnect{.name = "tcp_connect_timeout",
                                   .kind = TunableKind::time,
                                   .fallback = "20s",
                                   .minimum = 1'000'000,
-                                  .help = "time to reach a node over any of its addresses"};
+                                  .help =
+                                      "time to reach the host of a node over any of its "
+                                      "addresses; its process may take longer to answer"};
 inline constexpr Tunable kSilence{.name = "tcp_silence_timeout",
                                   .kind = TunableKind::time,
                                   .fallback = "30s",
                                   .minimum = 1'000'000'000,
                                   .maximum = 86'400'000'000'000,
                                   .help =
-                                      "a connection whose other end acknowledges nothing for "
-                                      "so long is lost; an idle one is asked, too"};
+                                      "a connection whose other end's system answers nothing "
+                                      "for so long is lost, whatever the process there does; "
+                                      "an idle one is asked, too"};
 inline constexpr std::array kTunables{kInterface,   kPorts,       kPacketBytes, kHostPacketBytes,
                                       kBufferBytes, kConnections, kStrangers,   kHandshake,
                                       kConnect,     kSilence};

@@ -152,6 +152,28 @@ TEST(Program, EachThingThatHoldsARankIsNamed) {
   EXPECT_EQ(host.outcome(0).status, 0);
 }
 
+/// No other process could join it.
+TEST(Program, AThreadThatWasNotJoinedHoldsItsRank) {
+  TestHost host{{}};
+  host.run("joins");
+  const auto next = [&] {
+    std::string now = describe_blockers(host.slot(0));
+    host.resume_paused();
+    host.run();
+    return now;
+  };
+  for (int way = 0; way < 3; ++way) {
+    EXPECT_EQ(next(), "a thread of its own is running");
+    EXPECT_EQ(next(), "a thread of its own has ended and was not joined");
+    EXPECT_EQ(next(), "");
+  }
+  for (int way = 0; way < 2; ++way) {
+    EXPECT_EQ(next(), "a thread of its own is running");
+    EXPECT_EQ(next(), "");
+  }
+  EXPECT_EQ(host.outcome(0).out, "1 1 1 1\n");
+}
+
 struct End {
   const char* how;
   int status;

@@ -78,6 +78,16 @@ struct HeapMapping {
   HeapMapping* next = nullptr;
 };
 
+/// A kernel thread that the rank has created, until it is joined, or has ended and is detached:
+/// that long its number means something in this process, and in no other.
+struct KernelThread {
+  std::uint64_t serial = 0;  // Of the rank's threads.
+  std::uintptr_t id = 0;     // pthread_t; 0: nobody knows it yet.
+  bool has_ended = false;
+  bool is_detached = false;
+  KernelThread* next = nullptr;
+};
+
 /// Where getopt is between two calls.
 struct GetoptState {
   char* next_character = nullptr;
@@ -112,6 +122,8 @@ struct RankData {
   Blocker blockers[kBlockerCountMax];
   std::uint32_t unnamed_blockers[kBlockerKindCount] = {};  // Of each kind, beyond the table.
   HeapMapping* heap_mappings = nullptr;
+  KernelThread* kernel_threads = nullptr;  // The oldest first.
+  std::uint64_t kernel_thread_count = 0;   // That were ever created.
 
   GetoptState getopt;  // Main thread only, as getopt is not thread-safe.
 };

@@ -1,5 +1,6 @@
 // Kernel threads of a rank (std::thread, OpenMP runtimes): they have their own copies of the
-// program's thread-local variables and hold the rank here while they live.
+// program's thread-local variables and hold the rank here while they live, and until they are
+// joined: no other process knows their numbers.
 #include <cerrno>
 #include <csignal>
 #include <ctime>
@@ -30,9 +31,86 @@ struct ThreadStart {
   void* (*function)(void*);
   void* argument;
   memory::RankSlot* slot;
-  std::uint64_t key;
+  KernelThread* thread;
   int round;
 };
+
+// A thread holds the rank under one of two keys.
+std::uint64_t key_of_running(std::uint64_t serial) noexcept {
+  return 2 * serial;
+}
+std::uint64_t key_of_ended(std::uint64_t serial) noexcept {
+  return 2 * serial + 1;
+}
+
+/// Takes the first thread of which `is_it` holds out of the list, or null.
+template <typename IsIt>
+KernelThread* take_thread(RankData& data, IsIt is_it) noexcept {
+  const SpinGuard guard{data.lock};
+  for (KernelThread** link = &data.kernel_threads; *link != nullptr; link = &(*link)->next) {
+    if (is_it(**link)) {
+      KernelThread* const found = *link;
+      *link = found->next;
+      return found;
+    }
+  }
+  return nullptr;
+}
+
+void add_thread(RankData& data, KernelThread& thread) noexcept {
+  const SpinGuard guard{data.lock};
+  thread.serial = ++data.kernel_thread_count;
+  KernelThread** link = &data.kernel_threads;
+  while (*link != nullptr) {
+    link = &(*link)->next;
+  }
+  *link = &thread;
+}
+
+/// It was joined, or has ended and is detached, or has never been.
+void forget_thread(RankData& data, KernelThread& thread) noexcept {
+  remove_blocker(data, BlockerKind::thread, key_of_running(thread.serial));
+  remove_blocker(data, BlockerKind::thread, key_of_ended(thread.serial));
+  rank_free(*data.slot, &thread);
+}
+
+/// The number means nothing any more.
+void note_joined(RankData& data, pthread_t id) noexcept {
+  KernelThread* const joined = take_thread(
+      data, [&](const KernelThread& thread) { return thread.id == id && thread.has_ended; });
+  if (joined != nullptr) {
+    forget_thread(data, *joined);
+  }
+}
+
+/// Of the calling thread: perhaps it was detached before it had told its number.
+bool is_detached() noexcept {
+  pthread_attr_t attributes;
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) {
+    return false;
+  }
+  int state = PTHREAD_CREATE_JOINABLE;
+  ::pthread_attr_getdetachstate(&attributes, &state);
+  ::pthread_attr_destroy(&attributes);
+  return state == PTHREAD_CREATE_DETACHED;
+}
+
+/// By the thread itself.
+void note_ended(RankData& data, std::uint64_t serial) noexcept {
+  // First: there is no moment in which nothing holds the rank.
+  add_blocker(data, BlockerKind::thread, key_of_ended(serial),
+              "a thread of its own has ended and was not joined");
+  const bool was_detached = is_detached();
+  KernelThread* const detached = take_thread(data, [&](KernelThread& thread) {
+    thread.has_ended = thread.has_ended || thread.serial == serial;
+    return thread.serial == serial && (was_detached || thread.is_detached);
+  });
+  if (detached != nullptr) {
+    forget_thread(data, *detached);
+  } else {
+    remove_blocker(data, BlockerKind::thread, key_of_running(serial));
+  }
+}
 
 void thread_ends(void* value) {
   auto* start = static_cast<ThreadStart*>(value);
@@ -42,9 +120,16 @@ void thread_ends(void* value) {
     return;
   }
   memory::RankSlot* slot = start->slot;
-  const std::uint64_t key = start->key;
+  const std::uint64_t serial = start->thread->serial;
   rank_free(*slot, start);
-  remove_blocker(data_of(*slot), BlockerKind::thread, key);
+  note_ended(data_of(*slot), serial);
+}
+
+void note_id(RankData& data, std::uint64_t serial, pthread_t id) noexcept {
+  (void)take_thread(data, [&](KernelThread& thread) {
+    thread.id = thread.serial == serial ? id : thread.id;
+    return false;
+  });
 }
 
 void* run_thread(void* value) {
@@ -52,6 +137,7 @@ void* run_thread(void* value) {
   set_foreign_slot(start->slot);
   init_private_tls(open_program()->parts().graph, start->slot->images.base, thread_pointer());
   ::pthread_setspecific(end_key, start);
+  note_id(data_of(*start->slot), start->thread->serial, ::pthread_self());
   return start->function(start->argument);
 }
 
@@ -61,35 +147,95 @@ int shim_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*fun
   data.has_threads = true;
   threads::has_foreign_threads.store(true, std::memory_order_relaxed);
   auto* start = static_cast<ThreadStart*>(rank_allocate(*data.slot, sizeof(ThreadStart)));
-  if (start == nullptr) {
+  auto* made = static_cast<KernelThread*>(rank_allocate(*data.slot, sizeof(KernelThread)));
+  if (start == nullptr || made == nullptr) {
+    rank_free(*data.slot, start);
+    rank_free(*data.slot, made);
     return EAGAIN;
   }
-  *start = {function, argument, data.slot, blocker_key(start), 0};
-  add_blocker(data, BlockerKind::thread, start->key, "a thread of its own is running");
+  *made = {};
+  *start = {function, argument, data.slot, made, 0};
+  add_thread(data, *made);
+  add_blocker(data, BlockerKind::thread, key_of_running(made->serial),
+              "a thread of its own is running");
   // On the worker's thread pointer: libc keeps what it allocates for a thread longer than the rank
   // is here.
   const int result =
       on_worker(data, [&] { return ::pthread_create(thread, attributes, run_thread, start); });
   if (result != 0) {
-    remove_blocker(data, BlockerKind::thread, start->key);
+    (void)take_thread(data, [&](const KernelThread& entry) { return &entry == made; });
+    forget_thread(data, *made);
     rank_free(*data.slot, start);
   }
   return result;
+}
+
+int shim_tryjoin(pthread_t thread, void** result) {
+  RankData& data = calling_data();
+  const int number = is_main_of(data)
+                         ? on_worker(data, [&] { return ::pthread_tryjoin_np(thread, result); })
+                         : ::pthread_tryjoin_np(thread, result);
+  if (number == 0) {
+    note_joined(data, thread);
+  }
+  return number;
 }
 
 /// Other ranks of the worker run meanwhile.
 int shim_join(pthread_t thread, void** result) {
   RankData& data = calling_data();
   if (!is_main_of(data)) {
-    return ::pthread_join(thread, result);
+    const int number = ::pthread_join(thread, result);
+    if (number == 0) {
+      note_joined(data, thread);
+    }
+    return number;
   }
   for (;;) {
-    const int number = on_worker(data, [&] { return ::pthread_tryjoin_np(thread, result); });
-    if (number != EBUSY) {
+    if (const int number = shim_tryjoin(thread, result); number != EBUSY) {
       return number;
     }
     on_worker(data, [&] { host_calls().sleep_for(*data.slot, kJoinPollNs); });
   }
+}
+
+int shim_timedjoin(pthread_t thread, void** result, const timespec* until) {
+  const int number = ::pthread_timedjoin_np(thread, result, until);
+  if (number == 0) {
+    note_joined(calling_data(), thread);
+  }
+  return number;
+}
+
+int shim_clockjoin(pthread_t thread, void** result, clockid_t clock, const timespec* until) {
+  const int number = ::pthread_clockjoin_np(thread, result, clock, until);
+  if (number == 0) {
+    note_joined(calling_data(), thread);
+  }
+  return number;
+}
+
+int shim_detach(pthread_t id) {
+  RankData& data = calling_data();
+  // Before: once it is detached its number may be another's.
+  KernelThread* const ended = take_thread(data, [&](KernelThread& thread) {
+    thread.is_detached = thread.is_detached || thread.id == id;
+    return thread.id == id && thread.has_ended;
+  });
+  const int number = ::pthread_detach(id);
+  if (ended != nullptr) {
+    forget_thread(data, *ended);
+  }
+  return number;
+}
+
+bool has_running_threads(RankData& data) noexcept {
+  bool has_some = false;
+  (void)take_thread(data, [&](const KernelThread& thread) {
+    has_some = has_some || !thread.has_ended;
+    return false;
+  });
+  return has_some;
 }
 
 [[noreturn]] void shim_exit(void* result) {
@@ -98,8 +244,7 @@ int shim_join(pthread_t thread, void** result) {
     ::pthread_exit(result);
   }
   // The main thread ends when the others have, and the rank with it.
-  while (data.slot->refusals[static_cast<std::size_t>(BlockerKind::thread)].load(
-             std::memory_order_relaxed) != 0) {
+  while (has_running_threads(data)) {
     on_worker(data, [&] { host_calls().sleep_for(*data.slot, kJoinPollNs); });
   }
   for (const Shim& shim : start_shims()) {
@@ -187,6 +332,10 @@ std::span<const Shim> thread_shims() {
   static const Shim shims[] = {
       function_shim("pthread_create", shim_create),
       function_shim("pthread_join", shim_join),
+      function_shim("pthread_tryjoin_np", shim_tryjoin),
+      function_shim("pthread_timedjoin_np", shim_timedjoin),
+      function_shim("pthread_clockjoin_np", shim_clockjoin),
+      function_shim("pthread_detach", shim_detach),
       function_shim("pthread_exit", shim_exit),
       function_shim("pthread_getaffinity_np", shim_getaffinity),
       function_shim("pthread_setaffinity_np", shim_setaffinity),

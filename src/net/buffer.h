@@ -20,12 +20,14 @@ void copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept
 /// memcpy, in line where the bytes are few: a call would cost more than the copy.
 [[gnu::always_inline]] inline void copy_bytes(std::byte* to, const std::byte* from,
                                               std::size_t bytes) noexcept {
+  // The end first: into a cell of shared memory the beginning, at which its receiver looks all the
+  // time, is written when the lines behind it are here.
   const auto both_ends = [&](auto part) __attribute__((always_inline)) {
     decltype(part) last;
     std::memcpy(&part, from, sizeof part);
     std::memcpy(&last, from + bytes - sizeof last, sizeof last);
-    std::memcpy(to, &part, sizeof part);
     std::memcpy(to + bytes - sizeof last, &last, sizeof last);
+    std::memcpy(to, &part, sizeof part);
   };
   if (bytes > 64) {
     copy_long(to, from, bytes);

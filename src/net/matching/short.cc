@@ -223,6 +223,10 @@ void TransportCore::receive_run(Endpoint& at, RecvRequest& request, Pattern patt
   if (place == nullptr) {
     return false;
   }
+  // The receiver looks at the line of the header all the time, and each look takes it away: so that
+  // is written last.
+  copy_bytes(place + kHeaderBytes, bytes.data(), bytes.size());
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   // Field by field where it is sent from: a copy of fields just written would wait for them.
   auto& header = *::new (place) FrameHeader;
   header.kind = FrameKind::eager;
@@ -235,7 +239,6 @@ void TransportCore::receive_run(Endpoint& at, RecvRequest& request, Pattern patt
   header.tag = target.tag;
   header.payload_bytes = size;
   header.total_bytes = size;
-  copy_bytes(place + kHeaderBytes, bytes.data(), bytes.size());
   if (channel.send_placed(must_ring) != SendState::accepted) [[unlikely]] {
     return false;
   }

@@ -37,6 +37,7 @@ namespace sterna::net {
     // that is written last.
     std::byte* const payload = place + kHeaderBytes;
     copy_bytes(payload + of_head, message.body.data(), message.body.size());
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     if (message.has_words) [[likely]] {
       WordsFrame{node_, message.to_node, link.send_sequence}.write(
           place, message.handler, HeadWords{message.head}, bytes);

@@ -47,6 +47,7 @@ Link::Link(std::uint32_t node, std::span<const RailOpening> rails, const LinkSha
 }
 
 Link::~Link() {
+  const SpinGuard send{send_lock_};
   const SpinGuard guard{state_lock_};
   drop_all();
 }
@@ -54,10 +55,10 @@ Link::~Link() {
 void Link::drop_all() noexcept {
   for (std::uint32_t i = window_.first(); i != window_.next(); ++i) {
     Sent& sent = window_[i];
-    if (sent.packet != nullptr && !sent.is_busy) {
+    if (sent.packet != nullptr) {  // None is busy: nobody sends.
       shared_.pool->release(sent.packet);
+      sent.packet = nullptr;
     }
-    sent.packet = nullptr;  // Who sends it just now gives it back.
   }
   window_.trim();
   again_count_ = 0;
@@ -194,16 +195,6 @@ void Link::drop_rail(LinkRail& rail, std::string_view reason, std::uint64_t now_
                         shared_.options.reconnect_ns / 1'000'000'000);
     }
   }
-}
-
-void Link::lose() noexcept {
-  const SpinGuard guard{state_lock_};
-  is_lost_ = true;
-  if (why_.empty()) {
-    why_ = "its process has ended";
-  }
-  drop_all();
-  note_due(0);
 }
 
 void Link::lose_peer() noexcept {

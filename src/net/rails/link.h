@@ -107,10 +107,8 @@ class Link final : public Channel {
   [[nodiscard]] SendState try_send_by(std::uint16_t index, std::span<const Piece> pieces) noexcept;
   /// The rail broke.
   void lose_rail(std::uint16_t index, std::string_view reason) noexcept;
-  /// What is kept is dropped, nothing is tried again.
-  void lose() noexcept;
-  /// The peer's process has ended: as lose(), but behind what has come from it, of whose end each
-  /// rail tells.
+  /// The peer's process has ended. Behind what has come from it, of whose end each rail tells, what is
+  /// kept is dropped and nothing is tried again.
   void lose_peer() noexcept;
   /// Once true, the node counts as lost; `why` says why.
   [[nodiscard]] bool is_lost(std::string& why) const noexcept;
@@ -193,6 +191,8 @@ class Link final : public Channel {
               std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
   void unassign(std::uint32_t at, const HeldPacket& packet) noexcept STERNA_REQUIRES(state_lock_);
   [[nodiscard]] std::uint32_t push(HeldPacket& packet) noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] bool keeps(std::uint32_t sequence, const HeldPacket& packet) noexcept
+      STERNA_REQUIRES(state_lock_);
   [[nodiscard]] SendState pass(std::uint32_t at, std::uint32_t sequence,
                                HeldPacket& packet) noexcept STERNA_REQUIRES(send_lock_);
   [[nodiscard]] SendState take_back_or_keep(std::uint32_t sequence, HeldPacket& packet) noexcept
@@ -237,7 +237,7 @@ class Link final : public Channel {
   void open_rails() noexcept STERNA_REQUIRES(send_lock_);
   void note_due(std::uint64_t at_ns) noexcept STERNA_REQUIRES(state_lock_);
   void note_due_of_sender(std::uint64_t at_ns) noexcept STERNA_REQUIRES(state_lock_);
-  void drop_all() noexcept STERNA_REQUIRES(state_lock_);
+  void drop_all() noexcept STERNA_REQUIRES(state_lock_) STERNA_REQUIRES(send_lock_);
   struct Lender;
   /// The rails that are up, and how much each lends; how many.
   [[nodiscard]] std::size_t find_lenders(std::span<Lender, kViewedRails> lenders) const noexcept;
@@ -259,7 +259,8 @@ class Link final : public Channel {
   [[nodiscard]] LinkRail* find_rail(std::uint16_t index) noexcept STERNA_REQUIRES(state_lock_);
   // link_step.cc
   void find_missing(std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
-  void find_silent(std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_);
+  void find_silent(std::uint64_t now_ns) noexcept STERNA_REQUIRES(state_lock_)
+      STERNA_REQUIRES(send_lock_);
   [[nodiscard]] std::uint64_t asks_at(const LinkRail& rail) const noexcept
       STERNA_REQUIRES(state_lock_);
   void mark_missing(Sent& sent) noexcept STERNA_REQUIRES(state_lock_);

@@ -109,6 +109,18 @@ struct End {
     header.expected = expected;
     (void)link->take(0, std::as_bytes(std::span{&header, 1}));
   }
+  /// The peer says that what follows `expected` has come, but not `expected` itself.
+  void acknowledge_behind(std::uint32_t expected) {
+    struct {
+      LinkHeader header;
+      std::uint64_t map = 1;
+    } packet;
+    packet.header.kind = LinkKind::ack;
+    packet.header.flags = kLinkHasExpected;
+    packet.header.expected = expected;
+    packet.header.bytes = sizeof packet.map;
+    (void)link->take(0, std::as_bytes(std::span{&packet, 1}).first(kLinkHeaderBytes + 8));
+  }
   /// The peer's packet comes.
   void take(LinkKind kind, std::uint32_t sequence, std::uint16_t rail = 0) {
     struct {

@@ -122,6 +122,11 @@ std::uint32_t Link::push(HeldPacket& packet) noexcept {
   return sequence;
 }
 
+/// False: the peer has told that it came.
+bool Link::keeps(std::uint32_t sequence, const HeldPacket& packet) noexcept {
+  return window_.holds(sequence) && window_[sequence].packet == &packet;
+}
+
 /// Hands the packet to the rail to which it is assigned. By one thread at a time for each rail.
 SendState Link::pass(std::uint32_t at, std::uint32_t sequence, HeldPacket& packet) noexcept {
   const Piece piece = packet.packet();
@@ -132,11 +137,11 @@ SendState Link::pass(std::uint32_t at, std::uint32_t sequence, HeldPacket& packe
     ++rail.packets;
     ++statistics_.sent;
     note_told(packet, LinkKind::data);
-    Sent* const sent = window_.holds(sequence) ? &window_[sequence] : nullptr;
-    if (sent != nullptr && sent->packet == &packet) {
-      sent->is_busy = false;
-      note_due_of_sender(sent->sent_ns + patience_ns(rail, 0));
-    } else {  // It came meanwhile, or everything was dropped.
+    if (keeps(sequence, packet)) {
+      Sent& sent = window_[sequence];
+      sent.is_busy = false;
+      note_due_of_sender(sent.sent_ns + patience_ns(rail, 0));
+    } else {  // The peer has told meanwhile that it came.
       shared_.pool->release(&packet);
     }
     return state;
@@ -156,8 +161,8 @@ SendState Link::send_kept(std::uint32_t sequence, HeldPacket& packet, std::uint3
     std::uint32_t at = kNoRail;
     {
       const SpinGuard guard{state_lock_};
-      if (!window_.holds(sequence)) {
-        return SendState::closed;  // lose() has dropped everything meanwhile.
+      if (!keeps(sequence, packet)) {
+        return SendState::closed;  // The peer says that it came, though it has not been sent.
       }
       if (only == kAnyRail) {
         at = choose(packet.bytes, tried);
@@ -182,7 +187,7 @@ SendState Link::send_kept(std::uint32_t sequence, HeldPacket& packet, std::uint3
 /// and is sent again, as if it had been lost: its number is given.
 SendState Link::take_back_or_keep(std::uint32_t sequence, HeldPacket& packet) noexcept {
   const SpinGuard guard{state_lock_};
-  if (window_.holds(sequence)) {  // Else lose() has dropped everything meanwhile.
+  if (keeps(sequence, packet)) {  // Else the peer says that it came.
     if (sequence + 1 != window_.next()) {
       window_[sequence].is_busy = false;
       window_[sequence].must_go = true;

@@ -189,12 +189,8 @@ std::uint32_t Link::send_again(std::uint64_t /*now_ns*/) noexcept {
     if (state != SendState::accepted) {
       Sent& sent = window_[sequence];  // Held: this thread takes the news, and it is busy here.
       sent.is_busy = false;
-      if (sent.packet == nullptr) {  // All was dropped.
-        shared_.pool->release(packet);
-      } else {
-        sent.must_go = true;
-        ++again_count_;
-      }
+      sent.must_go = true;
+      ++again_count_;
       return count;
     }
     ++statistics_.sent_again;

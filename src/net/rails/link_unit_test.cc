@@ -112,11 +112,13 @@ TEST(LinkEnd, APeerThatIsLostWhileAPacketGoesLeavesNothingBehind) {
     End end;
     EXPECT_EQ(end.send(), SendState::accepted);
     end.wires[0].state = state;
-    const auto lose = [&] { end.link->lose(); };
+    end.shared.options.reconnect_ns = 0;
+    const auto lose = [&] { end.link->lose_rail(0, "the test says so"); };
     const FunctionRef<void()> meanwhile = lose;
     end.wires[0].meanwhile = &meanwhile;
-    EXPECT_EQ(end.send(), state == SendState::full ? SendState::closed : state);
+    EXPECT_EQ(end.send(), state == SendState::accepted ? state : SendState::closed);
     EXPECT_EQ(end.send(), SendState::closed);
+    end.step_after(1);
     EXPECT_TRUE(end.link->is_quiet());
   }
 }
@@ -212,11 +214,16 @@ TEST(LinkEnd, APeerThatIsLostWhileTwoPacketsGoLeavesNothingBehind) {
     for (const std::size_t at : {0U, 1U}) {
       End end{2};
       end.wires[at].state = state;
-      const auto lose = [&] { end.link->lose(); };
+      end.shared.options.reconnect_ns = 0;
+      const auto lose = [&] {
+        end.link->lose_rail(0, "the test says so");
+        end.link->lose_rail(1, "the test says so");
+      };
       const FunctionRef<void()> meanwhile = lose;
       end.wires[at].meanwhile = &meanwhile;
       (void)end.send_two();
       EXPECT_EQ(end.send(), SendState::closed);
+      end.step_after(1);
       EXPECT_TRUE(end.link->is_quiet());
     }
   }
@@ -236,6 +243,28 @@ TEST(LinkEnd, ARailThatIsBusyGetsLessThanOneThatIsIdle) {
       }
     }
     EXPECT_EQ(end.data(1).size(), is_busy ? 2U : 0U) << "it is a fourth as fast";
+  }
+}
+
+TEST(LinkEnd, NewsOfWhatIsStillToBeSentHarmsNothing) {
+  for (const bool is_hole : {false, true}) {
+    End end{2};
+    end.wires[0].state = end.wires[1].state = SendState::full;
+    const auto lie = [&] {
+      if (is_hole) {
+        end.acknowledge_behind(0);
+      } else {
+        end.acknowledge(2);
+      }
+    };
+    const FunctionRef<void()> meanwhile = lie;
+    end.wires[0].meanwhile = &meanwhile;
+    (void)end.send_two();
+    end.wires[0].state = end.wires[1].state = SendState::accepted;
+    end.step_after(1'000'000);
+    EXPECT_EQ(end.send(), SendState::accepted);
+    end.acknowledge(3);
+    EXPECT_EQ(end.send(), SendState::accepted);
   }
 }
 

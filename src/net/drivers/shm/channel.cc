@@ -26,6 +26,16 @@ void copy_pieces(std::byte* to, std::span<const Piece> pieces) noexcept {
   }
 }
 
+/// The last first. Into a cell: its receiver looks at the first line all the time, and takes it away
+/// from who waits for another one behind it.
+void copy_pieces_from_end(std::byte* end, std::span<const Piece> pieces) noexcept {
+  for (std::size_t i = pieces.size(); i-- != 0;) {
+    end -= pieces[i].size();
+    copy_bytes(end, pieces[i].data(), pieces[i].size());
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+}
+
 /// A place in a sequence of pieces; makes io vectors of what follows it.
 template <typename Sequence>
 class Cursor {
@@ -92,6 +102,8 @@ inline void ShmChannel::publish(std::uint32_t ticket, std::uint32_t kind,
   const std::uint32_t taken = self_->segment->taken.load(std::memory_order_relaxed);
   if (taken == taken_before_ || self_->is_behind.load(std::memory_order_relaxed)) {
     inbox_.fetch_after(ticket, kind);
+  } else {
+    inbox_.fetch_rest(ticket, kind);
   }
   taken_before_ = taken;
   ringer_fence(segment_->state.load(std::memory_order_relaxed));
@@ -109,7 +121,7 @@ SendState ShmChannel::send_inline(std::span<const Piece> pieces, std::size_t byt
   if (!inbox_.try_claim(ticket)) {
     return refuse_full();
   }
-  copy_pieces(inbox_.payload(ticket), pieces);
+  copy_pieces_from_end(inbox_.payload(ticket) + bytes, pieces);
   publish(ticket, static_cast<std::uint32_t>(bytes), must_ring);
   return SendState::accepted;
 }

@@ -66,6 +66,15 @@ class InboxSender {
     }
   }
 
+  /// By who is answered: the lines of the next cell behind its first one, which alone the consumer
+  /// looks at before it is filled.
+  void fetch_rest(std::uint32_t ticket, std::uint32_t kind) noexcept {
+    const Cell& cell = segment_->cell(ticket + 1);
+    for (std::uint32_t line = 1; line < lines_of(kind); ++line) {
+      fetch_for_writing(reinterpret_cast<const std::byte*>(&cell) + line * kCacheLineBytes);
+    }
+  }
+
   /// Where the claimed ticket's payload goes.
   [[nodiscard]] std::byte* payload(std::uint32_t ticket) noexcept {
     return segment_->cell(ticket).payload.data();

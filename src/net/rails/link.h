@@ -107,8 +107,8 @@ class Link final : public Channel {
   [[nodiscard]] SendState try_send_by(std::uint16_t index, std::span<const Piece> pieces) noexcept;
   /// The rail broke.
   void lose_rail(std::uint16_t index, std::string_view reason) noexcept;
-  /// The peer's process has ended. Behind what has come from it, of whose end each rail tells, what is
-  /// kept is dropped and nothing is tried again.
+  /// The peer's process has ended. Behind what has come from it, of whose end each rail tells, what
+  /// is kept is dropped and nothing is tried again.
   void lose_peer() noexcept;
   /// Once true, the node counts as lost; `why` says why.
   [[nodiscard]] bool is_lost(std::string& why) const noexcept;

@@ -26,8 +26,8 @@ void copy_pieces(std::byte* to, std::span<const Piece> pieces) noexcept {
   }
 }
 
-/// The last first. Into a cell: its receiver looks at the first line all the time, and takes it away
-/// from who waits for another one behind it.
+/// The last first. Into a cell: its receiver looks at the first line all the time, and takes it
+/// away from who waits for another one behind it.
 void copy_pieces_from_end(std::byte* end, std::span<const Piece> pieces) noexcept {
   for (std::size_t i = pieces.size(); i-- != 0;) {
     end -= pieces[i].size();

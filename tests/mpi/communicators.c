@@ -220,6 +220,17 @@ static void test_hints(void) {
   CHECK(flag && strcmp(text, "true") == 0);
   MPI_Info_free(&found);
   MPI_Info_free(&info);
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "mpi_assert_exact_length", "true");
+  MPI_Comm_set_info(hinted, info);
+  MPI_Comm_get_info(hinted, &found);
+  for (int i = 0; i < 2; ++i) { /* Hints that are set later add to those before. */
+    length = sizeof text;
+    MPI_Info_get_string(found, i == 0 ? key : "mpi_assert_exact_length", &length, text, &flag);
+    CHECK(flag && strcmp(text, "true") == 0);
+  }
+  MPI_Info_free(&found);
+  MPI_Info_free(&info);
   MPI_Comm_free(&hinted);
 }
 

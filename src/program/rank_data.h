@@ -75,6 +75,7 @@ struct HeapMapping {
   std::uintptr_t base = 0;
   std::uint64_t bytes = 0;
   std::uint64_t live_bytes = 0;  // What munmap has left of it.
+  void* block = nullptr;         // Of the heap, in which its pages are.
   HeapMapping* next = nullptr;
 };
 

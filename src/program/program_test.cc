@@ -210,7 +210,9 @@ INSTANTIATE_TEST_SUITE_P(Ways, ProgramEnds,
                                          End{"execlp", 8, 0, "text without line endhandler\n",
                                              "a mobile rank cannot exec()"},
                                          End{"dlopen", 7, 0, "text without line endhandler\n",
-                                             "0 /not/there.so: cannot open"},
+                                             "0 /not/there.so: cannot open shared object file: No "
+                                             "such file or directory 0\n"
+                                             "ends: undefined symbol: nowhere\n"},
                                          End{"abort", -1, SIGABRT, "", ""},
                                          End{"assert", -1, SIGABRT, "text without line end",
                                              "Assertion `argc == 77' failed."}));

@@ -86,14 +86,27 @@ bool is_own_handle(const void* handle) {
   return handle == RTLD_DEFAULT || handle == RTLD_NEXT || handle == kSelf;
 }
 
+/// Not in the program: in a library that was opened for all, or nowhere.
+void* find_elsewhere(const char* name) {
+  if (void* const found = ::dlsym(RTLD_DEFAULT, name); found != nullptr) {
+    return found;
+  }
+  (void)::dlerror();  // It names the node's executable.
+  RankData& data = calling_data();
+  LibcState& libc = data.libc;
+  libc.has_library_error = true;
+  std::snprintf(libc.library_error, sizeof libc.library_error, "%s: undefined symbol: %s",
+                data.variables.program_name, name);
+  return nullptr;
+}
+
 void* shim_dlsym(void* handle, const char* name) {
   calling_data().libc.has_library_error = false;
   if (!is_own_handle(handle)) {
     return ::dlsym(handle, name);
   }
   void* found = find_symbol(name, nullptr, handle == RTLD_NEXT);
-  // Sets dlerror() where there is nothing.
-  return found != nullptr ? found : ::dlsym(RTLD_DEFAULT, name);
+  return found != nullptr ? found : find_elsewhere(name);
 }
 
 void* shim_dlvsym(void* handle, const char* name, const char* version) {

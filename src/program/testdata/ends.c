@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
     void* library = dlopen("/not/there.so", RTLD_NOW);
     const char* text = dlerror();
     fprintf(stderr, "%d %s %d\n", library != NULL, text ? text : "nothing", dlerror() != NULL);
+    if (!dlsym(RTLD_DEFAULT, "nowhere")) fprintf(stderr, "%s\n", dlerror());
   }
   if (!strcmp(how, "abort")) abort();
   if (!strcmp(how, "assert")) assert(argc == 77);

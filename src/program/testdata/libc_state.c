@@ -107,6 +107,14 @@ static void children(int rank) {
   file = popen("read word; test $word = given", "we");
   fputs("given\n", file);
   printf("read %d, %d\n", pclose(file), system(NULL) != 0);
+  int third = 0;
+  const pid_t child = vfork();
+  if (child == 0) {
+    execlp("sh", "sh", "-c", "exit $OF_RANK", (char*)NULL);
+    _exit(99);
+  }
+  waitpid(child, &third, 0);
+  printf("vfork %d\n", WEXITSTATUS(third));
 }
 
 int main(int argc, char** argv) {

@@ -207,8 +207,13 @@ template <std::time_t (*function)(std::tm*)>
 std::time_t shim_to_time(std::tm* fields) {
   RankData& data = calling_data();
   return in_zone(data, [&] {
-    const std::time_t time = function(fields);
-    fields->tm_zone = name_of_rank(data, fields->tm_zone);
+    std::tm normal = *fields;
+    normal.tm_zone = nullptr;  // Whatever it was: it says whether libc has written.
+    const std::time_t time = function(&normal);
+    if (normal.tm_zone != nullptr) {
+      normal.tm_zone = name_of_rank(data, normal.tm_zone);
+      *fields = normal;
+    }
     return time;
   });
 }

@@ -88,6 +88,9 @@ static void zones(int rank) {
   between();
   strftime(words, sizeof words, "%H %Z", &noon);
   printf("noon %ld %s\n", (long)time, words);
+  memset(&noon, 0x55, sizeof noon);
+  noon.tm_year = noon.tm_mon = 2147483647;
+  printf("never %ld\n", (long)mktime(&noon));
   fields = gmtime(&summer);
   between();
   printf("universal %s %s", fields->tm_zone, asctime(fields));

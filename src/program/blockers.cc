@@ -31,7 +31,7 @@ const char* what_they_are(BlockerKind kind) noexcept {
     case BlockerKind::locale:
       return "locales";
     case BlockerKind::process:
-      return "child processes";
+      return "child processes and timers";
     case BlockerKind::order:
       break;
   }

@@ -19,7 +19,7 @@ enum class BlockerKind : std::uint8_t {
   mapping,     // Memory mapped outside of its slot: a file, shared memory, executable pages.
   library,     // dlopen().
   locale,      // A locale other than "C" and its UTF-8 form.
-  process,     // A child process (popen) that is not waited for.
+  process,     // A child process (popen) that is not waited for, or a timer of the process.
   order = 31,  // Nothing: the program wants it to stay. Not in the table of names.
 };
 

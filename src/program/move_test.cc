@@ -6,25 +6,6 @@
 namespace sterna::program {
 namespace {
 
-/// Runs one rank of `name`; at each pause it goes to the other process, runs there to the next,
-/// comes back and runs here to the one after. Returns how often it moved.
-int run_on_two(TestHost& host, const std::string& name, std::vector<std::string> arguments) {
-  OtherProcess other{kTestPrograms + name, 1};
-  host.run(name, std::move(arguments), {"HOME=/nowhere"});
-  int moves = 0;
-  while (!host.outcome(0).has_ended) {
-    check(!host.paused().empty(), "a rank that has not ended is at a pause");
-    other.send(host, 0);
-    ++moves;
-    if (!other.run_and_return(host, 0)) {
-      break;
-    }
-    ++moves;
-    host.run();
-  }
-  return moves;
-}
-
 TEST(Move, CProgramGoesOnAtTheSameAddresses) {
   TestHost host{{}};
   EXPECT_GE(run_on_two(host, "moves", {"-a", "-b", "-c", "x"}), 5);

@@ -28,23 +28,33 @@ constinit std::atomic<Program*> the_program{nullptr};
 
 constexpr std::size_t kAuxiliaryCount = 16;
 
+/// Some variables have several names: the executable's copy may go by any. (Not `signgam`, which a
+/// program may have as its own.)
 struct VariableName {
-  const char* name;
   Variable which;
+  const char* name;
+  const char* others[2] = {};
 };
 constexpr VariableName kVariables[] = {
-    {"stdout", Variable::standard_output}, {"stderr", Variable::standard_error},
-    {"stdin", Variable::standard_input},   {"environ", Variable::environment},
-    {"optarg", Variable::option_argument}, {"optind", Variable::option_index},
-    {"opterr", Variable::option_error},    {"optopt", Variable::option_unknown},
+    {Variable::standard_output, "stdout"},
+    {Variable::standard_error, "stderr"},
+    {Variable::standard_input, "stdin"},
+    {Variable::environment, "environ", {"__environ", "_environ"}},
+    {Variable::option_argument, "optarg"},
+    {Variable::option_index, "optind"},
+    {Variable::option_error, "opterr"},
+    {Variable::option_unknown, "optopt"},
+    {Variable::gamma_sign, "__signgam"},
+    {Variable::daylight, "daylight", {"__daylight"}},
+    {Variable::time_zone, "timezone", {"__timezone"}},
+    {Variable::zone_names, "tzname", {"__tzname"}},
 };
 
 void place_variables(Program::Parts& parts) {
   for (const VariableName& item : kVariables) {
     Binding binding = parts.scope->find(item.name);
-    if (item.which == Variable::environment && binding.symbol == nullptr) {
-      // Three names of one variable: the executable's copy may go by any.
-      for (const char* other : {"__environ", "_environ"}) {
+    for (const char* other : item.others) {
+      if (other != nullptr && binding.symbol == nullptr) {
         if (const Binding named = parts.scope->find(other); named.symbol != nullptr) {
           binding = named;
         }

@@ -13,6 +13,7 @@
 #include "base/spin_lock.h"
 #include "memory/rank_slot.h"
 #include "program/blockers.h"
+#include "program/libc_state.h"
 #include "program/shims/host_calls.h"
 
 struct option;  // <getopt.h>
@@ -31,6 +32,11 @@ struct RankVariables {
   int option_unknown = '?';            // optopt
   char* program_name = nullptr;        // program_invocation_name
   char* program_short_name = nullptr;  // program_invocation_short_name
+  int gamma_sign = 0;                  // signgam
+  int has_daylight = 0;                // daylight
+  long seconds_west = 0;               // timezone
+  char first_zone_name[4] = "GMT";
+  char* zone_names[2] = {first_zone_name, first_zone_name};  // tzname
   bool is_single_threaded = false;     // __libc_single_threaded: never, other ranks share libc.
 };
 
@@ -75,6 +81,7 @@ struct HeapMapping {
   std::uintptr_t base = 0;
   std::uint64_t bytes = 0;
   std::uint64_t live_bytes = 0;  // What munmap has left of it.
+  void* block = nullptr;         // Of the heap, in which its pages are.
   HeapMapping* next = nullptr;
 };
 
@@ -116,6 +123,7 @@ struct RankData {
   SpinLock lock;       // Of what follows. heap_lock may be taken inside.
   ExitHandlers exit_handlers;
   ExitHandlers thread_handlers;  // Destructors of the main thread's thread_local objects.
+  ExitHandlers quick_handlers;   // at_quick_exit()
   HeldLine held_lines[2];        // Of standard output and error.
   // What dup2() has made of descriptors 0, 1, 2; -1: as they were.
   int redirected[3] = {-1, -1, -1};
@@ -125,6 +133,7 @@ struct RankData {
   KernelThread* kernel_threads = nullptr;  // The oldest first.
   std::uint64_t kernel_thread_count = 0;   // That were ever created.
 
+  LibcState libc;
   GetoptState getopt;  // Main thread only, as getopt is not thread-safe.
 };
 

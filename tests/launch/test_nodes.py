@@ -9,6 +9,7 @@ import tempfile
 from harness import BIN, SECONDS, STERNA, LaunchTest, main
 
 PROGRAM = r"""
+#include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,10 +27,16 @@ int main(int argc, char** argv) {
   if (!strcmp(what, "exit") && rank == 2) exit(9);
   if (!strcmp(what, "crash") && rank == 2) *(volatile int*)0x40 = 1;
   if (!strcmp(what, "read") && rank == 0) for (int c; (c = getchar()) != EOF;) putchar(c);
-  if (strcmp(what, "end") && strcmp(what, "read")) for (;;) { MPI_Barrier(MPI_COMM_WORLD); usleep(1000); }
+  if (!strcmp(what, "load")) ((void (*)(int))dlsym(dlopen(argv[2], RTLD_NOW), "say"))(rank);
+  if (strcmp(what, "end") && strcmp(what, "read") && strcmp(what, "load")) for (;;) { MPI_Barrier(MPI_COMM_WORLD); usleep(1000); }
   MPI_Finalize();
   return 0;
 }
+"""
+
+MODULE = r"""
+#include <stdio.h>
+void say(int rank) { printf("<module of %d>", rank); }
 """
 
 
@@ -41,13 +48,17 @@ class Nodes(LaunchTest):
         source.write_text(PROGRAM)
         cls.program = str(source.with_suffix(""))
         subprocess.run([BIN / "mpicc", source, "-o", cls.program], check=True)
+        module = pathlib.Path(cls.folder.name) / "module.c"
+        module.write_text(MODULE)
+        cls.module = str(module.with_suffix(".so"))
+        subprocess.run([BIN / "mpicc", "-shared", "-fPIC", module, "-o", cls.module], check=True)
 
     @classmethod
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def job(self, what, **options):
-        done = self.run_job(STERNA, "run", "-n", 4, "--nodes", 2, "--tag-output", self.program, what,
+    def job(self, *what, **options):
+        done = self.run_job(STERNA, "run", "-n", 4, "--nodes", 2, "--tag-output", self.program, *what,
                             **options)
         return done
 
@@ -56,6 +67,12 @@ class Nodes(LaunchTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(sorted(done.stdout.splitlines()),
                          sorted(f"[{r}] rank {r} line {i}" for r in range(4) for i in range(300)))
+
+    def test_what_a_loaded_library_prints_comes_out(self):
+        done = self.job("load", self.module)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for rank in range(4):
+            self.assertEqual(done.stdout.count(f"<module of {rank}>"), 1, done.stdout[-400:])
 
     def test_standard_input_goes_to_rank_0(self):
         done = self.job("read", input="to whom?\n")

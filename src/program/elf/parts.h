@@ -27,8 +27,12 @@ enum class Variable : std::uint8_t {
   option_index,
   option_error,
   option_unknown,
+  gamma_sign,
+  daylight,
+  time_zone,
+  zone_names,
 };
-inline constexpr std::size_t kVariableCount = 8;
+inline constexpr std::size_t kVariableCount = 12;
 
 class Program::Parts {
  public:

@@ -1,6 +1,8 @@
 // The seam between the loader and the node, both ways.
 #include "program/node/host.h"
 
+#include <cstdio>
+
 #include <unistd.h>
 
 #include "base/syscall.h"
@@ -82,6 +84,7 @@ Result<> NodeHost::prepare(std::uint32_t rank) noexcept {
 }
 
 void NodeHost::rank_exit(memory::RankSlot& slot, int status) noexcept {
+  std::fflush(stdout);  // What libraries have written that the rank has loaded.
   node().end_rank(slot, status);
 }
 

@@ -30,6 +30,9 @@ int run(bool can_move) {
   if (!control) {
     fail(control.error());
   }
+  // Libraries that ranks load write there. Not to a buffer that a rank's memory has been taken for.
+  static constinit char output_buffer[BUFSIZ];
+  std::setvbuf(stdout, output_buffer, _IOLBF, sizeof output_buffer);
   const runtime::Job& job = control.value()->description();
   if (Result<> shared = program::share_guards(job.map.secret); !shared) {
     fail(shared.error());

@@ -1,11 +1,12 @@
-// Whose code calls. This file has the layer's one thread_local: it is read right where it is used,
-// by code that does not switch.
+// Whose code calls. This file has the layer's only thread_local variables: they are read right
+// where they are used, by code that does not switch.
 #include "program/shims/calling.h"
 
 namespace sterna::program {
 namespace {
 
 constinit thread_local memory::RankSlot* this_foreign_slot = nullptr;
+constinit thread_local ThreadValues* this_foreign_values = nullptr;
 
 }  // namespace
 
@@ -20,6 +21,14 @@ constinit thread_local memory::RankSlot* this_foreign_slot = nullptr;
 
 [[gnu::noinline]] void set_foreign_slot(memory::RankSlot* slot) noexcept {
   this_foreign_slot = slot;
+}
+
+[[gnu::noinline]] ThreadValues* foreign_values() noexcept {
+  return this_foreign_values;
+}
+
+[[gnu::noinline]] void set_foreign_values(ThreadValues* values) noexcept {
+  this_foreign_values = values;
 }
 
 memory::RankSlot* find_calling_slot() noexcept {

@@ -2,6 +2,7 @@
 // pointer.
 #pragma once
 
+#include "base/syscall.h"
 #include "base/thread_pointer.h"
 #include "program/elf/parts.h"
 #include "program/rank_data.h"
@@ -21,6 +22,17 @@ namespace sterna::program {
 [[nodiscard]] memory::RankSlot* allocating_foreign_slot() noexcept;
 void set_foreign_slot(memory::RankSlot* slot) noexcept;
 
+/// The thread-specific values of this kernel thread, which a rank has created. Null: it has none.
+[[nodiscard]] ThreadValues* foreign_values() noexcept;
+void set_foreign_values(ThreadValues* values) noexcept;
+
+/// As calling_data(), but null where no code of a rank should be: in the handler of a signal that
+/// found the worker in the runtime. Shims that a handler may call leave the call to libc then.
+[[nodiscard]] inline RankData* find_calling_data() noexcept {
+  memory::RankSlot* const slot = find_calling_slot();
+  return slot != nullptr ? &data_of(*slot) : nullptr;
+}
+
 /// Calls `call()` on the worker's thread pointer, if the rank's is loaded, with the node's memory
 /// in any case. It may switch.
 template <typename Call>
@@ -38,6 +50,20 @@ auto on_worker(const RankData& data, Call&& call) noexcept {
     resume_user(*data.slot);
     return result;
   }
+}
+
+/// The same for functions of libc that return a number or a pointer: what they say in errno there
+/// becomes the rank's.
+template <typename Call>
+auto on_worker_with_error(const RankData& data, Call&& call) noexcept {
+  int number = 0;
+  const auto result = on_worker(data, [&] {
+    const auto inner = call();
+    number = last_error_number();
+    return inner;
+  });
+  set_last_error_number(number);
+  return result;
 }
 
 }  // namespace sterna::program

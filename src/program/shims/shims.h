@@ -38,5 +38,10 @@ template <typename Function>
 [[nodiscard]] std::span<const Shim> time_shims();
 [[nodiscard]] std::span<const Shim> library_shims();
 [[nodiscard]] std::span<const Shim> shared_shims();
+[[nodiscard]] std::span<const Shim> state_shims();
+[[nodiscard]] std::span<const Shim> zone_shims();
+[[nodiscard]] std::span<const Shim> key_shims();
+[[nodiscard]] std::span<const Shim> child_shims();
+[[nodiscard]] std::span<const Shim> object_shims();
 
 }  // namespace sterna::program

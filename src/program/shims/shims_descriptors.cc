@@ -4,9 +4,12 @@
 #include <cstdarg>
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
@@ -22,9 +25,10 @@ namespace sterna::program {
 namespace {
 
 int note(int fd, const char* what, const char* name) noexcept {
-  if (fd > 2) {
-    add_blocker(calling_data(), BlockerKind::file, static_cast<std::uint64_t>(fd), "%s %s is open",
-                what, name);
+  RankData* const data = find_calling_data();
+  if (fd > 2 && data != nullptr) {
+    add_blocker(*data, BlockerKind::file, static_cast<std::uint64_t>(fd), "%s %s is open", what,
+                name);
   }
   return fd;
 }
@@ -68,7 +72,11 @@ int shim_creat(const char* path, mode_t mode) {
 }
 
 int shim_close(int fd) {
-  RankData& data = calling_data();
+  RankData* const caller = find_calling_data();
+  if (caller == nullptr) {
+    return ::close(fd);
+  }
+  RankData& data = *caller;
   if (fd < 0 || fd > 2) {
     remove_blocker(data, BlockerKind::file, static_cast<std::uint64_t>(fd));
     return ::close(fd);
@@ -93,18 +101,21 @@ bool is_output(const RankData& data, int fd) noexcept {
 }
 
 ssize_t shim_write(int fd, const void* bytes, std::size_t count) {
-  RankData& data = calling_data();
-  if (is_output(data, fd)) {
-    write_output(data, static_cast<OutputStream>(fd), {static_cast<const char*>(bytes), count});
+  RankData* const data = find_calling_data();
+  if (data == nullptr) {
+    return ::write(fd, bytes, count);
+  }
+  if (is_output(*data, fd)) {
+    write_output(*data, static_cast<OutputStream>(fd), {static_cast<const char*>(bytes), count});
     return static_cast<ssize_t>(count);
   }
-  return ::write(real_fd(data, fd), bytes, count);
+  return ::write(real_fd(*data, fd), bytes, count);
 }
 
 ssize_t shim_writev(int fd, const iovec* pieces, int count) {
-  RankData& data = calling_data();
-  if (!is_output(data, fd)) {
-    return ::writev(real_fd(data, fd), pieces, count);
+  RankData* const data = find_calling_data();
+  if (data == nullptr || !is_output(*data, fd)) {
+    return ::writev(data != nullptr ? real_fd(*data, fd) : fd, pieces, count);
   }
   ssize_t total = 0;
   for (int index = 0; index < count; ++index) {
@@ -114,7 +125,11 @@ ssize_t shim_writev(int fd, const iovec* pieces, int count) {
 }
 
 ssize_t shim_read(int fd, void* bytes, std::size_t count) {
-  RankData& data = calling_data();
+  RankData* const caller = find_calling_data();
+  if (caller == nullptr) {
+    return ::read(fd, bytes, count);
+  }
+  RankData& data = *caller;
   if (fd != 0 || data.redirected[0] >= 0) {
     return ::read(real_fd(data, fd), bytes, count);
   }
@@ -159,6 +174,17 @@ int shim_dup3(int fd, int onto, int flags) {
 
 int shim_dup2(int fd, int onto) {
   return fd == onto ? ::fcntl(fd, F_GETFD) < 0 ? -1 : fd : shim_dup3(fd, onto, 0);
+}
+
+int shim_fcntl(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* const argument = va_arg(arguments, void*);
+  va_end(arguments);
+  const RankData* const data = find_calling_data();
+  const int result = ::fcntl(data != nullptr ? real_fd(*data, fd) : fd, command, argument);
+  const bool is_copy = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
+  return is_copy ? note(result, "descriptor", "(by fcntl)") : result;
 }
 
 int shim_pipe(int* fds) {
@@ -216,8 +242,30 @@ int shim_timerfd(int clock, int flags) {
 int shim_memfd(const char* name, unsigned flags) {
   return note(::memfd_create(name, flags), "memory file", name);
 }
+int shim_shm_open(const char* name, int flags, mode_t mode) {
+  return note(::shm_open(name, flags, mode), "shared memory", name);
+}
+int shim_signalfd(int fd, const sigset_t* signals, int flags) {
+  const int result = ::signalfd(fd, signals, flags);
+  return result == fd ? fd : note(result, "signalfd", "");
+}
+int shim_inotify() {
+  return note(::inotify_init(), "inotify", "");
+}
+int shim_inotify1(int flags) {
+  return note(::inotify_init1(flags), "inotify", "");
+}
 int shim_mkstemp(char* pattern) {
   return note(::mkstemp(pattern), "file", pattern);
+}
+int shim_mkostemp(char* pattern, int flags) {
+  return note(::mkostemp(pattern, flags), "file", pattern);
+}
+int shim_mkstemps(char* pattern, int suffix_bytes) {
+  return note(::mkstemps(pattern, suffix_bytes), "file", pattern);
+}
+int shim_mkostemps(char* pattern, int suffix_bytes, int flags) {
+  return note(::mkostemps(pattern, suffix_bytes, flags), "file", pattern);
 }
 
 }  // namespace
@@ -253,8 +301,20 @@ std::span<const Shim> descriptor_shims() {
       function_shim("eventfd", shim_eventfd),
       function_shim("timerfd_create", shim_timerfd),
       function_shim("memfd_create", shim_memfd),
+      function_shim("shm_open", shim_shm_open),
+      function_shim("signalfd", shim_signalfd),
+      function_shim("inotify_init", shim_inotify),
+      function_shim("inotify_init1", shim_inotify1),
+      function_shim("fcntl", shim_fcntl),
+      function_shim("fcntl64", shim_fcntl),
       function_shim("mkstemp", shim_mkstemp),
       function_shim("mkstemp64", shim_mkstemp),
+      function_shim("mkostemp", shim_mkostemp),
+      function_shim("mkostemp64", shim_mkostemp),
+      function_shim("mkstemps", shim_mkstemps),
+      function_shim("mkstemps64", shim_mkstemps),
+      function_shim("mkostemps", shim_mkostemps),
+      function_shim("mkostemps64", shim_mkostemps),
   };
   return shims;
 }

@@ -64,7 +64,11 @@ bool is_name(const char* name) noexcept {
 }
 
 char* shim_getenv(const char* name) {
-  char** entry = find_entry(calling_data(), name);
+  RankData* const data = find_calling_data();
+  if (data == nullptr) {
+    return std::getenv(name);  // The handler of a signal.
+  }
+  char** entry = find_entry(*data, name);
   return entry != nullptr ? *entry + std::strlen(name) + 1 : nullptr;
 }
 

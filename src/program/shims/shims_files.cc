@@ -57,20 +57,6 @@ int shim_fclose(std::FILE* file) {
   return std::fclose(file);
 }
 
-std::FILE* shim_popen(const char* command, const char* mode) {
-  std::FILE* file = ::popen(command, mode);
-  if (file != nullptr) {
-    add_blocker(calling_data(), BlockerKind::process, blocker_key(file), "command %s is running",
-                command);
-  }
-  return file;
-}
-
-int shim_pclose(std::FILE* file) {
-  remove_blocker(calling_data(), BlockerKind::process, blocker_key(file));
-  return ::pclose(file);
-}
-
 DIR* note(DIR* directory, const char* name) noexcept {
   if (directory != nullptr) {
     add_blocker(calling_data(), BlockerKind::file, blocker_key(directory), "directory %s is open",
@@ -131,7 +117,6 @@ std::span<const Shim> file_shims() {
       function_shim("fdopen", shim_fdopen),     function_shim("freopen", shim_freopen),
       function_shim("freopen64", shim_freopen), function_shim("tmpfile", shim_tmpfile),
       function_shim("tmpfile64", shim_tmpfile), function_shim("fclose", shim_fclose),
-      function_shim("popen", shim_popen),       function_shim("pclose", shim_pclose),
       function_shim("opendir", shim_opendir),   function_shim("fdopendir", shim_fdopendir),
       function_shim("closedir", shim_closedir), function_shim("setlocale", shim_setlocale),
       function_shim("fork", shim_fork),         function_shim("__fork", shim_fork),

@@ -1,5 +1,7 @@
 // dlopen and its family, and what tells programs about their own objects.
+#include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include <dlfcn.h>
 #include <link.h>
@@ -15,12 +17,36 @@ namespace {
 /// What dlopen(NULL) gives a rank: stands for the program itself.
 void* const kSelf = const_cast<char*>("the program");
 
+/// Asks the dynamic linker on the worker's thread pointer. What it says there is kept for the
+/// rank's dlerror(); what it has said before is forgotten.
+template <typename Ask>
+auto ask_linker(RankData& data, Ask&& ask) {
+  LibcState& libc = data.libc;
+  (void)::dlerror();
+  return on_worker(data, [&] {
+    (void)::dlerror();
+    const auto result = ask();
+    const char* const words = ::dlerror();
+    libc.has_library_error = words != nullptr;
+    std::snprintf(libc.library_error, sizeof libc.library_error, "%s",
+                  words != nullptr ? words : "");
+    return result;
+  });
+}
+
+char* shim_dlerror() {
+  LibcState& libc = calling_data().libc;
+  // The symbols of a library are looked up on the rank's thread pointer, since they may be
+  // thread-local: libc keeps what it says then.
+  return std::exchange(libc.has_library_error, false) ? libc.library_error : ::dlerror();
+}
+
 void* shim_dlopen(const char* path, int flags) {
   if (path == nullptr) {
     return kSelf;
   }
   RankData& data = calling_data();
-  void* handle = on_worker(data, [&] { return ::dlopen(path, flags); });
+  void* handle = ask_linker(data, [&] { return ::dlopen(path, flags); });
   if (handle != nullptr) {
     add_blocker(data, BlockerKind::library, blocker_key(handle), "library %s is loaded", path);
   }
@@ -33,7 +59,7 @@ int shim_dlclose(void* handle) {
   }
   RankData& data = calling_data();
   remove_blocker(data, BlockerKind::library, blocker_key(handle));
-  return on_worker(data, [&] { return ::dlclose(handle); });
+  return ask_linker(data, [&] { return ::dlclose(handle); });
 }
 
 void* find_symbol(const char* name, const char* version, bool skip_executable) {
@@ -60,16 +86,31 @@ bool is_own_handle(const void* handle) {
   return handle == RTLD_DEFAULT || handle == RTLD_NEXT || handle == kSelf;
 }
 
+/// Not in the program: in a library that was opened for all, or nowhere.
+void* find_elsewhere(const char* name) {
+  if (void* const found = ::dlsym(RTLD_DEFAULT, name); found != nullptr) {
+    return found;
+  }
+  (void)::dlerror();  // It names the node's executable.
+  RankData& data = calling_data();
+  LibcState& libc = data.libc;
+  libc.has_library_error = true;
+  std::snprintf(libc.library_error, sizeof libc.library_error, "%s: undefined symbol: %s",
+                data.variables.program_name, name);
+  return nullptr;
+}
+
 void* shim_dlsym(void* handle, const char* name) {
+  calling_data().libc.has_library_error = false;
   if (!is_own_handle(handle)) {
     return ::dlsym(handle, name);
   }
   void* found = find_symbol(name, nullptr, handle == RTLD_NEXT);
-  // Sets dlerror() where there is nothing.
-  return found != nullptr ? found : ::dlsym(RTLD_DEFAULT, name);
+  return found != nullptr ? found : find_elsewhere(name);
 }
 
 void* shim_dlvsym(void* handle, const char* name, const char* version) {
+  calling_data().libc.has_library_error = false;
   if (!is_own_handle(handle)) {
     return ::dlvsym(handle, name, version);
   }
@@ -135,6 +176,7 @@ std::span<const Shim> library_shims() {
   static const Shim shims[] = {
       function_shim("dlopen", shim_dlopen),
       function_shim("dlclose", shim_dlclose),
+      function_shim("dlerror", shim_dlerror),
       function_shim("dlsym", shim_dlsym),
       function_shim("dlvsym", shim_dlvsym),
       function_shim("dladdr", shim_dladdr),

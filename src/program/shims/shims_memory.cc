@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "base/syscall.h"
 #include "program/blocker_table.h"
@@ -23,6 +24,10 @@ std::size_t to_pages(std::size_t bytes) noexcept {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
+bool is_page(const void* address) noexcept {
+  return reinterpret_cast<std::uintptr_t>(address) % kPage == 0;
+}
+
 bool is_in_heap(const RankData& data, const void* address) noexcept {
   return data.slot->user_heap_region.contains(reinterpret_cast<std::uintptr_t>(address));
 }
@@ -34,22 +39,39 @@ void* failed(int number) noexcept {
 
 void* map_from_heap(RankData& data, std::size_t bytes) noexcept {
   auto* mapping = static_cast<HeapMapping*>(rank_allocate(*data.slot, sizeof(HeapMapping)));
-  void* memory = mapping != nullptr ? rank_allocate(*data.slot, bytes, kPage) : nullptr;
-  if (memory == nullptr) {
+  // Not touched where it is zero: programs set aside much more than they use.
+  void* block = mapping != nullptr && bytes <= data.slot->user_heap_region.bytes_max
+                    ? rank_allocate_zeroed(*data.slot, bytes + kPage)
+                    : nullptr;
+  if (block == nullptr) {
     rank_free(*data.slot, mapping);
     return failed(ENOMEM);
   }
-  std::memset(memory, 0, bytes);
+  const std::uintptr_t base = to_pages(reinterpret_cast<std::uintptr_t>(block));
   const SpinGuard guard{data.lock};
-  *mapping = {reinterpret_cast<std::uintptr_t>(memory), bytes, bytes, data.heap_mappings};
+  *mapping = {base, bytes, bytes, block, data.heap_mappings};
   data.heap_mappings = mapping;
-  return memory;
+  return reinterpret_cast<void*>(base);
 }
 
-/// munmap of [base, base + bytes), which may be a part of a mapping. The memory goes back when
-/// nothing is left of the mapping.
+/// Whole pages of the heap: they read as zero from now on, and their memory goes back.
+void discard(void* address, std::size_t bytes) noexcept {
+  const auto advise = [&](int advice) {
+    return raw_system_call(SYS_madvise, reinterpret_cast<long>(address), static_cast<long>(bytes),
+                           advice);
+  };
+  // Of a file DONTNEED would give the old contents; private memory knows no REMOVE.
+  const long removed = advise(MADV_REMOVE);
+  if (removed != 0 && (removed != -EINVAL || advise(MADV_DONTNEED) != 0)) {
+    std::memset(address, 0, bytes);
+  }
+}
+
+/// munmap of [base, base + bytes), which may be a part of a mapping. Its pages go back at once, the
+/// addresses when nothing is left of the mapping.
 void unmap_from_heap(RankData& data, std::uintptr_t base, std::size_t bytes) noexcept {
   HeapMapping* done = nullptr;
+  std::size_t unmapped = 0;
   {
     const SpinGuard guard{data.lock};
     for (HeapMapping** link = &data.heap_mappings; *link != nullptr; link = &(*link)->next) {
@@ -58,7 +80,8 @@ void unmap_from_heap(RankData& data, std::uintptr_t base, std::size_t bytes) noe
         continue;
       }
       const std::size_t room = mapping.bytes - (base - mapping.base);
-      mapping.live_bytes -= std::min({bytes, room, mapping.live_bytes});
+      unmapped = std::min(bytes, room);
+      mapping.live_bytes -= std::min(unmapped, mapping.live_bytes);
       if (mapping.live_bytes == 0) {
         done = *link;
         *link = done->next;
@@ -67,8 +90,10 @@ void unmap_from_heap(RankData& data, std::uintptr_t base, std::size_t bytes) noe
     }
   }
   if (done != nullptr) {
-    rank_free(*data.slot, reinterpret_cast<void*>(done->base));
+    rank_free(*data.slot, done->block);
     rank_free(*data.slot, done);
+  } else if (unmapped != 0) {
+    discard(reinterpret_cast<void*>(base), unmapped);
   }
 }
 
@@ -83,9 +108,9 @@ void* shim_mmap(void* address, std::size_t bytes, int protection, int flags, int
     if (!is_fixed) {
       return map_from_heap(data, to_pages(bytes));
     }
-    if (is_in_heap(data, address) && (flags & MAP_FIXED_NOREPLACE) == 0) {
+    if (is_in_heap(data, address) && is_page(address) && (flags & MAP_FIXED_NOREPLACE) == 0) {
       // Over memory that it has: fresh zeroes.
-      std::memset(address, 0, to_pages(bytes));
+      discard(address, to_pages(bytes));
       return address;
     }
   }
@@ -156,14 +181,19 @@ int shim_mprotect(void* address, std::size_t bytes, int protection) {
   return result;
 }
 
-/// DONTNEED promises zeroes, which the heap's backing does not give; the others are advice.
+/// DONTNEED promises zeroes, which the kernel does not give for the heap's backing; the others are
+/// advice.
 int shim_madvise(void* address, std::size_t bytes, int advice) {
   RankData& data = calling_data();
   if (!is_in_heap(data, address)) {
     return ::madvise(address, bytes, advice);
   }
+  if (!is_page(address)) {
+    set_last_error_number(EINVAL);
+    return -1;
+  }
   if (advice == MADV_DONTNEED) {
-    std::memset(address, 0, to_pages(bytes));
+    discard(address, to_pages(bytes));
   }
   return 0;
 }

@@ -17,11 +17,14 @@ int __isoc99_vfscanf(std::FILE*, const char*, va_list);
 namespace sterna::program {
 namespace {
 
+// A handler of a signal that found the worker in the runtime writes to the node's.
 std::FILE* out() noexcept {
-  return variable<std::FILE*>(calling_data(), Variable::standard_output);
+  const RankData* const data = find_calling_data();
+  return data != nullptr ? variable<std::FILE*>(*data, Variable::standard_output) : stdout;
 }
 std::FILE* err() noexcept {
-  return variable<std::FILE*>(calling_data(), Variable::standard_error);
+  const RankData* const data = find_calling_data();
+  return data != nullptr ? variable<std::FILE*>(*data, Variable::standard_error) : stderr;
 }
 std::FILE* in() noexcept {
   return variable<std::FILE*>(calling_data(), Variable::standard_input);
@@ -177,12 +180,46 @@ void shim_warnx(const char* format, ...) {
   end_rank(status);
 }
 
+[[noreturn]] void shim_verr(int status, const char* format, va_list arguments) {
+  print_warning(format, arguments, last_error_number());
+  end_rank(status);
+}
+
+[[noreturn]] void shim_verrx(int status, const char* format, va_list arguments) {
+  print_warning(format, arguments, 0);
+  end_rank(status);
+}
+
 void shim_error(int status, int number, const char* format, ...) {
   flush_all(calling_data());
   va_list arguments;
   va_start(arguments, format);
   print_warning(format, arguments, number);
   va_end(arguments);
+  if (status != 0) {
+    end_rank(status);
+  }
+}
+
+void shim_error_at_line(int status, int number, const char* file, unsigned line, const char* format,
+                        ...) {
+  RankData& data = calling_data();
+  flush_all(data);
+  std::FILE* const to = err();
+  std::fprintf(to, "%s:", data.variables.program_name);
+  if (file != nullptr) {
+    std::fprintf(to, "%s:%u: ", file, line);
+  } else {
+    std::fputc(' ', to);
+  }
+  va_list arguments;
+  va_start(arguments, format);
+  std::vfprintf(to, format, arguments);
+  va_end(arguments);
+  if (number != 0) {
+    std::fprintf(to, ": %s", error_number_text(number).c_str());
+  }
+  std::fputc('\n', to);
   if (status != 0) {
     end_rank(status);
   }
@@ -226,7 +263,10 @@ std::span<const Shim> print_shims() {
       function_shim("vwarnx", shim_vwarnx),
       function_shim("err", shim_err),
       function_shim("errx", shim_errx),
+      function_shim("verr", shim_verr),
+      function_shim("verrx", shim_verrx),
       function_shim("error", shim_error),
+      function_shim("error_at_line", shim_error_at_line),
       function_shim("register_printf_specifier", shim_register_printf),
       function_shim("register_printf_function", shim_register_printf),
       function_shim("register_printf_modifier", shim_register_printf_one),

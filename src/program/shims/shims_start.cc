@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include <unistd.h>
+
 #include "program/rank_heap.h"
 #include "program/shims/calling.h"
 #include "program/shims/shims.h"
@@ -148,10 +150,23 @@ void run_handlers(RankData& data, ExitHandlers& list, const void* library, int s
 }
 
 [[noreturn]] void shim_exit_now(int status) {
-  leave_for_good(calling_data(), status);
+  RankData* const data = find_calling_data();
+  if (data == nullptr) {
+    ::_exit(status);
+  }
+  leave_for_good(*data, status);
+}
+
+[[noreturn]] void shim_quick_exit(int status) {
+  RankData& data = calling_data();
+  run_handlers(data, data.quick_handlers, nullptr, status);
+  leave_for_good(data, status);
 }
 
 [[noreturn]] void shim_abort() {
+  if (find_calling_data() == nullptr) {
+    std::abort();
+  }
   RankData& data = calling_data();
   write_held_lines(data);
   if (!is_main_of(data)) {
@@ -175,6 +190,13 @@ int shim_cxa_atexit(void (*function)(void*), void* argument, void* library) {
   const ExitHandler handler{reinterpret_cast<void*>(function), argument, library,
                             ExitHandler::Kind::with_argument};
   return add_handler(data, data.exit_handlers, handler) ? 0 : -1;
+}
+
+int shim_cxa_at_quick_exit(void (*function)(void*), void* library) {
+  RankData& data = calling_data();
+  const ExitHandler handler{reinterpret_cast<void*>(function), nullptr, library,
+                            ExitHandler::Kind::with_argument};
+  return add_handler(data, data.quick_handlers, handler) ? 0 : -1;
 }
 
 int shim_atexit(void (*function)()) {
@@ -237,11 +259,12 @@ std::span<const Shim> start_shims() {
       function_shim("exit", shim_exit),
       function_shim("_exit", shim_exit_now),
       function_shim("_Exit", shim_exit_now),
-      function_shim("quick_exit", shim_exit_now),
+      function_shim("quick_exit", shim_quick_exit),
       function_shim("abort", shim_abort),
       function_shim("atexit", shim_atexit),
       function_shim("on_exit", shim_on_exit),
       function_shim("__cxa_atexit", shim_cxa_atexit),
+      function_shim("__cxa_at_quick_exit", shim_cxa_at_quick_exit),
       function_shim("__cxa_thread_atexit_impl", shim_thread_atexit),
       function_shim("__cxa_finalize", shim_cxa_finalize),
       function_shim("__stack_chk_fail", shim_stack_smashed),

@@ -14,6 +14,7 @@
 #include "program/rank_heap.h"
 #include "program/shims/calling.h"
 #include "program/shims/shims.h"
+#include "program/shims/thread_keys.h"
 #include "program/shims/threads.h"
 
 namespace sterna::program {
@@ -114,12 +115,16 @@ void note_ended(RankData& data, std::uint64_t serial) noexcept {
 
 void thread_ends(void* value) {
   auto* start = static_cast<ThreadStart*>(value);
-  // Other destructors of the rank may still run: stay until libc's last round.
-  if (++start->round < PTHREAD_DESTRUCTOR_ITERATIONS) {
+  if (++start->round == 1) {
+    run_key_destructors(data_of(*start->slot));
+  }
+  // Destructors of libraries that the rank has loaded may still run: stay until libc's last round.
+  if (start->round < PTHREAD_DESTRUCTOR_ITERATIONS) {
     ::pthread_setspecific(end_key, start);
     return;
   }
   memory::RankSlot* slot = start->slot;
+  forget_foreign_values(data_of(*slot));
   const std::uint64_t serial = start->thread->serial;
   rank_free(*slot, start);
   note_ended(data_of(*slot), serial);
@@ -243,6 +248,7 @@ bool has_running_threads(RankData& data) noexcept {
   if (!is_main_of(data)) {
     ::pthread_exit(result);
   }
+  run_key_destructors(data);
   // The main thread ends when the others have, and the rank with it.
   while (has_running_threads(data)) {
     on_worker(data, [&] { host_calls().sleep_for(*data.slot, kJoinPollNs); });

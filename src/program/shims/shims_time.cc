@@ -34,9 +34,9 @@ int shim_gettimeofday(timeval* result, void*) {
 }
 
 void sleep_ns(std::uint64_t duration_ns) noexcept {
-  RankData& data = calling_data();
-  if (is_main_of(data)) {
-    on_worker(data, [&] { host_calls().sleep_for(*data.slot, duration_ns); });
+  RankData* const data = find_calling_data();
+  if (data != nullptr && is_main_of(*data)) {
+    on_worker(*data, [&] { host_calls().sleep_for(*data->slot, duration_ns); });
     return;
   }
   timespec rest{static_cast<time_t>(duration_ns / kSecond),

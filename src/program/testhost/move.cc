@@ -136,6 +136,23 @@ bool OtherProcess::run_and_return(TestHost& host, std::uint32_t rank) {
   return true;
 }
 
+int run_on_two(TestHost& host, const std::string& name, std::vector<std::string> arguments) {
+  OtherProcess other{kTestPrograms + name, 1};
+  host.run(name, std::move(arguments), {"HOME=/nowhere"});
+  int moves = 0;
+  while (!host.outcome(0).has_ended) {
+    check(!host.paused().empty(), "a rank that has not ended is at a pause");
+    other.send(host, 0);
+    ++moves;
+    if (!other.run_and_return(host, 0)) {
+      break;
+    }
+    ++moves;
+    host.run();
+  }
+  return moves;
+}
+
 int receive_and_run(int fd, const std::string& program, std::uint32_t rank_count) {
   TestHost host{{.rank_count = rank_count}};
   auto opened = host.open(program);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "program/testhost/test_host.h"
 
@@ -24,6 +25,10 @@ class OtherProcess {
   int fd_ = -1;
   int process_ = -1;
 };
+
+/// Runs one rank of a test program; at each pause it goes to the other process, runs there to the
+/// next, comes back and runs here to the one after. Returns how often it moved.
+int run_on_two(TestHost& host, const std::string& name, std::vector<std::string> arguments);
 
 /// main of the second process. Returns its exit status.
 int receive_and_run(int fd, const std::string& program, std::uint32_t rank_count);

@@ -65,7 +65,9 @@ class Walker {
       }
       at += step(loop);
     }
-    const std::uint64_t whole = std::min(count, left_ / loop.block_bytes);
+    // A division costs more than a short block.
+    const std::uint64_t whole =
+        count * loop.block_bytes <= left_ ? count : left_ / loop.block_bytes;
     if (whole != 0) {
       left_ -= whole * loop.block_bytes;
       if (!(whole == 1 ? visitor_.block(pointer(at), loop.block_bytes, loop.basic)
@@ -96,7 +98,12 @@ class Walker {
         skip -= inner->start;
       }
       for (; inner != end; ++inner) {
-        if (!visit(*inner, at, skip)) {
+        // Rows of single blocks are what irregular types are made of: in few steps.
+        const bool is_block = inner->inner_count == 0 && inner->count == 1 && skip == 0 &&
+                              inner->block_bytes <= left_;
+        if (is_block ? !take(at + static_cast<std::uintptr_t>(inner->displacement),
+                             inner->block_bytes, inner->basic)
+                     : !visit(*inner, at, skip)) {
           return false;
         }
         skip = 0;

@@ -268,6 +268,10 @@ void Program::forget(memory::RankSlot& slot) noexcept {
   }
 }
 
+bool Program::creates_threads() const noexcept {
+  return parts_->scope->creates_threads();
+}
+
 std::size_t Program::image_bytes() const noexcept {
   return parts_->graph.image_bytes;
 }

@@ -68,6 +68,9 @@ class Program {
   /// What fingerprint() covers, a line an item, to explain a difference.
   [[nodiscard]] std::string describe() const;
 
+  /// Whether it, or a library that it needs, makes kernel threads (of pthreads, OpenMP, C++).
+  [[nodiscard]] bool creates_threads() const noexcept;
+
   /// Bytes of the slot's image region that a rank uses.
   [[nodiscard]] std::size_t image_bytes() const noexcept;
 

@@ -131,6 +131,8 @@ Result<> Node::open_team() {
   options.processors = processors.value();
   options.main_is_worker = true;
   options.spin_ns = is_oversubscribed ? 0 : runtime_->progress().options().spin_ns;
+  // One that waits for its own thread in the kernel would hold up those whose messages that needs.
+  options.take_over = runner_.creates_threads();  // Unless the setting says otherwise.
   apply_settings(runtime_->settings(), options);
   options.idle_hook = &runtime_->progress();
   options.iso_space = space_.get();

@@ -19,6 +19,8 @@ class RankRunner {
   virtual Result<> open() noexcept = 0;
   /// Bytes of a slot's image region that a rank uses; known after open().
   [[nodiscard]] virtual std::size_t image_bytes() const noexcept = 0;
+  /// Whether ranks make kernel threads, for which they may wait in the kernel; known after open().
+  [[nodiscard]] virtual bool creates_threads() const noexcept = 0;
   /// Fills a mapped slot, whose images region has image_bytes(), so that entry(&slot) starts the
   /// program as this rank.
   virtual Result<> create(memory::RankSlot& slot) noexcept = 0;

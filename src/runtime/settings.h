@@ -110,8 +110,8 @@ inline constexpr Tunable kTakeOver{
     .choices = "auto off on",
     .help =
         "a worker whose thread sleeps in a system call while others wait goes on without it, after "
-        "two ticks; auto: in programs with threads of their own, not for mobile ranks; on in any "
-        "case with preemption"};
+        "two ticks; auto: in programs with threads of their own, and for mobile ranks that make "
+        "kernel threads (pthreads, OpenMP); on in any case with preemption"};
 inline constexpr Tunable kAutoBubbles{
     .name = "auto_bubbles",
     .kind = TunableKind::choice,

@@ -4,6 +4,20 @@
 #include <dlfcn.h>
 
 namespace sterna::program {
+namespace {
+
+/// std::thread's is asked for by who makes one; pthread_create by its library for all programs.
+bool is_thread_maker(std::string_view name) noexcept {
+  return name == "pthread_create" || name == "thrd_create" ||
+         name.starts_with("_ZNSt6thread15_M_start_thread");
+}
+
+bool is_language_runtime(std::string_view path) noexcept {
+  path.remove_prefix(path.rfind('/') + 1);
+  return path.starts_with("libstdc++.") || path.starts_with("libgfortran.");
+}
+
+}  // namespace
 
 SymbolScope::SymbolScope(const ObjectGraph& graph, std::span<const Shim> more_shims)
     : graph_{graph} {
@@ -32,6 +46,10 @@ Result<Binding> SymbolScope::resolve(const PrivateObject& object, std::uint32_t 
     return Binding{Binding::Kind::image, object.offset + symbol->st_value, &object, symbol};
   }
   const std::string_view name = object.file.symbol_name(*symbol);
+  // A weak one may be of headers whose threads nobody makes.
+  creates_threads_ = creates_threads_ ||
+                     (ELF64_ST_BIND(symbol->st_info) != STB_WEAK && is_thread_maker(name) &&
+                      !is_language_runtime(object.file.path()));
   const SymbolVersion version = object.file.symbol_version(index);
   std::string key{name};
   key.append("@").append(version.name).append(skip_executable ? "!" : "");

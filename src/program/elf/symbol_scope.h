@@ -33,6 +33,9 @@ class SymbolScope {
   Result<Binding> resolve(const PrivateObject& object, std::uint32_t index,
                           bool skip_executable = false);
 
+  /// Whether anything resolved creates kernel threads, beyond what language runtimes could.
+  [[nodiscard]] bool creates_threads() const noexcept { return creates_threads_; }
+
   /// The meaning of a name for dlsym(RTLD_DEFAULT, name) of a rank.
   [[nodiscard]] Binding find(std::string_view name, SymbolVersion version = {},
                              bool skip_executable = false) const;
@@ -43,6 +46,7 @@ class SymbolScope {
   const ObjectGraph& graph_;
   std::unordered_map<std::string_view, Shim> shims_;
   std::unordered_map<std::string, Binding> known_;
+  bool creates_threads_ = false;
 };
 
 }  // namespace sterna::program

@@ -43,6 +43,10 @@ Result<> NodeHost::open() noexcept {
   return Done{};
 }
 
+bool NodeHost::creates_threads() const noexcept {
+  return program_->creates_threads();
+}
+
 std::size_t NodeHost::image_bytes() const noexcept {
   return program_->image_bytes();
 }

@@ -20,6 +20,7 @@ class NodeHost final : public HostCalls, public runtime::RankRunner {
 
   // RankRunner.
   Result<> open() noexcept override;
+  [[nodiscard]] bool creates_threads() const noexcept override;
   [[nodiscard]] std::size_t image_bytes() const noexcept override;
   Result<> create(memory::RankSlot& slot) noexcept override;
   [[nodiscard]] threads::Entry entry() const noexcept override { return Program::run; }

@@ -210,7 +210,6 @@ class TransportCore final : private Bond::Owner {
                               Outcome& outcome) noexcept;
   template <typename Wanted>
   Hold* look_elsewhere(Endpoint& at, const Wanted& wanted) noexcept;
-  Message* claim_seen(Endpoint& at, Hold& hold, FrameHeader& claim) noexcept;
 
   // --- Receives that their senders write (invited.cc) -----------------------------------------
   bool may_be_invited(const Endpoint& at, const RecvRequest& request) noexcept;

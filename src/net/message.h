@@ -45,7 +45,8 @@ struct MessageWatch {
   progress::Completion done;
   Pattern pattern{};
   std::uint32_t mask = ~std::uint32_t{0};
-  // Messages are kept at their senders: what those answer completes nothing.
+  // A sender that keeps messages is asked for something else just now, of whose answer another
+  // probe is told.
   bool must_look_again = false;
   bool is_listed = false;  // Of the rank's Endpoint; it is completed then, or taken back.
   MessageWatch* next = nullptr;

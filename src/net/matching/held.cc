@@ -10,7 +10,6 @@ namespace sterna::net {
 namespace {
 
 constexpr std::uint32_t kLanesKept = 256;  // Of Endpoint::kept, when it is empty.
-constexpr std::uint8_t kTimesPassedMax = 8;
 
 /// The messages that an endpoint keeps, matched as those that wait at their receiver.
 Endpoint* make_kept(Endpoint& from) noexcept {
@@ -52,18 +51,9 @@ RecvRequest* next_that_fits(RecvRequest* request, const Peer& peer) noexcept {
   return request;
 }
 
-bool is_clear(const Hold& hold) noexcept {
-  return hold.asker == nullptr && hold.next_asker == nullptr;
-}
-
 bool has_to_ask(const Hold& hold) noexcept {
   return hold.is_holder && hold.asked == Hold::Asked::nothing &&
          (hold.next_asker != nullptr || hold.sight == Hold::Sight::wanted);
-}
-
-bool is_same_search(const Hold& hold, const Pattern& pattern, std::uint32_t mask) noexcept {
-  return hold.sought.context == pattern.context && hold.sought.tag == pattern.tag &&
-         hold.sought_mask == mask;
 }
 
 /// The next message to be announced, if one may be; it counts as announced. Null: none.
@@ -356,30 +346,6 @@ void want_to_ask(Endpoint& at, Peer& peer) noexcept {
   hold.next_to_ask = nullptr;
   (at.to_ask_last != nullptr ? at.to_ask_last->hold->next_to_ask : at.to_ask_first) = &peer;
   at.to_ask_last = &peer;
-}
-
-Hold* sight(Endpoint& at, const Pattern& pattern, std::uint32_t mask) noexcept {
-  for (Peer* peer = at.holders; peer != nullptr; peer = peer->hold->next_holder) {
-    Hold& hold = *peer->hold;
-    if (pattern.source != kAnySource && pattern.source != peer->rank) {
-      continue;
-    }
-    const bool is_seen = hold.sight == Hold::Sight::seen;
-    const bool is_it = is_seen && hold.seen.context == pattern.context &&
-                       (is_same_search(hold, pattern, mask) ||
-                        (mask == kWholeTag && pattern.tag == hold.seen.tag));
-    if (is_it && is_clear(hold)) {
-      return &hold;
-    }
-    const bool is_left = is_seen && !is_it && ++hold.times_passed < kTimesPassedMax;
-    if (hold.sight == Hold::Sight::nothing || (is_seen && !is_it && !is_left)) {
-      hold.sight = Hold::Sight::wanted;
-      hold.sought = pattern;
-      hold.sought_mask = mask;
-      want_to_ask(at, *peer);
-    }
-  }
-  return nullptr;
 }
 
 bool next_kept_frame(Endpoint& at, FrameHeader& header) noexcept {

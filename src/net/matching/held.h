@@ -30,6 +30,10 @@
 // the
 //   message, and the receiver says when it has read so. What is not claimed by then never will be.
 //
+// Probes that wait are told of the answer, and of each announcement that fits: after the answer
+// `nothing` there is nothing to ask for before one comes. What a probe has sighted a receive claims
+// at once.
+//
 // A probe asks once all receives that fit the peer are clear, and what it has sighted is true until
 // a message of the peer is claimed or withdrawn, and while all receives are clear.
 //
@@ -126,7 +130,14 @@ inline void note_claim(Hold& hold) noexcept {
 /// The peer has something to be asked, if nothing is under way.
 void want_to_ask(Endpoint& at, Peer& peer) noexcept;
 /// What a probe for this finds at a peer; null: nothing yet. It is asked for then.
-[[nodiscard]] Hold* sight(Endpoint& at, const Pattern& pattern, std::uint32_t mask) noexcept;
+[[nodiscard]] Hold* sight(Endpoint& at, const MaskedPattern& wanted) noexcept;
+/// What a probe has found there already, and is the first that fits this.
+[[nodiscard]] Hold* find_sighted(Endpoint& at, const MaskedPattern& wanted) noexcept;
+/// A matched probe, or a receive, takes what was sighted. Null: no memory.
+[[nodiscard]] Message* claim_seen(Endpoint& at, Hold& hold, FrameHeader& claim) noexcept;
+/// Whether a probe for this, which found nothing yet, hears of an answer from each peer that may
+/// have something: of others that is known which another probe has asked for.
+[[nodiscard]] bool are_all_asked(const Endpoint& at, const MaskedPattern& wanted) noexcept;
 
 // --- At both ---------------------------------------------------------------------------------
 /// Whether next_kept_frame() might find something.

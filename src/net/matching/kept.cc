@@ -8,14 +8,6 @@
 namespace sterna::net {
 namespace {
 
-/// Of what a receive or a probe looks for, as it asks for it.
-std::uint32_t mask_of(const Pattern&) noexcept {
-  return kWholeTag;
-}
-std::uint32_t mask_of(const MaskedPattern& pattern) noexcept {
-  return pattern.mask;
-}
-
 void begin(FrameHeader& header, FrameKind kind, const Endpoint& from, Peer& to) noexcept {
   header.kind = kind;
   header.source = from.rank;
@@ -57,6 +49,7 @@ RecvRequest* take_answered(Endpoint& at, Peer& peer, const FrameHeader& header) 
     hold.seen = {header.source, header.context, header.tag, header.total_bytes};
     hold.seen_id = header.cookie;
     hold.seen_sequence = header.sequence;
+    tell_watches(at, nullptr);
   } else if (asker != nullptr && hold.is_void) {
     hold.next_asker = asker;
   } else if (asker != nullptr && fits_asker(*asker, header)) {
@@ -229,7 +222,10 @@ bool TransportCore::accept_kept(RankEntry& entry, Endpoint& at, Peer& peer, cons
     leave_to_writer(entry, at, *request, exact);
     request = nullptr;
   }
-  if (request != nullptr) {
+  if (request == nullptr) {
+    const Envelope known{header.source, header.context, header.tag, header.total_bytes};
+    tell_watches(at, &known);
+  } else {
     note_claim(*hold);
     begin_claim(outcome.add().header, at, peer, header.cookie);
     const Envelope envelope{header.source, header.context, header.tag, header.total_bytes};
@@ -276,13 +272,12 @@ void TransportCore::accept_kept_withdrawal(Endpoint& at, Peer& peer, const Frame
 /// A probe that has found nothing here. Null: nothing is known to be elsewhere, so far.
 template <typename Wanted>
 Hold* TransportCore::look_elsewhere(Endpoint& at, const Wanted& wanted) noexcept {
-  return sight(at, plain(wanted), mask_of(wanted));
+  return sight(at, masked(wanted));
 }
 template Hold* TransportCore::look_elsewhere(Endpoint&, const Pattern&) noexcept;
 template Hold* TransportCore::look_elsewhere(Endpoint&, const MaskedPattern&) noexcept;
 
-/// A matched probe takes what was sighted. Null: no memory.
-Message* TransportCore::claim_seen(Endpoint& at, Hold& hold, FrameHeader& claim) noexcept {
+Message* claim_seen(Endpoint& at, Hold& hold, FrameHeader& claim) noexcept {
   Message* const message = create_message(at, 0);
   if (message == nullptr) {
     return nullptr;
@@ -292,7 +287,11 @@ Message* TransportCore::claim_seen(Endpoint& at, Hold& hold, FrameHeader& claim)
   message->send_id = hold.seen_id;
   message->sequence = hold.seen_sequence;
   note_claim(hold);
-  begin_claim(claim, at, *find_peer(at, hold.seen.source), hold.seen_id);
+  Peer& peer = *find_peer(at, hold.seen.source);
+  begin_claim(claim, at, peer, hold.seen_id);
+  // Who has probed for one will probe for the next: the answer may be here by then.
+  hold.sight = Hold::Sight::wanted;
+  want_to_ask(at, peer);
   return message;
 }
 

@@ -2,19 +2,12 @@
 #include <cstring>
 
 #include "net/core.h"
-#include "net/matching/held.h"
 #include "net/matching/matching.h"
 #include "net/matching/plain.h"
+#include "net/matching/receiving.h"
 
 namespace sterna::net {
 namespace {
-
-const MaskedPattern& masked(const MaskedPattern& wanted) noexcept {
-  return wanted;
-}
-MaskedPattern masked(const Pattern& wanted) noexcept {
-  return {wanted, kWholeTag};
-}
 
 bool fits(const MaskedPattern& wanted, const FrameHeader& header) noexcept {
   return net::fits(wanted, Pattern{header.source, header.context, header.tag});

@@ -66,6 +66,12 @@ bool post(Endpoint& at, RecvRequest& request, const MaskedPattern& pattern) noex
   return true;
 }
 
+/// What a probe has seen of those that fit. Null: nothing, or no memory.
+Message* claim_sighted(Endpoint& at, const MaskedPattern& wanted, FrameHeader& claim) noexcept {
+  Hold* const hold = find_sighted(at, wanted);
+  return hold != nullptr ? claim_seen(at, *hold, claim) : nullptr;
+}
+
 }  // namespace
 
 /// The receive takes a message that waits; if there is none, it is posted.
@@ -76,7 +82,16 @@ void TransportCore::match_or_post(Endpoint& at, RecvRequest& request,
   Outcome outcome;
   {
     const threads::OwnedGuard guard{entry.lock};
-    if (Message* message = take_message(at, wanted); message != nullptr) {
+    Message* message = take_message(at, wanted);
+    if (message == nullptr && at.holder_count != 0) {
+      FrameHeader claim;
+      message = claim_sighted(at, masked(wanted), claim);
+      if (message != nullptr) {
+        outcome.add().header = claim;
+        outcome.has_kept = has_kept_frames(at);
+      }
+    }
+    if (message != nullptr) {
       match(entry, at, request, *message, outcome);
     } else if (!post(at, request, wanted)) {
       request.fault = Fault::no_memory;

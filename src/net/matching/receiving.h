@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/endpoint.h"
+#include "net/matching/held.h"
 #include "net/traced.h"
 
 namespace sterna::net {
@@ -12,6 +13,12 @@ inline const Pattern& plain(const Pattern& pattern) noexcept {
 }
 inline const Pattern& plain(const MaskedPattern& pattern) noexcept {
   return pattern.pattern;
+}
+inline MaskedPattern masked(const Pattern& pattern) noexcept {
+  return {pattern, kWholeTag};
+}
+inline const MaskedPattern& masked(const MaskedPattern& pattern) noexcept {
+  return pattern;
 }
 
 inline void start_receive(const Endpoint& at, RecvRequest& request,

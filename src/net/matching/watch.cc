@@ -1,4 +1,5 @@
 // Probes that wait for a message: told of it when it begins to wait for its receive.
+#include "net/matching/held.h"
 #include "net/matching/matching.h"
 
 namespace sterna::net {
@@ -7,7 +8,7 @@ void list_watch(Endpoint& endpoint, MessageWatch& watch, const MaskedPattern& wa
   watch.done.reset();
   watch.pattern = wanted.pattern;
   watch.mask = wanted.pattern.tag == kAnyTag ? 0 : wanted.mask;
-  watch.must_look_again = endpoint.holder_count != 0;
+  watch.must_look_again = endpoint.holder_count != 0 && !are_all_asked(endpoint, wanted);
   watch.is_listed = true;
   watch.next = endpoint.watches;
   endpoint.watches = &watch;

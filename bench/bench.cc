@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "launch/json_text.h"
 #include "launch/spawn.h"
 
 namespace sterna::bench {
@@ -40,7 +41,7 @@ void print_json(const Figure& figure) {
   if (!figure.note.empty()) {
     line["note"] = figure.note;
   }
-  fmt::print("{}\n", line.dump());
+  fmt::print("{}\n", launch::json_text(line));
 }
 
 void print_line(const Figure& figure) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/bench.h"
+#include "launch/json_text.h"
 #include "launch/parse.h"
 #include "launch/run.h"
 
@@ -33,7 +34,7 @@ void print_list(bool json) {
     if (json) {
       const nlohmann::ordered_json object = {
           {"id", row.id}, {"target", row.target}, {"summary", row.summary}};
-      fmt::print("{}\n", object.dump());
+      fmt::print("{}\n", launch::json_text(object));
     } else {
       fmt::print("{:<20} target {:<6.4g} {}\n", row.id, row.target, row.summary);
     }

@@ -1,7 +1,7 @@
 // A strategy of one's own (sterna/strategy.hpp): the shortest messages go first, as many as fit one
 // packet; of several rails short packets take the one with the least on its way. Built and run by
 //
-//   c++ -std=c++20 -shared -fPIC strategy_shortest.cc -o strategy_shortest.so
+//   mpicxx -std=c++20 -shared -fPIC strategy_shortest.cc -o strategy_shortest.so
 //   sterna run -n 8 --nodes 2 --drivers tcp --set net_strategy=./strategy_shortest.so ./ring
 #include <algorithm>
 

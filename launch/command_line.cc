@@ -1,6 +1,7 @@
 // What the command lines of `sterna run` and mpiexec have in common.
 #include "launch/command_line.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -67,16 +68,25 @@ Result<> take_node_count(RunOptions& options) {
   return Done{};
 }
 
-Result<> add_environment(Application& application, std::string_view option, std::string_view text) {
+void set_variable(Variables& variables, const std::string& name, std::string value) {
+  const auto found = std::ranges::find(variables, name, &Variables::value_type::first);
+  if (found != variables.end()) {
+    found->second = std::move(value);
+  } else {
+    variables.emplace_back(name, std::move(value));
+  }
+}
+
+Result<> add_environment(Variables& variables, std::string_view option, std::string_view text) {
   std::string name{text.substr(0, text.find('='))};
   if (name.empty()) {
     return wrong(std::string{option} + " '" + std::string{text} +
                  "': NAME or NAME=value is expected");
   }
   if (text.size() > name.size()) {
-    application.environment.emplace_back(name, text.substr(name.size() + 1));
+    set_variable(variables, name, std::string{text.substr(name.size() + 1)});
   } else if (const char* const value = std::getenv(name.c_str()); value != nullptr) {
-    application.environment.emplace_back(name, value);
+    set_variable(variables, name, value);
   }
   return Done{};
 }

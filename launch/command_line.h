@@ -31,8 +31,11 @@ int mpiexec_command(const char* name, std::span<char* const> arguments);
 /// A count of at least 1 for `option`.
 [[nodiscard]] Result<std::uint32_t> parse_count(std::string_view option, std::string_view text);
 
+/// Replaces one of that name.
+void set_variable(Variables& variables, const std::string& name, std::string value);
+
 /// "NAME=value" or "NAME", whose value is ours.
-[[nodiscard]] Result<> add_environment(Application& application, std::string_view option,
+[[nodiscard]] Result<> add_environment(Variables& variables, std::string_view option,
                                        std::string_view text);
 
 /// "30s", "2min"; "30" alone is seconds.

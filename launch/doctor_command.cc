@@ -11,6 +11,7 @@
 #include "launch/command_line.h"
 #include "launch/doctor.h"
 #include "launch/job_client.h"
+#include "launch/json_text.h"
 #include "launch/parse.h"
 #include "launch/run.h"
 #include "launch/status_server.h"
@@ -108,7 +109,7 @@ void print(const std::vector<Finding>& findings, bool as_json) {
       list.push_back(
           {{"verdict", word_for(one.verdict)}, {"about", one.about}, {"text", one.text}});
     }
-    fmt::print("{}\n", list.dump(1));
+    fmt::print("{}\n", json_text(list, 1));
     return;
   }
   for (const Finding& one : findings) {

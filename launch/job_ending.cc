@@ -48,7 +48,10 @@ std::uint64_t Job::next_deadline_ns() const {
   if (is_ending_ || phase_ != Phase::running) {
     return clock_.now_ns() + kEndingTurnNs;
   }
-  std::uint64_t deadline_ns = tell_places_at_ns_ != 0 ? tell_places_at_ns_ : kNever;
+  std::uint64_t deadline_ns = output_.deadline_ns();
+  if (tell_places_at_ns_ != 0) {
+    deadline_ns = std::min(deadline_ns, tell_places_at_ns_);
+  }
   if (plan_.options.timeout_ns != 0) {
     deadline_ns = std::min(deadline_ns, start_ns_ + plan_.options.timeout_ns);
   }
@@ -58,6 +61,11 @@ std::uint64_t Job::next_deadline_ns() const {
 void Job::step() {
   const std::uint64_t now_ns = clock_.now_ns();
   if (phase_ == Phase::running) {
+    output_.step(now_ns);
+    if (output_.is_unread() && !is_ending_) {
+      fail(128 + SIGPIPE,  // As the shell tells it of a program alone.
+           "nobody reads the output of the ranks any more, and they go on printing; the job ends");
+    }
     if (tell_places_at_ns_ != 0 && now_ns >= tell_places_at_ns_) {
       tell_places(kNoNode);
       ask_flushes();

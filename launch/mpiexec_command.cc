@@ -1,155 +1,39 @@
 // The command line of mpiexec and mpirun: the options users of other MPIs know, with one dash or
 // two.
+#include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "launch/command_line.h"
+#include "launch/mpiexec_options.h"
 #include "launch/run.h"
 
 namespace sterna::launch {
 namespace {
 
-enum class Meaning : std::uint8_t {
-  count,
-  environment,
-  environment_pair,
-  environment_list,
-  ignored,
-  ignored_value,
-  ignored_pair,
-  directory,
-  hosts,
-  host_file,
-  per_host,
-  tag,
-  timeout,
-  verbose,
-  nodes,
-  balance,
-  drivers,
-  setting,
-  launcher,
-  report,
-  report_file,
-  help,
-  version,
-};
+using mpiexec::Meaning;
+using mpiexec::Option;
 
-struct Option {
-  const char* name;  // Without dashes.
-  Meaning meaning;
-  const char* value = nullptr;  // Null: takes none.
-  const char* help = nullptr;   // Null: not listed.
-};
-
-constexpr Option kOptions[] = {
-    {"n", Meaning::count, "COUNT", "number of ranks"},
-    {"np", Meaning::count, "COUNT", "the same"},
-    {"c", Meaning::count, "COUNT"},
-    {"env", Meaning::environment_pair, "NAME VALUE", "a variable for the ranks"},
-    {"genv", Meaning::environment_pair, "NAME VALUE", "the same"},
-    {"x", Meaning::environment, "NAME[=VALUE]", "the same, in one word"},
-    {"envlist", Meaning::environment_list, "A,B,C"},
-    {"genvlist", Meaning::environment_list, "A,B,C"},
-    {"genvall", Meaning::ignored},
-    {"envall", Meaning::ignored},
-    {"wdir", Meaning::directory, "FOLDER", "folder to run in"},
-    {"wd", Meaning::directory, "FOLDER"},
-    {"host", Meaning::hosts, "A,B:4", "machines to run on, with the processes they take"},
-    {"hosts", Meaning::hosts, "A,B:4", "the same"},
-    {"H", Meaning::hosts, "A,B:4"},
-    {"f", Meaning::host_file, "FILE", "the same from a file"},
-    {"hostfile", Meaning::host_file, "FILE"},
-    {"machinefile", Meaning::host_file, "FILE"},
-    {"ppn", Meaning::per_host, "COUNT", "processes on each host"},
-    {"perhost", Meaning::per_host, "COUNT"},
-    {"npernode", Meaning::per_host, "COUNT"},
-    {"N", Meaning::per_host, "COUNT"},
-    {"tag-output", Meaning::tag, nullptr, "begin each line of output with [rank]"},
-    {"l", Meaning::tag, nullptr, "the same"},
-    {"prepend-rank", Meaning::tag, nullptr, "the same"},
-    {"timeout", Meaning::timeout, "TIME", "end the job after this time (seconds, or 2min)"},
-    {"v", Meaning::verbose, nullptr, "say what is done"},
-    {"verbose", Meaning::verbose},
-    {"nodes", Meaning::nodes, "COUNT", "mobile ranks in this many processes (sterna run --help)"},
-    {"balance", Meaning::balance, "POLICY", "who moves mobile ranks: refine, places(burst) ..."},
-    {"drivers", Meaning::drivers, "LIST", "networks to use, as in shm,tcp"},
-    {"set", Meaning::setting, "NAME=VALUE", "any setting that sterna info lists"},
-    {"launcher-exec", Meaning::launcher, "COMMAND", "command that reaches other hosts (ssh)"},
-    {"report", Meaning::report, nullptr, "print where ranks were, load and moves"},
-    {"json", Meaning::report_file, "FILE", "write that report as JSON"},
-    // What scripts for other launchers say, and we need not know.
-    {"mca", Meaning::ignored_pair, "NAME"},
-    {"prtemca", Meaning::ignored_pair, "NAME"},
-    {"launcher", Meaning::ignored_value, "NAME"},
-    {"bootstrap", Meaning::ignored_value, "NAME"},
-    {"rmk", Meaning::ignored_value, "NAME"},
-    {"iface", Meaning::ignored_value, "NAME"},
-    {"bind-to", Meaning::ignored_value, "WHERE"},
-    {"map-by", Meaning::ignored_value, "HOW"},
-    {"rank-by", Meaning::ignored_value, "HOW"},
-    {"oversubscribe", Meaning::ignored},
-    {"nooversubscribe", Meaning::ignored},
-    {"use-hwthread-cpus", Meaning::ignored},
-    {"bind-to-core", Meaning::ignored},
-    {"bind-to-none", Meaning::ignored},
-    {"report-bindings", Meaning::ignored},
-    {"display-map", Meaning::ignored},
-    {"print-all-exitcodes", Meaning::ignored},
-    {"allow-run-as-root", Meaning::ignored},
-    {"q", Meaning::ignored},
-    {"help", Meaning::help, nullptr, "print this"},
-    {"h", Meaning::help},
-    {"version", Meaning::version, nullptr, "print the version"},
-    {"V", Meaning::version},
-};
-
-const Option* find_option(std::string_view word) {
-  word.remove_prefix(word.starts_with("--") ? 2 : 1);
-  for (const Option& option : kOptions) {
-    if (word == option.name) {
-      return &option;
-    }
+/// Of what says by itself what it expects, and of what we need not know, anything may be empty.
+bool has_no_empty_value(const Option& option) {
+  switch (option.meaning) {
+    case Meaning::directory:
+    case Meaning::hosts:
+    case Meaning::host_file:
+    case Meaning::balance:
+    case Meaning::drivers:
+    case Meaning::launcher:
+    case Meaning::report_file:
+      return true;
+    default:
+      return false;
   }
-  return nullptr;
 }
 
-bool is_ignored(const Option& option) {
-  return option.meaning == Meaning::ignored || option.meaning == Meaning::ignored_value ||
-         option.meaning == Meaning::ignored_pair;
-}
-
-constexpr std::size_t kWidth = 80;
-
-void print_help(const std::string& name) {
-  fmt::print(
-      "Usage: {0} [OPTIONS] PROGRAM [ARGUMENTS...] [: [OPTIONS] PROGRAM [ARGUMENTS...]]...\n\n"
-      "Runs an MPI program, one process a rank. Options may have one dash or two:\n\n",
-      name);
-  for (const Option& option : kOptions) {
-    if (option.help != nullptr) {
-      fmt::print("  {:<28} {}\n",
-                 fmt::format("-{} {}", option.name, option.value != nullptr ? option.value : ""),
-                 option.help);
-    }
-  }
-  fmt::print("\nAccepted for scripts that are written for other launchers, without an effect:");
-  std::size_t column = kWidth;
-  for (const Option& option : kOptions) {
-    if (is_ignored(option)) {
-      const std::size_t length = std::string_view{option.name}.size() + 2;
-      column = column + length > kWidth ? 1 + length : column + length;
-      fmt::print("{} -{}", column == 1 + length ? "\n " : "", option.name);
-    }
-  }
-  fmt::print(
-      "\n\nExamples:\n  {0} -n 4 ./hello\n  {0} -n 1 ./master : -n 3 ./worker\n"
-      "  {0} -n 8 -host a,b ./app\nsterna run --help says more.\n",
-      name);
-}
-
-/// Reads the words one after the other. Options before the first program hold for all of them.
+/// Reads the words one after the other. Of the options before a program those of its count, its
+/// variables (but for -genv) and its folder are its own; the others are the job's.
 class Parser {
  public:
   Parser(const char* name, std::span<char* const> words) : words_{words} {
@@ -178,6 +62,7 @@ class Parser {
   std::size_t next_ = 0;
   RunOptions options_;
   Application application_;
+  Variables global_;
   bool wants_help_ = false;
   bool wants_version_ = false;
 };
@@ -200,7 +85,7 @@ Result<> Parser::parse() {
     } else if (word.starts_with('-') && word != "-" && word != "--") {
       ++next_;
       const std::size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
-      const Option* const option = find_option(word.substr(0, equals));
+      const Option* const option = mpiexec::find_option(word.substr(0, equals));
       if (option == nullptr) {
         return Error{Errc::invalid_argument,
                      "unknown option " + word + "; see " + options_.command_name + " --help"};
@@ -221,6 +106,12 @@ Result<> Parser::parse() {
   if (Result<> finished = finish_application(); !finished) {
     return finished;
   }
+  for (Application& application : options_.applications) {
+    Variables own = std::exchange(application.environment, global_);
+    for (auto& [name, value] : own) {  // Its own one wins, as with MPICH.
+      set_variable(application.environment, name, std::move(value));
+    }
+  }
   return take_node_count(options_);
 }
 
@@ -229,9 +120,7 @@ Result<> Parser::finish_application() {
     return Error{Errc::invalid_argument,
                  "no program is given; see " + options_.command_name + " --help"};
   }
-  options_.applications.push_back(application_);
-  application_.arguments.clear();
-  application_.rank_count = 1;
+  options_.applications.push_back(std::exchange(application_, {}));
   return Done{};
 }
 
@@ -260,28 +149,25 @@ Result<> Parser::take_hosts(const Option& option, const std::string& word,
 
 Result<> Parser::take_environment(const Option& option, const std::string& word,
                                   const std::string& text) {
-  if (option.meaning == Meaning::environment_pair) {
-    if (text.find('=') != std::string::npos) {
-      return add_environment(application_, word, text);
+  const bool is_global =
+      option.meaning == Meaning::global_pair || option.meaning == Meaning::global_list;
+  Variables& variables = is_global ? global_ : application_.environment;
+  if (option.meaning == Meaning::environment_list || option.meaning == Meaning::global_list) {
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      if (Result<> added = add_environment(variables, word, text.substr(begin, end - begin));
+          !added) {
+        return added;
+      }
+      begin = end + 1;
     }
-    Result<std::string> second = value(word + " " + text);
-    if (!second) {
-      return second.error();
-    }
-    return add_environment(application_, word, text + "=" + second.value());
+    return Done{};
   }
-  if (option.meaning == Meaning::environment) {
-    return add_environment(application_, word, text);
+  if (option.meaning == Meaning::environment || text.find('=') != std::string::npos) {
+    return add_environment(variables, word, text);
   }
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    if (Result<> added = add_environment(application_, word, text.substr(begin, end - begin));
-        !added) {
-      return added;
-    }
-    begin = end + 1;
-  }
-  return Done{};
+  Result<std::string> second = value(word + " " + text);
+  return second ? add_environment(variables, word, text + "=" + second.value()) : second.error();
 }
 
 Result<> Parser::take(const Option& option, const std::string& word) {
@@ -291,6 +177,9 @@ Result<> Parser::take(const Option& option, const std::string& word) {
         equals != std::string::npos ? Result{word.substr(equals + 1)} : value(word);
     if (!given) {
       return given.error();
+    }
+    if (given.value().empty() && has_no_empty_value(option)) {
+      return Error{Errc::invalid_argument, word + ": its value is empty"};
     }
     return take_value(option, word, given.value());
   }
@@ -311,6 +200,8 @@ Result<> Parser::take_value(const Option& option, const std::string& word,
     case Meaning::environment:
     case Meaning::environment_pair:
     case Meaning::environment_list:
+    case Meaning::global_pair:
+    case Meaning::global_list:
       return take_environment(option, word, text);
     case Meaning::hosts:
     case Meaning::host_file:
@@ -378,7 +269,7 @@ int mpiexec_command(const char* name, std::span<char* const> arguments) {
     return kUsageExitCode;
   }
   if (parser.wants_help()) {
-    print_help(name);
+    mpiexec::print_help(name);
     return 0;
   }
   if (parser.wants_version()) {

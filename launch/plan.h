@@ -13,11 +13,14 @@
 
 namespace sterna::launch {
 
+/// Of an environment, no name twice.
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
 /// One program of a job (mpiexec's a : b : c).
 struct Application {
   std::uint32_t rank_count = 1;
-  std::vector<std::string> arguments;                            // With the program first.
-  std::vector<std::pair<std::string, std::string>> environment;  // Added to what there is.
+  std::vector<std::string> arguments;  // With the program first.
+  Variables environment;               // Added to what there is.
   std::string directory;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +17,15 @@ namespace {
 
 Error wrong(std::string text) {
   return {Errc::invalid_argument, std::move(text)};
+}
+
+constexpr std::string_view kConfigVariable = "STERNA_CONFIG";
+
+/// A node may run in another folder than we: the file that we have read is its own, too.
+std::string with_whole_path(std::string_view name, std::string_view value) {
+  std::error_code no_folder;
+  const std::filesystem::path whole = std::filesystem::absolute(value, no_folder);
+  return std::string{name} + "=" + (no_folder ? std::string{value} : whole.string());
 }
 
 /// A variable that is the host's, or ours, is not given to other hosts.
@@ -145,6 +155,13 @@ std::vector<std::string> environment_of(const Application& application, bool is_
   }
   for (const auto& [name, value] : application.environment) {
     result.push_back(name + "=" + value);
+  }
+  for (std::string& variable : result) {
+    const std::size_t equals = variable.find('=');
+    if (variable.starts_with(kConfigVariable) && equals == kConfigVariable.size() &&
+        equals + 1 < variable.size()) {
+      variable = with_whole_path(kConfigVariable, std::string_view{variable}.substr(equals + 1));
+    }
   }
   return result;
 }

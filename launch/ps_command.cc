@@ -8,6 +8,7 @@
 
 #include "launch/command_line.h"
 #include "launch/job_client.h"
+#include "launch/json_text.h"
 #include "launch/parse.h"
 #include "launch/report.h"
 #include "launch/run.h"
@@ -43,7 +44,7 @@ int ps_command(std::span<char* const> arguments) {
     }
   }
   if (as_json) {
-    fmt::print("{}\n", jobs.dump(1));
+    fmt::print("{}\n", json_text(jobs, 1));
   } else if (jobs.empty() && !is_one_silent) {
     fmt::print("no job is running\n");
   }

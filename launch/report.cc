@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <iterator>
 #include <span>
 #include <sstream>
 
@@ -16,6 +15,7 @@
 #include "base/clock.h"
 #include "launch/describe.h"
 #include "launch/entity_view.h"
+#include "launch/json_text.h"
 
 namespace sterna::launch {
 namespace {
@@ -208,7 +208,9 @@ double age_of(int process) {
 
 std::string command_of(int process) {
   std::ifstream file{fmt::format("/proc/{}/cmdline", process)};
-  std::string command{std::istreambuf_iterator<char>{file}, {}};
+  std::ostringstream words;
+  words << file.rdbuf();  // Of a process that has just ended they cannot be read: then none.
+  std::string command = words.str();
   command.erase(command.find_last_not_of('\0') + 1);
   std::ranges::replace(command, '\0', ' ');
   return command;
@@ -305,7 +307,7 @@ bool write_report(const Job& job, LineOutput& output, int exit_code) {
   }
   if (!options.report_file.empty()) {
     std::ofstream file{options.report_file};
-    file << description.dump(1) << "\n";
+    file << json_text(description, 1) << "\n";
     file.close();
     return file.good();
   }

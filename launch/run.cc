@@ -74,29 +74,31 @@ void write_trace(const JobPlan& plan, const std::string& path) {
 
 void say_plan(const JobPlan& plan) {
   for (const CrewOrder& crew : plan.crews) {
-    fmt::print(stderr, "{}: host {}: {} process{}\n", plan.options.command_name, crew.host,
-               crew.processes.size(), crew.processes.size() == 1 ? "" : "es");
+    print_error(plan.options.command_name,
+                fmt::format("host {}: {} process{}", crew.host, crew.processes.size(),
+                            crew.processes.size() == 1 ? "" : "es"));
   }
 }
 
 }  // namespace
 
 void print_error(const std::string& command, const std::string& text) {
-  fmt::print(stderr, "{}: {}\n", command, text);
+  // Who cannot be told is not told: this must not end a job.
+  static_cast<void>(std::fputs(fmt::format("{}: {}\n", command, text).c_str(), stderr));
 }
 
 int run_job(RunOptions options) {
   const std::string command = options.command_name;
   open_standard_descriptors();
-  Result<std::string> trace = prepare_trace(options);
-  if (!trace) {
-    print_error(command, trace.error().text);
-    return kUsageExitCode;
-  }
+  const std::string trace = choose_trace(options);
   Result<JobPlan> plan = make_plan(std::move(options));
   if (!plan) {
     print_error(command, plan.error().text);
     return plan.error().code == Errc::unreachable ? 127 : kUsageExitCode;
+  }
+  if (Result<> prepared = trace.empty() ? Done{} : prepare_trace(trace); !prepared) {
+    print_error(command, prepared.error().text);
+    return kUsageExitCode;
   }
   Result<Loop> opened = Loop::open();
   if (!opened) {
@@ -149,8 +151,8 @@ int run_job(RunOptions options) {
                                error_number_text(output.error_number()));
       exit_code = exit_code != 0 ? exit_code : 1;
     }
-    if (!trace.value().empty()) {
-      write_trace(job.plan(), trace.value());
+    if (!trace.empty()) {
+      write_trace(job.plan(), trace);
     }
   }
   reap_all();

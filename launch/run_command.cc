@@ -18,12 +18,13 @@ constexpr const char* kDescription =
     "there is room. The program is the same: an ordinary executable made with mpicc.";
 
 constexpr const char* kFooter = R"(
-Output of the ranks is printed line by line, never mixed within a line; standard input goes to
-rank 0. Ctrl-C ends the job.
+Output of the ranks is printed line by line, never mixed within a line; what is begun only, when
+nobody has written for 0.1 s. Standard input goes to rank 0. Ctrl-C ends the job.
 
 Exit code: 0 if all ranks ended well; else that of the first rank that failed, 128 + N if signal N
 ended it; 124 after --timeout; 127 if the program is not there; 2 if this command line is wrong;
-1 if output was lost, as on a full disk.
+1 if output was lost, as on a full disk; 141 if nobody read it any more and the ranks went on
+printing.
 
 Environment: STERNA_NODES is --nodes, STERNA_SSH is --launcher-exec, and STERNA_<NAME> is any
 setting that `sterna info` lists. Options of the command line win.
@@ -148,7 +149,7 @@ Result<> understand(const Words& words, RunOptions& options, Strings program) {
     options.timeout_ns = timeout.value();
   }
   for (const std::string& variable : words.environment) {
-    if (Result<> added = add_environment(application, "--env", variable); !added) {
+    if (Result<> added = add_environment(application.environment, "--env", variable); !added) {
       return added;
     }
   }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "launch/json_text.h"
 #include "launch/report.h"
 #include "launch/way_report.h"
 
@@ -125,7 +126,7 @@ void StatusServer::obey(Client& client) {
   } else if (std::sscanf(client.request.c_str(), "move %u %u%c", &rank, &node, &end) == 3 &&
              end == '\n') {
     const bool ordered = job_.order_move(rank, node);
-    answer(client, nlohmann::json{{"ordered", ordered}}.dump());
+    answer(client, json_text(nlohmann::json{{"ordered", ordered}}));
   } else if (std::sscanf(client.request.c_str(), "why %u %u %llu%c", &rank, &node, &bytes, &end) ==
                  4 &&
              end == '\n' && bytes <= net::kExplainedBytesMax) {
@@ -140,7 +141,7 @@ void StatusServer::wait(Client& client) {
 }
 
 void StatusServer::refuse(Client& client, const std::string& why) {
-  answer(client, nlohmann::json{{"error", why}}.dump());
+  answer(client, json_text(nlohmann::json{{"error", why}}));
 }
 
 void StatusServer::ask_way(Client& client, std::uint32_t from_rank, std::uint32_t to_rank,
@@ -195,7 +196,7 @@ void StatusServer::step() {
 void StatusServer::step_status(Client& client) {
   if (nodes_have_answered(client.asked_at_ns) || now_ns() > client.asked_at_ns + kAnswerNs) {
     --waiting_count_;
-    answer(client, describe_job(job_).dump());
+    answer(client, json_text(describe_job(job_)));
   }
 }
 
@@ -207,7 +208,7 @@ void StatusServer::step_way(Client& client) {
     described["from_rank"] = way.from_rank;
     described["peer_rank"] = way.to_rank;
     described["from_node"] = way.from_node;
-    answer(client, described.dump());
+    answer(client, json_text(described));
   } else if (job_.nodes()[way.from_node].state == NodeRecord::State::ended) {
     --waiting_count_;
     refuse(client, fmt::format("the process of rank {} ended before it answered", way.from_rank));

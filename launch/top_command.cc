@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "launch/command_line.h"
 #include "launch/job_client.h"
+#include "launch/json_text.h"
 #include "launch/parse.h"
 #include "launch/run.h"
 #include "launch/status_server.h"
@@ -67,7 +68,7 @@ Result<std::string> find_job(unsigned job) {
 
 void print(const json& job, const TopOptions& options) {
   if (options.as_json) {
-    fmt::print("{}\n", job.dump());
+    fmt::print("{}\n", json_text(job));
   } else {
     for (const std::string& line : render_top(job, {}, 200, 0)) {
       fmt::print("{}\n", line);

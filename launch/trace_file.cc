@@ -108,10 +108,10 @@ Result<> write_whole(const std::vector<Input>& inputs, const std::string& path) 
 
 }  // namespace
 
-Result<std::string> prepare_trace(RunOptions& options) {
+std::string choose_trace(RunOptions& options) {
   Settings settings{runtime::all_tunables()};
   if (Result<> loaded = settings.load(environ); !loaded) {
-    return std::string{};  // The nodes say what is wrong with it.
+    return {};  // make_plan says what is wrong with it.
   }
   std::string path{settings.text(runtime::kTrace)};
   for (const auto& [name, value] : options.settings) {
@@ -120,18 +120,25 @@ Result<std::string> prepare_trace(RunOptions& options) {
   if (path.empty()) {
     return path;
   }
-  path = fs::absolute(path).lexically_normal();
-  const long fd = system_call(
-      [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); });
+  std::error_code no_folder;  // Ours is gone: prepare_trace() says that nothing can be written.
+  if (const fs::path whole = fs::absolute(path, no_folder); !no_folder) {
+    path = whole.lexically_normal();
+  }
+  std::erase_if(options.settings,
+                [](const auto& setting) { return setting.first == runtime::kTrace.name; });
+  options.settings.emplace_back(runtime::kTrace.name, path);
+  return path;
+}
+
+Result<> prepare_trace(const std::string& path) {
+  const long fd =
+      system_call([&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600); });
   if (fd < 0) {
     return system_error("--trace: cannot write " + path, static_cast<int>(-fd));
   }
   ::close(static_cast<int>(fd));
   remove_old_node_files(path);
-  std::erase_if(options.settings,
-                [](const auto& setting) { return setting.first == runtime::kTrace.name; });
-  options.settings.emplace_back(runtime::kTrace.name, path);
-  return path;
+  return Done{};
 }
 
 Result<> finish_trace(const JobPlan& plan, const std::string& path,

@@ -10,8 +10,12 @@
 namespace sterna::launch {
 
 /// Where the trace shall go, as an absolute path: by option, environment or configuration; empty:
-/// nowhere. The nodes are told by the options; the file can be written.
-[[nodiscard]] Result<std::string> prepare_trace(RunOptions& options);
+/// nowhere. The nodes are told by the options.
+[[nodiscard]] std::string choose_trace(RunOptions& options);
+
+/// Before the job, when nothing else is wrong: the file at `path` can be written. What it has is
+/// kept until the trace is there; what earlier jobs have left beside it is removed.
+[[nodiscard]] Result<> prepare_trace(const std::string& path);
 
 /// After the job: gathers the files of the nodes, from other hosts too, writes `path` and removes
 /// them. What is missing is in `warnings`.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "launch/json_text.h"
 #include "net/costs/cost.h"
 
 namespace sterna::launch {
@@ -37,7 +38,7 @@ std::string thresholds_text(const json& thresholds) {
   std::string text;
   for (const auto& [name, bytes] : thresholds.items()) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
-                        bytes.is_null() ? "never" : bytes.dump());
+                        bytes.is_null() ? "never" : json_text(bytes));
   }
   return text;
 }

@@ -30,6 +30,9 @@
 
 #include "sterna/status.h"
 
+/* <time.h> declares it to C99 only where POSIX is asked for. */
+struct timespec;
+
 #ifdef __cplusplus
 extern "C" {
 #endif

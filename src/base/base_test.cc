@@ -19,6 +19,7 @@
 #include "base/random.h"
 #include "base/ring.h"
 #include "base/syscall.h"
+#include "base/utf8.h"
 #include "base/wire.h"
 
 namespace sterna {
@@ -51,6 +52,18 @@ TEST(Clock, TheManualClockGoesWhenTold) {
   EXPECT_EQ(clock.now_ns(), 5u);
   clock.advance(10);
   EXPECT_EQ(static_cast<Clock&>(clock).now_ns(), 15u);
+}
+
+TEST(Utf8, TextIsCutBetweenCharacters) {
+  // Characters of one to four bytes.
+  const std::string text = "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80";
+  constexpr std::size_t kWhole[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};
+  for (std::size_t bytes = 0; bytes <= text.size(); ++bytes) {
+    EXPECT_EQ(whole_characters({text.data(), bytes}), kWhole[bytes]) << bytes;
+  }
+  EXPECT_EQ(whole_characters("\xff"), 1U);
+  EXPECT_EQ(whole_characters("caf\xe9 x"), 6U);
+  EXPECT_EQ(whole_characters("\x80\x80\x80\x80\x80"), 5U);
 }
 
 TEST(Syscall, ErrorsComeBackNegative) {

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <toml++/toml.h>
 #include <unistd.h>
 
@@ -58,6 +59,11 @@ std::string_view variable(const char* const* environment, std::string_view name)
 }  // namespace
 
 Result<> Settings::load_file(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    return Error{Errc::invalid_argument,  // A stream would read it as an empty file.
+                 fmt::format("configuration file {}: is a folder", path)};
+  }
   const toml::parse_result parsed = toml::parse_file(path);
   if (!parsed) {
     std::ostringstream text;

@@ -4,6 +4,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "base/utf8.h"
 #include "program/blocker_table.h"
 #include "program/rank_data.h"
 
@@ -59,8 +60,11 @@ void add_blocker(RankData& data, BlockerKind kind, std::uint64_t key, const char
       blocker.key = key;
       va_list arguments;
       va_start(arguments, format);
-      std::vsnprintf(blocker.text, sizeof blocker.text, format, arguments);
+      const int bytes = std::vsnprintf(blocker.text, sizeof blocker.text, format, arguments);
       va_end(arguments);
+      if (bytes >= static_cast<int>(sizeof blocker.text)) {
+        blocker.text[whole_characters({blocker.text, sizeof blocker.text - 1})] = '\0';
+      }
       return;
     }
   }

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "program/blocker_table.h"
 #include "program/blockers.h"
 #include "program/testhost/test_host.h"
 
@@ -150,6 +151,27 @@ TEST(Program, EachThingThatHoldsARankIsNamed) {
   EXPECT_TRUE(may_move(host.slot(0)));
   next();
   EXPECT_EQ(host.outcome(0).status, 0);
+}
+
+TEST(Program, WhatHoldsARankIsCutBetweenCharacters) {
+  TestHost host{{}};
+  host.run("holds");
+  RankData& data = data_of(host.slot(0));
+  std::string name;
+  for (int i = 0; i < 60; ++i) {
+    name += "\xc3\xa4";
+  }
+  for (const std::string before : {"", "a"}) {  // One of the two is cut within a character.
+    add_blocker(data, BlockerKind::file, 7, "file %s%s is open", before.c_str(), name.c_str());
+    const std::string text = describe_blockers(host.slot(0));
+    EXPECT_GE(text.size(), kBlockerTextBytes - 2);
+    EXPECT_EQ((text.size() - before.size() - std::string{"file "}.size()) % 2, 0U) << text;
+    remove_blocker(data, BlockerKind::file, 7);
+  }
+  while (!host.paused().empty()) {
+    host.resume_paused();
+    host.run();
+  }
 }
 
 /// No other process could join it.

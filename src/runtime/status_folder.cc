@@ -14,11 +14,9 @@
 
 namespace sterna::runtime {
 
-Result<std::string> status_folder() {
-  const char* const runtime_folder = std::getenv("XDG_RUNTIME_DIR");
-  const std::string folder = runtime_folder != nullptr && *runtime_folder == '/'
-                                 ? std::string{runtime_folder} + "/sterna"
-                                 : fmt::format("/tmp/sterna-{}", ::getuid());
+namespace {
+
+Result<std::string> folder_of_ours(const std::string& folder) {
   struct stat status{};
   static_cast<void>(::mkdir(folder.c_str(), 0700));
   if (::lstat(folder.c_str(), &status) != 0) {
@@ -28,6 +26,19 @@ Result<std::string> status_folder() {
     return Error{Errc::refused, folder + " is not a folder of ours alone (mode 0700)"};
   }
   return folder;
+}
+
+}  // namespace
+
+Result<std::string> status_folder() {
+  const char* const runtime_folder = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime_folder != nullptr && *runtime_folder == '/') {
+    Result<std::string> folder = folder_of_ours(std::string{runtime_folder} + "/sterna");
+    if (folder || folder.error().code == Errc::refused) {
+      return folder;
+    }  // The variable is of another session, or names what is not there: as if it were not set.
+  }
+  return folder_of_ours(fmt::format("/tmp/sterna-{}", ::getuid()));
 }
 
 Result<FileDescriptor> listen_in_folder(const std::string& folder, const std::string& name,

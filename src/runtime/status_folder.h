@@ -8,7 +8,8 @@
 
 namespace sterna::runtime {
 
-/// $XDG_RUNTIME_DIR/sterna, or /tmp/sterna-<uid>; made if need be, mode 0700, and ours.
+/// $XDG_RUNTIME_DIR/sterna, or where that cannot be made /tmp/sterna-<uid>; made if need be, mode
+/// 0700, and ours.
 [[nodiscard]] Result<std::string> status_folder();
 
 /// Listens at <folder>/<name>; the descriptor is closed on exec. The socket appears there when it

@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kRawChunkField = 7018;
 
 /// Writes the tracks of `timeline`.
 void write_tracks(const Timeline& timeline, std::ostream& to);
-/// Writes the records of one node's file (load_file), as they are.
-void write_records(std::span<const std::byte> node_file, std::ostream& to);
+/// Writes the records of a file that Reader takes, of a node or a whole one, as they are.
+void write_records(std::span<const std::byte> file, std::ostream& to);
 
 }  // namespace sterna::trace

@@ -158,12 +158,17 @@ TEST(Perfetto, AWholeFileReadsBackAsItsParts) {
   write_records(b, output);
   write_tracks(read({states_of_node_0(), states_of_node_1()}), output);
   const std::string text = output.str();
-  Reader reader;
-  ASSERT_TRUE(reader.add(std::as_bytes(std::span{text}), "whole").has_value());
-  Result<Timeline> timeline = reader.finish();
-  ASSERT_TRUE(timeline.has_value());
-  EXPECT_EQ(timeline.value().events.size(), 13u);
-  EXPECT_EQ(summarise(timeline.value()).threads.at(0).running_ns, 140u);
+  // And once more: the whole file is a part of another.
+  std::ostringstream again;
+  write_records(std::as_bytes(std::span{text}), again);
+  for (const std::string& whole : {text, again.str()}) {
+    Reader reader;
+    ASSERT_TRUE(reader.add(std::as_bytes(std::span{whole}), "whole").has_value());
+    Result<Timeline> timeline = reader.finish();
+    ASSERT_TRUE(timeline.has_value());
+    EXPECT_EQ(timeline.value().events.size(), 13u);
+    EXPECT_EQ(summarise(timeline.value()).threads.at(0).running_ns, 140u);
+  }
 }
 
 }  // namespace

@@ -107,12 +107,16 @@ std::string Timeline::name_of(std::uint32_t node, std::uint64_t key) const {
   return key == kNobody ? "nobody" : fmt::format("{:#x}", key);
 }
 
-Result<> Reader::add(std::span<const std::byte> file, const std::string& name) {
+bool is_node_file(std::span<const std::byte> file) noexcept {
   std::uint64_t magic = 0;
   if (file.size() >= sizeof magic) {
     std::memcpy(&magic, file.data(), sizeof magic);
   }
-  return magic == kFileMagic ? add_node(file, name) : add_whole(file, name);
+  return magic == kFileMagic;
+}
+
+Result<> Reader::add(std::span<const std::byte> file, const std::string& name) {
+  return is_node_file(file) ? add_node(file, name) : add_whole(file, name);
 }
 
 Result<std::uint32_t> Reader::take_header(std::span<const std::byte> bytes,
@@ -287,6 +291,18 @@ std::vector<char> read_node_file(std::ifstream& file) {
   return bytes;
 }
 
+std::vector<char> read_all(std::ifstream& file) {
+  constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+  std::vector<char> bytes;
+  while (file) {
+    const std::size_t end = bytes.size();
+    bytes.resize(end + kPieceBytes);
+    file.read(bytes.data() + end, kPieceBytes);
+    bytes.resize(end + static_cast<std::size_t>(file.gcount()));
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Result<std::vector<char>> load_file(const std::string& path) {
@@ -298,8 +314,11 @@ Result<std::vector<char>> load_file(const std::string& path) {
   file.read(reinterpret_cast<char*>(&magic), sizeof magic);
   file.clear();
   file.seekg(0);
-  return magic == kFileMagic ? read_node_file(file)
-                             : std::vector<char>{std::istreambuf_iterator<char>{file}, {}};
+  std::vector<char> bytes = magic == kFileMagic ? read_node_file(file) : read_all(file);
+  if (file.bad()) {  // A folder, as an example.
+    return Error{Errc::system, path + ": cannot be read"};
+  }
+  return bytes;
 }
 
 }  // namespace sterna::trace

@@ -43,6 +43,9 @@ class Reader {
   std::map<std::uint32_t, Node> nodes_;
 };
 
+/// Whether a file is one that a node has written; else it can only be a whole one.
+[[nodiscard]] bool is_node_file(std::span<const std::byte> file) noexcept;
+
 /// The bytes of the file at `path`, for Reader::add.
 [[nodiscard]] Result<std::vector<char>> load_file(const std::string& path);
 

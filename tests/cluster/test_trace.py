@@ -95,6 +95,9 @@ class Trace(MoveTest):
         summary = self.summary(merged)
         self.assertGreater(summary["events"], 100)
         self.assertEqual(summary, self.summary(*files))
+        again = self.trace.parent / "again"
+        self.assertEqual(self.run_job(STERNA, "trace", merged, "-o", again).returncode, 0)
+        self.assertEqual(summary, self.summary(again))
 
     def test_a_small_limit_cuts_the_trace_short_not_the_job(self):
         done, _ = self.run_counting("-n", 4, "--nodes", 2, "--set", "trace_bytes=1M",

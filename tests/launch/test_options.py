@@ -91,6 +91,9 @@ class Options(LaunchTest):
             (["-timeout", "soon", "true"], ["-timeout", "soon"]),
             (["--report=yes", "true"], ["--report=yes", "no value"]),
             (["-json", "/no/folder/report", "true"], ["/no/folder/report"]),
+            (["-wdir", "", "true"], ["-wdir", "empty"]),
+            (["--host=", "true"], ["--host=", "empty"]),
+            (["-balance", "", "true"], ["-balance", "empty"]),
         ):
             with self.subTest(words=words):
                 self.refused(MPIEXEC, *words, naming=naming)
@@ -102,6 +105,7 @@ class Options(LaunchTest):
             ("STERNA_NET_STRATEGY", "nosuch", ["STERNA_NET_STRATEGY", "aggregate", "direct"]),
             ("STERNA_NODES", "many", ["STERNA_NODES", "many"]),
             ("STERNA_CONFIG", "/no/file", ["/no/file"]),
+            ("STERNA_CONFIG", "/tmp", ["/tmp", "folder"]),
         ):
             environment = {**self.environment, name: value}
             for words in ([STERNA, "run"], [MPIEXEC]):
@@ -296,6 +300,61 @@ class Options(LaunchTest):
         ):
             done = self.run_job(*words, "-n", 1, "sh", "-c", script, env=environment)
             self.assertEqual((done.stdout, done.stderr), (expected, ""))
+
+    def test_the_last_of_two_values_wins(self):
+        for words in ([STERNA, "run", "--env", "A=1", "--env", "A=2"],
+                      [MPIEXEC, "-x", "A=1", "-env", "A", "2"],
+                      [MPIEXEC, "-env", "A", "2", "-genv", "A", "1"],
+                      [MPIEXEC, "-genv", "A", "1", "-genv", "A", "2"]):
+            with self.subTest(words=words):
+                self.assertEqual(self.run_job(*words, "sh", "-c", "echo $A").stdout, "2\n")
+
+    def test_variables_and_folders_of_one_program_are_not_those_of_another(self):
+        show = ["sh", "-c", "echo $A-$B-$(pwd)"]
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder).resolve()
+            done = self.run_job(MPIEXEC, "-l", "-n", 1, "-env", "A", 1, "-wdir", "/usr", *show, ":", "-n", 1,
+                                "-env", "A", 2, *show, ":", "-n", 1, "-genv", "B", 3, *show, cwd=folder)
+            self.assertEqual(sorted(done.stdout.splitlines()),
+                             ["[0] 1-3-/usr", f"[1] 2-3-{folder}", f"[2] -3-{folder}"])
+
+    def test_the_file_of_settings_is_one_file_wherever_the_ranks_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder).resolve() / "own.toml"
+            file.write_text("log = 'warn'\n")
+            environment = {**self.environment, "STERNA_CONFIG": file.name}
+            for words in ([], ["--env", f"STERNA_CONFIG={file.name}"]):
+                done = self.run_job(STERNA, "run", "--wdir", "/usr", *words, "sh", "-c",
+                                    "echo $STERNA_CONFIG", cwd=folder, env=environment)
+                self.assertEqual((done.stdout, done.stderr), (f"{file}\n", ""))
+
+    def test_files_to_be_written_are_kept_until_the_job_is_there(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "precious"
+            file.write_text("precious")
+            file.chmod(0o755)
+            for option in ("--trace", "--json"):
+                for words in ([file.with_name("input.txt")], ["-n", "0", "true"], ["--hosts", ",", "true"]):
+                    with self.subTest(option=option, words=words):
+                        done = self.run_job(STERNA, "run", option, file, *words)
+                        self.assertNotEqual(done.returncode, 0)
+                        self.assertEqual(file.read_text(), "precious")
+
+    def test_output_that_cannot_be_written_is_no_success(self):
+        for words in (["info"], ["info", "--json"], ["topo"], ["bench", "--list"], ["--help"], ["ps"],
+                      ["run", "--help"]):
+            for where in (">/dev/full", ">&-"):
+                with self.subTest(words=words, where=where):
+                    done = self.run_job("sh", "-c", f'"$@" {where}', "sh", STERNA, *words)
+                    self.assertEqual(done.returncode, 1)
+                    self.assertIn("sterna: ", done.stderr)
+        done = self.run_job("sh", "-c", '"$@" 2>/dev/full', "sh", STERNA, "run", "-v", "-n", 1, "true")
+        self.assertEqual(done.returncode, 0)
+
+    def test_a_folder_is_no_trace(self):
+        done = self.run_job(STERNA, "trace", "/tmp")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/tmp: cannot be read", done.stderr)
 
     def test_what_scripts_say_to_other_launchers_is_accepted(self):
         done = self.run_job(MPIEXEC, "--mca", "btl", "self,tcp", "--bind-to", "none", "--map-by=core",

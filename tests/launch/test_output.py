@@ -43,6 +43,18 @@ class Output(LaunchTest):
         job.send_signal(signal.SIGINT)
         job.communicate(timeout=SECONDS)
 
+    def test_what_was_begun_is_shown_before_its_end(self):
+        job = self.start_job(MPIEXEC, "-n", 2, PROBE, "init", "0=text:prompt", "hang")
+        self.assertEqual(job.stdout.read(6), "prompt")
+        job.send_signal(signal.SIGINT)
+        job.communicate(timeout=SECONDS)
+
+    def test_one_writer_of_several_ranks_writes_long_lines_as_they_are(self):
+        text = "0123456789" * 100_000  # And no end.
+        done = self.run_job(MPIEXEC, "-n", 2, "cat", input=text)
+        self.assertEqual(len(done.stdout), len(text))
+        self.assertEqual(done.stdout, text)
+
     def test_a_slow_reader_loses_nothing(self):
         job = self.start_job(STERNA, "run", "-n", 4, PROBE, "init", "lines:20000", "finalize")
         self.wait_until_full(job.stdout)
@@ -73,6 +85,15 @@ class Output(LaunchTest):
         job.stdout.close()
         self.assertEqual(job.wait(timeout=SECONDS), 0)
         job.stderr.close()
+
+    def test_a_reader_that_leaves_ends_a_job_that_prints_on_for_ever(self):
+        for ranks in (1, 2):
+            job = self.start_job(STERNA, "run", "-n", ranks, "yes")
+            job.stdout.readline()
+            job.stdout.close()
+            self.assertEqual(job.wait(timeout=SECONDS), 128 + signal.SIGPIPE)
+            self.assertIn("nobody reads the output", job.stderr.read())
+            job.stderr.close()
 
     def test_a_stopped_reader_does_not_keep_a_failed_job(self):
         job = self.start_job(STERNA, "run", "-n", 2, PROBE, "init", "lines:50000", "hang")

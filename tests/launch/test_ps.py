@@ -101,7 +101,41 @@ class Ps(LaunchTest):
         self.assertEqual(os.listdir(self.sockets), [])
 
 
+class OddWords(LaunchTest):
+    """Words of a command line that are no UTF-8 are in what a job tells of itself."""
+
+    WORD = os.fsdecode(b"sleep:caf\xe9")
+
+    def test_a_job_that_is_looked_at_lives_on(self):
+        job = self.start_job(STERNA, "run", "-n", 2, PROBE, "init", self.WORD, "hang")
+        self.wait_for_ranks(2)
+        self.assertIn("sleep:caf\ufffd", self.job_of(job)["command"])
+        self.assertIn("sleep:caf\ufffd", self.run_job(STERNA, "ps").stdout)
+        self.assertIsNone(job.poll())
+        job.send_signal(signal.SIGINT)
+        job.communicate(timeout=SECONDS)
+        self.assertEqual(job.returncode, 130)
+
+    def test_a_report_is_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "report.json"
+            done = self.run_job(STERNA, "run", "-n", 1, "--json", file, PROBE, self.WORD)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("caf\ufffd", json.loads(file.read_text())["command"])
+
+    def test_settings_are_listed(self):
+        environment = {**self.environment, "STERNA_TRACE": os.fsdecode(b"/tmp/\xff")}
+        done = self.run_job(STERNA, "info", "--json", env=environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("/tmp/\ufffd", [row["value"] for row in json.loads(done.stdout)["settings"]])
+
+
 class Report(LaunchTest):
+    def test_a_folder_of_another_session_is_as_good_as_none(self):
+        self.environment["XDG_RUNTIME_DIR"] = "/no/folder"
+        done = self.run_job(STERNA, "run", "-n", 1, PROBE, "exit:0")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_the_report_says_how_each_rank_ended(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "report.json"

@@ -10,6 +10,7 @@
 #include "balance/policy.h"
 #include "base/clock.h"
 #include "base/tunable.h"
+#include "launch/json_text.h"
 #include "launch/parse.h"
 #include "launch/run.h"
 #include "launch/way_report.h"
@@ -290,7 +291,7 @@ int print_all(bool as_json, const Settings& settings) {
   info["polling"] = list_polling(settings);
   info["settings"] = list_settings(settings);
   if (as_json) {
-    fmt::print("{}\n", info.dump(1));
+    fmt::print("{}\n", launch::json_text(info, 1));
   } else {
     print_info(info);
   }
@@ -305,7 +306,7 @@ int print_sections(const std::vector<const Section*>& wanted, bool as_json,
     all[section->key] = section_of(section->key, settings);
   }
   if (as_json) {
-    fmt::print("{}\n", (wanted.size() == 1 ? all[wanted.front()->key] : all).dump(1));
+    fmt::print("{}\n", launch::json_text(wanted.size() == 1 ? all[wanted.front()->key] : all, 1));
     return 0;
   }
   for (const Section* const section : wanted) {
@@ -331,7 +332,7 @@ int answer_why(const Why& asked, bool as_json, const Settings& settings) {
     return why.error().code == Errc::unreachable ? 1 : launch::kUsageExitCode;
   }
   if (as_json) {
-    fmt::print("{}\n", why.value().dump(1));
+    fmt::print("{}\n", launch::json_text(why.value(), 1));
   } else if (asked.job) {
     fmt::print("{}", launch::way_text(why.value()));
   } else {

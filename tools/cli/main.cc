@@ -1,11 +1,14 @@
 // The executable `sterna`, which is also mpiexec and mpirun by its name.
 #include <cstdio>
+#include <exception>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/large_stack.h"
+#include "base/syscall.h"
 #include "launch/command_line.h"
+#include "launch/run.h"
 #include "tools/cli/command.h"
 
 namespace {
@@ -52,8 +55,29 @@ int run(int argc, char** argv) {
   return 2;
 }
 
+/// What is not written when the command has ended is lost: then it was no success.
+int end_output(int exit_code) {
+  if (std::fflush(stdout) == 0) {
+    return exit_code;
+  }
+  const int number = sterna::last_error_number();
+  sterna::launch::print_error(
+      "sterna", "standard output cannot be written: " + sterna::error_number_text(number));
+  return exit_code != 0 ? exit_code : 1;
+}
+
+/// Libraries throw (fmt::print, when the disk is full): that is an error like others.
+int run_to_its_end(int argc, char** argv) {
+  try {
+    return end_output(run(argc, argv));
+  } catch (const std::exception& error) {
+    sterna::launch::print_error("sterna", error.what());
+    return 1;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  return sterna::on_large_stack([&] { return run(argc, argv); });
+  return sterna::on_large_stack([&] { return run_to_its_end(argc, argv); });
 }

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/syscall.h"
+#include "launch/json_text.h"
 #include "launch/parse.h"
 #include "launch/run.h"
 #include "sched/simulator.h"
@@ -129,7 +130,7 @@ void print(const SimulateOptions& options, const std::string& policy, const std:
     if (options.workload == "loop") {
       line["scheme"] = workload;
     }
-    fmt::print("{}\n", line.dump());
+    fmt::print("{}\n", launch::json_text(line));
   } else {
     const std::string shown = options.workload == "loop" ? policy + " " + workload : policy;
     fmt::print("{:<28} {:>10.4f} {:>9.2f} {:>9.3f} {:>9.3f}\n", shown, makespan, result.speedup,

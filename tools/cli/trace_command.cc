@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "launch/json_text.h"
 #include "launch/parse.h"
 #include "launch/run.h"
 #include "launch/trace_file.h"
@@ -225,7 +226,7 @@ int trace_command(std::span<char* const> arguments) {
   }
   const trace::Summary summary = trace::summarise(timeline.value());
   if (as_json) {
-    fmt::print("{}\n", describe(timeline.value(), summary).dump(1));
+    fmt::print("{}\n", launch::json_text(describe(timeline.value(), summary), 1));
   } else if (as_summary || output.empty()) {
     print_summary(timeline.value(), summary);
   }

@@ -104,6 +104,9 @@ static void test_own_slices(void) {
   options.preemption = STERNA_PREEMPTION_COMMUNICATION;
   run(&options, ends_it, NULL); /* Because the first one gives way. */
   EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
+  run(&options, disables, NULL);
+  options.preemption = STERNA_PREEMPTION_SLICE;
+  run(&options, disables, NULL);
 }
 
 static void note_place(void* place) {

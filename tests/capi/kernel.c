@@ -3,6 +3,7 @@
  * and with the settings of preemption. Prints "No Errors". */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,9 @@ static void test_own_slices(void) {
   options.preemption = STERNA_PREEMPTION_COMMUNICATION;
   run(&options, ends_it, NULL); /* Because the first one gives way. */
   EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
+  run(&options, disables, NULL);
+  options.preemption = STERNA_PREEMPTION_SLICE;
+  run(&options, disables, NULL);
 }
 
 static void note_place(void* place) {
@@ -156,6 +160,43 @@ static void test_stacks(void) {
 
 static void count(void* counter) {
   __atomic_fetch_add((int*)counter, 1, __ATOMIC_RELAXED);
+}
+
+enum { kReuses = 50 };
+
+static void* joins_all(void* handed) {
+  for (int i = 0; i < kReuses; ++i) {
+    sterna_thread* thread = NULL;
+    while ((thread = __atomic_exchange_n((sterna_thread**)handed, NULL, __ATOMIC_ACQ_REL)) ==
+           NULL) {
+      sched_yield();
+    }
+    EXPECT(sterna_thread_join(thread) == STERNA_SUCCESS);
+  }
+  return NULL;
+}
+
+/* One thread joins what another one has on its stack, and the next one begins there as soon as
+ * that has left it: nothing of the join comes after that (a sanitizer would see it). */
+static void test_reuse_of_a_stack(void) {
+  sterna_thread_options options = STERNA_THREAD_OPTIONS_DEFAULT;
+  sterna_thread* handed = NULL; /* Atomic. */
+  int counter = 0;
+  pthread_t joiner;
+  EXPECT(sterna_stack_create(100000, &options.stack, NULL) == STERNA_SUCCESS);
+  EXPECT(pthread_create(&joiner, NULL, joins_all, &handed) == 0);
+  for (int i = 0; i < kReuses; ++i) {
+    sterna_thread* thread = NULL;
+    sterna_status status = STERNA_BUSY;
+    while ((status = sterna_thread_create(&options, count, &counter, &thread)) == STERNA_BUSY) {
+      sched_yield();
+    }
+    EXPECT(status == STERNA_SUCCESS);
+    __atomic_store_n(&handed, thread, __ATOMIC_RELEASE);
+  }
+  EXPECT(pthread_join(joiner, NULL) == 0);
+  EXPECT(counter == kReuses);
+  EXPECT(sterna_stack_destroy(options.stack) == STERNA_SUCCESS);
 }
 
 static void test_bubbles(void) {
@@ -281,6 +322,7 @@ int main(int argc, char** argv) {
   test_preemption();
   test_own_slices();
   test_stacks();
+  test_reuse_of_a_stack();
   test_bubbles();
   test_foreign();
   if (argc > 1 && strcmp(argv[1], "slices") == 0) {

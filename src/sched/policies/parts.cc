@@ -2,6 +2,12 @@
 // "parts(numa,gang,spread)": node 0 by gang, node 1 by spread, node 2 by gang again. An outermost
 // entity belongs to the part in which the program has placed it, else to the one with the least
 // load per worker.
+//
+// Inside another policy, which has given it a part of the machine (View::domain()), only the places
+// in that part count, or the one around it, as far as it is in there; the first policy has the
+// whole part where there is no such place.
+#include <algorithm>
+
 #include "sched/engine.h"
 #include "sched/policies/arguments.h"
 #include "sched/policies/builtin.h"
@@ -51,23 +57,38 @@ class Parts final : public Combinator {
         return inner_[i]->idle(its, processor);
       }
     }
-    return false;
+    if (has_place(view)) {
+      return false;
+    }
+    View its = view_of(view, 0);
+    return inner_[0]->idle(its, processor);
   }
 
  protected:
-  [[nodiscard]] const topology::Place& domain_of(const View&, std::size_t index) const override {
-    return *places_[index];
+  [[nodiscard]] const topology::Place& domain_of(const View& view,
+                                                 std::size_t index) const override {
+    return covers(view.domain(), *places_[index]) ? *places_[index] : view.domain();
   }
 
  private:
+  [[nodiscard]] static bool is_part(const View& view, const topology::Place& place) noexcept {
+    return covers(view.domain(), place) || covers(place, view.domain());
+  }
+  [[nodiscard]] bool has_place(const View& view) const noexcept {
+    return std::ranges::any_of(places_, [&](const auto* one) { return is_part(view, *one); });
+  }
+
   std::size_t part_for(const View& view, const Entity& top) const noexcept {
     std::size_t best = places_.size();
     std::uint64_t best_load = 0;
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      const std::uint64_t workers = view.worker_count(*places_[i]);
+      if (!is_part(view, *places_[i])) {
+        continue;
+      }
       if (covers(*places_[i], view.allowed(top))) {
         return i;
       }
+      const std::uint64_t workers = view.worker_count(domain_of(view, i));
       if (workers == 0) {
         continue;
       }

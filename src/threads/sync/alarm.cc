@@ -54,16 +54,18 @@ Result<> Alarms::arm(Alarm& alarm, std::uint64_t deadline_ns) noexcept {
 bool Alarms::disarm(Alarm& alarm) noexcept {
   const Uncancellable uncancellable{self()};  // Its end would leave the mutex locked.
   const MutexGuard guard{mutex_};
-  const bool was_armed = alarm.is_armed;
-  if (was_armed) {
-    armed_.erase({alarm.deadline_ns, &alarm});
-    alarm.is_armed = false;
-    changed_.broadcast();
-  }
-  while (called_ == &alarm && self() != server_) {
+  for (bool was_armed = false;;) {
+    if (alarm.is_armed) {  // Also if the call that is awaited has armed it again.
+      armed_.erase({alarm.deadline_ns, &alarm});
+      alarm.is_armed = false;
+      was_armed = true;
+      changed_.broadcast();
+    }
+    if (called_ != &alarm || self() == server_) {
+      return was_armed;
+    }
     changed_.wait(mutex_);
   }
-  return was_armed;
 }
 
 void Alarms::disarm_all() noexcept {

@@ -276,5 +276,36 @@ TEST_P(LocksTest, AlarmsGoOffInOrderAndNotAfterTheyAreDisarmed) {
   }
 }
 
+TEST_P(LocksTest, ACallThatArmsItsAlarmAgainIsTheLastOneForWhoDisarmsIt) {
+  Alarms alarms{*team};
+  struct Call {
+    Alarms& alarms;
+    Alarm alarm = {};
+    std::atomic<bool> is_called{false};
+    Semaphore go{};
+    static void make(void* call) {
+      auto& its = *static_cast<Call*>(call);
+      its.is_called = true;
+      its.go.acquire();
+      EXPECT_TRUE(its.alarms.arm(its.alarm, self()->team->now_ns() + 100'000'000'000));
+    }
+  } call{.alarms = alarms};
+  call.alarm.function = Call::make;
+  call.alarm.argument = &call;
+  ASSERT_TRUE(alarms.arm(call.alarm, 0));
+  while (!call.is_called) {
+    std::this_thread::yield();
+  }
+  auto disarms = [&] { (void)alarms.disarm(call.alarm); };
+  Thread* const thread = team.go(disarms);
+  sleep_for(5'000'000);  // It waits for the call: else there is nothing to see.
+  call.go.release();
+  join(*thread);
+  EXPECT_FALSE(alarms.disarm(call.alarm));
+  while (team->live_thread_count() != 0) {
+    std::this_thread::yield();
+  }
+}
+
 }  // namespace
 }  // namespace sterna::threads

@@ -247,7 +247,7 @@ void sterna_preemption_disable(void) noexcept {
 sterna_status sterna_preemption_enable(void) noexcept {
   const threads::Thread* const me = threads::self();
   if (me != nullptr &&
-      (me->preempt_off.load(std::memory_order_relaxed) & ~threads::kPreemptForbiddenBits) == 0) {
+      (me->preempt_off.load(std::memory_order_relaxed) & ~threads::kPreemptBits) == 0) {
     return capi::refuse(STERNA_REFUSED, "{}: sterna_preemption_disable was not called before",
                         capi::words_for(me));
   }

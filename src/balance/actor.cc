@@ -9,7 +9,6 @@
 #include "balance/services.h"
 #include "memory/rank_slot.h"
 #include "migration/refusal.h"
-#include "migration/steps.h"
 #include "threads/this_thread.h"
 
 namespace sterna::balance {
@@ -27,13 +26,16 @@ std::uint64_t process_cpu_ns() noexcept {
 Actor::Actor(const ActorOptions& options)
     : options_{options},
       log_{options.log == nullptr ? Logger{} : Logger{*options.log, "balance"}},
-      lost_nodes_(options.transport->job().node_count),
-      decider_{options.transport->job().node_index == 0 ? std::make_unique<Decider>() : nullptr} {
+      decider_{options.transport->job().node_index == 0
+                   ? std::make_unique<Decider>(options.transport->job().rank_count,
+                                               options.transport->job().node_count)
+                   : nullptr} {
   rpc::Rpc& rpc = *options_.rpc;
   rpc.add_service(kReportService, rpc::RunIn::thread, on_report, this);
   rpc.add_service(kMoveService, rpc::RunIn::poll, on_move, this);
   rpc.add_service(kArrivedService, rpc::RunIn::poll, on_arrived, this);
   rpc.add_service(kReleaseService, rpc::RunIn::poll, on_release, this);
+  options_.transport->register_lost_handler(on_lost, this);
 }
 
 Actor::~Actor() = default;
@@ -99,27 +101,54 @@ Result<rpc::Bytes> Actor::on_move(void* self, const rpc::Request& request) {
 
 Result<rpc::Bytes> Actor::on_arrived(void* self, const rpc::Request& request) {
   Actor& actor = *static_cast<Actor*>(self);
-  Result<std::uint32_t> has_ended = migration::decode_rank(request.arguments);
-  if (!has_ended || actor.decider_ == nullptr) {
-    return Error{Errc::malformed, "a rank at a balance point that cannot be read"};
+  Result<Arrived> arrived =
+      decode_arrived(request.arguments, actor.options_.transport->job().rank_count);
+  if (!arrived) {
+    return arrived.error();
   }
-  Decider& decider = *actor.decider_;
-  (has_ended.value() != 0 ? decider.ended : decider.at_point).fetch_add(1);
+  if (actor.decider_ == nullptr) {
+    return Error{Errc::malformed, "a rank at a balance point is told to the node that decides"};
+  }
+  actor.decider_->note(arrived.value(), request.from_node);
   actor.wake_decider();
   return rpc::Bytes{};
 }
 
-Result<rpc::Bytes> Actor::on_release(void* self, const rpc::Request&) {
-  Actor& actor = *static_cast<Actor*>(self);
-  std::map<std::uint32_t, progress::Completion*> waiting;
-  {
-    const SpinGuard guard{actor.lock_};
-    waiting.swap(actor.waiting_);
+Result<rpc::Bytes> Actor::on_release(void* self, const rpc::Request& request) {
+  Result<std::uint64_t> number = decode_release(request.arguments);
+  if (!number) {
+    return number.error();
   }
-  for (const auto& [rank, completion] : waiting) {
+  static_cast<Actor*>(self)->release(number.value());
+  return rpc::Bytes{};
+}
+
+void Actor::release(std::uint64_t number) noexcept {
+  std::map<std::uint64_t, progress::Completion*> released;
+  {
+    const SpinGuard guard{lock_};
+    while (!waiting_.empty() && waiting_.begin()->first <= number) {
+      released.insert(released.end(), waiting_.extract(waiting_.begin()));
+    }
+  }
+  for (const auto& [ignored, completion] : released) {
     completion->complete();
   }
-  return rpc::Bytes{};
+}
+
+void Actor::on_lost(void* self, std::uint32_t node, std::string_view) noexcept {
+  Actor& actor = *static_cast<Actor*>(self);
+  if (actor.decider_ != nullptr) {
+    actor.wake_decider();  // It waits for the ranks of that node no more.
+    return;
+  }
+  if (node == 0) {
+    {
+      const SpinGuard guard{actor.lock_};
+      actor.is_decider_lost_ = true;
+    }
+    actor.release(~std::uint64_t{0});
+  }
 }
 
 void Actor::point(memory::RankSlot& slot) noexcept {
@@ -127,27 +156,30 @@ void Actor::point(memory::RankSlot& slot) noexcept {
     return;
   }
   progress::Completion released;
+  Arrived arrived{.rank = slot.rank};
   {
     const SpinGuard guard{lock_};
-    waiting_[slot.rank] = &released;
+    if (is_decider_lost_) {
+      return;
+    }
+    arrived.number = ++last_number_;
+    waiting_.emplace(arrived.number, &released);
   }
-  if (Result<> sent = options_.rpc->post(0, kArrivedService, migration::encode_rank(0)); !sent) {
+  if (Result<> sent = options_.rpc->post(0, kArrivedService, encode(arrived)); !sent) {
+    // Node 0 is gone. If somebody has taken the completion out, he is about to complete it.
     const SpinGuard guard{lock_};
-    waiting_.erase(slot.rank);
-    return;  // Node 0 is gone, and with it the balancing; the launcher ends the job.
+    if (waiting_.erase(arrived.number) != 0) {
+      return;
+    }
   }
   released.wait(*options_.progress);
 }
 
 void Actor::rank_ended(std::uint32_t rank) noexcept {
-  if (Result<> sent = options_.rpc->post(0, kArrivedService, migration::encode_rank(1)); !sent) {
+  const Arrived arrived{.rank = rank, .has_ended = true};
+  if (Result<> sent = options_.rpc->post(0, kArrivedService, encode(arrived)); !sent) {
     log_.debug("rank {} has ended, and node 0 before it", rank);
   }
-}
-
-void Actor::lose_peer(std::uint32_t node) noexcept {
-  const SpinGuard guard{lock_};
-  lost_nodes_[node] = true;
 }
 
 }  // namespace sterna::balance

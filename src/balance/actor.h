@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <vector>
+#include <string_view>
 
 #include "balance/policy.h"
 #include "base/annotate.h"
@@ -45,7 +45,8 @@ struct ActorStatistics {
 /// One a node.
 class Actor {
  public:
-  /// Registers its services with rpc: before the first poll.
+  /// Registers its services with rpc, and itself for losses with the transport: before the first
+  /// poll.
   explicit Actor(const ActorOptions& options);
   ~Actor();
   Actor(const Actor&) = delete;
@@ -57,13 +58,11 @@ class Actor {
   void stop() noexcept;
 
   /// Called by every rank, in runtime code: waits until all ranks of the job that still run have
-  /// called it and node 0 has decided. The caller goes to a safe point next. Switches.
+  /// called it and node 0 has decided; without node 0, for nobody. The caller goes to a
+  /// safe point next. Switches.
   void point(memory::RankSlot& slot) noexcept;
   /// The rank has ended: nobody waits for it at a point.
   void rank_ended(std::uint32_t rank) noexcept;
-
-  /// The process of `node` has ended.
-  void lose_peer(std::uint32_t node) noexcept;
 
   [[nodiscard]] ActorStatistics statistics() const noexcept;
 
@@ -74,6 +73,7 @@ class Actor {
   static Result<rpc::Bytes> on_move(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_arrived(void* self, const rpc::Request& request);
   static Result<rpc::Bytes> on_release(void* self, const rpc::Request& request);
+  static void on_lost(void* self, std::uint32_t node, std::string_view reason) noexcept;
   static void run_decider(void* self);
 
   [[nodiscard]] Result<Measures> measure();
@@ -81,15 +81,21 @@ class Actor {
   void smooth(Measures& measures);
   void decide();
   void carry_out(const Plan& plan);
+  [[nodiscard]] bool are_all_at_point();
   void release_all();
+  void release(std::uint64_t number) noexcept;
   void wake_decider() noexcept;
 
   const ActorOptions options_;
   const Logger log_;
   SpinLock lock_;
-  // Ranks of this node at a point. The completions lie on their stacks; they do not move meanwhile.
-  std::map<std::uint32_t, progress::Completion*> waiting_ STERNA_GUARDED_BY(lock_);
-  std::vector<bool> lost_nodes_ STERNA_GUARDED_BY(lock_);
+  // Ranks of this node at a point, by the number under which node 0 was told of them. A release
+  // says up to which number it has heard: it may come late, when a rank that it has let go at
+  // another node has come here and waits at the next point. The completions lie on the stacks of
+  // the ranks, which do not move meanwhile.
+  std::map<std::uint64_t, progress::Completion*> waiting_ STERNA_GUARDED_BY(lock_);
+  std::uint64_t last_number_ STERNA_GUARDED_BY(lock_) = 0;
+  bool is_decider_lost_ STERNA_GUARDED_BY(lock_) = false;
   // Of processor_share(): called by the report service only, one at a time.
   std::uint64_t last_busy_ns_ = 0;
   std::uint64_t last_cpu_ns_ = 0;

@@ -45,21 +45,57 @@ void Actor::wake_decider() noexcept {
   }
 }
 
+void Actor::Decider::note(const Arrived& arrived, std::uint32_t node) noexcept {
+  const SpinGuard guard{lock};
+  heard[node] = std::max(heard[node], arrived.number);
+  State& state = ranks[arrived.rank];
+  if (state == State::ended) {
+    return;
+  }
+  at_point -= state == State::at_point ? 1 : 0;
+  state = arrived.has_ended ? State::ended : State::at_point;
+  (arrived.has_ended ? ended : at_point) += 1;
+}
+
+std::vector<std::uint64_t> Actor::Decider::end_point() {
+  const SpinGuard guard{lock};
+  std::ranges::replace(ranks, State::at_point, State::runs);
+  at_point = 0;
+  return heard;
+}
+
+/// All ranks but those that have ended or are lost, and there are some.
+bool Actor::are_all_at_point() {
+  const net::Transport& transport = *options_.transport;
+  Decider& decider = *decider_;
+  const SpinGuard guard{decider.lock};
+  const std::size_t rank_count = decider.ranks.size();
+  if (decider.at_point == 0 || decider.at_point + decider.ended == rank_count) {
+    return decider.at_point != 0;
+  }
+  if (!transport.has_lost_nodes()) {
+    return false;
+  }
+  for (std::uint32_t rank = 0; rank < rank_count; ++rank) {
+    if (decider.ranks[rank] == Decider::State::runs && !transport.is_rank_lost(rank)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 void Actor::run_decider(void* self) {
   Actor& actor = *static_cast<Actor*>(self);
   Decider& decider = *actor.decider_;
   decider.thread.store(threads::self(), std::memory_order_release);
-  const std::uint32_t rank_count = actor.options_.transport->job().rank_count;
   std::uint64_t next_ns = now_ns() + actor.options_.interval_ns;
   while (!decider.is_stopping.load(std::memory_order_acquire)) {
-    const std::uint32_t at_point = decider.at_point.load();
-    const bool is_point = at_point > 0 && at_point + decider.ended.load() >= rank_count;
+    const bool is_point = actor.are_all_at_point();
     if (is_point || now_ns() >= next_ns) {
       actor.decide();
       next_ns = now_ns() + actor.options_.interval_ns;
     }
     if (is_point) {
-      decider.at_point.store(0);
       actor.release_all();
       continue;
     }
@@ -152,9 +188,10 @@ void Actor::carry_out(const Plan& plan) {
 }
 
 void Actor::release_all() {
-  const std::uint32_t node_count = options_.transport->job().node_count;
-  for (std::uint32_t node = 0; node < node_count; ++node) {
-    if (Result<> sent = options_.rpc->post(node, kReleaseService, {}); !sent) {
+  const std::vector<std::uint64_t> heard = decider_->end_point();
+  for (std::uint32_t node = 0; node < heard.size(); ++node) {
+    if (Result<> sent = options_.rpc->post(node, kReleaseService, encode_release(heard[node]));
+        !sent) {
       log_.debug("node {} is gone, its ranks are not released", node);
     }
   }

@@ -3,18 +3,37 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <vector>
 
 #include "balance/actor.h"
+#include "balance/report.h"
+#include "base/annotate.h"
+#include "base/spin_lock.h"
 
 namespace sterna::balance {
 
 struct Actor::Decider {
+  Decider(std::uint32_t rank_count, std::uint32_t node_count)
+      : ranks(rank_count), heard(node_count) {}
+
+  enum class State : std::uint8_t { runs, at_point, ended };
+
+  /// `node` tells.
+  void note(const Arrived& arrived, std::uint32_t node) noexcept;
+  /// The point under way is over. Returns what was heard of its ranks: of none that is at the next
+  /// one, where nobody is before he was released here.
+  [[nodiscard]] std::vector<std::uint64_t> end_point();
+
   // Written by the thread itself when it begins, for ever: it is not detached, so that its
   // descriptor outlives it, and a message that comes late wakes nobody but harms nobody.
   std::atomic<threads::Thread*> thread{nullptr};
   std::atomic<bool> is_stopping{false};
-  std::atomic<std::uint32_t> at_point{0};           // Ranks that wait at the point under way.
-  std::atomic<std::uint32_t> ended{0};              // Ranks that will not come any more.
+  SpinLock lock;
+  std::vector<State> ranks STERNA_GUARDED_BY(lock);
+  std::vector<std::uint64_t> heard STERNA_GUARDED_BY(lock);  // By node: the last number.
+  std::uint32_t at_point STERNA_GUARDED_BY(lock) = 0;        // So many of the ranks.
+  std::uint32_t ended STERNA_GUARDED_BY(lock) = 0;
   std::map<std::uint32_t, double> average_ns;       // By rank, of an interval. Guard: the thread.
   std::map<std::uint32_t, std::uint64_t> messages;  // By rank, ever. Guard: the thread.
   // Relaxed: figures for a report.

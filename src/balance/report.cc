@@ -74,4 +74,41 @@ Result<Plan> decode_plan(std::span<const std::byte> bytes) {
   return plan;
 }
 
+std::vector<std::byte> encode(const Arrived& arrived) {
+  std::vector<std::byte> bytes;
+  wire::Writer writer{bytes, 13};
+  writer.u32(arrived.rank);
+  writer.u64(arrived.number);
+  writer.boolean(arrived.has_ended);
+  return bytes;
+}
+
+Result<Arrived> decode_arrived(std::span<const std::byte> bytes, std::uint32_t rank_count) {
+  wire::Reader reader{bytes};
+  Arrived arrived;
+  arrived.rank = reader.u32();
+  arrived.number = reader.u64();
+  arrived.has_ended = reader.boolean();
+  if (!reader.finished() || arrived.rank >= rank_count) {
+    return Error{Errc::malformed, "a rank at a balance point that cannot be read"};
+  }
+  return arrived;
+}
+
+std::vector<std::byte> encode_release(std::uint64_t number) {
+  std::vector<std::byte> bytes;
+  wire::Writer writer{bytes, 8};
+  writer.u64(number);
+  return bytes;
+}
+
+Result<std::uint64_t> decode_release(std::span<const std::byte> bytes) {
+  wire::Reader reader{bytes};
+  const std::uint64_t number = reader.u64();
+  if (!reader.finished()) {
+    return Error{Errc::malformed, "the end of a balance point that cannot be read"};
+  }
+  return number;
+}
+
 }  // namespace sterna::balance

@@ -181,7 +181,19 @@ void Migrator::withdraw_request(std::uint32_t rank, std::uint32_t to_node) noexc
 }
 
 bool Migrator::ask(std::uint32_t rank, std::uint32_t to_node) noexcept {
-  const bool is_here = request_move(rank, to_node);
+  bool is_here = false;
+  {
+    const SpinGuard guard{lock_};
+    const auto found = ahead_.find(rank);
+    if (found != ahead_.end() && found->second.asker != 0) {
+      // An earlier order whose destination has not answered yet: its asker finds it void, and drops
+      // there what this one does not want.
+      Ahead& ahead = found->second;
+      const bool is_elsewhere = ahead.to_node != to_node;
+      ahead = {to_node, 0, is_elsewhere ? memory::RankShape{} : ahead.shape};
+    }
+    is_here = request_move(rank, to_node);
+  }
   notice_request(rank);
   return is_here;
 }

@@ -172,6 +172,7 @@ void TransportCore::deliver_now(std::uint32_t rank, RecvRequest& receive,
 /// room.
 bool TransportCore::announce_local(Endpoint& from, SendRequest& request) noexcept {
   const Target& target = request.target;
+  request.head_bytes = 0;  // Of an earlier message, perhaps; who clears this one may have moved.
   {
     RankEntry& entry = ranks_[from.rank];
     const threads::OwnedGuard guard{entry.lock};

@@ -118,7 +118,6 @@ void Node::on_peer_lost(std::uint32_t node) noexcept {
   migrator_->lose_peer(node);
   leases_->lose_peer(node);
   rpc_->lose_peer(node);
-  balancer_->lose_peer(node);
 }
 
 void Node::on_status_wanted() noexcept {

@@ -24,6 +24,13 @@ struct TwoNodes {
       sent[i] = static_cast<std::byte>(i * 7 + i / 251);
     }
   }
+  /// Rank 1.
+  void move_to(std::uint32_t node) {
+    ASSERT_TRUE(cluster.nodes[1 - node]->begin_leave(1));
+    cluster.nodes[node]->expect(1);
+    cluster.nodes[1 - node]->commit_leave(1, node);
+    cluster.nodes[node]->install(1, cluster.endpoints[1]);
+  }
   void post() { post(Buffer::of(got.data(), got.size())); }
   void post(const Buffer& into) {
     cluster.nodes[1]->receive(*cluster.endpoints[1], receive, {0, 0, 0}, into);
@@ -101,6 +108,25 @@ TEST(Heads, WhereReceivesComeLateAreSentLessAndLess) {
   }
   EXPECT_EQ(nodes.heads_dropped(), 6U);
   EXPECT_EQ(nodes.heads_sent(), 6U + 14U) << "messages 127 to 140";
+}
+
+// Announced where it was, it is cleared from another node: that drops no head.
+TEST(Heads, AMessageWithinTheNodeHasNone) {
+  TwoNodes nodes;
+  nodes.exchange(true);
+  EXPECT_EQ(nodes.heads_sent(), 1U);
+  nodes.move_to(0);
+  nodes.begin_send();
+  nodes.cluster.settle();
+  nodes.move_to(1);
+  std::fill(nodes.got.begin(), nodes.got.end(), std::byte{0});
+  nodes.post();
+  nodes.cluster.settle();
+  ASSERT_TRUE(nodes.send.done.done() && nodes.receive.done.done());
+  EXPECT_TRUE(nodes.got == nodes.sent);
+  nodes.exchange(true);
+  EXPECT_EQ(nodes.heads_sent(), 2U) << "the one before was taken";
+  EXPECT_EQ(nodes.heads_dropped(), 0U);
 }
 
 TEST(Heads, AReceiveWithRoomForPartOfItGetsThatPart) {

@@ -252,10 +252,15 @@ Result<> Program::prepare(std::uint32_t rank) noexcept {
   return map_text(rank, parts_->graph);
 }
 
-void Program::forget(memory::RankSlot& slot) noexcept {
-  if (slot.program != nullptr) {
-    release_open_files(slot);
+bool Program::forget(memory::RankSlot& slot) noexcept {
+  if (slot.program == nullptr) {
+    return true;
   }
+  if (has_threads_left(data_of(slot))) {
+    return false;
+  }
+  release_open_files(slot);
+  return true;
 }
 
 std::size_t Program::image_bytes() const noexcept {

@@ -58,9 +58,10 @@ class Program {
   /// must be there before.
   Result<> prepare(std::uint32_t rank) noexcept;
 
-  /// The rank's slot is about to be unmapped: takes what it left open out of libc's lists and
-  /// closes it. Once for each rank that ended here; not for one that moved away.
-  void forget(memory::RankSlot& slot) noexcept;
+  /// Before the rank's slot is unmapped: takes what it left open out of libc's lists and closes it.
+  /// Once for each rank that ended here; not for one that moved away. False: kernel threads of the
+  /// rank are left, so the slot must stay until the process ends, and nothing was done.
+  [[nodiscard]] bool forget(memory::RankSlot& slot) noexcept;
 
   /// Equal on two nodes exactly if a rank can move between them: same files at same addresses, same
   /// libraries of the host, same thread-local layout, same choice of processor-specific code.

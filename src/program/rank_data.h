@@ -5,6 +5,7 @@
 // and by kernel threads that it has created: what those may touch is under `lock`.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -108,6 +109,8 @@ struct RankData {
   std::uint8_t random_bytes[16] = {};  // AT_RANDOM
 
   bool is_ending = false;  // exit() has been called.
+  // The main thread has gone. Relaxed: who misses it calls once more.
+  std::atomic<bool> has_ended{false};
   // True from the first pthread_create on: other kernel threads may be in the heap.
   bool has_threads = false;
   char** owned_environment = nullptr;  // The array that setenv has allocated last.
@@ -133,7 +136,8 @@ struct RankData {
   return *static_cast<RankData*>(slot.program);
 }
 
-/// Of the calling rank; code of a rank calls.
+/// Of the calling rank; code of a rank calls. Does not return to a kernel thread that its rank has
+/// left behind.
 [[nodiscard]] RankData& calling_data() noexcept;
 
 }  // namespace sterna::program

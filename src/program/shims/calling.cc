@@ -2,10 +2,19 @@
 // by code that does not switch.
 #include "program/shims/calling.h"
 
+#include <unistd.h>
+
 namespace sterna::program {
 namespace {
 
 constinit thread_local memory::RankSlot* this_foreign_slot = nullptr;
+
+/// Of a kernel thread whose rank has ended: exit() of a process would have ended it, too.
+[[noreturn]] void stop_here() noexcept {
+  for (;;) {
+    ::pause();
+  }
+}
 
 }  // namespace
 
@@ -30,7 +39,11 @@ memory::RankSlot* find_calling_slot() noexcept {
 RankData& calling_data() noexcept {
   memory::RankSlot* slot = find_calling_slot();
   check(slot != nullptr, "only code of a rank is bound to the loader's shims");
-  return data_of(*slot);
+  RankData& data = data_of(*slot);
+  if (data.has_ended.load(std::memory_order_relaxed)) [[unlikely]] {
+    stop_here();
+  }
+  return data;
 }
 
 }  // namespace sterna::program

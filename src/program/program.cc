@@ -104,18 +104,6 @@ void finish_data(const RankData& data, const DataTemplate& from) noexcept {
   }
 }
 
-Result<> add_extents(memory::RankSlot& slot, const DataTemplate& data) noexcept {
-  bool is_complete = slot.try_add_extent({slot.images.base, sizeof(RankData)});
-  for (const TemplatePart& part : data.parts()) {
-    is_complete = slot.try_add_extent({slot.images.base + part.offset, part.bytes}) && is_complete;
-  }
-  if (!is_complete) {
-    return Error{Errc::unsupported,
-                 "the program has more private libraries than a rank can have: link fewer"};
-  }
-  return Done{};
-}
-
 }  // namespace
 
 const Program* open_program() noexcept {
@@ -201,7 +189,7 @@ Result<> Program::create_rank(memory::RankSlot& slot, const RankArguments& argum
   if (!has_streams) {
     return Error{Errc::out_of_memory, "no memory for the standard streams of a rank"};
   }
-  return add_extents(slot, parts_->data);
+  return Done{};
 }
 
 void Program::run(void* slot_address) noexcept {
@@ -261,6 +249,15 @@ bool Program::forget(memory::RankSlot& slot) noexcept {
   }
   release_open_files(slot);
   return true;
+}
+
+void Program::for_each_image_extent(
+    const memory::RankSlot& slot, FunctionRef<void(std::span<std::byte>)> visit) const noexcept {
+  auto* const base = reinterpret_cast<std::byte*>(slot.images.base);
+  visit({base, sizeof(RankData)});
+  for (const TemplatePart& part : parts_->data.parts()) {
+    visit({base + part.offset, part.bytes});
+  }
 }
 
 std::size_t Program::image_bytes() const noexcept {

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "base/function_ref.h"
 #include "base/result.h"
 #include "memory/rank_slot.h"
 #include "program/shims/host_calls.h"
@@ -45,8 +46,8 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   /// Fills a slot that IsoSpace::map_rank has mapped and IsoSpace::map_images(rank, image_bytes())
-  /// has given its images: data, thread-local block, standard streams, arguments (copied into the
-  /// slot), and the extents that a migration copies. On the worker's thread pointer.
+  /// has given its images: data, thread-local block, standard streams, and arguments (copied into
+  /// the slot). On the worker's thread pointer.
   Result<> create_rank(memory::RankSlot& slot, const RankArguments& arguments) noexcept;
 
   /// The entry of a rank's user thread (threads::Team::adopt): `slot` is its RankSlot*. Runs the
@@ -68,6 +69,10 @@ class Program {
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
   /// What fingerprint() covers, a line an item, to explain a difference.
   [[nodiscard]] std::string describe() const;
+
+  /// What of the slot's images must be copied when the rank moves: all that is not text.
+  void for_each_image_extent(const memory::RankSlot& slot,
+                             FunctionRef<void(std::span<std::byte>)> visit) const noexcept;
 
   /// Bytes of the slot's image region that a rank uses.
   [[nodiscard]] std::size_t image_bytes() const noexcept;

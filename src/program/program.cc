@@ -16,6 +16,7 @@
 #include "program/enter.h"
 #include "program/rank_data.h"
 #include "program/shims/calling.h"
+#include "program/shims/process_state.h"
 #include "program/shims/threads.h"
 #include "program/streams.h"
 
@@ -149,6 +150,7 @@ Result<std::unique_ptr<Program>> Program::open(ProgramOptions options) {
   if (auto ready = prepare_threads(); !ready) {
     return ready.error();
   }
+  prepare_process_state();
   place_variables(*parts);
   for (const auto& object : parts->graph.objects) {
     parts->debug_objects.push_back({object->file.path().c_str(), object->offset});

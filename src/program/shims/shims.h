@@ -38,5 +38,6 @@ template <typename Function>
 [[nodiscard]] std::span<const Shim> time_shims();
 [[nodiscard]] std::span<const Shim> library_shims();
 [[nodiscard]] std::span<const Shim> shared_shims();
+[[nodiscard]] std::span<const Shim> name_shims();
 
 }  // namespace sterna::program

@@ -1,9 +1,6 @@
-// FILEs, directories, processes, locales: they work as ever, and are noted as what holds a rank
-// here.
+// FILEs, directories, processes: they work as ever, and are noted as what holds a rank here.
 #include <cerrno>
-#include <clocale>
 #include <cstdio>
-#include <cstring>
 
 #include <dirent.h>
 #include <sys/types.h>
@@ -93,26 +90,6 @@ int shim_closedir(DIR* directory) {
   return ::closedir(directory);
 }
 
-/// These two are in libc itself; all others are in memory of this process.
-bool is_built_in(const char* name) noexcept {
-  return std::strcmp(name, "C") == 0 || std::strcmp(name, "POSIX") == 0 ||
-         std::strcmp(name, "C.UTF-8") == 0 || std::strcmp(name, "C.utf8") == 0;
-}
-
-char* shim_setlocale(int category, const char* name) {
-  RankData& data = calling_data();
-  // Locales belong to the process: loaded by one rank, used by all.
-  char* result = on_worker(data, [&] { return std::setlocale(category, name); });
-  if (result != nullptr && name != nullptr) {
-    const auto key = static_cast<std::uint64_t>(category);
-    remove_blocker(data, BlockerKind::locale, key);
-    if (!is_built_in(result)) {
-      add_blocker(data, BlockerKind::locale, key, "locale %s is in use", result);
-    }
-  }
-  return result;
-}
-
 /// The rank's memory is shared with other processes of the job: a copy of the process would write
 /// into it. (posix_spawn, system, popen and vfork work: the caller waits until exec.)
 pid_t shim_fork() {
@@ -133,8 +110,8 @@ std::span<const Shim> file_shims() {
       function_shim("tmpfile64", shim_tmpfile), function_shim("fclose", shim_fclose),
       function_shim("popen", shim_popen),       function_shim("pclose", shim_pclose),
       function_shim("opendir", shim_opendir),   function_shim("fdopendir", shim_fdopendir),
-      function_shim("closedir", shim_closedir), function_shim("setlocale", shim_setlocale),
-      function_shim("fork", shim_fork),         function_shim("__fork", shim_fork),
+      function_shim("closedir", shim_closedir), function_shim("fork", shim_fork),
+      function_shim("__fork", shim_fork),
   };
   return shims;
 }

@@ -120,8 +120,12 @@ struct RankData {
   ExitHandlers exit_handlers;
   ExitHandlers thread_handlers;  // Destructors of the main thread's thread_local objects.
   HeldLine held_lines[2];        // Of standard output and error.
-  // What dup2() has made of descriptors 0, 1, 2; -1: as they were.
+  // What dup2() and freopen() have made of descriptors 0, 1, 2; -1: as they were.
   int redirected[3] = {-1, -1, -1};
+  // The FILEs of these that the rank began with, whatever stdin, stdout and stderr are now. They
+  // stay when they are closed, as libc's do.
+  std::FILE* streams[3] = {};
+  std::int8_t orientations[3] = {};  // As fwide() has set them.
   Blocker blockers[kBlockerCountMax];
   std::uint32_t unnamed_blockers[kBlockerKindCount] = {};  // Of each kind, beyond the table.
   HeapMapping* heap_mappings = nullptr;

@@ -21,6 +21,11 @@ namespace sterna::program {
 [[nodiscard]] memory::RankSlot* allocating_foreign_slot() noexcept;
 void set_foreign_slot(memory::RankSlot* slot) noexcept;
 
+/// The FILE that the calling rank has as stdin, stdout or stderr now.
+[[nodiscard]] inline std::FILE* standard_file(Variable which) noexcept {
+  return variable<std::FILE*>(calling_data(), which);
+}
+
 /// Calls `call()` on the worker's thread pointer, if the rank's is loaded, with the node's memory
 /// in any case. It may switch.
 template <typename Call>

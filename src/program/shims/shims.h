@@ -39,5 +39,6 @@ template <typename Function>
 [[nodiscard]] std::span<const Shim> library_shims();
 [[nodiscard]] std::span<const Shim> shared_shims();
 [[nodiscard]] std::span<const Shim> name_shims();
+[[nodiscard]] std::span<const Shim> wide_shims();
 
 }  // namespace sterna::program

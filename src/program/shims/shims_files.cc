@@ -27,21 +27,22 @@ std::FILE* shim_fopen(const char* path, const char* mode) {
 }
 
 std::FILE* shim_fdopen(int fd, const char* mode) {
-  std::FILE* file = ::fdopen(fd, mode);
+  RankData& data = calling_data();
+  const bool is_standard = fd >= 0 && fd <= 2;
+  std::FILE* file = is_standard ? open_on_stream(data, fd, mode) : ::fdopen(fd, mode);
   if (file != nullptr) {
     // fclose() closes both.
-    remove_blocker(calling_data(), BlockerKind::file, static_cast<std::uint64_t>(fd));
+    remove_blocker(data, BlockerKind::file, static_cast<std::uint64_t>(fd));
   }
   return note(file, "(by fdopen)");
 }
 
 std::FILE* shim_freopen(const char* path, const char* mode, std::FILE* file) {
-  remove_blocker(calling_data(), BlockerKind::file, blocker_key(file));
-  // A standard stream has a descriptor of the node by name only: it must not be closed.
-  if (file->_fileno >= 0 && file->_fileno <= 2) {
-    std::fflush(file);
-    file->_fileno = -2;
+  RankData& data = calling_data();
+  if (stream_of(file) >= 0) {
+    return reopen_stream(data, file, path, mode);
   }
+  remove_blocker(data, BlockerKind::file, blocker_key(file));
   return note(std::freopen(path, mode, file), path != nullptr ? path : "(reopened)");
 }
 
@@ -50,8 +51,17 @@ std::FILE* shim_tmpfile() {
 }
 
 int shim_fclose(std::FILE* file) {
-  remove_blocker(calling_data(), BlockerKind::file, blocker_key(file));
+  RankData& data = calling_data();
+  if (is_standard_stream(data, file)) {
+    return close_stream(data, file);
+  }
+  remove_blocker(data, BlockerKind::file, blocker_key(file));
   return std::fclose(file);
+}
+
+/// libc's closes the files of other ranks, too.
+int shim_fcloseall() {
+  return flush_all(calling_data());
 }
 
 std::FILE* shim_popen(const char* command, const char* mode) {
@@ -111,7 +121,7 @@ std::span<const Shim> file_shims() {
       function_shim("popen", shim_popen),       function_shim("pclose", shim_pclose),
       function_shim("opendir", shim_opendir),   function_shim("fdopendir", shim_fdopendir),
       function_shim("closedir", shim_closedir), function_shim("fork", shim_fork),
-      function_shim("__fork", shim_fork),
+      function_shim("__fork", shim_fork),       function_shim("fcloseall", shim_fcloseall),
   };
   return shims;
 }

@@ -18,13 +18,13 @@ namespace sterna::program {
 namespace {
 
 std::FILE* out() noexcept {
-  return variable<std::FILE*>(calling_data(), Variable::standard_output);
+  return standard_file(Variable::standard_output);
 }
 std::FILE* err() noexcept {
-  return variable<std::FILE*>(calling_data(), Variable::standard_error);
+  return standard_file(Variable::standard_error);
 }
 std::FILE* in() noexcept {
-  return variable<std::FILE*>(calling_data(), Variable::standard_input);
+  return standard_file(Variable::standard_input);
 }
 
 int shim_vprintf(const char* format, va_list arguments) {

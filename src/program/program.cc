@@ -16,6 +16,7 @@
 #include "program/enter.h"
 #include "program/rank_data.h"
 #include "program/shims/calling.h"
+#include "program/shims/process_state.h"
 #include "program/shims/threads.h"
 #include "program/streams.h"
 
@@ -114,18 +115,6 @@ void finish_data(const RankData& data, const DataTemplate& from) noexcept {
   }
 }
 
-Result<> add_extents(memory::RankSlot& slot, const DataTemplate& data) noexcept {
-  bool is_complete = slot.try_add_extent({slot.images.base, sizeof(RankData)});
-  for (const TemplatePart& part : data.parts()) {
-    is_complete = slot.try_add_extent({slot.images.base + part.offset, part.bytes}) && is_complete;
-  }
-  if (!is_complete) {
-    return Error{Errc::unsupported,
-                 "the program has more private libraries than a rank can have: link fewer"};
-  }
-  return Done{};
-}
-
 }  // namespace
 
 const Program* open_program() noexcept {
@@ -171,6 +160,7 @@ Result<std::unique_ptr<Program>> Program::open(ProgramOptions options) {
   if (auto ready = prepare_threads(); !ready) {
     return ready.error();
   }
+  prepare_process_state();
   place_variables(*parts);
   for (const auto& object : parts->graph.objects) {
     parts->debug_objects.push_back({object->file.path().c_str(), object->offset});
@@ -211,7 +201,7 @@ Result<> Program::create_rank(memory::RankSlot& slot, const RankArguments& argum
   if (!has_streams) {
     return Error{Errc::out_of_memory, "no memory for the standard streams of a rank"};
   }
-  return add_extents(slot, parts_->data);
+  return Done{};
 }
 
 void Program::run(void* slot_address) noexcept {
@@ -262,9 +252,23 @@ Result<> Program::prepare(std::uint32_t rank) noexcept {
   return map_text(rank, parts_->graph);
 }
 
-void Program::forget(memory::RankSlot& slot) noexcept {
-  if (slot.program != nullptr) {
-    release_open_files(slot);
+bool Program::forget(memory::RankSlot& slot) noexcept {
+  if (slot.program == nullptr) {
+    return true;
+  }
+  if (has_threads_left(data_of(slot))) {
+    return false;
+  }
+  release_open_files(slot);
+  return true;
+}
+
+void Program::for_each_image_extent(
+    const memory::RankSlot& slot, FunctionRef<void(std::span<std::byte>)> visit) const noexcept {
+  auto* const base = reinterpret_cast<std::byte*>(slot.images.base);
+  visit({base, sizeof(RankData)});
+  for (const TemplatePart& part : parts_->data.parts()) {
+    visit({base + part.offset, part.bytes});
   }
 }
 

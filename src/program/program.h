@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "base/function_ref.h"
 #include "base/result.h"
 #include "memory/rank_slot.h"
 #include "program/shims/host_calls.h"
@@ -45,8 +46,8 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   /// Fills a slot that IsoSpace::map_rank has mapped and IsoSpace::map_images(rank, image_bytes())
-  /// has given its images: data, thread-local block, standard streams, arguments (copied into the
-  /// slot), and the extents that a migration copies. On the worker's thread pointer.
+  /// has given its images: data, thread-local block, standard streams, and arguments (copied into
+  /// the slot). On the worker's thread pointer.
   Result<> create_rank(memory::RankSlot& slot, const RankArguments& arguments) noexcept;
 
   /// The entry of a rank's user thread (threads::Team::adopt): `slot` is its RankSlot*. Runs the
@@ -58,9 +59,10 @@ class Program {
   /// must be there before.
   Result<> prepare(std::uint32_t rank) noexcept;
 
-  /// The rank's slot is about to be unmapped: takes what it left open out of libc's lists and
-  /// closes it. Once for each rank that ended here; not for one that moved away.
-  void forget(memory::RankSlot& slot) noexcept;
+  /// Before the rank's slot is unmapped: takes what it left open out of libc's lists and closes it.
+  /// Once for each rank that ended here; not for one that moved away. False: kernel threads of the
+  /// rank are left, so the slot must stay until the process ends, and nothing was done.
+  [[nodiscard]] bool forget(memory::RankSlot& slot) noexcept;
 
   /// Equal on two nodes exactly if a rank can move between them: same files at same addresses, same
   /// libraries of the host, same thread-local layout, same choice of processor-specific code.
@@ -70,6 +72,10 @@ class Program {
 
   /// Whether it, or a library that it needs, makes kernel threads (of pthreads, OpenMP, C++).
   [[nodiscard]] bool creates_threads() const noexcept;
+
+  /// What of the slot's images must be copied when the rank moves: all that is not text.
+  void for_each_image_extent(const memory::RankSlot& slot,
+                             FunctionRef<void(std::span<std::byte>)> visit) const noexcept;
 
   /// Bytes of the slot's image region that a rank uses.
   [[nodiscard]] std::size_t image_bytes() const noexcept;

@@ -5,6 +5,7 @@
 // and by kernel threads that it has created: what those may touch is under `lock`.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -115,6 +116,8 @@ struct RankData {
   std::uint8_t random_bytes[16] = {};  // AT_RANDOM
 
   bool is_ending = false;  // exit() has been called.
+  // The main thread has gone. Relaxed: who misses it calls once more.
+  std::atomic<bool> has_ended{false};
   // True from the first pthread_create on: other kernel threads may be in the heap.
   bool has_threads = false;
   char** owned_environment = nullptr;  // The array that setenv has allocated last.
@@ -125,8 +128,12 @@ struct RankData {
   ExitHandlers thread_handlers;  // Destructors of the main thread's thread_local objects.
   ExitHandlers quick_handlers;   // at_quick_exit()
   HeldLine held_lines[2];        // Of standard output and error.
-  // What dup2() has made of descriptors 0, 1, 2; -1: as they were.
+  // What dup2() and freopen() have made of descriptors 0, 1, 2; -1: as they were.
   int redirected[3] = {-1, -1, -1};
+  // The FILEs of these that the rank began with, whatever stdin, stdout and stderr are now. They
+  // stay when they are closed, as libc's do.
+  std::FILE* streams[3] = {};
+  std::int8_t orientations[3] = {};  // As fwide() has set them.
   Blocker blockers[kBlockerCountMax];
   std::uint32_t unnamed_blockers[kBlockerKindCount] = {};  // Of each kind, beyond the table.
   HeapMapping* heap_mappings = nullptr;
@@ -142,7 +149,8 @@ struct RankData {
   return *static_cast<RankData*>(slot.program);
 }
 
-/// Of the calling rank; code of a rank calls.
+/// Of the calling rank; code of a rank calls. Does not return to a kernel thread that its rank has
+/// left behind.
 [[nodiscard]] RankData& calling_data() noexcept;
 
 }  // namespace sterna::program

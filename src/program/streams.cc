@@ -1,13 +1,18 @@
 // The FILEs are libc's own, made by fopencookie: so every function of stdio works on them.
 #include "program/streams.h"
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio_ext.h>
 #include <unistd.h>
 
 #include "base/syscall.h"
+#include "program/blocker_table.h"
 #include "program/rank_heap.h"
 #include "program/shims/calling.h"
 
@@ -97,18 +102,37 @@ ssize_t read_cookie(void* cookie, char* bytes, std::size_t count) {
   return got;
 }
 
+template <int fd>
+int close_cookie(void* cookie) {
+  redirect_stream(*static_cast<RankData*>(cookie), fd, -1);
+  return 0;
+}
+
 std::FILE* create_stream(RankData& data, int fd, int buffering) noexcept {
-  constexpr cookie_io_functions_t kFunctions[3] = {
-      {read_cookie, nullptr, nullptr, nullptr},
-      {nullptr, write_cookie<OutputStream::out>, nullptr, nullptr},
-      {nullptr, write_cookie<OutputStream::err>, nullptr, nullptr}};
-  std::FILE* file = ::fopencookie(&data, fd == 0 ? "r" : "w", kFunctions[fd]);
+  std::FILE* file = open_on_stream(data, fd, fd == 0 ? "r" : "w");
   if (file != nullptr) {
     libc_streams.unlink(file);
-    file->_fileno = fd;
     ::setvbuf(file, nullptr, buffering, 0);
+    data.streams[fd] = file;
   }
   return file;
+}
+
+/// What open() takes for a mode of fopen(). -1: it is none.
+int open_flags(const char* mode) noexcept {
+  constexpr int kCreate = O_WRONLY | O_CREAT;
+  int flags = *mode == 'r'   ? O_RDONLY
+              : *mode == 'w' ? kCreate | O_TRUNC
+              : *mode == 'a' ? kCreate | O_APPEND
+                             : -1;
+  for (const char* more = mode; flags >= 0 && *more != '\0' && *more != ','; ++more) {
+    if (*more == '+') {
+      flags = (flags & ~O_ACCMODE) | O_RDWR;
+    } else if (*more == 'x') {
+      flags |= O_EXCL;
+    }
+  }
+  return flags;
 }
 
 /// Some of libc's FILEs that lie in the slot.
@@ -204,12 +228,78 @@ void release_open_files(memory::RankSlot& slot) noexcept {
       }
     }
   }
+  for (const int stream : {0, 1, 2}) {
+    redirect_stream(data_of(slot), stream, -1);
+  }
+}
+
+bool is_standard_stream(const RankData& data, const std::FILE* file) noexcept {
+  return std::find(std::begin(data.streams), std::end(data.streams), file) !=
+         std::end(data.streams);
+}
+
+void redirect_stream(RankData& data, int stream, int fd) noexcept {
+  if (const int before = std::exchange(data.redirected[stream], fd); before >= 0) {
+    remove_blocker(data, BlockerKind::file, static_cast<std::uint64_t>(before));
+    ::close(before);
+  }
+}
+
+std::FILE* reopen_stream(RankData& data, std::FILE* file, const char* path,
+                         const char* mode) noexcept {
+  const int stream = stream_of(file);
+  if (stream == 0) {
+    ::__fpurge(file);
+  } else {
+    ::fflush(file);
+  }
+  const int flags = open_flags(mode);
+  if (flags < 0) {
+    set_last_error_number(EINVAL);
+    return nullptr;
+  }
+  // Without a path it is the mode that changes; who reads from or writes to the host has one.
+  const int before = data.redirected[stream];
+  const std::string again = path == nullptr ? "/proc/self/fd/" + std::to_string(before) : "";
+  if (path != nullptr || before >= 0) {
+    const int fd = ::open(path != nullptr ? path : again.c_str(), flags | O_CLOEXEC, 0666);
+    if (fd < 0) {
+      return nullptr;
+    }
+    add_blocker(data, BlockerKind::file, static_cast<std::uint64_t>(fd), "file %s is open",
+                path != nullptr ? path : "(reopened)");
+    redirect_stream(data, stream, fd);
+    if (stream == 1) {
+      ::setvbuf(file, nullptr, ::isatty(fd) == 1 ? _IOLBF : _IOFBF, 0);
+    }
+  }
+  std::clearerr(file);
+  data.orientations[stream] = 0;
+  return file;
+}
+
+int close_stream(RankData& data, std::FILE* file) noexcept {
+  const int stream = stream_of(file);
+  const int result = stream == 0 ? 0 : ::fflush(file);
+  redirect_stream(data, stream, -1);
+  return result;
+}
+
+std::FILE* open_on_stream(RankData& data, int stream, const char* mode) noexcept {
+  constexpr cookie_io_functions_t kFunctions[3] = {
+      {read_cookie, nullptr, nullptr, close_cookie<0>},
+      {nullptr, write_cookie<OutputStream::out>, nullptr, close_cookie<1>},
+      {nullptr, write_cookie<OutputStream::err>, nullptr, close_cookie<2>}};
+  std::FILE* file = ::fopencookie(&data, mode, kFunctions[stream]);
+  if (file != nullptr) {
+    file->_fileno = stream;
+  }
+  return file;
 }
 
 int flush_all(RankData& data) noexcept {
   int result = 0;
-  for (std::FILE* file : {variable<std::FILE*>(data, Variable::standard_output),
-                          variable<std::FILE*>(data, Variable::standard_error)}) {
+  for (std::FILE* file : {data.streams[1], data.streams[2]}) {
     if (file != nullptr && ::fflush(file) != 0) {
       result = EOF;
     }

@@ -28,4 +28,23 @@ void release_open_files(memory::RankSlot& slot) noexcept;
 /// fflush(NULL) of a rank: its standard streams and its files.
 int flush_all(RankData& data) noexcept;
 
+/// The descriptor, 0, 1 or 2, that this FILE of the rank writes to or reads from: it is one of its
+/// standard streams or made by open_on_stream(). -1: it is a FILE of libc.
+[[nodiscard]] inline int stream_of(const std::FILE* file) noexcept {
+  return file->_fileno >= 0 && file->_fileno <= 2 ? file->_fileno : -1;
+}
+/// Whether the rank began with it.
+[[nodiscard]] bool is_standard_stream(const RankData& data, const std::FILE* file) noexcept;
+
+/// Descriptor 0, 1 or 2 of the rank is `fd` from now on, which the rank owns; -1: the host's again.
+void redirect_stream(RankData& data, int stream, int fd) noexcept;
+
+/// freopen() of a FILE that has a stream_of(): libc's does not work on those of fopencookie.
+[[nodiscard]] std::FILE* reopen_stream(RankData& data, std::FILE* file, const char* path,
+                                       const char* mode) noexcept;
+/// fclose() of one that is_standard_stream(): the FILE stays.
+int close_stream(RankData& data, std::FILE* file) noexcept;
+/// fdopen() of descriptor 0, 1 or 2.
+[[nodiscard]] std::FILE* open_on_stream(RankData& data, int stream, const char* mode) noexcept;
+
 }  // namespace sterna::program

@@ -74,8 +74,9 @@ void Node::after_end(threads::Thread& thread, void* argument) noexcept {
   auto& slot = *static_cast<memory::RankSlot*>(argument);
   Node& node = *node_of_process();
   node.team_->forget(thread);
-  node.runner_.forget(slot);
-  node.space_->unmap_rank(slot.rank);
+  if (node.runner_.forget(slot)) {
+    node.space_->unmap_rank(slot.rank);
+  }
 }
 
 void Node::kill_rank(memory::RankSlot& slot, int signal) noexcept {

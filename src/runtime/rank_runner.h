@@ -25,8 +25,9 @@ class RankRunner {
   /// program as this rank.
   virtual Result<> create(memory::RankSlot& slot) noexcept = 0;
   [[nodiscard]] virtual threads::Entry entry() const noexcept = 0;
-  /// The slot of a rank that ended here is about to be unmapped.
-  virtual void forget(memory::RankSlot& slot) noexcept = 0;
+  /// A rank has ended here. True: its slot may be unmapped now. False: kernel threads that it has
+  /// left behind still use it, so it stays mapped until the process ends.
+  [[nodiscard]] virtual bool forget(memory::RankSlot& slot) noexcept = 0;
 
   /// Equal on two nodes exactly when a rank can move between them; 0: no rank can move from here.
   [[nodiscard]] virtual std::uint64_t fingerprint() const noexcept = 0;

@@ -20,6 +20,15 @@ std::uint32_t gnu_hash(std::string_view name) noexcept {
   return hash;
 }
 
+std::uint32_t old_hash(std::string_view name) noexcept {
+  std::uint32_t hash = 0;
+  for (const char c : name) {
+    hash = (hash << 4) + static_cast<unsigned char>(c);
+    hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fff'ffff;
+  }
+  return hash;
+}
+
 bool is_definition(const Elf64_Sym& symbol) noexcept {
   const auto binding = ELF64_ST_BIND(symbol.st_info);
   return symbol.st_shndx != SHN_UNDEF &&
@@ -103,33 +112,61 @@ SymbolVersion ElfFile::symbol_version(std::uint32_t index) const noexcept {
   return version < versions_.size() ? versions_[version] : SymbolVersion{};
 }
 
-const Elf64_Sym* ElfFile::find(std::string_view name, std::string_view version) const noexcept {
-  if (buckets_.empty()) {
-    return nullptr;
-  }
-  const std::uint32_t hash = gnu_hash(name);
+/// Of one name, while its chain is walked.
+struct ElfFile::Search {
+  std::string_view name, version;
+  const Elf64_Sym* found = nullptr;
   const Elf64_Sym* other = nullptr;  // What will do when the best does not exist.
+};
+
+bool ElfFile::is_best(std::uint64_t index, Search& search) const noexcept {
+  const Elf64_Sym* candidate = symbol(static_cast<std::uint32_t>(index));
+  if (candidate == nullptr || !is_definition(*candidate) ||
+      symbol_name(*candidate) != search.name) {
+    return false;
+  }
+  const std::string_view defined = symbol_version(static_cast<std::uint32_t>(index)).name;
+  const bool is_hidden =
+      index < version_indexes_.size() && (version_indexes_[index] & 0x8000u) != 0;
+  if (search.version.empty() ? !is_hidden : defined == search.version) {
+    search.found = candidate;
+    return true;
+  }
+  if (search.other == nullptr && (search.version.empty() || defined.empty())) {
+    search.other = candidate;
+  }
+  return false;
+}
+
+void ElfFile::find_by_gnu_hash(Search& search) const noexcept {
+  const std::uint32_t hash = gnu_hash(search.name);
   std::uint64_t index = buckets_[hash % buckets_.size()];
   for (; index >= first_hashed_ && index - first_hashed_ < chains_.size(); ++index) {
     const std::uint32_t chain = chains_[index - first_hashed_];
-    const Elf64_Sym* found = symbol(static_cast<std::uint32_t>(index));
-    if ((chain | 1) == (hash | 1) && found != nullptr && is_definition(*found) &&
-        symbol_name(*found) == name) {
-      const std::string_view defined = symbol_version(static_cast<std::uint32_t>(index)).name;
-      const bool is_hidden =
-          index < version_indexes_.size() && (version_indexes_[index] & 0x8000u) != 0;
-      if (version.empty() ? !is_hidden : defined == version) {
-        return found;
-      }
-      if (other == nullptr && (version.empty() || defined.empty())) {
-        other = found;
-      }
-    }
-    if ((chain & 1) != 0) {
-      break;
+    if (((chain | 1) == (hash | 1) && is_best(index, search)) || (chain & 1) != 0) {
+      return;
     }
   }
-  return other;
+}
+
+void ElfFile::find_by_old_hash(Search& search) const noexcept {
+  std::uint32_t index = buckets_[old_hash(search.name) % buckets_.size()];
+  // A damaged chain may be a ring.
+  for (std::size_t steps = 0; index != 0 && index < chains_.size() && steps < chains_.size();
+       ++steps) {
+    if (is_best(index, search)) {
+      return;
+    }
+    index = chains_[index];
+  }
+}
+
+const Elf64_Sym* ElfFile::find(std::string_view name, std::string_view version) const noexcept {
+  Search search{name, version};
+  if (!buckets_.empty()) {
+    has_old_hash_ ? find_by_old_hash(search) : find_by_gnu_hash(search);
+  }
+  return search.found != nullptr ? search.found : search.other;
 }
 
 std::span<const std::byte> ElfFile::contents(ImageRange range) const noexcept {

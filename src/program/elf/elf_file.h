@@ -63,9 +63,14 @@ class ElfFile {
  public:
   /// `bytes` must outlive the result; `path` is for the messages.
   static Result<ElfFile> parse(std::string path, std::span<const std::byte> bytes);
+  /// Whether this is the start of an ELF file of another class, byte order or processor, which a
+  /// search for libraries passes over.
+  static bool is_of_other_machine(std::span<const std::byte> bytes) noexcept;
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::uint64_t image_bytes() const noexcept { return image_bytes_; }
+  /// What the address of the image must be a multiple of, at least a page.
+  [[nodiscard]] std::uint64_t image_alignment() const noexcept { return image_alignment_; }
   [[nodiscard]] std::span<const Segment> segments() const noexcept { return segments_; }
   [[nodiscard]] const TlsSegment& tls() const noexcept { return tls_; }
   [[nodiscard]] std::uint64_t entry() const noexcept { return entry_; }
@@ -94,8 +99,8 @@ class ElfFile {
   [[nodiscard]] const Elf64_Sym* symbol(std::uint32_t index) const noexcept;
   [[nodiscard]] std::string_view symbol_name(const Elf64_Sym& symbol) const noexcept;
   [[nodiscard]] SymbolVersion symbol_version(std::uint32_t index) const noexcept;
-  /// A definition that others may use, by GNU hash. With a version: that one, or an unversioned
-  /// one; without: the default one, else any.
+  /// A definition that others may use, by whichever table of hashes there is. With a version: that
+  /// one, or an unversioned one; without: the default one, else any.
   [[nodiscard]] const Elf64_Sym* find(std::string_view name,
                                       std::string_view version = {}) const noexcept;
 
@@ -106,12 +111,18 @@ class ElfFile {
 
  private:
   class Parser;
+  struct Search;
+
+  /// Whether symbol `index` is what is sought; else it may be kept as the second best.
+  bool is_best(std::uint64_t index, Search& search) const noexcept;
+  void find_by_gnu_hash(Search& search) const noexcept;
+  void find_by_old_hash(Search& search) const noexcept;
 
   std::string path_;
   std::span<const std::byte> bytes_;
   std::vector<Segment> segments_;
   TlsSegment tls_;
-  std::uint64_t image_bytes_ = 0, entry_ = 0, unwind_table_ = 0;
+  std::uint64_t image_bytes_ = 0, image_alignment_ = 4096, entry_ = 0, unwind_table_ = 0;
   ImageRange program_headers_;
   bool has_interpreter_ = false;
   std::vector<std::string_view> needed_;
@@ -124,9 +135,11 @@ class ElfFile {
   std::span<const Elf64_Sym> symbols_;
   std::span<const std::uint16_t> version_indexes_;  // Empty: no versions.
   std::vector<SymbolVersion> versions_;             // By version index.
-  // GNU hash: a chain of symbols per bucket. Its Bloom filter is not used.
+  // A chain of symbols per bucket. GNU hash (its Bloom filter is not used): neighbours, whose
+  // hashes the chains hold. The older table: the chains hold the next symbol, 0 is the end.
   std::span<const std::uint32_t> buckets_, chains_;
   std::uint32_t first_hashed_ = 0;
+  bool has_old_hash_ = false;
 };
 
 }  // namespace sterna::program

@@ -4,12 +4,15 @@
 #include <cstring>
 
 #include "base/elf_machine.h"
+#include "memory/layout.h"
 #include "program/elf/elf_parser.h"
 
 namespace sterna::program {
 namespace {
 
 constexpr std::uint32_t kSegmentCountMax = 64;
+// The images region of a rank begins at a quarter of its slot, whose bytes are a power of two.
+constexpr std::uint64_t kImageAlignmentMax = std::uint64_t{1} << (memory::kRankSlotShiftMin - 2);
 
 }  // namespace
 
@@ -33,8 +36,7 @@ bool ElfFile::Parser::read_header() {
     return fail("is not an executable (ELF) file", Errc::invalid_argument);
   }
   std::memcpy(&header_, bytes.data(), sizeof header_);
-  if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_ident[EI_DATA] != ELFDATA2LSB ||
-      header_.e_machine != elf_machine::kMachine) {
+  if (is_of_other_machine(bytes)) {
     return fail("was built for another kind of machine than this one", Errc::unsupported);
   }
   if (header_.e_type == ET_EXEC) {
@@ -108,6 +110,11 @@ bool ElfFile::Parser::add_load(const Elf64_Phdr& header) {
   if (header.p_memsz == 0) {
     return true;
   }
+  const std::uint64_t alignment = std::max<std::uint64_t>(header.p_align, 4096);
+  if (!std::has_single_bit(alignment) || alignment > kImageAlignmentMax) {
+    return fail("aligns its data to more than 256 MiB, more than ranks can be", Errc::unsupported);
+  }
+  file_.image_alignment_ = std::max(file_.image_alignment_, alignment);
   if (header.p_vaddr / 4096 * 4096 < file_.image_bytes_) {
     return fail("has segments that overlap or are not in order: the file is damaged");
   }
@@ -159,6 +166,17 @@ void ElfFile::Parser::find_build_id(const Elf64_Phdr& header) {
     }
     offset += sizeof note + name + text;
   }
+}
+
+bool ElfFile::is_of_other_machine(std::span<const std::byte> bytes) noexcept {
+  if (bytes.size() < sizeof(Elf64_Ehdr) || std::memcmp(bytes.data(), ELFMAG, SELFMAG) != 0) {
+    return false;
+  }
+  // What is looked at lies at the same place in the headers of both classes.
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  return header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
+         header.e_machine != elf_machine::kMachine;
 }
 
 Result<ElfFile> ElfFile::parse(std::string path, std::span<const std::byte> bytes) {

@@ -91,6 +91,7 @@ class ElfFile::Parser {
   bool read_needs();
   void add_version(std::uint32_t index, SymbolVersion version);
   bool read_hash();
+  bool read_old_hash();
 
   std::string_view string_at(std::uint64_t offset) const noexcept {
     if (offset >= file_.strings_.size()) {

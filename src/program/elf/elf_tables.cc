@@ -142,8 +142,7 @@ void ElfFile::Parser::add_version(std::uint32_t index, SymbolVersion version) {
 
 bool ElfFile::Parser::read_hash() {
   if (!gnu_hash_.is_there) {
-    // Nothing can be found in it, which is right for a program that defines nothing for others.
-    return true;
+    return read_old_hash();
   }
   std::span<const std::uint32_t> header;
   if (!table_at(gnu_hash_.value, 4, header)) {
@@ -155,6 +154,26 @@ bool ElfFile::Parser::read_hash() {
   }
   file_.first_hashed_ = header[1];
   file_.chains_ = rest_at<std::uint32_t>(buckets + std::uint64_t{header[0]} * 4);
+  return true;
+}
+
+/// Of linkers that were told so (--hash-style=sysv), or that know no other.
+bool ElfFile::Parser::read_old_hash() {
+  const auto& [at, is_there] = values_[DT_HASH];
+  if (!is_there) {
+    // Nothing can be found in it, which is right for a program that defines nothing for others.
+    return true;
+  }
+  std::span<const std::uint32_t> counts;  // Of buckets and of chains, which are as many as symbols.
+  if (!table_at(at, 2, counts)) {
+    return false;
+  }
+  const std::uint64_t chains = at + 8 + std::uint64_t{counts[0]} * 4;
+  if (counts[0] == 0 || !table_at(at + 8, counts[0], file_.buckets_) ||
+      !table_at(chains, counts[1], file_.chains_)) {
+    return fail("has a damaged table of symbols");
+  }
+  file_.has_old_hash_ = true;
   return true;
 }
 

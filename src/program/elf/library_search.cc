@@ -79,6 +79,12 @@ bool is_readable(const std::string& path) {
   return ::access(path.c_str(), R_OK) == 0;
 }
 
+/// A file that ends the search: one of another class or processor does not.
+bool is_candidate(const std::string& path) {
+  auto file = MappedFile::open(path);
+  return file && !ElfFile::is_of_other_machine(file.value().bytes());
+}
+
 /// Where this process has it from, if it has it.
 std::string find_loaded(const std::string& name) {
   void* handle = ::dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
@@ -147,21 +153,21 @@ Result<std::string> find_library(std::string_view name, const ElfFile& needer,
   }
   add_directories(needer.runpath(), needer, directories);
   for (const std::string& directory : directories) {
-    if (std::string path = directory + "/" + std::string{name}; is_readable(path)) {
+    if (std::string path = directory + "/" + std::string{name}; is_candidate(path)) {
       return path;
     }
   }
   if (std::string path = find_loaded(std::string{name}); !path.empty()) {
     return path;
   }
-  if (std::string path = find_cached(name); !path.empty() && is_readable(path)) {
+  if (std::string path = find_cached(name); !path.empty() && is_candidate(path)) {
     return path;
   }
   const std::string triplet = elf_machine::kLibraryTriplet;
   for (const std::string& directory :
        {"/lib/" + triplet, "/usr/lib/" + triplet, std::string{"/lib64"}, std::string{"/usr/lib64"},
         std::string{"/lib"}, std::string{"/usr/lib"}}) {
-    if (std::string path = directory + "/" + std::string{name}; is_readable(path)) {
+    if (std::string path = directory + "/" + std::string{name}; is_candidate(path)) {
       return path;
     }
   }

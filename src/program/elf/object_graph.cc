@@ -13,6 +13,7 @@
 namespace sterna::program {
 namespace {
 
+// At least; a file may ask for more.
 constexpr std::uint64_t kImageAlignment = 64 * 1024;
 constexpr std::size_t kObjectCountMax = 256;
 
@@ -139,7 +140,8 @@ class Loader {
   }
 
   void add(std::unique_ptr<PrivateObject> object, std::string_view name = {}) {
-    object->offset = graph_.image_bytes == 0 ? kFirstImageOffset : graph_.image_bytes;
+    object->offset = align_up(std::max(graph_.image_bytes, kFirstImageOffset),
+                              object->file.image_alignment());
     graph_.image_bytes = align_up(object->offset + object->file.image_bytes(), kImageAlignment);
     names_.emplace_back(name);
     graph_.objects.push_back(std::move(object));
@@ -160,6 +162,7 @@ class Loader {
     std::uint64_t used = elf_machine::kTlsReservedAtPointer;
     for (const auto& object : graph_.objects) {
       const TlsSegment& tls = object->file.tls();
+      graph_.tls_alignment = std::max(graph_.tls_alignment, tls.alignment);
       if (elf_machine::kTlsIsBelow) {
         used = align_up(used + tls.bytes, tls.alignment);
         object->tls_offset = -static_cast<std::int64_t>(used);

@@ -44,6 +44,7 @@ struct ObjectGraph {
   std::vector<std::uint32_t> init_order;  // Indexes of objects: what is needed comes first.
   std::uint64_t image_bytes = 0;          // Of the images region.
   std::uint64_t tls_bytes = 0;            // Of the room.
+  std::uint64_t tls_alignment = 1;        // Of the thread pointer, for all in the room.
 };
 
 /// Reads the executable at `path` and all it needs, and lays them out.

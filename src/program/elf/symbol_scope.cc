@@ -25,7 +25,7 @@ SymbolScope::SymbolScope(const ObjectGraph& graph, std::span<const Shim> more_sh
        {start_shims(), stdio_shims(), print_shims(), environment_shims(), getopt_shims(),
         file_shims(), descriptor_shims(), memory_shims(), thread_shims(), c11_thread_shims(),
         time_shims(), library_shims(), state_shims(), zone_shims(), key_shims(), child_shims(),
-        object_shims(), shared_shims(), more_shims}) {
+        object_shims(), shared_shims(), name_shims(), wide_shims(), more_shims}) {
     for (const Shim& shim : shims) {
       shims_.emplace(shim.name, shim);
     }

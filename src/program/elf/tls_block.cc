@@ -2,6 +2,7 @@
 // it.
 #include "program/elf/tls_block.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <dlfcn.h>
@@ -21,8 +22,8 @@ constexpr std::size_t kAlignment = 64;
 constexpr std::uint32_t kFirstRankTid = 1u << 29;
 constexpr std::uint32_t kRseqUnregistered = 0xffff'ffff;  // RSEQ_CPU_ID_UNINITIALIZED
 
-std::size_t align_up(std::size_t value) noexcept {
-  return (value + kAlignment - 1) / kAlignment * kAlignment;
+std::size_t align_up(std::size_t value, std::size_t alignment = kAlignment) noexcept {
+  return (value + alignment - 1) / alignment * alignment;
 }
 
 template <typename T>
@@ -56,8 +57,8 @@ Result<TlsGeometry> ask_geometry() {
   }
   std::size_t alignment = 0;
   static_info(&geometry.static_bytes, &alignment);
-  if (alignment > kAlignment) {
-    return unknown_libc("thread-local alignment of at most 64");
+  if (alignment > memory::kPageBytes) {
+    return unknown_libc("thread-local alignment of at most a page");
   }
   geometry.static_bytes = align_up(geometry.static_bytes);
   geometry.pthread_bytes = align_up(*pthread_bytes);
@@ -195,7 +196,8 @@ Result<> TlsTemplate::create(memory::RankSlot& slot, const ObjectGraph& graph) c
       elf_machine::kTlsIsBelow ? geometry_.pthread_bytes : geometry_.static_bytes;
   // Ranks' blocks would all fall on the same cache sets without a colour.
   const std::size_t colour = memory::colour_offset(slot.rank);
-  const std::uintptr_t pointer = align_up(slot.tls.base + colour + below);
+  const std::uintptr_t pointer = align_up(
+      slot.tls.base + colour + below, std::max<std::size_t>(kAlignment, graph.tls_alignment));
   if (pointer + above > slot.tls.base + slot.tls.bytes) {
     return Error{Errc::unsupported, "the thread-local block of a rank needs " +
                                         std::to_string(below + above) +

@@ -77,10 +77,7 @@ std::string NodeHost::describe_blockers(memory::RankSlot& slot) noexcept {
 
 void NodeHost::for_each_image_extent(memory::RankSlot& slot,
                                      FunctionRef<void(std::span<std::byte>)> visit) noexcept {
-  for (std::uint32_t i = 0; i < slot.extra_extent_count; ++i) {
-    const memory::Extent& extent = slot.extra_extents[i];
-    visit({reinterpret_cast<std::byte*>(extent.base), extent.bytes});
-  }
+  program_->for_each_image_extent(slot, visit);
 }
 
 Result<> NodeHost::prepare(std::uint32_t rank) noexcept {

@@ -24,7 +24,9 @@ class NodeHost final : public HostCalls, public runtime::RankRunner {
   [[nodiscard]] std::size_t image_bytes() const noexcept override;
   Result<> create(memory::RankSlot& slot) noexcept override;
   [[nodiscard]] threads::Entry entry() const noexcept override { return Program::run; }
-  void forget(memory::RankSlot& slot) noexcept override { program_->forget(slot); }
+  [[nodiscard]] bool forget(memory::RankSlot& slot) noexcept override {
+    return program_->forget(slot);
+  }
   [[nodiscard]] std::uint64_t fingerprint() const noexcept override;
   [[nodiscard]] std::string describe() const override;
   std::string describe_blockers(memory::RankSlot& slot) noexcept override;

@@ -2,9 +2,11 @@
 // of the executables that run ranks: the code of a program has its offsets from there built in.
 #if defined(__x86_64__)
 
-// Linkers put .tcommon last, so nothing of the host comes between the room and the thread pointer.
+// Linkers put .tcommon last, so nothing of the host comes between the room and the thread pointer. Aligned
+// to a page, as is then the thread pointer of every kernel thread, so that variables of a program which ask
+// for that have it in the threads that ranks create.
         .section .tcommon, "awT", @nobits
-        .p2align 6
+        .p2align 12
         .globl  sterna_program_tls_reserve
         .type   sterna_program_tls_reserve, @object
         .size   sterna_program_tls_reserve, 65536

@@ -22,6 +22,21 @@ constinit thread_local ThreadValues* this_foreign_values = nullptr;
   std::abort();
 }
 
+/// Of a kernel thread whose rank has ended: exit() of a process would have ended it, too.
+[[noreturn]] void stop_here() noexcept {
+  for (;;) {
+    ::pause();
+  }
+}
+
+RankData& living_data_of(memory::RankSlot& slot) noexcept {
+  RankData& data = data_of(slot);
+  if (data.has_ended.load(std::memory_order_relaxed)) [[unlikely]] {
+    stop_here();
+  }
+  return data;
+}
+
 }  // namespace
 
 [[gnu::noinline]] memory::RankSlot* foreign_slot() noexcept {
@@ -50,12 +65,17 @@ memory::RankSlot* find_calling_slot() noexcept {
   return slot != nullptr ? slot : foreign_slot();
 }
 
+RankData* find_calling_data() noexcept {
+  memory::RankSlot* const slot = find_calling_slot();
+  return slot != nullptr ? &living_data_of(*slot) : nullptr;
+}
+
 RankData& calling_data() noexcept {
   memory::RankSlot* slot = find_calling_slot();
   if (slot == nullptr) [[unlikely]] {
     end_for_unknown_caller();
   }
-  return data_of(*slot);
+  return living_data_of(*slot);
 }
 
 }  // namespace sterna::program

@@ -28,9 +28,12 @@ void set_foreign_values(ThreadValues* values) noexcept;
 
 /// As calling_data(), but null where no code of a rank should be: in the handler of a signal that
 /// found the worker in the runtime. Shims that a handler may call leave the call to libc then.
-[[nodiscard]] inline RankData* find_calling_data() noexcept {
-  memory::RankSlot* const slot = find_calling_slot();
-  return slot != nullptr ? &data_of(*slot) : nullptr;
+[[nodiscard]] RankData* find_calling_data() noexcept;
+
+/// The FILE that the calling rank has as stdin, stdout or stderr now; in such a handler `of_node`.
+[[nodiscard]] inline std::FILE* standard_file(Variable which, std::FILE* of_node) noexcept {
+  const RankData* const data = find_calling_data();
+  return data != nullptr ? variable<std::FILE*>(*data, which) : of_node;
 }
 
 /// Calls `call()` on the worker's thread pointer, if the rank's is loaded, with the node's memory

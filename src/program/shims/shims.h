@@ -44,5 +44,7 @@ template <typename Function>
 [[nodiscard]] std::span<const Shim> key_shims();
 [[nodiscard]] std::span<const Shim> child_shims();
 [[nodiscard]] std::span<const Shim> object_shims();
+[[nodiscard]] std::span<const Shim> name_shims();
+[[nodiscard]] std::span<const Shim> wide_shims();
 
 }  // namespace sterna::program

@@ -82,11 +82,7 @@ int shim_close(int fd) {
     return ::close(fd);
   }
   // The node's own descriptors stay open; the rank's may have been sent elsewhere.
-  const int redirected = data.redirected[fd];
-  if (redirected >= 0) {
-    data.redirected[fd] = -1;
-    return shim_close(redirected);
-  }
+  redirect_stream(data, fd, -1);
   return 0;
 }
 
@@ -165,10 +161,7 @@ int shim_dup3(int fd, int onto, int flags) {
   if (copy < 0) {
     return -1;
   }
-  if (data.redirected[onto] >= 0) {
-    shim_close(data.redirected[onto]);
-  }
-  data.redirected[onto] = note(copy, "descriptor", "(a redirected standard stream)");
+  redirect_stream(data, onto, note(copy, "descriptor", "(a redirected standard stream)"));
   return onto;
 }
 

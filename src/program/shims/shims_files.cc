@@ -1,9 +1,6 @@
-// FILEs, directories, processes, locales: they work as ever, and are noted as what holds a rank
-// here.
+// FILEs, directories, processes: they work as ever, and are noted as what holds a rank here.
 #include <cerrno>
-#include <clocale>
 #include <cstdio>
-#include <cstring>
 
 #include <dirent.h>
 #include <sys/types.h>
@@ -30,21 +27,22 @@ std::FILE* shim_fopen(const char* path, const char* mode) {
 }
 
 std::FILE* shim_fdopen(int fd, const char* mode) {
-  std::FILE* file = ::fdopen(fd, mode);
+  RankData& data = calling_data();
+  const bool is_standard = fd >= 0 && fd <= 2;
+  std::FILE* file = is_standard ? open_on_stream(data, fd, mode) : ::fdopen(fd, mode);
   if (file != nullptr) {
     // fclose() closes both.
-    remove_blocker(calling_data(), BlockerKind::file, static_cast<std::uint64_t>(fd));
+    remove_blocker(data, BlockerKind::file, static_cast<std::uint64_t>(fd));
   }
   return note(file, "(by fdopen)");
 }
 
 std::FILE* shim_freopen(const char* path, const char* mode, std::FILE* file) {
-  remove_blocker(calling_data(), BlockerKind::file, blocker_key(file));
-  // A standard stream has a descriptor of the node by name only: it must not be closed.
-  if (file->_fileno >= 0 && file->_fileno <= 2) {
-    std::fflush(file);
-    file->_fileno = -2;
+  RankData& data = calling_data();
+  if (stream_of(file) >= 0) {
+    return reopen_stream(data, file, path, mode);
   }
+  remove_blocker(data, BlockerKind::file, blocker_key(file));
   return note(std::freopen(path, mode, file), path != nullptr ? path : "(reopened)");
 }
 
@@ -53,8 +51,17 @@ std::FILE* shim_tmpfile() {
 }
 
 int shim_fclose(std::FILE* file) {
-  remove_blocker(calling_data(), BlockerKind::file, blocker_key(file));
+  RankData& data = calling_data();
+  if (is_standard_stream(data, file)) {
+    return close_stream(data, file);
+  }
+  remove_blocker(data, BlockerKind::file, blocker_key(file));
   return std::fclose(file);
+}
+
+/// libc's closes the files of other ranks, too.
+int shim_fcloseall() {
+  return flush_all(calling_data());
 }
 
 DIR* note(DIR* directory, const char* name) noexcept {
@@ -79,26 +86,6 @@ int shim_closedir(DIR* directory) {
   return ::closedir(directory);
 }
 
-/// These two are in libc itself; all others are in memory of this process.
-bool is_built_in(const char* name) noexcept {
-  return std::strcmp(name, "C") == 0 || std::strcmp(name, "POSIX") == 0 ||
-         std::strcmp(name, "C.UTF-8") == 0 || std::strcmp(name, "C.utf8") == 0;
-}
-
-char* shim_setlocale(int category, const char* name) {
-  RankData& data = calling_data();
-  // Locales belong to the process: loaded by one rank, used by all.
-  char* result = on_worker(data, [&] { return std::setlocale(category, name); });
-  if (result != nullptr && name != nullptr) {
-    const auto key = static_cast<std::uint64_t>(category);
-    remove_blocker(data, BlockerKind::locale, key);
-    if (!is_built_in(result)) {
-      add_blocker(data, BlockerKind::locale, key, "locale %s is in use", result);
-    }
-  }
-  return result;
-}
-
 /// The rank's memory is shared with other processes of the job: a copy of the process would write
 /// into it. (posix_spawn, system, popen and vfork work: the caller waits until exec.)
 pid_t shim_fork() {
@@ -118,8 +105,8 @@ std::span<const Shim> file_shims() {
       function_shim("freopen64", shim_freopen), function_shim("tmpfile", shim_tmpfile),
       function_shim("tmpfile64", shim_tmpfile), function_shim("fclose", shim_fclose),
       function_shim("opendir", shim_opendir),   function_shim("fdopendir", shim_fdopendir),
-      function_shim("closedir", shim_closedir), function_shim("setlocale", shim_setlocale),
-      function_shim("fork", shim_fork),         function_shim("__fork", shim_fork),
+      function_shim("closedir", shim_closedir), function_shim("fork", shim_fork),
+      function_shim("__fork", shim_fork),       function_shim("fcloseall", shim_fcloseall),
   };
   return shims;
 }

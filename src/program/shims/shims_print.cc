@@ -19,15 +19,13 @@ namespace {
 
 // A handler of a signal that found the worker in the runtime writes to the node's.
 std::FILE* out() noexcept {
-  const RankData* const data = find_calling_data();
-  return data != nullptr ? variable<std::FILE*>(*data, Variable::standard_output) : stdout;
+  return standard_file(Variable::standard_output, stdout);
 }
 std::FILE* err() noexcept {
-  const RankData* const data = find_calling_data();
-  return data != nullptr ? variable<std::FILE*>(*data, Variable::standard_error) : stderr;
+  return standard_file(Variable::standard_error, stderr);
 }
 std::FILE* in() noexcept {
-  return variable<std::FILE*>(calling_data(), Variable::standard_input);
+  return standard_file(Variable::standard_input, stdin);
 }
 
 int shim_vprintf(const char* format, va_list arguments) {

@@ -132,6 +132,7 @@ void run_handlers(RankData& data, ExitHandlers& list, const void* library, int s
                  "sterna: exit() was called outside of the rank's main thread: the rank aborts\n");
     std::abort();
   }
+  data.has_ended.store(true, std::memory_order_relaxed);
   leave_user();
   host_calls().rank_exit(*data.slot, status & 0xff);
   __builtin_unreachable();

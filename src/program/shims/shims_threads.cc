@@ -351,6 +351,11 @@ void exit_thread(void* result) {
   shim_exit(result);
 }
 
+bool has_threads_left(RankData& data) noexcept {
+  const SpinGuard guard{data.lock};
+  return data.kernel_threads != nullptr;
+}
+
 std::span<const Shim> thread_shims() {
   static const Shim shims[] = {
       function_shim("pthread_create", shim_create),

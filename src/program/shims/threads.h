@@ -1,9 +1,10 @@
-// Kernel threads that ranks create: what must exist before the first.
+// Kernel threads that ranks create: what must exist before the first, and whether some are left.
 #pragma once
 
 #include <pthread.h>
 
 #include "base/result.h"
+#include "program/rank_data.h"
 
 namespace sterna::program {
 
@@ -17,5 +18,9 @@ int create_thread(pthread_t* thread, const pthread_attr_t* attributes, void* (*f
 int join_thread(pthread_t thread, void** result);
 int detach_thread(pthread_t thread);
 [[noreturn]] void exit_thread(void* result);
+
+/// Whether kernel threads of the rank may still run, in its text and on its data: all that were not
+/// joined, since one that has ended as far as the program knows is in libc for a moment more.
+[[nodiscard]] bool has_threads_left(RankData& data) noexcept;
 
 }  // namespace sterna::program

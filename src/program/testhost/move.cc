@@ -61,9 +61,11 @@ void send_rank(TestHost& host, std::uint32_t rank, int fd) {
   const auto stack_pointer = reinterpret_cast<std::uintptr_t>(slot.thread->context.stack);
   // Collected first: nothing may change while it is walked.
   std::vector<memory::Extent> extents;
-  memory::for_each_live_extent(slot, stack_pointer, [&](std::span<std::byte> bytes) {
+  const auto add = [&](std::span<std::byte> bytes) {
     extents.push_back({reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size()});
-  });
+  };
+  memory::for_each_live_extent(slot, stack_pointer, add);
+  host.program().for_each_image_extent(slot, add);
   for (const memory::Extent& extent : extents) {
     put(fd, extent);
     write_all(fd, reinterpret_cast<const void*>(extent.base), extent.bytes);

@@ -85,10 +85,12 @@ inline void reap(Worker* here, Thread& thread) noexcept {
   if constexpr (kSanitized) {
     sanitizer_end(thread);
   }
-  thread.joiner.store(Joined::reaped, std::memory_order_relaxed);
   if ((thread.flags & ThreadFlag::adopted) != 0) {
+    // The last access: whoever sees it (acquire, in the C API) may make another thread there.
+    thread.joiner.store(Joined::reaped, std::memory_order_release);
     return;
   }
+  thread.joiner.store(Joined::reaped, std::memory_order_relaxed);
   if ((thread.end_flags & EndFlag::guarded) != 0) [[unlikely]] {
     reap_extras(thread);
   }

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint64_t kUsualTickNs = 4'000'000;
 
-/// Preemption, take-over and the poll of the network, as far as they are asked for.
+/// Preemption, take-over and the polls of ticks, as far as they are asked for.
 void open_tickers(TeamState& state) noexcept {
   TeamOptions& options = state.options;
   const std::uint64_t usual_ns = options.tick_ns != 0 ? options.tick_ns : kUsualTickNs;
@@ -42,7 +42,7 @@ void open_tickers(TeamState& state) noexcept {
   if (options.take_over) {
     install_preemption();
     state.preemptor = std::make_unique<Preemptor>(state);
-    open(0, *state.preemptor);
+    open(0, *state.preemptor);  // The other one then, too: for deadlines, if for nothing else.
   }
   if (state.polls_on_ticks()) {
     open(1, state);

@@ -270,6 +270,8 @@ class TeamState final : public TickClient {
   void wake_idle(std::uint32_t first, std::uint32_t count) noexcept;
   /// The earliest timer of all workers.
   [[nodiscard]] std::uint64_t next_timer_ns() const noexcept;
+  /// Ends the waits of all workers whose deadline has come; whether there were any.
+  bool fire_timers() noexcept;
   /// It is stopped, and no thread needs its workers to get off its kernel thread.
   [[nodiscard]] bool is_over() const noexcept {
     // Relaxed: has_reason_to_stay() reads it once more.
@@ -282,7 +284,7 @@ class TeamState final : public TickClient {
     return options.take_over && options.dispatch != nullptr;
   }
   [[nodiscard]] bool polls_on_ticks() const noexcept {
-    return polls_dispatch() || (options.idle_hook != nullptr && options.tick_ns != 0);
+    return options.take_over || (options.idle_hook != nullptr && options.tick_ns != 0);
   }
   /// The hook: no worker looks for work or sleeps; who does, polls or is woken by what comes. The
   /// dispatch: somebody computes.
@@ -292,9 +294,9 @@ class TeamState final : public TickClient {
   /// workers get and by whether anything comes to them. A message waits no longer for ticks than
   /// one interval after another one was found so.
   [[nodiscard]] std::uint32_t intervals_to_tick(std::uint64_t now_ns) noexcept;
-  /// By the other ticker, at each of its ticks: the one that polls has its tick, too, if there is
-  /// something to do. A kernel thread that wakes costs who computes 10 us.
-  void lead_polls() noexcept;
+  /// By the other ticker, at each of its ticks: the one that polls ticks, too, if it has something
+  /// to do: a kernel thread that wakes costs who computes 10 us. True: a deadline has come.
+  bool lead_polls() noexcept;
   [[nodiscard]] bool leaves_polls() const noexcept;
 
   TeamOptions options;  // Constant, as the next ones, after open.

@@ -64,7 +64,7 @@ std::uint32_t Preemptor::tick(std::uint64_t now_ns) noexcept {
   if (team_.options.take_over) {
     call_back_strays();
   }
-  team_.lead_polls();
+  is_urgent_ = team_.lead_polls() || is_urgent_;
   intervals_ = team_.intervals_to_tick(now_ns);
   return is_urgent_ ? 1 : intervals_;
 }
@@ -83,6 +83,11 @@ void Preemptor::look_at(Worker& worker, Look& look, std::uint64_t now_ns) noexce
   const int level = waiting_level(worker);
   if (level < 0) {
     worker.border.wish.store(Wish::none, std::memory_order_relaxed);
+    // Its seeds are no reason to preempt who has planted them, and will run them itself. But who
+    // sleeps may sleep for what one of them does.
+    if (worker.seeds.count() > 0 && !team_.is_closed.load(std::memory_order_relaxed)) {
+      is_urgent_ = take_over_if_asleep(worker, *carrier, look) || is_urgent_;
+    }
     return;
   }
   // Threads know their own modes: this one may have ended, and its slot be gone.

@@ -15,7 +15,7 @@
 // runtime gives way on its way out, by a plain switch.
 //
 // The ticker takes no memory, for whose locks it would have to wait: it takes kernel threads that
-// others have made (spares.cc), and polls nothing (the network, policies: another ticker).
+// others have made (spares.cc); polls and timers are another ticker's.
 //
 // A lock of a library that is held by a preempted thread stops who wants it in the kernel; that
 // worker is taken over in turn, so the holder runs again. It is rare, because the handler waits, a

@@ -102,6 +102,21 @@ std::uint64_t TeamState::next_timer_ns() const noexcept {
   return next;
 }
 
+bool TeamState::fire_timers() noexcept {
+  if (next_timer_ns() == kNever) {
+    return false;
+  }
+  bool has_fired = false;
+  const std::uint64_t now = now_ns();
+  for (const auto& worker : workers) {
+    if (worker->timers.next_ns() <= now) {
+      worker->timers.fire(now);
+      has_fired = true;
+    }
+  }
+  return has_fired;
+}
+
 std::uint32_t Worker::steal_from(Worker& victim) noexcept {
   if (!victim.lock.try_lock_from_outside()) {
     return 0;
@@ -238,14 +253,7 @@ bool Worker::find_work(Search& search) noexcept {
       return true;
     }
   }
-  if (team.next_timer_ns() != kNever) {
-    const std::uint64_t now = team.now_ns();
-    for (const auto& worker : team.workers) {
-      if (worker->timers.next_ns() <= now) {
-        worker->timers.fire(now);
-      }
-    }
-  }
+  (void)team.fire_timers();
   if (IdleHook* const hook = team.options.idle_hook;
       hook != nullptr && hook->poll(SchedulingPoint::idle) != 0) {
     search.begin_cycles = cycles();  // Where something comes, more may come.

@@ -147,5 +147,37 @@ TEST(Deadline, SeedsOfWhoSleepsInTheKernelRunMeanwhile) {
   join(*team.go(plants, kUser));
 }
 
+// One worker, which looks at its timers at every 64th switch only.
+TEST(Deadline, ThatHasPassedIsKnownAfterOneTurnOfTheOthers) {
+  TestTeam team{1};
+  std::atomic<bool> is_over{false};
+  int turns = 0;
+  auto others = [&] {
+    while (!is_over) {
+      ++turns;
+      yield();
+    }
+  };
+  auto asks = [&] {
+    while (turns == 0) {
+      yield();
+    }
+    int before = turns;
+    sleep_for(0);
+    EXPECT_EQ(turns - before, 1);
+    before = turns;
+    EXPECT_FALSE(park_until(team->now_ns()));
+    EXPECT_EQ(turns - before, 1);
+    before = turns;
+    unpark(*self());
+    EXPECT_TRUE(park_until(0)) << "what is there is taken, whatever the deadline";
+    EXPECT_EQ(turns, before);
+    is_over = true;
+  };
+  Thread* const turning = team.go(others);
+  join(*team.go(asks));
+  join(*turning);
+}
+
 }  // namespace
 }  // namespace sterna::threads

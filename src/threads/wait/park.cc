@@ -121,6 +121,12 @@ Wake wait_current(Thread& me, std::uint64_t waits, std::uint64_t deadline_ns) no
   if (try_take(me, waits, wake)) {
     return wake;
   }
+  if (deadline_ns <= me.worker.load(std::memory_order_relaxed)->team.now_ns()) {
+    // A timer would be fired when the worker looks at its timers next, perhaps much later. But
+    // others have their turn: who asks again and again may wait for what one of them does.
+    yield();
+    return try_take(me, waits, wake) ? wake : Wake::timed_out;
+  }
   Timers& timers = me.worker.load(std::memory_order_relaxed)->timers;
   timers.arm(me, deadline_ns);
   wake = wait_untimed(me, waits | kWaitTimer);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "base/thread_pointer.h"
+#include "threads/life/life.h"
 #include "threads/observation/observe.h"
 #include "threads/team_fixture.h"
 
@@ -63,6 +65,32 @@ TEST_P(MovingTest, SameMemoryIsAdoptedAgain) {
     join(*thread);
     EXPECT_EQ(runs, i);
   }
+}
+
+// What the join does after that, a sanitizer sees.
+TEST_P(MovingTest, MemoryIsAdoptedAgainAsSoonAsTheJoinOfAnotherOneHasLeftIt) {
+  constexpr int kRounds = 50;
+  std::atomic<Thread*> handed{nullptr};
+  auto function = [] {};
+  std::thread joiner{[&] {
+    for (int i = 0; i < kRounds; ++i) {
+      Thread* thread = nullptr;
+      while ((thread = handed.exchange(nullptr)) == nullptr) {
+        std::this_thread::yield();
+      }
+      join(*thread);
+    }
+  }};
+  for (int i = 0; i < kRounds; ++i) {
+    Thread* const thread = adopt(function);
+    here->start(*thread);
+    handed = thread;
+    while (thread->joiner.load(std::memory_order_acquire) != Joined::reaped) {
+      std::this_thread::yield();
+    }
+  }
+  joiner.join();
+  EXPECT_EQ(here->live_thread_count(), 0U);
 }
 
 TEST_P(MovingTest, ThreadPointerOfTheWorkerIsThatOfItsKernelThread) {

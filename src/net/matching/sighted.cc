@@ -39,7 +39,8 @@ Hold* sight(Endpoint& at, const MaskedPattern& wanted) noexcept {
       return &hold;
     }
     const bool is_other = hold.sight == Hold::Sight::seen && !is_it;
-    if (hold.sight == Hold::Sight::nothing || (is_other && ++hold.times_passed >= kTimesPassedMax)) {
+    if (hold.sight == Hold::Sight::nothing ||
+        (is_other && ++hold.times_passed >= kTimesPassedMax)) {
       hold.sight = Hold::Sight::wanted;
       hold.sought = wanted.pattern;
       hold.sought_mask = wanted.mask;

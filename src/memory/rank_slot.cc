@@ -18,21 +18,6 @@ std::span<std::byte> bytes_of(std::uintptr_t from, std::uintptr_t to) noexcept {
 
 }  // namespace
 
-bool RankSlot::try_add_extent(Extent extent) noexcept {
-  if (extra_extent_count == kExtraExtentCountMax) {
-    return false;
-  }
-  check(images.contains(extent.base) && images.contains(extent.base + extent.bytes - 1),
-        "the loader's extents lie in the images of the rank");
-  // Sorted: extents are enumerated in ascending order.
-  std::uint32_t place = extra_extent_count++;
-  for (; place > 0 && extra_extents[place - 1].base > extent.base; --place) {
-    extra_extents[place] = extra_extents[place - 1];
-  }
-  extra_extents[place] = extent;
-  return true;
-}
-
 bool RankSlot::has_refusal() const noexcept {
   return std::any_of(std::begin(refusals), std::end(refusals),
                      [](const auto& count) { return count.load(std::memory_order_relaxed) != 0; });
@@ -72,10 +57,6 @@ void for_each_live_extent(RankSlot& slot, std::uintptr_t stack_pointer,
   // Stack, header and thread-local block are neighbours: one extent.
   extent(bytes_of(stack_low & ~(kPageBytes - 1), head_end));
   slot.system_heap->for_each_live_extent(extent);
-  for (std::uint32_t i = 0; i < slot.extra_extent_count; ++i) {
-    const Extent& extra = slot.extra_extents[i];
-    extent(bytes_of(extra.base, extra.base + extra.bytes));
-  }
   slot.user_heap->for_each_live_extent(extent);
 }
 

@@ -28,7 +28,6 @@ struct Thread;
 namespace sterna::memory {
 
 inline constexpr std::uint32_t kRefusalKindCount = 32;  // migration/refusal.h names them.
-inline constexpr std::uint32_t kExtraExtentCountMax = 32;
 
 /// A part of a slot. `bytes` are mapped, `bytes_max` are set aside.
 struct Region {
@@ -66,7 +65,7 @@ struct RankShape {
 /// address in every node.
 struct RankSlot {
   static constexpr std::uint64_t kMagic = 0x6b6e6172'6e726574;  // "ternrank"
-  static constexpr std::uint32_t kLayoutVersion = 3;
+  static constexpr std::uint32_t kLayoutVersion = 4;
 
   std::uint64_t magic = kMagic;
   std::uint32_t layout_version = kLayoutVersion;
@@ -111,12 +110,6 @@ struct RankSlot {
   std::atomic<std::uint64_t> message_bytes{0};
   std::atomic<std::uint64_t> moves{0};
 
-  // Memory of the images region that must be copied when the rank moves: the loader's list.
-  std::uint32_t extra_extent_count = 0;
-  Extent extra_extents[kExtraExtentCountMax] = {};
-
-  /// False: the table is full.
-  [[nodiscard]] bool try_add_extent(Extent extent) noexcept;
   [[nodiscard]] bool has_refusal() const noexcept;
 };
 
@@ -150,9 +143,9 @@ struct RankRegions {
 
 [[nodiscard]] RankShape shape_of(const RankSlot& slot) noexcept;
 
-/// All bytes that must be copied to move the rank, in ascending order, without overlap: header,
-/// tls, stack from `stack_pointer` (minus the red zone) up to and with the descriptor, the loader's
-/// extents, live parts of both heaps. The rank does not run meanwhile.
+/// The bytes that must be copied to move the rank, in ascending order, without overlap: header,
+/// tls, stack from `stack_pointer` (minus the red zone) up to and with the descriptor, live parts
+/// of both heaps. What of the images must, the loader knows. The rank does not run meanwhile.
 void for_each_live_extent(RankSlot& slot, std::uintptr_t stack_pointer,
                           FunctionRef<void(std::span<std::byte>)> extent) noexcept;
 

@@ -103,6 +103,14 @@ TEST_P(ProgramOnWorkers, GetoptOfOneRankDoesNotDisturbAnother) {
   EXPECT_EQ(host.outcome(2).err, "p: unrecognized option '--nothing'\n");
 }
 
+TEST_P(ProgramOnWorkers, RandomNumbersTablesAndTokensArePrivate) {
+  TestHost host{{.rank_count = 8, .worker_count = GetParam()}};
+  host.run("sequences");
+  for (std::uint32_t rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(host.outcome(rank).out, "bad 0, 3 words\n");
+  }
+}
+
 TEST_P(ProgramOnWorkers, EnvironmentIsPrivate) {
   TestHost host{{.rank_count = 8, .worker_count = GetParam()}};
   host.run("environment", {}, {"KEPT=mine", "GONE=1"});

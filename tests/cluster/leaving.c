@@ -32,17 +32,12 @@ static void time_zone(int is_first) {
   }
 }
 
-static void characters(int is_first) {
-  (void)is_first;
-  mblen(NULL, 0);
-  CHECK(mblen("a", 1) == 1);
-}
-
 static void locale(int is_first) {
   wchar_t wide[8];
   regex_t pattern;
   (void)is_first;
   CHECK(setlocale(LC_ALL, "C.UTF-8") != NULL);
+  CHECK(mblen(NULL, 0) == 0); /* How a shell begins. */
   CHECK(mbstowcs(wide, "\xc3\xa4", 8) == 1 && wide[0] == 0xe4);
   CHECK(regcomp(&pattern, "^a[[:alpha:]]+$", REG_EXTENDED | REG_ICASE) == 0);
   CHECK(regexec(&pattern, "aBc", 0, NULL, 0) == 0);
@@ -58,7 +53,9 @@ static void own_locale(int is_first) {
   const locale_t before = uselocale(made);
   CHECK(mbstowcs(wide, "\xc3\xa4", 8) == 1 && wide[0] == 0xe4);
   uselocale(before);
-  freelocale(made);
+  if (!is_first) { /* libc keeps what it has read of the first. */
+    freelocale(made);
+  }
 }
 
 static void user_names(int is_first) {
@@ -132,9 +129,9 @@ static void thread(int is_first) {
 static const struct {
   const char* name;
   void (*act)(int is_first);
-} kActs[] = {{"time_zone", time_zone},         {"characters", characters}, {"locale", locale},
-             {"own_locale", own_locale},       {"user_names", user_names}, {"host_names", host_names},
-             {"service_names", service_names}, {"system_log", system_log}, {"thread", thread}};
+} kActs[] = {{"time_zone", time_zone},   {"locale", locale},         {"own_locale", own_locale},
+             {"user_names", user_names}, {"host_names", host_names}, {"service_names", service_names},
+             {"system_log", system_log}, {"thread", thread}};
 
 int main(int argc, char** argv) {
   uintptr_t page = (uintptr_t)malloc(1) & ~(uintptr_t)4095; /* Of rank 0: stays while it lives. */

@@ -200,7 +200,8 @@ sterna_status sterna_timer_init(sterna_timer* timer, void (*function)(void* argu
  * or it is cancelled. Any thread. Switches. Fails with OUT_OF_MEMORY, NOT_STARTED. */
 sterna_status sterna_timer_set(sterna_timer* timer, uint64_t delay_ns) STERNA_NOEXCEPT;
 /* No call begins after it and none is under way, unless that is the caller. NOT_FOUND: it was not
- * set. sterna_stop cancels all. Switches. */
+ * set. sterna_stop, once no other thread of the node is left, cancels those that are set: they have
+ * no end. Switches. */
 sterna_status sterna_timer_cancel(sterna_timer* timer) STERNA_NOEXCEPT;
 
 #ifdef __cplusplus

@@ -10,7 +10,7 @@
  * with it, and timeouts of sockets (SO_RCVTIMEO, SO_SNDTIMEO) hold. What cannot be waited for so,
  * files that are read from a disk, fsync, open, goes to a spare kernel thread; a cancellation that
  * comes meanwhile counts afterwards, at the next cancellation point. Descriptors need not be
- * O_NONBLOCK; those that are return EAGAIN as ever.
+ * O_NONBLOCK; those that are return EAGAIN as ever (regular files never do).
  *
  * EINTR is never returned: signals are no affair of user threads, an interrupted call goes on. A
  * descriptor must not be closed while another thread waits for it: as in POSIX, what happens then

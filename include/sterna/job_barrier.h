@@ -7,7 +7,7 @@
  * PM2 (pm2_sync.h; "A multithreaded runtime environment...", 1998, 1.4). MPI programs have
  * MPI_Barrier; both may be used in one program.
  *
- * In log2(ranks) rounds of messages. Not inside callbacks of messages and quick services.
+ * In log2(ranks) rounds of messages, from the threads that may call message.h. Not inside callbacks of messages and quick services.
  */
 #ifndef STERNA_JOB_BARRIER_H
 #define STERNA_JOB_BARRIER_H

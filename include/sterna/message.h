@@ -2,7 +2,8 @@
  *
  * Messages of one sender to one receiver within one session are received in the order in which they
  * were sent, where tags leave a choice. They never mix with those of MPI. From any thread of a
- * rank, kernel threads too. A mobile rank may be moved inside calls that switch; requests under way
+ * rank, kernel threads too (in a process with MPI below MPI_THREAD_MULTIPLE and without sterna_start
+ * one at a time, as MPI says: else it ends with a broken rule). A mobile rank may be moved inside calls that switch; requests under way
  * go on, their memory moves with it. After the interface sendrecv of NewMadeleine
  * (nm_sendrecv_interface.h). NULL where it is not allowed, and numbers out of range:
  * INVALID_ARGUMENT, with a text in sterna_error_detail.

@@ -9,7 +9,8 @@
  * the setting pack_checks of the sender each piece carries its length and its modes, and another
  * one is REFUSED and not taken; sterna_error_detail says which, and both. Each piece says what its memory may do meanwhile. After the packs of Madeleine (paper 002
  * §1.3, mad_modes.h). They never mix with other messages, and keep the order of their senders.
- * From any thread of a rank, of which one at a time uses a packing or an unpacking; a mobile rank
+ * From any thread of a rank (kernel threads: as message.h says), of which one at a time uses a
+ * packing or an unpacking; a mobile rank
  * may be moved inside calls that switch, and anywhere between them. NULL where there is something
  * to read or store: INVALID_ARGUMENT; NOT_STARTED. Calls that switch, and sterna_unpack, inside a
  * callback of a message: DEADLOCK.

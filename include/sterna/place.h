@@ -2,8 +2,8 @@
  *
  * A place is named as in sterna_thread_options.place: "machine:0", "package:1", "numa:0", "l3:0",
  * "l2:0", "core:3", "pu:7", counted from left to right; `sterna topo` shows them. Between
- * sterna_start and sterna_stop; not in mobile ranks (UNSUPPORTED). Any thread, kernel threads too.
- * May switch.
+ * sterna_start and sterna_stop; not in mobile ranks (UNSUPPORTED). Any thread, kernel threads too,
+ * also in a quick service (rpc.h).
  */
 #ifndef STERNA_PLACE_H
 #define STERNA_PLACE_H

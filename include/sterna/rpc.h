@@ -25,7 +25,8 @@ typedef struct sterna_rpc_call sterna_rpc_call;       /* Opaque. */
 typedef struct sterna_rpc_group sterna_rpc_group;     /* Opaque. */
 
 /* What it returns other than SUCCESS is what the call returns. Of C++, it may throw: the call then
- * returns REFUSED, with the text of the exception. */
+ * returns REFUSED, with the text of the exception. So it does where the service's thread ends
+ * inside it (sterna_thread_exit, cancelled) and has not replied. */
 typedef sterna_status (*sterna_rpc_service)(void* context, sterna_rpc_request* request);
 
 typedef enum sterna_rpc_kind {
@@ -58,8 +59,8 @@ sterna_status sterna_rpc_register_with(const char* name, const sterna_rpc_servic
 
 /* From now on threads of the service on this node are made with these options (copied, names as
  * well): all but `stack`; stack_bytes 0 means 248 KiB, no name that of the service. They are
- * detached. `bubble`: they belong to it, while it is there; sterna_bubble_add_thread says which
- * options count then. What a thread cannot have so is an error of the call. Any thread, also before
+ * detached. `bubble`: they belong to it, until it is joined (or destroyed: not in a quick service);
+ * sterna_bubble_add_thread says which options count then. What a thread cannot have so is an error of the call. Any thread, also before
  * sterna_start. Fails with NOT_FOUND (no such service), INVALID_ARGUMENT. */
 sterna_status sterna_rpc_set_thread(const char* name,
                                     const sterna_thread_options* options) STERNA_NOEXCEPT;
@@ -127,6 +128,9 @@ sterna_status sterna_rpc_wait(sterna_rpc_call* call, void* reply, size_t bytes_m
  * NULL) is the length of its reply. Switches. TIMED_OUT: the call goes on. Else SUCCESS. */
 sterna_status sterna_rpc_await(sterna_rpc_call* call, size_t* bytes,
                                uint64_t timeout_ns) STERNA_NOEXCEPT;
+/* Whether the caller may wait for calls, before it starts one: SUCCESS, DEADLOCK (inside the poll),
+ * NOT_STARTED, UNSUPPORTED. Does not switch. */
+sterna_status sterna_rpc_may_wait(void) STERNA_NOEXCEPT;
 
 /* --- Calls built piece by piece -------------------------------------------------------------- */
 

@@ -16,13 +16,18 @@
 // Anything else is an error of the compiler that names the type. Long strings, vectors and spans of
 // trivially copyable types go directly from where they lie into the vector that the service gets:
 // what sterna_fields names is a member, no local variable. Elements of a vector have something to
-// send. An exception of the service is an RpcError of the caller, with its text. See rpc.h for the
+// send. As in rpc.h, one call has at most 256 pieces above 8 KiB (a string, a vector or span of
+// trivially copyable elements, a member of another type each), and 15 MiB of shorter ones together
+// (else INVALID_ARGUMENT): many long strings go better in one. A parameter or a result by value of
+// many KiB lies on the stack of the service (sterna_thread_options.stack_bytes): large ones are
+// taken by const reference. An exception of the service is an RpcError of the caller, with its text. See rpc.h for the
 // rest.
 #ifndef STERNA_RPC_HPP
 #define STERNA_RPC_HPP
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,8 +49,11 @@ class Later {
   explicit Later(sterna_rpc_call* call) noexcept : call_{call} {}
   /// get() will not wait for the service. Before it.
   [[nodiscard]] bool is_done() const noexcept { return sterna_rpc_is_done(call_.get()) != 0; }
-  /// Once. Throws RpcError.
-  Result get() { return detail::take<Result>(std::move(call_)); }
+  /// Once. Throws RpcError; inside the poll nothing is taken.
+  Result get() {
+    expect_success(sterna_rpc_may_wait());
+    return detail::take<Result>(std::move(call_));
+  }
 
  private:
   detail::OwnedCall call_;
@@ -104,6 +112,10 @@ class Service<Function, Result(Parameters...)> {
       expect_success(sterna_rpc_call_packed(&packing, node, &result, sizeof result, nullptr));
       return result;
     } else {
+      if (const sterna_status bad = sterna_rpc_may_wait(); bad != STERNA_SUCCESS) {
+        (void)sterna_rpc_cancel(&packing);  // Its arguments would be read when they are gone.
+        expect_success(bad);
+      }
       sterna_rpc_call* call = nullptr;
       expect_success(sterna_rpc_start_packed(&packing, node, &call));
       return detail::take<Result>(detail::OwnedCall{call});
@@ -129,6 +141,7 @@ class Service<Function, Result(Parameters...)> {
   [[nodiscard]] std::vector<Outcome<Result>> multicast(
       std::span<const std::uint32_t> nodes,
       const std::remove_cvref_t<Parameters>&... arguments) const {
+    expect_success(sterna_rpc_may_wait());
     std::vector<Outcome<Result>> outcomes(nodes.size());
     std::vector<detail::OwnedCall> calls(nodes.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -159,6 +172,7 @@ class Service<Function, Result(Parameters...)> {
 
  private:
   using Held = std::tuple<detail::HeldFor<Parameters>...>;
+  static constexpr std::size_t kHeldOnStackMax = 16 << 10;
   static constexpr std::uint64_t kNumber =
       detail::number_of_signature<Result(std::remove_cvref_t<Parameters>...)>();
 
@@ -195,7 +209,20 @@ class Service<Function, Result(Parameters...)> {
   }
 
   static sterna_status serve(void*, sterna_rpc_request* request) {
-    Held held;  // Before the unpacker, whose end waits: it is being written until finish().
+    // Before the unpacker, whose end waits: it is being written until finish(). What would not fit
+    // the stack of most services has memory of its own.
+    constexpr bool is_large = sizeof(Held) > kHeldOnStackMax;
+    std::conditional_t<is_large, std::unique_ptr<Held>, Held> kept{};
+    if constexpr (is_large) {
+      kept = std::make_unique<Held>();
+    }
+    Held& held = [&]() -> Held& {
+      if constexpr (is_large) {
+        return *kept;
+      } else {
+        return kept;
+      }
+    }();
     detail::Unpacker unpacker{request};
     if (unpacker.number() != kNumber) {
       return sterna_rpc_fail(request, STERNA_INVALID_ARGUMENT,

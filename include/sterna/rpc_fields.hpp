@@ -81,7 +81,9 @@ template <typename T>
 inline constexpr bool is_plain =
     std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::is_member_pointer_v<T> &&
     !std::is_null_pointer_v<T> && !HasFields<T> && !is_span<T> && !is_optional<T> && !is_tuple<T> &&
-    !is_array<T> && !std::is_same_v<T, std::string_view>;
+    !std::is_same_v<T, std::string_view>;
+template <typename T, std::size_t N>
+inline constexpr bool is_plain<std::array<T, N>> = is_plain<T>;
 
 /// What a service holds for a parameter: views get something to look at.
 template <typename T>

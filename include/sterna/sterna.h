@@ -46,8 +46,8 @@ typedef struct sterna_options {
  * ended before its start), OUT_OF_MEMORY: why is on standard error, and nothing is open. */
 sterna_status sterna_start(const sterna_options* options) STERNA_NOEXCEPT;
 
-/* Waits until all nodes have called it and all threads of this node have ended, then ends what
- * sterna_start began; a bubble that was submitted and not joined is joined, and kernel threads that
+/* Waits until all nodes have called it, all threads have ended and all requests (rpc.h) have been
+ * served, everywhere, those that services make meanwhile as well; then ends what sterna_start began; a bubble that was submitted and not joined is joined, and kernel threads that
  * are joining one, or a thread, are waited for. MPI, if it is open, goes on. Fails with NOT_STARTED,
  * or UNSUPPORTED on a user thread. */
 sterna_status sterna_stop(void) STERNA_NOEXCEPT;

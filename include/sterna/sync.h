@@ -93,7 +93,7 @@ sterna_status sterna_semaphore_release(sterna_semaphore* semaphore, uint32_t cou
  * they are in; not in other processes, where the system's are. With CREATE it is made with `count`
  * units if there is none of that name, with EXCLUSIVE it must not be there (BUSY); without,
  * NOT_FOUND. Whoever opens it again gets the same object. A name has 1 to 250 bytes. OUT_OF_MEMORY.
- */
+ * Not in mobile ranks, which may leave the process (UNSUPPORTED). None of the three switches. */
 #define STERNA_SEMAPHORE_CREATE 1u
 #define STERNA_SEMAPHORE_EXCLUSIVE 2u /* With CREATE. */
 sterna_status sterna_semaphore_open(const char* name, uint32_t flags, uint32_t count,

@@ -17,6 +17,7 @@ CallTable::Slot& CallTable::take_free() {
   }
   Slot& slot = slots_[first_free_];
   first_free_ = slot.next_free;
+  ++taken_;
   return slot;
 }
 
@@ -85,6 +86,11 @@ std::vector<std::uint64_t> CallTable::lose(std::uint32_t node) {
     }
   }
   return ids;
+}
+
+std::uint64_t CallTable::taken_count() const noexcept {
+  const SpinGuard guard{lock_};
+  return taken_;
 }
 
 bool CallTable::is_lost(std::uint32_t node) const noexcept {

@@ -76,6 +76,8 @@ class CallTable {
   /// From now on no call to `node` is added. The calls to it that are under way.
   [[nodiscard]] std::vector<std::uint64_t> lose(std::uint32_t node);
   [[nodiscard]] bool is_lost(std::uint32_t node) const noexcept;
+  /// How many numbers were ever taken.
+  [[nodiscard]] std::uint64_t taken_count() const noexcept;
 
  private:
   struct Slot {
@@ -99,6 +101,7 @@ class CallTable {
   mutable SpinLock lock_;
   std::vector<Slot> slots_ STERNA_GUARDED_BY(lock_);
   std::uint32_t first_free_ STERNA_GUARDED_BY(lock_) = kNone;
+  std::uint64_t taken_ STERNA_GUARDED_BY(lock_) = 0;
   std::vector<bool> lost_ STERNA_GUARDED_BY(lock_);  // By node; as long as the last lost one.
 };
 

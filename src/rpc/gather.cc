@@ -26,8 +26,12 @@ struct Rpc::Gathering {
   explicit Gathering(std::unique_ptr<Work> its) : work{std::move(its)} {
     pieces = std::vector<Piece>(work->incoming.parts.size());
     work->rpc->loose_parts_.fetch_add(1, std::memory_order_relaxed);
+    work->rpc->gatherings_.fetch_add(1, std::memory_order_relaxed);
   }
-  ~Gathering() { work->rpc->loose_parts_.fetch_sub(1, std::memory_order_release); }
+  ~Gathering() {
+    work->rpc->gatherings_.fetch_sub(1, std::memory_order_release);
+    work->rpc->loose_parts_.fetch_sub(1, std::memory_order_release);
+  }
 
   /// One of `missing` less. Perhaps under the lock of a rank: the poller does the rest.
   void has_come() noexcept {
@@ -129,6 +133,11 @@ bool Rpc::gather_in_poll(std::unique_ptr<Work> its) {
   });
   self->has_come();
   return true;
+}
+
+bool Rpc::has_unbegun() noexcept {
+  const SpinGuard guard{waiting_lock_};
+  return !waiting_.empty() || gatherings_.load(std::memory_order_acquire) != 0;
 }
 
 void Rpc::on_gathered(void* self, std::uint32_t from_node, std::span<const std::byte>,

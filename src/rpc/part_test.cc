@@ -1,6 +1,7 @@
 // Long replies, and completions, between the nodes of a simulated network that are ranks; a
 // completion of a rank that moves. From one kernel thread.
 #include <algorithm>
+#include <array>
 
 #include <gtest/gtest.h>
 
@@ -79,6 +80,34 @@ TEST_F(Parts, ThatNobodyWantsEndAtTheirSender) {
   EXPECT_EQ(late.reply.error().code, Errc::timed_out);
   cluster.settle();
   rpcs[0]->drop_reply(unwanted);
+  expect_rest();
+}
+
+TEST_F(Parts, OfRepliesThatNobodyWillTakeAreTakenBack) {
+  std::array<PendingCall, 3> calls;
+  rpcs[0]->start(2, "give long", {}, calls[0]);
+  rpcs[1]->start(2, "give long", {}, calls[1]);
+  rpcs[2]->start(2, "give long", {}, calls[2]);  // Of the own node as well.
+  cluster.settle();
+  EXPECT_NE(rpcs[2]->loose_part_count(), 0U);
+  rpcs[2]->withdraw_replies();
+  rpcs[2]->withdraw_replies();  // Those that end meanwhile are left.
+  cluster.settle();
+  EXPECT_EQ(rpcs[2]->loose_part_count(), 0U);
+  expect_rest();
+}
+
+TEST_F(Parts, SentRequestsChangeWithEachOfThem) {
+  const SentRequests before = rpcs[0]->sent_requests();
+  EXPECT_EQ(before, rpcs[0]->sent_requests());
+  ASSERT_TRUE(rpcs[0]->post(1, "echo", {}));
+  const SentRequests posted = rpcs[0]->sent_requests();
+  EXPECT_NE(posted, before);
+  PendingCall call;
+  rpcs[0]->start(1, "echo", {}, call);
+  EXPECT_NE(rpcs[0]->sent_requests(), posted);
+  cluster.settle();
+  EXPECT_FALSE(rpcs[1]->has_unbegun());
   expect_rest();
 }
 

@@ -20,13 +20,44 @@ constexpr std::uint64_t kLongBytes = 64 << 10;
 /// A reply that is sent from here and then forgotten.
 struct Rpc::Owned : threads::Listener {
   explicit Owned(Rpc& its) noexcept : rpc{its} {
-    ended = [](threads::Listener& self) noexcept { delete static_cast<Owned*>(&self); };
+    ended = [](threads::Listener& self) noexcept { end(static_cast<Owned*>(&self)); };
     rpc.loose_parts_.fetch_add(1, std::memory_order_relaxed);
   }
   ~Owned() { rpc.loose_parts_.fetch_sub(1, std::memory_order_release); }
+
+  /// It is on its way: known to withdraw_replies().
+  void enlist() noexcept {
+    const SpinGuard guard{rpc.owned_lock_};
+    next = rpc.first_owned_;
+    if (next != nullptr) {
+      next->before = this;
+    }
+    rpc.first_owned_ = this;
+  }
+  /// It has been sent. Perhaps under the lock of a rank.
+  static void end(Owned* self) noexcept {
+    {
+      const SpinGuard guard{self->rpc.owned_lock_};
+      if (self->is_used) {
+        self->has_ended = true;
+        return;  // Who uses it ends it.
+      }
+      (self->before != nullptr ? self->before->next : self->rpc.first_owned_) = self->next;
+      if (self->next != nullptr) {
+        self->next->before = self->before;
+      }
+    }
+    delete self;
+  }
+
   Rpc& rpc;
   Bytes bytes;
   net::SendRequest send;
+  // Guard: owned_lock_.
+  Owned* next = nullptr;
+  Owned* before = nullptr;
+  bool is_used = false;  // By withdraw_replies().
+  bool has_ended = false;
 };
 
 /// A part that nobody wants: only its sender must hear that it is over.
@@ -108,9 +139,50 @@ Result<> Rpc::send_long(std::uint32_t node, Message& message, Bytes bytes) {
                               .context = options_.part_context + 1,
                               .tag = static_cast<std::int32_t>(message.number)},
                              net::Buffer::of(owned->bytes.data(), owned->bytes.size()));
-    if (owned->send.done.listen(*owned)) {
-      (void)owned.release();
+    Owned* const its = owned.release();
+    its->enlist();
+    if (!its->send.done.listen(*its)) {
+      Owned::end(its);
     }
+  }
+  return sent;
+}
+
+/// One after the other, as their ends come under the locks of ranks, which this takes.
+void Rpc::withdraw_replies() noexcept {
+  Owned* one = nullptr;
+  {
+    const SpinGuard guard{owned_lock_};
+    one = first_owned_;
+    if (one != nullptr) {
+      one->is_used = true;
+    }
+  }
+  while (one != nullptr) {
+    (void)options_.transport->cancel_send(*options_.endpoint, one->send);
+    Owned* next = nullptr;
+    bool has_ended = false;
+    {
+      const SpinGuard guard{owned_lock_};
+      one->is_used = false;
+      has_ended = one->has_ended;
+      next = one->next;  // New ones come in front.
+      if (next != nullptr) {
+        next->is_used = true;
+      }
+    }
+    if (has_ended) {
+      Owned::end(one);
+    }
+    one = next;
+  }
+}
+
+SentRequests Rpc::sent_requests() const noexcept {
+  SentRequests sent{.calls = calls_.taken_count(),
+                    .call_at_once = at_once_id_.load(std::memory_order_relaxed)};
+  for (std::uint32_t node = 0; node < node_count_; ++node) {
+    sent.posted_units += peers_[node].to.posted();
   }
   return sent;
 }

@@ -68,6 +68,10 @@ class PostWindow {
   [[nodiscard]] bool acknowledge(std::uint64_t total) noexcept;
   /// From now on nobody waits.
   void lose() noexcept;
+  /// Units that were ever taken.
+  [[nodiscard]] std::uint64_t posted() const noexcept {
+    return posted_.load(std::memory_order_relaxed);
+  }
   /// Units that were posted, or wait for that, and have not begun as far as is known.
   [[nodiscard]] std::uint64_t outstanding() const noexcept {
     const std::uint64_t begun = begun_.load(std::memory_order_relaxed);  // Before: never more.

@@ -144,24 +144,26 @@ bool Rpc::start_at_once(std::uint32_t node, std::uint64_t service,
   }
   const progress::Progress::Turn turn{*options_.progress};
   if (!turn.is_taken() || !transport.may_await_node(node) ||
-      (at_once_id_ == 0 && !reserve_at_once())) {
+      (at_once_id_.load(std::memory_order_relaxed) == 0 && !reserve_at_once())) {
     return false;
   }
-  const PlainHead head = PlainHead::of_request(at_once_id_, service);
+  const std::uint64_t id = at_once_id_.load(std::memory_order_relaxed);
+  const PlainHead head = PlainHead::of_request(id, service);
   if (!transport.try_node_message(node, kNodeHandler, head.bytes(), arguments)) {
     return false;
   }
   call.to_node = node;
   if (transport.try_await_node({.node = node,
                                 .handler = kNodeHandler,
-                                .word = PlainHead::of_reply(at_once_id_).first_word(),
+                                .word = PlainHead::of_reply(id).first_word(),
                                 .into = call.room},
                                call.reply_bytes)) [[likely]] {
-    at_once_id_ = CallTable::next(at_once_id_);
+    at_once_id_.store(CallTable::next(id), std::memory_order_relaxed);
     call.done.complete_alone();
     return true;
   }
-  if (!calls_.put(std::exchange(at_once_id_, 0), call)) {
+  at_once_id_.store(0, std::memory_order_relaxed);
+  if (!calls_.put(id, call)) {
     call.reply = lost(node);
     complete(call);
   }
@@ -184,7 +186,7 @@ bool Rpc::try_post(std::uint32_t node, std::uint64_t service,
 
 bool Rpc::reserve_at_once() noexcept {
   try {
-    at_once_id_ = calls_.reserve();
+    at_once_id_.store(calls_.reserve(), std::memory_order_relaxed);
   } catch (const std::bad_alloc&) {
     return false;
   }

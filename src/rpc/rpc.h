@@ -75,6 +75,14 @@ enum class RunIn : std::uint8_t {
   thread,  // In a new user thread; may switch, call and wait.
 };
 
+/// What a node has asked of others. Another value: it has asked something since.
+struct SentRequests {
+  std::uint64_t posted_units = 0;  // As post_window.h counts.
+  std::uint64_t calls = 0;
+  std::uint64_t call_at_once = 0;
+  bool operator==(const SentRequests&) const = default;
+};
+
 /// What the thread of a service does. It stays where it is until it is called.
 struct ThreadBody {
   threads::Entry entry;
@@ -188,6 +196,10 @@ class Rpc {
     return peers_[node].to.outstanding();
   }
 
+  [[nodiscard]] SentRequests sent_requests() const noexcept;
+  /// A request has come whose service has neither run, nor a thread.
+  [[nodiscard]] bool has_unbegun() noexcept;
+
   // A completion is a call that nobody is asked for: whoever has its ReplyTo, on any node, ends it.
 
   /// `call` waits for a signal() of what it returns; it ends with closed if `node` is lost. Its id
@@ -222,9 +234,12 @@ class Rpc {
   [[nodiscard]] std::uint32_t loose_part_count() const noexcept {
     return loose_parts_.load(std::memory_order_acquire);
   }
+  /// Nobody will take a long reply any more: those that are announced only are taken back.
+  void withdraw_replies() noexcept;
 
  private:
   struct Work;       // A request on its way to its service: work.h.
+  struct Serving;    // One inside it.
   struct Gathering;  // One whose long pieces come first: gather.cc.
   struct Owned;      // A part whose bytes are ours: parts.cc.
   struct Unwanted;
@@ -236,6 +251,7 @@ class Rpc {
   static void on_gathered(void* self, std::uint32_t from_node, std::span<const std::byte> head,
                           std::span<const std::byte> body) noexcept;
   static void run_work(void* work);
+  static void end_unserved(void* serving) noexcept;
 
   static bool may_hold_call(memory::RankSlot& slot, std::uintptr_t address) noexcept;
 
@@ -296,10 +312,14 @@ class Rpc {
   // The poller's, as the next two: of the quick service that runs; its memory is used again.
   Answer quick_answer_;
   bool is_answer_new_ = true;     // Else a service has ended by an exception.
-  std::uint64_t at_once_id_ = 0;  // Reserved for start_at_once(); 0: none.
+  // Reserved for start_at_once(); 0: none. Others only see that it changes.
+  std::atomic<std::uint64_t> at_once_id_{0};
   std::atomic<std::uint32_t> next_number_{0};  // Relaxed: only differs.
   // Released by who ends a part, after its last access to the endpoint.
   std::atomic<std::uint32_t> loose_parts_{0};
+  std::atomic<std::uint32_t> gatherings_{0};  // Released by who ends one.
+  SpinLock owned_lock_;
+  Owned* first_owned_ STERNA_GUARDED_BY(owned_lock_) = nullptr;
   SpinLock waiting_lock_;
   // Requests for which no stack could be had without waiting: the poll cannot wait.
   std::vector<std::unique_ptr<Work>> waiting_ STERNA_GUARDED_BY(waiting_lock_);

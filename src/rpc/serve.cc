@@ -1,6 +1,5 @@
 // Services: finding them, running them in the poll or in a thread, their answers.
 #include <cstddef>
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "rpc/handlers.h"
 #include "rpc/rpc.h"
 #include "rpc/work.h"
+#include "threads/control/cancel.h"
 #include "threads/team.h"
 #include "threads/thread.h"
 
@@ -19,8 +19,6 @@ namespace {
 // Services call and wait: as much stack as a small program.
 constexpr std::size_t kServiceStackBytes = 248 << 10;
 constexpr std::uint32_t kStackKibMax = 2 << 20;
-// What malloc() has at once, from what the thread has given back.
-constexpr std::size_t kQuickBytes = 1032;
 // Longer pieces are worth a thread.
 constexpr std::uint64_t kGatheredBytesMax = 64 << 10;
 
@@ -37,41 +35,6 @@ std::uint64_t bytes_of_parts(const Message& message) {
 }
 
 }  // namespace
-
-std::unique_ptr<Rpc::Work> Rpc::Work::make(Rpc& rpc, const ServiceEntry& entry,
-                                           const Message& message, std::uint32_t from_node) {
-  const std::size_t parts_end = sizeof(Work) + message.part_count * sizeof(Part);
-  const std::size_t body_begin =
-      (parts_end + alignof(std::max_align_t) - 1) & ~(alignof(std::max_align_t) - 1);
-  const bool is_together = body_begin + message.body.size() <= kQuickBytes;
-  memory::KeptBlocks::Block own_arguments;
-  if (!is_together) {
-    own_arguments = memory::KeptBlocks::of_process().make(message.body.size());
-    if (own_arguments == nullptr) {
-      return nullptr;
-    }
-  }
-  auto* const memory = static_cast<std::byte*>(
-      ::operator new(is_together ? body_begin + message.body.size() : body_begin));
-  std::byte* const arguments = is_together ? memory + body_begin : own_arguments.get();
-  static_assert(sizeof(Work) % alignof(Part) == 0);
-  auto* const parts = reinterpret_cast<Part*>(memory + sizeof(Work));
-  for (std::uint32_t i = 0; i < message.part_count; ++i) {
-    new (&parts[i]) Part{part_of(message, i)};
-  }
-  net::copy_bytes(arguments, message.body.data(), message.body.size());
-  auto* const work =
-      new (memory) Work{.rpc = &rpc,
-                        .entry = &entry,
-                        .wish = message.wish,
-                        .reply_to = message.reply_to,
-                        .incoming = {from_node, message.number, {parts, message.part_count}},
-                        .arguments = {arguments, message.body.size()},
-                        .body = {run_work, nullptr},
-                        .own_arguments = std::move(own_arguments)};
-  work->body.argument = work;
-  return std::unique_ptr<Work>{work};
-}
 
 Rpc::Rpc(const RpcOptions& options)
     : options_{options},
@@ -318,8 +281,26 @@ void Rpc::start_waiting() noexcept {
   }
 }
 
+/// The thread has ended inside its service, whose frames are not unwound: its caller hears of it.
+void Rpc::end_unserved(void* serving) noexcept {
+  auto& [work, given] = *static_cast<Serving*>(serving);
+  Rpc& rpc = *work->rpc;
+  rpc.drop_rest(work->incoming);
+  try {
+    (void)rpc.answer(work->reply_to,
+                     {.reply = Error{Errc::refused,
+                                     fmt::format("the thread of {} on node {} has ended inside it",
+                                                 work->entry->name, rpc.node_)}});
+  } catch (const std::bad_alloc&) {
+    rpc.log_.warn("no memory to say that the thread of {} has ended", work->entry->name);
+  }
+  work.reset();
+  given = {};
+}
+
 void Rpc::run_work(void* argument) {
-  const std::unique_ptr<Work> work{static_cast<Work*>(argument)};
+  Serving serving{.work = std::unique_ptr<Work>{static_cast<Work*>(argument)}, .given = {}};
+  const std::unique_ptr<Work>& work = serving.work;
   Rpc& rpc = *work->rpc;
   Request request{.from_node = work->incoming.from_node, .arguments = work->arguments};
   const bool gathers = !work->entry->takes_parts && !work->incoming.parts.empty();
@@ -335,8 +316,10 @@ void Rpc::run_work(void* argument) {
     }
     request.arguments = {work->gathered.get(), work->gathered_bytes};
   }
-  Answer given;
-  rpc.serve(*work->entry, request, work->reply_to, given);
+  threads::Cleanup cleanup{.function = end_unserved, .argument = &serving};
+  threads::push_cleanup(cleanup);
+  rpc.serve(*work->entry, request, work->reply_to, serving.given);
+  threads::drop_cleanup(cleanup);
   rpc.drop_rest(work->incoming);
 }
 

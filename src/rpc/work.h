@@ -41,4 +41,10 @@ struct Rpc::Work {
   std::size_t gathered_bytes = 0;
 };
 
+/// On the stack of its thread.
+struct Rpc::Serving {
+  std::unique_ptr<Work> work;
+  Answer given;
+};
+
 }  // namespace sterna::rpc

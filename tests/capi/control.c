@@ -112,6 +112,7 @@ static void test_list_and_freeze(void) {
   EXPECT(sterna_thread_join_for(thread, 2000000) == STERNA_TIMED_OUT); /* Frozen. */
   EXPECT(sterna_thread_list(infos, 8, &count) == STERNA_SUCCESS);
   EXPECT(count == 1);
+  EXPECT(sterna_thread_list(infos, SIZE_MAX, &count) == STERNA_SUCCESS && count == 1);
   EXPECT(infos[0].thread == thread);
   EXPECT(strcmp(infos[0].name, "seen") == 0);
   EXPECT(infos[0].state == STERNA_THREAD_FROZEN);

@@ -12,12 +12,14 @@
 #include "sterna/io.h"
 #include "sterna/loop.h"
 #include "sterna/message.h"
+#include "sterna/place.h"
 #include "sterna/seed.h"
 #include "sterna/sync.h"
 #include "sterna/tasklet.h"
 #include "sterna/thread.h"
 
 static sterna_mutex mutex = STERNA_MUTEX_INIT; /* Taken. */
+static sterna_mutex recursive;                 /* Taken. */
 static sterna_spin_lock spin = STERNA_SPIN_LOCK_INIT;
 static sterna_rwlock rwlock = STERNA_RWLOCK_INIT;
 static sterna_barrier barrier;
@@ -67,6 +69,7 @@ static void try_objects(void) {
   static sterna_once once = STERNA_ONCE_INIT;
   sterna_semaphore semaphore = STERNA_SEMAPHORE_INIT;
   sterna_futex futex = STERNA_FUTEX_INIT;
+  sterna_mutex own;
   const uint64_t word = 0;
   REFUSED(sterna_mutex_lock_for, (&mutex, STERNA_FOREVER));
   REFUSED(sterna_spin_lock_take, (&spin));
@@ -76,6 +79,7 @@ static void try_objects(void) {
   REFUSED(sterna_semaphore_acquire, (&semaphore, STERNA_FOREVER));
   REFUSED(sterna_once_call, (&once, nothing, NULL));
   REFUSED(sterna_futex_wait, (&futex, &word, UINT64_MAX, 0, STERNA_FOREVER));
+  REFUSED(sterna_timer_set, (&timer, 1));
   REFUSED(sterna_timer_cancel, (&timer));
   REFUSED(sterna_tasklet_disable, (&tasklet));
   REFUSED(sterna_tasklet_cancel, (&tasklet));
@@ -83,6 +87,19 @@ static void try_objects(void) {
   EXPECT(sterna_semaphore_release(&semaphore, 1) == STERNA_SUCCESS);
   EXPECT(sterna_semaphore_try_acquire(&semaphore) == STERNA_SUCCESS);
   EXPECT(sterna_mutex_try_lock(&mutex) == STERNA_BUSY);
+  /* Whoever polls may hold it: a quick service is somebody else. */
+  EXPECT(sterna_mutex_try_lock(&recursive) == STERNA_BUSY);
+  EXPECT(sterna_mutex_unlock(&recursive) == STERNA_NOT_OWNER);
+  EXPECT(sterna_rwlock_end_write(&rwlock) == STERNA_NOT_OWNER);
+  EXPECT(sterna_mutex_init(&own, STERNA_MUTEX_RECURSIVE) == STERNA_SUCCESS);
+  EXPECT(sterna_mutex_try_lock(&own) == STERNA_SUCCESS);
+  EXPECT(sterna_mutex_try_lock(&own) == STERNA_SUCCESS);
+  EXPECT(sterna_mutex_unlock(&own) == STERNA_SUCCESS);
+  EXPECT(sterna_mutex_unlock(&own) == STERNA_SUCCESS);
+  sterna_semaphore* named = NULL;
+  EXPECT(sterna_semaphore_open("in poll", STERNA_SEMAPHORE_CREATE, 1, &named) == STERNA_SUCCESS);
+  EXPECT(sterna_semaphore_close(named) == STERNA_SUCCESS);
+  EXPECT(sterna_free_at(sterna_malloc_at("machine:0", 100)) == STERNA_SUCCESS);
   EXPECT(sterna_futex_wake(&futex, 1, NULL) == STERNA_SUCCESS);
 }
 
@@ -204,6 +221,8 @@ static void set_up(void) {
   EXPECT(sterna_tasklet_init(&tasklet, nothing, NULL, 0) == STERNA_SUCCESS);
   EXPECT(sterna_timer_init(&timer, nothing, NULL, 0) == STERNA_SUCCESS);
   EXPECT(sterna_mutex_lock(&mutex) == STERNA_SUCCESS);
+  EXPECT(sterna_mutex_init(&recursive, STERNA_MUTEX_RECURSIVE) == STERNA_SUCCESS);
+  EXPECT(sterna_mutex_lock(&recursive) == STERNA_SUCCESS);
   EXPECT(sterna_spin_lock_take(&spin) == STERNA_SUCCESS);
   EXPECT(sterna_rwlock_write(&rwlock, STERNA_FOREVER) == STERNA_SUCCESS);
   EXPECT(pipe(ends) == 0);
@@ -213,6 +232,7 @@ static void take_down(void) {
   EXPECT(sterna_rwlock_end_write(&rwlock) == STERNA_SUCCESS);
   EXPECT(sterna_spin_lock_give(&spin) == STERNA_SUCCESS);
   EXPECT(sterna_mutex_unlock(&mutex) == STERNA_SUCCESS);
+  EXPECT(sterna_mutex_unlock(&recursive) == STERNA_SUCCESS);
   EXPECT(sterna_bubble_join(bubble) == STERNA_SUCCESS);
   EXPECT(sterna_thread_unfreeze(frozen) == STERNA_SUCCESS);
   EXPECT(sterna_thread_join(frozen) == STERNA_SUCCESS);

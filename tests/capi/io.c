@@ -169,6 +169,10 @@ static void use_file(void* argument) {
   (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* Part of it comes from the disk. */
   static unsigned char copy[kBlock];
   EXPECT(sterna_pread(fd, copy, kBlock, 7) == kBlock && memcmp(copy, block, kBlock) == 0);
+  /* To a file O_NONBLOCK says nothing. */
+  EXPECT(fcntl(fd, F_SETFL, O_NONBLOCK) == 0);
+  (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  EXPECT(sterna_pread(fd, copy, kBlock, 7) == kBlock && memcmp(copy, block, kBlock) == 0);
   EXPECT(close(fd) == 0 && unlink(name) == 0);
 }
 

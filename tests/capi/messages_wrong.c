@@ -15,6 +15,8 @@ static void test_misuse(void) {
          STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_message_send_init(&request, 0, -1, NULL, 0) == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_message_send_init(&request, 0, 0, NULL, 1) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_message_send_init(&request, 0, 0, &request, SIZE_MAX) == STERNA_INVALID_ARGUMENT);
+  EXPECT(sterna_message_send(0, 0, &request, ((size_t)1 << 47) + 1) == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_message_receive_init(&request, STERNA_ANY_RANK, -2, NULL, 0) ==
          STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_message_receive_init(&request, STERNA_ANY_RANK, STERNA_ANY_TAG, NULL, 0) ==

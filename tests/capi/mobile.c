@@ -1,10 +1,14 @@
 /* Mobile ranks: moves, messages between ranks that move, memory, loads, and what is not for them.
  * Run by `sterna run --nodes`. */
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "expect.h"
 #include "sterna/balance.h"
 #include "sterna/bubble.h"
+#include "sterna/control.h"
+#include "sterna/io.h"
 #include "sterna/key.h"
 #include "sterna/memory.h"
 #include "sterna/message.h"
@@ -88,6 +92,17 @@ static void test_blockers(void) {
   /* What was refused once is not held against it. */
   EXPECT(sterna_migratable(reason, sizeof reason) == STERNA_SUCCESS);
   EXPECT(sterna_migrate_to((here + 1) % sterna_node_count()) == STERNA_SUCCESS);
+}
+
+/* What a call of io.h fails with is in the errno of the rank. */
+static void test_io(void) {
+  char byte = 0;
+  errno = 0;
+  EXPECT(sterna_read(9999, &byte, 1) == -1 && *sterna_errno() == EBADF);
+  EXPECT(sterna_open("/no/such/file", O_RDONLY, 0) == -1 && *sterna_errno() == ENOENT);
+  sterna_semaphore* named = NULL; /* Memory of a process, which the rank may leave. */
+  EXPECT(sterna_semaphore_open("named", STERNA_SEMAPHORE_CREATE, 1, &named) == STERNA_UNSUPPORTED);
+  EXPECT(sterna_semaphore_unlink("named") == STERNA_UNSUPPORTED);
 }
 
 /* A mutex that one worker uses alone gets cheaper by that worker's means: they stay behind when the
@@ -177,6 +192,7 @@ int main(void) {
   test_unsupported();
   test_moves();
   test_blockers();
+  test_io();
   test_mutex_that_moves();
   test_messages();
   test_answers_that_follow();

@@ -76,6 +76,8 @@ static void test_memory(void) {
   EXPECT(strstr(text, "no place \"moon:0\"") != NULL);
   EXPECT(sterna_calloc_at("machine:0", SIZE_MAX / 2, 3) == NULL);
   EXPECT(sterna_malloc_at("machine:0", SIZE_MAX / 2) == NULL);
+  EXPECT(sterna_error_detail(text, sizeof text) == STERNA_SUCCESS);
+  EXPECT(strstr(text, "no memory for") != NULL);
   EXPECT(sterna_free_at(&other) == STERNA_INVALID_ARGUMENT);
   EXPECT(sterna_realloc_at(&other, 5) == NULL);
   EXPECT(sterna_free_at(NULL) == STERNA_SUCCESS);

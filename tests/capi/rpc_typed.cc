@@ -1,5 +1,6 @@
 // Typed services: all that can be sent goes there and comes back, in every kind of call; exceptions
 // and wrong types reach the caller. Alone and in jobs of processes.
+#include <memory>
 #include <numeric>
 
 #include "expect.h"
@@ -64,10 +65,36 @@ std::uint32_t where() {
   return sterna_node_index();
 }
 
+/// Elements that are arrays go as those that are structures: directly, as many as there are.
+double last_of(const std::vector<std::array<double, 3>>& points) {
+  return points.empty() ? 0 : points.back()[2];
+}
+
+struct Large {
+  double numbers[40'000];  // More than the stack of a service.
+};
+double last_number(const Large& large) {
+  return large.numbers[std::size(large.numbers) - 1];
+}
+
 Service<same> same_service{"same"};
+Service<last_of> last_of_service{"last of"};
+Service<last_number> last_number_service{"last number"};
 Service<sum> sum_service{"sum"};
 Service<sum> quick_sum{"quick sum", STERNA_RPC_QUICK};
 Service<doubled> doubled_service{"doubled"};
+/// Must not wait, and leaves nothing behind that reads what goes here.
+int ask_too_early() {
+  const std::vector<double> numbers(20'000, 1.0);
+  try {
+    (void)doubled_service((sterna_node_index() + 1) % sterna_node_count(), numbers);
+  } catch (const RpcError& error) {
+    return error.status();
+  }
+  return STERNA_SUCCESS;
+}
+Service<ask_too_early> ask_too_early_service{"ask too early", STERNA_RPC_QUICK};
+
 Service<note> note_service{"note", STERNA_RPC_QUICK};
 Service<where> where_service{"where", STERNA_RPC_QUICK};
 
@@ -103,6 +130,15 @@ void test_views() {
     EXPECT(quick_sum(next_node(), numbers, "plain", {1, 2}) == 2.0 * double(count) + 3);
     EXPECT(doubled_service(next_node(), numbers) == std::vector<double>(count, 4.0));
   }
+}
+
+void test_large() {
+  const std::vector<std::array<double, 3>> points(700'000, {1, 2, 3});  // More than a block has.
+  EXPECT(last_of_service(next_node(), points) == 3);
+  const auto large = std::make_unique<Large>();
+  large->numbers[std::size(large->numbers) - 1] = 5;
+  EXPECT(last_number_service(next_node(), *large) == 5);
+  EXPECT(ask_too_early_service(next_node()) == STERNA_DEADLOCK);
 }
 
 template <typename Call>
@@ -156,6 +192,7 @@ int main() {
   EXPECT(sterna_start(nullptr) == STERNA_SUCCESS);
   test_types();
   test_views();
+  test_large();
   test_errors();
   test_multicast();
   const int count = static_cast<int>(sterna_node_count());

@@ -17,6 +17,7 @@
 #include "progress/readiness.h"
 #include "rpc/rpc.h"
 #include "runtime/capi/bubbles/place_memory.h"
+#include "runtime/capi/leaving.h"
 #include "runtime/capi/messages/message_callback.h"
 #include "runtime/lone_status.h"
 #include "runtime/node_load.h"
@@ -61,11 +62,11 @@ struct Program {
   // for inside a poll.
   std::unique_ptr<progress::PollTasks> poll_tasks;
   std::unique_ptr<MessageCallbacks> message_callbacks;
-  threads::Once place_memory_once;  // As the one of readiness.
-  std::unique_ptr<PlaceMemory> place_memory;
+  // Null: nobody has asked for it. Owned; made by whoever asks first, who may be in the poll, and
+  // would not wait for another one: if two make it one of them does it in vain.
+  std::atomic<PlaceMemory*> place_memory{nullptr};
   std::unique_ptr<rpc::Rpc> rpc;
-  // By node: how far it is in sterna_stop, or lost.
-  std::unique_ptr<std::atomic<std::uint32_t>[]> rounds_left;
+  std::unique_ptr<Leaving> leaving;
   std::unique_ptr<LoneStatus> lone_status;  // With the setting visible, if there is no launcher.
 };
 

@@ -25,10 +25,6 @@ constinit Program* the_program = nullptr;
 
 namespace {
 
-constexpr char kLeave[] = "sterna.capi.leave";
-constexpr std::uint32_t kAllRounds = 1 << 30;
-constexpr std::uint64_t kLookNs = 200'000;  // Between two looks for the end of threads and nodes.
-
 // A process starts once: a second start would wait for one of all other nodes. Guard: as above.
 constinit bool has_begun = false;
 
@@ -38,16 +34,10 @@ sterna_status fail(const Error& error) {
   return to_status(error.code);
 }
 
-Result<rpc::Bytes> on_leave(void* program, const rpc::Request& request) {
-  static_cast<Program*>(program)->rounds_left[request.from_node].fetch_add(
-      1, std::memory_order_release);
-  return rpc::Bytes{};
-}
-
 void on_lost(void* program, std::uint32_t node, std::string_view) noexcept {
   auto& self = *static_cast<Program*>(program);
   self.rpc->lose_peer(node);
-  self.rounds_left[node].store(kAllRounds, std::memory_order_release);  // Nothing comes from there.
+  self.leaving->lose(node);
 }
 
 /// Polling tasks of the program, by the poller.
@@ -171,7 +161,6 @@ Result<> open_team(Program& program, const sterna_options& wanted) {
 
 void open_rpc(Program& program) {
   net::Transport& transport = *program.rank->transport;
-  program.rounds_left = std::make_unique<std::atomic<std::uint32_t>[]>(transport.job().node_count);
   program.rpc = std::make_unique<rpc::Rpc>(rpc::RpcOptions{.transport = &transport,
                                                            .progress = program.rank->progress,
                                                            .team = program.team.get(),
@@ -181,7 +170,7 @@ void open_rpc(Program& program) {
   program.load_source = std::make_unique<NodeLoadSource>(*program.team, nullptr);
   program.load_source->add_to(*program.rpc);
   program.session_numbers.add_to(*program.rpc);
-  program.rpc->add_service(kLeave, rpc::RunIn::poll, on_leave, &program);
+  program.leaving = std::make_unique<Leaving>(*program.rpc);
   add_services(*program.rpc);
   transport.register_lost_handler(on_lost, &program);
 }
@@ -194,7 +183,7 @@ void retire(std::unique_ptr<Program> program) noexcept {
   program->readiness.reset();
   program->poll_tasks.reset();
   program->message_callbacks.reset();
-  program->place_memory.reset();
+  delete program->place_memory.exchange(nullptr, std::memory_order_relaxed);
   program->team.reset();  // It polls the network that goes next.
   leave_process_job();
   if (find_current_rank() != nullptr) {
@@ -237,24 +226,6 @@ sterna_status open_program(const sterna_options& options) {
     retire(std::move(program));
   }
   return status;
-}
-
-/// Tells all nodes that nothing more of a kind comes from here, and hears it from all; messages
-/// between two nodes keep their order, so all of that have been taken then. Round 1: requests, 2:
-/// replies.
-void leave_all(Program& program, std::uint32_t round) noexcept {
-  const net::JobMap& job = program.rank->transport->job();
-  for (std::uint32_t i = 0; i < job.node_count; ++i) {
-    const std::uint32_t node = (job.node_index + i) % job.node_count;
-    // Closed: on_lost has noted it.
-    (void)program.rpc->call(node, kLeave, {});
-  }
-  for (std::uint32_t node = 0; node < job.node_count; ++node) {
-    while (node != job.node_index &&
-           program.rounds_left[node].load(std::memory_order_acquire) < round) {
-      threads::sleep_for(kLookNs);
-    }
-  }
 }
 
 }  // namespace
@@ -340,23 +311,7 @@ sterna_status sterna_stop(void) noexcept {
                         "calls it",
                         capi::words_for(sterna::threads::self()));
   }
-  // All threads are waited for, here and, by those who wait for an answer from here, elsewhere.
-  (void)sterna::threads::unhold_all(*program->team);
-  capi::leave_all(*program, 1);
-  (void)sterna::threads::unhold_all(*program->team);  // What another one has ordered meanwhile.
-  program->alarms->disarm_all();
-  while (const std::uint32_t live = program->team->live_thread_count()) {
-    if (live == 1) {
-      program->alarms->disarm_all();  // What threads have set since is all that is left.
-    }
-    sterna::threads::sleep_for(capi::kLookNs);
-  }
-  capi::join_forgotten(*program);
-  capi::leave_all(*program, 2);
-  // Long pieces of calls that have ended otherwise, on their way to those who drop them.
-  while (program->rpc->loose_part_count() + capi::OutBox::waiting_count() != 0) {
-    sterna::threads::sleep_for(capi::kLookNs);
-  }
+  capi::leave(*program);
   capi::retire(std::unique_ptr<capi::Program>{program});
   return STERNA_SUCCESS;
 }

@@ -42,6 +42,9 @@ sterna_status sterna_timer_set(sterna_timer* timer, uint64_t delay_ns) noexcept 
   if (timer == nullptr || alarm_in(timer).function == nullptr) {
     return capi::refuse_argument(__func__);
   }
+  if (capi::is_in_poll()) [[unlikely]] {
+    return capi::refuse_in_poll(__func__);
+  }
   const sterna::Result<> armed = program->alarms->arm(alarm_in(timer), capi::deadline_of(delay_ns));
   return armed ? STERNA_SUCCESS : capi::to_status(armed.error().code);
 }

@@ -162,7 +162,7 @@ TEST_P(CancelTest, DisarmingDoesNotEndWithTheMutexHeld) {
     EXPECT_EQ(try_join_until(*thread, kNever), JoinOutcome::cancelled);
   }
   EXPECT_TRUE(has_returned);
-  alarms.disarm_all();
+  alarms.disarm_if_alone();
   while (team->live_thread_count() != 0) {
     std::this_thread::yield();
   }

@@ -68,8 +68,12 @@ bool Alarms::disarm(Alarm& alarm) noexcept {
   }
 }
 
-void Alarms::disarm_all() noexcept {
+void Alarms::disarm_if_alone() noexcept {
   const MutexGuard guard{mutex_};
+  // Under the mutex: a thread that waits for its alarm is seen, and could not have armed it since.
+  if (server_ == nullptr || team_.live_thread_count() != 1) {
+    return;
+  }
   for (const auto& [deadline_ns, alarm] : armed_) {
     alarm->is_armed = false;
   }

@@ -44,8 +44,9 @@ class Alarms {
   /// No call begins after it, and none is under way, unless it is made within that call. False: it
   /// was not armed. Switches.
   bool disarm(Alarm& alarm) noexcept;
-  /// All of them: the thread ends soon. The call that is under way is not waited for.
-  void disarm_all() noexcept;
+  /// All of them, if the thread that makes the calls is the only one of the team: it ends soon. The
+  /// call that is under way is not waited for.
+  void disarm_if_alone() noexcept;
 
  private:
   static void serve(void* alarms) noexcept;

@@ -197,6 +197,9 @@ sterna_status sterna_bubble_destroy(sterna_bubble* bubble) noexcept {
                         static_cast<const void*>(bubble));
   }
   if (bubble != nullptr) {
+    if (!capi::is_in_poll()) {
+      capi::forget_bubble(*bubble);
+    }
     capi::end_made(*bubble);
   }
   delete bubble;

@@ -91,6 +91,7 @@ void join_all(capi::Program& program, sterna_bubble& bubble) noexcept {
 
 void join_and_free(capi::Program& program, sterna_bubble& bubble) noexcept {
   join_all(program, bubble);
+  capi::forget_bubble(bubble);
   remove_bubble(program.scheduler->engine(), bubble);
   delete &bubble;
 }

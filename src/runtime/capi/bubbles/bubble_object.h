@@ -145,6 +145,8 @@ sterna_status start_late(Program& program, sterna_bubble& bubble, Member& member
 /// By who stops the program, all of whose threads have ended: joins the bubbles that nobody joins,
 /// and waits for kernel threads that are joining one, or a thread.
 void join_forgotten(Program& program) noexcept;
+/// The bubble goes: threads of services do not belong to it any more. Waits for who adds one now.
+void forget_bubble(const sterna_bubble& bubble) noexcept;
 /// The bubble is not submitted, and goes: what was made for it has ended. May switch.
 void end_made(sterna_bubble& bubble) noexcept;
 /// The thread, of a bubble or not, is freed by the join of its bubble.

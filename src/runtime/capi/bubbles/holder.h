@@ -11,8 +11,12 @@
 
 namespace sterna::runtime::capi {
 
-/// The user thread that calls, else the kernel thread. Never 0, which is nobody.
+/// The user thread that calls, else the kernel thread; in the poll neither, as whoever polls may
+/// hold what a quick service asks for. Never 0, which is nobody.
 [[nodiscard]] inline std::uintptr_t holder_word() noexcept {
+  if (is_in_poll()) [[unlikely]] {
+    return thread_pointer() + 1;
+  }
   const threads::Thread* const me = threads::self();
   return me != nullptr ? reinterpret_cast<std::uintptr_t>(me) : thread_pointer();
 }

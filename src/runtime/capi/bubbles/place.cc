@@ -1,6 +1,8 @@
 // place.h: what the places of the machine are, and memory from there.
 #include <algorithm>
 #include <cstring>
+#include <list>
+#include <span>
 #include <string>
 
 #include <sterna/place.h>
@@ -35,33 +37,45 @@ memory::NodeHeap* PlaceMemory::heap_at(const topology::Place& place) {
   if (memory::NodeHeap* const heap = known.load(std::memory_order_acquire); heap != nullptr) {
     return heap;
   }
-  std::vector<std::uint32_t> numbers = numbers_of(place);
-  const threads::MutexGuard guard{mutex_};
-  for (const auto& own : heaps_) {
-    if (own->numbers == numbers) {
-      known.store(own->heap.get(), std::memory_order_release);
-      return own->heap.get();
+  const std::vector<std::uint32_t> numbers = numbers_of(place);
+  memory::NodeHeap* heap = nullptr;
+  {
+    const SpinGuard guard{lock_};
+    heap = find_heap(numbers);
+  }
+  if (heap == nullptr) {
+    auto opened = memory::NodeHeap::open(numbers);
+    if (!opened) {
+      keep_detail(opened.error().text);
+      return nullptr;
+    }
+    std::list<Own> made;  // Perhaps in vain: another one comes first.
+    made.push_back({numbers, std::move(opened.value())});
+    const SpinGuard guard{lock_};
+    heap = find_heap(numbers);
+    if (heap == nullptr) {
+      heap = made.front().heap.get();
+      heaps_.splice(heaps_.end(), made);
     }
   }
-  auto opened = memory::NodeHeap::open(numbers);
-  if (!opened) {
-    keep_detail(opened.error().text);
-    return nullptr;
-  }
-  auto own = std::make_unique<Own>();
-  own->numbers = std::move(numbers);
-  own->heap = std::move(opened.value());
-  memory::NodeHeap* const heap = own->heap.get();
-  heaps_.push_back(std::move(own));
   known.store(heap, std::memory_order_release);
   return heap;
 }
 
-memory::Heap* PlaceMemory::heap_of(const void* memory) {
-  const threads::MutexGuard guard{mutex_};
-  for (const auto& own : heaps_) {
-    if (own->heap->heap().contains(memory)) {
-      return &own->heap->heap();
+memory::NodeHeap* PlaceMemory::find_heap(std::span<const std::uint32_t> numbers) noexcept {
+  for (const Own& own : heaps_) {
+    if (std::ranges::equal(own.numbers, numbers)) {
+      return own.heap.get();
+    }
+  }
+  return nullptr;
+}
+
+memory::Heap* PlaceMemory::heap_of(const void* memory) noexcept {
+  const SpinGuard guard{lock_};
+  for (const Own& own : heaps_) {
+    if (own.heap->heap().contains(memory)) {
+      return &own.heap->heap();
     }
   }
   return nullptr;
@@ -77,13 +91,20 @@ namespace {
 
 /// Null: it cannot be made, with a text.
 capi::PlaceMemory* memory_of(capi::Program& program) noexcept {
-  program.place_memory_once.call([&] {
-    (void)capi::guarded([&] {
-      program.place_memory = std::make_unique<capi::PlaceMemory>(*program.topology);
-      return STERNA_SUCCESS;
-    });
+  // Acquire: of who made it, who released it here.
+  capi::PlaceMemory* found = program.place_memory.load(std::memory_order_acquire);
+  if (found != nullptr) {
+    return found;
+  }
+  (void)capi::guarded([&] {
+    auto made = std::make_unique<capi::PlaceMemory>(*program.topology);
+    if (program.place_memory.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel,
+                                                     std::memory_order_acquire)) {
+      found = made.release();
+    }
+    return STERNA_SUCCESS;
   });
-  return program.place_memory.get();
+  return found;
 }
 
 /// Null: refused, with a text.
@@ -126,9 +147,13 @@ void fill(capi::Program& program, capi::PlaceMemory& memory, const topology::Pla
   }
 }
 
-/// The bytes of allocate(heap), at that place; null with a text.
+sterna_status refuse_memory(std::size_t bytes) noexcept {
+  return capi::refuse(STERNA_OUT_OF_MEMORY, "there is no memory for {} bytes", bytes);
+}
+
+/// The `bytes` bytes of allocate(heap), at that place; null with a text.
 template <typename Allocate>
-void* allocate_at(const char* place, Allocate allocate) noexcept {
+void* allocate_at(const char* place, std::size_t bytes, Allocate allocate) noexcept {
   capi::Program* const program = capi::program();
   if (program == nullptr) {
     (void)capi::refuse(capi::why_no_program(),
@@ -142,7 +167,12 @@ void* allocate_at(const char* place, Allocate allocate) noexcept {
   if (found != nullptr) {
     (void)capi::guarded([&] {
       sterna::memory::NodeHeap* const heap = memory->heap_at(*found);
-      block = heap != nullptr ? allocate(heap->heap()) : nullptr;
+      if (heap != nullptr) {
+        block = allocate(heap->heap());
+        if (block == nullptr) {
+          (void)refuse_memory(bytes);
+        }
+      }
       return STERNA_SUCCESS;
     });
   }
@@ -200,7 +230,8 @@ sterna_status sterna_place_list(sterna_place_info* infos, size_t capacity, size_
 
 void* sterna_malloc_at(const char* place, size_t bytes) noexcept {
   const RuntimeScope scope;
-  return allocate_at(place, [&](sterna::memory::Heap& heap) { return heap.allocate(bytes); });
+  return allocate_at(place, bytes,
+                     [&](sterna::memory::Heap& heap) { return heap.allocate(bytes); });
 }
 
 void* sterna_calloc_at(const char* place, size_t count, size_t bytes) noexcept {
@@ -211,13 +242,15 @@ void* sterna_calloc_at(const char* place, size_t count, size_t bytes) noexcept {
                        count, bytes);
     return nullptr;
   }
-  return allocate_at(place, [&](sterna::memory::Heap& heap) { return heap.allocate_zeroed(all); });
+  return allocate_at(place, all,
+                     [&](sterna::memory::Heap& heap) { return heap.allocate_zeroed(all); });
 }
 
 void* sterna_realloc_at(void* memory, size_t bytes) noexcept {
   const RuntimeScope scope;
   if (memory == nullptr) {
-    return allocate_at(nullptr, [&](sterna::memory::Heap& heap) { return heap.allocate(bytes); });
+    return allocate_at(nullptr, bytes,
+                       [&](sterna::memory::Heap& heap) { return heap.allocate(bytes); });
   }
   capi::Program* const program = capi::program();
   capi::PlaceMemory* const its = program != nullptr ? memory_of(*program) : nullptr;
@@ -226,7 +259,11 @@ void* sterna_realloc_at(void* memory, size_t bytes) noexcept {
     (void)capi::refuse(STERNA_INVALID_ARGUMENT, "{} is no memory of sterna_malloc_at", memory);
     return nullptr;
   }
-  return heap->reallocate(memory, bytes);
+  void* const moved = heap->reallocate(memory, bytes);
+  if (moved == nullptr) {
+    (void)refuse_memory(bytes);
+  }
+  return moved;
 }
 
 sterna_status sterna_free_at(void* memory) noexcept {

@@ -3,11 +3,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "base/annotate.h"
+#include "base/spin_lock.h"
 #include "memory/node_heap.h"
-#include "threads/sync/mutex.h"
 #include "topology/level_memory.h"
 
 namespace sterna::runtime::capi {
@@ -20,10 +23,10 @@ class PlaceMemory {
   [[nodiscard]] const topology::LevelMemory& levels() const noexcept { return levels_; }
   /// The memory nodes whose pages a heap there would have; none: there is no choice.
   [[nodiscard]] std::vector<std::uint32_t> numbers_of(const topology::Place& place) const;
-  /// One for all places of the same nodes. Null: no addresses, with a text. May switch.
+  /// One for all places of the same nodes. Null: no addresses, with a text.
   [[nodiscard]] memory::NodeHeap* heap_at(const topology::Place& place);
-  /// Null: it is no block of ours. May switch.
-  [[nodiscard]] memory::Heap* heap_of(const void* memory);
+  /// Null: it is no block of ours.
+  [[nodiscard]] memory::Heap* heap_of(const void* memory) noexcept;
 
  private:
   struct Own {
@@ -31,12 +34,16 @@ class PlaceMemory {
     std::unique_ptr<memory::NodeHeap> heap;
   };
 
+  [[nodiscard]] memory::NodeHeap* find_heap(std::span<const std::uint32_t> numbers) noexcept
+      STERNA_REQUIRES(lock_);
+
   const topology::Topology& topology_;
   const topology::LevelMemory levels_;
   // By place. Released by who made the heap, or found it.
   std::unique_ptr<std::atomic<memory::NodeHeap*>[]> of_place_;
-  threads::Mutex mutex_;
-  std::vector<std::unique_ptr<Own>> heaps_;  // Guard: mutex_. Only grows.
+  // Quick services come here too: who has it neither waits, nor makes memory.
+  SpinLock lock_;
+  std::list<Own> heaps_ STERNA_GUARDED_BY(lock_);  // Only grows.
 };
 
 }  // namespace sterna::runtime::capi

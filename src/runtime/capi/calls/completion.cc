@@ -196,6 +196,9 @@ sterna_status sterna_completion_init(sterna_completion* completion, uint32_t nod
   const sterna_status status = capi::guarded([&] {
     rpc::ReplyTo to;
     if (capi::is_mobile()) {
+      if (node != STERNA_ANY_NODE && rpc_here()->is_lost(node)) {
+        return capi::refuse(STERNA_CLOSED, "sterna_completion_init: node {} is gone", node);
+      }
       own->awaited->of_rank.emplace(*rank->slot);
       to = rpc_here()->expect(*own->awaited->of_rank, node);
     } else {

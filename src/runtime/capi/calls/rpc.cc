@@ -9,14 +9,17 @@
 
 #include <sterna/bubble.h>
 
+#include "runtime/capi/bubbles/bubble_object.h"
 #include "runtime/capi/calls/rpc_service.h"
 #include "runtime/capi/threads/handle.h"
 #include "runtime/scope.h"
+#include "threads/this_thread.h"
 
 namespace sterna::runtime::capi {
 namespace {
 
 constexpr std::size_t kServiceStackBytes = 248 << 10;
+constexpr std::uint64_t kLookNs = 50'000;
 
 /// The list is written before sterna_start by the initial thread, constant from then on.
 struct Services {
@@ -65,6 +68,7 @@ Result<> spawn_planned(Registered& self, const rpc::ThreadWish& wish, rpc::Threa
     const SpinGuard guard{self.lock};
     plan = self.plan;
     version = self.plan_version;
+    self.bubble_users += plan.options.bubble != nullptr ? 1 : 0;
   }
   sterna_thread_options& options = plan.options;
   const bool has_own_name = plan.name[0] != '\0';
@@ -81,7 +85,12 @@ Result<> spawn_planned(Registered& self, const rpc::ThreadWish& wish, rpc::Threa
     options.priority = wish.priority;
   }
   if (options.bubble != nullptr) {
+    options.is_detached = 1;  // Else it would be kept until the bubble is joined.
     const sterna_status status = sterna_bubble_add_thread(options.bubble, &options, begin, &body);
+    {
+      const SpinGuard guard{self.lock};
+      --self.bubble_users;
+    }
     return status == STERNA_SUCCESS ? Result<>{Done{}} : refusal(self, status);
   }
   ReadyPlan ready{.options = {}, .extras = extras_of(options)};
@@ -151,6 +160,25 @@ void add_services(rpc::Rpc& rpc) {
     entry.takes_parts = one->unpacks;
     entry.spawn = spawn_service;
     rpc.add_service(std::move(entry), kServiceSpace);
+  }
+}
+
+void forget_bubble(const sterna_bubble& bubble) noexcept {
+  for (const auto& one : services().list) {
+    bool is_used = false;
+    do {
+      {
+        const SpinGuard guard{one->lock};
+        if (one->plan.options.bubble == &bubble) {
+          one->plan.options.bubble = nullptr;
+          ++one->plan_version;
+        }
+        is_used = one->bubble_users != 0;  // Of this one perhaps: until it is refused there.
+      }
+      if (is_used) {
+        threads::sleep_for(kLookNs);
+      }
+    } while (is_used);
   }
 }
 

@@ -100,8 +100,10 @@ void OutBox::add_later(const void* data, std::size_t bytes) {
     add(data, bytes, false);
     return;
   }
-  later_.push_back({data, bytes, block_bytes_});
+  const std::size_t offset = block_bytes_;
+  later_.reserve(later_.size() + 1);  // What throws comes first: then there is no such piece.
   add_to_block(nullptr, bytes);
+  later_.push_back({data, bytes, offset});
 }
 
 void OutBox::fill() noexcept {

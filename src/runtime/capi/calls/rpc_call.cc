@@ -263,6 +263,11 @@ sterna_status sterna_rpc_wait(sterna_rpc_call* call, void* reply, size_t bytes_m
   return capi::finish_call(rpc, call->call, reply, bytes_max, bytes, __func__);
 }
 
+sterna_status sterna_rpc_may_wait(void) noexcept {
+  const sterna::runtime::HotScope scope;
+  return capi::check_caller(__func__, true);
+}
+
 sterna_status sterna_rpc_await(sterna_rpc_call* call, size_t* bytes, uint64_t timeout_ns) noexcept {
   const RuntimeScope scope;
   if (call == nullptr) {

@@ -99,8 +99,8 @@ sterna_status sterna_rpc_begin(sterna_rpc_packing* packing, const char* name,
       (used.priority > STERNA_PRIORITY_MAX && used.priority != STERNA_RPC_AS_REGISTERED)) {
     return capi::refuse(STERNA_INVALID_ARGUMENT,
                         "{}: a NULL, or options that STERNA_RPC_OPTIONS_DEFAULT has not made, a "
-                        "priority above 7, a stack above 2 GiB",
-                        __func__);
+                        "priority above {}, a stack above 2 GiB",
+                        __func__, STERNA_PRIORITY_MAX);
   }
   return capi::guarded([&] {
     auto box = std::make_unique<capi::OutBox>();

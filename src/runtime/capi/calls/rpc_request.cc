@@ -17,6 +17,7 @@
 #include "runtime/capi/messages/message_request.h"
 #include "runtime/capi/threads/handle.h"
 #include "runtime/hot_scope.h"
+#include "threads/control/cancel.h"
 
 namespace {
 
@@ -109,7 +110,18 @@ void serve(void* registered, const rpc::Request& request, rpc::Answer& answer) {
                            .arguments = aligned(request.arguments, room, long_room),
                            .answer = &answer,
                            .service = self.name.c_str()};
+  // Of a thread that ends inside: what it has asked for comes to memory that goes with it.
+  threads::Cleanup cleanup{
+      .function = [](void* its) { (void)await_pieces(*static_cast<sterna_rpc_request*>(its)); },
+      .argument = &given};
+  const bool may_end = request.incoming != nullptr;
+  if (may_end) {
+    threads::push_cleanup(cleanup);
+  }
   answer.status = static_cast<std::uint32_t>(run(self, given));
+  if (may_end) {
+    threads::drop_cleanup(cleanup);
+  }
   if (!given.awaited.empty()) {
     const sterna_status fault = await_pieces(given);
     answer.status =

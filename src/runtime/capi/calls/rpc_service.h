@@ -55,6 +55,7 @@ struct Registered {
   SpinLock lock;
   ThreadPlan plan STERNA_GUARDED_BY(lock);
   std::uint32_t plan_version STERNA_GUARDED_BY(lock) = 0;
+  std::uint32_t bubble_users STERNA_GUARDED_BY(lock) = 0;  // Who uses the bubble of a plan now.
   // What the plan has come to, as long as the program runs and the plan is the same: mostly.
   std::optional<ReadyPlan> ready STERNA_GUARDED_BY(lock);
 };

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <sterna/io.h>
-#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -22,11 +21,6 @@ constexpr off_t kHere = -1;  // At the position of the descriptor.
 /// What the kernel cannot try for this kind of file is told apart from what it has tried.
 long tried(long value) noexcept {
   return value == -EOPNOTSUPP || value == -ENOSYS ? capi::kUntried : value;
-}
-
-bool is_regular(int fd) noexcept {
-  struct stat info {};
-  return system_call([&] { return ::fstat(fd, &info); }) == 0 && S_ISREG(info.st_mode);
 }
 
 std::size_t bytes_in(const iovec* parts, int count) noexcept {
@@ -74,7 +68,8 @@ long transfer_in(int fd, const iovec* parts, int count, off_t offset) noexcept {
         return tried(system_call([&] { return ::preadv2(fd, parts, count, offset, RWF_NOWAIT); }));
       },
       [&] { return capi::call_aside(full); });
-  if (value > 0 && static_cast<std::size_t>(value) < bytes_in(parts, count) && is_regular(fd)) {
+  if (value > 0 && static_cast<std::size_t>(value) < bytes_in(parts, count) &&
+      capi::is_regular(fd)) {
     capi::Remaining rest{parts, static_cast<std::size_t>(count)};
     rest.skip(static_cast<std::size_t>(value));
     return read_rest(fd, rest, offset, value);

@@ -3,15 +3,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 
 #include "base/clock.h"
 #include "progress/readiness.h"
 #include "runtime/capi/program.h"
 #include "runtime/capi/threads/handle.h"
+#include "runtime/scope.h"
 #include "threads/carriers/blocking.h"
 #include "threads/control/cancel.h"
 #include "threads/this_thread.h"
@@ -48,6 +51,11 @@ long IoCaller::finish(long value) noexcept {
   if (value >= 0) {
     return value;
   }
+  // A mobile rank has an errno of its own, beside its thread pointer.
+  std::optional<UserScope> user;
+  if (is_mobile()) {
+    user.emplace();
+  }
   set_last_error_number(static_cast<int>(-value));
   return -1;
 }
@@ -67,6 +75,11 @@ long run_aside(FunctionRef<long()> call) noexcept {
 bool is_nonblocking(int fd) noexcept {
   const long flags = system_call([&] { return ::fcntl(fd, F_GETFL); });
   return flags >= 0 && (flags & O_NONBLOCK) != 0;
+}
+
+bool is_regular(int fd) noexcept {
+  struct stat info {};
+  return system_call([&] { return ::fstat(fd, &info); }) == 0 && S_ISREG(info.st_mode);
 }
 
 std::uint64_t socket_deadline(int fd, int option) noexcept {
@@ -110,7 +123,8 @@ long repeat(int fd, std::uint32_t events, int timeout_option, FunctionRef<long()
     return value;
   }
   if (is_nonblocking(fd)) {
-    return value == kUntried ? aside() : value;
+    // To a regular file O_NONBLOCK says nothing: only our own attempt has not waited for its disk.
+    return value == kUntried || is_regular(fd) ? aside() : value;
   }
   const std::uint64_t deadline_ns =
       timeout_option != 0 ? socket_deadline(fd, timeout_option) : kNever;

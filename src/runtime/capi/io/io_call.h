@@ -45,6 +45,7 @@ long call_aside(Call call) noexcept {
 
 /// What is known of a descriptor whose call would block. Negative: an error, for the program.
 [[nodiscard]] bool is_nonblocking(int fd) noexcept;
+[[nodiscard]] bool is_regular(int fd) noexcept;
 /// When SO_RCVTIMEO or SO_SNDTIMEO (`option`) of a socket is over, from now; kNever: it has none.
 [[nodiscard]] std::uint64_t socket_deadline(int fd, int option) noexcept;
 

@@ -4,6 +4,7 @@
 #include "net/endpoint.h"
 #include "net/transport.h"
 #include "runtime/capi/messages/message_callback.h"
+#include "runtime/capi/messages/message_data.h"
 #include "runtime/capi/messages/message_request.h"
 #include "runtime/capi/program.h"
 #include "runtime/capi/threads/handle.h"
@@ -59,8 +60,8 @@ class Caller {
                                     std::int32_t tag) const noexcept {
     return is_good ? STERNA_SUCCESS
                    : refuse(STERNA_INVALID_ARGUMENT,
-                            "{}: rank {} or tag {}{} is out of range (ranks are 0 to {}), or a "
-                            "pointer is NULL",
+                            "{}: rank {} or tag {}{} is out of range (ranks are 0 to {}), a "
+                            "pointer is NULL, or a message longer than 2^47 bytes",
                             call_, rank, tag, words_for(session_), rank_->size - 1);
   }
   [[nodiscard]] sterna_status check_wait() const noexcept {
@@ -95,7 +96,8 @@ sterna_status Caller::send(std::uint32_t to, std::int32_t tag, const void* data,
   if (rank_ == nullptr) {
     return refuse_not_started(call_);
   }
-  const bool is_good = to < rank_->size && tag >= 0 && (data != nullptr || bytes == 0);
+  const bool is_good =
+      to < rank_->size && tag >= 0 && (data != nullptr || bytes == 0) && bytes <= kMessageBytesMax;
   sterna_status status = check(is_good, to, tag);
   status = status == STERNA_SUCCESS ? check_wait() : status;
   if (status != STERNA_SUCCESS) {

@@ -20,11 +20,12 @@ sterna_status describe(sterna_message_request* storage, const char* call, bool i
     return refuse_not_started(call);
   }
   const bool is_good = is_send ? rank < self->size && tag >= 0 : is_pattern(*self, rank, tag);
-  if (storage == nullptr || !is_good || (data == nullptr && bytes != 0)) {
+  if (storage == nullptr || !is_good || (data == nullptr && bytes != 0) ||
+      bytes > kMessageBytesMax) {
     return refuse(
         STERNA_INVALID_ARGUMENT,
         "{}: request, rank {}, tag {} or data: one of them is NULL or out of range (ranks "
-        "are 0 to {})",
+        "are 0 to {}, a message has at most 2^47 bytes)",
         call, rank, tag, self->size - 1);
   }
   if (const MessageRequest* const started = started_in(storage); started != nullptr) {

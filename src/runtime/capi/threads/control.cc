@@ -333,8 +333,11 @@ sterna_status sterna_thread_list(sterna_thread_info* infos, size_t capacity,
     return capi::refuse_argument(__func__);
   }
   return capi::guarded([&] {
-    std::vector<threads::ThreadInfo> found(capacity);
-    *count = threads::list_threads(*program->team, found);
+    std::vector<threads::ThreadInfo> found;  // As many as there are, whatever room there is.
+    do {
+      found.resize(std::min(capacity, threads::list_threads(*program->team, {}) + 16));
+      *count = threads::list_threads(*program->team, found);
+    } while (found.size() < std::min(capacity, *count));
     for (size_t i = 0; i < std::min(capacity, *count); ++i) {
       const threads::ThreadInfo& one = found[i];
       infos[i] = {};

@@ -1,15 +1,14 @@
 // sync.h: semaphores that are found by name, within the process.
 #include <cstring>
-#include <memory>
+#include <list>
 #include <string>
-#include <vector>
 
 #include <sterna/sync.h>
 
+#include "base/spin_lock.h"
 #include "runtime/capi/program.h"
 #include "runtime/capi/threads/handle.h"
 #include "runtime/scope.h"
-#include "threads/sync/mutex.h"
 
 namespace capi = sterna::runtime::capi;
 using sterna::runtime::RuntimeScope;
@@ -24,11 +23,12 @@ struct Named {
   std::uint64_t opens = 0;
 };
 
-// Few, so a list. Guard: registry_mutex.
-constinit sterna::threads::Mutex registry_mutex;
+// Quick services use them too: who has the lock neither waits, nor makes or frees memory.
+constinit sterna::SpinLock registry_lock;
 
-std::vector<std::unique_ptr<Named>>& registry() {
-  static std::vector<std::unique_ptr<Named>> all;
+// Few, so a list. Guard: registry_lock.
+std::list<Named>& registry() {
+  static std::list<Named> all;
   return all;
 }
 
@@ -36,20 +36,35 @@ bool is_name(const char* name) noexcept {
   return name != nullptr && *name != '\0' && ::strnlen(name, kNameMax + 1) <= kNameMax;
 }
 
+/// registry_lock is held.
 Named* find(std::string_view name) {
-  for (const auto& one : registry()) {
-    if (one->name == name) {
-      return one.get();
+  for (Named& one : registry()) {
+    if (one.name == name) {
+      return &one;
     }
   }
   return nullptr;
 }
 
-/// registry_mutex is held: one that nobody can reach any more goes.
-void drop_if_unused(const Named& named) {
-  if (named.opens == 0 && named.name.empty()) {
-    std::erase_if(registry(), [&](const auto& one) { return one.get() == &named; });
+/// registry_lock is held: one that nobody can reach any more goes to `dropped`.
+void drop_if_unused(const Named& named, std::list<Named>& dropped) {
+  if (named.opens != 0 || !named.name.empty()) {
+    return;
   }
+  for (auto one = registry().begin(); one != registry().end(); ++one) {
+    if (&*one == &named) {
+      dropped.splice(dropped.end(), registry(), one);
+      return;
+    }
+  }
+}
+
+/// They are memory of the process, which a rank may leave.
+sterna_status refuse_mobile(const char* call) noexcept {
+  return capi::refuse(STERNA_UNSUPPORTED,
+                      "{}: a semaphore with a name belongs to a process, which a mobile rank may "
+                      "leave",
+                      call);
 }
 
 sterna_status refuse_name() noexcept {
@@ -62,6 +77,9 @@ sterna_status refuse_name() noexcept {
 sterna_status sterna_semaphore_open(const char* name, uint32_t flags, uint32_t count,
                                     sterna_semaphore** semaphore) noexcept {
   const RuntimeScope scope;
+  if (capi::is_mobile()) {
+    return refuse_mobile(__func__);
+  }
   if (!is_name(name)) {
     return refuse_name();
   }
@@ -71,36 +89,49 @@ sterna_status sterna_semaphore_open(const char* name, uint32_t flags, uint32_t c
     return capi::refuse_argument(__func__);
   }
   return capi::guarded([&] {
-    const sterna::threads::MutexGuard guard{registry_mutex};
-    Named* found = find(name);
-    if (found == nullptr && !creates) {
-      return capi::refuse(STERNA_NOT_FOUND,
-                          "there is no semaphore \"{}\": STERNA_SEMAPHORE_CREATE makes it", name);
+    std::list<Named> made;  // Perhaps in vain.
+    if (creates) {
+      made.emplace_back().name = name;
+      (void)sterna_semaphore_init(&made.front().semaphore, count);
     }
-    if (found != nullptr && (flags & STERNA_SEMAPHORE_EXCLUSIVE) != 0) {
-      return capi::refuse(STERNA_BUSY, "there is a semaphore \"{}\" already", name);
+    Named* found = nullptr;
+    bool is_new = false;
+    {
+      const sterna::SpinGuard guard{registry_lock};
+      found = find(name);
+      is_new = found == nullptr && creates;
+      if (is_new) {
+        found = &made.front();
+        registry().splice(registry().end(), made);
+      }
+      if (is_new || (found != nullptr && (flags & STERNA_SEMAPHORE_EXCLUSIVE) == 0)) {
+        ++found->opens;
+        *semaphore = &found->semaphore;
+        return STERNA_SUCCESS;
+      }
     }
-    if (found == nullptr) {
-      auto made = std::make_unique<Named>();
-      made->name = name;
-      (void)sterna_semaphore_init(&made->semaphore, count);
-      found = made.get();
-      registry().push_back(std::move(made));
-    }
-    ++found->opens;
-    *semaphore = &found->semaphore;
-    return STERNA_SUCCESS;
+    return found == nullptr
+               ? capi::refuse(STERNA_NOT_FOUND,
+                              "there is no semaphore \"{}\": STERNA_SEMAPHORE_CREATE makes it",
+                              name)
+               : capi::refuse(STERNA_BUSY, "there is a semaphore \"{}\" already", name);
   });
 }
 
 sterna_status sterna_semaphore_close(sterna_semaphore* semaphore) noexcept {
   const RuntimeScope scope;
-  const sterna::threads::MutexGuard guard{registry_mutex};
-  for (const auto& one : registry()) {
-    if (&one->semaphore == semaphore && one->opens != 0) {
-      --one->opens;
-      drop_if_unused(*one);
-      return STERNA_SUCCESS;
+  if (capi::is_mobile()) {
+    return refuse_mobile(__func__);
+  }
+  std::list<Named> dropped;
+  {
+    const sterna::SpinGuard guard{registry_lock};
+    for (Named& one : registry()) {
+      if (&one.semaphore == semaphore && one.opens != 0) {
+        --one.opens;
+        drop_if_unused(one, dropped);
+        return STERNA_SUCCESS;
+      }
     }
   }
   return capi::refuse(STERNA_NOT_FOUND,
@@ -110,15 +141,20 @@ sterna_status sterna_semaphore_close(sterna_semaphore* semaphore) noexcept {
 
 sterna_status sterna_semaphore_unlink(const char* name) noexcept {
   const RuntimeScope scope;
+  if (capi::is_mobile()) {
+    return refuse_mobile(__func__);
+  }
   if (!is_name(name)) {
     return refuse_name();
   }
-  const sterna::threads::MutexGuard guard{registry_mutex};
-  Named* const found = find(name);
-  if (found == nullptr) {
-    return capi::refuse(STERNA_NOT_FOUND, "there is no semaphore \"{}\"", name);
+  std::list<Named> dropped;
+  {
+    const sterna::SpinGuard guard{registry_lock};
+    if (Named* const found = find(name)) {
+      found->name.clear();
+      drop_if_unused(*found, dropped);
+      return STERNA_SUCCESS;
+    }
   }
-  found->name.clear();
-  drop_if_unused(*found);
-  return STERNA_SUCCESS;
+  return capi::refuse(STERNA_NOT_FOUND, "there is no semaphore \"{}\"", name);
 }

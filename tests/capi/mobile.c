@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "expect.h"
 #include "sterna/balance.h"
@@ -100,6 +101,13 @@ static void test_io(void) {
   errno = 0;
   EXPECT(sterna_read(9999, &byte, 1) == -1 && *sterna_errno() == EBADF);
   EXPECT(sterna_open("/no/such/file", O_RDONLY, 0) == -1 && *sterna_errno() == ENOENT);
+  /* What it opens there holds it as what it opens itself. */
+  char reason[64] = "";
+  const int file = sterna_open("/proc/self/status", O_RDONLY, 0);
+  EXPECT(file > 2 && sterna_migratable(reason, sizeof reason) == STERNA_REFUSED);
+  EXPECT(strstr(reason, "/proc/self/status") != NULL);
+  EXPECT(sterna_read(file, &byte, 1) == 1 && close(file) == 0);
+  EXPECT(sterna_migratable(reason, sizeof reason) == STERNA_SUCCESS);
   sterna_semaphore* named = NULL; /* Memory of a process, which the rank may leave. */
   EXPECT(sterna_semaphore_open("named", STERNA_SEMAPHORE_CREATE, 1, &named) == STERNA_UNSUPPORTED);
   EXPECT(sterna_semaphore_unlink("named") == STERNA_UNSUPPORTED);

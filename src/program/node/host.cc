@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "base/syscall.h"
+#include "program/blocker_table.h"
 #include "program/blockers.h"
 #include "program/shims/calling.h"
+#include "runtime/capi/io/rank_descriptors.h"
 #include "runtime/node_of_process.h"
 #include "runtime/process_rank.h"
 #include "threads/carriers/blocking.h"
@@ -19,6 +21,18 @@ namespace {
 runtime::Node& node() noexcept {
   return *runtime::node_of_process();
 }
+
+int real_descriptor(memory::RankSlot& slot, int fd) noexcept {
+  const int redirected = data_of(slot).redirected[fd];
+  return redirected >= 0 ? redirected : fd;
+}
+
+void note_descriptor(memory::RankSlot& slot, int fd, const char* what, const char* name) noexcept {
+  add_blocker(data_of(slot), BlockerKind::file, static_cast<std::uint64_t>(fd), "%s %s is open",
+              what, name);
+}
+
+constexpr runtime::capi::RankDescriptors kDescriptors{real_descriptor, note_descriptor};
 
 std::vector<char*> pointers_of(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
@@ -40,6 +54,7 @@ Result<> NodeHost::open() noexcept {
   }
   program_ = std::move(program.value());
   runtime::set_foreign_lookup(foreign_slot);
+  runtime::capi::rank_descriptors.store(&kDescriptors, std::memory_order_release);
   return Done{};
 }
 

@@ -54,7 +54,8 @@ long read_rest(int fd, capi::Remaining& rest, off_t offset, long done) noexcept 
   return done;
 }
 
-long transfer_in(int fd, const iovec* parts, int count, off_t offset) noexcept {
+long transfer_in(int given, const iovec* parts, int count, off_t offset) noexcept {
+  const int fd = capi::IoCaller::descriptor(given);
   const auto full = [&] {
     return offset == kHere ? ::readv(fd, parts, count) : ::preadv(fd, parts, count, offset);
   };
@@ -97,7 +98,8 @@ long send_all(int fd, capi::Remaining& rest, Attempt attempt, Aside aside) noexc
   }
 }
 
-long transfer_out(int fd, const iovec* parts, int count, off_t offset) noexcept {
+long transfer_out(int given, const iovec* parts, int count, off_t offset) noexcept {
+  const int fd = capi::IoCaller::descriptor(given);
   const capi::IoCaller caller;
   if (caller.is_plain() || count < 0) {
     return capi::IoCaller::finish(system_call([&] {
@@ -204,7 +206,10 @@ int sterna_tcdrain(int fd) noexcept {
 
 int sterna_open(const char* path, int flags, mode_t mode) noexcept {
   const RuntimeScope scope;
-  return static_cast<int>(call_somewhere([&] { return ::open(path, flags, mode); }));
+  const capi::IoCaller caller;
+  const auto call = [&] { return ::open(path, flags, mode); };
+  return capi::IoCaller::finish_open(caller.is_plain() ? system_call(call) : capi::call_aside(call),
+                                     "file", path);
 }
 
 ssize_t sterna_recv(int fd, void* buffer, size_t bytes, int flags) noexcept {

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "progress/readiness.h"
+#include "runtime/capi/io/rank_descriptors.h"
 #include "runtime/capi/program.h"
 #include "runtime/capi/threads/handle.h"
 #include "runtime/scope.h"
@@ -58,6 +59,21 @@ long IoCaller::finish(long value) noexcept {
   }
   set_last_error_number(static_cast<int>(-value));
   return -1;
+}
+
+int IoCaller::finish_open(long value, const char* what, const char* name) noexcept {
+  const RankDescriptors* const ranks = rank_descriptors.load(std::memory_order_acquire);
+  if (value > 2 && ranks != nullptr && is_mobile()) [[unlikely]] {
+    ranks->note(*find_current_rank()->slot, static_cast<int>(value), what, name);
+  }
+  return static_cast<int>(finish(value));
+}
+
+int IoCaller::descriptor(int fd) noexcept {
+  const RankDescriptors* const ranks = rank_descriptors.load(std::memory_order_acquire);
+  return fd >= 0 && fd <= 2 && ranks != nullptr && is_mobile()
+             ? ranks->real(*find_current_rank()->slot, fd)
+             : fd;
 }
 
 long refuse_io_in_poll() noexcept {

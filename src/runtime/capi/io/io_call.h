@@ -24,6 +24,10 @@ class IoCaller {
   [[nodiscard]] bool is_plain() const noexcept { return is_plain_; }
   /// For a value of system_call(): -1 with errno of the calling thread, or the value.
   static long finish(long value) noexcept;
+  /// The same of what has opened a descriptor, which is noted for a mobile rank.
+  static int finish_open(long value, const char* what, const char* name) noexcept;
+  /// Of a mobile rank's 0, 1 and 2: what they stand for.
+  [[nodiscard]] static int descriptor(int fd) noexcept;
 
  private:
   bool is_plain_ = true;

@@ -303,7 +303,7 @@ int sterna_accept(int fd, struct sockaddr* address, socklen_t* bytes, int flags)
   const capi::IoCaller caller;
   const auto full = [&] { return ::accept4(fd, address, bytes, flags); };
   if (caller.is_plain()) {
-    return static_cast<int>(capi::IoCaller::finish(system_call(full)));
+    return capi::IoCaller::finish_open(system_call(full), "connection", "(accepted)");
   }
   // Somebody may be faster after any look: only what cannot block is tried here.
   return static_cast<int>(capi::IoCaller::finish(capi::repeat(

@@ -9,8 +9,8 @@ SymbolScope::SymbolScope(const ObjectGraph& graph, std::span<const Shim> more_sh
     : graph_{graph} {
   for (const auto shims :
        {start_shims(), stdio_shims(), print_shims(), environment_shims(), getopt_shims(),
-        file_shims(), descriptor_shims(), memory_shims(), thread_shims(), time_shims(),
-        library_shims(), shared_shims(), more_shims}) {
+        file_shims(), descriptor_shims(), memory_shims(), thread_shims(), c11_thread_shims(),
+        time_shims(), library_shims(), shared_shims(), more_shims}) {
     for (const Shim& shim : shims) {
       shims_.emplace(shim.name, shim);
     }

@@ -2,10 +2,24 @@
 // by code that does not switch.
 #include "program/shims/calling.h"
 
+#include <cstdio>
+#include <cstdlib>
+
+#include <unistd.h>
+
 namespace sterna::program {
 namespace {
 
 constinit thread_local memory::RankSlot* this_foreign_slot = nullptr;
+
+[[noreturn, gnu::cold]] void end_for_unknown_caller() noexcept {
+  std::fprintf(stderr,
+               "sterna-node: code of the program has called libc in kernel thread %d, which "
+               "is no rank's: nobody made it with pthread_create or thrd_create in a rank, or "
+               "a handler of a signal has run outside of the program. The process ends\n",
+               static_cast<int>(::gettid()));
+  std::abort();
+}
 
 }  // namespace
 
@@ -29,7 +43,9 @@ memory::RankSlot* find_calling_slot() noexcept {
 
 RankData& calling_data() noexcept {
   memory::RankSlot* slot = find_calling_slot();
-  check(slot != nullptr, "only code of a rank is bound to the loader's shims");
+  if (slot == nullptr) [[unlikely]] {
+    end_for_unknown_caller();
+  }
   return data_of(*slot);
 }
 

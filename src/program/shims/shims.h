@@ -35,6 +35,7 @@ template <typename Function>
 [[nodiscard]] std::span<const Shim> descriptor_shims();
 [[nodiscard]] std::span<const Shim> memory_shims();
 [[nodiscard]] std::span<const Shim> thread_shims();
+[[nodiscard]] std::span<const Shim> c11_thread_shims();
 [[nodiscard]] std::span<const Shim> time_shims();
 [[nodiscard]] std::span<const Shim> library_shims();
 [[nodiscard]] std::span<const Shim> shared_shims();

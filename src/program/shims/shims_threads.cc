@@ -328,6 +328,23 @@ Result<> prepare_threads() {
   return Done{};
 }
 
+int create_thread(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*),
+                  void* argument) {
+  return shim_create(thread, attributes, function, argument);
+}
+
+int join_thread(pthread_t thread, void** result) {
+  return shim_join(thread, result);
+}
+
+int detach_thread(pthread_t thread) {
+  return shim_detach(thread);
+}
+
+void exit_thread(void* result) {
+  shim_exit(result);
+}
+
 std::span<const Shim> thread_shims() {
   static const Shim shims[] = {
       function_shim("pthread_create", shim_create),

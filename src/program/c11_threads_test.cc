@@ -24,7 +24,7 @@ TEST(ProgramC11Threads, HoldTheirRankUntilTheyAreJoined) {
     EXPECT_EQ(next(), "a thread of its own has ended and was not joined");
     EXPECT_EQ(next(), "");
   }
-  EXPECT_EQ(host.outcome(0).out, "-12 -6 1 5\n");
+  EXPECT_EQ(host.outcome(0).out, "-6 -12 1 5\n");
   EXPECT_EQ(host.outcome(0).status, 0);
 }
 

@@ -12,11 +12,7 @@ static thread_local int own = 5;
 static int may_end;
 static long its_number;
 
-static void leave(int result) {
-  thrd_exit(result);
-}
-
-static int run(void* leaves) {
+static int run(void* number) {
   char* heap = malloc(100);
   own += 1;
   __atomic_store_n(&its_number, syscall(SYS_gettid), __ATOMIC_RELEASE);
@@ -24,17 +20,14 @@ static int run(void* leaves) {
     sched_yield();
   }
   free(heap);
-  if (leaves != NULL) {
-    leave(-own);
-  }
-  return -2 * own;
+  return *(int*)number * own;
 }
 
-static thrd_t begin(void* leaves) {
+static thrd_t begin(int* number) {
   thrd_t thread;
   __atomic_store_n(&may_end, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&its_number, 0, __ATOMIC_RELEASE);
-  if (thrd_create(&thread, run, leaves) != thrd_success) {
+  if (thrd_create(&thread, run, number) != thrd_success) {
     printf("no thread\n");
   }
   return thread;
@@ -56,7 +49,8 @@ static void end(void) {
 int main(void) {
   for (int way = 0; way < 3; ++way) {
     int result = 0;
-    const thrd_t thread = begin(way == 1 ? &may_end : NULL);
+    int number = -1 - way;
+    const thrd_t thread = begin(&number);
     sterna_test_pause(); /* It runs. */
     end();
     sterna_test_pause(); /* It is to be joined. */
@@ -67,6 +61,6 @@ int main(void) {
     }
     sterna_test_pause(); /* Nothing. */
   }
-  leave(1); /* The rank ends. */
+  thrd_exit(1); /* The rank ends. */
   return 3;
 }

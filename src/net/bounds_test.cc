@@ -200,14 +200,12 @@ TEST(Bounds, AProbeThatWaitsIsToldThatMessagesAreKept) {
   }
   flood.cluster.settle();
   EXPECT_TRUE(watch.done.done());
-  MessageWatch again;
-  bool is_found = false;
-  for (int looks = 0; looks < 10 && !(is_found = node.probe(at, last, found, &again)); ++looks) {
-    ASSERT_TRUE(again.must_look_again);
-    node.end_watch(at, again);
-    flood.cluster.settle();
-  }
-  EXPECT_TRUE(is_found);
+  MessageWatch answered;
+  ASSERT_FALSE(node.probe(at, last, found, &answered));
+  EXPECT_FALSE(answered.must_look_again);
+  flood.cluster.settle();
+  EXPECT_TRUE(answered.done.done());
+  EXPECT_TRUE(node.probe(at, last, found));
   for (std::int32_t i = kCount; i-- != 0;) {
     ASSERT_NO_FATAL_FAILURE(flood.receive({1, 0, i}, {1, 0, i, 1}));
   }

@@ -69,11 +69,11 @@ TEST_P(MovingTest, SameMemoryIsAdoptedAgain) {
 
 // What the join does after that, a sanitizer sees.
 TEST_P(MovingTest, MemoryIsAdoptedAgainAsSoonAsTheJoinOfAnotherOneHasLeftIt) {
-  constexpr int kRounds = 50;
+  constexpr int kAdoptions = 50;
   std::atomic<Thread*> handed{nullptr};
   auto function = [] {};
   std::thread joiner{[&] {
-    for (int i = 0; i < kRounds; ++i) {
+    for (int i = 0; i < kAdoptions; ++i) {
       Thread* thread = nullptr;
       while ((thread = handed.exchange(nullptr)) == nullptr) {
         std::this_thread::yield();
@@ -81,7 +81,7 @@ TEST_P(MovingTest, MemoryIsAdoptedAgainAsSoonAsTheJoinOfAnotherOneHasLeftIt) {
       join(*thread);
     }
   }};
-  for (int i = 0; i < kRounds; ++i) {
+  for (int i = 0; i < kAdoptions; ++i) {
     Thread* const thread = adopt(function);
     here->start(*thread);
     handed = thread;

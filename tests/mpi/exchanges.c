@@ -95,11 +95,10 @@ static int is_quiet(int way) {
 /* Beside others who want the processors, who waits at once may seem to compute, and wakes it, for a
  * while; while each call woke it, all times were like that. */
 static void check_quiet(int way) {
-  enum { kTimes = 40 };
-  int is_any_quiet = 0, are_all = 0;
-  for (int i = 0; i < kTimes && !are_all; ++i) {
+  enum { kTimes = 6 };
+  int is_any_quiet = 0;
+  for (int i = 0; i < kTimes; ++i) {
     is_any_quiet |= is_quiet(way);
-    MPI_Allreduce(&is_any_quiet, &are_all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   }
   CHECK(is_any_quiet);
 }

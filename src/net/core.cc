@@ -72,8 +72,8 @@ inline bool TransportCore::may_have_inner() noexcept {
 }
 
 std::uint32_t Rail::poll() noexcept {
-  if (core_.wait_habit_.is_open() && core_.is_waited_for()) [[unlikely]] {
-    core_.wait_habit_.waits(core_.clock_.now_ns());
+  if (core_.habits_.is_open() && core_.is_waited_for()) [[unlikely]] {
+    core_.habits_.waits(core_.clock_.now_ns());
   }
   begin_poll();
   const std::uint32_t count = driver_->poll(*this, core_.options_.poll_packets_max);

@@ -29,9 +29,9 @@
 #include "net/packets/packet.h"
 #include "net/packets/packet_pool.h"
 #include "net/rails/bond.h"
+#include "net/transfer/caller_habits.h"
 #include "net/transfer/invitations.h"
 #include "net/transfer/job.h"
-#include "net/transfer/wait_habit.h"
 #include "net/transport.h"
 
 namespace sterna::net {
@@ -346,7 +346,7 @@ class TransportCore final : private Bond::Owner {
   std::uint32_t looks_max_ = 256;       // For a message that has not come: some microseconds.
   const bool* has_company_ = nullptr;   // Of the one caller: then one look. Null: it has none.
   std::uint32_t looks_since_poll_ = 0;  // The poller's, or the one caller's.
-  WaitHabit wait_habit_;                // The one caller's.
+  CallerHabits habits_;                 // The one caller's.
 
   RankTable ranks_;
   PacketPool pool_;

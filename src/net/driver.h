@@ -206,9 +206,10 @@ class Channel {
 /// What a node says of its program in memory that its peers see: whether it is worth while to wake
 /// who progresses in the program's place (runtime/background/). Between processes. Who finds kAway
 /// makes it kRung, and wakes by it as a futex; kAwayByBell: by what wakes the node from its sleep.
-/// kAwayForMoment: as kAway, but by its habit the program is back before anybody has woken.
+/// kAwayForMoment: as kAway, but by its habit the program is back before anybody has woken. kHeard:
+/// who was rung for sleeps again, since the program is in a call that is about to end, and rings.
 struct AbsenceFlag {
-  enum : std::uint32_t { kPresent, kAway, kRung, kAwayByBell, kAwayForMoment };
+  enum : std::uint32_t { kPresent, kAway, kRung, kAwayByBell, kAwayForMoment, kHeard };
 };
 
 /// One opened network of one node. poll, those of sleeping, close and is_drained are called by one

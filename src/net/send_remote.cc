@@ -68,15 +68,15 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   progress::Progress* const progress = progress_.load(std::memory_order_acquire);
   progress::WaitHabits::Habit habit;
   if (is_serial_) {
-    habit.waits_at_once = wait_habit_.waits_at_once();
-    habit.is_open = wait_habit_.is_open();
+    habit.waits_at_once = habits_.of_sends().waits_at_once();
+    habit.is_open = habits_.of_sends().is_open();
   } else if (progress != nullptr) {
     habit = progress->habit_of_caller();
   }
   Way way = way_of(from, request, gate, habit, options_.local_eager_bytes, frame_payload_max_);
   const bool may_be_tried = !way.may_compute && gate.is_direct();
   if (way.may_compute && is_serial_ && are_reads_left_ &&
-      is_for_who_stays(gate, wait_habit_.computes_ns(), bytes)) {
+      is_for_who_stays(gate, habits_.of_sends().computes_ns(), bytes)) {
     way.may_compute = false;
   }
   const bool request_is_awaited = request.is_awaited;  // It may end before we return.
@@ -209,7 +209,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
       !is_eager && !request_is_awaited && !gate.is_direct() && gate.head_bytes() != 0;
   const bool may_be_left = way.is_left ? bytes > frame_payload_max_ : is_sent_later;
   if (may_be_left && is_serial_) {
-    wait_habit_.started(clock_.now_ns());
+    habits_.has_sent(clock_.now_ns());
   } else if (may_be_left && way.is_left && progress != nullptr) {
     progress->has_started();
   }

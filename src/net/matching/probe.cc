@@ -43,8 +43,8 @@ bool TransportCore::look_for(Endpoint& at, const Wanted& wanted, Message** taken
   RankEntry& entry = ranks_[at.rank];
   if (taken == nullptr && is_serial_ && at.is_fixed && may_look(at) && count_look()) {
     const bool waits = watch != nullptr && (has_company_ == nullptr || !*has_company_);
-    if (watch != nullptr && wait_habit_.is_open()) [[unlikely]] {
-      wait_habit_.waits(clock_.now_ns());
+    if (watch != nullptr && habits_.is_open()) [[unlikely]] {
+      habits_.waits(clock_.now_ns());
     }
     if (Driver::Sight seen; looked_at_->sight(waits ? looks_max_ : 0, seen)) {
       const threads::AloneGuard guard{entry.lock};

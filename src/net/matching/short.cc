@@ -290,8 +290,8 @@ bool TransportCore::may_find_more() noexcept {
   if (!is_serial_) {
     return receive_beside(at, pattern, into, found);
   }
-  if (wait_habit_.is_open()) [[unlikely]] {
-    wait_habit_.waits(clock_.now_ns());
+  if (habits_.is_open()) [[unlikely]] {
+    habits_.waits(clock_.now_ns());
   }
   if (!count_look()) {
     return false;

@@ -41,15 +41,19 @@ bool Absence::leaves_whole(std::uint32_t rank, std::uint64_t bytes) const noexce
 }
 
 void Absence::has_nothing_open() const noexcept {
-  core_.wait_habit_.ended();
+  core_.habits_.ended();
 }
 
 bool Absence::tells_by_absence() const noexcept {
-  return core_.wait_habit_.is_open();
+  return core_.habits_.is_open();
 }
 
 bool Absence::is_about_to_wait() const noexcept {
-  return core_.wait_habit_.is_about_to_wait();
+  return core_.habits_.is_about_to_wait();
+}
+
+void Absence::has_left_receive(std::uint64_t now_ns) const noexcept {
+  core_.habits_.has_left_receive(now_ns);
 }
 
 bool Absence::has_left() const noexcept {
@@ -61,7 +65,7 @@ void Absence::leave_reads(bool are_left) const noexcept {
 }
 
 void Absence::was_away(std::uint64_t left_ns, std::uint64_t back_ns) const noexcept {
-  core_.wait_habit_.was_away(left_ns, back_ns);
+  core_.habits_.was_away(left_ns, back_ns);
 }
 
 }  // namespace sterna::net

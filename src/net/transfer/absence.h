@@ -33,6 +33,8 @@ class Absence {
   void has_nothing_open() const noexcept;
   /// It has started something long, and not waited since: was_away() tells something. The same.
   [[nodiscard]] bool tells_by_absence() const noexcept;
+  /// A receive is left under way. The same.
+  void has_left_receive(std::uint64_t now_ns) const noexcept;
   /// Something long is, and by its habit the program waits for it at once. The same.
   [[nodiscard]] bool is_about_to_wait() const noexcept;
   /// True: polls come from who progresses in the place of the program. The same.

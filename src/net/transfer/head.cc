@@ -67,7 +67,7 @@ std::uint32_t TransportCore::head_bytes_of(const Endpoint& from, const SendReque
 bool TransportCore::is_left_whole(const Gate& gate, std::uint64_t bytes) const noexcept {
   constexpr double kPart = 0.5;
   return is_serial_ && are_reads_left_ &&
-         static_cast<double>(wait_habit_.computes_ns()) >=
+         static_cast<double>(habits_.of_sends().computes_ns()) >=
              kPart * gate.cost().rendezvous_ns(bytes);
 }
 

@@ -35,6 +35,8 @@ class WaitHabit {
   void ended() noexcept { has_started_ = false; }
   /// Something was started, may be open still, and is about to be waited for, or is already.
   [[nodiscard]] bool is_about_to_wait() const noexcept { return has_started_ && waits_at_once(); }
+  /// Something was started since nothing was.
+  [[nodiscard]] bool has_started() const noexcept { return has_started_; }
   /// Whether waits() would learn something.
   [[nodiscard]] bool is_open() const noexcept { return is_open_; }
   /// The caller waits, for whatever. Of several messages the last one counts.

@@ -117,6 +117,7 @@ class Background {
   static void* thread_main(void* background) noexcept;
   void start() noexcept;
   void go_away() noexcept;
+  void set_away() noexcept;
   void has_nothing_open() noexcept;
   [[nodiscard]] bool poll_until_quiet() noexcept;
   [[nodiscard]] bool poll_before_leaving() noexcept;
@@ -128,6 +129,7 @@ class Background {
   /// What the flag says then.
   [[nodiscard]] std::uint32_t away(bool is_for_moment) const noexcept;
   void run() noexcept;
+  void leave_to_program() noexcept;
   Looked serve() noexcept;
   [[nodiscard]] Looked look(bool is_last = false) noexcept;
   [[nodiscard]] bool is_away_for_moments() const noexcept;
@@ -157,6 +159,7 @@ class Background {
   bool computes_ = true;          // After its calls, by its habit.
   std::uint64_t told_at_poll_ = 0;  // The bell was armed in this call, after so many polls; or 0.
   std::uint64_t rung_at_ns_ = 0;  // In time of its processor, as it went away; 0: it did not ring.
+  std::uint64_t left_ns_ = 0;     // As it went away, and had rung.
   bool has_thread_ = false;
   bool has_failed_ = false;
   int avoided_processor_ = -1;

@@ -177,9 +177,14 @@ void Background::has_nothing_open() noexcept {
   if (is_watched_ || absence.tells_by_absence()) {
     is_watched_ = true;
     is_away_ = true;
-    away_since_ns_.store(now_ns(), std::memory_order_relaxed);
-    rung_at_ns_ = 0;
+    set_away();
   }
+}
+
+void Background::set_away() noexcept {
+  left_ns_ = now_ns();
+  away_since_ns_.store(left_ns_, std::memory_order_relaxed);
+  rung_at_ns_ = 0;
 }
 
 void Background::go_away() noexcept {
@@ -218,11 +223,15 @@ void Background::go_away() noexcept {
   }
   is_watched_ = false;
   is_away_ = true;
-  away_since_ns_.store(now_ns(), std::memory_order_relaxed);
-  rung_at_ns_ = 0;
+  set_away();
   owner_.store(Owner::nobody, std::memory_order_seq_cst);  // A. And before the look at the duty.
   // The bell is looked at after that: who has heard it in vain has said so before it slept again.
   const Duty duty = duty_.load(std::memory_order_seq_cst);
+  // D: after A. A peer has rung since the flag was set, for what the polls may not have found.
+  const std::uint32_t flag = flag_->load(std::memory_order_seq_cst);
+  const bool was_rung =
+      !needs_descriptors_ && (flag == AbsenceFlag::kRung || flag == AbsenceFlag::kHeard);
+  must_look = must_look || was_rung;
   const bool is_asleep = needs_descriptors_ && !is_left_to(duty) && !is_told();
   const bool may_nap =
       (duty == Duty::naps && is_left_to(duty)) || (must_look && keeps_work_to_itself());
@@ -230,6 +239,9 @@ void Background::go_away() noexcept {
   if (is_asleep || (must_look && !may_nap)) {
     must_look ? bell_.ring() : bell_.arm();
     rung_at_ns_ = processor_time_ns();
+    left_ns_ = now_ns();
+  } else if (was_rung) {
+    flag_->store(away(!computes_), std::memory_order_seq_cst);  // It may ring again.
   }
 }
 
@@ -243,7 +255,12 @@ bool Background::is_left_to(Duty duty) const noexcept {
 /// away, and for the thread the processor of a peer that copies at the same time. Where it computes
 /// after all, a peer that waits rings, or the thread looks after its nap. False: that is none.
 bool Background::keeps_work_to_itself() noexcept {
-  if (needs_descriptors_ || !options_.transport->absence().is_about_to_wait()) {
+  const net::Absence absence = options_.transport->absence();
+  if (needs_descriptors_) {
+    return false;
+  }
+  absence.has_left_receive(left_ns_);
+  if (!absence.is_about_to_wait()) {
     return false;
   }
   // C: before the look at the nap. Who ends that one says so, and looks here then: in the one order
@@ -271,16 +288,17 @@ bool Background::poll_before_leaving() noexcept {
 
 /// False: something is left to do.
 bool Background::poll_until_quiet() noexcept {
-  for (int polls = 0; polls < kPollsMax; ++polls) {
-    if (options_.transport->absence().has_work()) {
-      return false;
+  const net::Absence absence = options_.transport->absence();
+  bool is_quiet = false;
+  absence.leave_copies(true);  // Also those that begin by what is found here.
+  for (int polls = 0; polls < kPollsMax && !is_quiet && !absence.has_work(); ++polls) {
+    is_quiet = options_.progress->poll() == 0;
+    if (!is_quiet) {
+      advance_work();
     }
-    if (options_.progress->poll() == 0) {
-      return true;
-    }
-    advance_work();
   }
-  return false;
+  absence.leave_copies(false);
+  return is_quiet && !absence.has_work();
 }
 
 /// How long the program was away tells how long it will be. To ring takes time, and whom it wakes
@@ -297,7 +315,7 @@ void Background::learn_habit(std::uint64_t back_ns) noexcept {
 /// The runtime is the program's.
 void Background::tell_habit(std::uint64_t back_ns) noexcept {
   options_.transport->absence().leave_reads(computes_);
-  options_.transport->absence().was_away(away_since_ns_.load(std::memory_order_relaxed), back_ns);
+  options_.transport->absence().was_away(left_ns_, back_ns);
 }
 
 void Background::come_back() noexcept {

@@ -44,7 +44,13 @@ void Background::run() noexcept {
     duty_.store(Duty::looks, std::memory_order_seq_cst);
     const Looked last = serve();
     duty_.store(Duty::sleeps, std::memory_order_seq_cst);
-    if (!needs_descriptors_ || flag_->load(std::memory_order_seq_cst) == AbsenceFlag::kPresent) {
+    if (!needs_descriptors_) {
+      if (last == Looked::program_is_here) {
+        leave_to_program();
+      }
+      continue;
+    }
+    if (flag_->load(std::memory_order_seq_cst) == AbsenceFlag::kPresent) {
       continue;
     }
     if (last != Looked::program_is_here) {
@@ -54,6 +60,18 @@ void Background::run() noexcept {
       // is just going (A) sees that we are not.
       bell_.ring();
     }
+  }
+}
+
+/// A peer has rung while the program looks a last time before it goes away: to look in vain until
+/// it has gone would take the peer its processor. Either the program sees, once it has gone (D),
+/// that it was rung for, or we see it gone, and look again. tests: background_model_test.cc.
+void Background::leave_to_program() noexcept {
+  std::uint32_t flag = AbsenceFlag::kRung;
+  if (flag_->compare_exchange_strong(flag, AbsenceFlag::kHeard, std::memory_order_seq_cst) &&
+      owner_.load(std::memory_order_seq_cst) == Owner::nobody) {
+    flag = AbsenceFlag::kHeard;
+    (void)flag_->compare_exchange_strong(flag, AbsenceFlag::kRung, std::memory_order_seq_cst);
   }
 }
 

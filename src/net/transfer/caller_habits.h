@@ -1,0 +1,56 @@
+// What the one caller of a process does after it has left long messages under way, of either
+// direction: those it has started to send, and those that had come, or been announced, before it
+// asked for them. The two are learned apart: a program may receive beside its computation, and wait
+// for what it sends.
+//
+// Not thread-safe: the one caller's, or theirs who poll in its place.
+#pragma once
+
+#include <cstdint>
+
+#include "net/transfer/wait_habit.h"
+
+namespace sterna::net {
+
+class CallerHabits {
+ public:
+  /// A message was started that the receiver could read while its sender computes.
+  void has_sent(std::uint64_t now_ns) noexcept { sends_.started(now_ns); }
+  /// A receive is left under way. The first since the last wait counts, where nothing is under way
+  /// that was sent.
+  void has_left_receive(std::uint64_t now_ns) noexcept {
+    if (!sends_.has_started() && !receives_.is_open()) {
+      receives_.started(now_ns);
+    }
+  }
+  /// See WaitHabit, for the next four.
+  void was_away(std::uint64_t left_ns, std::uint64_t back_ns) noexcept {
+    sends_.was_away(left_ns, back_ns);
+    receives_.was_away(left_ns, back_ns);
+  }
+  void ended() noexcept {
+    sends_.ended();
+    receives_.ended();
+  }
+  [[nodiscard]] bool is_open() const noexcept { return sends_.is_open() || receives_.is_open(); }
+  void waits(std::uint64_t now_ns) noexcept {
+    if (sends_.is_open()) {
+      sends_.waits(now_ns);
+    }
+    if (receives_.is_open()) {
+      receives_.waits(now_ns);
+    }
+  }
+  /// Something was left, may be under way still, and is about to be waited for, or is already.
+  [[nodiscard]] bool is_about_to_wait() const noexcept {
+    return sends_.has_started() ? sends_.is_about_to_wait() : receives_.is_about_to_wait();
+  }
+
+  [[nodiscard]] const WaitHabit& of_sends() const noexcept { return sends_; }
+
+ private:
+  WaitHabit sends_;
+  WaitHabit receives_;
+};
+
+}  // namespace sterna::net

@@ -221,8 +221,8 @@ void TransportCore::on_packet(std::uint16_t rail, std::uint32_t from_node, Packe
       return;
     }
   }
-  // How fast packets are taken here stands for how fast the peer takes ours. Now and then: a look
-  // at the clock is a good part of what a short packet takes.
+  // How fast packets are read here stands for how fast the peer reads ours, or is told to the peer.
+  // Now and then: a look at the clock is a good part of what a short packet takes.
   const bool is_measured = packet.size() >= kMeasuredPacketBytes && --packets_until_measure_ == 0;
   if (!is_measured) [[likely]] {
     accept_packet(from_node, packet);
@@ -231,10 +231,14 @@ void TransportCore::on_packet(std::uint16_t rail, std::uint32_t from_node, Packe
   packets_until_measure_ = kMeasureEvery;
   const std::uint64_t start_ns = clock_.now_ns();
   accept_packet(from_node, packet);
-  const Channel* const channel = gates_[from_node].channel();
-  // Without a direct copy there is nothing to choose by it.
-  if (gates_[from_node].is_direct() && channel != nullptr && channel->is_read_as_ours()) {
-    gates_[from_node].measured_packets(packet.size(), clock_.now_ns() - start_ns);
+  Gate& gate = gates_[from_node];
+  const Channel* const channel = gate.channel();
+  if (!gate.is_direct() || channel == nullptr) {
+    return;  // Without a direct copy there is nothing to choose by it.
+  }
+  const bool is_as_ours = channel->is_read_as_ours();
+  if (is_as_ours || gate.only_receives()) {
+    gate.measured_reading(packet.size(), clock_.now_ns() - start_ns, is_as_ours);
   }
 }
 

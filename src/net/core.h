@@ -374,6 +374,7 @@ class TransportCore final : private Bond::Owner {
   MpscQueue<TransferJob> new_jobs_;  // Consumer: the poller.
   std::vector<TransferJob*> jobs_;   // The poller only. By priority, but for take_in().
   std::atomic<std::uint32_t> lending_jobs_{0};  // Those that their peers read; as job_count_.
+  std::atomic<std::uint32_t> sending_jobs_{0};  // Those of messages that are sent; the same.
   std::size_t urgent_jobs_ = 0;  // The poller only: of jobs_, with a priority.
   std::atomic<std::uint32_t> job_count_{0};
   std::uint32_t packets_until_measure_ = 1, frames_until_measure_ = 1;  // The poller only.

@@ -322,6 +322,9 @@ void TransportCore::accept_answer(RankEntry& entry, Endpoint& at, const Frame& f
     invitations_.forget(send);
     let_go(at, send);
     send.id = kNoId;
+    if (Gate& gate = gates_[outcome.clear.node]; header.total_bytes != 0 && gate.is_open()) {
+      gate.told_reading(header.total_bytes);
+    }
     gates_[outcome.clear.node].end_turn(
         at.rank, header.cookie, (header.flags & kFramePosted) != 0 && header.hops == 0);
     ++entry.pins;

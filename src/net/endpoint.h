@@ -169,6 +169,7 @@ struct Endpoint {
   std::uint32_t pending_capacity;
   std::uint32_t pending_free;  // Index of the first free entry; kNoPending: none.
   std::uint32_t pending_count;
+  std::uint32_t pending_sends;  // Of them.
 
   Lane* free_lanes;
   Message* free_messages;  // Small ones.

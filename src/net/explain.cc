@@ -31,6 +31,13 @@ std::vector<LearntCost> costs_of(const CostModel& cost) {
 
 }  // namespace
 
+std::string Gate::explain(std::uint64_t bytes) const {
+  const std::uint64_t lent_from = lent_from_bytes();
+  const SpinGuard guard{cost_lock_};
+  const bool is_one = !cost_->is_direct() || bytes <= cost_->eager_bytes();
+  return cost_->explain(bytes, lent_from) + (is_one ? "" : trials_.explain(*cost_, bytes));
+}
+
 std::string Transport::explain(std::uint32_t node, std::uint64_t bytes) {
   check(node < core_->limits_.node_count, "a node is less than the number of nodes");
   if (node == core_->node_) {

@@ -151,6 +151,9 @@ struct RecvRequest {
   // Given by the receiver: it goes on with something else, so that its sender may write into it
   // (transfer/invitations.h).
   bool may_be_written = false;
+  // By the owner: what it has to send goes behind this in the same call, so that a message that has
+  // been announced is not read before that.
+  bool is_beside_sends = false;
   // Parts of it that a driver may write at any moment (PacketSink::hold_place): it ends after them,
   // if it is to end before.
   bool is_to_end = false;

@@ -33,6 +33,7 @@ struct Outcome {
     RecvRequest* request = nullptr;  // This receive matched a message that can be read; the rank is
     std::uint64_t address = 0;       // pinned for it.
     std::uint64_t send_id = 0;
+    bool is_for_wait = false;  // Not at once: who has posted it is about to start something else.
   } read;
   enum class Lost : std::uint8_t { nothing, no_memory, too_many_early };
   Lost lost = Lost::nothing;  // A frame, by the rank: see report_lost().

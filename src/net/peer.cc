@@ -167,6 +167,7 @@ std::uint64_t add_pending(Endpoint& endpoint, PendingEntry::Kind kind, void* req
   entry.request = request;
   entry.peer = peer;
   ++endpoint.pending_count;
+  endpoint.pending_sends += kind == PendingEntry::Kind::send ? 1 : 0;
   return (std::uint64_t{entry.generation} << 32) | index;
 }
 
@@ -187,6 +188,7 @@ void remove_pending(Endpoint& endpoint, std::uint64_t id) noexcept {
       index < endpoint.pending_capacity && endpoint.pending[index].kind != PendingEntry::Kind::free,
       "a request that is removed from the pending ones is among them");
   PendingEntry& entry = endpoint.pending[index];
+  endpoint.pending_sends -= entry.kind == PendingEntry::Kind::send ? 1 : 0;
   entry.kind = PendingEntry::Kind::free;
   entry.request = nullptr;
   entry.generation = entry.generation == ~std::uint32_t{0} ? 1 : entry.generation + 1;

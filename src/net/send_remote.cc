@@ -58,6 +58,15 @@ bool is_for_who_stays(const Gate& gate, std::uint64_t away_ns, std::uint64_t byt
          cost.in_place_ns(bytes, away) < cost.read_beside_ns(bytes, away);
 }
 
+/// The packets of an eager message have been filled, unless they wait for room. By the poller.
+void measure_filling(Gate& gate, std::uint64_t bytes, std::uint64_t ns) noexcept {
+  const Channel* const channel = gate.channel();
+  if (channel != nullptr && channel->is_settled() && !channel->is_receiver_behind() &&
+      gate.is_empty()) {
+    gate.measured_filling(bytes, ns, EagerTrials::kFilledEvery);
+  }
+}
+
 }  // namespace
 
 void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint32_t node) noexcept {
@@ -91,6 +100,9 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
       target.priority == 0 || bytes <= frame_bytes || !gate.is_open() || gate.is_empty();
   bool is_eager =
       bytes <= way.eager_bytes && request.data.extent_count <= kEagerExtentsMax && may_overtake;
+  const bool is_tried = is_eager && way.can_be_read && may_be_tried && !is_synchronous &&
+                        gate.eager_trials().is_announced(bytes);
+  is_eager = is_eager && !is_tried;
   FrameHeader header;
   std::uint32_t frame_count = 1;
   std::uint32_t head_bytes = 0;
@@ -121,8 +133,9 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
       frame_count = cut.frame_count();
       header.cookie = cut.begins_short() ? frame_count : request.id;
     } else if (!is_kept) {
-      request.is_trial = may_be_tried && gate.tries_other_way(bytes);
-      is_shorter_way = (bytes >= gate.direct_from_bytes()) != request.is_trial;
+      const bool is_chosen = bytes >= gate.direct_from_bytes();
+      request.is_trial = is_tried ? !is_chosen : may_be_tried && gate.tries_other_way(bytes);
+      is_shorter_way = is_chosen != request.is_trial;
       head_bytes = is_shorter_way ? 0 : head_bytes_of(from, request, *peer, gate);
     }
     if (!is_kept) {
@@ -157,6 +170,9 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   header.priority = target.priority;
   header.total_bytes = bytes;
   (is_eager ? counters_.eager : counters_.rendezvous).add();
+  if (bytes >= BothWays::kBytesMin && gate.is_direct()) {
+    gate.sends_long();
+  }
   // The answer may complete a synchronous or announced send at any moment from here on: the
   // request is not ours any more then.
   const bool is_ours = is_eager && !is_synchronous;
@@ -175,6 +191,9 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     header.sequence += gone == 0 ? 0 : 1;
     head_bytes = gone == 2 ? 0 : head_bytes;
   }
+  const bool is_measured =
+      is_eager && is_serial_ && way.can_be_read && gate.eager_trials().is_measured(bytes);
+  const std::uint64_t start_ns = is_measured ? clock_.now_ns() : 0;
   for (std::uint64_t offset = 0; frame_count-- != 0 && is_sent; offset += header.payload_bytes) {
     header.payload_bytes = is_eager ? cut.bytes_at(offset) : static_cast<std::uint32_t>(data.bytes);
     if (frame_count != 0 && gate.has_several_rails() &&
@@ -186,6 +205,9 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     }
     header.kind = FrameKind::eager_more;
     ++header.sequence;
+  }
+  if (is_measured && is_sent) {
+    measure_filling(gate, bytes, clock_.now_ns() - start_ns);
   }
   if (head_bytes != 0 && is_sent) {
     counters_.heads.add();

@@ -82,6 +82,7 @@ void start_message(RankState& state, Schedule& schedule, const Step& step) noexc
                             net::Buffer::of(step.from, bytes));
   } else {
     flight.receive.done.reset();
+    flight.receive.is_beside_sends = true;
     context.transport->receive(*context.endpoint, flight.receive,
                                {step.peer, step.context, schedule.tag},
                                net::Buffer::of(step.into, step.bytes));

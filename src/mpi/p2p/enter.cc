@@ -278,6 +278,7 @@ int enter_exchange(const char* function, const Side& send_side, const Side& rece
       return call.fail_plain(MPI_ERR_NO_MEM);
     }
     net::RecvRequest receive;
+    receive.is_beside_sends = true;
     net::SendRequest send;
     send.is_awaited = true;
     runtime::RankContext& context = *state.context;

@@ -1,10 +1,7 @@
-// The cost model: a few sums, and the sentence that explains them.
+// The cost model: a few sums. The sentences that explain them: explained.cc.
 #include "net/costs/cost.h"
 
 #include <algorithm>
-#include <string_view>
-
-#include <fmt/format.h>
 
 namespace sterna::net {
 namespace {
@@ -34,10 +31,11 @@ constexpr double kLatencyTimesMaxOfProfile = 64;
 constexpr double kCopyPsPerByte = 80;
 
 /// One preempted copy must not look like a slow network, nor a clock that stands still like a fast
-/// one.
+/// one: less so where more is known than the profile.
 void correct(CostModel::Figure& figure, double measured, double weight = kNewWeight) noexcept {
   const double old = figure.value;
-  figure.value += (std::clamp(measured, old / 4, old * 4) - old) * weight;
+  const double times = figure.origin == CostOrigin::profile ? 4 : 2;
+  figure.value += (std::clamp(measured, old / times, old * times) - old) * weight;
   ++figure.corrections;
 }
 
@@ -56,29 +54,19 @@ constexpr double ps_per_byte_at(std::uint32_t mb_per_s) noexcept {
   return 1e6 / std::max(mb_per_s, 1U);
 }
 
+// A second; of ps per byte: a kilobyte a second.
+constexpr std::uint32_t kMost = 1'000'000'000;
+
 // A share of a packet is no longer than this: frames beyond are copied, not gathered.
 constexpr double kShareBytesMax = 16 << 10;
 
 }  // namespace
 
-const char* to_string(CostOrigin origin) noexcept {
-  switch (origin) {
-    case CostOrigin::profile:
-      return "profile";
-    case CostOrigin::cached:
-      return "cached";
-    case CostOrigin::sampled:
-      return "sampled";
-  }
-  return "?";
-}
-
 bool are_plausible(const WayCosts& costs) noexcept {
-  constexpr std::uint32_t kSecond = 1'000'000'000;  // Also of ps per byte: a kilobyte a second.
-  return costs.latency_ns != 0 && costs.packet_ps_per_byte != 0 && costs.latency_ns <= kSecond &&
-         costs.packet_ns <= kSecond && costs.packet_ps_per_byte <= kSecond &&
-         costs.copy_ps_per_byte <= kSecond && costs.direct_latency_ns <= kSecond &&
-         costs.direct_ps_per_byte <= kSecond;
+  return costs.latency_ns != 0 && costs.packet_ps_per_byte != 0 && costs.latency_ns <= kMost &&
+         costs.packet_ns <= kMost && costs.packet_ps_per_byte <= kMost &&
+         costs.copy_ps_per_byte <= kMost && costs.direct_latency_ns <= kMost &&
+         costs.direct_ps_per_byte <= kMost;
 }
 
 CostModel::CostModel(const Capabilities& capabilities, bool is_direct,
@@ -90,6 +78,7 @@ CostModel::CostModel(const Capabilities& capabilities, bool is_direct,
       packet_ns_{.value = static_cast<double>(capabilities.packet_ns)},
       packet_ps_per_byte_{.value = ps_per_byte_at(capabilities.bandwidth_mb_per_s) +
                                    capabilities.cpu_ps_per_byte},
+      packet_bytes_max_{capabilities.packet_bytes_max},
       copy_ps_per_byte_{.value = kCopyPsPerByte},
       direct_latency_ns_{.value = static_cast<double>(capabilities.direct_latency_ns)},
       direct_ps_per_byte_{.value = ps_per_byte_at(capabilities.direct_mb_per_s)},
@@ -116,10 +105,24 @@ void CostModel::take(const WayCosts& costs, CostOrigin origin) noexcept {
   decide();
 }
 
+double CostModel::stream_ps_per_byte() const noexcept {
+  return std::max(packet_ps_per_byte_.value, reading_ps_per_byte_.value) +
+         both_ways_ * quicker_ps_per_byte();
+}
+
+/// As long as nobody has measured it, reading is taken to cost nothing.
+double CostModel::quicker_ps_per_byte() const noexcept {
+  return std::min(packet_ps_per_byte_.value, reading_ps_per_byte_.value);
+}
+
 double CostModel::eager_ns(std::uint64_t bytes) const noexcept {
+  const auto size = static_cast<double>(bytes);
+  // The first packet is read when it is filled, those behind it while others are.
+  const double first = std::min(size, static_cast<double>(packet_bytes_max_));
+  const double first_ps = (1 - both_ways_) * quicker_ps_per_byte();
   // Half of the messages are taken to come before their receive, and are copied once more.
-  return latency_ns_.value + static_cast<double>(bytes) *
-                                 (packet_ps_per_byte_.value + copy_ps_per_byte_.value / 2) / 1000;
+  return latency_ns_.value +
+         (size * (stream_ps_per_byte() + copy_ps_per_byte_.value / 2) + first * first_ps) / 1000;
 }
 
 double CostModel::rendezvous_ns(std::uint64_t bytes) const noexcept {
@@ -133,7 +136,7 @@ double CostModel::rendezvous_ns(std::uint64_t bytes) const noexcept {
 }
 
 double CostModel::packets_ns(std::uint64_t bytes) const noexcept {
-  return 3 * latency_ns_.value + static_cast<double>(bytes) * packet_ps_per_byte_.value / 1000;
+  return 3 * latency_ns_.value + static_cast<double>(bytes) * stream_ps_per_byte() / 1000;
 }
 
 double CostModel::in_place_ns(std::uint64_t bytes, double away_ns) const noexcept {
@@ -153,7 +156,7 @@ double CostModel::read_beside_ns(std::uint64_t bytes, double away_ns) const noex
 
 void CostModel::decide() noexcept {
   // Two straight lines: packets begin sooner, and perhaps go slower.
-  const double slower = packet_ps_per_byte_.value - direct_ps_per_byte_.value;
+  const double slower = stream_ps_per_byte() - direct_ps_per_byte_.value;
   const double direct_from =
       is_direct_ && slower > 0 ? direct_latency_ns_.value * 1000 / slower : 1e18;
   direct_from_bytes_ = direct_from < 1e18 ? static_cast<std::uint64_t>(direct_from) : kNever;
@@ -168,14 +171,8 @@ void CostModel::decide() noexcept {
     eager_bytes_ = unawaited_eager_bytes_ = computing_eager_bytes_ = options_.eager_bytes;
     return;
   }
-  // Both costs are straight lines: they cross once, or the dearer slope never catches up.
-  const double fixed = rendezvous_ns(0) - eager_ns(0);
-  const double slope =
-      (eager_ns(1 << 20) - eager_ns(0) - rendezvous_ns(1 << 20) + rendezvous_ns(0)) / (1 << 20);
   const auto most = static_cast<double>(options_.eager_bytes_max);
-  const double crossing = slope <= 0 ? most : fixed / slope;
-  eager_bytes_ = static_cast<std::uint64_t>(
-      std::clamp(crossing, std::min(most, static_cast<double>(options_.eager_bytes_min)), most));
+  eager_bytes_ = find_eager_bytes();
   const double answer_ns = 2 * latency_ns_.value + direct_latency_ns_.value;
   const double unawaited = answer_ns * 1000 / std::max(packet_ps_per_byte_.value, 1.0);
   // Whatever the answer costs: who does not wait would rather not copy what the receiver can read.
@@ -190,6 +187,67 @@ void CostModel::decide() noexcept {
   computing_eager_bytes_ = is_direct_ ? std::min(unawaited_eager_bytes_,
                                                  static_cast<std::uint64_t>(handed_over))
                                       : eager_bytes_;
+}
+
+/// Up to there the costs of an eager message are a straight line as far as its first packet goes,
+/// and another one behind it; those of an announced one are one line. So each of the two is crossed
+/// once, or the dearer slope never catches up.
+std::uint64_t CostModel::find_eager_bytes() const noexcept {
+  const std::uint64_t most = options_.eager_bytes_max;
+  const std::uint64_t least = std::min(most, options_.eager_bytes_min);
+  const auto excess_ns = [&](std::uint64_t bytes) {
+    return eager_ns(bytes) - rendezvous_ns(bytes);
+  };
+  std::uint64_t begin = 0;
+  for (const std::uint64_t end : {std::min<std::uint64_t>(packet_bytes_max_, most), most}) {
+    if (const double excess = excess_ns(end); excess > 0) {
+      const double before = std::min(excess_ns(begin), 0.0);
+      const double part = before / (before - excess);
+      const auto crossing = static_cast<double>(begin) + part * static_cast<double>(end - begin);
+      return std::clamp(static_cast<std::uint64_t>(crossing), least, most);
+    }
+    begin = end;
+  }
+  return most;
+}
+
+void CostModel::measured_reading(std::uint64_t bytes, std::uint64_t ns,
+                                 bool is_as_ours) noexcept {
+  if (!is_direct_ || bytes < kMeasuredBytesMin || ns == 0) {
+    return;
+  }
+  const double measured = static_cast<double>(ns) * 1000 / static_cast<double>(bytes);
+  if (own_reading_ps_.corrections == 0) {
+    own_reading_ps_.value = packet_ps_per_byte_.value;
+  }
+  if (is_copied_directly(kLongBytesMin)) {
+    correct_other(own_reading_ps_, measured);
+  } else {
+    correct(own_reading_ps_, measured, is_new(own_reading_ps_) ? kFirstWeight : kNewWeight);
+  }
+  if (is_as_ours) {
+    learn_reading(own_reading_ps_.value);
+  }
+}
+
+void CostModel::told_reading(std::uint64_t ps_per_byte) noexcept {
+  if (is_direct_ && ps_per_byte != 0 && ps_per_byte <= kMost) {
+    learn_reading(static_cast<double>(ps_per_byte));
+  }
+}
+
+/// Both are means already.
+void CostModel::learn_reading(double ps_per_byte) noexcept {
+  if (reading_ps_per_byte_.corrections == 0) {
+    reading_ps_per_byte_.value = ps_per_byte;
+  }
+  correct(reading_ps_per_byte_, ps_per_byte, kFasterWeight);
+  decide();
+}
+
+void CostModel::set_both_ways(double share) noexcept {
+  both_ways_ = share;
+  decide();
 }
 
 void CostModel::measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {
@@ -307,72 +365,9 @@ std::uint64_t CostModel::beside_from_bytes() const noexcept {
 
 void CostModel::lose_direct() noexcept {
   is_direct_ = false;
+  reading_ps_per_byte_ = {};
+  both_ways_ = 0;
   decide();
-}
-
-std::string CostModel::explain_lending(bool is_lent, std::uint64_t from_bytes) const {
-  const std::uint64_t from = std::max(from_bytes, eager_bytes_ + 1);
-  return is_lent ? fmt::format(
-                       "; lent, which is zero copy: the network moves the bytes from memory to "
-                       "memory, from {} bytes on (but what goes with the announcement), where two "
-                       "copies of each would cost more than two more turns do",
-                       from)
-                 : fmt::format("; lent (zero copy) from {} bytes on", from);
-}
-
-std::string CostModel::explain(std::uint64_t bytes, std::uint64_t lent_from_bytes) const {
-  const bool is_eager = bytes <= eager_bytes_;
-  const bool is_lent = !is_eager && bytes >= lent_from_bytes;
-  const bool goes_direct = bytes >= direct_from_bytes_;
-  return fmt::format(
-      "{} bytes: {} (eager {:.0f} ns: latency {:.0f} ns, {:.0f} ps/byte; rendezvous {:.0f} ns: {} "
-      "at {:.0f} ps/byte); eager up to {} bytes{}{}{}",
-      bytes,
-      is_eager  ? "eager"
-      : is_lent ? "rendezvous, lent"
-                : "rendezvous",
-      eager_ns(bytes), latency_ns_.value,
-      packet_ps_per_byte_.value + copy_ps_per_byte_.value / 2,
-      goes_direct ? rendezvous_ns(bytes) : packets_ns(bytes),
-      goes_direct ? "written directly" : "packets",
-      goes_direct ? direct_ps_per_byte_.value : packet_ps_per_byte_.value, eager_bytes_,
-      options_.eager_bytes != 0 ? " (set by net_eager_bytes)" : "",
-      !is_eager || !hands_over()
-          ? ""
-          : fmt::format("; {:.0f} ns of the sender's, left to an idle worker "
-                        "if he does not wait for it",
-                        send_ns_.value),
-      lent_from_bytes == kNever ? "" : explain_lending(is_lent, lent_from_bytes));
-}
-
-std::array<CostModel::Row, 8> CostModel::figures() const noexcept {
-  return {{{"latency_ns", latency_ns_},
-           {"packet_ns", packet_ns_},
-           {"packet_ps_per_byte", packet_ps_per_byte_},
-           {"copy_ps_per_byte", copy_ps_per_byte_},
-           {"direct_latency_ns", direct_latency_ns_},
-           {"direct_ps_per_byte", direct_ps_per_byte_},
-           {"send_ns", send_ns_},
-           {"piece_ps_per_byte", piece_ps_per_byte_}}};
-}
-
-std::string CostModel::describe() const {
-  std::string text;
-  for (const Row& row : figures()) {
-    if (is_direct_ || !std::string_view{row.name}.starts_with("direct")) {
-      text +=
-          fmt::format("{} {:.0f} ({}", row.name, row.figure.value, to_string(row.figure.origin));
-      text += row.figure.corrections == 0
-                  ? "), "
-                  : fmt::format(", corrected {} times), ", row.figure.corrections);
-    }
-  }
-  text += fmt::format("eager up to {} bytes, ", eager_bytes_);
-  text += direct_from_bytes_ == kNever
-              ? "never copied directly, "
-              : fmt::format("copied directly from {}, ", direct_from_bytes_);
-  return text + fmt::format("sharing packets up to {}{}", share_bytes_,
-                            hands_over() ? ", left to idle workers" : "");
 }
 
 }  // namespace sterna::net

@@ -78,6 +78,11 @@ class CostModel {
   /// packets, of which one is filled while another is read. kNever: all in packets.
   [[nodiscard]] std::uint64_t direct_from_bytes() const noexcept { return direct_from_bytes_; }
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  /// Eager messages of at least so many bytes are now and then announced and copied directly, since
+  /// nothing would be known of that otherwise; kNever: none.
+  [[nodiscard]] std::uint64_t tried_from_bytes() const noexcept {
+    return is_direct_ && options_.eager_bytes == 0 ? kTriedBytesMin : kNever;
+  }
   // A copy and a cache line that another core takes; with some distance, since the receiver gets
   // the message that much later.
   static constexpr double kHandOverNs = 1000;
@@ -112,6 +117,17 @@ class CostModel {
   /// mean.
   void measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept;
   void measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept;
+  /// A packet was read in `ns`. `is_as_ours`: so does the peer read ours. Of ways that are copied
+  /// directly, else nothing: there the rate of packets is that of both sides.
+  void measured_reading(std::uint64_t bytes, std::uint64_t ns, bool is_as_ours) noexcept;
+  /// The same as the peer has measured it.
+  void told_reading(std::uint64_t ps_per_byte) noexcept;
+  /// For that: what was measured here; 0: nothing.
+  [[nodiscard]] std::uint64_t own_reading_ps() const noexcept {
+    return static_cast<std::uint64_t>(own_reading_ps_.value);
+  }
+  /// Of the messages that come so many do while others go, from 0 to 1: see BothWays.
+  void set_both_ways(double share) noexcept;
   /// Of ways that are not copied directly, else nothing. From the announcement of a message to its
   /// answer, which was given at once, it took `ns`; a head of so many bytes went behind it.
   void measured_turn(std::uint64_t ns, std::uint64_t head_bytes = 0) noexcept;
@@ -153,14 +169,21 @@ class CostModel {
     Figure figure;
   };
   /// Those that this way has, for reports.
-  [[nodiscard]] std::array<Row, 8> figures() const noexcept;
+  [[nodiscard]] std::array<Row, 9> figures() const noexcept;
   [[nodiscard]] bool is_direct() const noexcept { return is_direct_; }
   /// All of that, and the thresholds, in one line.
   [[nodiscard]] std::string describe() const;
 
  private:
+  static constexpr std::uint64_t kTriedBytesMin = 32 << 10;
+
   void decide() noexcept;
+  void learn_reading(double ps_per_byte) noexcept;
   [[nodiscard]] double packets_ns(std::uint64_t bytes) const noexcept;
+  /// What a byte of a long message takes in packets.
+  [[nodiscard]] double stream_ps_per_byte() const noexcept;
+  [[nodiscard]] double quicker_ps_per_byte() const noexcept;
+  [[nodiscard]] std::uint64_t find_eager_bytes() const noexcept;
   [[nodiscard]] std::string explain_lending(bool is_lent, std::uint64_t from_bytes) const;
 
   Options options_;
@@ -170,7 +193,11 @@ class CostModel {
   double least_ns_ = 0;             // Of the last slow turns in a row, their half: measured_turn().
   std::uint32_t slow_turns_ = 0;
   Figure packet_ns_;
-  Figure packet_ps_per_byte_;  // On the wire and of the processor.
+  Figure packet_ps_per_byte_;  // On the wire and of the processor; of direct ways, to fill one.
+  Figure reading_ps_per_byte_;  // Of direct ways: by who takes it from there, once measured.
+  Figure own_reading_ps_;       // The same, without what the peer says.
+  double both_ways_ = 0;
+  std::uint32_t packet_bytes_max_ = 0;
   Figure copy_ps_per_byte_;    // An early message is copied once more.
   Figure direct_latency_ns_;
   Figure direct_ps_per_byte_;

@@ -68,6 +68,85 @@ TEST(CostModelOfPackets, WhoComputesWritesNoMoreThanAMicrosecond) {
   EXPECT_EQ(packets.computing_eager_bytes(), packets.eager_bytes()) << "nobody could read it";
 }
 
+/// Of packets that are filled at 43 ps a byte.
+void measure_reading(CostModel& model, std::uint64_t ps_per_byte, int times = 100) {
+  for (int i = 0; i < times; ++i) {
+    model.measured_reading(kBytes, kBytes * ps_per_byte / 1000, true);
+  }
+}
+
+TEST(CostModelOfPackets, OneWayTheSlowerSideIsWhatAByteTakes) {
+  CostModel model = near_caches();
+  measure_reading(model, 40);
+  EXPECT_EQ(model.direct_from_bytes(), CostModel::kNever);
+  measure_reading(model, 100);
+  EXPECT_LT(model.direct_from_bytes(), 60'000U) << "1000 ns against 20 ps a byte";
+  EXPECT_GT(model.direct_from_bytes(), 40'000U);
+}
+
+TEST(CostModelOfPackets, BothWaysItIsBothSides) {
+  CostModel model = near_caches();
+  measure_reading(model, 60);
+  const double one_way_ns = model.eager_ns(kBytes);
+  ASSERT_EQ(model.direct_from_bytes(), CostModel::kNever);
+  model.set_both_ways(1);  // 103 against 80.
+  EXPECT_LT(model.direct_from_bytes(), 45'000U);
+  EXPECT_GT(model.eager_ns(kBytes), one_way_ns);
+  EXPECT_NE(model.explain(1 << 20).find("of those that come 100 % while others go"),
+            std::string::npos)
+      << model.explain(1 << 20);
+  model.set_both_ways(0);
+  EXPECT_EQ(model.direct_from_bytes(), CostModel::kNever);
+  EXPECT_EQ(model.eager_ns(kBytes), one_way_ns);
+}
+
+TEST(CostModelOfPackets, WhatThePeerSaysOfItsReadingCountsAndIsNotSaidToOthers) {
+  CostModel model = near_caches();
+  for (int i = 0; i < 20; ++i) {
+    model.told_reading(150);
+  }
+  EXPECT_LT(model.direct_from_bytes(), 20'000U);
+  const std::uint64_t before = model.direct_from_bytes();
+  model.told_reading(~std::uint64_t{0});
+  EXPECT_EQ(model.direct_from_bytes(), before) << "no memory is as slow as that";
+  EXPECT_EQ(model.own_reading_ps(), 0U);
+  for (int i = 0; i < 100; ++i) {
+    model.measured_reading(kBytes, kBytes * 70 / 1000, false);
+  }
+  EXPECT_NEAR(static_cast<double>(model.own_reading_ps()), 70, 2);
+  EXPECT_LT(model.direct_from_bytes(), 20'000U) << "the peer reads otherwise";
+}
+
+TEST(CostModelOfPackets, OfAnEagerMessageOnlyTheFirstPacketIsReadBehindItsFilling) {
+  Capabilities capabilities{.latency_ns = 120,
+                            .bandwidth_mb_per_s = 20'000,
+                            .direct_latency_ns = 1000,
+                            .direct_mb_per_s = 12'500};
+  capabilities.cpu_ps_per_byte = 0;
+  capabilities.packet_bytes_max = 32 << 10;
+  CostModel model{capabilities, true, {}};
+  measure_reading(model, 50);
+  const double one = model.eager_ns(32 << 10) - model.eager_ns(0);
+  const double two = model.eager_ns(64 << 10) - model.eager_ns(0);
+  const double copy = 32 * 1024 * 0.040;
+  EXPECT_NEAR(one - copy, 32 * 1024 * 0.100, 10);
+  EXPECT_NEAR(two - 2 * copy, 32 * 1024 * 0.150, 10);
+  // 120 + 140 b, and 120 + 3277 + 90 b beyond 32 KB, against 1360 + 80 b.
+  EXPECT_NEAR(static_cast<double>(model.eager_bytes()), 1240 / 0.060, 100);
+}
+
+TEST(CostModelOfPackets, PreemptedCopiesOfAKnownWayDoNotMakeItSlow) {
+  CostModel model = near_caches();
+  model.take({.latency_ns = 120,
+              .packet_ps_per_byte = 100,
+              .direct_latency_ns = 1000,
+              .direct_ps_per_byte = 60},
+             CostOrigin::sampled);
+  const std::uint64_t before = model.direct_from_bytes();
+  model.measured_direct(kBytes, 5'000'000);
+  EXPECT_LT(model.direct_from_bytes(), before + before / 5);
+}
+
 /// A network that is far from its profile; nothing is copied directly over it.
 CostModel network(std::uint32_t latency_ns = 400) {
   return CostModel{{.latency_ns = latency_ns, .bandwidth_mb_per_s = 10'000}, false, {}};

@@ -372,13 +372,6 @@ std::uint64_t Gate::lent_from_bytes() const noexcept {
   return is_lent ? net::lent_from_bytes(model) : CostModel::kNever;
 }
 
-std::string Gate::explain(std::uint64_t bytes) const {
-  const std::uint64_t lent_from = lent_from_bytes();
-  const SpinGuard guard{cost_lock_};
-  const bool has_two_ways = cost_->is_direct() && bytes > cost_->eager_bytes();
-  return cost_->explain(bytes, lent_from) + (has_two_ways ? trials_.explain(*cost_, bytes) : "");
-}
-
 [[gnu::noinline]] bool Gate::is_trial(std::uint64_t bytes) noexcept {
   const SpinGuard guard{cost_lock_};
   const bool is_next = trials_.is_next(*cost_, bytes);
@@ -390,6 +383,8 @@ void Gate::publish_cost() noexcept {
   eager_bytes_.store(cost_->eager_bytes(), std::memory_order_relaxed);
   unawaited_eager_bytes_.store(cost_->unawaited_eager_bytes(), std::memory_order_relaxed);
   computing_eager_bytes_.store(cost_->computing_eager_bytes(), std::memory_order_relaxed);
+  eager_trials_.begin_from(cost_->tried_from_bytes());
+  own_reading_ps_.store(cost_->own_reading_ps(), std::memory_order_relaxed);
   direct_from_bytes_.store(cost_->direct_from_bytes(), std::memory_order_relaxed);
   share_bytes_.store(cost_->share_bytes(), std::memory_order_relaxed);
   head_bytes_.store(cost_->head_bytes(), std::memory_order_relaxed);

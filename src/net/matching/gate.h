@@ -12,15 +12,18 @@
 #include "base/annotate.h"
 #include "base/mpsc_queue.h"
 #include "base/spin_lock.h"
+#include "net/costs/both_ways.h"
 #include "net/costs/cost.h"
-#include "net/costs/trials.h"
+#include "net/costs/eager_trials.h"
 #include "net/costs/round_trip.h"
+#include "net/costs/trials.h"
 #include "net/driver.h"
 #include "net/matching/gate_shared.h"
 #include "net/packets/packet_pool.h"
 #include "net/packets/priority.h"
 #include "net/packets/strategy.h"
 #include "net/rails/plan.h"
+#include "net/transfer/head_habit.h"
 #include "net/transfer/stay_habit.h"
 #include "net/way_learner.h"
 
@@ -229,36 +232,24 @@ class alignas(kCacheLineBytes) Gate {
     return is_trial(bytes);
   }
 
+  /// Any thread.
+  [[nodiscard]] EagerTrials& eager_trials() noexcept { return eager_trials_; }
+
   /// So many bytes of a message fit the way while its announcement is answered.
   [[nodiscard]] std::uint64_t head_bytes() const noexcept {
     return head_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
   }
-  /// Whether the next announced message shall have a head: where receives come late heads are
-  /// dropped, and each such one halves how often they are sent. Any thread: two that ask at once
-  /// may count as one.
-  [[nodiscard]] bool takes_head() noexcept {
-    const std::uint32_t left = headless_left_.load(std::memory_order_relaxed);
-    if (left != 0) {
-      headless_left_.store(left - 1, std::memory_order_relaxed);
-    }
-    return left == 0;
-  }
-  /// A head was received, or dropped.
-  void head_ended(bool was_taken) noexcept {
-    constexpr std::uint32_t kHeadlessMax = 127;
-    const std::uint32_t next =
-        was_taken ? 0 : std::min(2 * headless_.load(std::memory_order_relaxed) + 1, kHeadlessMax);
-    headless_.store(next, std::memory_order_relaxed);
-    headless_left_.store(next, std::memory_order_relaxed);
-    const std::uint32_t taken = heads_taken_.load(std::memory_order_relaxed);
-    heads_taken_.store(was_taken ? std::min(taken + 1, kHeadsUntilSure) : 0,
-                       std::memory_order_relaxed);
-  }
-  /// So many heads in a row were taken that the whole message may be one; not over several rails,
-  /// of which a head takes one. Any thread: a guess that may be an old one.
+  /// Of announced messages. Any thread.
+  [[nodiscard]] HeadHabit& heads() noexcept { return heads_; }
+  /// Whether a head may be the whole message; not over several rails, of which it takes one.
   [[nodiscard]] bool takes_whole_head() const noexcept {
-    return rail_count_ == 1 && heads_taken_.load(std::memory_order_relaxed) == kHeadsUntilSure;
+    return rail_count_ == 1 && heads_.are_sure();
   }
+
+  /// A long message begins to be received from the peer, or to be sent there: see BothWays.
+  void receives_long(bool has_sent) noexcept { tell_both_ways(both_ways_.receives(has_sent)); }
+  void sends_long() noexcept { tell_both_ways(both_ways_.sends()); }
+  [[nodiscard]] bool only_receives() const noexcept { return both_ways_.only_receives(); }
 
   /// Of the peer's program. The owner only.
   [[nodiscard]] StayHabit& stay_habit() noexcept { return stay_habit_; }
@@ -266,9 +257,6 @@ class alignas(kCacheLineBytes) Gate {
   /// What has been measured on the way to or from the peer: see CostModel. Any thread.
   void measured_direct(std::uint64_t bytes, std::uint64_t ns) noexcept {
     change_cost([&](CostModel& cost) { cost.measured_direct(bytes, ns); });
-  }
-  void measured_packets(std::uint64_t bytes, std::uint64_t ns) noexcept {
-    change_cost([&](CostModel& cost) { cost.measured_packets(bytes, ns); });
   }
   /// One packet of `each` of a stream, or with 1 a whole message, was filled in `ns`; see
   /// Trials::is_warm().
@@ -278,6 +266,15 @@ class alignas(kCacheLineBytes) Gate {
       cost_->measured_packets(bytes, ns);
       publish_cost();
     }
+  }
+  void measured_reading(std::uint64_t bytes, std::uint64_t ns, bool is_as_ours) noexcept {
+    change_cost([&](CostModel& cost) { cost.measured_reading(bytes, ns, is_as_ours); });
+  }
+  void told_reading(std::uint64_t ps_per_byte) noexcept {
+    change_cost([&](CostModel& cost) { cost.told_reading(ps_per_byte); });
+  }
+  [[nodiscard]] std::uint64_t own_reading_ps() const noexcept {
+    return own_reading_ps_.load(std::memory_order_relaxed);  // As eager_bytes().
   }
   void measured_send(std::uint64_t ns) noexcept {
     change_cost([&](CostModel& cost) { cost.measured_send(ns); });
@@ -316,9 +313,12 @@ class alignas(kCacheLineBytes) Gate {
   }
 
  private:
-  static constexpr std::uint32_t kHeadsUntilSure = 8;
-
   [[nodiscard]] bool is_trial(std::uint64_t bytes) noexcept;
+  void tell_both_ways(bool has_changed) noexcept {
+    if (has_changed) [[unlikely]] {
+      change_cost([&](CostModel& cost) { cost.set_both_ways(both_ways_.share()); });
+    }
+  }
   [[nodiscard]] bool try_own() noexcept;
   void let_go() noexcept;
   void push(std::span<const Piece> frame, std::uint32_t route_version) noexcept;
@@ -368,14 +368,15 @@ class alignas(kCacheLineBytes) Gate {
   std::atomic<std::uint64_t> computing_eager_bytes_{0};
   std::atomic<std::uint64_t> direct_from_bytes_{0};
   std::atomic<std::uint64_t> until_trial_{Trials::kBytes};
+  std::atomic<std::uint64_t> own_reading_ps_{0};
   std::atomic<std::uint32_t> share_bytes_{0};
   std::atomic<std::uint64_t> head_bytes_{0};
   std::atomic<bool> is_handed_over_{false};          // See CostModel::hands_over().
   std::atomic<std::uint64_t> beside_from_bytes_{0};  // See CostModel::beside_from_bytes().
   std::atomic<std::uint32_t> unmeasured_{0};  // Calls of send_later(), try_send_two(); not exact.
-  std::atomic<std::uint32_t> headless_{0};    // Messages without a head after one was dropped.
-  std::atomic<std::uint32_t> headless_left_{0};  // Of them, still to come.
-  std::atomic<std::uint32_t> heads_taken_{0};    // In a row, up to kHeadsUntilSure.
+  HeadHabit heads_;
+  BothWays both_ways_;
+  EagerTrials eager_trials_;
   std::atomic<std::uint32_t> pending_count_{0};  // Written by the owner.
   std::atomic<bool> has_followed_{false};        // The same; only of what still waits.
   MpscQueue<HeldPacket> inbox_;                  // Consumer: the owner.

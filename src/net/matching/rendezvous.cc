@@ -99,12 +99,23 @@ TransportCore::Announced TransportCore::accept_rendezvous(RankEntry& entry, Endp
 void TransportCore::start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest& request,
                                      const Message& message, bool is_waited,
                                      Outcome& outcome) noexcept {
+  const std::uint32_t route =
+      ranks_[request.envelope.source].route.load(std::memory_order_relaxed);
+  if (route != RankEntry::kNoRoute && gates_[route].is_direct() &&
+      request.envelope.bytes >= BothWays::kBytesMin) {
+    gates_[route].receives_long(at.pending_sends != 0 ||
+                                sending_jobs_.load(std::memory_order_relaxed) != 0);
+  }
   if (message.address != 0 && request.data.extents == nullptr) {
     if (leave_to_who_waits(entry, at, request, message, is_waited)) {
       return;
     }
     ++entry.pins;
-    outcome.read = {&request, message.address, message.send_id};
+    // Who posts a receive beside sends may have a peer that waits for those: it had better read
+    // when it has announced them, both at a time.
+    const bool is_for_wait =
+        is_serial_ && !is_waited && (request.may_be_written || request.is_beside_sends);
+    outcome.read = {&request, message.address, message.send_id, is_for_wait};
     return;
   }
   clear_to_send(entry, at, request, message, is_waited, outcome);
@@ -128,6 +139,8 @@ void TransportCore::clear_to_send(RankEntry& entry, Endpoint& at, RecvRequest& r
   answer.header.source = at.rank;
   answer.header.destination = source;
   answer.header.cookie = announced.send_id;
+  const std::uint32_t route = ranks_[source].route.load(std::memory_order_relaxed);
+  answer.header.total_bytes = route != RankEntry::kNoRoute ? gates_[route].own_reading_ps() : 0;
   const bool is_away = request.may_be_written && at.rank == invitations_.rank() && !is_waited &&
                        are_reads_left_;
   answer.header.flags |= is_away ? kFrameAway : 0;

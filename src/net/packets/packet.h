@@ -24,7 +24,8 @@ enum class FrameKind : std::uint8_t {
   nothing,    // None. cookie: 1: none is kept at all.
   claim,      // cookie: the send's id: a receive has this one. With kFrameWithdrawn: if none has by
               // now, none will.
-  clear,      // Send it: cookie: the send's id. Payload: ClearPayload.
+  clear,      // Send it: cookie: the send's id; total_bytes: what a byte of a packet takes the
+              // receiver, in ps, 0: not known. Payload: ClearPayload.
   data,       // cookie: the receive's id; total_bytes: where the payload goes.
   finish,     // cookie: the receive's id; all bytes were written directly.
   matched,    // cookie: the send's id: a synchronous eager message was received, or one read;

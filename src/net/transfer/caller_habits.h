@@ -16,10 +16,10 @@ class CallerHabits {
  public:
   /// A message was started that the receiver could read while its sender computes.
   void has_sent(std::uint64_t now_ns) noexcept { sends_.started(now_ns); }
-  /// A receive is left under way. The first since the last wait counts, where nothing is under way
-  /// that was sent.
+  /// A receive is left under way. The first since the last wait, or since nothing was, counts,
+  /// where nothing is under way that was sent.
   void has_left_receive(std::uint64_t now_ns) noexcept {
-    if (!sends_.has_started() && !receives_.is_open()) {
+    if (!sends_.has_started() && !(receives_.is_open() && receives_.has_started())) {
       receives_.started(now_ns);
     }
   }

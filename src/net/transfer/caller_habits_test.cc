@@ -61,6 +61,16 @@ TEST_F(CallerHabitsTest, OfSeveralReceivesTheFirstOneCounts) {
   }
 }
 
+TEST_F(CallerHabitsTest, OneThatIsLeftAfterAnotherHasEndedIsWaitedForAsWell) {
+  (void)exchange(kMomentNs, kMomentNs);
+  (void)exchange(kMomentNs, kMomentNs);
+  habits.has_left_receive(now_ns);
+  habits.ended();  // It has come, and nobody has waited.
+  EXPECT_FALSE(habits.is_about_to_wait());
+  habits.has_left_receive(now_ns);
+  EXPECT_TRUE(habits.is_about_to_wait());
+}
+
 TEST_F(CallerHabitsTest, WhileSomethingIsSentThatOneCounts) {
   for (int i = 0; i < 3; ++i) {
     habits.has_sent(now_ns);

@@ -7,7 +7,7 @@
 // which when it writes `clear`: the head is the next frame of its pair, so it has been taken or has
 // not. A head that comes before its receive is dropped, so that announced messages never take
 // memory of their receiver, and `clear` asks for everything; the gate then does without heads for
-// some messages, more each time (Gate::takes_head).
+// some messages, more each time (HeadHabit).
 //
 // Where heads were taken again and again, and a message fits a packet, the head is all of it, in
 // one call with the announcement: nothing is left to be sent when the answer comes. Over loopback
@@ -51,8 +51,8 @@ std::uint32_t TransportCore::head_bytes_of(const Endpoint& from, const SendReque
            has_credit(peer, credit_of(bytes), options_.eager_window_bytes);
   };
   std::uint64_t bytes = std::min<std::uint64_t>({gate.head_bytes(), whole, frame_payload_max_});
-  if (bytes == 0 || (!request.is_awaited && is_left_whole(gate, whole)) || !gate.takes_head() ||
-      gate.is_turn_to_be_measured()) {
+  if (bytes == 0 || (!request.is_awaited && is_left_whole(gate, whole)) ||
+      !gate.heads().takes_one() || gate.is_turn_to_be_measured()) {
     return 0;
   }
   if (whole <= kWholeBytesMax && gate.takes_whole_head() && has_room(whole)) {

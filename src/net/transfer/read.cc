@@ -19,7 +19,7 @@ void TransportCore::read_remote(std::uint32_t rank, Outcome& outcome) noexcept {
   const std::uint64_t bytes = request.envelope.bytes;
   const std::uint32_t route = ranks_[request.envelope.source].route.load(std::memory_order_relaxed);
   const bool is_possible = route != RankEntry::kNoRoute && gates_[route].is_direct();
-  if (!is_possible || bytes <= kReadAtOnceBytesMax) {
+  if (!is_possible || (bytes <= kReadAtOnceBytesMax && !outcome.read.is_for_wait)) {
     std::uint64_t took_ns = 0;
     const bool is_read = is_possible && read_part(gates_[route], request, outcome.read.address, 0,
                                                   bytes, took_ns) == ReadState::read;

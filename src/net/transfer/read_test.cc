@@ -104,6 +104,33 @@ TEST_P(Reads, OfSeveralCallersWhoWaitsAtOnceSendsAsIfAwaited) {
   EXPECT_TRUE(is_read(false)) << "it leaves its processor to others";
 }
 
+// Its peer may wait for what goes behind the receive, in the same call.
+TEST_P(Reads, WhatHadComeBeforeAReceiveBesideSendsIsReadByAPoll) {
+  Pair pair;
+  pair.meet();
+  if (!pair.nodes[0]->cost(1).is_direct()) {
+    GTEST_SKIP() << "this system does not let a process read another one's memory";
+  }
+  const std::vector<std::byte> sent(GetParam(), std::byte{7});
+  for (const bool is_beside_sends : {true, false}) {
+    std::vector<std::byte> got(sent.size());
+    SendRequest send_request;
+    send_request.is_awaited = false;
+    RecvRequest receive_request;
+    receive_request.is_beside_sends = is_beside_sends;
+    pair.send(0, send_request, kTag, sent);
+    pair.poll(1);
+    const std::uint64_t before = pair.nodes[1]->statistics().bytes_direct;
+    pair.receive(1, receive_request, kTag, got);
+    const bool is_read = pair.nodes[1]->statistics().bytes_direct != before;
+    EXPECT_EQ(is_read, !is_beside_sends && sent.size() <= (256 << 10));
+    pair.nodes[0]->absence().was_away(1'000'000, 2'000'000);  // It computes, by its habit.
+    ASSERT_TRUE(
+        pair.poll_until([&] { return send_request.done.done() && receive_request.done.done(); }));
+    EXPECT_EQ(got, sent);
+  }
+}
+
 // In the poll that matches it, and in parts by later ones.
 INSTANTIATE_TEST_SUITE_P(OfSizes, Reads, testing::Values(100'000, 256 << 10, 3'000'001));
 

@@ -44,7 +44,7 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   }
   Gate& gate = gates_[clear.node];
   if (outcome.cleared->head_bytes != 0) {
-    gate.head_ended(clear.begin != 0);
+    gate.heads().ended(clear.begin != 0);
     counters_.data_bytes.add(clear.begin);
     if (clear.begin == clear.bytes_max && clear.begin != 0) {
       end_send(rank, send, Fault::none);
@@ -119,6 +119,7 @@ void TransportCore::end_send(std::uint32_t rank, SendRequest& send, Fault fault)
 void TransportCore::submit(TransferJob* job) noexcept {
   // Relaxed: the queue publishes the job, this only says whether to look.
   job_count_.fetch_add(1, std::memory_order_relaxed);
+  sending_jobs_.fetch_add(job->send != nullptr ? 1 : 0, std::memory_order_relaxed);
   new_jobs_.push(*job);
   wake();
 }
@@ -362,6 +363,7 @@ void TransportCore::end_job(TransferJob* job, Fault fault) noexcept {
     delete job;
     return;
   }
+  sending_jobs_.fetch_sub(job->send != nullptr ? 1 : 0, std::memory_order_relaxed);
   const bool is_lent = job->loans != nullptr;
   job->loans.reset();  // Before their bytes are the sender's again.
   const Channel* const channel = job->gate->channel();

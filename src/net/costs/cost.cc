@@ -57,6 +57,9 @@ constexpr double ps_per_byte_at(std::uint32_t mb_per_s) noexcept {
 // A second; of ps per byte: a kilobyte a second.
 constexpr std::uint32_t kMost = 1'000'000'000;
 
+// Of packets, against direct copies: between caches that lie far apart.
+constexpr double kFarTimes = 2.5;
+
 // A share of a packet is no longer than this: frames beyond are copied, not gathered.
 constexpr double kShareBytesMax = 16 << 10;
 
@@ -194,7 +197,12 @@ void CostModel::decide() noexcept {
 /// once, or the dearer slope never catches up.
 std::uint64_t CostModel::find_eager_bytes() const noexcept {
   const std::uint64_t most = options_.eager_bytes_max;
-  const std::uint64_t least = std::min(most, options_.eager_bytes_min);
+  // Of what fits one packet the sums are too small to tell: an announcement is two packets more
+  // that both sides handle. Unless packets are far slower than direct copies.
+  const bool is_near = is_direct_ && stream_ps_per_byte() < kFarTimes * direct_ps_per_byte_.value;
+  const std::uint64_t least =
+      std::min(most, std::max<std::uint64_t>(options_.eager_bytes_min,
+                                             is_near ? packet_bytes_max_ : 0));
   const auto excess_ns = [&](std::uint64_t bytes) {
     return eager_ns(bytes) - rendezvous_ns(bytes);
   };

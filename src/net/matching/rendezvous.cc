@@ -114,7 +114,8 @@ void TransportCore::start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest
     // Who posts a receive beside sends may have a peer that waits for those: it had better read
     // when it has announced them, both at a time.
     const bool is_for_wait =
-        is_serial_ && !is_waited && (request.may_be_written || request.is_beside_sends);
+        is_serial_ && !is_waited &&
+        (request.is_beside_sends || (request.may_be_written && habits_.finds_announced()));
     outcome.read = {&request, message.address, message.send_id, is_for_wait};
     return;
   }

@@ -15,7 +15,17 @@ namespace sterna::net {
 class CallerHabits {
  public:
   /// A message was started that the receiver could read while its sender computes.
-  void has_sent(std::uint64_t now_ns) noexcept { sends_.started(now_ns); }
+  void has_sent(std::uint64_t now_ns) noexcept {
+    sends_.started(now_ns);
+    sends_follow_ = sends_follow_ || has_found_;
+    has_found_ = false;
+  }
+  /// A call that does not wait posts a receive, and finds what has been announced for it. True: by
+  /// its habit the caller starts to send before it waits, so that this had better be read later.
+  [[nodiscard]] bool finds_announced() noexcept {
+    has_found_ = true;
+    return sends_follow_;
+  }
   /// A receive is left under way. The first since the last wait, or since nothing was, counts,
   /// where nothing is under way that was sent.
   void has_left_receive(std::uint64_t now_ns) noexcept {
@@ -32,8 +42,12 @@ class CallerHabits {
     sends_.ended();
     receives_.ended();
   }
-  [[nodiscard]] bool is_open() const noexcept { return sends_.is_open() || receives_.is_open(); }
+  [[nodiscard]] bool is_open() const noexcept {
+    return sends_.is_open() || receives_.is_open() || has_found_;
+  }
   void waits(std::uint64_t now_ns) noexcept {
+    sends_follow_ = sends_follow_ && !has_found_;
+    has_found_ = false;
     if (sends_.is_open()) {
       sends_.waits(now_ns);
     }
@@ -51,6 +65,8 @@ class CallerHabits {
  private:
   WaitHabit sends_;
   WaitHabit receives_;
+  bool has_found_ = false;     // finds_announced(), and nothing has been sent or waited for since.
+  bool sends_follow_ = false;  // The last time.
 };
 
 }  // namespace sterna::net

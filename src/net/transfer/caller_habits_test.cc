@@ -71,6 +71,25 @@ TEST_F(CallerHabitsTest, OneThatIsLeftAfterAnotherHasEndedIsWaitedForAsWell) {
   EXPECT_TRUE(habits.is_about_to_wait());
 }
 
+TEST_F(CallerHabitsTest, WhoSendsBehindAReceiveReadsLaterTheNextTime) {
+  EXPECT_FALSE(habits.finds_announced());
+  habits.has_sent(now_ns);
+  habits.waits(now_ns);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(habits.finds_announced());
+    EXPECT_TRUE(habits.finds_announced()) << "of several receives";
+    habits.has_sent(now_ns);
+    habits.waits(now_ns);
+  }
+  EXPECT_TRUE(habits.finds_announced());
+  EXPECT_TRUE(habits.is_open()) << "a wait would tell something";
+  habits.waits(now_ns);
+  EXPECT_FALSE(habits.finds_announced()) << "nothing followed";
+  habits.waits(now_ns);
+  habits.has_sent(now_ns);
+  EXPECT_FALSE(habits.finds_announced()) << "it had waited before";
+}
+
 TEST_F(CallerHabitsTest, WhileSomethingIsSentThatOneCounts) {
   for (int i = 0; i < 3; ++i) {
     habits.has_sent(now_ns);

@@ -282,7 +282,7 @@ class TransportCore final : private Bond::Owner {
   enum class ReadState : std::uint8_t { read, impossible, lost };
   [[nodiscard]] ReadState read_part(Gate& gate, const RecvRequest& request, std::uint64_t address,
                                     std::uint64_t offset, std::uint64_t bytes,
-                                    std::uint64_t& took_ns) noexcept;
+                                    std::uint64_t* took_ns) noexcept;
   bool step_read(TransferJob& job) noexcept;
   void end_read(const TransferJob& job, Fault fault) noexcept;
   void finish_read(std::uint32_t rank, RecvRequest& request, std::uint64_t send_id,

@@ -1,4 +1,4 @@
-// Which turns of announced messages (from the announcement to its answer), and which copies, of a
+// Which turns of announced messages (from the announcement to its answer), copies and reads of a
 // way teach its cost model: few, so that to look at the clock costs nothing.
 #pragma once
 
@@ -7,20 +7,42 @@
 
 namespace sterna::net {
 
-/// One of so many. Any thread: two that ask at once may count as one.
+/// One of so many, and so many at first. Any thread: two that ask at once may count as one.
 class OneOf {
  public:
-  explicit constexpr OneOf(std::uint32_t every) noexcept : every_{every} {}
+  explicit constexpr OneOf(std::uint32_t every, std::uint32_t at_first = 0) noexcept
+      : every_{every}, at_first_{at_first} {}
   [[nodiscard]] bool is_next() noexcept {
     // Relaxed: a count that need not be exact.
     const std::uint32_t count = count_.load(std::memory_order_relaxed) + 1;
     count_.store(count, std::memory_order_relaxed);
-    return count % every_ == 0;
+    return count % every_ == 0 || count <= at_first_;
   }
 
  private:
   const std::uint32_t every_;
+  const std::uint32_t at_first_;
   std::atomic<std::uint32_t> count_{0};
+};
+
+/// Which of the things that one way does are measured. Any thread.
+class Lessons {
+ public:
+  /// A message that might have a head goes without, so that its turn says what a turn takes.
+  [[nodiscard]] bool is_turn_next() noexcept { return turns_.is_next(); }
+  /// A message that had come before its receive is copied once more.
+  [[nodiscard]] bool is_copy_next() noexcept { return copies_.is_next(); }
+  /// An announced message is read in one go. Of long ones the clock and the model are no part.
+  [[nodiscard]] bool is_read_next(std::uint64_t bytes) noexcept {
+    return bytes > kShortReadBytes || reads_.is_next();
+  }
+
+ private:
+  static constexpr std::uint64_t kShortReadBytes = 128 << 10;
+
+  OneOf turns_{32};
+  OneOf copies_{16};
+  OneOf reads_{4, 64};
 };
 
 /// The announcement of a way whose answer is awaited: the first of those that are under way, since

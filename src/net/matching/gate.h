@@ -232,8 +232,9 @@ class alignas(kCacheLineBytes) Gate {
     return is_trial(bytes);
   }
 
-  /// Any thread.
+  /// Any thread, both.
   [[nodiscard]] EagerTrials& eager_trials() noexcept { return eager_trials_; }
+  [[nodiscard]] Lessons& lessons() noexcept { return lessons_; }
 
   /// So many bytes of a message fit the way while its announcement is answered.
   [[nodiscard]] std::uint64_t head_bytes() const noexcept {
@@ -291,7 +292,7 @@ class alignas(kCacheLineBytes) Gate {
   void end_turn(std::uint32_t rank, std::uint64_t id, bool is_measure) noexcept;
   /// A message that might have a head goes without, so that its turn says what a turn takes.
   [[nodiscard]] bool is_turn_to_be_measured() noexcept {
-    return !is_direct() && headed_.is_next();
+    return !is_direct() && lessons_.is_turn_next();
   }
   /// A message from there is copied once more: that shall be told to measured_copy(). Any thread.
   [[nodiscard]] bool is_copy_to_be_measured() noexcept;
@@ -390,8 +391,7 @@ class alignas(kCacheLineBytes) Gate {
   std::unique_ptr<CostModel> cost_ STERNA_GUARDED_BY(cost_lock_);
   Trials trials_ STERNA_GUARDED_BY(cost_lock_);
   RoundTrip round_trip_ STERNA_GUARDED_BY(cost_lock_);
-  OneOf headed_{32};
-  OneOf copies_{16};
+  Lessons lessons_;
 };
 
 }  // namespace sterna::net

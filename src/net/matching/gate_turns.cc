@@ -28,7 +28,7 @@ void Gate::end_turn(std::uint32_t rank, std::uint64_t id, bool is_measure) noexc
 }
 
 bool Gate::is_copy_to_be_measured() noexcept {
-  return is_open() && !is_direct() && copies_.is_next();
+  return is_open() && !is_direct() && lessons_.is_copy_next();
 }
 
 }  // namespace sterna::net

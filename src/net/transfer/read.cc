@@ -21,8 +21,10 @@ void TransportCore::read_remote(std::uint32_t rank, Outcome& outcome) noexcept {
   const bool is_possible = route != RankEntry::kNoRoute && gates_[route].is_direct();
   if (!is_possible || (bytes <= kReadAtOnceBytesMax && !outcome.read.is_for_wait)) {
     std::uint64_t took_ns = 0;
-    const bool is_read = is_possible && read_part(gates_[route], request, outcome.read.address, 0,
-                                                  bytes, took_ns) == ReadState::read;
+    const bool is_measured = is_possible && gates_[route].lessons().is_read_next(bytes);
+    const bool is_read =
+        is_possible && read_part(gates_[route], request, outcome.read.address, 0, bytes,
+                                 is_measured ? &took_ns : nullptr) == ReadState::read;
     finish_read(rank, request, outcome.read.send_id, is_read ? bytes : 0, took_ns);
     return;
   }
@@ -42,7 +44,7 @@ void TransportCore::read_remote(std::uint32_t rank, Outcome& outcome) noexcept {
 TransportCore::ReadState TransportCore::read_part(Gate& gate, const RecvRequest& request,
                                                   std::uint64_t address, std::uint64_t offset,
                                                   std::uint64_t bytes,
-                                                  std::uint64_t& took_ns) noexcept {
+                                                  std::uint64_t* took_ns) noexcept {
   Channel* const channel = gate.channel();
   if (channel == nullptr) {
     return ReadState::impossible;
@@ -50,13 +52,15 @@ TransportCore::ReadState TransportCore::read_part(Gate& gate, const RecvRequest&
   if (bytes == 0) {
     return ReadState::read;
   }
-  const std::uint64_t start_ns = clock_.now_ns();
+  const std::uint64_t start_ns = took_ns != nullptr ? clock_.now_ns() : 0;
   const Result<> read =
       channel->read_remote(request.data.address + offset, RemotePiece{address + offset, bytes});
   if (read) {
-    const std::uint64_t ns = clock_.now_ns() - start_ns;
-    gate.measured_direct(bytes, ns);
-    took_ns += ns;
+    if (took_ns != nullptr) {
+      const std::uint64_t ns = clock_.now_ns() - start_ns;
+      gate.measured_direct(bytes, ns);
+      *took_ns += ns;
+    }
     return ReadState::read;
   }
   if (read.error().code == Errc::closed) {
@@ -79,7 +83,7 @@ bool TransportCore::step_read(TransferJob& job) noexcept {
     return true;
   }
   const std::uint64_t bytes = direct_step_bytes(job, options_.chunk_bytes, now_ns);
-  switch (read_part(*job.gate, *job.read, job.address, job.offset, bytes, job.read_ns)) {
+  switch (read_part(*job.gate, *job.read, job.address, job.offset, bytes, &job.read_ns)) {
     case ReadState::read:
       job.offset += bytes;
       if (job.offset != job.total_bytes) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/prefetch.h"
 #include "net/buffer.h"
 #include "net/core.h"
 #include "net/matching/posted.h"
@@ -37,7 +38,7 @@ inline void fetch(Packet packet) noexcept {
   constexpr std::size_t kFetchedMax = 1024;
   const std::size_t bytes = std::min(packet.size(), kFetchedMax);
   for (std::size_t at = kCacheLineBytes; at < bytes; at += kCacheLineBytes) {
-    __builtin_prefetch(packet.data() + at);
+    fetch_for_reading(packet.data() + at);
   }
 }
 

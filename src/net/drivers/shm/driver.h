@@ -17,7 +17,7 @@
 #include "net/drivers/shm/channel.h"
 #include "net/drivers/shm/doorbell.h"
 #include "net/drivers/shm/inbox.h"
-#include "net/drivers/shm/pace.h"
+#include "net/drivers/shm/read_ahead.h"
 #include "net/drivers/shm/segment.h"
 #include "net/opening/bootstrap.h"
 
@@ -59,7 +59,7 @@ class ShmDriver final : public Driver {
   void pass_sight() noexcept override;
   // The room that was told is a past place of the poller, mostly the present one: a hint.
   void expect_sight() noexcept override {
-    __builtin_prefetch(&segment_->cell(segment_->taken.load(std::memory_order_relaxed)));
+    fetch_for_reading(&segment_->cell(segment_->taken.load(std::memory_order_relaxed)));
   }
   int fd() const noexcept override { return waiting_.get(); }
   bool prepare_sleep() noexcept override;
@@ -125,7 +125,7 @@ class ShmDriver final : public Driver {
   FileDescriptor waiting_;       // epoll: our bell and the pidfds of the peers.
 
   InboxReceiver inbox_;  // The poller's, as all that follows but channels_.
-  Pace pace_;
+  ReadAhead read_ahead_;
   Doze doze_;
   struct End {
     std::uint32_t local;

@@ -130,15 +130,21 @@ class InboxReceiver {
             .kind = static_cast<std::uint32_t>(header >> 48),
             .payload = cell.payload.data()};
     // All its lines, and the first of the next one, are on their way while this one is read.
-    __builtin_prefetch(&segment_->cell(taken_ + 1));
+    fetch_for_reading(&segment_->cell(taken_ + 1));
     for (std::uint32_t line = 1; line < lines_of(head.kind); ++line) {
-      __builtin_prefetch(reinterpret_cast<const std::byte*>(&cell) + line * kCacheLineBytes);
+      fetch_for_reading(reinterpret_cast<const std::byte*>(&cell) + line * kCacheLineBytes);
     }
     return true;
   }
 
-  /// Calls a packet here that comes some after the next one, and has been written.
-  void fetch_ahead() const noexcept { __builtin_prefetch(&segment_->cell(taken_ + kReadAhead)); }
+  /// Calls the packet here that comes so many after the oldest one, and has been written: by its
+  /// first lines, as many as that one has.
+  void fetch_ahead(std::uint32_t cells, std::uint32_t kind) const noexcept {
+    const Cell& cell = segment_->cell(taken_ + cells);
+    for (std::uint32_t line = 0; line < std::min(lines_of(kind), kLinesAhead); ++line) {
+      fetch_for_reading(reinterpret_cast<const std::byte*>(&cell) + line * kCacheLineBytes);
+    }
+  }
 
   /// The ticket that comes next.
   [[nodiscard]] std::uint32_t place() const noexcept { return taken_; }
@@ -183,7 +189,7 @@ class InboxReceiver {
   }
 
  private:
-  static constexpr std::uint32_t kReadAhead = 4;
+  static constexpr std::uint32_t kLinesAhead = 2;  // The first ones; for more there is time.
 
   Segment* segment_;
   std::uint32_t taken_;  // The truth; segment_->taken follows it.

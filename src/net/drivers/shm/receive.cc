@@ -28,8 +28,8 @@ std::uint32_t ShmDriver::poll(PacketSink& sink, std::uint32_t packets_max) noexc
   std::uint32_t count = 0;
   InboxReceiver::Head head;
   while (count < packets_max && inbox_.peek(head)) {
-    if (pace_.is_fast(count)) {
-      inbox_.fetch_ahead();
+    if (const std::uint32_t cells = read_ahead_.cells(count); cells != 0) {
+      inbox_.fetch_ahead(cells, head.kind);
     }
     if (head.sender == familiar_.local && head.kind - 1 < kInlineBytesMax) [[likely]] {
       sink.on_packet(familiar_.node, {head.payload, head.kind});
@@ -150,7 +150,7 @@ Packet ShmDriver::packet_of(ShmChannel& from, const InboxReceiver::Head& head,
   const std::uint32_t ahead = std::min(reference.bytes, kAheadBytes);
   // They begin within a line, behind the head.
   for (std::uint32_t at = 0; at < ahead + sizeof(ChunkHead); at += kCacheLineBytes) {
-    __builtin_prefetch(bytes + at);
+    fetch_for_reading(bytes + at);
   }
   return {bytes, reference.bytes};
 }

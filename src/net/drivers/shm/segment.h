@@ -12,19 +12,11 @@
 #include <cstdint>
 
 #include "base/cpu.h"
+#include "base/prefetch.h"
 #include "base/result.h"
 #include "net/invitation_board.h"
 
 namespace sterna::net::shm {
-
-/// Has a cache line on its way that will be written.
-inline void fetch_for_writing(const void* line) noexcept {
-#if defined(__x86_64__)
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
-#else
-  __builtin_prefetch(line, 1);
-#endif
-}
 
 /// What the launcher gives each node (HostShare::segment_bytes); touched lazily.
 inline constexpr std::uint64_t kSegmentBytes = 5U << 20;

@@ -13,7 +13,7 @@ namespace sterna::net::shm {
 
 /// Where packets have been written before they are taken, to wait for the line of each costs the
 /// receiver up to half of its time: it calls those of later ones while it takes this one. Where the
-/// sender is behind, what is called has not been written, and goes to and fro once more. And how far
+/// sender is behind, what is called has not been written, and goes to and fro once more. How far
 /// ahead is best, the distance of the two caches says. So all are tried, now and then, in turn, and
 /// that under which packets were taken fastest is kept. The poller's.
 class ReadAhead {

@@ -193,10 +193,11 @@ class TransportCore final : private Bond::Owner {
       STERNA_REQUIRES(entry.lock);
   void end_if_lost(Endpoint& at, RecvRequest& request, const Pattern& pattern) noexcept;
 
-  // --- Messages that their sender keeps (kept.cc); under the lock of the rank but for two --------
+  // --- Messages that their sender keeps (kept.cc, released.cc); under the rank's lock but for three -
   bool keep_back(Endpoint& from, Peer& peer, SendRequest& request) noexcept;
   void announce_kept(Endpoint& from, std::uint64_t id, std::uint32_t to_rank) noexcept;
   void advance_kept(std::uint32_t rank) noexcept;
+  bool release_next(std::uint32_t rank) noexcept;
   void transmit_later(const FrameHeader& header) noexcept;
   void accept_seek(Endpoint& at, Peer& peer, const FrameHeader& header, Outcome& outcome) noexcept;
   void accept_claim(Endpoint& at, Peer& peer, const FrameHeader& header, Outcome& outcome) noexcept;
@@ -232,11 +233,9 @@ class TransportCore final : private Bond::Owner {
 
   // --- Messages at their sender (send.cc) ------------------------------------------------------
   bool send_local(Endpoint& from, SendRequest& request) noexcept;
-  enum class HandOver : std::uint8_t {
-    done,
-    must_copy,  // Into the receive that matched; the receiver is pinned for it.
-    no_room,    // Nothing happened: the message must wait at its sender.
-  };
+  /// must_copy: into the receive that matched; the receiver is pinned for it. no_room: nothing
+  /// happened, the message must wait at its sender.
+  enum class HandOver : std::uint8_t { done, must_copy, no_room };
   HandOver hand_over(RankEntry& entry, Endpoint& to, std::uint32_t from_rank, SendRequest& request,
                      RecvRequest*& receive) noexcept STERNA_REQUIRES(entry.lock);
   bool announce_local(Endpoint& from, SendRequest& request) noexcept;

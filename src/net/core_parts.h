@@ -26,6 +26,9 @@ struct SharedCount {
   void add(std::uint64_t by = 1) noexcept { value.store(value.load(kRelaxed) + by, kRelaxed); }
   [[nodiscard]] std::uint64_t read() const noexcept { return value.load(kRelaxed); }
 };
+// An eager message is cut into frames of whole payload: each must fit the pieces of a packet.
+inline constexpr std::uint32_t kEagerExtentsMax = kPacketPiecesMax - 2;
+
 struct Counters {
   SharedCount local, eager, rendezvous, forwarded, malformed, dropped, held, direct_bytes,
       data_bytes, heads, dropped_heads, handed, invited;

@@ -11,9 +11,6 @@
 namespace sterna::net {
 namespace {
 
-// An eager message is cut into frames of whole payload: each must fit the pieces of a packet.
-constexpr std::uint32_t kEagerExtentsMax = kPacketPiecesMax - 2;
-
 struct Way {
   bool can_be_read;  // By the receiver's node, where it lies.
   bool is_left;      // That can be, and its sender does not wait.

@@ -1,4 +1,4 @@
-// The lists of messages that their sender keeps, and of receives that ask for them.
+// The lists of messages that their sender keeps.
 #include "net/matching/held.h"
 
 #include <new>
@@ -17,43 +17,6 @@ Endpoint* make_kept(Endpoint& from) noexcept {
     from.kept = create_endpoint(*from.heap, from.rank);
   }
   return from.kept;
-}
-
-std::uint32_t source_of(const RecvRequest& posted) noexcept {
-  return posted.lane != nullptr ? posted.lane->key.source : posted.envelope.source;
-}
-
-bool fits(const RecvRequest& posted, const Peer& peer) noexcept {
-  const std::uint32_t source = source_of(posted);
-  return source == kAnySource || source == peer.rank;
-}
-
-// The list of seekers lies in fields that say nothing while a receive is posted: a request is as
-// large as programs have been told.
-RecvRequest* after(const RecvRequest& seeker) noexcept {
-  return reinterpret_cast<RecvRequest*>(static_cast<std::uintptr_t>(seeker.received_bytes));
-}
-RecvRequest* before(const RecvRequest& seeker) noexcept {
-  return reinterpret_cast<RecvRequest*>(static_cast<std::uintptr_t>(seeker.envelope.bytes));
-}
-void set_after(RecvRequest& seeker, RecvRequest* other) noexcept {
-  seeker.received_bytes = reinterpret_cast<std::uintptr_t>(other);
-}
-void set_before(RecvRequest& seeker, RecvRequest* other) noexcept {
-  seeker.envelope.bytes = reinterpret_cast<std::uintptr_t>(other);
-}
-
-/// From this one on the first that fits the peer.
-RecvRequest* next_that_fits(RecvRequest* request, const Peer& peer) noexcept {
-  while (request != nullptr && !fits(*request, peer)) {
-    request = after(*request);
-  }
-  return request;
-}
-
-bool has_to_ask(const Hold& hold) noexcept {
-  return hold.is_holder && hold.asked == Hold::Asked::nothing &&
-         (hold.next_asker != nullptr || hold.sight == Hold::Sight::wanted);
 }
 
 /// The next message to be announced, if one may be; it counts as announced. Null: none.
@@ -93,6 +56,12 @@ void announce(FrameHeader& header, const HeldSend& held) noexcept {
 
 /// False: there is nothing to be said to the peer, now.
 bool tell(const Endpoint& from, Hold& hold, FrameHeader& header) noexcept {
+  if (hold.has_grant) {
+    hold.has_grant = false;
+    header.kind = FrameKind::nothing;
+    header.cookie = hold.count == 0 ? 1 : 0;
+    return true;
+  }
   bool must_wait = !hold.has_question;
   HeldSend* const answer = must_wait ? nullptr : answer_of(from, hold, must_wait);
   if (!must_wait) {
@@ -109,44 +78,6 @@ bool tell(const Endpoint& from, Hold& hold, FrameHeader& header) noexcept {
     announce(header, *next);
   }
   return next != nullptr;
-}
-
-/// From now on the question is under way.
-void ask(Peer& peer, FrameHeader& header) noexcept {
-  Hold& hold = *peer.hold;
-  Pattern pattern = hold.sought;
-  std::uint32_t mask = hold.sought_mask;
-  hold.is_void = false;
-  if (RecvRequest* const asker = hold.next_asker; asker != nullptr) {
-    hold.asked = Hold::Asked::by_receive;
-    hold.asker = asker;
-    hold.next_asker = next_that_fits(after(*asker), peer);
-    mask = asker->lane != nullptr ? kWholeTag : static_cast<std::uint32_t>(asker->message_bytes);
-    pattern = asker->lane != nullptr ? asker->lane->key
-                                     : Pattern{0, asker->envelope.context, asker->envelope.tag};
-  } else {
-    hold.asked = Hold::Asked::by_probe;
-    hold.sight = Hold::Sight::asked;
-  }
-  header.kind = FrameKind::seek;
-  header.context = pattern.context;
-  header.tag = pattern.tag;
-  header.total_bytes = mask;
-}
-
-/// The next peer that is asked; null: none.
-Peer* next_asked(Endpoint& at, FrameHeader& header) noexcept {
-  while (at.to_ask_first != nullptr) {
-    Peer& peer = *at.to_ask_first;
-    at.to_ask_first = peer.hold->next_to_ask;
-    at.to_ask_last = at.to_ask_first != nullptr ? at.to_ask_last : nullptr;
-    peer.hold->is_to_ask = false;
-    if (has_to_ask(*peer.hold)) {
-      ask(peer, header);
-      return &peer;
-    }
-  }
-  return nullptr;
 }
 
 /// The next peer that is told something; null: none.
@@ -222,6 +153,13 @@ void let_go(Endpoint& from, SendRequest& request) noexcept {
   }
 }
 
+void tell_again(Hold& hold) noexcept {
+  hold.to_tell = hold.first;
+  for (HeldSend* held = hold.first; held != nullptr; held = held->next) {
+    held->is_told = false;
+  }
+}
+
 void want_to_tell(Endpoint& from, Peer& peer) noexcept {
   Hold& hold = *peer.hold;
   if (!hold.is_to_tell) {
@@ -239,113 +177,6 @@ bool take_told(Endpoint& from, Peer& peer, std::uint32_t taken) noexcept {
   hold->taken = taken;
   want_to_tell(from, peer);
   return true;
-}
-
-void become_holder(Endpoint& at, Peer& peer) noexcept {
-  Hold& hold = *peer.hold;
-  if (!hold.is_holder) {
-    hold.is_holder = true;
-    hold.next_holder = at.holders;
-    at.holders = &peer;
-    ++at.holder_count;
-    tell_watches(at, nullptr);
-  }
-}
-
-void end_holder(Endpoint& at, Peer& peer) noexcept {
-  Hold& hold = *peer.hold;
-  if (!hold.is_holder) {
-    return;
-  }
-  Peer** place = &at.holders;
-  while (*place != &peer) {
-    place = &(*place)->hold->next_holder;
-  }
-  *place = hold.next_holder;
-  hold.is_holder = false;
-  hold.asked = Hold::Asked::nothing;
-  hold.asker = hold.next_asker = nullptr;
-  hold.sight = Hold::Sight::nothing;
-  if (--at.holder_count == 0) {
-    while (at.seekers_first != nullptr) {
-      end_seeking(at, *at.seekers_first);
-    }
-  }
-}
-
-void seek(Endpoint& at, RecvRequest& request, std::uint32_t source) noexcept {
-  bool is_any = false;
-  const auto ask = [&](Peer& peer) {
-    Hold& hold = *peer.hold;
-    hold.next_asker = hold.next_asker != nullptr ? hold.next_asker : &request;
-    want_to_ask(at, peer);
-    is_any = true;
-  };
-  if (source != kAnySource) {
-    Peer* const peer = find_peer(at, source);
-    if (peer != nullptr && peer->hold != nullptr && peer->hold->is_holder) {
-      ask(*peer);
-    }
-  } else {
-    for (Peer* peer = at.holders; peer != nullptr; peer = peer->hold->next_holder) {
-      ask(*peer);
-    }
-  }
-  if (!is_any) {
-    return;
-  }
-  request.is_seeking = true;
-  set_after(request, nullptr);
-  set_before(request, at.seekers_last);
-  if (at.seekers_last != nullptr) {
-    set_after(*at.seekers_last, &request);
-  } else {
-    at.seekers_first = &request;
-  }
-  at.seekers_last = &request;
-  ++at.seeker_count;
-}
-
-void end_seeking(Endpoint& at, RecvRequest& request) noexcept {
-  RecvRequest* const next = after(request);
-  RecvRequest* const previous = before(request);
-  for (Peer* peer = at.holders; peer != nullptr; peer = peer->hold->next_holder) {
-    Hold& hold = *peer->hold;
-    hold.asker = hold.asker == &request ? nullptr : hold.asker;
-    if (hold.next_asker == &request) {
-      hold.next_asker = next_that_fits(next, *peer);
-    }
-  }
-  if (previous != nullptr) {
-    set_after(*previous, next);
-  } else {
-    at.seekers_first = next;
-  }
-  if (next != nullptr) {
-    set_before(*next, previous);
-  } else {
-    at.seekers_last = previous;
-  }
-  set_after(request, nullptr);
-  set_before(request, nullptr);
-  request.is_seeking = false;
-  --at.seeker_count;
-}
-
-RecvRequest* take_clear(Endpoint& at, const Hold& hold, const Pattern& exact) noexcept {
-  const RecvRequest* const first = hold.asker != nullptr ? hold.asker : hold.next_asker;
-  return take_receive_before(at, exact, first != nullptr ? first->order : ~std::uint64_t{0});
-}
-
-void want_to_ask(Endpoint& at, Peer& peer) noexcept {
-  Hold& hold = *peer.hold;
-  if (!has_to_ask(hold) || hold.is_to_ask) {
-    return;
-  }
-  hold.is_to_ask = true;
-  hold.next_to_ask = nullptr;
-  (at.to_ask_last != nullptr ? at.to_ask_last->hold->next_to_ask : at.to_ask_first) = &peer;
-  at.to_ask_last = &peer;
 }
 
 bool next_kept_frame(Endpoint& at, FrameHeader& header) noexcept {

@@ -34,6 +34,17 @@
 // `nothing` there is nothing to ask for before one comes. What a probe has sighted a receive claims
 // at once.
 //
+// Once half of the window is free its receiver says so (kFrameRoom), and the sender sends from the
+// front of what it keeps, in order, as if it were sent now, until the window is full (released.cc).
+// That is asked like a question, when no other is under way, and answered with `nothing`. Why that
+// is right:
+//
+// - What is released is earlier than all that is kept: any receive may have it, as of frames that
+//   are not kept.
+// - Claims that were sent before are taken before. Until the answer has come nothing is claimed,
+//   since it may be on its way. Where a receive would have had what was announced meanwhile, the
+//   sender is told of room once more, and announces all that it keeps again behind its answer.
+//
 // A probe asks once all receives that fit the peer are clear, and what it has sighted is true until
 // a message of the peer is claimed or withdrawn, and while all receives are clear.
 //
@@ -71,6 +82,7 @@ struct Hold {
   std::uint32_t taken;  // Of them, by the peer.
   bool is_to_tell;      // Among Endpoint::to_tell_first ...
   bool has_question;    // Of the peer; it has not been answered.
+  bool has_grant;       // The same: it has room.
   Pattern question;
   std::uint32_t question_mask;
   Peer* next_to_tell;
@@ -78,7 +90,10 @@ struct Hold {
   bool is_holder;
   bool is_to_ask;  // Among Endpoint::to_ask_first ...
   bool is_void;    // Something was claimed while the question was under way.
-  enum class Asked : std::uint8_t { nothing, by_receive, by_probe } asked;
+  enum class Asked : std::uint8_t { nothing, by_receive, by_probe, for_room } asked;
+  bool has_room;    // Half of the window is free: the peer is to be told.
+  bool has_missed;  // While it was, something was announced that a receive may have wanted.
+  bool is_again;    // It announces everything once more when it has answered.
   std::uint32_t received;       // Announcements, mod 2^32.
   std::uint32_t received_told;  // Of them, said so.
   RecvRequest* asker;           // Null too: it has a message, or was taken back.
@@ -105,6 +120,8 @@ struct Hold {
 [[nodiscard]] bool keep(Endpoint& from, Peer& peer, SendRequest& request) noexcept;
 /// The request has ended, or was claimed, or is taken back: its message is kept no longer.
 void let_go(Endpoint& from, SendRequest& request) noexcept;
+/// Everything that is kept for the peer will be announced once more.
+void tell_again(Hold& hold) noexcept;
 /// There may be something to announce to the peer, or to answer.
 void want_to_tell(Endpoint& from, Peer& peer) noexcept;
 /// The peer has taken so many announcements, ever. Old news and nonsense change nothing, and say
@@ -113,6 +130,8 @@ bool take_told(Endpoint& from, Peer& peer, std::uint32_t taken) noexcept;
 
 // --- At the receiver -------------------------------------------------------------------------
 void become_holder(Endpoint& at, Peer& peer) noexcept;
+/// Something of it was consumed, or claimed: whether it is told that its window has room.
+void note_room(Endpoint& at, Peer& peer, std::uint32_t window) noexcept;
 /// It keeps nothing more.
 void end_holder(Endpoint& at, Peer& peer) noexcept;
 /// The receive was posted: it asks those peers that keep something and fit.
@@ -144,6 +163,8 @@ void want_to_ask(Endpoint& at, Peer& peer) noexcept;
 [[nodiscard]] inline bool has_kept_frames(const Endpoint& at) noexcept {
   return at.to_ask_first != nullptr || at.to_tell_first != nullptr;
 }
+/// The next peer that is asked; null: none.
+[[nodiscard]] Peer* next_asked(Endpoint& at, FrameHeader& header) noexcept;
 /// The next question, announcement or answer, which counts as sent; false: none.
 [[nodiscard]] bool next_kept_frame(Endpoint& at, FrameHeader& header) noexcept;
 

@@ -34,6 +34,11 @@ bool fits_asker(const RecvRequest& asker, const FrameHeader& header) noexcept {
            mask) == 0);
 }
 
+/// A receive waits that such a message fits, or perhaps does.
+bool may_be_wanted(Endpoint& at, const Pattern& exact) noexcept {
+  return at.parked != nullptr || find_receive(at, exact) != nullptr;
+}
+
 /// The receive that has asked for this message; null: it was a probe, or the answer comes too late.
 RecvRequest* take_answered(Endpoint& at, Peer& peer, const FrameHeader& header) noexcept {
   Hold& hold = *peer.hold;
@@ -92,6 +97,8 @@ void TransportCore::advance_kept(std::uint32_t rank) noexcept {
   RankEntry& entry = ranks_[rank];
   for (;;) {
     FrameHeader header;
+    while (release_next(rank)) {
+    }
     {
       const threads::OwnedGuard guard{entry.lock};
       if (entry.state != RankState::here || !next_kept_frame(*entry.endpoint, header)) {
@@ -116,9 +123,16 @@ void TransportCore::transmit_later(const FrameHeader& header) noexcept {
 void TransportCore::accept_seek(Endpoint& at, Peer& peer, const FrameHeader& header,
                                 Outcome& outcome) noexcept {
   if (Hold* const hold = peer.hold; hold != nullptr) {
-    hold->has_question = true;
-    hold->question = {peer.rank, header.context, header.tag};
-    hold->question_mask = static_cast<std::uint32_t>(header.total_bytes);
+    if ((header.flags & kFrameRoom) != 0) {
+      hold->has_grant = true;
+      if (header.total_bytes != 0) {
+        tell_again(*hold);
+      }
+    } else {
+      hold->has_question = true;
+      hold->question = {peer.rank, header.context, header.tag};
+      hold->question_mask = static_cast<std::uint32_t>(header.total_bytes);
+    }
     want_to_tell(at, peer);
     outcome.has_kept = true;
     return;
@@ -199,13 +213,20 @@ bool TransportCore::accept_kept(RankEntry& entry, Endpoint& at, Peer& peer, cons
   if (hold == nullptr) {
     return false;
   }
-  become_holder(at, peer);
+  if (!hold->is_holder) {
+    become_holder(at, peer);
+    note_room(at, peer, options_.eager_window_bytes);
+  }
   const Pattern exact{header.source, header.context, header.tag};
   RecvRequest* request = nullptr;
   if ((header.flags & kFrameSought) != 0) {
     request = take_answered(at, peer, header);
   } else {
-    request = take_clear(at, *hold, exact);
+    if (hold->asked == Hold::Asked::for_room) {
+      hold->has_missed = hold->has_missed || (!hold->is_again && may_be_wanted(at, exact));
+    } else {
+      request = take_clear(at, *hold, exact);
+    }
     if (++hold->received - hold->received_told >= kToldAnswer) {
       hold->received_told = hold->received;
       Outcome::Answer& answer = outcome.add();
@@ -248,6 +269,8 @@ void TransportCore::accept_nothing(Endpoint& at, Peer& peer, const FrameHeader& 
     return;
   }
   hold->sight = hold->asked == Hold::Asked::by_probe ? Hold::Sight::nothing : hold->sight;
+  hold->has_room = hold->has_room || hold->has_missed;
+  hold->is_again = false;
   hold->asked = Hold::Asked::nothing;
   hold->asker = nullptr;
   if (header.cookie != 0) {

@@ -190,8 +190,7 @@ void unpost_receive(Endpoint& endpoint, RecvRequest& request) noexcept {
   --endpoint.posted_count[lane.pattern_class];
 }
 
-RecvRequest* take_receive_before(Endpoint& endpoint, const Pattern& exact,
-                                 std::uint64_t order) noexcept {
+RecvRequest* find_receive(Endpoint& endpoint, const Pattern& exact) noexcept {
   RecvRequest* oldest = nullptr;
   if (endpoint.posted_count[0] != 0) {
     const Lane* lane = find_lane(endpoint, exact);
@@ -212,6 +211,12 @@ RecvRequest* take_receive_before(Endpoint& endpoint, const Pattern& exact,
     oldest =
         masked != nullptr && (oldest == nullptr || masked->order < oldest->order) ? masked : oldest;
   }
+  return oldest;
+}
+
+RecvRequest* take_receive_before(Endpoint& endpoint, const Pattern& exact,
+                                 std::uint64_t order) noexcept {
+  RecvRequest* const oldest = find_receive(endpoint, exact);
   if (oldest == nullptr) {
     return take_parked(endpoint, exact);
   }

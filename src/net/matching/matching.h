@@ -94,6 +94,8 @@ inline void park_receive(Endpoint& endpoint, RecvRequest& request,
   return parked;
 }
 
+/// The oldest receive that is posted for a message of this exact pattern, and stays so; null: none.
+[[nodiscard]] RecvRequest* find_receive(Endpoint& endpoint, const Pattern& exact) noexcept;
 /// Takes the oldest receive that waits for a message of this exact pattern, if it was posted before
 /// `order`; null: it was not, or there is none.
 [[nodiscard]] RecvRequest* take_receive_before(Endpoint& endpoint, const Pattern& exact,

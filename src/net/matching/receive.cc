@@ -311,6 +311,10 @@ void TransportCore::accept_more(Endpoint& at, Peer& peer, const Frame& frame,
 void TransportCore::consume(Endpoint& at, Peer& peer, std::uint64_t bytes,
                             Outcome& outcome) noexcept {
   peer.consumed += credit_of(bytes);
+  if (peer.hold != nullptr) [[unlikely]] {
+    note_room(at, peer, options_.eager_window_bytes);
+    outcome.has_kept = outcome.has_kept || has_kept_frames(at);
+  }
   if (peer.consumed - peer.consumed_told >= options_.eager_window_bytes / 2) {
     Outcome::Answer& answer = outcome.add();
     answer.header.kind = FrameKind::credit;

@@ -66,6 +66,8 @@ inline constexpr std::uint8_t kFrameHasWords = 16;
 inline constexpr std::uint8_t kFrameHeld = 64;
 // Of rendezvous that is held: the answer to `seek`.
 inline constexpr std::uint8_t kFrameSought = 128;
+// Of seek: nothing is asked, but there is room again: what fits the window may be sent, in order.
+inline constexpr std::uint8_t kFrameRoom = 1;
 // Of clear: the program of the receiver will compute, by its habit: it takes no packets meanwhile.
 inline constexpr std::uint8_t kFrameAway = 4;
 // Of clear: its receive had been posted when the announcement came, over no other node, and the

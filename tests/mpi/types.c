@@ -1,5 +1,5 @@
 /* Datatypes that are taken apart: what MPI_Type_get_contents gives is the program's to free, and what
- * it does to that is not done to the types that it came from. */
+ * it does to that is not done to the types that it came from. And the names of predefined ones. */
 #include "check.h"
 
 static int deletions;
@@ -78,9 +78,32 @@ static void test_several(void) {
   MPI_Type_free(&all);
 }
 
+/* Of two names for one handle the standard makes one the synonym of the other: MPI-5.0 §3.2.2. */
+static void test_names(void) {
+  static const struct {
+    MPI_Datatype type;
+    const char* name;
+  } rows[] = {
+      {MPI_INT, "MPI_INT"},
+      {MPI_LONG_LONG, "MPI_LONG_LONG_INT"},
+      {MPI_LONG_LONG_INT, "MPI_LONG_LONG_INT"},
+      {MPI_C_COMPLEX, "MPI_C_COMPLEX"},
+      {MPI_C_FLOAT_COMPLEX, "MPI_C_COMPLEX"},
+      {MPI_C_DOUBLE_COMPLEX, "MPI_C_DOUBLE_COMPLEX"},
+      {MPI_DATATYPE_NULL, "MPI_DATATYPE_NULL"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+    char name[MPI_MAX_OBJECT_NAME];
+    int length = 0;
+    MPI_Type_get_name(rows[i].type, name, &length);
+    CHECK(strcmp(name, rows[i].name) == 0 && length == (int)strlen(name));
+  }
+}
+
 int main(int argc, char** argv) {
   begin(&argc, &argv);
   test_attributes();
   test_several();
+  test_names();
   return end();
 }

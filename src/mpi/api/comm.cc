@@ -33,30 +33,27 @@ struct CommCall : Call {
   int need_inter() const noexcept {
     return comm->is_inter() ? MPI_SUCCESS : fail(MPI_ERR_COMM, "not an intercommunicator");
   }
+  int need_info(MPI_Info info) const noexcept {
+    return info == MPI_INFO_NULL || find_info(info) != nullptr
+               ? MPI_SUCCESS
+               : fail(MPI_ERR_INFO, "the info object is not one");
+  }
 };
 
-int duplicate(const char* name, MPI_Comm comm, const Info* info, Form form, MPI_Comm* newcomm,
+/// No hint changes what a communicator does.
+int duplicate(const char* name, MPI_Comm comm, MPI_Info info, Form form, MPI_Comm* newcomm,
               MPI_Request* request) noexcept {
   CommCall call{name, comm};
   if (call.error != MPI_SUCCESS) {
     return call.error;
   }
+  if (const int error = call.need_info(info)) {
+    return error;
+  }
   runtime::safe_point(*call.state.context);
   Comm* made = nullptr;
-  // Hints of the old one are not passed on: MPI-5.0 §7.4.2.
-  const int error = duplicate_comm(call, {name, form, request}, info, &made);
+  const int error = duplicate_comm(call, {name, form, request}, &made);
   return error != MPI_SUCCESS ? error : call.give(made, newcomm);
-}
-
-int find_hints(const char* name, MPI_Info handle, const Info** info) noexcept {
-  RankState& state = state_of_caller(name);
-  *info = nullptr;
-  if (handle == MPI_INFO_NULL) {
-    return MPI_SUCCESS;
-  }
-  *info = find_info(handle);
-  return *info != nullptr ? MPI_SUCCESS
-                          : Call{state, name}.fail(MPI_ERR_INFO, "the info object is not one");
 }
 
 /// Null: the handle is no group, or has ranks that the communicator's group does not have; `error`
@@ -175,31 +172,23 @@ int PMPI_Comm_compare(MPI_Comm comm1, MPI_Comm comm2, int* result) {
 
 int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
   const CallScope scope;
-  return duplicate("MPI_Comm_dup", comm, nullptr, Form::blocking, newcomm, nullptr);
+  return duplicate("MPI_Comm_dup", comm, MPI_INFO_NULL, Form::blocking, newcomm, nullptr);
 }
 
 int PMPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
   const CallScope scope;
-  const Info* hints = nullptr;
-  if (const int error = find_hints("MPI_Comm_dup_with_info", info, &hints)) {
-    return error;
-  }
-  return duplicate("MPI_Comm_dup_with_info", comm, hints, Form::blocking, newcomm, nullptr);
+  return duplicate("MPI_Comm_dup_with_info", comm, info, Form::blocking, newcomm, nullptr);
 }
 
 int PMPI_Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
   const CallScope scope;
-  return duplicate("MPI_Comm_idup", comm, nullptr, Form::nonblocking, newcomm, request);
+  return duplicate("MPI_Comm_idup", comm, MPI_INFO_NULL, Form::nonblocking, newcomm, request);
 }
 
 int PMPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm,
                              MPI_Request* request) {
   const CallScope scope;
-  const Info* hints = nullptr;
-  if (const int error = find_hints("MPI_Comm_idup_with_info", info, &hints)) {
-    return error;
-  }
-  return duplicate("MPI_Comm_idup_with_info", comm, hints, Form::nonblocking, newcomm, request);
+  return duplicate("MPI_Comm_idup_with_info", comm, info, Form::nonblocking, newcomm, request);
 }
 
 int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
@@ -223,11 +212,11 @@ int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, 
   if (call.error != MPI_SUCCESS) {
     return call.error;
   }
-  const Info* hints = nullptr;
-  if (const int error = find_hints("MPI_Comm_split_type", info, &hints)) {
+  if (const int error = call.need_info(info)) {
     return error;
   }
-  const char* resource = hints == nullptr ? nullptr : get_info(*hints, "mpi_hw_resource_type");
+  const char* resource =
+      info == MPI_INFO_NULL ? nullptr : get_info(*find_info(info), "mpi_hw_resource_type");
   const bool is_guided =
       split_type == MPI_COMM_TYPE_HW_GUIDED || split_type == MPI_COMM_TYPE_RESOURCE_GUIDED;
   int color = MPI_UNDEFINED;

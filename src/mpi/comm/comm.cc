@@ -5,7 +5,6 @@
 
 #include "mpi/coll/local.h"
 #include "mpi/errors/error.h"
-#include "mpi/info/info.h"
 #include "mpi/p2p/buffered.h"
 #include "mpi/topo/topology.h"
 
@@ -68,7 +67,6 @@ void release_comm(RankState& state, Comm* comm) noexcept {
   release_group(state, comm->remote);
   release_comm(state, comm->local);
   release_handler(state, comm->errhandler);
-  destroy_info(state, comm->info);
   destroy_topology(state, comm->topology);
   release_buffers(state, comm->buffers);
   state.destroy(comm);

@@ -14,7 +14,6 @@
 
 namespace sterna::mpi {
 
-struct Info;
 struct Topology;
 struct BufferPool;
 struct LocalMeeting;
@@ -45,7 +44,6 @@ struct Comm final : Object {
   // Written by the program's calls; it must not race them (MPI-5.0 §11.6).
   MPI_Errhandler errhandler = MPI_ERRORS_ARE_FATAL;  // One reference.
   AttributeSet attributes;
-  Info* info = nullptr;           // Owned; hints given to the communicator.
   BufferPool* buffers = nullptr;  // MPI_Comm_attach_buffer.
   char name[MPI_MAX_OBJECT_NAME] = {};
   // Where its members meet, once they have (coll/local.h). Memory of the node: only in a job that

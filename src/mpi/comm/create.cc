@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "mpi/info/info.h"
 #include "mpi/topo/topology.h"
 
 namespace sterna::mpi {
@@ -90,7 +89,7 @@ int finish_creation(Call& call, int error, Comm* made, Comm** result) noexcept {
 
 }  // namespace
 
-int duplicate_comm(Call& call, const Entry& entry, const Info* info, Comm** result) noexcept {
+int duplicate_comm(Call& call, const Entry& entry, Comm** result) noexcept {
   RankState& state = call.state;
   Comm& old = *call.comm;
   Comm* made = copy_shape(state, old);
@@ -100,11 +99,7 @@ int duplicate_comm(Call& call, const Entry& entry, const Info* info, Comm** resu
   if (old.topology != nullptr) {
     made->topology = copy_topology(state, old);
   }
-  if (info != nullptr) {
-    made->info = copy_info(state, *info);
-  }
-  if ((old.topology != nullptr && made->topology == nullptr) ||
-      (info != nullptr && made->info == nullptr)) {
+  if (old.topology != nullptr && made->topology == nullptr) {
     release_comm(state, made);
     return call.fail_plain(MPI_ERR_NO_MEM);
   }

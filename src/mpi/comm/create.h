@@ -12,7 +12,7 @@ namespace sterna::mpi {
 /// All results are what the entry point returns; *made is null where this rank is no member.
 
 /// Form::nonblocking: *made may be used when the request has ended.
-int duplicate_comm(Call& call, const Entry& entry, const Info* info, Comm** made) noexcept;
+int duplicate_comm(Call& call, const Entry& entry, Comm** made) noexcept;
 int split_comm(Call& call, int color, int key, Comm** made) noexcept;
 /// Of an intercommunicator. Null also where the other side has nobody of this color.
 int split_inter(Call& call, int color, int key, Comm** made) noexcept;

@@ -56,23 +56,16 @@ bool remove_info(HeapUser& heap, Info& info, const char* key) noexcept {
   return false;
 }
 
-bool add_info(HeapUser& heap, Info& info, const Info& from) noexcept {
-  for (const InfoPair* pair = from.first; pair != nullptr; pair = pair->next) {
-    if (!set_info(heap, info, pair->key, pair->value)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 Info* copy_info(HeapUser& heap, const Info& from) noexcept {
   Info* copy = create_info(heap);
   if (copy == nullptr) {
     return nullptr;
   }
-  if (!add_info(heap, *copy, from)) {
-    destroy_info(heap, copy);
-    return nullptr;
+  for (const InfoPair* pair = from.first; pair != nullptr; pair = pair->next) {
+    if (!set_info(heap, *copy, pair->key, pair->value)) {
+      destroy_info(heap, copy);
+      return nullptr;
+    }
   }
   return copy;
 }

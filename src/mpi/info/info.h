@@ -30,8 +30,6 @@ void destroy_info(HeapUser& heap, Info* info) noexcept;
 /// False: no memory.
 [[nodiscard]] bool set_info(HeapUser& heap, Info& info, const char* key,
                             const char* value) noexcept;
-/// All pairs of `from`, in the place of those with the same keys. False: no memory, for some.
-[[nodiscard]] bool add_info(HeapUser& heap, Info& info, const Info& from) noexcept;
 /// False: there is no such key.
 [[nodiscard]] bool remove_info(HeapUser& heap, Info& info, const char* key) noexcept;
 /// The value, or null.

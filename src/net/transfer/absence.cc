@@ -45,7 +45,7 @@ void Absence::has_nothing_open() const noexcept {
 }
 
 bool Absence::tells_by_absence() const noexcept {
-  return core_.habits_.is_open();
+  return core_.habits_.measures_absence();
 }
 
 bool Absence::is_about_to_wait() const noexcept {

@@ -33,7 +33,7 @@ class CallerHabits {
       receives_.started(now_ns);
     }
   }
-  /// See WaitHabit, for the next four.
+  /// See WaitHabit, for the next two.
   void was_away(std::uint64_t left_ns, std::uint64_t back_ns) noexcept {
     sends_.was_away(left_ns, back_ns);
     receives_.was_away(left_ns, back_ns);
@@ -42,8 +42,12 @@ class CallerHabits {
     sends_.ended();
     receives_.ended();
   }
-  [[nodiscard]] bool is_open() const noexcept {
-    return sends_.is_open() || receives_.is_open() || has_found_;
+  /// Whether waits() would learn something.
+  [[nodiscard]] bool is_open() const noexcept { return measures_absence() || has_found_; }
+  /// Whether was_away() would tell something: what was found, and read at once, asks only whether
+  /// something is sent before the wait.
+  [[nodiscard]] bool measures_absence() const noexcept {
+    return sends_.is_open() || receives_.is_open();
   }
   void waits(std::uint64_t now_ns) noexcept {
     sends_follow_ = sends_follow_ && !has_found_;

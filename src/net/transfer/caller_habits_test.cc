@@ -90,6 +90,21 @@ TEST_F(CallerHabitsTest, WhoSendsBehindAReceiveReadsLaterTheNextTime) {
   EXPECT_FALSE(habits.finds_announced()) << "it had waited before";
 }
 
+TEST_F(CallerHabitsTest, WhatWasReadAtOnceMeasuresNoAbsence) {
+  EXPECT_FALSE(habits.finds_announced());
+  EXPECT_TRUE(habits.is_open());
+  EXPECT_FALSE(habits.measures_absence());
+  habits.has_left_receive(now_ns);
+  EXPECT_TRUE(habits.measures_absence()) << "of another one";
+  habits.waits(now_ns);
+  EXPECT_FALSE(habits.measures_absence());
+  EXPECT_FALSE(habits.finds_announced());
+  habits.has_sent(now_ns);
+  EXPECT_TRUE(habits.measures_absence());
+  habits.waits(now_ns);
+  EXPECT_TRUE(habits.finds_announced()) << "a send has followed";
+}
+
 TEST_F(CallerHabitsTest, WhileSomethingIsSentThatOneCounts) {
   for (int i = 0; i < 3; ++i) {
     habits.has_sent(now_ns);

@@ -4,6 +4,8 @@
 #include <array>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -22,10 +24,15 @@ class Pair {
   static constexpr int kPatience = 1'000'000;  // Rounds of polling.
 
  public:
-  Pair() {
+  explicit Pair(const std::vector<std::pair<const char*, const char*>>& set = {}) {
+    for (const auto& [name, value] : set) {
+      check(settings_.set(name, value, SettingSource::command_line, "the test").has_value(),
+            "the test sets what there is");
+    }
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
       static const DriverChoice kDrivers[] = {{.entry = &kShmDriver}};
-      auto opened = Transport::open({.bootstrap = &job_.node(rank), .drivers = kDrivers});
+      auto opened = Transport::open(
+          {.bootstrap = &job_.node(rank), .drivers = kDrivers, .settings = &settings_});
       check(opened.has_value(), "a node of the test opens");
       nodes[rank] = std::move(opened.value());
       endpoints[rank] = create_endpoint(*memory::Heap::process(), rank);
@@ -112,6 +119,7 @@ class Pair {
 
  private:
   TestJob job_{2};
+  Settings settings_{transport_tunables()};
 
  public:
   std::array<std::unique_ptr<progress::Progress>, 2> progress;  // Null: one thread calls.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -20,6 +21,8 @@ inline constexpr int kPolls = 1000;
 /// Rank 0 sends; the program of rank 1 is away, and nobody polls there unless a test does.
 class InvitationPair : public testing::Test {
  protected:
+  explicit InvitationPair(const std::vector<std::pair<const char*, const char*>>& set = {})
+      : pair{set} {}
   void SetUp() override {
     pair.meet();
     if (!pair.nodes[0]->cost(1).is_direct()) {

@@ -103,17 +103,20 @@ int exchange_greetings(Call& call, const Bridge* bridge, int leader,
   return tell_all(call, error, leader, greetings, sizeof greetings);
 }
 
+int no_memory_after(int error, const void* block) noexcept {
+  return error == MPI_SUCCESS && block == nullptr ? MPI_ERR_NO_MEM : error;
+}
+
 // The second step, of all that know both sizes: `remote` becomes the members of the other group.
 int exchange_members(Call& call, const Bridge* bridge, int leader, int error, std::uint32_t* remote,
                      std::uint64_t remote_bytes) noexcept {
   if (bridge != nullptr) {
     const Group& group = *call.comm->group;
     auto* own = call.state.allocate_array<std::uint32_t>(group.size);
-    if (own == nullptr) {
-      return MPI_ERR_NO_MEM;
+    if (own != nullptr) {
+      list_members(group, own);
     }
-    list_members(group, own);
-    error = run_after(call, error, bridge->tag, [&](Builder& b) {
+    error = run_after(call, no_memory_after(error, own), bridge->tag, [&](Builder& b) {
       build_exchange(b, bridge->context, bridge->world, own, remote,
                      group.size * sizeof(std::uint32_t), remote_bytes);
     });
@@ -131,12 +134,11 @@ int meet(Call& call, const Bridge* bridge, int leader, Greeting (&greetings)[2],
   if (mine.size == 0 || theirs.size == 0) {
     return error == MPI_SUCCESS ? call.fail(MPI_ERR_OTHER, kNoContext) : call.pass(error);
   }
+  // Who has no memory for it takes part all the same: others wait for what it passes on, and for
+  // the error of a leader.
   auto* remote = state.allocate_array<std::uint32_t>(theirs.size);
-  if (remote == nullptr) {
-    return call.fail_plain(MPI_ERR_NO_MEM);
-  }
-  error = exchange_members(call, bridge, leader, error, remote,
-                           theirs.size * sizeof(std::uint32_t));
+  error = exchange_members(call, bridge, leader, no_memory_after(error, remote), remote,
+                           remote == nullptr ? 0 : theirs.size * sizeof(std::uint32_t));
   if (error == MPI_SUCCESS) {
     *result = assemble(state, *call.comm, remote, mine, theirs);
     error = *result == nullptr ? MPI_ERR_NO_MEM : MPI_SUCCESS;

@@ -73,7 +73,9 @@ sterna_status sterna_rpc_reply(sterna_rpc_request* request, const void* data,
                                size_t bytes) STERNA_NOEXCEPT;
 /* The same now, without a copy: returns when the bytes may be changed. What the service returns is
  * dropped, it may go on. Switches. REFUSED: it has replied so before, or nobody waits for a reply;
- * CLOSED: the caller is gone; DEADLOCK: inside the poll; OUT_OF_MEMORY: it has not replied. */
+ * CLOSED: the caller is gone, or all nodes are in sterna_stop and nobody is left who could take the
+ * reply (who takes it later gets CLOSED too); DEADLOCK: inside the poll; OUT_OF_MEMORY: it has not
+ * replied. */
 sterna_status sterna_rpc_reply_now(sterna_rpc_request* request, const void* data,
                                    size_t bytes) STERNA_NOEXCEPT;
 /* Returns `status`, after it has kept the text (copied, may be NULL) for the caller's

@@ -51,6 +51,16 @@ struct OutPart {
   net::SendRequest send;
 };
 
+/// A reply that its service waits for, and that goes from where it lies. Memory of the service, as
+/// its bytes, until done.
+struct AwaitedReply {
+  progress::Completion done;
+  net::Fault fault = net::Fault::none;  // Valid when done. Cancelled: Rpc::withdraw_awaited().
+  // Rpc's.
+  std::uint32_t node = 0;
+  std::uint32_t number = 0;
+};
+
 struct CallOptions {
   ThreadWish wish = {};
   /// In the order in which they were packed. For nodes that are ranks (RpcOptions::endpoint) only.

@@ -80,7 +80,15 @@ struct SentRequests {
   std::uint64_t posted_units = 0;  // As post_window.h counts.
   std::uint64_t calls = 0;
   std::uint64_t call_at_once = 0;
+  std::uint64_t replies = 0;  // Long ones that were taken, or for which a service waited.
   bool operator==(const SentRequests&) const = default;
+};
+
+/// The long ones of Rpc::reply_now(). Another value: one has come or gone since.
+struct AwaitedReplies {
+  std::uint32_t waiting = 0;  // Until somebody takes them; not those that are being withdrawn.
+  std::uint32_t given = 0;    // Since ever.
+  bool operator==(const AwaitedReplies&) const = default;
 };
 
 /// What the thread of a service does. It stays where it is until it is called.
@@ -211,9 +219,12 @@ class Rpc {
   /// with closed.
   Result<> signal(const ReplyTo& to, Answer answer);
 
-  /// The reply, now, from where the bytes lie: they are the caller's again when `part.send.done`.
-  /// What the service returns later is dropped. On a thread. Throws bad_alloc: nothing was replied.
-  void reply_now(const Request& request, std::span<const std::byte> bytes, OutPart& part);
+  /// The reply, now, from where the bytes lie: they are the caller's again when `reply.done`. What
+  /// the service returns later is dropped. On a thread. Throws bad_alloc: nothing was replied.
+  void reply_now(const Request& request, std::span<const std::byte> bytes, AwaitedReply& reply);
+  /// Waits for that. Cancelled: who takes the reply after all gets an empty one. Once. Switches.
+  [[nodiscard]] net::Fault await(AwaitedReply& reply) noexcept;
+  [[nodiscard]] AwaitedReplies awaited_replies() const noexcept;
 
   /// Receives the next part of a request, in the order in which they were packed.
   void receive_part(Incoming& incoming, const net::Buffer& buffer,
@@ -234,14 +245,20 @@ class Rpc {
   [[nodiscard]] std::uint32_t loose_part_count() const noexcept {
     return loose_parts_.load(std::memory_order_acquire);
   }
+  /// Those that are received for nobody.
+  [[nodiscard]] bool has_unwanted() const noexcept {
+    return unwanted_.load(std::memory_order_acquire) != 0;
+  }
   /// Nobody will take a long reply any more: those that are announced only are taken back.
-  void withdraw_replies() noexcept;
+  void withdraw_replies() noexcept { withdraw_owned(nullptr); }
+  /// Nobody will take those that services waited for then.
+  void withdraw_awaited(const AwaitedReplies& then) noexcept { withdraw_owned(&then); }
 
  private:
   struct Work;       // A request on its way to its service: work.h.
   struct Serving;    // One inside it.
   struct Gathering;  // One whose long pieces come first: gather.cc.
-  struct Owned;      // A part whose bytes are ours: parts.cc.
+  struct Owned;      // A long reply: parts.cc.
   struct Unwanted;
 
   static void on_node_message(void* self, std::uint32_t from_node, std::span<const std::byte> head,
@@ -298,6 +315,11 @@ class Rpc {
   void send_parts(std::uint32_t node, std::uint32_t context, std::uint32_t number,
                   std::span<OutPart> parts) noexcept;
   Result<> send_long(std::uint32_t node, Message& message, Bytes bytes);
+  Result<> send_long(std::uint32_t node, Message& message, std::unique_ptr<Owned> owned,
+                     std::span<const std::byte> bytes);
+  void send_owned(std::uint32_t node, std::uint32_t number, std::unique_ptr<Owned> owned,
+                  std::span<const std::byte> bytes) noexcept;
+  void withdraw_owned(const AwaitedReplies* only) noexcept;
   void drop_part(std::uint32_t from_node, std::uint32_t number, bool is_reply) noexcept;
   void drop_rest(Incoming& incoming) noexcept;
   [[nodiscard]] std::uint32_t next_number() noexcept;
@@ -317,6 +339,11 @@ class Rpc {
   std::atomic<std::uint32_t> next_number_{0};  // Relaxed: only differs.
   // Released by who ends a part, after its last access to the endpoint.
   std::atomic<std::uint32_t> loose_parts_{0};
+  std::atomic<std::uint32_t> unwanted_{0};       // The same, of those.
+  std::atomic<std::uint64_t> replies_taken_{0};  // Relaxed: only differs.
+  // AwaitedReplies, `given` above. Released by who begins to wait, after all that it did before,
+  // and by who ends one, before its service can go on.
+  std::atomic<std::uint64_t> awaited_{0};
   std::atomic<std::uint32_t> gatherings_{0};  // Released by who ends one.
   SpinLock owned_lock_;
   Owned* first_owned_ STERNA_GUARDED_BY(owned_lock_) = nullptr;

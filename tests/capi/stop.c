@@ -6,7 +6,7 @@
 #include "sterna/sync.h"
 #include "sterna/thread.h"
 
-enum { kHops = 60, kLong = 50000 };
+enum { kHops = 60, kLong = 50000, kAnnounced = 1 << 20 };
 
 static uint32_t hops;     /* That were served here. */
 static uint32_t ends;     /* Of services and threads that were late. */
@@ -102,12 +102,67 @@ static void nothing(void* unused) {
 
 /* --- What nobody takes --------------------------------------------------------------------------- */
 
-static unsigned char bytes[kLong];
-static sterna_rpc_call* forgotten;
+static unsigned char bytes[kAnnounced];
+static sterna_rpc_call *forgotten, *forgotten_now, *forgotten_asking;
 
 static sterna_status give_long(void* context, sterna_rpc_request* request) {
   (void)context;
-  return sterna_rpc_reply(request, bytes, sizeof bytes);
+  return sterna_rpc_reply(request, bytes, kLong);
+}
+
+/* The service waits until its reply is taken, and goes on when nobody is left who could. */
+static sterna_status give_long_now(void* context, sterna_rpc_request* request) {
+  int word = 5;
+  (void)context;
+  EXPECT(sterna_rpc_reply_now(request, bytes, sizeof bytes) == STERNA_CLOSED);
+  expect_detail("nobody takes the reply");
+  EXPECT(sterna_rpc_call_for(next_node(), "slow", &word, sizeof word, &word, sizeof word, NULL,
+                             STERNA_FOREVER) == STERNA_SUCCESS);
+  EXPECT(word == 7);
+  __atomic_fetch_add(&ends, 1, __ATOMIC_RELAXED);
+  return STERNA_SUCCESS;
+}
+
+/* This one takes a reply itself, once it goes on: unless it is quick, that one was taken back, too. */
+static sterna_status give_while_asking(void* context, sterna_rpc_request* request) {
+  sterna_rpc_call* asked = NULL;
+  unsigned char byte = 0;
+  (void)context;
+  EXPECT(sterna_rpc_start(next_node(), "give to who asks", NULL, 0, &asked) == STERNA_SUCCESS);
+  EXPECT(sterna_rpc_reply_now(request, bytes, sizeof bytes) == STERNA_CLOSED);
+  const sterna_status status = sterna_rpc_wait(asked, &byte, 1, NULL);
+  EXPECT(status == STERNA_CLOSED || (status == STERNA_TRUNCATED && byte == bytes[0]));
+  __atomic_fetch_add(&ends, 1, __ATOMIC_RELAXED);
+  return STERNA_SUCCESS;
+}
+
+static sterna_status give_to_who_asks(void* context, sterna_rpc_request* request) {
+  (void)context;
+  const sterna_status status = sterna_rpc_reply_now(request, bytes, sizeof bytes);
+  EXPECT(status == STERNA_CLOSED || status == STERNA_SUCCESS);
+  __atomic_fetch_add(&ends, 1, __ATOMIC_RELAXED);
+  return STERNA_SUCCESS;
+}
+
+/* --- What is taken when all nodes are in the stop ------------------------------------------------- */
+
+static sterna_status give_now(void* context, sterna_rpc_request* request) {
+  (void)context;
+  EXPECT(sterna_rpc_reply_now(request, bytes, sizeof bytes) == STERNA_SUCCESS);
+  __atomic_fetch_add(&ends, 1, __ATOMIC_RELAXED);
+  return STERNA_SUCCESS;
+}
+
+static void take_late(void* unused) {
+  static unsigned char room[kAnnounced];
+  sterna_rpc_call* asked = NULL;
+  size_t count = 0;
+  (void)unused;
+  EXPECT(sterna_rpc_start(next_node(), "give now", NULL, 0, &asked) == STERNA_SUCCESS);
+  EXPECT(sterna_thread_sleep(60000000) == STERNA_SUCCESS);
+  EXPECT(sterna_rpc_wait(asked, room, sizeof room, &count) == STERNA_SUCCESS);
+  EXPECT(count == sizeof room && memcmp(room, bytes, sizeof room) == 0);
+  __atomic_fetch_add(&ends, 1, __ATOMIC_RELAXED);
 }
 
 static void start(sterna_thread_function function) {
@@ -122,6 +177,14 @@ int main(void) {
   EXPECT(sterna_rpc_register("quick hop", STERNA_RPC_QUICK, quick_hop, NULL) == STERNA_SUCCESS);
   EXPECT(sterna_rpc_register("slow", STERNA_RPC_THREAD, slow, NULL) == STERNA_SUCCESS);
   EXPECT(sterna_rpc_register("give long", STERNA_RPC_QUICK, give_long, NULL) == STERNA_SUCCESS);
+  EXPECT(sterna_rpc_register("give long now", STERNA_RPC_THREAD, give_long_now, NULL) ==
+         STERNA_SUCCESS);
+  EXPECT(sterna_rpc_register("give while asking", STERNA_RPC_THREAD, give_while_asking, NULL) ==
+         STERNA_SUCCESS);
+  EXPECT(sterna_rpc_register("give to who asks", STERNA_RPC_THREAD, give_to_who_asks, NULL) ==
+         STERNA_SUCCESS);
+  EXPECT(sterna_rpc_register("give now", STERNA_RPC_THREAD, give_now, NULL) == STERNA_SUCCESS);
+  memset(bytes, 7, sizeof bytes);
   EXPECT(sterna_timer_init(&timer, ring, NULL, 0) == STERNA_SUCCESS);
   EXPECT(sterna_timer_init(&periodic, nothing, NULL, 5000000) == STERNA_SUCCESS);
   EXPECT(sterna_timer_init(&far_away, nothing, NULL, 0) == STERNA_SUCCESS);
@@ -134,12 +197,18 @@ int main(void) {
   start(post_late);
   start(call_late);
   start(wait_for_timer);
+  start(take_late);
   EXPECT(sterna_timer_set(&periodic, 0) == STERNA_SUCCESS);
   EXPECT(sterna_timer_set(&far_away, UINT64_C(3600000000000)) == STERNA_SUCCESS);
   EXPECT(sterna_rpc_start(next_node(), "give long", NULL, 0, &forgotten) == STERNA_SUCCESS);
+  EXPECT(sterna_rpc_start(next_node(), "give long now", NULL, 0, &forgotten_now) ==
+         STERNA_SUCCESS);
+  EXPECT(sterna_rpc_start(next_node(), "give while asking", NULL, 0, &forgotten_asking) ==
+         STERNA_SUCCESS);
   EXPECT(sterna_stop() == STERNA_SUCCESS);
   expect_hops();
-  EXPECT(ends == 3);
+  /* "slow" for a post and two calls, the timer, a reply given and taken late, and three others. */
+  EXPECT(ends == 9);
   puts("No Errors");
   return 0;
 }

@@ -1,6 +1,8 @@
 // sterna_stop: the rounds of leaving.h, and what a node waits for between them.
 #include "runtime/capi/leaving.h"
 
+#include <algorithm>
+#include <atomic>
 #include <new>
 
 #include "runtime/capi/bubbles/bubble_object.h"
@@ -15,13 +17,24 @@ namespace {
 constexpr char kLeave[] = "sterna.capi.leave";
 constexpr std::uint64_t kLookNs = 200'000;  // Between two looks for the end of threads and nodes.
 
-/// Until no thread of this node is left, and no request that has come and not begun.
-void await_end_here(Program& program) noexcept {
+/// The threads of the team are those that wait for somebody who takes their replies, and where
+/// there are such the one of the alarms: what that calls later comes too late to take any.
+bool waits_only(Program& program, std::uint32_t live, std::uint32_t waiting) noexcept {
+  return waiting == 0 ? live == 0 : live == waiting || program.alarms->is_alone_with(waiting);
+}
+
+/// Until no thread of this node is left but such, and no request that has come and not begun.
+/// Returns the replies that they wait for.
+rpc::AwaitedReplies await_end_here(Program& program) noexcept {
   (void)threads::unhold_all(*program.team);
   for (;;) {
+    const rpc::AwaitedReplies awaited = program.rpc->awaited_replies();
     const std::uint32_t live = program.team->live_thread_count();
-    if (live == 0 && !program.rpc->has_unbegun()) {
-      return;
+    const bool is_over = waits_only(program, live, awaited.waiting);
+    std::atomic_thread_fence(std::memory_order_acquire);  // First they, then again who waits.
+    if (is_over && awaited == program.rpc->awaited_replies() && !program.rpc->has_unbegun() &&
+        !program.rpc->has_unwanted()) {
+      return awaited;
     }
     if (live == 1) {
       program.alarms->disarm_if_alone();  // They would go on for ever.
@@ -47,7 +60,7 @@ Result<rpc::Bytes> Leaving::on_mark(void* self, const rpc::Request& request) {
     other.stage.store(mark, std::memory_order_release);
   } else {
     const std::uint32_t round = other.rounds.load(std::memory_order_relaxed);
-    other.was_busy[round % 2].store(mark == Mark::busy, std::memory_order_relaxed);
+    other.marks[round % 2].store(mark, std::memory_order_relaxed);
     other.rounds.store(round + 1, std::memory_order_release);
   }
   return rpc::Bytes{};
@@ -76,14 +89,14 @@ void Leaving::await_all(Mark stage) noexcept {
   }
 }
 
-bool Leaving::pass_round() noexcept {
+Leaving::Mark Leaving::pass_round(Mark here) noexcept {
   rpc::SentRequests sent = rpc_.sent_requests();
-  const bool is_quiet = rounds_ != 0 && sent == sent_before_;
+  const bool is_busy = rounds_ == 0 || sent != sent_before_;
   sent.posted_units += rpc_.node_count() * rpc::units_of_post(1);  // By post_to_all().
   sent_before_ = sent;
-  post_to_all(is_quiet ? Mark::quiet : Mark::busy);
+  post_to_all(is_busy ? Mark::busy : here);
   const std::uint32_t round = rounds_++;
-  bool are_quiet = true;
+  Mark least = Mark::quiet;
   for (std::uint32_t node = 0; node < rpc_.node_count(); ++node) {
     const Other& other = others_[node];
     // Who has ended without this round has found with all who were left that nothing goes on. The
@@ -93,10 +106,10 @@ bool Leaving::pass_round() noexcept {
       threads::sleep_for(kLookNs);
     }
     if (other.rounds.load(std::memory_order_acquire) > round) {
-      are_quiet = are_quiet && !other.was_busy[round % 2].load(std::memory_order_relaxed);
+      least = std::min(least, other.marks[round % 2].load(std::memory_order_relaxed));
     }
   }
-  return are_quiet;
+  return least;
 }
 
 void Leaving::end() noexcept {
@@ -117,9 +130,14 @@ void Leaving::go() noexcept {
 }
 
 void leave(Program& program) noexcept {
-  do {
-    await_end_here(program);
-  } while (!program.leaving->pass_round());
+  for (auto found = Leaving::Mark::busy; found != Leaving::Mark::quiet;) {
+    const rpc::AwaitedReplies awaited = await_end_here(program);
+    found = program.leaving->pass_round(awaited.waiting != 0 ? Leaving::Mark::waiting
+                                                             : Leaving::Mark::quiet);
+    if (found == Leaving::Mark::waiting) {
+      program.rpc->withdraw_awaited(awaited);
+    }
+  }
   join_forgotten(program);
   program.leaving->end();
   // Long replies that nobody will take now, and long pieces on their way to those who drop them.
@@ -128,7 +146,7 @@ void leave(Program& program) noexcept {
     threads::sleep_for(kLookNs);
   }
   program.leaving->go();
-  await_end_here(program);  // Of a node that is lost, a request may have come late.
+  (void)await_end_here(program);  // Of a node that is lost, a request may have come late.
 }
 
 }  // namespace sterna::runtime::capi

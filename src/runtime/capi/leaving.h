@@ -11,6 +11,12 @@
 //   then, all of them being quiet, every request had been sent before its sender's mark of the
 //   round before, which came after it. So it had come before its receiver sent this mark, and what
 //   it has started had ended by then, and has sent nothing.
+//
+// A thread may also wait until somebody takes its reply (Rpc::reply_now), which nobody has to. Such
+// threads keep no node from its mark, which is no better than `waiting` then. To give such a reply,
+// and to take one, counts as a request: when no mark of a round is busy, there was a moment when
+// nothing went on but those threads, so that nobody was left who could take their replies. Each
+// node withdraws those that it had at its mark, the threads go on, and so do the rounds.
 #pragma once
 
 #include <array>
@@ -31,8 +37,12 @@ class Leaving {
   Leaving(const Leaving&) = delete;
   Leaving& operator=(const Leaving&) = delete;
 
-  /// Another round: here, nothing goes on. Waits for all. True: nor does anywhere else.
-  [[nodiscard]] bool pass_round() noexcept;
+  /// What a mark says.
+  enum class Mark : std::uint8_t { busy, waiting, quiet, ended, gone };
+
+  /// Another round: here, nothing goes on, or (`waiting`) nothing but threads whose replies nobody
+  /// takes. Waits for all. The least of all marks: what goes on anywhere.
+  [[nodiscard]] Mark pass_round(Mark here) noexcept;
   /// Nothing goes on anywhere, and all that was to be replied is on its way: waits until that has
   /// come. Messages between two nodes keep their order.
   void end() noexcept;
@@ -43,14 +53,12 @@ class Leaving {
   void lose(std::uint32_t node) noexcept;
 
  private:
-  /// What a mark says.
-  enum class Mark : std::uint8_t { busy, quiet, ended, gone };
   /// How far another node is, as it has told. Written by the poller.
   struct Other {
     // Released with the flag of the round. One that is in the next round already has told of this
     // one in another place; it cannot be further, as that takes our mark.
     std::atomic<std::uint32_t> rounds{0};
-    std::array<std::atomic<bool>, 2> was_busy{};
+    std::array<std::atomic<Mark>, 2> marks{};
     std::atomic<Mark> stage{Mark::busy};  // Not before `ended` of meaning.
   };
 

@@ -68,6 +68,11 @@ bool Alarms::disarm(Alarm& alarm) noexcept {
   }
 }
 
+bool Alarms::is_alone_with(std::uint32_t others) noexcept {
+  const MutexGuard guard{mutex_};
+  return server_ != nullptr && team_.live_thread_count() == others + 1;
+}
+
 void Alarms::disarm_if_alone() noexcept {
   const MutexGuard guard{mutex_};
   // Under the mutex: a thread that waits for its alarm is seen, and could not have armed it since.

@@ -47,6 +47,8 @@ class Alarms {
   /// All of them, if the thread that makes the calls is the only one of the team: it ends soon. The
   /// call that is under way is not waited for.
   void disarm_if_alone() noexcept;
+  /// That thread, and so many others, are all that the team has.
+  [[nodiscard]] bool is_alone_with(std::uint32_t others) noexcept;
 
  private:
   static void serve(void* alarms) noexcept;

@@ -24,6 +24,10 @@ sterna_status receive_long(rpc::Rpc& rpc, rpc::PendingCall& call, void* reply,
   net::RecvRequest receive;
   rpc.receive_reply(call, {static_cast<std::byte*>(reply), bytes_max}, receive);
   receive.done.wait(*program()->rank->progress);
+  if (receive.fault == net::Fault::none && receive.envelope.bytes != call.reply_bytes) {
+    return refuse(STERNA_CLOSED, "{}: the reply of node {} was taken back: the program stops",
+                  entry_point, call.to_node);
+  }
   if (receive.fault == net::Fault::none || receive.fault == net::Fault::truncated) {
     return STERNA_SUCCESS;
   }

@@ -182,11 +182,14 @@ sterna_status sterna_rpc_reply_now(sterna_rpc_request* request, const void* data
                         __func__, request->service);
   }
   return capi::guarded([&] {
-    sterna::rpc::OutPart part;
-    capi::program()->rpc->reply_now(*request->request, {static_cast<const std::byte*>(data), bytes},
-                                    part);
-    part.send.done.wait(*capi::program()->rank->progress);
-    return capi::to_status(part.send.fault);
+    sterna::rpc::Rpc& rpc = *capi::program()->rpc;
+    sterna::rpc::AwaitedReply reply;
+    rpc.reply_now(*request->request, {static_cast<const std::byte*>(data), bytes}, reply);
+    const sterna::net::Fault fault = rpc.await(reply);
+    return fault == sterna::net::Fault::cancelled
+               ? capi::refuse(STERNA_CLOSED, "{}: the program stops, and nobody takes the reply",
+                              "sterna_rpc_reply_now")
+               : capi::to_status(fault);
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "threads/carriers/border.h"
 #include "threads/control/cancel.h"
+#include "threads/preemption/computing.h"
 #include "threads/preemption/preempt.h"
 #include "threads/seeds/seed.h"
 #include "threads/team_fixture.h"
@@ -15,16 +16,6 @@
 
 namespace sterna::threads {
 namespace {
-
-constexpr std::uint64_t kMs = 1'000'000;
-constexpr ThreadOptions kUser{.is_user_code = true};
-
-/// Computes: no call that switches.
-void compute_until(const std::atomic<bool>& condition) {
-  while (!condition.load()) {
-    asm volatile("");
-  }
-}
 
 void sleep_in_user_code(std::uint64_t duration_ns) {
   const RuntimeEntry entry;
@@ -49,14 +40,20 @@ class Pipe {
   int ends_[2] = {};
 };
 
-class Deadlines : public testing::TestWithParam<std::uint32_t> {};
+class Deadline : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!TestTeam{1, {.tick_ns = kMs, .take_over = true}}->can_preempt()) {
+      GTEST_SKIP() << "the system has no membarrier";
+    }
+  }
+};
+
+class Deadlines : public Deadline, public testing::WithParamInterface<std::uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Workers, Deadlines, testing::Values(1, 2, 4));
 
 TEST_P(Deadlines, ComeWhileAllWorkersSleepInTheKernel) {
   TestTeam team{GetParam(), {.steal = false, .tick_ns = kMs, .take_over = true}};
-  if (!team->can_preempt()) {
-    GTEST_SKIP() << "the system has no membarrier";
-  }
   const Pipe pipe;
   auto reads = [&] { pipe.read_one(); };
   auto writes = [&] {
@@ -77,11 +74,8 @@ TEST_P(Deadlines, ComeWhileAllWorkersSleepInTheKernel) {
 TEST_P(Deadlines, ComeWhileAllWorkersCompute) {
   TestTeam team{GetParam(),
                 {.steal = false, .tick_ns = kMs, .preempt = PreemptMode::slice, .slice_ns = kMs}};
-  if (!team->can_preempt()) {
-    GTEST_SKIP() << "the system has no membarrier";
-  }
   std::atomic<bool> is_over{false};
-  auto computes = [&] { compute_until(is_over); };
+  auto computes = [&] { compute_until([&] { return is_over.load(); }); };
   auto ends_it = [&] {
     sleep_in_user_code(5 * kMs);
     is_over = true;
@@ -95,13 +89,10 @@ TEST_P(Deadlines, ComeWhileAllWorkersCompute) {
   }
 }
 
-TEST(Deadline, OfAHigherPriorityInterruptsWhoHasNoSlices) {
+TEST_F(Deadline, OfAHigherPriorityInterruptsWhoHasNoSlices) {
   TestTeam team{1, {.tick_ns = kMs, .preempt = PreemptMode::communication}};
-  if (!team->can_preempt()) {
-    GTEST_SKIP() << "the system has no membarrier";
-  }
   std::atomic<bool> is_over{false};
-  auto computes = [&] { compute_until(is_over); };
+  auto computes = [&] { compute_until([&] { return is_over.load(); }); };
   auto ends_it = [&] {
     sleep_in_user_code(5 * kMs);
     is_over = true;
@@ -112,11 +103,8 @@ TEST(Deadline, OfAHigherPriorityInterruptsWhoHasNoSlices) {
   join(*urgent);
 }
 
-TEST(Deadline, ThatIsFarAwayKeepsNoTickerAwake) {
+TEST_F(Deadline, ThatIsFarAwayKeepsNoTickerAwake) {
   TestTeam team{1, {.tick_ns = kMs, .take_over = true}};
-  if (!team->can_preempt()) {
-    GTEST_SKIP() << "the system has no membarrier";
-  }
   auto sleeps = [] { sleep_in_user_code(3'600'000 * kMs); };
   Thread* const thread = team.go(sleeps, {.cancellable = true, .is_user_code = true});
   while (team->state()->next_timer_ns() == kNever ||
@@ -127,11 +115,8 @@ TEST(Deadline, ThatIsFarAwayKeepsNoTickerAwake) {
   join(*thread);
 }
 
-TEST(Deadline, SeedsOfWhoSleepsInTheKernelRunMeanwhile) {
+TEST_F(Deadline, SeedsOfWhoSleepsInTheKernelRunMeanwhile) {
   TestTeam team{1, {.tick_ns = kMs, .take_over = true}};
-  if (!team->can_preempt()) {
-    GTEST_SKIP() << "the system has no membarrier";
-  }
   const Pipe pipe;
   auto plants = [&] {
     Seed seed;
@@ -148,7 +133,7 @@ TEST(Deadline, SeedsOfWhoSleepsInTheKernelRunMeanwhile) {
 }
 
 // One worker, which looks at its timers at every 64th switch only.
-TEST(Deadline, ThatHasPassedIsKnownAfterOneTurnOfTheOthers) {
+TEST(PassedDeadline, IsKnownAfterOneTurnOfTheOthers) {
   TestTeam team{1};
   std::atomic<bool> is_over{false};
   int turns = 0;

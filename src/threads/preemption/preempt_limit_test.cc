@@ -6,23 +6,13 @@
 #include <gtest/gtest.h>
 
 #include "threads/carriers/border.h"
+#include "threads/preemption/computing.h"
 #include "threads/preemption/preempt.h"
 #include "threads/team_fixture.h"
 #include "threads/worker.h"
 
 namespace sterna::threads {
 namespace {
-
-constexpr std::uint64_t kMs = 1'000'000;
-
-template <typename Condition>
-void compute_until(Condition&& condition) {
-  while (!condition()) {
-    for (int i = 0; i < 100; ++i) {
-      asm volatile("");
-    }
-  }
-}
 
 /// One thread computes, a more urgent one interrupts it and computes too, and the most urgent one
 /// becomes ready meanwhile.

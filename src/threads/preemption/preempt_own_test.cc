@@ -4,28 +4,19 @@
 
 #include <gtest/gtest.h>
 
+#include "threads/preemption/computing.h"
 #include "threads/preemption/preempt.h"
 #include "threads/team_fixture.h"
 
 namespace sterna::threads {
 namespace {
 
-constexpr std::uint64_t kMs = 1'000'000;
-constexpr ThreadOptions kUser{.is_user_code = true};
-
-/// Computes: no call that switches.
-void compute_until(const std::atomic<bool>& condition) {
-  while (!condition.load()) {
-    asm volatile("");
-  }
-}
-
 TEST(Preempt, OneThreadHasSlicesWhereTheOthersHaveNone) {
   for (const PreemptMode mode : {PreemptMode::none, PreemptMode::communication}) {
     TestTeam team{
         1, {.steal = false, .tick_ns = kMs, .preempt = mode, .slice_ns = kMs, .take_over = true}};
     std::atomic<bool> is_done{false};
-    auto computes = [&] { compute_until(is_done); };
+    auto computes = [&] { compute_until([&] { return is_done.load(); }); };
     auto ends_it = [&] { is_done = true; };
     Thread* const first =
         team.go(computes, {.preemption = Preemption::slice, .is_user_code = true});
@@ -52,7 +43,7 @@ TEST(Preempt, OneThreadIsInterruptedByHigherOnesOnlyWhereTheOthersHaveSlices) {
   std::atomic<bool> is_interrupted{false};
   bool was_interrupted = false;
   auto computes = [&] {
-    compute_until(is_interrupted);
+    compute_until([&] { return is_interrupted.load(); });
     for (const std::uint64_t end = now_ns() + 20 * kMs; now_ns() < end;) {
     }
     is_done = true;

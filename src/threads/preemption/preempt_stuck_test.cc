@@ -14,6 +14,7 @@
 #include "threads/carriers/carrier.h"
 #include "threads/control/control.h"
 #include "threads/control/switch_hook.h"
+#include "threads/preemption/computing.h"
 #include "threads/preemption/preempt.h"
 #include "threads/team_fixture.h"
 #include "threads/worker.h"
@@ -49,18 +50,6 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
 
 namespace sterna::threads {
 namespace {
-
-constexpr std::uint64_t kMs = 1'000'000;
-constexpr ThreadOptions kUser{.is_user_code = true};
-
-template <typename Condition>
-void compute_until(Condition&& condition) {
-  while (!condition()) {
-    for (int i = 0; i < 100; ++i) {
-      asm volatile("");
-    }
-  }
-}
 
 TEST(PreemptStuck, WhoHasALockThatNewKernelThreadsNeedGoesOn) {
   if (kSanitized) {

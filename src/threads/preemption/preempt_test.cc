@@ -12,27 +12,15 @@
 
 #include "threads/carriers/border.h"
 #include "threads/carriers/carrier.h"
+#include "threads/preemption/computing.h"
 #include "threads/team_fixture.h"
 #include "threads/worker.h"
 
 namespace sterna::threads {
 namespace {
 
-constexpr std::uint64_t kMs = 1'000'000;
-constexpr ThreadOptions kUser{.is_user_code = true};
-
 TeamOptions with(PreemptMode mode) {
   return {.steal = false, .tick_ns = kMs, .preempt = mode, .slice_ns = kMs};
-}
-
-/// Computes until `condition()`: no call that switches.
-template <typename Condition>
-void compute_until(Condition&& condition) {
-  while (!condition()) {
-    for (int i = 0; i < 100; ++i) {
-      asm volatile("");
-    }
-  }
 }
 
 void compute_for(std::uint64_t duration_ns) {

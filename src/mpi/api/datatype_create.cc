@@ -35,6 +35,8 @@ class ValueList {
     }
   }
   [[nodiscard]] std::span<const std::int64_t> values() const noexcept { return {values_, count_}; }
+  /// They belong to a type now.
+  void release() noexcept { values_ = nullptr; }
 
  private:
   RankState& state_;
@@ -50,6 +52,16 @@ int make(const Call& call, const RecipeView& recipe, MPI_Datatype* newtype) noex
   }
   *newtype = reinterpret_cast<MPI_Datatype>(made);
   return MPI_SUCCESS;
+}
+
+/// With the values of the list, which go over to the type.
+int make(const Call& call, int combiner, bool is_large, ValueList& list,
+         std::span<const MPI_Datatype> types, MPI_Datatype* newtype) noexcept {
+  const int error = make(call, {combiner, is_large, list.values(), types, true}, newtype);
+  if (error == MPI_SUCCESS) {
+    list.release();
+  }
+  return error;
 }
 
 template <typename Count>
@@ -82,7 +94,7 @@ int make_indexed(const char* function, int combiner, Count count, const Count* l
     list.push(count);
     list.push(lengths, elements);
     list.push(displacements, elements);
-    return make(call, {combiner, kIsLarge<Count>, list.values(), types}, newtype);
+    return make(call, combiner, kIsLarge<Count>, list, types, newtype);
   });
 }
 
@@ -102,7 +114,7 @@ int make_block(const char* function, int combiner, Count count, Count length,
     list.push(count);
     list.push(length);
     list.push(displacements, elements);
-    return make(call, {combiner, kIsLarge<Count>, list.values(), {&child, 1}}, newtype);
+    return make(call, combiner, kIsLarge<Count>, list, {&child, 1}, newtype);
   });
 }
 

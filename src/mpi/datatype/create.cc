@@ -157,14 +157,20 @@ int assemble(Assembly& assembly, const RecipeView& recipe) noexcept {
 
 /// Copies the arguments into the type and counts its references to other types.
 bool keep_recipe(memory::Heap& heap, const RecipeView& from, Recipe& recipe) noexcept {
-  auto* values = static_cast<std::int64_t*>(heap.allocate(from.values.size_bytes() + 1));
+  auto* values = from.gives_values
+                     ? const_cast<std::int64_t*>(from.values.data())
+                     : static_cast<std::int64_t*>(heap.allocate(from.values.size_bytes() + 1));
   auto* types = static_cast<MPI_Datatype*>(heap.allocate(from.types.size_bytes() + 1));
   if (values == nullptr || types == nullptr) {
-    heap.deallocate(values);
+    if (!from.gives_values) {
+      heap.deallocate(values);
+    }
     heap.deallocate(types);
     return false;
   }
-  std::copy(from.values.begin(), from.values.end(), values);
+  if (!from.gives_values) {
+    std::copy(from.values.begin(), from.values.end(), values);
+  }
   std::copy(from.types.begin(), from.types.end(), types);
   for (const MPI_Datatype type : from.types) {
     retain_datatype(type);

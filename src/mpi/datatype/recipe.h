@@ -18,6 +18,7 @@ struct RecipeView {
   bool is_large = false;
   std::span<const std::int64_t> values;
   std::span<const MPI_Datatype> types;
+  bool gives_values = false;  // They are a block of the heap: a type that is made takes it over.
 };
 
 /// Makes a derived type with one reference, not committed. An error class, and then no type:

@@ -1,31 +1,18 @@
 // Putting plans together: repetition and union of loops, with what can be merged merged at once.
 #include "mpi/datatype/assembly.h"
 
-#include <cstring>
+#include <algorithm>
 #include <limits>
 
 namespace sterna::mpi {
-namespace {
 
-bool is_block(const Loop& loop) noexcept {
-  return loop.inner_count == 0;
-}
-
-/// Whether both repeat the same thing.
-bool is_same_body(const Loop& a, const Loop& b) noexcept {
-  return a.block_bytes == b.block_bytes && a.inner_count == b.inner_count &&
-         a.inner_first == b.inner_first && a.basic == b.basic;
-}
-
-/// Whether `step` times `count` is `target`, without overflow.
 bool reaches(std::int64_t step, std::uint64_t count, std::int64_t target) noexcept {
   std::int64_t reach = 0;
   return !__builtin_mul_overflow(count, step, &reach) && reach == target;
 }
 
-/// A loop over adjacent blocks is one block.
 void fuse_blocks(Loop& loop) noexcept {
-  if (is_block(loop) && loop.count > 1 &&
+  if (loop.inner_count == 0 && loop.count > 1 &&
       loop.stride == static_cast<std::int64_t>(loop.block_bytes)) {
     loop.block_bytes *= loop.count;
     loop.count = 1;
@@ -33,72 +20,27 @@ void fuse_blocks(Loop& loop) noexcept {
   }
 }
 
-/// Makes `last` say what `last` then `next` say, if one loop can.
-bool try_merge(Loop& last, const Loop& next) noexcept {
-  std::int64_t distance = 0;
-  if (__builtin_sub_overflow(next.displacement, last.displacement, &distance)) {
+template <typename Entry>
+bool Array<Entry>::grow(std::uint32_t count) noexcept {
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint32_t>::max() / 2;
+  const std::uint64_t wanted = std::uint64_t{size_} + count;
+  if (wanted > kMax) {
     return false;
   }
-  const bool both_single = last.count == 1 && next.count == 1;
-  if (both_single && is_block(last) && is_block(next) && last.basic == next.basic &&
-      distance == static_cast<std::int64_t>(last.block_bytes)) {
-    last.block_bytes += next.block_bytes;
-    return true;
-  }
-  if (!is_same_body(last, next)) {
+  const auto capacity = static_cast<std::uint32_t>(
+      std::max({wanted, 2 * std::uint64_t{capacity_}, std::uint64_t{4}}));
+  void* grown = heap_->reallocate(entries_, std::size_t{capacity} * sizeof(Entry));
+  if (grown == nullptr) {
     return false;
   }
-  if (last.count == 1) {
-    if (next.count > 1 && next.stride != distance) {
-      return false;
-    }
-    last.stride = distance;
-  } else if (!reaches(last.stride, last.count, distance) ||
-             (next.count > 1 && next.stride != last.stride)) {
-    return false;
-  }
-  last.count += next.count;
-  fuse_blocks(last);
+  entries_ = static_cast<Entry*>(grown);
+  capacity_ = capacity;
   return true;
 }
 
-}  // namespace
-
-bool LoopArray::push(const Loop& loop) noexcept {
-  if (size_ == capacity_) {
-    if (capacity_ > std::numeric_limits<std::uint32_t>::max() / 2) {
-      return false;
-    }
-    const std::uint32_t capacity = capacity_ == 0 ? 4 : capacity_ * 2;
-    void* grown = heap_->reallocate(loops_, std::size_t{capacity} * sizeof(Loop));
-    if (grown == nullptr) {
-      return false;
-    }
-    loops_ = static_cast<Loop*>(grown);
-    capacity_ = capacity;
-  }
-  loops_[size_] = loop;
-  ++size_;
-  return true;
-}
-
-Loop* LoopArray::take() noexcept {
-  Loop* loops = loops_;
-  if (size_ < capacity_) {
-    void* fitted = heap_->reallocate(loops_, std::size_t{size_} * sizeof(Loop));
-    loops = fitted == nullptr ? loops : static_cast<Loop*>(fitted);
-  }
-  loops_ = nullptr;
-  size_ = 0;
-  capacity_ = 0;
-  return loops;
-}
-
-void Assembly::push_merged(LoopArray& row, const Loop& loop) noexcept {
-  if (row.size() == 0 || !try_merge(row.back(), loop)) {
-    is_out_of_memory_ |= !row.push(loop);
-  }
-}
+template class Array<Loop>;
+template class Array<Row::Waiting>;
+template class Array<std::int32_t>;
 
 std::uint32_t Assembly::push_row(LoopArray& row) noexcept {
   const std::uint32_t first = pool_.size();
@@ -119,17 +61,43 @@ Loop Assembly::repeated(Loop loop, std::uint64_t count, std::int64_t stride) noe
   if (loop.count == 1) {
     loop.count = count;
     loop.stride = stride;
-  } else if (reaches(loop.stride, loop.count, stride)) {
+  } else if (!loop.is_listed && reaches(loop.stride, loop.count, stride)) {
     loop.count *= count;
   } else {
-    Loop inner = loop;
-    inner.displacement = 0;
-    inner.start = 0;
-    const std::uint32_t first = pool_.size();
-    is_out_of_memory_ |= !pool_.push(inner);
-    loop = {loop.displacement, stride, count, inner.bytes(), 0, first, 1, inner.basic};
+    loop = boxed(loop);
+    loop.count = count;
+    loop.stride = stride;
   }
   fuse_blocks(loop);
+  return loop;
+}
+
+/// One repetition of all that the loop repeats.
+Loop Assembly::boxed(const Loop& loop) noexcept {
+  Loop inner = loop;
+  inner.displacement = 0;
+  inner.start = 0;
+  const std::uint32_t first = pool_.size();
+  is_out_of_memory_ |= !pool_.push(inner);
+  return {loop.displacement, 0, 1, inner.bytes(), 0, first, 1, inner.basic};
+}
+
+Loop Assembly::placed(Loop body, const Loop& outer) noexcept {
+  body.displacement += outer.displacement;
+  if (!outer.is_listed) {
+    return repeated(body, outer.count, outer.stride);
+  }
+  Loop loop = body.count == 1 ? body : boxed(body);
+  loop.count = outer.count;
+  loop.is_listed = true;
+  loop.places_first = outer.places_first;
+  return loop;
+}
+
+/// A loop of another plan whose rows and places now begin so much farther.
+Loop Assembly::moved(Loop loop, std::uint32_t loops_by, std::uint32_t places_by) noexcept {
+  loop.inner_first += loop.inner_count == 0 ? 0 : loop.has_blocks ? places_by : loops_by;
+  loop.places_first += loop.is_listed ? places_by : 0;
   return loop;
 }
 
@@ -148,17 +116,14 @@ Loop Assembly::boxed_unit() noexcept {
 
 void Assembly::take_unit(const Datatype& type) noexcept {
   const Plan& plan = type.elements;
-  const std::uint32_t moved_by = pool_.size();
+  const std::uint32_t loops_by = pool_.size();
+  const std::uint32_t places_by = copy_places(plan, 0, plan.place_count);
   for (std::uint32_t i = 0; i < plan.top_first; ++i) {
-    Loop loop = plan.loops[i];
-    loop.inner_first += loop.inner_count == 0 ? 0 : moved_by;
-    is_out_of_memory_ |= !pool_.push(loop);
+    is_out_of_memory_ |= !pool_.push(moved(plan.loops[i], loops_by, places_by));
   }
   unit_.clear();
   for (std::uint32_t i = plan.top_first; i < plan.loop_count; ++i) {
-    Loop loop = plan.loops[i];
-    loop.inner_first += loop.inner_count == 0 ? 0 : moved_by;
-    is_out_of_memory_ |= !unit_.push(loop);
+    is_out_of_memory_ |= !unit_.push(moved(plan.loops[i], loops_by, places_by));
   }
   unit_shape_ = Shape::of(type);
   is_boxed_ = false;
@@ -187,6 +152,14 @@ void Assembly::shift_unit(std::int64_t displacement) noexcept {
   is_boxed_ = false;
 }
 
+void Assembly::prepare_unit(std::uint64_t count) noexcept {
+  if (count >= kManyLoops && unit_.size() > 1 && !unit_shape_.is_overflown) {
+    const Loop loop = boxed_unit();
+    unit_.clear();
+    is_out_of_memory_ |= !unit_.push(loop);
+  }
+}
+
 void Assembly::join(std::uint64_t count, std::int64_t stride, std::int64_t displacement) noexcept {
   Shape shape = unit_shape_;
   shape.repeat(count, stride);
@@ -198,13 +171,13 @@ void Assembly::join(std::uint64_t count, std::int64_t stride, std::int64_t displ
   if (count > 1) {
     Loop loop = repeated(boxed_unit(), count, stride);
     loop.displacement += displacement;
-    push_merged(row_, loop);
+    add(row_, loop);
     return;
   }
   for (std::uint32_t i = 0; i < unit_.size(); ++i) {
     Loop loop = unit_[i];
     loop.displacement += displacement;
-    push_merged(row_, loop);
+    add(row_, loop);
   }
 }
 
@@ -216,18 +189,19 @@ void Assembly::join_blocks(std::uint64_t whole, std::uint64_t length, std::int64
   joined_.join(shape);
   if (unit_.size() != 0 && !joined_.is_overflown && !is_out_of_memory_) {
     const Loop block = repeated(boxed_unit(), length, stride);
-    push_merged(row_, repeated(block, whole, period));
+    add(row_, repeated(block, whole, period));
   }
 }
 
 void Assembly::joined_to_unit() noexcept {
+  settle(row_);
   unit_.clear();
-  for (std::uint32_t i = 0; i < row_.size(); ++i) {
-    is_out_of_memory_ |= !unit_.push(row_[i]);
+  for (std::uint32_t i = 0; i < row_.settled.size(); ++i) {
+    is_out_of_memory_ |= !unit_.push(row_.settled[i]);
   }
   unit_shape_ = joined_;
   is_boxed_ = false;
-  row_.clear();
+  row_.settled.clear();
   joined_ = Shape{};
 }
 

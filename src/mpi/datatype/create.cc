@@ -46,14 +46,11 @@ int assemble_indexed(Assembly& assembly, Values values, const Datatype& child,
   const auto count = as_count(values[0]);
   const Values lengths = values.subspan(1, count);
   const Values displacements = values.subspan(1 + count, count);
-  assembly.take_unit(child);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (lengths[i] < 0) {
-      return MPI_ERR_ARG;
-    }
-    assembly.join(as_count(lengths[i]), child.extent,
-                  times(displacements[i], unit, assembly.shape()));
+  if (std::any_of(lengths.begin(), lengths.end(), [](std::int64_t length) { return length < 0; })) {
+    return MPI_ERR_ARG;
   }
+  assembly.take_unit(child);
+  assembly.join_many(lengths, displacements, unit, child.extent);
   return MPI_SUCCESS;
 }
 
@@ -68,9 +65,7 @@ int assemble_indexed_block(Assembly& assembly, Values values, const Datatype& ch
   }
   assembly.take_unit(child);
   assembly.repeat_unit(as_count(values[1]), child.extent);
-  for (const std::int64_t displacement : values.subspan(2)) {
-    assembly.join(1, 0, times(displacement, unit, assembly.shape()));
-  }
+  assembly.join_many({}, values.subspan(2), unit, 0);
   return MPI_SUCCESS;
 }
 

@@ -37,7 +37,9 @@ struct Sample {
 /// Draws a type and its model together.
 class Generator {
  public:
-  explicit Generator(std::uint32_t seed) : random_{seed} {}
+  /// Lists of displacements have up to so many blocks.
+  explicit Generator(std::uint32_t seed, std::int64_t blocks_max = 5)
+      : random_{seed}, blocks_max_{blocks_max} {}
   ~Generator() {
     for (const MPI_Datatype type : made_) {
       release_datatype(heap(), type);
@@ -123,10 +125,11 @@ class Generator {
   }
 
   Sample indexed(const Sample& child, bool by_bytes) {
-    const std::int64_t count = draw(0, 5);
+    const std::int64_t count = draw(0, blocks_max_);
+    const std::int64_t length_max = draw(1, 3);  // Few different ones make blocks alike.
     Values values{count};
     for (std::int64_t i = 0; i < count; ++i) {
-      values.push_back(draw(0, 3));
+      values.push_back(draw(length_max == 1 ? 1 : 0, length_max));
     }
     Model model;
     for (std::int64_t i = 0; i < count; ++i) {
@@ -139,7 +142,7 @@ class Generator {
   }
 
   Sample indexed_block(const Sample& child, bool by_bytes) {
-    const std::int64_t count = draw(0, 5);
+    const std::int64_t count = draw(0, blocks_max_);
     Values values{count, draw(0, 3)};
     Model model;
     const bool is_regular = draw(0, 1) == 0;
@@ -285,6 +288,7 @@ class Generator {
   }
 
   std::mt19937 random_;
+  std::int64_t blocks_max_;
   std::vector<MPI_Datatype> made_;
 };
 

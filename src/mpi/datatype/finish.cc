@@ -1,5 +1,6 @@
 // The end of an assembly: the plans of the finished type, one that keeps basic types apart and one
 // in which only bytes count.
+#include <algorithm>
 #include <cstring>
 
 #include "mpi/datatype/assembly.h"
@@ -13,46 +14,87 @@ struct Assembly::Memo {
 };
 
 bool Assembly::make_plan(Plan& plan, std::int64_t bytes) noexcept {
+  settle(row_);
   plan.top_first = pool_.size();
-  plan.top_count = row_.size();
-  push_row(row_);
-  row_.clear();
+  plan.top_count = row_.settled.size();
+  push_row(row_.settled);
+  row_.settled.clear();
   if (is_out_of_memory_) {
     return false;
   }
+  if (pool_.size() == 0) {
+    places_.clear();  // Of a unit of which nothing was joined.
+  }
+  // One block of memory, the places behind the loops.
+  const std::size_t loop_bytes = std::size_t{pool_.size()} * sizeof(Loop);
+  const std::size_t place_bytes = std::size_t{places_.size()} * sizeof(std::int32_t);
+  if (loop_bytes != 0) {
+    auto* const place = static_cast<std::byte*>(heap_->allocate(loop_bytes + place_bytes));
+    if (place == nullptr) {
+      return false;
+    }
+    std::memcpy(place, pool_.data(), loop_bytes);
+    plan.loops = reinterpret_cast<const Loop*>(place);
+    if (place_bytes != 0) {
+      std::memcpy(place + loop_bytes, places_.data(), place_bytes);
+      plan.places = reinterpret_cast<const std::int32_t*>(place + loop_bytes);
+    }
+  }
   plan.loop_count = pool_.size();
-  plan.loops = pool_.take();
+  plan.place_count = places_.size();
   plan.bytes = static_cast<std::uint64_t>(bytes);
+  pool_.clear();
+  places_.clear();
   return true;
+}
+
+/// A copy of places of another plan: where it begins.
+std::uint32_t Assembly::copy_places(const Plan& plan, std::uint32_t first,
+                                    std::uint64_t count) noexcept {
+  const std::uint32_t begin = places_.size();
+  if (count != 0) {
+    std::int32_t* const into = places_.extend(static_cast<std::uint32_t>(count));
+    is_out_of_memory_ |= into == nullptr;
+    if (into != nullptr) {
+      std::copy_n(plan.places + first, count, into);
+    }
+  }
+  return begin;
 }
 
 // Recurses at most 63 deep (loop.h).
 void Assembly::strip_row(const Plan& plan, std::uint32_t first, std::uint32_t count,
-                         LoopArray& into, Memo* memo) noexcept {
+                         Row& into, Memo* memo) noexcept {
   for (std::uint32_t i = first; i < first + count && !is_out_of_memory_; ++i) {
     Loop loop = plan.loops[i];
     loop.basic = Basic::none;
-    if (loop.inner_count == 0) {
-      push_merged(into, loop);
+    if (loop.is_listed) {
+      loop.places_first = copy_places(plan, loop.places_first, loop.count);
+    }
+    if (loop.has_blocks) {
+      loop.inner_first =
+          copy_places(plan, loop.inner_first, 2 * std::uint64_t{loop.inner_count} + 1);
+    }
+    if (loop.inner_count == 0 || loop.has_blocks) {
+      add(into, loop);
       continue;
     }
     Memo& done = memo[loop.inner_first];
     if (done.count == 0) {
-      LoopArray inner{*heap_};
+      Row inner{*heap_};
       strip_row(plan, loop.inner_first, loop.inner_count, inner, memo);
-      done = {push_row(inner), inner.size()};
+      settle(inner);
+      done = {push_row(inner.settled), inner.settled.size()};
       if (is_out_of_memory_) {
         return;
       }
     }
     if (done.count == 1) {
-      Loop only = pool_[done.first];
-      only.displacement += loop.displacement;
-      push_merged(into, repeated(only, loop.count, loop.stride));
+      add(into, placed(pool_[done.first], loop));
     } else {
       loop.inner_first = done.first;
       loop.inner_count = done.count;
-      push_merged(into, loop);
+      add(into, loop);
     }
   }
 }

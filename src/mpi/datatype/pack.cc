@@ -1,5 +1,6 @@
 // Between typed buffers and streams of bytes: pack, unpack, the list of runs, copies.
 #include <cstring>
+#include <type_traits>
 
 #include "mpi/datatype/datatype.h"
 #include "mpi/datatype/walk.h"
@@ -8,127 +9,138 @@
 namespace sterna::mpi {
 namespace {
 
-// Gathering or scattering blocks whose size the compiler knows: loads and stores, no calls.
-template <std::size_t kBytes>
-void gather(std::byte* stream, const std::byte* at, std::int64_t stride,
-            std::uint64_t count) noexcept {
-  for (; count != 0; --count, at += stride, stream += kBytes) {
-    std::memcpy(stream, at, kBytes);
-  }
-}
+enum class Way : std::uint8_t { gather, scatter };
 
-template <std::size_t kBytes>
-void scatter(const std::byte* stream, std::byte* at, std::int64_t stride,
-             std::uint64_t count) noexcept {
-  for (; count != 0; --count, at += stride, stream += kBytes) {
-    std::memcpy(at, stream, kBytes);
-  }
-}
-
-class Packer {
+/// Between blocks in memory and a stream of bytes.
+template <Way kWay>
+class Mover {
  public:
-  explicit Packer(std::byte* stream) noexcept : stream_{stream} {}
+  using Stream = std::conditional_t<kWay == Way::gather, std::byte*, const std::byte*>;
 
-  bool block(const std::byte* address, std::uint64_t bytes, Basic /*basic*/) noexcept {
-    net::copy_bytes(stream_, address, bytes);
-    stream_ += bytes;
-    return true;
-  }
-
-  bool blocks(const std::byte* at, const Loop& loop, std::uint64_t count) noexcept {
-    const std::uint64_t bytes = loop.block_bytes;
-    std::byte* const stream = stream_;
-    stream_ += count * bytes;
-    switch (bytes) {
-      case 1:
-        gather<1>(stream, at, loop.stride, count);
-        return true;
-      case 2:
-        gather<2>(stream, at, loop.stride, count);
-        return true;
-      case 4:
-        gather<4>(stream, at, loop.stride, count);
-        return true;
-      case 8:
-        gather<8>(stream, at, loop.stride, count);
-        return true;
-      case 12:
-        gather<12>(stream, at, loop.stride, count);
-        return true;
-      case 16:
-        gather<16>(stream, at, loop.stride, count);
-        return true;
-      case 24:
-        gather<24>(stream, at, loop.stride, count);
-        return true;
-      case 32:
-        gather<32>(stream, at, loop.stride, count);
-        return true;
-      default:
-        break;
-    }
-    std::byte* to = stream;
-    for (; count != 0; --count, at += loop.stride, to += bytes) {
-      net::copy_bytes(to, at, bytes);
-    }
-    return true;
-  }
-
- private:
-  std::byte* stream_;
-};
-
-class Unpacker {
- public:
-  explicit Unpacker(const std::byte* stream) noexcept : stream_{stream} {}
+  explicit Mover(Stream stream) noexcept : stream_{stream} {}
 
   bool block(std::byte* address, std::uint64_t bytes, Basic /*basic*/) noexcept {
-    net::copy_bytes(address, stream_, bytes);
+    move(stream_, address, bytes);
     stream_ += bytes;
     return true;
   }
 
   bool blocks(std::byte* at, const Loop& loop, std::uint64_t count) noexcept {
-    const std::uint64_t bytes = loop.block_bytes;
-    const std::byte* const stream = stream_;
-    stream_ += count * bytes;
-    switch (bytes) {
-      case 1:
-        scatter<1>(stream, at, loop.stride, count);
-        return true;
-      case 2:
-        scatter<2>(stream, at, loop.stride, count);
-        return true;
-      case 4:
-        scatter<4>(stream, at, loop.stride, count);
-        return true;
-      case 8:
-        scatter<8>(stream, at, loop.stride, count);
-        return true;
-      case 12:
-        scatter<12>(stream, at, loop.stride, count);
-        return true;
-      case 16:
-        scatter<16>(stream, at, loop.stride, count);
-        return true;
-      case 24:
-        scatter<24>(stream, at, loop.stride, count);
-        return true;
-      case 32:
-        scatter<32>(stream, at, loop.stride, count);
-        return true;
-      default:
-        break;
-    }
-    const std::byte* from = stream;
-    for (; count != 0; --count, at += loop.stride, from += bytes) {
-      net::copy_bytes(at, from, bytes);
-    }
+    move_all(at, loop.block_bytes, count, [stride = loop.stride](std::uint64_t i) {
+      return static_cast<std::int64_t>(i) * stride;
+    });
     return true;
   }
 
+  void listed(std::byte* at, const Loop& loop, const std::int32_t* places,
+              std::uint64_t count) noexcept {
+    move_all(at, loop.block_bytes, count,
+             [places](std::uint64_t i) { return std::int64_t{places[i]}; });
+  }
+
+  void unlike(std::byte* at, const std::int32_t* places, const std::uint32_t* starts,
+              std::uint64_t count) noexcept {
+    const Stream stream = stream_;
+    const std::uint32_t first = *starts;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      move(stream + (starts[i] - first), at + places[i], starts[i + 1] - starts[i]);
+    }
+    stream_ += starts[count] - first;
+  }
+
+  void rows(std::byte* at, const Loop& loop, const std::int32_t* places, std::uint64_t count,
+            const Loop& inner) noexcept {
+    at += inner.displacement;
+    if (places == nullptr) {
+      move_rows(at, inner, count, [stride = loop.stride](std::uint64_t i) {
+        return static_cast<std::int64_t>(i) * stride;
+      });
+    } else {
+      move_rows(at, inner, count, [places](std::uint64_t i) { return std::int64_t{places[i]}; });
+    }
+  }
+
  private:
-  const std::byte* stream_;
+  static void move(Stream stream, std::byte* at, std::uint64_t bytes) noexcept {
+    if constexpr (kWay == Way::gather) {
+      net::copy_bytes(stream, at, bytes);
+    } else {
+      net::copy_bytes(at, stream, bytes);
+    }
+  }
+
+  /// Calls visit(size) where `size` is the block's in a type if it is a common one, so that blocks
+  /// are loads and stores, no calls.
+  template <typename Visit>
+  static void for_size(std::uint64_t bytes, Visit visit) noexcept {
+    switch (bytes) {
+      case 1:
+        return visit(std::integral_constant<std::uint64_t, 1>{});
+      case 2:
+        return visit(std::integral_constant<std::uint64_t, 2>{});
+      case 4:
+        return visit(std::integral_constant<std::uint64_t, 4>{});
+      case 8:
+        return visit(std::integral_constant<std::uint64_t, 8>{});
+      case 12:
+        return visit(std::integral_constant<std::uint64_t, 12>{});
+      case 16:
+        return visit(std::integral_constant<std::uint64_t, 16>{});
+      case 24:
+        return visit(std::integral_constant<std::uint64_t, 24>{});
+      case 32:
+        return visit(std::integral_constant<std::uint64_t, 32>{});
+      case 48:
+        return visit(std::integral_constant<std::uint64_t, 48>{});
+      case 64:
+        return visit(std::integral_constant<std::uint64_t, 64>{});
+      default:
+        return visit(bytes);
+    }
+  }
+
+  template <typename Size>
+  static void move_one(Stream stream, std::byte* at, Size bytes) noexcept {
+    if constexpr (std::is_same_v<Size, std::uint64_t>) {
+      move(stream, at, bytes);
+    } else if constexpr (kWay == Way::gather) {
+      std::memcpy(stream, at, Size::value);
+    } else {
+      std::memcpy(at, stream, Size::value);
+    }
+  }
+
+  template <typename PlaceOf>
+  void move_all(std::byte* at, std::uint64_t bytes, std::uint64_t count,
+                PlaceOf place_of) noexcept {
+    const Stream stream = stream_;
+    stream_ += count * bytes;
+    for_size(bytes, [stream, at, count, place_of](auto size) {
+      Stream next = stream;
+      for (std::uint64_t i = 0; i < count; ++i, next += size) {
+        move_one(next, at + place_of(i), size);
+      }
+    });
+  }
+
+  template <typename PlaceOf>
+  void move_rows(std::byte* at, const Loop& inner, std::uint64_t count,
+                 PlaceOf place_of) noexcept {
+    const Stream stream = stream_;
+    stream_ += count * inner.bytes();
+    for_size(inner.block_bytes,
+             [stream, at, count, place_of, length = inner.count, stride = inner.stride](auto size) {
+               Stream next = stream;
+               for (std::uint64_t i = 0; i < count; ++i) {
+                 std::byte* block = at + place_of(i);
+                 for (std::uint64_t n = 0; n < length; ++n, block += stride, next += size) {
+                   move_one(next, block, size);
+                 }
+               }
+             });
+  }
+
+  Stream stream_;
 };
 
 class RunCollector {
@@ -173,13 +185,13 @@ constexpr std::size_t kStagingBytes = 4096;  // On the stack of the rank, which 
 
 std::uint64_t pack(const TypedBuffer& from, std::uint64_t offset,
                    std::span<std::byte> stream) noexcept {
-  Packer packer{stream.data()};
+  Mover<Way::gather> packer{stream.data()};
   return walk(from, from.type->copies, offset, stream.size(), packer);
 }
 
 std::uint64_t unpack(const TypedBuffer& into, std::uint64_t offset,
                      std::span<const std::byte> stream) noexcept {
-  Unpacker unpacker{stream.data()};
+  Mover<Way::scatter> unpacker{stream.data()};
   return walk(into, into.type->copies, offset, stream.size(), unpacker);
 }
 

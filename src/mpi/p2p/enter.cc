@@ -322,7 +322,7 @@ int enter_exchange_replace(const char* function, const Side& side, int source, i
     }
     const TypedBuffer typed =
         TypedBuffer::of(side.buffer, side.count, *find_datatype(side.datatype));
-    copy = state->allocate_array<std::byte>(typed.bytes() + 1);
+    copy = allocate_packed(*state, typed.bytes() + 1);
     if (copy == nullptr) {
       return call.fail_plain(MPI_ERR_NO_MEM);
     }
@@ -332,7 +332,7 @@ int enter_exchange_replace(const char* function, const Side& side, int source, i
   const int error = enter_exchange(
       function, outgoing, {side.buffer, side.count, side.datatype, source, tag}, comm, status);
   const CallScope scope;
-  state->deallocate(copy);
+  deallocate_packed(*state, copy);
   return error;
 }
 

@@ -70,7 +70,7 @@ int enter_iexchange_replace(const char* function, const Side& side, int source, 
     }
     const TypedBuffer typed =
         TypedBuffer::of(side.buffer, side.count, *find_datatype(side.datatype));
-    auto* copy = call.state.allocate_array<std::byte>(typed.bytes() + 1);
+    std::byte* copy = allocate_packed(call.state, typed.bytes() + 1);
     if (copy == nullptr) {
       return call.fail_plain(MPI_ERR_NO_MEM);
     }

@@ -99,7 +99,7 @@ bool Bytes::for_send(const Side& side) noexcept {
     buffer_ = net::Buffer::of(typed.first_byte(), bytes);
     return true;
   }
-  packed_ = state_.allocate_array<std::byte>(bytes);
+  packed_ = allocate_packed(state_, bytes);
   buffer_ = net::Buffer::of(packed_, bytes);
   return packed_ != nullptr && pack(typed, 0, {packed_, bytes}) == bytes;
 }
@@ -112,7 +112,7 @@ bool Bytes::for_receive(const Side& side) noexcept {
     return true;
   }
   side_ = side;
-  packed_ = state_.allocate_array<std::byte>(bytes);
+  packed_ = allocate_packed(state_, bytes);
   buffer_ = net::Buffer::of(packed_, bytes);
   return packed_ != nullptr;
 }
@@ -134,7 +134,7 @@ int start_message(RankState& state, Request& request) noexcept {
   const MessageArguments& a = request.arguments;
   const Side side{a.buffer, a.count, a.datatype, a.peer, a.tag};
   request.is_active = true;
-  state.deallocate(request.packed);  // Of the last start.
+  deallocate_packed(state, request.packed);  // Of the last start.
   request.packed = nullptr;
   Bytes bytes{state};
   runtime::RankContext& context = *state.context;

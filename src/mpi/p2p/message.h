@@ -6,6 +6,7 @@
 #include "mpi/comm/comm.h"
 #include "mpi/datatype/datatype.h"
 #include "mpi/errors/error.h"
+#include "mpi/p2p/packed.h"
 #include "mpi/request/request.h"
 #include "net/message.h"
 
@@ -64,13 +65,13 @@ int check_pattern(const Call& call, int source, int tag) noexcept;
 }
 
 /// Bytes to send or room to receive, for the time of one message: the program's memory where that
-/// is one run, else a block of the heap.
+/// is one run, else a block (packed.h).
 class Bytes {
  public:
   explicit Bytes(RankState& state) noexcept : state_{state} {}
   ~Bytes() {
     if (packed_ != nullptr) {
-      state_.deallocate(packed_);
+      deallocate_packed(state_, packed_);
     }
   }
   Bytes(const Bytes&) = delete;

@@ -6,6 +6,7 @@
 #include "mpi/coll/schedule.h"
 #include "mpi/comm/comm.h"
 #include "mpi/p2p/buffered.h"
+#include "mpi/p2p/packed.h"
 #include "mpi/request/status.h"
 #include "mpi/request/wait.h"
 #include "runtime/scope.h"
@@ -42,7 +43,7 @@ void finish_receive(RankState& state, Request& request) noexcept {
                  {request.packed, request.receive.envelope.bytes});
   }
   if (!request.is_persistent) {
-    state.deallocate(request.packed);
+    deallocate_packed(state, request.packed);
     request.packed = nullptr;
   }
 }
@@ -189,7 +190,7 @@ void destroy_request(RankState& state, Request* request) noexcept {
   }
   release_buffers(state, request->flushed);
   request->flushed = nullptr;
-  state.deallocate(request->packed);
+  deallocate_packed(state, request->packed);
   request->packed = nullptr;
   release_datatype(state.heap(), request->arguments.datatype);
   request->arguments = {};

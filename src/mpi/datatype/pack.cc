@@ -1,4 +1,5 @@
 // Between typed buffers and streams of bytes: pack, unpack, the list of runs, copies.
+#include <array>
 #include <cstring>
 #include <type_traits>
 
@@ -8,6 +9,27 @@
 
 namespace sterna::mpi {
 namespace {
+
+/// Of a length that nobody can predict: most have one way here, of four parts that overlap.
+inline void copy_unlike(std::byte* to, const std::byte* from, std::uint64_t bytes) noexcept {
+  using Part = std::array<std::byte, 16>;
+  if (bytes < sizeof(Part) || bytes > 4 * sizeof(Part)) {
+    net::copy_bytes(to, from, bytes);
+    return;
+  }
+  const std::uint64_t last = bytes - sizeof(Part);
+  const std::uint64_t second = std::min<std::uint64_t>(sizeof(Part), last);
+  const std::uint64_t third = last - second;
+  Part parts[4];
+  std::memcpy(&parts[0], from, sizeof(Part));
+  std::memcpy(&parts[1], from + second, sizeof(Part));
+  std::memcpy(&parts[2], from + third, sizeof(Part));
+  std::memcpy(&parts[3], from + last, sizeof(Part));
+  std::memcpy(to, &parts[0], sizeof(Part));
+  std::memcpy(to + second, &parts[1], sizeof(Part));
+  std::memcpy(to + third, &parts[2], sizeof(Part));
+  std::memcpy(to + last, &parts[3], sizeof(Part));
+}
 
 enum class Way : std::uint8_t { gather, scatter };
 
@@ -43,7 +65,12 @@ class Mover {
     const Stream stream = stream_;
     const std::uint32_t first = *starts;
     for (std::uint64_t i = 0; i < count; ++i) {
-      move(stream + (starts[i] - first), at + places[i], starts[i + 1] - starts[i]);
+      const std::uint64_t bytes = starts[i + 1] - starts[i];
+      if constexpr (kWay == Way::gather) {
+        copy_unlike(stream + (starts[i] - first), at + places[i], bytes);
+      } else {
+        copy_unlike(at + places[i], stream + (starts[i] - first), bytes);
+      }
     }
     stream_ += starts[count] - first;
   }

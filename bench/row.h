@@ -62,6 +62,7 @@ void run_copy_shm(const Row& row, Bench& bench);
 void run_exchange_shm(const Row& row, Bench& bench);
 void run_exchange_tcp(const Row& row, Bench& bench);
 void run_unmatched_shm(const Row& row, Bench& bench);
+void run_datatypes(const Row& row, Bench& bench);
 void run_rate_shm(const Row& row, Bench& bench);
 void run_bandwidth_tcp(const Row& row, Bench& bench);
 void run_threads_16(const Row& row, Bench& bench);

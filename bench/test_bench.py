@@ -21,7 +21,7 @@ IDS = ["thread.yield", "thread.create", "thread.yield.fiber", "thread.create.fib
        "mpi.latency.shm", "mpi.latency.tcp", "mpi.bandwidth.shm", "mpi.copy.shm",
        "mpi.rate.shm",
        "mpi.bandwidth.tcp", "mpi.exchange.shm", "mpi.exchange.tcp",
-       "mpi.unmatched.shm", "mpi.threads.16",
+       "mpi.unmatched.shm", "mpi.datatypes", "mpi.threads.16",
        "mpi.threads.rate", "mpi.multiple", "mpi.overlap.sender",
        "mpi.overlap.receiver", "mpi.bsp", "mpi.oversubscribed", "mpi.start", "rpc.latency",
        "rpc.bandwidth", "net.multirail", "net.layers", "migrate.bandwidth",
@@ -37,7 +37,7 @@ IDS = ["thread.yield", "thread.create", "thread.yield.fiber", "thread.create.fib
 # Against other implementations; the other rows of mpi are against something of our own.
 WITH_PEERS = {"mpi.latency.node", "mpi.latency.shm", "mpi.latency.tcp", "mpi.bandwidth.shm",
               "mpi.rate.shm", "mpi.bandwidth.tcp", "mpi.exchange.shm", "mpi.exchange.tcp",
-              "mpi.unmatched.shm", "mpi.oversubscribed", "mpi.start"}
+              "mpi.unmatched.shm", "mpi.datatypes", "mpi.oversubscribed", "mpi.start"}
 
 
 def bench(*arguments):

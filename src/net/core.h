@@ -193,7 +193,7 @@ class TransportCore final : private Bond::Owner {
       STERNA_REQUIRES(entry.lock);
   void end_if_lost(Endpoint& at, RecvRequest& request, const Pattern& pattern) noexcept;
 
-  // --- Messages that their sender keeps (kept.cc, released.cc); under the rank's lock but for three -
+  // --- Messages that their sender keeps (kept.cc, released.cc); all but three with its rank's lock
   bool keep_back(Endpoint& from, Peer& peer, SendRequest& request) noexcept;
   void announce_kept(Endpoint& from, std::uint64_t id, std::uint32_t to_rank) noexcept;
   void advance_kept(std::uint32_t rank) noexcept;

@@ -107,7 +107,8 @@ bool TransportCore::release_next(std::uint32_t rank) noexcept {
   for (std::uint64_t offset = 0; frame_count-- != 0 && is_sent; offset += header.payload_bytes) {
     header.payload_bytes =
         is_eager ? cut.bytes_at(offset) : static_cast<std::uint32_t>(payload.bytes);
-    is_sent = transmit(header, payload, offset);
+    // At the latest the answer that there is no room for more goes with it.
+    is_sent = transmit(header, payload, offset, Sender::follows);
     header.kind = FrameKind::eager_more;
     ++header.sequence;
   }

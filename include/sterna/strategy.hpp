@@ -13,7 +13,8 @@
 // One object serves all ways of a node, called by several kernel threads at once: what it remembers
 // it guards itself, with atomic variables rather than with locks. It must not block, and not send.
 // What it chooses is checked: a choice that breaks a rule is reported once and replaced by the
-// first frame alone, and no frame waits for more than 16 packets that others form.
+// first frame alone, or by the first rail with room, and no frame waits for more than 16 packets
+// that others form.
 #pragma once
 
 #include <cstdint>
@@ -122,7 +123,8 @@ class Strategy {
                                            std::span<std::uint8_t> chosen) const noexcept = 0;
 
   /// Where a node is reached by several rails: by which a packet of `bytes` bytes goes; one with
-  /// room, or kNoRail: it waits.
+  /// room, or kNoRail: it waits until something that is on its way has come, or a rail has room. So
+  /// it may not wait while all rails are free.
   [[nodiscard]] virtual std::uint32_t choose_rail(std::span<const RailView> rails,
                                                   std::uint32_t bytes) const noexcept {
     return earliest_rail(rails, bytes);

@@ -77,6 +77,22 @@ int main(int argc, char **argv) {
 }
 """
 
+# Of rails it chooses always the same, which may be none.
+STUBBORN = r"""
+#include <sterna/strategy.hpp>
+using namespace sterna::net;
+class Stubborn : public Strategy {
+ public:
+  std::uint32_t form(std::span<const WaitingFrame>, const PacketLimits&,
+                     std::span<std::uint8_t> chosen) const noexcept override {
+    chosen[0] = 0;
+    return 1;
+  }
+  std::uint32_t choose_rail(std::span<const RailView>, std::uint32_t) const noexcept override { return %s; }
+};
+STERNA_STRATEGY(Stubborn, "stubborn", "chooses always the same rail")
+"""
+
 PLUGIN = r"""
 struct { unsigned abi; const char *name, *summary; const void *strategy; } sterna_strategy_plugin = {%d, "x", "y", 0};
 """
@@ -135,6 +151,16 @@ class Strategies(LaunchTest):
         self.assertEqual(message[0], message[2], "and its length")
         for kind in (more, announcement, head):
             self.assertEqual(kind[0], kind[1], "the same of long messages")
+
+    def test_one_that_chooses_no_rail_that_could_be_is_told_of_once_and_holds_up_nothing(self):
+        for rail in ("99", "kNoRail"):
+            library = self.library(f"stubborn_{rail}.cc", STUBBORN % rail)
+            done = self.run_job(STERNA, "run", "-n", 2, "--timeout", f"{SECONDS}s", "--drivers", "tcp",
+                                "--set", "tcp_connections=2", "--set", f"net_strategy={library}", self.program, "/")
+            self.assertEqual((done.stdout, done.returncode), ("on the way\n", 0), done.stderr)
+            told = [line for line in done.stderr.splitlines() if "breaks a rule" in line]
+            self.assertEqual(len(told), 2, f"each node once: {done.stderr}")
+            self.assertEqual(len(set(told)), 2, done.stderr)
 
     def refused(self, library, *texts):
         environment = {**self.environment, "STERNA_NET_STRATEGY": str(library)}

@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "net/packets/test_waiting.h"
+#include "net/rails/choice.h"
 
 namespace sterna::net {
 namespace {
@@ -154,6 +155,73 @@ TEST(Strategies, AChoiceThatBreaksARuleIsReplacedByTheFirstFrame) {
   EXPECT_EQ(broken({0, 0}), "places ascend, and are of frames that wait");
   EXPECT_EQ(broken({0, 3}), "places ascend, and are of frames that wait");
   EXPECT_EQ(broken(std::vector<std::uint8_t>(4)), "it chooses one frame at least");
+}
+
+/// Says always the same.
+class Fixed final : public Strategy {
+ public:
+  explicit Fixed(std::uint32_t rail) : rail_{rail} {}
+  std::uint32_t form(std::span<const WaitingFrame> /*waiting*/, const PacketLimits& /*limits*/,
+                     std::span<std::uint8_t> chosen) const noexcept override {
+    chosen[0] = 0;
+    return 1;
+  }
+  std::uint32_t choose_rail(std::span<const RailView> /*rails*/,
+                            std::uint32_t /*bytes*/) const noexcept override {
+    return rail_;
+  }
+
+ private:
+  const std::uint32_t rail_;
+};
+
+TEST(Strategies, ARailThatCannotBeIsReplacedByTheFirstWithRoom) {
+  using Choice = std::pair<std::uint32_t, std::string>;
+  const auto choice = [](std::uint32_t said, std::span<const RailView> rails) {
+    const RailChoice checked = checked_rail(Fixed{said}, rails, 100);
+    return Choice{checked.rail, checked.broken_rule != nullptr ? checked.broken_rule : ""};
+  };
+  const std::string is_shown = "a rail it chooses is one of those it is shown";
+  const std::string has_room = "a rail it chooses has room";
+  const std::string is_any = "it chooses a rail where all are free and nothing is on its way";
+  std::array<RailView, 3> rails{};
+  rails[0] = {.is_up = false};
+  rails[1] = rails[2] = {.has_room = true};
+  EXPECT_EQ(choice(2, rails), (Choice{2, ""}));
+  EXPECT_EQ(choice(99, rails), (Choice{1, is_shown}));
+  EXPECT_EQ(choice(0, rails), (Choice{1, has_room}));
+  EXPECT_EQ(choice(kNoRail, rails), (Choice{1, is_any}));
+  rails[2].in_flight_bytes = 1;  // It may wait for that.
+  EXPECT_EQ(choice(kNoRail, rails), (Choice{kNoRail, ""}));
+  EXPECT_EQ(choice(99, rails), (Choice{1, is_shown}));
+  rails[2] = {.has_room = false};  // Its driver is full.
+  EXPECT_EQ(choice(kNoRail, rails), (Choice{kNoRail, ""}));
+  EXPECT_EQ(choice(2, rails), (Choice{1, has_room}));
+  rails[1].has_room = false;
+  EXPECT_EQ(choice(2, rails), (Choice{kNoRail, ""}));
+  EXPECT_EQ(choice(99, rails), (Choice{kNoRail, is_shown}));
+  EXPECT_EQ(choice(kNoRail, rails), (Choice{kNoRail, ""}));
+}
+
+TEST(Strategies, NoneLetsAPacketWaitWhereAllRailsAreFree) {
+  Random random{7};
+  for (const StrategyEntry* const entry : builtin_strategies()) {
+    for (int i = 0; i < 200; ++i) {
+      std::array<RailView, 3> rails{};
+      for (RailView& rail : rails) {
+        const bool is_up = &rail == rails.data() || random.chance(0.7);
+        rail = {.is_up = is_up,
+                .has_room = is_up,
+                .latency_ns = 1000 + random.below(100'000),
+                .profile_ps_per_byte = 100 + random.below(10'000),
+                .measured_ps_per_byte = random.below(2) * (100 + random.below(10'000)),
+                .sent_bytes = random.below(1'000'000)};
+      }
+      const RailChoice choice = checked_rail(*entry->strategy, rails, 1000);
+      EXPECT_NE(choice.rail, kNoRail) << entry->name;
+      EXPECT_EQ(choice.broken_rule, nullptr) << entry->name << ": " << choice.broken_rule;
+    }
+  }
 }
 
 TEST(Strategies, SplitKeepsTheRatioOfTheRates) {

@@ -22,6 +22,7 @@ Bond::Bond(std::uint32_t node_count, LinkShared shared, Owner& owner)
       links_{std::make_unique<std::atomic<Link*>[]>(node_count)},
       known_costs_(node_count),
       is_reported_(node_count) {
+  shared_.is_choice_told = &is_choice_told_;
   capabilities_.packet_bytes_max = ~std::uint32_t{0};
   capabilities_.is_ordered = false;
   capabilities_.latency_ns = ~std::uint32_t{0};

@@ -92,6 +92,7 @@ class Bond final : public Driver {
   Link& link(std::uint32_t node) noexcept;
   void give_up_ways() noexcept;
 
+  std::atomic<bool> is_choice_told_{false};
   LinkShared shared_;
   Owner& owner_;
   Capabilities capabilities_;

@@ -53,6 +53,7 @@ struct LinkShared {
   const Logger* log = nullptr;
   SumKey key{};
   LinkOptions options{};
+  std::atomic<bool>* is_choice_told = nullptr;  // A broken rule of the strategy was reported.
   // Something is due though nobody polls. Any thread.
   void (*wake)(void* core) noexcept = nullptr;
   void* core = nullptr;

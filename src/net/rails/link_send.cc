@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/backoff.h"
+#include "net/rails/choice.h"
 #include "net/rails/link.h"
 
 namespace sterna::net {
@@ -37,8 +38,15 @@ struct Roomed {
 std::uint32_t Link::choose(std::uint32_t bytes, std::uint64_t tried) noexcept {
   std::array<RailView, kViewedRails> views;
   const std::size_t count = view(bytes, tried, views);
-  const std::uint32_t chosen = shared_.strategy->choose_rail({views.data(), count}, bytes);
-  return chosen < count && views[chosen].has_room ? chosen : kNoRail;
+  const RailChoice choice = checked_rail(*shared_.strategy, {views.data(), count}, bytes);
+  if (choice.broken_rule != nullptr && shared_.is_choice_told != nullptr &&
+      !shared_.is_choice_told->exchange(true, std::memory_order_relaxed)) [[unlikely]] {
+    shared_.log->error(
+        "the network strategy breaks a rule of sterna/strategy.hpp ({}); packets take the first "
+        "rail with room instead",
+        choice.broken_rule);
+  }
+  return choice.rail;
 }
 
 void Link::write_header(HeldPacket& packet, LinkKind kind, std::uint16_t rail,

@@ -229,6 +229,44 @@ TEST(LinkEnd, APeerThatIsLostWhileTwoPacketsGoLeavesNothingBehind) {
   }
 }
 
+/// Of all choices of rails the same.
+class Fixed final : public Strategy {
+ public:
+  explicit Fixed(std::uint32_t rail) : rail_{rail} {}
+  std::uint32_t form(std::span<const WaitingFrame> /*waiting*/, const PacketLimits& /*limits*/,
+                     std::span<std::uint8_t> /*chosen*/) const noexcept override {
+    return 0;
+  }
+  std::uint32_t choose_rail(std::span<const RailView> /*rails*/,
+                            std::uint32_t /*bytes*/) const noexcept override {
+    return rail_;
+  }
+
+ private:
+  const std::uint32_t rail_;
+};
+
+TEST(LinkEnd, AStrategyThatChoosesNoRailThatCouldBeHoldsUpNothingAndIsToldOfOnce) {
+  for (const std::uint32_t said : {99U, kNoRail}) {
+    const Fixed strategy{said};
+    End end{2};
+    std::atomic<bool> is_told{false};
+    end.shared.strategy = &strategy;
+    end.shared.is_choice_told = &is_told;
+    testing::internal::CaptureStderr();
+    for (std::uint32_t i = 1; i <= 3; ++i) {
+      EXPECT_EQ(end.send(), SendState::accepted);
+      end.acknowledge(i);
+    }
+    const std::string told = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(end.data(0).size(), 3U) << said;
+    EXPECT_EQ(told.find("the network strategy breaks a rule"),
+              told.rfind("the network strategy breaks a rule"));
+    EXPECT_NE(told.find("packets take the first rail with room"), std::string::npos) << told;
+    EXPECT_TRUE(end.link->is_quiet());
+  }
+}
+
 TEST(LinkEnd, ARailThatIsBusyGetsLessThanOneThatIsIdle) {
   const std::vector<std::byte> zeros(3000);
   const Piece piece = zeros;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "net/rails/choice.h"
 #include "net/rails/format.h"
 
 namespace sterna::net {
@@ -192,7 +193,7 @@ std::vector<std::uint64_t> share_out(std::vector<RailView> rails, std::uint32_t 
   for (std::uint64_t left = bytes; left != 0;) {
     const auto part =
         static_cast<std::uint32_t>(std::min({left, part_bytes, std::uint64_t{~std::uint32_t{0}}}));
-    const std::uint32_t rail = strategy.choose_rail(rails, part);
+    const std::uint32_t rail = checked_rail(strategy, rails, part).rail;
     if (rail >= rails.size()) {
       break;
     }

@@ -40,7 +40,9 @@ sterna_status sterna_job_barrier_destroy(sterna_job_barrier* barrier) STERNA_NOE
 
 /* Returns when all threads of all ranks have come; can be used again at once. *is_last (may be
  * NULL) is 1 for one thread of each rank. Switches. CLOSED, for all threads of all ranks that live:
- * a rank is gone; nobody can meet at this barrier any more. DEADLOCK: in a callback. */
+ * a rank is gone; nobody can meet at this barrier any more. It ends at the loss, whoever of the
+ * other ranks has not come; but not before all threads of this rank have, which meet first. Of a
+ * loss just while a round ends some may hear only in the next one. DEADLOCK: in a callback. */
 sterna_status sterna_job_barrier_wait(sterna_job_barrier* barrier, int* is_last) STERNA_NOEXCEPT;
 
 #ifdef __cplusplus

@@ -6,17 +6,76 @@
 #include <sterna/job_barrier.h>
 #include <sterna/sync.h>
 
+#include "base/clock.h"
+#include "net/endpoint.h"
+#include "net/transport.h"
+#include "progress/progress.h"
 #include "runtime/capi/messages/message_callback.h"
+#include "runtime/capi/messages/message_request.h"
 #include "runtime/capi/messages/session.h"
 #include "runtime/capi/program.h"
 #include "runtime/capi/threads/handle.h"
+#include "runtime/safe_point.h"
 #include "runtime/scope.h"
 
 namespace sterna::runtime::capi {
 
+namespace {
+
+constexpr std::uint64_t kSoonNs = 1'000'000;  // Only who waits for longer asks for losses, too.
+constexpr std::uint32_t kLossContext = 0xffff'fff7;  // As those of program.h. Nobody sends there.
+
+/// Completes `request` if it has not been: what had come for it is taken.
+void end_receive(RankContext& self, net::RecvRequest& request) noexcept {
+  if (!request.done.done() && !self.transport->cancel_receive(*self.endpoint, request)) {
+    (void)wait_until(self, request.done, kNever);  // It is just coming.
+  }
+}
+
+/// The first that is done. Switches; may move the rank.
+void wait_for_one(RankContext& self, progress::Completion& one,
+                  progress::Completion& other) noexcept {
+  progress::Completion* const both[] = {&one, &other};
+  const bool is_mobile = self.slot != nullptr;
+  while (!one.done() && !other.done()) {
+    if (is_mobile) {
+      safe_point(self);
+      call_ended_of_mobile(self);
+    }
+    (void)progress::Completion::wait_any(*self.progress, both, {.is_interruptible = is_mobile});
+  }
+}
+
+/// The word of one rank. CLOSED: any rank is gone, so that this one may never come.
+sterna_status hear(RankContext& self, const net::Pattern& pattern, std::byte& word) noexcept {
+  const auto is_any_lost = [&] { return net::Transport::loss_count(*self.endpoint) != 0; };
+  net::Envelope envelope;
+  net::Fault fault = net::Fault::none;
+  if (!is_any_lost() && self.transport->try_receive_short(*self.endpoint, pattern, {&word, 1},
+                                                          envelope, &fault)) {
+    return to_status(fault);
+  }
+  net::RecvRequest request;
+  self.transport->receive(*self.endpoint, request, pattern, net::Buffer::of(&word, 1));
+  if (!is_any_lost() && !wait_until(self, request.done, now_ns() + kSoonNs)) {
+    net::RecvRequest loss;  // Nobody sends anything there: it ends when a rank is lost.
+    self.transport->receive(
+        *self.endpoint, loss,
+        net::Pattern{.source = net::kAnySource, .context = kLossContext, .tag = net::kAnyTag}, {});
+    if (!is_any_lost()) {  // Of losses before its start it does not hear.
+      wait_for_one(self, request.done, loss.done);
+    }
+    end_receive(self, loss);
+  }
+  end_receive(self, request);
+  return request.fault == net::Fault::cancelled ? STERNA_CLOSED : to_status(request.fault);
+}
+
+}  // namespace
+
 /// By dissemination: in round k each rank tells the one 2^k further, and hears from the one 2^k
-/// before. Who hears of a loss tells it on in all rounds that are left: nobody waits for a message
-/// that does not come, and all hear of it.
+/// before. Who hears of a loss tells it on in all rounds that are left, and does not wait any more:
+/// nobody waits for a message that does not come, and all hear of it.
 sterna_status meet_all(const RankContext& rank, std::uint32_t context, std::int32_t tag) noexcept {
   sterna_status result = STERNA_SUCCESS;
   for (std::uint32_t distance = 1; distance < rank.size; distance *= 2) {
@@ -25,8 +84,8 @@ sterna_status meet_all(const RankContext& rank, std::uint32_t context, std::int3
     const std::byte told{static_cast<unsigned char>(result == STERNA_SUCCESS ? 0 : 1)};
     const sterna_status sent = send_message(to, context, tag, &told, sizeof told);
     std::byte heard{};
-    net::Envelope envelope;
-    sterna_status received = receive_message(from, context, tag, &heard, sizeof heard, envelope);
+    sterna_status received =
+        hear(current_rank(), {.source = from, .context = context, .tag = tag}, heard);
     if (received == STERNA_SUCCESS && heard != std::byte{}) {
       received = STERNA_CLOSED;
     }

@@ -39,6 +39,24 @@ class WhyPlan(LaunchTest):
                 return int(re.search(r"latency (\d+) ns", told["ways"][0]["protocol"]).group(1))
             self.assertEqual(latency("delay(tcp,latency=1ms)"), latency("tcp") + 1_000_000)
 
+    def test_a_choice_that_its_figures_contradict_has_its_reason(self):
+        bounded = 0
+        with tempfile.TemporaryDirectory() as folder:
+            ask = self.asker(folder)
+            for drivers in ("shm", "tcp", "delay(tcp,latency=1ms)", "delay(tcp,bandwidth=40M)", "tcp,unix"):
+                for size in ("1K", "60K", "65K", "300K", "4M", "64M"):
+                    told, _ = ask(drivers, size, net_rails="any")
+                    link = [told["link"]["protocol"]] if told["link"]["is_link"] else []
+                    for protocol in (*(way["protocol"] for way in told["ways"]), *link):
+                        found = re.match(r"\d+ bytes: (eager|rendezvous)[^(]*\(eager (\d+) ns.*; rendezvous (\d+) ns", protocol)
+                        self.assertTrue(found, protocol)
+                        eager, rendezvous = int(found[2]), int(found[3])
+                        if eager > rendezvous + 1 if found[1] == "eager" else eager + 1 < rendezvous:
+                            bounded += 1
+                            self.assertRegex(protocol, "eager up to [0-9]+ bytes, (as is|by what|the most, since|from where on)")
+                            self.assertEqual("go with the announcement" in protocol, found[1] == "rendezvous", protocol)
+        self.assertGreater(bounded, 5, "there are such choices")
+
     def test_why_tells_of_a_link_how_packets_are_formed_and_what_is_copied(self):
         with tempfile.TemporaryDirectory() as folder:
             ask = self.asker(folder)

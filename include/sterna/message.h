@@ -36,7 +36,9 @@ sterna_status sterna_message_send(uint32_t rank, int32_t tag, const void* data,
                                   size_t bytes) STERNA_NOEXCEPT;
 
 /* Waits for a message that fits. `envelope` may be NULL. Switches. Fails with TRUNCATED,
- * INVALID_ARGUMENT, NOT_STARTED, CLOSED (the rank that was named is gone). */
+ * INVALID_ARGUMENT, NOT_STARTED, CLOSED (the rank that was named is gone, or, of STERNA_ANY_RANK,
+ * a rank has gone since the call began, which may have been the sender; a request: since it was
+ * started). */
 sterna_status sterna_message_receive(uint32_t rank, int32_t tag, void* buffer, size_t bytes_max,
                                      sterna_envelope* envelope) STERNA_NOEXCEPT;
 
@@ -130,7 +132,8 @@ sterna_status sterna_message_set_layout(sterna_message_request* request, sterna_
  * else. The function must be short and must not wait nor switch (what does ends with DEADLOCK,
  * in a mobile rank what waits for messages); it may start requests, also this one, and wake
  * threads. `envelope` is that of a receive. NULL: to be waited for, as at first. NOT_STARTED, at
- * the start of the request: before sterna_start. */
+ * the start of the request, not here: before sterna_start (MPI_Init alone has no workers), or after
+ * sterna_stop. */
 typedef void (*sterna_message_callback)(void* argument, sterna_message_request* request,
                                         sterna_status status, const sterna_envelope* envelope);
 sterna_status sterna_message_set_callback(sterna_message_request* request,

@@ -117,7 +117,9 @@ sterna_status sterna_rpc_post(uint32_t node, const char* name, const void* argum
                               size_t argument_bytes) STERNA_NOEXCEPT;
 
 /* As sterna_rpc_call_for, in two parts: the arguments are copied; *call ends with
- * sterna_rpc_wait, once, by any one thread. Start does not switch, wait does. */
+ * sterna_rpc_wait, once, by any one thread. Start does not switch, wait does. So nothing but the
+ * caller bounds how many are under way, each with its arguments in memory here and its request
+ * there: who starts many ends the oldest before he starts the next. */
 sterna_status sterna_rpc_start(uint32_t node, const char* name, const void* arguments,
                                size_t argument_bytes, sterna_rpc_call** call) STERNA_NOEXCEPT;
 /* 1: wait will not wait, unless the reply is long. */

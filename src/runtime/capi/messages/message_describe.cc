@@ -182,11 +182,6 @@ sterna_status sterna_message_set_callback(sterna_message_request* request,
                                           void* argument) noexcept {
   const RuntimeScope scope;
   return change(request, __func__, [&](MessageRequest& own) noexcept {
-    if (callback != nullptr && !capi::open_callbacks()) {
-      return capi::refuse(STERNA_NOT_STARTED,
-                          "sterna_message_set_callback: the calls come from workers: after "
-                          "sterna_start, before sterna_stop");
-    }
     own.callback = callback;
     own.argument = argument;
     own.queue = nullptr;

@@ -172,6 +172,12 @@ sterna_status start(MessageRequest& request, net::Message* matched, const char* 
     return refuse(STERNA_INVALID_ARGUMENT, "{}: {}, which was closed since", call,
                   words_for(request));
   }
+  if (request.callback != nullptr && !open_callbacks()) {
+    return refuse(STERNA_NOT_STARTED,
+                  "{}: {}: the calls of callbacks come from workers: after sterna_start, before "
+                  "sterna_stop",
+                  call, words_for(request));
+  }
   const sterna_status status =
       open_bytes(request.data, request.is_send, *self->heap, request.bytes);
   if (status != STERNA_SUCCESS) {

@@ -113,33 +113,13 @@ STERNA_PACK_OF_TYPE(pointer, void*)
 
 /* A text with its length, which is that of now, whatever `mode` says of its bytes: two pieces.
  * OUT_OF_MEMORY: the length may be there without them, so cancel. */
-static inline sterna_status sterna_pack_string(sterna_packing* packing, const char* text,
-                                               sterna_pack_mode mode,
-                                               sterna_unpack_mode other) STERNA_NOEXCEPT {
-  const uint64_t bytes = text != NULL ? strlen(text) + 1 : 0;
-  const sterna_status status = bytes == 0 ? STERNA_INVALID_ARGUMENT
-                                          : sterna_pack(packing, &bytes, sizeof bytes,
-                                                        STERNA_PACK_SAFER, STERNA_UNPACK_EXPRESS);
-  return status != STERNA_SUCCESS ? status : sterna_pack(packing, text, bytes, mode, other);
-}
+sterna_status sterna_pack_string(sterna_packing* packing, const char* text, sterna_pack_mode mode,
+                                 sterna_unpack_mode other) STERNA_NOEXCEPT;
 /* *length (may be NULL) is that of the text, without the 0 byte that ends it. TRUNCATED: there is
  * no room for it, and it is still to be taken: by sterna_unpack, as *length + 1 bytes. */
-static inline sterna_status sterna_unpack_string(sterna_unpacking* unpacking, char* buffer,
-                                                 size_t bytes_max, size_t* length,
-                                                 sterna_pack_mode other,
-                                                 sterna_unpack_mode mode) STERNA_NOEXCEPT {
-  uint64_t bytes = 0;
-  const sterna_status status =
-      sterna_unpack(unpacking, &bytes, sizeof bytes, STERNA_PACK_SAFER, STERNA_UNPACK_EXPRESS);
-  if (status != STERNA_SUCCESS || bytes == 0) {
-    return status != STERNA_SUCCESS ? status : STERNA_REFUSED;
-  }
-  if (length != NULL) {
-    *length = (size_t)bytes - 1;
-  }
-  return bytes > bytes_max ? STERNA_TRUNCATED
-                           : sterna_unpack(unpacking, buffer, (size_t)bytes, other, mode);
-}
+sterna_status sterna_unpack_string(sterna_unpacking* unpacking, char* buffer, size_t bytes_max,
+                                   size_t* length, sterna_pack_mode other,
+                                   sterna_unpack_mode mode) STERNA_NOEXCEPT;
 
 #ifdef __cplusplus
 }

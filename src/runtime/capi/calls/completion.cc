@@ -145,11 +145,15 @@ rpc::ReplyTo target_of(const sterna_completion_token& token) noexcept {
   return std::bit_cast<rpc::ReplyTo>(words);
 }
 
+sterna_status refuse_early(const char* call) noexcept {
+  return capi::refuse(STERNA_NOT_STARTED, "{}: before sterna_start, or after sterna_stop", call);
+}
+
 /// Why the token cannot be meant; SUCCESS: it can.
 sterna_status check_token(const sterna_completion_token* token, const char* call) noexcept {
   const RankContext* const rank = find_current_rank();
   if (rank == nullptr || rpc_here() == nullptr) {
-    return STERNA_NOT_STARTED;
+    return refuse_early(call);
   }
   const sterna::net::JobMap& job = rank->transport->job();
   if (token == nullptr) {
@@ -181,7 +185,7 @@ sterna_status sterna_completion_init(sterna_completion* completion, uint32_t nod
   const RuntimeScope scope;
   const RankContext* const rank = find_current_rank();
   if (rank == nullptr || rpc_here() == nullptr) {
-    return STERNA_NOT_STARTED;
+    return refuse_early(__func__);
   }
   if (completion == nullptr || token == nullptr ||
       (node >= rank->transport->job().node_count && node != STERNA_ANY_NODE)) {
@@ -189,7 +193,7 @@ sterna_status sterna_completion_init(sterna_completion* completion, uint32_t nod
   }
   void* const memory = heap_of_caller().allocate(sizeof(Awaited));
   if (memory == nullptr) {
-    return STERNA_OUT_OF_MEMORY;
+    return capi::refuse(STERNA_OUT_OF_MEMORY, "{}: no memory for a completion", __func__);
   }
   auto* const own = ::new (completion) OwnCompletion;
   own->awaited = ::new (memory) Awaited;
@@ -261,7 +265,7 @@ sterna_status sterna_completion_wait(sterna_completion* completion, void* data, 
                         "or has ended");
   }
   if (rpc_here() == nullptr) {
-    return STERNA_NOT_STARTED;
+    return refuse_early(__func__);
   }
   Awaited& awaited = *own->awaited;
   if (!is_over(awaited) && capi::is_in_callback(*find_current_rank())) {

@@ -98,13 +98,21 @@ namespace capi = sterna::runtime::capi;
 using capi::MessageRequest;
 using sterna::runtime::RankContext;
 
+namespace {
+
+sterna_status refuse_late(const char* call) noexcept {
+  return capi::refuse(STERNA_TIMED_OUT, "{}: no request has ended", call);
+}
+
+}  // namespace
+
 sterna_status sterna_message_queue_take(sterna_message_queue* queue, uint64_t timeout_ns,
                                         sterna_message_request** request, sterna_status* ended,
                                         sterna_envelope* envelope) noexcept {
   const sterna::runtime::RuntimeScope scope;
   RankContext* const self = sterna::runtime::find_current_rank();
   if (self == nullptr) {
-    return STERNA_NOT_STARTED;
+    return capi::refuse_not_started(__func__);
   }
   if (queue == nullptr || request == nullptr) {
     return capi::refuse_argument(__func__);
@@ -112,7 +120,7 @@ sterna_status sterna_message_queue_take(sterna_message_queue* queue, uint64_t ti
   auto& own = *reinterpret_cast<capi::MessageQueue*>(queue);
   MessageRequest* taken = capi::try_take(own);
   if (taken == nullptr && capi::is_in_callback(*self)) {
-    return timeout_ns == 0 ? STERNA_TIMED_OUT
+    return timeout_ns == 0 ? refuse_late(__func__)
                            : capi::refuse(STERNA_DEADLOCK,
                                           "{}: a callback of a message must not wait", __func__);
   }
@@ -123,7 +131,7 @@ sterna_status sterna_message_queue_take(sterna_message_queue* queue, uint64_t ti
     taken = capi::take(*self, own, capi::deadline_of(timeout_ns));
   }
   if (taken == nullptr) {
-    return STERNA_TIMED_OUT;
+    return refuse_late(__func__);
   }
   *request = taken->storage;
   sterna_status status = STERNA_SUCCESS;

@@ -211,7 +211,7 @@ template <typename Use>
 sterna_status with(sterna_packing* storage, const char* call, Use use) noexcept {
   RankContext* const rank = find_current_rank();
   if (rank == nullptr) {
-    return STERNA_NOT_STARTED;
+    return capi::refuse_not_started(__func__);
   }
   Packing* const packing = packing_in(storage);
   return packing == nullptr ? refuse(storage == nullptr ? STERNA_INVALID_ARGUMENT : STERNA_REFUSED,
@@ -238,7 +238,7 @@ sterna_status sterna_pack_begin(sterna_packing* packing, sterna_session* session
   const RuntimeScope scope;
   RankContext* const self = find_current_rank();
   if (self == nullptr) {
-    return STERNA_NOT_STARTED;
+    return capi::refuse_not_started(__func__);
   }
   capi::MessageSession* const own = capi::session_in(session);
   if (packing == nullptr || rank >= self->size || tag < 0 ||

@@ -232,7 +232,7 @@ sterna_status check_source(sterna_session* session, std::uint32_t rank, std::int
                            bool is_good, const char* call) noexcept {
   const RankContext* const self = find_current_rank();
   if (self == nullptr) {
-    return STERNA_NOT_STARTED;
+    return capi::refuse_not_started(__func__);
   }
   if (!is_good || !is_pattern(*self, rank, tag) ||
       (session != nullptr && session_in(session) == nullptr)) {
@@ -347,7 +347,7 @@ sterna_status sterna_unpack(sterna_unpacking* unpacking, void* buffer, size_t by
   const RuntimeScope scope;
   RankContext* const self = find_current_rank();
   if (self == nullptr) {
-    return STERNA_NOT_STARTED;
+    return capi::refuse_not_started(__func__);
   }
   Unpacking* const own = capi::unpacking_in(unpacking);
   if (unpacking == nullptr || (buffer == nullptr && bytes != 0) ||
@@ -375,7 +375,7 @@ sterna_status sterna_unpack_end(sterna_unpacking* unpacking) noexcept {
   const RuntimeScope scope;
   RankContext* const self = find_current_rank();
   if (self == nullptr) {
-    return STERNA_NOT_STARTED;
+    return capi::refuse_not_started(__func__);
   }
   Unpacking* const own = capi::unpacking_in(unpacking);
   if (own == nullptr) {

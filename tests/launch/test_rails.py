@@ -123,14 +123,19 @@ class TwoNetworks(GridTest):
         """Though its driver would go on to connect anew, and take packets for it meanwhile."""
         def cut():
             self.assertEqual(self.grid("cut", "w1").returncode, 0)
+            cut_at.append(time.monotonic())
 
+        cut_at = []
         settings = ("net_links=on", "net_reconnect=2s", "tcp_silence_timeout=2s")
         try:
             code, output = self.run_and(cut, "-n", 2, "--drivers", "tcp@eth1",
                                         *(word for setting in settings for word in ("--set", setting)))
+            took = time.monotonic() - cut_at[0]
         finally:
             self.grid("restore", "w1")
         self.assertNotEqual(code, 0, output)
+        # What is set is 2 s for the silence and 2 s for new connections; what is set at first is ten times that.
+        self.assertLess(took, 20, output)
         self.assertIn("trying again for 2 s", output)
         self.assertRegex(output, "node [01] is lost", output)
 

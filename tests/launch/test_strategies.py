@@ -49,6 +49,26 @@ class Counting : public Strategy {
 STERNA_STRATEGY(Counting, "counting", "counts its calls")
 """
 
+# The strategy of the example, but that it tells how often it formed a packet, and how often of others than the first
+# frame alone.
+COUNTED = r"""
+class Counted : public Shortest {
+ public:
+  std::uint32_t form(std::span<const WaitingFrame> waiting, const PacketLimits& limits,
+                     std::span<std::uint8_t> chosen) const noexcept override {
+    const std::uint32_t count = Shortest::form(waiting, limits, chosen);
+    ++formed;
+    if (count > 1 || chosen[0] != 0) ++changed;
+    return count;
+  }
+  std::string explain(const PacketLimits& limits) const override {
+    return Shortest::explain(limits) + "; formed " + std::to_string(formed) + ", changed " + std::to_string(changed);
+  }
+ private:
+  mutable std::atomic<unsigned long> formed{0}, changed{0};
+};
+"""
+
 # Many messages at once, short ones and long ones, over a network that takes few of them: they wait.
 PROGRAM = r"""
 #include <mpi.h>
@@ -103,8 +123,12 @@ class Strategies(LaunchTest):
     def setUpClass(cls):
         build_program(cls, PROGRAM)
         cls.counting = cls.library("counting.cc", COUNTING)
-        example = SOURCES / "examples" / "strategy_shortest.cc"
-        cls.shortest = cls.library("shortest.cc", example.read_text())
+        example = (SOURCES / "examples" / "strategy_shortest.cc").read_text()
+        cls.shortest = cls.library("shortest.cc", example)
+        ending = "}  // namespace\n\nSTERNA_STRATEGY(Shortest,"
+        assert example.count(ending) == 1
+        counted = example.replace(ending, COUNTED + ending.replace("Shortest", "Counted"))
+        cls.counted = cls.library("counted.cc", "#include <atomic>\n" + counted)
 
     @classmethod
     def library(cls, name, text):
@@ -134,7 +158,13 @@ class Strategies(LaunchTest):
     def test_that_of_the_example_forms_the_packets_of_a_job_that_names_it(self):
         way = self.told(self.shortest, "--drivers", "tcp")
         self.assertEqual(way["strategy"], str(self.shortest))
-        self.assertEqual(way["forming"], "the shortest messages go first, as many as fit one packet")
+        sentence = "the shortest messages go first, as many as fit one packet"
+        self.assertEqual(way["forming"], sentence)
+        way = self.told(self.counted, "--drivers", "delay(tcp,bandwidth=40M)", "--set", "tcp_packet_bytes=16K")
+        counts = re.fullmatch(sentence + r"; formed (\d+), changed (\d+)", way["forming"])
+        self.assertTrue(counts, way["forming"])
+        self.assertGreater(int(counts[1]), 0, way["forming"])
+        self.assertGreater(int(counts[2]), 0, way["forming"])
 
     def test_what_waits_is_shown_to_it_and_each_packet_of_a_link_asks_for_its_rail(self):
         way = self.told(self.counting, "--drivers", "delay(tcp,bandwidth=40M)", "--set", "tcp_connections=2",

@@ -89,7 +89,8 @@ sterna_status sterna_message_set_mode(sterna_message_request* request,
                                       sterna_send_mode mode) STERNA_NOEXCEPT;
 
 /* Among messages that wait in this node until the way to another node is free, those of higher
- * priority go first, at first 0: short ones, and the data of long ones. A message never overtakes
+ * priority go first, at first 0: short ones, and the data of long ones. Those for which the
+ * receiver has no room (net_eager_window) wait in their order. A message never overtakes
  * one of the same rank to the same rank, in the same session with the same tag; a receive with
  * STERNA_ANY_TAG or a mask sees the others in the order in which they went. After the strategy
  * `prio` and nm_sr_send_set_priority of NewMadeleine. INVALID_ARGUMENT: more than the maximum, or

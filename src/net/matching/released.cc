@@ -145,15 +145,13 @@ bool TransportCore::release_next(std::uint32_t rank) noexcept {
     end_send(rank, *released.sent, is_sent ? Fault::none : Fault::peer_lost);
     return true;
   }
-  {
-    const threads::OwnedGuard guard{entry.lock};
-    --entry.pins;
-  }
   if (!is_sent) {
     end_pending_send(*from, header.cookie, header.destination, Fault::peer_lost);
   } else if (!is_eager && gates_[route].is_direct() && rank == invitations_.rank()) {
     tell_announced(*from, header.cookie, header.destination, sequence);
   }
+  const threads::OwnedGuard guard{entry.lock};
+  --entry.pins;  // From here on the rank may leave.
   return true;
 }
 

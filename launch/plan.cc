@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "launch/hosts.h"
+#include "launch/large_pages.h"
 #include "launch/plan_checks.h"
 #include "launch/spawn.h"
 #include "net/drivers/shm/segment.h"
@@ -143,9 +144,11 @@ void fill_crews(JobPlan& plan, const std::vector<HostEntry>& hosts,
   plan.crews.resize(hosts.size());
   std::size_t application = 0;
   std::uint32_t left = plan.options.applications[0].rank_count;
+  bool has_large_pages = wants_large_pages(plan.options, plan.options.applications[0]);
   for (std::uint32_t node = 0; node < plan.job.map.node_count; ++node) {
     if (!in_nodes && left == 0) {
       left = plan.options.applications[++application].rank_count;
+      has_large_pages = wants_large_pages(plan.options, plan.options.applications[application]);
     }
     --left;
     const std::string& host = hosts[host_of_node[node]].name;
@@ -155,6 +158,9 @@ void fill_crews(JobPlan& plan, const std::vector<HostEntry>& hosts,
     crew.segment_bytes = net::shm::kSegmentBytes;
     crew.processes.push_back(
         order_of(plan, node, plan.options.applications[application], is_this_host(host)));
+    if (has_large_pages) {
+      ask_for_large_pages(crew.processes.back().environment);
+    }
   }
   std::erase_if(plan.crews, [](const CrewOrder& order) { return order.processes.empty(); });
 }

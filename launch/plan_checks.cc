@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/tunable.h"
+#include "memory/large_pages.h"
 #include "memory/layout.h"
 #include "runtime/settings.h"
 
@@ -87,26 +88,33 @@ Result<> check_stack(const Settings& settings, std::uint64_t rank_count) {
 }
 
 /// The settings as nodes will have them, from files, environment and command line.
+Result<Settings> settings_of(const RunOptions& options, const Application& application) {
+  const std::vector<std::string> environment = environment_of(application, true);
+  std::vector<const char*> variables;
+  for (const std::string& variable : environment) {
+    variables.push_back(variable.c_str());
+  }
+  variables.push_back(nullptr);
+  Settings settings{runtime::all_tunables()};
+  if (Result<> loaded = settings.load(variables.data()); !loaded) {
+    return loaded.error();
+  }
+  for (const auto& [name, value] : options.settings) {
+    if (Result<> set = settings.set(name, value, SettingSource::command_line, "--" + name); !set) {
+      return set.error();
+    }
+  }
+  return settings;
+}
+
 Result<> check_settings(const RunOptions& options) {
   for (const Application& application : options.applications) {
-    const std::vector<std::string> environment = environment_of(application, true);
-    std::vector<const char*> variables;
-    for (const std::string& variable : environment) {
-      variables.push_back(variable.c_str());
-    }
-    variables.push_back(nullptr);
-    Settings settings{runtime::all_tunables()};
-    if (Result<> loaded = settings.load(variables.data()); !loaded) {
-      return loaded;
-    }
-    for (const auto& [name, value] : options.settings) {
-      if (Result<> set = settings.set(name, value, SettingSource::command_line, "--" + name);
-          !set) {
-        return set;
-      }
+    Result<Settings> settings = settings_of(options, application);
+    if (!settings) {
+      return settings.error();
     }
     if (options.node_count > 0) {
-      if (Result<> stack = check_stack(settings, count_ranks(options)); !stack) {
+      if (Result<> stack = check_stack(settings.value(), count_ranks(options)); !stack) {
         return stack;
       }
     }
@@ -139,6 +147,12 @@ std::uint64_t count_ranks(const RunOptions& options) {
     count += application.rank_count;
   }
   return count;
+}
+
+bool wants_large_pages(const RunOptions& options, const Application& application) {
+  Result<Settings> settings = settings_of(options, application);
+  return options.node_count == 0 && settings &&
+         settings.value().text(memory::kLargePages) != "off";
 }
 
 std::vector<std::string> environment_of(const Application& application, bool is_local) {

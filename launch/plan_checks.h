@@ -16,6 +16,10 @@ namespace sterna::launch {
 /// report that could not be written: invalid_argument.
 [[nodiscard]] Result<> check_options(const RunOptions& options);
 
+/// Whether malloc of this program is asked for large pages: it runs as processes, and nobody has
+/// switched that off.
+[[nodiscard]] bool wants_large_pages(const RunOptions& options, const Application& application);
+
 /// Ours, with the program's own variables; without what is private to this host, if it runs
 /// elsewhere.
 [[nodiscard]] std::vector<std::string> environment_of(const Application& application,

@@ -18,7 +18,8 @@ TransportCore::TransportCore(const TransportOptions& options, const CoreOptions&
       ranks_{job_.node_index, job_.node_of_rank},
       gates_{std::make_unique<Gate[]>(job_.node_count)},
       links_{std::make_unique<NodeLink[]>(job_.node_count)},
-      is_node_lost_(job_.node_count) {
+      is_node_lost_(job_.node_count),
+      large_pages_{options_.joins_pages ? std::make_unique<memory::LargePages>() : nullptr} {
   check(job_.node_of_rank.size() == job_.rank_count, "the initial placement covers all ranks");
 }
 

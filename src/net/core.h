@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/spin_lock.h"
+#include "memory/large_pages.h"
 #include "net/core_options.h"
 #include "net/core_parts.h"
 #include "net/costs/sampler.h"
@@ -372,8 +373,7 @@ class TransportCore final : private Bond::Owner {
   Invitations invitations_;          // See there.
   MpscQueue<TransferJob> new_jobs_;  // Consumer: the poller.
   std::vector<TransferJob*> jobs_;   // The poller only. By priority, but for take_in().
-  std::atomic<std::uint32_t> lending_jobs_{0};  // Those that their peers read; as job_count_.
-  std::atomic<std::uint32_t> sending_jobs_{0};  // Those of messages that are sent; the same.
+  std::atomic<std::uint32_t> lending_jobs_{0}, sending_jobs_{0};  // Peers read; as job_count_.
   std::size_t urgent_jobs_ = 0;  // The poller only: of jobs_, with a priority.
   std::atomic<std::uint32_t> job_count_{0};
   std::uint32_t packets_until_measure_ = 1, frames_until_measure_ = 1;  // The poller only.
@@ -392,6 +392,7 @@ class TransportCore final : private Bond::Owner {
   FullHandler full_handler_ = nullptr;  // Constant once polled.
   void* full_context_ = nullptr;
 
+  std::unique_ptr<memory::LargePages> large_pages_;  // Null: they are not wanted.
   Counters counters_;
   DirectWay direct_way_{*this, ranks_, is_any_lost_, counters_.local.value};
 };

@@ -30,6 +30,7 @@ struct CoreOptions {
   LinkWishes link_wishes;
   bool may_hand_over;  // Sends, to workers without work.
   LinkOptions links;
+  bool joins_pages;  // Of memory that peers copy directly.
 };
 [[nodiscard]] Result<CoreOptions> read_options(const Settings* settings);
 /// As they are in a job of so many ranks: the window of a pair is its share of eager_total_bytes.

@@ -105,6 +105,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   std::uint32_t head_bytes = 0;
   bool is_kept = false;
   bool is_shorter_way = false;
+  bool is_alone = false;  // Nothing is read from here as yet.
   {
     RankEntry& entry = ranks_[from.rank];
     const threads::OwnedGuard guard{entry.lock};
@@ -113,6 +114,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     is_eager = is_eager && peer != nullptr;
     request.lacked_room = is_eager && !has_credit(*peer, credit_of(bytes), window);
     is_eager = is_eager && !request.lacked_room;
+    is_alone = from.pending_sends == 0;
     if (peer != nullptr && (!is_eager || is_synchronous)) {
       request.id = add_pending(from, PendingEntry::Kind::send, &request, target.rank);
     }
@@ -155,6 +157,10 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   const bool is_readable = !is_eager && way.can_be_read && (way.may_compute || is_shorter_way);
   const std::uint64_t word =
       is_readable ? reinterpret_cast<std::uint64_t>(request.data.address) : head_bytes;
+  if (large_pages_ != nullptr && !is_eager && way.can_be_read &&
+      (is_readable || bytes >= gate.large_pages_from_bytes())) {
+    large_pages_->are_copied(request.data.address, bytes, is_alone);
+  }
   header.kind = is_eager ? FrameKind::eager : FrameKind::rendezvous;
   header.flags |= is_eager && is_synchronous ? kFrameSynchronous
                   : is_readable              ? kFrameReadable

@@ -144,7 +144,7 @@ constexpr Tunable kOffload{
 constexpr Tunable kTunables[] = {
     kEagerBytes, kEagerWindow, kEagerTotal, kLentBytes,    kLocalEagerBytes, kLocalWindow,
     kChunkBytes, kPollPackets, kPollAt,     kStrategyName, kCostSampling,    kRails,
-    kLinks,      kChecksums,   kReconnect,  kSilence,      kOffload};
+    kLinks,      kChecksums,   kReconnect,  kSilence,      kOffload,         memory::kLargePages};
 
 constexpr std::uint32_t kMessagesOfWindow = 4;  // Eager ones that it has room for, at least.
 
@@ -195,6 +195,7 @@ Result<CoreOptions> read_options(const Settings* settings) {
   options.links = {.has_sums = options.link_wishes.has_sums,
                    .reconnect_ns = number(kReconnect),
                    .silence_ns = number(kSilence)};
+  options.joins_pages = values.text(memory::kLargePages) != "off";
   options.cost.eager_bytes = number(kEagerBytes);
   options.cost.eager_bytes_min = 1 << 10;
   bound_eager_bytes(options);

@@ -60,6 +60,10 @@ constexpr std::uint32_t kMost = 1'000'000'000;
 // Of packets, against direct copies: between caches that lie far apart.
 constexpr double kFarTimes = 2.5;
 
+// So much of a direct copy is left where the memory that is read lies in large pages: 0.62 to 0.85
+// were measured.
+constexpr double kLargePagesPart = 0.7;
+
 // A share of a packet is no longer than this: frames beyond are copied, not gathered.
 constexpr double kShareBytesMax = 16 << 10;
 
@@ -157,12 +161,17 @@ double CostModel::read_beside_ns(std::uint64_t bytes, double away_ns) const noex
              : away_ns + packets_ns(bytes) * (1 - away_ns / read_ns);
 }
 
+/// From where on direct copies of which a byte takes so long are faster than packets. Two straight
+/// lines: packets begin sooner, and perhaps go slower.
+std::uint64_t CostModel::find_direct_from(double ps_per_byte) const noexcept {
+  const double slower = stream_ps_per_byte() - ps_per_byte;
+  const double from = is_direct_ && slower > 0 ? direct_latency_ns_.value * 1000 / slower : 1e18;
+  return from < 1e18 ? static_cast<std::uint64_t>(from) : kNever;
+}
+
 void CostModel::decide() noexcept {
-  // Two straight lines: packets begin sooner, and perhaps go slower.
-  const double slower = stream_ps_per_byte() - direct_ps_per_byte_.value;
-  const double direct_from =
-      is_direct_ && slower > 0 ? direct_latency_ns_.value * 1000 / slower : 1e18;
-  direct_from_bytes_ = direct_from < 1e18 ? static_cast<std::uint64_t>(direct_from) : kNever;
+  direct_from_bytes_ = find_direct_from(direct_ps_per_byte_.value);
+  large_pages_from_bytes_ = find_direct_from(direct_ps_per_byte_.value * kLargePagesPart);
   // Both in nanoseconds: a packet of its own, against the wait of those in front for its bytes.
   share_bytes_ = static_cast<std::uint32_t>(
       std::min(packet_ns_.value * 1000 / std::max(packet_ps_per_byte_.value, 1.0), kShareBytesMax));

@@ -78,6 +78,11 @@ class CostModel {
   /// packets, of which one is filled while another is read. kNever: all in packets.
   [[nodiscard]] std::uint64_t direct_from_bytes() const noexcept { return direct_from_bytes_; }
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  /// They would be from so many bytes on if the memory that is read lay in large pages
+  /// (memory/large_pages.h).
+  [[nodiscard]] std::uint64_t large_pages_from_bytes() const noexcept {
+    return large_pages_from_bytes_;
+  }
   /// Eager messages of at least so many bytes are now and then announced and copied directly, since
   /// nothing would be known of that otherwise; kNever: none.
   [[nodiscard]] std::uint64_t tried_from_bytes() const noexcept {
@@ -183,6 +188,7 @@ class CostModel {
   /// What a byte of a long message takes in packets.
   [[nodiscard]] double stream_ps_per_byte() const noexcept;
   [[nodiscard]] double quicker_ps_per_byte() const noexcept;
+  [[nodiscard]] std::uint64_t find_direct_from(double ps_per_byte) const noexcept;
   [[nodiscard]] std::uint64_t find_eager_bytes() const noexcept;
   [[nodiscard]] std::string explain_lending(bool is_lent, std::uint64_t from_bytes) const;
 
@@ -207,6 +213,7 @@ class CostModel {
   std::uint64_t unawaited_eager_bytes_ = 0;
   std::uint64_t computing_eager_bytes_ = 0;
   std::uint64_t direct_from_bytes_ = 0;
+  std::uint64_t large_pages_from_bytes_ = 0;
   std::uint32_t share_bytes_ = 0;
   std::uint64_t head_bytes_ = 0;
 };

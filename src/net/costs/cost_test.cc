@@ -84,6 +84,20 @@ TEST(CostModelOfPackets, OneWayTheSlowerSideIsWhatAByteTakes) {
   EXPECT_GT(model.direct_from_bytes(), 40'000U);
 }
 
+// Pages are worth joining where what that saves makes direct copies the faster way.
+TEST(CostModelOfPackets, LargePagesWouldMakeDirectCopiesFaster) {
+  CostModel model = near_caches();
+  measure_reading(model, 40);
+  EXPECT_EQ(model.large_pages_from_bytes(), CostModel::kNever) << "43 against 56";
+  measure_reading(model, 70);
+  EXPECT_EQ(model.direct_from_bytes(), CostModel::kNever) << "70 against 80";
+  EXPECT_LT(model.large_pages_from_bytes(), 80'000U) << "1000 ns against 14 ps a byte";
+  measure_reading(model, 100);
+  EXPECT_LT(model.large_pages_from_bytes(), model.direct_from_bytes());
+  model.lose_direct();
+  EXPECT_EQ(model.large_pages_from_bytes(), CostModel::kNever);
+}
+
 TEST(CostModelOfPackets, BothWaysItIsBothSides) {
   CostModel model = near_caches();
   measure_reading(model, 60);

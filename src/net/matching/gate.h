@@ -206,7 +206,6 @@ class alignas(kCacheLineBytes) Gate {
   [[nodiscard]] std::uint64_t eager_bytes() const noexcept {
     return eager_bytes_.load(std::memory_order_relaxed);  // A threshold orders nothing.
   }
-
   /// The same of messages that their sender does not wait for, and the receiver may read.
   [[nodiscard]] std::uint64_t unawaited_eager_bytes() const noexcept {
     return unawaited_eager_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
@@ -220,7 +219,10 @@ class alignas(kCacheLineBytes) Gate {
   [[nodiscard]] std::uint64_t direct_from_bytes() const noexcept {
     return direct_from_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
   }
-
+  /// They would be, if they lay in large pages.
+  [[nodiscard]] std::uint64_t large_pages_from_bytes() const noexcept {
+    return large_pages_from_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
+  }
   /// Whether the next announced message, of so many bytes, goes the way that is not chosen: see
   /// Trials. Any thread: two that ask at once may count as one.
   [[nodiscard]] bool tries_other_way(std::uint64_t bytes) noexcept {
@@ -367,7 +369,7 @@ class alignas(kCacheLineBytes) Gate {
   std::atomic<std::uint64_t> eager_bytes_{0};
   std::atomic<std::uint64_t> unawaited_eager_bytes_{0};
   std::atomic<std::uint64_t> computing_eager_bytes_{0};
-  std::atomic<std::uint64_t> direct_from_bytes_{0};
+  std::atomic<std::uint64_t> direct_from_bytes_{0}, large_pages_from_bytes_{0};
   std::atomic<std::uint64_t> until_trial_{Trials::kBytes};
   std::atomic<std::uint64_t> own_reading_ps_{0};
   std::atomic<std::uint32_t> share_bytes_{0};

@@ -54,19 +54,26 @@ TEST(BothWays, OneBesideOthersChangesNothing) {
   EXPECT_EQ(both.share(), 1);
 }
 
-TEST(EagerTrials, AreOneOfMany) {
+TEST(EagerTrials, AreOneOfManySomeInARow) {
+  constexpr std::uint32_t kCount = 5 * EagerTrials::kInARow * EagerTrials::kAnnouncedEvery;
   EagerTrials trials;
   EXPECT_FALSE(trials.is_announced(1 << 20)) << "nothing is known of the way yet";
   trials.begin_from(1000);
   std::uint32_t announced = 0;
   std::uint32_t measured = 0;
-  for (std::uint32_t i = 0; i < 10 * EagerTrials::kAnnouncedEvery; ++i) {
+  std::uint32_t in_a_row = 0;
+  for (std::uint32_t i = 0; i < kCount; ++i) {
     EXPECT_FALSE(trials.is_announced(999));
-    announced += trials.is_announced(1000) ? 1 : 0;
+    const bool is_announced = trials.is_announced(1000);
+    announced += is_announced ? 1 : 0;
     measured += trials.is_measured(1000) ? 1 : 0;
+    EXPECT_TRUE(is_announced || in_a_row == 0 || in_a_row == EagerTrials::kInARow) << in_a_row;
+    in_a_row = is_announced ? in_a_row + 1 : 0;
+    EXPECT_LE(in_a_row, EagerTrials::kInARow);
+    EXPECT_TRUE(i != EagerTrials::kAnnouncedEvery || announced != 0) << "early ones";
   }
-  EXPECT_EQ(announced, 10U);
-  EXPECT_EQ(measured, 10 * EagerTrials::kAnnouncedEvery / EagerTrials::kFilledEvery);
+  EXPECT_EQ(announced, kCount / EagerTrials::kAnnouncedEvery);
+  EXPECT_EQ(measured, kCount / EagerTrials::kFilledEvery);
 }
 
 }  // namespace

@@ -327,13 +327,19 @@ void CostSampler::give_up(const char* why) noexcept {
   way_ = kNoWay;
 }
 
-/// Within a host a way does not get slower than it has been, but for who else runs there now: what
-/// that makes of round trips is no reason for longer eager messages, today or in jobs to come.
+/// Within a host a way does not get slower than it has been, nor than on any machine that we know,
+/// but for who else runs there now: what that makes of round trips is no reason for longer eager
+/// messages, today or in jobs to come.
 bool CostSampler::are_of_a_busy_machine(const WayCosts& costs) const noexcept {
   constexpr std::uint32_t kTimes = 4;
+  constexpr std::uint32_t kTimesOfProfile = 8;
   const Way& way = ways_[way_];
-  return way.origin == CostOrigin::cached && way.host == job_.host_of_node[job_.node_index] &&
-         costs.latency_ns / kTimes > way.costs.latency_ns;
+  if (way.host != job_.host_of_node[job_.node_index]) {
+    return false;
+  }
+  const std::uint32_t profile_ns = drivers_[way.driver]->capabilities().latency_ns;
+  return costs.latency_ns / kTimesOfProfile > profile_ns ||
+         (way.origin == CostOrigin::cached && costs.latency_ns / kTimes > way.costs.latency_ns);
 }
 
 /// Whoever is busy now may not be so then.
@@ -359,7 +365,7 @@ void CostSampler::conclude() noexcept {
     return;
   }
   if (are_of_a_busy_machine(costs)) {
-    try_later("they are those of a busy machine, an earlier job has seen much less");
+    try_later("they are those of a busy machine, which has taken much less, or can");
     return;
   }
   know(way_, costs, CostOrigin::sampled);

@@ -215,6 +215,19 @@ TEST(CostSampler, WhatIsMuchSlowerThanBeforeWithinAHostIsNotBelieved) {
   EXPECT_GT(latency_after(100, {"here", "there"}), 900) << "networks do become slower";
 }
 
+TEST(CostSampler, WhatNoHostTakesIsNotBelieved) {
+  for (const bool is_within : {true, false}) {
+    SimOptions options = fast_link();
+    options.hosts = {"here", is_within ? "here" : "there"};
+    options.profile_latency_ns = 100;  // It takes ten times as long.
+    SimCluster cluster{options, 2};
+    sample(cluster);
+    const CostModel model = cluster.nodes[0]->cost(1);
+    EXPECT_EQ(origin_of(model), is_within ? CostOrigin::profile : CostOrigin::sampled);
+    EXPECT_TRUE(!is_within || value_of(model, "latency_ns") == 100);
+  }
+}
+
 TEST(CostSampler, APeerThatForgetsIsAskedAgain) {
   for (int forgets_every = 500; forgets_every < 1000; forgets_every += 30) {
     SimCluster cluster{fast_link(), 2};

@@ -6,73 +6,10 @@
 
 #include <gtest/gtest.h>
 
-#include "net/simulation/sim_cluster.h"
+#include "net/costs/sampled_cluster.h"
 
 namespace sterna::net {
 namespace {
-
-using Rows = std::array<CostModel::Row, 6>;
-
-double value_of(const CostModel& model, std::string_view name) {
-  for (const CostModel::Row& row : model.figures()) {
-    if (row.name == name) {
-      return row.figure.value;
-    }
-  }
-  ADD_FAILURE() << name;
-  return 0;
-}
-CostOrigin origin_of(const CostModel& model) {
-  return model.figures()[0].figure.origin;
-}
-
-/// Opens the way from rank 0 to rank 1, and lets time pass until nothing is on its way.
-void exchange(SimCluster& cluster, std::uint32_t from = 0, std::uint32_t to = 1) {
-  char sent = 'x';
-  char got = 0;
-  SendRequest send;
-  RecvRequest receive;
-  cluster.node_of(to).receive(*cluster.endpoints[to], receive, {from, 1, 2}, Buffer::of(&got, 1));
-  cluster.node_of(from).send(*cluster.endpoints[from], send, {to, 1, 2}, Buffer::of(&sent, 1));
-  cluster.settle();
-  // Steps between two rounds, and looks for ways that are in use, are polls in which nothing comes.
-  for (int i = 0; i < 2000; ++i) {
-    cluster.settle();
-  }
-  EXPECT_EQ(got, 'x');
-}
-
-/// All nodes measure; a message from rank 0 to rank 1 is on its way, and opens it.
-struct OpenWay {
-  explicit OpenWay(SimCluster& cluster) {
-    for (const auto& node : cluster.nodes) {
-      node->sample_costs();
-    }
-    cluster.nodes[0]->send(*cluster.endpoints[0], send, {1, 1, 2}, Buffer::of(&byte, 1));
-  }
-  char byte = 'x';
-  SendRequest send;
-};
-
-void sample(SimCluster& cluster) {
-  for (const auto& node : cluster.nodes) {
-    node->sample_costs();
-  }
-  exchange(cluster);
-}
-
-constexpr SimOptions fast_link() {
-  return {.node_count = 2,
-          .delay_ns_min = 1000,
-          .delay_ns_max = 1000,
-          .packet_ns = 100,
-          .ps_per_byte = 100,
-          .has_direct = true,
-          .is_direct_timed = true,
-          .direct_latency_ns = 2000,
-          .direct_ps_per_byte = 50,
-          .packet_bytes_max = 16 << 10};
-}
 
 TEST(CostSampler, FindsWhatTheNetworkCosts) {
   SimCluster cluster{fast_link(), 2};
@@ -183,51 +120,6 @@ TEST(CostSampler, APeerThatIsBusyIsMeasuredWhenItIsNot) {
 }
 
 // Now and then a peer polls so often without a question that it no longer looks at the clock.
-/// A job that knows from one before it that messages take `cached_ns`; they take 1000 now.
-double latency_after(std::uint32_t cached_ns, std::vector<std::string> hosts) {
-  SimOptions options = fast_link();
-  options.hosts = std::move(hosts);
-  SimCluster cluster{options, 2};
-  WayCosts costs{.latency_ns = cached_ns,
-                 .packet_ns = 100,
-                 .packet_ps_per_byte = 100,
-                 .copy_ps_per_byte = 50,
-                 .direct_latency_ns = 2000,
-                 .direct_ps_per_byte = 50};
-  for (std::uint32_t node = 0; node < 2; ++node) {
-    const std::string peer = options.hosts[0] == options.hosts[1] ? "" : options.hosts[1 - node];
-    const CostsEntry entry{.driver = "sim",
-                           .host = peer,
-                           .packet_bytes_max = options.packet_bytes_max,
-                           .at_s = 1,
-                           .costs = costs};
-    cluster.nodes[node]->know_costs({&entry, 1}, 1'000'000);
-    EXPECT_EQ(origin_of(cluster.nodes[node]->cost(1 - node)), CostOrigin::cached);
-  }
-  sample(cluster);
-  return value_of(cluster.nodes[0]->cost(1), "latency_ns");
-}
-
-TEST(CostSampler, WhatIsMuchSlowerThanBeforeWithinAHostIsNotBelieved) {
-  EXPECT_EQ(latency_after(100, {"here", "here"}), 100) << "the machine is busy now";
-  EXPECT_GT(latency_after(500, {"here", "here"}), 900) << "not much slower";
-  EXPECT_LT(latency_after(50'000, {"here", "here"}), 2000) << "it was busy then";
-  EXPECT_GT(latency_after(100, {"here", "there"}), 900) << "networks do become slower";
-}
-
-TEST(CostSampler, WhatNoHostTakesIsNotBelieved) {
-  for (const bool is_within : {true, false}) {
-    SimOptions options = fast_link();
-    options.hosts = {"here", is_within ? "here" : "there"};
-    options.profile_latency_ns = 100;  // It takes ten times as long.
-    SimCluster cluster{options, 2};
-    sample(cluster);
-    const CostModel model = cluster.nodes[0]->cost(1);
-    EXPECT_EQ(origin_of(model), is_within ? CostOrigin::profile : CostOrigin::sampled);
-    EXPECT_TRUE(!is_within || value_of(model, "latency_ns") == 100);
-  }
-}
-
 TEST(CostSampler, APeerThatForgetsIsAskedAgain) {
   for (int forgets_every = 500; forgets_every < 1000; forgets_every += 30) {
     SimCluster cluster{fast_link(), 2};

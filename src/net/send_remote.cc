@@ -158,7 +158,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   const std::uint64_t word =
       is_readable ? reinterpret_cast<std::uint64_t>(request.data.address) : head_bytes;
   if (large_pages_ != nullptr && !is_eager && way.can_be_read &&
-      (is_readable || bytes >= gate.large_pages_from_bytes())) {
+      (is_readable || bytes >= gate.direct_thresholds().if_large())) {
     large_pages_->are_copied(request.data.address, bytes, is_alone);
   }
   header.kind = is_eager ? FrameKind::eager : FrameKind::rendezvous;

@@ -163,15 +163,20 @@ double CostModel::read_beside_ns(std::uint64_t bytes, double away_ns) const noex
 
 /// From where on direct copies of which a byte takes so long are faster than packets. Two straight
 /// lines: packets begin sooner, and perhaps go slower.
-std::uint64_t CostModel::find_direct_from(double ps_per_byte) const noexcept {
-  const double slower = stream_ps_per_byte() - ps_per_byte;
+std::uint64_t CostModel::find_direct_from(double ps_per_byte,
+                                          double stream_ps_per_byte) const noexcept {
+  const double slower = stream_ps_per_byte - ps_per_byte;
   const double from = is_direct_ && slower > 0 ? direct_latency_ns_.value * 1000 / slower : 1e18;
   return from < 1e18 ? static_cast<std::uint64_t>(from) : kNever;
 }
 
 void CostModel::decide() noexcept {
-  direct_from_bytes_ = find_direct_from(direct_ps_per_byte_.value);
-  large_pages_from_bytes_ = find_direct_from(direct_ps_per_byte_.value * kLargePagesPart);
+  const double stream_ps = stream_ps_per_byte();
+  direct_from_bytes_ = find_direct_from(direct_ps_per_byte_.value, stream_ps);
+  large_pages_from_bytes_ =
+      find_direct_from(direct_ps_per_byte_.value * kLargePagesPart, stream_ps);
+  read_from_bytes_ =
+      find_direct_from(direct_ps_per_byte_.value, std::max(stream_ps, own_reading_ps_.value));
   // Both in nanoseconds: a packet of its own, against the wait of those in front for its bytes.
   share_bytes_ = static_cast<std::uint32_t>(
       std::min(packet_ns_.value * 1000 / std::max(packet_ps_per_byte_.value, 1.0), kShareBytesMax));
@@ -244,6 +249,8 @@ void CostModel::measured_reading(std::uint64_t bytes, std::uint64_t ns,
   }
   if (is_as_ours) {
     learn_reading(own_reading_ps_.value);
+  } else {
+    decide();
   }
 }
 

@@ -83,6 +83,9 @@ class CostModel {
   [[nodiscard]] std::uint64_t large_pages_from_bytes() const noexcept {
     return large_pages_from_bytes_;
   }
+  /// For who reads a message that the peer could send in packets: those take as long as we were
+  /// seen to read them, if that is longer than to fill them.
+  [[nodiscard]] std::uint64_t read_from_bytes() const noexcept { return read_from_bytes_; }
   /// Eager messages of at least so many bytes are now and then announced and copied directly, since
   /// nothing would be known of that otherwise; kNever: none.
   [[nodiscard]] std::uint64_t tried_from_bytes() const noexcept {
@@ -188,7 +191,8 @@ class CostModel {
   /// What a byte of a long message takes in packets.
   [[nodiscard]] double stream_ps_per_byte() const noexcept;
   [[nodiscard]] double quicker_ps_per_byte() const noexcept;
-  [[nodiscard]] std::uint64_t find_direct_from(double ps_per_byte) const noexcept;
+  [[nodiscard]] std::uint64_t find_direct_from(double ps_per_byte,
+                                               double stream_ps_per_byte) const noexcept;
   [[nodiscard]] std::uint64_t find_eager_bytes() const noexcept;
   [[nodiscard]] std::string explain_lending(bool is_lent, std::uint64_t from_bytes) const;
 
@@ -214,6 +218,7 @@ class CostModel {
   std::uint64_t computing_eager_bytes_ = 0;
   std::uint64_t direct_from_bytes_ = 0;
   std::uint64_t large_pages_from_bytes_ = 0;
+  std::uint64_t read_from_bytes_ = 0;
   std::uint32_t share_bytes_ = 0;
   std::uint64_t head_bytes_ = 0;
 };

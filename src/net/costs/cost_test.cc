@@ -98,6 +98,17 @@ TEST(CostModelOfPackets, LargePagesWouldMakeDirectCopiesFaster) {
   EXPECT_EQ(model.large_pages_from_bytes(), CostModel::kNever);
 }
 
+// It sends nothing itself, and is told nothing.
+TEST(CostModelOfPackets, WhoReadsKnowsWhatPacketsWouldTakeHim) {
+  CostModel model = near_caches();
+  EXPECT_EQ(model.read_from_bytes(), CostModel::kNever);
+  for (int i = 0; i < 100; ++i) {
+    model.measured_reading(kBytes, kBytes * 120 / 1000, false);
+  }
+  EXPECT_LT(model.read_from_bytes(), 60'000U) << "120 against 80";
+  EXPECT_EQ(model.direct_from_bytes(), CostModel::kNever) << "the peer reads otherwise";
+}
+
 TEST(CostModelOfPackets, BothWaysItIsBothSides) {
   CostModel model = near_caches();
   measure_reading(model, 60);

@@ -386,7 +386,7 @@ void Gate::publish_cost() noexcept {
   eager_trials_.begin_from(cost_->tried_from_bytes());
   own_reading_ps_.store(cost_->own_reading_ps(), std::memory_order_relaxed);
   direct_from_bytes_.store(cost_->direct_from_bytes(), std::memory_order_relaxed);
-  large_pages_from_bytes_.store(cost_->large_pages_from_bytes(), std::memory_order_relaxed);
+  direct_thresholds_.publish(*cost_);
   share_bytes_.store(cost_->share_bytes(), std::memory_order_relaxed);
   head_bytes_.store(cost_->head_bytes(), std::memory_order_relaxed);
   is_handed_over_.store(cost_->hands_over(), std::memory_order_relaxed);

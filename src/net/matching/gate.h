@@ -13,6 +13,7 @@
 #include "base/mpsc_queue.h"
 #include "base/spin_lock.h"
 #include "net/costs/both_ways.h"
+#include "net/costs/direct_thresholds.h"
 #include "net/costs/cost.h"
 #include "net/costs/eager_trials.h"
 #include "net/costs/round_trip.h"
@@ -219,9 +220,8 @@ class alignas(kCacheLineBytes) Gate {
   [[nodiscard]] std::uint64_t direct_from_bytes() const noexcept {
     return direct_from_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
   }
-  /// They would be, if they lay in large pages.
-  [[nodiscard]] std::uint64_t large_pages_from_bytes() const noexcept {
-    return large_pages_from_bytes_.load(std::memory_order_relaxed);  // As eager_bytes().
+  [[nodiscard]] const DirectThresholds& direct_thresholds() const noexcept {
+    return direct_thresholds_;
   }
   /// Whether the next announced message, of so many bytes, goes the way that is not chosen: see
   /// Trials. Any thread: two that ask at once may count as one.
@@ -369,7 +369,8 @@ class alignas(kCacheLineBytes) Gate {
   std::atomic<std::uint64_t> eager_bytes_{0};
   std::atomic<std::uint64_t> unawaited_eager_bytes_{0};
   std::atomic<std::uint64_t> computing_eager_bytes_{0};
-  std::atomic<std::uint64_t> direct_from_bytes_{0}, large_pages_from_bytes_{0};
+  std::atomic<std::uint64_t> direct_from_bytes_{0};
+  DirectThresholds direct_thresholds_;
   std::atomic<std::uint64_t> until_trial_{Trials::kBytes};
   std::atomic<std::uint64_t> own_reading_ps_{0};
   std::atomic<std::uint32_t> share_bytes_{0};

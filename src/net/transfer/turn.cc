@@ -10,9 +10,15 @@ namespace {
 // Between two looks whether a peer whose memory is written or read waits by now; at least.
 constexpr std::uint32_t kTurnedBytesMin = 128 << 10;
 
+/// What is at least as long is copied directly to its end.
+std::uint64_t direct_from_bytes(const TransferJob& job) noexcept {
+  return job.read != nullptr ? job.gate->direct_thresholds().when_read()
+                             : job.gate->direct_from_bytes();
+}
+
 /// Else it goes directly to its end, whoever comes back.
 bool is_looked_at(const TransferJob& job) noexcept {
-  return job.may_turn && job.total_bytes < job.gate->direct_from_bytes();
+  return job.may_turn && job.total_bytes < direct_from_bytes(job);
 }
 
 }  // namespace
@@ -23,7 +29,7 @@ bool turns_to_packets(const TransferJob& job, const Channel& channel,
                       std::uint64_t now_ns) noexcept {
   const std::uint64_t left = job.total_bytes - job.offset;
   const bool turns = job.may_turn && left >= kTurnedBytesMin &&
-                     left < job.gate->direct_from_bytes() &&
+                     left < direct_from_bytes(job) &&
                      channel.peer_is() == PeerIs::at_hand &&
                      (!job.is_invited || job.gate->is_empty());
   if (turns) {

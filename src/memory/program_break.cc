@@ -19,6 +19,7 @@ namespace {
 
 // What is left of the heap where malloc has begun it, but for the end of a block.
 constexpr std::size_t kEndBytes = 128;
+constexpr std::size_t kGrowthBytes = 1 << 20;  // More than libraries have given back.
 
 std::uintptr_t program_break() noexcept {
   return reinterpret_cast<std::uintptr_t>(::sbrk(0));
@@ -32,15 +33,20 @@ std::uintptr_t program_break() noexcept {
       std::string_view{tunables}.find("glibc.malloc.hugetlb=1") == std::string_view::npos) {
     return;
   }
-  // Addresses, no memory: nobody touches the block, which stays for good.
-  if (const std::size_t left = ::mallinfo2().keepcost; left > 2 * kEndBytes) {
+  // Addresses, no memory: nobody touches the block, which stays for good. Unless the library comes
+  // late, when the end of the heap has been in use.
+  const std::size_t left = ::mallinfo2().keepcost;
+  if (left > LargePages::kFrameBytes) {
+    return;
+  }
+  if (left > 2 * kEndBytes) {
     void* volatile kept = std::malloc(left - kEndBytes);  // Else compilers leave it out.
     static_cast<void>(kept);
   }
   const std::uintptr_t to_begin = -program_break() % LargePages::kFrameBytes;
   (void)::sbrk(static_cast<std::intptr_t>(to_begin));  // If it fails malloc will find that out.
   const std::uintptr_t begin = program_break();
-  void* volatile first = std::malloc(kEndBytes);  // Has the heap go on.
+  void* volatile first = std::malloc(kGrowthBytes);  // Has the heap go on.
   std::free(first);
   // malloc has advised all but a page, since the break was not where it had left it: one more
   // mapping, and no large page across it.

@@ -2,6 +2,7 @@
 #include "memory/large_pages.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 
 #include <sys/mman.h>
@@ -42,11 +43,14 @@ std::size_t count_pages_in(std::uintptr_t frame) noexcept {
 }
 
 bool are_there() noexcept {
-  const auto size = first_line_of("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
-  const auto use = first_line_of("/sys/kernel/mm/transparent_hugepage/enabled");
-  const bool are_sizes_ours =
-      ::sysconf(_SC_PAGESIZE) == static_cast<long>(LargePages::kPageBytes) && size == "2097152";
-  return are_sizes_ours && use.has_value() && use->find("[never]") == std::string::npos;
+  try {
+    const auto size = first_line_of("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+    const auto use = first_line_of("/sys/kernel/mm/transparent_hugepage/enabled");
+    return ::sysconf(_SC_PAGESIZE) == static_cast<long>(LargePages::kPageBytes) &&
+           size == "2097152" && use.has_value() && use->find("[never]") == std::string::npos;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -101,10 +105,12 @@ void LargePages::look_after(Frame& frame) noexcept {
   const bool is_joined = system_.pages_in(address) >= kPages - kPagesMissingMax &&
                          system_.join(address);
   const std::uint64_t took_ns = system_.now_ns() - start_ns;
-  if (!is_joined || took_ns < kJoinNsMin) {
+  // What is large already takes no time but that of others, for whom the system waits now and then.
+  if (!is_joined || frame.is_joined || took_ns < kJoinNsMin) {
     frame.failures = std::min(frame.failures + 1, kFailuresMax);
     return;
   }
+  frame.is_joined = true;
   frame.failures = 0;
   joined_.fetch_add(1, std::memory_order_relaxed);
   // A quarter of what is new: one that was kept waiting must not decide alone.

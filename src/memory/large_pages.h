@@ -70,6 +70,7 @@ class LargePages {
     std::uintptr_t number = 0;   // Address by size; 0: none.
     std::uint64_t pages = 0;     // Copied since it was last looked after.
     std::uint32_t failures = 0;  // In a row: it is asked half as often after each.
+    bool is_joined = false;      // Once: whether it still is shows when it is asked again.
   };
 
   void count(std::uintptr_t number, std::uint64_t pages, std::uint32_t& may_join) noexcept;

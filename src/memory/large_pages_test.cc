@@ -99,6 +99,14 @@ TEST_F(LargePagesTest, WhatIsLargeAlreadyCountsForNothing) {
   EXPECT_GE(bytes_until_asked(9 * kFrame) + 0x10000, kBytesOfPrice) << "the price is as it was";
 }
 
+TEST_F(LargePagesTest, WhatWasJoinedAndIsAskedForAgainTeachesNoPrice) {
+  EXPECT_GT(bytes_until_asked(7 * kFrame), 0U);
+  fake.took_ns = 5 * LargePages::kFirstPriceNs;  // The system waited for somebody.
+  EXPECT_GT(bytes_until_asked(7 * kFrame), 0U);
+  EXPECT_EQ(pages.joined(), 1U);
+  EXPECT_LE(bytes_until_asked(9 * kFrame), kBytesOfPrice + 0x10000);
+}
+
 TEST_F(LargePagesTest, MemoryThatWasNeverWrittenIsNotMade) {
   fake.pages_in = kPages * 3 / 4;
   EXPECT_EQ(bytes_until_asked(7 * kFrame), 0U);

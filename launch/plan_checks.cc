@@ -150,9 +150,11 @@ std::uint64_t count_ranks(const RunOptions& options) {
 }
 
 bool wants_large_pages(const RunOptions& options, const Application& application) {
+  if (options.node_count != 0) {
+    return false;
+  }
   Result<Settings> settings = settings_of(options, application);
-  return options.node_count == 0 && settings &&
-         settings.value().text(memory::kLargePages) != "off";
+  return settings && settings.value().text(memory::kLargePages) != "off";
 }
 
 std::vector<std::string> environment_of(const Application& application, bool is_local) {

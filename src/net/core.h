@@ -373,7 +373,7 @@ class TransportCore final : private Bond::Owner {
   Invitations invitations_;          // See there.
   MpscQueue<TransferJob> new_jobs_;  // Consumer: the poller.
   std::vector<TransferJob*> jobs_;   // The poller only. By priority, but for take_in().
-  std::atomic<std::uint32_t> lending_jobs_{0}, sending_jobs_{0};  // Peers read; as job_count_.
+  std::atomic<std::uint32_t> lending_jobs_{0}, sending_jobs_{0};  // Lent; sent. As job_count_.
   std::size_t urgent_jobs_ = 0;  // The poller only: of jobs_, with a priority.
   std::atomic<std::uint32_t> job_count_{0};
   std::uint32_t packets_until_measure_ = 1, frames_until_measure_ = 1;  // The poller only.

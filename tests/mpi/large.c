@@ -111,8 +111,10 @@ static void receive_all(unsigned char* into, int round) {
 int main(int argc, char** argv) {
   begin(&argc, &argv);
   const char* const expected = argc > 1 ? argv[1] : "";
-  const int is_possible = expected[0] == '\0' ||
-                          (may_be_joined() && (expected[0] != 'h' || may_malloc_have_them()));
+  int is_possible = expected[0] == '\0' ||
+                    (may_be_joined() && (expected[0] != 'h' || may_malloc_have_them()));
+  /* If one finds no large page now, all of them leave it. */
+  MPI_Allreduce(MPI_IN_PLACE, &is_possible, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (is_possible && expected[0] == 'h') {
     check_heap();
   } else if (is_possible && world_size > 1 && world_rank < 2) {

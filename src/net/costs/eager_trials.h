@@ -33,9 +33,10 @@ class EagerTrials {
     }
     const std::uint32_t count = announced_.load(std::memory_order_relaxed);
     announced_.store(count + 1, std::memory_order_relaxed);
-    // The first ones before all others of their share, for what is over soon.
+    // More at first: what is known then is of memory that was written just before.
     const std::uint32_t place = count % (kAnnouncedEvery * kInARow);
-    return place < kAnnouncedEvery && place >= kAnnouncedEvery - kInARow;
+    return ends_group(place, kAnnouncedEvery) ||
+           (count < kAnnouncedEvery && (ends_group(place, 16) || ends_group(place, 32)));
   }
   /// Whether it is measured what filling its packets takes: one of kFilledEvery.
   [[nodiscard]] bool is_measured(std::uint64_t bytes) noexcept {
@@ -43,6 +44,12 @@ class EagerTrials {
   }
 
  private:
+  /// `place` is one of the last of so many.
+  [[nodiscard]] static constexpr bool ends_group(std::uint32_t place,
+                                                 std::uint32_t count) noexcept {
+    return place < count && place >= count - kInARow;
+  }
+
   std::atomic<std::uint64_t> from_bytes_{CostModel::kNever};
   std::atomic<std::uint32_t> announced_{0};  // Those that were asked for.
   OneOf filled_{kFilledEvery};

@@ -11,7 +11,8 @@
 // What trials cost is bounded: between two as many bytes go the chosen way as make the time lost
 // with the last one a hundredth, by the figures as they are then. One that taught nothing (the
 // receiver was behind all the time, say) says nothing of that, and is repeated after twice as many
-// bytes each time.
+// bytes each time. The first of direct copies comes soon: what is known before it was measured in
+// other memory, or on another day, and nothing is cold there.
 //
 // All depends on messages and figures alone. Not thread-safe: who holds the cost model asks.
 #pragma once
@@ -33,6 +34,7 @@ class Trials {
   static constexpr std::uint64_t kBytesMax = 64 << 20;  // ...and, but for one message, at most.
   static constexpr std::uint64_t kEvery = 64;           // At most one of so many bytes...
   static constexpr double kLossMax = 0.01;              // ...and of the time that messages take.
+  static constexpr std::uint64_t kFirstTimes = 16;      // The first, of direct copies, is sooner.
 
   /// Whether the next message, of so many bytes, goes the other way. Until as many bytes as until()
   /// says have gone this need not be asked again.
@@ -68,7 +70,8 @@ class Trials {
                                             std::uint64_t bytes) const noexcept {
     const CostModel::Other other = cost.other(bytes);
     const double times = std::max(other.excess / kLossMax, static_cast<double>(kEvery));
-    const auto last = static_cast<double>(last_bytes_);
+    const bool is_soon = !has_begun_ && !cost.is_copied_directly(bytes);
+    const auto last = static_cast<double>(is_soon ? last_bytes_ / kFirstTimes : last_bytes_);
     return static_cast<std::uint64_t>(
         last * (has_taught(other) ? times : std::min(times, static_cast<double>(blind_))));
   }
@@ -105,7 +108,7 @@ class Trials {
     is_direct_ = !cost.is_copied_directly(bytes);
     excess_ = other.excess;
     cold_bytes_ = is_direct_ ? 0 : kColdBytes;
-    is_under_way_ = true;
+    is_under_way_ = has_begun_ = true;
     gone_ = 0;
   }
 
@@ -117,6 +120,7 @@ class Trials {
   std::uint64_t cold_bytes_ = 0;       // Measures of those are still to be dropped.
   double excess_ = 0;                  // When the last trial began.
   bool is_under_way_ = false;
+  bool has_begun_ = false;  // One, ever.
   bool is_direct_ = false;  // It tries direct copies.
 };
 

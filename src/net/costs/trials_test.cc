@@ -148,7 +148,7 @@ TEST_P(TrialsOfSize, EndSoonWhereTheyFindWhatWasKnown) {
 // What an earlier job has left may be of another place.
 TEST_P(TrialsOfSize, BeginAfterSomeMegabytes) {
   Stream stream{GetParam()};
-  stream.run(kNear, Trials::kEvery * Trials::kBytes - GetParam());
+  stream.run(kNear, Trials::kEvery * Trials::kBytes / Trials::kFirstTimes - GetParam());
   EXPECT_EQ(stream.trials, 0U);
   stream.run(kNear, 3 * GetParam());
   EXPECT_GT(stream.trials, 0U);

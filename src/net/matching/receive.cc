@@ -329,6 +329,10 @@ void TransportCore::answer_matched(Endpoint& at, std::uint32_t source, std::uint
   Outcome::Answer& answer = outcome.add();
   answer.header.kind = FrameKind::matched;
   answer.header.total_bytes = read_ns;
+  const std::uint32_t route = ranks_[source].route.load(std::memory_order_relaxed);
+  if (read_ns != 0 && route != RankEntry::kNoRoute) {
+    answer.header.context = static_cast<std::uint32_t>(gates_[route].own_reading_ps());
+  }
   answer.header.source = at.rank;
   answer.header.destination = source;
   answer.header.cookie = send_id;

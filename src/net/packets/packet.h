@@ -29,7 +29,8 @@ enum class FrameKind : std::uint8_t {
   data,       // cookie: the receive's id; total_bytes: where the payload goes.
   finish,     // cookie: the receive's id; all bytes were written directly.
   matched,    // cookie: the send's id: a synchronous eager message was received, or one read;
-              // total_bytes: the nanoseconds that reading it took, 0: it was not read.
+              // total_bytes: the nanoseconds that reading it took, 0: it was not read, or not
+              // measured; context: else as total_bytes of clear.
   credit,     // Nothing but the header's credit.
   rank_note,  // cookie: handler. For the node where the destination rank is.
   // Between nodes (source and destination are nodes).

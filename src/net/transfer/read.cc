@@ -140,11 +140,13 @@ void TransportCore::finish_read(std::uint32_t rank, RecvRequest& request, std::u
   act(rank, answers);
 }
 
-/// The sender chooses how its messages go, and the receiver knows what reading them costs.
+/// The sender chooses how its messages go, and the receiver knows what reading them costs, out of
+/// packets as well.
 void TransportCore::learn_read(const FrameHeader& matched, std::uint64_t bytes) noexcept {
   const std::uint32_t route = ranks_[matched.source].route.load(std::memory_order_relaxed);
   if (matched.total_bytes != 0 && route != RankEntry::kNoRoute && gates_[route].is_direct()) {
     gates_[route].measured_direct(bytes, matched.total_bytes);
+    gates_[route].told_reading(matched.context);
   }
 }
 

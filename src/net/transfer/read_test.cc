@@ -62,6 +62,42 @@ TEST_P(Reads, TheSenderLearnsWhatReadingCostTheReceiver) {
   }
 }
 
+/// Of what the peer of `node` takes to read packets.
+std::uint32_t reading_corrections(const Pair& pair, std::uint32_t node) {
+  for (const CostModel::Row& row : pair.nodes[node]->cost(1 - node).figures()) {
+    if (std::string_view{row.name} == "reading_ps_per_byte") {
+      return row.figure.corrections;
+    }
+  }
+  return 0;
+}
+
+// What goes eagerly has no answer: else nothing would be known where all messages do.
+TEST_P(Reads, TheirAnswersTellTheSenderWhatReadingPacketsTakes) {
+  Pair pair;
+  pair.meet();
+  if (!pair.nodes[0]->cost(1).is_direct()) {
+    GTEST_SKIP() << "this system does not let a process read another one's memory";
+  }
+  for (int i = 0; i < 6; ++i) {
+    pass(pair, 100'000, true);  // Node 1 only receives.
+  }
+  const std::vector<std::byte> eager(20'000);
+  for (int i = 0; i < 40; ++i) {
+    std::vector<std::byte> got(eager.size());
+    SendRequest send_request;
+    send_request.is_awaited = true;
+    RecvRequest receive_request;
+    pair.receive(1, receive_request, kTag, got);
+    pair.send(0, send_request, kTag, eager);
+    ASSERT_TRUE(
+        pair.poll_until([&] { return send_request.done.done() && receive_request.done.done(); }));
+  }
+  const std::uint32_t before = reading_corrections(pair, 0);
+  pass(pair, GetParam(), true);
+  EXPECT_EQ(reading_corrections(pair, 0), before + 1);
+}
+
 // Meanwhile its messages go as if they were awaited, in packets or directly, as the costs say.
 TEST_P(Reads, WhoWaitsAtOnceForAWhileAndThenComputesIsReadAgain) {
   Pair pair;

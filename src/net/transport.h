@@ -298,6 +298,17 @@ class Transport {
   /// Long messages of that node may be copied from its memory to this one's, not in packets.
   [[nodiscard]] bool may_copy_directly(std::uint32_t node) const noexcept;
 
+  // Memory of who asks a node for something and waits for its answer, read by that node itself.
+
+  /// Whether pieces of so many bytes, of which the shortest has so many, are better read by that
+  /// node than sent to it. Now and then false in any case: what messages cost is to be known.
+  [[nodiscard]] bool are_better_read(std::uint32_t node, std::uint64_t bytes,
+                                     std::uint64_t shortest) noexcept;
+  /// They are about to be.
+  void will_be_read(const void* data, std::uint64_t bytes) noexcept;
+  /// Reads what that node has said. Fails: then it must send them. Any thread.
+  [[nodiscard]] Result<> read_from(std::uint32_t node, std::byte* into, RemotePiece from) noexcept;
+
   // For who has sent a message that is answered soon, and has the poller's turn from before that
   // (Progress::Turn) until it has asked for the answer.
 

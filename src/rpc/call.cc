@@ -56,6 +56,14 @@ bool CallTable::put(std::uint64_t id, PendingCall& call) noexcept {
   return true;
 }
 
+PendingCall* CallTable::find(std::uint64_t id) const noexcept {
+  const std::uint64_t index = id & kIndexMask;
+  const SpinGuard guard{lock_};
+  return index < slots_.size() && slots_[index].generation == id >> kIndexBits
+             ? slots_[index].call
+             : nullptr;
+}
+
 PendingCall* CallTable::take(std::uint64_t id) noexcept {
   const std::uint64_t index = id & kIndexMask;
   const SpinGuard guard{lock_};

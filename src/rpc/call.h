@@ -22,6 +22,8 @@ namespace sterna::rpc {
 
 inline constexpr std::uint32_t kAnyNode = ~std::uint32_t{0};
 
+struct OutPart;
+
 /// A call whose reply is awaited later. Memory of the caller, until done; node callers only.
 struct PendingCall {
   /// If it is set before the start: the reply is stored here, as much as fits, and not in `reply`.
@@ -39,14 +41,17 @@ struct PendingCall {
   std::uint64_t part_bytes = 0;
   std::uint32_t part_number = 0;
 
-  std::uint64_t id = 0;       // Rpc's.
-  std::uint32_t to_node = 0;  // Rpc's.
+  // Rpc's.
+  std::uint64_t id = 0;
+  std::uint32_t to_node = 0;
+  std::uint32_t number = 0;            // Of the parts that are read,
+  std::span<OutPart> read_parts = {};  // unless they are wanted.
 };
 
 /// A long piece of the arguments, which goes from where it lies to where the service wants it.
 /// Memory of the caller, as its bytes, until `send.done`.
 struct OutPart {
-  Part part;
+  Part part;  // Its address is Rpc's.
   const void* data = nullptr;
   net::SendRequest send;
 };
@@ -65,6 +70,9 @@ struct CallOptions {
   ThreadWish wish = {};
   /// In the order in which they were packed. For nodes that are ranks (RpcOptions::endpoint) only.
   std::span<OutPart> parts = {};
+  /// Of start(): they and their bytes stay as they are until the call has ended, which nobody
+  /// withdraws: they may be read, then, and count as sent at once.
+  bool are_parts_kept = false;
   /// Of post(): while the node has not begun enough of what was posted before. Switches then.
   bool may_wait = false;
 };
@@ -81,6 +89,8 @@ class CallTable {
   [[nodiscard]] static std::uint64_t next(std::uint64_t id) noexcept;
   /// As add(), under a number that the caller has reserved. False: the node is lost.
   [[nodiscard]] bool put(std::uint64_t id, PendingCall& call) noexcept;
+  /// The call, which is known still; null: none. For who alone takes it.
+  [[nodiscard]] PendingCall* find(std::uint64_t id) const noexcept;
   /// Null: nobody waits for that any more. The call is the caller's to complete.
   [[nodiscard]] PendingCall* take(std::uint64_t id) noexcept;
   /// From now on no call to `node` is added. The calls to it that are under way.

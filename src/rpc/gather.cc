@@ -135,6 +135,32 @@ bool Rpc::gather_in_poll(std::unique_ptr<Work> its) {
   return true;
 }
 
+/// As gather_in_poll(). What cannot be read is sent, and put together as it comes.
+bool Rpc::read_in_poll(std::unique_ptr<Work> its) {
+  if (its == nullptr || its->make_room() == nullptr) {
+    return false;
+  }
+  Work& work = *its;
+  Incoming& incoming = work.incoming;
+  bool is_read = true;
+  work.place([&](std::size_t, const net::Buffer& buffer) {
+    is_read = is_read && read_part(incoming, buffer);
+  });
+  if (is_read) {
+    on_gathered_request(*work.entry, {work.gathered.get(), work.gathered_bytes}, work.reply_to,
+                        work.gathered_bytes - work.arguments.size());
+    return true;
+  }
+  incoming.taken = 0;
+  const std::uint64_t id = std::exchange(incoming.reader_id, 0);
+  const std::uint32_t node = incoming.from_node;
+  const bool is_gathered = gather_in_poll(std::move(its));
+  if (is_gathered) {
+    want(node, id, 0);  // Before that nothing comes, and the handler has its work still.
+  }
+  return is_gathered;
+}
+
 bool Rpc::has_unbegun() noexcept {
   const SpinGuard guard{waiting_lock_};
   return !waiting_.empty() || gatherings_.load(std::memory_order_acquire) != 0;

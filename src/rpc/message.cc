@@ -15,14 +15,21 @@ constexpr std::uint64_t kFlagMask = 0xf0;
 constexpr std::uint8_t kOfRank = 0x10;
 constexpr std::uint8_t kHasWish = 0x20;
 constexpr std::uint8_t kHasParts = 0x40;
-constexpr std::uint8_t kHasStatus = 0x80;
+constexpr std::uint8_t kHasStatus = 0x80;     // Not of a request,
+constexpr std::uint8_t kHasAddresses = 0x80;  // but this.
 constexpr std::size_t kPartBytes = 12;
+constexpr std::size_t kAddressBytes = 8;  // More, of parts that are read.
+
+std::size_t part_bytes(bool are_read) noexcept {
+  return kPartBytes + (are_read ? kAddressBytes : 0);
+}
 
 std::uint8_t flags_of(const Message& message) noexcept {
   const bool has_wish = !message.wish.is_none();
   return static_cast<std::uint8_t>(
       (message.reply_to.rank != kNoRank ? kOfRank : 0) | (has_wish ? kHasWish : 0) |
-      (message.parts.empty() ? 0 : kHasParts) | (message.status != 0 ? kHasStatus : 0));
+      (message.parts.empty() ? 0 : kHasParts) | (message.status != 0 ? kHasStatus : 0) |
+      (message.are_read ? kHasAddresses : 0));
 }
 
 /// What one side would not say in this way, or cannot mean.
@@ -39,23 +46,30 @@ bool is_sensible(const Message& message, std::uint8_t flags) noexcept {
     last_offset = part.offset;
   }
   const bool is_request = message.kind == MessageKind::request;
-  if (message.kind == MessageKind::begun) {
+  if (message.kind == MessageKind::begun || message.kind == MessageKind::wanted) {
     return flags == 0 && message.body.empty();
+  }
+  if (message.are_read && (message.part_count == 0 || message.reply_to.id == 0)) {
+    return false;  // Their memory stays until the reply.
   }
   return message.kind >= MessageKind::request && message.kind <= MessageKind::error &&
          ((flags & kOfRank) == 0 || message.reply_to.rank != kNoRank) &&
          ((flags & kHasWish) == 0 || message.wish.priority != kAsRegistered ||
           message.wish.stack_kib != 0) &&
-         ((flags & kHasStatus) == 0 || message.status != 0) &&
+         ((flags & kHasStatus) == 0 || is_request || message.status != 0) &&
          ((flags & kHasParts) == 0 || message.part_count != 0) &&
-         ((flags & kHasWish) == 0 || is_request) && ((flags & kHasStatus) == 0 || !is_request);
+         ((flags & kHasWish) == 0 || is_request);
 }
 
 /// What follows the first word, where it has something to say.
 bool decode_more(std::span<const std::byte> bytes, std::uint8_t flags, Message& message) noexcept {
   wire::Reader reader{bytes};
-  if (message.kind == MessageKind::request) {
+  const bool is_request = message.kind == MessageKind::request;
+  if (is_request) {
     message.service = reader.u64();
+    message.are_read = (flags & kHasAddresses) != 0;
+  } else if (message.kind == MessageKind::wanted) {
+    message.number = reader.u32();
   }
   if ((flags & kOfRank) != 0) {
     message.reply_to.rank = reader.u32();
@@ -65,15 +79,16 @@ bool decode_more(std::span<const std::byte> bytes, std::uint8_t flags, Message& 
     message.wish.priority = reader.u8();
     message.wish.stack_kib = reader.u32();
   }
-  if ((flags & kHasStatus) != 0) {
+  if (!is_request && (flags & kHasStatus) != 0) {
     message.status = reader.u32();
     message.text = reader.text(kErrorTextBytesMax);
   }
   if ((flags & kHasParts) != 0) {
     message.number = reader.u32();
     message.part_count = reader.u16();
-    message.raw_parts = reader.raw(message.part_count <= kPartsMax ? message.part_count * kPartBytes
-                                                                   : bytes.size() + 1);
+    message.raw_parts = reader.raw(message.part_count <= kPartsMax
+                                       ? message.part_count * part_bytes(message.are_read)
+                                       : bytes.size() + 1);
   }
   message.body = reader.raw(reader.bytes_left());
   return reader.ok() && is_sensible(message, flags);
@@ -89,7 +104,7 @@ MessageHead::MessageHead(const Message& message) {
   const std::uint64_t words[2] = {first, message.service};
   bytes_ = message.kind == MessageKind::request ? sizeof words : sizeof first;
   std::memcpy(short_.data(), words, sizeof words);
-  if (flags != 0) [[unlikely]] {
+  if (flags != 0 || message.kind == MessageKind::wanted) [[unlikely]] {
     add_more(message, flags);
   }
 }
@@ -97,10 +112,10 @@ MessageHead::MessageHead(const Message& message) {
 void MessageHead::add_more(const Message& message, std::uint8_t flags) {
   std::string_view text = message.text.substr(0, kErrorTextBytesMax);
   std::span<std::byte> memory{short_};
-  const std::size_t part_bytes = message.parts.size() * kPartBytes;
-  if (const std::size_t most = kFixedBytes + text.size() + part_bytes; most > memory.size())
+  const std::size_t parts_bytes = message.parts.size() * part_bytes(message.are_read);
+  if (const std::size_t most = kFixedBytes + text.size() + parts_bytes; most > memory.size())
       [[unlikely]] {
-    long_.reset(part_bytes == 0 ? new (std::nothrow) std::byte[most] : new std::byte[most]);
+    long_.reset(parts_bytes == 0 ? new (std::nothrow) std::byte[most] : new std::byte[most]);
     if (long_ != nullptr) {
       memory = {long_.get(), most};
       std::memcpy(memory.data(), short_.data(), bytes_);
@@ -109,6 +124,9 @@ void MessageHead::add_more(const Message& message, std::uint8_t flags) {
     }
   }
   wire::Writer writer{memory.subspan(bytes_)};
+  if (message.kind == MessageKind::wanted) {
+    writer.u32(message.number);
+  }
   if ((flags & kOfRank) != 0) {
     writer.u32(message.reply_to.rank);
     writer.u64(message.reply_to.cookie);
@@ -117,7 +135,7 @@ void MessageHead::add_more(const Message& message, std::uint8_t flags) {
     writer.u8(message.wish.priority);
     writer.u32(message.wish.stack_kib);
   }
-  if ((flags & kHasStatus) != 0) {
+  if (message.status != 0) {
     writer.u32(message.status);
     writer.text(text);
   }
@@ -127,6 +145,9 @@ void MessageHead::add_more(const Message& message, std::uint8_t flags) {
     for (const Part& part : message.parts) {
       writer.u32(part.offset);
       writer.u64(part.bytes);
+      if (message.are_read) {
+        writer.u64(part.address);
+      }
     }
   }
   check(writer.ok() && message.parts.size() <= kPartsMax, "the head of a call is bounded");
@@ -172,10 +193,12 @@ bool decode(std::span<const std::byte> head, std::span<const std::byte> body,
 }
 
 Part part_of(const Message& message, std::uint32_t index) noexcept {
-  wire::Reader reader{message.raw_parts.subspan(index * kPartBytes, kPartBytes)};
+  const std::size_t each = part_bytes(message.are_read);
+  wire::Reader reader{message.raw_parts.subspan(index * each, each)};
   Part part;
   part.offset = reader.u32();
   part.bytes = reader.u64();
+  part.address = message.are_read ? reader.u64() : 0;
   return part;
 }
 

@@ -28,6 +28,7 @@ enum class MessageKind : std::uint8_t {
   reply = 2,
   error = 3,
   begun = 4,  // How much has begun of what was posted: the total, in the place of an id.
+  wanted = 5,  // The long pieces of a request, from `number` on, shall be sent after all.
 };
 
 // The other bits of the first word of a message, whose lowest byte says what it is.
@@ -55,6 +56,7 @@ struct ThreadWish {
 struct Part {
   std::uint32_t offset = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t address = 0;  // Of pieces that are read: in the process of the caller.
 };
 
 /// `body` of a request: the arguments; of a reply: its bytes; of an error: code and text.
@@ -65,7 +67,8 @@ struct Message {
   ThreadWish wish = {};              // Request.
   std::uint32_t status = 0;          // Reply: the service's own word, 0 if it has none,
   std::string_view text = {};        // and why; none without one.
-  std::uint32_t number = 0;          // Of the parts, if there are any.
+  std::uint32_t number = 0;          // Of the parts, if there are any. Of `wanted`: the first.
+  bool are_read = false;             // Request: its parts are, by whoever gets it, and not sent.
   std::span<const Part> parts = {};  // To be encoded.
   std::uint32_t part_count = 0;      // Decoded: see part_of().
   std::span<const std::byte> raw_parts = {};
@@ -88,7 +91,6 @@ class MessageHead {
  private:
   void add_more(const Message& message, std::uint8_t flags);
 
-  static constexpr std::size_t kPartBytes = 12;
   static constexpr std::size_t kFixedBytes = 64;  // At most, but for text and parts.
   static constexpr std::size_t kShortBytes = 192;
   std::array<std::byte, kShortBytes> short_;

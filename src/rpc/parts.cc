@@ -141,6 +141,9 @@ void Rpc::reply_now(const Request& request, std::span<const std::byte> bytes, Aw
   } else {
     copied.reply = copy_of(bytes);
   }
+  if (request.incoming != nullptr) {
+    want_rest(*request.incoming);  // The caller's memory stays until the reply only.
+  }
   const ReplyTo to = std::exchange(*request.reply_to, ReplyTo{});
   reply.done.reset();
   reply.fault = net::Fault::none;
@@ -277,6 +280,9 @@ void Rpc::drop_part(std::uint32_t from_node, std::uint32_t number, bool is_reply
 }
 
 void Rpc::drop_rest(Incoming& incoming) noexcept {
+  if (incoming.reader_id != 0) {
+    return;  // Nobody sends them.
+  }
   for (; incoming.taken < incoming.parts.size(); ++incoming.taken) {
     drop_part(incoming.from_node, incoming.number, false);
   }
@@ -285,6 +291,15 @@ void Rpc::drop_rest(Incoming& incoming) noexcept {
 void Rpc::receive_part(Incoming& incoming, const net::Buffer& buffer,
                        net::RecvRequest& request) noexcept {
   check(incoming.taken < incoming.parts.size(), "a service takes the parts that there are");
+  if (read_part(incoming, buffer)) {
+    request.fault = net::Fault::none;
+    request.envelope = {incoming.from_node, options_.part_context,
+                        static_cast<std::int32_t>(incoming.number), buffer.bytes};
+    request.done.reset();
+    request.done.complete_alone();
+    return;
+  }
+  want_rest(incoming);
   ++incoming.taken;
   options_.transport->receive(*options_.endpoint, request,
                               net::Pattern{incoming.from_node, options_.part_context,

@@ -3,7 +3,6 @@
 #include "rpc/rpc.h"
 
 #include <algorithm>
-#include <array>
 #include <new>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "net/buffer.h"
 #include "progress/progress.h"
 #include "rpc/handlers.h"
+#include "rpc/part_list.h"
 #include "rpc/poll_for.h"
 #include "threads/direct.h"
 #include "threads/team.h"
@@ -18,8 +18,6 @@
 
 namespace sterna::rpc {
 namespace {
-
-constexpr std::size_t kFewParts = 4;  // Of one call; more take memory.
 
 Error lost(std::uint32_t node) {
   return {Errc::closed, fmt::format("node {} is gone", node)};
@@ -84,16 +82,9 @@ Result<> Rpc::send_request(std::uint32_t node, std::uint64_t service,
   Message message{
       .kind = MessageKind::request, .service = service, .reply_to = reply_to, .wish = options.wish};
   message.body = arguments;
-  std::array<Part, kFewParts> few;
-  std::vector<Part> many;
+  PartList parts{options.parts};
   if (!options.parts.empty()) {
-    if (options.parts.size() > few.size()) [[unlikely]] {
-      many.resize(options.parts.size());
-    }
-    const std::span<Part> parts =
-        many.empty() ? std::span{few}.first(options.parts.size()) : std::span{many};
-    std::ranges::transform(options.parts, parts.begin(), &OutPart::part);
-    message.parts = parts;
+    message.parts = parts.all();
     message.number = next_number();
   } else if (node == node_) {
     // A service in a thread of this node needs no message.
@@ -123,7 +114,9 @@ void Rpc::start(std::uint32_t node, std::uint64_t service, std::span<const std::
   }
   Result<> sent = Done{};
   try {
-    sent = send_request(node, service, arguments, reply_to, options);
+    sent = options.are_parts_kept && may_be_read(node, options.parts)
+               ? send_readable(node, service, arguments, call, options)
+               : send_request(node, service, arguments, reply_to, options);
   } catch (const std::bad_alloc&) {
     sent = Errc::out_of_memory;
   }
@@ -229,6 +222,7 @@ ReplyTo Rpc::expect(PendingCall& call, std::uint32_t node) noexcept {
     call.reply = Bytes{};
   }
   call.reply_bytes = call.part_bytes = 0;
+  call.read_parts = {};
   call.status = 0;
   call.text.clear();
   call.to_node = node;
@@ -379,6 +373,8 @@ void Rpc::on_any(std::span<const std::byte> head, std::span<const std::byte> bod
     on_request(message, from_node);
   } else if (message.kind == MessageKind::begun) {
     on_begun(from_node, message.reply_to.id);
+  } else if (message.kind == MessageKind::wanted) {
+    on_wanted(message, from_node);
   } else {
     on_reply(message, from_node);
   }

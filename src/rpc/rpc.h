@@ -6,7 +6,7 @@
 // thread of its own. A reply to a node finds the caller by an id; a reply to a rank goes to the
 // rank, wherever it has moved meanwhile. Long pieces of arguments and long replies are messages of
 // their own, between the ranks that the nodes are: they go from where they lie to where they shall
-// be (parts.cc).
+// be (parts.cc). Pieces whose caller waits may be read instead (read_parts.cc).
 #pragma once
 
 #include <atomic>
@@ -47,6 +47,8 @@ struct Incoming {
   std::uint32_t number = 0;
   std::span<const Part> parts;
   std::size_t taken = 0;
+  std::uint64_t reader_id = 0;  // Of the call whose parts are read from the memory of its caller;
+                                // 0: they are sent.
 };
 
 struct Request {
@@ -298,6 +300,7 @@ class Rpc {
   void spawn(const ServiceEntry& entry, const Message& message, std::uint32_t from_node);
   void start_work(std::unique_ptr<Work> work);
   bool gather_in_poll(std::unique_ptr<Work> work);
+  bool read_in_poll(std::unique_ptr<Work> work);
   void refuse(const Message& message, std::uint32_t from_node, Error why);
   void refuse(const ReplyTo& to, std::uint64_t units, Error why);
   void on_begun(std::uint32_t from_node, std::uint64_t total) noexcept;
@@ -311,6 +314,15 @@ class Rpc {
   [[nodiscard]] Result<Bytes> call_from_rank(std::uint32_t node, std::string_view name,
                                              std::span<const std::byte> arguments,
                                              std::uint64_t deadline_ns);
+  // read_parts.cc
+  bool may_be_read(std::uint32_t node, std::span<OutPart> parts) const noexcept;
+  Result<> send_readable(std::uint32_t node, std::uint64_t service,
+                         std::span<const std::byte> arguments, PendingCall& call,
+                         const CallOptions& options);
+  void on_wanted(const Message& message, std::uint32_t from_node) noexcept;
+  void want_rest(Incoming& incoming) noexcept;
+  void want(std::uint32_t node, std::uint64_t id, std::size_t first) noexcept;
+  bool read_part(Incoming& incoming, const net::Buffer& buffer) noexcept;
   // parts.cc
   void send_parts(std::uint32_t node, std::uint32_t context, std::uint32_t number,
                   std::span<OutPart> parts) noexcept;

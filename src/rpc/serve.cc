@@ -21,6 +21,8 @@ constexpr std::size_t kServiceStackBytes = 248 << 10;
 constexpr std::uint32_t kStackKibMax = 2 << 20;
 // Longer pieces are worth a thread.
 constexpr std::uint64_t kGatheredBytesMax = 64 << 10;
+// What the poll reads by itself, in one go. Callers offer no more.
+constexpr std::uint64_t kReadBytesMax = 256 << 10;
 
 Error no_memory() {
   return {Errc::out_of_memory, "no memory there for what was asked"};
@@ -70,7 +72,7 @@ void Rpc::on_request(const Message& message, std::uint32_t from_node) noexcept {
 }
 
 void Rpc::refuse(const Message& message, std::uint32_t from_node, Error why) {
-  for (std::uint32_t i = 0; i < message.part_count; ++i) {
+  for (std::uint32_t i = 0; i < message.part_count && !message.are_read; ++i) {
     drop_part(from_node, message.number, false);
   }
   refuse(message.reply_to, units_of_post(message.body.size(), bytes_of_parts(message)),
@@ -120,13 +122,15 @@ inline void Rpc::tell_begun(std::uint32_t node, std::uint64_t total) noexcept {
 bool Rpc::is_gathered(const ServiceEntry& entry, const Message& message,
                       std::uint32_t from_node) const noexcept {
   return entry.run_in == RunIn::poll && !entry.takes_parts && from_node != node_ &&
-         bytes_of_parts(message) <= kGatheredBytesMax &&
+         !message.are_read && bytes_of_parts(message) <= kGatheredBytesMax &&
          !options_.transport->may_copy_directly(from_node);
 }
 
 void Rpc::find_and_serve(const Message& message, std::uint32_t from_node) {
   const ServiceEntry* const found = services_.find(message.service);
-  if (found == nullptr || (message.part_count != 0 && options_.team == nullptr &&
+  const bool is_read = found != nullptr && message.are_read && found->run_in == RunIn::poll &&
+                       !found->takes_parts && bytes_of_parts(message) <= kReadBytesMax;
+  if (found == nullptr || (message.part_count != 0 && options_.team == nullptr && !is_read &&
                            !is_gathered(*found, message, from_node))) {
     refuse(message, from_node,
            {Errc::unsupported, fmt::format("node {} has no such service", node_)});
@@ -135,6 +139,10 @@ void Rpc::find_and_serve(const Message& message, std::uint32_t from_node) {
   const ServiceEntry& entry = *found;
   if (entry.run_in == RunIn::poll && message.part_count == 0) {
     serve_quick(entry, message.body, message.reply_to);
+  } else if (is_read) {
+    if (!read_in_poll(Work::make(*this, entry, message, from_node))) {
+      refuse(message, from_node, no_memory());
+    }
   } else if (is_gathered(entry, message, from_node)) {
     if (!gather_in_poll(Work::make(*this, entry, message, from_node))) {
       refuse(message, from_node, no_memory());

@@ -37,12 +37,16 @@ class Lessons {
     return bytes > kShortReadBytes || reads_.is_next();
   }
 
+  /// What a call asks with is sent, though it had better be read.
+  [[nodiscard]] bool is_call_next() noexcept { return calls_.is_next(); }
+
  private:
   static constexpr std::uint64_t kShortReadBytes = 128 << 10;
 
   OneOf turns_{32};
   OneOf copies_{16};
   OneOf reads_{4, 64};
+  OneOf calls_{64, 4};
 };
 
 /// The announcement of a way whose answer is awaited: the first of those that are under way, since

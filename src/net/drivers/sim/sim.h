@@ -71,6 +71,17 @@ class SimNetwork {
   void mend(std::uint32_t one, std::uint32_t other);
   /// Puts bytes on the wire as if `from` had sent them.
   void inject(std::uint32_t from, std::uint32_t to, Packet packet);
+  /// The direct read after so many others fails.
+  void refuse_read(std::uint32_t after) noexcept {
+    reads_to_refused_.store(after + 1, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool is_read_refused() noexcept {
+    std::uint32_t left = reads_to_refused_.load(std::memory_order_relaxed);
+    while (left != 0 && !reads_to_refused_.compare_exchange_weak(left, left - 1,
+                                                                 std::memory_order_relaxed)) {
+    }
+    return left == 1;
+  }
   /// What cut(sim) looks at.
   [[nodiscard]] LinkSwitch& links() noexcept { return links_; }
   [[nodiscard]] std::uint64_t packet_count() const noexcept { return packet_count_; }
@@ -151,6 +162,7 @@ class SimNetwork {
 
   const SimOptions options_;
   LinkSwitch links_{options_.node_count};
+  std::atomic<std::uint32_t> reads_to_refused_{0};  // Relaxed: a count. 0: none is.
   SpinLock lock_;
   Random random_ STERNA_GUARDED_BY(lock_);
   std::vector<Node> nodes_ STERNA_GUARDED_BY(lock_);

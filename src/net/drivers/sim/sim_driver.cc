@@ -54,6 +54,9 @@ class SimChannel final : public Channel {
     return Done{};
   }
   Result<> read_remote(std::byte* into, RemotePiece from) noexcept override {
+    if (network_.is_read_refused()) {
+      return Errc::refused;
+    }
     std::copy_n(reinterpret_cast<const std::byte*>(from.address), from.bytes, into);
     pass_time(from.bytes);
     return Done{};

@@ -53,7 +53,8 @@ sterna_status call_and_wait(std::uint32_t node, const char* name,
     box = std::make_unique<OutBox>();
     box->set(arguments, is_copied);
     box->will_be_awaited();
-    rpc.start(node, service, box->block(), call, {.parts = box->parts()});
+    rpc.start(node, service, box->block(), call,
+              {.parts = box->parts(), .are_parts_kept = !is_copied});
   } else {
     rpc.start(node, service, arguments, call);
   }

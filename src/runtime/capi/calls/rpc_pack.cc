@@ -67,7 +67,9 @@ sterna_status call_packed(RpcPacking& packing, std::uint32_t node, void* reply,
   call.only_waiter = threads::self();
   packing.box->will_be_awaited();
   rpc.start(node, packing.service, packing.box->block(), call,
-            {.wish = packing.wish, .parts = packing.box->parts()});
+            {.wish = packing.wish,
+             .parts = packing.box->parts(),
+             .are_parts_kept = packing.timeout_ns == STERNA_FOREVER});
   if (packing.timeout_ns == STERNA_FOREVER) {
     rpc.poll_for(call, packing.box->part_bytes());
   }

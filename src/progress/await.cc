@@ -24,7 +24,7 @@ constexpr std::uint64_t kAloneNs = 4'000;
 // So often also while something comes all the time, or is left to do, so that nobody may sleep: who
 // does it may need this processor, and under a real-time policy nobody takes it from us.
 constexpr std::uint64_t kTurnNs = 100'000;
-// So long nine looks last, or sixteen, only where one is calls of the system.
+// So long eight or nine looks last, or sixteen, only where one is calls of the system.
 constexpr std::uint64_t kSlowLooksNs = 1'200;
 
 }  // namespace
@@ -117,7 +117,6 @@ bool Progress::spin_until(const Completion& completion) noexcept {
   // half, and spares the loads that would be in vain when what is waited for comes.
   // Where a look is calls of the system it lasts longer, and who sends in the place of a program
   // that computes, or another process, may need this processor meanwhile.
-  const std::uint64_t begin_ns = now_ns();
   bool is_slow = false;
   Looking looking{impl_->standby};
   bool yields = false;
@@ -132,10 +131,14 @@ bool Progress::spin_until(const Completion& completion) noexcept {
       cpu_pause();
       continue;
     }
+    std::uint64_t begin_ns = turn == 1 ? now_ns() : 0;  // Of the looks at all sources, too.
     // To take and give the turn each time costs as much as the look itself, and to ask all sources
     // several times as much: the answer is likely to come where the last event came from.
     std::uint32_t count = impl_->poll_all(threads::SchedulingPoint::idle);
     Source* const busiest = impl_->busiest;
+    if (turn == 0 && !completion.done()) {
+      begin_ns = now_ns();  // Who has his answer by now needs no clock: it takes as long as a look.
+    }
     const std::uint32_t rounds = has_company ? 0 : is_slow ? kSlowRoundsOfTurn : kRoundsOfTurn;
     for (std::uint32_t round = 0; busiest != nullptr && round < rounds && !completion.done();
          ++round) {
@@ -144,7 +147,8 @@ bool Progress::spin_until(const Completion& completion) noexcept {
       count += more;
     }
     impl_->give_back_after(count);
-    is_slow = is_slow || (turn == 0 && !has_company && now_ns() - begin_ns > kSlowLooksNs);
+    is_slow = is_slow || (begin_ns != 0 && !has_company && !completion.done() &&
+                          now_ns() - begin_ns > kSlowLooksNs);
     yields = is_slow || has_company;
   }
   return completion.done();

@@ -47,13 +47,16 @@ void copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept
 }
 
 /// Calls visit(address, bytes) for the parts of [offset, offset + bytes) of `buffer`, in order,
-/// while it returns true.
+/// while it returns true. Of one with a layout none are known.
 template <typename Visit>
 void for_each_part(const Buffer& buffer, std::uint64_t offset, std::uint64_t bytes, Visit&& visit) {
   if (buffer.extents == nullptr) {
     if (bytes != 0) {
       (void)visit(buffer.address + offset, bytes);
     }
+    return;
+  }
+  if (buffer.layout() != nullptr) {
     return;
   }
   for (std::uint32_t i = 0; i < buffer.extent_count && bytes != 0; ++i) {
@@ -71,9 +74,18 @@ void for_each_part(const Buffer& buffer, std::uint64_t offset, std::uint64_t byt
   }
 }
 
+/// Into a layout. laid_out_copies() counts them, of this process.
+void copy_in_layout(const Layout& to, std::uint64_t offset, const std::byte* from,
+                    std::uint64_t bytes) noexcept;
+[[nodiscard]] std::uint32_t laid_out_copies() noexcept;
+
 /// Stores `bytes` bytes at `offset` of `to`, which has room for them.
 inline void copy_in(const Buffer& to, std::uint64_t offset, const std::byte* from,
                     std::uint64_t bytes) noexcept {
+  if (const Layout* const layout = to.layout()) [[unlikely]] {
+    copy_in_layout(*layout, offset, from, bytes);
+    return;
+  }
   for_each_part(to, offset, bytes, [&](std::byte* address, std::uint64_t part) {
     copy_bytes(address, from, part);
     from += part;
@@ -83,6 +95,10 @@ inline void copy_in(const Buffer& to, std::uint64_t offset, const std::byte* fro
 
 inline void copy_out(const Buffer& from, std::uint64_t offset, std::byte* to,
                      std::uint64_t bytes) noexcept {
+  if (const Layout* const layout = from.layout()) [[unlikely]] {
+    layout->copy_out(offset, to, bytes);
+    return;
+  }
   for_each_part(from, offset, bytes, [&](std::byte* address, std::uint64_t part) {
     copy_long(to, address, part);
     to += part;
@@ -97,6 +113,15 @@ inline void copy_between(const Buffer& to, const Buffer& from, std::uint64_t byt
     return;
   }
   std::uint64_t offset = 0;
+  if (from.layout() != nullptr) {
+    std::array<std::byte, 2048> some;  // On a stack that may be small.
+    for (std::uint64_t part = 0; offset != bytes; offset += part) {
+      part = std::min<std::uint64_t>(some.size(), bytes - offset);
+      copy_out(from, offset, some.data(), part);
+      copy_in(to, offset, some.data(), part);
+    }
+    return;
+  }
   for_each_part(from, 0, bytes, [&](std::byte* address, std::uint64_t part) {
     copy_in(to, offset, address, part);
     offset += part;

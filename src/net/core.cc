@@ -230,11 +230,12 @@ void TransportCore::on_packet(std::uint16_t rail, std::uint32_t from_node, Packe
     return;
   }
   packets_until_measure_ = kMeasureEvery;
+  const std::uint32_t unpacked = laid_out_copies();
   const std::uint64_t start_ns = clock_.now_ns();
   accept_packet(from_node, packet);
   Gate& gate = gates_[from_node];
   const Channel* const channel = gate.channel();
-  if (!gate.is_direct() || channel == nullptr) {
+  if (!gate.is_direct() || channel == nullptr || unpacked != laid_out_copies()) {
     return;  // Without a direct copy there is nothing to choose by it.
   }
   const bool is_as_ours = channel->is_read_as_ours();

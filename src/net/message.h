@@ -69,9 +69,22 @@ struct Extent {
   std::uint64_t bytes;
 };
 
+/// A message in more places than a list is worth: whoever has made it copies parts of it, any of
+/// them, by any thread while its request is under way. Of ranks that never move.
+class Layout {
+ public:
+  virtual void copy_out(std::uint64_t offset, std::byte* to,
+                        std::uint64_t bytes) const noexcept = 0;
+  virtual void copy_in(std::uint64_t offset, const std::byte* from,
+                       std::uint64_t bytes) const noexcept = 0;
+
+ protected:
+  ~Layout() = default;
+};
+
 /// The bytes of a message: one range, or `extents` one after the other (then `address` is not
-/// read). `bytes` is the total. Extents belong to the caller until the request is done. Bytes that
-/// are sent are not written, in spite of the type.
+/// read), or a layout. `bytes` is the total. Extents and layouts belong to the caller until the
+/// request is done. Bytes that are sent are not written, in spite of the type.
 struct Buffer {
   std::byte* address = nullptr;
   std::uint64_t bytes = 0;
@@ -84,6 +97,19 @@ struct Buffer {
   [[nodiscard]] static Buffer of(const void* address, std::uint64_t bytes) noexcept {
     return of(const_cast<void*>(address), bytes);
   }
+  /// Not one range for whoever asks `extents`, and of more extents than any packet takes.
+  [[nodiscard]] static Buffer of(const Layout& layout, std::uint64_t bytes) noexcept {
+    const void* const it = &layout;
+    return {static_cast<std::byte*>(const_cast<void*>(it)), bytes, static_cast<const Extent*>(it),
+            kLaidOut};
+  }
+  /// Null: it has none.
+  [[nodiscard]] const Layout* layout() const noexcept {
+    const void* const it = address;
+    return extent_count == kLaidOut ? static_cast<const Layout*>(it) : nullptr;
+  }
+
+  static constexpr std::uint32_t kLaidOut = ~std::uint32_t{0};  // As extent_count.
 };
 
 /// How a request ended.

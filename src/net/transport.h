@@ -204,6 +204,10 @@ class Transport {
   /// Fault::cancelled, or, if a receive had the message first, as without. False: too late.
   bool cancel_send(Endpoint& from, SendRequest& request) noexcept;
 
+  /// Whether so many bytes that lie in many places are better sent with a layout than packed first.
+  [[nodiscard]] bool takes_layout(const Endpoint& from, std::uint32_t to_rank,
+                                  std::uint64_t bytes) const noexcept;
+
   /// Messages between ranks of one worker, from the code of a rank: direct.h.
   [[nodiscard]] DirectWay& direct_way() const noexcept { return direct_way_; }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "mpi/datatype/datatype.h"
 #include "mpi/datatype/loop.h"
@@ -129,10 +130,20 @@ class Walker {
   bool visit_bodies(const Loop& loop, std::uintptr_t at, std::uint64_t index,
                     std::uint64_t skip) noexcept {
     const std::int32_t* const places = loop.is_listed ? places_ + loop.places_first : nullptr;
+    const auto visit_body = [&] {
+      const std::uintptr_t body =
+          places == nullptr ? at + index * step(loop) : moved(at, places[index]);
+      ++index;
+      return loop.has_blocks ? visit_unlike(loop, body, std::exchange(skip, 0))
+                             : visit_row(loop, body, std::exchange(skip, 0));
+    };
+    if (skip != 0 && !visit_body()) {
+      return false;  // The rest of one.
+    }
     if constexpr (requires { visitor_.rows(pointer(at), loop, places, index, loop); }) {
       const Loop& inner = loops_[loop.inner_first];
-      if (loop.inner_count == 1 && skip == 0 && !loop.has_blocks && inner.inner_count == 0 &&
-          !inner.is_listed) {
+      if (loop.inner_count == 1 && index != loop.count && !loop.has_blocks &&
+          inner.inner_count == 0 && !inner.is_listed) {
         const std::uint64_t count = loop.count - index;
         const std::uint64_t whole =
             count * loop.block_bytes <= left_ ? count : left_ / loop.block_bytes;
@@ -145,13 +156,10 @@ class Walker {
         }
       }
     }
-    for (; index != loop.count; ++index) {
-      const std::uintptr_t body =
-          places == nullptr ? at + index * step(loop) : moved(at, places[index]);
-      if (!(loop.has_blocks ? visit_unlike(loop, body, skip) : visit_row(loop, body, skip))) {
+    while (index != loop.count) {
+      if (!visit_body()) {
         return false;
       }
-      skip = 0;
     }
     return true;
   }

@@ -130,14 +130,15 @@ int conclude(const Call& call, const net::Envelope& envelope, net::Fault fault, 
     if (mode == MessageMode::buffered) {
       return send_buffered(call, side);
     }
-    Bytes bytes{state};
-    if (!bytes.for_send(side)) {
+    const net::Target target = target_of(*call.comm, side.peer, side.tag);
+    TypedLayout layout;
+    Bytes bytes{state, &layout};
+    if (!bytes.for_send(side, target.rank)) {
       return call.fail_plain(MPI_ERR_NO_MEM);
     }
     net::SendRequest send;
     send.is_awaited = true;
-    state.context->transport->send(*state.context->endpoint, send,
-                                   target_of(*call.comm, side.peer, side.tag), bytes.buffer(),
+    state.context->transport->send(*state.context->endpoint, send, target, bytes.buffer(),
                                    transport_mode(mode));
     wait_done(state, send.done);
     return call.pass(class_of_fault(send.fault));
@@ -154,7 +155,8 @@ int conclude(const Call& call, const net::Envelope& envelope, net::Fault fault, 
     if (side.peer == MPI_PROC_NULL) {
       return conclude_null(status);
     }
-    Bytes bytes{state};
+    TypedLayout layout;
+    Bytes bytes{state, &layout};
     if (!bytes.for_receive(side)) {
       return call.fail_plain(MPI_ERR_NO_MEM);
     }
@@ -272,9 +274,13 @@ int enter_exchange(const char* function, const Side& send_side, const Side& rece
     if (const int error = check_receive(call, receive_side)) {
       return error;
     }
-    Bytes incoming{state};
-    Bytes outgoing{state};
-    if (!incoming.for_receive(receive_side) || !outgoing.for_send(send_side)) {
+    TypedLayout layouts[2];
+    Bytes incoming{state, &layouts[0]};
+    Bytes outgoing{state, &layouts[1]};
+    const bool has_target = send_side.peer != MPI_PROC_NULL;
+    const net::Target target =
+        has_target ? target_of(*call.comm, send_side.peer, send_side.tag) : net::Target{};
+    if (!incoming.for_receive(receive_side) || !outgoing.for_send(send_side, target.rank)) {
       return call.fail_plain(MPI_ERR_NO_MEM);
     }
     net::RecvRequest receive;
@@ -287,10 +293,8 @@ int enter_exchange(const char* function, const Side& send_side, const Side& rece
                                  pattern_of(*call.comm, receive_side.peer, receive_side.tag),
                                  incoming.buffer());
     }
-    if (send_side.peer != MPI_PROC_NULL) {
-      context.transport->send(*context.endpoint, send,
-                              target_of(*call.comm, send_side.peer, send_side.tag),
-                              outgoing.buffer());
+    if (has_target) {
+      context.transport->send(*context.endpoint, send, target, outgoing.buffer());
       wait_done(state, send.done);
     }
     if (receive_side.peer == MPI_PROC_NULL) {

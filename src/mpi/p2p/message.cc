@@ -92,11 +92,17 @@ int check_receive(const Call& call, const Side& side) noexcept {
   return error != MPI_SUCCESS ? error : check_pattern(call, side.peer, side.tag);
 }
 
-bool Bytes::for_send(const Side& side) noexcept {
+bool Bytes::for_send(const Side& side, std::uint32_t to_rank) noexcept {
   const TypedBuffer typed = TypedBuffer::of(side.buffer, side.count, *find_datatype(side.datatype));
   const std::uint64_t bytes = typed.bytes();
   if (typed.is_one_run()) [[likely]] {
     buffer_ = net::Buffer::of(typed.first_byte(), bytes);
+    return true;
+  }
+  const runtime::RankContext& context = *state_.context;
+  if (layout_ != nullptr && context.transport->takes_layout(*context.endpoint, to_rank, bytes)) {
+    layout_->describe(typed);
+    buffer_ = net::Buffer::of(*layout_, bytes);
     return true;
   }
   packed_ = allocate_packed(state_, bytes);
@@ -104,11 +110,16 @@ bool Bytes::for_send(const Side& side) noexcept {
   return packed_ != nullptr && pack(typed, 0, {packed_, bytes}) == bytes;
 }
 
-bool Bytes::for_receive(const Side& side) noexcept {
+bool Bytes::for_receive(const Side& side, std::uint64_t laid_out_max) noexcept {
   const TypedBuffer typed = TypedBuffer::of(side.buffer, side.count, *find_datatype(side.datatype));
   const std::uint64_t bytes = typed.bytes();
   if (typed.is_one_run()) [[likely]] {
     buffer_ = net::Buffer::of(typed.first_byte(), bytes);
+    return true;
+  }
+  if (layout_ != nullptr && bytes <= laid_out_max && state_.context->endpoint->is_fixed) {
+    layout_->describe(typed);
+    buffer_ = net::Buffer::of(*layout_, bytes);
     return true;
   }
   side_ = side;
@@ -136,7 +147,7 @@ int start_message(RankState& state, Request& request) noexcept {
   request.is_active = true;
   deallocate_packed(state, request.packed);  // Of the last start.
   request.packed = nullptr;
-  Bytes bytes{state};
+  Bytes bytes{state, request.type == RequestType::receive ? &request.layout : nullptr};
   runtime::RankContext& context = *state.context;
   if (request.type == RequestType::send) {
     if (!bytes.for_send(side)) {
@@ -161,7 +172,8 @@ int start_message(RankState& state, Request& request) noexcept {
       (void)context.progress->poll(threads::SchedulingPoint::enter);
     }
   } else {
-    if (!bytes.for_receive(side)) {
+    // A longer one may be written by its sender while the program computes.
+    if (!bytes.for_receive(side, kLargeReceiveBytes - 1)) {
       return MPI_ERR_NO_MEM;
     }
     request.receive.done.reset();

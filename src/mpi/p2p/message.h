@@ -7,6 +7,7 @@
 #include "mpi/datatype/datatype.h"
 #include "mpi/errors/error.h"
 #include "mpi/p2p/packed.h"
+#include "mpi/p2p/typed_layout.h"
 #include "mpi/request/request.h"
 #include "net/message.h"
 
@@ -65,10 +66,12 @@ int check_pattern(const Call& call, int source, int tag) noexcept;
 }
 
 /// Bytes to send or room to receive, for the time of one message: the program's memory where that
-/// is one run, else a block (packed.h).
+/// is one run, else a block (packed.h), or a layout that is given for that.
 class Bytes {
  public:
-  explicit Bytes(RankState& state) noexcept : state_{state} {}
+  /// `layout` outlives the message; null: none is used.
+  explicit Bytes(RankState& state, TypedLayout* layout = nullptr) noexcept
+      : state_{state}, layout_{layout} {}
   ~Bytes() {
     if (packed_ != nullptr) {
       deallocate_packed(state_, packed_);
@@ -77,9 +80,11 @@ class Bytes {
   Bytes(const Bytes&) = delete;
   Bytes& operator=(const Bytes&) = delete;
 
-  /// False: no memory.
-  [[nodiscard]] bool for_send(const Side& side) noexcept;
-  [[nodiscard]] bool for_receive(const Side& side) noexcept;
+  /// False: no memory. `to_rank` counts where there is a layout.
+  [[nodiscard]] bool for_send(const Side& side, std::uint32_t to_rank = 0) noexcept;
+  /// Longer ones than `laid_out_max` have no layout: others cannot write them as a whole.
+  [[nodiscard]] bool for_receive(const Side& side,
+                                 std::uint64_t laid_out_max = ~std::uint64_t{0}) noexcept;
   /// Into the program's memory, after a receive of `bytes` bytes.
   void deliver(std::uint64_t bytes) noexcept;
   [[nodiscard]] const net::Buffer& buffer() const noexcept { return buffer_; }
@@ -88,6 +93,7 @@ class Bytes {
 
  private:
   RankState& state_;
+  TypedLayout* const layout_;
   net::Buffer buffer_;
   std::byte* packed_ = nullptr;
   Side side_{};

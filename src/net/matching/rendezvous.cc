@@ -106,7 +106,8 @@ void TransportCore::start_rendezvous(RankEntry& entry, Endpoint& at, RecvRequest
     gates_[route].receives_long(at.pending_sends != 0 ||
                                 sending_jobs_.load(std::memory_order_relaxed) != 0);
   }
-  if (message.address != 0 && request.data.extents == nullptr) {
+  if (message.address != 0 &&
+      (request.data.extents == nullptr || request.data.layout() != nullptr)) {
     if (leave_to_who_waits(entry, at, request, message, is_waited)) {
       return;
     }

@@ -20,10 +20,11 @@ namespace sterna::net {
 
 /// Ranks 0 and 1, each in its node, as two processes would have them.
 class Pair {
-  static constexpr std::uint32_t kContext = 3;
   static constexpr int kPatience = 1'000'000;  // Rounds of polling.
 
  public:
+  static constexpr std::uint32_t kContext = 3;
+
   explicit Pair(const std::vector<std::pair<const char*, const char*>>& set = {}) {
     for (const auto& [name, value] : set) {
       check(settings_.set(name, value, SettingSource::command_line, "the test").has_value(),

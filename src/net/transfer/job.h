@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "memory/kept_blocks.h"
 #include "net/matching/gate.h"
 #include "net/packets/packet.h"
 #include "net/transport.h"
@@ -87,7 +88,20 @@ struct TransferJob : MpscNode {
   RecvRequest* read = nullptr;  // Read from `address` of the peer's process: read.cc.
   std::uint64_t address = 0;
   std::uint64_t read_ns = 0;  // So long that took till now.
+
+  /// As pieces_of(local, ...). Of a message with a layout: one, which is there until another is
+  /// asked for.
+  [[nodiscard]] std::uint32_t pieces(std::uint64_t from, std::uint64_t most, std::span<Piece> into,
+                                     std::uint64_t& taken_bytes) noexcept;
+  memory::KeptBlocks::Block packed = nullptr;
+  std::uint64_t packed_from = 0;
+  std::size_t packed_bytes = 0;
+  std::array<std::byte, 256> few_packed;  // Without memory.
 };
+
+/// Reads memory of the peer's process into a layout, from `offset` on.
+[[nodiscard]] Result<> read_into(const Layout& layout, std::uint64_t offset, RemotePiece from,
+                                 Channel& channel) noexcept;
 
 /// turn.cc: whether a direct copy goes on in data frames now.
 [[nodiscard]] bool turns_to_packets(const TransferJob& job, const Channel& channel,

@@ -52,11 +52,15 @@ TransportCore::ReadState TransportCore::read_part(Gate& gate, const RecvRequest&
   if (bytes == 0) {
     return ReadState::read;
   }
-  const std::uint64_t start_ns = took_ns != nullptr ? clock_.now_ns() : 0;
-  const Result<> read =
-      channel->read_remote(request.data.address + offset, RemotePiece{address + offset, bytes});
+  const Layout* const layout = request.data.layout();
+  const bool is_measured = took_ns != nullptr && layout == nullptr;
+  const std::uint64_t start_ns = is_measured ? clock_.now_ns() : 0;
+  const RemotePiece from{address + offset, bytes};
+  const Result<> read = layout != nullptr
+                            ? read_into(*layout, offset, from, *channel)
+                            : channel->read_remote(request.data.address + offset, from);
   if (read) {
-    if (took_ns != nullptr) {
+    if (is_measured) {
       const std::uint64_t ns = clock_.now_ns() - start_ns;
       gate.measured_direct(bytes, ns);
       *took_ns += ns;

@@ -70,7 +70,9 @@ void TransportCore::start_transfer(std::uint32_t rank, Outcome& outcome) noexcep
   // Packets wait for somebody who takes them.
   const bool is_chosen = job->total_bytes >= job->gate->direct_from_bytes();
   const bool is_away = outcome.is_away && job->gate->is_direct();
-  if (outcome.is_invited || is_away || is_chosen != send.is_trial) {
+  // What is packed first goes in packets, while the peer reads those before, if it looks.
+  const bool is_written = is_chosen != send.is_trial && send.data.layout() == nullptr;
+  if (outcome.is_invited || is_away || is_written) {
     job->remote.assign(outcome.extents.pieces, outcome.extents.pieces + outcome.extents.count);
   }
   // Direct writes are told of by `finish`, which would not wait for a head that is still on its
@@ -231,7 +233,7 @@ bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
   std::uint64_t remote_bytes = 0;
   std::uint32_t remote_count = 0;
   std::uint64_t skip = job.offset;
-  std::uint32_t local_count = pieces_of(job.local, job.offset, bytes, local, local_bytes);
+  std::uint32_t local_count = job.pieces(job.offset, bytes, local, local_bytes);
   for (const RemotePiece& piece : job.remote) {
     if (skip >= piece.bytes) {
       skip -= piece.bytes;
@@ -246,7 +248,7 @@ bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
     skip = 0;
   }
   if (remote_bytes < local_bytes) {  // Many small pieces there: as many bytes as they hold.
-    local_count = pieces_of(job.local, job.offset, remote_bytes, local, local_bytes);
+    local_count = job.pieces(job.offset, remote_bytes, local, local_bytes);
   }
   if (remote_bytes != 0) {
     if (Result<> written =
@@ -264,7 +266,9 @@ bool TransportCore::step_direct(TransferJob& job, Channel& channel) noexcept {
       return false;
     }
     const std::uint64_t end_ns = clock_.now_ns();
-    job.gate->measured_direct(remote_bytes, end_ns - now_ns);
+    if (job.local.layout() == nullptr) {
+      job.gate->measured_direct(remote_bytes, end_ns - now_ns);
+    }
     counters_.direct_bytes.add(remote_bytes);
     job.offset += remote_bytes;
     if (job.offset == job.total_bytes) {
@@ -319,18 +323,19 @@ FrameCut TransportCore::cut_of(const TransferJob& job) const noexcept {
 SendState TransportCore::send_frames(TransferJob& job, std::uint64_t& offset, std::uint64_t end,
                                      std::uint64_t payload_max) noexcept {
   std::array<Piece, kPacketPiecesMax> pieces;
+  const bool is_laid_out = job.local.layout() != nullptr;
   while (offset < end) {
     std::uint64_t taken = 0;
-    const std::uint32_t count = pieces_of(job.local, offset, std::min(end - offset, payload_max),
-                                          std::span{pieces}.subspan(1), taken);
+    const std::uint32_t count = job.pieces(offset, std::min(end - offset, payload_max),
+                                           std::span{pieces}.subspan(1), taken);
     FrameHeader header = job.header;
     header.total_bytes = offset;
     header.payload_bytes = static_cast<std::uint32_t>(taken);
     pieces[0] = std::as_bytes(std::span{&header, 1});
     const std::span<const Piece> frame{pieces.data(), count + 1};
     // One that is alone is measured as a whole: end_job().
-    const bool is_measured = !job.is_alone && !is_in_place_ && job.gate->is_direct() &&
-                             frames_until_measure_-- == 0;
+    const bool is_measured = !job.is_alone && !is_laid_out && !is_in_place_ &&
+                             job.gate->is_direct() && frames_until_measure_-- == 0;
     const SendState state =
         is_measured ? send_measured(*job.gate, frame, taken) : job.gate->try_send(frame);
     if (state != SendState::accepted) {
@@ -367,7 +372,8 @@ void TransportCore::end_job(TransferJob* job, Fault fault) noexcept {
   const bool is_lent = job->loans != nullptr;
   job->loans.reset();  // Before their bytes are the sender's again.
   const Channel* const channel = job->gate->channel();
-  if (fault == Fault::none && job->remote.empty() && !is_lent && channel != nullptr &&
+  if (fault == Fault::none && job->remote.empty() && !is_lent &&
+      job->local.layout() == nullptr && channel != nullptr &&
       channel->is_settled() && (job->is_alone || !job->gate->is_direct())) {
     // With what it waited for its receiver: nobody else was on the way.
     job->gate->measured_filling(job->total_bytes - job->begin, clock_.now_ns() - job->started_ns,

@@ -3,6 +3,7 @@
 #include "rpc/message.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 
@@ -16,9 +17,11 @@ constexpr std::uint8_t kOfRank = 0x10;
 constexpr std::uint8_t kHasWish = 0x20;
 constexpr std::uint8_t kHasParts = 0x40;
 constexpr std::uint8_t kHasStatus = 0x80;     // Not of a request,
-constexpr std::uint8_t kHasAddresses = 0x80;  // but this.
+constexpr std::uint8_t kHasAddresses = 0x80;  // but this: its parts have; without any: a tail.
 constexpr std::size_t kPartBytes = 12;
 constexpr std::size_t kAddressBytes = 8;  // More, of parts that are read.
+// Behind the length of a tail: the arguments lie where they are aligned, if the packet does.
+constexpr std::size_t kTailPadding = 12;
 
 std::size_t part_bytes(bool are_read) noexcept {
   return kPartBytes + (are_read ? kAddressBytes : 0);
@@ -29,7 +32,7 @@ std::uint8_t flags_of(const Message& message) noexcept {
   return static_cast<std::uint8_t>(
       (message.reply_to.rank != kNoRank ? kOfRank : 0) | (has_wish ? kHasWish : 0) |
       (message.parts.empty() ? 0 : kHasParts) | (message.status != 0 ? kHasStatus : 0) |
-      (message.are_read ? kHasAddresses : 0));
+      (message.are_read || message.tail_bytes != 0 ? kHasAddresses : 0));
 }
 
 /// What one side would not say in this way, or cannot mean.
@@ -49,8 +52,9 @@ bool is_sensible(const Message& message, std::uint8_t flags) noexcept {
   if (message.kind == MessageKind::begun || message.kind == MessageKind::wanted) {
     return flags == 0 && message.body.empty();
   }
-  if (message.are_read && (message.part_count == 0 || message.reply_to.id == 0)) {
-    return false;  // Their memory stays until the reply.
+  // Memory stays until the reply; of a tail nothing is counted.
+  if ((message.are_read || message.tail_bytes != 0) && message.reply_to.id == 0) {
+    return false;
   }
   return message.kind >= MessageKind::request && message.kind <= MessageKind::error &&
          ((flags & kOfRank) == 0 || message.reply_to.rank != kNoRank) &&
@@ -67,7 +71,7 @@ bool decode_more(std::span<const std::byte> bytes, std::uint8_t flags, Message& 
   const bool is_request = message.kind == MessageKind::request;
   if (is_request) {
     message.service = reader.u64();
-    message.are_read = (flags & kHasAddresses) != 0;
+    message.are_read = (flags & kHasAddresses) != 0 && (flags & kHasParts) != 0;
   } else if (message.kind == MessageKind::wanted) {
     message.number = reader.u32();
   }
@@ -90,8 +94,15 @@ bool decode_more(std::span<const std::byte> bytes, std::uint8_t flags, Message& 
                                        ? message.part_count * part_bytes(message.are_read)
                                        : bytes.size() + 1);
   }
+  bool is_tail_right = true;
+  if (is_request && (flags & kHasAddresses) != 0 && !message.are_read) {
+    message.tail_bytes = reader.u32();
+    const std::span<const std::byte> padding = reader.raw(kTailPadding);
+    is_tail_right = message.tail_bytes != 0 && message.tail_bytes <= reader.bytes_left() &&
+                    std::ranges::all_of(padding, [](std::byte one) { return one == std::byte{}; });
+  }
   message.body = reader.raw(reader.bytes_left());
-  return reader.ok() && is_sensible(message, flags);
+  return reader.ok() && is_tail_right && is_sensible(message, flags);
 }
 
 }  // namespace
@@ -149,6 +160,11 @@ void MessageHead::add_more(const Message& message, std::uint8_t flags) {
         writer.u64(part.address);
       }
     }
+  }
+  if (message.tail_bytes != 0) {
+    constexpr std::array<std::byte, kTailPadding> kNothing{};
+    writer.u32(message.tail_bytes);
+    writer.raw(kNothing);
   }
   check(writer.ok() && message.parts.size() <= kPartsMax, "the head of a call is bounded");
   bytes_ += writer.bytes();

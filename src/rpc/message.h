@@ -69,6 +69,7 @@ struct Message {
   std::string_view text = {};        // and why; none without one.
   std::uint32_t number = 0;          // Of the parts, if there are any. Of `wanted`: the first.
   bool are_read = false;             // Request: its parts are, by whoever gets it, and not sent.
+  std::uint32_t tail_bytes = 0;      // Request: so many at the end of the body are one long piece.
   std::span<const Part> parts = {};  // To be encoded.
   std::uint32_t part_count = 0;      // Decoded: see part_of().
   std::span<const std::byte> raw_parts = {};

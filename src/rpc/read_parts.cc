@@ -72,6 +72,9 @@ void Rpc::want(std::uint32_t node, std::uint64_t id, std::size_t first) noexcept
 
 /// Those that have not been taken yet.
 void Rpc::want_rest(Incoming& incoming) noexcept {
+  if (incoming.reader_id == Incoming::kHere) {
+    return;
+  }
   const std::uint64_t id = std::exchange(incoming.reader_id, 0);
   if (id != 0 && incoming.taken != incoming.parts.size()) {
     want(incoming.from_node, id, incoming.taken);
@@ -84,6 +87,11 @@ bool Rpc::read_part(Incoming& incoming, const net::Buffer& buffer) noexcept {
     return false;
   }
   const Part& part = incoming.parts[incoming.taken];
+  if (incoming.reader_id == Incoming::kHere) {
+    net::copy_bytes(buffer.address, reinterpret_cast<const std::byte*>(part.address), part.bytes);
+    ++incoming.taken;
+    return true;
+  }
   const Result<> read = options_.transport->read_from(incoming.from_node, buffer.address,
                                                       {part.address, part.bytes});
   if (!read) {

@@ -114,9 +114,13 @@ void Rpc::start(std::uint32_t node, std::uint64_t service, std::span<const std::
   }
   Result<> sent = Done{};
   try {
-    sent = options.are_parts_kept && may_be_read(node, options.parts)
-               ? send_readable(node, service, arguments, call, options)
-               : send_request(node, service, arguments, reply_to, options);
+    if (options.are_parts_kept && may_be_read(node, options.parts)) {
+      sent = send_readable(node, service, arguments, call, options);
+    } else if (may_be_tail(node, service, arguments.size(), options)) {
+      sent = send_tail(node, service, arguments, reply_to.id, options.parts.front());
+    } else {
+      sent = send_request(node, service, arguments, reply_to, options);
+    }
   } catch (const std::bad_alloc&) {
     sent = Errc::out_of_memory;
   }

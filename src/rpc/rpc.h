@@ -47,8 +47,10 @@ struct Incoming {
   std::uint32_t number = 0;
   std::span<const Part> parts;
   std::size_t taken = 0;
-  std::uint64_t reader_id = 0;  // Of the call whose parts are read from the memory of its caller;
-                                // 0: they are sent.
+  // 0: they are sent. Else their addresses say where they lie, kHere here, and the caller of this
+  // call has them there.
+  std::uint64_t reader_id = 0;
+  static constexpr std::uint64_t kHere = ~std::uint64_t{0};
 };
 
 struct Request {
@@ -293,7 +295,8 @@ class Rpc {
                         const CallOptions& options = {});
   bool reserve_at_once() noexcept;
   void serve_quick(const ServiceEntry& entry, std::span<const std::byte> arguments,
-                   const ReplyTo& reply_to, std::uint64_t part_bytes = 0);
+                   const ReplyTo& reply_to, std::uint64_t part_bytes = 0,
+                   Incoming* incoming = nullptr);
   void serve(const ServiceEntry& entry, Request& request, ReplyTo& reply_to, Answer& given);
   bool is_plain(Answer& given) const noexcept;
   void renew_answer() noexcept;
@@ -314,6 +317,12 @@ class Rpc {
   [[nodiscard]] Result<Bytes> call_from_rank(std::uint32_t node, std::string_view name,
                                              std::span<const std::byte> arguments,
                                              std::uint64_t deadline_ns);
+  // tail.cc
+  bool may_be_tail(std::uint32_t node, std::uint64_t service, std::size_t bytes,
+                   const CallOptions& options) const noexcept;
+  Result<> send_tail(std::uint32_t node, std::uint64_t service,
+                     std::span<const std::byte> arguments, std::uint64_t id, OutPart& part);
+  void serve_tail(const ServiceEntry& entry, const Message& message, std::uint32_t from_node);
   // read_parts.cc
   bool may_be_read(std::uint32_t node, std::span<OutPart> parts) const noexcept;
   Result<> send_readable(std::uint32_t node, std::uint64_t service,

@@ -19,8 +19,6 @@ namespace {
 // Services call and wait: as much stack as a small program.
 constexpr std::size_t kServiceStackBytes = 248 << 10;
 constexpr std::uint32_t kStackKibMax = 2 << 20;
-// Longer pieces are worth a thread.
-constexpr std::uint64_t kGatheredBytesMax = 64 << 10;
 // What the poll reads by itself, in one go. Callers offer no more.
 constexpr std::uint64_t kReadBytesMax = 256 << 10;
 
@@ -137,7 +135,9 @@ void Rpc::find_and_serve(const Message& message, std::uint32_t from_node) {
     return;
   }
   const ServiceEntry& entry = *found;
-  if (entry.run_in == RunIn::poll && message.part_count == 0) {
+  if (message.tail_bytes != 0) {
+    serve_tail(entry, message, from_node);
+  } else if (entry.run_in == RunIn::poll && message.part_count == 0) {
     serve_quick(entry, message.body, message.reply_to);
   } else if (is_read) {
     if (!read_in_poll(Work::make(*this, entry, message, from_node))) {
@@ -185,16 +185,39 @@ inline void Rpc::serve(const ServiceEntry& entry, Request& request, ReplyTo& rep
 
 /// In the poll. What is to be cleared is cleared once the reply is on its way.
 inline void Rpc::serve_quick(const ServiceEntry& entry, std::span<const std::byte> arguments,
-                             const ReplyTo& reply_to, std::uint64_t part_bytes) {
+                             const ReplyTo& reply_to, std::uint64_t part_bytes,
+                             Incoming* incoming) {
   if (!is_answer_new_) [[unlikely]] {
     renew_answer();
   }
   is_answer_new_ = false;
-  Request request{.from_node = reply_to.node, .arguments = arguments, .is_in_poll = true};
+  Request request{.from_node = reply_to.node,
+                  .arguments = arguments,
+                  .incoming = incoming,
+                  .is_in_poll = true};
   ReplyTo to = reply_to;
   serve(entry, request, to, quick_answer_);
   renew_answer();
   note_begun_in_poll(reply_to, units_of_post(arguments.size() - part_bytes, part_bytes));
+}
+
+void Rpc::serve_tail(const ServiceEntry& entry, const Message& message, std::uint32_t from_node) {
+  if (!entry.takes_parts && entry.run_in == RunIn::poll) {
+    serve_quick(entry, message.body, message.reply_to);
+    return;
+  }
+  if (entry.run_in == RunIn::thread) {
+    spawn(entry, message, from_node);
+    return;
+  }
+  const std::size_t short_bytes = message.body.size() - message.tail_bytes;
+  const Part tail{
+      .offset = static_cast<std::uint32_t>(short_bytes),
+      .bytes = message.tail_bytes,
+      .address = reinterpret_cast<std::uint64_t>(message.body.data() + short_bytes)};
+  Incoming incoming{
+      .from_node = from_node, .number = 0, .parts = {&tail, 1}, .reader_id = Incoming::kHere};
+  serve_quick(entry, message.body.first(short_bytes), message.reply_to, 0, &incoming);
 }
 
 /// A request with nothing but bytes, for a service that is quick.

@@ -17,7 +17,9 @@ constexpr std::size_t kQuickBytes = 1032;
 
 std::unique_ptr<Rpc::Work> Rpc::Work::make(Rpc& rpc, const ServiceEntry& entry,
                                            const Message& message, std::uint32_t from_node) {
-  const std::size_t parts_end = sizeof(Work) + message.part_count * sizeof(Part);
+  const bool has_tail = message.tail_bytes != 0 && entry.takes_parts;
+  const std::uint32_t part_count = has_tail ? 1 : message.part_count;
+  const std::size_t parts_end = sizeof(Work) + part_count * sizeof(Part);
   const std::size_t body_begin =
       (parts_end + alignof(std::max_align_t) - 1) & ~(alignof(std::max_align_t) - 1);
   const bool is_together = body_begin + message.body.size() <= kQuickBytes;
@@ -36,6 +38,12 @@ std::unique_ptr<Rpc::Work> Rpc::Work::make(Rpc& rpc, const ServiceEntry& entry,
   for (std::uint32_t i = 0; i < message.part_count; ++i) {
     new (&parts[i]) Part{part_of(message, i)};
   }
+  const std::size_t short_bytes = message.body.size() - (has_tail ? message.tail_bytes : 0);
+  if (has_tail) {
+    new (parts) Part{.offset = static_cast<std::uint32_t>(short_bytes),
+                     .bytes = message.tail_bytes,
+                     .address = reinterpret_cast<std::uint64_t>(arguments + short_bytes)};
+  }
   net::copy_bytes(arguments, message.body.data(), message.body.size());
   auto* const work =
       new (memory) Work{.rpc = &rpc,
@@ -44,9 +52,11 @@ std::unique_ptr<Rpc::Work> Rpc::Work::make(Rpc& rpc, const ServiceEntry& entry,
                         .reply_to = message.reply_to,
                         .incoming = {.from_node = from_node,
                                      .number = message.number,
-                                     .parts = {parts, message.part_count},
-                                     .reader_id = message.are_read ? message.reply_to.id : 0},
-                        .arguments = {arguments, message.body.size()},
+                                     .parts = {parts, part_count},
+                                     .reader_id = has_tail           ? Incoming::kHere
+                                                  : message.are_read ? message.reply_to.id
+                                                                     : 0},
+                        .arguments = {arguments, short_bytes},
                         .body = {run_work, nullptr},
                         .own_arguments = std::move(own_arguments)};
   work->body.argument = work;

@@ -10,6 +10,9 @@
 
 namespace sterna::rpc {
 
+// Longer pieces for a quick service, together, are worth a thread where they come in packets.
+inline constexpr std::uint64_t kGatheredBytesMax = 64 << 10;
+
 /// One allocation with its parts and its arguments behind it: made inside a poll, while a sender
 /// waits. Arguments that would make that a slow one have one of their own.
 struct Rpc::Work {

@@ -114,7 +114,7 @@ void serve(void* registered, const rpc::Request& request, rpc::Answer& answer) {
   threads::Cleanup cleanup{
       .function = [](void* its) { (void)await_pieces(*static_cast<sterna_rpc_request*>(its)); },
       .argument = &given};
-  const bool may_end = request.incoming != nullptr;
+  const bool may_end = request.incoming != nullptr && !request.is_in_poll;
   if (may_end) {
     threads::push_cleanup(cleanup);
   }

@@ -47,8 +47,8 @@ struct Incoming {
   std::uint32_t number = 0;
   std::span<const Part> parts;
   std::size_t taken = 0;
-  // 0: they are sent. Else their addresses say where they lie, kHere here, and the caller of this
-  // call has them there.
+  // 0: the parts are sent. kHere: they lie at their addresses. Else: at those of the caller's
+  // process, whose call has this id.
   std::uint64_t reader_id = 0;
   static constexpr std::uint64_t kHere = ~std::uint64_t{0};
 };

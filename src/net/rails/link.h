@@ -31,6 +31,7 @@
 #include "net/packets/strategy.h"
 #include "net/rails/format.h"
 #include "net/rails/lent_pace.h"
+#include "net/rails/rail_echo.h"
 #include "net/rails/rate.h"
 #include "net/rails/side_work.h"
 #include "net/rails/window.h"
@@ -141,6 +142,7 @@ class Link final : public Channel {
     Channel* channel = nullptr;  // Guard: send_lock_. The rest: state_lock_.
     RailState state = RailState::unopened;
     RailRate rate;
+    RailEcho echo;
     std::uint64_t next_order = 0;
     std::uint64_t newest_order =
         0;  // The next after the newest sending that is known to have come.
@@ -253,7 +255,9 @@ class Link final : public Channel {
       STERNA_REQUIRES(state_lock_);
   void take_one(std::uint32_t sequence, const News& news, HeldPacket*& freed) noexcept
       STERNA_REQUIRES(state_lock_);
-  [[nodiscard]] bool take_data(const LinkPacket& packet, std::uint64_t now_ns) noexcept
+  void take_echo(std::uint32_t echo, const News& news) noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] bool take_data(LinkRail& rail, const LinkPacket& packet,
+                               std::uint64_t now_ns) noexcept
       STERNA_REQUIRES(state_lock_);
   void hear(LinkRail& rail, const LinkPacket& packet, std::uint64_t now_ns) noexcept
       STERNA_REQUIRES(state_lock_);

@@ -47,7 +47,7 @@ Packet Link::take(std::uint16_t index, Packet bytes) noexcept {
     if (packet.header.kind == LinkKind::data) {
       // Also of one that came twice: the first news of it may have gone by a rail that is silent.
       echo_rail_ = static_cast<std::uint32_t>(rail - rails_.data());
-      result = take_data(packet, now_ns) ? packet.payload : Packet{};
+      result = take_data(*rail, packet, now_ns) ? packet.payload : Packet{};
     }
   }
   while (freed != nullptr) {
@@ -80,19 +80,33 @@ void Link::hear(LinkRail& rail, const LinkPacket& packet, std::uint64_t now_ns) 
   }
 }
 
+/// How long the packet took that the news echoes: they may not be the first to say that it came.
+void Link::take_echo(std::uint32_t echo, const News& news) noexcept {
+  for (LinkRail& rail : rails_) {
+    const RailEcho::Packet sent = rail.echo.take_left(echo);
+    const std::uint64_t took_ns = news.now_ns - std::min(news.now_ns, sent.ns);
+    if (sent.ns != 0 && took_ns > news.age_ns) {
+      rail.rate.took(took_ns - news.age_ns, sent.bytes, news.now_ns, news.bytes_ns);
+      return;
+    }
+  }
+  if (!window_.holds(echo)) {
+    return;
+  }
+  const Sent& sent = window_[echo];
+  const std::uint64_t took_ns = news.now_ns - std::min(news.now_ns, sent.sent_ns);
+  if (sent.packet != nullptr && sent.tries == 0 && took_ns > news.age_ns) {
+    rails_[sent.rail].rate.took(took_ns - news.age_ns, sent.packet->bytes, news.now_ns,
+                                news.bytes_ns);
+  }
+}
+
 void Link::take_acks(const LinkPacket& packet, const News& news, HeldPacket*& freed) noexcept {
   const LinkHeader& header = packet.header;
   if (header.expected - window_.first() > window_.count()) {
     return;  // Old news, or of packets that were never sent.
   }
-  if (window_.holds(header.echo)) {
-    const Sent& sent = window_[header.echo];
-    const std::uint64_t took_ns = news.now_ns - std::min(news.now_ns, sent.sent_ns);
-    if (sent.packet != nullptr && sent.tries == 0 && took_ns > news.age_ns) {
-      rails_[sent.rail].rate.took(took_ns - news.age_ns, sent.packet->bytes, news.now_ns,
-                                  news.bytes_ns);
-    }
-  }
+  take_echo(header.echo, news);
   for (std::uint32_t i = window_.first(); i != header.expected; ++i) {
     take_one(i, news, freed);
   }
@@ -148,7 +162,7 @@ void Link::take_one(std::uint32_t sequence, const News& news, HeldPacket*& freed
 }
 
 /// True: its bytes go up.
-bool Link::take_data(const LinkPacket& packet, std::uint64_t now_ns) noexcept {
+bool Link::take_data(LinkRail& rail, const LinkPacket& packet, std::uint64_t now_ns) noexcept {
   const ReceiveWindow::Arrival arrival = received_.take(packet.header.sequence);
   if (arrival == ReceiveWindow::Arrival::far) {
     ++statistics_.malformed;
@@ -161,6 +175,7 @@ bool Link::take_data(const LinkPacket& packet, std::uint64_t now_ns) noexcept {
   if (!is_twice) {
     echo_ = packet.header.sequence;
     echo_ns_ = now_ns;
+    rail.echo.came(echo_, now_ns);
   }
   // Twice: the peer does not know that it came.
   const bool is_now =

@@ -57,11 +57,14 @@ void Link::write_header(HeldPacket& packet, LinkKind kind, std::uint16_t rail,
   header.sequence = sequence;
   header.bytes = static_cast<std::uint32_t>(packet.bytes - kLinkHeaderBytes);
   if (echo_ns_ != 0) {
+    LinkRail* const own = kind == LinkKind::data && rails_.size() > 1 ? find_rail(rail) : nullptr;
+    const RailEcho::Packet its = own != nullptr ? own->echo.take_came() : RailEcho::Packet{};
+    const std::uint64_t came_ns = its.ns != 0 ? its.ns : echo_ns_;
     header.flags |= kLinkHasExpected;
     header.expected = received_.expected();
-    header.echo = echo_;
+    header.echo = its.ns != 0 ? its.sequence : echo_;
     header.echo_age_us = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>((now_ns - std::min(now_ns, echo_ns_)) / 1000, ~std::uint32_t{0}));
+        std::min<std::uint64_t>((now_ns - std::min(now_ns, came_ns)) / 1000, ~std::uint32_t{0}));
   }
   header.flags |= shared_.options.has_sums ? kLinkHasSum : 0;
   std::memcpy(packet.data(), &header, kLinkHeaderBytes);
@@ -76,8 +79,11 @@ void Link::write_header(HeldPacket& packet, LinkKind kind, std::uint16_t rail,
 void Link::note_told(HeldPacket& packet, LinkKind kind) noexcept {
   LinkHeader header;
   std::memcpy(&header, packet.data(), kLinkHeaderBytes);
-  if ((header.flags & kLinkHasExpected) != 0 && header.echo == echo_ &&
-      (kind == LinkKind::ack || !received_.has_holes())) {
+  // Of a packet that says no more than what is expected next nothing else has come, if that is it.
+  const bool says_all = kind == LinkKind::ack ? header.echo == echo_
+                                              : header.expected == received_.expected() &&
+                                                    !received_.has_holes();
+  if ((header.flags & kLinkHasExpected) != 0 && says_all) {
     owed_ = 0;
     owed_bytes_ = 0;
     ack_ns_ = kNever;
@@ -113,6 +119,12 @@ void Link::assign(std::uint32_t at, std::uint32_t sequence, const HeldPacket& pa
   sent.sent_ns = now_ns;
   sent.order = rail.next_order++;
   sent.stamp = rail.rate.sent(packet.bytes, now_ns);
+  for (LinkRail& other : rails_) {
+    other.echo.left_again(sequence);  // Or it was refused there.
+  }
+  if (sent.tries == 0) {
+    rail.echo.left(sequence, packet.bytes, now_ns);
+  }
   rail.unheard_ns = std::min(rail.unheard_ns, now_ns);
   rail.bytes += packet.bytes;
 }

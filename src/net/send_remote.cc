@@ -232,10 +232,11 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   }
   const bool is_sent_later =
       !is_eager && !request_is_awaited && !gate.is_direct() && gate.head_bytes() != 0;
-  const bool may_be_left = way.is_left ? bytes > frame_payload_max_ : is_sent_later;
+  const bool is_left = way.is_left || (whole.layout() != nullptr && !request_is_awaited);
+  const bool may_be_left = is_left ? bytes > frame_payload_max_ : is_sent_later;
   if (may_be_left && is_serial_) {
     habits_.has_sent(clock_.now_ns());
-  } else if (may_be_left && way.is_left && progress != nullptr) {
+  } else if (may_be_left && is_left && progress != nullptr) {
     progress->has_started();
   }
 }

@@ -204,9 +204,10 @@ class Transport {
   /// Fault::cancelled, or, if a receive had the message first, as without. False: too late.
   bool cancel_send(Endpoint& from, SendRequest& request) noexcept;
 
-  /// Whether so many bytes that lie in many places are better sent with a layout than packed first.
+  /// Whether so many bytes are better sent with a layout than packed, by who awaits their end.
   [[nodiscard]] bool takes_layout(const Endpoint& from, std::uint32_t to_rank,
                                   std::uint64_t bytes) const noexcept;
+  [[nodiscard]] bool waits_at_once() const noexcept;  // After a start, by the last ones.
 
   /// Messages between ranks of one worker, from the code of a rank: direct.h.
   [[nodiscard]] DirectWay& direct_way() const noexcept { return direct_way_; }
@@ -303,14 +304,13 @@ class Transport {
   [[nodiscard]] bool may_copy_directly(std::uint32_t node) const noexcept;
 
   // Memory of who asks a node for something and waits for its answer, read by that node itself.
-
-  /// Whether pieces of so many bytes, of which the shortest has so many, are better read by that
-  /// node than sent to it. Now and then false in any case: what messages cost is to be known.
+  /// Whether so many bytes, in pieces of at least `shortest`, are better read by that node than
+  /// sent. Now and then false in any case: what messages cost is to be known.
   [[nodiscard]] bool are_better_read(std::uint32_t node, std::uint64_t bytes,
                                      std::uint64_t shortest) noexcept;
   /// They are about to be.
   void will_be_read(const void* data, std::uint64_t bytes) noexcept;
-  /// Reads what that node has said. Fails: then it must send them. Any thread.
+  /// Reads what that node has said. Fails: it must send them. Any thread.
   [[nodiscard]] Result<> read_from(std::uint32_t node, std::byte* into, RemotePiece from) noexcept;
 
   // For who has sent a message that is answered soon, and has the poller's turn from before that

@@ -207,6 +207,28 @@ static void exchange(int round, int peer) {
   MPI_Type_free(&used[1]);
 }
 
+/* Both started, and waited for at once, as halves of a domain do; now and then one computes. */
+static void exchange_at_once(int round, int peer) {
+  const int ints = round % 3 == 0 ? 300000 : 36000;
+  const int kinds[2] = {draw(kKinds), draw(kKinds)};
+  const int seed = draw(1000) + 1;
+  const shape sent = make((enum kind)kinds[0], ints);
+  const shape taken = make((enum kind)kinds[1], ints);
+  MPI_Request requests[2];
+  fill(out, seed + world_rank);
+  memset(in, 0xff, kCells * sizeof(int));
+  MPI_Irecv(in, taken.count, taken.type, peer, 2, MPI_COMM_WORLD, &requests[0]);
+  MPI_Isend(out, sent.count, sent.type, peer, 2, MPI_COMM_WORLD, &requests[1]);
+  if (round % 10 == 9 && world_rank < peer) {
+    compute(2);
+  }
+  CHECK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+  check_arrived(sent, seed + peer, taken, ints, ints);
+  MPI_Datatype used[2] = {sent.type, taken.type};
+  MPI_Type_free(&used[0]);
+  MPI_Type_free(&used[1]);
+}
+
 int main(int argc, char** argv) {
   char version[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
@@ -226,6 +248,9 @@ int main(int argc, char** argv) {
   const int rounds = world_size > 8 ? kRounds / 5 : kRounds;
   for (int round = 0; round < rounds; ++round) {
     exchange(round, peer);
+  }
+  for (int round = 0; round < rounds / 3; ++round) {
+    exchange_at_once(round, peer);
   }
   free(out);
   free(in);

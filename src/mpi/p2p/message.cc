@@ -147,10 +147,13 @@ int start_message(RankState& state, Request& request) noexcept {
   request.is_active = true;
   deallocate_packed(state, request.packed);  // Of the last start.
   request.packed = nullptr;
-  Bytes bytes{state, request.type == RequestType::receive ? &request.layout : nullptr};
   runtime::RankContext& context = *state.context;
-  if (request.type == RequestType::send) {
-    if (!bytes.for_send(side)) {
+  const bool is_send = request.type == RequestType::send;
+  // Who computes next has them in one piece, for others to read and to write meanwhile.
+  const bool waits = context.transport->waits_at_once();
+  Bytes bytes{state, is_send && !waits ? nullptr : &request.layout};
+  if (is_send) {
+    if (!bytes.for_send(side, target_of(*request.comm, a.peer, a.tag).rank)) {
       return MPI_ERR_NO_MEM;
     }
     request.send.done.reset();
@@ -172,8 +175,7 @@ int start_message(RankState& state, Request& request) noexcept {
       (void)context.progress->poll(threads::SchedulingPoint::enter);
     }
   } else {
-    // A longer one may be written by its sender while the program computes.
-    if (!bytes.for_receive(side, kLargeReceiveBytes - 1)) {
+    if (!bytes.for_receive(side, waits ? ~std::uint64_t{0} : kLargeReceiveBytes - 1)) {
       return MPI_ERR_NO_MEM;
     }
     request.receive.done.reset();
@@ -182,7 +184,6 @@ int start_message(RankState& state, Request& request) noexcept {
     context.transport->receive(*context.endpoint, request.receive,
                                pattern_of(*request.comm, a.peer, a.tag), bytes.buffer());
   }
-  const bool is_send = request.type == RequestType::send;
   const bool is_done = is_send ? request.send.done.done() : request.receive.done.done();
   if (bytes.buffer().bytes >= (is_send ? kLargeBytes : kLargeReceiveBytes)) {
     if (runtime::Background* const background = context.runtime->background()) {

@@ -28,7 +28,7 @@ struct LinkHeader {
   std::uint16_t rail = 0;         // By which it was sent, in the order of the job's drivers.
   std::uint32_t sequence = 0;     // Of data: its number. Of a probe and its answer: the probe's.
   std::uint32_t expected = 0;     // All data packets before this number have come.
-  std::uint32_t echo = 0;         // The data packet that came last,
+  std::uint32_t echo = 0;         // The data packet that came last, or of data, by this rail,
   std::uint32_t echo_age_us = 0;  // and how long ago.
   std::uint32_t bytes = 0;        // That follow.
   std::uint64_t sum = 0;          // Of all bytes of the packet, this field being 0.

@@ -23,6 +23,10 @@ bool Transport::takes_layout(const Endpoint& from, std::uint32_t to_rank,
          core_->gates_[route].is_direct() && bytes > core_->gates_[route].eager_bytes();
 }
 
+bool Transport::waits_at_once() const noexcept {
+  return core_->is_serial_ && core_->habits_.of_sends().waits_at_once();
+}
+
 std::uint32_t TransferJob::pieces(std::uint64_t from, std::uint64_t most, std::span<Piece> into,
                                   std::uint64_t& taken_bytes) noexcept {
   const Layout* const layout = local.layout();

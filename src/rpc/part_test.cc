@@ -8,6 +8,7 @@
 #include "memory/iso_space.h"
 #include "net/endpoint.h"
 #include "net/simulation/sim_cluster.h"
+#include "rpc/filled.h"
 #include "rpc/rank_call.h"
 #include "rpc/rpc.h"
 
@@ -15,14 +16,6 @@ namespace sterna::rpc {
 namespace {
 
 constexpr std::size_t kLong = 20'000;
-
-Bytes filled(std::size_t bytes) {
-  Bytes data(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) {
-    data[i] = static_cast<std::byte>(i * 31 + i / 251);
-  }
-  return data;
-}
 
 Result<Bytes> give_long(void*, const Request&) {
   return filled(kLong);

@@ -7,6 +7,7 @@
 
 #include "net/endpoint.h"
 #include "net/simulation/sim_cluster.h"
+#include "rpc/filled.h"
 #include "rpc/handlers.h"
 #include "rpc/rpc.h"
 
@@ -14,14 +15,6 @@ namespace sterna::rpc {
 namespace {
 
 constexpr std::size_t kLong = 70'000;
-
-Bytes filled(std::size_t bytes, unsigned seed = 0) {
-  Bytes data(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) {
-    data[i] = static_cast<std::byte>(i * 31 + i / 251 + seed);
-  }
-  return data;
-}
 
 /// The arguments, seen by the poll, are what the test expects.
 Result<Bytes> compare(void* expected, const Request& request) {

@@ -8,20 +8,13 @@
 
 #include "net/endpoint.h"
 #include "net/simulation/sim_cluster.h"
+#include "rpc/filled.h"
 #include "rpc/rpc.h"
 
 namespace sterna::rpc {
 namespace {
 
 constexpr std::size_t kLong = 20'000;
-
-Bytes filled(std::size_t bytes) {
-  Bytes data(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) {
-    data[i] = static_cast<std::byte>(i * 31 + i / 251);
-  }
-  return data;
-}
 
 /// It takes its piece: the reply is the short bytes, and behind them that.
 Result<Bytes> take(void* rpc, const Request& request) {

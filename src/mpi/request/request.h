@@ -7,9 +7,9 @@
 
 #include "mpi/comm/comm.h"
 #include "mpi/errors/error.h"
+#include "mpi/p2p/typed_layout.h"
 #include "mpi/rank_state.h"
 #include "mpi/request/status.h"
-#include "mpi/p2p/typed_layout.h"
 #include "net/message.h"
 
 namespace sterna::mpi {
@@ -75,7 +75,7 @@ struct Request final : Object {
   std::uint64_t flushed_number = 0;        // The last of the messages that are to leave.
   MPI_Status status{};                     // Types finished, flush, generalized and schedule.
   int error = MPI_SUCCESS;                 // Of the operation, with `status`.
-  TypedLayout layout;                      // Of `receive`, if it has one.
+  TypedLayout layout;                      // Of `receive` or `send`, if it has one.
 };
 
 /// From the free list, or new; null: no memory. `comm` may be null, else gets a reference.

@@ -135,16 +135,21 @@ bool Progress::spin_until(const Completion& completion) noexcept {
     // To take and give the turn each time costs as much as the look itself, and to ask all sources
     // several times as much: the answer is likely to come where the last event came from.
     std::uint32_t count = impl_->poll_all(threads::SchedulingPoint::idle);
-    Source* const busiest = impl_->busiest;
     if (turn == 0 && !completion.done()) {
       begin_ns = now_ns();  // Who has his answer by now needs no clock: it takes as long as a look.
     }
     const std::uint32_t rounds = has_company ? 0 : is_slow ? kSlowRoundsOfTurn : kRoundsOfTurn;
-    for (std::uint32_t round = 0; busiest != nullptr && round < rounds && !completion.done();
-         ++round) {
-      const std::uint32_t more = busiest->poll();
-      more != 0 ? add_relaxed(impl_->events, more) : cpu_pause();
-      count += more;
+    BusySources& busy = impl_->busy;
+    for (std::uint32_t round = 0;
+         busy.last() != nullptr && round < rounds && !completion.done(); ++round) {
+      Source& source = *busy.of_round(round);
+      if (const std::uint32_t more = source.poll(); more != 0) {
+        add_relaxed(impl_->events, more);
+        busy.had(source);
+        count += more;
+      } else {
+        cpu_pause();
+      }
     }
     impl_->give_back_after(count);
     is_slow = is_slow || (begin_ns != 0 && !has_company && !completion.done() &&

@@ -11,6 +11,7 @@
 #include "base/spin_budget.h"
 #include "base/spin_lock.h"
 #include "base/syscall.h"
+#include "progress/busy_sources.h"
 #include "progress/company.h"
 #include "progress/home.h"
 #include "progress/one_caller.h"
@@ -33,7 +34,7 @@ struct Progress::Impl {
   OneCaller* caller = nullptr;       // See give_way_for(). Constant from then on.
   std::vector<Source*> sources;      // Guard: is_polled.
   threads::SchedulingPoint point{};  // Of the last round. Guard: is_polled.
-  Source* busiest = nullptr;         // The last that had something, or null. Guard: is_polled.
+  BusySources busy;                  // Guard: is_polled.
   // Rounds since then after which somebody looked on. Guard: is_polled.
   std::uint32_t rounds_in_vain = 0;
   std::atomic<std::uint64_t> last_poll_ns{0};

@@ -30,7 +30,7 @@ std::uint32_t Progress::Impl::poll_all(threads::SchedulingPoint at) noexcept {
   std::uint32_t count = 0;
   for (Source* const source : sources) {
     if (const std::uint32_t of_source = source->poll(); of_source != 0) {
-      busiest = source;
+      busy.had(*source);
       count += of_source;
     }
   }
@@ -44,6 +44,7 @@ std::uint32_t Progress::Impl::poll_all(threads::SchedulingPoint at) noexcept {
 
 /// Where the last event came from the next one is likely to come from.
 std::uint32_t Progress::Impl::poll_if_seen(std::uint32_t looks) noexcept {
+  Source* const busiest = busy.last();
   if (busiest == nullptr) {
     return 0;
   }

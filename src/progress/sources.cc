@@ -35,9 +35,7 @@ void Progress::remove(Source& source) noexcept {
   const auto place = std::find(impl_->sources.begin(), impl_->sources.end(), &source);
   check(place != impl_->sources.end(), "a source is removed once, after it was added");
   impl_->sources.erase(place);
-  if (impl_->busiest == &source) {
-    impl_->busiest = nullptr;
-  }
+  impl_->busy.forget(source);
   if (std::erase(impl_->prepared, &source) != 0) {
     source.end_sleep();
   }

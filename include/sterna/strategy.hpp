@@ -17,6 +17,7 @@
 // that others form.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -91,25 +92,28 @@ inline constexpr std::uint32_t kNoRail = ~std::uint32_t{0};
 
 /// The rail on which a packet of `bytes` bytes would arrive first: behind what is on its way there.
 /// kNoRail: that one has no room now, and the packet gains by waiting for it, since the others
-/// would take an eighth longer.
+/// would take an eighth longer, however much is on its way: of the latency, or half of the packet.
 [[nodiscard]] inline std::uint32_t earliest_rail(std::span<const RailView> rails,
                                                  std::uint32_t bytes) noexcept {
   std::uint32_t best = kNoRail;
   std::uint64_t best_ps = 0;
   std::uint64_t any_ps = ~std::uint64_t{0};  // With room or without.
+  std::uint64_t least_ps = 0;                // A difference that counts.
   for (std::uint32_t i = 0; i < rails.size(); ++i) {
     const RailView& rail = rails[i];
     const std::uint64_t ps =
         rail.latency_ns * 1000 + (rail.in_flight_bytes + bytes) * rail.ps_per_byte();
     if (rail.is_up && ps < any_ps) {
       any_ps = ps;
+      least_ps = std::max(rail.latency_ns * 1000 / 8, bytes * rail.ps_per_byte() / 2);
     }
     if (rail.has_room && (best == kNoRail || ps < best_ps)) {
       best = i;
       best_ps = ps;
     }
   }
-  return best != kNoRail && best_ps / 9 * 8 > any_ps ? kNoRail : best;
+  least_ps = std::min(least_ps, any_ps / 8);
+  return best != kNoRail && best_ps - std::min(best_ps, least_ps) > any_ps ? kNoRail : best;
 }
 
 class Strategy {

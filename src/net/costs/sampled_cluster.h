@@ -32,8 +32,10 @@ inline void exchange(SimCluster& cluster, std::uint32_t from = 0, std::uint32_t 
   cluster.node_of(to).receive(*cluster.endpoints[to], receive, {from, 1, 2}, Buffer::of(&got, 1));
   cluster.node_of(from).send(*cluster.endpoints[from], send, {to, 1, 2}, Buffer::of(&sent, 1));
   cluster.settle();
-  // Steps between two rounds, and looks for ways that are in use, are polls in which nothing comes.
+  // Steps between two rounds, and looks for ways that are in use, are polls in which nothing comes;
+  // behind long rounds time passes, too.
   for (int i = 0; i < 2000; ++i) {
+    cluster.clock.advance(20'000);
     cluster.settle();
   }
   EXPECT_EQ(got, 'x');

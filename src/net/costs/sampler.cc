@@ -1,4 +1,4 @@
-// Sampling of ways: which, their rounds, and the sums.
+// Sampling of ways: which, and their rounds.
 #include "net/costs/sampler.h"
 
 #include <algorithm>
@@ -10,26 +10,18 @@
 namespace sterna::net {
 namespace {
 
-constexpr std::uint32_t kSmallBytes = 16;  // Payload of a small packet.
-constexpr std::uint32_t kShortReadBytes = 4 << 10;
-constexpr std::uint32_t kLongReadBytes = 64 << 10;
-constexpr std::uint32_t kCopyBytes = 64 << 10;  // Of the second-level cache.
 constexpr std::uint32_t kWarmRounds = 8;
 constexpr std::uint32_t kLargeBytesMin = 4 << 10;  // Payload of a large packet on slow networks.
 // Messages wait behind the packets of a round: longer ones only where they are through so soon, or
 // where an answer takes several times as long anyway.
-constexpr std::uint64_t kRoundNsMax = 1'000'000;
+constexpr std::uint64_t kRoundNsMax = 250'000;
 constexpr std::uint64_t kRoundOfAnswer = 4;
+constexpr std::uint64_t kHeldNsMin = 20'000;  // Shorter ones pass without a rest.
+constexpr std::uint64_t kRests = 4;           // Rounds have a fifth of the time.
 constexpr std::uint32_t kRoundsMin = 8;     // Good ones of a phase, at least.
 constexpr std::uint32_t kPauseSteps = 256;  // After a round that says nothing, then twice as many:
 constexpr std::uint32_t kPausesMax = 6;     // the nodes have work, and shall do it.
 constexpr std::uint32_t kWaitStepsMax = 1 << 20;  // For an answer.
-constexpr std::uint32_t kLooksMax = 20;    // For ways in use, each after twice as many steps.
-constexpr std::uint32_t kLaterLooks = 14;  // Looks after so many steps, as a power of two.
-
-std::uint32_t bounded(double value) noexcept {
-  return static_cast<std::uint32_t>(std::clamp(value, 0.0, 4e9));
-}
 
 }  // namespace
 
@@ -125,6 +117,7 @@ bool CostSampler::find_way() noexcept {
       least_ = {};
       large_bytes_ = std::min(kLargeBytesMin, large_bytes_max());
       tries_ = sent_ = spoiled_in_row_ = 0;
+      rest_until_ns_ = last_ns_ = 0;
       peer_address_ = 0;
       if (bytes_ == nullptr) {
         bytes_ = std::make_unique<std::byte[]>(2 * kBufferBytes);
@@ -145,6 +138,9 @@ std::uint32_t CostSampler::step() noexcept {
   }
   if (steps_left_ != 0) {
     --steps_left_;
+    return 0;
+  }
+  if (sent_ == 0 && clock_.now_ns() < rest_until_ns_) {
     return 0;
   }
   if (way_ == kNoWay) {
@@ -191,9 +187,30 @@ void CostSampler::lengthen(std::uint64_t ns) noexcept {
   }
 }
 
+/// After a round of `ns`, for as many times as long as it has held up messages.
+void CostSampler::rest(std::uint64_t ns) noexcept {
+  const std::uint64_t answer_ns = least_[static_cast<std::size_t>(Phase::small_one)].ns.front();
+  const std::uint64_t held_ns = ns - std::min(ns, answer_ns);
+  const std::uint64_t rest_ns = held_ns < kHeldNsMin ? 0 : kRests * std::min(held_ns, kRoundNsMax);
+  last_ns_ = std::min(ns, kRoundNsMax);
+  rest_until_ns_ = clock_.now_ns() + rest_ns + (ways_[way_].is_rail ? some_ns() : 0);
+}
+
+/// Who begins as soon as messages let him is always in step with them, and each of his rounds meets
+/// the same one.
+std::uint64_t CostSampler::some_ns() noexcept {
+  return random_.below(2 * last_ns_ + 1);
+}
+
 /// Sends what is left of a round, or waits for its answer.
 std::uint32_t CostSampler::send_round() noexcept {
   const std::uint32_t packets = packet_count();
+  if (sent_ == 0 && ways_[way_].is_rail &&
+      !bond_->is_through(peer_, static_cast<std::uint16_t>(ways_[way_].driver))) {
+    // Behind a message the round would say how long that is.
+    rest_until_ns_ = clock_.now_ns() + some_ns();
+    return 0;
+  }
   if (sent_ == packets) {
     if (++waited_steps_ > kWaitStepsMax) {
       give_up("its peer does not answer");
@@ -210,7 +227,7 @@ std::uint32_t CostSampler::send_round() noexcept {
   if (sent_ == 0) {
     ++round_;
     waited_steps_ = 0;
-    is_round_spoiled_ = false;
+    is_round_spoiled_ = is_round_late_ = false;
     start_ns_ = clock_.now_ns();
   }
   header.cookie = round_;
@@ -240,17 +257,20 @@ void CostSampler::end_round(std::uint64_t ns) noexcept {
   Least& least = least_[static_cast<std::size_t>(phase_)];
   if (is_round_spoiled_) {
     steps_left_ = kPauseSteps << std::min(spoiled_in_row_++, kPausesMax);
-  } else {
+  } else if (!is_round_late_) {
     spoiled_in_row_ = 0;
     least.add(ns);
   }
   if (phase_ == Phase::warm) {
     lengthen(ns);
   }
+  rest(ns);
   if (phase_ == Phase::warm ? tries_ >= kWarmRounds : least.is_settled()) {
     next_phase();
   } else if (tries_ >= kTriesMax) {
     try_later("its times do not settle");
+  } else if (tries_ == kTriesMax / 2) {
+    least = {};  // A link learns from its packets, too: it may not do again what it did at first.
   }
 }
 
@@ -275,7 +295,7 @@ void CostSampler::next_phase() noexcept {
 /// they do no harm should the peer have given back that memory meanwhile.
 void CostSampler::read_what_came() noexcept {
   Channel* const channel = gates_[peer_].channel();
-  is_round_spoiled_ = false;
+  is_round_spoiled_ = is_round_late_ = false;
   const std::uint64_t bytes = phase_ == Phase::read_short ? kShortReadBytes : kLongReadBytes;
   const std::uint64_t start_ns = clock_.now_ns();
   const bool is_read =
@@ -290,88 +310,11 @@ void CostSampler::read_what_came() noexcept {
 }
 
 void CostSampler::copy_once() noexcept {
-  is_round_spoiled_ = false;
+  is_round_spoiled_ = is_round_late_ = false;
   const std::uint64_t start_ns = clock_.now_ns();
   std::memcpy(bytes_.get() + kBufferBytes, bytes_.get(), kCopyBytes);
   asm volatile("" : : "r"(bytes_.get()) : "memory");  // It is read, as far as the compiler knows.
   end_round(clock_.now_ns() - start_ns);
-}
-
-WayCosts CostSampler::sum_up() const noexcept {
-  const auto ns = [&](Phase phase) {
-    const Least& least = least_[static_cast<std::size_t>(phase)];
-    return least.count == 0 ? 0.0 : static_cast<double>(least.ns.front());
-  };
-  const double small_bytes = kHeaderBytes + kSmallBytes;
-  const double large_bytes = kHeaderBytes + large_bytes_;
-  const double small_ns = (ns(Phase::small_burst) - ns(Phase::small_one)) / (kSamplePacketsMax - 1);
-  const double large_ns =
-      (ns(Phase::large_burst) - ns(Phase::large_pair)) / (kSamplePacketsMax - 2);
-  const double ns_per_byte = (large_ns - small_ns) / (large_bytes - small_bytes);
-  const double read_ns_per_byte =
-      (ns(Phase::read_long) - ns(Phase::read_short)) / (kLongReadBytes - kShortReadBytes);
-  // Zero, too, says that nothing was measured: a clock that stands still, or values that contradict
-  // each other.
-  return {
-      .latency_ns = bounded(ns(Phase::small_one) / 2),
-      .packet_ns = bounded(small_ns - small_bytes * ns_per_byte),
-      .packet_ps_per_byte = bounded(ns_per_byte * 1000),
-      .copy_ps_per_byte = bounded(ns(Phase::copy) * 1000 / kCopyBytes),
-      .direct_latency_ns = bounded(
-          read_ns_per_byte <= 0 ? 0 : ns(Phase::read_short) - kShortReadBytes * read_ns_per_byte),
-      .direct_ps_per_byte = bounded(read_ns_per_byte * 1000)};
-}
-
-void CostSampler::give_up(const char* why) noexcept {
-  log_.debug("the way to node {} by driver {} is not sampled: {}", peer_, ways_[way_].driver, why);
-  way_ = kNoWay;
-}
-
-/// Within a host a way does not get slower than it has been, nor than on any machine that we know,
-/// but for who else runs there now: what that makes of round trips is no reason for longer eager
-/// messages, today or in jobs to come.
-bool CostSampler::are_of_a_busy_machine(const WayCosts& costs) const noexcept {
-  constexpr std::uint32_t kTimes = 4;
-  constexpr std::uint32_t kTimesOfProfile = 8;
-  const Way& way = ways_[way_];
-  if (way.host != job_.host_of_node[job_.node_index]) {
-    return false;
-  }
-  const std::uint32_t profile_ns = drivers_[way.driver]->capabilities().latency_ns;
-  return costs.latency_ns / kTimesOfProfile > profile_ns ||
-         (way.origin == CostOrigin::cached && costs.latency_ns / kTimes > way.costs.latency_ns);
-}
-
-/// Whoever is busy now may not be so then.
-void CostSampler::try_later(const char* why) noexcept {
-  const std::size_t way = way_;
-  give_up(why);
-  looks_ = std::max(looks_ + 1, kLaterLooks);
-  if (looks_ < kLooksMax) {
-    is_tried_[way] = false;
-    steps_left_ = 1U << looks_;
-  }
-}
-
-void CostSampler::conclude() noexcept {
-  const WayCosts costs = sum_up();
-  log_.debug(
-      "node {} by driver {}: small {} and {} ns, large {} and {} ns, reads {} and {} ns, copy {} "
-      "ns",
-      peer_, ways_[way_].driver, least_[0].ns[0], least_[1].ns[0], least_[3].ns[0], least_[4].ns[0],
-      least_[5].ns[0], least_[6].ns[0], least_[7].ns[0]);
-  if (!are_plausible(costs)) {
-    give_up("its times contradict each other");
-    return;
-  }
-  if (are_of_a_busy_machine(costs)) {
-    try_later("they are those of a busy machine, which has taken much less, or can");
-    return;
-  }
-  know(way_, costs, CostOrigin::sampled);
-  log_.debug("the way to node {} by driver {} was sampled: {}", peer_, ways_[way_].driver,
-             gates_[peer_].explain(64 << 10));
-  spread(std::exchange(way_, kNoWay), job_.node_index);
 }
 
 }  // namespace sterna::net

@@ -13,7 +13,8 @@
 // takes some hundred microseconds of a node that polls. A round in which either side slept says
 // nothing of the way, nor does one whose peer was computing, which shows by how long before it had
 // polled: a figure counts only when its four smallest values agree. What does not settle is tried
-// again some time later, then less and less often.
+// again some time later, then less and less often. Between two rounds that hold up messages the way
+// is theirs for four times as long, and a round of a rail that meets them does not count.
 //
 //   small round trips                    latency
 //   bursts of small packets, less those  one more packet
@@ -31,6 +32,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "net/costs/cost.h"
 #include "net/costs/costs_file.h"
 #include "net/matching/gate.h"
@@ -110,6 +112,11 @@ class CostSampler {
     copy,  // From here on without the peer's help.
     done,
   };
+  static constexpr std::uint32_t kSmallBytes = 16;  // Payload of a small packet.
+  static constexpr std::uint32_t kShortReadBytes = 4 << 10;
+  static constexpr std::uint32_t kLongReadBytes = 64 << 10;
+  static constexpr std::uint32_t kCopyBytes = 64 << 10;  // Of the second-level cache.
+  static constexpr std::uint32_t kLooksMax = 20;  // For ways in use, each after twice the steps.
   static constexpr std::uint32_t kTriesMax = 64;  // Rounds of a phase before it is given up.
   static constexpr std::uint32_t kBufferBytes = 64 << 10;  // On both sides; bounds a packet.
   static constexpr std::size_t kPhaseCount = static_cast<std::size_t>(Phase::done);
@@ -140,6 +147,8 @@ class CostSampler {
   [[nodiscard]] std::uint32_t payload_bytes() const noexcept;
   [[nodiscard]] std::uint32_t large_bytes_max() const noexcept;
   void lengthen(std::uint64_t ns) noexcept;
+  void rest(std::uint64_t ns) noexcept;
+  [[nodiscard]] std::uint64_t some_ns() noexcept;
   [[nodiscard]] std::uint32_t packet_count() const noexcept;
   void spread(std::size_t way, std::uint32_t from_node) noexcept;
   void tell_whom_messages_reach() noexcept;
@@ -175,6 +184,9 @@ class CostSampler {
   static constexpr std::size_t kNoWay = ~std::size_t{0};
   std::vector<bool> is_tried_;    // By way.
   std::uint32_t steps_left_ = 0;  // Until something is looked at again.
+  std::uint64_t rest_until_ns_ = 0;
+  std::uint64_t last_ns_ = 0;  // Of the last round, at most.
+  Random random_{1};
   std::uint32_t looks_ = 0;
   std::uint32_t peer_ = 0;
   Phase phase_ = Phase::small_one;
@@ -186,6 +198,7 @@ class CostSampler {
   std::uint64_t start_ns_ = 0;
   std::uint32_t waited_steps_ = 0;
   bool is_round_spoiled_ = false;
+  bool is_round_late_ = false;  // Its answer had to wait for messages.
   std::uint32_t spoiled_in_row_ = 0;
   std::uint64_t peer_address_ = 0;
   std::unique_ptr<std::byte[]> bytes_;  // What is sent, and where it is copied to.

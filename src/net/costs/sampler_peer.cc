@@ -9,7 +9,7 @@
 namespace sterna::net {
 namespace {
 
-constexpr std::uint32_t kWatchedPolls = 1024;  // After a question: the next one comes soon.
+constexpr std::uint32_t kWatchedPolls = 16 << 10;  // After a question: the next one comes soon.
 // For how long the two sides together have not looked before what came to them: more says how often
 // they look, not what the way takes.
 constexpr std::uint64_t kGapsMaxNs = 600;      // Or less than
@@ -136,14 +136,18 @@ void CostSampler::answer(std::uint32_t from_node, const Frame& frame) noexcept {
   reply.source = job_.node_index;
   reply.destination = from_node;
   reply.cookie = header.cookie;
-  reply.context = std::exchange(asked.sleeps, sleeps_) != sleeps_ ? 1 : 0;
+  const auto rail = static_cast<std::uint16_t>(header.sequence - 1);
+  const bool is_of_rail =
+      header.sequence != 0 && header.sequence <= drivers_.size() && bond_ != nullptr;
+  // Behind messages the answer says how long those are.
+  const bool is_late = is_of_rail && !bond_->is_through(from_node, rail);
+  const bool has_slept = std::exchange(asked.sleeps, sleeps_) != sleeps_;
+  reply.context = has_slept ? kSampleSlept : is_late ? kSampleLate : 0;
   const std::span<const std::byte> payload = std::as_bytes(std::span{&told, 1});
   reply.payload_bytes = static_cast<std::uint32_t>(payload.size());
   const Piece pieces[2] = {std::as_bytes(std::span{&reply, 1}), payload};
   // Of a rail, by the same one; if it has no room, by any.
-  const auto rail = static_cast<std::uint16_t>(header.sequence - 1);
-  if (header.sequence == 0 || header.sequence > drivers_.size() || bond_ == nullptr ||
-      bond_->try_send_by(from_node, rail, pieces) != SendState::accepted) {
+  if (!is_of_rail || bond_->try_send_by(from_node, rail, pieces) != SendState::accepted) {
     send(from_node, reply, payload);
   }
 }
@@ -164,7 +168,8 @@ void CostSampler::take_answer(std::uint32_t from_node, const Frame& frame) noexc
   }
   // Neither side can have been late by more than the time in which it did not poll.
   const std::uint64_t gaps_ns = gap_ns() + std::min(told.gap_ns, kNever / 2);
-  is_round_spoiled_ = is_round_spoiled_ || frame.header.context != 0 ||
+  is_round_late_ = frame.header.context == kSampleLate;
+  is_round_spoiled_ = is_round_spoiled_ || frame.header.context == kSampleSlept ||
                       (gaps_ns > kGapsMaxNs && gaps_ns > ns / 4 * kGapsMaxQuarters);
   if (phase_ < Phase::read_short) {
     end_round(ns);

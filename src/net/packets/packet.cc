@@ -67,7 +67,7 @@ bool is_consistent(const FrameHeader& header, const FrameLimits& limits) noexcep
     case FrameKind::sample:
       return header.tag > 0 && header.tag <= kSamplePacketsMax && header.payload_bytes != 0;
     case FrameKind::sample_answer:
-      return header.payload_bytes == sizeof(SampleAnswer) && header.context <= 1;
+      return header.payload_bytes == sizeof(SampleAnswer) && header.context <= kSampleLate;
     case FrameKind::sample_result:
       return header.payload_bytes == sizeof(WayCosts) && header.cookie < limits.node_count;
     case FrameKind::claim:

@@ -131,6 +131,9 @@ struct SampleAnswer {
   std::uint64_t gap_ns = 0;
 };
 inline constexpr std::int32_t kSamplePacketsMax = 8;  // Of one round.
+// FrameHeader::context of an answer to a round that says nothing of the way.
+inline constexpr std::uint32_t kSampleSlept = 1;
+inline constexpr std::uint32_t kSampleLate = 2;  // The answer goes behind messages.
 
 /// Bounds that a decoder checks.
 struct FrameLimits {

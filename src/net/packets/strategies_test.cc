@@ -345,6 +345,13 @@ TEST(Strategies, TheEarliestRailCountsWhatIsOnItsWayAndWhatWasMeasured) {
   EXPECT_EQ(earliest_rail(rails, 1000), kNoRail);  // A fifth.
   rails[0].in_flight_bytes = 800;
   EXPECT_EQ(earliest_rail(rails, 1000), 1U);
+  rails[0].in_flight_bytes = 100'000;
+  rails[1].in_flight_bytes = 200'700;
+  EXPECT_EQ(earliest_rail(rails, 1000), 1U);
+  rails[1].in_flight_bytes = 201'900;
+  EXPECT_EQ(earliest_rail(rails, 1000), 1U);
+  rails[1].in_flight_bytes = 202'100;  // By half of what the packet takes, and much is on its way.
+  EXPECT_EQ(earliest_rail(rails, 1000), kNoRail);
   rails[0].is_up = false;
   rails[1].in_flight_bytes = 1 << 20;
   EXPECT_EQ(earliest_rail(rails, 1000), 1U);

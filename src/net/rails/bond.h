@@ -74,6 +74,11 @@ class Bond final : public Driver {
   /// As Link::try_send_by(); the gate to the node has a channel. By the poller.
   [[nodiscard]] SendState try_send_by(std::uint32_t node, std::uint16_t index,
                                       std::span<const Piece> pieces) noexcept;
+  /// As Link::is_through(); true where there is no link yet. Any thread.
+  [[nodiscard]] bool is_through(std::uint32_t node, std::uint16_t index) const noexcept {
+    const Link* const made = find(node);
+    return made == nullptr || made->is_through(index);
+  }
   /// As Link::know(); the link need not be in use yet. Any thread.
   void know(std::uint32_t node, std::uint16_t index, const WayCosts& costs) noexcept;
   /// How messages to a node are cut, by what is known. Any thread.

@@ -203,6 +203,8 @@ TEST(RailRate, IsTheSampledOneUnlessMessagesShowAnother) {
   EXPECT_EQ(rate.ps_per_byte(), 10'000U);
   burst(12'000);
   EXPECT_EQ(rate.ps_per_byte(), 10'000U);
+  burst(6500);
+  EXPECT_EQ(rate.ps_per_byte(), 10'000U) << "news of many packets at once look like that";
   burst(15'000);
   EXPECT_NEAR(static_cast<double>(rate.ps_per_byte()), 15'000, 10);
   burst(5000);
@@ -250,6 +252,21 @@ TEST(RailRate, OfARailThatWasBetterIsTriedAgain) {
   EXPECT_FALSE(rate.is_poor());
   EXPECT_EQ(rate.round_trip_ns(), 15'000U);
   EXPECT_NEAR(static_cast<double>(rate.ps_per_byte()), 15'000, 200) << "so much has passed";
+}
+
+TEST(RailRate, SaysWhenWhatWasSentHasPassed) {
+  RailRate rate;
+  rate.begin(1000, 8000, 1000);
+  EXPECT_TRUE(rate.is_through(0));
+  const RailRate::Stamp first = rate.sent(2000, 10'000);
+  const RailRate::Stamp second = rate.sent(1000, 10'500);
+  EXPECT_FALSE(rate.is_through(12'900)) << "3000 bytes, one after the other";
+  EXPECT_TRUE(rate.is_through(13'000));
+  rate.acked(first, 2000, 10'000, 11'000);  // Earlier than was thought.
+  EXPECT_FALSE(rate.is_through(11'200));
+  EXPECT_TRUE(rate.is_through(12'000));
+  rate.acked(second, 1000, 10'500, 11'200);
+  EXPECT_TRUE(rate.is_through(11'200)) << "nothing is on its way";
 }
 
 TEST(RailRate, BytesAreNoLatency) {

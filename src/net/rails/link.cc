@@ -231,6 +231,14 @@ bool Link::is_quiet() const noexcept {
   return is_over() || have_all_ended() || (window_.is_empty() && owed_ == 0);
 }
 
+bool Link::is_through(std::uint16_t index) const noexcept {
+  const SpinGuard guard{state_lock_};
+  const std::uint64_t now_ns = shared_.clock->now_ns();
+  return std::ranges::all_of(rails_, [&](const LinkRail& rail) {
+    return rail.index != index || rail.rate.is_through(now_ns);
+  });
+}
+
 void Link::know(std::uint16_t index, const WayCosts& costs) noexcept {
   const SpinGuard guard{state_lock_};
   if (LinkRail* const rail = find_rail(index); rail != nullptr) {

@@ -107,6 +107,8 @@ class Link final : public Channel {
   }
   /// As try_send(), by this rail only, whatever the strategy says: to measure it.
   [[nodiscard]] SendState try_send_by(std::uint16_t index, std::span<const Piece> pieces) noexcept;
+  /// What was sent by it has left, as far as its rate is known. Any thread.
+  [[nodiscard]] bool is_through(std::uint16_t index) const noexcept;
   /// The rail broke.
   void lose_rail(std::uint16_t index, std::string_view reason) noexcept;
   /// The peer's process has ended. Behind what has come from it, of whose end each rail tells, what
@@ -143,6 +145,7 @@ class Link final : public Channel {
     RailState state = RailState::unopened;
     RailRate rate;
     RailEcho echo;
+    std::uint64_t heard_ns = kNever;  // When the first packet came by it since it is up.
     std::uint64_t next_order = 0;
     std::uint64_t newest_order =
         0;  // The next after the newest sending that is known to have come.
@@ -256,6 +259,8 @@ class Link final : public Channel {
   void take_one(std::uint32_t sequence, const News& news, HeldPacket*& freed) noexcept
       STERNA_REQUIRES(state_lock_);
   void take_echo(std::uint32_t echo, const News& news) noexcept STERNA_REQUIRES(state_lock_);
+  [[nodiscard]] bool was_being_made(const LinkRail& rail, std::uint64_t sent_ns) const noexcept
+      STERNA_REQUIRES(state_lock_);
   [[nodiscard]] bool take_data(LinkRail& rail, const LinkPacket& packet,
                                std::uint64_t now_ns) noexcept
       STERNA_REQUIRES(state_lock_);

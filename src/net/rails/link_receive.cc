@@ -61,6 +61,7 @@ Packet Link::take(std::uint16_t index, Packet bytes) noexcept {
 /// The rail works, whatever came.
 void Link::hear(LinkRail& rail, const LinkPacket& packet, std::uint64_t now_ns) noexcept {
   rail.unheard_ns = kNever;
+  rail.heard_ns = std::min(rail.heard_ns, now_ns);
   if (packet.header.kind == LinkKind::probe) {
     rail.is_asked = true;
     rail.asked = packet.header.sequence;
@@ -80,13 +81,21 @@ void Link::hear(LinkRail& rail, const LinkPacket& packet, std::uint64_t now_ns) 
   }
 }
 
+/// A packet that left before anything had come by its rail may have waited for the peer to take the
+/// way. Of others to choose the rail may not be chosen again after that, nor measured.
+bool Link::was_being_made(const LinkRail& rail, std::uint64_t sent_ns) const noexcept {
+  return rails_.size() > 1 && rail.heard_ns != kNever && sent_ns < rail.heard_ns;
+}
+
 /// How long the packet took that the news echoes: they may not be the first to say that it came.
 void Link::take_echo(std::uint32_t echo, const News& news) noexcept {
   for (LinkRail& rail : rails_) {
     const RailEcho::Packet sent = rail.echo.take_left(echo);
     const std::uint64_t took_ns = news.now_ns - std::min(news.now_ns, sent.ns);
     if (sent.ns != 0 && took_ns > news.age_ns) {
-      rail.rate.took(took_ns - news.age_ns, sent.bytes, news.now_ns, news.bytes_ns);
+      if (!was_being_made(rail, sent.ns)) {
+        rail.rate.took(took_ns - news.age_ns, sent.bytes, news.now_ns, news.bytes_ns);
+      }
       return;
     }
   }
@@ -95,7 +104,8 @@ void Link::take_echo(std::uint32_t echo, const News& news) noexcept {
   }
   const Sent& sent = window_[echo];
   const std::uint64_t took_ns = news.now_ns - std::min(news.now_ns, sent.sent_ns);
-  if (sent.packet != nullptr && sent.tries == 0 && took_ns > news.age_ns) {
+  if (sent.packet != nullptr && sent.tries == 0 && took_ns > news.age_ns &&
+      !was_being_made(rails_[sent.rail], sent.sent_ns)) {
     rails_[sent.rail].rate.took(took_ns - news.age_ns, sent.packet->bytes, news.now_ns,
                                 news.bytes_ns);
   }
@@ -146,7 +156,8 @@ void Link::take_one(std::uint32_t sequence, const News& news, HeldPacket*& freed
     // With the pause of the news, which would make a rail look slow whose packets are not those
     // that the news echoes: take_acks() has seen these.
     const std::uint64_t took_ns = news.now_ns - std::min(news.now_ns, sent.sent_ns);
-    if (rails_.size() == 1 || !rail.is_reliable || took_ns < rail.rate.round_trip_ns()) {
+    if ((rails_.size() == 1 || !rail.is_reliable || took_ns < rail.rate.round_trip_ns()) &&
+        !was_being_made(rail, sent.sent_ns)) {
       rail.rate.took(took_ns, sent.packet->bytes, news.now_ns, news.bytes_ns);
     }
     rail.unheard_ns = kNever;

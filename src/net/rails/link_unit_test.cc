@@ -178,6 +178,24 @@ TEST(LinkEnd, OfTwoPacketsThatWhichARailRefusesTakesTheOther) {
   }
 }
 
+TEST(LinkEnd, WhatLeftBeforeItsRailWasHeardIsNoMeasure) {
+  End end{2};
+  const auto sent_and_echoed_after = [&](std::uint32_t sequence, std::uint64_t ns) {
+    EXPECT_EQ(end.send(), SendState::accepted);
+    end.clock.advance(ns);
+    LinkHeader header;
+    header.kind = LinkKind::ack;
+    header.flags = kLinkHasExpected;
+    header.expected = sequence + 1;
+    header.echo = sequence;
+    (void)end.link->take(0, std::as_bytes(std::span{&header, 1}));
+    return end.link->report()[0].round_trip_ns;
+  };
+  const std::uint64_t expected_ns = end.link->report()[0].round_trip_ns;
+  EXPECT_EQ(sent_and_echoed_after(0, 600'000), expected_ns) << "the peer had yet to take the way";
+  EXPECT_EQ(sent_and_echoed_after(1, 300'000), 300'000U);
+}
+
 TEST(LinkEnd, TwoPacketsThatNoRailTakesLeaveNothingBehind) {
   End end{2};
   end.wires[0].state = end.wires[1].state = SendState::full;

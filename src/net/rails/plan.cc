@@ -133,19 +133,22 @@ double time_of(std::span<const RailCosts> rails, std::uint32_t count) {
   return *std::ranges::max_element(busy);
 }
 
-/// Of two rails: by the one that takes the larger part of a message, so that both parts arrive
-/// together. For messages of about kShareBytes; what is longer has more packets soon.
-std::uint32_t larger_share(const RailCosts& one, const RailCosts& other) {
+/// Of two rails: what the one takes that has the larger part of messages of about kShareBytes, so
+/// that both parts arrive together. What is longer has more packets soon.
+void cut_in_two(const RailCosts& one, const RailCosts& other, Cut& cut) {
   constexpr double kShareBytes = 16 << 10;
+  constexpr double kMoreBytesMax = 1 << 20;
   const auto before_bytes_ps = [](const RailCosts& rail) {
     return 1000.0 * static_cast<double>(rail.latency_ns + rail.packet_ns);
   };
   const auto ones = static_cast<double>(std::max<std::uint64_t>(one.ps_per_byte, 1));
   const auto others = static_cast<double>(std::max<std::uint64_t>(other.ps_per_byte, 1));
-  const double share =
-      (kShareBytes * others + before_bytes_ps(other) - before_bytes_ps(one)) /
-      (kShareBytes * (ones + others));
-  return static_cast<std::uint32_t>(Cut::kWhole * std::min(std::max(share, 1 - share), 1.0));
+  const double share = others / (ones + others);
+  const double more_bytes = (before_bytes_ps(other) - before_bytes_ps(one)) / (ones + others);
+  const bool is_one = kShareBytes * share + more_bytes >= kShareBytes / 2;
+  cut.first_share = static_cast<std::uint32_t>(Cut::kWhole * (is_one ? share : 1 - share));
+  cut.first_more_bytes = static_cast<std::int32_t>(
+      std::clamp(is_one ? more_bytes : -more_bytes, -kMoreBytesMax, kMoreBytesMax));
 }
 
 }  // namespace
@@ -180,7 +183,7 @@ Cut plan_cut(std::span<const RailCosts> rails) {
         std::clamp(kLongPackets * packet_ns * 1000 / fastest, kLongBytesMin, kLongBytesMax));
   }
   if (count == 2) {
-    cut.first_share = larger_share(rails[0], rails[1]);
+    cut_in_two(rails[0], rails[1], cut);
   }
   return cut;
 }

@@ -70,9 +70,10 @@ struct Cut {
   std::uint32_t part_bytes_min = 8192;  // Less is not worth a packet of its own.
   // More gains nothing: packets cost little beside that, and the last one is handled after all.
   std::uint32_t part_bytes_max = ~std::uint32_t{0};
-  // Two rails: of what goes in one packet of each, so many of kWhole by the one that takes more,
-  // which is where that arrives first. 0: they are more.
+  // Two rails: of what goes in one packet of each, so many of kWhole and so many bytes more by the
+  // one that takes the larger part, which is where that arrives first. 0: they are more.
   std::uint32_t first_share = 0;
+  std::int32_t first_more_bytes = 0;
   bool operator==(const Cut&) const = default;
 
   /// Of a message of so many bytes, how many go in one packet, which holds `most`.
@@ -81,15 +82,25 @@ struct Cut {
       return most;
     }
     most = std::min(most, part_bytes_max);
-    if (const std::uint64_t first = (bytes * first_share + kWhole - 1) / kWhole;
-        first != 0 && first <= most) {
-      return bytes - first < part_bytes_min ? most : static_cast<std::uint32_t>(first);
+    if (const std::uint64_t first = first_bytes(bytes); first != 0 && first <= most) {
+      return bytes < first + part_bytes_min ? most : static_cast<std::uint32_t>(first);
     }
     // A multiple of the parts, so that the last ones, too, end at about the same time.
     const std::uint64_t whole = std::uint64_t{parts} * most;
     const std::uint64_t count = parts * ((bytes + whole - 1) / whole);
     const auto part = static_cast<std::uint32_t>((bytes + count - 1) / count);
     return std::min(std::max(part, part_bytes_min), most);
+  }
+
+ private:
+  /// By the rail that takes the larger part: no less than half.
+  [[nodiscard]] std::uint64_t first_bytes(std::uint64_t bytes) const noexcept {
+    if (first_share == 0) {
+      return 0;
+    }
+    const auto share = static_cast<std::int64_t>((bytes * first_share + kWhole - 1) / kWhole);
+    const auto half = static_cast<std::int64_t>((bytes + 1) / 2);
+    return static_cast<std::uint64_t>(std::max(share + first_more_bytes, half));
   }
 };
 
@@ -101,17 +112,20 @@ class SharedCut {
     part_bytes_min_.store(cut.part_bytes_min, std::memory_order_relaxed);
     part_bytes_max_.store(cut.part_bytes_max, std::memory_order_relaxed);
     first_share_.store(cut.first_share, std::memory_order_relaxed);
+    first_more_bytes_.store(cut.first_more_bytes, std::memory_order_relaxed);
   }
   [[nodiscard]] Cut load() const noexcept {
     return {.parts = parts_.load(std::memory_order_relaxed),
             .part_bytes_min = part_bytes_min_.load(std::memory_order_relaxed),
             .part_bytes_max = part_bytes_max_.load(std::memory_order_relaxed),
-            .first_share = first_share_.load(std::memory_order_relaxed)};
+            .first_share = first_share_.load(std::memory_order_relaxed),
+            .first_more_bytes = first_more_bytes_.load(std::memory_order_relaxed)};
   }
 
  private:
   std::atomic<std::uint32_t> parts_{Cut{}.parts}, part_bytes_min_{Cut{}.part_bytes_min},
       part_bytes_max_{Cut{}.part_bytes_max}, first_share_{Cut{}.first_share};
+  std::atomic<std::int32_t> first_more_bytes_{Cut{}.first_more_bytes};
 };
 
 struct RailCosts {

@@ -59,7 +59,8 @@ TEST(Cut, ThePartsOfTwoRailsArriveTogether) {
                                        RailCosts{5000, 6000, 35'000}};
   EXPECT_NEAR(plan_cut(rails).packet_bytes(16'384, 1 << 20), 8192 + 2000, 16);
   const std::array<RailCosts, 2> turned{rails[1], rails[0]};
-  EXPECT_EQ(plan_cut(turned).first_share, plan_cut(rails).first_share) << "the larger part first";
+  EXPECT_EQ(plan_cut(turned), plan_cut(rails)) << "the larger part first";
+  EXPECT_NEAR(plan_cut(rails).packet_bytes(32'768, 1 << 20), 16'384 + 2000, 16);
   // One that begins so late takes nothing.
   const std::array<RailCosts, 2> apart{RailCosts{5000, 0, 1000}, RailCosts{5000, 0, 900'000}};
   EXPECT_GE(plan_cut(apart).packet_bytes(16'384, 1 << 20), 16'384U);

@@ -52,6 +52,7 @@ class RailRate {
       delivered_ns_ = delivered_sent_ns_ = now_ns;
     }
     in_flight_ += bytes;
+    through_ns_ = std::max(through_ns_, now_ns) + bytes * ps_per_byte() / 1000;
     return {delivered_, delivered_ns_, delivered_sent_ns_};
   }
 
@@ -60,6 +61,7 @@ class RailRate {
   void acked(const Stamp& stamp, std::uint64_t bytes, std::uint64_t sent_ns, std::uint64_t now_ns,
              std::uint64_t late_ns = 0) noexcept {
     forget(bytes);
+    through_ns_ = std::min(through_ns_, now_ns + in_flight_ * ps_per_byte() / 1000);
     delivered_ += bytes;
     delivered_ns_ = std::max(delivered_ns_, now_ns - std::min(now_ns, late_ns));
     delivered_sent_ns_ = sent_ns;
@@ -103,6 +105,10 @@ class RailRate {
   }
 
   [[nodiscard]] std::uint64_t in_flight() const noexcept { return in_flight_; }
+  /// What was sent has passed by its rate, though the news of it may still come.
+  [[nodiscard]] bool is_through(std::uint64_t now_ns) const noexcept {
+    return in_flight_ == 0 || now_ns >= through_ns_;
+  }
   [[nodiscard]] std::uint64_t round_trip_ns() const noexcept { return round_trip_ns_; }
   /// Of a packet without bytes, one way: where nothing short is sent, the shortest round trip is
   /// mostly bytes.
@@ -134,9 +140,10 @@ class RailRate {
   [[nodiscard]] std::uint64_t ps_per_byte() const noexcept {
     const std::uint64_t shown =
         best_ != 0 ? std::max<std::uint64_t>(1'000'000'000 / best_, 1) : profile_ps_per_byte_;
-    const std::uint64_t off = std::max(shown, profile_ps_per_byte_) -
-                              std::min(shown, profile_ps_per_byte_);
-    return is_known_ && off <= profile_ps_per_byte_ / kSamePart ? profile_ps_per_byte_ : shown;
+    const std::uint64_t sampled = profile_ps_per_byte_;
+    const bool is_same = shown >= sampled - sampled / 8 * kFasterEighths &&
+                         shown <= sampled + sampled / 8 * kSlowerEighths;
+    return is_known_ && is_same ? sampled : shown;
   }
 
  private:
@@ -160,7 +167,10 @@ class RailRate {
   }
 
   static constexpr std::uint64_t kPoor = 4;
-  static constexpr std::uint64_t kSamePart = 4;  // Of a sampled rate: less is no other one.
+  // By less it is no other rate than the sampled one. News of many packets at once make a rail look
+  // faster than it is.
+  static constexpr std::uint64_t kSlowerEighths = 2;
+  static constexpr std::uint64_t kFasterEighths = 3;
   static constexpr std::uint64_t kMostBytes = 16;  // Rates are not known so well that less is left.
   static constexpr std::uint32_t kSure = 8;
   static constexpr std::uint64_t kDoubtfulNs = 50'000'000;
@@ -174,6 +184,7 @@ class RailRate {
   std::uint64_t packet_ns_ = 0;  // As it, sampled.
   std::uint64_t least_bytes_ = 0;
   std::uint64_t in_flight_ = 0;
+  std::uint64_t through_ns_ = 0;  // When what was sent has passed, by its rate.
   std::uint64_t delivered_ = 0;
   std::uint64_t delivered_ns_ = 0;
   std::uint64_t delivered_sent_ns_ = 0;

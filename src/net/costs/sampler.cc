@@ -22,6 +22,7 @@ constexpr std::uint32_t kRoundsMin = 8;     // Good ones of a phase, at least.
 constexpr std::uint32_t kPauseSteps = 256;  // After a round that says nothing, then twice as many:
 constexpr std::uint32_t kPausesMax = 6;     // the nodes have work, and shall do it.
 constexpr std::uint32_t kWaitStepsMax = 1 << 20;  // For an answer.
+constexpr std::uint64_t kFullNsMax = 50'000'000;  // Until it is between two messages.
 
 }  // namespace
 
@@ -118,6 +119,7 @@ bool CostSampler::find_way() noexcept {
       large_bytes_ = std::min(kLargeBytesMin, large_bytes_max());
       tries_ = sent_ = spoiled_in_row_ = 0;
       rest_until_ns_ = last_ns_ = 0;
+      full_since_ns_ = kNever;
       peer_address_ = 0;
       if (bytes_ == nullptr) {
         bytes_ = std::make_unique<std::byte[]>(2 * kBufferBytes);
@@ -207,8 +209,7 @@ std::uint32_t CostSampler::send_round() noexcept {
   const std::uint32_t packets = packet_count();
   if (sent_ == 0 && ways_[way_].is_rail &&
       !bond_->is_through(peer_, static_cast<std::uint16_t>(ways_[way_].driver))) {
-    // Behind a message the round would say how long that is.
-    rest_until_ns_ = clock_.now_ns() + some_ns();
+    wait_for_messages();
     return 0;
   }
   if (sent_ == packets) {
@@ -227,6 +228,7 @@ std::uint32_t CostSampler::send_round() noexcept {
   if (sent_ == 0) {
     ++round_;
     waited_steps_ = 0;
+    full_since_ns_ = kNever;
     is_round_spoiled_ = is_round_late_ = false;
     start_ns_ = clock_.now_ns();
   }
@@ -243,6 +245,17 @@ std::uint32_t CostSampler::send_round() noexcept {
     try_later("it is down");
   }
   return count;
+}
+
+/// Behind a message a round would say how long that is.
+void CostSampler::wait_for_messages() noexcept {
+  const std::uint64_t now_ns = clock_.now_ns();
+  full_since_ns_ = std::min(full_since_ns_, now_ns);
+  rest_until_ns_ = now_ns + some_ns();
+  if (now_ns - full_since_ns_ > kFullNsMax) {
+    full_since_ns_ = kNever;
+    try_later("messages fill it");
+  }
 }
 
 SendState CostSampler::send_sample(std::span<const Piece> pieces) noexcept {

@@ -148,6 +148,7 @@ class CostSampler {
   [[nodiscard]] std::uint32_t large_bytes_max() const noexcept;
   void lengthen(std::uint64_t ns) noexcept;
   void rest(std::uint64_t ns) noexcept;
+  void wait_for_messages() noexcept;
   [[nodiscard]] std::uint64_t some_ns() noexcept;
   [[nodiscard]] std::uint32_t packet_count() const noexcept;
   void spread(std::size_t way, std::uint32_t from_node) noexcept;
@@ -186,6 +187,7 @@ class CostSampler {
   std::uint32_t steps_left_ = 0;  // Until something is looked at again.
   std::uint64_t rest_until_ns_ = 0;
   std::uint64_t last_ns_ = 0;  // Of the last round, at most.
+  std::uint64_t full_since_ns_ = kNever;  // Of messages, since a round was to begin.
   Random random_{1};
   std::uint32_t looks_ = 0;
   std::uint32_t peer_ = 0;

@@ -145,7 +145,7 @@ class Link final : public Channel {
     RailState state = RailState::unopened;
     RailRate rate;
     RailEcho echo;
-    std::uint64_t heard_ns = kNever;  // When the first packet came by it since it is up.
+    std::uint64_t heard_ns = kNever;  // When the first packet came by it.
     std::uint64_t next_order = 0;
     std::uint64_t newest_order =
         0;  // The next after the newest sending that is known to have come.

@@ -89,5 +89,24 @@ TEST(SampledRails, AreRatherUnknownThanTakenForWhatMessagesMakeOfThem) {
   }
 }
 
+TEST(SampledRails, AreMeasuredOnceMessagesNoLongerFillThem) {
+  LinkPair pair = slow_pair(true);
+  LinkPair::Transfer stream{pair, 40 << 20};  // 0.1 s of both rails.
+  const auto pass = [&] {
+    if (pair.cluster->poll() == 0) {
+      pair.cluster->clock.advance(1000);
+    }
+  };
+  while (!stream.is_done()) {
+    pass();
+  }
+  EXPECT_TRUE(stream.is_right());
+  EXPECT_TRUE(pair.cluster->nodes[0]->sampled_costs(7).empty()) << "each round met messages";
+  for (int i = 0; i < 1'000'000 && pair.cluster->nodes[0]->sampled_costs(7).size() < 3; ++i) {
+    pass();
+  }
+  EXPECT_EQ(pair.cluster->nodes[0]->sampled_costs(7).size(), 3U);
+}
+
 }  // namespace
 }  // namespace sterna::net

@@ -16,7 +16,6 @@ constexpr std::uint32_t kLargeBytesMin = 4 << 10;  // Payload of a large packet 
 // where an answer takes several times as long anyway.
 constexpr std::uint64_t kRoundNsMax = 250'000;
 constexpr std::uint64_t kRoundOfAnswer = 4;
-constexpr std::uint64_t kHeldNsMin = 20'000;  // Shorter ones pass without a rest.
 constexpr std::uint64_t kRests = 4;           // Rounds have a fifth of the time.
 constexpr std::uint32_t kRoundsMin = 8;     // Good ones of a phase, at least.
 constexpr std::uint32_t kPauseSteps = 256;  // After a round that says nothing, then twice as many:

@@ -116,6 +116,7 @@ class CostSampler {
   static constexpr std::uint32_t kShortReadBytes = 4 << 10;
   static constexpr std::uint32_t kLongReadBytes = 64 << 10;
   static constexpr std::uint32_t kCopyBytes = 64 << 10;  // Of the second-level cache.
+  static constexpr std::uint64_t kHeldNsMin = 100'000;  // Shorter rounds pass without a rest.
   static constexpr std::uint32_t kLooksMax = 20;  // For ways in use, each after twice the steps.
   static constexpr std::uint32_t kTriesMax = 64;  // Rounds of a phase before it is given up.
   static constexpr std::uint32_t kBufferBytes = 64 << 10;  // On both sides; bounds a packet.
@@ -211,6 +212,7 @@ class CostSampler {
     std::uint32_t taken = 0;   // Packets of that round.
     std::uint32_t sleeps = 0;  // That the node was told of.
     std::uint64_t gap_ns = 0;  // Before that round.
+    std::uint64_t began_ns = 0;
   };
   std::vector<Asked> asked_;  // By node; empty: nobody has asked.
   std::uint32_t sleeps_ = 0;  // Wraps.

@@ -9,7 +9,9 @@
 namespace sterna::net {
 namespace {
 
-constexpr std::uint32_t kWatchedPolls = 16 << 10;  // After a question: the next one comes soon.
+// After a question: the next one comes soon; behind a long round after its rest.
+constexpr std::uint32_t kWatchedPolls = 1024;
+constexpr std::uint32_t kWatchedPollsOfRest = 16 << 10;
 // For how long the two sides together have not looked before what came to them: more says how often
 // they look, not what the way takes.
 constexpr std::uint64_t kGapsMaxNs = 600;      // Or less than
@@ -122,12 +124,16 @@ void CostSampler::answer(std::uint32_t from_node, const Frame& frame) noexcept {
     asked.taken = 0;
     asked.gap_ns = watched_polls_ == 0 ? kNever : gap_ns();
     watched_polls_ = kWatchedPolls;
+    asked.began_ns = clock_.now_ns();
   }
   const std::size_t offset = asked.taken * frame.payload.size() % kBufferBytes;
   std::memcpy(taken_bytes_.get() + offset, frame.payload.data(),
               std::min(frame.payload.size(), kBufferBytes - offset));
   if (++asked.taken != static_cast<std::uint32_t>(header.tag)) {
     return;
+  }
+  if (clock_.now_ns() - asked.began_ns > kHeldNsMin / 2) {
+    watched_polls_ = kWatchedPollsOfRest;
   }
   const SampleAnswer told{.address = reinterpret_cast<std::uintptr_t>(taken_bytes_.get()),
                           .gap_ns = asked.gap_ns};

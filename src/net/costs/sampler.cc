@@ -97,6 +97,11 @@ bool CostSampler::is_mine(const Way& way) const noexcept {
          (way.host == job_.host_of_node[self] || self < way.nodes.front());
 }
 
+/// Of which is known what is on its way: a rail, or a link as a whole.
+bool CostSampler::is_of_link(const Way& way) const noexcept {
+  return way.is_rail || drivers_[way.driver] == bond_;
+}
+
 /// A way that is in use and not known becomes the one that is measured.
 bool CostSampler::find_way() noexcept {
   bool is_any_left = false;
@@ -194,7 +199,7 @@ void CostSampler::rest(std::uint64_t ns) noexcept {
   const std::uint64_t held_ns = ns - std::min(ns, answer_ns);
   const std::uint64_t rest_ns = held_ns < kHeldNsMin ? 0 : kRests * std::min(held_ns, kRoundNsMax);
   last_ns_ = std::min(ns, kRoundNsMax);
-  rest_until_ns_ = clock_.now_ns() + rest_ns + (ways_[way_].is_rail ? some_ns() : 0);
+  rest_until_ns_ = clock_.now_ns() + rest_ns + (is_of_link(ways_[way_]) ? some_ns() : 0);
 }
 
 /// Who begins as soon as messages let him is always in step with them, and each of his rounds meets
@@ -206,8 +211,9 @@ std::uint64_t CostSampler::some_ns() noexcept {
 /// Sends what is left of a round, or waits for its answer.
 std::uint32_t CostSampler::send_round() noexcept {
   const std::uint32_t packets = packet_count();
-  if (sent_ == 0 && ways_[way_].is_rail &&
-      !bond_->is_through(peer_, static_cast<std::uint16_t>(ways_[way_].driver))) {
+  const auto rails =
+      ways_[way_].is_rail ? static_cast<std::uint16_t>(ways_[way_].driver) : Link::kAllRails;
+  if (sent_ == 0 && is_of_link(ways_[way_]) && !bond_->is_through(peer_, rails)) {
     wait_for_messages();
     return 0;
   }

@@ -14,7 +14,7 @@
 // nothing of the way, nor does one whose peer was computing, which shows by how long before it had
 // polled: a figure counts only when its four smallest values agree. What does not settle is tried
 // again some time later, then less and less often. Between two rounds that hold up messages the way
-// is theirs for four times as long, and a round of a rail that meets them does not count.
+// is theirs for four times as long, and a round over a link that meets them does not count.
 //
 //   small round trips                    latency
 //   bursts of small packets, less those  one more packet
@@ -133,6 +133,7 @@ class CostSampler {
   [[nodiscard]] SendState send_sample(std::span<const Piece> pieces) noexcept;
   [[nodiscard]] CostsEntry entry_of(const Way& way) const;
   [[nodiscard]] bool is_mine(const Way& way) const noexcept;
+  [[nodiscard]] bool is_of_link(const Way& way) const noexcept;
   bool find_way() noexcept;
   std::uint32_t send_round() noexcept;
   void end_round(std::uint64_t ns) noexcept;

@@ -146,7 +146,8 @@ void CostSampler::answer(std::uint32_t from_node, const Frame& frame) noexcept {
   const bool is_of_rail =
       header.sequence != 0 && header.sequence <= drivers_.size() && bond_ != nullptr;
   // Behind messages the answer says how long those are.
-  const bool is_late = is_of_rail && !bond_->is_through(from_node, rail);
+  const bool is_late = bond_ != nullptr &&
+                       !bond_->is_through(from_node, is_of_rail ? rail : Link::kAllRails);
   const bool has_slept = std::exchange(asked.sleeps, sleeps_) != sleeps_;
   reply.context = has_slept ? kSampleSlept : is_late ? kSampleLate : 0;
   const std::span<const std::byte> payload = std::as_bytes(std::span{&told, 1});

@@ -235,7 +235,7 @@ bool Link::is_through(std::uint16_t index) const noexcept {
   const SpinGuard guard{state_lock_};
   const std::uint64_t now_ns = shared_.clock->now_ns();
   return std::ranges::all_of(rails_, [&](const LinkRail& rail) {
-    return rail.index != index || rail.rate.is_through(now_ns);
+    return (index != kAllRails && rail.index != index) || rail.rate.is_through(now_ns);
   });
 }
 

@@ -107,7 +107,8 @@ class Link final : public Channel {
   }
   /// As try_send(), by this rail only, whatever the strategy says: to measure it.
   [[nodiscard]] SendState try_send_by(std::uint16_t index, std::span<const Piece> pieces) noexcept;
-  /// What was sent by it has left, as far as its rate is known. Any thread.
+  static constexpr std::uint16_t kAllRails = ~std::uint16_t{0};
+  /// What was sent by the rail, or by all, has left, as far as rates are known. Any thread.
   [[nodiscard]] bool is_through(std::uint16_t index) const noexcept;
   /// The rail broke.
   void lose_rail(std::uint16_t index, std::string_view reason) noexcept;

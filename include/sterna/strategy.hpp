@@ -91,14 +91,15 @@ struct RailView {
 inline constexpr std::uint32_t kNoRail = ~std::uint32_t{0};
 
 /// The rail on which a packet of `bytes` bytes would arrive first: behind what is on its way there.
-/// kNoRail: that one has no room now, and the packet gains by waiting for it, since the others
-/// would take an eighth longer, however much is on its way: of the latency, or half of the packet.
+/// kNoRail: that one has no room now, and the packet gains by waiting for it: the others would take
+/// longer by more than half of what the packet itself takes there, or an eighth of the latency if
+/// that is more; or by more than an eighth in all.
 [[nodiscard]] inline std::uint32_t earliest_rail(std::span<const RailView> rails,
                                                  std::uint32_t bytes) noexcept {
   std::uint32_t best = kNoRail;
   std::uint64_t best_ps = 0;
   std::uint64_t any_ps = ~std::uint64_t{0};  // With room or without.
-  std::uint64_t least_ps = 0;                // A difference that counts.
+  std::uint64_t least_ps = 0;                // By which others must take longer.
   for (std::uint32_t i = 0; i < rails.size(); ++i) {
     const RailView& rail = rails[i];
     const std::uint64_t ps =

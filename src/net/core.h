@@ -171,7 +171,8 @@ class TransportCore final : private Bond::Owner {
   // --- Messages at their receiver (receive.cc); all of them under the lock of the rank ---------
   void accept_eager(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
                     Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
-  void accept_more(Endpoint& at, Peer& peer, const Frame& frame, Outcome& outcome) noexcept;
+  void accept_more(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
+                   Outcome& outcome) noexcept STERNA_REQUIRES(entry.lock);
   void withdraw(Endpoint& at, const FrameHeader& header, Outcome& outcome) noexcept;
   enum class Announced : std::uint8_t { taken, no_room, no_memory };
   Announced accept_rendezvous(RankEntry& entry, Endpoint& at, Peer* peer, const Frame& frame,
@@ -234,9 +235,6 @@ class TransportCore final : private Bond::Owner {
 
   // --- Messages at their sender (send.cc) ------------------------------------------------------
   bool send_local(Endpoint& from, SendRequest& request) noexcept;
-  /// must_copy: into the receive that matched; the receiver is pinned for it. no_room: nothing
-  /// happened, the message must wait at its sender.
-  enum class HandOver : std::uint8_t { done, must_copy, no_room };
   HandOver hand_over(RankEntry& entry, Endpoint& to, std::uint32_t from_rank, SendRequest& request,
                      RecvRequest*& receive) noexcept STERNA_REQUIRES(entry.lock);
   bool announce_local(Endpoint& from, SendRequest& request) noexcept;
@@ -253,8 +251,10 @@ class TransportCore final : private Bond::Owner {
   [[nodiscard]] bool is_left_whole(const Gate& gate, std::uint64_t bytes) const noexcept;
   std::uint32_t head_bytes_of(const Endpoint& from, const SendRequest& request, const Peer& peer,
                               Gate& gate) const noexcept;
-  std::size_t send_with_head(const FrameHeader& announcement, const Buffer& word,
-                             const Buffer& whole) noexcept;
+  bool goes_unannounced(const Endpoint& from, const SendRequest& request, const Peer& peer,
+                        Gate& gate) const noexcept;
+  std::size_t send_two(const FrameHeader& first, const Buffer& payload, FrameKind next_kind,
+                       const Buffer& next_payload) noexcept;
   void accept_head(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame) noexcept
       STERNA_REQUIRES(entry.lock);
 

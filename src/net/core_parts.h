@@ -19,6 +19,13 @@ enum class Taken : std::uint8_t {
   posted,  // It was for a receive that has been posted, which is done.
 };
 
+/// Of a message within the node.
+enum class HandOver : std::uint8_t {
+  done,
+  must_copy,  // Into the receive that matched; the receiver is pinned for it.
+  no_room,    // Nothing happened, the message must wait at its sender.
+};
+
 /// Relaxed and not exact: several threads may count at once.
 struct SharedCount {
   static constexpr std::memory_order kRelaxed = std::memory_order_relaxed;

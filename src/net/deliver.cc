@@ -252,7 +252,7 @@ void TransportCore::accept_in_turn(RankEntry& entry, Endpoint& at, Peer& peer, c
       accept_eager(entry, at, peer, frame, outcome);
       break;
     case FrameKind::eager_more:
-      accept_more(at, peer, frame, outcome);
+      accept_more(entry, at, peer, frame, outcome);
       break;
     case FrameKind::head:
       accept_head(entry, at, peer, frame);

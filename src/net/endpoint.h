@@ -94,6 +94,7 @@ struct Peer {
   Message* partial_message;      // An eager message whose last parts are still to come goes here,
   RecvRequest* partial_receive;  // or here, or (a receive that failed) nowhere.
   std::uint64_t partial_left;    // Bytes of it to come; 0: none.
+  bool is_partial_placed;        // The driver receives them where they belong; the rank is pinned.
   std::uint64_t head_receive;    // The next frame is the head of a message for this pending receive
                                  // (else kNoId).
   Hold* hold;                    // Null: neither ever kept anything back.

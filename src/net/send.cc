@@ -118,7 +118,7 @@ bool TransportCore::send_local(Endpoint& from, SendRequest& request) noexcept {
   return true;
 }
 
-TransportCore::HandOver TransportCore::hand_over(RankEntry& entry, Endpoint& to,
+HandOver TransportCore::hand_over(RankEntry& entry, Endpoint& to,
                                                  std::uint32_t from_rank, SendRequest& request,
                                                  RecvRequest*& receive) noexcept {
   const Target& target = request.target;

@@ -89,8 +89,8 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   const bool is_synchronous = request.mode == SendMode::synchronous;
   const std::uint32_t frame_bytes = gate.frame_bytes(bytes, frame_payload_max_);
   // Whose answer is awaited has its id where the number of frames would stand.
-  const EagerCut cut{bytes, frame_bytes,
-                     gate.is_direct() && !gate.has_several_rails() && !is_synchronous};
+  EagerCut cut{bytes, frame_bytes,
+               gate.is_direct() && !gate.has_several_rails() && !is_synchronous};
   // Frames of one message do not overtake others: an urgent one of several is announced, whose
   // bytes do, where frames wait.
   const bool may_overtake =
@@ -105,6 +105,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   std::uint32_t head_bytes = 0;
   bool is_kept = false;
   bool is_shorter_way = false;
+  bool is_led = false;    // Unannounced, though long: what follows its first bytes has its place.
   bool is_alone = false;  // Nothing is read from here as yet.
   {
     RankEntry& entry = ranks_[from.rank];
@@ -114,6 +115,11 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     is_eager = is_eager && peer != nullptr;
     request.lacked_room = is_eager && !has_credit(*peer, credit_of(bytes), window);
     is_eager = is_eager && !request.lacked_room;
+    if (!is_eager && !is_tried && peer != nullptr && !request.lacked_room &&
+        goes_unannounced(from, request, *peer, gate)) {
+      is_eager = is_led = true;
+      cut = EagerCut::led(bytes, frame_bytes);
+    }
     is_alone = from.pending_sends == 0;
     if (peer != nullptr && (!is_eager || is_synchronous)) {
       request.id = add_pending(from, PendingEntry::Kind::send, &request, target.rank);
@@ -188,16 +194,29 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   if (!is_eager && job_count_.load(std::memory_order_relaxed) == 0) {
     gate.begin_turn(from.rank, header.cookie, head_bytes);
   }
+  std::uint64_t offset = 0;
   if (head_bytes != 0 && head_bytes == bytes) {
-    const std::size_t gone = send_with_head(header, data, whole);
+    const std::size_t gone = send_two(header, data, FrameKind::head, whole);
+    counters_.heads.add(gone == 2 ? 1 : 0);
     frame_count = gone == 0 ? 1 : 0;
     header.sequence += gone == 0 ? 0 : 1;
     head_bytes = gone == 2 ? 0 : head_bytes;
+  } else if (is_led) {
+    const std::uint32_t lead = cut.bytes_at(0);
+    const Buffer rest = Buffer::of(whole.address + lead, bytes - lead);
+    const std::size_t gone =
+        send_two(header, Buffer::of(whole.address, lead), FrameKind::eager_more, rest);
+    frame_count -= static_cast<std::uint32_t>(gone);
+    if (gone != 0) {
+      header.kind = FrameKind::eager_more;
+      ++header.sequence;
+      offset = lead;
+    }
   }
   const bool is_measured =
       is_eager && is_serial_ && way.can_be_read && gate.eager_trials().is_measured(bytes);
   const std::uint64_t start_ns = is_measured ? clock_.now_ns() : 0;
-  for (std::uint64_t offset = 0; frame_count-- != 0 && is_sent; offset += header.payload_bytes) {
+  for (; frame_count-- != 0 && is_sent; offset += header.payload_bytes) {
     header.payload_bytes = is_eager ? cut.bytes_at(offset) : static_cast<std::uint32_t>(data.bytes);
     if (frame_count != 0 && gate.has_several_rails() &&
         transmit_two(header, data, offset, frame_bytes, is_sent)) {
@@ -231,7 +250,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     tell_announced(from, header.cookie, target.rank, sequence);
   }
   const bool is_sent_later =
-      !is_eager && !request_is_awaited && !gate.is_direct() && gate.head_bytes() != 0;
+      (!is_eager || is_led) && !request_is_awaited && !gate.is_direct() && gate.head_bytes() != 0;
   const bool is_left = way.is_left || (whole.layout() != nullptr && !request_is_awaited);
   const bool may_be_left = is_left ? bytes > frame_payload_max_ : is_sent_later;
   if (may_be_left && is_serial_) {

@@ -275,18 +275,22 @@ void TransportCore::accept_eager(RankEntry& entry, Endpoint& at, Peer& peer, con
   }
 }
 
-void TransportCore::accept_more(Endpoint& at, Peer& peer, const Frame& frame,
+/// A frame without payload: its bytes were placed.
+void TransportCore::accept_more(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
                                 Outcome& outcome) noexcept {
-  if (frame.payload.size() > peer.partial_left) {
+  const std::uint32_t bytes = frame.header.payload_bytes;
+  if (bytes > peer.partial_left) {
     refuse(frame.header, "its message is complete");
     return;
   }
-  peer.partial_left -= frame.payload.size();
+  entry.pins -= peer.is_partial_placed ? 1 : 0;
+  peer.is_partial_placed = false;
+  peer.partial_left -= bytes;
   RecvRequest* request = peer.partial_receive;
   if (Message* message = peer.partial_message; message != nullptr) {
     copy_long(message->payload + message->arrived_bytes, frame.payload.data(),
               frame.payload.size());
-    message->arrived_bytes += frame.payload.size();
+    message->arrived_bytes += bytes;
     if (peer.partial_left != 0) {
       return;
     }
@@ -297,8 +301,10 @@ void TransportCore::accept_more(Endpoint& at, Peer& peer, const Frame& frame,
     }
     store_early(*request, *message, ranks_, gates_.get(), clock_);
     free_message(at, message);
-  } else if (request != nullptr) {
+  } else if (request != nullptr && !frame.payload.empty()) {
     store(*request, frame.payload);
+  } else if (request != nullptr) {
+    request->received_bytes += bytes;
   }
   if (peer.partial_left == 0 && request != nullptr) {
     consume(at, peer, request->message_bytes, outcome);

@@ -88,7 +88,8 @@ void fail_masked(Endpoint& at, const Losses& losses) noexcept {
 }
 
 /// Eager messages whose last parts will not come.
-void fail_partial(Endpoint& at, const std::vector<bool>& is_lost) noexcept {
+void fail_partial(RankEntry& entry, Endpoint& at, const std::vector<bool>& is_lost) noexcept
+    STERNA_REQUIRES(entry.lock) {
   for (std::uint32_t i = 0; i < at.peer_bucket_count; ++i) {
     for (Peer* peer = at.peers[i]; peer != nullptr; peer = peer->next_in_bucket) {
       if (!is_lost[peer->rank] || peer->partial_left == 0) {
@@ -110,6 +111,8 @@ void fail_partial(Endpoint& at, const std::vector<bool>& is_lost) noexcept {
       peer->partial_message = nullptr;
       peer->partial_receive = nullptr;
       peer->partial_left = 0;
+      entry.pins -= peer->is_partial_placed ? 1 : 0;
+      peer->is_partial_placed = false;
     }
   }
 }
@@ -230,7 +233,7 @@ void TransportCore::fail_requests(RankEntry& entry, const std::vector<bool>& is_
   const Losses losses{is_lost, note_losses(at, is_lost)};
   fail_posted(at, losses, invitations_);
   fail_masked(at, losses);
-  fail_partial(at, is_lost);
+  fail_partial(entry, at, is_lost);
   end_holders(at, is_lost);
   for (std::uint32_t i = 0; i < at.pending_capacity; ++i) {
     PendingEntry& pending = at.pending[i];

@@ -10,16 +10,27 @@ namespace sterna::net {
 /// other copies the next one (`begins_short`). There a message that does not fit one frame begins
 /// with a short one, until which its receiver has nothing to copy; and the others are not so long
 /// that one side waits long for the other.
+///
+/// `led`: by a frame of a few bytes, with which its receive is found: what follows, in one frame,
+/// can then be received where it belongs (PacketSink::place).
 class EagerCut {
  public:
   static constexpr std::uint32_t kFirstBytes = 12 << 10;
   static constexpr std::uint32_t kNextBytes = 26 << 10;
+  static constexpr std::uint32_t kLeadBytes = 64;
 
   EagerCut(std::uint64_t bytes, std::uint32_t frame_bytes_max, bool begins_short) noexcept
       : bytes_{bytes},
         begins_short_{begins_short && bytes > frame_bytes_max && frame_bytes_max > kFirstBytes},
         first_{begins_short_ ? kFirstBytes : frame_bytes_max},
         next_{begins_short_ ? std::min(kNextBytes, frame_bytes_max) : frame_bytes_max} {}
+
+  [[nodiscard]] static EagerCut led(std::uint64_t bytes, std::uint32_t frame_bytes_max) noexcept {
+    EagerCut cut{bytes, frame_bytes_max, false};
+    cut.begins_short_ = bytes > kLeadBytes && frame_bytes_max > kLeadBytes;
+    cut.first_ = cut.begins_short_ ? kLeadBytes : frame_bytes_max;
+    return cut;
+  }
 
   /// Else no frame is longer than the first one.
   [[nodiscard]] bool begins_short() const noexcept { return begins_short_; }
@@ -37,10 +48,10 @@ class EagerCut {
   }
 
  private:
-  const std::uint64_t bytes_;
-  const bool begins_short_;
-  const std::uint32_t first_;
-  const std::uint32_t next_;  // Each that follows.
+  std::uint64_t bytes_;
+  bool begins_short_;
+  std::uint32_t first_;
+  std::uint32_t next_;  // Each that follows.
 };
 
 }  // namespace sterna::net

@@ -8,8 +8,7 @@
 namespace sterna::net {
 namespace {
 
-std::vector<std::uint32_t> frames(std::uint64_t bytes, std::uint32_t most, bool begins_short) {
-  const EagerCut cut{bytes, most, begins_short};
+std::vector<std::uint32_t> frames_of(const EagerCut& cut, std::uint64_t bytes, std::uint32_t most) {
   std::vector<std::uint32_t> all;
   std::uint64_t offset = 0;
   do {
@@ -19,6 +18,13 @@ std::vector<std::uint32_t> frames(std::uint64_t bytes, std::uint32_t most, bool 
   EXPECT_EQ(cut.frame_count(), all.size()) << bytes << " in " << most;
   EXPECT_EQ(offset, bytes);
   return all;
+}
+
+std::vector<std::uint32_t> frames(std::uint64_t bytes, std::uint32_t most, bool begins_short) {
+  return frames_of(EagerCut{bytes, most, begins_short}, bytes, most);
+}
+std::vector<std::uint32_t> led(std::uint64_t bytes, std::uint32_t most) {
+  return frames_of(EagerCut::led(bytes, most), bytes, most);
 }
 
 using Frames = std::vector<std::uint32_t>;
@@ -35,6 +41,17 @@ TEST(EagerCut, BeginsWithAShortOneWhereThatIsQuicker) {
   EXPECT_EQ(frames(kMost + 1, kMost, true), (Frames{12 << 10, (22 << 10) + 1}));
   EXPECT_EQ(frames(64 << 10, kMost, true), (Frames{12 << 10, 26 << 10, 26 << 10}));
   EXPECT_EQ(frames(40 << 10, 16 << 10, true), (Frames{12 << 10, 16 << 10, 12 << 10}));
+}
+
+TEST(EagerCut, IsLedByAFewBytes) {
+  EXPECT_EQ(led(0, 1000), Frames{0});
+  EXPECT_EQ(led(64, 1000), Frames{64});
+  EXPECT_EQ(led(1000, 1000), (Frames{64, 936}));
+  EXPECT_EQ(led(2000, 1000), (Frames{64, 1000, 936}));
+  EXPECT_EQ(led(100, 64), (Frames{64, 36})) << "where no frame is longer";
+  EXPECT_TRUE(EagerCut::led(1000, 1000).begins_short());
+  EXPECT_FALSE(EagerCut::led(64, 1000).begins_short());
+  EXPECT_FALSE(EagerCut::led(100, 64).begins_short());
 }
 
 TEST(EagerCut, SaysWhetherFramesAreLongerThanTheFirst) {

@@ -14,6 +14,12 @@
 // that saves a sixth of the time of 256 KB; of a head that is dropped nothing is gained, so that
 // the next ones are short again.
 //
+// Then the answer is what is left: a frame more, behind which its receiver goes on, and for which
+// its sender waits. So over ways that do not copy directly such messages go unannounced, seven of
+// eight, as short ones do: by a frame of a few bytes, which finds the receive, and one of the rest,
+// which a driver can then receive where it belongs. They count against the window, and what comes
+// before its receive waits whole. Of the eighth is heard whether receives are still in time.
+//
 // To send a head keeps its sender from the answer. So of the ways whose turns are measured
 // (costs/round_trip.h) one message of some goes without.
 //
@@ -30,35 +36,54 @@ namespace {
 
 constexpr std::uint64_t kWholeBytesMax = 256 << 10;  // Beyond, what it saves is little.
 
+/// Whether bytes of the message may follow its announcement, or its first frame, at once.
+bool may_be_followed(const Endpoint& from, const SendRequest& request, const Gate& gate) noexcept {
+  // The program keeps its memory as it is until send() returns, whatever the answer has done
+  // before. One that computes then has its head on the way, and the receiver something to do,
+  // before somebody has woken up to send the rest in its place, unless others of it are under way.
+  // Where something waits for the gate, the answer does not wait for much else.
+  const std::uint32_t own = request.id != kNoId ? 1 : 0;
+  const bool is_alone = request.is_awaited || from.pending_count == own;
+  return is_alone && request.data.extents == nullptr && gate.is_open() &&
+         (!gate.is_direct() || request.is_awaited) && !gate.is_a_part_a_rail(request.data.bytes) &&
+         (gate.is_empty() || gate.holds_followed_only());
+}
+
 }  // namespace
 
 /// How long the head of this message, which goes in data frames, will be; 0: it goes without.
 std::uint32_t TransportCore::head_bytes_of(const Endpoint& from, const SendRequest& request,
                                            const Peer& peer, Gate& gate) const noexcept {
-  // The program keeps its memory as it is until send() returns, whatever the answer has done
-  // before. One that computes then has its head on the way, and the receiver something to do,
-  // before somebody has woken up to send the rest in its place, unless others of it are under way.
-  // Where something waits for the gate, the answer does not wait for much else.
-  const bool is_alone = request.is_awaited || from.pending_count == 1;
-  if (!is_alone || request.data.extents != nullptr || !gate.is_open() ||
-      (gate.is_direct() && !request.is_awaited) || gate.is_a_part_a_rail(request.data.bytes) ||
-      (!gate.is_empty() && !gate.holds_followed_only())) {
+  const std::uint64_t whole = request.data.bytes;
+  if (!may_be_followed(from, request, gate) ||
+      (!request.is_awaited && is_left_whole(gate, whole))) {
     return 0;
   }
-  const std::uint64_t whole = request.data.bytes;
   const auto has_room = [&](std::uint64_t bytes) {
     return bytes <= frame_payload_max_ &&
            has_credit(peer, credit_of(bytes), options_.eager_window_bytes);
   };
   std::uint64_t bytes = std::min<std::uint64_t>({gate.head_bytes(), whole, frame_payload_max_});
-  if (bytes == 0 || (!request.is_awaited && is_left_whole(gate, whole)) ||
-      !gate.heads().takes_one() || gate.is_turn_to_be_measured()) {
+  if (bytes == 0 || !gate.heads().takes_one() || gate.is_turn_to_be_measured()) {
     return 0;
   }
   if (whole <= kWholeBytesMax && gate.takes_whole_head() && has_room(whole)) {
     bytes = whole;
   }
   return has_room(bytes) ? static_cast<std::uint32_t>(bytes) : 0;
+}
+
+/// Whether a message that would be announced, with all of it as its head, goes as a short one
+/// instead: nobody has to answer then before its sender goes on.
+bool TransportCore::goes_unannounced(const Endpoint& from, const SendRequest& request,
+                                     const Peer& peer, Gate& gate) const noexcept {
+  const std::uint64_t whole = request.data.bytes;
+  return request.mode == SendMode::standard && whole <= kWholeBytesMax &&
+         whole <= frame_payload_max_ && !gate.is_direct() && gate.head_bytes() != 0 &&
+         gate.takes_whole_head() && may_be_followed(from, request, gate) &&
+         (request.is_awaited || !is_left_whole(gate, whole)) &&
+         has_credit(peer, credit_of(whole), options_.eager_window_bytes) &&
+         gate.heads().goes_unannounced();
 }
 
 /// Whether who sends in the place of a program that computes shall have all of a message: by its
@@ -71,12 +96,12 @@ bool TransportCore::is_left_whole(const Gate& gate, std::uint64_t bytes) const n
              kPart * gate.cost().rendezvous_ns(bytes);
 }
 
-/// An announcement and the whole message as its head, in one call of the channel, and the request
-/// that they belong to, if one waits for them: over sockets it is each call that costs. Returns how
-/// many of the two frames have gone.
-std::size_t TransportCore::send_with_head(const FrameHeader& announcement, const Buffer& word,
-                                          const Buffer& whole) noexcept {
-  const std::atomic<std::uint32_t>& route_of_rank = ranks_[announcement.destination].route;
+/// An announcement and the whole message as its head, or the two frames of one that goes
+/// unannounced, in one call of the channel, and the request that they belong to, if one waits for
+/// them: over sockets it is each call that costs. Returns how many of the two have gone.
+std::size_t TransportCore::send_two(const FrameHeader& first, const Buffer& payload,
+                                    FrameKind next_kind, const Buffer& next_payload) noexcept {
+  const std::atomic<std::uint32_t>& route_of_rank = ranks_[first.destination].route;
   const std::uint32_t route = route_of_rank.load(std::memory_order_relaxed);
   if (route == RankEntry::kNoRoute || route == node_) {
     return 0;
@@ -85,21 +110,17 @@ std::size_t TransportCore::send_with_head(const FrameHeader& announcement, const
   if (route_of_rank.load(std::memory_order_relaxed) != route) {
     return 0;
   }
-  FrameHeader headers[2] = {announcement, announcement};
-  headers[0].payload_bytes = static_cast<std::uint32_t>(word.bytes);
-  headers[1].kind = FrameKind::head;
+  FrameHeader headers[2] = {first, first};
+  headers[0].payload_bytes = static_cast<std::uint32_t>(payload.bytes);
+  headers[1].kind = next_kind;
   headers[1].flags &= kFrameHasCredit;
   ++headers[1].sequence;
-  headers[1].payload_bytes = static_cast<std::uint32_t>(whole.bytes);
+  headers[1].payload_bytes = static_cast<std::uint32_t>(next_payload.bytes);
   const Piece pieces[2][2] = {
-      {std::as_bytes(std::span{&headers[0], 1}), {word.address, word.bytes}},
-      {std::as_bytes(std::span{&headers[1], 1}), {whole.address, whole.bytes}}};
+      {std::as_bytes(std::span{&headers[0], 1}), {payload.address, payload.bytes}},
+      {std::as_bytes(std::span{&headers[1], 1}), {next_payload.address, next_payload.bytes}}};
   const std::span<const Piece> frames[2] = {pieces[0], pieces[1]};
-  const std::size_t gone = gates_[route].try_send_at_once(frames, version);
-  if (gone == 2) {
-    counters_.heads.add();
-  }
-  return gone;
+  return gates_[route].try_send_at_once(frames, version);
 }
 
 /// A frame without payload: its bytes were placed.

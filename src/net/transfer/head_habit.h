@@ -34,12 +34,22 @@ class HeadHabit {
     return taken_.load(std::memory_order_relaxed) == kUntilSure;
   }
 
+  /// Asked where are_sure(): of messages that could go whole one of some is announced all the same:
+  /// only of those it is heard whether their receives had been posted.
+  [[nodiscard]] bool goes_unannounced() noexcept {
+    const std::uint32_t left = unannounced_left_.load(std::memory_order_relaxed);
+    unannounced_left_.store(left != 0 ? left - 1 : kUnannounced, std::memory_order_relaxed);
+    return left != 0;
+  }
+
  private:
   static constexpr std::uint32_t kUntilSure = 8;
+  static constexpr std::uint32_t kUnannounced = 7;  // In a row.
 
   std::atomic<std::uint32_t> headless_{0};       // Messages without a head after one was dropped.
   std::atomic<std::uint32_t> headless_left_{0};  // Of them, still to come.
   std::atomic<std::uint32_t> taken_{0};          // In a row, up to kUntilSure.
+  std::atomic<std::uint32_t> unannounced_left_{0};
 };
 
 }  // namespace sterna::net

@@ -4,7 +4,8 @@
 // Between place() and the end of the poll that asked, the place stays: a cleared receive ends by
 // the last of its bytes or by the loss of its node, and both are the poller's doing. (Where the
 // answer `clear` could not be sent its receive ends on the thread of its caller; but then no peer
-// has heard of it.) Its rank is pinned meanwhile.
+// has heard of it.) Its rank is pinned meanwhile. A part of an eager message pins its rank when its
+// place is asked for, until that part has come or its sender is lost.
 #include "net/buffer.h"
 #include "net/core.h"
 #include "net/peer.h"
@@ -30,6 +31,37 @@ RecvRequest* find_head_receive(const Endpoint& at, const FrameHeader& header) no
   }
   RecvRequest* const request = find_head_receive(at, *peer);
   return request != nullptr && header.payload_bytes <= request->envelope.bytes ? request : nullptr;
+}
+
+/// The place of the next part of an eager message, if it is its turn: in its receive, or, if none
+/// has been posted, where it waits. From the first time until that part has come the rank stays:
+/// the driver may have received some of it.
+std::span<std::byte> place_more(RankEntry& entry, const FrameHeader& header) noexcept
+    STERNA_REQUIRES(entry.lock) {
+  Peer* const peer = entry.state == RankState::here ? find_peer(*entry.endpoint, header.source)
+                                                    : nullptr;
+  const std::uint64_t bytes = header.payload_bytes;
+  if (peer == nullptr || turn_of(*peer, header.sequence) != Turn::now ||
+      bytes > peer->partial_left) {
+    return {};
+  }
+  std::span<std::byte> found;
+  if (Message* const message = peer->partial_message; message != nullptr) {
+    found = {message->payload + message->arrived_bytes, bytes};
+  } else if (RecvRequest* const request = peer->partial_receive;
+             request != nullptr && request->received_bytes + bytes <= request->envelope.bytes) {
+    for_each_part(request->data, request->received_bytes, bytes,
+                  [&](std::byte* address, std::uint64_t part) {
+                    found = {address, part};
+                    return false;
+                  });
+  }
+  if (found.size() != bytes) {
+    return {};
+  }
+  entry.pins += peer->is_partial_placed ? 0 : 1;
+  peer->is_partial_placed = true;
+  return found;
 }
 
 }  // namespace
@@ -70,11 +102,15 @@ std::span<std::byte> TransportCore::place(std::uint32_t from_node, Packet head,
                         (bond_ == nullptr || !bond_->has(from_node)) &&
                         !gates_[from_node].is_lost();
   if (!is_plain || !decode_head(head, packet_bytes, limits_, header) ||
-      (header.kind != FrameKind::data && header.kind != FrameKind::head)) {
+      (header.kind != FrameKind::data && header.kind != FrameKind::head &&
+       header.kind != FrameKind::eager_more)) {
     return {};
   }
   RankEntry& entry = ranks_[header.destination];
   const threads::OwnedGuard guard{entry.lock};
+  if (header.kind == FrameKind::eager_more) {
+    return place_more(entry, header);
+  }
   std::span<std::byte> found;
   return find_placeable(entry, header, found) != nullptr ? found : std::span<std::byte>{};
 }
@@ -85,7 +121,7 @@ void TransportCore::on_placed(std::uint32_t from_node, Packet head,
   if (!decode_head(head, packet_bytes, limits_, header)) {
     return;
   }
-  if (header.kind == FrameKind::head) {
+  if (header.kind != FrameKind::data) {
     deliver(from_node, {header, {}});  // Others of its pair may wait for their turn behind it.
     return;
   }

@@ -153,6 +153,7 @@ class SimNetwork {
   void sever_one(std::uint32_t from, std::uint32_t to) STERNA_REQUIRES(lock_);
   /// True: the wire is whole, or its driver believes so.
   [[nodiscard]] bool revive(std::uint32_t from, std::uint32_t to);
+  [[nodiscard]] bool is_lost(std::uint32_t node);
   [[nodiscard]] bool is_severed(std::uint32_t from, std::uint32_t to);
   [[nodiscard]] bool is_closed(std::uint32_t node);
   [[nodiscard]] bool happens(std::uint32_t per_mille) STERNA_REQUIRES(lock_);

@@ -217,7 +217,7 @@ class SimDriver final : public Driver {
   }
 
   /// Every second packet that may have a place gets it: its first half in this poll, the rest in
-  /// the next.
+  /// the next, unless its sender has been lost.
   bool begin_placed(PacketSink& sink, SimNetwork::InFlight& packet) noexcept {
     if (packet.bytes.size() <= kPacketHeadBytes || (is_next_whole_ = !is_next_whole_)) {
       return false;
@@ -235,6 +235,9 @@ class SimDriver final : public Driver {
       return 0;
     }
     const SimNetwork::InFlight packet = std::exchange(begun_, {});
+    if (network_.is_lost(packet.from)) {
+      return 1;
+    }
     const std::span<std::byte> place = place_of(sink, packet);
     if (!place.empty()) {
       std::copy(packet.bytes.begin() + kPacketHeadBytes, packet.bytes.end(), place.begin());

@@ -196,6 +196,11 @@ bool SimNetwork::is_severed(std::uint32_t from, std::uint32_t to) {
   return nodes_[to].is_severed[from] || nodes_[to].is_lost || nodes_[to].is_closed;
 }
 
+bool SimNetwork::is_lost(std::uint32_t node) {
+  const SpinGuard guard{lock_};
+  return nodes_[node].is_lost;
+}
+
 bool SimNetwork::is_closed(std::uint32_t node) {
   const SpinGuard guard{lock_};
   return nodes_[node].is_closed;

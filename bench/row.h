@@ -55,6 +55,7 @@ void run_spawn_tbb(const Row& row, Bench& bench);
 void run_handover(const Row& row, Bench& bench);
 void run_million(const Row& row, Bench& bench);
 void run_latency_node(const Row& row, Bench& bench);
+void run_latency_mobile(const Row& row, Bench& bench);
 void run_latency_shm(const Row& row, Bench& bench);
 void run_latency_tcp(const Row& row, Bench& bench);
 void run_bandwidth_shm(const Row& row, Bench& bench);

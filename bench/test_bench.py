@@ -18,7 +18,7 @@ IDS = ["thread.yield", "thread.create", "thread.yield.fiber", "thread.create.fib
        "thread.barrier.fiber", "thread.mutex.fiber", "thread.semaphore.fiber",
        "thread.condition.fiber", "thread.reuse",
        "thread.spawn.tbb", "thread.handover", "thread.million", "mpi.latency.node",
-       "mpi.latency.shm", "mpi.latency.tcp", "mpi.bandwidth.shm", "mpi.copy.shm",
+       "mpi.latency.mobile", "mpi.latency.shm", "mpi.latency.tcp", "mpi.bandwidth.shm", "mpi.copy.shm",
        "mpi.rate.shm",
        "mpi.bandwidth.tcp", "mpi.exchange.shm", "mpi.exchange.tcp",
        "mpi.unmatched.shm", "mpi.datatypes", "mpi.threads.16",
@@ -35,7 +35,8 @@ IDS = ["thread.yield", "thread.create", "thread.yield.fiber", "thread.create.fib
        "paper.004.x1", "paper.004.x2", "paper.004.f7",
        "paper.004.f8", "paper.004.f9", "paper.004.f10"]
 # Against other implementations; the other rows of mpi are against something of our own.
-WITH_PEERS = {"mpi.latency.node", "mpi.latency.shm", "mpi.latency.tcp", "mpi.bandwidth.shm",
+WITH_PEERS = {"mpi.latency.node", "mpi.latency.mobile", "mpi.latency.shm", "mpi.latency.tcp",
+              "mpi.bandwidth.shm",
               "mpi.rate.shm", "mpi.bandwidth.tcp", "mpi.exchange.shm", "mpi.exchange.tcp",
               "mpi.unmatched.shm", "mpi.datatypes", "mpi.oversubscribed", "mpi.start"}
 

@@ -74,6 +74,13 @@ void run_latency_node(const Row& row, Bench& bench) {
           {.reading = "latency.8", .params = "8 B, one worker", .unit = "us"}, 0.15);
 }
 
+void run_latency_mobile(const Row& row, Bench& bench) {
+  static constexpr int kMobileSizes[] = {8, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304};
+  run_latency(row, bench, kMobileSizes,
+              {"mobile ranks", Maker::sterna, {"--nodes", "2", "--drivers", "shm"}, {}},
+              shm_peers(), {});
+}
+
 void run_latency_shm(const Row& row, Bench& bench) {
   static constexpr Aim kAims[] = {{8, 0.2}, {1024, 0.6}, {4096, 1.1}, {65536, 3.5}};
   run_latency(row, bench, kSizes, {"processes", Maker::sterna, {"--drivers", "shm"}, {}},

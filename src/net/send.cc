@@ -42,8 +42,11 @@ void TransportCore::send(Endpoint& from, SendRequest& request, const Target& tar
   request.done.reset();
   request.fault = Fault::none;
   request.lacked_room = false;
+  if (!from.is_fixed) {
+    count_message(from, data.bytes);
+  }
   if (mode == SendMode::standard && data.extents == nullptr &&
-      (is_serial_ || (from.is_fixed && !request.may_be_left)) &&
+      (is_serial_ || !request.may_be_left) &&
       try_send_short(from, target, {data.address, data.bytes})) {
     request.done.complete_alone();
     return;
@@ -53,9 +56,6 @@ void TransportCore::send(Endpoint& from, SendRequest& request, const Target& tar
   request.data = data;
   request.id = kNoId;
   request.is_withdrawn = request.is_trial = false;
-  if (!from.is_fixed) {
-    count_message(from, data.bytes);
-  }
   trace_message(trace::Kind::sends, {from.rank, target.context, target.tag, data.bytes},
                 target.rank);
   const std::uint32_t route = ranks_[target.rank].route.load(std::memory_order_relaxed);

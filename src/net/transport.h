@@ -216,20 +216,20 @@ class Transport {
   /// been changed. From anywhere, not inside a lock.
   void interrupt(std::uint32_t rank) noexcept;
 
-  // For ranks that never move: a message of one packet, with nothing in between. What is refused
-  // has not happened, and send() or receive() does it, in the same order. `bytes` and `into` are
-  // one range each. Any thread.
+  // A message of one packet, with nothing in between. What is refused has not happened, and send()
+  // or receive() does it, in the same order. `bytes` and `into` are one range each. Any thread; of
+  // a rank that may move its own.
 
   /// Sends if the way is free; the bytes may be reused.
   [[nodiscard]] bool try_send_short(Endpoint& from, const Target& target,
                                     std::span<const std::byte> bytes) noexcept;
-  /// receive() into `bytes` bytes; it is never refused.
+  /// receive() into `bytes` bytes, of a rank that never moves; it is never refused.
   void receive_run(Endpoint& at, RecvRequest& request, Pattern pattern, std::byte* into,
                    std::uint64_t bytes) noexcept;
   /// Receives a message that comes within a few microseconds, before all others, and fits. With a
-  /// place for a `fault` a user thread may also take those of other receives and, where that has
-  /// made their threads runnable, leave the processor to them until its own has come, which may be
-  /// late. Switches then.
+  /// place for a `fault` a user thread, of a rank that never moves, may also take those of other
+  /// receives and, where that has made their threads runnable, leave the processor to them until
+  /// its own has come, which may be late. Switches then.
   [[nodiscard]] bool try_receive_short(Endpoint& at, const Pattern& pattern,
                                        std::span<std::byte> into, Envelope& found,
                                        Fault* fault = nullptr) noexcept;

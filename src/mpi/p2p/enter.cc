@@ -89,6 +89,18 @@ int create_persistent(const Call& call, RequestType type, const Side& side, Mess
   return call.pass(class_of_fault(fault));
 }
 
+/// A rank that may move has nothing else to do on its worker, and a message of one packet comes
+/// from another node soon. That of a process has been looked for (short.h). Who waits longer has
+/// to advance collectives.
+bool receives_at_once(const RankState& state, const net::Pattern& pattern, const net::Buffer& into,
+                      net::Envelope& found) noexcept {
+  const runtime::RankContext& context = *state.context;
+  return !context.endpoint->is_fixed && into.extents == nullptr &&
+         state.active_schedules == nullptr &&
+         context.transport->try_receive_short(*context.endpoint, pattern,
+                                              {into.address, into.bytes}, found);
+}
+
 int conclude_null(MPI_Status* status) noexcept {
   if (status != MPI_STATUS_IGNORE) {
     set_proc_null(*status);
@@ -160,8 +172,11 @@ int conclude(const Call& call, const net::Envelope& envelope, net::Fault fault, 
     if (!bytes.for_receive(side)) {
       return call.fail_plain(MPI_ERR_NO_MEM);
     }
-    net::RecvRequest receive;
     const net::Pattern pattern = pattern_of(*call.comm, side.peer, side.tag);
+    if (net::Envelope found; receives_at_once(state, pattern, bytes.buffer(), found)) {
+      return conclude(call, found, net::Fault::none, bytes, status);
+    }
+    net::RecvRequest receive;
     state.context->transport->receive(*state.context->endpoint, receive, pattern, bytes.buffer());
     if (!receive.done.done() && !state.is_multiple) {
       gather_for(state, pattern.source);

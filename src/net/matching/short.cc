@@ -1,5 +1,6 @@
-// The short way of a message of a process: one packet, made where the driver sends it from and read
-// where it has arrived, straight into the buffer of the receive. No request, no queue, no poll.
+// The short way of a message: one packet, made where the driver sends it from and read where it has
+// arrived, straight into the buffer of the receive. No request, no queue, no poll. A rank that may
+// move takes it too: while it calls it is here, and what it sends goes by a route of this moment.
 //
 // It is taken only where the long way would do the same: to send, the gate is free and the credit
 // there; to receive, no message waits and no other receive is posted, and the next packet of the
@@ -171,7 +172,7 @@ void TransportCore::receive_run(Endpoint& at, RecvRequest& request, Pattern patt
     return [this, &gate, route, &from, &target, bytes]() __attribute__((noinline)) {
       // The version before the route, as in transmit().
       const std::uint32_t version = gate.route_version();
-      if (!from.is_fixed || !gate.is_open() ||
+      if (!gate.is_open() ||
           ranks_[target.rank].route.load(std::memory_order_relaxed) != route) {
         return false;
       }
@@ -277,15 +278,13 @@ bool TransportCore::may_find_more() noexcept {
 [[gnu::flatten]] bool TransportCore::try_receive_short(Endpoint& at, const Pattern& pattern,
                                                        std::span<std::byte> into,
                                                        Envelope& found, Fault* fault) noexcept {
-  if (!at.is_fixed) {
-    return false;
-  }
   if (!may_look(at)) {
     if (is_serial_) {
       const threads::AloneGuard guard{ranks_[at.rank].lock};
       return take_waiting(at, pattern, into, options_.eager_window_bytes / 2, found);
     }
-    return fault != nullptr && receive_among(at, pattern, into, found, *fault);
+    // Who waits there cannot be moved.
+    return at.is_fixed && fault != nullptr && receive_among(at, pattern, into, found, *fault);
   }
   if (!is_serial_) {
     return receive_beside(at, pattern, into, found);

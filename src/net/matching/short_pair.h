@@ -52,8 +52,11 @@ class Pair {
     }
   }
 
-  /// Several threads may call from now on.
-  void share() {
+  /// Several threads may call from now on; of ranks that never move, or may.
+  void share(bool may_move = false) {
+    for (Endpoint* const endpoint : endpoints) {
+      endpoint->is_fixed = !may_move;
+    }
     for (const auto& node : nodes) {
       node->serve_one_caller(false);
     }

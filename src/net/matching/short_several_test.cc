@@ -89,10 +89,10 @@ class Player {
 
 class ShortOfSeveral : public testing::TestWithParam<int> {};  // Threads of a rank.
 
-int play_all(int count, int (Player::*play)()) {
+int play_all(int count, int (Player::*play)(), bool may_move = false) {
   Pair pair;
   pair.meet();
-  pair.share();
+  pair.share(may_move);
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (std::int32_t tag = 0; tag < count; ++tag) {
@@ -112,6 +112,52 @@ TEST_P(ShortOfSeveral, EachHasItsAnswers) {
 
 TEST_P(ShortOfSeveral, EachHasItsMessagesInOrder) {
   EXPECT_EQ(play_all(GetParam(), &Player::stream), 0);
+}
+
+TEST_P(ShortOfSeveral, SoHaveThoseOfRanksThatMayMove) {
+  EXPECT_EQ(play_all(GetParam(), &Player::play, true), 0);
+  EXPECT_EQ(play_all(GetParam(), &Player::stream, true), 0);
+}
+
+/// Rank 1 of the pair.
+void move_to(Pair& pair, std::uint32_t node) {
+  ASSERT_TRUE(pair.nodes[1 - node]->begin_leave(1));
+  pair.nodes[node]->expect(1);
+  pair.nodes[1 - node]->commit_leave(1, node);
+  pair.nodes[node]->install(1, pair.endpoints[1]);
+}
+
+TEST(ShortOfMovable, GoesToWhereTheRankIs) {
+  Pair pair;
+  pair.meet();
+  pair.share(true);
+  constexpr std::int32_t kTag = 4;
+  std::array<std::byte, 8> word{};
+  Envelope found;
+  ASSERT_TRUE(pair.send_short(0, kTag, word));
+  ASSERT_TRUE(pair.receive_short(1, kTag, word, found));
+  move_to(pair, 0);
+  EXPECT_FALSE(pair.send_short(0, kTag, word)) << "no network is in between";
+  SendRequest within;
+  word[0] = std::byte{1};
+  pair.send(0, within, kTag, word);
+  ASSERT_TRUE(within.done.done());
+  move_to(pair, 1);
+  word[0] = std::byte{2};
+  ASSERT_TRUE(pair.send_short(0, kTag, word));
+  // What came with the rank is first: it waits, so the short way is none.
+  std::array<std::byte, 8> in{};
+  const auto receive = [&] {
+    RecvRequest request;
+    pair.nodes[1]->receive(*pair.endpoints[1], request, {0, Pair::kContext, kTag},
+                           Buffer::of(in.data(), in.size()));
+    return pair.poll_until([&] { return request.done.done(); });
+  };
+  EXPECT_FALSE(pair.receive_short(1, kTag, in, found));
+  ASSERT_TRUE(receive());
+  EXPECT_EQ(in[0], std::byte{1});
+  ASSERT_TRUE(pair.receive_short(1, kTag, in, found) || receive());
+  EXPECT_EQ(in[0], std::byte{2});
 }
 
 /// Messages between nodes, which go the short way too: of each thread in its order.

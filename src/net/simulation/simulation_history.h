@@ -74,6 +74,10 @@ class History : private Stage {
   /// looked for; somebody polls now and then.
   void take_quick_step() {
     const std::uint32_t at = any_rank();
+    if (kind_.is_moving && random_.chance(0.1)) {
+      moves_.step(any_rank());
+      return;
+    }
     switch (random_.below(8)) {
       case 0:
       case 1:

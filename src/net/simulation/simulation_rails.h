@@ -26,7 +26,8 @@ struct Kind {
   bool is_short;          // Messages of a few bytes.
   bool is_flood;          // Much is sent before it is received.
   bool is_lending = false;  // Long messages are lent in parts, by some of the rails.
-  bool is_quick = false;  // Ranks that never move receive what comes before anything else does.
+  bool is_quick = false;   // Ranks receive what comes before anything else does:
+  bool is_moving = false;  // those that move meanwhile; else ones that never do.
   std::uint32_t window;   // Of a pair,
   std::uint32_t local;    // and within a node; bytes.
   std::vector<SimOptions> rails;
@@ -79,6 +80,7 @@ inline Kind kind_of(Random& random) {
 /// the other histories each rank soon has some for ever. They stay what they are.
 inline Kind quick_of(std::uint64_t seed, Kind kind) {
   kind.is_quick = seed / 8 % 16 == 5;
+  kind.is_moving = kind.is_quick && seed / 128 % 2 == 1;
   if (kind.is_quick) {
     kind.wires = Kind::Wires::plain;
     kind.is_short = true;

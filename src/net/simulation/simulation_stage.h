@@ -24,6 +24,7 @@
 #include "net/simulation/simulation_rails.h"
 #include "net/simulation/simulation_tally.h"
 #include "net/transfer/absence.h"
+#include "progress/progress.h"
 
 namespace sterna::net::simulation {
 
@@ -60,17 +61,29 @@ class Stage {
         random_{seed},
         kind_{patient_of(seed, lending_of(seed, quick_of(seed, kind_of(random_))))},
         settings_{settings_of(kind_)},
-        is_fixed_{random_.chance(0.3) || kind_.is_quick},
+        is_fixed_{(random_.chance(0.3) || kind_.is_quick) && !kind_.is_moving},
         cluster_{SimCluster::Rails{is_fixed_}, kind_.rails, kRanks, &settings_, nullptr,
                  *memory::Heap::process(), heaps_.all()} {
     // Ranks that are about to move when a node dies are an affair of migration; and a node whose
     // wires are cut is not dead.
     may_die_ = kind_.wires != Kind::Wires::failing && random_.chance(0.1);
-    const bool is_serial = kind_.is_quick || (is_fixed_ && random_.chance(0.5));
+    const bool is_serial = is_fixed_ && (kind_.is_quick || random_.chance(0.5));
     for (const auto& node : cluster_.nodes) {
       node->serve_one_caller(is_serial);
       // Its program computes, by its habit.
       node->absence().leave_reads(is_fixed_ && random_.chance(0.5));
+    }
+    // Where several may call, who receives takes its turn to look from there.
+    if (!is_serial && kind_.rails.front().has_short_way) {
+      for (const auto& node : cluster_.nodes) {
+        progress_.push_back(std::move(progress::Progress::open().value()));
+        node->add_to(*progress_.back());
+      }
+    }
+  }
+  ~Stage() {
+    for (std::size_t node = 0; node < progress_.size(); ++node) {
+      cluster_.nodes[node]->remove_from(*progress_[node]);
     }
   }
 
@@ -267,6 +280,7 @@ class Stage {
   const bool is_fixed_;
   const RankHeaps heaps_{kRanks, std::size_t{4} << 20};
   SimCluster cluster_;
+  std::vector<std::unique_ptr<progress::Progress>> progress_;  // Of each node, or none.
   SimMoves moves_{cluster_, random_};
   Wires wires_{cluster_, random_};
   bool may_die_ = false;

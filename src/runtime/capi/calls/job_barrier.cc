@@ -51,8 +51,9 @@ sterna_status hear(RankContext& self, const net::Pattern& pattern, std::byte& wo
   const auto is_any_lost = [&] { return net::Transport::loss_count(*self.endpoint) != 0; };
   net::Envelope envelope;
   net::Fault fault = net::Fault::none;
-  if (!is_any_lost() && self.transport->try_receive_short(*self.endpoint, pattern, {&word, 1},
-                                                          envelope, &fault)) {
+  // A rank that may move does so where it waits.
+  if (self.slot == nullptr && !is_any_lost() &&
+      self.transport->try_receive_short(*self.endpoint, pattern, {&word, 1}, envelope, &fault)) {
     return to_status(fault);
   }
   net::RecvRequest request;

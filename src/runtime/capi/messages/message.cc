@@ -30,6 +30,10 @@ sterna_status receive_message(std::uint32_t rank, std::uint32_t context, std::in
   RankContext& self = current_rank();
   const net::Pattern pattern{.source = rank, .context = context, .tag = tag};
   net::Fault fault = net::Fault::none;
+  if (self.slot != nullptr) {  // As in wait_until(): what comes at once is not waited for.
+    safe_point(self);
+    call_ended_of_mobile(self);
+  }
   if (self.transport->try_receive_short(*self.endpoint, pattern,
                                         {static_cast<std::byte*>(buffer), bytes}, envelope,
                                         &fault)) {

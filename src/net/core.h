@@ -234,6 +234,7 @@ class TransportCore final : private Bond::Owner {
   std::uint32_t write_invited() noexcept;
 
   // --- Messages at their sender (send.cc) ------------------------------------------------------
+  [[nodiscard]] bool is_left(const SendRequest& request, std::uint32_t to_rank) noexcept;
   bool send_local(Endpoint& from, SendRequest& request) noexcept;
   HandOver hand_over(RankEntry& entry, Endpoint& to, std::uint32_t from_rank, SendRequest& request,
                      RecvRequest*& receive) noexcept STERNA_REQUIRES(entry.lock);
@@ -279,7 +280,6 @@ class TransportCore final : private Bond::Owner {
   // --- Transfers (transfer.cc) -----------------------------------------------------------------
   void start_transfer(std::uint32_t rank, Outcome& outcome) noexcept;
   void read_remote(std::uint32_t rank, Outcome& outcome) noexcept;
-  enum class ReadState : std::uint8_t { read, impossible, lost };
   [[nodiscard]] ReadState read_part(Gate& gate, const RecvRequest& request, std::uint64_t address,
                                     std::uint64_t offset, std::uint64_t bytes,
                                     std::uint64_t* took_ns) noexcept;

@@ -26,6 +26,9 @@ enum class HandOver : std::uint8_t {
   no_room,    // Nothing happened, the message must wait at its sender.
 };
 
+/// Of a part of the memory of a peer's process.
+enum class ReadState : std::uint8_t { read, impossible, lost };
+
 /// Relaxed and not exact: several threads may count at once.
 struct SharedCount {
   static constexpr std::memory_order kRelaxed = std::memory_order_relaxed;

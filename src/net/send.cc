@@ -45,8 +45,7 @@ void TransportCore::send(Endpoint& from, SendRequest& request, const Target& tar
   if (!from.is_fixed) {
     count_message(from, data.bytes);
   }
-  if (mode == SendMode::standard && data.extents == nullptr &&
-      (is_serial_ || !request.may_be_left) &&
+  if (mode == SendMode::standard && data.extents == nullptr && !is_left(request, target.rank) &&
       try_send_short(from, target, {data.address, data.bytes})) {
     request.done.complete_alone();
     return;
@@ -64,6 +63,13 @@ void TransportCore::send(Endpoint& from, SendRequest& request, const Target& tar
   } else if (!send_local(from, request)) {
     send_remote(from, request, ranks_.node_of(target.rank));
   }
+}
+
+/// Its sender goes on with something else, and others may send it.
+bool TransportCore::is_left(const SendRequest& request, std::uint32_t to_rank) noexcept {
+  const std::uint32_t route = ranks_[to_rank].route.load(std::memory_order_relaxed);
+  return request.may_be_left && !is_serial_ && route != RankEntry::kNoRoute &&
+         !gates_[route].sends_at_once();
 }
 
 /// Whether all frames that `from` has sent to `to_rank` were taken: read what was sent (false: no

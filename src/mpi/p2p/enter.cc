@@ -303,13 +303,30 @@ int enter_exchange(const char* function, const Side& send_side, const Side& rece
     net::SendRequest send;
     send.is_awaited = true;
     runtime::RankContext& context = *state.context;
-    if (receive_side.peer != MPI_PROC_NULL) {
-      context.transport->receive(*context.endpoint, receive,
-                                 pattern_of(*call.comm, receive_side.peer, receive_side.tag),
-                                 incoming.buffer());
+    const bool has_source = receive_side.peer != MPI_PROC_NULL;
+    const auto start_to_send = [&] {
+      context.transport->send(*context.endpoint, send, target, outgoing.buffer());
+    };
+    // What goes at once need not find a receive that is posted, nor post one for its like.
+    const bool is_sent_first = has_target && has_source && !context.endpoint->is_fixed &&
+                               outgoing.buffer().bytes <= kDirectBytesMax;
+    const net::Pattern pattern = has_source
+                                     ? pattern_of(*call.comm, receive_side.peer, receive_side.tag)
+                                     : net::Pattern{};
+    if (is_sent_first) {
+      start_to_send();
+      if (net::Envelope found; send.done.done() && send.fault == net::Fault::none &&
+                               receives_at_once(state, pattern, incoming.buffer(), found)) {
+        return conclude(call, found, net::Fault::none, incoming, status);
+      }
+    }
+    if (has_source) {
+      context.transport->receive(*context.endpoint, receive, pattern, incoming.buffer());
     }
     if (has_target) {
-      context.transport->send(*context.endpoint, send, target, outgoing.buffer());
+      if (!is_sent_first) {
+        start_to_send();
+      }
       wait_done(state, send.done);
     }
     if (receive_side.peer == MPI_PROC_NULL) {

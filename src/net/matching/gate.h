@@ -30,13 +30,6 @@
 
 namespace sterna::net {
 
-/// What a thread that sends a frame does next.
-enum class Sender : std::uint8_t {
-  waits,    // For an answer, or somebody else does: it sends at once.
-  goes_on,  // With something else, and would rather have it sent by somebody idle.
-  follows,  // With another frame to the same node, at once: a short one may go with that.
-};
-
 /// A thread that sends takes the gate if it is free and nothing waits, and sends directly. Else it
 /// hands the frame over, and whoever owns the gate sends it before, or just after, letting go. So
 /// nobody waits for a gate, and no lock is held around the driver.
@@ -65,6 +58,8 @@ class alignas(kCacheLineBytes) Gate {
   /// The same for who has something better to do than to send: leaves that to a worker that is
   /// awake and idle, if there is one and the model says that it gains.
   SendResult send_later(std::span<const Piece> frame, std::uint32_t route_version) noexcept;
+  /// Whether it would only send it, so that its caller may in its own way. Any thread.
+  [[nodiscard]] bool sends_at_once() noexcept;
   SendResult send(std::span<const Piece> frame, std::uint32_t route_version,
                   Sender sender) noexcept {
     return sender == Sender::waits     ? send(frame, route_version)

@@ -13,6 +13,13 @@ namespace sterna::net {
 
 class SideWork;
 
+/// What a thread that sends a frame does next.
+enum class Sender : std::uint8_t {
+  waits,    // For an answer, or somebody else does: it sends at once.
+  goes_on,  // With something else, and would rather have it sent by somebody idle.
+  follows,  // With another frame to the same node, at once: a short one may go with that.
+};
+
 struct GateShared {
   PacketPool* pool;
   const Strategy* strategy;

@@ -391,7 +391,7 @@ class TransportCore final : private Bond::Owner {
   void* lost_context_ = nullptr;
   FullHandler full_handler_ = nullptr;  // Constant once polled.
   void* full_context_ = nullptr;
-
+  KeptCount kept_;  // Of the drivers and gates.
   std::unique_ptr<memory::LargePages> large_pages_;  // Null: they are not wanted.
   Counters counters_;
   DirectWay direct_way_{*this, ranks_, is_any_lost_, counters_.local.value};

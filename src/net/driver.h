@@ -317,12 +317,30 @@ class Driver {
   [[nodiscard]] virtual bool is_drained() const noexcept = 0;
 };
 
+/// How much of what the channels of a node have accepted is still in its memory, and leaves only
+/// while somebody polls: channels, or packets. The program must not be taken for one that has
+/// nothing under way meanwhile. Any thread; relaxed: a hint.
+class KeptCount {
+ public:
+  void add() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  void remove(std::uint32_t count = 1) noexcept {
+    count_.fetch_sub(count, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool is_any() const noexcept {
+    return count_.load(std::memory_order_relaxed) != 0;
+  }
+
+ private:
+  std::atomic<std::uint32_t> count_{0};
+};
+
 struct DriverOptions {
   Bootstrap* bootstrap = nullptr;      // All of these live longer than the driver.
   Clock* clock = nullptr;              // For timeouts; null: the machine's clock.
   const Log* log = nullptr;            // For what no call returns (a stranger came); may be null.
   const Settings* settings = nullptr;  // Values of the entry's tunables; null: their defaults.
   std::string_view instance{};         // What followed '@'; empty: the one for all networks.
+  KeptCount* kept = nullptr;           // Null: nobody asks.
 };
 
 /// What is known of a driver without opening it.

@@ -170,6 +170,7 @@ struct Endpoint {
   std::uint32_t pending_capacity;
   std::uint32_t pending_free;  // Index of the first free entry; kNoPending: none.
   std::uint32_t pending_count;
+  std::uint32_t partial_count;  // Of the peers, those with Peer::partial_left.
   std::uint32_t pending_sends;  // Of them.
 
   Lane* free_lanes;

@@ -196,6 +196,48 @@ static void compute_and_compute_longer(int first_round) {
   }
 }
 
+/* Who has sent computes: what the network had no room for, as its receiver did not look yet, leaves
+ * meanwhile. */
+static void send_and_compute(int first_round) {
+  static const struct {
+    int bytes, count;
+  } all[] = {{8, 900}, {3000, 200}, {60000, 10}, {250000, 1}, {kBytes, 1}};
+  const int peer = !world_rank;
+  for (int i = 0; i < 2 * (int)(sizeof all / sizeof all[0]); ++i) {
+    const int bytes = all[i / 2].bytes;
+    const int is_sender = world_rank == i % 2;
+    for (int k = 0; k < 24; ++k) { /* To and fro, so that it is known that they are expected. */
+      if (k % 2 == is_sender) {
+        MPI_Send(outgoing, bytes, MPI_CHAR, peer, 4, MPI_COMM_WORLD);
+      } else {
+        MPI_Recv(incoming, bytes, MPI_CHAR, peer, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      }
+    }
+    fill(outgoing, i);
+    memset(incoming, 0, kBytes);
+    MPI_Barrier(pair);
+    if (is_sender) {
+      for (int k = 0; k < all[i / 2].count; ++k) {
+        MPI_Send(outgoing, bytes, MPI_CHAR, peer, 5, MPI_COMM_WORLD);
+      }
+      CHECK(compute_until(first_round + i));
+    } else {
+      compute_for(20e-3);
+      for (int k = 0; k < all[i / 2].count; ++k) {
+        memset(incoming, 0, bytes);
+        MPI_Recv(incoming, bytes, MPI_CHAR, peer, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      }
+      atomic_store(done, first_round + i);
+      int wrong = 0;
+      for (int k = 0; k < bytes; ++k) {
+        wrong += incoming[k] != (char)(k * 7 + i);
+      }
+      CHECK(wrong == 0);
+    }
+    MPI_Barrier(pair);
+  }
+}
+
 /* From then on the process has several threads that call. */
 static void* call_once(void* unused) {
   int flag = 1;
@@ -233,6 +275,7 @@ int main(int argc, char** argv) {
     reduce_meanwhile(4 * kRounds + 1);
     wait_and_compute(7 * kRounds + 1);
     compute_and_compute_longer(11 * kRounds + 1);
+    send_and_compute(13 * kRounds + 1);
     free(outgoing);
     free(incoming);
   }

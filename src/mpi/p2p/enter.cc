@@ -11,6 +11,7 @@
 #include "mpi/request/status.h"
 #include "mpi/request/wait.h"
 #include "net/transport.h"
+#include "runtime/runtime.h"
 #include "runtime/safe_point.h"
 
 namespace sterna::mpi {
@@ -101,6 +102,13 @@ bool receives_at_once(const RankState& state, const net::Pattern& pattern, const
                                               {into.address, into.bytes}, found);
 }
 
+/// A message has gone, as far as its sender is concerned.
+void tell_sent(const RankState& state) noexcept {
+  if (runtime::Background* const background = state.context->runtime->background()) {
+    background->has_sent();
+  }
+}
+
 int conclude_null(MPI_Status* status) noexcept {
   if (status != MPI_STATUS_IGNORE) {
     set_proc_null(*status);
@@ -153,6 +161,7 @@ int conclude(const Call& call, const net::Envelope& envelope, net::Fault fault, 
     state.context->transport->send(*state.context->endpoint, send, target, bytes.buffer(),
                                    transport_mode(mode));
     wait_done(state, send.done);
+    tell_sent(state);
     return call.pass(class_of_fault(send.fault));
   });
 }
@@ -328,6 +337,7 @@ int enter_exchange(const char* function, const Side& send_side, const Side& rece
         start_to_send();
       }
       wait_done(state, send.done);
+      tell_sent(state);
     }
     if (receive_side.peer == MPI_PROC_NULL) {
       (void)conclude_null(status);

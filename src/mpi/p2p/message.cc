@@ -194,6 +194,10 @@ int start_message(RankState& state, Request& request) noexcept {
       }
     }
   }
+  if (runtime::Background* const background = context.runtime->background();
+      is_send && background != nullptr) {
+    background->has_sent();
+  }
   request.packed = bytes.take_packed();
   return MPI_SUCCESS;
 }

@@ -26,7 +26,7 @@ struct ExpectedPlain {
   [[gnu::always_inline]] ExpectedPlain(const Endpoint& at, const Pattern& pattern,
                                        std::uint32_t window) noexcept
       : peer{pattern.source != kAnySource ? find_peer(at, pattern.source) : nullptr} {
-    if (peer == nullptr || peer->early != nullptr) {
+    if (peer == nullptr || peer->early != nullptr || peer->partial_left != 0) {
       peer = nullptr;
       return;
     }

@@ -216,19 +216,22 @@ std::uint32_t Gate::drain() noexcept {
   return packet_count;
 }
 
+void Gate::count_waiting(bool is_waiting) noexcept {
+  // Relaxed: a hint for the poller, which looks again at each poll.
+  shared_.waiting_count->fetch_add(is_waiting ? 1 : ~std::uint32_t{0}, std::memory_order_relaxed);
+  if (shared_.kept != nullptr) {
+    is_waiting ? shared_.kept->add() : shared_.kept->remove();
+  }
+}
+
 void Gate::note_waiting() noexcept {
   has_followed_.store(false, std::memory_order_relaxed);  // What waits still, waits for room.
   const bool is_waiting = pending_.first != nullptr;
   if (is_waiting != is_waiting_) {
     is_waiting_ = is_waiting;
-    // Relaxed: a hint for the poller, which looks again at each poll.
-    if (is_waiting) {
-      shared_.waiting_count->fetch_add(1, std::memory_order_relaxed);
-      if (shared_.wake_sleeper != nullptr) {
-        shared_.wake_sleeper(shared_.core);
-      }
-    } else {
-      shared_.waiting_count->fetch_sub(1, std::memory_order_relaxed);
+    count_waiting(is_waiting);
+    if (is_waiting && shared_.wake_sleeper != nullptr) {
+      shared_.wake_sleeper(shared_.core);
     }
   }
 }

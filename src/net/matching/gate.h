@@ -339,6 +339,7 @@ class alignas(kCacheLineBytes) Gate {
   void take_inbox() noexcept;
   void drop_all() noexcept;
   void note_waiting() noexcept;
+  void count_waiting(bool is_waiting) noexcept;
 
   void publish_cost() noexcept STERNA_REQUIRES(cost_lock_);
   template <typename Change>

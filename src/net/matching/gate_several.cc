@@ -54,7 +54,7 @@ Gate::SendResult Gate::send_followed(std::span<const Piece> frame,
   // As in note_waiting(), but that nobody is woken for it.
   if (pending_.first != nullptr) {
     is_waiting_ = true;
-    shared_.waiting_count->fetch_add(1, std::memory_order_relaxed);
+    count_waiting(true);
     has_followed_.store(pending_.first == pending_.last, std::memory_order_relaxed);
   }
   let_go();

@@ -64,7 +64,6 @@ inline void prepare(RecvRequest& request, std::byte* into, std::uint64_t bytes) 
   ++peer.receive_sequence;
   peer.eager_received += credit;
   peer.consumed += credit;
-  peer.partial_left = 0;
 }
 
 /// The peer of a plain message whose turn it is; null: not that, or there is more to do than to
@@ -73,7 +72,8 @@ inline void prepare(RecvRequest& request, std::byte* into, std::uint64_t bytes) 
                                                                const FrameHeader& header,
                                                                std::uint32_t window) noexcept {
   Peer* const peer = find_peer(at, header.source);
-  if (peer == nullptr || turn_of(*peer, header.sequence) != Turn::now || peer->early != nullptr) {
+  if (peer == nullptr || turn_of(*peer, header.sequence) != Turn::now || peer->early != nullptr ||
+      peer->partial_left != 0) {
     return nullptr;
   }
   const std::uint32_t credit = credit_of(header.total_bytes);

@@ -230,6 +230,7 @@ void TransportCore::accept_eager(RankEntry& entry, Endpoint& at, Peer& peer, con
   }
   const bool is_synchronous = (header.flags & kFrameSynchronous) != 0;
   peer.partial_left = header.total_bytes - header.payload_bytes;
+  at.partial_count += peer.partial_left != 0 ? 1 : 0;
   peer.partial_message = nullptr;
   peer.partial_receive = take_posted(entry, at, {header.source, header.context, header.tag},
                                      header.sequence + frames_of(header));
@@ -279,13 +280,14 @@ void TransportCore::accept_eager(RankEntry& entry, Endpoint& at, Peer& peer, con
 void TransportCore::accept_more(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame,
                                 Outcome& outcome) noexcept {
   const std::uint32_t bytes = frame.header.payload_bytes;
-  if (bytes > peer.partial_left) {
+  if (bytes == 0 || bytes > peer.partial_left) {
     refuse(frame.header, "its message is complete");
     return;
   }
   entry.pins -= peer.is_partial_placed ? 1 : 0;
   peer.is_partial_placed = false;
   peer.partial_left -= bytes;
+  at.partial_count -= peer.partial_left == 0 ? 1 : 0;
   RecvRequest* request = peer.partial_receive;
   if (Message* message = peer.partial_message; message != nullptr) {
     copy_long(message->payload + message->arrived_bytes, frame.payload.data(),

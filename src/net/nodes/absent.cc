@@ -23,11 +23,10 @@ bool TransportCore::rings_absent() const noexcept {
 }
 
 bool TransportCore::has_open(const Endpoint& endpoint) const noexcept {
-  return endpoint.pending_count != 0 ||
+  return endpoint.pending_count != 0 || endpoint.partial_count != 0 || kept_.is_any() ||
          (endpoint.posted_count[0] | endpoint.posted_count[1] | endpoint.posted_count[2] |
           endpoint.posted_count[3]) != 0 ||
-         job_count_.load(std::memory_order_relaxed) != 0 ||
-         waiting_gates_.load(std::memory_order_relaxed) != 0;
+         job_count_.load(std::memory_order_relaxed) != 0;
 }
 
 bool TransportCore::wake_absent(Driver& driver, bool is_long) noexcept {

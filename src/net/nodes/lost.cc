@@ -111,6 +111,7 @@ void fail_partial(RankEntry& entry, Endpoint& at, const std::vector<bool>& is_lo
       peer->partial_message = nullptr;
       peer->partial_receive = nullptr;
       peer->partial_left = 0;
+      --at.partial_count;
       entry.pins -= peer->is_partial_placed ? 1 : 0;
       peer->is_partial_placed = false;
     }

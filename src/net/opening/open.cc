@@ -39,7 +39,8 @@ Result<> TransportCore::open_drivers(const TransportOptions& options) {
   const DriverOptions driver_options{.bootstrap = options.bootstrap,
                                      .clock = options.clock,
                                      .log = options.log,
-                                     .settings = options.settings};
+                                     .settings = options.settings,
+                                     .kept = &kept_};
   for (const DriverChoice& choice : choices_) {
     Result<std::unique_ptr<Driver>> driver = open_driver(choice, driver_options);
     if (!driver) {
@@ -190,8 +191,8 @@ Result<> TransportCore::open_gates() {
   frame_payload_max_ =
       packet_bytes_max - kHeaderBytes - (may_link ? std::uint32_t{kLinkHeaderBytes} : 0);
   const GateShared shared{
-      &pool_, options_.strategy, &waiting_gates_, &is_serial_,  on_stale,   on_bad_choice,
-      this,   &clock_,           &hand_over_,     wake_sleeper, &side_work_};
+      &pool_, options_.strategy, &waiting_gates_, &is_serial_,  on_stale, on_bad_choice,
+      this,   &clock_,           &hand_over_,     wake_sleeper, &kept_,   &side_work_};
   for (std::uint32_t node = 0; node < limits_.node_count; ++node) {
     if (node != node_ && !open_gate(node, shared)) {
       return Error{Errc::unreachable,

@@ -16,6 +16,10 @@ bool Absence::has_open(const Endpoint& endpoint) const noexcept {
   return core_.has_open(endpoint);
 }
 
+const KeptCount& Absence::kept() const noexcept {
+  return core_.kept_;
+}
+
 bool Absence::has_work() const noexcept {
   return core_.has_work();
 }

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "net/driver.h"
+
 namespace sterna::net {
 
 struct Endpoint;
@@ -22,6 +24,8 @@ class Absence {
   /// A message from or to the rank is under way or expected. Who calls has the transport alone, or
   /// takes the answer for a hint.
   [[nodiscard]] bool has_open(const Endpoint& endpoint) const noexcept;
+  /// Of what was sent, also by calls that have ended.
+  [[nodiscard]] const KeptCount& kept() const noexcept;
   /// The next poll copies parts of large messages, or answers: it may take some microseconds.
   [[nodiscard]] bool has_work() const noexcept;
   /// True: after its calls the program mostly computes. What comes in a call that does not wait for

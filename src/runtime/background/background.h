@@ -55,8 +55,15 @@ class Background {
     }
   }
   void leave() noexcept {
-    if (--depth_ == 0 && is_wanted_.load(std::memory_order_relaxed)) [[unlikely]] {
-      go_away();
+    if (--depth_ == 0 && (is_wanted_.load(std::memory_order_relaxed) || kept_.is_any()))
+        [[unlikely]] {
+      leave_open();
+    }
+  }
+  /// Where several threads call: one of them has sent something, and a network may keep some of it.
+  void has_sent() noexcept {
+    if (is_shared_.load(std::memory_order_relaxed) && kept_.is_any()) [[unlikely]] {
+      want();
     }
   }
   /// Whether the next call must come through enter(). By the one caller.
@@ -116,6 +123,7 @@ class Background {
 
   static void* thread_main(void* background) noexcept;
   void start() noexcept;
+  void leave_open() noexcept;
   void go_away() noexcept;
   void set_away() noexcept;
   void has_nothing_open() noexcept;
@@ -147,6 +155,7 @@ class Background {
   // In shared memory if a driver has it there; else own_flag_. A hint: what peers write there
   // decides when it is polled, never who polls.
   std::atomic<std::uint32_t>* const flag_;
+  const net::KeptCount& kept_;    // Of what was sent: the peer may wait for that.
   const bool needs_descriptors_;  // Some way rings nobody.
   AwayBell bell_;
   // Set once, while the owner is the program: whoever looks afterwards finds one of the two.

@@ -45,6 +45,7 @@ Background::Background(const Options& options) noexcept
     : options_{options},
       flag_{options.transport->absence().flag() != nullptr ? options.transport->absence().flag()
                                                          : &own_flag_},
+      kept_{options.transport->absence().kept()},
       needs_descriptors_{!options.transport->absence().is_seen_by_all()},
       bell_{*flag_, needs_descriptors_ ? options.progress->descriptor() : -1},
       is_shared_{options.is_shared} {
@@ -185,6 +186,16 @@ void Background::set_away() noexcept {
   left_ns_ = now_ns();
   away_since_ns_.store(left_ns_, std::memory_order_relaxed);
   rung_at_ns_ = 0;
+}
+
+/// What a network has not taken yet goes on meanwhile, though the call that sent it has ended.
+void Background::leave_open() noexcept {
+  if (kept_.is_any()) {
+    ++depth_;  // Within a call.
+    want();
+    --depth_;
+  }
+  go_away();
 }
 
 void Background::go_away() noexcept {

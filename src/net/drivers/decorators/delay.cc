@@ -29,9 +29,9 @@ class DelayDriver;
 
 class DelayChannel final : public DecoratorChannel {
  public:
-  DelayChannel(Decorator& driver, std::uint32_t node, const DelayOptions& options,
-               Clock& clock) noexcept
-      : DecoratorChannel{driver, node}, options_{options}, clock_{clock} {}
+  DelayChannel(Decorator& driver, std::uint32_t node, const DelayOptions& options, Clock& clock,
+               KeptCount* kept) noexcept
+      : DecoratorChannel{driver, node}, options_{options}, clock_{clock}, kept_{kept} {}
 
   struct Advance {
     std::uint64_t next_ns;     // When there is something to do; kNever: the network inside will
@@ -57,10 +57,11 @@ class DelayChannel final : public DecoratorChannel {
       }
       if (state == SendState::closed) {
         is_inner_closed_ = true;
-        waiting_.clear();
+        drop_waiting();
         break;
       }
       waiting_.pop_front();
+      note_kept(-1);
       has_moved = true;
     }
     if (is_refused_) {
@@ -83,7 +84,7 @@ class DelayChannel final : public DecoratorChannel {
   /// The peer is lost, or the way to it begins anew.
   void forget(bool is_lost) noexcept {
     const KernelGuard guard{lock_};
-    waiting_.clear();
+    drop_waiting();
     is_inner_closed_ = is_lost;
   }
 
@@ -94,6 +95,15 @@ class DelayChannel final : public DecoratorChannel {
   };
 
   SendState send(std::span<const Piece> pieces) noexcept override;
+  void drop_waiting() noexcept STERNA_REQUIRES(lock_) {
+    note_kept(-static_cast<int>(waiting_.size()));
+    waiting_.clear();
+  }
+  void note_kept(int more) noexcept {
+    if (kept_ != nullptr) {
+      more > 0 ? kept_->add() : kept_->remove(static_cast<std::uint32_t>(-more));
+    }
+  }
 
   [[nodiscard]] bool has_room(std::uint64_t now) const noexcept STERNA_REQUIRES(lock_) {
     return is_inner_closed_ ||
@@ -102,6 +112,7 @@ class DelayChannel final : public DecoratorChannel {
 
   const DelayOptions options_;
   Clock& clock_;
+  KeptCount* const kept_;  // Has as many as wait.
   KernelLock lock_;  // The sender and the poller.
   std::deque<Waiting> waiting_ STERNA_GUARDED_BY(lock_);
   std::uint64_t free_ns_ STERNA_GUARDED_BY(lock_) = 0;  // When the wire is free again.
@@ -116,6 +127,7 @@ class DelayDriver final : public Decorator {
       : Decorator{std::move(inner), options},
         delay_{delay},
         clock_{options.driver.clock != nullptr ? *options.driver.clock : machine_clock_},
+        kept_{options.driver.kept},
         is_lost_(options.driver.bootstrap->job().node_count) {
     delay_.backlog_ns =
         2 * std::uint64_t{capabilities_.packet_bytes_max} * delay.ps_per_byte / 1000;
@@ -200,7 +212,7 @@ class DelayDriver final : public Decorator {
 
  private:
   std::unique_ptr<DecoratorChannel> make_channel(std::uint32_t node) override {
-    auto channel = std::make_unique<DelayChannel>(*this, node, delay_, clock_);
+    auto channel = std::make_unique<DelayChannel>(*this, node, delay_, clock_, kept_);
     channel->forget(is_lost_[node].load(std::memory_order_relaxed));
     return channel;
   }
@@ -241,6 +253,7 @@ class DelayDriver final : public Decorator {
   DelayOptions delay_;
   MonotonicClock machine_clock_;
   Clock& clock_;
+  KeptCount* const kept_;
   std::vector<std::atomic<bool>> is_lost_;  // By node; by the poller.
   bool has_moved_ = false;  // Since poll() began. Guard: the poller.
   FileDescriptor waiting_;                  // epoll: the driver inside, and the timer.
@@ -270,6 +283,7 @@ SendState DelayChannel::send(std::span<const Piece> pieces) noexcept {
     free_ns_ = std::max(free_ns_, now) + bytes.size() * options_.ps_per_byte / 1000;
     due_ns = free_ns_ + options_.latency_ns;
     waiting_.push_back({due_ns, std::move(bytes)});
+    note_kept(1);
   }
   static_cast<DelayDriver&>(driver_).arm(due_ns);
   return SendState::accepted;

@@ -217,7 +217,16 @@ void TcpChannel::append(const FrameStart& start, std::span<const Piece> pieces,
   for (const Piece& piece : pieces) {
     add(piece);
   }
-  waiting_bytes_.store(unsent_.size() - sent_, std::memory_order_relaxed);
+  note_waiting();
+}
+
+void TcpChannel::note_waiting() noexcept {
+  const std::size_t bytes = unsent_.size() - sent_;
+  const bool was_any = waiting_bytes_.load(std::memory_order_relaxed) != 0;
+  waiting_bytes_.store(bytes, std::memory_order_relaxed);
+  if (kept_ != nullptr && was_any != (bytes != 0)) {
+    bytes != 0 ? kept_->add() : kept_->remove();
+  }
 }
 
 TcpChannel::Flush TcpChannel::flush_owned() noexcept {
@@ -228,7 +237,7 @@ TcpChannel::Flush TcpChannel::flush_owned() noexcept {
     }
     mind();
     sent_ += static_cast<std::size_t>(sent);
-    waiting_bytes_.store(unsent_.size() - sent_, std::memory_order_relaxed);
+    note_waiting();
   }
   unsent_.clear();
   sent_ = 0;
@@ -276,7 +285,7 @@ bool TcpChannel::queue_end() noexcept {
   const std::uint32_t mark = kEndMark;
   const auto bytes = std::as_bytes(std::span{&mark, 1});
   unsent_.insert(unsent_.end(), bytes.begin(), bytes.end());
-  waiting_bytes_.store(unsent_.size() - sent_, std::memory_order_relaxed);
+  note_waiting();
   flush_owned();
   disown();
   return true;
@@ -294,7 +303,7 @@ bool TcpChannel::finish() noexcept {
   socket_ = FileDescriptor{};
   unsent_ = {};
   sent_ = 0;
-  waiting_bytes_.store(0, std::memory_order_relaxed);
+  note_waiting();
   state_.store(State::ended, std::memory_order_release);
   disown();
   return true;

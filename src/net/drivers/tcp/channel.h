@@ -32,11 +32,12 @@ class TcpChannel final : public Channel {
   };
 
   /// Without a timer nobody minds how long its connection is silent.
-  TcpChannel(std::uint32_t node, std::uint32_t packet_bytes_max,
-             SilenceTimer* silence_timer) noexcept
+  TcpChannel(std::uint32_t node, std::uint32_t packet_bytes_max, SilenceTimer* silence_timer,
+             KeptCount* kept) noexcept
       : node_{node},
         packet_bytes_max_{packet_bytes_max},
         silence_timer_{silence_timer},
+        kept_{kept},
         is_minded_{silence_timer == nullptr} {}
 
   [[nodiscard]] SendState try_send(std::span<const Piece> pieces) noexcept override;
@@ -123,10 +124,12 @@ class TcpChannel final : public Channel {
   void append(const FrameStart& start, std::span<const Piece> pieces, std::size_t skip) noexcept;
   Flush flush_owned() noexcept;
   void begin_to_mind() noexcept;
+  void note_waiting() noexcept;  // Under is_owned_.
 
   const std::uint32_t node_;
   const std::uint32_t packet_bytes_max_;
   SilenceTimer* const silence_timer_;
+  KeptCount* const kept_;  // Has one of it while waiting_bytes_ is not 0.
   // Forward only, but for revive(). `open` is stored with release after socket_ is set.
   std::atomic<State> state_{State::idle};
   // Who has it may write to socket_ and use unsent_. Not a lock: nobody waits for it, a sender

@@ -36,6 +36,7 @@ TcpDriver::TcpDriver(const DriverOptions& given, const Options& options, Listene
     : bootstrap_{*given.bootstrap},
       clock_{given.clock != nullptr ? *given.clock : machine_clock_},
       logger_{given.log != nullptr ? Logger{*given.log, "tcp"} : Logger{}},
+      kept_{given.kept},
       options_{options},
       self_{bootstrap_.job().node_index},
       node_count_{bootstrap_.job().node_count},
@@ -95,7 +96,7 @@ TcpChannel* TcpDriver::channel_to(std::uint32_t node) noexcept {
     return known;
   }
   std::unique_ptr<TcpChannel> made{new (std::nothrow) TcpChannel(
-      node, packet_bytes_to(node), options_.is_unix ? nullptr : &silence_)};
+      node, packet_bytes_to(node), options_.is_unix ? nullptr : &silence_, kept_)};
   TcpChannel* known = nullptr;
   if (made == nullptr ||
       !place.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) {  // D.

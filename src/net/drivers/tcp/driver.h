@@ -164,6 +164,7 @@ class TcpDriver final : public Driver {
   MonotonicClock machine_clock_;
   Clock& clock_;
   const Logger logger_;
+  KeptCount* const kept_;
   const Options options_;
   Capabilities capabilities_;
   const std::uint32_t self_;

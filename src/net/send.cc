@@ -124,9 +124,8 @@ bool TransportCore::send_local(Endpoint& from, SendRequest& request) noexcept {
   return true;
 }
 
-HandOver TransportCore::hand_over(RankEntry& entry, Endpoint& to,
-                                                 std::uint32_t from_rank, SendRequest& request,
-                                                 RecvRequest*& receive) noexcept {
+HandOver TransportCore::hand_over(RankEntry& entry, Endpoint& to, std::uint32_t from_rank,
+                                  SendRequest& request, RecvRequest*& receive) noexcept {
   const Target& target = request.target;
   const std::uint64_t bytes = request.data.bytes;
   const Envelope envelope{from_rank, target.context, target.tag, bytes};

@@ -37,7 +37,7 @@ struct GateShared {
   // Frames begin to wait for room, or some that others had left here have gone: who sleeps for the
   // network has to wait for room too, or to wake who is to answer them.
   void (*wake_sleeper)(void* core) noexcept = nullptr;
-  KeptCount* kept = nullptr;    // Has one of each gate whose frames wait; null: nobody asks.
+  KeptCount* kept = nullptr;      // Has one of each gate whose frames wait; null: nobody asks.
   SideWork* side_work = nullptr;  // For hand_over, of pieces: see Gate::try_send_two().
 };
 

@@ -290,8 +290,9 @@ void TransportCore::accept_more(RankEntry& entry, Endpoint& at, Peer& peer, cons
   at.partial_count -= peer.partial_left == 0 ? 1 : 0;
   RecvRequest* request = peer.partial_receive;
   if (Message* message = peer.partial_message; message != nullptr) {
-    copy_long(message->payload + message->arrived_bytes, frame.payload.data(),
-              frame.payload.size());
+    if (!frame.payload.empty()) {
+      copy_long(message->payload + message->arrived_bytes, frame.payload.data(), bytes);
+    }
     message->arrived_bytes += bytes;
     if (peer.partial_left != 0) {
       return;

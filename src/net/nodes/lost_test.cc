@@ -55,8 +55,9 @@ struct SmallHeap {
     (void)settings.set("net_eager_bytes", "32K", SettingSource::command_line, "the test");
   }
   ~SmallHeap() { std::free(memory); }
+  /// Blocks of all sizes: what is free of one size is for no other.
   void fill() {
-    for (std::size_t bytes = kBytes; bytes >= 16; bytes /= 2) {
+    for (std::size_t bytes = kBytes; bytes >= 16; bytes -= bytes / 16) {
       while (void* const block = heap->allocate(bytes)) {
         taken.push_back(block);
       }

@@ -41,10 +41,9 @@ void TransportCore::read_remote(std::uint32_t rank, Outcome& outcome) noexcept {
   submit(job);
 }
 
-ReadState TransportCore::read_part(Gate& gate, const RecvRequest& request,
-                                                  std::uint64_t address, std::uint64_t offset,
-                                                  std::uint64_t bytes,
-                                                  std::uint64_t* took_ns) noexcept {
+ReadState TransportCore::read_part(Gate& gate, const RecvRequest& request, std::uint64_t address,
+                                   std::uint64_t offset, std::uint64_t bytes,
+                                   std::uint64_t* took_ns) noexcept {
   Channel* const channel = gate.channel();
   if (channel == nullptr) {
     return ReadState::impossible;

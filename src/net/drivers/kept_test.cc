@@ -13,6 +13,7 @@ class KeptBytes : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     if (!a.absent.empty()) {
+      // Says which: libfabric, or a provider of it, is not on this machine.
       GTEST_SKIP() << a.absent;
     }
     ASSERT_TRUE(send_patiently({&a, &b}, a.to(b, 1), "hello"));

@@ -67,7 +67,7 @@ class Runtime final : private ControlEvents {
                                                    void* argument) noexcept;
   /// Messages of this process go on while its program computes, from now on: by MPI_Init_thread,
   /// last. `is_shared`: several threads call. No effect with the setting
-  /// background=off, and where there is no processor for it.
+  /// background=off. Where processes outnumber processors they go on by the clock.
   void progress_in_background(bool is_shared) noexcept;
   /// Of a process that has it; else null.
   [[nodiscard]] Background* background() noexcept { return background_.get(); }
@@ -97,6 +97,7 @@ class Runtime final : private ControlEvents {
   [[noreturn]] void abort_job(std::uint32_t rank, int code, const std::string& text) noexcept;
 
  private:
+  [[nodiscard]] std::uint64_t background_tick_ns() const noexcept;
   void end_background() noexcept;
   static void share(void* runtime) noexcept;
   void keep_costs() noexcept;

@@ -68,8 +68,9 @@ inline constexpr Tunable kBackground{
     .fallback = "on",
     .choices = "on off",
     .help =
-        "on: large messages of a process go on while its program computes, on another processor; "
-        "off: only while it calls"};
+        "on: large messages of a process go on while its program computes, on another processor, "
+        "or, where processes outnumber processors, every few milliseconds; off: only while it "
+        "calls"};
 inline constexpr Tunable kOneCaller{
     .name = "one_caller",
     .kind = TunableKind::choice,

@@ -1,5 +1,6 @@
 /* Large messages go on while the program of a process computes. With "background", between the
- * first two of two or three processes, which have a processor each: neither side of a message calls
+ * first two of two or three processes, which have a processor each, and with "crowded", where they
+ * share one: neither side of a message calls
  * MPI before the other one has said, through memory that they share, that it is done. Without it
  * would never be. The same for a collective of two rounds. */
 #define _GNU_SOURCE
@@ -246,10 +247,27 @@ static void* call_once(void* unused) {
   return unused;
 }
 
+/* Of this process and of the others: the same. */
+static void take_one_processor(void) {
+  cpu_set_t set;
+  CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &set)) {
+    ++first;
+  }
+  CPU_ZERO(&set);
+  CPU_SET(first, &set);
+  CHECK(sched_setaffinity(0, sizeof set, &set) == 0);
+}
+
 int main(int argc, char** argv) {
   int level = 0;
   pthread_t second;
   const int has_second = argc > 2 && strcmp(argv[2], "threads") == 0;
+  const int is_crowded = argc > 1 && strcmp(argv[1], "crowded") == 0;
+  if (is_crowded) {
+    take_one_processor();
+  }
   const int is_multiple = has_second || (argc > 2 && strcmp(argv[2], "multiple") == 0);
   MPI_Init_thread(&argc, &argv, is_multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
@@ -259,7 +277,8 @@ int main(int argc, char** argv) {
   }
   cpu_set_t set;
   const int has_processors = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
-  const int is_asked = argc > 1 && strcmp(argv[1], "background") == 0 && has_processors;
+  const int is_asked =
+      is_crowded || (argc > 1 && strcmp(argv[1], "background") == 0 && has_processors);
   MPI_Comm_split(MPI_COMM_WORLD, world_rank < 2, world_rank, &pair);
   if (is_asked && world_size == 3 && world_rank == 2) {
     MPI_Barrier(MPI_COMM_WORLD);

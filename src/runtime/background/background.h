@@ -16,6 +16,9 @@
 // Who wakes it: a peer that waits for us and finds the flag of its driver (Channel::ring_absent),
 // so that a program that computes pays nothing for being away; where a driver has no such flag, the
 // kernel, when something arrives (away_bell.h).
+//
+// Where processes outnumber processors nobody wakes it but the program, once, and then it looks by
+// the clock (ticks.cc): a look at once would take a processor from who computes.
 #pragma once
 
 #include <atomic>
@@ -40,6 +43,8 @@ class Background {
     net::Transport* transport;
     net::Endpoint* endpoint;
     bool is_shared;  // Several threads call: enter() and leave() are not called.
+    // Not 0: it looks as often, for as long as something is open.
+    std::uint64_t tick_ns = 0;
   };
 
   explicit Background(const Options& options) noexcept;
@@ -86,7 +91,8 @@ class Background {
   /// One was received at once: that had better been left to others if the program computes now.
   /// Some of them are followed by a look at when it comes back.
   void watch() noexcept {
-    if (++watchable_ % kWatchedOne == 0 && !is_shared_.load(std::memory_order_relaxed)) {
+    if (++watchable_ % kWatchedOne == 0 && !is_shared_.load(std::memory_order_relaxed) &&
+        !looks_by_clock()) {
       is_watched_ = true;
       is_wanted_.store(true, std::memory_order_relaxed);
     }
@@ -125,6 +131,11 @@ class Background {
   void start() noexcept;
   void leave_open() noexcept;
   void go_away() noexcept;
+  [[nodiscard]] bool looks_by_clock() const noexcept { return options_.tick_ns != 0; }
+  void leave_to_ticks() noexcept;
+  void want_ticks() noexcept;
+  void run_by_clock() noexcept;
+  void sleep_until_wanted() noexcept;
   void set_away() noexcept;
   void has_nothing_open() noexcept;
   [[nodiscard]] bool poll_until_quiet() noexcept;
@@ -156,7 +167,8 @@ class Background {
   // decides when it is polled, never who polls.
   std::atomic<std::uint32_t>* const flag_;
   const net::KeptCount& kept_;    // Of what was sent: the peer may wait for that.
-  const bool needs_descriptors_;  // Some way rings nobody.
+  const bool has_network_;        // Some way rings nobody.
+  const bool needs_descriptors_;  // And the kernel is to ring.
   AwayBell bell_;
   // Set once, while the owner is the program: whoever looks afterwards finds one of the two.
   std::atomic<bool> is_shared_;
@@ -190,12 +202,13 @@ class Background {
   std::atomic<Duty> duty_{Duty::sleeps};
   // Sequentially consistent: see C in keeps_work_to_itself(). Set by the program, cleared by the
   // thread: something was left to do of which that was not told. And the thread's: it sleeps for
-  // some milliseconds only.
+  // some milliseconds only, or for a tick.
   std::atomic<bool> has_kept_work_{false};
   std::atomic<bool> is_napping_{false};
   // Its thread's: something was left to do at its last look, of which nobody tells, and how long it
   // rests then.
   bool has_work_ = false;
+  bool has_open_ = false;  // At its last look, if the program was away.
   std::uint32_t parts_ = 0;  // Looks in a row with something of which no event came.
   std::uint64_t awaited_absence_ns_ = 0;  // Of which it has seen that it lasts.
   std::uint64_t rest_ns_ = 0;

@@ -2,16 +2,13 @@
 #include <ctime>
 
 #include <sched.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/spin_lock.h"
 #include "base/syscall.h"
 #include "runtime/background/background.h"
-#include "threads/carriers/kernel_thread.h"
 
 namespace sterna::runtime {
 namespace {
@@ -20,7 +17,6 @@ using net::AbsenceFlag;
 
 constexpr int kPollsMax = 4;  // Of the program, before it leaves the rest to the thread.
 constexpr std::uint32_t kPausesBeforeYield = 1000;
-constexpr std::size_t kStackBytes = std::size_t{1} << 20;
 
 // An absence that is not worth the wake-up where the kernel wakes the thread: that takes ten
 // microseconds, and two copies by one processor as long again as by two.
@@ -43,13 +39,17 @@ constinit std::atomic<Background*> process_background{nullptr};
 
 Background::Background(const Options& options) noexcept
     : options_{options},
-      flag_{options.transport->absence().flag() != nullptr ? options.transport->absence().flag()
-                                                         : &own_flag_},
+      flag_{options.tick_ns == 0 && options.transport->absence().flag() != nullptr
+                ? options.transport->absence().flag()
+                : &own_flag_},
       kept_{options.transport->absence().kept()},
-      needs_descriptors_{!options.transport->absence().is_seen_by_all()},
+      has_network_{!options.transport->absence().is_seen_by_all()},
+      needs_descriptors_{has_network_ && options.tick_ns == 0},
       bell_{*flag_, needs_descriptors_ ? options.progress->descriptor() : -1},
       is_shared_{options.is_shared} {
-  options_.transport->absence().leave_reads(!options.is_shared);
+  if (!looks_by_clock()) {
+    options_.transport->absence().leave_reads(!options.is_shared);
+  }
 }
 
 Background::~Background() {
@@ -70,25 +70,6 @@ std::uint32_t Background::away(bool is_for_moment) const noexcept {
                             : AbsenceFlag::kAway;
 }
 
-void Background::start() noexcept {
-  has_thread_ = bell_.open() &&
-                threads::start_kernel_thread(thread_, {.stack_bytes = kStackBytes,
-                                                       .main = thread_main,
-                                                       .argument = this,
-                                                       .signals = threads::Signals::faults}) == 0;
-  has_failed_ = !has_thread_;  // The program progresses by itself, as it would without.
-}
-
-void* Background::thread_main(void* background) noexcept {
-  auto& self = *static_cast<Background*>(background);
-  (void)::prctl(PR_SET_NAME, "sterna-back", 0, 0, 0);
-  (void)::prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
-  self.thread_id_.store(static_cast<std::int32_t>(raw_system_call(SYS_gettid)),
-                        std::memory_order_release);
-  self.run();
-  return nullptr;
-}
-
 void Background::exclude() noexcept {
   if (is_away_) {
     come_back();
@@ -99,6 +80,9 @@ void Background::share() noexcept {
   options_.transport->absence().leave_reads(false);
   // Release: who polls from now on without being the owner sees that locks are taken.
   is_shared_.store(true, std::memory_order_release);
+  if (looks_by_clock()) {
+    return;  // And finds by itself what is open.
+  }
   if (has_thread_ && has_open()) {
     bell_.ring();  // It looks in vain for an owner that is nobody, and goes to sleep.
   }
@@ -113,7 +97,9 @@ void Background::want() noexcept {
     start();
   }
   if (is_shared) {
-    if (has_thread_) {
+    if (has_thread_ && looks_by_clock()) {
+      want_ticks();
+    } else if (has_thread_) {
       keep_off_the_program();
       bell_.ring();  // It may have come already, and its sender gone to sleep.
     }
@@ -164,7 +150,7 @@ void Background::advance_work() noexcept {
 }
 
 void Background::watch_sent() noexcept {
-  if (!is_shared_.load(std::memory_order_relaxed) &&
+  if (!is_shared_.load(std::memory_order_relaxed) && !looks_by_clock() &&
       options_.transport->absence().tells_by_absence()) {
     is_wanted_.store(true, std::memory_order_relaxed);
   }
@@ -195,7 +181,7 @@ void Background::leave_open() noexcept {
     want();
     --depth_;
   }
-  go_away();
+  looks_by_clock() ? leave_to_ticks() : go_away();
 }
 
 void Background::go_away() noexcept {
@@ -325,19 +311,25 @@ void Background::learn_habit(std::uint64_t back_ns) noexcept {
 
 /// The runtime is the program's.
 void Background::tell_habit(std::uint64_t back_ns) noexcept {
+  if (looks_by_clock()) {
+    return;  // Whose turn it is is the system's, no habit.
+  }
   options_.transport->absence().leave_reads(computes_);
   options_.transport->absence().was_away(left_ns_, back_ns);
 }
 
 void Background::come_back() noexcept {
   const std::uint64_t back_ns = now_ns();
-  learn_habit(back_ns);
+  if (!looks_by_clock()) {
+    learn_habit(back_ns);
+  }
   if (is_watched_) {  // It had handed over nothing.
     is_watched_ = is_away_ = false;
     tell_habit(back_ns);
     return;
   }
-  std::uint32_t pauses = 0;
+  // Where processes outnumber processors it has lost its own.
+  std::uint32_t pauses = looks_by_clock() ? kPausesBeforeYield : 0;
   Owner expected = Owner::nobody;
   while (!owner_.compare_exchange_weak(expected, Owner::program, std::memory_order_acquire,  // B
                                        std::memory_order_relaxed)) {

@@ -1,13 +1,15 @@
-// The thread: when it wakes, looks, and rests.
+// The thread: how it begins, when it wakes, looks, and rests.
 #include <algorithm>
 #include <ctime>
 
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "base/clock.h"
 #include "base/syscall.h"
 #include "runtime/background/background.h"
+#include "threads/carriers/kernel_thread.h"
 
 namespace sterna::runtime {
 namespace {
@@ -32,12 +34,33 @@ constexpr std::uint64_t kRestMaxNs = 10'000'000;
 // With nothing moved for so long, a program that nobody sees come back is taken to wait by itself.
 constexpr std::uint64_t kQuietNs = 2'000'000'000;
 
+constexpr std::size_t kStackBytes = std::size_t{1} << 20;
+
 timespec time_of(std::uint64_t ns) noexcept {
   return {.tv_sec = static_cast<time_t>(ns / 1'000'000'000),
           .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
 }
 
 }  // namespace
+
+void Background::start() noexcept {
+  has_thread_ = bell_.open() &&
+                threads::start_kernel_thread(thread_, {.stack_bytes = kStackBytes,
+                                                       .main = thread_main,
+                                                       .argument = this,
+                                                       .signals = threads::Signals::faults}) == 0;
+  has_failed_ = !has_thread_;  // The program progresses by itself, as it would without.
+}
+
+void* Background::thread_main(void* background) noexcept {
+  auto& self = *static_cast<Background*>(background);
+  (void)::prctl(PR_SET_NAME, "sterna-back", 0, 0, 0);
+  (void)::prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+  self.thread_id_.store(static_cast<std::int32_t>(raw_system_call(SYS_gettid)),
+                        std::memory_order_release);
+  self.looks_by_clock() ? self.run_by_clock() : self.run();
+  return nullptr;
+}
 
 void Background::run() noexcept {
   while (sleep_until_rung()) {
@@ -143,14 +166,14 @@ Background::Looked Background::look(bool is_last) noexcept {
         !owner_.compare_exchange_strong(expected, Owner::background,
                                         std::memory_order_acquire,  // A
                                         std::memory_order_relaxed)) {
-      has_work_ = false;
+      has_work_ = has_open_ = false;
       return Looked::program_is_here;
     }
   }
   progress::Progress& progress = *options_.progress;
   if (!is_shared) {
     options_.transport->absence().poll_in_place(true);
-    if (needs_descriptors_) {
+    if (has_network_) {
       (void)progress.hear();
     }
   }
@@ -163,6 +186,7 @@ Background::Looked Background::look(bool is_last) noexcept {
   const bool is_heard = is_shared || !needs_descriptors_ || progress.hear();
   has_work_ = options_.transport->absence().has_work() || !is_heard;
   if (!is_shared) {
+    has_open_ = has_open();
     options_.transport->absence().poll_in_place(false);
     owner_.store(Owner::nobody, std::memory_order_release);  // B
   }

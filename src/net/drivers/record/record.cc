@@ -24,6 +24,10 @@ class Tape {
  public:
   ~Tape() {
     if (file_ != nullptr) {
+      {
+        const KernelGuard guard{lock};
+        put({EventKind::ended, node_, now_ns(), {}});
+      }
       std::fclose(file_);
     }
   }
@@ -33,17 +37,17 @@ class Tape {
       return system_error("cannot write the recording " + path + " (record_file)",
                           last_error_number());
     }
+    node_ = header.node;
     append(buffer_, header);
     return write() ? Result<>{Done{}} : system_error("cannot write " + path, last_error_number());
   }
+  /// At once: the last packets of a node that is killed are what its recording is read for.
   void put(const Event& event) noexcept STERNA_REQUIRES(lock) {
     append(buffer_, event);
-    is_whole_ = write() && is_whole_;
+    is_whole_ = write() && std::fflush(file_) == 0 && is_whole_;
   }
-  /// Writes what waits in memory, so that a full disk is seen now.
   [[nodiscard]] bool is_whole() noexcept {
     const KernelGuard guard{lock};
-    is_whole_ = std::fflush(file_) == 0 && is_whole_;
     return is_whole_;
   }
   KernelLock lock;
@@ -54,7 +58,8 @@ class Tape {
     buffer_.clear();
     return is_written;
   }
-  std::FILE* file_ = nullptr;  // Constant after open().
+  std::FILE* file_ = nullptr;  // Constant after open(), as the next.
+  std::uint32_t node_ = 0;
   std::vector<std::byte> buffer_;
   bool is_whole_ STERNA_GUARDED_BY(lock) = true;
 };

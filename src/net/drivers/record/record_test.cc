@@ -75,6 +75,38 @@ TEST_F(Record, ANodeRunsAgainWithoutItsPeers) {
   EXPECT_NE(other.driver->figures().find(" 1 packets were sent that differ"), std::string::npos);
 }
 
+TEST_F(Record, WhereItEndsBeforeItsNodeDidThePeersAreLost) {
+  {
+    TestNode a{choice_of("tcp"), job, 0};
+    TestNode b{choice_of("record(tcp,file=" + folder + "/r)"), job, 1};
+    ASSERT_TRUE(send_patiently({&a, &b}, a.to(b, 1), "question"));
+    ASSERT_TRUE(poll_until({&a, &b}, [&] { return b.sink.packets.size() == 1; }));
+    ASSERT_TRUE(send_patiently({&a, &b}, b.to(a, 0), "answer"));
+    // As it lies on the disk when the node is killed now.
+    std::filesystem::copy_file(folder + "/r.1", folder + "/cut.1");
+  }
+  std::filesystem::rename(folder + "/r.1", folder + "/whole.1");
+  const std::uint64_t patience_ns = 300'000'000;
+  ASSERT_TRUE(
+      settings.set("replay_patience", "300ms", SettingSource::command_line, "test").has_value());
+  for (const bool is_whole : {false, true}) {
+    std::filesystem::copy_file(folder + (is_whole ? "/whole.1" : "/cut.1"), folder + "/r.1",
+                               std::filesystem::copy_options::overwrite_existing);
+    TestNode alone{choice_of("replay"), job, 1, {.settings = &settings}};
+    Channel& back = alone.to(0, {});
+    ASSERT_TRUE(poll_until({&alone}, [&] { return alone.sink.packets.size() == 1; }));
+    EXPECT_EQ(send_text(back, "answer"), SendState::accepted);
+    const std::uint64_t begin = now_ns();
+    const std::uint64_t until = begin + (is_whole ? 3 * patience_ns : kPatienceNs);
+    while (alone.sink.losses.empty() && now_ns() < until) {
+      alone.poll();
+    }
+    EXPECT_EQ(alone.sink.losses.size(), is_whole ? 0U : 1U);
+    EXPECT_TRUE(is_whole || now_ns() - begin >= patience_ns);
+    EXPECT_EQ(send_text(back, "more"), is_whole ? SendState::accepted : SendState::closed);
+  }
+}
+
 TEST_F(Record, WhatIsNoRecordingOfThisNodeIsRefused) {
   const DriverChoice replay = choice_of("replay");
   auto missing = open_driver(replay, {.bootstrap = &job.node(1), .settings = &settings});

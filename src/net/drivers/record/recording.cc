@@ -50,9 +50,10 @@ Result<Recording> read_recording(std::span<const std::byte> bytes) {
       break;  // It ends within an event.
     }
     event.kind = static_cast<EventKind>(kind);
-    const bool is_packet = event.kind != EventKind::lost;
+    const bool is_packet = event.kind == EventKind::sent || event.kind == EventKind::came;
+    const bool is_own = event.kind == EventKind::ended;
     if (kind > static_cast<std::uint8_t>(kEventKindLast) || event.peer >= header.node_count ||
-        event.peer == header.node || (is_packet && event.packet.empty())) {
+        (event.peer == header.node) != is_own || (is_packet && event.packet.empty())) {
       return Error{Errc::malformed, "an event of the recording makes no sense"};
     }
     recording.events.push_back(event);

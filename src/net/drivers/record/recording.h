@@ -2,7 +2,7 @@
 // in the order of the node, with times. Written by decorator `record`, read by driver `replay`.
 //
 // A file is a header, then events; one that ends within an event (its node was killed) ends before
-// it. Little-endian.
+// it. The last event of a node that was not is `ended`. Little-endian.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +27,12 @@ struct Header {
   bool is_reliable = true;
 };
 
-enum class EventKind : std::uint8_t { sent, came, lost };
-inline constexpr auto kEventKindLast = EventKind::lost;
+enum class EventKind : std::uint8_t { sent, came, lost, ended };
+inline constexpr auto kEventKindLast = EventKind::ended;
 
 struct Event {
   EventKind kind = EventKind::sent;
-  std::uint32_t peer = 0;
+  std::uint32_t peer = 0;   // Of `ended`: the node itself.
   std::uint64_t at_ns = 0;  // Of the machine's clock.
   Packet packet{};          // Of `lost`: the reason. Points into what was read.
 };

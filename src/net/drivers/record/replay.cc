@@ -1,12 +1,14 @@
 // Driver `replay`: a node without its peers. What came to it in a recording comes again, each
 // packet once the node has sent what it had sent before that one: so a run does not depend on time.
-// What the node sends goes nowhere; how much of it differs from the recording is counted.
+// What the node sends goes nowhere; how much of it differs from the recording is counted. Where the
+// recording ends before its node did (that was killed), its peers count as lost after a while.
 #include <array>
 #include <atomic>
 #include <cstdio>
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "net/drivers/builtin.h"
 #include "net/drivers/record/recording.h"
 #include "net/drivers/settings_of.h"
@@ -39,6 +41,7 @@ class ReplayChannel final : public Channel {
   std::atomic<std::uint64_t> differing{0};  // A figure.
   std::atomic<bool> is_closed{false};       // Relaxed: a late close is a little late.
   std::size_t passed = 0;                   // The poller's: of `sent`, events taken.
+  std::atomic<bool> is_connected{false};    // Relaxed: a hint.
 
  private:
   static bool is_same(std::span<const Piece> pieces, Packet wanted) noexcept {
@@ -54,7 +57,10 @@ class ReplayChannel final : public Channel {
 
 class ReplayDriver final : public Driver {
  public:
-  explicit ReplayDriver(std::vector<std::byte> bytes) noexcept : bytes_{std::move(bytes)} {}
+  /// `after_last_ns`: what the node still does with the last packet, as to crash, it does before
+  /// its peers are lost; 0: they never are, nor those that were.
+  ReplayDriver(std::vector<std::byte> bytes, std::uint64_t after_last_ns) noexcept
+      : bytes_{std::move(bytes)}, after_last_ns_{after_last_ns} {}
 
   Result<> open(const JobMap& job) {
     auto read = read_recording(bytes_);
@@ -76,6 +82,7 @@ class ReplayDriver final : public Driver {
       channel.packet_bytes_max = header.packet_bytes_max;
     }
     for (const Event& event : recording_.events) {
+      has_end_ = has_end_ || event.kind == EventKind::ended;
       if (event.kind == EventKind::sent) {
         channels_[event.peer].expected.push_back(event.packet);
       }
@@ -89,6 +96,7 @@ class ReplayDriver final : public Driver {
     return node < channels_.size() && node != recording_.header.node;
   }
   Result<Channel*> connect(std::uint32_t node, Packet /*peer_address*/) noexcept override {
+    channels_[node].is_connected.store(true, std::memory_order_relaxed);
     return static_cast<Channel*>(&channels_[node]);
   }
 
@@ -108,11 +116,15 @@ class ReplayDriver final : public Driver {
       if (event.kind == EventKind::came) {
         sink.on_packet(event.peer, event.packet);
         ++count;
-      } else if (event.kind == EventKind::lost) {
+      } else if (event.kind == EventKind::lost && after_last_ns_ != 0) {
         channel.is_closed.store(true, std::memory_order_relaxed);
         sink.on_peer_lost(
             event.peer, {reinterpret_cast<const char*>(event.packet.data()), event.packet.size()});
       }
+    }
+    if (next_ == recording_.events.size() && !has_end_ && count == 0 &&
+        after_last_ns_ != 0) {
+      end_early(sink);
     }
     return count;
   }
@@ -136,18 +148,44 @@ class ReplayDriver final : public Driver {
   }
 
  private:
+  void end_early(PacketSink& sink) noexcept {
+    const std::uint64_t now = now_ns();
+    last_ns_ = last_ns_ == 0 ? now : last_ns_;
+    if (now - last_ns_ < after_last_ns_) {
+      return;
+    }
+    for (std::uint32_t node = 0; node < channels_.size(); ++node) {
+      ReplayChannel& channel = channels_[node];
+      if (channel.is_connected.load(std::memory_order_relaxed) &&
+          !channel.is_closed.exchange(true, std::memory_order_relaxed)) {
+        sink.on_peer_lost(node, "the recording ends here");
+      }
+    }
+  }
+
   const std::vector<std::byte> bytes_;  // Events point into it.
+  const std::uint64_t after_last_ns_;
   Recording recording_;                 // Constant after open.
   Capabilities capabilities_;
   std::vector<ReplayChannel> channels_;  // By node.
-  std::size_t next_ = 0;                 // The poller's.
+  bool has_end_ = false;                 // Constant after open.
+  std::size_t next_ = 0;                 // The poller's, as the next.
+  std::uint64_t last_ns_ = 0;            // When it was found that nothing more comes; or 0.
 };
 
 constexpr Tunable kFile{.name = "replay_file",
                         .kind = TunableKind::text,
                         .fallback = "sterna-record",
                         .help = "what driver replay replays: this name, a dot and the node"};
-constexpr std::array kTunables{kFile};
+constexpr Tunable kPatience{
+    .name = "replay_patience",
+    .kind = TunableKind::time,
+    .fallback = "10s",
+    .help =
+        "where a recording ends before its node did, as that was killed, the peers count as lost "
+        "so long after the last packet; 0: never, nor where they were, so that no node ends the "
+        "job while another one is in a debugger"};
+constexpr std::array kTunables{kFile, kPatience};
 
 /// False: it cannot be read, or not to its end.
 bool read_file(const std::string& path, std::vector<std::byte>& bytes) {
@@ -171,7 +209,8 @@ Result<std::unique_ptr<Driver>> open_replay(const DriverOptions& options) noexce
   if (!read_file(path, bytes)) {
     return Error{Errc::system, "the recording " + path + " cannot be read (replay_file)"};
   }
-  auto driver = std::make_unique<ReplayDriver>(std::move(bytes));
+  auto driver = std::make_unique<ReplayDriver>(
+      std::move(bytes), static_cast<std::uint64_t>(number_of(options, kPatience)));
   if (Result<> opened = driver->open(job); !opened) {
     return Error{opened.error().code, "the recording " + path + ": " + opened.error().text};
   }

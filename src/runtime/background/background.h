@@ -135,6 +135,7 @@ class Background {
   void leave_to_ticks() noexcept;
   void want_ticks() noexcept;
   void run_by_clock() noexcept;
+  void sleep_and_hear(std::uint64_t ns) noexcept;
   void sleep_until_wanted() noexcept;
   void set_away() noexcept;
   void has_nothing_open() noexcept;
@@ -158,7 +159,7 @@ class Background {
   [[nodiscard]] bool is_work_kept() noexcept;
   [[nodiscard]] bool sleep_until_rung() noexcept;
   void nap() noexcept;
-  void sleep_for_network(std::uint64_t ns) noexcept;
+  [[nodiscard]] bool sleep_for_network(std::uint64_t ns) noexcept;
   [[nodiscard]] bool has_open() const noexcept;
   void advance_work() noexcept;
 

@@ -80,11 +80,9 @@ void Background::share() noexcept {
   options_.transport->absence().leave_reads(false);
   // Release: who polls from now on without being the owner sees that locks are taken.
   is_shared_.store(true, std::memory_order_release);
-  if (looks_by_clock()) {
-    return;  // And finds by itself what is open.
-  }
   if (has_thread_ && has_open()) {
-    bell_.ring();  // It looks in vain for an owner that is nobody, and goes to sleep.
+    // It looks in vain for an owner that is nobody, and goes to sleep.
+    looks_by_clock() ? want_ticks() : bell_.ring();
   }
 }
 

@@ -202,6 +202,7 @@ Background::Looked Background::serve() noexcept {
   std::uint64_t moved_ns = now_ns();
   std::uint64_t rest_ns = kRestMinNs;
   std::uint64_t seen_ns = 0;  // The last absence.
+  bool is_for_others = false;  // What the network's descriptor tells of.
   std::uint32_t looks = 0;    // That moved something.
   if (is_shared_.load(std::memory_order_relaxed)) {
     flag_->store(AbsenceFlag::kPresent, std::memory_order_seq_cst);
@@ -210,6 +211,7 @@ Background::Looked Background::serve() noexcept {
     switch (look()) {
       case Looked::something:
         in_vain = 0;
+        is_for_others = false;
         moved_ns = now_ns();
         rest_ns = rest_ns_ = kRestMinNs;
         if ((needs_descriptors_ || ++looks % kLooksInARow == 0) &&
@@ -247,7 +249,13 @@ Background::Looked Background::serve() noexcept {
       if (now_ns() - moved_ns > kQuietNs) {
         return Looked::nothing;
       }
-      sleep_for_network(rest_ns);
+      // Whom it tells reads it; if that was not us, it goes on to tell until that one is back.
+      if (is_for_others) {
+        const timespec rest = time_of(std::min(rest_ns, kNapNs));
+        (void)::nanosleep(&rest, nullptr);
+      } else {
+        is_for_others = sleep_for_network(rest_ns);
+      }
       rest_ns = std::min(2 * rest_ns, kRestMaxNs);
       continue;
     }
@@ -278,11 +286,11 @@ void Background::nap() noexcept {
   duty_.store(Duty::looks, std::memory_order_seq_cst);
 }
 
-/// Until something arrives, or for so long.
-void Background::sleep_for_network(std::uint64_t ns) noexcept {
+/// Until something arrives, or for so long. False: nothing has.
+bool Background::sleep_for_network(std::uint64_t ns) noexcept {
   const timespec limit = time_of(ns);
   pollfd ready{.fd = options_.progress->descriptor(), .events = POLLIN, .revents = 0};
-  (void)::ppoll(&ready, 1, &limit, nullptr);
+  return ::ppoll(&ready, 1, &limit, nullptr) > 0;
 }
 
 }  // namespace sterna::runtime

@@ -13,6 +13,7 @@ constexpr std::uint64_t kIdleTicksMax = 16;
 constexpr std::uint64_t kQuietNs = 2'000'000'000;
 // After a look that moved something the peer may be about to do the next part.
 constexpr std::uint64_t kFirstRestPart = 16;
+constexpr std::uint64_t kWorkRestPart = 4;  // And where a part of something is left to do.
 constexpr std::uint32_t kLooksInARow = 64;
 
 }  // namespace
@@ -39,8 +40,9 @@ void Background::want_ticks() noexcept {
 void Background::run_by_clock() noexcept {
   std::uint64_t idle_ns = 0;
   std::uint64_t rest_ns = options_.tick_ns;
+  is_napping_.store(true, std::memory_order_seq_cst);
   while (!is_stopped_.load(std::memory_order_seq_cst)) {
-    (void)bell_.sleep(rest_ns);
+    sleep_and_hear(rest_ns);
     idle_ns += rest_ns;
     if (has_kept_work_.exchange(false, std::memory_order_seq_cst)) {
       idle_ns = 0;
@@ -49,8 +51,9 @@ void Background::run_by_clock() noexcept {
     while (looks < kLooksInARow && look() == Looked::something) {
       ++looks;
     }
-    rest_ns = looks != 0 ? options_.tick_ns / kFirstRestPart
-                         : std::min(2 * rest_ns, options_.tick_ns);
+    rest_ns = looks != 0
+                  ? options_.tick_ns / kFirstRestPart
+                  : std::min(2 * rest_ns, options_.tick_ns / (has_work_ ? kWorkRestPart : 1));
     if (looks != 0 || has_open_) {
       idle_ns = 0;
     }
@@ -62,14 +65,20 @@ void Background::run_by_clock() noexcept {
   }
 }
 
+/// Until it is rung for, but no longer than that. The next sleep is one again; it ends at once if
+/// that was the ring of who stops it and we had looked for that before.
+void Background::sleep_and_hear(std::uint64_t ns) noexcept {
+  (void)bell_.sleep(ns);
+  flag_->store(net::AbsenceFlag::kPresent, std::memory_order_seq_cst);
+}
+
 void Background::sleep_until_wanted() noexcept {
   is_napping_.store(false, std::memory_order_seq_cst);
-  if (!has_kept_work_.load(std::memory_order_seq_cst)) {
-    (void)bell_.sleep(AwayBell::kForever);
+  if (!has_kept_work_.load(std::memory_order_seq_cst) &&
+      !is_stopped_.load(std::memory_order_seq_cst)) {
+    sleep_and_hear(AwayBell::kForever);
   }
   is_napping_.store(true, std::memory_order_relaxed);
-  // Before the look at the order to stop: either we see that, or the next sleep ends at once.
-  flag_->store(net::AbsenceFlag::kPresent, std::memory_order_seq_cst);
 }
 
 }  // namespace sterna::runtime

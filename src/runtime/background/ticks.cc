@@ -19,6 +19,7 @@ constexpr std::uint32_t kLooksInARow = 64;
 }  // namespace
 
 void Background::leave_to_ticks() noexcept {
+  advance_work();  // What the call has moved last, of which no event comes any more.
   if (!has_thread_ || !has_open()) {
     is_wanted_.store(false, std::memory_order_relaxed);
     return;

@@ -26,7 +26,9 @@ int main(int argc, char **argv) {
     mine += block[99];
     if (i == 60 && rank == 1) {
       fprintf(stderr, "rank 1 had %d after 60\n", mine);
-      if (argc > 1) raise(SIGKILL);
+      if (argc > 1 && strcmp(argv[1], "die") == 0) raise(SIGKILL);
+      if (argc > 1 && strcmp(argv[1], "wait") == 0)
+        MPI_Recv(&mine, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
   }
   printf("rank %d of %d: %d\n", rank, size, mine);
@@ -74,6 +76,14 @@ class Replay(LaunchTest):
         again = self.replay("die", options=["--set", "replay_patience=0"])
         self.assertNotEqual(again.returncode, 0)
         self.assertIn(last[0], again.stderr.splitlines())
+
+    def test_who_does_not_go_on_as_recorded_hears_that_it_does_not(self):
+        self.assertEqual(self.record().returncode, 0)
+        again = self.replay("wait", options=["--set", "replay_patience=1s"])
+        self.assertNotEqual(again.returncode, 0)
+        self.assertRegex(again.stderr, r"node 1: .*is lost: node 1 does not send the \d+ B to node \d that the recording has next")
+        self.assertNotIn("the job has not ended", again.stderr)
+        self.assertNotIn("rank 1 of 3", again.stdout)
 
     def test_who_goes_on_where_the_recording_ends_hears_that_it_does(self):
         self.assertEqual(self.record().returncode, 0)

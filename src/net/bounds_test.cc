@@ -30,12 +30,12 @@ TEST(Bounds, WhatTakesSeveralRailsIsEagerForLongerWhereAnnouncingItTakesLong) {
   const SimCluster one{SimCluster::Rails{}, {slow}, 2};
   const SimCluster two{SimCluster::Rails{}, {slow, slow}, 2};
   EXPECT_EQ(one.nodes[0]->cost(1).eager_bytes(), 64U << 10);
-  EXPECT_EQ(two.nodes[0]->cost(1).eager_bytes(), 256U << 10) << "a quarter of the window";
+  EXPECT_EQ(two.nodes[0]->cost(1).eager_bytes(), 256U << 10) << "an eighth of the window";
 }
 
 TEST(Bounds, TheWindowOfAPairIsItsShareOfWhatOneRankKeeps) {
   const CoreOptions options = read_options(nullptr).value();
-  EXPECT_EQ(share_window(options, 2).eager_window_bytes, 1U << 20);
+  EXPECT_EQ(share_window(options, 2).eager_window_bytes, 2U << 20);
   EXPECT_EQ(share_window(options, 64).eager_window_bytes, 1U << 20);
   EXPECT_EQ(share_window(options, 1024).eager_window_bytes, 64U << 10);
   EXPECT_EQ(share_window(options, 1024).cost.eager_bytes_max, 16U << 10);
@@ -111,7 +111,7 @@ TEST(Bounds, WhoIsToldThatThereIsNoRoomFindsByAPollThatThereIs) {
   while (count < 1000 && exchange()) {
     ++count;
   }
-  EXPECT_EQ(count, (1U << 20) / (kBytes * 5 / 4 + 640)) << "the window of the pair";
+  EXPECT_EQ(count, (2U << 20) / (kBytes * 5 / 4 + 640)) << "the window of the pair";
   EXPECT_FALSE(exchange()) << "nothing has told it of room";
   cluster.clock.advance(1'000'000);
   (void)cluster.nodes[0]->poll();

@@ -254,8 +254,8 @@ class TransportCore final : private Bond::Owner {
                               Gate& gate) const noexcept;
   bool goes_unannounced(const Endpoint& from, const SendRequest& request, const Peer& peer,
                         Gate& gate) const noexcept;
-  std::size_t send_two(const FrameHeader& first, const Buffer& payload, FrameKind next_kind,
-                       const Buffer& next_payload) noexcept;
+  std::size_t send_at_once(const FrameHeader& first, const Buffer& payload, FrameKind next_kind,
+                           const Buffer& rest, std::uint32_t frame_bytes) noexcept;
   void accept_head(RankEntry& entry, Endpoint& at, Peer& peer, const Frame& frame) noexcept
       STERNA_REQUIRES(entry.lock);
 

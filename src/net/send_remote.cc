@@ -196,7 +196,7 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   }
   std::uint64_t offset = 0;
   if (head_bytes != 0 && head_bytes == bytes) {
-    const std::size_t gone = send_two(header, data, FrameKind::head, whole);
+    const std::size_t gone = send_at_once(header, data, FrameKind::head, whole, head_bytes);
     counters_.heads.add(gone == 2 ? 1 : 0);
     frame_count = gone == 0 ? 1 : 0;
     header.sequence += gone == 0 ? 0 : 1;
@@ -204,13 +204,14 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
   } else if (is_led) {
     const std::uint32_t lead = cut.bytes_at(0);
     const Buffer rest = Buffer::of(whole.address + lead, bytes - lead);
-    const std::size_t gone =
-        send_two(header, Buffer::of(whole.address, lead), FrameKind::eager_more, rest);
-    frame_count -= static_cast<std::uint32_t>(gone);
+    const auto gone = static_cast<std::uint32_t>(
+        send_at_once(header, Buffer::of(whole.address, lead), FrameKind::eager_more, rest,
+                     frame_bytes));
+    frame_count -= gone;
     if (gone != 0) {
       header.kind = FrameKind::eager_more;
-      ++header.sequence;
-      offset = lead;
+      header.sequence += gone;
+      offset = lead + (gone - 1) * std::uint64_t{frame_bytes};
     }
   }
   const bool is_measured =

@@ -14,7 +14,7 @@ constexpr Tunable kEagerBytes{
 constexpr Tunable kEagerWindow{
     .name = "net_eager_window",
     .kind = TunableKind::bytes,
-    .fallback = "1M",
+    .fallback = "2M",
     .minimum = 4 << 10,
     .maximum = 1 << 30,
     .help =
@@ -147,11 +147,13 @@ constexpr Tunable kTunables[] = {
     kLinks,      kChecksums,   kReconnect,  kSilence,      kOffload,         memory::kLargePages};
 
 constexpr std::uint32_t kMessagesOfWindow = 4;  // Eager ones that it has room for, at least.
+constexpr std::uint64_t kEagerBytesMax = 64 << 10;
+constexpr std::uint64_t kEagerBytesMaxOfRails = 256 << 10;
 
 /// One message must not take the whole window.
 void bound_eager_bytes(CoreOptions& options) noexcept {
   const std::uint64_t most = options.eager_window_bytes / kMessagesOfWindow;
-  options.cost.eager_bytes_max = std::min<std::uint64_t>(64 << 10, most);
+  options.cost.eager_bytes_max = std::min(kEagerBytesMax, most);
   options.cost.eager_bytes = std::min(options.cost.eager_bytes, most);
 }
 
@@ -224,7 +226,7 @@ CostModel::Options link_cost(const CoreOptions& options, std::size_t rail_count)
   CostModel::Options cost = options.cost;
   if (rail_count > 1) {
     const std::uint64_t share = options.eager_window_bytes / kMessagesOfWindow;
-    cost.eager_bytes_max = std::max(cost.eager_bytes_max, share);
+    cost.eager_bytes_max = std::max(cost.eager_bytes_max, std::min(share, kEagerBytesMaxOfRails));
   }
   return cost;
 }

@@ -39,7 +39,7 @@ inline constexpr std::uint64_t kPostStep = kPostWindow / 4;    // A receiver tel
 inline constexpr std::uint64_t kPostPending = kPostStep / 16;  // Quick posts: counted together.
 
 /// Long pieces count for more: as many as fit the window go at once, as messages for which nobody
-/// waits yet, of which a window (net_eager_window, 1 MiB) takes five quarters, and which may be
+/// waits yet, of which a window (net_eager_window, 2 MiB) takes five quarters, and which may be
 /// told of late.
 [[nodiscard]] constexpr std::uint64_t units_of_post(std::uint64_t body_bytes,
                                                     std::uint64_t part_bytes = 0) noexcept {

@@ -80,7 +80,8 @@ class alignas(kCacheLineBytes) Gate {
   /// gone.
   [[nodiscard]] std::size_t try_send_at_once(std::span<const std::span<const Piece>> frames,
                                              std::uint32_t route_version) noexcept;
-  static constexpr std::size_t kFramesAtOnceMax = 2;
+  static constexpr std::size_t kFramesAtOnceMax = 5;
+  [[nodiscard]] bool gains_by_several() const noexcept;  // It is so there. Any thread.
 
   /// Two frames of a message that goes over several rails: where another worker is idle and the
   /// model says that it gains, they leave at once by two rails, and each worker copies and sends

@@ -101,6 +101,11 @@ bool Gate::send_behind(std::span<const Piece> frame) noexcept {
          send_with_waiting(*channel, {&frame, 1}) == 1;
 }
 
+bool Gate::gains_by_several() const noexcept {
+  const Channel* const channel = channel_.load(std::memory_order_acquire);
+  return channel != nullptr && channel->gains_by_several();
+}
+
 std::size_t Gate::try_send_at_once(std::span<const std::span<const Piece>> frames,
                                    std::uint32_t route_version) noexcept {
   check(frames.size() <= kFramesAtOnceMax, "few frames go at once");

@@ -2,6 +2,7 @@
 // owner sends after it has retired them.
 #include "net/matching/gate.h"
 
+#include <array>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -97,13 +98,21 @@ struct Fixture {
     const Piece piece = std::as_bytes(std::span{&word, 1});
     return gate.send({&piece, 1}, kAnyRoute, Sender::follows);
   }
-  /// How many of `first` and `first + 1` have gone.
+  /// How many of `first` and the `count` - 1 behind it have gone.
+  std::size_t send_at_once(std::uint32_t first, std::size_t count,
+                           std::uint32_t version = kAnyRoute) {
+    std::array<Word, Gate::kFramesAtOnceMax> words;
+    std::array<Piece, Gate::kFramesAtOnceMax> pieces;
+    std::array<std::span<const Piece>, Gate::kFramesAtOnceMax> frames;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      words[i] = {{}, first + i};
+      pieces[i] = std::as_bytes(std::span{&words[i], 1});
+      frames[i] = {&pieces[i], 1};
+    }
+    return gate.try_send_at_once({frames.data(), count}, version);
+  }
   std::size_t send_two_at_once(std::uint32_t first, std::uint32_t version = kAnyRoute) {
-    const Word words[2] = {{{}, first}, {{}, first + 1}};
-    const Piece pieces[2] = {std::as_bytes(std::span{&words[0], 1}),
-                             std::as_bytes(std::span{&words[1], 1})};
-    const std::span<const Piece> frames[2] = {{&pieces[0], 1}, {&pieces[1], 1}};
-    return gate.try_send_at_once(frames, version);
+    return send_at_once(first, 2, version);
   }
   /// The numbers that have gone, in order.
   [[nodiscard]] std::vector<std::uint32_t> gone() const {
@@ -310,6 +319,16 @@ TEST(GateFollowed, GoesWithTwoFramesOfAMessageInOneCall) {
   EXPECT_EQ(fixture.send_two_at_once(5), 2U) << "nothing waits";
   EXPECT_EQ(fixture.network.several, 2);
   EXPECT_EQ(fixture.gone(), (Numbers{1, 2, 3, 4, 5, 6}));
+}
+
+TEST(GateFollowed, GoesWithAsManyAsMayGoAtOnce) {
+  Fixture fixture;
+  fixture.network.gains = true;
+  EXPECT_EQ(fixture.send(1, kAnyRoute), Gate::SendResult::sent);
+  EXPECT_EQ(fixture.send_followed(2), Gate::SendResult::queued);
+  EXPECT_EQ(fixture.send_at_once(3, Gate::kFramesAtOnceMax), Gate::kFramesAtOnceMax);
+  EXPECT_EQ(fixture.network.several, 1);
+  EXPECT_EQ(fixture.gone(), (Numbers{1, 2, 3, 4, 5, 6, 7}));
 }
 
 TEST(GateFollowed, TellsHowManyOfTwoHaveGoneBehindIt) {

@@ -71,8 +71,14 @@ struct TwoNodes {
 /// Messages of one packet, which are announced all the same.
 struct Short : TwoNodes {
   static constexpr std::size_t kShortBytes = 40'000;
-  explicit Short(const Settings& settings = announcing())
-      : TwoNodes{{.node_count = 2, .delay_ns_max = 1000, .packet_bytes_max = 64 << 10}, &settings} {
+  static constexpr std::uint32_t kPacketBytes = 64 << 10;
+  explicit Short(const Settings& settings = announcing(), std::uint32_t packet_bytes = kPacketBytes,
+                 std::uint32_t packets_max = 64)
+      : TwoNodes{{.node_count = 2,
+                  .delay_ns_max = 1000,
+                  .packet_bytes_max = packet_bytes,
+                  .channel_packets_max = packets_max},
+                 &settings} {
     sent.resize(kShortBytes);
     got.resize(kShortBytes);
     check(cluster.nodes[0]->cost(1).head_bytes() < kShortBytes, "a head is a part of it");

@@ -14,7 +14,9 @@ namespace {
 
 /// The next seven messages go unannounced.
 struct Sure : Short {
-  explicit Sure(const Settings& settings = announcing()) : Short{settings} {
+  explicit Sure(const Settings& settings = announcing(), std::uint32_t packet_bytes = kPacketBytes,
+                std::uint32_t packets_max = 64)
+      : Short{settings, packet_bytes, packets_max} {
     for (int i = 0; i < 9; ++i) {
       exchange(true);
     }
@@ -39,8 +41,14 @@ struct Sure : Short {
   }
 };
 
-TEST(Unannounced, TheirSenderGoesOnAtOnce) {
-  Sure nodes;
+/// By the longest packets: some messages are one packet, some several.
+class UnannouncedPackets : public testing::TestWithParam<std::uint32_t> {
+ protected:
+  Sure nodes{Short::announcing(), GetParam()};
+};
+INSTANTIATE_TEST_SUITE_P(Of, UnannouncedPackets, testing::Values(64 << 10, 16 << 10));
+
+TEST_P(UnannouncedPackets, TheirSenderGoesOnAtOnce) {
   const std::uint64_t announced = nodes.announced();
   for (int i = 0; i < 7; ++i) {
     std::fill(nodes.got.begin(), nodes.got.end(), std::byte{0});
@@ -83,42 +91,41 @@ TEST(Unannounced, TheyWaitWholeForAReceiveThatIsLate) {
   EXPECT_EQ(nodes.announced(), announced + 8) << "until many in a row were expected again";
 }
 
-TEST(Unannounced, AReceiveThatComesInTheMiddleGetsAllOfIt) {
+TEST_P(UnannouncedPackets, AReceiveThatComesInTheMiddleGetsAllOfIt) {
   for (int polls = 0; polls < 40; ++polls) {
-    Sure nodes;
+    Sure fresh{Short::announcing(), GetParam()};
     for (int i = 0; i < 2; ++i) {  // Of two one has its place.
-      std::fill(nodes.got.begin(), nodes.got.end(), std::byte{0});
-      nodes.begin_send();
-      nodes.poll_receiver(polls);
-      nodes.post();
-      nodes.cluster.settle();
-      ASSERT_TRUE(nodes.receive.done.done()) << polls;
-      ASSERT_TRUE(nodes.got == nodes.sent) << polls;
+      std::fill(fresh.got.begin(), fresh.got.end(), std::byte{0});
+      fresh.begin_send();
+      fresh.poll_receiver(polls);
+      fresh.post();
+      fresh.cluster.settle();
+      ASSERT_TRUE(fresh.receive.done.done()) << polls;
+      ASSERT_TRUE(fresh.got == fresh.sent) << polls;
     }
   }
 }
 
-TEST(Unannounced, AShortReceiveGetsAPart) {
+TEST_P(UnannouncedPackets, AShortReceiveGetsAPart) {
   for (const std::size_t room : {0UL, 1UL, 63UL, 64UL, 65UL, 1000UL, Short::kShortBytes - 1}) {
-    Sure nodes;
+    Sure fresh{Short::announcing(), GetParam()};
     for (int i = 0; i < 2; ++i) {
       std::vector<std::byte> part(room + 1, std::byte{77});
-      nodes.post(Buffer::of(part.data(), room));
-      nodes.begin_send();
-      nodes.cluster.settle();
-      ASSERT_TRUE(nodes.receive.done.done()) << room;
-      EXPECT_EQ(nodes.receive.fault, Fault::truncated);
-      EXPECT_EQ(nodes.receive.envelope.bytes, room);
-      EXPECT_TRUE(std::equal(part.begin(), part.end() - 1, nodes.sent.begin())) << room;
+      fresh.post(Buffer::of(part.data(), room));
+      fresh.begin_send();
+      fresh.cluster.settle();
+      ASSERT_TRUE(fresh.receive.done.done()) << room;
+      EXPECT_EQ(fresh.receive.fault, Fault::truncated);
+      EXPECT_EQ(fresh.receive.envelope.bytes, room);
+      EXPECT_TRUE(std::equal(part.begin(), part.end() - 1, fresh.sent.begin())) << room;
       EXPECT_EQ(part.back(), std::byte{77}) << "behind its memory";
     }
-    nodes.exchange(true);
-    EXPECT_EQ(nodes.cluster.nodes[1]->statistics().frames_malformed, 0U);
+    fresh.exchange(true);
+    EXPECT_EQ(fresh.cluster.nodes[1]->statistics().frames_malformed, 0U);
   }
 }
 
-TEST(Unannounced, ARankStaysUntilTheRestHasCome) {
-  Sure nodes;
+TEST_P(UnannouncedPackets, ARankStaysUntilTheRestHasCome) {
   std::fill(nodes.got.begin(), nodes.got.end(), std::byte{0});
   nodes.post();
   nodes.begin_send();
@@ -133,8 +140,7 @@ TEST(Unannounced, ARankStaysUntilTheRestHasCome) {
   nodes.cluster.settle();
 }
 
-TEST(Unannounced, TheLossOfTheirSenderEndsThem) {
-  Sure nodes;
+TEST_P(UnannouncedPackets, TheLossOfTheirSenderEndsThem) {
   std::fill(nodes.got.begin(), nodes.got.end(), std::byte{0});
   nodes.post();
   nodes.begin_send();
@@ -147,6 +153,50 @@ TEST(Unannounced, TheLossOfTheirSenderEndsThem) {
   nodes.cluster.settle();
   EXPECT_TRUE(nodes.cluster.nodes[1]->begin_leave(1)) << "nothing keeps the rank";
   nodes.cluster.nodes[1]->cancel_leave(1);
+}
+
+// Each frame that has no room waits, and those behind it.
+TEST(Unannounced, AllOfTheirPacketsComeWhereThereIsRoomForSome) {
+  for (std::uint32_t room = 1; room <= 5; ++room) {
+    Sure nodes{Short::announcing(), 16 << 10, room};
+    const std::uint64_t announced = nodes.announced();
+    for (int i = 0; i < 7; ++i) {
+      nodes.exchange(i % 2 == 0);
+    }
+    EXPECT_EQ(nodes.announced(), announced) << room;
+    EXPECT_EQ(nodes.cluster.nodes[1]->statistics().frames_malformed, 0U);
+  }
+}
+
+TEST(Unannounced, OfMorePacketsThanGoAtOnceTheyAreNot) {
+  Sure nodes{Short::announcing(), 8 << 10};
+  const std::uint64_t announced = nodes.announced();
+  for (int i = 0; i < 7; ++i) {
+    nodes.exchange(true);
+  }
+  EXPECT_EQ(nodes.announced(), announced + 7);
+}
+
+// To copy them to the network would keep who does not wait for them from what it does.
+TEST(Unannounced, VeryLongOnesGoSoWhereTheirSenderWaits) {
+  for (const std::size_t bytes : {200UL << 10, 300UL << 10, 1UL << 20, (1UL << 20) + 1}) {
+    Sure nodes{Short::announcing(), 1 << 20};
+    nodes.sent.resize(bytes);
+    nodes.got.resize(bytes);
+    const std::uint64_t announced = nodes.announced();
+    nodes.exchange(true);
+    nodes.exchange(false);
+    EXPECT_EQ(nodes.announced(), announced + (bytes <= 1 << 20 ? 0 : 2)) << bytes;
+    nodes.post();
+    nodes.send.is_awaited = false;
+    nodes.cluster.nodes[0]->send(*nodes.cluster.endpoints[0], nodes.send, {1, 0, 0},
+                                 Buffer::of(nodes.sent.data(), bytes));
+    nodes.cluster.settle();
+    ASSERT_TRUE(nodes.send.done.done() && nodes.receive.done.done());
+    EXPECT_EQ(nodes.announced(),
+              announced + (bytes <= 256 << 10 ? 0 : bytes <= 1 << 20 ? 1 : 3))
+        << bytes;
+  }
 }
 
 TEST(Unannounced, SynchronousOnesAreNot) {

@@ -5,8 +5,9 @@
 // belong.
 //
 // For that the reader must not receive what it does not know yet: into an empty memory it takes few
-// bytes, unless what came into it last was long and had no place, and behind a packet that has its
-// place only as many as tell what the next one is.
+// bytes, unless what came into it last was long and had no place; where that had one, as many as a
+// short packet and the head of another; and behind a packet that has its place only as many as tell
+// what the next one is.
 #pragma once
 
 #include <algorithm>
@@ -28,6 +29,7 @@ inline constexpr std::uint32_t kEndMark = 0xffffffff;
 inline constexpr std::uint32_t kPaddingMark = 0xfffe0000;
 inline constexpr std::uint32_t kPaddingBytesMax = 0xff;           // Behind a mark.
 inline constexpr std::size_t kStartBytesMax = 127 + kLengthBytes;  // Padding as we send it, length.
+inline constexpr std::size_t kLeadBytes = 384;            // Of short packets before a long one.
 inline constexpr std::size_t kFirstBytes = 20 << 10;      // Received into an empty memory at most,
 inline constexpr std::size_t kFirstBytesMax = 128 << 10;  // or up to here: see first_bytes_.
 inline constexpr std::size_t kPlacedBytesMin = 8 << 10;   // Shorter packets are copied.
@@ -153,7 +155,9 @@ class FrameReader {
     packet = {memory_.get() + begin_ + kLengthBytes, bytes};
     begin_ += kLengthBytes + bytes;
     whole_bytes_ += kStartBytesMax + bytes;
-    first_bytes_ = std::clamp(whole_bytes_, kFirstBytes, kFirstBytesMax);
+    if (whole_bytes_ > kLeadBytes) {
+      first_bytes_ = std::clamp(whole_bytes_, kFirstBytes, kFirstBytesMax);
+    }
     return Next::packet;
   }
 
@@ -181,7 +185,7 @@ class FrameReader {
     copy_long(place.data(), from + kPacketHeadBytes, arrived_bytes_);
     begin_ = end_ = 0;
     whole_bytes_ = 0;
-    first_bytes_ = kFirstBytes;
+    first_bytes_ = kLeadBytes;
   }
   /// Of the packet with a place; they are not here yet.
   [[nodiscard]] std::size_t missing_bytes() const noexcept {
@@ -251,7 +255,8 @@ class FrameReader {
   std::size_t begin_ = 0;  // Bytes [begin_, end_) are received and not handed over.
   std::size_t end_ = 0;
   // Received into an empty memory at most: as much as the packets that came there last had
-  // together, if they had no places; one that is like them then takes a call less.
+  // together, if they had no places; one that is like them then takes a call less. After one with a
+  // place kLeadBytes, while no more come: what is received before the next one is copied.
   std::size_t first_bytes_ = kFirstBytes;
   std::size_t whole_bytes_ = 0;  // Since the memory was empty.
   // Of the packet with a place; 0: there is none. Nothing else is in memory_ before all of it came.

@@ -1,6 +1,7 @@
 // The stream of a connection in any portions: packets come out as they went in, whatever padding
 // stands before them; and what padding is for.
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -113,6 +114,47 @@ TEST(Frames, PaddingThatHasNotComeWholeIsNoPacket) {
     EXPECT_FALSE(reader.may_have_place());
     EXPECT_TRUE(reader.holds_no_packet());
   }
+}
+
+/// How many bytes it would receive into its empty memory after these packets, each with a place if
+/// it is long.
+std::size_t first_bytes_after(std::initializer_list<std::size_t> packets) {
+  FrameReader reader;
+  EXPECT_TRUE(reader.init(kPacketBytesMax));
+  std::string place;
+  std::vector<std::string> taken;
+  for (const std::size_t bytes : packets) {
+    Stream stream;
+    stream.add(0, std::string(bytes, 'x'));
+    auto left = std::as_bytes(std::span{stream.bytes});
+    while (!left.empty()) {
+      if (reader.may_have_place()) {
+        place.resize(reader.packet_bytes() - kPacketHeadBytes);
+        reader.begin_placed(std::as_writable_bytes(std::span{place}));
+      }
+      const std::span<std::byte> room =
+          reader.has_place() ? reader.missing(std::as_writable_bytes(std::span{place}))
+                             : reader.room();
+      const std::size_t count = std::min(room.size(), left.size());
+      std::copy_n(left.begin(), count, room.begin());
+      left = left.subspan(count);
+      reader.has_place() ? reader.filled_placed(count) : reader.filled(count);
+      take_packets(reader, place, taken);
+    }
+  }
+  EXPECT_EQ(taken.size(), packets.size());
+  return reader.room().size();
+}
+
+TEST(Frames, FewBytesAreReceivedBeforeAPacketThatMayHaveItsPlace) {
+  const std::size_t is_long = 30'000;
+  EXPECT_EQ(first_bytes_after({}), kFirstBytes);
+  EXPECT_EQ(first_bytes_after({100, 100}), kFirstBytes);
+  EXPECT_EQ(first_bytes_after({is_long}), kLeadBytes);
+  EXPECT_EQ(first_bytes_after({is_long, 100}), kLeadBytes) << "the next one's announcement";
+  EXPECT_EQ(first_bytes_after({is_long, 100, 100}), kLeadBytes) << "each alone";
+  EXPECT_EQ(first_bytes_after({is_long, 1000}), kFirstBytes);
+  EXPECT_EQ(first_bytes_after({is_long, 1000, is_long}), kLeadBytes);
 }
 
 /// As the kernel's memory does: padding_before().

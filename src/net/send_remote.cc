@@ -55,6 +55,9 @@ bool is_for_who_stays(const Gate& gate, std::uint64_t away_ns, std::uint64_t byt
          cost.in_place_ns(bytes, away) < cost.read_beside_ns(bytes, away);
 }
 
+/// Of what is shorter the answer comes before we would sleep.
+constexpr std::uint64_t kExpectedBytesMin = 512 << 10;
+
 /// The packets of an eager message have been filled, unless they wait for room. By the poller.
 void measure_filling(Gate& gate, std::uint64_t bytes, std::uint64_t ns) noexcept {
   const Channel* const channel = gate.channel();
@@ -265,6 +268,11 @@ void TransportCore::send_remote(Endpoint& from, SendRequest& request, std::uint3
     end_pending_send(from, header.cookie, target.rank, Fault::peer_lost);
   } else if (!is_eager && gate.is_direct() && from.rank == invitations_.rank()) {
     tell_announced(from, header.cookie, target.rank, sequence);
+  }
+  if ((!is_eager || is_unannounced) && bytes >= kExpectedBytesMin && progress != nullptr &&
+      gate.is_open()) {
+    constexpr double kTimes = 1.5;  // Its receiver may have something else to do first.
+    progress->expect_within(static_cast<std::uint64_t>(kTimes * gate.cost().rendezvous_ns(bytes)));
   }
   const bool is_sent_later = (!is_eager || is_unannounced) && !request_is_awaited &&
                              !gate.is_direct() && gate.head_bytes() != 0;

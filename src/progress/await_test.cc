@@ -125,6 +125,60 @@ TEST_F(AwaitTest, OfNearAndFarAnswersOnlyTheFarOnesAreSleptFor) {
   EXPECT_EQ(source.sleeps, sleeps + 20);
 }
 
+TEST_F(AwaitTest, WhereTheEndIsKnownToBeNearItIsPolledFor) {
+  open(kPriceNs, false);
+  await(200, 100'000);
+  EXPECT_EQ(progress->counters().polls_for_ns, 0U);
+  std::uint32_t sleeps = source.sleeps;
+  for (int i = 0; i < 20; ++i) {
+    progress->expect_within(150'000);
+    await(1, 100'000);
+  }
+  EXPECT_EQ(source.sleeps, sleeps);
+  // It was wrong: then what is usual, from there on.
+  progress->expect_within(150'000);
+  clock.advance(1'000'000);
+  for (int i = 0; i < 20; ++i) {
+    progress->expect_within(50'000);
+    await(1, 100'000);
+  }
+  EXPECT_EQ(source.sleeps, sleeps + 20);
+  // One after the other, and not for ever.
+  clock.advance(1'000'000);
+  for (int i = 0; i < 3; ++i) {
+    progress->expect_within(300'000);
+  }
+  sleeps = source.sleeps;
+  await(1, 800'000);
+  EXPECT_EQ(source.sleeps, sleeps);
+  clock.advance(1'000'000);
+  for (int i = 0; i < 30; ++i) {
+    progress->expect_within(300'000);
+  }
+  await(1, 1'500'000);
+  EXPECT_EQ(source.sleeps, sleeps + 1);
+  clock.advance(1'000'000);
+  progress->expect_within(3'000'000);
+  await(1, 500'000);
+  EXPECT_EQ(source.sleeps, sleeps + 2) << "what takes so long is slept for";
+}
+
+TEST_F(AwaitTest, WhoIsToSleepAtOnceDoesSoWhateverIsExpected) {
+  open(0, false);
+  progress->expect_within(500'000);
+  await(3, 50'000);
+  EXPECT_EQ(source.sleeps, 3U);
+}
+
+TEST_F(AwaitTest, WhereProcessesOutnumberProcessorsNothingIsExpected) {
+  open(kPriceNs, true);
+  await(64, 0, 1'000);
+  const std::uint32_t sleeps = source.sleeps;
+  progress->expect_within(900'000);
+  await(3, 0, 1'000);
+  EXPECT_EQ(source.sleeps, sleeps + 3);
+}
+
 TEST_F(AwaitTest, TheSettingIsTheBound) {
   open(0, false);
   await(3, 50'000);

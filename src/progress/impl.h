@@ -68,6 +68,7 @@ struct Progress::Impl {
   std::uint64_t price_ns = 0;          // As opened.
   std::uint64_t sleep_cost_ns = 0;     // Measured, smoothed. Guard: has_sleeper.
   std::atomic<std::uint64_t> naps{0};  // Relaxed: a counter.
+  std::atomic<std::uint64_t> expected_until_ns{0};  // Relaxed: a guess. See expect_within().
   SpinLock aside_lock;
   std::vector<threads::KernelWaiter*> aside;  // Guard: aside_lock.
   // Sources that were added since the last round began, also by one of them.

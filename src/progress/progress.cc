@@ -236,7 +236,8 @@ ProgressCounters Progress::counters() const noexcept {
           .sleeps = read(impl_->sleeps),
           .naps = read(impl_->naps),
           .polls_for_ns = impl_->polling.learnt(),
-          .yields_for = impl_->yielding.learnt()};
+          .yields_for = impl_->yielding.learnt(),
+          .expected_until_ns = read(impl_->expected_until_ns)};
 }
 
 }  // namespace sterna::progress

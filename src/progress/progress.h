@@ -49,6 +49,7 @@ struct ProgressCounters {
   std::uint64_t naps = 0;          // Waits of kernel threads that polled in vain, and slept.
   std::uint64_t polls_for_ns = 0;  // What kernel threads have learnt: so long...
   std::uint64_t yields_for = 0;    // ...or so many times, where processes outnumber processors.
+  std::uint64_t expected_until_ns = 0;  // See expect_within().
 };
 
 class Completion;
@@ -159,6 +160,11 @@ class Progress final : public threads::IdleHook {
   /// A kernel thread polls for a short while, as long as a quick answer takes; whether the
   /// completion is done.
   [[nodiscard]] bool spin_until(const Completion& completion) noexcept;
+
+  /// What somebody else does for us is under way, and is taken to end within so long: a kernel
+  /// thread that waits polls until then, if it is a millisecond at most and its peers are awake. It
+  /// need not be so. Several one after the other take as long as all of them. Any thread.
+  void expect_within(std::uint64_t ns) noexcept;
 
   /// A kernel thread waits for a signal of `waiter`, which others know by now: polls, yields,
   /// sleeps. `waiter.hook` is this object. User threads never come here.

@@ -282,5 +282,23 @@ TEST(Unannounced, NoMoreThanTheWindowHolds) {
   }
 }
 
+// Who waits for a long one knows about when it ends: see Progress::expect_within.
+TEST(Unannounced, OfLongOnesTheEndIsExpected) {
+  for (const std::size_t bytes : {100UL << 10, 511UL << 10, 512UL << 10}) {
+    Sure nodes{Short::announcing(), 1 << 20};
+    Transport& from = *nodes.cluster.nodes[0];
+    const auto progress = std::move(progress::Progress::open().value());
+    from.add_to(*progress);
+    nodes.sent.resize(bytes);
+    nodes.got.resize(bytes);
+    for (int i = 0; i < 8; ++i) {  // Announced, and not.
+      const std::uint64_t before = progress->counters().expected_until_ns;
+      nodes.exchange(true);
+      EXPECT_EQ(progress->counters().expected_until_ns > before, bytes >= 512 << 10) << bytes;
+    }
+    from.remove_from(*progress);
+  }
+}
+
 }  // namespace
 }  // namespace sterna::net::heads

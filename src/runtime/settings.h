@@ -49,7 +49,8 @@ inline constexpr Tunable kSpin{
         "the longest that who waits for a message or for work polls before it sleeps, as long as a "
         "sleep and its end are taken to cost both sides; how long it does is learnt from recent "
         "waits, and a process that measures its sleeps to cost more polls for as long as that, at "
-        "most five times this; where processes outnumber processors it yields as many times at "
+        "most five times this, and for the end of what it has sent, 512 KiB or more, for a "
+        "millisecond at most; where processes outnumber processors it yields as many times at "
         "most as this has "
         "microseconds; 0: it sleeps at once"};
 // A tick that polls costs two switches of kernel threads and a round of polling, 10 us or less: a
